@@ -1,0 +1,298 @@
+/* The commands `graft conformance` and `graft case`. */
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conformance/cf.h"
+#include "conformance/conformance.h"
+
+/* ---- options ---- */
+
+typedef struct cf_arguments {
+  cf_options options;
+  bool worker;
+  const char *id;
+  bool wants_id;
+} cf_arguments;
+
+enum { CF_O_LEVEL = 256, CF_O_OP, CF_O_DTYPE, CF_O_GRAD, CF_O_JOBS, CF_O_SHARD, CF_O_SEED, CF_O_FAIL_FAST, CF_O_WAIVERS,
+       CF_O_REPORT, CF_O_WORKER, CF_O_LIMIT, CF_O_DUMP };
+
+static const struct argp_option cf_conformance_options[] = {
+  {NULL, 'b', "NAME|PATH", 0, "the backend: a name that `graft backends` lists, or a library", 0},
+  {NULL, 'd', "N", 0, "its device, counted from 0", 0},
+  {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
+  {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
+  {"op", CF_O_OP, "GLOB", 0, "only these ops: 'aten.mm*', 'aten::mm', 'prims.*'", 0},
+  {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
+  {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
+  {"jobs", CF_O_JOBS, "N", 0, "worker processes (default: one a processor, at most 4)", 0},
+  {"shard", CF_O_SHARD, "I/N", 0, "the I-th of N parts of the cases", 0},
+  {"seed", CF_O_SEED, "N", 0, "other values in the same cases", 0},
+  {"fail-fast", CF_O_FAIL_FAST, NULL, 0, "stop at the first failure", 0},
+  {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
+  {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
+  {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
+  {"worker", CF_O_WORKER, NULL, OPTION_HIDDEN, NULL, 0},
+  {0},
+};
+
+static const struct argp_option cf_case_options[] = {
+  {NULL, 'b', "NAME|PATH", 0, "the backend", 0},
+  {NULL, 'd', "N", 0, "its device, counted from 0", 0},
+  {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
+  {"seed", CF_O_SEED, "N", 0, "the seed of the run that failed", 0},
+  {"dump", CF_O_DUMP, "DIR", 0, "write inputs, result, oracle and limit there as .npy", 0},
+  {0},
+};
+
+static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
+  uint32_t set = 0;
+  char copy[128], *rest = copy;
+  snprintf(copy, sizeof copy, "%s", list);
+  for (char *name = strtok_r(copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+    graft_dtype dtype = graft_dtype_parse(name);
+    if (dtype == GRAFT_DTYPE_NONE) argp_error(state, "--dtype: no dtype is called '%s' (f32, bf16, i64, bool, ...)", name);
+    else set |= 1u << dt_number(dtype);
+  }
+  return set;
+}
+
+static uint64_t cf_parse_number(const char *text, const char *option, struct argp_state *state) {
+  char *end;
+  errno = 0;
+  unsigned long long n = strtoull(text, &end, 10);
+  if (*end || end == text || *text == '-' || errno) argp_error(state, "%s: '%s' is no number", option, text);
+  return n;
+}
+
+static void cf_parse_shard(cf_selection *s, const char *text, struct argp_state *state) {
+  char more;
+  bool two = sscanf(text, "%u/%u%c", &s->shard, &s->shards, &more) == 2;
+  if (!two || s->shard < 1 || s->shard > s->shards) argp_error(state, "--shard: '%s' is not I/N with 1 <= I <= N", text);
+}
+
+static error_t cf_parse(int key, char *arg, struct argp_state *state) {
+  cf_arguments *a = state->input;
+  cf_options *o = &a->options;
+  cf_selection *s = &o->selection;
+  switch (key) {
+    case 'b': o->backend = arg; return 0;
+    case 'd': o->device = (int32_t)cf_parse_number(arg, "-d", state); return 0;
+    case 'o':
+      if (o->plugin_option_count >= 15) argp_error(state, "-o: at most 15 options");
+      else o->plugin_options[o->plugin_option_count++] = arg;
+      return 0;
+    case CF_O_LEVEL:
+      if (cf_level_parse(arg) < 0) argp_error(state, "--level: '%s' is none of smoke, mustpass, full", arg);
+      s->level = (cf_level)cf_level_parse(arg);
+      return 0;
+    case CF_O_OP: s->op = arg; return 0;
+    case CF_O_DTYPE: s->dtypes |= cf_parse_dtypes(arg, state); return 0;
+    case CF_O_GRAD:
+      s->grad = strcmp(arg, "only") == 0 ? 1 : strcmp(arg, "no") == 0 ? -1 : 0;
+      if (!s->grad) argp_error(state, "--grad: '%s' is neither only nor no", arg);
+      return 0;
+    case CF_O_JOBS: o->jobs = (uint32_t)cf_parse_number(arg, "--jobs", state); return 0;
+    case CF_O_SHARD: cf_parse_shard(s, arg, state); return 0;
+    case CF_O_SEED: o->seed = cf_parse_number(arg, "--seed", state); return 0;
+    case CF_O_FAIL_FAST: o->fail_fast = true; return 0;
+    case CF_O_WAIVERS: o->waivers = arg; return 0;
+    case CF_O_REPORT: o->report = arg; return 0;
+    case CF_O_LIMIT: o->time_limit_s = (double)cf_parse_number(arg, "--time-limit", state); return 0;
+    case CF_O_DUMP: o->dump = arg; return 0;
+    case CF_O_WORKER: a->worker = true; return 0;
+    case ARGP_KEY_ARG:
+      if (!a->wants_id || a->id) return ARGP_ERR_UNKNOWN;
+      a->id = arg;
+      return 0;
+    case ARGP_KEY_END:
+      if (a->wants_id && !a->id) argp_error(state, "which case? (an id as the report prints it)");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* Without -b: the one plugin that was found, else the reference. */
+static const char *cf_default_backend(void) {
+  const graft_backend_info *infos;
+  size_t count;
+  const char *only = NULL;
+  if (graft_backends(&infos, &count) != GRAFT_OK) return "reference";
+  for (size_t i = 0; i < count; i++) {
+    if (!infos[i].manifest || infos[i].problem) continue;
+    if (only) return "reference";
+    only = infos[i].name;
+  }
+  return only ? only : "reference";
+}
+
+static uint32_t cf_default_jobs(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : n > 4 ? 4 : (uint32_t)n;
+}
+
+/* ---- graft conformance ---- */
+
+typedef struct cf_session {
+  cf_report report;
+  cf_cases cases;
+  char today[16];
+  struct timespec from;
+} cf_session;
+
+static bool cf_collect(void *context, const cf_case *c, const char *id) {
+  cf_session *session = context;
+  cf_cases *cases = &session->cases;
+  (void)id;
+  if (cases->count == cases->capacity) {
+    uint32_t capacity = cases->capacity ? 2 * cases->capacity : 1024;
+    cf_case *items = realloc(cases->items, capacity * sizeof *items);
+    if (!items) return false;
+    cases->items = items, cases->capacity = capacity;
+  }
+  cases->items[cases->count++] = *c;
+  session->report.slots_selected += op_schema_of(c->op_id)->route == OPROUTE_SLOT && c->mode != CF_ADJOINT;
+  return true;
+}
+
+static bool cf_computed(const cf_result *r) {
+  bool route = r->route == DSP_ROUTE_PLUGIN || r->route == DSP_ROUTE_EQUAL || r->route == DSP_ROUTE_DECOMPOSITION;
+  return r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT || (route && !r->fallback);
+}
+
+static bool cf_visit_result(void *context, uint32_t index, const cf_result *result) {
+  cf_session *session = context;
+  cf_report *report = &session->report;
+  char id[CF_ID_BYTES] = "";
+  cf_result *r = &report->results[index];
+  *r = *result;
+  cf_case_id(&r->c, id);
+  cf_waivers_apply(report->waivers, session->today, id, r);
+  report->done++;
+  report->executed += cf_computed(r);
+  cf_tally_add(&report->all, r);
+  cf_tally_add(&report->families[r->c.family], r);
+  cf_report_line(report, r);
+  bool failed = r->outcome == CF_FAIL || r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT;
+  return !(failed && report->options->fail_fast);
+}
+
+static graft_status cf_write_one(const cf_report *report, const char *name,
+                                 void (*write)(FILE *, const cf_report *)) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%s", report->options->report, name);
+  FILE *f = fopen(path, "w");
+  if (!f) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", path, strerror(errno));
+  write(f, report);
+  return fclose(f) == 0 ? GRAFT_OK : err_set(GRAFT_INTERNAL, "%s: %s", path, strerror(errno));
+}
+
+graft_status cf_report_write(const cf_report *report) {
+  const char *folder = report->options->report;
+  if (!folder) return GRAFT_OK;
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return err_set(GRAFT_INVALID_ARGUMENT, "--report %s: %s", folder, strerror(errno));
+  graft_status s = cf_write_one(report, "results.jsonl", cf_write_json);
+  if (s == GRAFT_OK) s = cf_write_one(report, "junit.xml", cf_write_junit);
+  if (s == GRAFT_OK) s = cf_write_one(report, "report.html", cf_write_html);
+  if (s == GRAFT_OK) printf("report: %s/report.html\n", folder);
+  return s;
+}
+
+static int cf_usage(const char *text) {
+  fprintf(stderr, "graft conformance: %s\n", text);
+  return 2;
+}
+
+static int cf_session_run(cf_session *session) {
+  cf_report *report = &session->report;
+  const cf_options *o = report->options;
+  struct timespec to;
+  cf_menu(&o->selection, cf_collect, session);
+  report->total = session->cases.count;
+  report->results = calloc((size_t)report->total + 1, sizeof *report->results);
+  if (!report->results) return cf_usage("no memory for the results");
+  clock_gettime(CLOCK_MONOTONIC, &session->from);
+  int status = cf_workers_run(o, &session->cases, &report->hello, cf_visit_result, session);
+  clock_gettime(CLOCK_MONOTONIC, &to);
+  report->seconds = (double)(to.tv_sec - session->from.tv_sec) + (double)(to.tv_nsec - session->from.tv_nsec) * 1e-9;
+  if (status != 0) return cf_usage(report->hello.text);
+  cf_report_summary(report);
+  if (report->total == 0) printf("no case matches --op, --dtype, --grad and --shard\n");
+  if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
+  return cf_report_status(report);
+}
+
+static void cf_today(char text[16]) {
+  time_t now = time(NULL);
+  struct tm parts;
+  gmtime_r(&now, &parts);
+  strftime(text, 16, "%Y-%m-%d", &parts);
+}
+
+int cf_main_conformance(int argc, char **argv) {
+  static const struct argp argp = {
+    cf_conformance_options, cf_parse, "",
+    "Runs the conformance suite on a backend: each op against the same op in long double, forward and backward, within "
+    "the error that its arithmetic allows.\v"
+    "Exit status: 0 all passed, 1 something failed, 2 usage, no such plugin, one that cannot be loaded or has no device, "
+    "3 a device opened and no case was run on it.\n\n"
+    "  graft conformance -b opencl --level smoke\n"
+    "  graft conformance -b ./libchip.so --op 'aten.mm*' --level full --report out\n",
+    NULL, NULL, NULL};
+  cf_arguments a = {.options = {.time_limit_s = 60}};
+  argp_err_exit_status = 2;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
+  if (!a.options.backend) a.options.backend = cf_default_backend();
+  if (a.worker) return cf_worker_main(&a.options);
+  if (!a.options.jobs) a.options.jobs = cf_default_jobs();
+  cf_session *session = calloc(1, sizeof *session);
+  if (!session) return cf_usage("no memory");
+  session->report.options = &a.options;
+  cf_today(session->today);
+  bool readable = !a.options.waivers || cf_waivers_read(a.options.waivers, &session->report.waivers) == GRAFT_OK;
+  int status = readable ? cf_session_run(session) : cf_usage(graft_last_error());
+  cf_waivers_free(session->report.waivers);
+  free(session->report.results);
+  free(session->cases.items);
+  free(session);
+  return status;
+}
+
+/* ---- graft case ---- */
+
+static int cf_case_failed(const char *text) {
+  fprintf(stderr, "graft case: %s\n", text);
+  return 2;
+}
+
+int cf_main_case(int argc, char **argv) {
+  static const struct argp argp = {
+    cf_case_options, cf_parse, "ID",
+    "Runs one case of the conformance suite again, in this process, so that a debugger can follow it.\v"
+    "  graft case aten.mm.default/f32/33x17,17x129/transposed/uniform/0 -b opencl --dump out\n",
+    NULL, NULL, NULL};
+  cf_arguments a = {.options = {.time_limit_s = 60}, .wants_id = true};
+  cf_backend backend = {0};
+  cf_result r;
+  cf_case c;
+  argp_err_exit_status = 2;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
+  if (!a.options.backend) a.options.backend = cf_default_backend();
+  if (!cf_case_find(a.id, &c)) return cf_case_failed("no case has this id (`graft conformance --report` lists ids)");
+  if (a.options.dump && mkdir(a.options.dump, 0777) != 0 && errno != EEXIST) return cf_case_failed(strerror(errno));
+  if (cf_backend_open(&a.options, &backend) != GRAFT_OK) return cf_case_failed(graft_last_error());
+  cf_run(&backend, &c, &r);
+  printf("%s  %s\n", cf_result_word(&r), a.id);
+  printf("device %s, way %s%s, error %.6g, error/limit %.4g, %.1f ms\n", graft_device_text(backend.device),
+         dsp_route_name((dsp_route)r.route), r.fallback ? " (left the device)" : "", r.error, r.ratio, r.milliseconds);
+  if (r.text[0]) printf("%s\n", r.text);
+  if (a.options.dump) printf("dumped to %s\n", a.options.dump);
+  if (r.outcome == CF_UNSUPPORTED) return 3;
+  return r.outcome == CF_PASS ? 0 : 1;
+}

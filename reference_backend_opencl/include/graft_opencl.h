@@ -1,0 +1,26 @@
+/* What the OpenCL reference backend offers beyond the ABI: one extension table, asked for with
+ * graft_plugin.extension(self, GRAFT_OPENCL_STATISTICS, 1, &table). Tests use it to see that programs come from the
+ * cache; benchmarks, to keep the time spent in the OpenCL compiler out of their numbers. */
+#ifndef GRAFT_OPENCL_H
+#define GRAFT_OPENCL_H
+
+#include "graft/abi/base.h"
+
+#define GRAFT_OPENCL_STATISTICS "opencl.statistics"
+#define GRAFT_OPENCL_STATISTICS_VERSION 1
+
+/* Counts since the instance was opened, over all its devices. Zero-filled and sized by the caller. */
+typedef struct graft_opencl_statistics {
+  size_t struct_size;
+  uint64_t programs_built;    /* compiled from source */
+  uint64_t programs_loaded;   /* taken from the cache on disk */
+  uint64_t build_nanoseconds; /* spent in both */
+  uint64_t launches;          /* kernels enqueued */
+} graft_opencl_statistics;
+
+typedef struct graft_opencl_statistics_api {
+  size_t struct_size;
+  graft_status (*query)(void *self, graft_opencl_statistics *statistics); /* thread-safe */
+} graft_opencl_statistics_api;
+
+#endif

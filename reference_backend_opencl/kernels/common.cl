@@ -1,0 +1,132 @@
+/* In front of every kernel: types, loads and stores. The head above it defines
+ *   VEC         lanes a work-item handles at a time: 1, 4, 8 or 16
+ *   CT, UT, MT  compute type; the unsigned and the signed integer of its size
+ *   CLASS_*     FLOAT, INT or COMPLEX: what CT is
+ *   LOCAL       the work-group size, fixed, since each other size costs a compilation
+ * Half types are loaded to f32 and rounded once, at the store. + - x stay what IEEE says they are: no contraction. */
+#pragma OPENCL FP_CONTRACT OFF
+#ifdef HAS_F64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+
+#if VEC == 1
+#define VEC_OF(type) type
+#define VLOAD(p) (*(p))
+#define VSTORE(v, p) (*(p) = (v))
+#define VLOAD_HALF vload_half
+#define VSTORE_HALF vstore_half_rte
+#else
+#define VEC_OF(type) CAT(type, VEC)
+#define VLOAD(p) CAT(vload, VEC)(0, p)
+#define VSTORE(v, p) CAT(vstore, VEC)(v, 0, p)
+#define VLOAD_HALF CAT(vload_half, VEC)
+#define VSTORE_HALF CAT(CAT(vstore_half, VEC), _rte)
+#endif
+#define CONVERT(type, v) CAT(convert_, VEC_OF(type))(v)
+#define AS(type, v) CAT(as_, VEC_OF(type))(v)
+
+#define VT VEC_OF(CT) /* a vector of values */
+#define VM VEC_OF(MT) /* a vector of masks, 0 or -1 */
+
+/* How an element lies in memory. */
+#define R_bool uchar
+#define R_u8 uchar
+#define R_i8 char
+#define R_i16 short
+#define R_i32 int
+#define R_i64 long
+#define R_u16 ushort
+#define R_u32 uint
+#define R_u64 ulong
+#define R_f16 ushort
+#define R_bf16 ushort
+#define R_f32 float
+#define R_f64 double
+#define R_c64 float2
+#define R_c128 double2
+#define RAW(dtype) CAT(R_, dtype)
+
+/* VEC elements from `p`, a pointer to raw elements in `space`. */
+#define LOAD_bool(space, p) VLOAD(p)
+#define LOAD_u8(space, p) VLOAD(p)
+#define LOAD_i8(space, p) VLOAD(p)
+#define LOAD_i16(space, p) VLOAD(p)
+#define LOAD_i32(space, p) VLOAD(p)
+#define LOAD_i64(space, p) VLOAD(p)
+#define LOAD_u16(space, p) VLOAD(p)
+#define LOAD_u32(space, p) VLOAD(p)
+#define LOAD_u64(space, p) VLOAD(p)
+#define LOAD_f16(space, p) VLOAD_HALF(0, (space const half *)(p))
+#define LOAD_bf16(space, p) AS(float, CONVERT(uint, VLOAD(p)) << 16)
+#define LOAD_f32(space, p) VLOAD(p)
+#define LOAD_f64(space, p) VLOAD(p)
+#define LOAD_c64(space, p) VLOAD(p)
+#define LOAD_c128(space, p) VLOAD(p)
+#define LOAD(dtype, space, p) CONVERT(CT, CAT(LOAD_, dtype)(space, p))
+
+/* Round to nearest, ties to even; a NaN stays one. */
+static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
+  VEC_OF(uint) bits = AS(uint, x);
+  VEC_OF(uint) rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  VEC_OF(uint) nan = (bits >> 16) | 0x40u;
+  return CONVERT(ushort, (bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+}
+
+/* Values on their way to an integer: truncated as C does, then wrapped to the size. */
+#if defined(CLASS_FLOAT)
+#define INTEGER(v) CONVERT(long, v)
+#define REAL(v) (v)
+#define NONZERO(v) ((v) != (VT)0)
+#elif defined(CLASS_INT)
+#define INTEGER(v) (v)
+#define REAL(v) (v)
+#define NONZERO(v) ((v) != (VT)0)
+#else
+#define REAL(v) ((v).x)
+#define INTEGER(v) convert_long((v).x)
+#define NONZERO(v) (((v).x != 0) | ((v).y != 0))
+#endif
+
+#define STORE_bool(space, p, v) VSTORE(CONVERT(uchar, NONZERO(v)) & (uchar)1, p)
+#define STORE_u8(space, p, v) VSTORE(CONVERT(uchar, INTEGER(v)), p)
+#define STORE_i8(space, p, v) VSTORE(CONVERT(char, INTEGER(v)), p)
+#define STORE_i16(space, p, v) VSTORE(CONVERT(short, INTEGER(v)), p)
+#define STORE_i32(space, p, v) VSTORE(CONVERT(int, INTEGER(v)), p)
+#define STORE_i64(space, p, v) VSTORE(CONVERT(long, INTEGER(v)), p)
+#define STORE_u16(space, p, v) VSTORE(CONVERT(ushort, INTEGER(v)), p)
+#define STORE_u32(space, p, v) VSTORE(CONVERT(uint, INTEGER(v)), p)
+#define STORE_u64(space, p, v) VSTORE(CONVERT(ulong, INTEGER(v)), p)
+#define STORE_f16(space, p, v) VSTORE_HALF(CONVERT(float, REAL(v)), 0, (space half *)(p))
+#define STORE_bf16(space, p, v) VSTORE(to_bf16(CONVERT(float, REAL(v))), p)
+#define STORE_f32(space, p, v) VSTORE(CONVERT(float, REAL(v)), p)
+#define STORE_f64(space, p, v) VSTORE(CONVERT(double, REAL(v)), p)
+#ifdef CLASS_COMPLEX
+#define STORE_c64(space, p, v) VSTORE(convert_float2(v), p)
+#define STORE_c128(space, p, v) VSTORE(convert_double2(v), p)
+#else
+#define STORE_c64(space, p, v) VSTORE((float2)((float)(v), 0), p)
+#define STORE_c128(space, p, v) VSTORE((double2)((double)(v), 0), p)
+#endif
+#define STORE(dtype, space, p, v) CAT(STORE_, dtype)(space, p, v)
+
+/* Arithmetic that every class has; integers wrap, which C leaves undefined for signed ones. */
+#if defined(CLASS_INT)
+#define ADD(a, b) AS(CT, AS(UT, a) + AS(UT, b))
+#define SUB(a, b) AS(CT, AS(UT, a) - AS(UT, b))
+#define MUL(a, b) AS(CT, AS(UT, a) * AS(UT, b))
+#define NEG(a) SUB((VT)0, a)
+#elif defined(CLASS_FLOAT)
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define NEG(a) (-(a))
+#else
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) complex_mul(a, b)
+#define NEG(a) (-(a))
+static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+#endif

@@ -1,0 +1,68 @@
+/* Copies, casts and fills. Where memory is one run and the dtype stays, the driver's own commands serve, and nothing is
+ * compiled; everything else is a pointwise op. */
+#include <string.h>
+
+#include "families.h"
+
+static bool is_one_run(const graft_dl_tensor *t, uint64_t *elements) {
+  int64_t expected = 1;
+  for (int d = t->ndim - 1; d >= 0; d--) {
+    if (t->shape[d] != 1 && t->strides[d] != expected) return false;
+    expected *= t->shape[d];
+  }
+  *elements = (uint64_t)expected;
+  return true;
+}
+
+static graft_status copy(const graft_exec *exec, const void *args, uint32_t op_id, const graft_tensor_desc *from,
+                         const graft_tensor_desc *to) {
+  uint64_t elements;
+  const graft_dl_tensor *source = &from->dl, *target = &to->dl;
+  bool whole = source->dtype == target->dtype && is_one_run(source, &elements) && is_one_run(target, &elements);
+  /* copy and its source may be the same memory: then there is nothing to do, and the driver would call it an overlap. */
+  if (whole && source->data == target->data && source->byte_offset == target->byte_offset) return GRAFT_OK;
+  if (!whole || !ocl_dtype_of(exec->device, source->dtype)) return ocl_pointwise(exec, args, op_id);
+  return ocl_memory_api.copy(exec->stream, target->data, target->byte_offset, source->data, source->byte_offset,
+                             elements * GRAFT_DTYPE_BYTES(source->dtype));
+}
+
+graft_status ocl_op_to_copy(const graft_exec *exec, const graft_args_to_copy *args) {
+  return copy(exec, args, args->head.op_id, args->self, args->out);
+}
+
+graft_status ocl_op_clone(const graft_exec *exec, const graft_args_clone *args) {
+  return copy(exec, args, args->head.op_id, args->self, args->out);
+}
+
+graft_status ocl_op_copy(const graft_exec *exec, const graft_args_copy *args) {
+  return copy(exec, args, args->head.op_id, args->src, args->out);
+}
+
+/* Zeros are the same bytes in every dtype, and most fills are zeros. */
+static graft_status fill(const graft_exec *exec, const void *args, uint32_t op_id, const graft_scalar *scalar,
+                         const graft_tensor_desc *to) {
+  uint64_t elements;
+  ocl_number number;
+  ocl_number_of_scalar(scalar, &number);
+  uint64_t bits;
+  memcpy(&bits, &number.re, sizeof bits);
+  if (bits != 0 || number.i != 0 || number.im != 0 || !is_one_run(&to->dl, &elements) ||
+      !ocl_dtype_of(exec->device, to->dl.dtype)) {
+    return ocl_pointwise(exec, args, op_id);
+  }
+  uint8_t zero = 0;
+  return ocl_memory_api.fill(exec->stream, to->dl.data, to->dl.byte_offset,
+                             elements * GRAFT_DTYPE_BYTES(to->dl.dtype), &zero, 1);
+}
+
+graft_status ocl_op_fill_Scalar(const graft_exec *exec, const graft_args_fill_Scalar *args) {
+  return fill(exec, args, args->head.op_id, args->value, args->out);
+}
+
+graft_status ocl_op_full(const graft_exec *exec, const graft_args_full *args) {
+  return fill(exec, args, args->head.op_id, args->fill_value, args->out);
+}
+
+graft_status ocl_op_full_like(const graft_exec *exec, const graft_args_full_like *args) {
+  return fill(exec, args, args->head.op_id, args->fill_value, args->out);
+}

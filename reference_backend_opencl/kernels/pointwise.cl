@@ -1,0 +1,284 @@
+/* One kernel for every op whose output element depends on the input elements at its place. The head defines
+ *   INPUTS, SCALARS   how many (0 to 3 each); operands are a, b, c, numbers x, y, z
+ *   D_OUT, D_0 ...    dtypes                  INNER_OUT, INNER_0 ...  innermost stride: 0, 1, or 2 for any other
+ *   VALUE_0 ...       operand is a number     MASK_0 ...              operand is a mask
+ *   RANK              after joining dimensions
+ *   EXPRESSION        the op; MODE, HAS_X, HAS_Y: arguments it asks about
+ * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
+
+/* ---- What expressions are made of ---- */
+
+#ifdef IS_DOUBLE
+#define K(x) x
+#else
+#define K(x) x##f
+#endif
+
+#define MAXIMUM(a, b) nan_max(a, b)
+#define MINIMUM(a, b) nan_min(a, b)
+
+#if !defined(CLASS_COMPLEX)
+static VT nan_max(VT a, VT b) { return ((a > b) | (a != a)) ? a : b; }
+static VT nan_min(VT a, VT b) { return ((a < b) | (a != a)) ? a : b; }
+#endif
+
+#if defined(CLASS_FLOAT)
+static VT sigmoid(VT a) {
+  /* exp of a negative number only: the other overflows where the result is a denormal. */
+  VT e = exp(-fabs(a));
+  return (a < (VT)0 ? e : (VT)1) / ((VT)1 + e);
+}
+
+static VT gelu_erf(VT a) { return (VT)0.5f * a * ((VT)1 + erf(a * (VT)K(0.70710678118654752440))); }
+
+static VT gelu_tanh(VT a) {
+  VT inner = (VT)K(0.79788456080286535588) * (a + (VT)K(0.044715) * a * a * a);
+  return (VT)0.5f * a * ((VT)1 + tanh(inner));
+}
+
+static VT python_mod(VT a, VT b) {
+  VT r = fmod(a, b);
+  return (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? r + b : r;
+}
+
+/* Python's //, with the quotient corrected where a - r is not divided exactly. */
+static VT floor_divide(VT a, VT b) {
+  VT r = fmod(a, b);
+  VT q = (a - r) / b;
+  q = (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? q - (VT)1 : q;
+  VT whole = floor(q);
+  whole = q - whole > (VT)0.5f ? whole + (VT)1 : whole;
+  whole = q == (VT)0 ? copysign((VT)0, a / b) : whole;
+  return b == (VT)0 ? a / b : whole;
+}
+
+#define LERP(a, b, w) ((w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
+
+static VT silu_grad(VT grad, VT a) {
+  VT s = sigmoid(a);
+  return grad * s * ((VT)1 + a * ((VT)1 - s));
+}
+
+static VT gelu_erf_grad(VT grad, VT a) {
+  VT cdf = (VT)0.5f * ((VT)1 + erf(a * (VT)K(0.70710678118654752440)));
+  VT pdf = exp((VT)(-0.5f) * a * a) * (VT)K(0.39894228040143267794);
+  return grad * (cdf + a * pdf);
+}
+
+static VT gelu_tanh_grad(VT grad, VT a) {
+  VT beta = (VT)K(0.79788456080286535588), cube = (VT)K(0.044715);
+  VT t = tanh(beta * (a + cube * a * a * a));
+  VT left = (VT)0.5f * ((VT)1 + t);
+  VT right = (VT)0.5f * a * ((VT)1 - t * t) * beta * ((VT)1 + (VT)3 * cube * a * a);
+  return grad * (left + right);
+}
+
+#define ABS(a) fabs(a)
+#define POW(a, b) pow(a, b)
+#define FMOD(a, b) fmod(a, b)
+#define TRUNC_DIVIDE(a, b) trunc((a) / (b))
+#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (a) == (VT)0 ? (VT)0 : (a))
+#endif
+
+#if defined(CLASS_INT)
+/* Division by zero, and the least number by -1, trap on some devices: such lanes divide by 1. */
+#ifdef IS_UNSIGNED
+#define TRAPS(a, b) ((b) == (VT)0)
+#else
+#define TRAPS(a, b) (((b) == (VT)0) | ((b) == (VT)(-1)))
+#endif
+static VT quotient(VT a, VT b) {
+  VT q = a / (TRAPS(a, b) ? (VT)1 : b);
+#ifndef IS_UNSIGNED
+  q = b == (VT)(-1) ? NEG(a) : q;
+#endif
+  return b == (VT)0 ? (VT)0 : q;
+}
+static VT c_mod(VT a, VT b) {
+  VT r = a % (TRAPS(a, b) ? (VT)1 : b);
+  return b == (VT)0 ? (VT)0 : r;
+}
+static VT python_mod(VT a, VT b) {
+  VT r = c_mod(a, b);
+  return (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? r + b : r;
+}
+static VT floor_divide(VT a, VT b) {
+  VT q = quotient(a, b), r = c_mod(a, b);
+  return (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? q - (VT)1 : q;
+}
+/* By squaring; of negative powers only those of 1 and -1 are whole numbers other than 0. */
+static VT int_pow(VT a, VT b) {
+  VT result = (VT)1, base = a, left = b < (VT)0 ? (VT)0 : b;
+  for (int bit = 0; bit < 8 * (int)sizeof(CT); bit++) {
+    result = (left & (VT)1) != (VT)0 ? MUL(result, base) : result;
+    base = MUL(base, base);
+    left >>= (VT)1;
+  }
+#ifndef IS_UNSIGNED
+  VT odd = (b & (VT)1) != (VT)0 ? (VT)(-1) : (VT)1;
+  VT inverse = a == (VT)1 ? (VT)1 : a == (VT)(-1) ? odd : (VT)0;
+  result = b < (VT)0 ? inverse : result;
+#endif
+  return result;
+}
+#define ABS(a) ((a) < (VT)0 ? NEG(a) : (a))
+#define POW(a, b) int_pow(a, b)
+#define FMOD(a, b) c_mod(a, b)
+#define TRUNC_DIVIDE(a, b) quotient(a, b)
+#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (VT)0)
+#ifdef IS_BOOL
+#define BITNOT(a) ((a) == (VT)0)
+#else
+#define BITNOT(a) (~(a))
+#endif
+#endif
+
+#define DIVIDE(a, b) (MODE == 1 ? TRUNC_DIVIDE(a, b) : floor_divide(a, b))
+
+#if defined(HAS_X) && defined(HAS_Y)
+#define CLAMP_NUMBERS(a) MINIMUM(MAXIMUM(a, x), y)
+#elif defined(HAS_X)
+#define CLAMP_NUMBERS(a) MAXIMUM(a, x)
+#elif defined(HAS_Y)
+#define CLAMP_NUMBERS(a) MINIMUM(a, y)
+#endif
+#if defined(HAS_B) && defined(HAS_C)
+#define CLAMP_TENSORS(a) MINIMUM(MAXIMUM(a, b), c)
+#elif defined(HAS_B)
+#define CLAMP_TENSORS(a) MAXIMUM(a, b)
+#else
+#define CLAMP_TENSORS(a) MINIMUM(a, c)
+#endif
+
+/* ---- Operands ---- */
+
+/* A mask, such as the condition of where, can only be the first. */
+#ifdef MASK_0
+#define TYPE_0 VM
+#define TAKE_0(space, p) (CONVERT(MT, VLOAD(p)) != (VM)0)
+#else
+#define TYPE_0 VT
+#define TAKE_0(space, p) LOAD(D_0, space, p)
+#endif
+#define TYPE_1 VT
+#define TAKE_1(space, p) LOAD(D_1, space, p)
+#define TYPE_2 VT
+#define TAKE_2(space, p) LOAD(D_2, space, p)
+
+/* n elements of a row from place i on; lanes beyond them repeat the first, which is as safe as the real ones. */
+#define DEFINE_FETCH(k)                                                                       \
+  static TYPE_##k fetch_##k(__global const RAW(D_##k) * row, long stride, long i, int n) {    \
+    if (INNER_##k == 1 && n == VEC) return TAKE_##k(__global, row + i);                       \
+    RAW(D_##k) lanes[VEC];                                                                    \
+    for (int j = 0; j < VEC; j++) lanes[j] = row[(j < n ? i + j : i) * stride];               \
+    return TAKE_##k(__private, lanes);                                                        \
+  }
+
+/* A comparison is -1 or 0 in a vector, 1 or 0 in a scalar. */
+#ifdef BOOL_RESULT
+#define RESULT VM
+#define STORE_RESULT(space, p, v) VSTORE(CONVERT(uchar, v) & (uchar)1, p)
+#else
+#define RESULT VT
+#define STORE_RESULT(space, p, v) STORE(D_OUT, space, p, v)
+#endif
+
+static void put(__global RAW(D_OUT) * row, long stride, long i, int n, RESULT v) {
+  if (INNER_OUT == 1 && n == VEC) {
+    STORE_RESULT(__global, row + i, v);
+    return;
+  }
+  RAW(D_OUT) lanes[VEC];
+  STORE_RESULT(__private, lanes, v);
+  for (int j = 0; j < n; j++) row[(i + j) * stride] = lanes[j];
+}
+
+#ifdef VALUE_0
+#define PARAMETER_0 , CT in_0, ulong unused_0
+#define ROW_0
+#define GET_0(i, n) (VT) in_0
+#elif INPUTS > 0
+DEFINE_FETCH(0)
+#define PARAMETER_0 , __global const uchar *in_0, ulong offset_0
+#define ROW_0 __global const RAW(D_0) *row_0 = (__global const RAW(D_0) *)(in_0 + offset_0) + start[1];
+#define GET_0(i, n) fetch_0(row_0, shape.stride[1][0], i, n)
+#else
+#define PARAMETER_0
+#define ROW_0
+#endif
+
+#ifdef VALUE_1
+#define PARAMETER_1 , CT in_1, ulong unused_1
+#define ROW_1
+#define GET_1(i, n) (VT) in_1
+#elif INPUTS > 1
+DEFINE_FETCH(1)
+#define PARAMETER_1 , __global const uchar *in_1, ulong offset_1
+#define ROW_1 __global const RAW(D_1) *row_1 = (__global const RAW(D_1) *)(in_1 + offset_1) + start[2];
+#define GET_1(i, n) fetch_1(row_1, shape.stride[2][0], i, n)
+#else
+#define PARAMETER_1
+#define ROW_1
+#endif
+
+#ifdef VALUE_2
+#define PARAMETER_2 , CT in_2, ulong unused_2
+#define ROW_2
+#define GET_2(i, n) (VT) in_2
+#elif INPUTS > 2
+DEFINE_FETCH(2)
+#define PARAMETER_2 , __global const uchar *in_2, ulong offset_2
+#define ROW_2 __global const RAW(D_2) *row_2 = (__global const RAW(D_2) *)(in_2 + offset_2) + start[3];
+#define GET_2(i, n) fetch_2(row_2, shape.stride[3][0], i, n)
+#else
+#define PARAMETER_2
+#define ROW_2
+#endif
+
+#if INPUTS > 2
+#define GET(i, n) TYPE_0 a = GET_0(i, n); VT b = GET_1(i, n), c = GET_2(i, n);
+#elif INPUTS > 1
+#define GET(i, n) TYPE_0 a = GET_0(i, n); VT b = GET_1(i, n);
+#elif INPUTS > 0
+#define GET(i, n) TYPE_0 a = GET_0(i, n);
+#else
+#define GET(i, n)
+#endif
+
+#define STEP(i, n)                                              \
+  {                                                             \
+    GET(i, n)                                                   \
+    put(row_out, shape.stride[0][0], i, n, (EXPRESSION));       \
+  }
+
+/* ---- The kernel ---- */
+
+typedef struct {
+  long size[RANK];
+  long stride[INPUTS + 1][RANK];
+  long chunk, chunks_per_row, chunks, per_item;
+} space;
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
+    __global uchar *out, ulong offset_out PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
+    space shape) {
+  VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
+  long first = (long)get_global_id(0) * shape.per_item;
+  long last = min(first + shape.per_item, shape.chunks);
+  for (long at = first; at < last; at++) {
+    long outer = at / shape.chunks_per_row;
+    long i = (at - outer * shape.chunks_per_row) * shape.chunk;
+    long end = min(i + shape.chunk, shape.size[0]);
+    long start[INPUTS + 1];
+    for (int k = 0; k <= INPUTS; k++) start[k] = 0;
+    for (int d = 1; d < RANK; d++) {
+      long place = outer % shape.size[d];
+      outer /= shape.size[d];
+      for (int k = 0; k <= INPUTS; k++) start[k] += place * shape.stride[k][d];
+    }
+    __global RAW(D_OUT) *row_out = (__global RAW(D_OUT) *)(out + offset_out) + start[0];
+    ROW_0 ROW_1 ROW_2
+    for (; i + VEC <= end; i += VEC) STEP(i, VEC)
+    if (i < end) STEP(i, (int)(end - i))
+  }
+}

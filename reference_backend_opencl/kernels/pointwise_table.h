@@ -1,0 +1,146 @@
+/* Every op whose output element depends on the input elements at its place: one row an op.
+ *
+ *   X(fields, op, ID, dtypes, flags, expression)
+ *
+ * fields: which arguments it reads (FIELDS_* in pointwise.c); tensors are a, b, c in the expression, numbers x, y, z.
+ * dtypes: what it computes with. The expression is OpenCL C over the names of pointwise.cl, where ADD, MUL and so on
+ * mean the right thing for floats, integers and complex numbers. To add an op, add a row. */
+#ifndef OCL_POINTWISE_TABLE_H
+#define OCL_POINTWISE_TABLE_H
+
+/* Flags of a row. */
+#define BOOL_RESULT   0x1 /* the output is bool; numbers are rounded to the inputs' dtype before they are compared */
+#define FLOAT_RESULT  0x2 /* integer inputs give f32 */
+#define MASK_FIRST    0x4 /* the first tensor is a bool mask */
+#define CAST          0x8 /* computes in the input's dtype, stores in the output's */
+
+#define REAL_SET   (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
+#define WHOLE_SET  (OCL_INTS | OCL_BOOLS)
+#define NUMBER_SET (OCL_FLOATS | OCL_INTS)
+#define ARITH_SET  (REAL_SET | OCL_COMPLEX)
+#define FLOAT_SET  OCL_FLOATS
+
+#define OCL_POINTWISE_CORE(X)                                                                                      \
+  X(UNARY, abs, ABS, NUMBER_SET, 0, "ABS(a)")                                                                      \
+  X(UNARY, neg, NEG, NUMBER_SET | OCL_COMPLEX, 0, "NEG(a)")                                                        \
+  X(UNARY, sign, SIGN, NUMBER_SET, 0, "SIGN(a)")                                                                   \
+  X(UNARY, relu, RELU, NUMBER_SET, 0, "a <= (VT)0 ? (VT)0 : a")                                                    \
+  X(UNARY, floor, FLOOR, FLOAT_SET, 0, "floor(a)")                                                                 \
+  X(UNARY, ceil, CEIL, FLOAT_SET, 0, "ceil(a)")                                                                    \
+  X(UNARY, trunc, TRUNC, FLOAT_SET, 0, "trunc(a)")                                                                 \
+  X(UNARY, round, ROUND, FLOAT_SET, 0, "rint(a)")                                                                  \
+  X(UNARY, exp, EXP, FLOAT_SET, FLOAT_RESULT, "exp(a)")                                                            \
+  X(UNARY, expm1, EXPM1, FLOAT_SET, FLOAT_RESULT, "expm1(a)")                                                      \
+  X(UNARY, log, LOG, FLOAT_SET, FLOAT_RESULT, "log(a)")                                                            \
+  X(UNARY, log1p, LOG1P, FLOAT_SET, FLOAT_RESULT, "log1p(a)")                                                      \
+  X(UNARY, log2, LOG2, FLOAT_SET, FLOAT_RESULT, "log2(a)")                                                         \
+  X(UNARY, log10, LOG10, FLOAT_SET, FLOAT_RESULT, "log10(a)")                                                      \
+  X(UNARY, sqrt, SQRT, FLOAT_SET, FLOAT_RESULT, "sqrt(a)")                                                         \
+  X(UNARY, rsqrt, RSQRT, FLOAT_SET, FLOAT_RESULT, "(VT)1 / sqrt(a)")                                               \
+  X(UNARY, reciprocal, RECIPROCAL, FLOAT_SET, FLOAT_RESULT, "(VT)1 / a")                                           \
+  X(UNARY, sin, SIN, FLOAT_SET, FLOAT_RESULT, "sin(a)")                                                            \
+  X(UNARY, cos, COS, FLOAT_SET, FLOAT_RESULT, "cos(a)")                                                            \
+  X(UNARY, tan, TAN, FLOAT_SET, FLOAT_RESULT, "tan(a)")                                                            \
+  X(UNARY, asin, ASIN, FLOAT_SET, FLOAT_RESULT, "asin(a)")                                                         \
+  X(UNARY, acos, ACOS, FLOAT_SET, FLOAT_RESULT, "acos(a)")                                                         \
+  X(UNARY, atan, ATAN, FLOAT_SET, FLOAT_RESULT, "atan(a)")                                                         \
+  X(UNARY, sinh, SINH, FLOAT_SET, FLOAT_RESULT, "sinh(a)")                                                         \
+  X(UNARY, cosh, COSH, FLOAT_SET, FLOAT_RESULT, "cosh(a)")                                                         \
+  X(UNARY, tanh, TANH, FLOAT_SET, FLOAT_RESULT, "tanh(a)")                                                         \
+  X(UNARY, asinh, ASINH, FLOAT_SET, FLOAT_RESULT, "asinh(a)")                                                      \
+  X(UNARY, acosh, ACOSH, FLOAT_SET, FLOAT_RESULT, "acosh(a)")                                                      \
+  X(UNARY, atanh, ATANH, FLOAT_SET, FLOAT_RESULT, "atanh(a)")                                                      \
+  X(UNARY, erf, ERF, FLOAT_SET, FLOAT_RESULT, "erf(a)")                                                            \
+  X(UNARY, sigmoid, SIGMOID, FLOAT_SET, FLOAT_RESULT, "sigmoid(a)")                                                \
+  X(GELU, gelu, GELU, FLOAT_SET, 0, "MODE == 2 ? gelu_tanh(a) : gelu_erf(a)")                                      \
+  X(ELU, elu, ELU, FLOAT_SET, 0, "a <= (VT)0 ? expm1(a * z) * x * y : a * y")                                      \
+  X(HARDTANH, hardtanh, HARDTANH, FLOAT_SET, 0, "MINIMUM(MAXIMUM(a, x), y)")                                       \
+  X(LEAKY, leaky_relu, LEAKY_RELU, FLOAT_SET, 0, "a > (VT)0 ? a : a * x")                                          \
+  X(UNARY, isnan, ISNAN, FLOAT_SET, BOOL_RESULT, "a != a")                                                         \
+  X(UNARY, isinf, ISINF, FLOAT_SET, BOOL_RESULT, "fabs(a) == (VT)INFINITY")                                        \
+  X(UNARY, logical_not, LOGICAL_NOT, REAL_SET, BOOL_RESULT, "a == (VT)0")                                          \
+  X(UNARY, bitwise_not, BITWISE_NOT, WHOLE_SET, 0, "BITNOT(a)")                                                    \
+                                                                                                                   \
+  X(BINARY_ALPHA, add_Tensor, ADD_TENSOR, ARITH_SET, 0, "ADD(a, MUL(x, b))")                                       \
+  X(SCALAR_ALPHA, add_Scalar, ADD_SCALAR, ARITH_SET, 0, "ADD(a, MUL(y, x))")                                       \
+  X(BINARY_ALPHA, sub_Tensor, SUB_TENSOR, NUMBER_SET | OCL_COMPLEX, 0, "SUB(a, MUL(x, b))")                        \
+  X(SCALAR_ALPHA, sub_Scalar, SUB_SCALAR, NUMBER_SET | OCL_COMPLEX, 0, "SUB(a, MUL(y, x))")                        \
+  X(BINARY, mul_Tensor, MUL_TENSOR, ARITH_SET, 0, "MUL(a, b)")                                                     \
+  X(SCALAR, mul_Scalar, MUL_SCALAR, ARITH_SET, 0, "MUL(a, x)")                                                     \
+  X(BINARY, div_Tensor, DIV_TENSOR, FLOAT_SET, FLOAT_RESULT, "a / b")                                              \
+  X(SCALAR, div_Scalar, DIV_SCALAR, FLOAT_SET, FLOAT_RESULT, "a / x")                                              \
+  X(BINARY_MODE, div_Tensor_mode, DIV_TENSOR_MODE, NUMBER_SET, 0, "DIVIDE(a, b)")                                  \
+  X(SCALAR_MODE, div_Scalar_mode, DIV_SCALAR_MODE, NUMBER_SET, 0, "DIVIDE(a, x)")                                  \
+  X(BINARY, fmod_Tensor, FMOD_TENSOR, NUMBER_SET, 0, "FMOD(a, b)")                                                 \
+  X(SCALAR, fmod_Scalar, FMOD_SCALAR, NUMBER_SET, 0, "FMOD(a, x)")                                                 \
+  X(BINARY, remainder_Tensor, REMAINDER_TENSOR, NUMBER_SET, 0, "python_mod(a, b)")                                 \
+  X(SCALAR, remainder_Scalar, REMAINDER_SCALAR, NUMBER_SET, 0, "python_mod(a, x)")                                 \
+  X(POW, pow_Tensor_Tensor, POW_TENSOR_TENSOR, NUMBER_SET, 0, "POW(a, b)")                                         \
+  X(POW_EXPONENT, pow_Tensor_Scalar, POW_TENSOR_SCALAR, NUMBER_SET, 0, "POW(a, x)")                                \
+  X(POW_BASE, pow_Scalar, POW_SCALAR, NUMBER_SET, 0, "POW(x, a)")                                                  \
+  X(BINARY, atan2, ATAN2, FLOAT_SET, FLOAT_RESULT, "atan2(a, b)")                                                  \
+  X(BINARY, maximum, MAXIMUM, REAL_SET, 0, "MAXIMUM(a, b)")                                                        \
+  X(BINARY, minimum, MINIMUM, REAL_SET, 0, "MINIMUM(a, b)")                                                        \
+  X(CLAMP, clamp, CLAMP, NUMBER_SET, 0, "CLAMP_NUMBERS(a)")                                                        \
+  X(CLAMP_TENSOR, clamp_Tensor, CLAMP_TENSOR, NUMBER_SET, 0, "CLAMP_TENSORS(a)")                                   \
+                                                                                                                   \
+  X(BINARY, eq_Tensor, EQ_TENSOR, REAL_SET, BOOL_RESULT, "a == b")                                                 \
+  X(BINARY, ne_Tensor, NE_TENSOR, REAL_SET, BOOL_RESULT, "a != b")                                                 \
+  X(BINARY, lt_Tensor, LT_TENSOR, REAL_SET, BOOL_RESULT, "a < b")                                                  \
+  X(BINARY, le_Tensor, LE_TENSOR, REAL_SET, BOOL_RESULT, "a <= b")                                                 \
+  X(BINARY, gt_Tensor, GT_TENSOR, REAL_SET, BOOL_RESULT, "a > b")                                                  \
+  X(BINARY, ge_Tensor, GE_TENSOR, REAL_SET, BOOL_RESULT, "a >= b")                                                 \
+  X(SCALAR, eq_Scalar, EQ_SCALAR, REAL_SET, BOOL_RESULT, "a == x")                                                 \
+  X(SCALAR, ne_Scalar, NE_SCALAR, REAL_SET, BOOL_RESULT, "a != x")                                                 \
+  X(SCALAR, lt_Scalar, LT_SCALAR, REAL_SET, BOOL_RESULT, "a < x")                                                  \
+  X(SCALAR, le_Scalar, LE_SCALAR, REAL_SET, BOOL_RESULT, "a <= x")                                                 \
+  X(SCALAR, gt_Scalar, GT_SCALAR, REAL_SET, BOOL_RESULT, "a > x")                                                  \
+  X(SCALAR, ge_Scalar, GE_SCALAR, REAL_SET, BOOL_RESULT, "a >= x")                                                 \
+  X(BINARY, logical_and, LOGICAL_AND, REAL_SET, BOOL_RESULT, "(a != (VT)0) & (b != (VT)0)")                        \
+  X(BINARY, logical_or, LOGICAL_OR, REAL_SET, BOOL_RESULT, "(a != (VT)0) | (b != (VT)0)")                          \
+  X(BINARY, logical_xor, LOGICAL_XOR, REAL_SET, BOOL_RESULT, "(a != (VT)0) ^ (b != (VT)0)")                        \
+  X(BINARY, bitwise_and_Tensor, BITWISE_AND_TENSOR, WHOLE_SET, 0, "a & b")                                         \
+  X(BINARY, bitwise_or_Tensor, BITWISE_OR_TENSOR, WHOLE_SET, 0, "a | b")                                           \
+  X(BINARY, bitwise_xor_Tensor, BITWISE_XOR_TENSOR, WHOLE_SET, 0, "a ^ b")                                         \
+  X(SCALAR, bitwise_and_Scalar, BITWISE_AND_SCALAR, WHOLE_SET, 0, "a & x")                                         \
+  X(SCALAR, bitwise_or_Scalar, BITWISE_OR_SCALAR, WHOLE_SET, 0, "a | x")                                           \
+  X(SCALAR, bitwise_xor_Scalar, BITWISE_XOR_SCALAR, WHOLE_SET, 0, "a ^ x")                                         \
+  X(WHERE, where_self, WHERE_SELF, ARITH_SET, MASK_FIRST, "a ? b : c")
+
+#define OCL_POINTWISE_TRAIN(X)                                                                                     \
+  X(UNARY, silu, SILU, FLOAT_SET, 0, "a * sigmoid(a)")                                                             \
+  X(UNARY, exp2, EXP2, FLOAT_SET, FLOAT_RESULT, "exp2(a)")                                                         \
+  X(UNARY, erfc, ERFC, FLOAT_SET, FLOAT_RESULT, "erfc(a)")                                                         \
+  X(UNARY, hardswish, HARDSWISH, FLOAT_SET, 0, "a * clamp(a + (VT)3, (VT)0, (VT)6) / (VT)6")                       \
+  X(UNARY, hardsigmoid, HARDSIGMOID, FLOAT_SET, 0, "MINIMUM(MAXIMUM(a + (VT)3, (VT)0), (VT)6) / (VT)6")            \
+  X(UNARY, sgn, SGN, NUMBER_SET, 0, "SIGN(a)")                                                                     \
+  X(UNARY, signbit, SIGNBIT, FLOAT_SET, BOOL_RESULT, "signbit(a)")                                                 \
+  X(SOFTPLUS, softplus, SOFTPLUS, FLOAT_SET, 0, "a * x > y ? a : log1p(exp(a * x)) / x")                           \
+  X(CLAMP_MIN, clamp_min, CLAMP_MIN, NUMBER_SET, 0, "MAXIMUM(a, x)")                                               \
+  X(CLAMP_MIN_TENSOR, clamp_min_Tensor, CLAMP_MIN_TENSOR, NUMBER_SET, 0, "MAXIMUM(a, b)")                          \
+  X(BINARY, floor_divide, FLOOR_DIVIDE, NUMBER_SET, 0, "floor_divide(a, b)")                                       \
+  X(BINARY, copysign_Tensor, COPYSIGN_TENSOR, FLOAT_SET, 0, "copysign(a, b)")                                      \
+  X(BINARY, hypot, HYPOT, FLOAT_SET, 0, "hypot(a, b)")                                                             \
+  X(ADDC, addcmul, ADDCMUL, NUMBER_SET, 0, "ADD(a, MUL(MUL(x, b), c))")                                            \
+  X(ADDC, addcdiv, ADDCDIV, FLOAT_SET, 0, "a + x * b / c")                                                         \
+  X(LERP, lerp_Scalar, LERP_SCALAR, FLOAT_SET, 0, "LERP(a, b, x)")                                                 \
+  X(LERP_TENSOR, lerp_Tensor, LERP_TENSOR, FLOAT_SET, 0, "LERP(a, b, c)")                                          \
+  X(MASKED_FILL, masked_fill_Scalar, MASKED_FILL_SCALAR, ARITH_SET, MASK_FIRST, "a ? x : b")                       \
+  X(MASKED_FILL_TENSOR, masked_fill_Tensor, MASKED_FILL_TENSOR, ARITH_SET, MASK_FIRST, "a ? c : b")                \
+  X(OUTPUT_GRAD, sigmoid_backward, SIGMOID_BACKWARD, FLOAT_SET, 0, "a * ((VT)1 - b) * b")                          \
+  X(OUTPUT_GRAD, tanh_backward, TANH_BACKWARD, FLOAT_SET, 0, "a * ((VT)1 - b * b)")                                \
+  X(THRESHOLD, threshold_backward, THRESHOLD_BACKWARD, NUMBER_SET, 0, "b <= x ? (VT)0 : a")                        \
+  X(INPUT_GRAD, silu_backward, SILU_BACKWARD, FLOAT_SET, 0, "silu_grad(a, b)")                                     \
+  X(GELU_GRAD, gelu_backward, GELU_BACKWARD, FLOAT_SET, 0,                                                         \
+    "MODE == 2 ? gelu_tanh_grad(a, b) : gelu_erf_grad(a, b)")
+
+/* Slots of copy.c, which takes a shorter way where memory is one run, and else comes here. */
+#define OCL_POINTWISE_COPY(X)                                     \
+  X(UNARY, to_copy, TO_COPY, ARITH_SET, CAST, "a")                \
+  X(UNARY, clone, CLONE, ARITH_SET, CAST, "a")                    \
+  X(COPY, copy, COPY, ARITH_SET, CAST, "a")                       \
+  X(FILL, fill_Scalar, FILL_SCALAR, ARITH_SET, 0, "x")            \
+  X(FULL, full, FULL, ARITH_SET, 0, "x")                          \
+  X(FULL, full_like, FULL_LIKE, ARITH_SET, 0, "x")
+
+#endif

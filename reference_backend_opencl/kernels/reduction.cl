@@ -1,0 +1,121 @@
+/* One pass of a reduction. The output's dimensions are the kept ones; each output combines all places of the reduced ones.
+ *   ROWS      the vector runs along the innermost reduced dimension; its lanes are combined at the end
+ *   otherwise it runs along the innermost kept dimension: VEC outputs side by side
+ * Sums are made in segments, whose subtotals are then added: the rounding error grows with the longer of the two, not
+ * with the whole. Several work-items may share an output: each is a split, with its own row of partial results.
+ *
+ * The head defines D_OUT, D_IN, KEPT and REDUCED (ranks), INNER_IN (0, 1, or 2 for any other stride along the vector),
+ * INNER_OUT, and the op: INIT, MAP(v), COMBINE(a, b), FINISH(v). */
+#define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+
+typedef struct {
+  long kept_size[KEPT], kept_out[KEPT], kept_in[KEPT];
+  long reduced_size[REDUCED], reduced_in[REDUCED];
+  long segment, segments_per_row, segments, segments_per_split, split_stride;
+  long outputs_per_unit, units_per_row, units_per_split, units, per_item;
+} space;
+
+/* n elements from `at` on; ROWS fills the lanes beyond with what changes nothing. */
+static VT fetch(__global const RAW(D_IN) * at, long stride, int n) {
+  if (INNER_IN == 1 && n == VEC) return MAP(LOAD(D_IN, __global, at));
+  RAW(D_IN) lanes[VEC];
+  for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
+  VT v = MAP(LOAD(D_IN, __private, lanes));
+#if defined(ROWS) && VEC > 1
+  if (n < VEC) {
+    CT values[VEC];
+    VSTORE(v, values);
+    for (int j = n; j < VEC; j++) values[j] = INIT;
+    v = VLOAD(values);
+  }
+#endif
+  return v;
+}
+
+/* All lanes into each. */
+static VT across(VT v) {
+#if VEC > 1
+  for (int step = VEC / 2; step > 0; step /= 2) {
+    CT lanes[VEC + VEC];
+    VSTORE(v, lanes);
+    VSTORE(v, lanes + VEC);
+    v = COMBINE(v, VLOAD(lanes + step));
+  }
+#endif
+  return v;
+}
+
+static void put(__global RAW(D_OUT) * at, long stride, int n, VT v) {
+  if (INNER_OUT == 1 && n == VEC) {
+    STORE(D_OUT, __global, at, v);
+    return;
+  }
+  RAW(D_OUT) lanes[VEC];
+  STORE(D_OUT, __private, lanes, v);
+  for (int j = 0; j < n; j++) at[j * stride] = lanes[j];
+}
+
+static VT segment_total(__global const RAW(D_IN) * row, space shape, long i, long end, int n) {
+  VT total = (VT)(INIT);
+#ifdef ROWS
+  long stride = shape.reduced_in[0];
+  for (; i + VEC <= end; i += VEC) {
+    VT v = fetch(row + i * stride, stride, VEC);
+    total = COMBINE(total, v);
+  }
+  if (i < end) {
+    VT v = fetch(row + i * stride, stride, (int)(end - i));
+    total = COMBINE(total, v);
+  }
+#else
+  for (; i < end; i++) {
+    VT v = fetch(row + i * shape.reduced_in[0], shape.kept_in[0], n);
+    total = COMBINE(total, v);
+  }
+#endif
+  return total;
+}
+
+static VT split_total(__global const RAW(D_IN) * in, space shape, long split, int n) {
+  VT total = (VT)(INIT);
+  long first = split * shape.segments_per_split;
+  long last = min(first + shape.segments_per_split, shape.segments);
+  for (long at = first; at < last; at++) {
+    long outer = at / shape.segments_per_row, start = 0;
+    long i = (at - outer * shape.segments_per_row) * shape.segment;
+    for (int d = 1; d < REDUCED; d++) {
+      start += outer % shape.reduced_size[d] * shape.reduced_in[d];
+      outer /= shape.reduced_size[d];
+    }
+    VT v = segment_total(in + start, shape, i, min(i + shape.segment, shape.reduced_size[0]), n);
+    total = COMBINE(total, v);
+  }
+  return total;
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void reduce(__global uchar *out, ulong offset_out,
+                                                                         __global const uchar *in, ulong offset_in,
+                                                                         CT number, space shape) {
+  VT x = (VT)number;
+  long first = (long)get_global_id(0) * shape.per_item;
+  long last = min(first + shape.per_item, shape.units);
+  for (long unit = first; unit < last; unit++) {
+    long split = unit / shape.units_per_split;
+    long outer = unit % shape.units_per_split / shape.units_per_row;
+    long j = unit % shape.units_per_row * shape.outputs_per_unit;
+    int n = (int)min(shape.outputs_per_unit, shape.kept_size[0] - j);
+    long at_out = split * shape.split_stride + j * shape.kept_out[0], at_in = j * shape.kept_in[0];
+    for (int d = 1; d < KEPT; d++) {
+      long place = outer % shape.kept_size[d];
+      outer /= shape.kept_size[d];
+      at_out += place * shape.kept_out[d];
+      at_in += place * shape.kept_in[d];
+    }
+    VT total = split_total((__global const RAW(D_IN) *)(in + offset_in) + at_in, shape, split, n);
+#ifdef ROWS
+    total = across(total);
+#endif
+    put((__global RAW(D_OUT) *)(out + offset_out) + at_out, shape.kept_out[0], n, FINISH(total));
+  }
+}

@@ -1,0 +1,70 @@
+/* Prepared kernels and memos: what makes a repeated call cheap. */
+#include <stdlib.h>
+
+#include "ocl.h"
+
+graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const char *head, const char *file,
+                             const char *entry) {
+  graft_status status = ocl_program_get(device, head, file, &kernel->program);
+  if (status != GRAFT_OK) return status;
+  cl_int error;
+  kernel->handle = clCreateKernel(ocl_program_handle(kernel->program), entry, &error);
+  if (error != CL_SUCCESS) {
+    return ocl_fail(device->plugin, GRAFT_INTERNAL, "kernel %s of %s.cl: %s", entry, file, ocl_error_name(error));
+  }
+  kernel->device = device;
+  for (int i = 0; i < 3; i++) kernel->global[i] = kernel->local[i] = 1;
+  pthread_mutex_init(&kernel->lock, NULL);
+  return GRAFT_OK;
+}
+
+graft_status ocl_kernel_constant(ocl_kernel *kernel, cl_uint index, size_t bytes, const void *value) {
+  cl_int error = clSetKernelArg(kernel->handle, index, bytes, value);
+  if (error == CL_SUCCESS) return GRAFT_OK;
+  return ocl_fail(kernel->device->plugin, GRAFT_INTERNAL, "kernel argument %u: %s", index, ocl_error_name(error));
+}
+
+void ocl_kernel_destroy(ocl_kernel *kernel) {
+  if (!kernel->handle) return;
+  clReleaseKernel(kernel->handle);
+  pthread_mutex_destroy(&kernel->lock);
+}
+
+static cl_int set_and_enqueue(ocl_kernel *kernel, cl_command_queue queue, cl_uint count,
+                              const ocl_argument *arguments) {
+  for (cl_uint i = 0; i < count; i++) {
+    if (!arguments[i].value) continue;
+    cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
+    if (error != CL_SUCCESS) return error;
+  }
+  return clEnqueueNDRangeKernel(queue, kernel->handle, 3, NULL, kernel->global, kernel->local, 0, NULL, NULL);
+}
+
+graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count, const ocl_argument *arguments) {
+  graft_status status = ocl_stream_check(stream);
+  if (status != GRAFT_OK) return status;
+  pthread_mutex_lock(&kernel->lock);
+  cl_int error = set_and_enqueue(kernel, stream->queue, count, arguments);
+  pthread_mutex_unlock(&kernel->lock);
+  if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueNDRangeKernel");
+  atomic_fetch_add_explicit(&kernel->device->plugin->counters.launches, 1, memory_order_relaxed);
+  return GRAFT_OK;
+}
+
+graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *row, ocl_memo_make make,
+                          void (*destroy)(void *memo), void **memo) {
+  if (exec->memo) {
+    *memo = exec->memo;
+    return GRAFT_OK;
+  }
+  void *made = NULL, *winner = NULL;
+  graft_status status = make(exec, args, row, &made);
+  if (status != GRAFT_OK) return status;
+  status = exec->device->plugin->host->memo_publish(exec, made, destroy, &winner);
+  if (status != GRAFT_OK) {
+    destroy(made);
+    return status;
+  }
+  *memo = winner;
+  return GRAFT_OK;
+}

@@ -1,0 +1,34 @@
+/* Which op lies in which slot. The lists are the families' own (kernels/families.h). */
+#include "kernels/families.h"
+
+#define SLOT(op)           .op = ocl_op_##op,
+#define ROW_SLOT(fields, op, ...) SLOT(op)
+
+const graft_core_ops ocl_core_ops = {
+    .struct_size = sizeof ocl_core_ops,
+    OCL_POINTWISE_CORE(ROW_SLOT) OCL_POINTWISE_COPY(ROW_SLOT) OCL_OTHER_CORE(SLOT)};
+
+const graft_train_ops ocl_train_ops = {.struct_size = sizeof ocl_train_ops,
+                                      OCL_POINTWISE_TRAIN(ROW_SLOT) OCL_OTHER_TRAIN(SLOT)};
+
+const graft_prims_ops ocl_prims_ops = {.struct_size = sizeof ocl_prims_ops};
+
+graft_status ocl_op_caps_of(graft_device *device, uint32_t op_id, graft_op_caps *out) {
+  static const ocl_family_caps families[] = {ocl_pointwise_caps, ocl_reduction_caps, ocl_matmul_caps, ocl_random_caps,
+                                             ocl_indexing_caps};
+  const uint64_t f64 = OCL_BIT(F64) | OCL_BIT(C128);
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+    ocl_op_caps caps = {0};
+    if (!families[i](op_id, &caps)) continue;
+    uint64_t served = device->has_f64 ? UINT64_MAX : ~f64;
+    if (GRAFT_SIZE_TO(graft_op_caps, max_ndim) > out->struct_size) return GRAFT_INVALID_ARGUMENT;
+    out->input_dtypes = caps.inputs & served;
+    out->output_dtypes = caps.outputs & served;
+    /* In-order queues and fixed orders of summation: every op here gives the same bits each time. */
+    out->flags = caps.flags | GRAFT_CAP_DETERMINISTIC;
+    out->exec_flags_known = GRAFT_EXEC_DETERMINISTIC;
+    out->max_ndim = OCL_DIMS_MAX;
+    return GRAFT_OK;
+  }
+  return GRAFT_UNIMPLEMENTED;
+}

@@ -1,0 +1,356 @@
+/* graft_call: the one way into every op. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "autograd/autograd.h"
+#include "dispatch/device.h"
+
+static _Thread_local graft_exec_flags exec_flags;
+static _Thread_local dsp_route last_route;
+static _Thread_local uint32_t depth;
+
+dsp_route dsp_last_route(void) { return last_route; }
+void dsp_set_exec_flags(graft_exec_flags flags) { exec_flags = flags; }
+graft_exec_flags dsp_exec_flags(void) { return exec_flags; }
+
+const char *dsp_route_name(dsp_route route) {
+  static const char *const names[] = {"unsupported", "plugin", "equal", "decomposition", "reference", "host"};
+  return names[route];
+}
+
+/* --- which op, which device --- */
+
+/* A prim that equals an aten op is that op: its arguments in the other order, the rest constants. */
+static const op_schema *resolve_equal(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_value *mapped,
+                                      const graft_value **use, uint32_t *use_count) {
+  *use = args;
+  *use_count = nargs;
+  if (!schema->equal) return schema;
+  for (uint32_t i = 0; i < schema->equal->count; i++) {
+    const op_equal_arg *arg = &schema->equal->args[i];
+    if (arg->source < 0) {
+      mapped[i] = arg->constant ? *arg->constant : (graft_value){0};
+    } else if ((uint32_t)arg->source < nargs) {
+      mapped[i] = args[arg->source];
+    } else {
+      const graft_value *fallback = schema->args[arg->source].fallback;
+      mapped[i] = fallback ? *fallback : (graft_value){0};
+    }
+  }
+  *use = mapped;
+  *use_count = schema->equal->count;
+  return op_schema_of(schema->equal->op_id);
+}
+
+static graft_rt_device *device_of(const op_call *call) {
+  graft_rt_device *number = NULL; /* a rank-0 tensor in host memory decides only if no other tensor does */
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    const graft_value *v = &call->args[i];
+    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
+    for (uint32_t j = 0; j < count; j++) {
+      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
+      if (!t) continue;
+      if (t->ndim || !t->device->is_reference) return t->device;
+      number = t->device;
+    }
+  }
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->args[i].kind == GRAFT_VALUE_DEVICE && call->args[i].as.device) return call->args[i].as.device;
+  }
+  return number ? number : graft_device_reference();
+}
+
+static char role_at(const op_call *call, uint32_t arg) {
+  const char *role = call->def->roles;
+  for (uint32_t i = 0; i < arg && *role; i++) {
+    if (call->schema->args[i].kind == OPK_TENSOR || call->schema->args[i].kind == OPK_TENSORS) role++;
+  }
+  return *role;
+}
+
+static graft_status check_devices(const op_call *call) {
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    const graft_value *v = &call->args[i];
+    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
+    for (uint32_t j = 0; j < count; j++) {
+      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
+      if (!t || t->device == call->device) continue;
+      if (v->kind == GRAFT_VALUE_TENSOR && !t->ndim && t->device->is_reference && role_at(call, i) == 'b') continue;
+      return op_error(call, "%s is on %s, but another tensor is on %s; move it there with graft_tensor_to",
+                      call->schema->args[i].name, graft_device_text(t->device), graft_device_text(call->device));
+    }
+  }
+  return GRAFT_OK;
+}
+
+/* --- inference --- */
+
+static graft_status infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  call->def = op_def_of(schema->id);
+  if (!call->def || !call->def->infer) {
+    return err_set(GRAFT_UNIMPLEMENTED, "%s: libgraft has no rule for this op yet", schema->name);
+  }
+  graft_status status = dsp_complete(call, schema, args, nargs);
+  if (status) return status;
+  call->nouts = 0;
+  call->compute = GRAFT_DTYPE_NONE;
+  call->dynamic = false;
+  call->decompose_only = false;
+  call->draws = 0;
+  memset(call->out_wanted, 0, sizeof call->out_wanted);
+  memset(call->list_like, -1, sizeof call->list_like);
+  call->device = device_of(call);
+  status = check_devices(call);
+  return status ? status : call->def->infer(call);
+}
+
+graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
+                         uint32_t *count) {
+  const op_schema *schema = op_schema_of(op_id);
+  if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
+  graft_value mapped[OP_MAX_ARGS];
+  schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
+  op_call call;
+  if (dsp_is_host_op(schema->id)) return dsp_infer_host(schema, args, nargs, metas, capacity, count);
+  graft_status status = infer(&call, schema, args, nargs);
+  if (status) return status;
+  uint32_t n = 0;
+  for (uint32_t r = 0; r < schema->nrets; r++) {
+    if (schema->rets[r].kind != OPK_TENSORS) {
+      if (n < capacity) metas[n] = call.out[r];
+      n++;
+      continue;
+    }
+    const graft_value *list = &call.args[call.list_like[r]];
+    for (uint32_t i = 0; i < list->count; i++, n++) {
+      op_call item = {.nouts = 0};
+      op_out_like(&item, 0, list->as.tensors[i]->dtype, list->as.tensors[i]);
+      if (n < capacity) metas[n] = item.out[0];
+    }
+  }
+  *count = n;
+  return GRAFT_OK;
+}
+
+/* --- running --- */
+
+static graft_status nothing_serves(const dsp_plan *plan, const graft_value *args) {
+  op_call call = plan->call;
+  memcpy(call.args, args, call.schema->nargs * sizeof *args);
+  return err_set(GRAFT_UNIMPLEMENTED, "%s: nothing serves %s on %s: neither the plugin nor a decomposition nor a reference kernel",
+                 call.schema->name, op_show_tensors(&call), graft_device_text(plan->device));
+}
+
+static bool reads_device(const dsp_plan *plan, const graft_value *args) {
+  for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
+    if (args[i].kind == GRAFT_VALUE_TENSOR && args[i].as.tensor->numel) return true;
+    if (args[i].kind == GRAFT_VALUE_TENSORS && args[i].count) return true;
+  }
+  return false;
+}
+
+static graft_status run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  if (reads_device(plan, args) || (plan->call.schema->flags & OPF_RANDOM)) {
+    if (dsp_fallback_policy() == DSP_FALLBACK_ERROR) {
+      op_call call = plan->call;
+      memcpy(call.args, args, call.schema->nargs * sizeof *args);
+      return err_set(GRAFT_UNIMPLEMENTED, "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
+                     call.schema->name, graft_device_text(plan->device), op_show_tensors(&call));
+    }
+    dsp_count_fallback(plan, args);
+  }
+  return dsp_run_reference(plan, args, outs);
+}
+
+static graft_status run_empty(dsp_plan *plan, graft_tensor **outs) {
+  for (uint32_t i = 0; i < plan->nouts; i++) {
+    if (outs[i] || !plan->out_wanted[i]) continue;
+    graft_status status = dsp_new_output(plan, i, &outs[i]);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}
+
+static graft_status run_route(dsp_plan *plan, dsp_route route, const graft_value *args, graft_tensor **outs) {
+  switch (route) {
+    case DSP_ROUTE_PLUGIN:
+    case DSP_ROUTE_EQUAL: return dsp_run_slot(plan, args, outs);
+    case DSP_ROUTE_DECOMPOSITION: return dsp_run_decomposition(plan, args, outs);
+    case DSP_ROUTE_REFERENCE: return run_reference(plan, args, outs);
+    case DSP_ROUTE_HOST: return run_empty(plan, outs);
+    default: return nothing_serves(plan, args);
+  }
+}
+
+/* Runs the plan's way; after UNIMPLEMENTED of a slot the next one, for this and all later calls. */
+static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tensor **outs, dsp_route *taken) {
+  dsp_philox_override before = dsp_philox;
+  graft_status status;
+  for (;;) {
+    dsp_route route = (dsp_route)atomic_load_explicit(&plan->route, memory_order_relaxed);
+    *taken = route;
+    status = run_route(plan, route, args, outs);
+    if (status != GRAFT_UNIMPLEMENTED || (route != DSP_ROUTE_PLUGIN && route != DSP_ROUTE_EQUAL)) break;
+    dsp_next_route(plan);
+  }
+  dsp_philox = before;
+  return status;
+}
+
+/* Arguments in full, for a plan that was found by its key: the plan's canonical values and this call's tensors. */
+void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full) {
+  for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
+    uint8_t kind = plan->call.schema->args[i].kind;
+    bool data = kind == OPK_TENSOR || kind == OPK_TENSORS || kind == OPK_GENERATOR || kind == OPK_DEVICE;
+    full[i] = plan->call.args[i];
+    if (!data) continue;
+    full[i] = i < nargs ? args[i] : (graft_value){0};
+    if (kind == OPK_TENSOR && full[i].kind == GRAFT_VALUE_TENSOR && !full[i].as.tensor) full[i] = (graft_value){0};
+    if (kind == OPK_TENSOR && (full[i].kind == GRAFT_VALUE_INT || full[i].kind == GRAFT_VALUE_FLOAT ||
+                               full[i].kind == GRAFT_VALUE_BOOL)) {
+      full[i] = (graft_value){GRAFT_VALUE_SCALAR, 0,
+                              {.scalar = full[i].kind == GRAFT_VALUE_FLOAT ? graft_scalar_float(args[i].as.f)
+                                         : full[i].kind == GRAFT_VALUE_INT ? graft_scalar_int(args[i].as.i)
+                                                                           : graft_scalar_bool(args[i].as.i != 0)}};
+    }
+  }
+}
+
+/* The device whose cache holds the plan: a guess from the raw arguments is enough, being the same for equal calls. */
+static graft_rt_device *key_device(const graft_value *args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    const graft_value *v = &args[i];
+    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && (v->as.tensor->ndim || !v->as.tensor->device->is_reference)) {
+      return v->as.tensor->device;
+    }
+    if (v->kind == GRAFT_VALUE_TENSORS) {
+      for (uint32_t j = 0; j < v->count; j++) {
+        if (v->as.tensors[j]) return v->as.tensors[j]->device;
+      }
+    }
+    if (v->kind == GRAFT_VALUE_DEVICE && v->as.device) return v->as.device;
+  }
+  return graft_device_reference();
+}
+
+/* Tensors of two devices have one key if their shapes agree: such a call must not find the plan of a good one. */
+static bool mixed_devices(const graft_value *args, uint32_t nargs, const graft_rt_device *device) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    const graft_value *v = &args[i];
+    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && v->as.tensor->device != device &&
+        !(v->as.tensor->device->is_reference && !v->as.tensor->ndim)) {
+      return true;
+    }
+    for (uint32_t j = 0; v->kind == GRAFT_VALUE_TENSORS && j < v->count; j++) {
+      if (v->as.tensors[j] && v->as.tensors[j]->device != device) return true;
+    }
+  }
+  return false;
+}
+
+graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                              uint32_t nouts, dsp_plan **plan) {
+  graft_rt_device *device = key_device(args, nargs);
+  if (plg_forked(device)) return plg_forked_error(device);
+  dsp_key key;
+  if (!dsp_key_build(&key, schema, args, nargs, outs, nouts)) {
+    dsp_key_free(&key);
+    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the key of a call", schema->name);
+  }
+  bool foreign = mixed_devices(args, nargs, device);
+  *plan = foreign ? NULL : dsp_plan_find(device, &key);
+  graft_status status = GRAFT_OK;
+  if (!*plan) {
+    op_call call;
+    status = infer(&call, schema, args, nargs);
+    dsp_plan *made;
+    if (!status) status = dsp_resolve(&call, outs, &made);
+    if (!status && made->nouts > nouts) {
+      status = err_set(GRAFT_INVALID_ARGUMENT, "%s has %u outputs, room for %u was given", schema->name, made->nouts, nouts);
+      dsp_plan_free(made);
+    }
+    if (!status) *plan = dsp_plan_insert(device, &key, made);
+  }
+  dsp_key_free(&key);
+  return status;
+}
+
+static bool any_out(graft_tensor *const *outs, uint32_t nouts) {
+  for (uint32_t i = 0; i < nouts; i++) {
+    if (outs[i]) return true;
+  }
+  return false;
+}
+
+static graft_status check_writes(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                                 uint32_t nouts) {
+  for (uint32_t i = 0; i < nouts; i++) {
+    if (!outs[i]) continue;
+    graft_status status = ag_check_write(schema, args, nargs, outs[i]);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}
+
+static graft_status call_slot_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                                 uint32_t nouts, dsp_route *taken) {
+  dsp_plan *plan;
+  graft_status status = dsp_find_plan(schema, args, nargs, outs, nouts, &plan);
+  if (status) return status;
+  graft_value full[OP_MAX_ARGS];
+  dsp_full_args(plan, args, nargs, full);
+  bool record = ag_wanted(full, schema->nargs);
+  if (any_out(outs, nouts)) status = check_writes(schema, full, schema->nargs, outs, nouts);
+  if (!status) status = run_plan(plan, full, outs, taken);
+  if (!status && record) status = ag_record(schema, plan->call.def, full, schema->nargs, outs, plan->nouts);
+  dsp_plan_release(plan);
+  return status;
+}
+
+static graft_status call_copy_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs) {
+  op_call call;
+  graft_status status = infer(&call, schema, args, nargs);
+  if (status) return status;
+  if (plg_forked(call.device)) return plg_forked_error(call.device);
+  bool record = ag_wanted(call.args, schema->nargs);
+  status = check_writes(schema, call.args, schema->nargs, outs, 1);
+  if (!status) status = dsp_run_copy(&call, outs);
+  return !status && record ? ag_record(schema, call.def, call.args, schema->nargs, outs, 1) : status;
+}
+
+static graft_status call_host_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                                 uint32_t nouts) {
+  op_call call = {.def = op_def_of(schema->id)};
+  graft_status status = dsp_complete(&call, schema, args, nargs);
+  if (status) return status;
+  call.device = device_of(&call);
+  if (any_out(outs, nouts)) return op_error(&call, "a view can't be written to a given output");
+  status = dsp_run_host(schema, &call, outs, nouts);
+  if (status || !ag_wanted(call.args, schema->nargs)) return status;
+  return ag_record(schema, call.def, call.args, schema->nargs, outs, nouts);
+}
+
+graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
+  const op_schema *schema = op_schema_of(op_id);
+  if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
+  if (nargs > schema->nargs) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
+                   nargs, schema->schema);
+  }
+  graft_value mapped[OP_MAX_ARGS];
+  schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
+  dsp_route taken = DSP_ROUTE_HOST;
+  depth++;
+  graft_status status;
+  if (dsp_is_host_op(schema->id)) {
+    status = call_host_op(schema, args, nargs, outs, nouts);
+  } else if (dsp_is_copy_op(schema->id)) {
+    status = call_copy_op(schema, args, nargs, outs);
+    taken = DSP_ROUTE_PLUGIN;
+  } else {
+    status = call_slot_op(schema, args, nargs, outs, nouts, &taken);
+  }
+  depth--;
+  if (!depth) last_route = taken;
+  return status;
+}

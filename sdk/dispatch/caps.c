@@ -1,0 +1,126 @@
+/* What a plugin offers of an op, and which prim equals which aten op. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/device.h"
+
+static _Atomic(uint64_t) mallocs;
+void dsp_count_malloc(void) { atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed); }
+uint64_t dsp_malloc_count(void) { return atomic_load(&mallocs); }
+
+dsp_device *dsp_device_of(graft_rt_device *device) {
+  dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
+  if (state) return state;
+  dsp_device *made = calloc(1, sizeof *made);
+  if (!made) abort();
+  made->device = device;
+  pthread_mutex_init(&made->lock, NULL);
+  if (atomic_compare_exchange_strong(&device->dispatch, &state, made)) return made;
+  pthread_mutex_destroy(&made->lock);
+  free(made);
+  return state;
+}
+
+static op_slot slot_of(const graft_rt_backend *backend, const op_schema *schema) {
+  const void *tables[] = {[OPT_CORE] = backend->core, [OPT_PRIMS] = backend->prims, [OPT_TRAIN] = backend->train};
+  const char *table = tables[schema->table];
+  if (!table || schema->route != OPROUTE_SLOT) return NULL;
+  op_slot slot;
+  memcpy(&slot, table + schema->slot_offset, sizeof slot);
+  return slot;
+}
+
+static void ask(graft_rt_device *device, const op_schema *schema, dsp_op_state *state) {
+  op_slot slot = slot_of(device->backend, schema);
+  graft_op_caps caps = {.struct_size = sizeof caps};
+  bool offered = slot != NULL;
+  if (offered && device->backend->plugin.op_caps) {
+    graft_status status = device->backend->plugin.op_caps(device->handle, schema->id, &caps);
+    /* A slot without a word on its capabilities may still be tried. */
+    if (status == GRAFT_UNIMPLEMENTED) caps = (graft_op_caps){.struct_size = sizeof caps};
+    else if (status) offered = false;
+  }
+  state->slot = slot;
+  state->caps = caps;
+  atomic_store_explicit(&state->known, offered ? 1 : 2, memory_order_release);
+}
+
+bool dsp_caps(graft_rt_device *device, const op_schema *schema, op_slot *slot, graft_op_caps *caps) {
+  size_t count;
+  dsp_op_state *state = &dsp_device_of(device)->ops[schema - op_schema_all(&count)];
+  int known = atomic_load_explicit(&state->known, memory_order_acquire);
+  if (!known) {
+    ask(device, schema, state); /* two threads asking at once get, and write, the same answer */
+    known = atomic_load(&state->known);
+  }
+  if (known != 1) return false;
+  *slot = state->slot;
+  *caps = state->caps;
+  return true;
+}
+
+const op_schema *dsp_equal_prim(const op_schema *schema, uint32_t nth) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    if (all[i].table == OPT_PRIMS && all[i].equal && all[i].equal->op_id == schema->id && nth-- == 0) return &all[i];
+  }
+  return NULL;
+}
+
+/* Whether a canonical argument has the value that the equality fixes. */
+static bool has_constant(const graft_value *value, const graft_value *constant) {
+  if (!constant || constant->kind == GRAFT_VALUE_NONE) return value->kind == GRAFT_VALUE_NONE;
+  if (value->kind == GRAFT_VALUE_NONE) return true;
+  if (value->kind == GRAFT_VALUE_SCALAR) {
+    dt_value v = dt_scalar_value(&value->as.scalar);
+    if (constant->kind == GRAFT_VALUE_SCALAR) return v.re == dt_scalar_value(&constant->as.scalar).re && v.im == 0;
+    return v.im == 0 && v.re == (constant->kind == GRAFT_VALUE_FLOAT ? (long double)constant->as.f : constant->as.i);
+  }
+  if (value->kind != constant->kind) return false;
+  if (value->kind == GRAFT_VALUE_FLOAT) return value->as.f == constant->as.f;
+  if (value->kind == GRAFT_VALUE_STR) return !strcmp(value->as.str, constant->as.str);
+  return value->as.i == constant->as.i;
+}
+
+bool dsp_to_prim(const op_call *call, const op_schema *prim, graft_value *args) {
+  for (uint32_t i = 0; i < prim->nargs; i++) args[i] = (graft_value){0};
+  const op_equal *equal = prim->equal;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    const graft_value *value = &call->args[i];
+    bool mapped = i < equal->count && equal->args[i].source >= 0;
+    if (mapped) {
+      args[equal->args[i].source] = *value;
+      continue;
+    }
+    const graft_value *constant = i < equal->count ? equal->args[i].constant : call->schema->args[i].fallback;
+    uint8_t kind = call->schema->args[i].kind;
+    if (kind == OPK_DEVICE || kind == OPK_LAYOUT || kind == OPK_FLAG || kind == OPK_GENERATOR) continue;
+    if (!has_constant(value, constant)) return false;
+  }
+  return true;
+}
+
+dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uint32_t *equal) {
+  *equal = 0;
+  op_slot slot;
+  graft_op_caps caps;
+  const op_schema *meaning = schema->equal ? op_schema_of(schema->equal->op_id) : schema;
+  if (schema->route == OPROUTE_HOST || dsp_is_host_op(schema->id)) return DSP_ROUTE_HOST;
+  if (dsp_caps(device, schema, &slot, &caps)) return DSP_ROUTE_PLUGIN;
+  if (meaning && meaning != schema && dsp_caps(device, meaning, &slot, &caps)) {
+    *equal = meaning->id;
+    return DSP_ROUTE_EQUAL;
+  }
+  for (uint32_t nth = 0; meaning; nth++) {
+    const op_schema *prim = dsp_equal_prim(meaning, nth);
+    if (!prim) break;
+    if (prim == schema || !dsp_caps(device, prim, &slot, &caps)) continue;
+    *equal = prim->id;
+    return DSP_ROUTE_EQUAL;
+  }
+  const op_def *def = meaning ? op_def_of(meaning->id) : NULL;
+  if (!def) return DSP_ROUTE_NONE;
+  if (def->decompose) return DSP_ROUTE_DECOMPOSITION;
+  return def->reference ? DSP_ROUTE_REFERENCE : DSP_ROUTE_NONE;
+}

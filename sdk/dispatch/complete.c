@@ -1,0 +1,118 @@
+/* Completing arguments: defaults, numbers given as another kind of number, lists of one. */
+#include <string.h>
+
+#include "dispatch/plan.h"
+
+static const char *const kind_names[] = {
+    [OPK_TENSOR] = "Tensor", [OPK_TENSORS] = "Tensor[]", [OPK_INT] = "int",       [OPK_FLOAT] = "float",
+    [OPK_BOOL] = "bool",     [OPK_SCALAR] = "number",    [OPK_INTS] = "int[]",    [OPK_FLOATS] = "float[]",
+    [OPK_SCALARS] = "number[]", [OPK_MASK] = "bool[]",   [OPK_STR] = "str",       [OPK_DTYPE] = "dtype",
+    [OPK_GENERATOR] = "Generator", [OPK_DEVICE] = "device", [OPK_LAYOUT] = "layout",
+    [OPK_MEMORY_FORMAT] = "memory format", [OPK_FLAG] = "bool"};
+
+/* The one value kind of an argument kind that needs no conversion. */
+static const graft_value_kind own_kind[] = {
+    [OPK_TENSOR] = GRAFT_VALUE_TENSOR, [OPK_TENSORS] = GRAFT_VALUE_TENSORS, [OPK_INT] = GRAFT_VALUE_INT,
+    [OPK_FLOAT] = GRAFT_VALUE_FLOAT,   [OPK_BOOL] = GRAFT_VALUE_BOOL,       [OPK_SCALAR] = GRAFT_VALUE_SCALAR,
+    [OPK_INTS] = GRAFT_VALUE_INTS,     [OPK_FLOATS] = GRAFT_VALUE_FLOATS,   [OPK_SCALARS] = GRAFT_VALUE_SCALARS,
+    [OPK_MASK] = GRAFT_VALUE_MASK,     [OPK_STR] = GRAFT_VALUE_STR,         [OPK_DTYPE] = GRAFT_VALUE_DTYPE,
+    [OPK_GENERATOR] = GRAFT_VALUE_GENERATOR, [OPK_DEVICE] = GRAFT_VALUE_DEVICE,
+    [OPK_MEMORY_FORMAT] = GRAFT_VALUE_MEMORY_FORMAT, [OPK_FLAG] = GRAFT_VALUE_BOOL, [OPK_LAYOUT] = GRAFT_VALUE_INT};
+
+static bool as_scalar(const graft_value *v, graft_scalar *scalar) {
+  switch (v->kind) {
+    case GRAFT_VALUE_SCALAR: *scalar = v->as.scalar; return true;
+    case GRAFT_VALUE_INT: *scalar = graft_scalar_int(v->as.i); return true;
+    case GRAFT_VALUE_FLOAT: *scalar = graft_scalar_float(v->as.f); return true;
+    case GRAFT_VALUE_BOOL: *scalar = graft_scalar_bool(v->as.i != 0); return true;
+    default: return false;
+  }
+}
+
+/* Converts a number to what the argument wants; false when it can't without loss of meaning. */
+static bool convert(op_call *call, const op_arg *arg, const graft_value *v, graft_value *out) {
+  graft_scalar scalar;
+  bool number = as_scalar(v, &scalar);
+  switch (arg->kind) {
+    case OPK_TENSOR:
+    case OPK_SCALAR: *out = (graft_value){GRAFT_VALUE_SCALAR, 0, {.scalar = scalar}}; return number;
+    case OPK_FLOAT:
+      if (!number || dt_is_complex(scalar.dtype)) return false;
+      *out = (graft_value){GRAFT_VALUE_FLOAT, 0, {.f = (double)dt_scalar_value(&scalar).re}};
+      return true;
+    case OPK_INT:
+    case OPK_BOOL:
+    case OPK_FLAG:
+      if (!number || !dt_is_integral(scalar.dtype, true)) return false;
+      *out = (graft_value){arg->kind == OPK_INT ? GRAFT_VALUE_INT : GRAFT_VALUE_BOOL, 0, {.i = scalar.value.i}};
+      return true;
+    case OPK_INTS: {
+      if (!number || !dt_is_integral(scalar.dtype, false)) return false;
+      uint32_t count = arg->bytes ? arg->bytes : 1;
+      int64_t *items = op_ints_new(call, count);
+      for (uint32_t i = 0; i < count; i++) items[i] = scalar.value.i;
+      *out = (graft_value){GRAFT_VALUE_INTS, count, {.ints = items}};
+      return true;
+    }
+    default: return false;
+  }
+}
+
+/* int[2] given as one number or a list of one means that number twice. */
+static void stretch(op_call *call, const op_arg *arg, graft_value *v) {
+  if (arg->kind != OPK_INTS || arg->bytes < 2 || v->count != 1) return;
+  int64_t *items = op_ints_new(call, arg->bytes);
+  for (uint32_t i = 0; i < arg->bytes; i++) items[i] = v->as.ints[0];
+  *v = (graft_value){GRAFT_VALUE_INTS, arg->bytes, {.ints = items}};
+}
+
+static bool known_string(const op_arg *arg, const char *text) {
+  for (const char *const *s = arg->strings; s && *s; s++) {
+    if (!strcmp(*s, text)) return true;
+  }
+  return !arg->strings;
+}
+
+static graft_status complete_one(op_call *call, const op_schema *schema, uint32_t i, const graft_value *given) {
+  const op_arg *arg = &schema->args[i];
+  graft_value *v = &call->args[i];
+  if (!given || given->kind == GRAFT_VALUE_NONE || (given->kind == GRAFT_VALUE_TENSOR && !given->as.tensor)) {
+    *v = arg->fallback ? *arg->fallback : (graft_value){0};
+    if (v->kind != GRAFT_VALUE_NONE && v->kind != own_kind[arg->kind]) {
+      graft_value fallback = *v;
+      convert(call, arg, &fallback, v);
+    }
+    stretch(call, arg, v);
+    bool may_miss = arg->flags & (OPA_OPTIONAL | OPA_DROPPED) || arg->kind == OPK_GENERATOR || arg->kind == OPK_DEVICE ||
+                    arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT || arg->kind == OPK_FLAG;
+    if (v->kind == GRAFT_VALUE_NONE && !may_miss) {
+      return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s is missing; expected %s", schema->name, arg->name,
+                     kind_names[arg->kind]);
+    }
+    return GRAFT_OK;
+  }
+  if (given->kind == own_kind[arg->kind]) {
+    *v = *given;
+  } else if (!convert(call, arg, given, v)) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s expects %s", schema->name, arg->name, kind_names[arg->kind]);
+  }
+  stretch(call, arg, v);
+  if (v->kind == GRAFT_VALUE_STR && !known_string(arg, v->as.str)) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s can't be '%s'", schema->name, arg->name, v->as.str);
+  }
+  return GRAFT_OK;
+}
+
+graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  call->schema = schema;
+  call->pool_used = 0;
+  if (nargs > schema->nargs) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
+                   nargs, schema->schema);
+  }
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    graft_status status = complete_one(call, schema, i, i < nargs ? &args[i] : NULL);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}

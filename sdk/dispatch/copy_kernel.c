@@ -1,0 +1,46 @@
+/* See copy_kernel.h; and the ops that are copies (_to_copy, clone, copy), which all end in tensor/copy.c. */
+#include "dispatch/copy_kernel.h"
+
+#include "dispatch/device.h"
+
+graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
+  const op_schema *schema = op_schema_of(GRAFT_OP_TO_COPY);
+  graft_value args[2] = {fx_tensor(from), {GRAFT_VALUE_DTYPE, 0, {.dtype = to->dtype}}};
+  graft_tensor *outs[1] = {to};
+  dsp_plan *plan;
+  graft_status status = dsp_find_plan(schema, args, 2, outs, 1, &plan);
+  if (status) return status;
+  graft_value full[OP_MAX_ARGS];
+  dsp_full_args(plan, args, 2, full);
+  int route = atomic_load(&plan->route);
+  status = GRAFT_UNIMPLEMENTED;
+  if (route == DSP_ROUTE_HOST) status = GRAFT_OK; /* nothing to copy */
+  if (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) status = dsp_run_slot(plan, full, outs);
+  if (status == GRAFT_UNIMPLEMENTED) atomic_store(&plan->route, (int)DSP_ROUTE_NONE);
+  dsp_plan_release(plan);
+  return status;
+}
+
+bool dsp_is_copy_op(uint32_t op_id) {
+  return op_id == GRAFT_OP_TO_COPY || op_id == GRAFT_OP_CLONE || op_id == GRAFT_OP_COPY;
+}
+
+/* _to_copy(self, dtype, layout, device, …), clone(self, …), copy(self, src, …): infer has said what comes out. */
+graft_status dsp_run_copy(const op_call *call, graft_tensor **outs) {
+  graft_tensor *from = op_tensor(call, call->schema->id == GRAFT_OP_COPY ? 1 : 0);
+  graft_rt_device *device = call->device;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->args[i].kind == GRAFT_VALUE_DEVICE && call->args[i].as.device) device = call->args[i].as.device;
+  }
+  const graft_meta *meta = &call->out[0];
+  if (outs[0]) return graft_tensor_copy(outs[0], from);
+  graft_tensor *made;
+  graft_status status = graft_tensor_empty_strided(device, meta->dtype, meta->ndim, meta->sizes, meta->strides, &made);
+  if (status) return status;
+  bool grad = graft_grad_mode_set(false);
+  status = graft_tensor_copy(made, from);
+  graft_grad_mode_set(grad);
+  if (status) graft_tensor_release(made);
+  else outs[0] = made;
+  return status;
+}

@@ -1,0 +1,64 @@
+/* What a plugin may ask of the host while a slot runs. */
+#include "dispatch/host_callbacks.h"
+
+#include <string.h>
+
+#include "dispatch/plan.h"
+
+graft_status dsp_host_workspace(const graft_exec *exec, uint64_t bytes, uint64_t alignment, graft_buffer **buffer,
+                                uint64_t *byte_offset) {
+  dsp_frame *frame = exec->host_context;
+  if (alignment > frame->device->alignment) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "workspace: an alignment of %llu bytes was asked for; the device's own is %llu",
+                   (unsigned long long)alignment, (unsigned long long)frame->device->alignment);
+  }
+  if (frame->workspace_count == sizeof frame->workspaces / sizeof *frame->workspaces) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "workspace: one call may ask for %u at most", frame->workspace_count);
+  }
+  mem_block *block;
+  graft_status status = mem_allocate(frame->device, frame->stream, bytes, &block);
+  if (status) return status;
+  frame->workspaces[frame->workspace_count++] = block;
+  *buffer = block->buffer;
+  *byte_offset = block->offset;
+  return GRAFT_OK;
+}
+
+graft_status dsp_host_output_shape(const graft_exec *exec, graft_output *output, int32_t ndim, const int64_t *shape,
+                                   const graft_tensor_desc **desc) {
+  dsp_frame *frame = exec->host_context;
+  const char *op = frame->plan->call.schema->name;
+  if (output->tensor) return err_set(GRAFT_INVALID_ARGUMENT, "%s: output_shape was called twice for one output", op);
+  const graft_meta *bound = &output->plan->out_metas[output->index];
+  if (ndim != bound->ndim) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin gives an output of rank %d; expected %d", op, ndim, bound->ndim);
+  }
+  for (int32_t i = 0; i < ndim; i++) {
+    if (shape[i] < 0 || shape[i] > bound->sizes[i]) {
+      return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin gives size %lld for dim %d; expected 0 to %lld", op,
+                     (long long)shape[i], i, (long long)bound->sizes[i]);
+    }
+  }
+  graft_tensor *t;
+  graft_status status = graft_tensor_empty(frame->device, bound->dtype, ndim, shape, &t);
+  if (status) return status;
+  output->tensor = t;
+  dsp_fill_desc(&output->desc, t, t->dtype, t->ndim, t->sizes, t->strides);
+  *desc = &output->desc;
+  return GRAFT_OK;
+}
+
+graft_status dsp_host_memo_publish(const graft_exec *exec, void *value, void (*destroy)(void *value), void **winner) {
+  dsp_frame *frame = exec->host_context;
+  dsp_plan *plan = frame->plan;
+  void *none = NULL;
+  if (!value) return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: a memo can't be NULL");
+  plan->memo_destroy = destroy; /* one plugin, one op: every publisher brings the same function */
+  if (atomic_compare_exchange_strong(&plan->memo, &none, value)) {
+    *winner = value;
+    return GRAFT_OK;
+  }
+  if (destroy) destroy(value);
+  *winner = none;
+  return GRAFT_OK;
+}

@@ -1,0 +1,237 @@
+/* Keys and the cache of plans; see plan.h. */
+#include "dispatch/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "dispatch/device.h"
+
+/* --- keys --- */
+
+static bool reserve(dsp_key *key, uint32_t more) {
+  if (key->count + more <= key->capacity) return true;
+  uint32_t capacity = (key->count + more) * 2;
+  uint64_t *words = malloc(capacity * sizeof *words);
+  if (!words) return false;
+  dsp_count_malloc();
+  memcpy(words, key->words, key->count * sizeof *words);
+  if (key->words != key->local) free(key->words);
+  key->words = words;
+  key->capacity = capacity;
+  return true;
+}
+
+static void put(dsp_key *key, uint64_t word) { key->words[key->count++] = word; }
+
+static void put_bytes(dsp_key *key, const void *bytes, size_t count) {
+  size_t words = (count + 7) / 8;
+  key->words[key->count + (words ? words - 1 : 0)] = 0;
+  memcpy(key->words + key->count, bytes, count);
+  key->count += (uint32_t)words;
+}
+
+/* The alignment of a tensor's first byte as a power of two, up to 4096: two calls alike but for it are two cases. */
+static unsigned alignment_code(const graft_tensor *t) {
+  if (!t->storage) return 12;
+  uint64_t offset = t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype);
+  return offset ? (unsigned)__builtin_ctzll(offset | 4096) : 12;
+}
+
+static bool put_tensor(dsp_key *key, const graft_tensor *t) {
+  if (!reserve(key, 2 + 2 * GRAFT_MAX_DIMS)) return false;
+  if (!t) {
+    put(key, UINT64_MAX);
+    return true;
+  }
+  put(key, (uint64_t)t->dtype << 32 | (uint64_t)(uint8_t)t->ndim << 16 | (t->flags & 3) << 8 | alignment_code(t));
+  /* A host tensor among a device's: see dsp_find_device. */
+  put(key, t->device->is_reference);
+  put_bytes(key, t->sizes, (size_t)t->ndim * 8);
+  put_bytes(key, t->strides, (size_t)t->ndim * 8);
+  return true;
+}
+
+static bool put_value(dsp_key *key, const graft_value *v, uint8_t kind) {
+  if (!reserve(key, 8)) return false;
+  put(key, (uint64_t)v->kind << 32 | v->count);
+  switch (v->kind) {
+    case GRAFT_VALUE_NONE: return true;
+    case GRAFT_VALUE_TENSOR: return put_tensor(key, v->as.tensor);
+    case GRAFT_VALUE_TENSORS:
+      for (uint32_t i = 0; i < v->count; i++) {
+        if (!put_tensor(key, v->as.tensors[i])) return false;
+      }
+      return true;
+    case GRAFT_VALUE_SCALAR:
+      put(key, v->as.scalar.dtype);
+      if (kind == OPK_TENSOR) return true; /* a number in a tensor's place is data, not part of the case */
+      put(key, (uint64_t)v->as.scalar.value.i);
+      if (v->as.scalar.dtype == GRAFT_C128) put_bytes(key, &v->as.scalar.value.c[1], 8);
+      return true;
+    case GRAFT_VALUE_INTS:
+    case GRAFT_VALUE_FLOATS:
+      if (!reserve(key, v->count)) return false;
+      put_bytes(key, v->as.ints, (size_t)v->count * 8);
+      return true;
+    case GRAFT_VALUE_SCALARS:
+      if (!reserve(key, v->count * 3)) return false;
+      put_bytes(key, v->as.scalars, (size_t)v->count * sizeof *v->as.scalars);
+      return true;
+    case GRAFT_VALUE_MASK:
+      if (!reserve(key, v->count / 8 + 1)) return false;
+      put_bytes(key, v->as.mask, v->count);
+      return true;
+    case GRAFT_VALUE_STR: {
+      size_t length = strlen(v->as.str);
+      if (!reserve(key, (uint32_t)length / 8 + 2)) return false;
+      put(key, length);
+      put_bytes(key, v->as.str, length);
+      return true;
+    }
+    case GRAFT_VALUE_DTYPE: put(key, v->as.dtype); return true;
+    case GRAFT_VALUE_GENERATOR:
+    case GRAFT_VALUE_DEVICE: return true;
+    default: put(key, (uint64_t)v->as.i); return true;
+  }
+}
+
+/* How an output relates to the arguments: 0 shares no storage, else 1 + twice the argument, plus 1 if partly. */
+static uint64_t alias_code(const graft_tensor *out, const graft_value *args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    const graft_value *v = &args[i];
+    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
+    for (uint32_t j = 0; j < count; j++) {
+      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
+      if (!t || t->storage != out->storage) continue;
+      tns_overlap overlap = tns_overlap_of(out, t);
+      if (overlap == TNS_OVERLAP_NONE) continue;
+      return ((uint64_t)i << 32 | j) * 2 + 1 + (overlap == TNS_OVERLAP_PARTIAL);
+    }
+  }
+  return 0;
+}
+
+bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
+                   graft_tensor *const *outs, uint32_t nouts) {
+  key->words = key->local;
+  key->count = 0;
+  key->capacity = DSP_KEY_LOCAL;
+  put(key, (uint64_t)schema->id << 32 | dsp_exec_flags());
+  put(key, (uint64_t)nargs << 32 | nouts);
+  for (uint32_t i = 0; i < nargs; i++) {
+    if (!put_value(key, &args[i], schema->args[i].kind)) return false;
+  }
+  for (uint32_t i = 0; i < nouts; i++) {
+    if (!put_tensor(key, outs[i])) return false;
+    if (!outs[i]) continue;
+    if (!reserve(key, 1)) return false;
+    put(key, alias_code(outs[i], args, nargs));
+  }
+  return true;
+}
+
+void dsp_key_free(dsp_key *key) {
+  if (key->words != key->local) free(key->words);
+}
+
+/* --- the cache --- */
+
+static bool same_key(const dsp_plan *plan, uint64_t hash, const dsp_key *key) {
+  return plan->hash == hash && plan->key_words == key->count && !memcmp(plan->key, key->words, key->count * 8u);
+}
+
+static uint64_t hash_of(const dsp_key *key) { return XXH3_64bits(key->words, key->count * 8u); }
+
+static dsp_plan *find_locked(dsp_device *state, uint64_t hash, const dsp_key *key) {
+  for (dsp_plan *plan = state->buckets[hash % DSP_BUCKETS]; plan; plan = plan->next) {
+    if (!same_key(plan, hash, key)) continue;
+    atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+    return plan;
+  }
+  return NULL;
+}
+
+dsp_plan *dsp_plan_find(graft_rt_device *device, const dsp_key *key) {
+  dsp_device *state = dsp_device_of(device);
+  uint64_t hash = hash_of(key);
+  pthread_mutex_lock(&state->lock);
+  dsp_plan *plan = find_locked(state, hash, key);
+  pthread_mutex_unlock(&state->lock);
+  return plan;
+}
+
+/* Empties the cache when it is full: plans in use live on until their last release. Shapes that change with every step
+ * would otherwise fill memory; what is still in use is resolved again at the next call. */
+static dsp_plan *take_all_locked(dsp_device *state) {
+  dsp_plan *all = NULL;
+  for (size_t b = 0; b < DSP_BUCKETS; b++) {
+    while (state->buckets[b]) {
+      dsp_plan *plan = state->buckets[b];
+      state->buckets[b] = plan->next;
+      plan->next = all;
+      all = plan;
+    }
+  }
+  state->plan_count = 0;
+  return all;
+}
+
+static void release_list(dsp_plan *plan) {
+  while (plan) {
+    dsp_plan *next = plan->next;
+    dsp_plan_release(plan);
+    plan = next;
+  }
+}
+
+dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan *plan) {
+  dsp_device *state = dsp_device_of(device);
+  plan->hash = hash_of(key);
+  plan->key = malloc(key->count * sizeof *plan->key + 1);
+  atomic_init(&plan->refs, 1);
+  if (!plan->key) return plan; /* used once, not kept */
+  memcpy(plan->key, key->words, key->count * sizeof *plan->key);
+  plan->key_words = key->count;
+  pthread_mutex_lock(&state->lock);
+  dsp_plan *other = find_locked(state, plan->hash, key);
+  dsp_plan *evicted = NULL;
+  if (!other) {
+    if (state->plan_count >= DSP_MAX_PLANS) evicted = take_all_locked(state);
+    plan->next = state->buckets[plan->hash % DSP_BUCKETS];
+    state->buckets[plan->hash % DSP_BUCKETS] = plan;
+    state->plan_count++;
+    atomic_fetch_add(&plan->refs, 1);
+  }
+  pthread_mutex_unlock(&state->lock);
+  release_list(evicted);
+  if (other) dsp_plan_free(plan);
+  return other ? other : plan;
+}
+
+void dsp_plan_release(dsp_plan *plan) {
+  if (plan && atomic_fetch_sub(&plan->refs, 1) == 1) dsp_plan_free(plan);
+}
+
+void dsp_plan_free(dsp_plan *plan) {
+  void *memo = atomic_load(&plan->memo);
+  if (memo && plan->memo_destroy) plan->memo_destroy(memo);
+  free(plan->key);
+  free(plan->out_metas);
+  free(plan->out_wanted);
+  free(plan->operands);
+  free(plan->fields);
+  free(plan->args);
+  free(plan->scalars);
+  free(plan->small);
+  free(plan);
+}
+
+void dsp_plans_clear(dsp_device *state) {
+  pthread_mutex_lock(&state->lock);
+  dsp_plan *all = take_all_locked(state);
+  pthread_mutex_unlock(&state->lock);
+  release_list(all);
+}

@@ -1,0 +1,142 @@
+/* A call resolved once: what each operand becomes, which way it goes, and the args struct but for its tensors. */
+#ifndef GRAFT_SDK_PLAN_H
+#define GRAFT_SDK_PLAN_H
+
+#include "dispatch/dispatch.h"
+
+/* How a tensor of the call reaches the slot. */
+typedef enum dsp_action {
+  DSP_ABSENT,     /* NULL */
+  DSP_DIRECT,     /* its own memory, seen with the plan's geometry */
+  DSP_HOST_VALUE, /* a number in host memory */
+  DSP_TEMPORARY,  /* inputs: a contiguous copy in the plan's dtype; outputs: a new tensor that is copied to the result */
+  DSP_DYNAMIC     /* an output whose shape the op finds */
+} dsp_action;
+
+typedef struct dsp_operand {
+  uint8_t action;
+  bool is_output, mutated;
+  int16_t arg;  /* argument, or for outputs the schema's return */
+  int32_t item; /* item of a list, or -1; for outputs the index among the flat outputs */
+  graft_dtype dtype;
+  int32_t ndim;
+  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];       /* as the slot sees it */
+  int64_t view_sizes[GRAFT_MAX_DIMS], view_strides[GRAFT_MAX_DIMS]; /* of the source, before a temporary */
+} dsp_operand;
+
+/* Where tensors go in the args struct. */
+typedef struct dsp_field {
+  uint16_t offset;
+  bool is_list;
+  uint32_t first, count; /* operands */
+} dsp_field;
+
+typedef struct dsp_plan {
+  struct dsp_plan *next; /* in the cache's bucket */
+  uint64_t hash;
+  uint32_t key_words;
+  uint64_t *key;
+  atomic_uint refs;
+  graft_rt_device *device;
+  _Atomic(int) route;
+  op_call call; /* canonical; its tensors are those of the first call and only say which argument is one */
+  uint32_t nouts;         /* flat */
+  graft_meta *out_metas;  /* flat */
+  bool *out_wanted;       /* flat */
+  bool empty; /* no output has an element: nothing to run */
+  const op_schema *slot_schema; /* of the slot: the call's own, or the equal one */
+  op_slot slot;
+  uint32_t noperands, nfields, nlist_items;
+  dsp_operand *operands;
+  dsp_field *fields;
+  unsigned char *args; /* template */
+  graft_scalar *scalars;
+  uint64_t *small; /* optional ints, doubles and bools that the template points to */
+  bool simple;     /* all operands direct or host values: no temporaries */
+  _Atomic(void *) memo;
+  void (*memo_destroy)(void *);
+} dsp_plan;
+
+/* The key of a call. */
+enum { DSP_KEY_LOCAL = 320 };
+typedef struct dsp_key {
+  uint64_t *words;
+  uint32_t count, capacity;
+  uint64_t local[DSP_KEY_LOCAL];
+} dsp_key;
+/* False when host memory runs out. `in_place` has a bit for each output that is the very tensor of an argument. */
+bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
+                   graft_tensor *const *outs, uint32_t nouts);
+void dsp_key_free(dsp_key *key);
+
+/* The cache: found plans are retained; dsp_plan_release gives them back. */
+dsp_plan *dsp_plan_find(graft_rt_device *device, const dsp_key *key);
+dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan *plan);
+void dsp_plan_release(dsp_plan *plan);
+void dsp_plan_free(dsp_plan *plan);
+
+/* Makes a plan for a canonical call. outs may hold tensors (out form). */
+graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, dsp_plan **plan);
+
+/* Runs a plan's slot. args are complete (see dsp_complete); outs receive new tensors where NULL. */
+graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
+
+/* The other ways. */
+graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
+graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
+graft_status dsp_run_host(const op_schema *schema, op_call *call, graft_tensor **outs, uint32_t nouts);
+bool dsp_is_copy_op(uint32_t op_id);
+graft_status dsp_run_copy(const op_call *call, graft_tensor **outs);
+/* The plan of a call, found or made, retained; and its arguments in full: canonical values and this call's tensors. */
+graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                           uint32_t nouts, dsp_plan **plan);
+void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full);
+bool dsp_is_host_op(uint32_t op_id);
+graft_status dsp_infer_host(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_meta *metas,
+                            uint32_t capacity, uint32_t *count);
+
+/* Moves a plan to the next way after the slot said UNIMPLEMENTED; the last one is DSP_ROUTE_NONE. */
+dsp_route dsp_next_route(dsp_plan *plan);
+
+/* Completes arguments in schema order: defaults, numbers, lists of one. */
+graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
+
+/* The capabilities of an op on a device, asked once. False: the slot is NULL or the op unknown to the plugin. */
+bool dsp_caps(graft_rt_device *device, const op_schema *schema, op_slot *slot, graft_op_caps *caps);
+
+/* Turns a canonical call of an aten op into one of the prim that equals it; false where it does not fit. */
+bool dsp_to_prim(const op_call *call, const op_schema *prim, graft_value *args);
+const op_schema *dsp_equal_prim(const op_schema *schema, uint32_t nth);
+
+/* A new tensor of a flat output. */
+graft_status dsp_new_output(const dsp_plan *plan, uint32_t index, graft_tensor **out);
+
+/* While set, random ops of this thread draw from here: a call repeated on another way draws the same numbers. */
+typedef struct dsp_philox_override {
+  bool active;
+  uint64_t seed, offset;
+} dsp_philox_override;
+extern _Thread_local dsp_philox_override dsp_philox;
+
+/* What graft_exec.host_context points to. */
+typedef struct dsp_frame {
+  dsp_plan *plan;
+  graft_rt_device *device;
+  graft_rt_stream *stream;
+  struct dsp_output *outputs;
+  mem_block *workspaces[8];
+  uint32_t workspace_count;
+} dsp_frame;
+
+struct graft_output {
+  dsp_plan *plan;
+  uint32_t index;
+  graft_tensor *tensor;
+  graft_tensor_desc desc;
+};
+
+void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
+                   const int64_t *sizes, const int64_t *strides);
+void dsp_count_fallback(const dsp_plan *plan, const graft_value *args);
+
+#endif

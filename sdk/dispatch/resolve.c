@@ -1,0 +1,598 @@
+/* Making a plan: what each operand becomes for the slot at hand. See plan.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/device.h"
+
+/* Everything resolve works on; the plan owns what it allocates. */
+typedef struct resolver {
+  dsp_plan *plan;
+  op_call *call;
+  graft_tensor *const *outs;
+  graft_op_caps caps;
+  bool any_caps; /* false: the plugin said nothing; the dull default everywhere */
+} resolver;
+
+/* --- flat outputs --- */
+
+static uint32_t flat_count(const op_call *call) {
+  uint32_t count = 0;
+  for (uint32_t r = 0; r < call->schema->nrets; r++) {
+    bool list = call->schema->rets[r].kind == OPK_TENSORS;
+    count += list ? call->args[call->list_like[r]].count : 1;
+  }
+  return count;
+}
+
+static void flat_outputs(dsp_plan *plan, const op_call *call) {
+  uint32_t n = 0;
+  for (uint32_t r = 0; r < call->schema->nrets; r++) {
+    if (call->schema->rets[r].kind != OPK_TENSORS) {
+      plan->out_metas[n] = call->out[r];
+      plan->out_wanted[n++] = call->out_wanted[r];
+      continue;
+    }
+    const graft_value *list = &call->args[call->list_like[r]];
+    for (uint32_t i = 0; i < list->count; i++) {
+      op_call item = {.nouts = 0};
+      op_out_like(&item, 0, list->as.tensors[i]->dtype, list->as.tensors[i]);
+      plan->out_metas[n] = item.out[0];
+      plan->out_wanted[n++] = call->out_wanted[r];
+    }
+  }
+}
+
+/* --- operands --- */
+
+static char role_of(const op_call *call, uint32_t arg) {
+  const char *role = call->def->roles;
+  for (uint32_t i = 0; i < arg && *role; i++) {
+    if (call->schema->args[i].kind == OPK_TENSOR || call->schema->args[i].kind == OPK_TENSORS) role++;
+  }
+  return *role ? *role : 'k';
+}
+
+static bool has_zero_stride(const dsp_operand *o) {
+  for (int32_t i = 0; i < o->ndim; i++) {
+    if (o->view_strides[i] == 0 && o->view_sizes[i] > 1) return true;
+  }
+  return false;
+}
+
+static void set_view(dsp_operand *o, int32_t ndim, const int64_t *sizes, const int64_t *strides) {
+  o->ndim = ndim;
+  if (!ndim) return;
+  memcpy(o->view_sizes, sizes, (size_t)ndim * sizeof *sizes);
+  memcpy(o->view_strides, strides, (size_t)ndim * sizeof *strides);
+}
+
+/* The view of a broadcast operand in the output's sizes. */
+static void set_broadcast_view(dsp_operand *o, const graft_tensor *t, const graft_meta *out) {
+  int64_t strides[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < out->ndim; i++) {
+    int32_t own = i - (out->ndim - t->ndim);
+    strides[i] = own < 0 || (t->sizes[own] == 1 && out->sizes[i] != 1) ? 0 : t->strides[own];
+  }
+  set_view(o, out->ndim, out->sizes, strides);
+}
+
+static void add_input(resolver *r, uint32_t arg, int32_t item, const graft_value *value, graft_tensor *t) {
+  op_call *call = r->call;
+  dsp_operand *o = &r->plan->operands[r->plan->noperands++];
+  *o = (dsp_operand){.arg = (int16_t)arg, .item = item};
+  char role = role_of(call, arg);
+  bool converts = (role == 'b' || role == 'v') && call->compute;
+  bool foreign = t && t->device != call->device; /* a rank-0 tensor in host memory: a number to this op */
+  o->mutated = (call->schema->mutates >> arg & 1) || (call->schema->args[arg].flags & OPA_MUTATED);
+  if (value->kind == GRAFT_VALUE_SCALAR || foreign) {
+    o->action = DSP_HOST_VALUE;
+    o->dtype = foreign ? t->dtype : value->as.scalar.dtype;
+    return;
+  }
+  if (!t) {
+    o->action = DSP_ABSENT;
+    return;
+  }
+  o->action = DSP_DIRECT;
+  o->dtype = converts ? call->compute : t->dtype;
+  if (role == 'b' || role == 'c') {
+    set_broadcast_view(o, t, &call->out[0]);
+  } else {
+    set_view(o, t->ndim, t->sizes, t->strides);
+  }
+}
+
+static void add_output(resolver *r, uint32_t ret, uint32_t flat) {
+  dsp_operand *o = &r->plan->operands[r->plan->noperands++];
+  *o = (dsp_operand){.arg = (int16_t)ret, .item = (int32_t)flat, .is_output = true};
+  const graft_meta *meta = &r->plan->out_metas[flat];
+  o->dtype = meta->dtype;
+  if (!r->plan->out_wanted[flat]) {
+    o->action = DSP_ABSENT;
+    return;
+  }
+  if (r->call->schema->rets[ret].flags & OPR_DYNAMIC) {
+    o->action = DSP_DYNAMIC;
+    return;
+  }
+  const graft_tensor *given = r->outs[flat];
+  o->action = DSP_DIRECT;
+  set_view(o, meta->ndim, meta->sizes, given ? given->strides : meta->strides);
+}
+
+static void add_operands(resolver *r) {
+  dsp_plan *plan = r->plan;
+  const op_schema *schema = r->call->schema;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    const graft_value *value = &r->call->args[i];
+    if (schema->args[i].kind == OPK_TENSOR) {
+      add_input(r, i, -1, value, op_tensor(r->call, (int)i));
+    } else if (schema->args[i].kind == OPK_TENSORS) {
+      for (uint32_t j = 0; j < value->count; j++) {
+        graft_value item = fx_tensor(value->as.tensors[j]);
+        add_input(r, i, (int32_t)j, &item, value->as.tensors[j]);
+      }
+    }
+  }
+  uint32_t flat = 0;
+  for (uint32_t ret = 0; ret < schema->nrets; ret++) {
+    uint32_t count = schema->rets[ret].kind == OPK_TENSORS ? r->call->args[r->call->list_like[ret]].count : 1;
+    for (uint32_t i = 0; i < count; i++) add_output(r, ret, flat++);
+  }
+  (void)plan;
+}
+
+/* --- geometry ---
+ * An elementwise op does not care which dim is which. All operands are permuted alike so that the output runs in
+ * memory order, and dims that lie one behind the other in every operand become one: channels_last and any other dense
+ * layout arrive as one contiguous dim, and a kernel sees the fewest dims there can be. */
+
+static bool takes_part(const dsp_operand *o) { return o->action == DSP_DIRECT; }
+
+static void permute_operand(dsp_operand *o, const int32_t *order, int32_t ndim) {
+  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < ndim; i++) {
+    sizes[i] = o->view_sizes[order[i]];
+    strides[i] = o->view_strides[order[i]];
+  }
+  set_view(o, ndim, sizes, strides);
+}
+
+static bool can_merge(const dsp_plan *plan, int32_t outer, int32_t inner) {
+  for (uint32_t i = 0; i < plan->noperands; i++) {
+    const dsp_operand *o = &plan->operands[i];
+    if (takes_part(o) && o->view_strides[outer] != o->view_strides[inner] * o->view_sizes[inner]) return false;
+  }
+  return true;
+}
+
+static void merge_dims(dsp_plan *plan, int32_t ndim) {
+  int32_t last = 0; /* the dim that the next one may join */
+  for (int32_t i = 1; i < ndim; i++) {
+    bool merge = can_merge(plan, last, i);
+    if (!merge) last++;
+    for (uint32_t j = 0; j < plan->noperands; j++) {
+      dsp_operand *o = &plan->operands[j];
+      if (!takes_part(o)) continue;
+      o->view_sizes[last] = (merge ? o->view_sizes[last] : 1) * o->view_sizes[i];
+      o->view_strides[last] = o->view_strides[i];
+    }
+  }
+  for (uint32_t j = 0; j < plan->noperands; j++) {
+    if (takes_part(&plan->operands[j])) plan->operands[j].ndim = last + 1;
+  }
+}
+
+static void normalise_elementwise(dsp_plan *plan) {
+  const dsp_operand *lead = NULL;
+  for (uint32_t i = 0; i < plan->noperands; i++) {
+    if (plan->operands[i].is_output && takes_part(&plan->operands[i])) lead = &plan->operands[i];
+  }
+  if (!lead || !lead->ndim) return;
+  int32_t order[GRAFT_MAX_DIMS], kept = 0;
+  for (int32_t i = 0; i < lead->ndim; i++) {
+    if (lead->view_sizes[i] == 1) continue;
+    int32_t at = kept++;
+    for (; at > 0 && lead->view_strides[order[at - 1]] < lead->view_strides[i]; at--) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  if (!kept) order[kept++] = 0; /* one element: one dim of size 1 */
+  for (uint32_t i = 0; i < plan->noperands; i++) {
+    if (takes_part(&plan->operands[i])) permute_operand(&plan->operands[i], order, kept);
+  }
+  merge_dims(plan, kept);
+}
+
+/* --- capabilities --- */
+
+static bool dtype_offered(uint64_t set, graft_dtype dtype) { return !set || (set & dt_bit(dtype)); }
+
+static bool is_aligned(const resolver *r, const graft_tensor *t) {
+  if (!t->storage) return true;
+  uint64_t offset = t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype);
+  return offset % r->call->device->alignment == 0;
+}
+
+static const graft_tensor *source_of(const resolver *r, const dsp_operand *o) {
+  if (o->is_output) return r->outs[o->item];
+  const graft_value *value = &r->call->args[o->arg];
+  return o->item >= 0 ? value->as.tensors[o->item] : value->as.tensor;
+}
+
+static bool layout_served(const resolver *r, const dsp_operand *o) {
+  if (has_zero_stride(o)) return !o->is_output && (r->caps.flags & GRAFT_CAP_EXPANDED) && (r->caps.flags & GRAFT_CAP_STRIDED);
+  return tns_is_contiguous(o->ndim, o->view_sizes, o->view_strides) || (r->caps.flags & GRAFT_CAP_STRIDED);
+}
+
+/* Whether the operand shares memory with a written one in a way the slot does not take. */
+static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor *t) {
+  if (!o->is_output || !t) return false;
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    const dsp_operand *input = &r->plan->operands[i];
+    if (input->is_output || input->action == DSP_ABSENT || input->action == DSP_HOST_VALUE) continue;
+    const graft_tensor *other = source_of(r, input);
+    if (other->storage != t->storage) continue;
+    tns_overlap overlap = tns_overlap_of(t, other);
+    if (overlap == TNS_OVERLAP_NONE) continue;
+    if (overlap == TNS_OVERLAP_PARTIAL || !(r->caps.flags & GRAFT_CAP_IN_PLACE) || t->dtype != other->dtype) return true;
+  }
+  return false;
+}
+
+static bool needs_temporary(const resolver *r, const dsp_operand *o) {
+  const graft_tensor *t = source_of(r, o);
+  if (!t) return !layout_served(r, o); /* a new output in strides the slot does not write */
+  if (t->dtype != o->dtype && (o->is_output || !(r->caps.flags & GRAFT_CAP_MIXED_DTYPE))) return true;
+  if (!layout_served(r, o) || clashes(r, o, t)) return true;
+  /* A copy's caller honours the bits itself. */
+  if ((t->flags & (TNS_CONJ | TNS_NEG)) && !dsp_is_copy_op(r->call->schema->id)) return true;
+  return !is_aligned(r, t) && !(r->caps.flags & GRAFT_CAP_UNALIGNED);
+}
+
+static void fill_contiguous(dsp_operand *o) {
+  memcpy(o->sizes, o->view_sizes, sizeof o->sizes);
+  tns_contiguous_strides(o->ndim, o->sizes, o->strides);
+}
+
+/* A number where the slot wants a tensor: a rank-0 tensor in the compute dtype, expanded where that is served. */
+static void materialise_number(const resolver *r, dsp_operand *o) {
+  o->action = DSP_TEMPORARY;
+  if (r->call->compute) o->dtype = r->call->compute;
+  const graft_meta *out = &r->plan->out_metas[0];
+  int64_t zeros[GRAFT_MAX_DIMS] = {0};
+  if (r->call->def->flags & OP_ELEMENTWISE) set_view(o, out->ndim, out->sizes, zeros);
+}
+
+static bool settle_operands(resolver *r) {
+  bool elementwise = r->call->def->flags & OP_ELEMENTWISE;
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    dsp_operand *o = &r->plan->operands[i];
+    if (o->action == DSP_HOST_VALUE && !(r->caps.flags & GRAFT_CAP_HOST_VALUE)) materialise_number(r, o);
+  }
+  if (elementwise) normalise_elementwise(r->plan);
+  r->plan->simple = true;
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    dsp_operand *o = &r->plan->operands[i];
+    if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
+    char role = o->is_output ? 'o' : role_of(r->call, (uint32_t)o->arg);
+    if (role == 'o' && !dtype_offered(r->caps.output_dtypes, o->dtype)) return false;
+    if ((role == 'b' || role == 'v') && !dtype_offered(r->caps.input_dtypes, o->dtype)) return false;
+    if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;
+    if (o->action == DSP_DIRECT && needs_temporary(r, o)) {
+      /* Making a temporary is itself a copy: a copy goes as it is or through host memory. */
+      if (dsp_is_copy_op(r->call->schema->id)) return false;
+      o->action = DSP_TEMPORARY;
+    }
+    if (o->action == DSP_DIRECT) {
+      memcpy(o->sizes, o->view_sizes, sizeof o->sizes);
+      memcpy(o->strides, o->view_strides, sizeof o->strides);
+      if (!o->is_output) o->dtype = source_of(r, o)->dtype;
+    } else {
+      fill_contiguous(o);
+      r->plan->simple = false;
+    }
+  }
+  return true;
+}
+
+/* --- the args struct --- */
+
+static uint32_t string_value(const op_arg *arg, const char *text) {
+  for (uint32_t i = 0; arg->strings && arg->strings[i]; i++) {
+    if (!strcmp(arg->strings[i], text)) return i + 1;
+  }
+  return 0;
+}
+
+static void put_optional(dsp_plan *plan, uint32_t *used, const graft_value *v, unsigned char *field) {
+  const uint64_t *pointer = NULL;
+  if (v->kind != GRAFT_VALUE_NONE) {
+    plan->small[*used] = (uint64_t)v->as.i; /* an int, a double's bits, or 0 or 1 for a bool */
+    pointer = &plan->small[(*used)++];
+  }
+  memcpy(field, &pointer, sizeof pointer);
+}
+
+static void put_number(dsp_plan *plan, uint32_t i, const op_arg *arg, const graft_value *v, unsigned char *field,
+                       uint32_t *used) {
+  uint8_t flag = (uint8_t)v->as.i;
+  if (arg->flags & OPA_OPTIONAL && (arg->kind == OPK_INT || arg->kind == OPK_FLOAT || arg->kind == OPK_BOOL)) {
+    put_optional(plan, used, v, field);
+  } else if (arg->kind == OPK_INT || arg->kind == OPK_FLOAT) {
+    memcpy(field, &v->as.i, 8);
+  } else if (arg->kind == OPK_BOOL) {
+    memcpy(field, &flag, 1);
+  } else if (v->kind == GRAFT_VALUE_SCALAR) {
+    plan->scalars[i] = v->as.scalar;
+    const graft_scalar *pointer = &plan->scalars[i];
+    memcpy(field, &pointer, sizeof pointer);
+  }
+}
+
+static void put_list(dsp_plan *plan, uint32_t i, const graft_value *v, unsigned char *field) {
+  graft_int_list list = {NULL, 0}; /* all number lists are laid out alike */
+  if (v->kind == GRAFT_VALUE_SCALARS) {
+    list = (graft_int_list){(const int64_t *)(const void *)v->as.scalars, v->count};
+  } else if (v->kind != GRAFT_VALUE_NONE) {
+    list = (graft_int_list){v->as.ints ? v->as.ints : (const int64_t *)(const void *)plan->args, v->count};
+  }
+  (void)i;
+  memcpy(field, &list, sizeof list);
+}
+
+static void put_argument(dsp_plan *plan, uint32_t i, const op_arg *arg, const graft_value *v, uint32_t *used) {
+  unsigned char *field = plan->args + arg->offset;
+  switch (arg->kind) {
+    case OPK_INT: case OPK_FLOAT: case OPK_BOOL: case OPK_SCALAR: put_number(plan, i, arg, v, field, used); return;
+    case OPK_INTS: case OPK_FLOATS: case OPK_SCALARS: put_list(plan, i, v, field); return;
+    case OPK_MASK:
+      if (v->kind == GRAFT_VALUE_MASK) memcpy(field, v->as.mask, arg->bytes < v->count ? arg->bytes : v->count);
+      return;
+    case OPK_STR: {
+      uint32_t value = v->kind == GRAFT_VALUE_STR ? string_value(arg, v->as.str) : 0;
+      memcpy(field, &value, sizeof value);
+      return;
+    }
+    case OPK_DTYPE: {
+      graft_dtype dtype = v->kind == GRAFT_VALUE_DTYPE ? v->as.dtype : GRAFT_DTYPE_NONE;
+      memcpy(field, &dtype, sizeof dtype);
+      return;
+    }
+    default: return;
+  }
+}
+
+/* The fields that hold tensors, in the order of the operands; `values` are in the slot's schema's order. */
+static void place_fields(dsp_plan *plan, const op_schema *schema, const graft_value *values) {
+  uint32_t operand = 0;
+  plan->nfields = plan->nlist_items = 0;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    const op_arg *arg = &schema->args[i];
+    bool list = arg->kind == OPK_TENSORS;
+    if (arg->kind != OPK_TENSOR && !list) continue;
+    uint32_t count = list ? values[i].count : 1;
+    plan->fields[plan->nfields++] = (dsp_field){arg->offset, list, operand, count};
+    if (list) plan->nlist_items += count;
+    operand += count;
+  }
+  for (uint32_t r = 0; r < schema->nrets; r++) {
+    bool list = schema->rets[r].kind == OPK_TENSORS;
+    uint32_t count = list ? values[plan->call.list_like[r]].count : 1;
+    plan->fields[plan->nfields++] = (dsp_field){schema->rets[r].offset, list, operand, count};
+    if (list) plan->nlist_items += count;
+    operand += count;
+  }
+}
+
+static bool make_args(dsp_plan *plan, const op_schema *schema, const graft_value *values) {
+  plan->slot_schema = schema;
+  free(plan->args);
+  plan->args = calloc(1, schema->args_size);
+  if (!plan->scalars) plan->scalars = calloc(OP_MAX_ARGS, sizeof *plan->scalars);
+  if (!plan->small) plan->small = calloc(OP_MAX_ARGS, sizeof *plan->small);
+  if (!plan->fields) plan->fields = calloc(OP_MAX_ARGS + OP_MAX_OUTS, sizeof *plan->fields);
+  if (!plan->args || !plan->scalars || !plan->small || !plan->fields) return false;
+  graft_args head = {schema->args_size, schema->id, 0};
+  memcpy(plan->args, &head, sizeof head);
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    if (!(schema->args[i].flags & OPA_DROPPED)) put_argument(plan, i, &schema->args[i], &values[i], &used);
+  }
+  place_fields(plan, schema, values);
+  return true;
+}
+
+/* --- ways --- */
+
+/* Tries a slot for the call: true when every operand can be brought to what it takes. */
+static bool try_slot(resolver *r, const op_schema *schema, const graft_value *values) {
+  dsp_plan *plan = r->plan;
+  if (!dsp_caps(r->call->device, schema, &plan->slot, &r->caps)) return false;
+  graft_exec_flags must = dsp_exec_flags() & 0xffff;
+  bool deterministic = (must & GRAFT_EXEC_DETERMINISTIC) && (r->caps.flags & GRAFT_CAP_DETERMINISTIC);
+  if (must & ~r->caps.exec_flags_known & ~(deterministic ? (uint32_t)GRAFT_EXEC_DETERMINISTIC : 0u)) return false;
+  plan->noperands = 0;
+  add_operands(r);
+  return settle_operands(r) && make_args(plan, schema, values);
+}
+
+static bool try_prims(resolver *r) {
+  graft_value values[OP_MAX_ARGS];
+  for (uint32_t nth = 0;; nth++) {
+    const op_schema *prim = dsp_equal_prim(r->call->schema, nth);
+    if (!prim) return false;
+    if (dsp_to_prim(r->call, prim, values) && try_slot(r, prim, values)) return true;
+  }
+}
+
+static dsp_route other_ways(const op_call *call, dsp_route after) {
+  if (dsp_is_copy_op(call->schema->id)) return DSP_ROUTE_NONE;
+  if (after < DSP_ROUTE_DECOMPOSITION && !call->device->is_reference) {
+    bool half = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
+    if (call->def->decompose || half) return DSP_ROUTE_DECOMPOSITION;
+  }
+  if (after < DSP_ROUTE_DECOMPOSITION && call->def->decompose) return DSP_ROUTE_DECOMPOSITION;
+  if (after < DSP_ROUTE_REFERENCE && !call->device->is_reference && (call->def->reference || call->def->decompose)) {
+    return DSP_ROUTE_REFERENCE;
+  }
+  return DSP_ROUTE_NONE;
+}
+
+static dsp_route choose(resolver *r) {
+  if (!r->call->decompose_only) {
+    if (try_slot(r, r->call->schema, r->call->args)) return DSP_ROUTE_PLUGIN;
+    if (try_prims(r)) return DSP_ROUTE_EQUAL;
+  }
+  return other_ways(r->call, DSP_ROUTE_NONE);
+}
+
+dsp_route dsp_next_route(dsp_plan *plan) {
+  dsp_route now = (dsp_route)atomic_load(&plan->route);
+  dsp_route next = other_ways(&plan->call, now < DSP_ROUTE_DECOMPOSITION ? DSP_ROUTE_EQUAL : now);
+  atomic_store(&plan->route, (int)next);
+  return next;
+}
+
+/* Lists live in the call's pool and in the caller's memory: the plan keeps copies of both. */
+static bool own_lists(op_call *call, const op_call *from) {
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    graft_value *v = &call->args[i];
+    if (v->kind == GRAFT_VALUE_INTS || v->kind == GRAFT_VALUE_FLOATS) {
+      bool pooled = v->as.ints >= from->pool && v->as.ints < from->pool + OP_POOL;
+      if (pooled) {
+        v->as.ints = call->pool + (v->as.ints - from->pool);
+      } else if (v->count <= OP_POOL - call->pool_used) {
+        int64_t *copy = op_ints_new(call, v->count);
+        if (v->count) memcpy(copy, v->as.ints, v->count * sizeof *copy);
+        v->as.ints = copy;
+      } else {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/* Longer things a plan must keep: number lists and masks of the caller, strings. One block, owned through plan->small. */
+static bool own_bytes(dsp_plan *plan) {
+  op_call *call = &plan->call;
+  size_t bytes = OP_MAX_ARGS * sizeof *plan->small;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    const graft_value *v = &call->args[i];
+    if (v->kind == GRAFT_VALUE_SCALARS) bytes += v->count * sizeof(graft_scalar);
+    if (v->kind == GRAFT_VALUE_MASK) bytes += (v->count + 7u) / 8 * 8;
+    if (v->kind == GRAFT_VALUE_STR) bytes += (strlen(v->as.str) + 8) / 8 * 8;
+  }
+  plan->small = calloc(1, bytes);
+  if (!plan->small) return false;
+  unsigned char *at = (unsigned char *)(plan->small + OP_MAX_ARGS);
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    graft_value *v = &call->args[i];
+    size_t size = v->kind == GRAFT_VALUE_SCALARS ? v->count * sizeof(graft_scalar)
+                  : v->kind == GRAFT_VALUE_MASK  ? v->count
+                  : v->kind == GRAFT_VALUE_STR   ? strlen(v->as.str) + 1
+                                                 : 0;
+    if (!size) continue;
+    memcpy(at, v->as.str, size);
+    v->as.str = (const char *)at;
+    at += (size + 7) / 8 * 8;
+  }
+  return true;
+}
+
+static graft_status check_outs(const op_call *call, const dsp_plan *plan, graft_tensor *const *outs) {
+  for (uint32_t i = 0; i < plan->nouts; i++) {
+    const graft_tensor *out = outs[i];
+    const graft_meta *meta = &plan->out_metas[i];
+    if (!out || !plan->out_wanted[i]) continue;
+    if (out->device != call->device) return op_error(call, "the given output %u is on %s; expected %s", i,
+                                                     graft_device_text(out->device), graft_device_text(call->device));
+    if (call->dynamic) return op_error(call, "an output whose size depends on data can't be given");
+    if (out->ndim != meta->ndim || memcmp(out->sizes, meta->sizes, (size_t)meta->ndim * 8)) {
+      char text[160];
+      return op_error(call, "the given output %u is %s; expected the result's shape, of rank %d with %lld elements", i,
+                      tns_describe(out, text, sizeof text), meta->ndim,
+                      (long long)tns_numel(meta->ndim, meta->sizes));
+    }
+    if (dt_category_of(meta->dtype) > dt_category_of(out->dtype)) {
+      return op_error(call, "the result is %s and can't be written to a given output of %s", graft_dtype_name(meta->dtype),
+                      graft_dtype_name(out->dtype));
+    }
+    if (tns_overlaps_itself(out)) return op_error(call, "elements of the given output %u share memory; clone() it first", i);
+  }
+  return GRAFT_OK;
+}
+
+static bool all_empty(const dsp_plan *plan) {
+  for (uint32_t i = 0; i < plan->nouts; i++) {
+    if (plan->out_wanted[i] && tns_numel(plan->out_metas[i].ndim, plan->out_metas[i].sizes) != 0) return false;
+  }
+  return !plan->call.dynamic;
+}
+
+/* An input without elements whose op still has a result (the sum of nothing): kernels of plugins are not asked. */
+static bool has_empty_input(const resolver *r) {
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    const dsp_operand *o = &r->plan->operands[i];
+    if (o->is_output || o->action == DSP_ABSENT || o->action == DSP_HOST_VALUE) continue;
+    if (source_of(r, o)->numel == 0) return true;
+  }
+  return false;
+}
+
+static bool partial_overlap(const op_call *call, const dsp_plan *plan, graft_tensor *const *outs, uint32_t *which) {
+  if (!(call->def->flags & OP_ELEMENTWISE)) return false;
+  for (uint32_t i = 0; i < plan->nouts; i++) {
+    for (uint32_t a = 0; outs[i] && a < call->schema->nargs; a++) {
+      const graft_tensor *t = op_tensor(call, (int)a);
+      if (!t || t->storage != outs[i]->storage || tns_overlap_of(outs[i], t) != TNS_OVERLAP_PARTIAL) continue;
+      *which = a;
+      return true;
+    }
+  }
+  return false;
+}
+
+static dsp_plan *plan_new(const op_call *call) {
+  dsp_plan *plan = calloc(1, sizeof *plan);
+  if (!plan) return NULL;
+  plan->device = call->device;
+  plan->call = *call;
+  plan->nouts = flat_count(call);
+  uint32_t inputs = 0;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->schema->args[i].kind == OPK_TENSOR) inputs++;
+    if (call->schema->args[i].kind == OPK_TENSORS) inputs += call->args[i].count;
+  }
+  plan->operands = calloc(inputs + plan->nouts + 1, sizeof *plan->operands);
+  plan->out_metas = calloc(plan->nouts + 1, sizeof *plan->out_metas);
+  plan->out_wanted = calloc(plan->nouts + 1, sizeof *plan->out_wanted);
+  if (plan->operands && plan->out_metas && plan->out_wanted && own_lists(&plan->call, call) && own_bytes(plan)) return plan;
+  dsp_plan_free(plan);
+  return NULL;
+}
+
+graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, dsp_plan **result) {
+  dsp_plan *plan = plan_new(call);
+  if (!plan) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the plan of a call", call->schema->name);
+  flat_outputs(plan, call);
+  uint32_t which;
+  graft_status status = check_outs(call, plan, outs);
+  if (!status && partial_overlap(call, plan, outs, &which)) {
+    status = op_error(call, "some elements of %s and of the written tensor are one memory location; clone() it first",
+                      call->schema->args[which].name);
+  }
+  if (status) {
+    dsp_plan_free(plan);
+    return status;
+  }
+  resolver r = {.plan = plan, .call = &plan->call, .outs = outs};
+  plan->empty = all_empty(plan);
+  dsp_route route = plan->empty ? DSP_ROUTE_HOST : choose(&r);
+  if ((route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && has_empty_input(&r) && !(r.caps.flags & GRAFT_CAP_EMPTY)) {
+    route = call->device->is_reference ? route : DSP_ROUTE_REFERENCE;
+  }
+  atomic_init(&plan->route, (int)route);
+  *result = plan;
+  return GRAFT_OK;
+}

@@ -1,0 +1,317 @@
+/* Running a plan: descriptors on the stack, temporaries where the slot needs them, one call of the slot. */
+#include <alloca.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/copy_kernel.h"
+#include "dispatch/device.h"
+#include "dispatch/host_callbacks.h"
+
+_Thread_local dsp_philox_override dsp_philox;
+
+enum { STACK_LIMIT = 32 * 1024 };
+
+/* One run. `values` hold numbers that a descriptor points to. */
+typedef struct run {
+  dsp_plan *plan;
+  const graft_value *args;
+  graft_tensor **outs;
+  graft_tensor_desc *descs;
+  const graft_tensor_desc **items;
+  graft_tensor **temporaries; /* by operand; NULL where none */
+  dt_value *numbers;          /* by operand: 32 bytes each, holding one element */
+  unsigned char *packed;
+  dsp_frame frame;
+  graft_output dynamic[2];
+} run;
+
+void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
+                   const int64_t *sizes, const int64_t *strides) {
+  const graft_storage *storage = t->storage;
+  *desc = (graft_tensor_desc){
+      .struct_size = sizeof *desc,
+      .dl = {storage->buffer, t->device->dlpack_type, t->device->index, ndim, dtype, sizes, strides,
+             storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)},
+      .storage_id = storage->id,
+      .storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed)};
+}
+
+graft_status dsp_new_output(const dsp_plan *plan, uint32_t index, graft_tensor **out) {
+  const graft_meta *meta = &plan->out_metas[index];
+  return graft_tensor_empty_strided(plan->device, meta->dtype, meta->ndim, meta->sizes, meta->strides, out);
+}
+
+static graft_tensor *source(const run *r, const dsp_operand *o) {
+  if (o->is_output) return r->outs[o->item];
+  const graft_value *value = &r->args[o->arg];
+  return o->item >= 0 ? value->as.tensors[o->item] : value->as.tensor;
+}
+
+/* --- numbers --- */
+
+static dt_value number_value(const graft_value *value, graft_dtype *dtype, void *element) {
+  if (value->kind == GRAFT_VALUE_SCALAR) {
+    *dtype = value->as.scalar.dtype;
+    memcpy(element, &value->as.scalar.value, sizeof value->as.scalar.value);
+    if (*dtype == GRAFT_BOOL) *(uint8_t *)element = value->as.scalar.value.i != 0;
+    return dt_scalar_value(&value->as.scalar);
+  }
+  const graft_tensor *t = value->as.tensor;
+  *dtype = t->dtype;
+  const char *data = (const char *)t->storage->host_pointer + (uint64_t)t->offset * dt_bytes(t->dtype);
+  memcpy(element, data, dt_bytes(t->dtype));
+  return dt_load(t->dtype, data);
+}
+
+static void number_desc(run *r, uint32_t i) {
+  static const int64_t none = 0;
+  const dsp_operand *o = &r->plan->operands[i];
+  graft_dtype dtype;
+  number_value(&r->args[o->arg], &dtype, &r->numbers[i]);
+  r->descs[i] = (graft_tensor_desc){.struct_size = sizeof *r->descs,
+                                    .dl = {(graft_buffer *)(void *)&r->numbers[i], r->plan->device->dlpack_type,
+                                           r->plan->device->index, 0, dtype, &none, &none, 0},
+                                    .flags = GRAFT_TENSOR_HOST_VALUE};
+}
+
+/* --- temporaries --- */
+
+static graft_status number_to_device(run *r, const dsp_operand *o, graft_tensor **out) {
+  char element[32];
+  graft_dtype dtype;
+  dt_value value = number_value(&r->args[o->arg], &dtype, element);
+  dt_store(o->dtype, element, value);
+  graft_tensor *one;
+  graft_status status = graft_tensor_from_host(r->plan->device, o->dtype, 0, NULL, element, &one);
+  if (status || !o->ndim) {
+    if (!status) *out = one;
+    return status;
+  }
+  int64_t zeros[GRAFT_MAX_DIMS] = {0};
+  graft_tensor *wide, *full = NULL;
+  status = tns_view(one, o->ndim, o->view_sizes, zeros, 0, &wide);
+  if (!status) {
+    status = graft_tensor_empty(r->plan->device, o->dtype, o->ndim, o->sizes, &full);
+    if (!status) status = graft_tensor_copy(full, wide);
+    graft_tensor_release(wide);
+  }
+  graft_tensor_release(one);
+  if (status) graft_tensor_release(full);
+  else *out = full;
+  return status;
+}
+
+static graft_status make_temporary(run *r, uint32_t i) {
+  const dsp_operand *o = &r->plan->operands[i];
+  graft_tensor *t = NULL, *view;
+  bool number = !o->is_output && (r->args[o->arg].kind == GRAFT_VALUE_SCALAR ||
+                                  (o->item < 0 && source(r, o)->device != r->plan->device));
+  if (number) {
+    graft_status status = number_to_device(r, o, &t);
+    if (!status) r->temporaries[i] = t;
+    return status;
+  }
+  graft_status status = graft_tensor_empty(r->plan->device, o->dtype, o->ndim, o->sizes, &t);
+  if (status || (o->is_output && !o->mutated)) {
+    r->temporaries[i] = t;
+    return status;
+  }
+  graft_tensor *from = source(r, o);
+  status = tns_view(from, o->ndim, o->view_sizes, o->view_strides, from->offset, &view);
+  if (!status) {
+    status = graft_tensor_copy(t, view);
+    graft_tensor_release(view);
+  }
+  if (status) graft_tensor_release(t);
+  else r->temporaries[i] = t;
+  return status;
+}
+
+/* What was written to a temporary goes to where it belongs. */
+static graft_status copy_back(run *r, uint32_t i) {
+  const dsp_operand *o = &r->plan->operands[i];
+  if (!r->temporaries[i] || !(o->is_output || o->mutated)) return GRAFT_OK;
+  graft_tensor *to = source(r, o), *view;
+  graft_status status = tns_view(to, o->ndim, o->view_sizes, o->view_strides, to->offset, &view);
+  if (status) return status;
+  status = graft_tensor_copy(view, r->temporaries[i]);
+  graft_tensor_release(view);
+  return status;
+}
+
+/* --- descriptors --- */
+
+static graft_status prepare_operand(run *r, uint32_t i) {
+  const dsp_operand *o = &r->plan->operands[i];
+  switch (o->action) {
+    case DSP_ABSENT:
+    case DSP_DYNAMIC: return GRAFT_OK;
+    case DSP_HOST_VALUE: number_desc(r, i); return GRAFT_OK;
+    case DSP_DIRECT: dsp_fill_desc(&r->descs[i], source(r, o), o->dtype, o->ndim, o->sizes, o->strides); return GRAFT_OK;
+    default: break;
+  }
+  graft_status status = make_temporary(r, i);
+  if (status) return status;
+  dsp_fill_desc(&r->descs[i], r->temporaries[i], o->dtype, o->ndim, o->sizes, o->strides);
+  return GRAFT_OK;
+}
+
+static const void *pointer_of(run *r, uint32_t i) {
+  const dsp_operand *o = &r->plan->operands[i];
+  if (o->action == DSP_ABSENT) return NULL;
+  if (o->action != DSP_DYNAMIC) return &r->descs[i];
+  graft_output *output = &r->dynamic[o->item];
+  *output = (graft_output){.plan = r->plan, .index = (uint32_t)o->item};
+  return output;
+}
+
+static void fill_args(run *r) {
+  memcpy(r->packed, r->plan->args, r->plan->slot_schema->args_size);
+  uint32_t item = 0;
+  for (uint32_t f = 0; f < r->plan->nfields; f++) {
+    const dsp_field *field = &r->plan->fields[f];
+    if (!field->is_list) {
+      const void *pointer = pointer_of(r, field->first);
+      memcpy(r->packed + field->offset, &pointer, sizeof pointer);
+      continue;
+    }
+    graft_tensor_list list = {r->items + item, field->count};
+    for (uint32_t i = 0; i < field->count; i++) r->items[item++] = pointer_of(r, field->first + i);
+    memcpy(r->packed + field->offset, &list, sizeof list);
+  }
+}
+
+static graft_generator *generator_of(const run *r) {
+  const op_schema *schema = r->plan->call.schema;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    if (schema->args[i].kind == OPK_GENERATOR && r->args[i].kind == GRAFT_VALUE_GENERATOR) return r->args[i].as.generator;
+  }
+  return &r->plan->device->generator;
+}
+
+static void fill_philox(run *r, graft_philox *philox) {
+  const op_schema *schema = r->plan->slot_schema;
+  if (!(schema->flags & OPF_RANDOM)) return;
+  *philox = (graft_philox){.struct_size = sizeof *philox};
+  if (dsp_philox.active) {
+    philox->seed = dsp_philox.seed;
+    philox->offset = dsp_philox.offset;
+  } else {
+    plg_generator_draw(generator_of(r), r->plan->call.draws, &philox->seed, &philox->offset);
+  }
+  memcpy(r->packed + schema->philox_offset, &(const graft_philox *){philox}, sizeof(void *));
+}
+
+/* --- the call --- */
+
+static graft_status call_slot(run *r, const graft_philox *philox) {
+  dsp_plan *plan = r->plan;
+  graft_rt_stream *stream = graft_stream_current(plan->device);
+  r->frame = (dsp_frame){.plan = plan, .device = plan->device, .stream = stream};
+  graft_exec exec = {.struct_size = sizeof exec,
+                     .device = plan->device->handle,
+                     .stream = stream->handle,
+                     .flags = dsp_exec_flags(),
+                     .host_context = &r->frame,
+                     .memo = atomic_load_explicit(&plan->memo, memory_order_acquire)};
+  pthread_mutex_lock(&stream->lock);
+  graft_status status = plan->slot(&exec, r->packed);
+  pthread_mutex_unlock(&stream->lock);
+  for (uint32_t i = 0; i < r->frame.workspace_count; i++) mem_free(r->frame.workspaces[i]);
+  if (status == GRAFT_UNIMPLEMENTED && philox->struct_size && !dsp_philox.active) {
+    /* The next way draws the same numbers. */
+    dsp_philox = (dsp_philox_override){true, philox->seed, philox->offset};
+    return status;
+  }
+  return status && status != GRAFT_UNIMPLEMENTED ? plg_status(plan->device, status, plan->call.schema->name) : status;
+}
+
+static graft_status take_dynamic(run *r) {
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    const dsp_operand *o = &r->plan->operands[i];
+    if (o->action != DSP_DYNAMIC) continue;
+    graft_output *output = &r->dynamic[o->item];
+    if (!output->tensor) {
+      return err_set(GRAFT_INTERNAL, "%s on %s: the plugin returned OK without saying an output's shape",
+                     r->plan->call.schema->name, graft_device_text(r->plan->device));
+    }
+    r->outs[o->item] = output->tensor;
+  }
+  return GRAFT_OK;
+}
+
+static void mark_written(run *r) {
+  for (uint32_t i = 0; i < r->plan->nouts; i++) {
+    if (r->outs[i]) tns_bump(r->outs[i]);
+  }
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    const dsp_operand *o = &r->plan->operands[i];
+    if (o->mutated && !o->is_output && o->action != DSP_ABSENT) tns_bump(source(r, o));
+  }
+}
+
+static graft_status run_prepared(run *r) {
+  dsp_plan *plan = r->plan;
+  for (uint32_t i = 0; i < plan->noperands; i++) {
+    graft_status status = prepare_operand(r, i);
+    if (status) return status;
+  }
+  fill_args(r);
+  graft_philox philox = {0};
+  fill_philox(r, &philox);
+  graft_status status = call_slot(r, &philox);
+  if (!status) status = take_dynamic(r);
+  for (uint32_t i = 0; !plan->simple && !status && i < plan->noperands; i++) status = copy_back(r, i);
+  if (!status) mark_written(r);
+  return status;
+}
+
+/* New tensors for outputs not given; *made has a bit each. */
+static graft_status new_outputs(run *r, uint64_t *made) {
+  *made = 0;
+  for (uint32_t i = 0; i < r->plan->nouts; i++) {
+    if (r->outs[i] || !r->plan->out_wanted[i] || r->plan->call.dynamic) continue;
+    graft_status status = dsp_new_output(r->plan, i, &r->outs[i]);
+    if (status) return status;
+    if (i < 64) *made |= UINT64_C(1) << i;
+  }
+  return GRAFT_OK;
+}
+
+static void drop_outputs(run *r, uint64_t made, bool all_new) {
+  for (uint32_t i = 0; i < r->plan->nouts; i++) {
+    if (!r->outs[i] || !(all_new || (i < 64 && made >> i & 1))) continue;
+    graft_tensor_release(r->outs[i]);
+    r->outs[i] = NULL;
+  }
+}
+
+graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  uint32_t n = plan->noperands + 1;
+  size_t bytes = n * (sizeof(graft_tensor_desc) + sizeof(graft_tensor *) + sizeof(dt_value)) +
+                 (plan->nlist_items + 1) * sizeof(void *) + plan->slot_schema->args_size + 64;
+  bool on_heap = bytes > STACK_LIMIT;
+  unsigned char *memory = on_heap ? malloc(bytes) : alloca(bytes);
+  if (!memory) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for descriptors", plan->call.schema->name);
+  if (on_heap) dsp_count_malloc();
+  run r = {.plan = plan, .args = args, .outs = outs};
+  r.numbers = (dt_value *)(((uintptr_t)memory + 15) / 16 * 16);
+  r.descs = (graft_tensor_desc *)(r.numbers + n);
+  r.temporaries = (graft_tensor **)(r.descs + n);
+  r.items = (const graft_tensor_desc **)(r.temporaries + n);
+  r.packed = (unsigned char *)(r.items + plan->nlist_items + 1);
+  memset(r.temporaries, 0, n * sizeof *r.temporaries);
+  bool all_new = true;
+  for (uint32_t i = 0; i < plan->nouts; i++) all_new &= !outs[i];
+  uint64_t made;
+  bool grad = plan->simple ? false : graft_grad_mode_set(false);
+  graft_status status = new_outputs(&r, &made);
+  if (!status) status = run_prepared(&r);
+  if (status) drop_outputs(&r, made, all_new);
+  if (!plan->simple) {
+    for (uint32_t i = 0; i < plan->noperands; i++) graft_tensor_release(r.temporaries[i]);
+    graft_grad_mode_set(grad);
+  }
+  if (on_heap) free(memory);
+  return status;
+}

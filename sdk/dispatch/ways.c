@@ -1,0 +1,274 @@
+/* The ways beside a slot: decomposition on the device, the reference kernels in host memory; and what was counted. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/device.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- results --- */
+
+/* Gives a result to its place: the caller's tensor, or a new one with the strides that infer promised. */
+static graft_status deliver(dsp_plan *plan, uint32_t i, graft_tensor *result, graft_tensor **out) {
+  const graft_meta *meta = &plan->out_metas[i];
+  if (*out) return graft_tensor_copy(*out, result);
+  bool fits = result->device == plan->device && !(result->flags & (TNS_CONJ | TNS_NEG));
+  if (!plan->call.dynamic) {
+    fits &= result->dtype == meta->dtype && result->ndim == meta->ndim &&
+            !memcmp(result->sizes, meta->sizes, (size_t)meta->ndim * 8) &&
+            !memcmp(result->strides, meta->strides, (size_t)meta->ndim * 8);
+  }
+  for (uint32_t a = 0; fits && a < plan->call.schema->nargs; a++) {
+    const graft_tensor *input = op_tensor(&plan->call, (int)a);
+    if (input && input == result) fits = false; /* an op's result is never its input */
+  }
+  if (fits) {
+    graft_tensor_retain(result);
+    *out = result;
+    return GRAFT_OK;
+  }
+  graft_tensor *made;
+  graft_status status = plan->call.dynamic
+                            ? graft_tensor_empty(plan->device, meta->dtype, result->ndim, result->sizes, &made)
+                            : dsp_new_output(plan, i, &made);
+  if (status) return status;
+  status = graft_tensor_copy(made, result);
+  if (status) graft_tensor_release(made);
+  else *out = made;
+  return status;
+}
+
+static graft_status deliver_all(dsp_plan *plan, graft_tensor **results, graft_tensor **outs) {
+  for (uint32_t i = 0; i < plan->nouts; i++) {
+    if (!plan->out_wanted[i]) continue;
+    if (!results[i]) {
+      return err_set(GRAFT_INTERNAL, "%s: its decomposition gave no output %u", plan->call.schema->name, i);
+    }
+    bool given = outs[i] != NULL;
+    graft_status status = deliver(plan, i, results[i], &outs[i]);
+    if (status) return status;
+    (void)given;
+  }
+  return GRAFT_OK;
+}
+
+/* --- decomposition --- */
+
+static graft_tensor *widened(fx *s, graft_tensor *t, graft_dtype compute) {
+  bool half = t && dt_is_half(t->dtype);
+  return half && dt_is_half(compute) ? fx_cast(s, t, GRAFT_F32) : t;
+}
+
+static bool converts(const op_call *call, uint32_t arg) {
+  const char *role = call->def->roles;
+  for (uint32_t i = 0; i < arg && *role; i++) {
+    if (call->schema->args[i].kind == OPK_TENSOR || call->schema->args[i].kind == OPK_TENSORS) role++;
+  }
+  return *role == 'b' || *role == 'v';
+}
+
+/* Half types are widened once before a decomposition and rounded once after it, so that intermediate results lose
+ * nothing; other inputs are brought to the compute dtype as a slot would see them. */
+static void convert_inputs(fx *s, op_call *call, graft_tensor ***lists) {
+  bool widen = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
+  graft_dtype target = widen ? GRAFT_F32 : call->compute;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    graft_value *v = &call->args[i];
+    if (!target || !converts(call, i)) continue;
+    if (v->kind == GRAFT_VALUE_TENSOR) {
+      v->as.tensor = fx_cast(s, v->as.tensor, target);
+    } else if (v->kind == GRAFT_VALUE_TENSORS) {
+      graft_tensor **items = calloc(v->count + 1, sizeof *items);
+      lists[i] = items;
+      for (uint32_t j = 0; items && j < v->count; j++) {
+        graft_tensor *t = v->as.tensors[j];
+        items[j] = widened(s, t, call->compute);
+      }
+      if (items) v->as.tensors = items;
+    }
+  }
+  call->compute = target;
+}
+
+graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  op_call call = plan->call;
+  for (uint32_t i = 0; i < call.schema->nargs; i++) {
+    graft_value_kind kind = call.args[i].kind;
+    if (kind == GRAFT_VALUE_TENSOR || kind == GRAFT_VALUE_TENSORS || kind == GRAFT_VALUE_GENERATOR ||
+        (kind == GRAFT_VALUE_SCALAR && call.schema->args[i].kind == OPK_TENSOR)) {
+      call.args[i] = args[i];
+    }
+  }
+  graft_tensor **lists[OP_MAX_ARGS] = {NULL};
+  graft_tensor **results = calloc(plan->nouts + 1, sizeof *results);
+  if (!results) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for results", call.schema->name);
+  bool grad = graft_grad_mode_set(false);
+  fx s;
+  fx_begin(&s);
+  convert_inputs(&s, &call, lists);
+  if (plan->call.def->decompose) {
+    plan->call.def->decompose(&s, &call, results);
+  } else { /* a half type that the slot does not take: the same op, wider */
+    fx_call(&s, call.schema->id, call.args, call.schema->nargs, results, plan->nouts);
+  }
+  if (!s.status) s.status = deliver_all(plan, results, outs);
+  graft_status status = fx_end(&s);
+  graft_grad_mode_set(grad);
+  for (uint32_t i = 0; i < OP_MAX_ARGS; i++) free(lists[i]);
+  free(results);
+  return status;
+}
+
+/* --- the reference device --- */
+
+static graft_tensor *to_reference(fx *s, graft_tensor *t) {
+  graft_tensor *moved = NULL;
+  if (!t || s->status) return NULL;
+  graft_status status = graft_tensor_to(t, graft_device_reference(), GRAFT_DTYPE_NONE, &moved);
+  if (status) fx_fail(s, status);
+  return fx_own(s, moved);
+}
+
+static void move_inputs(fx *s, const dsp_plan *plan, graft_value *args, graft_tensor ***lists) {
+  for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
+    graft_value *v = &args[i];
+    if (v->kind == GRAFT_VALUE_TENSOR) {
+      v->as.tensor = to_reference(s, v->as.tensor);
+    } else if (v->kind == GRAFT_VALUE_TENSORS) {
+      graft_tensor **items = calloc(v->count + 1, sizeof *items);
+      lists[i] = items;
+      if (!items) {
+        fx_fail(s, GRAFT_OUT_OF_MEMORY);
+        return;
+      }
+      for (uint32_t j = 0; j < v->count; j++) items[j] = to_reference(s, v->as.tensors[j]);
+      v->as.tensors = items;
+    } else if (v->kind == GRAFT_VALUE_DEVICE || v->kind == GRAFT_VALUE_GENERATOR) {
+      *v = (graft_value){0};
+    } 
+    if (plan->call.schema->args[i].kind == OPK_DEVICE) {
+      *v = (graft_value){GRAFT_VALUE_DEVICE, 0, {.device = graft_device_reference()}};
+    }
+  }
+}
+
+/* Arguments that the op wrote come back. */
+static void return_mutated(fx *s, const dsp_plan *plan, const graft_value *args, const graft_value *moved) {
+  for (uint32_t i = 0; i < plan->call.schema->nargs && !s->status; i++) {
+    bool mutated = (plan->call.schema->mutates >> i & 1) || (plan->call.schema->args[i].flags & OPA_MUTATED);
+    if (!mutated || args[i].kind != GRAFT_VALUE_TENSOR) continue;
+    graft_status status = graft_tensor_copy(args[i].as.tensor, moved[i].as.tensor);
+    if (status) fx_fail(s, status);
+  }
+}
+
+graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  graft_value moved[OP_MAX_ARGS];
+  uint32_t nargs = plan->call.schema->nargs;
+  memcpy(moved, args, nargs * sizeof *moved);
+  graft_tensor **lists[OP_MAX_ARGS] = {NULL};
+  graft_tensor **results = calloc(plan->nouts + 1, sizeof *results);
+  if (!results) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for results", plan->call.schema->name);
+  dsp_philox_override before = dsp_philox;
+  if (!before.active && (plan->call.schema->flags & OPF_RANDOM)) {
+    graft_generator *generator = &plan->device->generator;
+    for (uint32_t i = 0; i < nargs; i++) {
+      if (args[i].kind == GRAFT_VALUE_GENERATOR) generator = args[i].as.generator;
+    }
+    dsp_philox.active = true;
+    plg_generator_draw(generator, plan->call.draws, &dsp_philox.seed, &dsp_philox.offset);
+  }
+  bool grad = graft_grad_mode_set(false);
+  fx s;
+  fx_begin(&s);
+  move_inputs(&s, plan, moved, lists);
+  fx_call(&s, plan->call.schema->id, moved, nargs, results, plan->nouts);
+  dsp_philox = before;
+  return_mutated(&s, plan, args, moved);
+  if (!s.status) s.status = deliver_all(plan, results, outs);
+  graft_status status = fx_end(&s);
+  graft_grad_mode_set(grad);
+  for (uint32_t i = 0; i < nargs; i++) free(lists[i]);
+  free(results);
+  return status;
+}
+
+/* --- what was counted --- */
+
+typedef struct fallback_row {
+  graft_fallback_info info;
+  char dtypes[64];
+} fallback_row;
+
+static pthread_mutex_t rows_lock = PTHREAD_MUTEX_INITIALIZER;
+static fallback_row **rows;
+static size_t row_count, row_capacity;
+
+static void describe_dtypes(const dsp_plan *plan, const graft_value *args, char *text, size_t room) {
+  size_t used = 0;
+  *text = 0;
+  for (uint32_t i = 0; i < plan->call.schema->nargs && used + 16 < room; i++) {
+    const graft_tensor *t = args[i].kind == GRAFT_VALUE_TENSOR ? args[i].as.tensor : NULL;
+    if (args[i].kind == GRAFT_VALUE_TENSORS && args[i].count) t = args[i].as.tensors[0];
+    if (t) used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "", graft_dtype_name(t->dtype));
+  }
+}
+
+static fallback_row *row_locked(uint32_t op_id, const char *device, const char *dtypes, bool *fresh) {
+  *fresh = false;
+  for (size_t i = 0; i < row_count; i++) {
+    if (rows[i]->info.op_id == op_id && rows[i]->info.device == device && !strcmp(rows[i]->dtypes, dtypes)) return rows[i];
+  }
+  if (row_count == row_capacity) {
+    size_t capacity = row_capacity ? row_capacity * 2 : 64;
+    fallback_row **grown = realloc(rows, capacity * sizeof *rows);
+    if (!grown) return NULL;
+    rows = grown;
+    row_capacity = capacity;
+  }
+  fallback_row *row = calloc(1, sizeof *row);
+  if (!row) return NULL;
+  snprintf(row->dtypes, sizeof row->dtypes, "%s", dtypes);
+  row->info = (graft_fallback_info){op_id, device, row->dtypes, 0};
+  rows[row_count++] = row;
+  *fresh = true;
+  return row;
+}
+
+dsp_fallback dsp_fallback_policy(void) {
+  static _Atomic(int) known = -1;
+  int policy = atomic_load_explicit(&known, memory_order_relaxed);
+  if (policy >= 0) return (dsp_fallback)policy;
+  const char *text = err_getenv("GRAFT_FALLBACK");
+  policy = DSP_FALLBACK_WARN;
+  if (text && !strcmp(text, "allow")) policy = DSP_FALLBACK_ALLOW;
+  else if (text && !strcmp(text, "error")) policy = DSP_FALLBACK_ERROR;
+  else if (text && *text && strcmp(text, "warn")) {
+    err_log(GRAFT_LOG_WARNING, "GRAFT_FALLBACK=%s is none of allow, warn, error; taken as warn", text);
+  }
+  atomic_store(&known, policy);
+  return (dsp_fallback)policy;
+}
+
+void dsp_count_fallback(const dsp_plan *plan, const graft_value *args) {
+  char dtypes[64];
+  describe_dtypes(plan, args, dtypes, sizeof dtypes);
+  const char *device = graft_device_text(plan->device);
+  pthread_mutex_lock(&rows_lock);
+  bool fresh;
+  fallback_row *row = row_locked(plan->call.schema->id, device, dtypes, &fresh);
+  if (row) row->info.count++;
+  pthread_mutex_unlock(&rows_lock);
+  if (fresh && dsp_fallback_policy() == DSP_FALLBACK_WARN) {
+    err_log(GRAFT_LOG_WARNING, "%s (%s) is not served by %s and runs in host memory; GRAFT_FALLBACK=error forbids this",
+            plan->call.schema->name, dtypes, device);
+  }
+}
+
+size_t graft_fallbacks(graft_fallback_info *out, size_t capacity) {
+  pthread_mutex_lock(&rows_lock);
+  for (size_t i = 0; i < row_count && i < capacity; i++) out[i] = rows[i]->info;
+  size_t count = row_count;
+  pthread_mutex_unlock(&rows_lock);
+  return count;
+}

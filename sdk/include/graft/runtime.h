@@ -1,0 +1,104 @@
+/* libgraft: backends, devices, streams and events of the host.
+ *
+ * A backend is one instance of a plugin. Discovery reads manifests only; the library is opened by
+ * graft_backend_open or the first use of one of its devices. The backend "reference" is built in: its device
+ * "reference:0" lives in host memory and computes every op that libgraft knows, slowly and carefully.
+ *
+ * Handles of this header live as long as the process and are thread-safe unless a line says otherwise. A stream is
+ * used by one thread at a time. Everything that takes a stream is asynchronous unless its name says synchronize. */
+#ifndef GRAFT_RUNTIME_H
+#define GRAFT_RUNTIME_H
+
+#include "graft/abi/device.h"
+#include "graft/abi/stream.h"
+#include "graft/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_rt_backend graft_rt_backend;
+typedef struct graft_rt_device graft_rt_device;
+typedef struct graft_rt_stream graft_rt_stream;
+typedef struct graft_rt_event graft_rt_event;
+typedef struct graft_generator graft_generator;
+
+/* The version of libgraft, "MAJOR.MINOR.PATCH". */
+GRAFT_EXPORT const char *graft_version(void);
+
+/* What discovery found: one row a manifest, usable or not. Strings belong to libgraft and stay valid. */
+typedef struct graft_backend_info {
+  size_t struct_size;
+  const char *name;
+  const char *vendor;
+  const char *version;
+  const char *manifest; /* path, NULL for the built-in reference backend */
+  const char *library;  /* path */
+  const char *problem;  /* NULL: usable; else why it is refused and what to do */
+} graft_backend_info;
+
+/* Lists what discovery found, sorted by name; *count receives the number. Reads the manifests on the first call. */
+GRAFT_EXPORT graft_status graft_backends(const graft_backend_info **infos, size_t *count);
+
+/* Opens a backend by name, or by the path of a library or of a manifest when `name_or_path` holds a slash; opening the same
+ * one again gives the same handle. `options` is a NULL-terminated list of "key=value" or NULL.
+ * Errors: INCOMPATIBLE, INVALID_ARGUMENT (no such plugin; the text lists those found), or what the plugin says. */
+GRAFT_EXPORT graft_status graft_backend_open(const char *name_or_path, const char *const *options,
+                                             graft_rt_backend **backend);
+
+GRAFT_EXPORT const char *graft_backend_name(const graft_rt_backend *backend);
+
+/* How many devices a backend has. Starts its driver. */
+GRAFT_EXPORT graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *count);
+
+/* A device of a backend; opened at the first call. */
+GRAFT_EXPORT graft_status graft_backend_device(graft_rt_backend *backend, int32_t index, graft_rt_device **device);
+
+/* A device by text: "opencl", "opencl:1", "reference". */
+GRAFT_EXPORT graft_status graft_device_find(const char *text, graft_rt_device **device);
+
+/* The reference device: host memory. Never NULL. */
+GRAFT_EXPORT graft_rt_device *graft_device_reference(void);
+
+/* "opencl:0". Valid for ever. */
+GRAFT_EXPORT const char *graft_device_text(const graft_rt_device *device);
+
+/* One property, as graft_plugin.device_query gives it. */
+GRAFT_EXPORT graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value,
+                                             size_t capacity, size_t *size);
+
+/* Blocks until all streams of the device are done; reports a fault that sticks to one of them. */
+GRAFT_EXPORT graft_status graft_device_synchronize(graft_rt_device *device);
+
+/* Streams. Every device has a default stream; each thread has a current stream for each device, at first the default
+ * one. A created stream is destroyed by its creator, when its work is done. */
+GRAFT_EXPORT graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
+                                              graft_rt_stream **stream);
+GRAFT_EXPORT graft_status graft_stream_destroy(graft_rt_stream *stream);
+GRAFT_EXPORT graft_rt_stream *graft_stream_current(graft_rt_device *device);
+GRAFT_EXPORT void graft_stream_set_current(graft_rt_stream *stream);
+GRAFT_EXPORT graft_status graft_stream_query(graft_rt_stream *stream);
+GRAFT_EXPORT graft_status graft_stream_synchronize(graft_rt_stream *stream);
+GRAFT_EXPORT graft_rt_device *graft_stream_device(const graft_rt_stream *stream);
+
+GRAFT_EXPORT graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event);
+GRAFT_EXPORT graft_status graft_event_destroy(graft_rt_event *event);
+GRAFT_EXPORT graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream);
+GRAFT_EXPORT graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event);
+GRAFT_EXPORT graft_status graft_event_query(graft_rt_event *event);
+GRAFT_EXPORT graft_status graft_event_synchronize(graft_rt_event *event);
+GRAFT_EXPORT graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, double *milliseconds);
+
+/* Random numbers: each device has a default generator; see graft_philox in graft/abi/exec.h for what it draws. */
+GRAFT_EXPORT graft_generator *graft_generator_default(graft_rt_device *device);
+GRAFT_EXPORT void graft_generator_seed(graft_generator *generator, uint64_t seed); /* and offset 0 */
+GRAFT_EXPORT void graft_generator_state(graft_generator *generator, uint64_t *seed, uint64_t *offset);
+GRAFT_EXPORT void graft_generator_set_state(graft_generator *generator, uint64_t seed, uint64_t offset);
+GRAFT_EXPORT graft_status graft_generator_create(graft_rt_device *device, graft_generator **generator);
+GRAFT_EXPORT void graft_generator_destroy(graft_generator *generator);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

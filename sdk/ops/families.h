@@ -1,0 +1,23 @@
+/* The families of ops, one file each. */
+#ifndef GRAFT_SDK_FAMILIES_H
+#define GRAFT_SDK_FAMILIES_H
+
+#include "ops/op.h"
+
+#define OP_FAMILIES(X) \
+  X(pointwise)         \
+  X(reduction)         \
+  X(matmul)            \
+  X(shape)             \
+  X(factory)           \
+  X(random)            \
+  X(indexing)
+
+#define FAMILY(name) extern const op_family ops_##name;
+OP_FAMILIES(FAMILY)
+#undef FAMILY
+
+#define OP_FAMILY_END(name, table) \
+  const op_family ops_##name = {table, sizeof(table) / sizeof((table)[0])};
+
+#endif

@@ -1,0 +1,66 @@
+/* fx: composing ops without checking each call. A scope owns every intermediate tensor and remembers the first failure;
+ * after it every call is a no-op that gives NULL, and NULL inputs that an op needs are such a failure. So a formula
+ * reads as a formula: fx_mul(s, g, fx_cos(s, x)). generated/fx_ops.h holds one function an op. */
+#ifndef GRAFT_SDK_FX_H
+#define GRAFT_SDK_FX_H
+
+#include "graft/value.h"
+
+typedef struct fx {
+  graft_status status;
+  uint32_t count, capacity;
+  graft_tensor **owned; /* `local` until it overflows */
+  graft_tensor *local[24];
+} fx;
+
+void fx_begin(fx *s);
+/* Releases all intermediates; those to keep were retained with fx_keep. Returns the status. */
+graft_status fx_end(fx *s);
+
+void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts);
+
+/* Hands a reference to the scope, which releases it at the end; returns it. */
+graft_tensor *fx_own(fx *s, graft_tensor *tensor);
+/* A new reference to an intermediate, for the caller; NULL after a failure. */
+graft_tensor *fx_keep(fx *s, graft_tensor *tensor);
+void fx_fail(fx *s, graft_status status);
+
+/* Short forms of the most common ops; numbers are Python numbers. */
+graft_tensor *fx_add(fx *s, graft_tensor *a, graft_tensor *b);
+graft_tensor *fx_sub(fx *s, graft_tensor *a, graft_tensor *b);
+graft_tensor *fx_mul(fx *s, graft_tensor *a, graft_tensor *b);
+graft_tensor *fx_div(fx *s, graft_tensor *a, graft_tensor *b);
+graft_tensor *fx_adds(fx *s, graft_tensor *a, double b);
+graft_tensor *fx_muls(fx *s, graft_tensor *a, double b);
+graft_tensor *fx_scale(fx *s, graft_tensor *a, graft_scalar b);
+graft_tensor *fx_powi(fx *s, graft_tensor *a, int n);
+/* Any pointwise op on values that may be numbers. */
+graft_tensor *fx_binary(fx *s, uint32_t op_id, graft_value a, graft_value b);
+graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype);
+graft_tensor *fx_zeros_like(fx *s, graft_tensor *a);
+graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value, graft_dtype dtype);
+graft_tensor *fx_reshape(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes); /* a view, or a copy */
+graft_tensor *fx_contiguous(fx *s, graft_tensor *a);
+graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1);
+/* The last two dims swapped and conjugated where complex. */
+graft_tensor *fx_adjoint(fx *s, graft_tensor *a);
+graft_tensor *fx_conj(fx *s, graft_tensor *a);
+/* Sums away what broadcasting from `sizes` added. */
+graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes);
+/* Sum over dims in mask. */
+graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim);
+/* Undoes the removal of reduced dims: a view with size 1 at each dim of mask, expanded to sizes. */
+graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim, const int64_t *sizes);
+
+static inline graft_value fx_tensor(graft_tensor *t) {
+  graft_value v = {GRAFT_VALUE_NONE, 0, {0}};
+  if (t) v.kind = GRAFT_VALUE_TENSOR, v.as.tensor = t;
+  return v;
+}
+static inline graft_value fx_number(graft_scalar x) {
+  graft_value v = {GRAFT_VALUE_NONE, 0, {0}};
+  if (x.dtype) v.kind = GRAFT_VALUE_SCALAR, v.as.scalar = x;
+  return v;
+}
+
+#endif

@@ -1,0 +1,358 @@
+/* Helpers that rules (infer) are written with. */
+#include "ops/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+graft_tensor *op_tensor(const op_call *call, int arg) {
+  return call->args[arg].kind == GRAFT_VALUE_TENSOR ? call->args[arg].as.tensor : NULL;
+}
+
+int64_t op_int(const op_call *call, int arg) { return call->args[arg].as.i; }
+double op_float(const op_call *call, int arg) { return call->args[arg].as.f; }
+bool op_bool(const op_call *call, int arg) { return call->args[arg].kind == GRAFT_VALUE_BOOL && call->args[arg].as.i; }
+
+graft_dtype op_dtype(const op_call *call, int arg) {
+  return call->args[arg].kind == GRAFT_VALUE_DTYPE ? call->args[arg].as.dtype : GRAFT_DTYPE_NONE;
+}
+
+graft_scalar op_scalar(const op_call *call, int arg) {
+  return call->args[arg].kind == GRAFT_VALUE_SCALAR ? call->args[arg].as.scalar : graft_scalar_none();
+}
+
+int64_t *op_ints_new(op_call *call, uint32_t count) {
+  if (count > OP_POOL - call->pool_used) abort(); /* lists here are dims and window sizes: at most 16 each */
+  int64_t *items = call->pool + call->pool_used;
+  call->pool_used += count;
+  return items;
+}
+
+void op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count) {
+  int64_t *copy = op_ints_new(call, count);
+  if (count) memcpy(copy, items, count * sizeof *items);
+  call->args[arg] = (graft_value){GRAFT_VALUE_INTS, count, {.ints = copy}};
+}
+
+void op_set_int(op_call *call, int arg, int64_t value) {
+  call->args[arg] = (graft_value){GRAFT_VALUE_INT, 0, {.i = value}};
+}
+
+void op_set_dtype(op_call *call, int arg, graft_dtype dtype) {
+  call->args[arg] = (graft_value){GRAFT_VALUE_DTYPE, 0, {.dtype = dtype}};
+}
+
+graft_status op_wrap_dim(const op_call *call, int64_t *dim, int32_t ndim) {
+  int64_t rank = ndim ? ndim : 1;
+  if (*dim < -rank || *dim >= rank) {
+    return op_error(call, "dim %lld is out of range: expected %lld to %lld", (long long)*dim, (long long)-rank,
+                    (long long)rank - 1);
+  }
+  if (*dim < 0) *dim += rank;
+  return GRAFT_OK;
+}
+
+graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means_all, uint32_t *mask) {
+  const graft_value *value = &call->args[arg];
+  uint32_t bits = 0;
+  if (value->kind == GRAFT_VALUE_NONE || (value->count == 0 && empty_means_all)) {
+    bits = ndim ? (1u << ndim) - 1 : 0;
+  } else {
+    for (uint32_t i = 0; i < value->count; i++) {
+      int64_t dim = value->as.ints[i];
+      graft_status status = op_wrap_dim(call, &dim, ndim);
+      if (status) return status;
+      if (bits >> dim & 1) return op_error(call, "dim %lld appears more than once in the list of dims", (long long)dim);
+      bits |= 1u << dim;
+    }
+    if (!ndim) bits = 0;
+  }
+  int64_t dims[GRAFT_MAX_DIMS];
+  uint32_t count = 0;
+  for (int32_t i = 0; i < ndim; i++) {
+    if (bits >> i & 1) dims[count++] = i;
+  }
+  op_set_ints(call, arg, dims, count);
+  *mask = bits;
+  return GRAFT_OK;
+}
+
+/* --- promotion --- */
+
+typedef struct categories {
+  graft_dtype dimensioned, rank0, number;
+} categories;
+
+static graft_dtype join(graft_dtype a, graft_dtype b) {
+  if (!a) return b;
+  return b ? dt_promote(a, b) : a;
+}
+
+/* What a Python number weighs: bool, i64, the default float, the default complex. */
+static graft_dtype number_dtype(const graft_scalar *scalar) {
+  switch (dt_category_of(scalar->dtype)) {
+    case DT_BOOL: return GRAFT_BOOL;
+    case DT_INTEGER: return GRAFT_I64;
+    case DT_FLOAT: return DT_DEFAULT;
+    default: return dt_complex(DT_DEFAULT);
+  }
+}
+
+static bool gather(categories *c, const graft_value *value) {
+  if (value->kind == GRAFT_VALUE_SCALAR) {
+    c->number = join(c->number, number_dtype(&value->as.scalar));
+    return c->number;
+  }
+  if (value->kind == GRAFT_VALUE_TENSORS) {
+    for (uint32_t i = 0; i < value->count; i++) {
+      graft_value item = fx_tensor(value->as.tensors[i]);
+      if (!gather(c, &item)) return false;
+    }
+    return true;
+  }
+  if (value->kind != GRAFT_VALUE_TENSOR) return true;
+  graft_dtype *at = value->as.tensor->ndim ? &c->dimensioned : &c->rank0;
+  *at = join(*at, value->as.tensor->dtype);
+  return *at;
+}
+
+/* A lower category counts only where its kind (bool < integer < float < complex) is higher. */
+static graft_dtype combine(graft_dtype higher, graft_dtype lower) {
+  if (!higher) return lower;
+  if (!lower || dt_category_of(lower) <= dt_category_of(higher)) return higher;
+  return dt_promote(higher, lower);
+}
+
+graft_dtype op_promote(const op_call *call, int from, int to) {
+  categories c = {0};
+  for (int i = from; i < to; i++) {
+    if (!gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
+  }
+  return combine(combine(c.dimensioned, c.rank0), c.number);
+}
+
+/* --- outputs --- */
+
+void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes) {
+  graft_meta *out = &call->out[n];
+  out->dtype = dtype;
+  out->ndim = ndim;
+  if (ndim) memcpy(out->sizes, sizes, (size_t)ndim * sizeof *sizes);
+  tns_contiguous_strides(ndim, sizes, out->strides);
+  call->out_wanted[n] = true;
+  if ((uint32_t)n >= call->nouts) call->nouts = (uint32_t)n + 1;
+}
+
+/* Dense strides in the order that `strides` sort the dims, for a tensor that has gaps or overlaps. */
+static void dense_in_order(graft_meta *out, const int64_t *strides) {
+  int32_t order[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < out->ndim; i++) {
+    int32_t at = i;
+    for (; at > 0 && strides[order[at - 1]] < strides[i]; at--) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  int64_t stride = 1;
+  for (int32_t i = out->ndim - 1; i >= 0; i--) {
+    out->strides[order[i]] = stride;
+    stride *= out->sizes[order[i]] > 1 ? out->sizes[order[i]] : 1;
+  }
+}
+
+void op_out_like(op_call *call, int n, graft_dtype dtype, const graft_tensor *like) {
+  op_out(call, n, dtype, like->ndim, like->sizes);
+  graft_meta *out = &call->out[n];
+  if (!like->ndim) return;
+  if (tns_is_dense(like->ndim, like->sizes, like->strides)) {
+    memcpy(out->strides, like->strides, (size_t)like->ndim * sizeof *like->strides);
+    return;
+  }
+  for (int32_t i = 0; i < like->ndim; i++) {
+    if (like->strides[i] == 0 && like->sizes[i] != 1) {
+      /* Expanded: what TensorIterator makes of one operand. */
+      op_iterator_strides(out, &(const graft_tensor *){like}, 1);
+      return;
+    }
+  }
+  dense_in_order(out, like->strides);
+}
+
+void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
+                   graft_memory_format format) {
+  op_out(call, n, dtype, ndim, sizes);
+  if ((format == GRAFT_FORMAT_CHANNELS_LAST && ndim == 4) || (format == GRAFT_FORMAT_CHANNELS_LAST_3D && ndim == 5)) {
+    tns_channels_last_strides(ndim, sizes, call->out[n].strides);
+  }
+}
+
+/* --- TensorIterator's output strides ---
+ * PyTorch gives a pointwise result the layout of its operands: their own strides where all are dense and alike,
+ * otherwise dense strides in an order found by comparing operands' strides dim by dim, the first operand first. */
+
+static bool same_sizes(const graft_meta *out, const graft_tensor *t) {
+  return t->ndim == out->ndim && !memcmp(t->sizes, out->sizes, (size_t)out->ndim * sizeof *out->sizes);
+}
+
+static bool fast_strides(graft_meta *out, const graft_tensor *const *operands, int count) {
+  bool contiguous = true, channels_last = true, dense = true;
+  for (int i = 0; i < count; i++) {
+    const graft_tensor *t = operands[i];
+    if (!same_sizes(out, t)) return false;
+    contiguous &= tns_is_contiguous(t->ndim, t->sizes, t->strides);
+    channels_last &= t->ndim == 4 && tns_is_channels_last(t->ndim, t->sizes, t->strides);
+    dense &= tns_is_dense(t->ndim, t->sizes, t->strides) &&
+             !memcmp(t->strides, operands[0]->strides, (size_t)t->ndim * sizeof *t->strides);
+  }
+  if (contiguous) return true; /* out is contiguous already */
+  if (channels_last) {
+    tns_channels_last_strides(out->ndim, out->sizes, out->strides);
+    return true;
+  }
+  if (!dense) return false;
+  memcpy(out->strides, operands[0]->strides, (size_t)out->ndim * sizeof *out->strides);
+  return true;
+}
+
+static int64_t operand_stride(const graft_meta *out, const graft_tensor *t, int32_t dim) {
+  int32_t own = dim - (out->ndim - t->ndim);
+  if (own < 0 || (t->sizes[own] == 1 && out->sizes[dim] != 1)) return 0;
+  return t->strides[own] * (int64_t)dt_bytes(t->dtype);
+}
+
+/* Positive: dim0 belongs outside dim1; 0: no operand decides. */
+static int compare_dims(const graft_meta *out, const graft_tensor *const *operands, int count, int32_t dim0,
+                        int32_t dim1) {
+  for (int i = 0; i < count; i++) {
+    int64_t stride0 = operand_stride(out, operands[i], dim0), stride1 = operand_stride(out, operands[i], dim1);
+    if (!stride0 || !stride1) continue;
+    if (stride0 != stride1) return stride0 < stride1 ? -1 : 1;
+    if (out->sizes[dim0] > out->sizes[dim1]) return 1;
+  }
+  return 0;
+}
+
+void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, int count) {
+  if (!out->ndim || !count || fast_strides(out, operands, count)) return;
+  int32_t order[GRAFT_MAX_DIMS]; /* innermost first */
+  for (int32_t i = 0; i < out->ndim; i++) order[i] = out->ndim - 1 - i;
+  for (int32_t i = 1; i < out->ndim; i++) {
+    int32_t at1 = i;
+    for (int32_t at0 = i - 1; at0 >= 0; at0--) {
+      int comparison = compare_dims(out, operands, count, order[at0], order[at1]);
+      if (comparison < 0) break;
+      if (comparison == 0) continue;
+      int32_t swap = order[at0];
+      order[at0] = order[at1];
+      order[at1] = swap;
+      at1 = at0;
+    }
+  }
+  int64_t stride = 1;
+  for (int32_t i = 0; i < out->ndim; i++) {
+    out->strides[order[i]] = stride;
+    stride *= out->sizes[order[i]];
+  }
+  for (int32_t i = 0; i < out->ndim; i++) {
+    if (!stride) { /* empty: strides as if contiguous */
+      tns_contiguous_strides(out->ndim, out->sizes, out->strides);
+      break;
+    }
+  }
+}
+
+static graft_status broadcast_into(op_call *call, graft_meta *out, const graft_tensor *t) {
+  if (t->ndim > out->ndim) {
+    int32_t extra = t->ndim - out->ndim;
+    memmove(out->sizes + extra, out->sizes, (size_t)out->ndim * sizeof *out->sizes);
+    for (int32_t i = 0; i < extra; i++) out->sizes[i] = 1;
+    out->ndim = t->ndim;
+  }
+  int32_t extra = out->ndim - t->ndim;
+  for (int32_t i = 0; i < t->ndim; i++) {
+    int64_t *size = &out->sizes[i + extra];
+    if (t->sizes[i] == *size || t->sizes[i] == 1) continue;
+    if (*size != 1) return op_error(call, "shapes do not broadcast: %s", op_show_tensors(call));
+    *size = t->sizes[i];
+  }
+  return GRAFT_OK;
+}
+
+graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype) {
+  const graft_tensor *operands[OP_MAX_ARGS];
+  int count = 0;
+  graft_meta *out = &call->out[n];
+  out->ndim = 0;
+  const char *role = call->def->roles;
+  for (int i = 0; i < call->schema->nargs && *role; i++) {
+    uint8_t kind = call->schema->args[i].kind;
+    if (kind != OPK_TENSOR && kind != OPK_TENSORS) continue;
+    char letter = *role++;
+    graft_tensor *t = op_tensor(call, i);
+    if (!t || (letter != 'b' && letter != 'c')) continue;
+    graft_status status = broadcast_into(call, out, t);
+    if (status) return status;
+    operands[count++] = t;
+  }
+  int64_t sizes[GRAFT_MAX_DIMS];
+  memcpy(sizes, out->sizes, sizeof sizes);
+  op_out(call, n, dtype, out->ndim, sizes);
+  op_iterator_strides(out, operands, count);
+  return GRAFT_OK;
+}
+
+/* --- errors --- */
+
+enum { SHOW_BUFFERS = 4, SHOW_BYTES = 512 };
+static _Thread_local char show_buffers[SHOW_BUFFERS][SHOW_BYTES];
+static _Thread_local unsigned show_next;
+
+static size_t show_value(char *buffer, size_t room, const graft_value *value) {
+  if (value->kind == GRAFT_VALUE_TENSOR) {
+    tns_describe(value->as.tensor, buffer, room);
+  } else if (value->kind == GRAFT_VALUE_SCALAR) {
+    snprintf(buffer, room, "number of %s", graft_dtype_name(value->as.scalar.dtype));
+  } else if (value->kind == GRAFT_VALUE_TENSORS) {
+    size_t used = (size_t)snprintf(buffer, room, "{");
+    for (uint32_t i = 0; i < value->count && used + 40 < room; i++) {
+      graft_value item = fx_tensor(value->as.tensors[i]);
+      if (i) used += (size_t)snprintf(buffer + used, room - used, ";");
+      used += show_value(buffer + used, room - used, &item);
+    }
+    snprintf(buffer + used, room - used, "}");
+  } else {
+    snprintf(buffer, room, "absent");
+  }
+  return strlen(buffer);
+}
+
+const char *op_show(const op_call *call, int arg) {
+  char *buffer = show_buffers[show_next++ % SHOW_BUFFERS];
+  show_value(buffer, SHOW_BYTES, &call->args[arg]);
+  return buffer;
+}
+
+const char *op_show_tensors(const op_call *call) {
+  char *buffer = show_buffers[show_next++ % SHOW_BUFFERS];
+  size_t used = 0;
+  *buffer = 0;
+  for (int i = 0; i < call->schema->nargs; i++) {
+    uint8_t kind = call->schema->args[i].kind;
+    if ((kind != OPK_TENSOR && kind != OPK_TENSORS) || op_absent(call, i) || used + 64 > SHOW_BYTES) continue;
+    used += (size_t)snprintf(buffer + used, SHOW_BYTES - used, "%s%s ", used ? ", " : "", call->schema->args[i].name);
+    used += show_value(buffer + used, SHOW_BYTES - used, &call->args[i]);
+  }
+  return buffer;
+}
+
+graft_status op_error(const op_call *call, const char *format, ...) {
+  char text[1024];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", call->schema->name, text);
+}
+
+graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected) {
+  return op_error(call, "%s is %s; expected %s", call->schema->args[arg].name, op_show(call, arg), expected);
+}

@@ -1,0 +1,52 @@
+/* The pointwise family: rules in pointwise.c, reference kernels in pointwise_kernels.c, gradients in pointwise_vjp.c. One row an op
+ * in POINTWISE_OPS; the same names in all three. */
+#ifndef GRAFT_SDK_POINTWISE_H
+#define GRAFT_SDK_POINTWISE_H
+
+#include "ops/op.h"
+
+/* How the result's dtype follows from the promoted one. */
+typedef enum pw_promo {
+  PW_SAME,    /* computed in and returned as the promoted dtype */
+  PW_FLOAT,   /* integers and bool as the default float */
+  PW_BOOL,    /* computed in the promoted dtype, returned as bool */
+  PW_LOGICAL, /* operands keep their dtypes; bool */
+  PW_REAL     /* a complex operand gives a real result */
+} pw_promo;
+
+/* What is refused, by the category of the promoted dtype. */
+enum { PW_NO_BOOL = 1, PW_NO_INT = 2, PW_NO_FLOAT = 4, PW_NO_COMPLEX = 8 };
+
+/* Kernel functions on the operands' values; p are the Scalar arguments in schema order. */
+typedef struct pw_context {
+  graft_dtype compute;
+  bool is_double; /* f64: + - x / sqrt are rounded once, in double itself */
+  bool is_u64;
+  uint32_t mode;  /* the value of a str argument */
+  bool has[4];
+  long double p[4], pi[4];
+  const char *error; /* set by a kernel: an integer division by zero */
+} pw_context;
+
+typedef long double (*pw_real)(const long double *x, pw_context *c);
+typedef int64_t (*pw_int)(const int64_t *x, pw_context *c);
+typedef struct pw_kernel {
+  uint32_t op_id;
+  pw_real real;
+  pw_int integer;
+  dt_value (*complex_)(const dt_value *x, pw_context *c);
+} pw_kernel;
+
+const pw_kernel *pw_kernel_of(uint32_t op_id);
+graft_status ref_pointwise(const graft_exec *exec, const void *args);
+
+#define PW_VJPS(X)                                                                                                   \
+  X(abs) X(neg) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(tanh) X(sigmoid) X(erf) X(relu) X(gelu) X(silu)       \
+  X(reciprocal) X(zero) X(add) X(sub) X(mul) X(div) X(div_mode) X(pow_tensor) X(pow_scalar) X(pow_base) X(maximum)   \
+  X(minimum) X(fmod) X(where) X(clamp) X(addcmul) X(addcdiv) X(lerp) X(tanh_backward) X(sigmoid_backward)            \
+  X(threshold_backward) X(gelu_backward) X(silu_backward)
+#define PW_DECLARE(name) void pw_vjp_##name(op_vjp *v);
+PW_VJPS(PW_DECLARE)
+#undef PW_DECLARE
+
+#endif

@@ -1,0 +1,57 @@
+/* What reference kernels are written with. They compute in long double, which holds every value of every real dtype,
+ * and round once when they store: they are the oracle, so they are plain rather than fast. Sums go through ref_sum and
+ * ref_dot, which can imitate narrower accumulators and other orders for the tests of the suite itself. */
+#ifndef GRAFT_SDK_REF_H
+#define GRAFT_SDK_REF_H
+
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "graft/abi/plugin.h"
+#include "tensor/dtype.h"
+
+typedef long double ref_real;
+typedef long double complex ref_complex;
+
+/* The first byte of a tensor's data: reference buffers are host memory. */
+char *ref_data(const graft_tensor_desc *d);
+int64_t ref_numel(const graft_tensor_desc *d);
+
+/* A tensor's values as a dense row-major array. re is NULL when host memory ran out. */
+typedef struct ref_array {
+  int64_t count;
+  ref_real *re, *im; /* im NULL for real dtypes */
+} ref_array;
+ref_array ref_new(int64_t count, bool complex_values); /* zeros */
+ref_array ref_read(const graft_tensor_desc *d);        /* NULL: an array with re NULL and count 0 */
+void ref_write(const graft_tensor_desc *d, const ref_array *values); /* NULL: nothing */
+void ref_free(ref_array *a);
+static inline ref_complex ref_at(const ref_array *a, int64_t i) { return a->re[i] + (a->im ? a->im[i] : 0) * I; }
+/* OUT_OF_MEMORY for a kernel to return. */
+graft_status ref_no_memory(void);
+/* INVALID_ARGUMENT with a text: an index out of range, found while running. */
+__attribute__((format(printf, 1, 2))) graft_status ref_invalid(const char *format, ...);
+
+/* How sums are accumulated; REF_WIDE is the default. For tests: rounding after each step to the accumulator's dtype,
+ * and the reverse order. Per thread. */
+enum { REF_WIDE = 0, REF_NARROW = 1, REF_REVERSED = 2, REF_NO_FMA = 4 };
+extern _Thread_local unsigned ref_mode;
+/* Sum of x[i * step], and of x[i*xs] * y[i*ys], for values of `dtype`. */
+ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t count);
+ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count);
+
+/* Philox 4x32-10; see graft_philox. Element i of a call's stream. */
+uint32_t ref_philox_word(const graft_philox *p, uint64_t word);
+ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element); /* in [0, 1) */
+
+/* A scalar argument; `fallback` where absent. */
+static inline ref_real ref_scalar(const graft_scalar *s, ref_real fallback) { return s ? dt_scalar_value(s).re : fallback; }
+
+/* Splits a shape at a dim: outer x size x inner. */
+typedef struct ref_split {
+  int64_t outer, size, inner;
+} ref_split;
+ref_split ref_split_at(const graft_tensor_desc *d, int64_t dim);
+
+#endif

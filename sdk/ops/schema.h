@@ -1,0 +1,72 @@
+/* What the op descriptions (plugin_api/ops) say, as tables: generated/schema.inc holds the rows. */
+#ifndef GRAFT_SDK_SCHEMA_H
+#define GRAFT_SDK_SCHEMA_H
+
+#include "graft/abi/op_ids.h"
+#include "graft/value.h"
+
+enum op_kind {
+  OPK_TENSOR, OPK_TENSORS, OPK_INT, OPK_FLOAT, OPK_BOOL, OPK_SCALAR, OPK_INTS, OPK_FLOATS, OPK_SCALARS, OPK_MASK,
+  OPK_STR, OPK_DTYPE, OPK_GENERATOR, OPK_DEVICE, OPK_LAYOUT, OPK_MEMORY_FORMAT, OPK_FLAG
+};
+enum { OPA_OPTIONAL = 1, OPA_KWARG = 2, OPA_MUTATED = 4, OPA_ALIASED = 8, OPA_DROPPED = 16 };
+enum { OPR_DYNAMIC = 1, OPR_ALIASED = 2 };
+enum { OPT_CORE, OPT_PRIMS, OPT_TRAIN };
+enum { OPC_STRUCTURED, OPC_FUNCTIONAL, OPC_COMPOSITE_EXPLICIT, OPC_COMPOSITE_IMPLICIT, OPC_PRIM };
+enum { OPROUTE_SLOT, OPROUTE_HOST, OPROUTE_COMPOSITE };
+enum { OPS_CONTIGUOUS, OPS_POINTWISE, OPS_LIKE, OPS_SUGGEST, OPS_VIEW, OPS_NONE };
+enum { OPF_RANDOM = 1, OPF_DYNAMIC = 2 };
+
+typedef struct op_arg {
+  const char *name;
+  uint8_t kind;
+  uint8_t flags;
+  uint16_t offset; /* of the field in the args struct */
+  uint16_t bytes;  /* N of bool[N]; the expected length of int[N] */
+  const graft_value *fallback; /* the schema's default; NULL: required, or None */
+  const char *const *strings;  /* the values of a str argument, NULL-terminated; enum value = index + 1 */
+} op_arg;
+
+typedef struct op_ret {
+  const char *name;
+  uint8_t kind;
+  uint8_t flags;
+  uint16_t offset;
+} op_ret;
+
+typedef struct op_equal_arg {
+  int16_t source; /* index of the prim's argument, -1: the constant */
+  const graft_value *constant;
+} op_equal_arg;
+
+typedef struct op_equal {
+  uint32_t op_id;
+  uint32_t count;
+  const op_equal_arg *args;
+} op_equal;
+
+typedef struct op_schema {
+  uint32_t id;
+  const char *name;   /* "aten::add.Tensor" */
+  const char *schema; /* as PyTorch prints it */
+  const char *family;
+  uint8_t table, klass, route, strides;
+  int8_t strides_arg;
+  uint8_t nargs, nrets;
+  uint32_t flags;
+  const op_arg *args;
+  const op_ret *rets;
+  uint32_t args_size;   /* of the args struct */
+  uint32_t slot_offset; /* of the slot in its table */
+  uint16_t philox_offset;
+  uint64_t mutates; /* bit n: argument n is written beyond the schema */
+  const op_equal *equal;
+} op_schema;
+
+/* The row of an op id, or of a name ("aten::add.Tensor", "aten.add.Tensor", ".default" may be added); NULL: unknown. */
+const op_schema *op_schema_of(uint32_t op_id);
+const op_schema *op_schema_find(const char *name);
+/* All rows in id order. */
+const op_schema *op_schema_all(size_t *count);
+
+#endif

@@ -1,0 +1,115 @@
+/* What the generated wrappers (ops/generated) are made of: typed arguments to graft_value, and calls whose results go
+ * to pointers of their own. Private to libgraft. */
+#ifndef GRAFT_OPS_WRAP_H
+#define GRAFT_OPS_WRAP_H
+
+#include <stdlib.h>
+
+#include "graft/value.h"
+
+enum { WRAP_MAX_OUTS = 64 }; /* beyond it a call with list results takes its array from the heap */
+
+static inline graft_value wrap_none(void) {
+  return (graft_value){.kind = GRAFT_VALUE_NONE};
+}
+
+static inline graft_value wrap_tensor(graft_tensor *tensor) {
+  return (graft_value){.kind = tensor ? GRAFT_VALUE_TENSOR : GRAFT_VALUE_NONE, .as.tensor = tensor};
+}
+
+/* A list of tensors is never absent: with no items it may be NULL. */
+static inline graft_value wrap_tensors(graft_tensor *const *items, uint32_t count) {
+  return (graft_value){.kind = GRAFT_VALUE_TENSORS, .count = count, .as.tensors = items};
+}
+
+static inline graft_value wrap_int(int64_t value) {
+  return (graft_value){.kind = GRAFT_VALUE_INT, .as.i = value};
+}
+
+static inline graft_value wrap_optional_int(const int64_t *value) {
+  return value ? wrap_int(*value) : wrap_none();
+}
+
+static inline graft_value wrap_float(double value) {
+  return (graft_value){.kind = GRAFT_VALUE_FLOAT, .as.f = value};
+}
+
+static inline graft_value wrap_optional_float(const double *value) {
+  return value ? wrap_float(*value) : wrap_none();
+}
+
+static inline graft_value wrap_bool(bool value) {
+  return (graft_value){.kind = GRAFT_VALUE_BOOL, .as.i = value};
+}
+
+static inline graft_value wrap_optional_bool(const bool *value) {
+  return value ? wrap_bool(*value) : wrap_none();
+}
+
+static inline graft_value wrap_scalar(graft_scalar scalar) {
+  return (graft_value){.kind = scalar.dtype ? GRAFT_VALUE_SCALAR : GRAFT_VALUE_NONE, .as.scalar = scalar};
+}
+
+static inline graft_value wrap_ints(const int64_t *items, uint32_t count) {
+  return (graft_value){.kind = items ? GRAFT_VALUE_INTS : GRAFT_VALUE_NONE, .count = count, .as.ints = items};
+}
+
+static inline graft_value wrap_floats(const double *items, uint32_t count) {
+  return (graft_value){.kind = items ? GRAFT_VALUE_FLOATS : GRAFT_VALUE_NONE, .count = count, .as.floats = items};
+}
+
+static inline graft_value wrap_scalars(const graft_scalar *items, uint32_t count) {
+  return (graft_value){.kind = items ? GRAFT_VALUE_SCALARS : GRAFT_VALUE_NONE, .count = count, .as.scalars = items};
+}
+
+static inline graft_value wrap_mask(const uint8_t *items, uint32_t count) {
+  return (graft_value){.kind = items ? GRAFT_VALUE_MASK : GRAFT_VALUE_NONE, .count = count, .as.mask = items};
+}
+
+static inline graft_value wrap_str(const char *text) {
+  return (graft_value){.kind = text ? GRAFT_VALUE_STR : GRAFT_VALUE_NONE, .as.str = text};
+}
+
+static inline graft_value wrap_dtype(graft_dtype dtype) {
+  return (graft_value){.kind = dtype ? GRAFT_VALUE_DTYPE : GRAFT_VALUE_NONE, .as.dtype = dtype};
+}
+
+static inline graft_value wrap_device(graft_rt_device *device) {
+  return (graft_value){.kind = device ? GRAFT_VALUE_DEVICE : GRAFT_VALUE_NONE, .as.device = device};
+}
+
+static inline graft_value wrap_memory_format(graft_memory_format format) {
+  return (graft_value){.kind = format ? GRAFT_VALUE_MEMORY_FORMAT : GRAFT_VALUE_NONE, .as.i = format};
+}
+
+static inline graft_value wrap_generator(graft_generator *generator) {
+  return (graft_value){.kind = generator ? GRAFT_VALUE_GENERATOR : GRAFT_VALUE_NONE, .as.generator = generator};
+}
+
+/* graft_call with results that are arrays, outs[i] of counts[i] items. Nothing is stored on failure. */
+static inline graft_status wrap_call_lists(uint32_t op_id, const graft_value *args, uint32_t nargs,
+                                           graft_tensor **const *outs, const uint32_t *counts, uint32_t nouts) {
+  graft_tensor *few[WRAP_MAX_OUTS];
+  graft_tensor **flat = few;
+  size_t total = 0;
+  for (uint32_t i = 0; i < nouts; i++) total += counts[i];
+  if (total > WRAP_MAX_OUTS && !(flat = (graft_tensor **)malloc(total * sizeof(*flat)))) return GRAFT_OUT_OF_MEMORY;
+  size_t next = 0;
+  for (uint32_t i = 0; i < nouts; i++)
+    for (uint32_t j = 0; j < counts[i]; j++) flat[next++] = outs[i][j];
+  graft_status status = graft_call(op_id, args, nargs, flat, (uint32_t)total);
+  next = 0;
+  for (uint32_t i = 0; status == GRAFT_OK && i < nouts; i++)
+    for (uint32_t j = 0; j < counts[i]; j++) outs[i][j] = flat[next++];
+  if (flat != few) free(flat);
+  return status;
+}
+
+/* graft_call with several results that go to pointers of their own; at most 16. */
+static inline graft_status wrap_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
+                                     graft_tensor **const *outs, uint32_t nouts) {
+  static const uint32_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  return wrap_call_lists(op_id, args, nargs, outs, ones, nouts);
+}
+
+#endif

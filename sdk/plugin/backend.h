@@ -1,0 +1,92 @@
+/* plugin/: discovery, loading and negotiation of plugins; devices, streams, events and generators above them.
+ *
+ * Internal to libgraft. Depends on memory/ (a device owns an allocator) and nothing above. Begin reading in
+ * registry.c (what is there), then load.c (one plugin), then device.c and stream.c. */
+#ifndef GRAFT_SDK_BACKEND_H
+#define GRAFT_SDK_BACKEND_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "graft/abi/plugin.h"
+#include "graft/runtime.h"
+
+typedef struct mem_allocator mem_allocator;
+typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilities, plans, counters */
+
+/* Host-side copies of a plugin's tables: as large as this host knows them, missing tail fields NULL, so that the rest
+ * of libgraft never asks GRAFT_HAS. */
+struct graft_rt_backend {
+  char *name;
+  char *path; /* of the library, NULL for the built-in one */
+  graft_plugin plugin;
+  graft_memory_api memory;
+  graft_stream_api stream;
+  void *core, *prims, *train; /* graft_core_ops and so on, completed with NULLs; NULL where there is no table */
+  graft_host host;
+  pthread_mutex_t lock; /* guards devices and device_count */
+  int32_t device_count; /* -1: not yet asked */
+  graft_rt_device **devices;
+  struct graft_rt_backend *next;
+  char *key;                   /* path and options: the same again gives this handle */
+  _Atomic(uint32_t) generation; /* of the process that first used the driver (see plg_generation), 0: not yet used */
+  bool is_reference;
+};
+
+struct graft_generator {
+  pthread_mutex_t lock;
+  uint64_t seed, offset;
+};
+
+struct graft_rt_device {
+  graft_rt_backend *backend;
+  int32_t index;
+  graft_device *handle;
+  char text[80];
+  /* Properties that the hot path needs, with their defaults filled in. */
+  uint64_t alignment, granularity, copy_granularity, max_allocation;
+  uint64_t dtypes, denormals;
+  int32_t dlpack_type;
+  uint32_t memory_kinds;
+  bool indivisible, unified, is_reference;
+  graft_rt_stream *default_stream;
+  pthread_mutex_t streams_lock;
+  graft_rt_stream *streams; /* all created ones, for graft_device_synchronize */
+  graft_generator generator;
+  mem_allocator *allocator;
+  _Atomic(dsp_device *) dispatch;
+  uint32_t generation; /* as the backend's */
+  uint32_t memory_flags, stream_flags, event_flags; /* must-understand flags that the plugin knows */
+};
+
+struct graft_rt_stream {
+  graft_rt_device *device;
+  graft_stream *handle;
+  pthread_mutex_t lock; /* serialises calls that name the stream */
+  /* Unique in the process, from 1; 0 once destroyed. The struct is recycled with another id, never freed, so that an
+   * old pointer can be told from a live one. */
+  _Atomic(uint64_t) id;
+  struct graft_rt_stream *next;
+};
+
+/* Whether a driver was used before this process was forked from its parent, or the process has begun to exit: nothing
+ * may enter a plugin then. The check is one comparison of a counter that pthread_atfork and atexit handlers move. */
+bool plg_forked(const graft_rt_device *device);
+/* FORKED with its text, to return. */
+graft_status plg_forked_error(const graft_rt_device *device);
+
+/* The built-in reference backend, opened at first use; aborts only if memory for it can't be had. */
+graft_rt_backend *plg_reference(void);
+
+/* All devices opened so far, for statistics and shutdown: calls visit for each. */
+void plg_each_device(void (*visit)(void *context, graft_rt_device *device), void *context);
+
+/* Draws `count` 32-bit words (a multiple of 4) from a generator: returns seed and offset before, and advances. */
+void plg_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset);
+
+/* Turns a plugin's status into one of ours (unknown positive: INTERNAL) and completes the thread's error text with the
+ * device, or a text of its own when the plugin gave none: `what` says what was being done. */
+graft_status plg_status(const graft_rt_device *device, graft_status status, const char *what);
+
+#endif

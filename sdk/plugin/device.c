@@ -1,0 +1,223 @@
+/* Devices: opened once for each backend and index, their properties with defaults, statuses of calls into plugins. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/allocator.h"
+#include "plugin/error.h"
+#include "plugin/loader.h"
+
+#ifndef GRAFT_VERSION
+#define GRAFT_VERSION "1.0.0"
+#endif
+
+const char *graft_version(void) { return GRAFT_VERSION; }
+
+/* --- statuses --- */
+
+graft_status plg_status_of(const char *who, graft_status status, const char *what) {
+  if (status == GRAFT_OK) return GRAFT_OK;
+  bool known = status > 0 && status <= GRAFT_FORKED;
+  if (!known) {
+    return err_set(GRAFT_INTERNAL, "%s: %s: the plugin returned the unknown status %d%s%s", who, what, status,
+                   err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");
+  }
+  if (!err_is_set()) return err_set(status, "%s: %s: the plugin says %s", who, what, graft_status_name(status));
+  size_t length = strlen(who);
+  if (strncmp(graft_last_error(), who, length) == 0 && graft_last_error()[length] == ':') return status;
+  return err_set(status, "%s: %s: %s", who, what, graft_last_error());
+}
+
+graft_status plg_status(const graft_rt_device *device, graft_status status, const char *what) {
+  return status == GRAFT_OK ? GRAFT_OK : plg_status_of(device->text, status, what);
+}
+
+/* --- properties --- */
+
+/* One property of fixed size; false where the plugin does not know it, or answers nonsense. */
+static bool ask(const graft_rt_backend *backend, int32_t index, graft_device_key key, void *value, size_t bytes) {
+  size_t size = 0;
+  graft_status status = backend->plugin.device_query(backend->plugin.self, index, key, value, bytes, &size);
+  if (status == GRAFT_UNIMPLEMENTED) return false;
+  if (status == GRAFT_OK && size == bytes) return true;
+  err_log(GRAFT_LOG_WARNING, "%s:%d: device_query of key %u: %s, %zu bytes where %zu are expected; taken as unknown",
+          backend->name, index, key, graft_status_name(status), size, bytes);
+  return false;
+}
+
+static uint64_t ask_u64(const graft_rt_device *device, graft_device_key key, uint64_t otherwise) {
+  uint64_t value = 0;
+  return ask(device->backend, device->index, key, &value, sizeof value) && value ? value : otherwise;
+}
+
+static uint32_t ask_u32(const graft_rt_device *device, graft_device_key key, uint32_t otherwise) {
+  uint32_t value = 0;
+  return ask(device->backend, device->index, key, &value, sizeof value) && value ? value : otherwise;
+}
+
+/* A size that arithmetic here needs as a power of two. */
+static uint64_t ask_power(const graft_rt_device *device, graft_device_key key, uint64_t otherwise) {
+  uint64_t value = ask_u64(device, key, otherwise);
+  if ((value & (value - 1)) == 0) return value;
+  uint64_t power = otherwise;
+  while (power < value && power < (UINT64_C(1) << 40)) power *= 2;
+  err_log(GRAFT_LOG_WARNING, "%s: property %u is %llu, no power of two; %llu is used", device->text, key,
+          (unsigned long long)value, (unsigned long long)power);
+  return power;
+}
+
+static void read_properties(graft_rt_device *device) {
+  device->alignment = ask_power(device, GRAFT_DEVICE_ALIGNMENT, 64);
+  device->granularity = ask_u64(device, GRAFT_DEVICE_GRANULARITY, 512);
+  device->copy_granularity = ask_power(device, GRAFT_DEVICE_COPY_GRANULARITY, 1);
+  device->max_allocation = ask_u64(device, GRAFT_DEVICE_MAX_ALLOCATION, UINT64_MAX);
+  device->dtypes = ask_u64(device, GRAFT_DEVICE_DTYPES, 0);
+  device->denormals = ask_u64(device, GRAFT_DEVICE_DENORMALS, 0);
+  device->memory_kinds = ask_u32(device, GRAFT_DEVICE_MEMORY_KINDS, 0) | 1u << GRAFT_MEMORY_DEVICE;
+  device->indivisible = ask_u32(device, GRAFT_DEVICE_INDIVISIBLE, 0) != 0;
+  device->unified = ask_u32(device, GRAFT_DEVICE_UNIFIED_MEMORY, 0) != 0;
+  device->memory_flags = ask_u32(device, GRAFT_DEVICE_MEMORY_FLAGS, 0);
+  device->stream_flags = ask_u32(device, GRAFT_DEVICE_STREAM_FLAGS, 0);
+  device->event_flags = ask_u32(device, GRAFT_DEVICE_EVENT_FLAGS, 0);
+  device->dlpack_type = 12; /* kDLExtDev */
+  int32_t type = 0;
+  if (ask(device->backend, device->index, GRAFT_DEVICE_DLPACK_TYPE, &type, sizeof type)) device->dlpack_type = type;
+}
+
+/* --- opening --- */
+
+static void device_free(graft_rt_device *device) {
+  if (device->allocator) mem_destroy(device->allocator);
+  if (device->default_stream) plg_stream_destroy_default(device);
+  if (device->handle) device->backend->plugin.device_close(device->handle);
+  pthread_mutex_destroy(&device->streams_lock);
+  free(device);
+}
+
+static graft_status open_handle(graft_rt_device *device) {
+  const graft_plugin *plugin = &device->backend->plugin;
+  graft_device *handle = NULL;
+  err_clear();
+  graft_status status = plugin->device_open(plugin->self, device->index, &handle);
+  if (status) return plg_status(device, status, "opening the device");
+  if (!handle) return err_set(GRAFT_INTERNAL, "%s: device_open said OK and gave no device", device->text);
+  device->handle = handle;
+  return GRAFT_OK;
+}
+
+static graft_status device_new(graft_rt_backend *backend, int32_t index, graft_rt_device **device) {
+  graft_rt_device *made = calloc(1, sizeof *made);
+  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s:%d: no host memory to open the device", backend->name, index);
+  made->backend = backend;
+  made->index = index;
+  made->is_reference = backend->is_reference;
+  made->generation = backend->generation;
+  snprintf(made->text, sizeof made->text, "%s:%d", backend->name, index);
+  pthread_mutex_init(&made->streams_lock, NULL);
+  plg_generator_init(&made->generator);
+  read_properties(made);
+  graft_status status = open_handle(made);
+  if (!status) status = plg_stream_create_default(made);
+  if (!status) status = mem_create(made, &made->allocator);
+  if (status) {
+    device_free(made);
+    return status;
+  }
+  *device = made;
+  return GRAFT_OK;
+}
+
+/* Asks once; the caller holds backend->lock. */
+static graft_status count_devices(graft_rt_backend *backend) {
+  if (backend->device_count >= 0) return GRAFT_OK;
+  int32_t count = -1;
+  err_clear();
+  graft_status status = backend->plugin.device_count(backend->plugin.self, &count);
+  if (status) return plg_status_of(backend->name, status, "counting the devices");
+  if (count < 0 || count > 65536) {
+    return err_set(GRAFT_INTERNAL, "%s: device_count said OK and %d devices", backend->name, count);
+  }
+  backend->devices = calloc((size_t)count + 1, sizeof *backend->devices);
+  if (!backend->devices) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its devices", backend->name);
+  backend->device_count = count;
+  return GRAFT_OK;
+}
+
+graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *count) {
+  graft_status status = plg_enter(backend);
+  if (status) return status;
+  pthread_mutex_lock(&backend->lock);
+  status = count_devices(backend);
+  if (!status) *count = backend->device_count;
+  pthread_mutex_unlock(&backend->lock);
+  return status;
+}
+
+static graft_status no_such_device(const graft_rt_backend *backend, int32_t index) {
+  if (backend->device_count == 0) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin finds no device", backend->name);
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s:%d: there is no such device; the plugin has %d, counted from 0",
+                 backend->name, index, backend->device_count);
+}
+
+graft_status graft_backend_device(graft_rt_backend *backend, int32_t index, graft_rt_device **device) {
+  graft_status status = plg_enter(backend);
+  if (status) return status;
+  pthread_mutex_lock(&backend->lock);
+  status = count_devices(backend);
+  if (!status && (index < 0 || index >= backend->device_count)) status = no_such_device(backend, index);
+  if (!status && !backend->devices[index]) status = device_new(backend, index, &backend->devices[index]);
+  if (!status) *device = backend->devices[index];
+  pthread_mutex_unlock(&backend->lock);
+  return status;
+}
+
+/* --- finding and asking --- */
+
+/* Where the ":1" of "opencl:1" begins; the end of the text without one. */
+static const char *index_part(const char *text) {
+  const char *colon = strrchr(text, ':');
+  if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")]) return text + strlen(text);
+  return colon;
+}
+
+graft_status graft_device_find(const char *text, graft_rt_device **device) {
+  if (!text || !*text) return err_set(GRAFT_INVALID_ARGUMENT, "no device is named; expected something like \"opencl:0\"");
+  const char *colon = index_part(text);
+  unsigned long index = *colon ? strtoul(colon + 1, NULL, 10) : 0;
+  if (index > INT32_MAX) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the index of the device is too large", text);
+  char *name = plg_text("%.*s", (int)(colon - text), text);
+  if (!name) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to open the device", text);
+  graft_rt_backend *backend = NULL;
+  graft_status status = graft_backend_open(name, NULL, &backend);
+  free(name);
+  return status ? status : graft_backend_device(backend, (int32_t)index, device);
+}
+
+static pthread_once_t reference_once = PTHREAD_ONCE_INIT;
+static graft_rt_device *reference;
+
+static void open_reference(void) {
+  if (graft_backend_device(plg_reference(), 0, &reference)) {
+    err_log(GRAFT_LOG_ERROR, "the built-in reference device does not open: %s", graft_last_error());
+    abort();
+  }
+}
+
+graft_rt_device *graft_device_reference(void) {
+  pthread_once(&reference_once, open_reference);
+  return reference;
+}
+
+const char *graft_backend_name(const graft_rt_backend *backend) { return backend->name; }
+
+const char *graft_device_text(const graft_rt_device *device) { return device->text; }
+
+graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value, size_t capacity,
+                                size_t *size) {
+  if (plg_forked(device)) return plg_forked_error(device);
+  const graft_plugin *plugin = &device->backend->plugin;
+  size_t unused = 0;
+  err_clear();
+  graft_status status = plugin->device_query(plugin->self, device->index, key, value, capacity, size ? size : &unused);
+  return plg_status(device, status, "querying a property");
+}

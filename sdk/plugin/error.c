@@ -1,0 +1,82 @@
+#include "plugin/error.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "plugin/utf8.h"
+
+#define ERR_CAPACITY 2048
+
+/* The text outlives err_clear: graft_last_error promises the latest failure even after calls that succeeded. */
+static _Thread_local char err_text[ERR_CAPACITY];
+static _Thread_local bool err_fresh;
+
+graft_status err_set(graft_status status, const char *format, ...) {
+  char text[ERR_CAPACITY]; /* an argument may be err_text itself */
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  utf8_copy(err_text, sizeof err_text, text);
+  err_fresh = true;
+  return status;
+}
+
+void err_clear(void) { err_fresh = false; }
+
+bool err_is_set(void) { return err_fresh; }
+
+const char *graft_last_error(void) { return err_text; }
+
+const char *graft_status_name(graft_status status) {
+  static const char *const names[] = {
+      [GRAFT_OK] = "OK",
+      [GRAFT_INVALID_ARGUMENT] = "INVALID_ARGUMENT",
+      [GRAFT_UNIMPLEMENTED] = "UNIMPLEMENTED",
+      [GRAFT_OUT_OF_MEMORY] = "OUT_OF_MEMORY",
+      [GRAFT_NOT_READY] = "NOT_READY",
+      [GRAFT_DEVICE_LOST] = "DEVICE_LOST",
+      [GRAFT_STREAM_FAILED] = "STREAM_FAILED",
+      [GRAFT_INTERNAL] = "INTERNAL",
+      [GRAFT_INCOMPATIBLE] = "INCOMPATIBLE",
+      [GRAFT_FORKED] = "FORKED",
+  };
+  if (status < 0 || status >= (graft_status)(sizeof names / sizeof *names)) return "unknown status";
+  return names[status];
+}
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+static pthread_once_t level_once = PTHREAD_ONCE_INIT;
+static graft_log_level level_shown = GRAFT_LOG_WARNING;
+
+static void read_level(void) {
+  const char *wanted = err_getenv("GRAFT_LOG");
+  if (!wanted) return;
+  for (graft_log_level level = GRAFT_LOG_ERROR; level <= GRAFT_LOG_DEBUG; level++) {
+    if (strcasecmp(wanted, level_names[level]) == 0) {
+      level_shown = level;
+      return;
+    }
+  }
+  fprintf(stderr, "graft: warning: GRAFT_LOG=%s is none of error, warning, info, debug\n", wanted);
+}
+
+void err_log(graft_log_level level, const char *format, ...) {
+  pthread_once(&level_once, read_level);
+  if (level > level_shown) return;
+  if (level < GRAFT_LOG_ERROR) level = GRAFT_LOG_ERROR;
+  char text[ERR_CAPACITY], clean[ERR_CAPACITY];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  utf8_copy(clean, sizeof clean, text);
+  fprintf(stderr, "graft: %s: %s\n", level_names[level], clean); /* one call, so that lines of threads don't mix */
+}
+
+const char *err_getenv(const char *name) { return secure_getenv(name); }

@@ -1,0 +1,25 @@
+/* Error texts and the log. Errors are made where the knowledge is and travel up unchanged. */
+#ifndef GRAFT_SDK_ERROR_H
+#define GRAFT_SDK_ERROR_H
+
+#include <stdbool.h>
+
+#include "graft/abi/host.h"
+#include "graft/error.h"
+
+/* Sets this thread's error text and returns `status`: return err_set(GRAFT_INVALID_ARGUMENT, "...", ...). */
+__attribute__((format(printf, 2, 3))) graft_status err_set(graft_status status, const char *format, ...);
+
+/* Forgets the text, before a call whose text is to be told from an older one. */
+void err_clear(void);
+
+/* Whether a text was set since err_clear. graft_last_error keeps the older one all the same. */
+bool err_is_set(void);
+
+/* Writes a line to the log on stderr if GRAFT_LOG (error, warning, info, debug; default warning) admits it. */
+__attribute__((format(printf, 2, 3))) void err_log(graft_log_level level, const char *format, ...);
+
+/* getenv that answers NULL in a set-user-ID program (AT_SECURE). */
+const char *err_getenv(const char *name);
+
+#endif

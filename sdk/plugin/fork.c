@@ -1,0 +1,48 @@
+/* Drivers do not survive fork, and nothing may be called once exit has begun. Both move one counter. */
+#include <stdlib.h>
+
+#include "plugin/error.h"
+#include "plugin/loader.h"
+
+static _Atomic(uint32_t) generation = 1;
+static atomic_bool exiting;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void move(void) { atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed); }
+
+static void at_exit(void) {
+  atomic_store(&exiting, true);
+  move();
+}
+
+/* Registered at the first use of a driver: exit handlers run in reverse, so this one comes before those of the plugin's
+ * library and of the driver. */
+static void watch(void) {
+  pthread_atfork(NULL, NULL, move);
+  atexit(at_exit);
+}
+
+uint32_t plg_generation(void) { return atomic_load_explicit(&generation, memory_order_relaxed); }
+
+bool plg_forked(const graft_rt_device *device) {
+  return device->generation != plg_generation() && !device->is_reference;
+}
+
+static graft_status gone(const char *who) {
+  if (atomic_load(&exiting)) return err_set(GRAFT_FORKED, "%s: the process is exiting; nothing runs any more", who);
+  return err_set(GRAFT_FORKED,
+                 "%s: its driver was in use when this process was forked and does not work here; use the device in the "
+                 "parent only, or start workers with spawn or before the first use of the device",
+                 who);
+}
+
+graft_status plg_forked_error(const graft_rt_device *device) { return gone(device->text); }
+
+graft_status plg_enter(graft_rt_backend *backend) {
+  pthread_once(&once, watch);
+  if (backend->is_reference) return GRAFT_OK;
+  uint32_t now = plg_generation(), before = 0;
+  if (atomic_load(&exiting)) return gone(backend->name);
+  if (atomic_compare_exchange_strong(&backend->generation, &before, now) || before == now) return GRAFT_OK;
+  return gone(backend->name);
+}

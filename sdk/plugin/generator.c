@@ -1,0 +1,54 @@
+/* The random streams of devices: a seed and an offset. What is drawn from them is said in graft/abi/exec.h. */
+#include <stdlib.h>
+
+#include "plugin/error.h"
+#include "plugin/loader.h"
+
+void plg_generator_init(graft_generator *generator) {
+  pthread_mutex_init(&generator->lock, NULL);
+  generator->seed = PLG_DEFAULT_SEED;
+  generator->offset = 0;
+}
+
+void plg_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset) {
+  pthread_mutex_lock(&generator->lock);
+  *seed = generator->seed;
+  *offset = generator->offset;
+  generator->offset += (count + 3) / 4 * 4;
+  pthread_mutex_unlock(&generator->lock);
+}
+
+graft_generator *graft_generator_default(graft_rt_device *device) { return &device->generator; }
+
+void graft_generator_seed(graft_generator *generator, uint64_t seed) {
+  graft_generator_set_state(generator, seed, 0);
+}
+
+void graft_generator_state(graft_generator *generator, uint64_t *seed, uint64_t *offset) {
+  pthread_mutex_lock(&generator->lock);
+  if (seed) *seed = generator->seed;
+  if (offset) *offset = generator->offset;
+  pthread_mutex_unlock(&generator->lock);
+}
+
+void graft_generator_set_state(graft_generator *generator, uint64_t seed, uint64_t offset) {
+  pthread_mutex_lock(&generator->lock);
+  generator->seed = seed;
+  generator->offset = (offset + 3) / 4 * 4; /* a draw begins with a whole block */
+  pthread_mutex_unlock(&generator->lock);
+}
+
+graft_status graft_generator_create(graft_rt_device *device, graft_generator **generator) {
+  (void)device; /* every device draws from the same stream of numbers */
+  graft_generator *made = calloc(1, sizeof *made);
+  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a random generator");
+  plg_generator_init(made);
+  *generator = made;
+  return GRAFT_OK;
+}
+
+void graft_generator_destroy(graft_generator *generator) {
+  if (!generator) return;
+  pthread_mutex_destroy(&generator->lock);
+  free(generator);
+}

@@ -1,0 +1,67 @@
+/* What the files of plugin/ share among themselves: manifests, opening, forks. */
+#ifndef GRAFT_SDK_LOADER_H
+#define GRAFT_SDK_LOADER_H
+
+#include "plugin/backend.h"
+
+#define PLG_NAME_MAX 63
+
+/* Where a manifest came from. What discovery found must not be open to other users; what the user typed is taken as it
+ * is. */
+typedef enum plg_origin { PLG_TYPED, PLG_DISCOVERED } plg_origin;
+
+/* A manifest as read. Strings are owned; `problem` NULL means usable. A refused one still has a name to show. */
+typedef struct plg_manifest {
+  char *name, *vendor, *version;
+  char *path;    /* of the manifest */
+  char *library; /* absolute and resolved */
+  char *problem;
+} plg_manifest;
+
+/* Reads and checks the manifest at `path`; every refusal ends up in ->problem. */
+void plg_manifest_read(const char *path, plg_origin origin, plg_manifest *manifest);
+void plg_manifest_free(plg_manifest *manifest);
+
+/* Parses and checks the text of a manifest, `bytes` long and NUL-terminated after that; no file is touched. `library`
+ * becomes the text's own, relative path. */
+void plg_manifest_parse(const char *text, size_t bytes, plg_manifest *manifest);
+
+/* Whether a name can be part of "name:0", of a path and of a list with commas. */
+bool plg_name_is_valid(const char *name);
+
+/* A text of its own or NULL; asprintf that can't half fail. */
+__attribute__((format(printf, 1, 2))) char *plg_text(const char *format, ...);
+
+/* Why others might have put code into what lies at `path` (a file, or a folder that holds one): malloc'ed, or NULL when
+ * it is owned by root or this user and writable by nobody else. */
+char *plg_trust_problem(const char *path);
+
+/* dlopen, entry, negotiation. `name` is the manifest's, or NULL for a bare library. */
+graft_status plg_load(const char *path, const char *name, const char *const *options, graft_rt_backend **backend);
+
+/* Calls an entry and checks and copies what it gives. */
+graft_status plg_negotiate(graft_plugin_open_v1_fn entry, const char *path, const char *name,
+                           const char *const *options, graft_rt_backend **backend);
+
+/* The head of the list of opened backends, which only grows. */
+void plg_publish(graft_rt_backend *backend);
+
+/* Fills the table that a plugin receives. */
+void plg_host_init(graft_rt_backend *backend);
+
+/* A number that changes in a child after fork and when exit begins; never 0. */
+uint32_t plg_generation(void);
+/* FORKED unless the backend's driver may be used here. Notes the first use. */
+graft_status plg_enter(graft_rt_backend *backend);
+
+/* plg_status without a device; `who` heads the text. */
+graft_status plg_status_of(const char *who, graft_status status, const char *what);
+
+/* The default stream of a device that is being opened, and its end when opening fails. */
+graft_status plg_stream_create_default(graft_rt_device *device);
+void plg_stream_destroy_default(graft_rt_device *device);
+
+#define PLG_DEFAULT_SEED UINT64_C(67280421310721)
+void plg_generator_init(graft_generator *generator);
+
+#endif

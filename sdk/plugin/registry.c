@@ -1,0 +1,347 @@
+/* What is there: discovery by manifests, and the list of backends that are open. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <libgen.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/error.h"
+#include "plugin/loader.h"
+#include "reference/reference.h"
+
+#define MANIFEST_SUFFIX ".graft.json"
+
+/* A growing list of manifests, in the order of the search. */
+typedef struct found {
+  plg_manifest *items;
+  size_t count, capacity;
+} found;
+
+static pthread_once_t discover_once = PTHREAD_ONCE_INIT;
+static graft_backend_info *infos; /* sorted by name, then in the order of the search; the built-in one among them */
+static size_t info_count;
+
+static _Atomic(graft_rt_backend *) opened; /* grows at its head */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- discovery --- */
+
+static bool add(found *all, const char *path) {
+  if (all->count == all->capacity) {
+    size_t capacity = all->capacity ? all->capacity * 2 : 16;
+    plg_manifest *items = realloc(all->items, capacity * sizeof *items);
+    if (!items) return false;
+    all->items = items;
+    all->capacity = capacity;
+  }
+  plg_manifest_read(path, PLG_DISCOVERED, &all->items[all->count++]);
+  return true;
+}
+
+static int is_manifest(const struct dirent *entry) {
+  size_t length = strlen(entry->d_name), suffix = strlen(MANIFEST_SUFFIX);
+  return entry->d_name[0] != '.' && length > suffix &&
+         strcmp(entry->d_name + length - suffix, MANIFEST_SUFFIX) == 0;
+}
+
+/* A folder that was seen under another name is not read again. */
+static bool seen(const found *all, const char *folder) {
+  size_t length = strlen(folder);
+  for (size_t i = 0; i < all->count; i++) {
+    const char *path = all->items[i].path;
+    if (strncmp(path, folder, length) == 0 && path[length] == '/' && !strchr(path + length + 1, '/')) return true;
+  }
+  return false;
+}
+
+static void search_folder(found *all, const char *path) {
+  char *folder = realpath(path, NULL);
+  if (!folder) {
+    err_log(GRAFT_LOG_DEBUG, "no plugins in %s: there is no such folder", path);
+    return;
+  }
+  struct dirent **entries = NULL;
+  int count = seen(all, folder) ? 0 : scandir(folder, &entries, is_manifest, alphasort);
+  for (int i = 0; i < count; i++) {
+    char *manifest = plg_text("%s/%s", folder, entries[i]->d_name);
+    if (manifest) add(all, manifest);
+    free(manifest);
+    free(entries[i]);
+  }
+  free(entries);
+  free(folder);
+}
+
+static void search_list(found *all, const char *list) {
+  while (list && *list) {
+    int length = (int)strcspn(list, ":");
+    char *folder = plg_text("%.*s", length, list);
+    if (folder && *folder == '/') search_folder(all, folder);
+    if (folder && *folder && *folder != '/') {
+      err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGIN_PATH: \"%s\" is not an absolute path and is not searched", folder);
+    }
+    free(folder);
+    list += length + (list[length] == ':');
+  }
+}
+
+static void search_data_home(found *all) {
+  const char *data = err_getenv("XDG_DATA_HOME");
+  const char *home = err_getenv("HOME");
+  char *folder = NULL;
+  if (data && *data == '/') {
+    folder = plg_text("%s/graft/plugins", data);
+  } else if (home && *home == '/') {
+    folder = plg_text("%s/.local/share/graft/plugins", home);
+  }
+  if (folder) search_folder(all, folder);
+  free(folder);
+}
+
+/* The file that this code was loaded from: libgraft, or a program it is linked into. */
+static char *own_file(void) {
+  static const char here = 0;
+  Dl_info info;
+  struct link_map *map = NULL;
+  if (!dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return NULL;
+  /* For the program itself the loader knows no path but argv[0], which whoever started it could choose. */
+  return realpath(map->l_name && *map->l_name ? map->l_name : "/proc/self/exe", NULL);
+}
+
+static void search_own_folder(found *all) {
+  static const char *const places[] = {"%s/graft/plugins", "%s/../lib/graft/plugins"};
+  char *file = own_file();
+  if (!file) return;
+  const char *folder = dirname(file);
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    char path[4200];
+    if (snprintf(path, sizeof path, places[i], folder) < (int)sizeof path) search_folder(all, path);
+  }
+  free(file);
+}
+
+/* --- what of it counts --- */
+
+/* Whether a comma-separated list holds a name. */
+static bool list_holds(const char *list, const char *name) {
+  size_t length = strlen(name);
+  while (*list) {
+    size_t part = strcspn(list, ",");
+    if (part == length && memcmp(list, name, length) == 0) return true;
+    list += part + (list[part] == ',');
+  }
+  return false;
+}
+
+static void apply_filter(found *all) {
+  const char *filter = err_getenv("GRAFT_PLUGINS");
+  if (!filter || !*filter) return;
+  for (size_t i = 0; i < all->count; i++) {
+    plg_manifest *manifest = &all->items[i];
+    if (list_holds(filter, manifest->name)) continue;
+    free(manifest->problem);
+    manifest->problem = plg_text("left out by GRAFT_PLUGINS=%s", filter);
+  }
+}
+
+/* The first usable one of a name, in the order of the search, is the one. */
+static void refuse_duplicates(found *all) {
+  for (size_t i = 0; i < all->count; i++) {
+    for (size_t k = 0; k < i && !all->items[i].problem; k++) {
+      if (all->items[k].problem || strcmp(all->items[k].name, all->items[i].name) != 0) continue;
+      all->items[i].problem =
+          plg_text("another plugin of this name is found before it: %s; remove one of them", all->items[k].path);
+    }
+  }
+}
+
+static int by_name(const void *a, const void *b) {
+  const graft_backend_info *x = a, *y = b;
+  int order = strcmp(x->name, y->name);
+  if (order) return order;
+  return (x->problem != NULL) - (y->problem != NULL);
+}
+
+static graft_backend_info info_of(const plg_manifest *manifest) {
+  return (graft_backend_info){
+      .struct_size = sizeof(graft_backend_info),
+      .name = manifest->name ? manifest->name : "",
+      .vendor = manifest->vendor ? manifest->vendor : "",
+      .version = manifest->version ? manifest->version : "",
+      .manifest = manifest->path,
+      .library = manifest->library ? manifest->library : "",
+      .problem = manifest->problem,
+  };
+}
+
+static void discover(void) {
+  found all = {0};
+  search_list(&all, err_getenv("GRAFT_PLUGIN_PATH"));
+  search_data_home(&all);
+  search_own_folder(&all);
+  apply_filter(&all);
+  refuse_duplicates(&all);
+
+  static graft_backend_info builtin;
+  builtin = (graft_backend_info){
+      .struct_size = sizeof builtin,
+      .name = "reference",
+      .vendor = "Graft",
+      .version = graft_version(),
+      .library = "built in",
+  };
+  infos = calloc(all.count + 1, sizeof *infos);
+  if (!infos) { /* the built-in backend needs no memory to be named */
+    infos = &builtin;
+    info_count = 1;
+    return;
+  }
+  for (size_t i = 0; i < all.count; i++) infos[i] = info_of(&all.items[i]);
+  infos[all.count] = builtin;
+  info_count = all.count + 1;
+  qsort(infos, info_count, sizeof *infos, by_name);
+  free(all.items); /* the strings live on in infos */
+  for (size_t i = 0; i < info_count; i++) {
+    if (infos[i].problem) err_log(GRAFT_LOG_INFO, "%s: not used: %s", infos[i].manifest, infos[i].problem);
+  }
+}
+
+graft_status graft_backends(const graft_backend_info **rows, size_t *count) {
+  pthread_once(&discover_once, discover);
+  *rows = infos;
+  *count = info_count;
+  return GRAFT_OK;
+}
+
+/* --- opened backends --- */
+
+/* What tells one instance from another: path and options. */
+static char *key_of(const char *path, const char *const *options) {
+  char *key = plg_text("%s", path);
+  for (; key && options && *options; options++) {
+    char *longer = plg_text("%s\n%s", key, *options);
+    free(key);
+    key = longer;
+  }
+  return key;
+}
+
+void plg_publish(graft_rt_backend *backend) {
+  graft_rt_backend *head = atomic_load(&opened);
+  do backend->next = head;
+  while (!atomic_compare_exchange_weak(&opened, &head, backend));
+}
+
+static graft_rt_backend *find_opened(const char *key) {
+  for (graft_rt_backend *at = atomic_load(&opened); at; at = at->next) {
+    if (at->key && strcmp(at->key, key) == 0) return at;
+  }
+  return NULL;
+}
+
+/* Opens under a lock: two threads that ask for the same library get one instance. */
+static graft_status open_library(const char *path, const char *name, const char *const *options,
+                                 graft_rt_backend **backend) {
+  char *key = key_of(path, options);
+  if (!key) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to open it", path);
+  pthread_mutex_lock(&open_lock);
+  graft_rt_backend *made = find_opened(key);
+  graft_status status = made ? GRAFT_OK : plg_load(path, name, options, &made);
+  if (!status && !made->key) {
+    made->key = key;
+    key = NULL;
+    plg_publish(made);
+  }
+  pthread_mutex_unlock(&open_lock);
+  free(key);
+  if (!status) *backend = made;
+  return status;
+}
+
+static graft_status open_manifest(const char *path, const char *const *options, graft_rt_backend **backend) {
+  plg_manifest manifest;
+  plg_manifest_read(path, PLG_TYPED, &manifest);
+  graft_status status = manifest.problem ? err_set(GRAFT_INCOMPATIBLE, "%s: %s", path, manifest.problem)
+                                         : open_library(manifest.library, manifest.name, options, backend);
+  plg_manifest_free(&manifest);
+  return status;
+}
+
+static bool has_suffix(const char *text, const char *suffix) {
+  size_t length = strlen(text), tail = strlen(suffix);
+  return length >= tail && strcmp(text + length - tail, suffix) == 0;
+}
+
+static graft_status open_path(const char *path, const char *const *options, graft_rt_backend **backend) {
+  char *real = realpath(path, NULL);
+  if (!real) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %m", path);
+  graft_status status = has_suffix(real, ".json") ? open_manifest(real, options, backend)
+                                                  : open_library(real, NULL, options, backend);
+  free(real);
+  return status;
+}
+
+static graft_status no_such_plugin(const char *name) {
+  char list[1024] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < info_count && used < sizeof list; i++) {
+    if (infos[i].problem) continue;
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", infos[i].name);
+  }
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "no plugin is called \"%s\"; found: %s (add its folder to GRAFT_PLUGIN_PATH, or give the path of its library)",
+                 name, list);
+}
+
+graft_status graft_backend_open(const char *name_or_path, const char *const *options, graft_rt_backend **backend) {
+  if (!name_or_path || !backend) return err_set(GRAFT_INVALID_ARGUMENT, "graft_backend_open: name or handle is NULL");
+  if (strchr(name_or_path, '/')) return open_path(name_or_path, options, backend);
+  const graft_backend_info *rows, *refused = NULL;
+  size_t count;
+  graft_backends(&rows, &count);
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(rows[i].name, name_or_path) != 0) continue;
+    if (!rows[i].manifest) {
+      *backend = plg_reference();
+      return GRAFT_OK;
+    }
+    if (!rows[i].problem) return open_library(rows[i].library, rows[i].name, options, backend);
+    if (!refused) refused = &rows[i];
+  }
+  if (!refused) return no_such_plugin(name_or_path);
+  return err_set(GRAFT_INCOMPATIBLE, "%s: %s", refused->manifest, refused->problem);
+}
+
+static pthread_once_t reference_once = PTHREAD_ONCE_INIT;
+static graft_rt_backend *reference;
+
+static void open_reference(void) {
+  if (plg_negotiate(ref_plugin_open, NULL, "reference", NULL, &reference)) {
+    err_log(GRAFT_LOG_ERROR, "the built-in reference backend does not open: %s", graft_last_error());
+    abort();
+  }
+  plg_publish(reference);
+}
+
+graft_rt_backend *plg_reference(void) {
+  pthread_once(&reference_once, open_reference);
+  return reference;
+}
+
+void plg_each_device(void (*visit)(void *context, graft_rt_device *device), void *context) {
+  for (graft_rt_backend *backend = atomic_load(&opened); backend; backend = backend->next) {
+    pthread_mutex_lock(&backend->lock);
+    int32_t count = backend->device_count;
+    pthread_mutex_unlock(&backend->lock);
+    for (int32_t i = 0; i < count; i++) {
+      pthread_mutex_lock(&backend->lock);
+      graft_rt_device *device = backend->devices[i];
+      pthread_mutex_unlock(&backend->lock);
+      if (device) visit(context, device);
+    }
+  }
+}

@@ -1,0 +1,316 @@
+/* Streams and events, and which stream a thread uses. Calls that name one stream are serialised by its lock, except
+ * those that the ABI says are thread-safe: query, synchronize and event_*. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/allocator.h"
+#include "plugin/error.h"
+#include "plugin/loader.h"
+
+struct graft_rt_event {
+  graft_rt_device *device;
+  graft_event *handle;
+};
+
+/* Structs of destroyed streams, kept for the next ones: see graft_rt_stream.id. */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static graft_rt_stream *spare;
+static _Atomic(uint64_t) last_id;
+
+static graft_rt_stream *take_struct(void) {
+  pthread_mutex_lock(&spare_lock);
+  graft_rt_stream *stream = spare;
+  if (stream) spare = stream->next;
+  pthread_mutex_unlock(&spare_lock);
+  if (stream) return stream;
+  stream = calloc(1, sizeof *stream);
+  if (stream) pthread_mutex_init(&stream->lock, NULL);
+  return stream;
+}
+
+static void return_struct(graft_rt_stream *stream) {
+  atomic_store(&stream->id, 0);
+  pthread_mutex_lock(&spare_lock);
+  stream->next = spare;
+  spare = stream;
+  pthread_mutex_unlock(&spare_lock);
+}
+
+/* STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. */
+static graft_status explain(graft_rt_device *device, graft_stream *stream, graft_status status, const char *what) {
+  static const char *const scopes[] = {"", " (this stream is unusable)", " (every stream of the device is unusable)",
+                                       " (only a new process can use the device)"};
+  if (status != GRAFT_STREAM_FAILED && status != GRAFT_DEVICE_LOST) return plg_status(device, status, what);
+  char text[1024] = "";
+  size_t length = 0;
+  graft_failure_scope scope = GRAFT_FAILURE_NONE;
+  graft_status asked = device->backend->stream.failure(device->handle, stream, text, sizeof text, &length, &scope);
+  text[sizeof text - 1] = 0;
+  if (asked || !*text) return plg_status(device, status, what);
+  bool known = scope >= GRAFT_FAILURE_NONE && scope <= GRAFT_FAILURE_PROCESS;
+  return err_set(status, "%s: %s: %s%s", device->text, what, text, known ? scopes[scope] : "");
+}
+
+/* --- life of a stream --- */
+
+static graft_status stream_new(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
+                               graft_rt_stream **stream) {
+  graft_rt_stream *made = take_struct();
+  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for a stream", device->text);
+  graft_stream *handle = NULL;
+  err_clear();
+  graft_status status = device->backend->stream.create(device->handle, priority, flags, &handle);
+  if (status) {
+    status = plg_status(device, status, "creating a stream");
+  } else if (!handle) {
+    status = err_set(GRAFT_INTERNAL, "%s: creating a stream: the plugin said OK and gave no stream", device->text);
+  }
+  if (status) {
+    return_struct(made);
+    return status;
+  }
+  made->device = device;
+  made->handle = handle;
+  atomic_store(&made->id, atomic_fetch_add(&last_id, 1) + 1);
+  pthread_mutex_lock(&device->streams_lock);
+  made->next = device->streams;
+  device->streams = made;
+  pthread_mutex_unlock(&device->streams_lock);
+  *stream = made;
+  return GRAFT_OK;
+}
+
+static void unlink_stream(graft_rt_stream *stream) {
+  pthread_mutex_lock(&stream->device->streams_lock);
+  graft_rt_stream **at = &stream->device->streams;
+  while (*at && *at != stream) at = &(*at)->next;
+  if (*at) *at = stream->next;
+  pthread_mutex_unlock(&stream->device->streams_lock);
+}
+
+graft_status plg_stream_create_default(graft_rt_device *device) {
+  return stream_new(device, 0, 0, &device->default_stream);
+}
+
+void plg_stream_destroy_default(graft_rt_device *device) {
+  unlink_stream(device->default_stream);
+  device->backend->stream.destroy(device->default_stream->handle);
+  return_struct(device->default_stream);
+  device->default_stream = NULL;
+}
+
+/* Must-understand flags go to a plugin only if it says that it knows them. */
+static graft_status check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known) {
+  uint32_t unknown = flags & 0xffffu & ~known;
+  if (!unknown) return GRAFT_OK;
+  return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not know the %s flag 0x%x%s", device->text, what, unknown,
+                 unknown & GRAFT_EVENT_TIMING ? " (timing)" : "");
+}
+
+graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
+                                 graft_rt_stream **stream) {
+  if (plg_forked(device)) return plg_forked_error(device);
+  graft_status status = check_flags(device, "stream", flags, device->stream_flags);
+  if (status) return status;
+  int32_t range[2] = {0, 0};
+  size_t size = 0;
+  const graft_plugin *plugin = &device->backend->plugin;
+  if (priority && (plugin->device_query(plugin->self, device->index, GRAFT_DEVICE_PRIORITIES, range, sizeof range,
+                                        &size) != GRAFT_OK || size != sizeof range)) {
+    memset(range, 0, sizeof range);
+  }
+  /* Lowest and highest; a driver may count either way. */
+  int32_t least = range[0] < range[1] ? range[0] : range[1], most = range[0] < range[1] ? range[1] : range[0];
+  priority = priority < least ? least : priority > most ? most : priority;
+  return stream_new(device, priority, flags, stream);
+}
+
+graft_status graft_stream_destroy(graft_rt_stream *stream) {
+  if (!stream) return GRAFT_OK;
+  graft_rt_device *device = stream->device;
+  if (plg_forked(device)) return GRAFT_OK;
+  if (stream == device->default_stream) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the default stream is not destroyed", device->text);
+  }
+  /* The plugin is promised that no work refers to it. A failed stream has none, either. */
+  device->backend->stream.synchronize(stream->handle);
+  unlink_stream(stream);
+  mem_stream_closing(stream);
+  err_clear();
+  graft_status status = device->backend->stream.destroy(stream->handle);
+  return_struct(stream);
+  return plg_status(device, status, "destroying a stream");
+}
+
+/* --- the current stream of a thread --- */
+
+typedef struct current {
+  graft_rt_device *device;
+  graft_rt_stream *stream;
+  uint64_t id; /* of the stream when it was made current: tells whether it was destroyed since */
+} current;
+
+#define CURRENT_MAX 16
+static _Thread_local current currents[CURRENT_MAX];
+static _Thread_local int current_count;
+
+graft_rt_stream *graft_stream_current(graft_rt_device *device) {
+  for (int i = 0; i < current_count; i++) {
+    if (currents[i].device != device) continue;
+    if (atomic_load_explicit(&currents[i].stream->id, memory_order_relaxed) == currents[i].id) {
+      return currents[i].stream;
+    }
+    currents[i] = currents[--current_count];
+    break;
+  }
+  return device->default_stream;
+}
+
+void graft_stream_set_current(graft_rt_stream *stream) {
+  graft_rt_device *device = stream->device;
+  int at = 0;
+  while (at < current_count && currents[at].device != device) at++;
+  if (stream == device->default_stream) { /* needs no entry */
+    if (at < current_count) currents[at] = currents[--current_count];
+    return;
+  }
+  if (at == CURRENT_MAX) {
+    err_log(GRAFT_LOG_ERROR, "%s: a thread has current streams on %d devices already", device->text, CURRENT_MAX);
+    return;
+  }
+  currents[at] = (current){device, stream, atomic_load(&stream->id)};
+  if (at == current_count) current_count++;
+}
+
+/* --- waiting --- */
+
+graft_rt_device *graft_stream_device(const graft_rt_stream *stream) { return stream->device; }
+
+graft_status graft_stream_query(graft_rt_stream *stream) {
+  graft_rt_device *device = stream->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  err_clear();
+  graft_status status = device->backend->stream.query(stream->handle);
+  if (status == GRAFT_NOT_READY) return status; /* an answer, no failure */
+  return status ? explain(device, stream->handle, status, "querying a stream") : GRAFT_OK;
+}
+
+graft_status graft_stream_synchronize(graft_rt_stream *stream) {
+  graft_rt_device *device = stream->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  err_clear();
+  graft_status status = device->backend->stream.synchronize(stream->handle);
+  return status ? explain(device, stream->handle, status, "waiting for a stream") : GRAFT_OK;
+}
+
+graft_status graft_device_synchronize(graft_rt_device *device) {
+  if (plg_forked(device)) return plg_forked_error(device);
+  graft_status first = GRAFT_OK;
+  /* Held meanwhile, so that no stream is destroyed under us; only making and destroying streams waits for it. */
+  pthread_mutex_lock(&device->streams_lock);
+  for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) {
+    err_clear();
+    graft_status status = device->backend->stream.synchronize(stream->handle);
+    if (status && !first) first = explain(device, stream->handle, status, "waiting for the device");
+  }
+  pthread_mutex_unlock(&device->streams_lock);
+  return first;
+}
+
+/* --- events --- */
+
+graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event) {
+  if (plg_forked(device)) return plg_forked_error(device);
+  graft_status status = check_flags(device, "event", flags, device->event_flags);
+  if (status) return status;
+  graft_rt_event *made = calloc(1, sizeof *made);
+  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for an event", device->text);
+  made->device = device;
+  err_clear();
+  status = device->backend->stream.event_create(device->handle, flags, &made->handle);
+  if (status) {
+    status = plg_status(device, status, "creating an event");
+  } else if (!made->handle) {
+    status = err_set(GRAFT_INTERNAL, "%s: creating an event: the plugin said OK and gave no event", device->text);
+  }
+  if (status) {
+    free(made);
+    return status;
+  }
+  *event = made;
+  return GRAFT_OK;
+}
+
+graft_status graft_event_destroy(graft_rt_event *event) {
+  if (!event) return GRAFT_OK;
+  graft_rt_device *device = event->device;
+  graft_status status = GRAFT_OK;
+  if (!plg_forked(device)) {
+    const graft_stream_api *api = &device->backend->stream;
+    /* The plugin is promised that no submitted work refers to it. */
+    if (api->event_query(event->handle) == GRAFT_NOT_READY) api->event_synchronize(event->handle);
+    err_clear();
+    status = plg_status(device, api->event_destroy(event->handle), "destroying an event");
+  }
+  free(event);
+  return status;
+}
+
+graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) {
+  graft_rt_device *device = event->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  if (stream->device != device) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "an event of %s can't be recorded on a stream of %s", device->text,
+                   stream->device->text);
+  }
+  err_clear();
+  graft_status status = device->backend->stream.event_record(event->handle, stream->handle);
+  return status ? explain(device, stream->handle, status, "recording an event") : GRAFT_OK;
+}
+
+graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
+  graft_rt_device *device = stream->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  /* Another device's event means nothing to this one: the host waits in its stead. */
+  if (event->device != device) return graft_event_synchronize(event);
+  err_clear();
+  pthread_mutex_lock(&stream->lock);
+  graft_status status = device->backend->stream.stream_wait(stream->handle, event->handle);
+  pthread_mutex_unlock(&stream->lock);
+  return status ? explain(device, stream->handle, status, "making a stream wait") : GRAFT_OK;
+}
+
+graft_status graft_event_query(graft_rt_event *event) {
+  graft_rt_device *device = event->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  err_clear();
+  graft_status status = device->backend->stream.event_query(event->handle);
+  if (status == GRAFT_NOT_READY) return status;
+  return status ? explain(device, NULL, status, "querying an event") : GRAFT_OK;
+}
+
+graft_status graft_event_synchronize(graft_rt_event *event) {
+  graft_rt_device *device = event->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  err_clear();
+  graft_status status = device->backend->stream.event_synchronize(event->handle);
+  return status ? explain(device, NULL, status, "waiting for an event") : GRAFT_OK;
+}
+
+graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, double *milliseconds) {
+  graft_rt_device *device = from->device;
+  if (plg_forked(device)) return plg_forked_error(device);
+  if (to->device != device) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "the time between events of %s and %s can't be told", device->text,
+                   to->device->text);
+  }
+  if (!device->backend->stream.event_elapsed) {
+    return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not measure time", device->text);
+  }
+  double time = 0;
+  err_clear();
+  graft_status status = device->backend->stream.event_elapsed(from->handle, to->handle, &time);
+  if (status) return plg_status(device, status, "measuring the time between events");
+  *milliseconds = time;
+  return GRAFT_OK;
+}

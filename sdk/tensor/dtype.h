@@ -1,0 +1,61 @@
+/* Facts about dtypes, and conversions of single values. The universal value is ref_value: long double holds every
+ * value of every real dtype exactly (i64, u64 and f64 included), so that one load and one store per dtype serve all. */
+#ifndef GRAFT_SDK_DTYPE_H
+#define GRAFT_SDK_DTYPE_H
+
+#include <stdbool.h>
+
+#include "graft/abi/dtype.h"
+#include "graft/abi/tensor.h"
+
+/* long double in memory: the dtype of the conformance oracle. Only the reference backend knows it; no plugin sees it. */
+#define GRAFT_WIDE ((graft_dtype)0x00018080)
+#define GRAFT_WIDE_COMPLEX ((graft_dtype)0x00010081) /* two of them; 32 bytes */
+#define GRAFT_NUMBER_WIDE 30
+#define GRAFT_NUMBER_WIDE_COMPLEX 31
+
+typedef enum dt_category { DT_BOOL, DT_INTEGER, DT_FLOAT, DT_COMPLEX } dt_category;
+
+int dt_number(graft_dtype dtype); /* GRAFT_NUMBER_*, -1 when unknown */
+graft_dtype dt_from_number(int number);
+uint64_t dt_bytes(graft_dtype dtype);
+dt_category dt_category_of(graft_dtype dtype);
+bool dt_is_float(graft_dtype dtype);     /* real floating, float8 and half types included */
+bool dt_is_complex(graft_dtype dtype);
+bool dt_is_integral(graft_dtype dtype, bool or_bool);
+bool dt_is_unsigned(graft_dtype dtype);
+bool dt_is_half(graft_dtype dtype);      /* f16, bf16 */
+bool dt_is_float8(graft_dtype dtype);
+graft_dtype dt_real(graft_dtype dtype);    /* c64 -> f32; others as they are */
+graft_dtype dt_complex(graft_dtype dtype); /* f32 -> c64, f64 -> c128 */
+uint64_t dt_bit(graft_dtype dtype);        /* 1 << number */
+
+/* PyTorch's promotion of two dtypes (c10::promoteTypes); NONE when it refuses. */
+graft_dtype dt_promote(graft_dtype a, graft_dtype b);
+/* The dtype that floating results of an integer input have: f32. */
+#define DT_DEFAULT GRAFT_F32
+/* The dtype in which a dtype is accumulated or computed: f16, bf16, f32 -> f32; f64 -> f64; integers -> i64. */
+graft_dtype dt_accumulate(graft_dtype dtype);
+
+/* Half conversions, correctly rounded (to nearest, ties to even), denormals, infinities and NaN included. */
+uint16_t dt_f16_from(long double value);
+long double dt_f16_to(uint16_t bits);
+uint16_t dt_bf16_from(long double value);
+long double dt_bf16_to(uint16_t bits);
+uint8_t dt_f8_from(long double value, graft_dtype dtype);
+long double dt_f8_to(uint8_t bits, graft_dtype dtype);
+
+/* One element. Integers wrap as C conversions from a wide integer do; float to bool is != 0; a complex source gives its
+ * real part to a real type. */
+typedef struct dt_value {
+  long double re, im;
+} dt_value;
+dt_value dt_load(graft_dtype dtype, const void *element);
+void dt_store(graft_dtype dtype, void *element, dt_value value);
+/* The value rounded to a dtype and back. */
+long double dt_round(graft_dtype dtype, long double value);
+/* A scalar as a value, and a value as the scalar a dtype's item() is. */
+dt_value dt_scalar_value(const graft_scalar *scalar);
+graft_scalar dt_item(graft_dtype dtype, const void *element);
+
+#endif

@@ -1,0 +1,195 @@
+/* Tensors: creation, reference counts, queries, and values from and to host memory. */
+#include "graft/tensor.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graft/autograd.h"
+#include "tensor/copy.h"
+#include "tensor/view.h"
+
+/* autograd/'s; the one thing a tensor owns that is made above this folder. */
+void ag_meta_release(ag_meta *meta);
+
+static graft_status check_shape(graft_dtype dtype, int32_t ndim, const int64_t *sizes, int64_t *numel) {
+  if (dt_number(dtype) < 0) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "0x%08" PRIx32 " is not a dtype that tensors can have", dtype);
+  }
+  if (ndim < 0 || ndim > GRAFT_MAX_DIMS) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "a tensor of %d dimensions; at most %d are supported", ndim, GRAFT_MAX_DIMS);
+  }
+  *numel = tns_numel(ndim, sizes);
+  if (*numel >= 0) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s%s is no shape: a size is negative, or the number of elements overflows",
+                 graft_dtype_name(dtype), TNS_INTS(ndim, sizes));
+}
+
+static graft_status tensor_make(graft_storage *storage, graft_rt_device *device, graft_dtype dtype, int32_t ndim,
+                                const int64_t *sizes, const int64_t *strides, int64_t offset, graft_tensor **tensor) {
+  int64_t numel;
+  graft_status status = check_shape(dtype, ndim, sizes, &numel);
+  if (status) return status;
+  graft_tensor *made = malloc(sizeof *made);
+  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory left for the description of a tensor");
+  atomic_init(&made->refs, 1);
+  made->dtype = dtype;
+  made->ndim = ndim;
+  made->flags = 0;
+  made->storage = storage;
+  made->device = device;
+  made->offset = offset;
+  made->numel = numel;
+  made->autograd = NULL;
+  memcpy(made->sizes, sizes, (size_t)ndim * sizeof *sizes);
+  memcpy(made->strides, strides, (size_t)ndim * sizeof *strides);
+  if (storage) tns_storage_retain(storage);
+  *tensor = made;
+  return GRAFT_OK;
+}
+
+graft_status tns_new(graft_storage *storage, graft_rt_device *device, graft_dtype dtype, int32_t ndim,
+                     const int64_t *sizes, const int64_t *strides, int64_t offset, graft_tensor **tensor) {
+  graft_status status = tensor_make(storage, device, dtype, ndim, sizes, strides, offset, tensor);
+  if (!status && storage && graft_inference_mode()) (*tensor)->flags |= TNS_INFERENCE;
+  return status;
+}
+
+graft_status tns_view(graft_tensor *base, int32_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
+                      graft_tensor **view) {
+  graft_status status = tensor_make(base->storage, base->device, base->dtype, ndim, sizes, strides, offset, view);
+  if (!status) (*view)->flags = base->flags;
+  return status;
+}
+
+static graft_status check_strides(graft_dtype dtype, int32_t ndim, const int64_t *sizes, const int64_t *strides,
+                                  int64_t *bytes) {
+  for (int32_t i = 0; i < ndim; i++) {
+    if (strides[i] < 0) {
+      return err_set(GRAFT_INVALID_ARGUMENT, "negative strides are not supported, got strides %s",
+                     TNS_INTS(ndim, strides));
+    }
+  }
+  *bytes = tns_extent_bytes(dtype, ndim, sizes, strides, 0);
+  if (*bytes >= 0) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s%s with strides %s: the size in bytes overflows", graft_dtype_name(dtype),
+                 TNS_INTS(ndim, sizes), TNS_INTS(ndim, strides));
+}
+
+graft_status graft_tensor_empty_strided(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
+                                        const int64_t *strides, graft_tensor **tensor) {
+  int64_t numel, bytes = 0, contiguous[GRAFT_MAX_DIMS];
+  graft_status status = check_shape(dtype, ndim, sizes, &numel);
+  if (status) return status;
+  if ((dtype == GRAFT_WIDE || dtype == GRAFT_WIDE_COMPLEX) && !device->is_reference) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s lives on the reference device only, not on %s", graft_dtype_name(dtype),
+                   graft_device_text(device));
+  }
+  if (!strides) {
+    tns_contiguous_strides(ndim, sizes, contiguous);
+    strides = contiguous;
+  }
+  status = check_strides(dtype, ndim, sizes, strides, &bytes);
+  if (status) return status;
+  graft_storage *storage;
+  status = tns_storage_new(device, (uint64_t)bytes, &storage);
+  if (status) return status;
+  status = tns_new(storage, device, dtype, ndim, sizes, strides, 0, tensor);
+  tns_storage_release(storage);
+  return status;
+}
+
+graft_status graft_tensor_empty(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
+                                graft_tensor **tensor) {
+  return graft_tensor_empty_strided(device, dtype, ndim, sizes, NULL, tensor);
+}
+
+void graft_tensor_retain(graft_tensor *tensor) { atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed); }
+
+void graft_tensor_release(graft_tensor *tensor) {
+  if (!tensor || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1) return;
+  if (tensor->autograd) ag_meta_release(tensor->autograd);
+  tns_storage_release(tensor->storage);
+  free(tensor);
+}
+
+graft_dtype graft_tensor_dtype(const graft_tensor *tensor) { return tensor->dtype; }
+int32_t graft_tensor_ndim(const graft_tensor *tensor) { return tensor->ndim; }
+const int64_t *graft_tensor_sizes(const graft_tensor *tensor) { return tensor->sizes; }
+const int64_t *graft_tensor_strides(const graft_tensor *tensor) { return tensor->strides; }
+int64_t graft_tensor_offset(const graft_tensor *tensor) { return tensor->offset; }
+int64_t graft_tensor_numel(const graft_tensor *tensor) { return tensor->numel; }
+graft_rt_device *graft_tensor_device(const graft_tensor *tensor) { return tensor->device; }
+bool graft_tensor_is_conj(const graft_tensor *tensor) { return tensor->flags & TNS_CONJ; }
+bool graft_tensor_is_neg(const graft_tensor *tensor) { return tensor->flags & TNS_NEG; }
+
+uint64_t graft_tensor_version(const graft_tensor *tensor) {
+  return tensor->storage ? atomic_load_explicit(&tensor->storage->version, memory_order_acquire) : 0;
+}
+
+uint64_t graft_tensor_storage_id(const graft_tensor *tensor) { return tensor->storage ? tensor->storage->id : 0; }
+
+bool graft_tensor_is_contiguous(const graft_tensor *tensor) {
+  return tns_is_contiguous(tensor->ndim, tensor->sizes, tensor->strides);
+}
+
+void tns_bump(graft_tensor *tensor) {
+  if (tensor->storage) atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_acq_rel);
+}
+
+/* snprintf at the end of what is there; a full buffer takes no more. */
+__attribute__((format(printf, 4, 5))) static void append(char *buffer, size_t capacity, size_t *at, const char *format,
+                                                         ...) {
+  if (*at >= capacity) return;
+  va_list arguments;
+  va_start(arguments, format);
+  int written = vsnprintf(buffer + *at, capacity - *at, format, arguments);
+  va_end(arguments);
+  *at += written > 0 ? (size_t)written : 0;
+}
+
+char *tns_describe(const graft_tensor *tensor, char *buffer, size_t capacity) {
+  size_t at = 0;
+  append(buffer, capacity, &at, "%s[", graft_dtype_name(tensor->dtype));
+  for (int32_t i = 0; i < tensor->ndim; i++) {
+    append(buffer, capacity, &at, "%s%" PRId64, i ? "," : "", tensor->sizes[i]);
+  }
+  append(buffer, capacity, &at, "]");
+  if (graft_tensor_is_contiguous(tensor)) return buffer;
+  for (int32_t i = 0; i < tensor->ndim; i++) {
+    append(buffer, capacity, &at, "%s%" PRId64, i ? "," : ":", tensor->strides[i]);
+  }
+  return buffer;
+}
+
+graft_status graft_tensor_from_host(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
+                                    const void *data, graft_tensor **tensor) {
+  graft_tensor *made;
+  graft_status status = graft_tensor_empty(device, dtype, ndim, sizes, &made);
+  if (status) return status;
+  tns_host_tensor host;
+  tns_host_tensor_init(&host, made, (void *)data);
+  status = tns_copy(made, &host.tensor);
+  if (status) graft_tensor_release(made);
+  else *tensor = made;
+  return status;
+}
+
+graft_status graft_tensor_to_host(graft_tensor *tensor, void *data) {
+  tns_host_tensor host;
+  tns_host_tensor_init(&host, tensor, data);
+  return tns_copy(&host.tensor, tensor);
+}
+
+graft_status graft_tensor_item(graft_tensor *tensor, graft_scalar *value) {
+  unsigned char element[32];
+  if (tensor->numel != 1) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "item: only a tensor with one element is a number, but got %s",
+                   TNS_SHAPE(tensor));
+  }
+  graft_status status = graft_tensor_to_host(tensor, element);
+  if (!status) *value = dt_item(tensor->dtype, element);
+  return status;
+}

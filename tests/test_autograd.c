@@ -1,0 +1,666 @@
+/* Autograd on the reference device: gradients that can be checked by hand, and each rule of graft/autograd.h. */
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graft/abi/op_ids.h"
+#include "graft/autograd.h"
+#include "graft/memory.h"
+#include "graft/ops.h"
+
+/* Tensors that a test makes are released after it. */
+enum { MAX_KEPT = 512 };
+static _Thread_local graft_tensor *kept[MAX_KEPT];
+static _Thread_local int nkept;
+static int64_t blocks_before;
+
+static graft_tensor *keep(graft_tensor *t) {
+  ck_assert_int_lt(nkept, MAX_KEPT);
+  return kept[nkept++] = t;
+}
+
+static void release_kept(void) {
+  while (nkept) graft_tensor_release(kept[--nkept]);
+}
+
+static int64_t live_blocks(void) {
+  graft_memory_statistics stats = {.struct_size = sizeof stats};
+  ck_assert_int_eq(graft_memory_stats(graft_device_reference(), &stats), GRAFT_OK);
+  return stats.allocation.current;
+}
+
+static void setup(void) {
+  blocks_before = live_blocks();
+}
+
+/* Nothing may be left: a cycle of references would show here. */
+static void teardown(void) {
+  release_kept();
+  ck_assert_int_eq(live_blocks(), blocks_before);
+}
+
+#define OK(call)                                                    \
+  do {                                                              \
+    graft_status ok_status = (call);                                \
+    ck_assert_msg(ok_status == GRAFT_OK, "%s", graft_last_error()); \
+  } while (0)
+
+/* The call fails, and its text says each of the words. */
+#define FAILS(call, ...)                                                                              \
+  do {                                                                                                \
+    ck_assert_int_ne((call), GRAFT_OK);                                                               \
+    const char *fails_words[] = {__VA_ARGS__};                                                        \
+    for (size_t w = 0; w < sizeof fails_words / sizeof *fails_words; w++)                             \
+      ck_assert_msg(strstr(graft_last_error(), fails_words[w]) != NULL, "\"%s\" does not say \"%s\"", \
+                    graft_last_error(), fails_words[w]);                                              \
+  } while (0)
+
+static graft_tensor *tensor_of(graft_dtype dtype, int32_t ndim, const int64_t *sizes, const void *data) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(graft_device_reference(), dtype, ndim, sizes, data, &t));
+  return keep(t);
+}
+
+#define VALUES(...) ((const double[]){__VA_ARGS__})
+#define COUNT(...)  ((int64_t)(sizeof VALUES(__VA_ARGS__) / sizeof(double)))
+#define VECTOR(...) tensor_of(GRAFT_F64, 1, (const int64_t[]){COUNT(__VA_ARGS__)}, VALUES(__VA_ARGS__))
+#define NUMBER(x)   tensor_of(GRAFT_F64, 0, NULL, VALUES(x))
+
+static graft_tensor *leaf(graft_tensor *t) {
+  OK(graft_tensor_set_requires_grad(t, true));
+  return t;
+}
+
+static void check_values(graft_tensor *t, int64_t count, const double *expected) {
+  double values[64];
+  ck_assert_ptr_nonnull(t);
+  ck_assert_int_eq(graft_tensor_numel(t), count);
+  ck_assert_uint_eq(graft_tensor_dtype(t), GRAFT_F64);
+  OK(graft_tensor_to_host(t, values));
+  for (int64_t i = 0; i < count; i++) ck_assert_double_eq_tol(values[i], expected[i], 1e-12 * (1 + fabs(expected[i])));
+}
+#define IS(t, ...)      check_values((t), COUNT(__VA_ARGS__), VALUES(__VA_ARGS__))
+#define GRAD_IS(t, ...) IS(graft_tensor_grad(t), __VA_ARGS__)
+
+/* Ops, with results kept. */
+static graft_tensor *mul(graft_tensor *a, graft_tensor *b) {
+  graft_tensor *out = NULL;
+  OK(graft_op_mul_Tensor(a, b, &out));
+  return keep(out);
+}
+static graft_tensor *add(graft_tensor *a, graft_tensor *b) {
+  graft_tensor *out = NULL;
+  OK(graft_op_add_Tensor(a, b, graft_scalar_int(1), &out));
+  return keep(out);
+}
+static graft_tensor *cube(graft_tensor *a) {
+  graft_tensor *out = NULL;
+  OK(graft_op_pow_Tensor_Scalar(a, graft_scalar_int(3), &out));
+  return keep(out);
+}
+static graft_tensor *exp_of(graft_tensor *a) {
+  graft_tensor *out = NULL;
+  OK(graft_op_exp(a, &out));
+  return keep(out);
+}
+static graft_tensor *select0(graft_tensor *a, int64_t index) {
+  graft_tensor *out = NULL;
+  OK(graft_op_select_int(a, 0, index, &out));
+  return keep(out);
+}
+static graft_tensor *sum(graft_tensor *a) {
+  int64_t dims[16];
+  graft_tensor *out = NULL;
+  for (int32_t i = 0; i < graft_tensor_ndim(a); i++) dims[i] = i;
+  OK(graft_op_sum_dim_IntList(a, dims, (uint32_t)graft_tensor_ndim(a), false, 0, &out));
+  return keep(out);
+}
+/* a op= b; the status is the call's. */
+static graft_status in_place(uint32_t op_id, graft_tensor *a, graft_tensor *b) {
+  graft_value args[2] = {{.kind = GRAFT_VALUE_TENSOR, .as.tensor = a}, {.kind = GRAFT_VALUE_TENSOR, .as.tensor = b}};
+  return graft_call(op_id, args, b ? 2 : 1, &a, 1);
+}
+static graft_status backward(graft_tensor *root, graft_backward_flags flags) {
+  return graft_backward(&root, NULL, 1, flags);
+}
+
+/* --- values --- */
+
+START_TEST(product_and_sum) {
+  graft_tensor *a = leaf(VECTOR(1, 2, 3)), *b = leaf(VECTOR(4, 5, 6));
+  graft_tensor *y = sum(add(mul(a, b), a));
+  ck_assert(graft_tensor_requires_grad(y));
+  ck_assert(!graft_tensor_is_leaf(y));
+  ck_assert(graft_tensor_is_leaf(a));
+  OK(backward(y, 0));
+  GRAD_IS(a, 5, 6, 7);
+  GRAD_IS(b, 1, 2, 3);
+  ck_assert_ptr_null(graft_tensor_grad(y));
+  ck_assert(!graft_tensor_requires_grad(graft_tensor_grad(a)));
+}
+END_TEST
+
+START_TEST(diamond) {
+  graft_tensor *x = leaf(NUMBER(3));
+  graft_tensor *y = mul(x, x), *left = mul(y, x), *right = mul(y, y);
+  OK(backward(add(left, right), 0)); /* x^3 + x^4 */
+  GRAD_IS(x, 3 * 9 + 4 * 27);
+}
+END_TEST
+
+START_TEST(same_tensor_twice) {
+  graft_tensor *a = leaf(VECTOR(1, 2));
+  OK(backward(sum(add(a, a)), 0));
+  GRAD_IS(a, 2, 2);
+}
+END_TEST
+
+START_TEST(given_gradient) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *g = VECTOR(10, 100);
+  graft_tensor *y = mul(a, a);
+  FAILS(backward(y, 0), "root 0", "one element");
+  OK(graft_backward(&y, &g, 1, 0));
+  GRAD_IS(a, 20, 400);
+  IS(g, 10, 100);
+}
+END_TEST
+
+START_TEST(several_roots) {
+  graft_tensor *a = leaf(NUMBER(2));
+  graft_tensor *y = mul(a, a), *z = mul(y, a);
+  OK(graft_backward((graft_tensor *[]){y, z, a}, NULL, 3, 0)); /* y is below z as well */
+  GRAD_IS(a, 4 + 12 + 1);
+}
+END_TEST
+
+START_TEST(broadcast_is_summed) {
+  graft_tensor *row = leaf(VECTOR(1, 2, 3)), *number = leaf(NUMBER(10));
+  graft_tensor *matrix = leaf(tensor_of(GRAFT_F64, 2, (const int64_t[]){2, 3}, VALUES(1, 2, 3, 4, 5, 6)));
+  graft_tensor *column = leaf(tensor_of(GRAFT_F64, 2, (const int64_t[]){2, 1}, VALUES(7, 8)));
+  OK(backward(sum(mul(add(mul(matrix, row), number), column)), 0));
+  GRAD_IS(row, 1 * 7 + 4 * 8, 2 * 7 + 5 * 8, 3 * 7 + 6 * 8);
+  GRAD_IS(number, 3 * 7 + 3 * 8);
+  GRAD_IS(column, 14 + 30, 32 + 30);
+  ck_assert_int_eq(graft_tensor_ndim(graft_tensor_grad(column)), 2);
+  ck_assert_int_eq(graft_tensor_ndim(graft_tensor_grad(number)), 0);
+}
+END_TEST
+
+START_TEST(dtype_is_cast_back) {
+  const float ones[] = {1, 2};
+  graft_tensor *half = leaf(tensor_of(GRAFT_F32, 1, (const int64_t[]){2}, ones)), *wide = leaf(VECTOR(3, 4));
+  OK(backward(sum(mul(half, wide)), 0));
+  GRAD_IS(wide, 1, 2);
+  ck_assert_uint_eq(graft_tensor_dtype(graft_tensor_grad(half)), GRAFT_F32);
+  float values[2];
+  OK(graft_tensor_to_host(graft_tensor_grad(half), values));
+  ck_assert(values[0] == 3 && values[1] == 4);
+}
+END_TEST
+
+START_TEST(views) {
+  graft_tensor *a = leaf(VECTOR(1, 2, 3));
+  OK(backward(mul(select0(a, 1), select0(a, 2)), 0));
+  GRAD_IS(a, 0, 3, 2);
+}
+END_TEST
+
+START_TEST(list_argument) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *b = VECTOR(5), *c = leaf(VECTOR(3)), *all = NULL;
+  OK(graft_op_cat((graft_tensor *[]){a, b, c}, 3, 0, &all));
+  keep(all);
+  OK(backward(sum(mul(all, all)), 0));
+  GRAD_IS(a, 2, 4);
+  GRAD_IS(c, 6);
+  ck_assert_ptr_null(graft_tensor_grad(b));
+}
+END_TEST
+
+START_TEST(integer_results_have_no_history) {
+  graft_tensor *a = leaf(VECTOR(3, 1, 2)), *values = NULL, *indices = NULL;
+  OK(graft_op_sort(a, 0, false, &values, &indices));
+  keep(values), keep(indices);
+  ck_assert(graft_tensor_requires_grad(values));
+  ck_assert(!graft_tensor_requires_grad(indices));
+  OK(backward(sum(mul(values, VECTOR(10, 20, 30))), 0));
+  GRAD_IS(a, 30, 10, 20);
+}
+END_TEST
+
+/* --- higher orders --- */
+
+START_TEST(gradient_of_gradient) {
+  graft_tensor *x = leaf(NUMBER(2)), *y = cube(x), *first = NULL, *second = NULL, *third = NULL;
+  OK(graft_grad(&y, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &first));
+  keep(first);
+  IS(first, 12);
+  ck_assert(graft_tensor_requires_grad(first));
+  OK(graft_grad(&first, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &second));
+  keep(second);
+  IS(second, 12);
+  OK(graft_grad(&second, NULL, 1, &x, 1, 0, &third));
+  keep(third);
+  IS(third, 6);
+  ck_assert(!graft_tensor_requires_grad(third));
+}
+END_TEST
+
+START_TEST(gradient_through_saved_result) {
+  graft_tensor *x = leaf(VECTOR(0.5, -1)), *y = sum(exp_of(x)), *first = NULL, *second = NULL;
+  OK(graft_grad(&y, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &first));
+  keep(first);
+  graft_tensor *again = sum(first);
+  OK(graft_grad(&again, NULL, 1, &x, 1, 0, &second));
+  IS(keep(second), exp(0.5), exp(-1));
+}
+END_TEST
+
+START_TEST(accumulated_gradient_has_history_with_create_graph) {
+  graft_tensor *x = leaf(NUMBER(2));
+  OK(backward(cube(x), GRAFT_BACKWARD_CREATE_GRAPH));
+  graft_tensor *first = graft_tensor_grad(x);
+  ck_assert(graft_tensor_requires_grad(first));
+  graft_tensor_retain(first);
+  keep(first);
+  OK(graft_tensor_set_grad(x, NULL)); /* else x holds a gradient whose history holds x */
+  OK(backward(first, 0));
+  GRAD_IS(x, 12);
+}
+END_TEST
+
+/* --- graph life --- */
+
+START_TEST(freed_graph) {
+  graft_tensor *x = leaf(NUMBER(2)), *y = mul(x, x);
+  OK(backward(y, GRAFT_BACKWARD_RETAIN_GRAPH));
+  OK(backward(y, 0));
+  GRAD_IS(x, 8);
+  FAILS(backward(y, 0), "aten::mul.Tensor", "freed", "RETAIN_GRAPH");
+  GRAD_IS(x, 8);
+}
+END_TEST
+
+START_TEST(no_values_no_freeing) {
+  graft_tensor *x = leaf(NUMBER(2)), *y = add(x, x);
+  OK(backward(y, 0));
+  OK(backward(y, 0));
+  GRAD_IS(x, 4);
+}
+END_TEST
+
+START_TEST(long_chain) {
+  enum { LENGTH = 100000 };
+  graft_tensor *x = leaf(NUMBER(1)), *one = NUMBER(1), *at = x;
+  graft_tensor_retain(at);
+  for (int i = 0; i < LENGTH; i++) {
+    graft_tensor *next = NULL;
+    OK(graft_op_add_Tensor(at, one, graft_scalar_int(1), &next));
+    graft_tensor_release(at);
+    at = next;
+  }
+  OK(backward(at, 0));
+  GRAD_IS(x, 1);
+  graft_tensor_release(at);
+}
+END_TEST
+
+START_TEST(history_outlives_tensors) {
+  graft_tensor *x = leaf(NUMBER(3)), *y = NULL, *z = NULL;
+  OK(graft_op_mul_Tensor(x, x, &y));
+  OK(graft_op_mul_Tensor(y, x, &z));
+  graft_tensor_release(y);
+  keep(z);
+  OK(backward(z, 0));
+  GRAD_IS(x, 27);
+}
+END_TEST
+
+/* --- leaves --- */
+
+START_TEST(accumulation) {
+  graft_tensor *a = leaf(VECTOR(1, 2));
+  OK(backward(sum(mul(a, a)), 0));
+  graft_tensor *first = graft_tensor_grad(a);
+  OK(backward(sum(a), 0));
+  GRAD_IS(a, 3, 5);
+  ck_assert_ptr_eq(graft_tensor_grad(a), first); /* added in place */
+  OK(graft_tensor_set_grad(a, NULL));
+  ck_assert_ptr_null(graft_tensor_grad(a));
+}
+END_TEST
+
+START_TEST(gradients_are_not_shared) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *b = leaf(VECTOR(3, 4)), *g = VECTOR(5, 6), *y = add(a, b);
+  OK(graft_backward(&y, &g, 1, 0));
+  GRAD_IS(a, 5, 6);
+  GRAD_IS(b, 5, 6);
+  uint64_t ids[] = {graft_tensor_storage_id(graft_tensor_grad(a)), graft_tensor_storage_id(graft_tensor_grad(b)),
+                    graft_tensor_storage_id(g)};
+  ck_assert(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2]);
+}
+END_TEST
+
+START_TEST(set_grad_is_checked) {
+  graft_tensor *a = leaf(VECTOR(1, 2));
+  FAILS(graft_tensor_set_grad(a, VECTOR(1, 2, 3)), "set_grad", "f64[3]", "f64[2]");
+  OK(graft_tensor_set_grad(a, VECTOR(10, 20)));
+  OK(backward(sum(a), 0));
+  GRAD_IS(a, 11, 21);
+  FAILS(graft_tensor_set_grad(mul(a, a), VECTOR(1, 2)), "set_grad", "aten::mul.Tensor");
+}
+END_TEST
+
+START_TEST(requires_grad_is_checked) {
+  const int64_t numbers[] = {1, 2};
+  graft_tensor *ints = tensor_of(GRAFT_I64, 1, (const int64_t[]){2}, numbers), *a = leaf(VECTOR(1, 2));
+  FAILS(graft_tensor_set_requires_grad(ints, true), "i64");
+  FAILS(graft_tensor_set_requires_grad(mul(a, a), false), "leaf", "detach");
+  graft_tensor *y = sum(mul(a, a));
+  OK(graft_tensor_set_requires_grad(a, false));
+  ck_assert(!graft_tensor_requires_grad(mul(a, a)));
+  OK(backward(y, GRAFT_BACKWARD_RETAIN_GRAPH));
+  ck_assert_ptr_null(graft_tensor_grad(a));
+  FAILS(backward(sum(VECTOR(1, 2)), 0), "does not require grad");
+}
+END_TEST
+
+START_TEST(unused_input) {
+  graft_tensor *a = leaf(NUMBER(2)), *b = leaf(NUMBER(3)), *y = mul(a, a), *z = mul(b, b);
+  graft_tensor *inputs[] = {b, a, y}, *results[] = {NULL, NULL, NULL};
+  OK(graft_grad(&y, NULL, 1, inputs, 3, 0, results));
+  keep(results[1]), keep(results[2]);
+  ck_assert_ptr_null(results[0]);
+  IS(results[1], 4);
+  IS(results[2], 1);
+  ck_assert_ptr_null(graft_tensor_grad(a)); /* grad does not collect */
+  graft_tensor *c = NUMBER(1);
+  FAILS(graft_grad(&z, NULL, 1, &c, 1, 0, results), "input 0", "does not require grad");
+}
+END_TEST
+
+START_TEST(only_what_leads_to_an_input_runs) {
+  graft_tensor *a = leaf(NUMBER(2)), *b = leaf(NUMBER(3)), *results[] = {NULL};
+  graft_tensor *side = mul(b, b), *y = mul(mul(a, a), side);
+  OK(graft_grad(&y, NULL, 1, &a, 1, 0, results));
+  IS(keep(results[0]), 36);
+  OK(backward(side, 0)); /* was not touched, so not freed */
+  GRAD_IS(b, 6);
+}
+END_TEST
+
+/* --- hooks --- */
+
+typedef struct hook_log {
+  int calls;
+  double seen;
+  double factor; /* not 0: replace by the gradient times it */
+  graft_status status;
+} hook_log;
+
+static graft_status log_hook(void *context, graft_tensor *grad, graft_tensor **replacement) {
+  hook_log *log = context;
+  graft_scalar value;
+  log->calls++;
+  if (log->status) return log->status;
+  OK(graft_tensor_item(grad, &value));
+  log->seen = value.value.f;
+  if (log->factor != 0) OK(graft_op_mul_Scalar(grad, graft_scalar_float(log->factor), replacement));
+  return GRAFT_OK;
+}
+
+START_TEST(hooks) {
+  graft_tensor *a = leaf(NUMBER(2)), *y = mul(a, a), *z = mul(y, y);
+  hook_log inner = {.factor = 10}, outer = {.factor = 0}, removed = {.factor = 100};
+  uint64_t handle;
+  OK(graft_tensor_add_hook(y, log_hook, &inner, NULL));
+  OK(graft_tensor_add_hook(a, log_hook, &removed, &handle));
+  OK(graft_tensor_add_hook(a, log_hook, &outer, NULL));
+  OK(graft_tensor_remove_hook(a, handle));
+  FAILS(graft_tensor_remove_hook(a, handle), "hook");
+  OK(backward(z, 0));
+  ck_assert_int_eq(inner.calls, 1);
+  ck_assert_double_eq(inner.seen, 8);
+  ck_assert_int_eq(outer.calls, 1); /* once, with the sum of both paths */
+  ck_assert_double_eq(outer.seen, 80 * 4);
+  ck_assert_int_eq(removed.calls, 0);
+  GRAD_IS(a, 320);
+  FAILS(graft_tensor_add_hook(NUMBER(1), log_hook, &outer, NULL), "does not require grad");
+}
+END_TEST
+
+START_TEST(hook_failure_stops) {
+  graft_tensor *a = leaf(NUMBER(2)), *y = mul(a, a);
+  hook_log log = {.status = GRAFT_INTERNAL};
+  OK(graft_tensor_add_hook(a, log_hook, &log, NULL));
+  ck_assert_int_eq(backward(y, 0), GRAFT_INTERNAL);
+  ck_assert_ptr_null(graft_tensor_grad(a));
+}
+END_TEST
+
+static graft_status bad_hook(void *context, graft_tensor *grad, graft_tensor **replacement) {
+  (void)grad;
+  *replacement = context;
+  graft_tensor_retain(*replacement);
+  return GRAFT_OK;
+}
+
+START_TEST(hook_replacement_is_checked) {
+  graft_tensor *a = leaf(NUMBER(2)), *y = mul(a, a);
+  OK(graft_tensor_add_hook(a, bad_hook, VECTOR(1, 2), NULL));
+  FAILS(backward(y, 0), "hook", "f64[2]");
+}
+END_TEST
+
+/* --- modes --- */
+
+START_TEST(no_grad) {
+  graft_tensor *a = leaf(NUMBER(2));
+  ck_assert(graft_grad_mode());
+  ck_assert(graft_grad_mode_set(false));
+  graft_tensor *y = mul(a, a);
+  OK(in_place(GRAFT_OP_ADD_TENSOR, a, NUMBER(1)));
+  ck_assert(!graft_grad_mode_set(true));
+  ck_assert(!graft_tensor_requires_grad(y));
+  ck_assert(graft_tensor_requires_grad(a));
+  IS(a, 3);
+}
+END_TEST
+
+START_TEST(inference_mode) {
+  graft_tensor *a = leaf(NUMBER(2));
+  ck_assert(!graft_inference_mode_set(true));
+  ck_assert(!graft_grad_mode());
+  graft_tensor *y = mul(a, a);
+  OK(in_place(GRAFT_OP_ADD_TENSOR, y, y));
+  ck_assert(graft_inference_mode_set(false));
+  ck_assert(graft_grad_mode());
+  ck_assert(!graft_tensor_requires_grad(y));
+  FAILS(in_place(GRAFT_OP_ADD_TENSOR, y, y), "aten::add.Tensor", "inference mode");
+  FAILS(graft_tensor_set_requires_grad(y, true), "inference mode");
+  IS(y, 8);
+}
+END_TEST
+
+START_TEST(modes_are_restored_by_backward) {
+  graft_tensor *a = leaf(NUMBER(2)), *y = mul(a, a);
+  graft_grad_mode_set(false);
+  OK(backward(y, GRAFT_BACKWARD_CREATE_GRAPH));
+  ck_assert(!graft_grad_mode());
+  graft_grad_mode_set(true);
+  ck_assert(graft_tensor_requires_grad(graft_tensor_grad(a)));
+  OK(graft_tensor_set_grad(a, NULL));
+}
+END_TEST
+
+START_TEST(detach) {
+  graft_tensor *a = leaf(NUMBER(2)), *y = mul(a, a), *plain = NULL;
+  OK(graft_tensor_detach(y, &plain));
+  keep(plain);
+  ck_assert(!graft_tensor_requires_grad(plain));
+  ck_assert_uint_eq(graft_tensor_storage_id(plain), graft_tensor_storage_id(y));
+  OK(backward(mul(plain, a), 0));
+  GRAD_IS(a, 4);
+}
+END_TEST
+
+START_TEST(anomaly) {
+  graft_tensor *a = leaf(NUMBER(0)), *y = NULL;
+  OK(graft_op_sqrt(a, &y));
+  graft_tensor *z = mul(keep(y), NUMBER(0)); /* 0 * inf in the backward of sqrt */
+  ck_assert(!graft_anomaly_mode_set(true));
+  FAILS(backward(z, 0), "aten::sqrt", "NaN");
+  ck_assert(graft_anomaly_mode_set(false));
+}
+END_TEST
+
+/* --- in place --- */
+
+START_TEST(in_place_has_new_history) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *b = leaf(VECTOR(3, 4));
+  graft_tensor *y = mul(a, a);
+  uint64_t version = graft_tensor_version(y);
+  OK(in_place(GRAFT_OP_ADD_TENSOR, y, b));
+  ck_assert_uint_gt(graft_tensor_version(y), version);
+  OK(backward(sum(y), 0));
+  GRAD_IS(a, 2, 4);
+  GRAD_IS(b, 1, 1);
+}
+END_TEST
+
+START_TEST(in_place_on_a_constant) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *y = VECTOR(5, 6);
+  OK(in_place(GRAFT_OP_ADD_TENSOR, y, a));
+  ck_assert(graft_tensor_requires_grad(y));
+  OK(backward(sum(mul(y, y)), 0));
+  GRAD_IS(a, 12, 16);
+}
+END_TEST
+
+START_TEST(in_place_cycle_is_none) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *x = mul(a, a), *y = mul(x, VECTOR(2, 2));
+  OK(in_place(GRAFT_OP_ADD_TENSOR, x, y)); /* x holds y's history, which saved x: freed all the same (teardown) */
+  ck_assert(graft_tensor_requires_grad(x));
+}
+END_TEST
+
+START_TEST(changed_saved_value) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *x = add(a, a), *y = sum(mul(x, x));
+  OK(in_place(GRAFT_OP_ADD_TENSOR, x, VECTOR(1, 1)));
+  FAILS(backward(y, 0), "aten::mul.Tensor", "self", "f64[2]", "in place", "version");
+}
+END_TEST
+
+START_TEST(changed_saved_result) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *x = exp_of(a);
+  OK(in_place(GRAFT_OP_ADD_TENSOR, x, VECTOR(1, 1)));
+  FAILS(backward(sum(x), 0), "aten::exp", "result", "version");
+}
+END_TEST
+
+START_TEST(changed_value_that_is_not_read) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *x = add(a, a), *y = sum(mul(x, VECTOR(3, 4)));
+  OK(in_place(GRAFT_OP_ADD_TENSOR, x, VECTOR(1, 1))); /* the gradient of y needs the constant only */
+  OK(backward(y, 0));
+  GRAD_IS(a, 6, 8);
+}
+END_TEST
+
+START_TEST(in_place_product) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *x = add(a, a);
+  OK(in_place(GRAFT_OP_MUL_TENSOR, x, VECTOR(3, 4)));
+  OK(backward(sum(x), 0));
+  GRAD_IS(a, 6, 8);
+  graft_tensor *b = leaf(VECTOR(3, 4)), *z = add(a, a);
+  OK(in_place(GRAFT_OP_MUL_TENSOR, z, b));
+  FAILS(backward(sum(z), 0), "aten::mul.Tensor", "wrote over");
+}
+END_TEST
+
+START_TEST(refused_writes) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *c = VECTOR(1, 1), *x = add(a, a), *one = NUMBER(1);
+  FAILS(in_place(GRAFT_OP_ADD_TENSOR, a, c), "aten::add.Tensor", "leaf");
+  graft_tensor *part = select0(x, 0);
+  FAILS(in_place(GRAFT_OP_ADD_TENSOR, part, one), "view");
+  FAILS(in_place(GRAFT_OP_ADD_TENSOR, x, c), "share");
+  graft_tensor *constant = VECTOR(1, 2), *row = select0(constant, 0);
+  FAILS(in_place(GRAFT_OP_ADD_TENSOR, row, leaf(NUMBER(1))), "share");
+  OK(in_place(GRAFT_OP_ADD_TENSOR, row, one));
+  graft_tensor *out = x;
+  FAILS(graft_op_mul_Tensor(a, c, &out), "history");
+  IS(a, 1, 2);
+  IS(x, 2, 4);
+}
+END_TEST
+
+/* --- streams and threads --- */
+
+START_TEST(streams) {
+  graft_rt_device *device = graft_device_reference();
+  graft_rt_stream *home = graft_stream_current(device), *streams[2];
+  graft_tensor *x = leaf(NUMBER(2)), *at = x, *gradient = NULL;
+  for (int i = 0; i < 2; i++) OK(graft_stream_create(device, 0, 0, &streams[i]));
+  for (int i = 0; i < 6; i++) {
+    graft_stream_set_current(i % 3 == 2 ? home : streams[i % 3]);
+    at = mul(at, x);
+  }
+  graft_stream_set_current(home);
+  OK(backward(at, GRAFT_BACKWARD_RETAIN_GRAPH)); /* x^7, there and back between three streams */
+  GRAD_IS(x, 7 * 64);
+  ck_assert_ptr_eq(graft_stream_current(device), home);
+  for (int i = 0; i < 2; i++) OK(graft_stream_destroy(streams[i]));
+  OK(graft_grad(&at, NULL, 1, &x, 1, 0, &gradient)); /* the streams are gone: on the current one */
+  IS(keep(gradient), 7 * 64);
+}
+END_TEST
+
+static void *train(void *shared) {
+  for (int i = 0; i < 200; i++) {
+    graft_tensor *x = leaf(NUMBER(2)), *y = mul(mul(x, x), shared);
+    OK(backward(y, 0));
+    GRAD_IS(x, 12);
+    release_kept();
+  }
+  return NULL;
+}
+
+START_TEST(threads) {
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  graft_tensor *shared = leaf(NUMBER(3));
+  for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, train, shared), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  GRAD_IS(shared, 4 * 200 * THREADS);
+}
+END_TEST
+
+#define TESTS(X)                                                                                                    \
+  X(product_and_sum)                                                                                                \
+  X(diamond) X(same_tensor_twice) X(given_gradient) X(several_roots) X(broadcast_is_summed) X(dtype_is_cast_back)   \
+      X(views) X(list_argument) X(integer_results_have_no_history) X(gradient_of_gradient)                          \
+          X(gradient_through_saved_result) X(accumulated_gradient_has_history_with_create_graph) X(freed_graph)     \
+              X(no_values_no_freeing) X(long_chain) X(history_outlives_tensors) X(accumulation)                     \
+                  X(gradients_are_not_shared) X(set_grad_is_checked) X(requires_grad_is_checked) X(unused_input)    \
+                      X(only_what_leads_to_an_input_runs) X(hooks) X(hook_failure_stops)                            \
+                          X(hook_replacement_is_checked) X(no_grad) X(inference_mode)                               \
+                              X(modes_are_restored_by_backward) X(detach) X(anomaly) X(in_place_has_new_history)    \
+                                  X(in_place_on_a_constant) X(in_place_cycle_is_none) X(changed_saved_value)        \
+                                      X(changed_saved_result) X(changed_value_that_is_not_read) X(in_place_product) \
+                                          X(refused_writes) X(streams) X(threads)
+
+int main(void) {
+  Suite *suite = suite_create("autograd");
+  TCase *tests = tcase_create("autograd");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_set_timeout(tests, 60);
+#define ADD(name) tcase_add_test(tests, name);
+  TESTS(ADD)
+#undef ADD
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
