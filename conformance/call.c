@@ -143,11 +143,12 @@ static bool cf_to_prim(cf_call *call, const op_schema *prim) {
   if (!prim->equal || prim->equal->op_id != aten->id) return false;
   for (uint32_t i = 0; i < aten->nargs; i++) {
     const op_equal_arg *from = i < prim->equal->count ? &prim->equal->args[i] : NULL;
+    const graft_value *given = &call->args[i], *fallback = aten->args[i].fallback;
     where[i] = from ? from->source : -1;
-    const graft_value *value = &call->args[i];
-    if (value->kind == GRAFT_VALUE_NONE && aten->args[i].fallback) value = aten->args[i].fallback;
-    if (where[i] >= 0) args[where[i]] = *value;
-    else if (!(aten->args[i].flags & OPA_DROPPED) && !cf_same_constant(value, from ? from->constant : NULL)) return false;
+    if (given->kind == GRAFT_VALUE_NONE && fallback) given = fallback;
+    if (where[i] >= 0) args[where[i]] = *given;
+    else if (aten->args[i].flags & OPA_DROPPED || aten->args[i].kind == OPK_DEVICE) continue;
+    else if (!cf_same_constant(given, from ? from->constant : fallback)) return false;
   }
   for (uint32_t i = 0; i < call->ntensors; i++) {
     if (where[call->spec_arg[i]] < 0) return false;
@@ -223,6 +224,12 @@ void cf_call_args(const cf_call *call, graft_rt_device *device, graft_tensor *co
   }
 }
 
+static uint32_t cf_list_length(const cf_call *call) {
+  for (uint32_t a = 0; a < call->schema->nargs; a++)
+    if (call->args[a].kind == GRAFT_VALUE_INTS) return call->args[a].count;
+  return 0;
+}
+
 uint32_t cf_call_outs(const cf_call *call) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < call->schema->nrets; i++) {
@@ -237,6 +244,7 @@ uint32_t cf_call_outs(const cf_call *call) {
       if (named) { length = call->args[a].count; break; }
       if (!length) length = call->args[a].count;
     }
+    if (!length) length = cf_list_length(call); /* split_with_sizes and its like */
     n += length;
   }
   return n;

@@ -82,7 +82,8 @@ typedef enum cf_grad_kind {
 
 typedef struct cf_grad {
   cf_grad_kind kind;
-  double steps; /* roundings on the way, in units of u of the tested dtype */
+  double steps; /* roundings on the way to the tested dtype, in its u */
+  double inner; /* roundings inside kernels, in u_acc: transcendentals, sums along rows */
   long double (*kappa)(long double x);
   cf_limit_fn terms; /* `out` is the index of the input whose gradient it is; writes S */
 } cf_grad;

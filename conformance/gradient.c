@@ -204,7 +204,8 @@ static void cf_gradient_limits(const cf_vjp *v, uint32_t i, long double *limits)
     if (rule->kind == CF_GRAD_KAPPA) s = cf_modulus(v->g[0].v[k]) * rule->kappa(v->call->in[0].v[k].re);
     if (v->terms[i].v) s = cf_modulus(v->terms[i].v[k]);
     if (v->ones[i].v) terms = fmaxl(1, cf_modulus(v->ones[i].v[k]));
-    limits[k] = (rule->steps * cf_u(dtype) + cf_growth(terms) * cf_u_acc(dtype)) * s + cf_ulp(dtype, size) / 2;
+    long double roundings = rule->steps * cf_u(dtype) + (rule->inner + cf_growth(terms)) * cf_u_acc(dtype);
+    limits[k] = roundings * s + cf_ulp(dtype, size) / 2;
   }
 }
 
@@ -303,13 +304,14 @@ void cf_run_adjoint(const cf_backend *backend, cf_call *call, cf_result *result)
     cf_fill_values(&u[i], &note, CF_UNIFORM, CF_UNIT, true, false, &random);
   }
   cf_side side;
-  bool ok = cf_oracle_open(call, CF_AS_IS, false, &side) == GRAFT_OK;
-  if (ok) {
+  graft_status s = cf_oracle_open(call, CF_AS_IS, false, &side);
+  if (s == GRAFT_OK) {
     cf_pass pass = {graft_device_reference(), side.in, side.args, cf_adjoint_cotangent, v, v->outs, v->want};
-    ok = cf_forward_backward(v, &pass) == GRAFT_OK;
+    s = cf_forward_backward(v, &pass);
     cf_side_close(&side);
   }
-  if (!ok) cf_fail(result, "the oracle's gradient: %s", graft_last_error());
+  bool ok = s == GRAFT_OK || cf_fail(result, "the oracle's gradient: %s", graft_last_error());
+  if (s == GRAFT_UNIMPLEMENTED) result->outcome = CF_UNSUPPORTED;
   ok = ok && cf_shifted_forward(v, u, h, plus) && cf_shifted_forward(v, u, -h, minus);
   cf_product left = {0}, right = {0};
   for (uint32_t i = 0; ok && i < v->nouts; i++)

@@ -138,26 +138,6 @@ static void cf_walk_text(cf_walk *w) {
   }
 }
 
-/* Prims that equal the row's op: routing is what is tested, so the first text that they can say is enough. */
-static void cf_walk_prims(cf_walk *w, uint32_t aten) {
-  size_t count;
-  const op_schema *all = op_schema_all(&count);
-  graft_dtype order[GRAFT_NUMBER_WIDE];
-  if (!cf_dtype_order(w, order)) return;
-  for (size_t i = 0; i < count && !w->stopped; i++) {
-    if (all[i].table != OPT_PRIMS || !all[i].equal || all[i].equal->op_id != aten || !cf_op_selected(w->selection, all[i].name))
-      continue;
-    w->c.op_id = all[i].id;
-    for (uint32_t text = 0; w->op->texts[text]; text++) {
-      char id[CF_ID_BYTES];
-      w->c.text = (uint16_t)text, w->c.dtype = order[0];
-      if (!cf_case_id(&w->c, id)) continue;
-      cf_offer(w, CF_SMOKE);
-      break;
-    }
-  }
-}
-
 /* A glob over "aten.mm.default" and, as PyTorch writes it, "aten::mm". */
 static bool cf_op_selected(const cf_selection *s, const char *name) {
   char dotted[128];
@@ -170,6 +150,26 @@ static bool cf_op_selected(const cf_selection *s, const char *name) {
   if (fnmatch(s->op, dotted, 0) == 0) return true;
   if (!strchr(colons + 1, '.')) strncat(dotted, ".default", sizeof dotted - strlen(dotted) - 1);
   return fnmatch(s->op, dotted, 0) == 0;
+}
+
+/* Prims that equal the row's op: routing is what is tested, so the first text that they can say is enough. */
+static void cf_walk_prims(cf_walk *w, uint32_t aten) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  graft_dtype order[GRAFT_NUMBER_WIDE];
+  if (!cf_dtype_order(w, order)) return;
+  for (size_t i = 0; i < count && !w->stopped; i++) {
+    if (all[i].table != OPT_PRIMS || !all[i].equal || all[i].equal->op_id != aten) continue;
+    if (!cf_op_selected(w->selection, all[i].name)) continue;
+    w->c.op_id = all[i].id;
+    for (uint32_t text = 0; w->op->texts[text]; text++) {
+      char id[CF_ID_BYTES];
+      w->c.text = (uint16_t)text, w->c.dtype = order[0];
+      if (!cf_case_id(&w->c, id)) continue;
+      cf_offer(w, CF_SMOKE);
+      break;
+    }
+  }
 }
 
 static bool cf_prims_selected(const cf_selection *s, uint32_t aten) {

@@ -1,6 +1,6 @@
-/* Compiled programs on disk. A file is a header and the driver's binary; it appears under its name only when it is whole
- * (written under another name, then renamed), and is believed only if its hash says so. Nothing that goes wrong here is
- * an error: the program is compiled again. */
+/* Compiled programs on disk. A file is a header and the driver's binary; it appears under its name only when it is
+ * whole (written under another name, then renamed), and is believed only if its hash says so. Nothing that goes wrong
+ * here is an error: the program is compiled again. */
 #define _POSIX_C_SOURCE 200809L
 #define XXH_INLINE_ALL
 #include <errno.h>

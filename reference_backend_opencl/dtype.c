@@ -33,9 +33,7 @@ static const char *mask_type(const ocl_dtype *dtype) {
 
 void ocl_head_types(ocl_text *head, const ocl_dtype *dtype, unsigned vec, size_t local) {
   const char *mask = mask_type(dtype);
-  const char *class = dtype->class == OCL_CLASS_FLOAT     ? "FLOAT"
-                      : dtype->class == OCL_CLASS_COMPLEX ? "COMPLEX"
-                                                          : "INT";
+  const char *class = dtype->class == OCL_CLASS_FLOAT ? "FLOAT" : dtype->class == OCL_CLASS_COMPLEX ? "COMPLEX" : "INT";
   ocl_text_add(head, "#define CT %s\n#define MT %s\n#define UT u%s\n#define CLASS_%s\n", dtype->compute, mask, mask,
                class);
   if (dtype->code == GRAFT_BOOL) ocl_text_add(head, "#define IS_BOOL\n");
@@ -83,7 +81,9 @@ static float round_to_half(float value) {
   float magnitude = value < 0 ? -value : value;
   if (magnitude >= 0x1p-14f || magnitude != magnitude) {
     float rounded = round_mantissa(value, 13);
-    return rounded >= 65536.0f ? bits_to_float(0x7f800000u) : rounded <= -65536.0f ? bits_to_float(0xff800000u) : rounded;
+    return rounded >= 65536.0f    ? bits_to_float(0x7f800000u)
+           : rounded <= -65536.0f ? bits_to_float(0xff800000u)
+                                  : rounded;
   }
   volatile float shifted = magnitude + 0.5f; /* 0.5 has steps of 2^-24, as denormal halves do */
   float rounded = shifted - 0.5f;
@@ -101,22 +101,45 @@ bool ocl_number_of_tensor(const graft_tensor_desc *desc, ocl_number *number) {
 #define READ(type) (*(const type *)(const void *)bytes)
   switch (desc->dl.dtype) {
     case GRAFT_BOOL:
-    case GRAFT_U8: number->i = READ(uint8_t); break;
-    case GRAFT_I8: number->i = READ(int8_t); break;
-    case GRAFT_I16: number->i = READ(int16_t); break;
-    case GRAFT_U16: number->i = READ(uint16_t); break;
-    case GRAFT_I32: number->i = READ(int32_t); break;
-    case GRAFT_U32: number->i = READ(uint32_t); break;
-    case GRAFT_I64: number->i = READ(int64_t); break;
+    case GRAFT_U8:
+      number->i = READ(uint8_t);
+      break;
+    case GRAFT_I8:
+      number->i = READ(int8_t);
+      break;
+    case GRAFT_I16:
+      number->i = READ(int16_t);
+      break;
+    case GRAFT_U16:
+      number->i = READ(uint16_t);
+      break;
+    case GRAFT_I32:
+      number->i = READ(int32_t);
+      break;
+    case GRAFT_U32:
+      number->i = READ(uint32_t);
+      break;
+    case GRAFT_I64:
+      number->i = READ(int64_t);
+      break;
     case GRAFT_U64:
       number->i = READ(int64_t);
       number->re = (double)READ(uint64_t);
       return true;
-    case GRAFT_F16: number->re = half_to_float(READ(uint16_t)); goto floating;
-    case GRAFT_BF16: number->re = bits_to_float((uint32_t)READ(uint16_t) << 16); goto floating;
-    case GRAFT_F32: number->re = READ(float); goto floating;
-    case GRAFT_F64: number->re = READ(double); goto floating;
-    default: return false;
+    case GRAFT_F16:
+      number->re = half_to_float(READ(uint16_t));
+      goto floating;
+    case GRAFT_BF16:
+      number->re = bits_to_float((uint32_t)READ(uint16_t) << 16);
+      goto floating;
+    case GRAFT_F32:
+      number->re = READ(float);
+      goto floating;
+    case GRAFT_F64:
+      number->re = READ(double);
+      goto floating;
+    default:
+      return false;
   }
 #undef READ
   number->re = (double)number->i;
@@ -130,7 +153,9 @@ floating:
 void ocl_number_of_scalar(const graft_scalar *scalar, ocl_number *number) {
   *number = (ocl_number){0};
   switch (scalar->dtype) {
-    case GRAFT_F64: number->re = scalar->value.f; break;
+    case GRAFT_F64:
+      number->re = scalar->value.f;
+      break;
     case GRAFT_C128:
       number->re = scalar->value.c[0];
       number->im = scalar->value.c[1];
@@ -160,10 +185,14 @@ size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value
       value->d[0] = number->re;
       value->d[1] = number->im;
       return dtype->class == OCL_CLASS_COMPLEX ? 16 : 8;
-    case 'l': value->i64 = number->i; return 8;
+    case 'l':
+      value->i64 = number->i;
+      return 8;
     case 'u':
       value->i64 = number->i;
       return dtype->code == GRAFT_U64 ? 8 : 4;
-    default: value->i64 = (int64_t)(int32_t)(uint32_t)(uint64_t)number->i; return 4;
+    default:
+      value->i64 = (int64_t)(int32_t)(uint32_t)(uint64_t)number->i;
+      return 4;
   }
 }

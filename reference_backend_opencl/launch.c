@@ -33,7 +33,6 @@ void ocl_kernel_destroy(ocl_kernel *kernel) {
 static cl_int set_and_enqueue(ocl_kernel *kernel, cl_command_queue queue, cl_uint count,
                               const ocl_argument *arguments) {
   for (cl_uint i = 0; i < count; i++) {
-    if (!arguments[i].value) continue;
     cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
     if (error != CL_SUCCESS) return error;
   }

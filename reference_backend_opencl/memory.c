@@ -1,5 +1,5 @@
-/* Buffers and copies. A buffer is a cl_mem, however large: the host divides it and hands kernels byte offsets. Sub-buffers
- * would need an object a tensor and offsets aligned to the device's liking. */
+/* Buffers and copies. A buffer is a cl_mem, however large: the host divides it and hands kernels byte offsets.
+ * Sub-buffers would need an object a tensor and offsets aligned to the device's liking. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,17 +106,17 @@ static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *f
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
   if (flags & 0xffffu) return ocl_fail(stream->device->plugin, GRAFT_INVALID_ARGUMENT, "unknown copy flags");
-  return ocl_stream_result(
-      stream, clEnqueueReadBuffer(stream->queue, from->handle, CL_FALSE, offset, bytes, to, 0, NULL, NULL),
-      "clEnqueueReadBuffer");
+  return ocl_stream_result(stream,
+                           clEnqueueReadBuffer(stream->queue, from->handle, CL_FALSE, offset, bytes, to, 0, NULL, NULL),
+                           "clEnqueueReadBuffer");
 }
 
 static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
                          uint64_t from_offset, uint64_t bytes) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
-  cl_int error = clEnqueueCopyBuffer(stream->queue, from->handle, to->handle, from_offset, to_offset, bytes, 0, NULL,
-                                     NULL);
+  cl_int error =
+      clEnqueueCopyBuffer(stream->queue, from->handle, to->handle, from_offset, to_offset, bytes, 0, NULL, NULL);
   return ocl_stream_result(stream, error, "clEnqueueCopyBuffer");
 }
 
@@ -124,8 +124,7 @@ static graft_status fill(graft_stream *stream, graft_buffer *to, uint64_t offset
                          uint32_t pattern_bytes) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
-  cl_int error =
-      clEnqueueFillBuffer(stream->queue, to->handle, pattern, pattern_bytes, offset, bytes, 0, NULL, NULL);
+  cl_int error = clEnqueueFillBuffer(stream->queue, to->handle, pattern, pattern_bytes, offset, bytes, 0, NULL, NULL);
   return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
 }
 

@@ -6,8 +6,8 @@
  *   memory.c   buffers and copies               ops.c      which op lies in which slot, and what it says of itself
  *   stream.c   queues, events, failures         kernels/   one family of ops a file: <family>.c and <family>.cl
  *
- * An op, on its first call with some dtypes and shapes, generates the source of one kernel for just that case, and hangs
- * the prepared kernel on the call's memo. Every later call sets the buffers and launches. */
+ * An op, on its first call with some dtypes and shapes, generates the source of one kernel for just that case, and
+ * hangs the prepared kernel on the call's memo. Every later call sets the buffers and launches. */
 #ifndef OCL_H
 #define OCL_H
 
@@ -91,7 +91,7 @@ struct graft_stream {
   graft_device *device;
   cl_command_queue queue;
   bool timing;
-  atomic_int failure;       /* the cl error that sticks, CL_SUCCESS while there is none */
+  atomic_int failure;      /* the cl error that sticks, CL_SUCCESS while there is none */
   const char *failed_call; /* which call it came from; written once, before `failure` */
   pthread_mutex_t failure_lock;
 };
@@ -170,7 +170,7 @@ typedef struct ocl_kernel {
 
 typedef struct ocl_argument {
   size_t bytes;
-  const void *value; /* NULL with bytes 0: leave the argument as it is */
+  const void *value;
 } ocl_argument;
 
 /* Makes a kernel of the program for (head, file). The work size is filled in by the caller. */
@@ -183,13 +183,17 @@ void ocl_kernel_destroy(ocl_kernel *kernel);
 graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count, const ocl_argument *arguments);
 
 /* A tensor is two arguments: its buffer and its byte offset, 64 bits wide. */
-#define OCL_TENSOR(desc) \
-  {sizeof(cl_mem), &(desc)->dl.data->handle}, {sizeof(uint64_t), &(desc)->dl.byte_offset}
-#define OCL_VALUE(variable) {sizeof(variable), &(variable)}
-#define OCL_BUFFER(buffer) {sizeof(cl_mem), &(buffer)->handle}
+#define OCL_TENSOR(desc)                        \
+  {sizeof(cl_mem), &(desc)->dl.data->handle}, { \
+    sizeof(uint64_t), &(desc)->dl.byte_offset   \
+  }
+#define OCL_VALUE(variable) \
+  { sizeof(variable), &(variable) }
+#define OCL_BUFFER(buffer) \
+  { sizeof(cl_mem), &(buffer)->handle }
 
-/* The memo of this call, made by `make` if there is none yet. `make` builds from args alone. Memos begin with nothing in
- * particular; `destroy` frees one. */
+/* The memo of this call, made by `make` if there is none yet. `make` builds from args alone. Memos begin with nothing
+ * in particular; `destroy` frees one. */
 typedef graft_status (*ocl_memo_make)(const graft_exec *exec, const void *args, const void *row, void **memo);
 graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *row, ocl_memo_make make,
                           void (*destroy)(void *memo), void **memo);
@@ -197,17 +201,11 @@ graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *
 /* ---- Dtypes ---- */
 
 /* How values are computed with. Half types and f32 share F32. */
-typedef enum ocl_class {
-  OCL_CLASS_NONE,
-  OCL_CLASS_BOOL,
-  OCL_CLASS_INT,
-  OCL_CLASS_FLOAT,
-  OCL_CLASS_COMPLEX
-} ocl_class;
+typedef enum ocl_class { OCL_CLASS_NONE, OCL_CLASS_BOOL, OCL_CLASS_INT, OCL_CLASS_FLOAT, OCL_CLASS_COMPLEX } ocl_class;
 
 typedef struct ocl_dtype {
   graft_dtype code;
-  uint32_t number;     /* GRAFT_NUMBER_* */
+  uint32_t number; /* GRAFT_NUMBER_* */
   uint32_t bytes;
   ocl_class class;
   const char *name;    /* as in LOAD_<name> of dtype.cl */
@@ -241,17 +239,16 @@ size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value
 float ocl_round_to(graft_dtype dtype, float value);
 
 #define OCL_BIT(number) GRAFT_DTYPE_BIT(GRAFT_NUMBER_##number)
-#define OCL_HALVES (OCL_BIT(F16) | OCL_BIT(BF16))
-#define OCL_FLOATS (OCL_HALVES | OCL_BIT(F32) | OCL_BIT(F64))
-#define OCL_INTS                                                                                            \
-  (OCL_BIT(U8) | OCL_BIT(I8) | OCL_BIT(I16) | OCL_BIT(I32) | OCL_BIT(I64) | OCL_BIT(U16) | OCL_BIT(U32) | \
-   OCL_BIT(U64))
-#define OCL_BOOLS OCL_BIT(BOOL)
+#define OCL_HALVES      (OCL_BIT(F16) | OCL_BIT(BF16))
+#define OCL_FLOATS      (OCL_HALVES | OCL_BIT(F32) | OCL_BIT(F64))
+#define OCL_INTS \
+  (OCL_BIT(U8) | OCL_BIT(I8) | OCL_BIT(I16) | OCL_BIT(I32) | OCL_BIT(I64) | OCL_BIT(U16) | OCL_BIT(U32) | OCL_BIT(U64))
+#define OCL_BOOLS   OCL_BIT(BOOL)
 #define OCL_COMPLEX (OCL_BIT(C64) | OCL_BIT(C128))
 
 /* ---- Geometry ---- */
 
-#define OCL_DIMS_MAX 12
+#define OCL_DIMS_MAX     12
 #define OCL_OPERANDS_MAX 5
 
 /* The index space of a kernel: dimension 0 is the innermost. Strides count elements; operand 0 is the output. */
@@ -276,12 +273,6 @@ typedef struct ocl_op_caps {
   uint64_t inputs, outputs;
   graft_cap_flags flags;
 } ocl_op_caps;
-
-/* One slot: where it is in its table, and what it says of itself. */
-typedef struct ocl_slot {
-  uint32_t op_id;
-  ocl_op_caps caps;
-} ocl_slot;
 
 graft_status ocl_op_caps_of(graft_device *device, uint32_t op_id, graft_op_caps *caps);
 extern const graft_core_ops ocl_core_ops;

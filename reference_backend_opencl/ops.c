@@ -1,15 +1,14 @@
 /* Which op lies in which slot. The lists are the families' own (kernels/families.h). */
 #include "kernels/families.h"
 
-#define SLOT(op)           .op = ocl_op_##op,
+#define SLOT(op)                  .op = ocl_op_##op,
 #define ROW_SLOT(fields, op, ...) SLOT(op)
 
-const graft_core_ops ocl_core_ops = {
-    .struct_size = sizeof ocl_core_ops,
-    OCL_POINTWISE_CORE(ROW_SLOT) OCL_POINTWISE_COPY(ROW_SLOT) OCL_OTHER_CORE(SLOT)};
+const graft_core_ops ocl_core_ops = {.struct_size = sizeof ocl_core_ops,
+                                     OCL_POINTWISE_CORE(ROW_SLOT) OCL_POINTWISE_COPY(ROW_SLOT) OCL_OTHER_CORE(SLOT)};
 
 const graft_train_ops ocl_train_ops = {.struct_size = sizeof ocl_train_ops,
-                                      OCL_POINTWISE_TRAIN(ROW_SLOT) OCL_OTHER_TRAIN(SLOT)};
+                                       OCL_POINTWISE_TRAIN(ROW_SLOT) OCL_OTHER_TRAIN(SLOT)};
 
 const graft_prims_ops ocl_prims_ops = {.struct_size = sizeof ocl_prims_ops};
 

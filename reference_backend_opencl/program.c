@@ -16,7 +16,9 @@ struct ocl_program {
   cl_program handle;
 };
 
-cl_program ocl_program_handle(const ocl_program *program) { return program->handle; }
+cl_program ocl_program_handle(const ocl_program *program) {
+  return program->handle;
+}
 
 static uint64_t now_ns(void) {
   struct timespec t;
@@ -30,14 +32,14 @@ static graft_status report_build(graft_device *device, cl_program handle, cl_int
   return ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl does not compile: %s\n%s", file, ocl_error_name(error), log);
 }
 
-/* Every kernel here has its work-group size fixed, so PoCL finishes all of them for the binary. Taken before any launch:
- * PoCL 3.1 fails an assertion when one kernel is finished for a binary and for a launch at the same time. */
+/* Every kernel here has its work-group size fixed, so PoCL finishes all of them for the binary. Taken before any
+ * launch: PoCL 3.1 fails an assertion when one kernel is finished for a binary and for a launch at the same time. */
 static void save(graft_device *device, const ocl_program *program) {
   size_t bytes = 0;
   unsigned char *binary = NULL;
   if (atomic_load(&device->disk_unusable)) return;
-  if (clGetProgramInfo(program->handle, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) == CL_SUCCESS && bytes > 0 &&
-      (binary = malloc(bytes)) &&
+  if (clGetProgramInfo(program->handle, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) == CL_SUCCESS &&
+      bytes > 0 && (binary = malloc(bytes)) &&
       clGetProgramInfo(program->handle, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) {
     ocl_disk_save(device, program->key, binary, bytes);
   }
@@ -114,8 +116,8 @@ static void device_text(const graft_device *device, char *text, size_t capacity)
 
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
   /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
-  const char *options = device->exact_division ? "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
-                                               : "-w -cl-std=CL1.2";
+  const char *options =
+      device->exact_division ? "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-w -cl-std=CL1.2";
   char name[800];
   device_text(device, name, sizeof name);
   ocl_text source = {0};

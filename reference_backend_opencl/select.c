@@ -83,7 +83,8 @@ static graft_status probe(ocl_plugin *plugin) {
     ocl_text_add(&error_text, "no memory to list OpenCL devices");
   } else if (count == 0) {
     status = GRAFT_INVALID_ARGUMENT;
-    ocl_text_add(&error_text, "no OpenCL device found (%s): install an OpenCL driver for the device, or "
+    ocl_text_add(&error_text,
+                 "no OpenCL device found (%s): install an OpenCL driver for the device, or "
                  "pocl-opencl-icd for the CPU; `clinfo -l` lists what the ICD loader sees",
                  error == CL_SUCCESS ? "no platform offers one" : ocl_error_name(error));
   } else {

@@ -11,10 +11,13 @@
 static graft_status passing_failure(cl_int error) {
   switch (error) {
     case CL_MEM_OBJECT_ALLOCATION_FAILURE:
-    case CL_OUT_OF_HOST_MEMORY: return GRAFT_OUT_OF_MEMORY;
+    case CL_OUT_OF_HOST_MEMORY:
+      return GRAFT_OUT_OF_MEMORY;
     case CL_INVALID_VALUE:
-    case CL_MEM_COPY_OVERLAP: return GRAFT_INVALID_ARGUMENT;
-    default: return GRAFT_OK;
+    case CL_MEM_COPY_OVERLAP:
+      return GRAFT_INVALID_ARGUMENT;
+    default:
+      return GRAFT_OK;
   }
 }
 
@@ -53,7 +56,7 @@ static graft_status failure(graft_device *device, graft_stream *stream, char *te
   if (text && capacity > 0) snprintf(text, capacity, "%s", message);
   if (length) *length = strlen(message);
   if (scope) {
-    *scope = error == CL_SUCCESS               ? GRAFT_FAILURE_NONE
+    *scope = error == CL_SUCCESS                ? GRAFT_FAILURE_NONE
              : error == CL_DEVICE_NOT_AVAILABLE ? GRAFT_FAILURE_DEVICE
                                                 : GRAFT_FAILURE_STREAM;
   }
@@ -64,7 +67,8 @@ static graft_status failure(graft_device *device, graft_stream *stream, char *te
 
 static graft_status create(graft_device *device, int32_t priority, graft_stream_flags flags, graft_stream **out) {
   if ((flags & 0xffffu & ~GRAFT_STREAM_TIMING) || priority != 0) {
-    return ocl_fail(device->plugin, GRAFT_INVALID_ARGUMENT, "unknown stream flags 0x%x or priority %d", flags, priority);
+    return ocl_fail(device->plugin, GRAFT_INVALID_ARGUMENT, "unknown stream flags 0x%x or priority %d", flags,
+                    priority);
   }
   graft_stream *stream = calloc(1, sizeof *stream);
   if (!stream) return GRAFT_OUT_OF_MEMORY;
@@ -206,8 +210,8 @@ static graft_status reached_at(graft_event *event, cl_ulong *nanoseconds) {
   if (!latest) return GRAFT_NOT_READY;
   cl_int error;
   graft_status status = timed ? marker_state(latest, &error) : GRAFT_UNIMPLEMENTED;
-  if (status == GRAFT_OK && clGetEventProfilingInfo(latest, CL_PROFILING_COMMAND_END, sizeof *nanoseconds, nanoseconds,
-                                                    NULL) != CL_SUCCESS) {
+  if (status == GRAFT_OK &&
+      clGetEventProfilingInfo(latest, CL_PROFILING_COMMAND_END, sizeof *nanoseconds, nanoseconds, NULL) != CL_SUCCESS) {
     status = GRAFT_STREAM_FAILED;
   }
   clReleaseEvent(latest);

@@ -10,7 +10,7 @@
 
 /* A folder, absolute; static storage. */
 static inline const char *test_plugin_folder(void) {
-  static char folder[PATH_MAX];
+  static _Thread_local char folder[PATH_MAX];
   const char *chosen = getenv("GRAFT_TEST_PLUGINS");
   if (chosen) return chosen;
   ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 16);
@@ -22,8 +22,8 @@ static inline const char *test_plugin_folder(void) {
 
 /* The path of a plugin's library; static storage, valid until the next call but one. */
 static inline const char *test_plugin(const char *name) {
-  static char paths[2][PATH_MAX + 64];
-  static int turn;
+  static _Thread_local char paths[2][PATH_MAX + 64];
+  static _Thread_local int turn;
   turn = !turn;
   snprintf(paths[turn], sizeof paths[turn], "%s/%.48s.so", test_plugin_folder(), name);
   return paths[turn];

@@ -1,5 +1,5 @@
-/* Facts, promotion and conversions of dtypes: the 16-bit and 8-bit formats exhaustively, against arithmetic done another
- * way. */
+/* Facts, promotion and conversions of dtypes: the 16-bit and 8-bit formats exhaustively, against arithmetic done
+ * another way. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

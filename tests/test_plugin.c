@@ -13,8 +13,11 @@
 #include "plugin_path.h"
 #include "plugins/null.h"
 
+#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 static void assert_text(const char *expected) {
-  ck_assert_msg(strstr(graft_last_error(), expected) != NULL, "\"%s\" does not say \"%s\"", graft_last_error(), expected);
+  ck_assert_msg(strstr(graft_last_error(), expected) != NULL, "\"%s\" does not say \"%s\"", graft_last_error(),
+                expected);
 }
 
 static graft_rt_device *null_device(const char *const *options) {
@@ -148,8 +151,9 @@ static void put(const char *folder, const char *file, const char *text) {
 static void put_manifest(const char *folder, const char *name, const char *library) {
   char file[80], text[256];
   snprintf(file, sizeof file, "%s.graft.json", name);
-  snprintf(text, sizeof text, "{\"name\": \"%s\", \"vendor\": \"V\", \"version\": \"3\", \"library\": \"%s\", \"abi_major\": 1}",
-           name, library);
+  snprintf(text, sizeof text,
+           "{\"name\": \"%s\", \"vendor\": \"V\", \"version\": \"3\", \"library\": \"%s\", \"abi_major\": 1}", name,
+           library);
   put(folder, file, text);
 }
 
@@ -226,7 +230,8 @@ START_TEST(discovery_finds_and_opens) {
   ck_assert_int_eq(graft_backend_open("broken", NULL, &backend), GRAFT_INCOMPATIBLE);
   assert_text("absent.so");
   ck_assert_int_eq(graft_backend_open("nul", NULL, &backend), GRAFT_INVALID_ARGUMENT);
-  assert_text("found: null, reference");
+  assert_text("found: null, ");
+  assert_text("reference");
   uproot(&t);
 }
 END_TEST
@@ -264,6 +269,18 @@ START_TEST(discovery_distrusts_what_others_may_write) {
   put_manifest(t.two, "null", "null.so");
   snprintf(path, sizeof path, "%s/null.graft.json", t.two);
   ck_assert_msg(graft_backend_open(path, NULL, &backend) == GRAFT_OK, "%s", graft_last_error());
+  uproot(&t);
+}
+END_TEST
+
+START_TEST(discovery_distrusts_other_owners) {
+  if (geteuid() != 0) return; /* only root can give files away */
+  tree t = plant();
+  put_manifest(t.one, "null", "null.so");
+  char path[128];
+  snprintf(path, sizeof path, "%s/null.so", t.one);
+  ck_assert_int_eq(chown(path, 12345, 12345), 0);
+  ck_assert_ptr_nonnull(strstr(row_of("null", true)->problem, "belongs to user 12345"));
   uproot(&t);
 }
 END_TEST
@@ -482,6 +499,44 @@ START_TEST(events_follow_the_stream) {
 }
 END_TEST
 
+START_TEST(a_destroyed_event_is_used_again_once_done) {
+  graft_rt_device *device = null_device(OPTIONS("lazy=1"));
+  graft_rt_event *first, *second, *third;
+  ck_assert_int_eq(graft_event_create(device, 0, &first), GRAFT_OK);
+  ck_assert_int_eq(graft_event_record(first, device->default_stream), GRAFT_OK);
+  ck_assert_int_eq(graft_event_destroy(first), GRAFT_OK); /* does not wait */
+  ck_assert_int_eq(graft_stream_query(device->default_stream), GRAFT_NOT_READY);
+  ck_assert_int_eq(graft_event_create(device, 0, &second), GRAFT_OK);
+  ck_assert_ptr_ne(second, first);
+  ck_assert_int_eq(graft_device_synchronize(device), GRAFT_OK);
+  ck_assert_int_eq(graft_event_create(device, 0, &third), GRAFT_OK);
+  ck_assert_ptr_eq(third, first);
+  ck_assert_int_eq(counters_of(device).events, 2);
+  graft_event_destroy(second);
+  graft_event_destroy(third);
+}
+END_TEST
+
+START_TEST(events_carry_times_where_asked) {
+  graft_rt_device *device = null_device(OPTIONS("timing=1"));
+  graft_rt_stream *stream;
+  graft_rt_event *from, *to;
+  double time = -1;
+  ck_assert_int_eq(graft_stream_create(device, 0, GRAFT_STREAM_TIMING, &stream), GRAFT_OK);
+  ck_assert_int_eq(graft_event_create(device, GRAFT_EVENT_TIMING, &from), GRAFT_OK);
+  ck_assert_int_eq(graft_event_create(device, GRAFT_EVENT_TIMING, &to), GRAFT_OK);
+  ck_assert_int_eq(graft_event_elapsed(from, to, &time), GRAFT_NOT_READY);
+  ck_assert_int_eq(graft_event_record(from, stream), GRAFT_OK);
+  ck_assert_int_eq(graft_event_record(to, stream), GRAFT_OK);
+  ck_assert_int_eq(graft_event_elapsed(from, to, &time), GRAFT_OK);
+  ck_assert(time > 0);
+  ck_assert_int_eq(graft_event_destroy(from), GRAFT_OK);
+  ck_assert_int_eq(graft_event_destroy(to), GRAFT_OK);
+  ck_assert_int_eq(counters_of(device).events, 0);
+  ck_assert_int_eq(graft_stream_destroy(stream), GRAFT_OK);
+}
+END_TEST
+
 START_TEST(faults_are_explained) {
   graft_rt_device *device = null_device(NULL);
   const graft_plugin *plugin = &device->backend->plugin;
@@ -563,7 +618,8 @@ END_TEST
 /* --- fork and threads --- */
 
 /* Runs in a child; its exit status is the number of what went wrong. */
-static int child_of_used_driver(graft_rt_device *device, mem_block *block, graft_rt_stream *stream, graft_rt_event *event) {
+static int child_of_used_driver(graft_rt_device *device, mem_block *block, graft_rt_stream *stream,
+                                graft_rt_event *event) {
   int64_t calls = counters_of(device).calls;
   mem_block *another;
   graft_rt_device *second;
@@ -600,6 +656,9 @@ START_TEST(a_used_driver_does_not_survive_fork) {
   if (child == 0) _exit(child_of_used_driver(device, block, stream, event));
   ck_assert_int_eq(wait_for(child), 0);
   ck_assert_int_eq(graft_device_synchronize(device), GRAFT_OK); /* the parent goes on */
+  ck_assert_int_eq(graft_event_destroy(event), GRAFT_OK);
+  ck_assert_int_eq(graft_stream_destroy(stream), GRAFT_OK);
+  mem_free(block);
 }
 END_TEST
 
@@ -614,6 +673,35 @@ START_TEST(an_opened_plugin_survives_fork_until_its_driver_is_used) {
   ck_assert_int_eq(wait_for(child), 0);
   graft_rt_device *device;
   ck_assert_int_eq(graft_backend_device(backend, 0, &device), GRAFT_OK);
+}
+END_TEST
+
+static graft_rt_device *late_device;
+static mem_block *late_block;
+static graft_rt_stream *late_stream;
+
+/* Registered before the driver was used, so that it runs when nothing may be called any more. */
+static void late(void) {
+  int64_t calls = counters_of(late_device).calls;
+  mem_block *block;
+  mem_free(late_block);
+  if (graft_stream_destroy(late_stream) != GRAFT_OK) _exit(1);
+  if (mem_allocate(late_device, NULL, 64, &block) != GRAFT_FORKED) _exit(2);
+  if (!strstr(graft_last_error(), "exiting")) _exit(3);
+  if (counters_of(late_device).calls != calls) _exit(4);
+  _exit(42);
+}
+
+START_TEST(nothing_is_called_once_exit_has_begun) {
+  pid_t child = fork();
+  if (child == 0) {
+    atexit(late);
+    late_device = null_device(NULL);
+    if (mem_allocate(late_device, NULL, 64, &late_block)) _exit(5);
+    if (graft_stream_create(late_device, 0, 0, &late_stream)) _exit(6);
+    exit(0);
+  }
+  ck_assert_int_eq(wait_for(child), 42);
 }
 END_TEST
 
@@ -660,6 +748,7 @@ static Suite *suite(void) {
   tcase_add_test(found, discovery_finds_and_opens);
   tcase_add_test(found, discovery_reports_duplicates);
   tcase_add_test(found, discovery_distrusts_what_others_may_write);
+  tcase_add_test(found, discovery_distrusts_other_owners);
   tcase_add_loop_test(found, discovery_filter, 0, 2);
   tcase_add_test(found, discovery_searches_the_users_folder);
   tcase_add_test(found, manifest_and_plugin_agree_on_the_name);
@@ -672,6 +761,8 @@ static Suite *suite(void) {
   tcase_add_test(device, reference_is_there);
   tcase_add_test(device, current_stream_is_per_thread_and_device);
   tcase_add_test(device, events_follow_the_stream);
+  tcase_add_test(device, a_destroyed_event_is_used_again_once_done);
+  tcase_add_test(device, events_carry_times_where_asked);
   tcase_add_test(device, faults_are_explained);
   tcase_add_test(device, unknown_statuses_are_internal);
   tcase_add_test(device, generators);
@@ -679,6 +770,7 @@ static Suite *suite(void) {
   tcase_add_test(device, each_device_is_visited);
   tcase_add_test(process, a_used_driver_does_not_survive_fork);
   tcase_add_test(process, an_opened_plugin_survives_fork_until_its_driver_is_used);
+  tcase_add_test(process, nothing_is_called_once_exit_has_begun);
   tcase_add_test(process, threads_get_one_device);
   suite_add_tcase(s, text);
   suite_add_tcase(s, found);

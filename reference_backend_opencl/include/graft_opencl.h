@@ -6,7 +6,7 @@
 
 #include "graft/abi/base.h"
 
-#define GRAFT_OPENCL_STATISTICS "opencl.statistics"
+#define GRAFT_OPENCL_STATISTICS         "opencl.statistics"
 #define GRAFT_OPENCL_STATISTICS_VERSION 1
 
 /* Counts since the instance was opened, over all its devices. Zero-filled and sized by the caller. */

@@ -59,13 +59,21 @@
 #define LOAD_u16(space, p) VLOAD(p)
 #define LOAD_u32(space, p) VLOAD(p)
 #define LOAD_u64(space, p) VLOAD(p)
-#define LOAD_f16(space, p) VLOAD_HALF(0, (space const half *)(p))
+#define LOAD_f16(space, p) from_f16(VLOAD(p))
 #define LOAD_bf16(space, p) AS(float, CONVERT(uint, VLOAD(p)) << 16)
 #define LOAD_f32(space, p) VLOAD(p)
 #define LOAD_f64(space, p) VLOAD(p)
 #define LOAD_c64(space, p) VLOAD(p)
 #define LOAD_c128(space, p) VLOAD(p)
 #define LOAD(dtype, space, p) CONVERT(CT, CAT(LOAD_, dtype)(space, p))
+
+/* The driver's conversions, but on a variable: PoCL's vstore_half needs more alignment than OpenCL lets it ask for. */
+static VEC_OF(float) from_f16(VEC_OF(ushort) bits) { return VLOAD_HALF(0, (__private const half *)&bits); }
+static VEC_OF(ushort) to_f16(VEC_OF(float) x) {
+  VEC_OF(ushort) bits;
+  VSTORE_HALF(x, 0, (__private half *)&bits);
+  return bits;
+}
 
 /* Round to nearest, ties to even; a NaN stays one. */
 static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
@@ -99,7 +107,7 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
 #define STORE_u16(space, p, v) VSTORE(CONVERT(ushort, INTEGER(v)), p)
 #define STORE_u32(space, p, v) VSTORE(CONVERT(uint, INTEGER(v)), p)
 #define STORE_u64(space, p, v) VSTORE(CONVERT(ulong, INTEGER(v)), p)
-#define STORE_f16(space, p, v) VSTORE_HALF(CONVERT(float, REAL(v)), 0, (space half *)(p))
+#define STORE_f16(space, p, v) VSTORE(to_f16(CONVERT(float, REAL(v))), p)
 #define STORE_bf16(space, p, v) VSTORE(to_bf16(CONVERT(float, REAL(v))), p)
 #define STORE_f32(space, p, v) VSTORE(CONVERT(float, REAL(v)), p)
 #define STORE_f64(space, p, v) VSTORE(CONVERT(double, REAL(v)), p)

@@ -19,7 +19,8 @@ static graft_status copy(const graft_exec *exec, const void *args, uint32_t op_i
   uint64_t elements;
   const graft_dl_tensor *source = &from->dl, *target = &to->dl;
   bool whole = source->dtype == target->dtype && is_one_run(source, &elements) && is_one_run(target, &elements);
-  /* copy and its source may be the same memory: then there is nothing to do, and the driver would call it an overlap. */
+  /* copy and its source may be the same memory: then there is nothing to do, and the driver would call it an overlap.
+   */
   if (whole && source->data == target->data && source->byte_offset == target->byte_offset) return GRAFT_OK;
   if (!whole || !ocl_dtype_of(exec->device, source->dtype)) return ocl_pointwise(exec, args, op_id);
   return ocl_memory_api.copy(exec->stream, target->data, target->byte_offset, source->data, source->byte_offset,
@@ -51,8 +52,8 @@ static graft_status fill(const graft_exec *exec, const void *args, uint32_t op_i
     return ocl_pointwise(exec, args, op_id);
   }
   uint8_t zero = 0;
-  return ocl_memory_api.fill(exec->stream, to->dl.data, to->dl.byte_offset,
-                             elements * GRAFT_DTYPE_BYTES(to->dl.dtype), &zero, 1);
+  return ocl_memory_api.fill(exec->stream, to->dl.data, to->dl.byte_offset, elements * GRAFT_DTYPE_BYTES(to->dl.dtype),
+                             &zero, 1);
 }
 
 graft_status ocl_op_fill_Scalar(const graft_exec *exec, const graft_args_fill_Scalar *args) {

@@ -97,7 +97,7 @@ graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *ar
   const graft_tensor_desc *out;
   status = host->output_shape(exec, args->out, 2, shape, &out);
   if (status != GRAFT_OK || total == 0) return status;
-  const ocl_argument fill[] = {OCL_TENSOR(args->self), OCL_BUFFER(work), OCL_VALUE(at), OCL_VALUE(memo->elements),
-                               OCL_VALUE(memo->chunk), OCL_TENSOR(out)};
+  const ocl_argument fill[] = {OCL_TENSOR(args->self),    OCL_BUFFER(work),       OCL_VALUE(at),
+                               OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk), OCL_TENSOR(out)};
   return ocl_launch(&memo->fill, exec->stream, 8, fill);
 }

@@ -57,7 +57,9 @@ static int64_t stride_of(const graft_tensor_desc *t, int which) {
   return d < 0 ? 0 : t->dl.strides[d];
 }
 
-static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
 static void choose_tile(const graft_device *device, const ocl_dtype *compute, int64_t *vec, int64_t *tile_m,
@@ -170,7 +172,7 @@ static graft_status run(const graft_exec *exec, const call *call) {
   const graft_tensor_desc *addend = call->addend ? call->addend : call->out; /* not looked at where there is none */
   const ocl_argument pack_a[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(call->a)};
   const ocl_argument pack_b[] = {OCL_BUFFER(work), OCL_VALUE(at_b), OCL_TENSOR(call->b)};
-  const ocl_argument multiply[] = {OCL_BUFFER(work),   OCL_VALUE(at), OCL_VALUE(at_b), OCL_TENSOR(call->out),
+  const ocl_argument multiply[] = {OCL_BUFFER(work),   OCL_VALUE(at),   OCL_VALUE(at_b), OCL_TENSOR(call->out),
                                    OCL_TENSOR(addend), {bytes, &alpha}, {bytes, &beta}};
   status = ocl_launch(&memo->pack_a, exec->stream, 4, pack_a);
   if (status == GRAFT_OK) status = ocl_launch(&memo->pack_b, exec->stream, 4, pack_b);

@@ -19,48 +19,80 @@ typedef struct row {
   const char *expression;
 } row;
 
-#define AT(op, field) (uint16_t) offsetof(graft_args_##op, field)
-#define OUT(op) .out = AT(op, out)
-#define IN1(op, p) .input = {AT(op, p)}
-#define IN2(op, p, q) .input = {AT(op, p), AT(op, q)}
-#define IN3(op, p, q, r) .input = {AT(op, p), AT(op, q), AT(op, r)}
-#define NUM1(op, p) .scalar = {AT(op, p)}
-#define NUM2(op, p, q) .scalar = {AT(op, p), AT(op, q)}
+#define AT(op, field)     (uint16_t) offsetof(graft_args_##op, field)
+#define OUT(op)           .out = AT(op, out)
+#define IN1(op, p)        .input = {AT(op, p)}
+#define IN2(op, p, q)     .input = {AT(op, p), AT(op, q)}
+#define IN3(op, p, q, r)  .input = {AT(op, p), AT(op, q), AT(op, r)}
+#define NUM1(op, p)       .scalar = {AT(op, p)}
+#define NUM2(op, p, q)    .scalar = {AT(op, p), AT(op, q)}
 #define NUM3(op, p, q, r) .scalar = {AT(op, p), AT(op, q), AT(op, r)}
-#define MODE(op, p) .mode = AT(op, p)
+#define MODE(op, p)       .mode = AT(op, p)
 
-#define FIELDS_UNARY(op) {IN1(op, self), OUT(op)}
-#define FIELDS_COPY(op) {IN1(op, src), OUT(op)}
-#define FIELDS_FILL(op) {NUM1(op, value), OUT(op)}
-#define FIELDS_FULL(op) {NUM1(op, fill_value), OUT(op)}
-#define FIELDS_GELU(op) {IN1(op, self), MODE(op, approximate), OUT(op)}
-#define FIELDS_ELU(op) {IN1(op, self), NUM3(op, alpha, scale, input_scale), OUT(op)}
-#define FIELDS_HARDTANH(op) {IN1(op, self), NUM2(op, min_val, max_val), OUT(op)}
-#define FIELDS_LEAKY(op) {IN1(op, self), NUM1(op, negative_slope), OUT(op)}
-#define FIELDS_SOFTPLUS(op) {IN1(op, self), NUM2(op, beta, threshold), OUT(op)}
-#define FIELDS_CLAMP(op) {IN1(op, self), NUM2(op, min, max), OUT(op)}
-#define FIELDS_CLAMP_MIN(op) {IN1(op, self), NUM1(op, min), OUT(op)}
-#define FIELDS_SCALAR(op) {IN1(op, self), NUM1(op, other), OUT(op)}
-#define FIELDS_SCALAR_ALPHA(op) {IN1(op, self), NUM2(op, other, alpha), OUT(op)}
-#define FIELDS_SCALAR_MODE(op) {IN1(op, self), NUM1(op, other), MODE(op, rounding_mode), OUT(op)}
-#define FIELDS_POW_EXPONENT(op) {IN1(op, self), NUM1(op, exponent), OUT(op)}
-#define FIELDS_POW_BASE(op) {IN1(op, exponent), NUM1(op, self), OUT(op)}
-#define FIELDS_BINARY(op) {IN2(op, self, other), OUT(op)}
-#define FIELDS_BINARY_ALPHA(op) {IN2(op, self, other), NUM1(op, alpha), OUT(op)}
-#define FIELDS_BINARY_MODE(op) {IN2(op, self, other), MODE(op, rounding_mode), OUT(op)}
-#define FIELDS_POW(op) {IN2(op, self, exponent), OUT(op)}
-#define FIELDS_CLAMP_MIN_TENSOR(op) {IN2(op, self, min), OUT(op)}
-#define FIELDS_LERP(op) {IN2(op, self, end), NUM1(op, weight), OUT(op)}
-#define FIELDS_MASKED_FILL(op) {IN2(op, mask, self), NUM1(op, value), OUT(op)}
-#define FIELDS_OUTPUT_GRAD(op) {IN2(op, grad_output, output), OUT(op)}
-#define FIELDS_INPUT_GRAD(op) {IN2(op, grad_output, self), OUT(op)}
-#define FIELDS_THRESHOLD(op) {IN2(op, grad_output, self), NUM1(op, threshold), OUT(op)}
-#define FIELDS_GELU_GRAD(op) {IN2(op, grad_output, self), MODE(op, approximate), OUT(op)}
-#define FIELDS_CLAMP_TENSOR(op) {IN3(op, self, min, max), OUT(op)}
-#define FIELDS_LERP_TENSOR(op) {IN3(op, self, end, weight), OUT(op)}
-#define FIELDS_ADDC(op) {IN3(op, self, tensor1, tensor2), NUM1(op, value), OUT(op)}
-#define FIELDS_WHERE(op) {IN3(op, condition, self, other), OUT(op)}
-#define FIELDS_MASKED_FILL_TENSOR(op) {IN3(op, mask, self, value), OUT(op)}
+#define FIELDS_UNARY(op) \
+  { IN1(op, self), OUT(op) }
+#define FIELDS_COPY(op) \
+  { IN1(op, src), OUT(op) }
+#define FIELDS_FILL(op) \
+  { NUM1(op, value), OUT(op) }
+#define FIELDS_FULL(op) \
+  { NUM1(op, fill_value), OUT(op) }
+#define FIELDS_GELU(op) \
+  { IN1(op, self), MODE(op, approximate), OUT(op) }
+#define FIELDS_ELU(op) \
+  { IN1(op, self), NUM3(op, alpha, scale, input_scale), OUT(op) }
+#define FIELDS_HARDTANH(op) \
+  { IN1(op, self), NUM2(op, min_val, max_val), OUT(op) }
+#define FIELDS_LEAKY(op) \
+  { IN1(op, self), NUM1(op, negative_slope), OUT(op) }
+#define FIELDS_SOFTPLUS(op) \
+  { IN1(op, self), NUM2(op, beta, threshold), OUT(op) }
+#define FIELDS_CLAMP(op) \
+  { IN1(op, self), NUM2(op, min, max), OUT(op) }
+#define FIELDS_CLAMP_MIN(op) \
+  { IN1(op, self), NUM1(op, min), OUT(op) }
+#define FIELDS_SCALAR(op) \
+  { IN1(op, self), NUM1(op, other), OUT(op) }
+#define FIELDS_SCALAR_ALPHA(op) \
+  { IN1(op, self), NUM2(op, other, alpha), OUT(op) }
+#define FIELDS_SCALAR_MODE(op) \
+  { IN1(op, self), NUM1(op, other), MODE(op, rounding_mode), OUT(op) }
+#define FIELDS_POW_EXPONENT(op) \
+  { IN1(op, self), NUM1(op, exponent), OUT(op) }
+#define FIELDS_POW_BASE(op) \
+  { IN1(op, exponent), NUM1(op, self), OUT(op) }
+#define FIELDS_BINARY(op) \
+  { IN2(op, self, other), OUT(op) }
+#define FIELDS_BINARY_ALPHA(op) \
+  { IN2(op, self, other), NUM1(op, alpha), OUT(op) }
+#define FIELDS_BINARY_MODE(op) \
+  { IN2(op, self, other), MODE(op, rounding_mode), OUT(op) }
+#define FIELDS_POW(op) \
+  { IN2(op, self, exponent), OUT(op) }
+#define FIELDS_CLAMP_MIN_TENSOR(op) \
+  { IN2(op, self, min), OUT(op) }
+#define FIELDS_LERP(op) \
+  { IN2(op, self, end), NUM1(op, weight), OUT(op) }
+#define FIELDS_MASKED_FILL(op) \
+  { IN2(op, mask, self), NUM1(op, value), OUT(op) }
+#define FIELDS_OUTPUT_GRAD(op) \
+  { IN2(op, grad_output, output), OUT(op) }
+#define FIELDS_INPUT_GRAD(op) \
+  { IN2(op, grad_output, self), OUT(op) }
+#define FIELDS_THRESHOLD(op) \
+  { IN2(op, grad_output, self), NUM1(op, threshold), OUT(op) }
+#define FIELDS_GELU_GRAD(op) \
+  { IN2(op, grad_output, self), MODE(op, approximate), OUT(op) }
+#define FIELDS_CLAMP_TENSOR(op) \
+  { IN3(op, self, min, max), OUT(op) }
+#define FIELDS_LERP_TENSOR(op) \
+  { IN3(op, self, end, weight), OUT(op) }
+#define FIELDS_ADDC(op) \
+  { IN3(op, self, tensor1, tensor2), NUM1(op, value), OUT(op) }
+#define FIELDS_WHERE(op) \
+  { IN3(op, condition, self, other), OUT(op) }
+#define FIELDS_MASKED_FILL_TENSOR(op) \
+  { IN3(op, mask, self, value), OUT(op) }
 
 /* The rows, their numbers, and a typed slot for each. Those of OCL_POINTWISE_COPY have theirs in copy.c. */
 #define ROW(kind, op, id, dtypes, flags, expression) {GRAFT_OP_##id, FIELDS_##kind(op), dtypes, flags, expression},
@@ -71,9 +103,9 @@ static graft_status run(const graft_exec *exec, const void *args, const row *row
 #define NUMBER(kind, op, ...) ROW_##op,
 enum { OCL_POINTWISE_CORE(NUMBER) OCL_POINTWISE_TRAIN(NUMBER) OCL_POINTWISE_COPY(NUMBER) ROW_COUNT };
 
-#define DEFINE_SLOT(kind, op, ...)                                                     \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {      \
-    return run(exec, args, &rows[ROW_##op]);                                           \
+#define DEFINE_SLOT(kind, op, ...)                                                \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) { \
+    return run(exec, args, &rows[ROW_##op]);                                      \
   }
 OCL_POINTWISE_CORE(DEFINE_SLOT)
 OCL_POINTWISE_TRAIN(DEFINE_SLOT)
@@ -126,7 +158,9 @@ static call read_call(const void *args, const row *row) {
 }
 
 /* An operand that is a number, or absent: no memory stands behind it. */
-static bool is_value(const graft_tensor_desc *desc) { return !desc || desc->flags & GRAFT_TENSOR_HOST_VALUE; }
+static bool is_value(const graft_tensor_desc *desc) {
+  return !desc || desc->flags & GRAFT_TENSOR_HOST_VALUE;
+}
 
 /* ---- Which dtypes go together ---- */
 
@@ -148,8 +182,9 @@ static bool widens(const ocl_dtype *from, const ocl_dtype *to) {
   return from->class == OCL_CLASS_BOOL || (from->class == OCL_CLASS_INT && to_signed && from->bytes < to->bytes);
 }
 
-/* The host does not say what the promoted dtype is. It is the output's if an input with dimensions has that dtype and all
- * others widen to it, or if whole numbers meet a fraction (f32, the default dtype); anything else goes back to the host. */
+/* The host does not say what the promoted dtype is. It is the output's if an input with dimensions has that dtype and
+ * all others widen to it, or if whole numbers meet a fraction (f32, the default dtype); anything else goes back to the
+ * host. */
 static bool mixed_is_served(const graft_device *device, const call *call, const row *row, int first) {
   const ocl_dtype *to = ocl_dtype_of(device, call->out->dl.dtype);
   bool anchored = false, fraction = row->flags & FLOAT_RESULT;
@@ -164,7 +199,8 @@ static bool mixed_is_served(const graft_device *device, const call *call, const 
     if (from != to && !widens(from, to)) return false;
     anchored = anchored || (from == to && is_dimensioned(desc));
   }
-  for (int k = 0; k < call->scalars; k++) fraction = fraction || (call->scalar[k] && call->scalar[k]->dtype == GRAFT_F64);
+  for (int k = 0; k < call->scalars; k++)
+    fraction = fraction || (call->scalar[k] && call->scalar[k]->dtype == GRAFT_F64);
   if (anchored) return true;
   for (int k = first; k < call->inputs; k++) {
     const graft_tensor_desc *desc = call->input[k];
@@ -228,12 +264,14 @@ static bool make_geometry(const call *call, ocl_geometry *geometry) {
   return true;
 }
 
-static int inner_kind(int64_t stride) { return stride == 0 ? 0 : stride == 1 ? 1 : 2; }
+static int inner_kind(int64_t stride) {
+  return stride == 0 ? 0 : stride == 1 ? 1 : 2;
+}
 
 static void write_head(ocl_text *head, const graft_device *device, const call *call, const row *row,
                        const ocl_dtype *compute, const ocl_geometry *geometry, size_t local) {
-  bool complex = compute->class == OCL_CLASS_COMPLEX ||
-                 ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
+  bool complex =
+      compute->class == OCL_CLASS_COMPLEX || ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
   ocl_head_types(head, compute, complex ? 1 : device->vector_width, local);
   ocl_text_add(head, "#define RANK %d\n#define INPUTS %d\n", geometry->rank, call->inputs);
   ocl_text_add(head, "#define EXPRESSION %s\n#define MODE %u\n", row->expression, call->mode);
@@ -305,8 +343,8 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   size_t local = device->is_cpu ? 1 : 128;
   ocl_text head = {0};
   write_head(&head, device, &call, row, compute, &geometry, local);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(&memo->kernel, device, head.items, "pointwise", "pointwise");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "pointwise", "pointwise");
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = set_space(memo, &call, &geometry, local);
   if (status != GRAFT_OK) {

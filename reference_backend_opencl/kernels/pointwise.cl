@@ -36,14 +36,52 @@ static VT gelu_tanh(VT a) {
   return (VT)0.5f * a * ((VT)1 + tanh(inner));
 }
 
+/* C's fmod, exact. The driver's own can't be trusted: PoCL 3.1's for double is wrong near 12 quotients. Each round takes
+ * the leading bits of the quotient, never too many, so that the product fits and the fma is exact. */
+#ifdef IS_DOUBLE
+#define LEADING_BITS (VM)(-1L << 30)
+#define HUGE_QUOTIENT 0x1p1000
+#define HUGE_STEP 0x1p600
+#define EPSILON DBL_EPSILON
+#else
+#define LEADING_BITS (VM)(-1 << 13)
+#define HUGE_QUOTIENT 0x1p120f
+#define HUGE_STEP 0x1p60f
+#define EPSILON FLT_EPSILON
+#endif
+static VT exact_mod(VT a, VT b) {
+  VT r = fabs(a), divisor = fabs(b);
+  VM valid = (r < (VT)INFINITY) & (divisor > (VT)0);
+  r = valid ? r : (VT)0;
+  divisor = valid ? divisor : (VT)1;
+  while (any(r >= divisor)) {
+    VT step = r / divisor > (VT)HUGE_QUOTIENT ? divisor * (VT)HUGE_STEP : divisor;
+    VT q = trunc(AS(CT, AS(MT, r / step * ((VT)1 - (VT)8 * (VT)EPSILON)) & LEADING_BITS));
+    VT next = fma(-fmax(q, (VT)1), step, r);
+    r = r >= divisor ? next : r;
+  }
+  return valid ? copysign(r, a) : a * b / (a * b);
+}
+/* Lanes far from 0 are done apart: one of them sends a whole vector of PoCL's down a path that is wrong near 0. */
+#define DEFINE_TRIGONOMETRIC(name)                                     \
+  static VT apart_##name(VT a) {                                       \
+    VM is_far = fabs(a) > (VT)100;                                     \
+    VT near_result = name(is_far ? (VT)0 : a);                         \
+    if (!any(is_far)) return near_result;                              \
+    return is_far ? name(is_far ? a : (VT)100000) : near_result;       \
+  }
+DEFINE_TRIGONOMETRIC(sin)
+DEFINE_TRIGONOMETRIC(cos)
+DEFINE_TRIGONOMETRIC(tan)
+
 static VT python_mod(VT a, VT b) {
-  VT r = fmod(a, b);
+  VT r = exact_mod(a, b);
   return (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? r + b : r;
 }
 
 /* Python's //, with the quotient corrected where a - r is not divided exactly. */
 static VT floor_divide(VT a, VT b) {
-  VT r = fmod(a, b);
+  VT r = exact_mod(a, b);
   VT q = (a - r) / b;
   q = (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? q - (VT)1 : q;
   VT whole = floor(q);
@@ -75,7 +113,7 @@ static VT gelu_tanh_grad(VT grad, VT a) {
 
 #define ABS(a) fabs(a)
 #define POW(a, b) pow(a, b)
-#define FMOD(a, b) fmod(a, b)
+#define FMOD(a, b) exact_mod(a, b)
 #define TRUNC_DIVIDE(a, b) trunc((a) / (b))
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (a) == (VT)0 ? (VT)0 : (a))
 #endif

@@ -38,9 +38,9 @@
   X(UNARY, sqrt, SQRT, FLOAT_SET, FLOAT_RESULT, "sqrt(a)")                                                         \
   X(UNARY, rsqrt, RSQRT, FLOAT_SET, FLOAT_RESULT, "(VT)1 / sqrt(a)")                                               \
   X(UNARY, reciprocal, RECIPROCAL, FLOAT_SET, FLOAT_RESULT, "(VT)1 / a")                                           \
-  X(UNARY, sin, SIN, FLOAT_SET, FLOAT_RESULT, "sin(a)")                                                            \
-  X(UNARY, cos, COS, FLOAT_SET, FLOAT_RESULT, "cos(a)")                                                            \
-  X(UNARY, tan, TAN, FLOAT_SET, FLOAT_RESULT, "tan(a)")                                                            \
+  X(UNARY, sin, SIN, FLOAT_SET, FLOAT_RESULT, "apart_sin(a)")                                                            \
+  X(UNARY, cos, COS, FLOAT_SET, FLOAT_RESULT, "apart_cos(a)")                                                            \
+  X(UNARY, tan, TAN, FLOAT_SET, FLOAT_RESULT, "apart_tan(a)")                                                            \
   X(UNARY, asin, ASIN, FLOAT_SET, FLOAT_RESULT, "asin(a)")                                                         \
   X(UNARY, acos, ACOS, FLOAT_SET, FLOAT_RESULT, "acos(a)")                                                         \
   X(UNARY, atan, ATAN, FLOAT_SET, FLOAT_RESULT, "atan(a)")                                                         \

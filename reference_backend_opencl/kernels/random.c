@@ -71,9 +71,9 @@ graft_status ocl_op_native_dropout(const graft_exec *exec, const graft_args_nati
   ocl_number scale_number = {.re = keep > 0 ? 1 / keep : 0};
   ocl_value scale;
   size_t scale_bytes = ocl_number_as(&scale_number, memo->dtype, &scale);
-  const ocl_argument arguments[] = {OCL_TENSOR(args->out0), OCL_TENSOR(args->out1), OCL_TENSOR(args->input),
-                                    OCL_VALUE(args->philox->seed), OCL_VALUE(first_block), OCL_VALUE(threshold),
-                                    {scale_bytes, &scale}, OCL_VALUE(memo->elements),
-                                    OCL_VALUE(memo->blocks_per_item)};
+  const ocl_argument arguments[] = {
+      OCL_TENSOR(args->out0),        OCL_TENSOR(args->out1),    OCL_TENSOR(args->input),
+      OCL_VALUE(args->philox->seed), OCL_VALUE(first_block),    OCL_VALUE(threshold),
+      {scale_bytes, &scale},         OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
   return ocl_launch(&memo->kernel, exec->stream, sizeof arguments / sizeof *arguments, arguments);
 }

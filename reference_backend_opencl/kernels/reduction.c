@@ -1,5 +1,6 @@
-/* Reductions over some dimensions: rows of a table, like the pointwise ops. A call is one pass, or two where there are too
- * few outputs to keep the device busy: the first then leaves partial results in workspace, which the second combines. */
+/* Reductions over some dimensions: rows of a table, like the pointwise ops. A call is one pass, or two where there are
+ * too few outputs to keep the device busy: the first then leaves partial results in workspace, which the second
+ * combines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,8 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {GRAFT_OP_SUM_DIM_INTLIST, OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX,
-     OCL_FLOATS | OCL_BIT(I64) | OCL_COMPLEX, "0", "v", "ADD(a, b)", "v"},
+    {GRAFT_OP_SUM_DIM_INTLIST, OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX, OCL_FLOATS | OCL_BIT(I64) | OCL_COMPLEX,
+     "0", "v", "ADD(a, b)", "v"},
 };
 
 enum { ROW_SUM };
@@ -130,7 +131,9 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-static int inner_kind(int64_t stride) { return stride == 0 ? 0 : stride == 1 ? 1 : 2; }
+static int inner_kind(int64_t stride) {
+  return stride == 0 ? 0 : stride == 1 ? 1 : 2;
+}
 
 static int add_geometry(int64_t *space, int n, const ocl_geometry *geometry) {
   for (int d = 0; d < geometry->rank; d++) space[n++] = geometry->size[d];
@@ -140,7 +143,9 @@ static int add_geometry(int64_t *space, int n, const ocl_geometry *geometry) {
   return n;
 }
 
-static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const row *row, const pass *pass,
                                  const ocl_dtype *compute) {
@@ -153,8 +158,8 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   ocl_text_add(&head, "%s#define INNER_IN %d\n#define INNER_OUT %d\n", pass->rows ? "#define ROWS\n" : "",
                inner_kind(pass->rows ? pass->reduced.stride[0][0] : pass->kept.stride[1][0]),
                inner_kind(pass->kept.stride[0][0]));
-  ocl_text_add(&head, "#define INIT (CT)(%s)\n#define MAP(v) %s\n#define COMBINE(a, b) %s\n#define FINISH(v) %s\n", row->init,
-               pass->map, row->combine, pass->finish);
+  ocl_text_add(&head, "#define INIT (CT)(%s)\n#define MAP(v) %s\n#define COMBINE(a, b) %s\n#define FINISH(v) %s\n",
+               row->init, pass->map, row->combine, pass->finish);
   graft_status status =
       head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "reduction", "reduce");
   ocl_text_free(&head);
@@ -171,8 +176,16 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   int64_t units = units_per_split * pass->splits;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT64_MAX;
   int64_t per_item = units > items ? ceil_divide(units, items) : 1;
-  int64_t rest[10] = {segment, per_row, segments, ceil_divide(segments, pass->splits), pass->split_stride,
-                      outputs_per_unit, units_per_row, units_per_split, units, per_item};
+  int64_t rest[10] = {segment,
+                      per_row,
+                      segments,
+                      ceil_divide(segments, pass->splits),
+                      pass->split_stride,
+                      outputs_per_unit,
+                      units_per_row,
+                      units_per_split,
+                      units,
+                      per_item};
   memcpy(space + n, rest, sizeof rest);
   kernel->local[0] = local;
   kernel->global[0] = ((size_t)ceil_divide(units, per_item) + local - 1) / local * local;

@@ -149,17 +149,21 @@ static bool reads_device(const dsp_plan *plan, const graft_value *args) {
   return false;
 }
 
-static graft_status run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
-  if (reads_device(plan, args) || (plan->call.schema->flags & OPF_RANDOM)) {
-    if (dsp_fallback_policy() == DSP_FALLBACK_ERROR) {
-      op_call call = plan->call;
-      memcpy(call.args, args, call.schema->nargs * sizeof *args);
-      return err_set(GRAFT_UNIMPLEMENTED, "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
-                     call.schema->name, graft_device_text(plan->device), op_show_tensors(&call));
-    }
-    dsp_count_fallback(plan, args);
+graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args) {
+  if (dsp_fallback_policy() == DSP_FALLBACK_ERROR) {
+    op_call call = plan->call;
+    memcpy(call.args, args, call.schema->nargs * sizeof *args);
+    return err_set(GRAFT_UNIMPLEMENTED, "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
+                   call.schema->name, graft_device_text(plan->device), op_show_tensors(&call));
   }
-  return dsp_run_reference(plan, args, outs);
+  dsp_count_fallback(plan, args);
+  return GRAFT_OK;
+}
+
+static graft_status run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  graft_status status = GRAFT_OK;
+  if (reads_device(plan, args) || (plan->call.schema->flags & OPF_RANDOM)) status = dsp_allow_fallback(plan, args);
+  return status ? status : dsp_run_reference(plan, args, outs);
 }
 
 static graft_status run_empty(dsp_plan *plan, graft_tensor **outs) {

@@ -16,7 +16,12 @@ graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   status = GRAFT_UNIMPLEMENTED;
   if (route == DSP_ROUTE_HOST) status = GRAFT_OK; /* nothing to copy */
   if (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) status = dsp_run_slot(plan, full, outs);
-  if (status == GRAFT_UNIMPLEMENTED) atomic_store(&plan->route, (int)DSP_ROUTE_NONE);
+  if (status == GRAFT_UNIMPLEMENTED) {
+    atomic_store(&plan->route, (int)DSP_ROUTE_NONE);
+    status = dsp_allow_fallback(plan, full); /* the caller goes through host memory */
+    if (!status) status = GRAFT_UNIMPLEMENTED;
+    else status = GRAFT_INVALID_ARGUMENT;
+  }
   dsp_plan_release(plan);
   return status;
 }

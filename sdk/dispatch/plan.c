@@ -98,7 +98,7 @@ static bool put_value(dsp_key *key, const graft_value *v, uint8_t kind) {
   }
 }
 
-/* How an output relates to the arguments: 0 shares no storage, else 1 + twice the argument, plus 1 if partly. */
+/* How an output relates to the arguments: 0 shares no memory, else which argument and how. */
 static uint64_t alias_code(const graft_tensor *out, const graft_value *args, uint32_t nargs) {
   for (uint32_t i = 0; i < nargs; i++) {
     const graft_value *v = &args[i];
@@ -108,7 +108,7 @@ static uint64_t alias_code(const graft_tensor *out, const graft_value *args, uin
       if (!t || t->storage != out->storage) continue;
       tns_overlap overlap = tns_overlap_of(out, t);
       if (overlap == TNS_OVERLAP_NONE) continue;
-      return ((uint64_t)i << 32 | j) * 2 + 1 + (overlap == TNS_OVERLAP_PARTIAL);
+      return ((uint64_t)i << 32 | j) * 4 + (uint64_t)overlap;
     }
   }
   return 0;

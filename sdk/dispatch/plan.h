@@ -137,6 +137,8 @@ struct graft_output {
 
 void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
                    const int64_t *sizes, const int64_t *strides);
+/* Counts a call that leaves the device; an error that names it under GRAFT_FALLBACK=error. */
+graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args);
 void dsp_count_fallback(const dsp_plan *plan, const graft_value *args);
 
 #endif

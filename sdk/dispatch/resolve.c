@@ -234,7 +234,7 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
     if (other->storage != t->storage) continue;
     tns_overlap overlap = tns_overlap_of(t, other);
     if (overlap == TNS_OVERLAP_NONE) continue;
-    if (overlap == TNS_OVERLAP_PARTIAL || !(r->caps.flags & GRAFT_CAP_IN_PLACE) || t->dtype != other->dtype) return true;
+    if (overlap != TNS_OVERLAP_FULL || !(r->caps.flags & GRAFT_CAP_IN_PLACE) || t->dtype != other->dtype) return true;
   }
   return false;
 }

@@ -141,15 +141,26 @@ static graft_status copy_back(run *r, uint32_t i) {
 
 /* --- descriptors --- */
 
+/* A gradient formula that reads what its op did not save, or a tensor made for shape inference only. */
+static graft_status no_memory_behind(const run *r, const dsp_operand *o) {
+  const op_schema *schema = r->plan->call.schema;
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s has a shape but no memory", schema->name,
+                 o->is_output ? schema->rets[o->arg].name : schema->args[o->arg].name);
+}
+
 static graft_status prepare_operand(run *r, uint32_t i) {
   const dsp_operand *o = &r->plan->operands[i];
   switch (o->action) {
     case DSP_ABSENT:
     case DSP_DYNAMIC: return GRAFT_OK;
     case DSP_HOST_VALUE: number_desc(r, i); return GRAFT_OK;
-    case DSP_DIRECT: dsp_fill_desc(&r->descs[i], source(r, o), o->dtype, o->ndim, o->sizes, o->strides); return GRAFT_OK;
+    case DSP_DIRECT:
+      if (!source(r, o)->storage) return no_memory_behind(r, o);
+      dsp_fill_desc(&r->descs[i], source(r, o), o->dtype, o->ndim, o->sizes, o->strides);
+      return GRAFT_OK;
     default: break;
   }
+  if (!o->is_output && r->args[o->arg].kind == GRAFT_VALUE_TENSOR && !source(r, o)->storage) return no_memory_behind(r, o);
   graft_status status = make_temporary(r, i);
   if (status) return status;
   dsp_fill_desc(&r->descs[i], r->temporaries[i], o->dtype, o->ndim, o->sizes, o->strides);

@@ -9,7 +9,8 @@
 /* --- results --- */
 
 /* Gives a result to its place: the caller's tensor, or a new one with the strides that infer promised. */
-static graft_status deliver(dsp_plan *plan, uint32_t i, graft_tensor *result, graft_tensor **out) {
+static graft_status deliver(dsp_plan *plan, const graft_value *args, uint32_t i, graft_tensor *result,
+                            graft_tensor **out) {
   const graft_meta *meta = &plan->out_metas[i];
   if (*out) return graft_tensor_copy(*out, result);
   bool fits = result->device == plan->device && !(result->flags & (TNS_CONJ | TNS_NEG));
@@ -19,8 +20,9 @@ static graft_status deliver(dsp_plan *plan, uint32_t i, graft_tensor *result, gr
             !memcmp(result->strides, meta->strides, (size_t)meta->ndim * 8);
   }
   for (uint32_t a = 0; fits && a < plan->call.schema->nargs; a++) {
-    const graft_tensor *input = op_tensor(&plan->call, (int)a);
-    if (input && input == result) fits = false; /* an op's result is never its input */
+    const graft_tensor *input = args[a].kind == GRAFT_VALUE_TENSOR ? args[a].as.tensor : NULL;
+    /* The result of an op that is no view never shares memory with an input. */
+    if (input && input->storage == result->storage) fits = false;
   }
   if (fits) {
     graft_tensor_retain(result);
@@ -38,16 +40,14 @@ static graft_status deliver(dsp_plan *plan, uint32_t i, graft_tensor *result, gr
   return status;
 }
 
-static graft_status deliver_all(dsp_plan *plan, graft_tensor **results, graft_tensor **outs) {
+static graft_status deliver_all(dsp_plan *plan, const graft_value *args, graft_tensor **results, graft_tensor **outs) {
   for (uint32_t i = 0; i < plan->nouts; i++) {
     if (!plan->out_wanted[i]) continue;
     if (!results[i]) {
       return err_set(GRAFT_INTERNAL, "%s: its decomposition gave no output %u", plan->call.schema->name, i);
     }
-    bool given = outs[i] != NULL;
-    graft_status status = deliver(plan, i, results[i], &outs[i]);
+    graft_status status = deliver(plan, args, i, results[i], &outs[i]);
     if (status) return status;
-    (void)given;
   }
   return GRAFT_OK;
 }
@@ -111,7 +111,7 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   } else { /* a half type that the slot does not take: the same op, wider */
     fx_call(&s, call.schema->id, call.args, call.schema->nargs, results, plan->nouts);
   }
-  if (!s.status) s.status = deliver_all(plan, results, outs);
+  if (!s.status) s.status = deliver_all(plan, args, results, outs);
   graft_status status = fx_end(&s);
   graft_grad_mode_set(grad);
   for (uint32_t i = 0; i < OP_MAX_ARGS; i++) free(lists[i]);
@@ -185,7 +185,7 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
   fx_call(&s, plan->call.schema->id, moved, nargs, results, plan->nouts);
   dsp_philox = before;
   return_mutated(&s, plan, args, moved);
-  if (!s.status) s.status = deliver_all(plan, results, outs);
+  if (!s.status) s.status = deliver_all(plan, args, results, outs);
   graft_status status = fx_end(&s);
   graft_grad_mode_set(grad);
   for (uint32_t i = 0; i < nargs; i++) free(lists[i]);

@@ -11,7 +11,8 @@ graft_status mem_address_reserve(uint64_t bytes, uint64_t alignment, uint64_t *a
   uint64_t length = (bytes + slack + page - 1) / page * page;
   void *range = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) {
-    return err_set(GRAFT_OUT_OF_MEMORY, "no address range of %llu bytes is left in this process (ulimit -v, vm.max_map_count)",
+    return err_set(GRAFT_OUT_OF_MEMORY,
+                   "no address range of %llu bytes is left in this process (ulimit -v, vm.max_map_count)",
                    (unsigned long long)bytes);
   }
   uint64_t start = (uint64_t)(uintptr_t)range;

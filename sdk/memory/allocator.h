@@ -29,8 +29,8 @@ graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream);
 /* The stream is done and about to be destroyed: what was allocated on it belongs to the default stream from now on. */
 void mem_stream_closing(graft_rt_stream *stream);
 
-/* A copy on `stream` reads or writes pinned memory at `pointer` (or inside): it is not reused before that is done. Memory
- * that is not pinned by us is ignored. */
+/* A copy on `stream` reads or writes pinned memory at `pointer` (or inside): it is not reused before that is done.
+ * Memory that is not pinned by us is ignored. */
 graft_status mem_pinned_record(graft_rt_device *device, const void *pointer, graft_rt_stream *stream);
 /* Whether all of it is page-locked memory that graft_pinned_allocate gave out for this device. */
 bool mem_is_pinned(graft_rt_device *device, const void *pointer, uint64_t bytes);
@@ -38,9 +38,10 @@ bool mem_is_pinned(graft_rt_device *device, const void *pointer, uint64_t bytes)
 /* How often this folder asked the system for memory of its own (not the plugin's): constant in a steady state. */
 uint64_t mem_system_allocations(void);
 
-/* Copies between host memory and a block through the device's stream, with staging where `host` is pageable. from_host returns
- * when `host` may be reused; to_host returns when `host` is complete. */
-graft_status mem_from_host(graft_rt_stream *stream, graft_buffer *to, uint64_t offset, const void *host, uint64_t bytes);
+/* Copies between host memory and a block through the device's stream, with staging where `host` is pageable. from_host
+ * returns when `host` may be reused; to_host returns when `host` is complete. */
+graft_status mem_from_host(graft_rt_stream *stream, graft_buffer *to, uint64_t offset, const void *host,
+                           uint64_t bytes);
 graft_status mem_to_host(graft_rt_stream *stream, void *host, graft_buffer *from, uint64_t offset, uint64_t bytes);
 
 #endif

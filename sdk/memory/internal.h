@@ -1,7 +1,7 @@
 /* What the files of memory/ share. Begin reading in allocator.c.
  *
- * A segment is one buffer of the plugin's. It is divided into parts, which form a list in address order; each is free or
- * handed out as a mem_block. A stream's free parts lie in its pool, in one ordered set for small and one for large
+ * A segment is one buffer of the plugin's. It is divided into parts, which form a list in address order; each is free
+ * or handed out as a mem_block. A stream's free parts lie in its pool, in one ordered set for small and one for large
  * segments. Structs come from slabs and return to free lists, so that a program in its steady state asks the system for
  * nothing.
  *
@@ -13,13 +13,13 @@
 #include "graft/memory.h"
 #include "memory/allocator.h"
 
-#define MEM_MIN_BLOCK UINT64_C(512)
-#define MEM_SMALL_MAX (UINT64_C(1) << 20)      /* up to this a request comes from a small segment */
+#define MEM_MIN_BLOCK     UINT64_C(512)
+#define MEM_SMALL_MAX     (UINT64_C(1) << 20) /* up to this a request comes from a small segment */
 #define MEM_SMALL_SEGMENT (UINT64_C(2) << 20)
-#define MEM_LARGE_SHARED (UINT64_C(10) << 20)  /* from this on a request has a segment of its own size */
-#define MEM_LARGE_SEGMENT (UINT64_C(20) << 20)
-#define MEM_LARGE_ROUND (UINT64_C(2) << 20)
-#define MEM_REQUEST_MAX (UINT64_C(1) << 60)    /* sums of a few such sizes still fit */
+#define MEM_LARGE_SHARED  (UINT64_C(5) << 20)  /* from this on a request has a segment of its own size */
+#define MEM_LARGE_SEGMENT (UINT64_C(20) << 20) /* at most, for those below */
+#define MEM_LARGE_ROUND   (UINT64_C(2) << 20)
+#define MEM_REQUEST_MAX   (UINT64_C(1) << 60) /* sums of a few such sizes still fit */
 
 typedef struct mem_part mem_part;
 typedef struct mem_segment mem_segment;
@@ -103,19 +103,19 @@ mem_part *mem_part_take(mem_allocator *allocator);
 void mem_part_return(mem_allocator *allocator, mem_part *part);
 mem_segment *mem_segment_take(mem_allocator *allocator);
 void mem_segment_return(mem_allocator *allocator, mem_segment *segment);
-void *mem_system_calloc(size_t count, size_t bytes); /* counted */
+void *mem_system_calloc(size_t count, size_t bytes);                      /* counted */
 void *mem_slab_new(mem_allocator *allocator, size_t count, size_t bytes); /* freed with the allocator */
 
 /* Parts. [locked] */
 mem_pool *mem_pool_of(mem_allocator *allocator, graft_rt_stream *stream); /* made at first use; NULL: no host memory */
-void mem_part_insert(mem_allocator *allocator, mem_part *part); /* makes it free, without merging */
+void mem_part_insert(mem_allocator *allocator, mem_part *part);           /* makes it free, without merging */
 void mem_part_remove(mem_allocator *allocator, mem_part *part);
 graft_status mem_part_split(mem_allocator *allocator, mem_part *part, uint64_t bytes); /* the rest becomes free */
 void mem_part_release(mem_allocator *allocator, mem_part *part); /* makes it free and merges it with its neighbours */
 
 /* Uses by other streams. */
 graft_status mem_use_add(mem_allocator *allocator, mem_use **uses, graft_rt_stream *stream); /* [locked] */
-void mem_uses_fence(mem_allocator *allocator, mem_use **uses);                              /* [unlocked] */
+void mem_uses_fence(mem_allocator *allocator, mem_use **uses);                               /* [unlocked] */
 
 /* Streams already found busy while polling: their later events need no asking. */
 typedef struct mem_busy {

@@ -9,7 +9,9 @@
 
 static _Atomic(uint64_t) system_allocations;
 
-uint64_t mem_system_allocations(void) { return atomic_load(&system_allocations); }
+uint64_t mem_system_allocations(void) {
+  return atomic_load(&system_allocations);
+}
 
 void *mem_system_calloc(size_t count, size_t bytes) {
   atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);

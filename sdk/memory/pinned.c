@@ -79,9 +79,8 @@ static void delist(mem_allocator *allocator, const mem_pinned *memory) {
 static bool pin(graft_rt_device *device, mem_pinned *memory) {
   if (!(device->memory_kinds >> GRAFT_MEMORY_PINNED & 1)) return false;
   uint64_t unit = device->granularity;
-  graft_allocation request = {.struct_size = sizeof request,
-                              .bytes = (memory->bytes + unit - 1) / unit * unit,
-                              .kind = GRAFT_MEMORY_PINNED};
+  graft_allocation request = {
+      .struct_size = sizeof request, .bytes = (memory->bytes + unit - 1) / unit * unit, .kind = GRAFT_MEMORY_PINNED};
   if (device->backend->memory.allocate(device->handle, &request) || !request.buffer) return false;
   if (!request.host_pointer) { /* of no use to the host */
     device->backend->memory.release(device->handle, request.buffer);

@@ -6,15 +6,14 @@
 #include "memory/internal.h"
 #include "plugin/error.h"
 
-#define STAGED_MAX (UINT64_C(4) << 20)         /* of one copy */
-#define STAGED_TOTAL_MAX (UINT64_C(64) << 20)  /* beyond it copies wait instead */
+#define STAGED_MAX       (UINT64_C(4) << 20)  /* of one copy */
+#define STAGED_TOTAL_MAX (UINT64_C(64) << 20) /* beyond it copies wait instead */
 
 static graft_status copy_from(graft_rt_stream *stream, graft_buffer *to, uint64_t offset, const void *host,
                               uint64_t bytes, graft_copy_flags flags) {
   err_clear();
   pthread_mutex_lock(&stream->lock);
-  graft_status status =
-      stream->device->backend->memory.copy_from_host(stream->handle, to, offset, host, bytes, flags);
+  graft_status status = stream->device->backend->memory.copy_from_host(stream->handle, to, offset, host, bytes, flags);
   pthread_mutex_unlock(&stream->lock);
   return plg_status(stream->device, status, "copying from the host");
 }
@@ -73,8 +72,9 @@ static graft_status from_host_by_words(graft_rt_stream *stream, graft_buffer *to
   uint64_t word = device->copy_granularity;
   words around = words_around(device, offset, bytes);
   char *copy = malloc(around.bytes);
-  if (!copy) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to copy %llu bytes", device->text,
-                            (unsigned long long)around.bytes);
+  if (!copy)
+    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to copy %llu bytes", device->text,
+                   (unsigned long long)around.bytes);
   /* What is beside the range in the first and the last word stays as it is. */
   uint64_t last = around.bytes - word;
   graft_status status = copy_to(stream, copy, to, around.offset, word);
@@ -91,8 +91,9 @@ static graft_status to_host_by_words(graft_rt_stream *stream, void *host, graft_
                                      uint64_t bytes) {
   words around = words_around(stream->device, offset, bytes);
   char *copy = malloc(around.bytes);
-  if (!copy) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to copy %llu bytes", stream->device->text,
-                            (unsigned long long)around.bytes);
+  if (!copy)
+    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to copy %llu bytes", stream->device->text,
+                   (unsigned long long)around.bytes);
   graft_status status = copy_to(stream, copy, from, around.offset, around.bytes);
   if (!status) memcpy(host, copy + (offset - around.offset), bytes);
   free(copy);

@@ -7,7 +7,8 @@
 graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics *statistics) {
   size_t given = statistics->struct_size;
   if (given < sizeof given) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "graft_memory_stats: struct_size is %zu; set it to sizeof of the struct", given);
+    return err_set(GRAFT_INVALID_ARGUMENT, "graft_memory_stats: struct_size is %zu; set it to sizeof of the struct",
+                   given);
   }
   if (plg_forked(device)) return plg_forked_error(device);
   mem_allocator *allocator = device->allocator;
@@ -23,9 +24,10 @@ void graft_memory_reset_peak(graft_rt_device *device) {
   if (plg_forked(device)) return;
   mem_allocator *allocator = device->allocator;
   graft_memory_statistics *stats = &allocator->stats;
-  graft_memory_stat *all[] = {&stats->allocation,      &stats->segment,        &stats->active,
-                              &stats->inactive_split,  &stats->allocated_bytes, &stats->reserved_bytes,
-                              &stats->active_bytes,    &stats->inactive_split_bytes, &stats->requested_bytes};
+  graft_memory_stat *all[] = {
+      &stats->allocation,      &stats->segment,        &stats->active,       &stats->inactive_split,
+      &stats->allocated_bytes, &stats->reserved_bytes, &stats->active_bytes, &stats->inactive_split_bytes,
+      &stats->requested_bytes};
   pthread_mutex_lock(&allocator->lock);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->peak = all[i]->current;
   pthread_mutex_unlock(&allocator->lock);

@@ -1,5 +1,5 @@
-/* The set of free parts: a treap, whose shape comes from random priorities, so that no sequence of sizes degrades it and
- * there is nothing to rebalance. Ties go to the lower address, which keeps the high ends of segments empty. */
+/* The set of free parts: a treap, whose shape comes from random priorities, so that no sequence of sizes degrades it
+ * and there is nothing to rebalance. Ties go to the lower address, which keeps the high ends of segments empty. */
 #include "memory/internal.h"
 
 static bool before(const mem_part *a, const mem_part *b) {

@@ -1,5 +1,5 @@
-/* Work of other streams on memory: while it is handed out, only the streams are noted; when it is freed, an event is put
- * on each, and the memory waits until they are done. */
+/* Work of other streams on memory: while it is handed out, only the streams are noted; when it is freed, an event is
+ * put on each, and the memory waits until they are done. */
 #include "memory/internal.h"
 #include "plugin/error.h"
 
@@ -80,6 +80,7 @@ bool mem_uses_done(mem_allocator *allocator, mem_use **uses, mem_busy *busy) {
   const graft_stream_api *api = &allocator->device->backend->stream;
   for (; *uses; drop(allocator, uses)) {
     mem_use *use = *uses;
+    if (atomic_load(&use->stream->id) != use->stream_id) continue; /* destroyed, so done */
     if (!busy) {
       api->event_synchronize(use->event); /* a failure also means that the work is over */
       continue;

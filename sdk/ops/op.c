@@ -117,11 +117,12 @@ static bool gather(categories *c, const graft_value *value) {
   return *at;
 }
 
-/* A lower category counts only where its kind (bool < integer < float < complex) is higher. */
+/* A lower category counts only where its kind (bool < integer < float < complex) is higher, and then only by its kind
+ * where the higher one is floating. */
 static graft_dtype combine(graft_dtype higher, graft_dtype lower) {
   if (!higher) return lower;
   if (!lower || dt_category_of(lower) <= dt_category_of(higher)) return higher;
-  return dt_promote(higher, lower);
+  return dt_is_float(higher) ? dt_complex(higher) : dt_promote(higher, lower);
 }
 
 graft_dtype op_promote(const op_call *call, int from, int to) {
@@ -144,37 +145,9 @@ void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t
   if ((uint32_t)n >= call->nouts) call->nouts = (uint32_t)n + 1;
 }
 
-/* Dense strides in the order that `strides` sort the dims, for a tensor that has gaps or overlaps. */
-static void dense_in_order(graft_meta *out, const int64_t *strides) {
-  int32_t order[GRAFT_MAX_DIMS];
-  for (int32_t i = 0; i < out->ndim; i++) {
-    int32_t at = i;
-    for (; at > 0 && strides[order[at - 1]] < strides[i]; at--) order[at] = order[at - 1];
-    order[at] = i;
-  }
-  int64_t stride = 1;
-  for (int32_t i = out->ndim - 1; i >= 0; i--) {
-    out->strides[order[i]] = stride;
-    stride *= out->sizes[order[i]] > 1 ? out->sizes[order[i]] : 1;
-  }
-}
-
 void op_out_like(op_call *call, int n, graft_dtype dtype, const graft_tensor *like) {
   op_out(call, n, dtype, like->ndim, like->sizes);
-  graft_meta *out = &call->out[n];
-  if (!like->ndim) return;
-  if (tns_is_dense(like->ndim, like->sizes, like->strides)) {
-    memcpy(out->strides, like->strides, (size_t)like->ndim * sizeof *like->strides);
-    return;
-  }
-  for (int32_t i = 0; i < like->ndim; i++) {
-    if (like->strides[i] == 0 && like->sizes[i] != 1) {
-      /* Expanded: what TensorIterator makes of one operand. */
-      op_iterator_strides(out, &(const graft_tensor *){like}, 1);
-      return;
-    }
-  }
-  dense_in_order(out, like->strides);
+  tns_preserve_strides(like->ndim, like->sizes, like->strides, call->out[n].strides);
 }
 
 void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
@@ -197,7 +170,7 @@ static bool fast_strides(graft_meta *out, const graft_tensor *const *operands, i
   bool contiguous = true, channels_last = true, dense = true;
   for (int i = 0; i < count; i++) {
     const graft_tensor *t = operands[i];
-    if (!same_sizes(out, t)) return false;
+    if (!t || !same_sizes(out, t)) return false;
     contiguous &= tns_is_contiguous(t->ndim, t->sizes, t->strides);
     channels_last &= t->ndim == 4 && tns_is_channels_last(t->ndim, t->sizes, t->strides);
     dense &= tns_is_dense(t->ndim, t->sizes, t->strides) &&
@@ -223,6 +196,7 @@ static int64_t operand_stride(const graft_meta *out, const graft_tensor *t, int3
 static int compare_dims(const graft_meta *out, const graft_tensor *const *operands, int count, int32_t dim0,
                         int32_t dim1) {
   for (int i = 0; i < count; i++) {
+    if (!operands[i]) continue;
     int64_t stride0 = operand_stride(out, operands[i], dim0), stride1 = operand_stride(out, operands[i], dim1);
     if (!stride0 || !stride1) continue;
     if (stride0 != stride1) return stride0 < stride1 ? -1 : 1;
@@ -253,7 +227,7 @@ void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, i
     stride *= out->sizes[order[i]];
   }
   for (int32_t i = 0; i < out->ndim; i++) {
-    if (!stride) { /* empty: strides as if contiguous */
+    if (!out->strides[i]) { /* empty: strides as if contiguous */
       tns_contiguous_strides(out->ndim, out->sizes, out->strides);
       break;
     }
@@ -277,8 +251,17 @@ static graft_status broadcast_into(op_call *call, graft_meta *out, const graft_t
   return GRAFT_OK;
 }
 
+/* PyTorch converts an operand before it looks at strides, and the converted one is dense. */
+static const graft_tensor *as_converted(const op_call *call, char role, const graft_tensor *t, graft_tensor *shell) {
+  if (role != 'b' || !call->compute || t->dtype == call->compute || !t->ndim) return t;
+  *shell = *t;
+  tns_preserve_strides(t->ndim, t->sizes, t->strides, shell->strides);
+  return shell;
+}
+
 graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype) {
   const graft_tensor *operands[OP_MAX_ARGS];
+  graft_tensor shells[3];
   int count = 0;
   graft_meta *out = &call->out[n];
   out->ndim = 0;
@@ -288,11 +271,20 @@ graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype) {
     if (kind != OPK_TENSOR && kind != OPK_TENSORS) continue;
     char letter = *role++;
     graft_tensor *t = op_tensor(call, i);
-    if (!t || (letter != 'b' && letter != 'c')) continue;
+    if (letter != 'b' && letter != 'c') continue;
+    if (call->args[i].kind == GRAFT_VALUE_SCALAR) operands[count++] = NULL;
+    if (!t) continue;
     graft_status status = broadcast_into(call, out, t);
     if (status) return status;
-    operands[count++] = t;
+    operands[count] = count < 3 ? as_converted(call, letter, t, &shells[count]) : t;
+    count++;
   }
+  if (call->schema->id == GRAFT_OP_THRESHOLD_BACKWARD) { /* PyTorch's iterator takes self before grad_output */
+    const graft_tensor *first = operands[0];
+    operands[0] = operands[1];
+    operands[1] = first;
+  }
+  if (call->def->flags & OP_NUMBER_FORM) operands[count++] = NULL;
   int64_t sizes[GRAFT_MAX_DIMS];
   memcpy(sizes, out->sizes, sizeof sizes);
   op_out(call, n, dtype, out->ndim, sizes);

@@ -68,7 +68,8 @@ typedef void (*op_vjp_fn)(op_vjp *v);
  *   k  kept as it is */
 enum {
   OP_ELEMENTWISE = 1, /* flags: every output element depends on the elements at its own position only */
-  OP_NO_WIDEN = 2     /* the decomposition takes half types as they are */
+  OP_NO_WIDEN = 2,    /* the decomposition takes half types as they are */
+  OP_NUMBER_FORM = 4  /* X.Scalar: has a number where X.Tensor has a tensor */
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */
@@ -127,7 +128,7 @@ void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const 
 /* The broadcast shape of the 'b' and 'c' arguments into out[n], with TensorIterator's strides. */
 graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype);
 
-/* The strides TensorIterator gives a result of out's sizes; they come in contiguous. */
+/* The strides TensorIterator gives a result of out's sizes; they come in contiguous. A number among the operands is NULL. */
 void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, int count);
 
 /* An error that names the op: "aten::mm: self f32[2,3] and mat2 f32[4,5]: …". The format continues after "OP: ". */

@@ -53,9 +53,9 @@ typedef struct pw_rule {
   X(POW_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_base, A1 | R0)                                   \
   X(MAXIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_maximum, A0 | A1)                               \
   X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                               \
-  X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_fmod, A0 | A1)                              \
+  X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                              \
   X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                       \
-  X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX, 0, check_clamp, pw_vjp_clamp, A0)                                  \
+  X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                                  \
   X(EQ_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                         \
   X(NE_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                         \
   X(LT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                             \
@@ -68,11 +68,11 @@ typedef struct pw_rule {
   X(LE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LE_TENSOR, NULL, NULL, 0)                             \
   X(GT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GT_TENSOR, NULL, NULL, 0)                             \
   X(GE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GE_TENSOR, NULL, NULL, 0)                             \
-  X(ADDCMUL, "bbb", PW_SAME, 0, 0, NULL, pw_vjp_addcmul, A1 | A2)                                          \
-  X(ADDCDIV, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_addcdiv, A1 | A2)                     \
+  X(ADDCMUL, "bbb", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_addcmul, A1 | A2)                                          \
+  X(ADDCDIV, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_addcdiv, pw_vjp_addcdiv, A1 | A2)                     \
   X(LERP_SCALAR, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp, pw_vjp_lerp, 0)                     \
-  X(TANH_BACKWARD, "bb", PW_SAME, 0, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                               \
-  X(SIGMOID_BACKWARD, "bb", PW_SAME, 0, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)                         \
+  X(TANH_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                               \
+  X(SIGMOID_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)                         \
   X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_threshold_backward, A1) \
   X(GELU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu_backward, A0 | A1) \
   X(SILU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu_backward, A0 | A1)
@@ -90,9 +90,6 @@ static graft_status check_alpha(op_call *c) {
   }
   if (dt_is_integral(c->compute, true) && !dt_is_integral(alpha.dtype, true)) {
     return op_error(c, "alpha must be an integer for integer operands (%s)", op_show_tensors(c));
-  }
-  if (dt_is_complex(alpha.dtype) && !dt_is_complex(c->compute)) {
-    return op_error(c, "alpha must be real for real operands (%s)", op_show_tensors(c));
   }
   return GRAFT_OK;
 }
@@ -135,8 +132,13 @@ static graft_status check_where(op_call *c) {
 
 static graft_status check_clamp(op_call *c) {
   if (op_absent(c, 1) && op_absent(c, 2)) return op_error(c, "at least one of min and max must be given");
-  for (int i = 1; i <= 2; i++) {
-    if (dt_is_complex(op_scalar(c, i).dtype)) return op_error(c, "min and max must be real");
+  return GRAFT_OK;
+}
+
+static graft_status check_addcdiv(op_call *c) {
+  const graft_tensor *numerator = op_tensor(c, 1), *divisor = op_tensor(c, 2);
+  if (numerator && divisor && dt_is_integral(numerator->dtype, true) && dt_is_integral(divisor->dtype, true)) {
+    return op_error(c, "integer division is not defined here (%s); convert tensor1 or tensor2 to floating", op_show_tensors(c));
   }
   return GRAFT_OK;
 }
@@ -173,6 +175,17 @@ static int promoted_args(const op_call *c, const pw_rule *rule) {
   }
 }
 
+/* Scalars that do not promote (alpha, value, threshold, weight) must not be complex where the operands are real. */
+static graft_status check_real_numbers(const op_call *c) {
+  for (int i = 0; i < c->schema->nargs; i++) {
+    bool complex_number = c->schema->args[i].kind == OPK_SCALAR && dt_is_complex(op_scalar(c, i).dtype);
+    if (complex_number && !dt_is_complex(c->compute)) {
+      return op_error(c, "%s is complex, but the operands are real (%s)", c->schema->args[i].name, op_show_tensors(c));
+    }
+  }
+  return GRAFT_OK;
+}
+
 static graft_status infer_pointwise(op_call *c) {
   const pw_rule *rule = &rules[c->def->extra];
   int first = c->schema->id == GRAFT_OP_WHERE_SELF ? 1 : 0;
@@ -188,11 +201,16 @@ static graft_status infer_pointwise(op_call *c) {
   if (status) return status;
   if (rule->promo == PW_FLOAT && dt_is_integral(dtype, true)) c->compute = dtype = DT_DEFAULT;
   c->out[0].dtype = dtype;
+  if ((status = check_real_numbers(c))) return status;
   if (rule->check && (status = rule->check(c))) return status;
   dtype = rule->promo == PW_REAL ? dt_real(c->compute) : c->compute;
   if (rule->promo == PW_BOOL || rule->promo == PW_LOGICAL) dtype = GRAFT_BOOL;
   if (rule->promo == PW_LOGICAL) c->compute = GRAFT_DTYPE_NONE;
-  return op_out_broadcast(c, 0, dtype);
+  status = op_out_broadcast(c, 0, dtype);
+  if (!status && c->schema->id == GRAFT_OP_POW_SCALAR) { /* PyTorch asks for contiguous strides there */
+    tns_contiguous_strides(c->out[0].ndim, c->out[0].sizes, c->out[0].strides);
+  }
+  return status;
 }
 
 /* X.Scalar(self, other, …) is X.Tensor(self, other, …): a tensor argument takes a number. */
@@ -212,7 +230,7 @@ enum {
    .decompose = (form) ? decompose_scalar : NULL,                                                  \
    .vjp = vjp_,                                                                                    \
    .saves = saves_,                                                                                \
-   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN : 0),                                           \
+   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0),                                           \
    .reference = (form) ? NULL : ref_pointwise,                                                     \
    .extra = PW_INDEX_##op},
 static const op_def defs[] = {POINTWISE_OPS(DEF)};

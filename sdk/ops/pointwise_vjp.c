@@ -231,13 +231,13 @@ VJP(lerp) {
 /* g (1 - y^2) */
 VJP(tanh_backward) {
   SELF fx_tanh_backward(S, G, fx_conj(S, Y));
-  OTHER fx_muls(S, fx_mul(S, fx_mul(S, G, fx_conj(S, X)), fx_conj(S, Y)), -2);
+  OTHER fx_muls(S, fx_mul(S, fx_mul(S, fx_conj(S, G), X), fx_conj(S, Y)), -2);
 }
 
 /* g y (1 - y) */
 VJP(sigmoid_backward) {
   SELF fx_sigmoid_backward(S, G, fx_conj(S, Y));
-  OTHER fx_mul(S, fx_mul(S, G, fx_conj(S, X)), fx_conj(S, fx_adds(S, fx_muls(S, Y, -2), 1)));
+  OTHER fx_mul(S, fx_mul(S, fx_conj(S, G), X), fx_conj(S, fx_adds(S, fx_muls(S, Y, -2), 1)));
 }
 
 VJP(threshold_backward) {
@@ -282,5 +282,5 @@ VJP(silu_backward) {
   graft_tensor *s = fx_sigmoid(S, Y);
   graft_tensor *inner = fx_adds(S, fx_mul(S, Y, fx_adds(S, fx_muls(S, s, -2), 1)), 2);
   graft_tensor *bend = fx_mul(S, fx_mul(S, s, fx_adds(S, fx_neg(S, s), 1)), inner);
-  v->results[1] = fx_mul(S, fx_mul(S, G, fx_conj(S, X)), fx_conj(S, bend));
+  v->results[1] = fx_mul(S, fx_mul(S, fx_conj(S, G), X), fx_conj(S, bend));
 }

@@ -56,7 +56,9 @@ struct graft_rt_device {
   graft_generator generator;
   mem_allocator *allocator;
   _Atomic(dsp_device *) dispatch;
-  uint32_t generation; /* as the backend's */
+  /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
+  graft_rt_event *events, *last_event;
+  uint32_t generation;    /* as the backend's */
   uint32_t memory_flags, stream_flags, event_flags; /* must-understand flags that the plugin knows */
 };
 

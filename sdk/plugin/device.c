@@ -11,7 +11,9 @@
 #define GRAFT_VERSION "1.0.0"
 #endif
 
-const char *graft_version(void) { return GRAFT_VERSION; }
+const char *graft_version(void) {
+  return GRAFT_VERSION;
+}
 
 /* --- statuses --- */
 
@@ -154,7 +156,8 @@ graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *coun
 }
 
 static graft_status no_such_device(const graft_rt_backend *backend, int32_t index) {
-  if (backend->device_count == 0) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin finds no device", backend->name);
+  if (backend->device_count == 0)
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin finds no device", backend->name);
   return err_set(GRAFT_INVALID_ARGUMENT, "%s:%d: there is no such device; the plugin has %d, counted from 0",
                  backend->name, index, backend->device_count);
 }
@@ -181,7 +184,8 @@ static const char *index_part(const char *text) {
 }
 
 graft_status graft_device_find(const char *text, graft_rt_device **device) {
-  if (!text || !*text) return err_set(GRAFT_INVALID_ARGUMENT, "no device is named; expected something like \"opencl:0\"");
+  if (!text || !*text)
+    return err_set(GRAFT_INVALID_ARGUMENT, "no device is named; expected something like \"opencl:0\"");
   const char *colon = index_part(text);
   unsigned long index = *colon ? strtoul(colon + 1, NULL, 10) : 0;
   if (index > INT32_MAX) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the index of the device is too large", text);
@@ -208,9 +212,13 @@ graft_rt_device *graft_device_reference(void) {
   return reference;
 }
 
-const char *graft_backend_name(const graft_rt_backend *backend) { return backend->name; }
+const char *graft_backend_name(const graft_rt_backend *backend) {
+  return backend->name;
+}
 
-const char *graft_device_text(const graft_rt_device *device) { return device->text; }
+const char *graft_device_text(const graft_rt_device *device) {
+  return device->text;
+}
 
 graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value, size_t capacity,
                                 size_t *size) {

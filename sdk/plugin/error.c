@@ -27,11 +27,17 @@ graft_status err_set(graft_status status, const char *format, ...) {
   return status;
 }
 
-void err_clear(void) { err_fresh = false; }
+void err_clear(void) {
+  err_fresh = false;
+}
 
-bool err_is_set(void) { return err_fresh; }
+bool err_is_set(void) {
+  return err_fresh;
+}
 
-const char *graft_last_error(void) { return err_text; }
+const char *graft_last_error(void) {
+  return err_text;
+}
 
 const char *graft_status_name(graft_status status) {
   static const char *const names[] = {
@@ -79,4 +85,6 @@ void err_log(graft_log_level level, const char *format, ...) {
   fprintf(stderr, "graft: %s: %s\n", level_names[level], clean); /* one call, so that lines of threads don't mix */
 }
 
-const char *err_getenv(const char *name) { return secure_getenv(name); }
+const char *err_getenv(const char *name) {
+  return secure_getenv(name);
+}

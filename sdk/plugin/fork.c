@@ -8,7 +8,9 @@ static _Atomic(uint32_t) generation = 1;
 static atomic_bool exiting;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void move(void) { atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed); }
+static void move(void) {
+  atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
 
 static void at_exit(void) {
   atomic_store(&exiting, true);
@@ -22,7 +24,9 @@ static void watch(void) {
   atexit(at_exit);
 }
 
-uint32_t plg_generation(void) { return atomic_load_explicit(&generation, memory_order_relaxed); }
+uint32_t plg_generation(void) {
+  return atomic_load_explicit(&generation, memory_order_relaxed);
+}
 
 bool plg_forked(const graft_rt_device *device) {
   return device->generation != plg_generation() && !device->is_reference;
@@ -36,7 +40,9 @@ static graft_status gone(const char *who) {
                  who);
 }
 
-graft_status plg_forked_error(const graft_rt_device *device) { return gone(device->text); }
+graft_status plg_forked_error(const graft_rt_device *device) {
+  return gone(device->text);
+}
 
 graft_status plg_enter(graft_rt_backend *backend) {
   pthread_once(&once, watch);

@@ -18,7 +18,9 @@ void plg_generator_draw(graft_generator *generator, uint64_t count, uint64_t *se
   pthread_mutex_unlock(&generator->lock);
 }
 
-graft_generator *graft_generator_default(graft_rt_device *device) { return &device->generator; }
+graft_generator *graft_generator_default(graft_rt_device *device) {
+  return &device->generator;
+}
 
 void graft_generator_seed(graft_generator *generator, uint64_t seed) {
   graft_generator_set_state(generator, seed, 0);

@@ -1,12 +1,12 @@
 /* One plugin: dlopen, its entry, negotiation. All structs are copied into ones of this host's size, so that nothing
  * above ever asks how old a plugin is. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <errno.h>
 
 #include "plugin/error.h"
 #include "plugin/loader.h"
@@ -17,12 +17,13 @@ typedef struct required {
   size_t offset;
 } required;
 
-#define REQUIRED(type, field) {#field, offsetof(type, field)}
+#define REQUIRED(type, field) \
+  { #field, offsetof(type, field) }
 
 static const required plugin_required[] = {
-    REQUIRED(graft_plugin, name),         REQUIRED(graft_plugin, vendor),       REQUIRED(graft_plugin, version),
-    REQUIRED(graft_plugin, close),        REQUIRED(graft_plugin, device_count), REQUIRED(graft_plugin, device_query),
-    REQUIRED(graft_plugin, device_open),  REQUIRED(graft_plugin, device_close), REQUIRED(graft_plugin, memory),
+    REQUIRED(graft_plugin, name),        REQUIRED(graft_plugin, vendor),       REQUIRED(graft_plugin, version),
+    REQUIRED(graft_plugin, close),       REQUIRED(graft_plugin, device_count), REQUIRED(graft_plugin, device_query),
+    REQUIRED(graft_plugin, device_open), REQUIRED(graft_plugin, device_close), REQUIRED(graft_plugin, memory),
     REQUIRED(graft_plugin, stream),
 };
 
@@ -49,8 +50,10 @@ typedef struct table {
   size_t need_count;
 } table;
 
-#define TABLE(name, type, needs) {name, sizeof(type), needs, sizeof(needs) / sizeof *(needs)}
-#define OP_TABLE(name, type) {name, sizeof(type), NULL, 0}
+#define TABLE(name, type, needs) \
+  { name, sizeof(type), needs, sizeof(needs) / sizeof *(needs) }
+#define OP_TABLE(name, type) \
+  { name, sizeof(type), NULL, 0 }
 
 static const table plugin_table = TABLE("graft_plugin", graft_plugin, plugin_required);
 static const table memory_table = TABLE("graft_plugin.memory", graft_memory_api, memory_required);
@@ -64,8 +67,8 @@ static graft_status copy_table(const char *who, const table *table, const void *
   size_t given;
   memcpy(&given, from, sizeof given);
   if (given < sizeof given) {
-    return err_set(GRAFT_INCOMPATIBLE, "%s: struct_size of %s is %zu; set it to sizeof of the struct", who,
-                   table->name, given);
+    return err_set(GRAFT_INCOMPATIBLE, "%s: struct_size of %s is %zu; set it to sizeof of the struct", who, table->name,
+                   given);
   }
   for (size_t i = 0; i < table->need_count; i++) {
     const required *need = &table->needs[i];
@@ -100,8 +103,9 @@ static graft_status check_major(const char *who, const graft_plugin *plugin) {
                    given);
   }
   if (plugin->abi_major == GRAFT_ABI_MAJOR) return GRAFT_OK;
-  return err_set(GRAFT_INCOMPATIBLE, "%s: it is built for ABI major %u and this libgraft speaks %d; install a build for that",
-                 who, plugin->abi_major, GRAFT_ABI_MAJOR);
+  return err_set(GRAFT_INCOMPATIBLE,
+                 "%s: it is built for ABI major %u and this libgraft speaks %d; install a build for that", who,
+                 plugin->abi_major, GRAFT_ABI_MAJOR);
 }
 
 static graft_status check_name(const char *who, const char *promised, const char *name) {
@@ -115,7 +119,8 @@ static graft_status check_name(const char *who, const char *promised, const char
 }
 
 /* Fills the backend from what the entry gave. */
-static graft_status adopt(graft_rt_backend *backend, const char *who, const char *promised, const graft_plugin *plugin) {
+static graft_status adopt(graft_rt_backend *backend, const char *who, const char *promised,
+                          const graft_plugin *plugin) {
   graft_status status = check_major(who, plugin);
   if (!status) status = copy_table(who, &plugin_table, plugin, &backend->plugin);
   if (status) return status;
@@ -211,8 +216,9 @@ static graft_status no_entry(const char *path, void *library) {
   if (!major) {
     return err_set(GRAFT_INCOMPATIBLE, "%s: not a Graft plugin: it does not export %s", path, GRAFT_PLUGIN_ENTRY);
   }
-  return err_set(GRAFT_INCOMPATIBLE, "%s: it is built for ABI major %d and this libgraft speaks %d; install a build for that",
-                 path, major, GRAFT_ABI_MAJOR);
+  return err_set(GRAFT_INCOMPATIBLE,
+                 "%s: it is built for ABI major %d and this libgraft speaks %d; install a build for that", path, major,
+                 GRAFT_ABI_MAJOR);
 }
 
 /* dlerror without the path in front, which the text has already. */

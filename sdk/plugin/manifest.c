@@ -1,4 +1,5 @@
-/* <name>.graft.json: what a plugin says of itself before any of its code runs. Written by vendors, read before trust. */
+/* <name>.graft.json: what a plugin says of itself before any of its code runs. Written by vendors, read before trust.
+ */
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>

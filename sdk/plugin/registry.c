@@ -44,8 +44,7 @@ static bool add(found *all, const char *path) {
 
 static int is_manifest(const struct dirent *entry) {
   size_t length = strlen(entry->d_name), suffix = strlen(MANIFEST_SUFFIX);
-  return entry->d_name[0] != '.' && length > suffix &&
-         strcmp(entry->d_name + length - suffix, MANIFEST_SUFFIX) == 0;
+  return entry->d_name[0] != '.' && length > suffix && strcmp(entry->d_name + length - suffix, MANIFEST_SUFFIX) == 0;
 }
 
 /* A folder that was seen under another name is not read again. */
@@ -137,9 +136,30 @@ static bool list_holds(const char *list, const char *name) {
   return false;
 }
 
+static bool is_found(const found *all, const char *name) {
+  for (size_t i = 0; i < all->count; i++) {
+    if (strcmp(all->items[i].name, name) == 0) return true;
+  }
+  return strcmp(name, "reference") == 0 || strcmp(name, "none") == 0;
+}
+
+/* A misspelt name must not look like a plugin that is out of order. */
+static void warn_of_absent(const found *all, const char *filter) {
+  while (*filter) {
+    size_t length = strcspn(filter, ",");
+    char *name = plg_text("%.*s", (int)length, filter);
+    if (name && *name && !is_found(all, name)) {
+      err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGINS: no plugin is called \"%s\"", name);
+    }
+    free(name);
+    filter += length + (filter[length] == ',');
+  }
+}
+
 static void apply_filter(found *all) {
   const char *filter = err_getenv("GRAFT_PLUGINS");
   if (!filter || !*filter) return;
+  warn_of_absent(all, filter);
   for (size_t i = 0; i < all->count; i++) {
     plg_manifest *manifest = &all->items[i];
     if (list_holds(filter, manifest->name)) continue;
@@ -279,8 +299,8 @@ static bool has_suffix(const char *text, const char *suffix) {
 static graft_status open_path(const char *path, const char *const *options, graft_rt_backend **backend) {
   char *real = realpath(path, NULL);
   if (!real) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %m", path);
-  graft_status status = has_suffix(real, ".json") ? open_manifest(real, options, backend)
-                                                  : open_library(real, NULL, options, backend);
+  graft_status status =
+      has_suffix(real, ".json") ? open_manifest(real, options, backend) : open_library(real, NULL, options, backend);
   free(real);
   return status;
 }
@@ -292,9 +312,10 @@ static graft_status no_such_plugin(const char *name) {
     if (infos[i].problem) continue;
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", infos[i].name);
   }
-  return err_set(GRAFT_INVALID_ARGUMENT,
-                 "no plugin is called \"%s\"; found: %s (add its folder to GRAFT_PLUGIN_PATH, or give the path of its library)",
-                 name, list);
+  return err_set(
+      GRAFT_INVALID_ARGUMENT,
+      "no plugin is called \"%s\"; found: %s (add its folder to GRAFT_PLUGIN_PATH, or give the path of its library)",
+      name, list);
 }
 
 graft_status graft_backend_open(const char *name_or_path, const char *const *options, graft_rt_backend **backend) {

@@ -1,4 +1,4 @@
-/* Streams and events, and which stream a thread uses. Calls that name one stream are serialised by its lock, except
+/* Streams, and which one a thread uses. Calls that name one stream are serialised by its lock, except
  * those that the ABI says are thread-safe: query, synchronize and event_*. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,15 +7,19 @@
 #include "plugin/error.h"
 #include "plugin/loader.h"
 
-struct graft_rt_event {
-  graft_rt_device *device;
-  graft_event *handle;
-};
-
 /* Structs of destroyed streams, kept for the next ones: see graft_rt_stream.id. */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 static graft_rt_stream *spare;
 static _Atomic(uint64_t) last_id;
+
+/* Recursive, because a slot that runs under the lock may ask the host for memory, which may use its stream. */
+static void init_lock(pthread_mutex_t *lock) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
 
 static graft_rt_stream *take_struct(void) {
   pthread_mutex_lock(&spare_lock);
@@ -24,7 +28,7 @@ static graft_rt_stream *take_struct(void) {
   pthread_mutex_unlock(&spare_lock);
   if (stream) return stream;
   stream = calloc(1, sizeof *stream);
-  if (stream) pthread_mutex_init(&stream->lock, NULL);
+  if (stream) init_lock(&stream->lock);
   return stream;
 }
 
@@ -36,8 +40,7 @@ static void return_struct(graft_rt_stream *stream) {
   pthread_mutex_unlock(&spare_lock);
 }
 
-/* STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. */
-static graft_status explain(graft_rt_device *device, graft_stream *stream, graft_status status, const char *what) {
+graft_status plg_stream_status(graft_rt_device *device, graft_stream *stream, graft_status status, const char *what) {
   static const char *const scopes[] = {"", " (this stream is unusable)", " (every stream of the device is unusable)",
                                        " (only a new process can use the device)"};
   if (status != GRAFT_STREAM_FAILED && status != GRAFT_DEVICE_LOST) return plg_status(device, status, what);
@@ -99,8 +102,7 @@ void plg_stream_destroy_default(graft_rt_device *device) {
   device->default_stream = NULL;
 }
 
-/* Must-understand flags go to a plugin only if it says that it knows them. */
-static graft_status check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known) {
+graft_status plg_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known) {
   uint32_t unknown = flags & 0xffffu & ~known;
   if (!unknown) return GRAFT_OK;
   return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not know the %s flag 0x%x%s", device->text, what, unknown,
@@ -110,13 +112,14 @@ static graft_status check_flags(const graft_rt_device *device, const char *what,
 graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                  graft_rt_stream **stream) {
   if (plg_forked(device)) return plg_forked_error(device);
-  graft_status status = check_flags(device, "stream", flags, device->stream_flags);
+  graft_status status = plg_check_flags(device, "stream", flags, device->stream_flags);
   if (status) return status;
   int32_t range[2] = {0, 0};
   size_t size = 0;
   const graft_plugin *plugin = &device->backend->plugin;
   if (priority && (plugin->device_query(plugin->self, device->index, GRAFT_DEVICE_PRIORITIES, range, sizeof range,
-                                        &size) != GRAFT_OK || size != sizeof range)) {
+                                        &size) != GRAFT_OK ||
+                   size != sizeof range)) {
     memset(range, 0, sizeof range);
   }
   /* Lowest and highest; a driver may count either way. */
@@ -184,7 +187,9 @@ void graft_stream_set_current(graft_rt_stream *stream) {
 
 /* --- waiting --- */
 
-graft_rt_device *graft_stream_device(const graft_rt_stream *stream) { return stream->device; }
+graft_rt_device *graft_stream_device(const graft_rt_stream *stream) {
+  return stream->device;
+}
 
 graft_status graft_stream_query(graft_rt_stream *stream) {
   graft_rt_device *device = stream->device;
@@ -192,7 +197,7 @@ graft_status graft_stream_query(graft_rt_stream *stream) {
   err_clear();
   graft_status status = device->backend->stream.query(stream->handle);
   if (status == GRAFT_NOT_READY) return status; /* an answer, no failure */
-  return status ? explain(device, stream->handle, status, "querying a stream") : GRAFT_OK;
+  return status ? plg_stream_status(device, stream->handle, status, "querying a stream") : GRAFT_OK;
 }
 
 graft_status graft_stream_synchronize(graft_rt_stream *stream) {
@@ -200,7 +205,7 @@ graft_status graft_stream_synchronize(graft_rt_stream *stream) {
   if (plg_forked(device)) return plg_forked_error(device);
   err_clear();
   graft_status status = device->backend->stream.synchronize(stream->handle);
-  return status ? explain(device, stream->handle, status, "waiting for a stream") : GRAFT_OK;
+  return status ? plg_stream_status(device, stream->handle, status, "waiting for a stream") : GRAFT_OK;
 }
 
 graft_status graft_device_synchronize(graft_rt_device *device) {
@@ -211,106 +216,8 @@ graft_status graft_device_synchronize(graft_rt_device *device) {
   for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) {
     err_clear();
     graft_status status = device->backend->stream.synchronize(stream->handle);
-    if (status && !first) first = explain(device, stream->handle, status, "waiting for the device");
+    if (status && !first) first = plg_stream_status(device, stream->handle, status, "waiting for the device");
   }
   pthread_mutex_unlock(&device->streams_lock);
   return first;
-}
-
-/* --- events --- */
-
-graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event) {
-  if (plg_forked(device)) return plg_forked_error(device);
-  graft_status status = check_flags(device, "event", flags, device->event_flags);
-  if (status) return status;
-  graft_rt_event *made = calloc(1, sizeof *made);
-  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for an event", device->text);
-  made->device = device;
-  err_clear();
-  status = device->backend->stream.event_create(device->handle, flags, &made->handle);
-  if (status) {
-    status = plg_status(device, status, "creating an event");
-  } else if (!made->handle) {
-    status = err_set(GRAFT_INTERNAL, "%s: creating an event: the plugin said OK and gave no event", device->text);
-  }
-  if (status) {
-    free(made);
-    return status;
-  }
-  *event = made;
-  return GRAFT_OK;
-}
-
-graft_status graft_event_destroy(graft_rt_event *event) {
-  if (!event) return GRAFT_OK;
-  graft_rt_device *device = event->device;
-  graft_status status = GRAFT_OK;
-  if (!plg_forked(device)) {
-    const graft_stream_api *api = &device->backend->stream;
-    /* The plugin is promised that no submitted work refers to it. */
-    if (api->event_query(event->handle) == GRAFT_NOT_READY) api->event_synchronize(event->handle);
-    err_clear();
-    status = plg_status(device, api->event_destroy(event->handle), "destroying an event");
-  }
-  free(event);
-  return status;
-}
-
-graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) {
-  graft_rt_device *device = event->device;
-  if (plg_forked(device)) return plg_forked_error(device);
-  if (stream->device != device) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "an event of %s can't be recorded on a stream of %s", device->text,
-                   stream->device->text);
-  }
-  err_clear();
-  graft_status status = device->backend->stream.event_record(event->handle, stream->handle);
-  return status ? explain(device, stream->handle, status, "recording an event") : GRAFT_OK;
-}
-
-graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
-  graft_rt_device *device = stream->device;
-  if (plg_forked(device)) return plg_forked_error(device);
-  /* Another device's event means nothing to this one: the host waits in its stead. */
-  if (event->device != device) return graft_event_synchronize(event);
-  err_clear();
-  pthread_mutex_lock(&stream->lock);
-  graft_status status = device->backend->stream.stream_wait(stream->handle, event->handle);
-  pthread_mutex_unlock(&stream->lock);
-  return status ? explain(device, stream->handle, status, "making a stream wait") : GRAFT_OK;
-}
-
-graft_status graft_event_query(graft_rt_event *event) {
-  graft_rt_device *device = event->device;
-  if (plg_forked(device)) return plg_forked_error(device);
-  err_clear();
-  graft_status status = device->backend->stream.event_query(event->handle);
-  if (status == GRAFT_NOT_READY) return status;
-  return status ? explain(device, NULL, status, "querying an event") : GRAFT_OK;
-}
-
-graft_status graft_event_synchronize(graft_rt_event *event) {
-  graft_rt_device *device = event->device;
-  if (plg_forked(device)) return plg_forked_error(device);
-  err_clear();
-  graft_status status = device->backend->stream.event_synchronize(event->handle);
-  return status ? explain(device, NULL, status, "waiting for an event") : GRAFT_OK;
-}
-
-graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, double *milliseconds) {
-  graft_rt_device *device = from->device;
-  if (plg_forked(device)) return plg_forked_error(device);
-  if (to->device != device) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "the time between events of %s and %s can't be told", device->text,
-                   to->device->text);
-  }
-  if (!device->backend->stream.event_elapsed) {
-    return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not measure time", device->text);
-  }
-  double time = 0;
-  err_clear();
-  graft_status status = device->backend->stream.event_elapsed(from->handle, to->handle, &time);
-  if (status) return plg_status(device, status, "measuring the time between events");
-  *milliseconds = time;
-  return GRAFT_OK;
 }

@@ -243,9 +243,10 @@ static graft_status copy_expanded(graft_tensor *to, graft_tensor *from) {
       return copy_apart(to, from, b);
     case TNS_OVERLAP_MAYBE: return copy_apart(to, from, b);
     default:
-      return err_set(GRAFT_INVALID_ARGUMENT, "copy: some elements of the input %s and the written-to tensor %s refer to a "
-                     "single memory location; copy the input to a tensor of its own first", TNS_SHAPE(from),
-                     TNS_SHAPE(to));
+      return err_set(GRAFT_INVALID_ARGUMENT,
+                     "copy: some elements of the input %s and the written-to tensor %s refer to a "
+                     "single memory location; copy the input to a tensor of its own first",
+                     TNS_SHAPE(from), TNS_SHAPE(to));
   }
 }
 
@@ -288,7 +289,8 @@ graft_status tns_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype d
 
 graft_status graft_tensor_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype dtype, graft_tensor **result) {
   bool changes = (device && device != tensor->device) || (dtype && dtype != tensor->dtype);
-  if (!changes || !graft_grad_mode() || !graft_tensor_requires_grad(tensor)) return tns_to(tensor, device, dtype, result);
+  if (!changes || !graft_grad_mode() || !graft_tensor_requires_grad(tensor))
+    return tns_to(tensor, device, dtype, result);
   /* As the op, so that it takes part in history. */
   graft_value args[6] = {{GRAFT_VALUE_TENSOR, 0, {0}}};
   args[0].as.tensor = tensor;

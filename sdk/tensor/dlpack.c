@@ -36,7 +36,8 @@ static void delete_old(struct DLManagedTensor *self) {
 }
 
 static graft_status check_export(const graft_tensor *tensor) {
-  if (!tensor->storage) return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s has a shape but no memory", TNS_SHAPE(tensor));
+  if (!tensor->storage)
+    return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s has a shape but no memory", TNS_SHAPE(tensor));
   if (tensor->flags & (TNS_CONJ | TNS_NEG)) {
     return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s is an unresolved %s, which DLPack can't say; copy it first",
                    TNS_SHAPE(tensor), tensor->flags & TNS_CONJ ? "conjugate" : "negative");
@@ -146,8 +147,10 @@ static const char *device_type_name(int32_t type) {
 
 static graft_status check_import(const dlp_tensor *dl, uint64_t flags, graft_dtype *dtype) {
   if (dl->device_type != DLP_CPU) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: memory of device type %d (%s) can't be imported, only CPU memory; copy "
-                   "it to the CPU first", dl->device_type, device_type_name(dl->device_type));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "DLPack: memory of device type %d (%s) can't be imported, only CPU memory; copy "
+                   "it to the CPU first",
+                   dl->device_type, device_type_name(dl->device_type));
   }
   *dtype = dl->code | (graft_dtype)dl->bits << 8 | (graft_dtype)dl->lanes << 16;
   if (dl->code >= 128 || dt_number(*dtype) < 0) {
@@ -243,7 +246,8 @@ graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, 
     return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: version %" PRIu32 ".%" PRIu32 "; only major version %d is known",
                    managed->major, managed->minor, DLP_MAJOR);
   }
-  if (managed->deleter != delete_versioned) return import_tensor(&managed->tensor, managed->flags, NULL, managed, tensor);
+  if (managed->deleter != delete_versioned)
+    return import_tensor(&managed->tensor, managed->flags, NULL, managed, tensor);
   graft_status status = reimport(managed->context, tensor);
   if (!status) give_back(NULL, managed);
   return status;

@@ -98,8 +98,8 @@ uint64_t dt_bit(graft_dtype dtype) {
   return number < 0 ? 0 : GRAFT_DTYPE_BIT(number);
 }
 
-/* torch.promote_types of PyTorch 2.13: row and column are frozen numbers, a letter is 'a' + the number of the result, '.'
- * a refusal. The columns in order: bool u8 i8 i16 i32 i64 u16 u32 u64 f16 bf16 f32 f64 c64 c128 e4m3fn e5m2. */
+/* torch.promote_types of PyTorch 2.13: row and column are frozen numbers, a letter is 'a' + the number of the result,
+ * '.' a refusal. The columns in order: bool u8 i8 i16 i32 i64 u16 u32 u64 f16 bf16 f32 f64 c64 c128 e4m3fn e5m2. */
 static const char promotions[TORCH_DTYPES][TORCH_DTYPES + 1] = {
     "abcdef...jklmno..", /* bool */
     "bbddef...jklmno..", /* u8 */

@@ -1,5 +1,6 @@
-/* Sizes, strides and overlap: pure functions of numbers. The rules are PyTorch's (c10/core/Contiguity.h, MemoryFormat.h,
- * ATen/MemoryOverlap.cpp), corner cases with sizes 0 and 1 included, because output strides depend on them. */
+/* Sizes, strides and overlap: pure functions of numbers. The rules are PyTorch's (c10/core/Contiguity.h,
+ * MemoryFormat.h, ATen/MemoryOverlap.cpp), corner cases with sizes 0 and 1 included, because output strides depend on
+ * them. */
 #include <string.h>
 
 #include "tensor/tensor.h"
@@ -155,7 +156,8 @@ static int64_t extent(int32_t ndim, const int64_t *sizes, const int64_t *strides
   int64_t last = 0;
   for (int32_t i = 0; i < ndim; i++) {
     int64_t reach;
-    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last)) return -1;
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
+      return -1;
   }
   return last == INT64_MAX ? -1 : last + 1;
 }

@@ -45,7 +45,8 @@ struct graft_tensor {
 };
 
 graft_status tns_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage);
-/* A storage over memory owned by someone else: `release` is called with `context` when the storage goes, not on failure. */
+/* A storage over memory owned by someone else: `release` is called with `context` when the storage goes, not on
+ * failure. */
 typedef struct tns_foreign {
   graft_buffer *buffer;
   uint64_t offset, bytes, address;
@@ -72,7 +73,8 @@ bool tns_is_contiguous(int32_t ndim, const int64_t *sizes, const int64_t *stride
 bool tns_is_channels_last(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* rank 4 or 5 */
 bool tns_is_dense(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* non-overlapping and without gaps */
 void tns_channels_last_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);
-/* The strides of a dense copy that keeps the order of dims (empty_like with preserve_format): its own where it is dense. */
+/* The strides of a dense copy that keeps the order of dims (empty_like with preserve_format): its own where it is
+ * dense. */
 void tns_preserve_strides(int32_t ndim, const int64_t *sizes, const int64_t *strides, int64_t *result);
 /* PyTorch's suggest_memory_format: CHANNELS_LAST(_3D) or CONTIGUOUS. */
 graft_memory_format tns_suggest_format(const graft_tensor *tensor);

@@ -1,4 +1,5 @@
-/* Bytes of dense tensors through a plugin's memory functions: inside a device, between devices, to and from the host. */
+/* Bytes of dense tensors through a plugin's memory functions: inside a device, between devices, to and from the host.
+ */
 #ifndef GRAFT_SDK_TRANSFER_H
 #define GRAFT_SDK_TRANSFER_H
 

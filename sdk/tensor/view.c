@@ -49,7 +49,8 @@ static graft_status check_strided(graft_tensor *self, int32_t ndim, const int64_
   if (offset < 0) return err_set(GRAFT_INVALID_ARGUMENT, "as_strided: invalid storage offset %" PRId64, offset);
   int64_t needed = tns_extent_bytes(self->dtype, ndim, sizes, strides, offset);
   if (needed < 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "as_strided: storage size calculation overflowed with sizes %s and strides %s",
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "as_strided: storage size calculation overflowed with sizes %s and strides %s",
                    TNS_INTS(ndim, sizes), TNS_INTS(ndim, strides));
   }
   if (self->storage && (uint64_t)needed > self->storage->bytes) {
@@ -152,7 +153,8 @@ graft_status tns_transpose(graft_tensor *self, int64_t dim0, int64_t dim1, graft
 
 graft_status tns_t(graft_tensor *self, graft_tensor **view) {
   if (self->ndim > 2) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "t: expects a tensor with at most 2 dimensions, but got %s", TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "t: expects a tensor with at most 2 dimensions, but got %s",
+                   TNS_SHAPE(self));
   }
   return self->ndim < 2 ? tns_alias(self, view) : tns_transpose(self, 0, 1, view);
 }
@@ -221,9 +223,11 @@ static graft_status check_split(const graft_tensor *self, uint32_t count, const 
     if (__builtin_add_overflow(sum, sizes[i], &sum)) sum = INT64_MAX;
   }
   if (sum != self->sizes[*dim]) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "split_with_sizes: expects split_sizes to sum exactly to %" PRId64 " (the size "
-                   "of %s at dimension %" PRId64 "), but got %s", self->sizes[*dim], TNS_SHAPE(self), *dim,
-                   TNS_INTS(count, sizes));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "split_with_sizes: expects split_sizes to sum exactly to %" PRId64
+                   " (the size "
+                   "of %s at dimension %" PRId64 "), but got %s",
+                   self->sizes[*dim], TNS_SHAPE(self), *dim, TNS_INTS(count, sizes));
   }
   return GRAFT_OK;
 }

@@ -15,7 +15,8 @@ graft_status tns_infer_sizes(const char *op, int64_t numel, int32_t ndim, const 
   for (int32_t i = 0; i < ndim; i++) {
     if (sizes[i] == -1) {
       if (open >= 0) {
-        return err_set(GRAFT_INVALID_ARGUMENT, "%s: only one dimension of %s can be inferred", op, TNS_INTS(ndim, sizes));
+        return err_set(GRAFT_INVALID_ARGUMENT, "%s: only one dimension of %s can be inferred", op,
+                       TNS_INTS(ndim, sizes));
       }
       open = i;
     } else if (sizes[i] < 0) {
@@ -33,8 +34,10 @@ graft_status tns_infer_sizes(const char *op, int64_t numel, int32_t ndim, const 
   }
   if (open < 0) return GRAFT_OK;
   if (known == 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: cannot reshape tensor of 0 elements into shape %s because the unspecified "
-                   "dimension size -1 can be any value and is ambiguous", op, TNS_INTS(ndim, sizes));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "%s: cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                   "dimension size -1 can be any value and is ambiguous",
+                   op, TNS_INTS(ndim, sizes));
   }
   result[open] = numel / known;
   return GRAFT_OK;
@@ -76,9 +79,10 @@ graft_status tns_view_sizes(graft_tensor *self, int32_t ndim, const int64_t *siz
   if (!status) status = tns_infer_sizes("view", self->numel, ndim, sizes, full);
   if (status) return status;
   if (!tns_compute_strides(self->ndim, self->sizes, self->strides, ndim, full, strides)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "view: size %s is not compatible with the size and stride of %s (at least one "
-                   "dimension spans across two contiguous subspaces); use reshape, which copies", TNS_INTS(ndim, sizes),
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "view: size %s is not compatible with the size and stride of %s (at least one "
+                   "dimension spans across two contiguous subspaces); use reshape, which copies",
+                   TNS_INTS(ndim, sizes), TNS_SHAPE(self));
   }
   return tns_view(self, ndim, full, strides, self->offset, view);
 }
@@ -109,8 +113,10 @@ graft_status tns_expand(graft_tensor *self, int32_t ndim, const int64_t *sizes, 
   graft_status status = check_rank("expand", ndim);
   if (status) return status;
   if (ndim < self->ndim) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "expand: the number of sizes in %s must be at least the number of dimensions of "
-                   "%s", TNS_INTS(ndim, sizes), TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "expand: the number of sizes in %s must be at least the number of dimensions of "
+                   "%s",
+                   TNS_INTS(ndim, sizes), TNS_SHAPE(self));
   }
   int64_t full[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
   for (int32_t i = ndim - 1; i >= 0; i--) {
@@ -134,8 +140,11 @@ static graft_status check_broadcast_dims(const graft_tensor *self, int32_t ndim,
   }
   for (uint32_t i = 0; i < count; i++) {
     if (self->sizes[i] == 1 || self->sizes[i] == sizes[dims[i]]) continue;
-    return err_set(GRAFT_INVALID_ARGUMENT, "broadcast_in_dim: size %" PRId64 " at dimension %u of %s cannot be broadcast "
-                   "to %" PRId64, self->sizes[i], i, TNS_SHAPE(self), sizes[dims[i]]);
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "broadcast_in_dim: size %" PRId64
+                   " at dimension %u of %s cannot be broadcast "
+                   "to %" PRId64,
+                   self->sizes[i], i, TNS_SHAPE(self), sizes[dims[i]]);
   }
   return GRAFT_OK;
 }
@@ -166,8 +175,11 @@ static graft_status collapse_strides(const graft_tensor *self, int64_t start, in
     bool nested = self->sizes[i] == 1 || self->sizes[i + 1] == 1 ||
                   self->strides[i] == self->strides[i + 1] * self->sizes[i + 1];
     if (!nested && self->numel != 0) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "collapse_view: dimensions %" PRId64 " to %" PRId64 " of %s can't be seen as "
-                     "one; use collapse, which copies", start, end, TNS_SHAPE(self));
+      return err_set(GRAFT_INVALID_ARGUMENT,
+                     "collapse_view: dimensions %" PRId64 " to %" PRId64
+                     " of %s can't be seen as "
+                     "one; use collapse, which copies",
+                     start, end, TNS_SHAPE(self));
     }
     if (self->sizes[i] != 1 && self->strides[i] < *stride) *stride = self->strides[i];
     *length *= self->sizes[i];
@@ -178,8 +190,9 @@ static graft_status collapse_strides(const graft_tensor *self, int64_t start, in
 graft_status tns_collapse_view(graft_tensor *self, int64_t start, int64_t end, graft_tensor **view) {
   int64_t rank = self->ndim > 0 ? self->ndim : 1;
   if (start < 0 || end < start || end >= rank) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "collapse_view: dimensions %" PRId64 " to %" PRId64 " are not an interval of %s",
-                   start, end, TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "collapse_view: dimensions %" PRId64 " to %" PRId64 " are not an interval of %s", start, end,
+                   TNS_SHAPE(self));
   }
   int64_t one = 1;
   if (self->ndim == 0) return tns_view(self, 1, &one, &one, self->offset, view);

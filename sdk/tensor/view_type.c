@@ -50,7 +50,8 @@ static const char *why_not_complex(const graft_tensor *self) {
   if (self->sizes[last] != 2) return "the last dimension must have size 2";
   if (self->strides[last] != 1) return "the last dimension must have stride 1";
   for (int32_t i = 0; i < last; i++) {
-    if (self->sizes[i] != 1 && self->strides[i] % 2) return "the strides of all but the last dimension must be divisible by 2";
+    if (self->sizes[i] != 1 && self->strides[i] % 2)
+      return "the strides of all but the last dimension must be divisible by 2";
   }
   return self->offset % 2 ? "the storage offset must be divisible by 2" : NULL;
 }
@@ -141,13 +142,16 @@ graft_status tns_view_of_dtype(graft_tensor *self, graft_dtype dtype, graft_tens
   int64_t from = (int64_t)dt_bytes(self->dtype), to = (int64_t)dt_bytes(dtype);
   if (to == 0) return err_set(GRAFT_INVALID_ARGUMENT, "view: 0x%08" PRIx32 " is not a dtype", dtype);
   if (self->flags & (TNS_CONJ | TNS_NEG)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "view: %s is an unresolved conjugate or negative and can't be seen as %s; copy "
-                   "it first", TNS_SHAPE(self), graft_dtype_name(dtype));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "view: %s is an unresolved conjugate or negative and can't be seen as %s; copy "
+                   "it first",
+                   TNS_SHAPE(self), graft_dtype_name(dtype));
   }
   if (from == to) { /* the same dtype included */
     return retype(self, dtype, self->ndim, self->sizes, self->strides, self->offset, self->flags, view);
   }
   if (self->ndim == 0) return retype_error(self, dtype, "at least one dimension is needed");
-  if (self->strides[self->ndim - 1] != 1) return retype_error(self, dtype, "the stride of the last dimension must be 1");
+  if (self->strides[self->ndim - 1] != 1)
+    return retype_error(self, dtype, "the stride of the last dimension must be 1");
   return from > to ? retype_smaller(self, dtype, from / to, view) : retype_larger(self, dtype, to / from, view);
 }

@@ -14,17 +14,17 @@ extern "C" {
 struct DLManagedTensor;          /* before DLPack 1.0 */
 struct DLManagedTensorVersioned; /* DLPack 1.x */
 
-/* Export. The managed tensor keeps the memory alive until its deleter is called, by whoever owns it then; work submitted
- * to the device's current stream has been done when the call returns. A tensor of the reference device is CPU memory.
- * Errors: INVALID_ARGUMENT for an unresolved conjugate or negative, a tensor that requires grad, a dtype of Graft's own. */
+/* Export. The managed tensor keeps the memory alive until its deleter is called, by whoever owns it then; work
+ * submitted to the device's current stream has been done when the call returns. A tensor of the reference device is CPU
+ * memory. Errors: INVALID_ARGUMENT for an unresolved conjugate or negative, a tensor that requires grad, a dtype of
+ * Graft's own. */
 GRAFT_EXPORT graft_status graft_tensor_to_dlpack(graft_tensor *tensor, struct DLManagedTensorVersioned **managed);
 GRAFT_EXPORT graft_status graft_tensor_to_dlpack_old(graft_tensor *tensor, struct DLManagedTensor **managed);
 
 /* Import. CPU memory becomes a tensor of the reference device; what graft_tensor_to_dlpack of this library made, of
- * any device, becomes a tensor of its device again. On success the tensor owns `managed` and calls its deleter when its memory is
- * no longer used; on failure it stays the caller's.
- * Errors: INVALID_ARGUMENT for another major version, another device, a dtype that tensors can't have, negative strides,
- * read-only memory. */
+ * any device, becomes a tensor of its device again. On success the tensor owns `managed` and calls its deleter when its
+ * memory is no longer used; on failure it stays the caller's. Errors: INVALID_ARGUMENT for another major version,
+ * another device, a dtype that tensors can't have, negative strides, read-only memory. */
 GRAFT_EXPORT graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, graft_tensor **tensor);
 GRAFT_EXPORT graft_status graft_tensor_from_dlpack_old(struct DLManagedTensor *managed, graft_tensor **tensor);
 

@@ -1,0 +1,116 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "conformance/cases/families.h"
+
+/* ---- rows along the reduced dims ---- */
+
+/* Which output element each input element goes to. Reduced dims: argument `dim`, absent or empty: all. */
+static int64_t *cf_reduced_to(const cf_check *k) {
+  const cf_array *x = &k->in[0];
+  int64_t *to = calloc((size_t)x->numel + 1, sizeof *to);
+  const op_schema *schema = k->call->text.schema;
+  const graft_value *dims = NULL;
+  for (uint32_t a = 0; a < schema->nargs; a++)
+    if (schema->args[a].kind == OPK_INTS) dims = &k->call->text.args[a];
+  bool reduced[GRAFT_MAX_DIMS], all = !dims || dims->kind != GRAFT_VALUE_INTS || dims->count == 0;
+  for (int32_t d = 0; d < x->ndim; d++) reduced[d] = all;
+  for (uint32_t i = 0; !all && i < dims->count; i++)
+    if (x->ndim) reduced[(dims->as.ints[i] + x->ndim) % x->ndim] = true;
+  for (int64_t i = 0; to && i < x->numel; i++) {
+    int64_t rest = i, step = 1;
+    for (int32_t d = x->ndim - 1; d >= 0; d--) {
+      int64_t c = rest % x->sizes[d];
+      rest /= x->sizes[d];
+      if (reduced[d]) continue;
+      to[i] += c * step;
+      step *= x->sizes[d];
+    }
+  }
+  return to;
+}
+
+/* var = sum (x - m)^2 / (n - c). First order: m is off by growth(n) u mean|x|, each difference by u|x - m| and that, each
+ * square and the sum as usual. */
+static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *o = &k->outs[out];
+  int64_t *to = cf_reduced_to(k), m = o->numel;
+  long double *mean = calloc((size_t)m + 1, sizeof *mean), *size = calloc((size_t)m + 1, sizeof *size),
+              *spread = calloc((size_t)m + 1, sizeof *spread);
+  long double n = m ? (long double)x->numel / (long double)m : 0, u = cf_u_acc(k->dtypes[out]);
+  if (to && mean && size && spread) {
+    for (int64_t i = 0; i < x->numel; i++) mean[to[i]] += x->v[i].re / n, size[to[i]] += fabsl(x->v[i].re) / n;
+    for (int64_t i = 0; i < x->numel; i++) spread[to[i]] += fabsl(x->v[i].re - mean[to[i]]);
+    long double divisor = n - cf_arg_number(k->call, "correction", 1);
+    for (int64_t i = 0; i < m; i++) {
+      long double shift = (cf_growth(n) + 1) * u * size[i];
+      long double v = fabsl(o->v[i].re);
+      limits[i] = (cf_growth(n) + 4) * u * v + 2 * spread[i] * shift / fmaxl(divisor, 1) + cf_ulp(k->dtypes[out], v) / 2;
+    }
+  }
+  free(to), free(mean), free(size), free(spread);
+}
+
+/* d var / d x = 2 g (x - m) / (n - c). */
+static void cf_g_var(const cf_check *k, uint32_t in, long double *terms) {
+  const cf_array *x = &k->in[in], *g = &k->g[0];
+  int64_t *to = cf_reduced_to(k);
+  long double *size = calloc((size_t)g->numel + 1, sizeof *size);
+  long double n = g->numel ? (long double)x->numel / (long double)g->numel : 0;
+  long double divisor = fmaxl(1, n - cf_arg_number(k->call, "correction", 1));
+  for (int64_t i = 0; to && size && i < x->numel; i++) size[to[i]] += fabsl(x->v[i].re) / n;
+  for (int64_t i = 0; to && size && i < x->numel; i++)
+    terms[i] = 2 * fabsl(g->v[to[i]].re) * (fabsl(x->v[i].re) + size[to[i]]) / divisor;
+  free(to), free(size);
+}
+
+/* Norms: powers (exact or a rounding for 0, 1, 2 and inf; pow's 16 ulp else), the sum of positive terms, the root. */
+static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  double p = fabs(cf_arg_number(k->call, "ord", 2));
+  long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1, u = cf_u_acc(k->dtypes[out]);
+  bool plain = p == 0 || p == 1 || isinf(p);
+  long double powers = plain ? 0 : p == 2 ? 1 : 32, root = plain ? 0 : p == 2 ? 2 : 32;
+  long double relative = isinf(p) ? 0 : (cf_growth(n) + powers) / (p == 0 ? 1 : p) + root;
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double v = fabsl(o->v[i].re);
+    limits[i] = relative * u * v + cf_ulp(k->dtypes[out], v) / 2;
+  }
+}
+
+static const char *const cf_norm_texts[] = {
+  "s T[33,17] 2 [1]", "m T[33,17] 1 [0]", "m T[1025]", "m T[33,17] inf [1] true", "m T[13,129] 3 [1]", "m T[3,13,17] 2 [0,2]",
+  "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]", NULL};
+static const char *const cf_extreme_texts[] = {
+  "s T[33,17] [1]", "s T[33,17] [0]", "m T[33,17]", "m T[1025] [0] true", "m T[3,13,17] [1]", "m T[] []", "m T[13,129] [-1]",
+  "m T[2,3,13,17] [0,2]", "m T[0,3] [1]", "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]", NULL};
+static const char *const cf_arg_texts[] = {
+  "s T[33,17] 1", "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[] _", "m T[13,129] -1",
+  "m T[0,3] 1", "f T[129,1025] 1", NULL};
+static const char *const cf_dim_texts[] = {
+  "s T[33,17] 1", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[13,129] -1", "m T[3,0] 1", "m T[0,3] 1",
+  "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_prod_texts[] = {"s T[33]", "m T[13,3]", "m T[]", "m T[0]", "m T[3,3,3]", NULL};
+static const char *const cf_prod_dim_texts[] = {
+  "s T[13,17] 1", "m T[17,13] 0 true", "m T[13] 0", "m T[3,13,17] 1", "m T[3,0] 1", "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_var_texts[] = {
+  "s T[33,17] [1]", "s T[33,17] [0] correction=0", "m T[33,17]", "m T[1025] [0] correction=2", "m T[3,13,17] [0,2] keepdim=true",
+  "m T[13,129] [-1]", "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]", NULL};
+
+static const cf_op cf_reduction_ops[] = {
+  {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+   CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+  {"aten::mean.dim", cf_reduce_dims, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED,
+   CF_G_LINEAR(2)},
+  {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+  {"aten::amin", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+  {"aten::argmax", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+  {"aten::argmin", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+  {"aten::var.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED, CF_G_CUSTOM(cf_g_var, 72)},
+  {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+  {"aten::prod", cf_prod_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_SELECT(40)},
+  {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_SELECT(40)},
+  {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED, CF_G_SELECT(80)},
+};
+
+CF_FAMILY(reduction, "reduction");

@@ -1,0 +1,104 @@
+#include <math.h>
+
+#include "conformance/cases/families.h"
+
+/* One row along the dim: its largest value, and sums over e = exp(x - max). */
+typedef struct cf_soft_row {
+  long double most, sum, errors; /* errors: the sum of e times the relative error of e, in u */
+} cf_soft_row;
+
+/* e = exp(x - max): the difference rounds by u |x - max|, which is relative in e; exp adds 3 ulp. */
+static cf_soft_row cf_soft(const cf_array *x, cf_axis a, int64_t at) {
+  cf_soft_row r = {-INFINITY, 0, 0};
+  for (int64_t i = 0; i < a.length; i++) r.most = fmaxl(r.most, x->v[at + i * a.inner].re);
+  for (int64_t i = 0; i < a.length; i++) {
+    long double d = fabsl(x->v[at + i * a.inner].re - r.most), e = expl(-d);
+    r.sum += e, r.errors += e * (d + 6);
+  }
+  return r;
+}
+
+/* y = e / sum: the errors of e, of the sum and of the division. log: d - log(sum). */
+static void cf_soft_limits(const cf_check *k, uint32_t out, long double *limits, bool logarithm) {
+  const cf_array *x = &k->in[0], *o = &k->outs[out];
+  cf_axis a = cf_axis_of(x, cf_arg_int(k->call, "dim", -1));
+  long double u = cf_u_acc(k->dtypes[out]), growth = cf_growth((long double)a.length);
+  for (int64_t row = 0; row < a.outer * a.inner; row++) {
+    int64_t at = row / a.inner * a.length * a.inner + row % a.inner;
+    cf_soft_row r = cf_soft(x, a, at);
+    long double sum_error = u * (growth + r.errors / r.sum);
+    for (int64_t i = 0; i < a.length; i++) {
+      int64_t n = at + i * a.inner;
+      long double d = fabsl(x->v[n].re - r.most), y = fabsl(o->v[n].re), half = cf_ulp(k->dtypes[out], y) / 2;
+      limits[n] = logarithm ? u * d + sum_error + 6 * u * fabsl(logl(r.sum)) + u * y + half
+                            : y * (u * (d + 6) + sum_error + 2 * u) + half;
+    }
+  }
+}
+static void cf_l_softmax(const cf_check *k, uint32_t out, long double *l) { cf_soft_limits(k, out, l, false); }
+static void cf_l_log_softmax(const cf_check *k, uint32_t out, long double *l) { cf_soft_limits(k, out, l, true); }
+
+/* The sum of the absolute terms: y (g - sum(g y)), and g - exp(y) sum(g). */
+static void cf_soft_backward_terms(const cf_array *g, const cf_array *y, cf_axis a, bool logarithm, long double *terms) {
+  for (int64_t row = 0; row < a.outer * a.inner; row++) {
+    int64_t at = row / a.inner * a.length * a.inner + row % a.inner;
+    long double sum = 0;
+    for (int64_t i = 0; i < a.length; i++) {
+      int64_t n = at + i * a.inner;
+      sum += fabsl(g->v[n].re) * (logarithm ? 1 : fabsl(y->v[n].re));
+    }
+    for (int64_t i = 0; i < a.length; i++) {
+      int64_t n = at + i * a.inner;
+      long double size = fabsl(g->v[n].re), p = y->v[n].re;
+      terms[n] = logarithm ? size + expl(p) * sum : fabsl(p) * (size + sum);
+    }
+  }
+}
+
+/* The slots: exp 3 ulp, the sum, and four roundings. */
+static void cf_soft_backward_limits(const cf_check *k, uint32_t out, long double *limits, bool logarithm) {
+  const cf_array *o = &k->outs[out];
+  cf_axis a = cf_axis_of(o, cf_arg_int(k->call, "dim", -1));
+  cf_soft_backward_terms(&k->in[0], &k->in[1], a, logarithm, limits);
+  long double factor = cf_u_acc(k->dtypes[out]) * (cf_growth((long double)a.length) + (logarithm ? 10 : 4));
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = factor * limits[i] + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+}
+static void cf_l_softmax_backward(const cf_check *k, uint32_t out, long double *l) {
+  cf_soft_backward_limits(k, out, l, false);
+}
+static void cf_l_log_softmax_backward(const cf_check *k, uint32_t out, long double *l) {
+  cf_soft_backward_limits(k, out, l, true);
+}
+
+/* Gradients: the same terms with the forward's own y. Its error is that of the forward rule, at most growth(n) + max d
+ * + 14 in u for inputs in [-2, 2], where d <= 4; with the sum over rows of up to 1025 that makes 90 roundings. */
+static void cf_g_softmax(const cf_check *k, uint32_t in, long double *terms) {
+  (void)in;
+  cf_soft_backward_terms(&k->g[0], &k->outs[0], cf_axis_of(&k->in[0], cf_arg_int(k->call, "dim", -1)), false, terms);
+}
+static void cf_g_log_softmax(const cf_check *k, uint32_t in, long double *terms) {
+  (void)in;
+  cf_axis a = cf_axis_of(&k->in[0], cf_arg_int(k->call, "dim", -1));
+  cf_soft_backward_terms(&k->g[0], &k->outs[0], a, true, terms);
+  for (int64_t i = 0; i < k->outs[0].numel; i++) terms[i] *= 1 + fabsl(k->outs[0].v[i].re) / 8; /* y's ulp, through exp */
+}
+
+static const char *const cf_soft_texts[] = {
+  "s T[33,17] 1 false", "s T[33,17] 0 false", "m T[1025] 0 false", "m T[3,13,17] 1 false", "m T[] 0 false", "m T[0,3] 1 false",
+  "m T[13,129] -1 false", "m T[5,1] 1 false", "f T[2,3,1,3,2,3] 3 false", "f T[129,1025] 1 false", NULL};
+static const char *const cf_soft_backward_texts[] = {
+  "s T[33,17] T[33,17] 1 T", "m T[33,17] T[33,17] 0 T", "m T[1025] T[1025] 0 T", "m T[3,13,17] T[3,13,17] 1 T",
+  "m T[0,3] T[0,3] 1 T", "f T[129,1025] T[129,1025] 1 T", NULL};
+
+static const cf_op cf_softmax_ops[] = {
+  {"aten::_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
+   CF_G_CUSTOM(cf_g_softmax, 90)},
+  {"aten::_log_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
+   CF_G_CUSTOM(cf_g_log_softmax, 90)},
+  {"aten::_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0,
+   CF_G_NONE},
+  {"aten::_log_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax_backward), CF_UNIT,
+   0, CF_G_NONE},
+};
+
+CF_FAMILY(softmax, "softmax");

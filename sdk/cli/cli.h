@@ -1,0 +1,27 @@
+/* cli/: the program `graft`. One file a command, one row a command in main.c. */
+#ifndef GRAFT_CLI_H
+#define GRAFT_CLI_H
+
+#include <stdbool.h>
+
+#include "graft/graft.h"
+
+/* Exit statuses, the same for every command. */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NOTHING = 3 };
+
+/* A command; argv[0] is its name. Returns an exit status. */
+typedef int (*cli_fn)(int argc, char **argv);
+
+int cli_backends(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_ops(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+int cli_new(int argc, char **argv);
+
+/* Opens device `index` of a backend named or given by path; says on stderr what is wrong otherwise. */
+bool cli_open(const char *backend, int index, graft_rt_device **device);
+
+/* Prints this thread's error to stderr as "graft COMMAND: text" and returns `status`. */
+int cli_error(const char *command, int status);
+
+#endif

@@ -1,0 +1,70 @@
+/* graft ops: each op of the tables and who would run it on a backend. */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "dispatch/dispatch.h"
+
+typedef struct options {
+  const char *table, *backend;
+  bool schema;
+} options;
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+  options *o = state->input;
+  switch (key) {
+    case 't': o->table = argument; return 0;
+    case 'b': o->backend = argument; return 0;
+    case 's': o->schema = true; return 0;
+    case ARGP_KEY_ARG: argp_usage(state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const char *const tables[] = {[OPT_CORE] = "core", [OPT_PRIMS] = "prims", [OPT_TRAIN] = "train"};
+static const char *const routes[] = {[OPROUTE_SLOT] = "slot", [OPROUTE_HOST] = "host", [OPROUTE_COMPOSITE] = "composite"};
+
+static void print_op(const op_schema *schema, graft_rt_device *device, bool with_schema) {
+  uint32_t equal;
+  dsp_route route = dsp_static_route(device, schema, &equal);
+  printf("%u\t%s\t%s\t", schema->id, schema->name, routes[schema->route]);
+  if (schema->route == OPROUTE_COMPOSITE) printf("composite");
+  else if (route == DSP_ROUTE_EQUAL) printf("equal:%s", op_schema_of(equal)->name);
+  else printf("%s", dsp_route_name(route));
+  if (with_schema) printf("\t%s", schema->schema);
+  putchar('\n');
+}
+
+int cli_ops(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"table", 't', "TABLE", 0, "core, prims or train (default: all)", 0},
+      {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
+      {"schema", 's', NULL, 0, "add the schema as a last column", 0},
+      {0}};
+  static const struct argp argp = {
+      rows, parse, NULL,
+      "Lists the ops, one a line, tab-separated: id, overload, route, implementer.\v"
+      "The implementer is plugin (a slot of its own), equal:OVERLOAD (the slot of an op that is the same thing), "
+      "decomposition (other ops on the device), reference (host memory), host (a view or metadata: no kernel), "
+      "composite (PyTorch composes it) or unsupported.",
+      NULL, NULL, NULL};
+  options o = {NULL, "reference", false};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
+  int table = -1;
+  for (int i = 0; o.table && i < 3; i++) {
+    if (!strcmp(tables[i], o.table)) table = i;
+  }
+  if (o.table && table < 0) {
+    fprintf(stderr, "graft ops: there is no table '%s'; expected core, prims or train\n", o.table);
+    return CLI_USAGE;
+  }
+  graft_rt_device *device;
+  if (!cli_open(o.backend, 0, &device)) return cli_error("ops", CLI_USAGE);
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    if (table < 0 || all[i].table == table) print_op(&all[i], device, o.schema);
+  }
+  return CLI_OK;
+}

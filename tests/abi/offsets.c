@@ -1,0 +1,17 @@
+/* Compiled, not run: the layout of every struct of the ABI, in C and in C++, and that of a DLTensor. */
+#include "graft/abi/plugin.h"
+
+#ifdef __cplusplus
+#define GRAFT_ASSERT static_assert
+#else
+#define GRAFT_ASSERT _Static_assert
+#endif
+#define GRAFT_ASSERT_OFFSET(type, field, offset) GRAFT_ASSERT(offsetof(type, field) == (offset), #type "." #field);
+#define GRAFT_ASSERT_SIZE(type, size) GRAFT_ASSERT(sizeof(type) == (size), #type);
+
+/* clang-format off: one assertion a line */
+#include "generated_offsets.h"
+#include "hand_written_offsets.h"
+
+GRAFT_ASSERT(sizeof(graft_status) == 4, "status");
+GRAFT_ASSERT(GRAFT_SIZE_TO(graft_op_caps, max_ndim) == sizeof(graft_op_caps), "no hidden tail padding");

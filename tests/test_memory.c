@@ -1,0 +1,627 @@
+/* The caching allocator, pinned memory, staged copies; on the null plugin, whose memory is the host's. */
+#include <check.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+
+#include "memory/internal.h"
+#include "plugin/error.h"
+#include "plugin_path.h"
+#include "plugins/null.h"
+
+#define MIB          (UINT64_C(1) << 20)
+#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static graft_rt_device *device_with(const char *const *options) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  ck_assert_msg(graft_backend_open(test_plugin("null"), options, &backend) == GRAFT_OK, "%s", graft_last_error());
+  ck_assert_msg(graft_backend_device(backend, 0, &device) == GRAFT_OK, "%s", graft_last_error());
+  return device;
+}
+
+static const null_test_api *test_api(graft_rt_device *device) {
+  const void *table;
+  const graft_plugin *plugin = &device->backend->plugin;
+  ck_assert_int_eq(plugin->extension(plugin->self, NULL_EXTENSION, 1, &table), GRAFT_OK);
+  return table;
+}
+
+static null_counters counters_of(graft_rt_device *device) {
+  null_counters counters;
+  test_api(device)->counters(device->backend->plugin.self, &counters);
+  return counters;
+}
+
+static mem_block *take(graft_rt_device *device, graft_rt_stream *stream, uint64_t bytes) {
+  mem_block *block;
+  ck_assert_msg(mem_allocate(device, stream, bytes, &block) == GRAFT_OK, "%s", graft_last_error());
+  ck_assert_uint_ge(block->bytes, bytes);
+  return block;
+}
+
+static graft_memory_statistics stats_of(graft_rt_device *device) {
+  graft_memory_statistics stats = {.struct_size = sizeof stats};
+  ck_assert_int_eq(graft_memory_stats(device, &stats), GRAFT_OK);
+  return stats;
+}
+
+/* Walks all segments: parts follow each other without gaps, no two free ones side by side, sums equal the statistics.
+ */
+static void check_books(graft_rt_device *device) {
+  mem_allocator *a = device->allocator;
+  int64_t reserved = 0, segments = 0, held = 0, split = 0, split_bytes = 0;
+  for (mem_segment *segment = a->segments; segment; segment = segment->next) {
+    uint64_t offset = 0;
+    segments++;
+    reserved += (int64_t)segment->bytes;
+    for (mem_part *part = segment->first; part; part = part->next) {
+      ck_assert_uint_eq(part->block.offset, offset);
+      ck_assert_uint_eq(part->block.address, segment->address + offset);
+      ck_assert_ptr_eq(part->block.buffer, segment->buffer);
+      offset += part->block.bytes;
+      ck_assert(!(part->free && part->next && part->next->free));
+      if (!part->free) held += (int64_t)part->block.bytes;
+      if (part->free && (part->prev || part->next)) split++, split_bytes += (int64_t)part->block.bytes;
+      if (part->next) ck_assert_ptr_eq(part->next->prev, part);
+    }
+    ck_assert_uint_eq(offset, segment->bytes);
+  }
+  graft_memory_statistics stats = stats_of(device);
+  ck_assert_int_eq(stats.segment.current, segments);
+  ck_assert_int_eq(stats.reserved_bytes.current, reserved);
+  ck_assert_int_eq(stats.active_bytes.current, held);
+  ck_assert_int_eq(stats.inactive_split.current, split);
+  ck_assert_int_eq(stats.inactive_split_bytes.current, split_bytes);
+}
+
+START_TEST(sizes_become_segments) {
+  static const struct {
+    uint64_t asked, segment;
+  } rows[] = {{1, 2 * MIB},       {MIB, 2 * MIB},       {MIB + 1, 2 * MIB},       {3 * MIB, 4 * MIB},
+              {5 * MIB, 6 * MIB}, {10 * MIB, 10 * MIB}, {10 * MIB + 1, 12 * MIB}, {33 * MIB, 34 * MIB}};
+  graft_rt_device *device = device_with(NULL);
+  int64_t before = stats_of(device).reserved_bytes.current;
+  mem_block *block = take(device, NULL, rows[_i].asked);
+  ck_assert_int_eq(stats_of(device).reserved_bytes.current - before, (int64_t)rows[_i].segment);
+  ck_assert_uint_lt(block->bytes - rows[_i].asked, MIB + 512); /* the rest of a large segment is cut off above 1 MiB */
+  check_books(device);
+  mem_free(block);
+  check_books(device);
+}
+END_TEST
+
+START_TEST(shared_segments_grow) {
+  graft_rt_device *device = device_with(NULL);
+  mem_block *blocks[40];
+  for (int i = 0; i < 40; i++) blocks[i] = take(device, NULL, 2 * MIB);
+  check_books(device);
+  int64_t largest = 0;
+  for (mem_segment *s = device->allocator->segments; s; s = s->next) {
+    if ((int64_t)s->bytes > largest) largest = (int64_t)s->bytes;
+  }
+  ck_assert_int_eq(largest, 20 * MIB);
+  ck_assert_int_lt(stats_of(device).segment.current, 12);
+  for (int i = 0; i < 40; i++) mem_free(blocks[i]);
+  check_books(device);
+}
+END_TEST
+
+START_TEST(best_fit_split_and_merge) {
+  graft_rt_device *device = device_with(NULL);
+  mem_block *a = take(device, NULL, 1000), *b = take(device, NULL, 5000), *c = take(device, NULL, 1000);
+  ck_assert_uint_eq(a->bytes, 1024);
+  ck_assert_ptr_eq(a->buffer, b->buffer);
+  ck_assert_uint_eq(b->offset, 1024);
+  ck_assert_uint_eq(c->offset, 1024 + 5120);
+  uint64_t hole = b->offset;
+  mem_free(b);
+  check_books(device);
+  mem_block *d = take(device, NULL, 4000); /* fits into the hole better than behind */
+  ck_assert_uint_eq(d->offset, hole);
+  check_books(device);
+  mem_free(a);
+  mem_free(c);
+  mem_free(d);
+  check_books(device);
+  graft_memory_statistics stats = stats_of(device);
+  ck_assert_int_eq(stats.inactive_split.current, 0);
+  ck_assert_int_eq(stats.allocated_bytes.current, 0);
+  ck_assert_int_eq(stats.requested_bytes.peak, 7000);
+  ck_assert_int_eq(stats.requested_bytes.allocated, 11000);
+  ck_assert_int_eq(stats.allocation.peak, 3);
+  ck_assert_int_eq(stats.allocation.freed, 4);
+  ck_assert_int_eq(stats.num_device_alloc, 1);
+  graft_memory_reset_peak(device);
+  ck_assert_int_eq(stats_of(device).allocation.peak, 0);
+}
+END_TEST
+
+START_TEST(zero_bytes) {
+  graft_rt_device *device = device_with(NULL);
+  mem_block *block = take(device, NULL, 0);
+  ck_assert_ptr_null(block->buffer);
+  ck_assert_uint_eq(block->bytes, 0);
+  ck_assert_ptr_eq(block->device, device);
+  ck_assert_int_eq(mem_record_stream(block, device->default_stream), GRAFT_OK);
+  mem_free(block);
+  mem_free(NULL);
+  ck_assert_int_eq(counters_of(device).allocate_calls, 0);
+}
+END_TEST
+
+START_TEST(streams_have_their_own_memory) {
+  graft_rt_device *device = device_with(OPTIONS("lazy=1"));
+  graft_rt_stream *stream;
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
+  mem_block *a = take(device, NULL, 4096);
+  uint64_t address = a->address;
+  mem_free(a);
+  mem_block *b = take(device, stream, 4096);
+  ck_assert_uint_ne(b->address, address);
+  mem_block *c = take(device, NULL, 4096);
+  ck_assert_uint_eq(c->address, address);
+  mem_free(c);
+  /* What a destroyed stream leaves is the default stream's. */
+  mem_block *d = take(device, stream, 3 * MIB);
+  uint64_t left = d->address;
+  mem_free(d);
+  ck_assert_int_eq(graft_stream_destroy(stream), GRAFT_OK);
+  check_books(device);
+  d = take(device, NULL, 3 * MIB);
+  ck_assert_uint_eq(d->address, left);
+  mem_free(d);
+  mem_free(b); /* allocated on a stream that is gone */
+  check_books(device);
+  ck_assert_int_eq(counters_of(device).released_busy, 0);
+}
+END_TEST
+
+START_TEST(memory_waits_for_other_streams) {
+  graft_rt_device *device = device_with(OPTIONS("lazy=1"));
+  graft_rt_stream *one, *two;
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &one), GRAFT_OK);
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &two), GRAFT_OK);
+  mem_block *a = take(device, NULL, 4096), *b = take(device, NULL, 4096);
+  uint64_t address = a->address;
+  ck_assert_int_eq(mem_record_stream(a, one), GRAFT_OK);
+  ck_assert_int_eq(mem_record_stream(a, one), GRAFT_OK);
+  ck_assert_int_eq(mem_record_stream(a, two), GRAFT_OK);
+  ck_assert_int_eq(mem_record_stream(a, device->default_stream), GRAFT_OK);
+  mem_free(a);
+  graft_memory_statistics stats = stats_of(device);
+  ck_assert_int_eq(stats.allocation.current, 1);
+  ck_assert_int_eq(stats.active.current, 2);
+  ck_assert_int_eq(counters_of(device).events, 2);
+  a = take(device, NULL, 4096);
+  ck_assert_uint_ne(a->address, address);
+  ck_assert_int_eq(graft_stream_synchronize(one), GRAFT_OK);
+  mem_block *c = take(device, NULL, 4096);
+  ck_assert_uint_ne(c->address, address);
+  ck_assert_int_eq(graft_stream_synchronize(two), GRAFT_OK);
+  mem_block *d = take(device, NULL, 4096);
+  ck_assert_uint_eq(d->address, address);
+  check_books(device);
+  mem_free(a), mem_free(b), mem_free(c), mem_free(d);
+  ck_assert_int_eq(stats_of(device).active.current, 0);
+}
+END_TEST
+
+START_TEST(events_are_used_again) {
+  graft_rt_device *device = device_with(NULL);
+  graft_rt_stream *stream;
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
+  for (int i = 0; i < 1000; i++) {
+    mem_block *block = take(device, NULL, 4096);
+    ck_assert_int_eq(mem_record_stream(block, stream), GRAFT_OK);
+    mem_free(block);
+  }
+  ck_assert_int_le(counters_of(device).events, 2);
+}
+END_TEST
+
+START_TEST(out_of_memory_releases_the_cache) {
+  graft_rt_device *device = device_with(OPTIONS("capacity=67108864", "lazy=1"));
+  mem_block *a = take(device, NULL, 30 * MIB), *b = take(device, NULL, 30 * MIB), *block;
+  mem_free(a);
+  graft_rt_stream *stream;
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
+  mem_record_stream(b, stream);
+  mem_free(b);
+  block = take(device, NULL, 60 * MIB);
+  graft_memory_statistics stats = stats_of(device);
+  ck_assert_int_eq(stats.num_alloc_retries, 1);
+  ck_assert_int_eq(stats.num_ooms, 0);
+  ck_assert_int_eq(stats.num_device_free, 2);
+  mem_block *more = (void *)1;
+  ck_assert_int_eq(mem_allocate(device, NULL, 10 * MIB, &more), GRAFT_OUT_OF_MEMORY);
+  ck_assert_ptr_eq(more, (void *)1);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "null:0: out of memory: 10.00 MiB asked for, 60.00 MiB in use"));
+  ck_assert_int_eq(stats_of(device).num_ooms, 1);
+  ck_assert_int_eq(stats_of(device).reserved_bytes.peak, 60 * MIB); /* a refused request leaves no mark */
+  more = take(device, NULL, 2 * MIB); /* no room for a whole segment: no more than is needed */
+  check_books(device);
+  mem_free(block);
+  mem_free(more);
+  ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
+  ck_assert_int_eq(stats_of(device).reserved_bytes.current, 0);
+  null_counters counters = counters_of(device);
+  ck_assert_int_eq(counters.buffers, 0);
+  ck_assert_int_eq(counters.released_busy, 0);
+}
+END_TEST
+
+START_TEST(limit) {
+  graft_rt_device *device = device_with(NULL);
+  graft_memory_set_limit(device, 40 * MIB);
+  mem_block *a = take(device, NULL, 30 * MIB), *b;
+  ck_assert_int_eq(mem_allocate(device, NULL, 12 * MIB, &b), GRAFT_OUT_OF_MEMORY);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "the limit is 40.00 MiB"));
+  mem_free(a);
+  b = take(device, NULL, 38 * MIB);
+  graft_memory_set_limit(device, 0);
+  a = take(device, NULL, 100 * MIB);
+  mem_free(a);
+  mem_free(b);
+}
+END_TEST
+
+START_TEST(impossible_sizes) {
+  graft_rt_device *device = device_with(OPTIONS("max_allocation=8388608"));
+  mem_block *block;
+  ck_assert_int_eq(mem_allocate(device, NULL, UINT64_MAX, &block), GRAFT_OUT_OF_MEMORY);
+  ck_assert_int_eq(mem_allocate(device, NULL, UINT64_MAX - 511, &block), GRAFT_OUT_OF_MEMORY);
+  ck_assert_int_eq(mem_allocate(device, NULL, 9 * MIB, &block), GRAFT_OUT_OF_MEMORY);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "largest buffer is 8.00 MiB"));
+  ck_assert_int_eq(counters_of(device).allocate_calls, 0);
+  mem_block *blocks[20];
+  for (int i = 0; i < 20; i++) blocks[i] = take(device, NULL, 2 * MIB); /* no segment is larger than the device has */
+  for (int i = 0; i < 20; i++) mem_free(blocks[i]);
+  check_books(device);
+}
+END_TEST
+
+START_TEST(alignment_and_granularity) {
+  graft_rt_device *device = device_with(OPTIONS("alignment=4096", "granularity=3000", "copy_granularity=16"));
+  mem_block *blocks[50];
+  for (int i = 0; i < 50; i++) {
+    blocks[i] = take(device, NULL, (uint64_t)i * 700 + 1);
+    ck_assert_uint_eq(blocks[i]->offset % 4096, 0);
+    ck_assert_uint_eq(blocks[i]->address % 4096, 0);
+  }
+  for (int i = 0; i < 50; i++) mem_free(blocks[i]);
+  mem_block *large = take(device, NULL, 21 * MIB);
+  check_books(device);
+  mem_free(large);
+}
+END_TEST
+
+START_TEST(indivisible_devices) {
+  graft_rt_device *device = device_with(OPTIONS("indivisible=1"));
+  mem_block *a = take(device, NULL, 1000), *b = take(device, NULL, 1000);
+  ck_assert_ptr_ne(a->buffer, b->buffer);
+  ck_assert_uint_eq(a->offset, 0);
+  graft_buffer *buffer = a->buffer;
+  mem_free(a);
+  a = take(device, NULL, 1010);
+  ck_assert_ptr_eq(a->buffer, buffer);
+  mem_block *large = take(device, NULL, 100000);
+  mem_free(large);
+  mem_block *small = take(device, NULL, 3000); /* does not take the large one */
+  ck_assert_uint_lt(small->bytes, 4096);
+  ck_assert_int_eq(counters_of(device).buffers, 4);
+  check_books(device);
+  mem_free(a), mem_free(b), mem_free(small);
+}
+END_TEST
+
+/* --- addresses --- */
+
+static sigjmp_buf fault;
+static void on_fault(int signal) {
+  siglongjmp(fault, signal);
+}
+
+START_TEST(addresses) {
+  static const char *const kinds[] = {"address=host", "address=device", "address=none"};
+  graft_rt_device *device = device_with(OPTIONS(kinds[_i], "alignment=65536"));
+  mem_block *a = take(device, NULL, 70000), *b = take(device, NULL, 5000);
+  ck_assert_uint_ne(a->address, 0);
+  ck_assert_uint_eq(a->address % 65536, 0);
+  ck_assert(b->address >= a->address + a->bytes || a->address >= b->address + b->bytes);
+  ck_assert_int_eq(a->host_pointer != NULL, _i == 0);
+  if (_i == 0) ck_assert_uint_eq(a->address, (uint64_t)(uintptr_t)a->host_pointer);
+  if (_i == 2) { /* an accidental read by the host faults at once */
+    signal(SIGSEGV, on_fault);
+    if (sigsetjmp(fault, 1) == 0) {
+      ck_abort_msg("%d was read", *(volatile int *)(uintptr_t)a->address);
+    }
+    signal(SIGSEGV, SIG_DFL);
+  }
+  mem_free(a);
+  mem_free(b);
+  ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
+}
+END_TEST
+
+/* --- copies --- */
+
+static void fill_pattern(unsigned char *bytes, size_t count, unsigned seed) {
+  for (size_t i = 0; i < count; i++) bytes[i] = (unsigned char)(seed + i * 7);
+}
+
+static void check_copies(graft_rt_device *device) {
+  enum { SIZE = 4096 };
+  static const struct {
+    uint64_t offset, bytes;
+  } ranges[] = {{0, SIZE}, {3, 5}, {15, 2}, {16, 16}, {17, 100}, {0, 1}, {SIZE - 1, 1}, {1000, 0}};
+  unsigned char model[SIZE], piece[SIZE], back[SIZE];
+  graft_rt_stream *stream = device->default_stream;
+  mem_block *block = take(device, NULL, SIZE);
+  fill_pattern(model, SIZE, 1);
+  ck_assert_int_eq(mem_from_host(stream, block->buffer, block->offset, model, SIZE), GRAFT_OK);
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    uint64_t offset = ranges[i].offset, bytes = ranges[i].bytes;
+    fill_pattern(piece, SIZE, 100 + (unsigned)i);
+    memcpy(model + offset, piece, bytes);
+    ck_assert_int_eq(mem_from_host(stream, block->buffer, block->offset + offset, piece, bytes), GRAFT_OK);
+    memset(piece, 0, SIZE); /* the source is free on return */
+    ck_assert_int_eq(mem_to_host(stream, back, block->buffer, block->offset, SIZE), GRAFT_OK);
+    ck_assert_mem_eq(back, model, SIZE);
+    memset(back, 0xee, SIZE);
+    ck_assert_int_eq(mem_to_host(stream, back, block->buffer, block->offset + offset, bytes), GRAFT_OK);
+    ck_assert_mem_eq(back, model + offset, bytes);
+    ck_assert_uint_eq(back[bytes < SIZE ? bytes : 0], bytes < SIZE ? 0xee : model[0]); /* not one byte more */
+  }
+  ck_assert_int_eq(counters_of(device).unaligned, 0);
+  mem_free(block);
+}
+
+START_TEST(copies) {
+  static const char *const words[] = {"copy_granularity=1", "copy_granularity=4", "copy_granularity=16"};
+  static const char *const pinned[] = {"pinned=0", "pinned=1"};
+  graft_rt_device *device = device_with(OPTIONS(words[_i % 3], pinned[_i / 3], "lazy=1"));
+  check_copies(device);
+  null_counters counters = counters_of(device);
+  ck_assert_int_eq(counters.copies_reusable == 0, _i / 3);
+  ck_assert_int_eq(counters.copies_kept != 0, _i / 3);
+}
+END_TEST
+
+START_TEST(copies_beyond_a_buffer_are_errors) {
+  graft_rt_device *device = device_with(NULL);
+  mem_block *block = take(device, NULL, 64);
+  char bytes[64] = {0};
+  ck_assert_int_eq(mem_from_host(device->default_stream, block->buffer, 100 * MIB, bytes, 64), GRAFT_INVALID_ARGUMENT);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "null:0: copying from the host"));
+  mem_free(block);
+}
+END_TEST
+
+/* --- pinned memory --- */
+
+START_TEST(pinned_memory) {
+  graft_rt_device *device = device_with(OPTIONS(_i ? "pinned=1" : "pinned=0", "lazy=1"));
+  void *a, *b, *c;
+  ck_assert_int_eq(graft_pinned_allocate(device, 5000, &a), GRAFT_OK);
+  memset(a, 1, 5000);
+  ck_assert_int_eq(mem_is_pinned(device, (char *)a + 10, 4000), _i);
+  ck_assert(!mem_is_pinned(device, &a, sizeof a));
+  ck_assert_int_eq(graft_pinned_free(device, (char *)a + 1), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_pinned_free(device, &a), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_pinned_free(device, a), GRAFT_OK);
+  ck_assert_int_eq(graft_pinned_free(device, a), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_pinned_allocate(device, 8000, &b), GRAFT_OK);
+  ck_assert_ptr_eq(a, b);
+  ck_assert_int_eq(mem_pinned_record(device, (char *)b + 100, device->default_stream), GRAFT_OK);
+  ck_assert_int_eq(mem_pinned_record(device, &a, device->default_stream), GRAFT_OK);
+  ck_assert_int_eq(graft_pinned_free(device, b), GRAFT_OK);
+  ck_assert_int_eq(graft_pinned_allocate(device, 8000, &c), GRAFT_OK);
+  ck_assert_ptr_ne(c, b); /* a copy still reads it */
+  ck_assert_int_eq(graft_device_synchronize(device), GRAFT_OK);
+  ck_assert_int_eq(graft_pinned_allocate(device, 8000, &a), GRAFT_OK);
+  ck_assert_ptr_eq(a, b);
+  ck_assert_int_eq(counters_of(device).buffers, _i ? 2 : 0);
+  ck_assert_int_eq(graft_pinned_free(device, a), GRAFT_OK);
+  ck_assert_int_eq(graft_pinned_free(device, c), GRAFT_OK);
+  ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
+  ck_assert_int_eq(counters_of(device).buffers, 0);
+  ck_assert_int_eq(graft_pinned_allocate(device, UINT64_MAX, &a), GRAFT_OUT_OF_MEMORY);
+}
+END_TEST
+
+/* --- statistics --- */
+
+START_TEST(statistics_grow_by_size) {
+  graft_rt_device *device = device_with(NULL);
+  mem_block *block = take(device, NULL, 64);
+  struct {
+    graft_memory_statistics stats;
+    char behind[64];
+  } room;
+  memset(&room, 0x55, sizeof room);
+  room.stats.struct_size = GRAFT_SIZE_TO(graft_memory_statistics, allocation);
+  ck_assert_int_eq(graft_memory_stats(device, &room.stats), GRAFT_OK);
+  ck_assert_int_eq(room.stats.allocation.current, 1);
+  ck_assert_int_eq(room.stats.segment.current, 0x5555555555555555);
+  room.stats.struct_size = sizeof room;
+  ck_assert_int_eq(graft_memory_stats(device, &room.stats), GRAFT_OK);
+  ck_assert_int_eq(room.stats.num_device_alloc, 1);
+  ck_assert_int_eq(room.behind[0], 0x55);
+  room.stats.struct_size = 0;
+  ck_assert_int_eq(graft_memory_stats(device, &room.stats), GRAFT_INVALID_ARGUMENT);
+  mem_free(block);
+}
+END_TEST
+
+/* --- many steps --- */
+
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return *state >> 33;
+}
+
+enum { SLOTS = 200 };
+
+/* One random step on a table of blocks: frees what is there, or allocates. Blocks carry their owner's mark. */
+static void random_step(graft_rt_device *device, graft_rt_stream *const *streams, int count, mem_block **slots,
+                        uint64_t *state) {
+  uint64_t slot = next_random(state) % SLOTS;
+  if (slots[slot]) {
+    if (next_random(state) % 4 == 0) mem_record_stream(slots[slot], streams[next_random(state) % (uint64_t)count]);
+    if (slots[slot]->host_pointer) {
+      ck_assert_ptr_eq(*(void **)slots[slot]->host_pointer, &slots[slot]);
+      *(void **)slots[slot]->host_pointer = NULL;
+    }
+    mem_free(slots[slot]);
+    slots[slot] = NULL;
+    return;
+  }
+  static const uint64_t ranges[] = {4096, 65536, MIB, 4 * MIB, 12 * MIB};
+  uint64_t bytes = 8 + next_random(state) % ranges[next_random(state) % 5];
+  slots[slot] = take(device, streams[next_random(state) % (uint64_t)count], bytes);
+  if (slots[slot]->host_pointer) *(void **)slots[slot]->host_pointer = &slots[slot];
+}
+
+START_TEST(random_steps_keep_the_books) {
+  graft_rt_device *device = device_with(_i ? OPTIONS("lazy=1", "indivisible=1") : OPTIONS("lazy=1"));
+  graft_rt_stream *streams[3] = {device->default_stream};
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &streams[1]), GRAFT_OK);
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &streams[2]), GRAFT_OK);
+  mem_block *slots[SLOTS] = {0};
+  uint64_t state = 1;
+  for (int step = 0; step < 20000; step++) {
+    random_step(device, streams, 3, slots, &state);
+    if (step % 64 == 0) test_api(device)->finish(device->backend->plugin.self);
+    if (step % 500 == 0) check_books(device);
+    if (step % 5000 == 4999) ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
+  }
+  for (int i = 0; i < SLOTS; i++) mem_free(slots[i]);
+  ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
+  check_books(device);
+  null_counters counters = counters_of(device);
+  ck_assert_int_eq(counters.buffers, 0);
+  ck_assert_int_eq(counters.bytes, 0);
+  ck_assert_int_eq(counters.released_busy, 0);
+  ck_assert_int_eq(stats_of(device).active.current, 0);
+}
+END_TEST
+
+START_TEST(a_steady_state_asks_the_system_for_nothing) {
+  graft_rt_device *device = device_with(NULL);
+  graft_rt_stream *stream;
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
+  uint64_t system = 0;
+  int64_t calls = 0;
+  for (int step = 0; step < 1000; step++) {
+    mem_block *blocks[100];
+    for (int i = 0; i < 100; i++) blocks[i] = take(device, i % 3 ? NULL : stream, (uint64_t)(i * 7919) % 300000);
+    for (int i = 0; i < 100; i++) {
+      if (i % 5 == 0) mem_record_stream(blocks[i], stream);
+      mem_free(blocks[i]);
+    }
+    if (step == 10) system = mem_system_allocations(), calls = counters_of(device).allocate_calls;
+  }
+  ck_assert_uint_eq(mem_system_allocations(), system);
+  ck_assert_int_eq(counters_of(device).allocate_calls, calls);
+}
+END_TEST
+
+/* --- threads --- */
+
+typedef struct worker {
+  graft_rt_device *device;
+  uint64_t seed;
+} worker;
+
+static void *work(void *context) {
+  worker *w = context;
+  graft_rt_stream *stream;
+  ck_assert_int_eq(graft_stream_create(w->device, 0, 0, &stream), GRAFT_OK);
+  graft_rt_stream *streams[2] = {stream, w->device->default_stream};
+  mem_block *slots[SLOTS] = {0};
+  uint64_t state = w->seed;
+  for (int step = 0; step < 5000; step++) {
+    random_step(w->device, streams, 2, slots, &state);
+    if (step % 1000 == 999) ck_assert_int_eq(graft_memory_empty_cache(w->device), GRAFT_OK);
+  }
+  for (int i = 0; i < SLOTS; i++) mem_free(slots[i]);
+  ck_assert_int_eq(graft_stream_destroy(stream), GRAFT_OK);
+  return NULL;
+}
+
+START_TEST(threads) {
+  enum { THREADS = 4 };
+  graft_rt_device *device = device_with(NULL);
+  pthread_t ids[THREADS];
+  worker workers[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (worker){device, (uint64_t)i + 1};
+    pthread_create(&ids[i], NULL, work, &workers[i]);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(ids[i], NULL);
+  ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
+  check_books(device);
+  ck_assert_int_eq(counters_of(device).buffers, 0);
+}
+END_TEST
+
+START_TEST(an_allocator_ends_with_nothing_left) {
+  graft_rt_device *device = device_with(OPTIONS("pinned=1"));
+  graft_rt_stream *stream;
+  ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
+  mem_block *block = take(device, NULL, 5 * MIB);
+  mem_record_stream(block, stream);
+  mem_free(block);
+  void *pinned;
+  ck_assert_int_eq(graft_pinned_allocate(device, 100, &pinned), GRAFT_OK);
+  graft_pinned_free(device, pinned);
+  mem_destroy(device->allocator);
+  null_counters counters = counters_of(device);
+  ck_assert_int_eq(counters.buffers, 0);
+  ck_assert_int_eq(counters.events, 0);
+  ck_assert_int_eq(mem_create(device, &device->allocator), GRAFT_OK);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("memory");
+  TCase *blocks = tcase_create("blocks"), *limits = tcase_create("limits"), *copy = tcase_create("copy");
+  TCase *many = tcase_create("many");
+  tcase_add_loop_test(blocks, sizes_become_segments, 0, 8);
+  tcase_add_test(blocks, shared_segments_grow);
+  tcase_add_test(blocks, best_fit_split_and_merge);
+  tcase_add_test(blocks, zero_bytes);
+  tcase_add_test(blocks, streams_have_their_own_memory);
+  tcase_add_test(blocks, memory_waits_for_other_streams);
+  tcase_add_test(blocks, events_are_used_again);
+  tcase_add_test(blocks, alignment_and_granularity);
+  tcase_add_test(blocks, indivisible_devices);
+  tcase_add_loop_test(blocks, addresses, 0, 3);
+  tcase_add_test(blocks, statistics_grow_by_size);
+  tcase_add_test(limits, out_of_memory_releases_the_cache);
+  tcase_add_test(limits, limit);
+  tcase_add_test(limits, impossible_sizes);
+  tcase_add_loop_test(copy, copies, 0, 6);
+  tcase_add_test(copy, copies_beyond_a_buffer_are_errors);
+  tcase_add_loop_test(copy, pinned_memory, 0, 2);
+  tcase_add_loop_test(many, random_steps_keep_the_books, 0, 2);
+  tcase_add_test(many, a_steady_state_asks_the_system_for_nothing);
+  tcase_add_test(many, threads);
+  tcase_add_test(many, an_allocator_ends_with_nothing_left);
+  tcase_set_timeout(many, 60);
+  suite_add_tcase(s, blocks);
+  suite_add_tcase(s, limits);
+  suite_add_tcase(s, copy);
+  suite_add_tcase(s, many);
+  return s;
+}
+
+int main(void) {
+  SRunner *runner = srunner_create(suite());
+  srunner_set_fork_status(runner, CK_FORK); /* each test begins with an empty cache */
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
