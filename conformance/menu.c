@@ -85,7 +85,8 @@ static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
     if (fill == CF_INTEGERS && !floating) continue;
     if (fill == CF_EXPONENTS && !(op->flags & CF_WIDE)) continue;
     if (fill == CF_SPECIALS && (!(op->flags & CF_SPECIAL) || !reals)) continue;
-    cf_level level = dtype_rank < 2 && w->text_rank == 0 ? CF_MUSTPASS : CF_FULL;
+    bool early = w->text_rank == 0 && (dtype_rank < 2 || (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64));
+    cf_level level = early ? CF_MUSTPASS : CF_FULL;
     w->c.fill = (uint8_t)fill;
     cf_offer(w, cf_max_level(level, w->text_level));
   }

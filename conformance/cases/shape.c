@@ -10,10 +10,10 @@
 static const cf_op cf_shape_ops[] = {
   {"aten::_to_copy",
    CF_TEXTS("s T[33,17] dtype=f16", "s T[33,17] dtype=f32", "m T[1025] dtype=bf16", "m T[33] dtype=f64", "m T[] dtype=f32",
-            "m T[0] dtype=f16", "m T[33,17]", "m T[33] dtype=bool", "f T[2,3,1,17] dtype=f32"),
+            "m T[0] dtype=f16", "m T[33,17]", "f T[2,3,1,17] dtype=f32"),
    CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIALS_TOO, CF_G_SELECT(1)},
   {"aten::_to_copy",
-   CF_TEXTS("s T[33,17] dtype=i32", "m T[1025] dtype=i64", "m T[33] dtype=u8", "m T[33] dtype=i8", "m T[33] dtype=i16"),
+   CF_TEXTS("s T[33,17] dtype=i32", "m T[33] dtype=bool", "m T[1025] dtype=i64", "m T[33] dtype=u8", "m T[33] dtype=i8", "m T[33] dtype=i16"),
    CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BOOLS, CF_R_EXACT, CF_PROBABILITY, 0, CF_G_NONE},
   CF_MOVE("clone", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[1025]", "m T[]", "m T[0]", "m T[3,13,17]",
           "f T[2,1,3,2,2,3]"),

@@ -31,7 +31,7 @@ static uint64_t version_of(const graft_tensor *t) {
 }
 
 static graft_status shape_of(const graft_tensor *t, graft_tensor **shape) {
-  graft_status status = tns_new(NULL, t->device, t->dtype, t->ndim, t->sizes, t->strides, 0, shape);
+  graft_status status = tns_new(NULL, t->device, t->dtype, t->ndim, t->sizes, t->strides, t->offset, shape);
   if (!status) (*shape)->flags = t->flags;
   return status;
 }

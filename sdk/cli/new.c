@@ -1,2 +1,104 @@
+/* graft new: a plugin project that builds, loads and passes its checks at once. */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "cli.h"
-int cli_new(int argc, char **argv) { (void)argc; (void)argv; return CLI_USAGE; }
+#include "template.h"
+
+typedef struct options {
+  const char *name, *folder;
+} options;
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+  options *o = state->input;
+  if (key == ARGP_KEY_END && !o->name) argp_usage(state);
+  if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
+  if (state->arg_num == 0) o->name = argument;
+  else if (state->arg_num == 1) o->folder = argument;
+  else argp_usage(state);
+  return 0;
+}
+
+/* A name that may stand in C, in file names and in a manifest. */
+static bool good_name(const char *name) {
+  size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  return *name >= 'a' && *name <= 'z' && !name[length] && length < 40;
+}
+
+static bool write_text(FILE *file, const char *text, const char *name) {
+  static const char mark[] = "@NAME@";
+  for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
+    fwrite(text, 1, (size_t)(at - text), file);
+    fputs(name, file);
+  }
+  fputs(text, file);
+  return !ferror(file);
+}
+
+/* Where a file of the template goes: two have names of their own. */
+static void place(const char *file, const options *o, char *path, size_t room) {
+  if (!strcmp(file, "manifest.graft.json")) {
+    snprintf(path, room, "%s/%s.graft.json", o->folder, o->name);
+  } else if (!strcmp(file, "ci.yml")) {
+    snprintf(path, room, "%s/.github/workflows/ci.yml", o->folder);
+  } else {
+    snprintf(path, room, "%s/%s", o->folder, file);
+  }
+}
+
+static bool make_folders(const char *folder) {
+  static const char *const below[] = {"", "/.github", "/.github/workflows"};
+  for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s%s", folder, below[i]);
+    if (mkdir(path, 0777)) {
+      fprintf(stderr, "graft new: can't make the folder %s: %s\n", path, strerror(errno));
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool write_file(const cli_template_file *file, const options *o) {
+  char path[4200];
+  place(file->name, o, path, sizeof path);
+  FILE *out = fopen(path, "w");
+  bool good = out && write_text(out, file->text, o->name);
+  if (out && fclose(out)) good = false;
+  if (!good) fprintf(stderr, "graft new: can't write %s: %s\n", path, strerror(errno));
+  return good;
+}
+
+int cli_new(int argc, char **argv) {
+  static const struct argp argp = {NULL, parse, "NAME [DIR]",
+                                   "Writes a plugin project into DIR (default: ./NAME), a folder that must not exist yet: a "
+                                   "plugin with three ops that builds, loads and passes `graft check` at once.",
+                                   NULL, NULL, NULL};
+  options o = {NULL, NULL};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
+  if (!good_name(o.name)) {
+    fprintf(stderr, "graft new: the name '%s' can't be used; expected lower-case letters, digits and _, such as my_chip\n",
+            o.name);
+    return CLI_USAGE;
+  }
+  if (!o.folder) o.folder = o.name;
+  struct stat there;
+  if (!stat(o.folder, &there)) {
+    fprintf(stderr, "graft new: %s is there already; name another folder\n", o.folder);
+    return CLI_USAGE;
+  }
+  if (!make_folders(o.folder)) return CLI_FAILED;
+  for (const cli_template_file *file = cli_template; file->name; file++) {
+    if (!write_file(file, &o)) return CLI_FAILED;
+  }
+  printf("%s is a plugin project now. Next:\n"
+         "  cmake -S %s -B %s/build && cmake --build %s/build\n"
+         "  graft check %s/build/%s.so\n"
+         "README.md there says how to go on.\n",
+         o.folder, o.folder, o.folder, o.folder, o.folder, o.name);
+  return CLI_OK;
+}

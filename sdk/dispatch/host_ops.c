@@ -38,8 +38,9 @@ static void wrap(op_call *call, int arg, int32_t rank) {
 HOST_OP(as_strided) {
   (void)nouts;
   if (COUNT(1) != COUNT(2)) return op_error(call, "size has %u items, stride %u; expected as many", COUNT(1), COUNT(2));
+  if (op_absent(call, 3)) op_set_int(call, 3, SELF->offset); /* gradients need to know */
   int64_t offset = op_int(call, 3);
-  return tns_as_strided(SELF, (int32_t)COUNT(1), INTS(1), INTS(2), op_absent(call, 3) ? NULL : &offset, outs);
+  return tns_as_strided(SELF, (int32_t)COUNT(1), INTS(1), INTS(2), &offset, outs);
 }
 
 HOST_OP(diagonal) {

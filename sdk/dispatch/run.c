@@ -225,6 +225,7 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
                      .flags = dsp_exec_flags(),
                      .host_context = &r->frame,
                      .memo = atomic_load_explicit(&plan->memo, memory_order_acquire)};
+  err_clear();
   pthread_mutex_lock(&stream->lock);
   graft_status status = plan->slot(&exec, r->packed);
   pthread_mutex_unlock(&stream->lock);

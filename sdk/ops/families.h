@@ -8,6 +8,7 @@
   X(pointwise)         \
   X(reduction)         \
   X(matmul)            \
+  X(convolution)       \
   X(shape)             \
   X(factory)           \
   X(random)            \

@@ -1,7 +1,80 @@
-/* Reductions over dims: rules, reference kernels, gradients. */
+/* Reductions over dims: rules and decompositions. */
+#include "ops/reduction.h"
+
+#include <math.h>
+
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
-#include "ops/ref.h"
+#include "ops/wide.h"
+
+/* --- where arguments stand --- */
+
+typedef enum red_dtype {
+  RED_SUM,   /* integers and bool as i64; or the dtype argument */
+  RED_MEAN,  /* as it is, or the dtype argument; refuses integers */
+  RED_SAME,  /* as it is; refuses complex */
+  RED_VAR,   /* floating or complex; the result is real */
+  RED_NORM,  /* likewise, with a dtype argument that does not narrow */
+  RED_ANY,   /* bool, of u8 u8 */
+  RED_INDEX  /* i64; refuses complex and bool */
+} red_dtype;
+
+enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */
+
+typedef struct red_rule {
+  uint32_t op_id;
+  red_args args;
+  red_dtype dtype;
+  uint32_t flags;
+} red_rule;
+
+static const red_rule rules[] = {
+    {GRAFT_OP_SUM_DIM_INTLIST, {1, 2, 3}, RED_SUM, RED_LIST},
+    {GRAFT_OP_MEAN_DIM, {1, 2, 3}, RED_MEAN, RED_LIST},
+    {GRAFT_OP_MEAN, {-1, -1, 1}, RED_MEAN, 0},
+    {GRAFT_OP_AMAX, {1, 2, -1}, RED_SAME, RED_LIST | RED_NONEMPTY},
+    {GRAFT_OP_AMIN, {1, 2, -1}, RED_SAME, RED_LIST | RED_NONEMPTY},
+    {GRAFT_OP_ARGMAX, {1, 2, -1}, RED_INDEX, RED_NONEMPTY},
+    {GRAFT_OP_ARGMIN, {1, 2, -1}, RED_INDEX, RED_NONEMPTY},
+    {GRAFT_OP_VAR_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
+    {GRAFT_OP_ANY, {-1, -1, -1}, RED_ANY, 0},
+    {GRAFT_OP_ANY_DIM, {1, 2, -1}, RED_ANY, 0},
+    {GRAFT_OP_ANY_DIMS, {1, 2, -1}, RED_ANY, RED_LIST | RED_LITERAL},
+    {GRAFT_OP_PROD, {-1, -1, 1}, RED_SUM, 0},
+    {GRAFT_OP_PROD_DIM_INT, {1, 2, 3}, RED_SUM, 0},
+    {GRAFT_OP_LINALG_VECTOR_NORM, {2, 3, 4}, RED_NORM, RED_LIST},
+    {GRAFT_OP_MAX_DIM, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
+    {GRAFT_OP_MIN_DIM, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
+};
+
+static const red_rule *rule_of(uint32_t op_id) {
+  const red_rule *rule = rules;
+  while (rule->op_id != op_id) rule++;
+  return rule;
+}
+
+const red_args *red_args_of(uint32_t op_id) { return &rule_of(op_id)->args; }
+
+uint32_t red_mask(uint32_t op_id, const graft_value *args, int32_t ndim) {
+  int at = red_args_of(op_id)->dims;
+  uint32_t all = ndim ? (1u << ndim) - 1 : 0;
+  if (at < 0 || args[at].kind == GRAFT_VALUE_NONE) return all;
+  if (args[at].kind == GRAFT_VALUE_INT) return all & 1u << args[at].as.i;
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < args[at].count; i++) mask |= 1u << args[at].as.ints[i];
+  return mask;
+}
+
+bool red_keepdim(uint32_t op_id, const graft_value *args) {
+  int at = red_args_of(op_id)->keepdim;
+  return at >= 0 && args[at].kind == GRAFT_VALUE_BOOL && args[at].as.i;
+}
+
+int64_t red_count(const graft_tensor *self, uint32_t mask) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < self->ndim; i++) count *= mask >> i & 1 ? self->sizes[i] : 1;
+  return count;
+}
 
 /* --- rules --- */
 
@@ -15,126 +88,213 @@ static int32_t reduced_sizes(const graft_tensor *t, uint32_t mask, bool keepdim,
   return ndim;
 }
 
-/* A reduction's result is laid out as its input is, as TensorIterator does it. */
+/* PyTorch's structured reductions allocate contiguous results, whatever the layout of the input. */
 static void out_reduced(op_call *c, int n, graft_dtype dtype, uint32_t mask, bool keepdim) {
-  const graft_tensor *self = op_tensor(c, 0);
   int64_t sizes[GRAFT_MAX_DIMS];
-  int32_t ndim = reduced_sizes(self, mask, keepdim, sizes);
+  int32_t ndim = reduced_sizes(op_tensor(c, 0), mask, keepdim, sizes);
   op_out(c, n, dtype, ndim, sizes);
 }
 
-/* sum.dim_IntList(self, dim, keepdim, dtype) */
-static graft_status infer_sum(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  graft_dtype dtype = op_dtype(c, 3);
-  if (!dtype) dtype = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
-  uint32_t mask;
-  graft_status status = op_wrap_dims(c, 1, self->ndim, true, &mask);
-  if (status) return status;
-  c->compute = dtype;
-  op_set_dtype(c, 3, dtype);
-  out_reduced(c, 0, dtype, mask, op_bool(c, 2));
+/* The dims argument in canonical form. */
+static graft_status wrap_dims(op_call *c, const red_rule *rule, uint32_t *mask) {
+  int32_t ndim = op_tensor(c, 0)->ndim;
+  if (rule->flags & RED_LIST) return op_wrap_dims(c, rule->args.dims, ndim, !(rule->flags & RED_LITERAL), mask);
+  if (rule->args.dims >= 0 && !op_absent(c, rule->args.dims)) {
+    int64_t dim = op_int(c, rule->args.dims);
+    graft_status status = op_wrap_dim(c, &dim, ndim);
+    if (status) return status;
+    op_set_int(c, rule->args.dims, dim);
+  }
+  *mask = red_mask(c->schema->id, c->args, ndim);
   return GRAFT_OK;
 }
 
-/* --- kernels --- */
-
-/* Visits the reduced elements of each output element: gathers them into `line` in row-major order. */
-typedef struct ref_lines {
-  int64_t outputs, length;
-  int64_t *starts, *steps; /* element offsets into the dense input: of each output, of each reduced element */
-} ref_lines;
-
-static void fill_offsets(int64_t *offsets, const graft_dl_tensor *t, uint32_t mask, bool reduced) {
-  int64_t strides[GRAFT_MAX_DIMS], index[GRAFT_MAX_DIMS] = {0};
-  tns_contiguous_strides(t->ndim, t->shape, strides);
-  int64_t offset = 0;
-  for (int64_t n = 0;; n++) {
-    offsets[n] = offset;
-    int32_t i = t->ndim - 1;
-    for (; i >= 0; i--) {
-      if ((mask >> i & 1) != (unsigned)reduced) continue;
-      offset += strides[i];
-      if (++index[i] < t->shape[i]) break;
-      offset -= strides[i] * t->shape[i];
-      index[i] = 0;
+static graft_status check_nonempty(const op_call *c, uint32_t mask) {
+  const graft_tensor *self = op_tensor(c, 0);
+  for (int32_t i = 0; i < self->ndim; i++) {
+    if ((mask >> i & 1) && !self->sizes[i]) {
+      return op_error(c, "self is %s: dim %d has size 0, and the result of nothing is not defined", op_show(c, 0), i);
     }
-    if (i < 0) return;
+  }
+  return GRAFT_OK;
+}
+
+/* The dtype computed in, and the result's. */
+static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *out) {
+  graft_dtype self = op_tensor(c, 0)->dtype;
+  graft_dtype asked = rule->args.dtype >= 0 ? op_dtype(c, rule->args.dtype) : GRAFT_DTYPE_NONE;
+  graft_dtype dtype = asked ? asked : self;
+  bool whole = dt_is_integral(dtype, true), complex = dt_is_complex(dtype);
+  *out = dtype;
+  switch (rule->dtype) {
+    case RED_SUM:
+      if (!asked && whole) *out = dtype = GRAFT_I64;
+      break;
+    case RED_MEAN:
+      if (whole && asked) return op_error(c, "dtype is %s; expected a floating or complex dtype", graft_dtype_name(asked));
+      if (whole) return op_refuse_dtype(c, 0, "a floating or complex dtype, or the dtype argument");
+      break;
+    case RED_SAME:
+      if (complex) return op_refuse_dtype(c, 0, "a real dtype");
+      break;
+    case RED_VAR:
+      if (whole) return op_refuse_dtype(c, 0, "a floating or complex dtype");
+      *out = dt_real(dtype);
+      break;
+    case RED_NORM:
+      if (dt_is_integral(self, true)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
+      if (dt_is_complex(self) != complex || dt_promote(self, dtype) != dtype) {
+        return op_error(c, "dtype is %s; expected one that holds every value of self (%s)", graft_dtype_name(dtype), op_show(c, 0));
+      }
+      *out = dt_real(dtype);
+      break;
+    case RED_ANY: *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL; break;
+    case RED_INDEX:
+      if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a real dtype that is not bool");
+      *out = GRAFT_I64;
+      break;
+  }
+  c->compute = dtype;
+  if (rule->args.dtype >= 0) op_set_dtype(c, rule->args.dtype, dtype);
+  return GRAFT_OK;
+}
+
+static graft_status infer_reduction(op_call *c) {
+  const red_rule *rule = rule_of(c->schema->id);
+  uint32_t mask;
+  graft_dtype dtype;
+  graft_status status = choose_dtype(c, rule, &dtype);
+  if (!status) status = wrap_dims(c, rule, &mask);
+  if (!status && (rule->flags & RED_NONEMPTY)) status = check_nonempty(c, mask);
+  if (status) return status;
+  out_reduced(c, 0, dtype, mask, red_keepdim(c->schema->id, c->args));
+  return GRAFT_OK;
+}
+
+/* max.dim and min.dim: values and indices */
+static graft_status infer_pick(op_call *c) {
+  graft_status status = infer_reduction(c);
+  if (status) return status;
+  op_out(c, 1, GRAFT_I64, c->out[0].ndim, c->out[0].sizes);
+  return GRAFT_OK;
+}
+
+static graft_status infer_var(op_call *c) {
+  if (op_absent(c, 2)) c->args[2] = fx_number(graft_scalar_int(1));
+  if (dt_is_complex(op_scalar(c, 2).dtype)) return op_error(c, "correction is complex; expected a real number");
+  return infer_reduction(c);
+}
+
+static graft_status infer_norm(op_call *c) {
+  graft_scalar order = op_scalar(c, 1);
+  if (dt_is_complex(order.dtype)) return op_error(c, "ord is complex; expected a real number");
+  graft_status status = infer_reduction(c);
+  long double p = dt_scalar_value(&order).re;
+  if (status || (p >= 0 && !isinf((double)p))) return status;
+  return check_nonempty(c, red_mask(c->schema->id, c->args, op_tensor(c, 0)->ndim));
+}
+
+/* --- decompositions --- */
+
+static graft_tensor *divided(fx *s, graft_tensor *a, double by) {
+  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(a), fx_number(graft_scalar_float(by)));
+}
+
+static void decompose_mean(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 0);
+  uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
+  outs[0] = divided(s, fx_sum(s, self, mask, red_keepdim(c->schema->id, c->args)), (double)red_count(self, mask));
+}
+
+static void decompose_var(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 0);
+  uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
+  graft_scalar correction = op_scalar(c, 2);
+  double count = (double)red_count(self, mask), freedom = count - (double)dt_scalar_value(&correction).re;
+  graft_tensor *away = fx_sub(s, self, divided(s, fx_sum(s, self, mask, true), count));
+  if (dt_is_complex(self->dtype)) away = fx_abs(s, away);
+  outs[0] = divided(s, fx_sum(s, fx_mul(s, away, away), mask, op_bool(c, 3)), freedom > 0 ? freedom : 0);
+}
+
+static void decompose_prod(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 0);
+  outs[0] = fx_prod_dim_int(s, fx_reshape(s, self, 1, &self->numel), 0, false, op_dtype(c, 1));
+}
+
+/* How many are true; amax has no answer for nothing. */
+static void decompose_any(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *truth = fx_ne_Scalar(s, self, graft_scalar_int(0));
+  uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
+  graft_tensor *count = fx_sum(s, fx_cast(s, truth, GRAFT_I64), mask, red_keepdim(c->schema->id, c->args));
+  outs[0] = fx_cast(s, fx_ne_Scalar(s, count, graft_scalar_int(0)), c->out[0].dtype);
+}
+
+static void decompose_pick(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 0);
+  int64_t dim = op_int(c, 1);
+  bool keepdim = op_bool(c, 2), largest = c->schema->id == GRAFT_OP_MAX_DIM;
+  outs[0] = (largest ? fx_amax : fx_amin)(s, self, &dim, 1, keepdim);
+  outs[1] = (largest ? fx_argmax : fx_argmin)(s, self, &dim, keepdim);
+}
+
+static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_scalar order = op_scalar(c, 1);
+  double p = (double)dt_scalar_value(&order).re;
+  graft_tensor *size = fx_abs(s, op_tensor(c, 0));
+  uint32_t mask = red_mask(c->schema->id, c->args, op_tensor(c, 0)->ndim);
+  const graft_value *dims = &c->args[2];
+  bool keepdim = op_bool(c, 3);
+  if (p == 0) {
+    outs[0] = fx_sum(s, fx_cast(s, fx_ne_Scalar(s, size, graft_scalar_int(0)), c->out[0].dtype), mask, keepdim);
+  } else if (isinf(p)) {
+    outs[0] = (p > 0 ? fx_amax : fx_amin)(s, size, dims->as.ints, dims->count, keepdim);
+  } else if (p == 1) {
+    outs[0] = fx_sum(s, size, mask, keepdim);
+  } else if (p == 2) {
+    outs[0] = fx_sqrt(s, fx_sum(s, fx_mul(s, size, size), mask, keepdim));
+  } else {
+    graft_tensor *sum = fx_sum(s, fx_pow_Tensor_Scalar(s, size, graft_scalar_float(p)), mask, keepdim);
+    outs[0] = fx_pow_Tensor_Scalar(s, sum, graft_scalar_float(1 / p));
   }
 }
 
-static bool lines_make(ref_lines *l, const graft_dl_tensor *t, uint32_t mask) {
-  l->outputs = l->length = 1;
-  for (int32_t i = 0; i < t->ndim; i++) *(mask >> i & 1 ? &l->length : &l->outputs) *= t->shape[i];
-  l->starts = calloc((size_t)l->outputs + 1, sizeof *l->starts);
-  l->steps = calloc((size_t)l->length + 1, sizeof *l->steps);
-  if (!l->starts || !l->steps) return false;
-  if (l->outputs) fill_offsets(l->starts, t, mask, false);
-  if (l->length) fill_offsets(l->steps, t, mask, true);
-  return true;
-}
-
-static void lines_free(ref_lines *l) {
-  free(l->starts);
-  free(l->steps);
-}
-
-static uint32_t mask_of(graft_int_list dims) {
-  uint32_t mask = 0;
-  for (uint64_t i = 0; i < dims.count; i++) mask |= 1u << dims.items[i];
-  return mask;
-}
-
-typedef ref_real (*line_fn)(graft_dtype dtype, const ref_real *line, int64_t length);
-
-static ref_real line_sum(graft_dtype dtype, const ref_real *line, int64_t length) { return ref_sum(dtype, line, 1, length); }
-
-static void reduce_part(const ref_lines *l, const ref_real *values, ref_real *line, line_fn fn, graft_dtype dtype,
-                        ref_real *out) {
-  for (int64_t o = 0; o < l->outputs; o++) {
-    for (int64_t i = 0; i < l->length; i++) line[i] = values[l->starts[o] + l->steps[i]];
-    out[o] = fn(dtype, line, l->length);
-  }
-}
-
-static graft_status reduce(const graft_tensor_desc *self, const graft_tensor_desc *out, uint32_t mask, line_fn fn) {
-  ref_lines l;
-  ref_array x = ref_read(self), y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
-  graft_status status = ref_no_memory();
-  if (x.re && y.re && lines_make(&l, &self->dl, mask)) {
-    ref_array line = ref_new(l.length, false);
-    if (line.re) {
-      reduce_part(&l, x.re, line.re, fn, out->dl.dtype, y.re);
-      if (x.im && y.im) reduce_part(&l, x.im, line.re, fn, out->dl.dtype, y.im);
-      ref_write(out, &y);
-      status = GRAFT_OK;
-    }
-    ref_free(&line);
-    lines_free(&l);
-  }
-  ref_free(&x);
-  ref_free(&y);
-  return status;
-}
-
-static graft_status ref_sum_dim_IntList(const graft_exec *exec, const graft_args_sum_dim_IntList *a) {
-  (void)exec;
-  return reduce(a->self, a->out, mask_of(a->dim), line_sum);
-}
-
-/* --- gradients --- */
-
-static uint32_t vjp_mask(const op_vjp *v, int arg) {
-  return mask_of((graft_int_list){v->args[arg].as.ints, v->args[arg].count});
-}
-
-static void vjp_sum(op_vjp *v) {
-  graft_tensor *self = vjp_arg(v, 0);
-  v->results[0] = fx_unreduce(v->s, v->g[0], vjp_mask(v, 1), v->args[2].as.i != 0, self->ndim, self->sizes);
-}
+#define A0 OP_SAVE_ARG(0)
+#define R0 OP_SAVE_OUT(0)
+#define R1 OP_SAVE_OUT(1)
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SUM_DIM_INTLIST, .roles = "v", .infer = infer_sum, .vjp = vjp_sum,
+    {.op_id = GRAFT_OP_SUM_DIM_INTLIST, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_sum,
      .reference = OP_REF(sum_dim_IntList)},
+    {.op_id = GRAFT_OP_MEAN_DIM, .roles = "v", .infer = infer_reduction, .decompose = decompose_mean,
+     .vjp = red_vjp_mean, .reference = OP_REF(mean_dim)},
+    {.op_id = GRAFT_OP_MEAN, .roles = "v", .infer = infer_reduction, .decompose = decompose_mean, .vjp = red_vjp_mean},
+    {.op_id = GRAFT_OP_AMAX, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_extremum, .saves = A0 | R0,
+     .reference = OP_REF(amax)},
+    {.op_id = GRAFT_OP_AMIN, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_extremum, .saves = A0 | R0,
+     .reference = OP_REF(amin)},
+    {.op_id = GRAFT_OP_ARGMAX, .roles = "v", .infer = infer_reduction, .reference = OP_REF(argmax)},
+    {.op_id = GRAFT_OP_ARGMIN, .roles = "v", .infer = infer_reduction, .reference = OP_REF(argmin)},
+    {.op_id = GRAFT_OP_VAR_CORRECTION, .roles = "v", .infer = infer_var, .decompose = decompose_var,
+     .vjp = red_vjp_var, .saves = A0, .reference = OP_REF(var_correction)},
+    {.op_id = GRAFT_OP_ANY, .roles = "v", .infer = infer_reduction, .decompose = decompose_any, .reference = OP_REF(any)},
+    {.op_id = GRAFT_OP_ANY_DIM, .roles = "v", .infer = infer_reduction, .decompose = decompose_any,
+     .reference = OP_REF(any_dim)},
+    {.op_id = GRAFT_OP_ANY_DIMS, .roles = "v", .infer = infer_reduction, .decompose = decompose_any,
+     .reference = OP_REF(any_dims)},
+    {.op_id = GRAFT_OP_PROD, .roles = "v", .infer = infer_reduction, .decompose = decompose_prod, .vjp = red_vjp_prod,
+     .saves = A0, .reference = OP_REF(prod)},
+    {.op_id = GRAFT_OP_PROD_DIM_INT, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_prod, .saves = A0,
+     .reference = OP_REF(prod_dim_int)},
+    {.op_id = GRAFT_OP_LINALG_VECTOR_NORM, .roles = "v", .infer = infer_norm, .decompose = decompose_norm,
+     .vjp = red_vjp_norm, .saves = A0 | R0, .reference = OP_REF(linalg_vector_norm)},
+    {.op_id = GRAFT_OP_MAX_DIM, .roles = "v", .infer = infer_pick, .decompose = decompose_pick, .vjp = red_vjp_pick,
+     .saves = R1, .reference = OP_REF(max_dim)},
+    {.op_id = GRAFT_OP_MIN_DIM, .roles = "v", .infer = infer_pick, .decompose = decompose_pick, .vjp = red_vjp_pick,
+     .saves = R1, .reference = OP_REF(min_dim)},
 };
 OP_FAMILY_END(reduction, defs)

@@ -1,0 +1,428 @@
+#include "conformance/mutants/bugs.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "ops/ref.h"
+
+/* ---- access ---- */
+
+enum { MUT_ARGS_BYTES = 1024 };
+typedef union mut_args { /* a copy of a call's args, to be edited */
+  graft_args head;
+  unsigned char bytes[MUT_ARGS_BYTES];
+} mut_args;
+
+static uint16_t mut_offset(const op_schema *schema, const char *name) {
+  for (uint32_t i = 0; i < schema->nargs; i++)
+    if (strcmp(schema->args[i].name, name) == 0) return schema->args[i].offset;
+  for (uint32_t i = 0; i < schema->nrets; i++)
+    if (strcmp(schema->rets[i].name, name) == 0) return schema->rets[i].offset;
+  return 0;
+}
+
+static mut_args mut_copy(const mut_call *c) {
+  mut_args copy;
+  memcpy(copy.bytes, c->args, c->schema->args_size);
+  return copy;
+}
+
+static void *mut_field(const mut_call *c, mut_args *copy, const char *name) {
+  return copy->bytes + mut_offset(c->schema, name);
+}
+
+static const graft_tensor_desc *mut_desc(const mut_call *c, const char *name) {
+  const graft_tensor_desc *d;
+  memcpy(&d, (const unsigned char *)c->args + mut_offset(c->schema, name), sizeof d);
+  return d;
+}
+
+static void mut_replace(const mut_call *c, mut_args *copy, const char *name, const graft_tensor_desc *d) {
+  memcpy(mut_field(c, copy, name), &d, sizeof d);
+}
+
+static int64_t mut_numel(const graft_tensor_desc *d) {
+  int64_t n = 1;
+  for (int32_t i = 0; i < d->dl.ndim; i++) n *= d->dl.shape[i];
+  return n;
+}
+
+static char *mut_at(const graft_tensor_desc *d, int64_t i) {
+  int64_t at = 0;
+  for (int32_t k = d->dl.ndim - 1; k >= 0; k--) {
+    at += i % d->dl.shape[k] * d->dl.strides[k];
+    i /= d->dl.shape[k];
+  }
+  return ref_buffer_data(d->dl.data) + d->dl.byte_offset + at * (int64_t)dt_bytes(d->dl.dtype);
+}
+
+static long double mut_get(const graft_tensor_desc *d, int64_t i) { return dt_load(d->dl.dtype, mut_at(d, i)).re; }
+static void mut_put(const graft_tensor_desc *d, int64_t i, long double v) {
+  dt_store(d->dl.dtype, mut_at(d, i), (dt_value){v, 0});
+}
+
+static graft_status mut_inner(const mut_call *c, const mut_args *copy) { return c->inner(c->exec, &copy->head); }
+
+static void mut_contiguous(graft_tensor_desc *d, int64_t strides[GRAFT_MAX_DIMS]) {
+  tns_contiguous_strides(d->dl.ndim, d->dl.shape, strides);
+  d->dl.strides = strides;
+}
+
+/* ---- geometry ---- */
+
+/* The last elements stay as they were when their number is no multiple of a vector. */
+static graft_status mut_tail(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  int64_t n = mut_numel(out);
+  unsigned char before[32] = {0};
+  if (n) memcpy(before, mut_at(out, n - 1), dt_bytes(out->dl.dtype));
+  graft_status s = c->inner(c->exec, c->args);
+  if (s == GRAFT_OK && n % 16) memcpy(mut_at(out, n - 1), before, dt_bytes(out->dl.dtype));
+  return s;
+}
+
+static graft_status mut_edit_strides(const mut_call *c, const char *name, bool only_expanded) {
+  mut_args copy = mut_copy(c);
+  const graft_tensor_desc *d = mut_desc(c, name);
+  int64_t strides[GRAFT_MAX_DIMS];
+  bool expanded = false;
+  for (int32_t i = 0; i < d->dl.ndim; i++) expanded |= d->dl.strides[i] == 0 && d->dl.shape[i] > 1;
+  graft_tensor_desc edited = *d;
+  if (expanded || !only_expanded) mut_contiguous(&edited, strides);
+  mut_replace(c, &copy, name, &edited);
+  return mut_inner(c, &copy);
+}
+static graft_status mut_stride(const mut_call *c) { return mut_edit_strides(c, "self", false); }
+static graft_status mut_expanded(const mut_call *c) { return mut_edit_strides(c, "other", true); }
+static graft_status mut_out_stride(const mut_call *c) { return mut_edit_strides(c, "out", false); }
+
+static graft_status mut_ignored_offset(const mut_call *c) {
+  mut_args copy = mut_copy(c);
+  graft_tensor_desc edited = *mut_desc(c, "self");
+  edited.dl.byte_offset &= ~UINT64_C(511); /* as if buffers began at an aligned address */
+  mut_replace(c, &copy, "self", &edited);
+  return mut_inner(c, &copy);
+}
+
+static graft_status mut_past_end(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  int64_t n = mut_numel(out);
+  graft_status s = c->inner(c->exec, c->args);
+  if (s == GRAFT_OK && n) memset(mut_at(out, n - 1) + dt_bytes(out->dl.dtype), 0, dt_bytes(out->dl.dtype));
+  return s;
+}
+
+/* ---- values ---- */
+
+static graft_status mut_f16_sums(const mut_call *c) {
+  const graft_tensor_desc *a = mut_desc(c, "self"), *b = mut_desc(c, "mat2"), *out = mut_desc(c, "out");
+  if (!dt_is_float(out->dl.dtype)) return c->inner(c->exec, c->args);
+  int64_t rows = a->dl.shape[0], inner = a->dl.shape[1], columns = b->dl.shape[1];
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      long double sum = 0;
+      for (int64_t k = 0; k < inner; k++)
+        sum = dt_round(GRAFT_F16, sum + mut_get(a, i * inner + k) * mut_get(b, k * columns + j));
+      mut_put(out, i * columns + j, sum);
+    }
+  return GRAFT_OK;
+}
+
+/* Rounds toward zero: one unit less wherever the exact product does not fit. */
+static graft_status mut_truncated(const mut_call *c) {
+  const graft_tensor_desc *a = mut_desc(c, "self"), *b = mut_desc(c, "other"), *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool same = mut_numel(a) == mut_numel(out) && mut_numel(b) == mut_numel(out);
+  if (s != GRAFT_OK || out->dl.dtype != GRAFT_F32 || !same || a->dl.dtype != b->dl.dtype) return s;
+  for (int64_t i = 0; i < mut_numel(out); i++) {
+    if (mut_at(a, i) == mut_at(out, i) || mut_at(b, i) == mut_at(out, i)) continue; /* in place: gone */
+    long double exact = mut_get(a, i) * mut_get(b, i), rounded = mut_get(out, i);
+    if (isfinite(rounded) && fabsl(rounded) > fabsl(exact)) mut_put(out, i, nextafterf((float)rounded, 0.0f));
+  }
+  return s;
+}
+
+/* f32 to bf16 by cutting the lower half off. */
+static graft_status mut_cut(const mut_call *c) {
+  const graft_tensor_desc *from = mut_desc(c, "self"), *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  if (s != GRAFT_OK || out->dl.dtype != GRAFT_BF16 || from->dl.dtype != GRAFT_F32) return s;
+  for (int64_t i = 0; i < mut_numel(out); i++) memcpy(mut_at(out, i), mut_at(from, i) + 2, 2);
+  return s;
+}
+
+static graft_status mut_nan_dropped(const mut_call *c) {
+  const graft_tensor_desc *a = mut_desc(c, "self"), *b = mut_desc(c, "other"), *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool same = mut_numel(a) == mut_numel(out) && mut_numel(b) == mut_numel(out);
+  for (int64_t i = 0; s == GRAFT_OK && same && i < mut_numel(out); i++)
+    if (isnan(mut_get(out, i))) mut_put(out, i, isnan(mut_get(a, i)) ? mut_get(b, i) : mut_get(a, i));
+  return s;
+}
+
+static graft_status mut_zero_sign(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; s == GRAFT_OK && dt_is_float(out->dl.dtype) && i < mut_numel(out); i++)
+    if (mut_get(out, i) == 0) mut_put(out, i, 0.0L);
+  return s;
+}
+
+static graft_status mut_flushed(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; s == GRAFT_OK && out->dl.dtype == GRAFT_F32 && i < mut_numel(out); i++)
+    if (fabsl(mut_get(out, i)) < 0x1p-126L) mut_put(out, i, 0.0L);
+  return s;
+}
+
+static graft_status mut_saturated(const mut_call *c) {
+  const graft_tensor_desc *a = mut_desc(c, "self"), *out = mut_desc(c, "out");
+  const graft_scalar *other;
+  memcpy(&other, (const unsigned char *)c->args + mut_offset(c->schema, "other"), sizeof other);
+  graft_status s = c->inner(c->exec, c->args);
+  if (s != GRAFT_OK || out->dl.dtype != GRAFT_I64 || a->dl.dtype != GRAFT_I64) return s;
+  for (int64_t i = 0; i < mut_numel(out); i++)
+    if (mut_at(a, i) != mut_at(out, i) && mut_get(a, i) > 0 && mut_get(out, i) < 0) mut_put(out, i, INT64_MAX);
+  return s;
+}
+
+/* ---- order and memory ---- */
+
+static graft_status mut_changed_input(const mut_call *c) {
+  const graft_tensor_desc *a = mut_desc(c, "self");
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; s == GRAFT_OK && i < mut_numel(a); i++)
+    if (mut_get(a, i) < 0) mut_put(a, i, 0);
+  return s;
+}
+
+/* Work put on another thread and not joined to the stream. */
+typedef struct mut_late {
+  pthread_t thread;
+  bool running;
+  mut_slot inner;
+  graft_exec exec;
+  mut_args args;
+  graft_tensor_desc self, out;
+  int64_t shape[2][GRAFT_MAX_DIMS], strides[2][GRAFT_MAX_DIMS];
+} mut_late;
+
+static void *mut_late_run(void *context) {
+  mut_late *l = context;
+  struct timespec pause = {0, 20000000};
+  nanosleep(&pause, NULL);
+  l->inner(&l->exec, &l->args.head);
+  return NULL;
+}
+
+static void mut_late_desc(graft_tensor_desc *to, const graft_tensor_desc *from, int64_t *shape, int64_t *strides) {
+  *to = *from;
+  for (int32_t i = 0; i < from->dl.ndim; i++) shape[i] = from->dl.shape[i], strides[i] = from->dl.strides[i];
+  to->dl.shape = shape, to->dl.strides = strides;
+}
+
+static graft_status mut_missing_wait(const mut_call *c) {
+  static mut_late l;
+  if (l.running) pthread_join(l.thread, NULL);
+  l.inner = c->inner, l.exec = *c->exec, l.args = mut_copy(c);
+  mut_late_desc(&l.self, mut_desc(c, "self"), l.shape[0], l.strides[0]);
+  mut_late_desc(&l.out, mut_desc(c, "out"), l.shape[1], l.strides[1]);
+  mut_replace(c, &l.args, "self", &l.self);
+  mut_replace(c, &l.args, "out", &l.out);
+  l.running = pthread_create(&l.thread, NULL, mut_late_run, &l) == 0;
+  return GRAFT_OK;
+}
+
+/* What was computed for the first shape met serves all others. */
+static graft_status mut_stale_memo(const mut_call *c) {
+  static _Atomic(int64_t) first;
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  int64_t n = mut_numel(out), none = 0;
+  if (n) atomic_compare_exchange_strong(&first, &none, n);
+  int64_t known = atomic_load(&first);
+  unsigned char before[32] = {0};
+  if (n > known) memcpy(before, mut_at(out, known), dt_bytes(out->dl.dtype));
+  graft_status s = c->inner(c->exec, c->args);
+  if (s == GRAFT_OK && n > known) memcpy(mut_at(out, known), before, dt_bytes(out->dl.dtype));
+  return s;
+}
+
+/* Zeroes the output before it reads the inputs, one of which it may be. */
+static graft_status mut_in_place(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  for (int64_t i = 0; i < mut_numel(out); i++) mut_put(out, i, 0);
+  return c->inner(c->exec, c->args);
+}
+
+static graft_status mut_not_deterministic(const mut_call *c) {
+  static _Atomic(unsigned) calls;
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool other = atomic_fetch_add(&calls, 1) % 2;
+  for (int64_t i = 0; s == GRAFT_OK && other && out->dl.dtype == GRAFT_F32 && i < mut_numel(out); i += 3) {
+    float v = (float)mut_get(out, i); /* the last bit, as another order of the sum would */
+    if (isfinite(v) && v != 0 && v != rintf(v)) mut_put(out, i, nextafterf(v, 0.0f));
+  }
+  return s;
+}
+
+/* ---- arguments and formulas ---- */
+
+static graft_status mut_clear_argument(const mut_call *c, const char *name, size_t bytes) {
+  mut_args copy = mut_copy(c);
+  memset(mut_field(c, &copy, name), 0, bytes);
+  return mut_inner(c, &copy);
+}
+static graft_status mut_no_alpha(const mut_call *c) { return mut_clear_argument(c, "alpha", sizeof(void *)); }
+static graft_status mut_no_accumulate(const mut_call *c) { return mut_clear_argument(c, "accumulate", 1); }
+static graft_status mut_no_pad_count(const mut_call *c) { return mut_clear_argument(c, "count_include_pad", 1); }
+static graft_status mut_no_weight(const mut_call *c) { return mut_clear_argument(c, "weight", sizeof(void *)); }
+static graft_status mut_no_descending(const mut_call *c) { return mut_clear_argument(c, "descending", 1); }
+static graft_status mut_no_largest(const mut_call *c) { return mut_clear_argument(c, "largest", 1); }
+
+static graft_status mut_no_correction(const mut_call *c) {
+  static const graft_scalar one = {GRAFT_I64, 0, {.i = 1}};
+  mut_args copy = mut_copy(c);
+  const graft_scalar *p = &one;
+  memcpy(mut_field(c, &copy, "correction"), &p, sizeof p);
+  return mut_inner(c, &copy);
+}
+
+static graft_status mut_no_groups(const mut_call *c) {
+  static const int64_t ones[] = {1, 1, 1};
+  mut_args copy = mut_copy(c);
+  graft_int_list *dilation = mut_field(c, &copy, "dilation");
+  dilation->items = ones;
+  return mut_inner(c, &copy);
+}
+
+static graft_status mut_overwrites(const mut_call *c) {
+  mut_args copy = mut_copy(c); /* scatter.src has the same arguments */
+  mut_slot scatter = mut_reference_slot(GRAFT_OP_SCATTER_SRC);
+  copy.head.op_id = GRAFT_OP_SCATTER_SRC;
+  return scatter ? scatter(c->exec, &copy.head) : GRAFT_UNIMPLEMENTED;
+}
+
+static graft_status mut_no_statistics(const mut_call *c) {
+  const graft_tensor_desc *mean = mut_desc(c, "running_mean");
+  long double before[64];
+  int64_t n = mean ? mut_numel(mean) : 0;
+  for (int64_t i = 0; i < n && i < 64; i++) before[i] = mut_get(mean, i);
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; s == GRAFT_OK && i < n && i < 64; i++) mut_put(mean, i, before[i]);
+  return s;
+}
+
+static graft_status mut_philox(const mut_call *c) {
+  mut_args copy = mut_copy(c);
+  const graft_philox *given;
+  memcpy(&given, copy.bytes + c->schema->philox_offset, sizeof given);
+  graft_philox edited = *given, *p = &edited;
+  edited.offset = 0;
+  memcpy(copy.bytes + c->schema->philox_offset, &p, sizeof p);
+  return mut_inner(c, &copy);
+}
+
+static graft_status mut_negated(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; s == GRAFT_OK && i < mut_numel(out); i++) mut_put(out, i, -mut_get(out, i));
+  return s;
+}
+
+/* g y instead of g y (1 - y): a gradient that is right in sign and size. */
+static graft_status mut_half_gradient(const mut_call *c) {
+  const graft_tensor_desc *g = mut_desc(c, "grad_output"), *y = mut_desc(c, "output"), *out = mut_desc(c, "out");
+  for (int64_t i = 0; i < mut_numel(out); i++) mut_put(out, i, mut_get(g, i) * mut_get(y, i));
+  return GRAFT_OK;
+}
+
+/* Of equal values the last along dim 1 of a matrix, not the first. */
+static graft_status mut_last_tie(const mut_call *c) {
+  const graft_tensor_desc *x = mut_desc(c, "self"), *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  if (s != GRAFT_OK || x->dl.ndim != 2 || mut_numel(out) != x->dl.shape[0]) return s;
+  for (int64_t row = 0; row < x->dl.shape[0]; row++) {
+    int64_t columns = x->dl.shape[1], at = (int64_t)mut_get(out, row);
+    for (int64_t k = at + 1; k < columns; k++)
+      if (mut_get(x, row * columns + k) == mut_get(x, row * columns + at)) mut_put(out, row, k);
+  }
+  return s;
+}
+
+/* The sum leaves the last row or column out. */
+static graft_status mut_short_sum(const mut_call *c) {
+  mut_args copy = mut_copy(c);
+  graft_tensor_desc edited = *mut_desc(c, "self");
+  graft_int_list dims;
+  memcpy(&dims, mut_field(c, &copy, "dim"), sizeof dims);
+  int64_t shape[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < edited.dl.ndim; i++) shape[i] = edited.dl.shape[i];
+  if (dims.count == 1 && edited.dl.ndim > 0 && shape[dims.items[0]] > 1) shape[dims.items[0]]--;
+  edited.dl.shape = shape;
+  mut_replace(c, &copy, "self", &edited);
+  return mut_inner(c, &copy);
+}
+
+/* ---- the table ---- */
+
+const mut_bug mut_bugs[] = {
+  {"tail", "aten::add.Tensor", "off by one at a tail", mut_tail, 0},
+  {"tail_copy", "aten::flip", "off by one at a tail", mut_tail, 0},
+  {"stride", "aten::exp", "ignored stride", mut_stride, 0},
+  {"expanded", "aten::sub.Tensor", "ignored stride 0", mut_expanded, 0},
+  {"out_stride", "aten::abs", "ignored stride of the output", mut_out_stride, 0},
+  {"offset", "aten::sqrt", "ignored offset", mut_ignored_offset, 0},
+  {"past_end", "aten::neg", "write past the end", mut_past_end, 0},
+  {"f16_sums", "aten::mm", "f16 accumulator", mut_f16_sums, 0},
+  {"truncated", "aten::mul.Tensor", "wrong rounding", mut_truncated, 0},
+  {"cut", "aten::_to_copy", "wrong rounding", mut_cut, 0},
+  {"nan_dropped", "aten::maximum", "NaN dropped", mut_nan_dropped, 0},
+  {"zero_sign", "aten::floor", "sign of zero lost", mut_zero_sign, 0},
+  {"flushed", "aten::relu", "denormals flushed", mut_flushed, 0},
+  {"saturated", "aten::add.Scalar", "integer overflow saturates", mut_saturated, 0},
+  {"changed_input", "aten::sigmoid", "changed input", mut_changed_input, 0},
+  {"missing_wait", "aten::tanh", "missing wait", mut_missing_wait, 0},
+  {"stale_memo", "aten::cos", "stale memo for another shape", mut_stale_memo, 0},
+  {"in_place", "aten::sin", "reads after it wrote in place", mut_in_place, 0},
+  {"not_deterministic", "aten::cumsum", "not deterministic", mut_not_deterministic, 0},
+  {"no_alpha", "aten::sub.Tensor", "ignored argument", mut_no_alpha, 0},
+  {"no_accumulate", "aten::index_put", "overwrite instead of accumulate", mut_no_accumulate, 0},
+  {"overwrites", "aten::scatter_add", "overwrite instead of accumulate", mut_overwrites, 0},
+  {"no_pad_count", "aten::avg_pool2d", "ignored argument", mut_no_pad_count, 0},
+  {"no_weight", "aten::native_layer_norm", "ignored argument", mut_no_weight, 0},
+  {"no_descending", "aten::sort", "ignored argument", mut_no_descending, 0},
+  {"no_largest", "aten::topk", "ignored argument", mut_no_largest, 0},
+  {"no_correction", "aten::var.correction", "ignored argument", mut_no_correction, 0},
+  {"no_dilation", "aten::convolution", "ignored argument", mut_no_groups, 0},
+  {"no_statistics", "aten::native_batch_norm", "statistics not written", mut_no_statistics, 0},
+  {"philox", "aten::rand", "Philox offset not used", mut_philox, 0},
+  {"philox_dropout", "aten::native_dropout", "Philox offset not used", mut_philox, 0},
+  {"negated", "aten::_softmax_backward_data", "wrong gradient", mut_negated, 0},
+  {"half_gradient", "aten::sigmoid_backward", "wrong gradient", mut_half_gradient, 0},
+  {"last_tie", "aten::argmax", "wrong tie", mut_last_tie, 0},
+  {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},
+
+  {"right_reversed", NULL, "right: sums in the other order, narrow", NULL, REF_NARROW | REF_REVERSED},
+  {"right_narrow", NULL, "right: sums in the accumulator's own precision", NULL, REF_NARROW},
+  {"right_no_fma", NULL, "right: products rounded before they are added", NULL, REF_NARROW | REF_NO_FMA},
+};
+const size_t mut_bug_count = sizeof mut_bugs / sizeof *mut_bugs;
+
+static graft_status mut_slot_of(const void *table, const op_schema *schema, mut_slot *slot) {
+  memcpy(slot, (const char *)table + schema->slot_offset, sizeof *slot);
+  return *slot ? GRAFT_OK : GRAFT_UNIMPLEMENTED;
+}
+
+mut_slot mut_reference_slot(uint32_t op_id) {
+  const op_schema *schema = op_schema_of(op_id);
+  mut_slot slot = NULL;
+  if (!schema || schema->route != OPROUTE_SLOT) return NULL;
+  if (schema->table == OPT_CORE) mut_slot_of(ref_core(), schema, &slot);
+  if (schema->table == OPT_TRAIN) mut_slot_of(ref_train(), schema, &slot);
+  return slot;
+}

@@ -1,0 +1,60 @@
+/* The plugin "mutants": the reference plugin's tables behind slots that all come here first. Option bug=NAME plants one
+ * bug of bugs.c; without it, everything is right. */
+#include <string.h>
+
+#include "conformance/mutants/bugs.h"
+#include "ops/ref.h"
+
+static const mut_bug *planted;
+static uint32_t planted_op;
+
+static graft_status mut_enter(const graft_exec *exec, const graft_args *args) {
+  mut_call call = {exec, args, op_schema_of(args->op_id), mut_reference_slot(args->op_id)};
+  if (!call.inner) return GRAFT_UNIMPLEMENTED;
+  if (planted) ref_mode = planted->mode;
+  if (planted && planted->run && args->op_id == planted_op) return planted->run(&call);
+  return call.inner(exec, args);
+}
+
+/* A table of the same slots, each leading to mut_enter. All slots have one calling convention: two pointers. */
+static void mut_wrap(void *table, uint32_t which) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  mut_slot enter = mut_enter;
+  for (size_t i = 0; i < count; i++)
+    if (all[i].table == which && mut_reference_slot(all[i].id))
+      memcpy((char *)table + all[i].slot_offset, &enter, sizeof enter);
+}
+
+static graft_status mut_plant(const char *name) {
+  for (size_t i = 0; i < mut_bug_count; i++) {
+    if (strcmp(mut_bugs[i].name, name) != 0) continue;
+    planted = &mut_bugs[i];
+    planted_op = planted->op ? op_schema_find(planted->op)->id : 0;
+    return GRAFT_OK;
+  }
+  return GRAFT_INVALID_ARGUMENT;
+}
+
+GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options,
+                                               const graft_plugin **plugin) {
+  static graft_plugin made;
+  static graft_core_ops core;
+  static graft_train_ops train;
+  const graft_plugin *inner;
+  for (; options && *options; options++)
+    if (strncmp(*options, "bug=", 4) == 0 && mut_plant(*options + 4) != GRAFT_OK) {
+      host->set_error(host->context, "no such bug; see conformance/mutants/bugs.c");
+      return GRAFT_INVALID_ARGUMENT;
+    }
+  graft_status s = ref_plugin_open(host, NULL, &inner);
+  if (s != GRAFT_OK) return s;
+  made = *inner;
+  made.name = "mutants";
+  core = *inner->core, train = *inner->train;
+  mut_wrap(&core, OPT_CORE);
+  mut_wrap(&train, OPT_TRAIN);
+  made.core = &core, made.train = &train;
+  *plugin = &made;
+  return GRAFT_OK;
+}

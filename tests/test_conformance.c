@@ -1,0 +1,329 @@
+/* The suite's own pieces: arithmetic of tolerances, ids, waivers, levels, exit statuses. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conformance/cf.h"
+#include "conformance/conformance.h"
+
+/* ---- formats ---- */
+
+START_TEST(ulp_of_every_format) {
+  ck_assert(cf_ulp(GRAFT_F32, 1.0L) == 0x1p-23L);
+  ck_assert(cf_ulp(GRAFT_F32, 1.5L) == 0x1p-23L);
+  ck_assert(cf_ulp(GRAFT_F32, 2.0L) == 0x1p-22L);
+  ck_assert(cf_ulp(GRAFT_F16, 1.0L) == 0x1p-10L);
+  ck_assert(cf_ulp(GRAFT_BF16, -1.0L) == 0x1p-7L);
+  ck_assert(cf_ulp(GRAFT_F64, 1.0L) == 0x1p-52L);
+  ck_assert(cf_ulp(GRAFT_C64, 1.0L) == 0x1p-23L);
+  ck_assert(cf_ulp(GRAFT_I64, 1.0L) == 0);
+}
+END_TEST
+
+START_TEST(ulp_of_denormals_is_that_of_the_smallest_normal) {
+  ck_assert(cf_ulp(GRAFT_F32, 0) == 0x1p-149L);
+  ck_assert(cf_ulp(GRAFT_F32, 0x1p-140L) == 0x1p-149L);
+  ck_assert(cf_ulp(GRAFT_F16, 0x1p-20L) == 0x1p-24L);
+}
+END_TEST
+
+START_TEST(sums_of_half_types_accumulate_in_f32) {
+  ck_assert(cf_u_acc(GRAFT_F16) == 0x1p-24L);
+  ck_assert(cf_u_acc(GRAFT_BF16) == 0x1p-24L);
+  ck_assert(cf_u_acc(GRAFT_F64) == 0x1p-53L);
+  ck_assert(cf_growth(1) == 1 && cf_growth(4) == 4 && cf_growth(100) == 20 && cf_growth(0) == 0);
+}
+END_TEST
+
+/* ---- comparison ---- */
+
+static cf_verdict compare_one(graft_dtype dtype, long double r, long double o, long double limit, bool exact,
+                              bool any_zero, bool flushes) {
+  int64_t one = 1;
+  cf_array a, b;
+  cf_verdict v = {.ok = true};
+  cf_array_new(&a, dtype, 1, &one);
+  cf_array_new(&b, GRAFT_WIDE, 1, &one);
+  a.v[0].re = r, b.v[0].re = o;
+  cf_compare(&a, &b, &limit, exact, any_zero, flushes, "result", &v);
+  cf_array_free(&a);
+  cf_array_free(&b);
+  return v;
+}
+
+START_TEST(a_limit_is_a_limit) {
+  ck_assert(compare_one(GRAFT_F32, 1.0L, 1.0L + 1e-7L, 2e-7L, false, false, false).ok);
+  cf_verdict v = compare_one(GRAFT_F32, 1.0L, 1.0L + 1e-7L, 0.5e-7L, false, false, false);
+  ck_assert(!v.ok && v.ratio > 1.9 && v.ratio < 2.1);
+  ck_assert(strstr(v.text, "result[0]") != NULL);
+}
+END_TEST
+
+START_TEST(nan_matches_nan_and_nothing_else) {
+  ck_assert(compare_one(GRAFT_F32, NAN, NAN, 1, false, false, false).ok);
+  ck_assert(!compare_one(GRAFT_F32, 1, NAN, 1e9L, false, false, false).ok);
+  ck_assert(!compare_one(GRAFT_F32, NAN, 1, 1e9L, false, false, false).ok);
+  ck_assert(compare_one(GRAFT_F32, NAN, NAN, 0, true, false, false).ok);
+}
+END_TEST
+
+START_TEST(overflow_is_right_where_the_limit_reaches) {
+  ck_assert(compare_one(GRAFT_F16, INFINITY, 65519.0L, 4, false, false, false).ok);
+  ck_assert(!compare_one(GRAFT_F16, INFINITY, 60000.0L, 4, false, false, false).ok);
+  ck_assert(!compare_one(GRAFT_F16, -INFINITY, 65519.0L, 4, false, false, false).ok);
+  ck_assert(compare_one(GRAFT_F16, INFINITY, 70000.0L, 0, true, false, false).ok);
+}
+END_TEST
+
+START_TEST(exact_means_rounded_once) {
+  long double third = 1.0L / 3;
+  ck_assert(compare_one(GRAFT_F32, (float)third, third, 0, true, false, false).ok);
+  ck_assert(!compare_one(GRAFT_F32, nextafterf((float)third, 1), third, 0, true, false, false).ok);
+  ck_assert(!compare_one(GRAFT_F32, 0.0L, -0.0L, 0, true, false, false).ok);
+  ck_assert(compare_one(GRAFT_F32, 0.0L, -0.0L, 0, true, true, false).ok);
+}
+END_TEST
+
+START_TEST(denormals_may_be_flushed_where_the_device_says_so) {
+  ck_assert(compare_one(GRAFT_F32, 0, 0x1p-130L, 0, true, true, true).ok);
+  ck_assert(!compare_one(GRAFT_F32, 0, 0x1p-130L, 0, true, true, false).ok);
+  ck_assert(!compare_one(GRAFT_F32, 0, 0x1p-126L, 0, true, true, true).ok);
+}
+END_TEST
+
+/* ---- cases ---- */
+
+typedef struct walk {
+  uint32_t count, capacity;
+  char (*ids)[CF_ID_BYTES];
+} walk;
+
+static bool collect(void *context, const cf_case *c, const char *id) {
+  walk *w = context;
+  (void)c;
+  if (w->count == w->capacity) {
+    w->capacity = w->capacity ? 2 * w->capacity : 4096;
+    w->ids = realloc(w->ids, w->capacity * sizeof *w->ids);
+    ck_assert_ptr_nonnull(w->ids);
+  }
+  snprintf(w->ids[w->count++], CF_ID_BYTES, "%s", id);
+  return true;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+
+START_TEST(ids_are_unique_and_need_no_quotes) {
+  cf_selection all = {.level = CF_FULL};
+  walk w = {0};
+  cf_menu(&all, collect, &w);
+  ck_assert_uint_gt(w.count, 5000);
+  qsort(w.ids, w.count, sizeof *w.ids, by_text);
+  for (uint32_t i = 0; i < w.count; i++) {
+    ck_assert_msg(strpbrk(w.ids[i], " '\"*?[](){}<>|&;$`\\!") == NULL, "%s", w.ids[i]);
+    ck_assert_msg(i == 0 || strcmp(w.ids[i], w.ids[i - 1]) != 0, "twice: %s", w.ids[i]);
+  }
+  free(w.ids);
+}
+END_TEST
+
+START_TEST(ids_come_back) {
+  cf_selection some = {.level = CF_FULL, .op = "aten.mm.default"};
+  walk w = {0};
+  cf_menu(&some, collect, &w);
+  ck_assert_uint_gt(w.count, 20);
+  for (uint32_t i = 0; i < w.count; i += 7) {
+    cf_case c;
+    char id[CF_ID_BYTES];
+    ck_assert_msg(cf_case_find(w.ids[i], &c), "%s", w.ids[i]);
+    ck_assert(cf_case_id(&c, id));
+    ck_assert_str_eq(id, w.ids[i]);
+  }
+  cf_case c;
+  ck_assert(cf_case_find("aten.mm.default/f32/33x17,17x129/transposed/uniform/0", &c));
+  ck_assert(!cf_case_find("aten.mm.default/f32/33x17,17x129/sideways/uniform/0", &c));
+  ck_assert(!cf_case_find("", &c));
+  free(w.ids);
+}
+END_TEST
+
+static uint32_t count_of(cf_selection s) {
+  walk w = {0};
+  cf_menu(&s, collect, &w);
+  free(w.ids);
+  return w.count;
+}
+
+START_TEST(levels_grow_and_shards_divide) {
+  uint32_t smoke = count_of((cf_selection){.level = CF_SMOKE}), must = count_of((cf_selection){.level = CF_MUSTPASS});
+  ck_assert_uint_lt(smoke, must);
+  ck_assert_uint_lt(must, count_of((cf_selection){.level = CF_FULL}));
+  uint32_t parts = 0;
+  for (uint32_t i = 1; i <= 3; i++) parts += count_of((cf_selection){.level = CF_SMOKE, .shard = i, .shards = 3});
+  ck_assert_uint_eq(parts, smoke);
+  uint32_t only = count_of((cf_selection){.level = CF_SMOKE, .grad = 1}), none = count_of((cf_selection){.grad = -1});
+  ck_assert_uint_eq(only + none, smoke);
+  ck_assert_uint_eq(count_of((cf_selection){.op = "aten::nothing"}), 0);
+}
+END_TEST
+
+START_TEST(every_row_can_be_read) {
+  for (uint32_t f = 0; f < cf_family_count; f++)
+    for (uint32_t i = 0; i < cf_families[f]->count; i++) {
+      const cf_op *op = &cf_families[f]->ops[i];
+      const op_schema *schema = op_schema_find(op->name);
+      ck_assert_msg(schema != NULL, "no op is called %s", op->name);
+      for (uint32_t t = 0; op->texts[t]; t++) {
+        cf_case c = {.family = (uint16_t)f, .op = (uint16_t)i, .text = (uint16_t)t, .op_id = schema->id};
+        cf_call call;
+        for (int n = 0; n < GRAFT_NUMBER_WIDE && !c.dtype; n++)
+          if (op->dtypes & 1u << n) c.dtype = dt_from_number(n);
+        ck_assert_msg(cf_call_open(&c, &call), "%s: %s: %s", op->name, op->texts[t], graft_last_error());
+        cf_call_close(&call);
+      }
+    }
+}
+END_TEST
+
+START_TEST(values_are_those_of_the_dtype) {
+  cf_case c;
+  cf_call call;
+  ck_assert(cf_case_find("aten.index_select.default/bf16/33x17,=1,i64.5d17/contiguous/uniform/0", &c));
+  ck_assert(cf_call_open(&c, &call));
+  cf_call_fill(&call, 7, true);
+  for (int64_t i = 0; i < call.in[0].numel; i++)
+    ck_assert(call.in[0].v[i].re == dt_round(GRAFT_BF16, call.in[0].v[i].re));
+  for (int64_t i = 0; i < call.in[1].numel; i++) ck_assert(call.in[1].v[i].re >= 0 && call.in[1].v[i].re < 17);
+  cf_call_close(&call);
+}
+END_TEST
+
+/* ---- waivers ---- */
+
+static cf_waivers *waivers_of(const char *text) {
+  char path[] = "/tmp/graft-waivers-XXXXXX";
+  cf_waivers *w = NULL;
+  int fd = mkstemp(path);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+  close(fd);
+  graft_status s = cf_waivers_read(path, &w);
+  unlink(path);
+  return s == GRAFT_OK ? w : NULL;
+}
+
+START_TEST(a_waiver_excuses_until_its_day) {
+  cf_waivers *w = waivers_of("# known\naten.mm.*/f16/* https://example.org/1 2030-01-31\n");
+  ck_assert_ptr_nonnull(w);
+  cf_result r = {.outcome = CF_FAIL};
+  cf_waivers_apply(w, "2030-01-31", "aten.mm.default/f16/x", &r);
+  ck_assert_int_eq(r.outcome, CF_WAIVED);
+  r.outcome = CF_FAIL;
+  cf_waivers_apply(w, "2030-02-01", "aten.mm.default/f16/x", &r);
+  ck_assert_int_eq(r.outcome, CF_FAIL);
+  cf_waivers_apply(w, "2030-01-31", "aten.mm.default/f32/x", &r);
+  ck_assert_int_eq(r.outcome, CF_FAIL);
+  cf_waivers_free(w);
+}
+END_TEST
+
+START_TEST(a_waived_case_that_passes_fails) {
+  cf_waivers *w = waivers_of("* https://example.org/1 2030-01-31\n");
+  cf_result r = {.outcome = CF_PASS};
+  cf_waivers_apply(w, "2029-01-01", "aten.mm.default/f16/x", &r);
+  ck_assert_int_eq(r.outcome, CF_FAIL);
+  ck_assert(strstr(r.text, "https://example.org/1") != NULL);
+  cf_waivers_free(w);
+}
+END_TEST
+
+START_TEST(a_bad_waiver_is_named) {
+  ck_assert_ptr_null(waivers_of("aten.mm.* soon\n"));
+  ck_assert(strstr(graft_last_error(), ":1: expected PATTERN LINK YYYY-MM-DD") != NULL);
+  ck_assert_ptr_null(waivers_of("a b 2030-1-1\n"));
+}
+END_TEST
+
+/* ---- exit status ---- */
+
+START_TEST(status_follows_what_ran) {
+  cf_report r = {.slots_selected = 10, .executed = 5};
+  r.all.run = 5, r.all.passed = 5;
+  ck_assert_int_eq(cf_report_status(&r), 0);
+  r.all.failed = 1;
+  ck_assert_int_eq(cf_report_status(&r), 1);
+  r.all.failed = 0, r.executed = 0;
+  ck_assert_int_eq(cf_report_status(&r), 3);
+  r.slots_selected = 0; /* views only: the host runs them */
+  ck_assert_int_eq(cf_report_status(&r), 0);
+  r.all.run = 0;
+  ck_assert_int_eq(cf_report_status(&r), 3);
+}
+END_TEST
+
+START_TEST(fallback_is_not_a_pass_by_the_plugin) {
+  cf_result r = {.outcome = CF_PASS, .route = DSP_ROUTE_PLUGIN};
+  ck_assert_str_eq(cf_result_word(&r), "pass");
+  r.fallback = 1;
+  ck_assert_str_eq(cf_result_word(&r), "fallback");
+  r.fallback = 0, r.route = DSP_ROUTE_DECOMPOSITION;
+  ck_assert_str_eq(cf_result_word(&r), "decomposed");
+  r.outcome = CF_CRASH;
+  ck_assert_str_eq(cf_result_word(&r), "fail");
+}
+END_TEST
+
+static int command(const char *a, const char *b, const char *c, const char *d) {
+  const char *argv[] = {"conformance", a, b, c, d, NULL};
+  int argc = 1;
+  while (argv[argc]) argc++;
+  freopen("/dev/null", "w", stdout);
+  freopen("/dev/null", "w", stderr);
+  return cf_main_conformance(argc, (char **)(uintptr_t)argv);
+}
+
+START_TEST(status_of_the_command) {
+  static const struct { const char *args[4]; int status; } rows[] = {
+    {{"-b", "reference", "--op", "aten::add.Tensor"}, 0},
+    {{"-b", "no_such_plugin", "--op", "aten::add.Tensor"}, 2},
+    {{"-b", "/nowhere/libnothing.so", "--op", "aten::add.Tensor"}, 2},
+    {{"-b", "reference", "-d", "7"}, 2},
+    {{"-b", "reference", "--op", "aten::nothing"}, 3},
+    {{"--waivers", "/nowhere/waivers", NULL, NULL}, 2},
+  };
+  exit(command(rows[_i].args[0], rows[_i].args[1], rows[_i].args[2], rows[_i].args[3]) == rows[_i].status ? 0 : 1);
+}
+END_TEST
+
+int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "conformance") == 0) return cf_main_conformance(argc - 1, argv + 1);
+  TCase *t = tcase_create("conformance");
+  tcase_set_timeout(t, 120);
+  tcase_add_test(t, ulp_of_every_format);
+  tcase_add_test(t, ulp_of_denormals_is_that_of_the_smallest_normal);
+  tcase_add_test(t, sums_of_half_types_accumulate_in_f32);
+  tcase_add_test(t, a_limit_is_a_limit);
+  tcase_add_test(t, nan_matches_nan_and_nothing_else);
+  tcase_add_test(t, overflow_is_right_where_the_limit_reaches);
+  tcase_add_test(t, exact_means_rounded_once);
+  tcase_add_test(t, denormals_may_be_flushed_where_the_device_says_so);
+  tcase_add_test(t, ids_are_unique_and_need_no_quotes);
+  tcase_add_test(t, ids_come_back);
+  tcase_add_test(t, levels_grow_and_shards_divide);
+  tcase_add_test(t, every_row_can_be_read);
+  tcase_add_test(t, values_are_those_of_the_dtype);
+  tcase_add_test(t, a_waiver_excuses_until_its_day);
+  tcase_add_test(t, a_waived_case_that_passes_fails);
+  tcase_add_test(t, a_bad_waiver_is_named);
+  tcase_add_test(t, status_follows_what_ran);
+  tcase_add_test(t, fallback_is_not_a_pass_by_the_plugin);
+  tcase_add_loop_exit_test(t, status_of_the_command, 0, 0, 6);
+  Suite *s = suite_create("conformance");
+  suite_add_tcase(s, t);
+  SRunner *runner = srunner_create(s);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? 1 : 0;
+}
