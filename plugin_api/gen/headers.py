@@ -30,6 +30,8 @@ def table_header(table, ops):
     body += text.comment(f"The table `{table.name}`: {table.title}. A slot that is NULL is not implemented. Grows at "
                          "the end; views and what PyTorch composes have an id and no slot. Some names are macros in "
                          "<math.h>: call a slot as (table->isnan)(exec, args).")
+    if table.words:
+        body += text.comment(" ".join(table.words.split()))
     body += [f"typedef struct {table.struct_name} {{", "  size_t struct_size;"]
     body += [f"  graft_{op.c_name}_fn {op.slot_name};" for op in slots]
     body += [f"}} {table.struct_name};"]

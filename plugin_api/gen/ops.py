@@ -33,6 +33,7 @@ class Table:
     last_id: int
     space: str
     title: str
+    words: str = ""
 
     @property
     def struct_name(self):
@@ -45,7 +46,10 @@ class Table:
 
 TABLES = (
     Table("core", 1, 9999, "aten", "every aten overload that PyTorch 2.13 tags as core"),
-    Table("prims", 10001, 19999, "prims", "every prims overload"),
+    Table("prims", 10001, 19999, "prims", "every prims overload", """PyTorch freezes no prim, so Graft's own words hold:
+          a prim that equals an aten op means what that op means with the operands' one dtype. A reduction without dims,
+          or with an empty list of them, reduces all; without output_dtype it gives the aten op's dtype (sums and
+          products of integers are i64)."""),
     Table("train", 20001, 29999, "aten", "what eager training and inference reach beyond core"),
 )
 

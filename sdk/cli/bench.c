@@ -1,2 +1,155 @@
+/* graft bench: how long ops take on a backend. */
+#include <argp.h>
+#include <cjson/cJSON.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
 #include "cli.h"
-int cli_bench(int argc, char **argv) { (void)argc; (void)argv; return CLI_USAGE; }
+
+typedef struct options {
+  const char *backend, *op;
+  int device;
+  bool json;
+} options;
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+  options *o = state->input;
+  switch (key) {
+    case 'b': o->backend = argument; return 0;
+    case 'd': {
+      char *end;
+      long index = strtol(argument, &end, 10);
+      if (*end || end == argument || index < 0 || index > 9999) argp_error(state, "-d: '%s' is no device number", argument);
+      o->device = (int)index;
+      return 0;
+    }
+    case 'o': o->op = argument; return 0;
+    case 'j': o->json = true; return 0;
+    case ARGP_KEY_ARG: argp_usage(state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* A glob over "aten::mm", "aten.mm" and "aten.mm.default". */
+static bool selected(const char *glob, const char *call) {
+  char name[128], dotted[160];
+  if (!glob) return true;
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(call, " "), call);
+  if (!fnmatch(glob, name, 0)) return true;
+  char *colons = strstr(name, "::");
+  if (!colons) return false;
+  snprintf(dotted, sizeof dotted, "%.*s.%s", (int)(colons - name), name, colons + 2);
+  if (!fnmatch(glob, dotted, 0)) return true;
+  if (!strchr(colons + 2, '.')) strcat(dotted, ".default");
+  return !fnmatch(glob, dotted, 0);
+}
+
+static const char *rate_of(const bench_result *r, double *rate) {
+  *rate = (r->operations > 0 ? r->operations : r->bytes) / r->median_s * 1e-9;
+  return r->operations > 0 ? "GFLOP/s" : "GB/s";
+}
+
+/* 12.3 us, 4.56 ms: three digits that mean something. */
+static void show_time(double seconds, char text[16]) {
+  if (seconds < 1e-3) snprintf(text, 16, "%.2f us", seconds * 1e6);
+  else if (seconds < 1) snprintf(text, 16, "%.2f ms", seconds * 1e3);
+  else snprintf(text, 16, "%.2f s", seconds);
+}
+
+static void print_row(const bench_row *row, const bench_result *r) {
+  char median[16], first[16];
+  if (r->status != GRAFT_OK) {
+    printf("%-62s  %s: %.120s\n", row->call, graft_status_name(r->status), graft_last_error());
+    return;
+  }
+  double rate;
+  const char *unit = rate_of(r, &rate);
+  show_time(r->median_s, median);
+  show_time(r->first_s, first);
+  printf("%-62s  %-13s %10s %9.2f %-7s %11s\n", row->call, r->way, median, rate, unit, first);
+}
+
+static cJSON *json_row(const bench_row *row, const bench_result *r) {
+  cJSON *item = cJSON_CreateObject();
+  cJSON_AddStringToObject(item, "call", row->call);
+  cJSON_AddStringToObject(item, "status", graft_status_name(r->status));
+  if (r->status != GRAFT_OK) {
+    cJSON_AddStringToObject(item, "problem", graft_last_error());
+    return item;
+  }
+  double rate;
+  cJSON_AddStringToObject(item, "way", r->way);
+  cJSON_AddNumberToObject(item, "median_seconds", r->median_s);
+  cJSON_AddNumberToObject(item, "best_seconds", r->best_s);
+  cJSON_AddNumberToObject(item, "first_seconds", r->first_s);
+  cJSON_AddNumberToObject(item, "rounds", r->rounds);
+  cJSON_AddNumberToObject(item, "calls_per_round", r->calls);
+  cJSON_AddNumberToObject(item, "bytes", r->bytes);
+  if (r->operations > 0) cJSON_AddNumberToObject(item, "operations", r->operations);
+  const char *unit = rate_of(r, &rate);
+  cJSON_AddNumberToObject(item, "rate", rate);
+  cJSON_AddStringToObject(item, "unit", unit);
+  return item;
+}
+
+/* Returns how many rows were run, or -1 when one failed otherwise than for want of an implementation. */
+static int run_rows(const options *o, graft_rt_device *device, cJSON *list) {
+  int run = 0;
+  bool failed = false;
+  for (size_t i = 0; i < bench_row_count; i++) {
+    const bench_row *row = &bench_rows[i];
+    if (!selected(o->op, row->call)) continue;
+    bench_result result;
+    bench_run(row, device, &result);
+    failed = failed || (result.status != GRAFT_OK && result.status != GRAFT_UNIMPLEMENTED);
+    run += result.status == GRAFT_OK;
+    if (list) cJSON_AddItemToArray(list, json_row(row, &result));
+    else print_row(row, &result);
+    fflush(stdout);
+  }
+  return failed ? -1 : run;
+}
+
+static void print_head(graft_rt_device *device) {
+  char name[256] = "";
+  size_t size;
+  if (graft_device_query(device, GRAFT_DEVICE_NAME, name, sizeof name, &size)) name[0] = 0;
+  printf("%s  %s\nMedians. Rates count each argument and result once, or two operations a term of a product.\n\n",
+         graft_device_text(device), name);
+  printf("%-62s  %-13s %10s %17s %11s\n", "call", "run by", "time", "rate", "first call");
+}
+
+static void print_json(cJSON *list) {
+  char *text = cJSON_Print(list);
+  puts(text ? text : "[]");
+  free(text);
+  cJSON_Delete(list);
+}
+
+int cli_bench(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"backend", 'b', "NAME|PATH", 0, "a backend's name or the path of its library (default: reference)", 0},
+      {"device", 'd', "N", 0, "its device, counted from 0", 0},
+      {"op", 'o', "GLOB", 0, "only these ops: 'aten.mm*', 'aten::sum.*'", 0},
+      {"json", 'j', NULL, 0, "one JSON array on stdout", 0},
+      {0}};
+  static const struct argp argp = {rows, parse, NULL,
+                                   "Times ops on a backend: medians of repeated rounds of calls with results that are there "
+                                   "already, each round up to one synchronize. The first call builds what it needs.",
+                                   NULL, NULL, NULL};
+  options o = {"reference", NULL, 0, false};
+  argp_err_exit_status = CLI_USAGE;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
+  graft_rt_device *device;
+  if (!cli_open(o.backend, o.device, &device)) return cli_error("bench", CLI_USAGE);
+  cJSON *list = o.json ? cJSON_CreateArray() : NULL;
+  if (!list) print_head(device);
+  int run = run_rows(&o, device, list);
+  if (list) print_json(list);
+  if (run == 0) fprintf(stderr, "graft bench: nothing was timed%s%s\n", o.op ? ": no row matches " : "", o.op ? o.op : "");
+  return run < 0 ? CLI_FAILED : run ? CLI_OK : CLI_NOTHING;
+}

@@ -109,6 +109,9 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   if (plan->call.def->decompose) {
     plan->call.def->decompose(&s, &call, results);
   } else { /* a half type that the slot does not take: the same op, wider */
+    for (uint32_t i = 0; i < call.schema->nargs; i++) { /* else it would ask for the half type again */
+      if (call.args[i].kind == GRAFT_VALUE_DTYPE && dt_is_half(call.args[i].as.dtype)) op_set_dtype(&call, (int)i, GRAFT_F32);
+    }
     fx_call(&s, call.schema->id, call.args, call.schema->nargs, results, plan->nouts);
   }
   if (!s.status) s.status = deliver_all(plan, args, results, outs);

@@ -12,6 +12,8 @@ static graft_dtype dtype_of_number(const graft_scalar *number) {
   }
 }
 
+/* --- rules --- */
+
 /* full(size, fill_value, dtype, layout, device, pin_memory) */
 static graft_status infer_full(op_call *c) {
   graft_scalar value = op_scalar(c, 1);
@@ -21,8 +23,77 @@ static graft_status infer_full(op_call *c) {
   }
   op_set_dtype(c, 2, dtype);
   op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
+  return op_number_fits(c, 1, dtype);
+}
+
+/* full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format) */
+static graft_status infer_full_like(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : self->dtype;
+  graft_memory_format format = op_absent(c, 6) ? GRAFT_FORMAT_PRESERVE : (graft_memory_format)op_int(c, 6);
+  op_set_dtype(c, 2, dtype);
+  if (format == GRAFT_FORMAT_PRESERVE || !format) op_out_like(c, 0, dtype, self);
+  else op_out_format(c, 0, dtype, self->ndim, self->sizes, format);
+  return op_number_fits(c, 1, dtype);
+}
+
+/* fill.Scalar(self, value) */
+static graft_status infer_fill(op_call *c) {
+  op_out_like(c, 0, op_tensor(c, 0)->dtype, op_tensor(c, 0));
+  return op_number_fits(c, 1, c->out[0].dtype);
+}
+
+/* scalar_tensor(s, dtype, layout, device, pin_memory): without dtype the default float, whatever the number is */
+static graft_status infer_scalar_tensor(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : DT_DEFAULT;
+  op_set_dtype(c, 1, dtype);
+  op_out(c, 0, dtype, 0, NULL);
+  /* A finite number beyond a floating dtype becomes infinity here, where full refuses it. */
+  return dt_is_float(dtype) && !dt_is_complex(op_scalar(c, 0).dtype) ? GRAFT_OK : op_number_fits(c, 0, dtype);
+}
+
+/* Elements of a range: in f64, but exactly for i64, where the bounds are cut to integers first. */
+static graft_status arange_count(const op_call *c, graft_dtype dtype, double *count) {
+  ref_real at[3];
+  for (int i = 0; i < 3; i++) {
+    graft_scalar number = op_scalar(c, i);
+    at[i] = dt_scalar_value(&number).re;
+    if (dt_is_complex(number.dtype)) return op_error(c, "%s is complex", c->schema->args[i].name);
+    if (!isfinite((double)at[i])) return op_error(c, "%s is %Lg; expected a finite number", c->schema->args[i].name, at[i]);
+  }
+  for (int i = 0; i < 3 && dtype == GRAFT_I64; i++) {
+    if (!(fabsl(at[i]) <= 0x1p63L)) return op_error(c, "%s is %Lg, which is beyond i64", c->schema->args[i].name, at[i]);
+    at[i] = truncl(at[i]);
+  }
+  ref_real start = at[0], end = at[1], step = at[2];
+  if (step == 0) return op_error(c, "step is 0");
+  if (step > 0 ? end < start : end > start) {
+    return op_error(c, "from %Lg to %Lg there is no way with step %Lg", start, end, step);
+  }
+  *count = dtype == GRAFT_I64 ? (double)ceill((end - start) / step) : ceil(((double)end - (double)start) / (double)step);
+  if (!(*count < 0x1p62)) return op_error(c, "%g elements are too many", *count);
   return GRAFT_OK;
 }
+
+/* arange.start_step(start, end, step, dtype, layout, device, pin_memory) */
+static graft_status infer_arange(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 3);
+  bool integers = true;
+  for (int i = 0; i < 3; i++) integers &= dt_is_integral(op_scalar(c, i).dtype, true);
+  if (!dtype) dtype = integers ? GRAFT_I64 : DT_DEFAULT;
+  bool integral = dt_is_integral(dtype, false) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
+  if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype))) {
+    return op_error(c, "not defined for %s", graft_dtype_name(dtype));
+  }
+  double count;
+  graft_status status = arange_count(c, dtype, &count);
+  if (status) return status;
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, 1, (int64_t[]){(int64_t)count});
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
 
 static graft_status fill(const graft_tensor_desc *out, const graft_scalar *value) {
   ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
@@ -42,7 +113,55 @@ static graft_status ref_full(const graft_exec *exec, const graft_args_full *a) {
   return fill(a->out, a->fill_value);
 }
 
+static graft_status ref_full_like(const graft_exec *exec, const graft_args_full_like *a) {
+  (void)exec;
+  return fill(a->out, a->fill_value);
+}
+
+static graft_status ref_fill_Scalar(const graft_exec *exec, const graft_args_fill_Scalar *a) {
+  (void)exec;
+  return fill(a->out, a->value);
+}
+
+static graft_status ref_scalar_tensor(const graft_exec *exec, const graft_args_scalar_tensor *a) {
+  (void)exec;
+  return fill(a->out, a->s);
+}
+
+static graft_status ref_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *a) {
+  (void)exec;
+  ref_array y = ref_new(ref_numel(a->out), false);
+  if (!y.re) return ref_no_memory();
+  ref_real start = ref_scalar(a->start, 0), step = ref_scalar(a->step, 1);
+  if (dt_is_integral(a->dtype, false)) start = truncl(start), step = truncl(step);
+  for (int64_t i = 0; i < y.count; i++) y.re[i] = start + (ref_real)i * step;
+  ref_write(a->out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+/* --- decompositions --- */
+
+static void decompose_full_like(fx *s, const op_call *c, graft_tensor **outs) {
+  const graft_meta *meta = &c->out[0];
+  outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, op_scalar(c, 1), meta->dtype, c->device);
+}
+
+static void decompose_scalar_tensor(fx *s, const op_call *c, graft_tensor **outs) {
+  int64_t none = 0;
+  outs[0] = fx_full(s, &none, 0, op_scalar(c, 0), c->out[0].dtype, c->device);
+}
+
+static void vjp_none(op_vjp *v) { (void)v; } /* the result does not depend on self's values */
+
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_REF(full)},
+    {.op_id = GRAFT_OP_FULL_LIKE, .roles = "k", .infer = infer_full_like, .decompose = decompose_full_like,
+     .vjp = vjp_none, .reference = OP_REF(full_like)},
+    {.op_id = GRAFT_OP_FILL_SCALAR, .roles = "c", .infer = infer_fill, .decompose = decompose_full_like,
+     .vjp = vjp_none, .flags = OP_ELEMENTWISE, .reference = OP_REF(fill_Scalar)},
+    {.op_id = GRAFT_OP_SCALAR_TENSOR, .roles = "", .infer = infer_scalar_tensor, .decompose = decompose_scalar_tensor,
+     .reference = OP_REF(scalar_tensor)},
+    {.op_id = GRAFT_OP_ARANGE_START_STEP, .roles = "", .infer = infer_arange, .reference = OP_REF(arange_start_step)},
 };
 OP_FAMILY_END(factory, defs)

@@ -9,6 +9,7 @@
   X(reduction)         \
   X(matmul)            \
   X(convolution)       \
+  X(pooling)           \
   X(shape)             \
   X(factory)           \
   X(random)            \

@@ -1,6 +1,7 @@
 /* Helpers that rules (infer) are written with. */
 #include "ops/op.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,37 @@ graft_dtype op_promote(const op_call *call, int from, int to) {
     if (!gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
   }
   return combine(combine(c.dimensioned, c.rank0), c.number);
+}
+
+static long double most_of(graft_dtype dtype) {
+  switch (dtype) {
+    case GRAFT_F16: return 65504;
+    case GRAFT_BF16: return 0x1.fep127L;
+    case GRAFT_F32: case GRAFT_C64: return 0x1.fffffep127L;
+    case GRAFT_F64: case GRAFT_C128: return 0x1.fffffffffffffp1023L;
+    case GRAFT_F8_E4M3FN: return 448;
+    case GRAFT_F8_E5M2: return 57344;
+    default: break;
+  }
+  if (!dt_is_integral(dtype, false)) return INFINITY; /* bool, and what only the oracle knows */
+  return ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
+}
+
+graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
+  graft_scalar number = op_scalar(call, arg);
+  if (!number.dtype || number.dtype == GRAFT_BOOL) return GRAFT_OK;
+  dt_value value = dt_scalar_value(&number);
+  long double most = most_of(dtype);
+  bool integral = dt_is_integral(dtype, false);
+  bool has_infinity = !integral && dtype != GRAFT_F8_E4M3FN;
+  bool wraps = integral && dt_is_unsigned(dtype) && dt_is_integral(number.dtype, false);
+  bool fits = !(value.im != 0 && !dt_is_complex(dtype));
+  if (isnan(value.re)) fits &= !integral;
+  else if (isinf(value.re)) fits &= has_infinity;
+  else fits &= value.re <= most && value.re >= (integral && dt_is_unsigned(dtype) && !wraps ? 0 : -most - integral);
+  if (fits) return GRAFT_OK;
+  return op_error(call, "%s is %Lg%s, which %s can't hold", call->schema->args[arg].name, value.re,
+                  value.im != 0 ? " with an imaginary part" : "", graft_dtype_name(dtype));
 }
 
 /* --- outputs --- */

@@ -120,6 +120,10 @@ graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means
 /* The promoted dtype of tensor arguments with PyTorch's three categories; `from`..`to` are arguments (half-open). */
 graft_dtype op_promote(const op_call *call, int from, int to);
 
+/* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
+ * imaginary part. Negative numbers wrap in unsigned types. */
+graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
+
 /* Fills out[n]: contiguous strides; or those of a like tensor; or as PyTorch's TensorIterator gives for broadcast operands. */
 void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes);
 void op_out_like(op_call *call, int n, graft_dtype dtype, const graft_tensor *like); /* preserve: dense strides kept */

@@ -135,10 +135,10 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
       if (whole) return op_refuse_dtype(c, 0, "a floating or complex dtype, or the dtype argument");
       break;
     case RED_SAME:
-      if (complex) return op_refuse_dtype(c, 0, "a real dtype");
+      if (complex && op_tensor(c, 0)->numel) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
       break;
     case RED_VAR:
-      if (whole) return op_refuse_dtype(c, 0, "a floating or complex dtype");
+      if (whole || (dt_is_float8(dtype) && op_tensor(c, 0)->numel)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
       *out = dt_real(dtype);
       break;
     case RED_NORM:

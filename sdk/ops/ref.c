@@ -131,15 +131,20 @@ uint32_t ref_philox_word(const graft_philox *p, uint64_t word) {
   return c[word % 4];
 }
 
+/* Towards 0, to so many significant bits. (Numbers here are multiples of 2^-24, which f16's denormals are too.) */
+static ref_real truncated(ref_real u, int bits) {
+  int exponent;
+  frexpl(u, &exponent);
+  return ldexpl(truncl(ldexpl(u, bits - exponent)), exponent - bits);
+}
+
 ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element) {
   if (dtype == GRAFT_F64 || dtype == GRAFT_WIDE) {
     uint64_t low = ref_philox_word(p, 2 * element), high = ref_philox_word(p, 2 * element + 1);
     return (ref_real)((high << 32 | low) >> 11) * 0x1p-53L;
   }
   ref_real u = (ref_real)(ref_philox_word(p, element) >> 8) * 0x1p-24L;
-  if (dtype == GRAFT_F16) return floorl(u * 0x1p11L) * 0x1p-11L;
-  if (dtype == GRAFT_BF16) return floorl(u * 0x1p8L) * 0x1p-8L;
-  return u;
+  return dtype == GRAFT_F16 ? truncated(u, 11) : dtype == GRAFT_BF16 ? truncated(u, 8) : u;
 }
 
 ref_split ref_split_at(const graft_tensor_desc *d, int64_t dim) {

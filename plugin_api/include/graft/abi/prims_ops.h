@@ -997,6 +997,9 @@ typedef graft_status (*graft_prims_zeta_fn)(const graft_exec *exec, const graft_
 /* The table `prims`: every prims overload. A slot that is NULL is not implemented. Grows at the end; views and what
  * PyTorch composes have an id and no slot. Some names are macros in <math.h>: call a slot as (table->isnan)(exec,
  * args). */
+/* PyTorch freezes no prim, so Graft's own words hold: a prim that equals an aten op means what that op means with the
+ * operands' one dtype. A reduction without dims, or with an empty list of them, reduces all; without output_dtype it
+ * gives the aten op's dtype (sums and products of integers are i64). */
 typedef struct graft_prims_ops {
   size_t struct_size;
   graft_prims_abs_fn abs;

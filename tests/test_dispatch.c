@@ -1,0 +1,259 @@
+/* The way of a call: plans, policy, in-place and out forms, numbers, prims, fallbacks. On the reference device and on the
+ * null plugin, whose add does nothing. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/dispatch.h"
+#include "graft/graft.h"
+#include "plugin_path.h"
+
+#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
+
+static graft_tensor *tensor(const float *values, int32_t ndim, const int64_t *sizes) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, ndim, sizes, values, &t));
+  return t;
+}
+
+static graft_tensor *vector(int64_t n, const float *values) { return tensor(values, 1, (int64_t[]){n}); }
+
+static void expect(graft_tensor *t, int64_t n, const float *values) {
+  float got[64];
+  ck_assert_int_eq(graft_tensor_numel(t), n);
+  OK(graft_tensor_to_host(t, got));
+  for (int64_t i = 0; i < n; i++) ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
+}
+
+static graft_value boxed(graft_tensor *t) { return (graft_value){GRAFT_VALUE_TENSOR, 0, {.tensor = t}}; }
+
+START_TEST(in_place_and_out) {
+  graft_tensor *a = vector(3, (float[]){1, 2, 3}), *b = vector(3, (float[]){10, 20, 30}), *out;
+  uint64_t version = graft_tensor_version(a);
+  OK(graft_op_add_Tensor(a, b, graft_scalar_none(), &a));
+  expect(a, 3, (float[]){11, 22, 33});
+  ck_assert(graft_tensor_version(a) > version);
+  OK(graft_tensor_empty(graft_device_reference(), GRAFT_F64, 1, (int64_t[]){3}, &out));
+  OK(graft_op_mul_Tensor(a, b, &out)); /* the given output is wider */
+  double wide[3];
+  OK(graft_tensor_to_host(out, wide));
+  ck_assert(wide[2] == 990);
+  graft_tensor_release(a);
+  graft_tensor_release(b);
+  graft_tensor_release(out);
+}
+END_TEST
+
+START_TEST(out_is_checked) {
+  graft_tensor *a = vector(3, (float[]){1, 2, 3}), *narrow, *small, *wide = NULL;
+  OK(graft_tensor_empty(graft_device_reference(), GRAFT_I32, 1, (int64_t[]){3}, &narrow));
+  OK(graft_tensor_empty(graft_device_reference(), GRAFT_F32, 1, (int64_t[]){2}, &small));
+  ck_assert_int_eq(graft_op_add_Tensor(a, a, graft_scalar_none(), &narrow), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "i32"), "%s", graft_last_error());
+  ck_assert_int_eq(graft_op_add_Tensor(a, a, graft_scalar_none(), &small), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "f32[2]"), "%s", graft_last_error());
+  OK(graft_op_expand(a, (int64_t[]){2, 3}, 2, false, &wide));
+  ck_assert_int_eq(graft_op_add_Tensor(a, wide, graft_scalar_none(), &wide), GRAFT_INVALID_ARGUMENT); /* overlaps itself */
+  graft_tensor_release(a);
+  graft_tensor_release(narrow);
+  graft_tensor_release(small);
+  graft_tensor_release(wide);
+}
+END_TEST
+
+START_TEST(partial_overlap) {
+  graft_tensor *a = vector(4, (float[]){1, 2, 3, 4}), *head = NULL, *tail = NULL;
+  int64_t zero = 0, one = 1, three = 3, four = 4;
+  OK(graft_op_slice_Tensor(a, 0, &zero, &three, 1, &head));
+  OK(graft_op_slice_Tensor(a, 0, &one, &four, 1, &tail));
+  ck_assert_int_eq(graft_op_neg(head, &tail), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "clone()"), "%s", graft_last_error());
+  expect(a, 4, (float[]){1, 2, 3, 4}); /* nothing was written */
+  graft_tensor_release(a);
+  graft_tensor_release(head);
+  graft_tensor_release(tail);
+}
+END_TEST
+
+START_TEST(numbers_promote_by_category) {
+  graft_tensor *half, *out = NULL, *i = NULL;
+  OK(graft_tensor_empty(graft_device_reference(), GRAFT_BF16, 1, (int64_t[]){1}, &half));
+  graft_value fill[] = {boxed(half), {GRAFT_VALUE_SCALAR, 0, {.scalar = graft_scalar_int(13)}}};
+  OK(graft_call(GRAFT_OP_FILL_SCALAR, fill, 2, &half, 1));
+  graft_value args[] = {boxed(half), {GRAFT_VALUE_FLOAT, 0, {.f = 0.1}}};
+  OK(graft_call(GRAFT_OP_MUL_TENSOR, args, 2, &out, 1));
+  ck_assert_uint_eq(graft_tensor_dtype(out), GRAFT_BF16);
+  graft_scalar value;
+  OK(graft_tensor_item(out, &value));
+  ck_assert(value.value.f == 1.296875); /* the number keeps its digits: 13 * bf16(0.1) would be 1.3046875 */
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_I32, 1, (int64_t[]){1}, (int32_t[]){2}, &i));
+  graft_tensor_release(out);
+  out = NULL;
+  args[0] = boxed(i);
+  OK(graft_call(GRAFT_OP_MUL_TENSOR, args, 2, &out, 1));
+  ck_assert_uint_eq(graft_tensor_dtype(out), GRAFT_F32);
+  graft_tensor_release(out);
+  graft_tensor_release(i);
+  graft_tensor_release(half);
+}
+END_TEST
+
+START_TEST(prims_are_the_aten_ops) {
+  graft_tensor *a = tensor((float[]){1, 2, 3, 4, 5, 6}, 2, (int64_t[]){2, 3}), *out = NULL;
+  graft_value add[] = {boxed(a), boxed(a)};
+  OK(graft_call(GRAFT_OP_PRIMS_ADD, add, 2, &out, 1));
+  expect(out, 6, (float[]){2, 4, 6, 8, 10, 12});
+  graft_tensor_release(out);
+  out = NULL;
+  int64_t dims[] = {1};
+  graft_value sum[] = {boxed(a), {GRAFT_VALUE_INTS, 1, {.ints = dims}}};
+  OK(graft_call(GRAFT_OP_PRIMS_SUM, sum, 2, &out, 1));
+  expect(out, 2, (float[]){6, 15});
+  graft_tensor_release(out);
+  out = NULL;
+  graft_value cast[] = {boxed(a), {GRAFT_VALUE_DTYPE, 0, {.dtype = GRAFT_I64}}};
+  OK(graft_call(GRAFT_OP_PRIMS_CONVERT_ELEMENT_TYPE, cast, 2, &out, 1));
+  ck_assert_uint_eq(graft_tensor_dtype(out), GRAFT_I64);
+  graft_tensor_release(out);
+  graft_tensor_release(a);
+}
+END_TEST
+
+START_TEST(errors_name_the_op) {
+  graft_tensor *a = tensor((float[]){1, 2, 3, 4, 5, 6}, 2, (int64_t[]){2, 3}), *b = vector(2, (float[]){1, 2}), *out = NULL;
+  ck_assert_int_eq(graft_op_add_Tensor(a, b, graft_scalar_none(), &out), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "aten::add.Tensor") && strstr(graft_last_error(), "f32[2,3]") &&
+                    strstr(graft_last_error(), "f32[2]"), "%s", graft_last_error());
+  ck_assert_ptr_null(out);
+  ck_assert_int_eq(graft_op_mm(a, a, &out), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_call(GRAFT_OP_MM, &(graft_value){0}, 1, &out, 1), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "self"), "%s", graft_last_error());
+  ck_assert_int_eq(graft_call(999999, NULL, 0, &out, 1), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_op_gelu(a, "tnah", &out), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "tnah"), "%s", graft_last_error());
+  graft_tensor_release(a);
+  graft_tensor_release(b);
+}
+END_TEST
+
+START_TEST(empty_tensors) {
+  graft_tensor *none = tensor(NULL, 2, (int64_t[]){0, 3}), *out = NULL;
+  OK(graft_op_exp(none, &out));
+  ck_assert_int_eq(graft_tensor_numel(out), 0);
+  graft_tensor_release(out);
+  out = NULL;
+  OK(graft_op_sum_dim_IntList(none, (int64_t[]){0}, 1, false, GRAFT_DTYPE_NONE, &out));
+  expect(out, 3, (float[]){0, 0, 0});
+  graft_tensor_release(out);
+  out = NULL;
+  OK(graft_op_nonzero(none, &out));
+  ck_assert_int_eq(graft_tensor_sizes(out)[0], 0);
+  graft_tensor_release(out);
+  graft_tensor_release(none);
+}
+END_TEST
+
+static graft_rt_device *null_device(void) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  OK(graft_backend_open(test_plugin("null"), NULL, &backend));
+  OK(graft_backend_device(backend, 0, &device));
+  return device;
+}
+
+START_TEST(no_malloc_on_the_hot_path) {
+  graft_rt_device *device = null_device();
+  graft_tensor *a, *b, *out;
+  OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){4, 4}, &a));
+  OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){4, 4}, &b));
+  OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){4, 4}, &out));
+  OK(graft_op_add_Tensor(a, b, graft_scalar_none(), &out));
+  ck_assert_int_eq(dsp_last_route(), DSP_ROUTE_PLUGIN);
+  uint64_t before = dsp_malloc_count();
+  for (int i = 0; i < 1000; i++) OK(graft_op_add_Tensor(a, b, graft_scalar_none(), &out));
+  ck_assert_uint_eq(dsp_malloc_count(), before);
+  graft_tensor_release(a);
+  graft_tensor_release(b);
+  graft_tensor_release(out);
+}
+END_TEST
+
+static uint64_t count_fallbacks(uint32_t op_id) {
+  graft_fallback_info rows[256];
+  size_t count = graft_fallbacks(rows, 256);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count && i < 256; i++) sum += rows[i].op_id == op_id ? rows[i].count : 0;
+  return sum;
+}
+
+START_TEST(fallbacks_are_counted_and_right) {
+  graft_rt_device *device = null_device();
+  graft_tensor *a, *out = NULL;
+  float values[] = {1, 4, 9};
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){3}, values, &a));
+  uint64_t before = count_fallbacks(GRAFT_OP_SQRT);
+  OK(graft_op_sqrt(a, &out));
+  ck_assert_int_eq(dsp_last_route(), DSP_ROUTE_REFERENCE);
+  ck_assert_ptr_eq(graft_tensor_device(out), device);
+  expect(out, 3, (float[]){1, 2, 3});
+  ck_assert_uint_eq(count_fallbacks(GRAFT_OP_SQRT), before + 1);
+  graft_tensor_release(a);
+  graft_tensor_release(out);
+}
+END_TEST
+
+START_TEST(devices_do_not_mix) {
+  graft_rt_device *device = null_device();
+  graft_tensor *a, *b = vector(3, (float[]){1, 2, 3}), *out = NULL;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){3}, (float[]){1, 2, 3}, &a));
+  ck_assert_int_eq(graft_op_mul_Tensor(a, b, &out), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "reference:0"), "%s", graft_last_error());
+  ck_assert_ptr_null(out);
+  graft_tensor_release(a);
+  graft_tensor_release(b);
+}
+END_TEST
+
+START_TEST(equal_seeds_draw_equal_numbers) {
+  graft_tensor *x = vector(8, (float[]){1, 1, 1, 1, 1, 1, 1, 1}), *first = NULL, *second = NULL, *mask = NULL, *other = NULL;
+  graft_generator *generator = graft_generator_default(graft_device_reference());
+  graft_generator_seed(generator, 42);
+  OK(graft_op_native_dropout(x, 0.5, NULL, &first, &mask));
+  uint64_t seed, offset;
+  graft_generator_state(generator, &seed, &offset);
+  ck_assert_uint_eq(offset, 8);
+  graft_generator_seed(generator, 42);
+  OK(graft_op_native_dropout(x, 0.5, NULL, &second, &other));
+  float values[8];
+  OK(graft_tensor_to_host(first, values));
+  expect(second, 8, values);
+  graft_tensor_release(x);
+  graft_tensor_release(first);
+  graft_tensor_release(second);
+  graft_tensor_release(mask);
+  graft_tensor_release(other);
+}
+END_TEST
+
+int main(void) {
+  setenv("GRAFT_FALLBACK", "allow", 1);
+  Suite *suite = suite_create("dispatch");
+  TCase *tests = tcase_create("calls");
+  tcase_add_test(tests, in_place_and_out);
+  tcase_add_test(tests, out_is_checked);
+  tcase_add_test(tests, partial_overlap);
+  tcase_add_test(tests, numbers_promote_by_category);
+  tcase_add_test(tests, prims_are_the_aten_ops);
+  tcase_add_test(tests, errors_name_the_op);
+  tcase_add_test(tests, empty_tensors);
+  tcase_add_test(tests, no_malloc_on_the_hot_path);
+  tcase_add_test(tests, fallbacks_are_counted_and_right);
+  tcase_add_test(tests, devices_do_not_mix);
+  tcase_add_test(tests, equal_seeds_draw_equal_numbers);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
