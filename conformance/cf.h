@@ -99,7 +99,7 @@ enum {
   CF_FLAT = 16,     /* no layout variants */
   CF_INPLACE = 32,  /* the first tensor may be the output */
   CF_ORDERED = 64,  /* the sum's order may vary between runs: also run deterministic, three times */
-  CF_STATISTIC = 128 /* held to moments, not to values */
+  CF_DIFFERENCE = 128 /* alpha is subtracted: its absolute terms are those of a negative alpha */
 };
 
 /* One op. texts: argument texts in sdk/dispatch/text.h's grammar where T stands for the tested dtype, each behind its
@@ -356,6 +356,13 @@ typedef struct cf_backend {
   const char *dump; /* folder for .npy files; NULL: none */
 } cf_backend;
 
+/* A result, and what the plugin counted until then. */
+typedef struct cf_answer {
+  cf_result result;
+  uint64_t programs_built, programs_loaded, build_nanoseconds, launches;
+  uint64_t has_statistics;
+} cf_answer;
+
 void cf_run(const cf_backend *backend, const cf_case *c, cf_result *result);
 void cf_run_gradient(const cf_backend *backend, cf_call *call, cf_result *result);
 void cf_run_adjoint(const cf_backend *backend, cf_call *call, cf_result *result);
@@ -381,12 +388,12 @@ typedef struct cf_options {
   double time_limit_s;
 } cf_options;
 
-/* What a worker says of the device it opened, and at its end of programs built. */
+/* What a worker says of the device it opened; the counts are the parent's sums over all workers. */
 typedef struct cf_hello {
   int32_t status; /* 0, or an exit status with its text */
   char device[96], name[160], driver[96], text[512];
   uint64_t programs_built, programs_loaded, build_nanoseconds, launches;
-  uint8_t has_statistics;
+  bool has_statistics;
 } cf_hello;
 
 int cf_worker_main(const cf_options *options); /* the child */

@@ -325,6 +325,7 @@ void cf_run_adjoint(const cf_backend *backend, cf_call *call, cf_result *result)
   result->limit = (double)(tolerance * (left.terms + right.terms) + 1e-12L);
   result->ratio = result->error / result->limit;
   result->route = DSP_ROUTE_NONE;
+  if (isnan(left.sum) && right.terms == 0) result->ratio = 0; /* no inputs to move: the mean of nothing */
   if (ok && !(result->ratio <= 1))
     cf_fail(result, "adjoint identity of the oracle: <Ju,v> = %.12Lg, <u,J'v> = %.12Lg", left.sum, right.sum);
   cf_vjp_free(v);

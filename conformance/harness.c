@@ -118,6 +118,7 @@ static bool cf_build_outputs(cf_run_state *s, int run, graft_tensor **outs) {
       outs[0] = s->in[0].view;
       return true;
     }
+    if (s->metas[i].dtype == GRAFT_DTYPE_NONE) continue; /* not wanted, by an output mask */
     cf_guarded *g = &s->out[run & 1][i];
     bool gaps = s->call->c->layout == CF_OUT;
     if (cf_guard_output(s->backend->device, &s->metas[i], gaps, run, g) != GRAFT_OK)
@@ -142,6 +143,7 @@ static bool cf_check_guards(cf_run_state *s, int run) {
   }
   for (uint32_t i = 0; s->guarded && !in_place && i < s->nouts; i++) {
     unsigned char **after = &s->after[run & 1][i];
+    if (!s->out[run & 1][i].view) continue;
     free(*after), *after = NULL;
     if (!cf_guard_check(&s->out[run & 1][i], true, after, problem, sizeof problem))
       return cf_fail(s->result, "output %u %s", i, problem);

@@ -77,6 +77,13 @@ static void cf_walk_layouts(cf_walk *w, uint32_t dtype_rank) {
   w->c.layout = CF_CONTIGUOUS;
 }
 
+/* Whether integers give integers. Where they become floats first, large ones round on the way, which is another op's
+ * matter. */
+static bool cf_whole_result(const cf_op *op) {
+  cf_class k = op->rule.klass;
+  return k == CF_EXACT || k == CF_ROUNDED || k == CF_SCALED || k == CF_SUM || k == CF_PERMUTED;
+}
+
 static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
   const cf_op *op = w->op;
   bool floating = cf_mantissa(w->c.dtype) > 0, reals = floating && !dt_is_complex(w->c.dtype);
@@ -84,6 +91,7 @@ static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
   for (int fill = CF_INTEGERS; fill < CF_FILLS; fill++) {
     if (fill == CF_INTEGERS && !floating) continue;
     if (fill == CF_EXPONENTS && !(op->flags & CF_WIDE)) continue;
+    if (fill == CF_EXPONENTS && !floating && !cf_whole_result(op)) continue;
     if (fill == CF_SPECIALS && (!(op->flags & CF_SPECIAL) || !reals)) continue;
     bool early = w->text_rank == 0 && (dtype_rank < 2 || (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64));
     cf_level level = early ? CF_MUSTPASS : CF_FULL;

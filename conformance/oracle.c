@@ -45,10 +45,15 @@ static graft_scalar cf_rounded_scalar(const cf_call *call, graft_scalar s, cf_tr
 }
 
 static void cf_oracle_numbers(const cf_call *call, cf_transform transform, bool native, cf_side *side) {
+  bool difference = transform == CF_ABSOLUTE && call->op->flags & CF_DIFFERENCE;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     graft_value *v = &side->args[i];
     if (v->kind == GRAFT_VALUE_DTYPE && !native) v->as.dtype = cf_wide_of(v->as.dtype, false);
     if (v->kind == GRAFT_VALUE_SCALAR) v->as.scalar = cf_rounded_scalar(call, v->as.scalar, transform);
+    if (difference && v->kind == GRAFT_VALUE_SCALAR && strcmp(call->schema->args[i].name, "alpha") == 0) {
+      if (v->as.scalar.dtype == GRAFT_F64) v->as.scalar.value.f = -v->as.scalar.value.f;
+      else v->as.scalar.value.i = -v->as.scalar.value.i;
+    }
     if (v->kind != GRAFT_VALUE_SCALARS || side->nscalars + v->count > 64) continue;
     graft_scalar *to = side->scalars + side->nscalars;
     for (uint32_t k = 0; k < v->count; k++) to[k] = cf_rounded_scalar(call, v->as.scalars[k], transform);

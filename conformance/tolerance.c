@@ -118,16 +118,28 @@ static bool cf_half(graft_dtype dtype) { return dt_is_half(dt_real(dtype)); }
 
 static bool cf_alpha_is_one(const cf_call *call) { return cf_arg_number(call, "alpha", 1) == 1; }
 
+/* Whether a Python number of the call has more bits than the dtype: then a half type's result is rounded twice, to f32
+ * and to the half, since f32 cannot hold the product exactly. */
+static bool cf_has_long_number(const cf_call *call, graft_dtype dtype) {
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->args[i].kind != GRAFT_VALUE_SCALAR) continue;
+    long double v = dt_scalar_value(&call->args[i].as.scalar).re;
+    if (dt_round(dt_real(dtype), v) != v) return true;
+  }
+  return false;
+}
+
 bool cf_is_exact(const cf_call *call, uint32_t out, graft_dtype dtype) {
   (void)out;
   if (cf_mantissa(dtype) == 0) return true; /* integers, bool */
-  bool rounds_once = cf_mantissa(dtype) <= 24 && !dt_is_complex(dtype);
+  bool twice = cf_half(dtype) && cf_has_long_number(call, dtype);
+  bool rounds_once = cf_mantissa(dtype) <= 24 && !dt_is_complex(dtype) && !twice;
   switch (call->op->rule.klass) {
     case CF_EXACT:
     case CF_PERMUTED: return true;
     case CF_ROUNDED: return rounds_once; /* f64: long double has too few bits to round twice and say so */
     case CF_SCALED: return rounds_once && cf_alpha_is_one(call);
-    case CF_DIVISION: return cf_half(dtype);
+    case CF_DIVISION: return cf_half(dtype) && !twice;
     default: return false;
   }
 }
@@ -177,8 +189,8 @@ static long double cf_limit(const cf_check *check, uint32_t out, graft_dtype dty
     case CF_SCALED:
       if (!cf_alpha_is_one(check->call)) return ulp + 2 * u * cf_modulus(check->absolute[out].v[i]);
       /* fall through */
-    case CF_ROUNDED: return complex ? 2 * ulp : ulp * (0.5L + 0x1p-10L);
-    case CF_DIVISION: return complex ? 4 * ulp : ulp;
+    case CF_ROUNDED: return complex ? 2 * ulp : half ? ulp / 2 + u * size : ulp * (0.5L + 0x1p-10L);
+    case CF_DIVISION: return complex ? 4 * ulp : half ? ulp / 2 + 2 * u * size : ulp;
     case CF_ALPHA: return ulp + 2 * u * cf_modulus(check->absolute[out].v[i]);
     case CF_ULPS: return (half ? 1 : rule->ulps) * ulp;
     case CF_GATED: return (half ? 1 : rule->ulps) * ulp + 2 * u * cf_input_size(check, i);

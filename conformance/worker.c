@@ -70,17 +70,17 @@ static void cf_hello_device(cf_hello *hello, graft_rt_device *device) {
     hello->driver[0] = 0;
 }
 
-static void cf_hello_statistics(cf_hello *hello, graft_rt_device *device) {
+static void cf_answer_statistics(cf_answer *answer, graft_rt_device *device) {
   const graft_plugin *p = &device->backend->plugin;
   const void *table = NULL;
   graft_opencl_statistics statistics = {.struct_size = sizeof statistics};
   if (!p->extension || p->extension(p->self, GRAFT_OPENCL_STATISTICS, 1, &table) != GRAFT_OK) return;
   if (((const graft_opencl_statistics_api *)table)->query(p->self, &statistics) != GRAFT_OK) return;
-  hello->has_statistics = 1;
-  hello->programs_built = statistics.programs_built;
-  hello->programs_loaded = statistics.programs_loaded;
-  hello->build_nanoseconds = statistics.build_nanoseconds;
-  hello->launches = statistics.launches;
+  answer->has_statistics = 1;
+  answer->programs_built = statistics.programs_built;
+  answer->programs_loaded = statistics.programs_loaded;
+  answer->build_nanoseconds = statistics.build_nanoseconds;
+  answer->launches = statistics.launches;
 }
 
 int cf_worker_main(const cf_options *options) {
@@ -97,12 +97,11 @@ int cf_worker_main(const cf_options *options) {
   cf_hello_device(&hello, backend.device);
   if (!cf_write_all(CF_WORKER_FD, &hello, sizeof hello)) return 2;
   while (cf_read_all(CF_WORKER_FD, &c, sizeof c) && c.op_id != 0) {
-    cf_result result;
-    cf_run(&backend, &c, &result);
-    if (!cf_write_all(CF_WORKER_FD, &result, sizeof result)) return 2;
+    cf_answer answer = {0};
+    cf_run(&backend, &c, &answer.result);
+    cf_answer_statistics(&answer, backend.device);
+    if (!cf_write_all(CF_WORKER_FD, &answer, sizeof answer)) return 2;
   }
-  cf_hello_statistics(&hello, backend.device);
-  cf_write_all(CF_WORKER_FD, &hello, sizeof hello);
   return 0;
 }
 
@@ -113,6 +112,7 @@ typedef struct cf_worker {
   int fd;
   bool ready;        /* it has said hello */
   int64_t index;     /* of the case at work, -1: none */
+  cf_answer last;    /* with the counts so far */
   double deadline;
 } cf_worker;
 
@@ -153,7 +153,17 @@ static bool cf_worker_start(cf_crew *crew, cf_worker *w) {
   return w->pid > 0;
 }
 
-static void cf_worker_end(cf_worker *w, int *status) {
+static void cf_add_statistics(cf_hello *sum, const cf_answer *last) {
+  sum->has_statistics |= last->has_statistics != 0;
+  sum->programs_built += last->programs_built;
+  sum->programs_loaded += last->programs_loaded;
+  sum->build_nanoseconds += last->build_nanoseconds;
+  sum->launches += last->launches;
+}
+
+static void cf_worker_end(cf_crew *crew, cf_worker *w, int *status) {
+  cf_add_statistics(crew->hello, &w->last);
+  memset(&w->last, 0, sizeof w->last);
   if (w->fd >= 0) close(w->fd);
   if (w->pid > 0) {
     while (waitpid(w->pid, status, 0) < 0 && errno == EINTR) {}
@@ -179,7 +189,7 @@ static void cf_worker_died(cf_crew *crew, cf_worker *w, bool timed_out) {
   int64_t index = w->index;
   bool was_ready = w->ready;
   if (timed_out) kill(w->pid, SIGKILL);
-  cf_worker_end(w, &status);
+  cf_worker_end(crew, w, &status);
   if (index >= 0) {
     cf_result r = {.c = crew->cases->items[index], .outcome = timed_out ? CF_TIMEOUT : CF_CRASH, .ratio = INFINITY};
     if (timed_out) snprintf(r.text, sizeof r.text, "no answer within %.0f s", crew->options->time_limit_s);
@@ -204,37 +214,31 @@ static void cf_take_hello(cf_crew *crew, cf_worker *w) {
   if (hello.status != 0) {
     *crew->hello = hello;
     crew->stopped = true, crew->status = hello.status;
-    cf_worker_end(w, &(int){0});
+    cf_worker_end(crew, w, &(int){0});
     return;
   }
-  if (!w->ready) {
-    w->ready = true;
-    crew->failed_starts = 0;
-    memcpy(crew->hello->device, hello.device, sizeof hello.device);
-    memcpy(crew->hello->name, hello.name, sizeof hello.name);
-    memcpy(crew->hello->driver, hello.driver, sizeof hello.driver);
-    if (!cf_next_case(crew, w)) cf_worker_died(crew, w, false);
-    return;
-  }
-  crew->hello->has_statistics |= hello.has_statistics;
-  crew->hello->programs_built += hello.programs_built;
-  crew->hello->programs_loaded += hello.programs_loaded;
-  crew->hello->build_nanoseconds += hello.build_nanoseconds;
-  crew->hello->launches += hello.launches;
-  cf_worker_end(w, &(int){0});
+  w->ready = true;
+  crew->failed_starts = 0;
+  memcpy(crew->hello->device, hello.device, sizeof hello.device);
+  memcpy(crew->hello->name, hello.name, sizeof hello.name);
+  memcpy(crew->hello->driver, hello.driver, sizeof hello.driver);
+  if (!cf_next_case(crew, w)) cf_worker_died(crew, w, false);
 }
 
 static void cf_take_answer(cf_crew *crew, cf_worker *w) {
-  cf_result r;
-  if (!w->ready || w->index < 0) {
+  if (!w->ready) {
     cf_take_hello(crew, w);
     return;
   }
-  if (!cf_read_all(w->fd, &r, sizeof r)) {
+  if (w->index < 0) { /* it was told to end, and has */
+    cf_worker_end(crew, w, &(int){0});
+    return;
+  }
+  if (!cf_read_all(w->fd, &w->last, sizeof w->last)) {
     cf_worker_died(crew, w, false);
     return;
   }
-  cf_deliver(crew, w->index, &r);
+  cf_deliver(crew, w->index, &w->last.result);
   if (!cf_next_case(crew, w)) cf_worker_died(crew, w, false);
 }
 

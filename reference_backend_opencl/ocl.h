@@ -5,6 +5,7 @@
  *   device.c   opening one, its properties      launch.c   a prepared kernel, its arguments, its launch
  *   memory.c   buffers and copies               ops.c      which op lies in which slot, and what it says of itself
  *   stream.c   queues, events, failures         kernels/   one family of ops a file: <family>.c and <family>.cl
+ *   fault.c    failures that kernels find
  *
  * An op, on its first call with some dtypes and shapes, generates the source of one kernel for just that case, and
  * hangs the prepared kernel on the call's memo. Every later call sets the buffers and launches. */
@@ -87,6 +88,14 @@ struct graft_buffer {
   void *mapped; /* pinned memory: where the host sees it */
 };
 
+/* What the kernels of one stream found wrong: the id of the op (0: nothing), the index, and the size that it should lie
+ * below (0: a division by zero). Shared by the stream and the events recorded on it. */
+typedef struct ocl_faults {
+  atomic_int references;
+  cl_mem words;
+  int64_t seen[3]; /* the words as they were last read back */
+} ocl_faults;
+
 struct graft_stream {
   graft_device *device;
   cl_command_queue queue;
@@ -94,6 +103,8 @@ struct graft_stream {
   atomic_int failure;      /* the cl error that sticks, CL_SUCCESS while there is none */
   const char *failed_call; /* which call it came from; written once, before `failure` */
   pthread_mutex_t failure_lock;
+  _Atomic(ocl_faults *) faults; /* NULL until a kernel that may report is launched */
+  atomic_bool faults_unread;
 };
 
 struct graft_event {
@@ -101,6 +112,7 @@ struct graft_event {
   pthread_mutex_t lock; /* guards the two below: recording and asking may meet */
   cl_event latest;
   bool timed;
+  ocl_faults *faults; /* of the stream it was recorded on */
 };
 
 extern const graft_memory_api ocl_memory_api;
@@ -111,6 +123,15 @@ extern const graft_stream_api ocl_stream_api;
 graft_status ocl_stream_result(graft_stream *stream, cl_int error, const char *call);
 /* OK, or the status of the fault that sticks. First thing in every call that submits. */
 graft_status ocl_stream_check(graft_stream *stream);
+
+/* The words for a kernel that may REPORT (common.cl) and is about to be launched. */
+graft_status ocl_stream_faults(graft_stream *stream, cl_mem *words);
+/* What stream.c does with them. */
+cl_int ocl_faults_read(graft_stream *stream);
+bool ocl_faults_seen(const ocl_faults *faults);
+void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity);
+ocl_faults *ocl_faults_retain(ocl_faults *faults);
+void ocl_faults_release(ocl_faults *faults);
 
 /* ---- Errors ---- */
 
@@ -249,7 +270,7 @@ float ocl_round_to(graft_dtype dtype, float value);
 /* ---- Geometry ---- */
 
 #define OCL_DIMS_MAX     12
-#define OCL_OPERANDS_MAX 5
+#define OCL_OPERANDS_MAX 8
 
 /* The index space of a kernel: dimension 0 is the innermost. Strides count elements; operand 0 is the output. */
 typedef struct ocl_geometry {

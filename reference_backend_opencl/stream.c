@@ -21,11 +21,24 @@ static graft_status passing_failure(cl_int error) {
   }
 }
 
+/* Among the sticky errors, beside the negative ones of OpenCL: a kernel reported a fault. */
+#define KERNEL_FAULT 1
+
+static void describe(graft_stream *stream, int error, char *text, size_t capacity) {
+  if (error == KERNEL_FAULT) {
+    ocl_fault_text(atomic_load(&stream->faults), text, capacity);
+  } else {
+    snprintf(text, capacity, "%s: %s", stream->failed_call, ocl_error_name(error));
+  }
+}
+
 graft_status ocl_stream_check(graft_stream *stream) {
   int error = atomic_load_explicit(&stream->failure, memory_order_acquire);
   if (error == CL_SUCCESS) return GRAFT_OK;
   graft_status status = error == CL_DEVICE_NOT_AVAILABLE ? GRAFT_DEVICE_LOST : GRAFT_STREAM_FAILED;
-  return ocl_fail(stream->device->plugin, status, "%s: %s", stream->failed_call, ocl_error_name(error));
+  char text[256];
+  describe(stream, error, text, sizeof text);
+  return ocl_fail(stream->device->plugin, status, "%s", text);
 }
 
 static void make_sticky(graft_stream *stream, cl_int error, const char *call) {
@@ -45,14 +58,20 @@ graft_status ocl_stream_result(graft_stream *stream, cl_int error, const char *c
   return ocl_stream_check(stream);
 }
 
+/* After a wait: OK, or what the kernels that it waited for found. */
+static graft_status check_faults(graft_stream *stream) {
+  if (ocl_faults_seen(atomic_load_explicit(&stream->faults, memory_order_acquire))) {
+    make_sticky(stream, KERNEL_FAULT, "a kernel");
+  }
+  return ocl_stream_check(stream);
+}
+
 static graft_status failure(graft_device *device, graft_stream *stream, char *text, size_t capacity, size_t *length,
                             graft_failure_scope *scope) {
   char message[256] = "";
   int error = stream ? atomic_load_explicit(&stream->failure, memory_order_acquire) : CL_SUCCESS;
   (void)device; /* OpenCL has no state of a device to ask for: a lost one shows on its streams */
-  if (error != CL_SUCCESS) {
-    snprintf(message, sizeof message, "%s: %s", stream->failed_call, ocl_error_name(error));
-  }
+  if (error != CL_SUCCESS) describe(stream, error, message, sizeof message);
   if (text && capacity > 0) snprintf(text, capacity, "%s", message);
   if (length) *length = strlen(message);
   if (scope) {
@@ -88,6 +107,7 @@ static graft_status create(graft_device *device, int32_t priority, graft_stream_
 
 static graft_status destroy(graft_stream *stream) {
   clReleaseCommandQueue(stream->queue);
+  ocl_faults_release(atomic_load(&stream->faults));
   pthread_mutex_destroy(&stream->failure_lock);
   free(stream);
   return GRAFT_OK;
@@ -110,17 +130,21 @@ static graft_status query(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
   cl_event marker;
-  cl_int error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
+  cl_int error = ocl_faults_read(stream);
+  if (error == CL_SUCCESS) error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueMarkerWithWaitList");
   error = clFlush(stream->queue);
   if (error == CL_SUCCESS) status = marker_state(marker, &error);
   clReleaseEvent(marker);
-  return error != CL_SUCCESS ? ocl_stream_result(stream, error, "a command of the stream") : status;
+  if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "a command of the stream");
+  return status == GRAFT_OK ? check_faults(stream) : status;
 }
 
 static graft_status synchronize(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
-  return status != GRAFT_OK ? status : ocl_stream_result(stream, clFinish(stream->queue), "clFinish");
+  if (status == GRAFT_OK) status = ocl_stream_result(stream, ocl_faults_read(stream), "clEnqueueReadBuffer");
+  if (status == GRAFT_OK) status = ocl_stream_result(stream, clFinish(stream->queue), "clFinish");
+  return status == GRAFT_OK ? check_faults(stream) : status;
 }
 
 /* ---- Events ---- */
@@ -139,6 +163,7 @@ static graft_status event_create(graft_device *device, graft_event_flags flags, 
 
 static graft_status event_destroy(graft_event *event) {
   if (event->latest) clReleaseEvent(event->latest);
+  ocl_faults_release(event->faults);
   pthread_mutex_destroy(&event->lock);
   free(event);
   return GRAFT_OK;
@@ -148,15 +173,19 @@ static graft_status event_record(graft_event *event, graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
   cl_event marker;
-  cl_int error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
+  cl_int error = ocl_faults_read(stream);
+  if (error == CL_SUCCESS) error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
   if (error == CL_SUCCESS) error = clFlush(stream->queue); /* another queue may come to wait for it */
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueMarkerWithWaitList");
   pthread_mutex_lock(&event->lock);
   cl_event before = event->latest;
+  ocl_faults *faults_before = event->faults;
   event->latest = marker;
   event->timed = stream->timing;
+  event->faults = ocl_faults_retain(atomic_load(&stream->faults));
   pthread_mutex_unlock(&event->lock);
   if (before) clReleaseEvent(before);
+  ocl_faults_release(faults_before);
   return GRAFT_OK;
 }
 
@@ -183,6 +212,14 @@ static graft_status stream_wait(graft_stream *stream, graft_event *event) {
   return ocl_stream_result(stream, error, "clEnqueueBarrierWithWaitList");
 }
 
+/* Once what an event waited for has been done. */
+static graft_status event_result(graft_event *event, cl_int error) {
+  pthread_mutex_lock(&event->lock);
+  bool fault = ocl_faults_seen(event->faults);
+  pthread_mutex_unlock(&event->lock);
+  return error == CL_SUCCESS && !fault ? GRAFT_OK : GRAFT_STREAM_FAILED;
+}
+
 static graft_status event_query(graft_event *event) {
   bool timed;
   cl_event latest = latest_record(event, &timed);
@@ -190,7 +227,7 @@ static graft_status event_query(graft_event *event) {
   cl_int error;
   graft_status status = marker_state(latest, &error);
   clReleaseEvent(latest);
-  return error != CL_SUCCESS ? GRAFT_STREAM_FAILED : status;
+  return status == GRAFT_OK ? event_result(event, error) : status;
 }
 
 static graft_status event_synchronize(graft_event *event) {
@@ -199,7 +236,7 @@ static graft_status event_synchronize(graft_event *event) {
   if (!latest) return GRAFT_OK;
   cl_int error = clWaitForEvents(1, &latest);
   clReleaseEvent(latest);
-  return error == CL_SUCCESS ? GRAFT_OK : GRAFT_STREAM_FAILED;
+  return event_result(event, error);
 }
 
 /* When the marker was reached, in nanoseconds of the device's clock. */

@@ -71,7 +71,7 @@ static cf_moments *cf_moments_of(const cf_array *x, const cf_geometry *g, long d
     cf_moments *s = &m[i];
     s->rstd = 1 / sqrtl(s->var + eps);
     s->mean_error = (cf_growth(n) + 1) * u * s->size;
-    long double var_error = (cf_growth(n) + 4) * u * s->var + 2 * s->spread * s->mean_error;
+    long double var_error = (cf_growth(n) + 4) * u * s->var + (2 * s->spread + s->mean_error) * s->mean_error;
     s->rstd_relative = 0.5L * var_error / (s->var + eps) + 5 * u;
   }
   return m;

@@ -45,7 +45,8 @@ static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
     for (int64_t i = 0; i < m; i++) {
       long double shift = (cf_growth(n) + 1) * u * size[i];
       long double v = fabsl(o->v[i].re);
-      limits[i] = (cf_growth(n) + 4) * u * v + 2 * spread[i] * shift / fmaxl(divisor, 1) + cf_ulp(k->dtypes[out], v) / 2;
+      limits[i] = (cf_growth(n) + 4) * u * v + (2 * spread[i] + n * shift) * shift / fmaxl(divisor, 1) +
+                  cf_ulp(k->dtypes[out], v) / 2; /* shift squared counts where all values are the same */
     }
   }
   free(to), free(mean), free(size), free(spread);

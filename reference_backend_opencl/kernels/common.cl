@@ -138,3 +138,12 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
 #define NEG(a) (-(a))
 static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #endif
+
+/* Leaves the first fault of a stream in its words: an index and the size that it should lie below; (0, 0) for a division
+ * by zero. */
+#define REPORT(words, op_id, index, size) report_fault(words, op_id, index, size)
+static void report_fault(__global long *words, int op_id, long index, long size) {
+  if (atomic_cmpxchg((volatile __global int *)words, 0, op_id) != 0) return;
+  words[1] = index;
+  words[2] = size;
+}

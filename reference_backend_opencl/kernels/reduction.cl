@@ -5,9 +5,31 @@
  * with the whole. Several work-items may share an output: each is a split, with its own row of partial results.
  *
  * The head defines D_OUT, D_IN, KEPT and REDUCED (ranks), INNER_IN (0, 1, or 2 for any other stride along the vector),
- * INNER_OUT, and the op: INIT, MAP(v), COMBINE(a, b), FINISH(v). */
+ * INNER_OUT, and the op: INIT, MAP(v), COMBINE(a, b), FINISH(v). These see x, a number, Y, a constant of the head, and
+ * with SHIFTED s, a number for each output. */
 #define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+#if defined(CLASS_COMPLEX)
+#define ONE 1, 0
+#define TRUTH(v) (VT)(NONZERO(v) ? 1 : 0, 0)
+#define EITHER(a, b) fmax(a, b)
+#define QUOTIENT(v, x) ((v) / (x).x)
+#else
+#define ONE 1
+#define TRUTH(v) (NONZERO(v) ? (VT)1 : (VT)0)
+#define EITHER(a, b) MAXIMUM(a, b)
+#define QUOTIENT(v, x) ((v) / (x))
+#endif
+#if defined(CLASS_FLOAT)
+#define LEAST (-INFINITY)
+#define MOST INFINITY
+#elif defined(IS_UNSIGNED)
+#define LEAST 0
+#define MOST (~(CT)0)
+#else
+#define LEAST ((CT)1 << (8 * sizeof(CT) - 1))
+#define MOST (~LEAST)
+#endif
 
 typedef struct {
   long kept_size[KEPT], kept_out[KEPT], kept_in[KEPT];
@@ -17,7 +39,7 @@ typedef struct {
 } space;
 
 /* n elements from `at` on; ROWS fills the lanes beyond with what changes nothing. */
-static VT fetch(__global const RAW(D_IN) * at, long stride, int n) {
+static VT fetch(__global const RAW(D_IN) * at, long stride, int n, VT s) {
   if (INNER_IN == 1 && n == VEC) return MAP(LOAD(D_IN, __global, at));
   RAW(D_IN) lanes[VEC];
   for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
@@ -56,28 +78,28 @@ static void put(__global RAW(D_OUT) * at, long stride, int n, VT v) {
   for (int j = 0; j < n; j++) at[j * stride] = lanes[j];
 }
 
-static VT segment_total(__global const RAW(D_IN) * row, space shape, long i, long end, int n) {
+static VT segment_total(__global const RAW(D_IN) * row, space shape, long i, long end, int n, VT s) {
   VT total = (VT)(INIT);
 #ifdef ROWS
   long stride = shape.reduced_in[0];
   for (; i + VEC <= end; i += VEC) {
-    VT v = fetch(row + i * stride, stride, VEC);
+    VT v = fetch(row + i * stride, stride, VEC, s);
     total = COMBINE(total, v);
   }
   if (i < end) {
-    VT v = fetch(row + i * stride, stride, (int)(end - i));
+    VT v = fetch(row + i * stride, stride, (int)(end - i), s);
     total = COMBINE(total, v);
   }
 #else
   for (; i < end; i++) {
-    VT v = fetch(row + i * shape.reduced_in[0], shape.kept_in[0], n);
+    VT v = fetch(row + i * shape.reduced_in[0], shape.kept_in[0], n, s);
     total = COMBINE(total, v);
   }
 #endif
   return total;
 }
 
-static VT split_total(__global const RAW(D_IN) * in, space shape, long split, int n) {
+static VT split_total(__global const RAW(D_IN) * in, space shape, long split, int n, VT s) {
   VT total = (VT)(INIT);
   long first = split * shape.segments_per_split;
   long last = min(first + shape.segments_per_split, shape.segments);
@@ -88,7 +110,7 @@ static VT split_total(__global const RAW(D_IN) * in, space shape, long split, in
       start += outer % shape.reduced_size[d] * shape.reduced_in[d];
       outer /= shape.reduced_size[d];
     }
-    VT v = segment_total(in + start, shape, i, min(i + shape.segment, shape.reduced_size[0]), n);
+    VT v = segment_total(in + start, shape, i, min(i + shape.segment, shape.reduced_size[0]), n, s);
     total = COMBINE(total, v);
   }
   return total;
@@ -96,13 +118,15 @@ static VT split_total(__global const RAW(D_IN) * in, space shape, long split, in
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void reduce(__global uchar *out, ulong offset_out,
                                                                          __global const uchar *in, ulong offset_in,
-                                                                         CT number, space shape) {
+                                                                         __global const uchar *shift,
+                                                                         ulong offset_shift, CT number, space shape) {
   VT x = (VT)number;
   long first = (long)get_global_id(0) * shape.per_item;
   long last = min(first + shape.per_item, shape.units);
   for (long unit = first; unit < last; unit++) {
     long split = unit / shape.units_per_split;
     long outer = unit % shape.units_per_split / shape.units_per_row;
+    long unit_row = outer;
     long j = unit % shape.units_per_row * shape.outputs_per_unit;
     int n = (int)min(shape.outputs_per_unit, shape.kept_size[0] - j);
     long at_out = split * shape.split_stride + j * shape.kept_out[0], at_in = j * shape.kept_in[0];
@@ -112,7 +136,18 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void reduce(__global
       at_out += place * shape.kept_out[d];
       at_in += place * shape.kept_in[d];
     }
-    VT total = split_total((__global const RAW(D_IN) *)(in + offset_in) + at_in, shape, split, n);
+    VT s = (VT)0;
+#ifdef SHIFTED
+    __global const CT *shifts = (__global const CT *)(shift + offset_shift) + unit_row * shape.kept_size[0] + j;
+#ifdef ROWS
+    s = (VT)*shifts;
+#else
+    CT lanes[VEC];
+    for (int k = 0; k < VEC; k++) lanes[k] = shifts[k < n ? k : 0];
+    s = VLOAD(lanes);
+#endif
+#endif
+    VT total = split_total((__global const RAW(D_IN) *)(in + offset_in) + at_in, shape, split, n, s);
 #ifdef ROWS
     total = across(total);
 #endif

@@ -5,6 +5,7 @@
 
 #include "bench.h"
 #include "dispatch/dispatch.h"
+#include "graft/memory.h"
 #include "tensor/dtype.h"
 
 enum { ROUNDS = 9, MAX_CALLS = 20000 };
@@ -34,7 +35,7 @@ static graft_status fill(void *context, uint32_t index, graft_tensor *tensor) {
   graft_dtype dtype = graft_tensor_dtype(tensor);
   int64_t n = graft_tensor_numel(tensor);
   uint64_t bytes = dt_bytes(dtype), bound = f->row->bound ? (uint64_t)f->row->bound : 2;
-  bool floating = dt_is_floating(dtype) || dt_is_complex(dtype);
+  bool floating = dt_is_complex(dtype) || dt_is_float(dtype);
   unsigned char *values = malloc((size_t)n * bytes + 1);
   if (!values) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for %lld values", (long long)n);
   for (int64_t i = 0; i < n; i++) {

@@ -114,22 +114,8 @@ graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs
   if (dsp_is_host_op(schema->id)) return dsp_infer_host(schema, args, nargs, metas, capacity, count);
   graft_status status = infer(&call, schema, args, nargs);
   if (status) return status;
-  uint32_t n = 0;
-  for (uint32_t r = 0; r < schema->nrets; r++) {
-    if (schema->rets[r].kind != OPK_TENSORS) {
-      if (n < capacity) metas[n] = call.out[r];
-      n++;
-      continue;
-    }
-    const graft_value *list = &call.args[call.list_like[r]];
-    for (uint32_t i = 0; i < list->count; i++, n++) {
-      op_call item = {.nouts = 0};
-      op_out_like(&item, 0, list->as.tensors[i]->dtype, list->as.tensors[i]);
-      if (n < capacity) metas[n] = item.out[0];
-    }
-  }
-  *count = n;
-  return GRAFT_OK;
+  *count = op_flat_count(&call);
+  return op_flat_outputs(&call, metas, NULL, capacity);
 }
 
 /* --- running --- */
@@ -268,11 +254,7 @@ graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uin
     op_call call;
     status = infer(&call, schema, args, nargs);
     dsp_plan *made;
-    if (!status) status = dsp_resolve(&call, outs, &made);
-    if (!status && made->nouts > nouts) {
-      status = err_set(GRAFT_INVALID_ARGUMENT, "%s has %u outputs, room for %u was given", schema->name, made->nouts, nouts);
-      dsp_plan_free(made);
-    }
+    if (!status) status = dsp_resolve(&call, outs, nouts, &made);
     if (!status) *plan = dsp_plan_insert(device, &key, made);
   }
   dsp_key_free(&key);

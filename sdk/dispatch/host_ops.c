@@ -94,9 +94,13 @@ HOST_OP(empty) {
   (void)nouts;
   graft_dtype dtype = op_dtype(call, 1);
   graft_meta meta = {.ndim = 0};
+  int64_t format = op_absent(call, 5) ? GRAFT_FORMAT_CONTIGUOUS : op_int(call, 5);
+  uint32_t rank = format == GRAFT_FORMAT_CHANNELS_LAST ? 4 : format == GRAFT_FORMAT_CHANNELS_LAST_3D ? 5 : COUNT(0);
+  if (format == GRAFT_FORMAT_PRESERVE) return op_error(call, "there is no tensor whose memory format could be preserved");
+  if (rank != COUNT(0)) return op_error(call, "that memory format is for rank %u; size has %u items", rank, COUNT(0));
   op_call result = *call;
   op_out_format(&result, 0, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0),
-                op_absent(call, 5) ? GRAFT_FORMAT_CONTIGUOUS : (graft_memory_format)op_int(call, 5));
+                (graft_memory_format)format);
   meta = result.out[0];
   return graft_tensor_empty_strided(call->device, meta.dtype, meta.ndim, meta.sizes, meta.strides, outs);
 }

@@ -98,20 +98,49 @@ static bool put_value(dsp_key *key, const graft_value *v, uint8_t kind) {
   }
 }
 
-/* How an output relates to the arguments: 0 shares no memory, else which argument and how. */
+/* How an output relates to the tensor arguments: two bits each. */
 static uint64_t alias_code(const graft_tensor *out, const graft_value *args, uint32_t nargs) {
+  uint64_t code = 0;
   for (uint32_t i = 0; i < nargs; i++) {
-    const graft_value *v = &args[i];
-    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
-    for (uint32_t j = 0; j < count; j++) {
-      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
-      if (!t || t->storage != out->storage) continue;
-      tns_overlap overlap = tns_overlap_of(out, t);
-      if (overlap == TNS_OVERLAP_NONE) continue;
-      return ((uint64_t)i << 32 | j) * 4 + (uint64_t)overlap;
-    }
+    const graft_tensor *t = args[i].kind == GRAFT_VALUE_TENSOR ? args[i].as.tensor : NULL;
+    if (t && t->storage == out->storage) code |= (uint64_t)tns_overlap_of(out, t) << 2 * i;
+  }
+  return code;
+}
+
+/* An item of a list argument. */
+typedef struct place {
+  uint32_t arg, item;
+} place;
+
+/* The next item of a list, from the first one again behind the last. */
+static place step_place(place p, const graft_value *args, uint32_t nargs) {
+  p.item++;
+  while (args[p.arg].kind != GRAFT_VALUE_TENSORS || p.item >= args[p.arg].count) p = (place){(p.arg + 1) % nargs, 0};
+  return p;
+}
+
+/* The first list item whose memory an output shares, and how. Lists written in place come in order: each search goes on
+ * behind the last find, so that hundreds of outputs do not mean hundreds of searches. */
+static uint64_t list_alias_code(const graft_tensor *out, const graft_value *args, uint32_t nargs, uint32_t items,
+                                place *at) {
+  place p = *at;
+  for (uint32_t n = 0; n < items; n++) {
+    p = step_place(p, args, nargs);
+    const graft_tensor *t = args[p.arg].as.tensors[p.item];
+    if (!t || t->storage != out->storage) continue;
+    tns_overlap overlap = tns_overlap_of(out, t);
+    if (overlap == TNS_OVERLAP_NONE) continue;
+    *at = p;
+    return ((uint64_t)p.arg << 32 | p.item) * 4 + (uint64_t)overlap;
   }
   return 0;
+}
+
+static uint32_t list_items(const graft_value *args, uint32_t nargs) {
+  uint32_t items = 0;
+  for (uint32_t i = 0; i < nargs; i++) items += args[i].kind == GRAFT_VALUE_TENSORS ? args[i].count : 0;
+  return items;
 }
 
 bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
@@ -124,11 +153,14 @@ bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *arg
   for (uint32_t i = 0; i < nargs; i++) {
     if (!put_value(key, &args[i], schema->args[i].kind)) return false;
   }
+  uint32_t items = list_items(args, nargs);
+  place last = {0, UINT32_MAX};
   for (uint32_t i = 0; i < nouts; i++) {
     if (!put_tensor(key, outs[i])) return false;
     if (!outs[i]) continue;
-    if (!reserve(key, 1)) return false;
+    if (!reserve(key, 2)) return false;
     put(key, alias_code(outs[i], args, nargs));
+    if (items) put(key, list_alias_code(outs[i], args, nargs, items, &last));
   }
   return true;
 }

@@ -75,8 +75,8 @@ dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan 
 void dsp_plan_release(dsp_plan *plan);
 void dsp_plan_free(dsp_plan *plan);
 
-/* Makes a plan for a canonical call. outs may hold tensors (out form). */
-graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, dsp_plan **plan);
+/* Makes a plan for a canonical call. outs may hold tensors (out form); fewer than the call has are an error. */
+graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **plan);
 
 /* Runs a plan's slot. args are complete (see dsp_complete); outs receive new tensors where NULL. */
 graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs);

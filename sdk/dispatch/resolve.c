@@ -13,35 +13,6 @@ typedef struct resolver {
   bool any_caps; /* false: the plugin said nothing; the dull default everywhere */
 } resolver;
 
-/* --- flat outputs --- */
-
-static uint32_t flat_count(const op_call *call) {
-  uint32_t count = 0;
-  for (uint32_t r = 0; r < call->schema->nrets; r++) {
-    bool list = call->schema->rets[r].kind == OPK_TENSORS;
-    count += list ? call->args[call->list_like[r]].count : 1;
-  }
-  return count;
-}
-
-static void flat_outputs(dsp_plan *plan, const op_call *call) {
-  uint32_t n = 0;
-  for (uint32_t r = 0; r < call->schema->nrets; r++) {
-    if (call->schema->rets[r].kind != OPK_TENSORS) {
-      plan->out_metas[n] = call->out[r];
-      plan->out_wanted[n++] = call->out_wanted[r];
-      continue;
-    }
-    const graft_value *list = &call->args[call->list_like[r]];
-    for (uint32_t i = 0; i < list->count; i++) {
-      op_call item = {.nouts = 0};
-      op_out_like(&item, 0, list->as.tensors[i]->dtype, list->as.tensors[i]);
-      plan->out_metas[n] = item.out[0];
-      plan->out_wanted[n++] = call->out_wanted[r];
-    }
-  }
-}
-
 /* --- operands --- */
 
 static char role_of(const op_call *call, uint32_t arg) {
@@ -558,7 +529,7 @@ static dsp_plan *plan_new(const op_call *call) {
   if (!plan) return NULL;
   plan->device = call->device;
   plan->call = *call;
-  plan->nouts = flat_count(call);
+  plan->nouts = op_flat_count(call);
   uint32_t inputs = 0;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     if (call->schema->args[i].kind == OPK_TENSOR) inputs++;
@@ -572,12 +543,17 @@ static dsp_plan *plan_new(const op_call *call) {
   return NULL;
 }
 
-graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, dsp_plan **result) {
+graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **result) {
   dsp_plan *plan = plan_new(call);
   if (!plan) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the plan of a call", call->schema->name);
-  flat_outputs(plan, call);
   uint32_t which;
-  graft_status status = check_outs(call, plan, outs);
+  graft_status status = GRAFT_OK;
+  if (plan->nouts > nouts) {
+    status = err_set(GRAFT_INVALID_ARGUMENT, "%s has %u outputs here, room for %u was given", call->schema->name,
+                     plan->nouts, nouts);
+  }
+  if (!status) status = op_flat_outputs(call, plan->out_metas, plan->out_wanted, plan->nouts);
+  if (!status) status = check_outs(call, plan, outs);
   if (!status && partial_overlap(call, plan, outs, &which)) {
     status = op_error(call, "some elements of %s and of the written tensor are one memory location; clone() it first",
                       call->schema->args[which].name);
@@ -590,7 +566,9 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, dsp_plan **re
   plan->empty = all_empty(plan);
   dsp_route route = plan->empty ? DSP_ROUTE_HOST : choose(&r);
   if ((route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && has_empty_input(&r) && !(r.caps.flags & GRAFT_CAP_EMPTY)) {
-    route = call->device->is_reference ? route : DSP_ROUTE_REFERENCE;
+    /* One empty tensor of a list does not take the others off the device. */
+    bool list = call->schema->nrets && call->schema->rets[0].kind == OPK_TENSORS && call->def->decompose;
+    route = call->device->is_reference ? route : list ? DSP_ROUTE_DECOMPOSITION : DSP_ROUTE_REFERENCE;
   }
   atomic_init(&plan->route, (int)route);
   *result = plan;

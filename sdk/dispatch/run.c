@@ -21,6 +21,7 @@ typedef struct run {
   graft_tensor **temporaries; /* by operand; NULL where none */
   dt_value *numbers;          /* by operand: 32 bytes each, holding one element */
   unsigned char *packed;
+  bool *made; /* by flat output: made here, not given */
   dsp_frame frame;
   graft_output dynamic[2];
 } run;
@@ -278,21 +279,21 @@ static graft_status run_prepared(run *r) {
   return status;
 }
 
-/* New tensors for outputs not given; *made has a bit each. */
-static graft_status new_outputs(run *r, uint64_t *made) {
-  *made = 0;
+/* New tensors for outputs not given. */
+static graft_status new_outputs(run *r) {
   for (uint32_t i = 0; i < r->plan->nouts; i++) {
     if (r->outs[i] || !r->plan->out_wanted[i] || r->plan->call.dynamic) continue;
     graft_status status = dsp_new_output(r->plan, i, &r->outs[i]);
     if (status) return status;
-    if (i < 64) *made |= UINT64_C(1) << i;
+    r->made[i] = true;
   }
   return GRAFT_OK;
 }
 
-static void drop_outputs(run *r, uint64_t made, bool all_new) {
+/* Dynamic outputs are new too, but known only once the slot said their shape. */
+static void drop_outputs(run *r) {
   for (uint32_t i = 0; i < r->plan->nouts; i++) {
-    if (!r->outs[i] || !(all_new || (i < 64 && made >> i & 1))) continue;
+    if (!r->outs[i] || !(r->made[i] || r->plan->call.dynamic)) continue;
     graft_tensor_release(r->outs[i]);
     r->outs[i] = NULL;
   }
@@ -301,7 +302,7 @@ static void drop_outputs(run *r, uint64_t made, bool all_new) {
 graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
   uint32_t n = plan->noperands + 1;
   size_t bytes = n * (sizeof(graft_tensor_desc) + sizeof(graft_tensor *) + sizeof(dt_value)) +
-                 (plan->nlist_items + 1) * sizeof(void *) + plan->slot_schema->args_size + 64;
+                 (plan->nlist_items + 1) * sizeof(void *) + plan->slot_schema->args_size + plan->nouts + 64;
   bool on_heap = bytes > STACK_LIMIT;
   unsigned char *memory = on_heap ? malloc(bytes) : alloca(bytes);
   if (!memory) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for descriptors", plan->call.schema->name);
@@ -312,14 +313,13 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
   r.temporaries = (graft_tensor **)(r.descs + n);
   r.items = (const graft_tensor_desc **)(r.temporaries + n);
   r.packed = (unsigned char *)(r.items + plan->nlist_items + 1);
+  r.made = (bool *)(r.packed + plan->slot_schema->args_size);
   memset(r.temporaries, 0, n * sizeof *r.temporaries);
-  bool all_new = true;
-  for (uint32_t i = 0; i < plan->nouts; i++) all_new &= !outs[i];
-  uint64_t made;
+  memset(r.made, 0, plan->nouts);
   bool grad = plan->simple ? false : graft_grad_mode_set(false);
-  graft_status status = new_outputs(&r, &made);
+  graft_status status = new_outputs(&r);
   if (!status) status = run_prepared(&r);
-  if (status) drop_outputs(&r, made, all_new);
+  if (status) drop_outputs(&r);
   if (!plan->simple) {
     for (uint32_t i = 0; i < plan->noperands; i++) graft_tensor_release(r.temporaries[i]);
     graft_grad_mode_set(grad);

@@ -8,6 +8,17 @@
 
 /* --- results --- */
 
+static bool shares_memory(const dsp_plan *plan, const graft_value *args, const graft_tensor *result) {
+  for (uint32_t a = 0; a < plan->call.schema->nargs; a++) {
+    if (args[a].kind == GRAFT_VALUE_TENSOR && args[a].as.tensor && args[a].as.tensor->storage == result->storage) return true;
+    for (uint32_t i = 0; args[a].kind == GRAFT_VALUE_TENSORS && i < args[a].count; i++) {
+      const graft_tensor *item = args[a].as.tensors[i];
+      if (item && item->storage == result->storage) return true;
+    }
+  }
+  return false;
+}
+
 /* Gives a result to its place: the caller's tensor, or a new one with the strides that infer promised. */
 static graft_status deliver(dsp_plan *plan, const graft_value *args, uint32_t i, graft_tensor *result,
                             graft_tensor **out) {
@@ -19,12 +30,8 @@ static graft_status deliver(dsp_plan *plan, const graft_value *args, uint32_t i,
             !memcmp(result->sizes, meta->sizes, (size_t)meta->ndim * 8) &&
             !memcmp(result->strides, meta->strides, (size_t)meta->ndim * 8);
   }
-  for (uint32_t a = 0; fits && a < plan->call.schema->nargs; a++) {
-    const graft_tensor *input = args[a].kind == GRAFT_VALUE_TENSOR ? args[a].as.tensor : NULL;
-    /* The result of an op that is no view never shares memory with an input. */
-    if (input && input->storage == result->storage) fits = false;
-  }
-  if (fits) {
+  /* The result of an op that is no view never shares memory with an input. */
+  if (fits && !shares_memory(plan, args, result)) {
     graft_tensor_retain(result);
     *out = result;
     return GRAFT_OK;
@@ -40,16 +47,26 @@ static graft_status deliver(dsp_plan *plan, const graft_value *args, uint32_t i,
   return status;
 }
 
+/* On failure outputs that were not given are NULL again. */
 static graft_status deliver_all(dsp_plan *plan, const graft_value *args, graft_tensor **results, graft_tensor **outs) {
-  for (uint32_t i = 0; i < plan->nouts; i++) {
+  graft_status status = GRAFT_OK;
+  uint32_t i = 0;
+  for (; i < plan->nouts && !status; i++) {
     if (!plan->out_wanted[i]) continue;
     if (!results[i]) {
-      return err_set(GRAFT_INTERNAL, "%s: its decomposition gave no output %u", plan->call.schema->name, i);
+      status = err_set(GRAFT_INTERNAL, "%s: its decomposition gave no output %u", plan->call.schema->name, i);
+      break;
     }
-    graft_status status = deliver(plan, args, i, results[i], &outs[i]);
-    if (status) return status;
+    bool given = outs[i] != NULL;
+    status = deliver(plan, args, i, results[i], &outs[i]);
+    if (given) results[i] = NULL; /* from here on: what was made */
   }
-  return GRAFT_OK;
+  while (status && i-- > 0) {
+    if (!results[i] || !outs[i]) continue;
+    graft_tensor_release(outs[i]);
+    outs[i] = NULL;
+  }
+  return status;
 }
 
 /* --- decomposition --- */

@@ -85,7 +85,7 @@ static graft_status infer_arange(op_call *c) {
   if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype))) {
     return op_error(c, "not defined for %s", graft_dtype_name(dtype));
   }
-  double count;
+  double count = 0;
   graft_status status = arange_count(c, dtype, &count);
   if (status) return status;
   op_set_dtype(c, 3, dtype);

@@ -7,13 +7,20 @@
 #define OP_FAMILIES(X) \
   X(pointwise)         \
   X(reduction)         \
+  X(scan)              \
+  X(softmax)           \
+  X(normalization)     \
+  X(loss)              \
   X(matmul)            \
   X(convolution)       \
   X(pooling)           \
+  X(embedding)         \
   X(shape)             \
   X(factory)           \
   X(random)            \
-  X(indexing)
+  X(indexing)          \
+  X(scatter)           \
+  X(sorting)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)

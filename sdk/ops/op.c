@@ -144,13 +144,13 @@ static long double most_of(graft_dtype dtype) {
     case GRAFT_F8_E5M2: return 57344;
     default: break;
   }
-  if (!dt_is_integral(dtype, false)) return INFINITY; /* bool, and what only the oracle knows */
+  if (!dt_is_integral(dtype, false)) return INFINITY; /* what only the oracle knows */
   return ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
 }
 
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
   graft_scalar number = op_scalar(call, arg);
-  if (!number.dtype || number.dtype == GRAFT_BOOL) return GRAFT_OK;
+  if (!number.dtype || number.dtype == GRAFT_BOOL || dtype == GRAFT_BOOL) return GRAFT_OK;
   dt_value value = dt_scalar_value(&number);
   long double most = most_of(dtype);
   bool integral = dt_is_integral(dtype, false);
@@ -188,6 +188,49 @@ void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const 
   if ((format == GRAFT_FORMAT_CHANNELS_LAST && ndim == 4) || (format == GRAFT_FORMAT_CHANNELS_LAST_3D && ndim == 5)) {
     tns_channels_last_strides(ndim, sizes, call->out[n].strides);
   }
+}
+
+/* --- flat outputs: a Tensor[] counts as its items --- */
+
+void op_out_list(op_call *call, int n, int like) {
+  call->list_like[n] = (int8_t)like;
+  call->out_wanted[n] = true;
+  if ((uint32_t)n >= call->nouts) call->nouts = (uint32_t)n + 1;
+}
+
+static uint32_t return_count(const op_call *call, uint32_t ret) {
+  return call->schema->rets[ret].kind == OPK_TENSORS ? call->args[call->list_like[ret]].count : 1;
+}
+
+uint32_t op_flat_count(const op_call *call) {
+  uint32_t count = 0;
+  for (uint32_t r = 0; r < call->schema->nrets; r++) count += return_count(call, r);
+  return count;
+}
+
+static graft_status list_item(const op_call *call, uint32_t ret, uint32_t item, graft_meta *meta) {
+  if (call->def->list_item) return call->def->list_item(call, ret, item, meta);
+  const graft_tensor *like = call->args[call->list_like[ret]].as.tensors[item];
+  op_call alone = {.nouts = 0};
+  op_out_like(&alone, 0, like->dtype, like);
+  *meta = alone.out[0];
+  return GRAFT_OK;
+}
+
+graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wanted, uint32_t capacity) {
+  graft_status status = GRAFT_OK;
+  uint32_t n = 0;
+  for (uint32_t r = 0; r < call->schema->nrets; r++) {
+    bool list = call->schema->rets[r].kind == OPK_TENSORS;
+    for (uint32_t i = 0; i < return_count(call, r) && !status; i++, n++) {
+      if (n >= capacity) continue;
+      if (wanted) wanted[n] = call->out_wanted[r];
+      if (!call->out_wanted[r]) metas[n] = (graft_meta){0};
+      else if (list) status = list_item(call, r, i, &metas[n]);
+      else metas[n] = call->out[r];
+    }
+  }
+  return status;
 }
 
 /* --- TensorIterator's output strides ---

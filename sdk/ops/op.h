@@ -29,7 +29,8 @@ typedef struct op_call {
   graft_meta out[OP_MAX_OUTS]; /* one for each output of the schema; unused for a Tensor[] */
   uint32_t nouts;
   bool out_wanted[OP_MAX_OUTS];  /* false: an output the call does not produce (an output mask) */
-  int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with and shaped like; -1: a Tensor */
+  int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with, and shaped like unless the op has
+                                  * list_item; -1: a Tensor */
   bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
   graft_dtype compute;          /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
   bool dynamic;                 /* out[0] is an upper bound only; the op says its shape */
@@ -56,6 +57,8 @@ typedef struct op_vjp {
   graft_tensor ***list_results; /* for Tensor[] arguments: an array of the list's length, filled with NULLs */
 } op_vjp;
 typedef void (*op_vjp_fn)(op_vjp *v);
+/* One item of a Tensor[] output, where it is not simply like the item it is aligned with. */
+typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint32_t item, graft_meta *meta);
 
 #define OP_SAVE_ARG(n) (UINT64_C(1) << (n))
 #define OP_SAVE_OUT(n) (UINT64_C(1) << (32 + (n)))
@@ -86,6 +89,7 @@ typedef struct op_def {
   uint32_t flags;
   op_slot reference; /* NULL: by decomposition only */
   int32_t extra;     /* the family's own: a row of its table */
+  op_list_item_fn list_item; /* NULL: items are like those of list_like */
 } op_def;
 
 /* The families' tables, listed in registry.c. */
@@ -134,6 +138,13 @@ graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype);
 
 /* The strides TensorIterator gives a result of out's sizes; they come in contiguous. A number among the operands is NULL. */
 void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, int count);
+
+/* Output n is a Tensor[] aligned with list argument `like`. */
+void op_out_list(op_call *call, int n, int like);
+
+/* The flat outputs of a call after infer: how many, and each one's shape (dtype NONE: not produced). */
+uint32_t op_flat_count(const op_call *call);
+graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wanted, uint32_t capacity);
 
 /* An error that names the op: "aten::mm: self f32[2,3] and mat2 f32[4,5]: …". The format continues after "OP: ". */
 __attribute__((format(printf, 2, 3))) graft_status op_error(const op_call *call, const char *format, ...);

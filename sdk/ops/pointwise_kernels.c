@@ -272,6 +272,12 @@ static const void *field(const void *args, uint16_t offset) {
   return pointer;
 }
 
+/* A number takes part in the precision that the dtype is computed in: 0.1 with f32 or bf16 is 0.1f. */
+static long double as_number(const pw_run *r, long double value) {
+  graft_dtype real = dt_real(r->c.compute);
+  return dt_is_float(real) ? dt_round(dt_accumulate(real), value) : value;
+}
+
 static void collect(pw_run *r, const op_schema *schema, const void *args) {
   int scalars = 0;
   for (int i = 0; i < schema->nargs; i++) {
@@ -296,6 +302,10 @@ static void collect(pw_run *r, const op_schema *schema, const void *args) {
   }
   r->c.is_double = r->c.compute == GRAFT_F64;
   r->c.is_u64 = r->c.compute == GRAFT_U64;
+  for (int i = 0; i < 4; i++) {
+    r->c.p[i] = as_number(r, r->c.p[i]);
+    r->c.pi[i] = as_number(r, r->c.pi[i]);
+  }
 }
 
 static int64_t as_integer(const pw_run *r, long double value) {
@@ -323,7 +333,10 @@ static void run_dim(pw_run *r, int32_t dim) {
   const graft_dl_tensor *out = &r->out->dl;
   if (dim == out->ndim) {
     dt_value x[3] = {{0, 0}, {0, 0}, {0, 0}};
-    for (int i = 0; i < r->count; i++) x[i] = dt_load(r->x[i]->dl.dtype, r->at[i]);
+    for (int i = 0; i < r->count; i++) {
+      x[i] = dt_load(r->x[i]->dl.dtype, r->at[i]);
+      if (r->x[i]->flags & GRAFT_TENSOR_HOST_VALUE) x[i] = (dt_value){as_number(r, x[i].re), as_number(r, x[i].im)};
+    }
     dt_store(out->dtype, r->at[3], compute_one(r, x));
     return;
   }

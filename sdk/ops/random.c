@@ -92,9 +92,10 @@ static graft_status infer_native_dropout(op_call *c) {
   if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
   c->compute = input->dtype;
   c->draws = words_for(input->numel, dt_real(input->dtype));
+  graft_memory_format format = tns_suggest_format(input);
   for (int i = 0; i < 2; i++) {
-    op_out(c, i, i ? GRAFT_BOOL : input->dtype, input->ndim, input->sizes);
-    op_iterator_strides(&c->out[i], &(const graft_tensor *){input}, 1);
+    op_out_format(c, i, i ? GRAFT_BOOL : input->dtype, input->ndim, input->sizes, format);
+    if (format == GRAFT_FORMAT_CONTIGUOUS) op_iterator_strides(&c->out[i], &(const graft_tensor *){input}, 1);
   }
   return GRAFT_OK;
 }

@@ -1,0 +1,170 @@
+/* graft check: contract tests of a plugin, seen from the ABI.
+ *
+ * A check is a row of one of the tables below: a name, the rule it holds the plugin to, what must be open before it can
+ * run, and a function. Each runs in a child process with a time limit, so that a plugin that crashes or hangs is one
+ * red line. The plugin is called directly, with a host table of our own (check_plugin.c): nothing of libgraft stands
+ * between, so that each rule is seen as the plugin keeps it.
+ *
+ * A function returns when all is well and ends its process by ck_fail or ck_skip otherwise. What it is doing is noted
+ * before each call of the plugin, and is what a crash or a hang is reported with.
+ *
+ *   check.c         the command            check_lint.c    the file and its manifest
+ *   check_run.c     children, the report   check_open.c    opening, instances
+ *   check_plugin.c  plugin, host, helpers  check_device.c, check_memory.c, check_copies.c, check_streams.c, ... */
+#ifndef GRAFT_CLI_CHECK_H
+#define GRAFT_CLI_CHECK_H
+
+#include <stdbool.h>
+
+#include "graft/abi/plugin.h"
+
+/* --- what is checked --- */
+
+typedef struct ck_target {
+  const char *path;           /* of the library; NULL: the built-in reference plugin */
+  const char *manifest;       /* the one the user or discovery named, or NULL */
+  const char *const *options; /* NULL-terminated, or NULL */
+  int device;
+  int time_limit_s;
+} ck_target;
+
+/* What must work before a check makes sense, in this order: the library loaded and its entry found; the entry gave a
+ * plugin; its major is ours; its structs reach far enough; nothing mandatory is missing; it has devices; one opens. A
+ * gate is the check that shows it. */
+typedef enum ck_stage {
+  CK_FILE,
+  CK_LIBRARY,
+  CK_TABLE,
+  CK_MAJOR,
+  CK_SIZES,
+  CK_PLUGIN,
+  CK_COUNT,
+  CK_DEVICE
+} ck_stage;
+
+typedef struct ck_session ck_session;
+
+typedef struct ck_check {
+  const char *name;
+  const char *rule;
+  ck_stage needs;                   /* must have been shown before, and is what the session has reached */
+  void (*run)(ck_session *session);
+  ck_stage shows; /* the stage that this check shows; CK_FILE: none */
+  bool fresh;     /* the session has only loaded the library: the check opens it in its own way */
+} ck_check;
+
+typedef struct ck_table {
+  const ck_check *checks;
+  size_t count;
+} ck_table;
+
+extern const ck_table ck_lint_checks, ck_open_checks, ck_device_checks, ck_instance_checks, ck_memory_checks,
+    ck_copy_checks, ck_stream_checks, ck_event_checks, ck_op_checks;
+
+/* --- running --- */
+
+typedef struct ck_counts {
+  int ok, failed, skipped;
+  ck_stage reached; /* all gates up to here passed */
+} ck_counts;
+
+/* Runs the checks whose name matches `pattern` (NULL: all), one line each on stdout. Gates always run. */
+void ck_run_all(const ck_target *target, const char *pattern, ck_counts *counts);
+void ck_list(void);
+
+/* --- inside a check --- */
+
+/* Says what is being done. */
+void ck_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Ends the check: "WHAT IS BEING DONE: text". */
+_Noreturn void ck_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void ck_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Fails unless a call answered as expected. */
+void ck_is(graft_status got, graft_status expected);
+
+/* Calls the plugin: CK_CALL(GRAFT_OK, s->memory.release(s->device, b), "release(...)"). */
+#define CK_CALL(expected, call, ...) (ck_doing(__VA_ARGS__), ck_is((call), (expected)))
+
+/* --- the plugin --- */
+
+#define CK_OBJECTS_MAX 256
+
+/* An instance and what was made of it. Objects made by the helpers below are destroyed by ck_close in the ABI's order. */
+struct ck_session {
+  const ck_target *target;
+  graft_plugin_open_v1_fn entry;
+  graft_host host;
+  int threads_before;      /* of this process, before the library was loaded */
+  char error[512];         /* what the plugin said last */
+  const graft_plugin *raw; /* as the plugin gave it */
+  graft_plugin plugin;     /* copies, completed with zeros */
+  graft_memory_api memory;
+  graft_stream_api stream;
+  graft_device *device;
+  int32_t device_count;
+  uint64_t granularity, copy_granularity, max_allocation;
+  uint32_t memory_flags, stream_flags, event_flags, memory_kinds;
+  struct {
+    graft_buffer *items[CK_OBJECTS_MAX];
+    size_t count;
+  } buffers;
+  struct {
+    graft_stream *items[CK_OBJECTS_MAX];
+    size_t count;
+  } streams;
+  struct {
+    graft_event *items[CK_OBJECTS_MAX];
+    size_t count;
+  } events;
+  struct ck_memo {
+    void *value;
+    void (*destroy)(void *value);
+  } memos[CK_OBJECTS_MAX];
+  size_t memo_count;
+};
+
+/* Each brings a session further and fails the check if it can't. */
+void ck_load(ck_session *session);        /* CK_LIBRARY */
+void ck_enter(ck_session *session);       /* CK_TABLE: the table may still be anything */
+void ck_adopt(ck_session *session);       /* CK_PLUGIN */
+void ck_open_device(ck_session *session); /* CK_DEVICE */
+void ck_reach(ck_session *session, ck_stage stage); /* all that leads there */
+/* Destroys everything in the ABI's order and closes; fails the check if the plugin does not succeed. */
+void ck_close(ck_session *session);
+
+/* A second session on the same library. */
+void ck_session_init(ck_session *session, const ck_target *target);
+
+/* --- objects, by the plugin's functions; fail the check if these fail --- */
+
+graft_buffer *ck_buffer(ck_session *session, uint64_t bytes); /* rounded up to the granularity */
+graft_stream *ck_stream(ck_session *session, graft_stream_flags flags);
+graft_event *ck_event(ck_session *session, graft_event_flags flags);
+
+/* Copies that wait for the stream. */
+void ck_write(ck_session *session, graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
+              uint64_t bytes);
+void ck_read(ck_session *session, graft_stream *stream, graft_buffer *from, uint64_t offset, void *to, uint64_t bytes);
+void ck_synchronize(ck_session *session, graft_stream *stream);
+void ck_record(ck_session *session, graft_event *event, graft_stream *stream);
+
+/* Threads of this process. */
+int ck_thread_count(void);
+
+/* One property of the device, or `otherwise` where the plugin does not know the key. */
+uint64_t ck_property(ck_session *session, graft_device_key key, size_t bytes, uint64_t otherwise);
+
+/* --- bytes --- */
+
+void *ck_alloc(size_t bytes);
+/* Bytes that differ from their neighbours and from those of another seed. */
+void ck_pattern(void *bytes, size_t count, unsigned seed);
+/* Fails at the first byte that differs, with its place; the text names the range. */
+void ck_same(const void *got, const void *expected, size_t count, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* A must-understand flag that no version defines and a hint. */
+#define CK_UNKNOWN_FLAG UINT32_C(0x8000)
+#define CK_HINT_FLAG    UINT32_C(0x80000000)
+
+#endif

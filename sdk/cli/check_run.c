@@ -1,0 +1,191 @@
+/* Children and the report. The parent never opens the plugin. */
+#include <fnmatch.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "plugin/utf8.h"
+
+typedef enum outcome { PENDING, OK, FAILED, SKIPPED } outcome;
+
+/* What a child tells its parent, in shared memory: it outlives a crash. */
+typedef struct message {
+  _Atomic(int) outcome;
+  char text[1024];
+  char doing[256];
+} message;
+
+static message *now;
+
+static const ck_table *const tables[] = {&ck_lint_checks,     &ck_open_checks,   &ck_device_checks,
+                                         &ck_instance_checks, &ck_memory_checks, &ck_copy_checks,
+                                         &ck_stream_checks,   &ck_event_checks,  &ck_op_checks};
+
+/* --- inside the child --- */
+
+void ck_doing(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(now->doing, sizeof now->doing, format, arguments);
+  va_end(arguments);
+}
+
+/* The first word counts: threads may fail together. */
+static _Noreturn void end(outcome how, const char *format, va_list arguments) {
+  int pending = PENDING;
+  char text[768] = "";
+  if (format) vsnprintf(text, sizeof text, format, arguments);
+  if (how == FAILED && now->doing[0]) {
+    snprintf(now->text, sizeof now->text, "%s: %s", now->doing, text);
+  } else {
+    snprintf(now->text, sizeof now->text, "%s", text);
+  }
+  atomic_compare_exchange_strong(&now->outcome, &pending, (int)how);
+  _exit(0);
+}
+
+void ck_fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  end(FAILED, format, arguments);
+}
+
+void ck_skip(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  end(SKIPPED, format, arguments);
+}
+
+static _Noreturn void child(const ck_check *check, const ck_target *target) {
+  /* Nobody needs a core file of it, or the process once the parent is gone. */
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);
+  dup2(STDERR_FILENO, STDOUT_FILENO); /* what a plugin prints is no part of the report */
+  ck_session *session = calloc(1, sizeof *session);
+  if (!session) ck_skip("no host memory");
+  ck_session_init(session, target);
+  ck_reach(session, check->fresh ? CK_LIBRARY : check->needs);
+  check->run(session);
+  ck_close(session);
+  atomic_store(&now->outcome, OK);
+  _exit(0);
+}
+
+/* --- in the parent --- */
+
+/* Waits for the child, which alone holds the other end of `pipe`; false if it took too long and was ended. */
+static bool wait_for(pid_t pid, int pipe, int limit_s, int *status) {
+  struct pollfd end = {.fd = pipe, .events = POLLIN};
+  bool in_time = poll(&end, 1, limit_s * 1000) != 0;
+  if (!in_time) {
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);
+  }
+  while (waitpid(pid, status, 0) < 0) continue;
+  return in_time;
+}
+
+static void explain_end(int status) {
+  const char *doing = now->doing[0] ? now->doing : "before anything was done";
+  if (WIFSIGNALED(status)) {
+    snprintf(now->text, sizeof now->text, "%s: crashed: %s", doing, strsignal(WTERMSIG(status)));
+  } else {
+    snprintf(now->text, sizeof now->text, "%s: the process ended with status %d", doing, WEXITSTATUS(status));
+  }
+}
+
+static outcome run_one(const ck_check *check, const ck_target *target) {
+  int ends[2], status;
+  memset(now, 0, sizeof *now);
+  if (pipe(ends)) return SKIPPED;
+  fflush(NULL);
+  pid_t pid = fork();
+  if (pid < 0) {
+    snprintf(now->text, sizeof now->text, "no child process could be made");
+    return SKIPPED;
+  }
+  if (pid == 0) {
+    close(ends[0]);
+    child(check, target);
+  }
+  close(ends[1]);
+  bool in_time = wait_for(pid, ends[0], target->time_limit_s, &status);
+  close(ends[0]);
+  outcome how = (outcome)atomic_load(&now->outcome);
+  if (how != PENDING && in_time) return how;
+  if (in_time) explain_end(status);
+  else snprintf(now->text, sizeof now->text, "%s: no end after %d s", now->doing, target->time_limit_s);
+  return FAILED;
+}
+
+static void print(const ck_check *check, outcome how) {
+  static const char *const plain[] = {[OK] = "ok  ", [FAILED] = "FAIL", [SKIPPED] = "skip"};
+  static const char *const colour[] = {[OK] = "\033[32mok\033[0m  ", [FAILED] = "\033[1;31mFAIL\033[0m",
+                                       [SKIPPED] = "\033[33mskip\033[0m"};
+  bool terminal = isatty(STDOUT_FILENO);
+  char text[sizeof now->text];
+  utf8_copy(text, sizeof text, how == OK ? "" : now->text);
+  printf("  %s  %-22s%s%s\n", (terminal ? colour : plain)[how], check->name, *text ? "  " : "", text);
+  if (how == FAILED) printf("        rule: %s\n", check->rule);
+  fflush(stdout);
+}
+
+static const char *missing(ck_stage reached) {
+  static const char *const what[] = {[CK_FILE] = "the library does not load",
+                                     [CK_LIBRARY] = "the plugin does not open",
+                                     [CK_TABLE] = "the plugin is of another major",
+                                     [CK_MAJOR] = "its structs are too short",
+                                     [CK_SIZES] = "a mandatory function is missing",
+                                     [CK_PLUGIN] = "it has no device",
+                                     [CK_COUNT] = "the device does not open"};
+  return what[reached];
+}
+
+static void run(const ck_check *check, const ck_target *target, bool wanted, ck_counts *counts) {
+  outcome how;
+  if (check->needs > counts->reached) {
+    memset(now, 0, sizeof *now);
+    snprintf(now->text, sizeof now->text, "%s", missing(counts->reached));
+    how = SKIPPED;
+  } else {
+    how = run_one(check, target);
+  }
+  if (how == OK && check->shows) counts->reached = check->shows;
+  if (!wanted && how != FAILED) return;
+  counts->ok += how == OK;
+  counts->failed += how == FAILED;
+  counts->skipped += how == SKIPPED;
+  print(check, how);
+}
+
+void ck_run_all(const ck_target *target, const char *pattern, ck_counts *counts) {
+  now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (now == MAP_FAILED) abort();
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+    for (size_t i = 0; i < tables[t]->count; i++) {
+      const ck_check *check = &tables[t]->checks[i];
+      bool wanted = !pattern || !fnmatch(pattern, check->name, 0);
+      if (wanted || check->shows) run(check, target, wanted, counts);
+    }
+  }
+  munmap(now, sizeof *now);
+}
+
+void ck_list(void) {
+  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+    for (size_t i = 0; i < tables[t]->count; i++) {
+      printf("%-22s %s\n", tables[t]->checks[i].name, tables[t]->checks[i].rule);
+    }
+  }
+}

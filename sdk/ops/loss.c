@@ -1,0 +1,367 @@
+/* Losses. */
+#include "ops/families.h"
+#include "ops/generated/fx_ops.h"
+#include "ops/ref.h"
+#include "ops/wide.h"
+
+enum { LOSS_NONE = 0, LOSS_MEAN = 1, LOSS_SUM = 2 };
+
+static graft_status check_reduction(const op_call *c, int arg) {
+  int64_t reduction = op_int(c, arg);
+  if (reduction >= LOSS_NONE && reduction <= LOSS_SUM) return GRAFT_OK;
+  return op_error(c, "reduction is %lld; expected 0 (none), 1 (mean) or 2 (sum)", (long long)reduction);
+}
+
+static bool same_shape(const graft_tensor *a, const graft_tensor *b) {
+  bool same = a->ndim == b->ndim;
+  for (int32_t i = 0; same && i < a->ndim; i++) same = a->sizes[i] == b->sizes[i];
+  return same;
+}
+
+/* --- mean squared error: rules --- */
+
+/* The broadcast shape of two operands into out[0], with TensorIterator's strides. Their roles are 'v': for a mean or a
+ * sum they do not take the result's shape. */
+static graft_status out_of_both(op_call *c, const graft_tensor *a, const graft_tensor *b) {
+  int64_t sizes[GRAFT_MAX_DIMS];
+  int32_t ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+  for (int32_t i = 0; i < ndim; i++) {
+    int32_t at = i - (ndim - a->ndim), other = i - (ndim - b->ndim);
+    int64_t m = at < 0 ? 1 : a->sizes[at], n = other < 0 ? 1 : b->sizes[other];
+    if (m != n && m != 1 && n != 1) return op_error(c, "shapes do not broadcast: %s", op_show_tensors(c));
+    sizes[i] = m == 1 ? n : m;
+  }
+  op_out(c, 0, c->compute, ndim, sizes);
+  op_iterator_strides(&c->out[0], (const graft_tensor *const[]){a, b}, 2);
+  return GRAFT_OK;
+}
+
+/* mse_loss(self, target, reduction). A slot sees operands of one shape; others are decomposed. */
+static graft_status infer_mse_loss(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *target = op_tensor(c, 1);
+  graft_status status = check_reduction(c, 2);
+  if (status) return status;
+  c->compute = op_promote(c, 0, 2);
+  if (!c->compute) return op_error(c, "these dtypes do not promote to a common one: %s", op_show_tensors(c));
+  if (!dt_is_float(c->compute)) return op_error(c, "expected a floating dtype (%s)", op_show_tensors(c));
+  c->decompose_only = !same_shape(self, target);
+  status = out_of_both(c, self, target);
+  if (!status && op_int(c, 2) != LOSS_NONE) op_out(c, 0, c->compute, 0, NULL);
+  return status;
+}
+
+/* mse_loss_backward(grad_output, self, target, reduction): in self's shape */
+static graft_status infer_mse_backward(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 1);
+  graft_status status = check_reduction(c, 3);
+  if (!status) status = op_out_broadcast(c, 0, self->dtype);
+  if (status) return status;
+  bool fits = c->out[0].ndim == self->ndim;
+  for (int32_t i = 0; fits && i < self->ndim; i++) fits = c->out[0].sizes[i] == self->sizes[i];
+  if (!fits) return op_error(c, "grad_output and target do not broadcast to self's shape (%s)", op_show_tensors(c));
+  c->compute = op_promote(c, 0, 3);
+  if (!c->compute || c->compute == GRAFT_BOOL || dt_is_complex(c->compute)) {
+    return op_error(c, "expected real dtypes that promote to a common one (%s)", op_show_tensors(c));
+  }
+  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  return GRAFT_OK;
+}
+
+/* --- mean squared error: kernels --- */
+
+static graft_status ref_mse_loss(const graft_exec *exec, const graft_args_mse_loss *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), y = ref_read(a->target), out = ref_new(ref_numel(a->out), false);
+  graft_status status = x.re && y.re && out.re ? GRAFT_OK : ref_no_memory();
+  if (!status) {
+    for (int64_t i = 0; i < x.count; i++) x.re[i] -= y.re[i];
+    for (int64_t i = 0; a->reduction == LOSS_NONE && i < x.count; i++) out.re[i] = x.re[i] * x.re[i];
+    if (a->reduction != LOSS_NONE) out.re[0] = ref_dot(a->self->dl.dtype, x.re, 1, x.re, 1, x.count);
+    if (a->reduction == LOSS_MEAN) out.re[0] /= (ref_real)x.count;
+    ref_write(a->out, &out);
+  }
+  ref_free(&x);
+  ref_free(&y);
+  ref_free(&out);
+  return status;
+}
+
+static ref_real mse_factor(int64_t reduction, int64_t count) {
+  return reduction == LOSS_MEAN ? 2 / (ref_real)count : 2;
+}
+
+static graft_status ref_mse_loss_backward(const graft_exec *exec, const graft_args_mse_loss_backward *a) {
+  (void)exec;
+  ref_array g = ref_read(a->grad_output), x = ref_read(a->self), y = ref_read(a->target);
+  graft_status status = g.re && x.re && y.re ? GRAFT_OK : ref_no_memory();
+  ref_real factor = mse_factor(a->reduction, x.count);
+  for (int64_t i = 0; !status && i < x.count; i++) x.re[i] = factor * (x.re[i] - y.re[i]) * g.re[i];
+  if (!status) ref_write(a->out, &x);
+  ref_free(&g);
+  ref_free(&x);
+  ref_free(&y);
+  return status;
+}
+
+/* --- mean squared error: decompositions, gradients --- */
+
+static uint32_t all_dims(const graft_tensor *t) { return t->ndim ? (1u << t->ndim) - 1 : 0; }
+
+static void decompose_mse_loss(fx *s, const op_call *c, graft_tensor **outs) {
+  if (!c->decompose_only && op_ran_wider(s, c, outs)) return;
+  graft_tensor *away = fx_sub(s, op_tensor(c, 0), op_tensor(c, 1)), *square = fx_mul(s, away, away);
+  if (s->status) return;
+  outs[0] = op_int(c, 2) == LOSS_NONE   ? square
+            : op_int(c, 2) == LOSS_MEAN ? fx_mean_dim(s, square, NULL, 0, false, GRAFT_DTYPE_NONE)
+                                        : fx_sum(s, square, all_dims(square), false);
+}
+
+/* factor * away * g, in the shape of `like` */
+static graft_tensor *mse_slope(fx *s, graft_tensor *like, graft_tensor *away, graft_tensor *g, int64_t reduction) {
+  if (s->status || !away || !g) return NULL;
+  double factor = reduction == LOSS_MEAN ? 2 / (double)like->numel : 2;
+  return fx_muls(s, fx_mul(s, away, g), factor);
+}
+
+static void decompose_mse_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 1);
+  outs[0] = mse_slope(s, self, fx_sub(s, self, op_tensor(c, 2)), op_tensor(c, 0), op_int(c, 3));
+}
+
+static void vjp_mse_loss(op_vjp *v) {
+  graft_tensor *self = vjp_arg(v, 0), *target = vjp_arg(v, 1), *both = fx_sub(v->s, self, target);
+  if (v->s->status) return;
+  graft_tensor *x = fx_expand(v->s, self, both->sizes, (uint32_t)both->ndim, false);
+  graft_tensor *y = fx_expand(v->s, target, both->sizes, (uint32_t)both->ndim, false);
+  graft_tensor *slope = same_shape(self, target) && self->dtype == target->dtype
+                            ? fx_mse_loss_backward(v->s, v->g[0], x, y, v->args[2].as.i)
+                            : mse_slope(v->s, both, both, v->g[0], v->args[2].as.i);
+  if (vjp_needs(v, 0)) v->results[0] = fx_sum_to(v->s, slope, self->ndim, self->sizes);
+  if (vjp_needs(v, 1)) v->results[1] = fx_neg(v->s, fx_sum_to(v->s, slope, target->ndim, target->sizes));
+}
+
+static void vjp_mse_backward(op_vjp *v) {
+  graft_tensor *g = vjp_arg(v, 0), *self = vjp_arg(v, 1), *target = vjp_arg(v, 2);
+  int64_t reduction = v->args[3].as.i;
+  if (vjp_needs(v, 0)) v->results[0] = mse_slope(v->s, self, fx_sub(v->s, self, target), v->g[0], reduction);
+  if (!vjp_needs(v, 1) && !vjp_needs(v, 2)) return;
+  graft_tensor *slope = mse_slope(v->s, self, v->g[0], g, reduction);
+  if (vjp_needs(v, 1)) v->results[1] = slope;
+  if (vjp_needs(v, 2)) v->results[2] = fx_neg(v->s, slope);
+}
+
+/* --- negative log likelihood: rules --- */
+
+/* self [N,C] or [C], target [N] or []; the weights are one a class. `at` is where self stands. */
+static graft_status check_nll(op_call *c, int at, bool exact_weight) {
+  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, at + 1), *weight = op_tensor(c, at + 2);
+  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, at, "a floating dtype");
+  if (target->dtype != GRAFT_I64 && target->dtype != GRAFT_U8) return op_refuse_dtype(c, at + 1, "i64 or u8");
+  if (self->ndim < 1 || self->ndim > 2) return op_refuse_dtype(c, at, "[C] or [N,C]");
+  bool one = self->ndim == 1;
+  bool fits = one ? target->numel == 1 && target->ndim <= 1 : target->ndim == 1 && target->sizes[0] == self->sizes[0];
+  if (!fits) return op_error(c, "expected one target for each row of self (%s)", op_show_tensors(c));
+  if (weight && weight->dtype != self->dtype) return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
+  int64_t classes = self->sizes[self->ndim - 1];
+  if (weight && (weight->numel != classes || (exact_weight && weight->ndim != 1))) {
+    return op_error(c, "expected one weight for each of the %lld classes (%s)", (long long)classes, op_show_tensors(c));
+  }
+  c->compute = self->dtype;
+  return GRAFT_OK;
+}
+
+/* nll_loss_forward(self, target, weight, reduction, ignore_index) -> (output, total_weight) */
+static graft_status infer_nll_forward(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  graft_status status = check_reduction(c, 3);
+  if (!status) status = check_nll(c, 0, true);
+  if (status) return status;
+  int32_t ndim = op_int(c, 3) == LOSS_NONE && self->ndim == 2;
+  op_out(c, 0, self->dtype, ndim, self->sizes);
+  op_out(c, 1, self->dtype, 0, NULL);
+  return GRAFT_OK;
+}
+
+/* nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight) */
+static graft_status infer_nll_backward(op_call *c) {
+  const graft_tensor *g = op_tensor(c, 0), *self = op_tensor(c, 1), *total = op_tensor(c, 6);
+  graft_status status = check_reduction(c, 4);
+  if (!status) status = check_nll(c, 1, false);
+  if (status) return status;
+  if (self->ndim == 1 && op_tensor(c, 2)->ndim) return op_refuse_dtype(c, 2, "one number, of rank 0");
+  bool rows = op_int(c, 4) == LOSS_NONE && self->ndim == 2;
+  bool fits = rows ? g->ndim == 1 && g->sizes[0] == self->sizes[0] : g->ndim <= 1 && g->numel == 1;
+  if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));
+  if (total->numel != 1) return op_error(c, "expected one number as total_weight (%s)", op_show_tensors(c));
+  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  return GRAFT_OK;
+}
+
+/* --- negative log likelihood: kernels --- */
+
+typedef struct nll {
+  int64_t rows, classes, ignored;
+  ref_array target, weight; /* weight.re NULL: all 1 */
+} nll;
+
+static graft_status nll_begin(nll *n, const graft_tensor_desc *self, const graft_tensor_desc *target,
+                              const graft_tensor_desc *weight, int64_t ignored) {
+  const int64_t *sizes = self->dl.shape;
+  bool one = self->dl.ndim == 1;
+  *n = (nll){one ? 1 : sizes[0], sizes[one ? 0 : 1], ignored, ref_read(target), ref_read(weight)};
+  return n->target.re && (!weight || n->weight.re) ? GRAFT_OK : ref_no_memory();
+}
+
+static void nll_end(nll *n) {
+  ref_free(&n->target);
+  ref_free(&n->weight);
+}
+
+/* The class of a row, -1 where it is ignored, and its weight. */
+static graft_status nll_row(const nll *n, const char *op, int64_t row, int64_t *class, ref_real *weight) {
+  int64_t target = (int64_t)n->target.re[row];
+  *class = -1;
+  if (target == n->ignored) return GRAFT_OK;
+  if (target < 0 || target >= n->classes) {
+    return ref_invalid("%s: target[%lld] is %lld; expected 0 to %lld, or ignore_index (%lld)", op, (long long)row,
+                       (long long)target, (long long)n->classes - 1, (long long)n->ignored);
+  }
+  *class = target;
+  *weight = n->weight.re ? n->weight.re[target] : 1;
+  return GRAFT_OK;
+}
+
+static void nll_reduce(const graft_args_nll_loss_forward *a, const ref_array *losses, const ref_array *weights) {
+  graft_dtype dtype = a->self->dl.dtype;
+  bool rows = a->output->dl.ndim == 1;
+  ref_real sum = ref_sum(dtype, losses->re, 1, losses->count), total = ref_sum(dtype, weights->re, 1, weights->count);
+  ref_real loss = a->reduction == LOSS_MEAN ? sum / total : sum, zero = 0;
+  ref_write(a->output, rows ? losses : &(ref_array){1, &loss, NULL});
+  ref_write(a->total_weight, &(ref_array){1, rows ? &zero : &total, NULL});
+}
+
+static graft_status ref_nll_loss_forward(const graft_exec *exec, const graft_args_nll_loss_forward *a) {
+  (void)exec;
+  nll n;
+  graft_status status = nll_begin(&n, a->self, a->target, a->weight, a->ignore_index);
+  ref_array x = ref_read(a->self), losses = ref_new(n.rows, false), weights = ref_new(n.rows, false);
+  if (!x.re || !losses.re || !weights.re) status = ref_no_memory();
+  for (int64_t i = 0; !status && i < n.rows; i++) {
+    int64_t class;
+    status = nll_row(&n, "aten::nll_loss_forward", i, &class, &weights.re[i]);
+    if (!status && class >= 0) losses.re[i] = -x.re[i * n.classes + class] * weights.re[i];
+  }
+  if (!status) nll_reduce(a, &losses, &weights);
+  nll_end(&n);
+  ref_free(&x);
+  ref_free(&losses);
+  ref_free(&weights);
+  return status;
+}
+
+static graft_status ref_nll_loss_backward(const graft_exec *exec, const graft_args_nll_loss_backward *a) {
+  (void)exec;
+  nll n;
+  graft_status status = nll_begin(&n, a->self, a->target, a->weight, a->ignore_index);
+  ref_array g = ref_read(a->grad_output), total = ref_read(a->total_weight), out = ref_new(ref_numel(a->out), false);
+  if (!g.re || !total.re || !out.re) status = ref_no_memory();
+  bool each = a->reduction == LOSS_NONE && a->self->dl.ndim == 2;
+  for (int64_t i = 0; !status && i < n.rows; i++) {
+    int64_t class;
+    ref_real weight = 0;
+    status = nll_row(&n, "aten::nll_loss_backward", i, &class, &weight);
+    ref_real scale = a->reduction == LOSS_MEAN ? 1 / total.re[0] : 1;
+    if (!status && class >= 0) out.re[i * n.classes + class] = -g.re[each ? i : 0] * scale * weight;
+  }
+  if (!status) ref_write(a->out, &out);
+  nll_end(&n);
+  ref_free(&g);
+  ref_free(&total);
+  ref_free(&out);
+  return status;
+}
+
+/* --- negative log likelihood: decompositions, gradients --- */
+
+static graft_tensor *choose(fx *s, graft_tensor *condition, graft_value a, graft_value b) {
+  graft_tensor *out;
+  fx_call(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), a, b}, 3, &out, 1);
+  return out;
+}
+
+/* What both directions start from: the class of each row (0 where ignored), and its weight (0 there), both [N]. */
+typedef struct nll_rows {
+  graft_tensor *x, *class, *weight, *skip; /* x as [N,C] */
+} nll_rows;
+
+static nll_rows nll_split(fx *s, graft_tensor *self, graft_tensor *target, graft_tensor *weight, int64_t ignored) {
+  bool one = self->ndim == 1;
+  int64_t rows = one ? 1 : self->sizes[0];
+  nll_rows r = {one ? fx_unsqueeze(s, self, 0) : self, NULL, NULL, NULL};
+  graft_value zero = fx_number(graft_scalar_int(0));
+  graft_tensor *given = fx_cast(s, fx_reshape(s, target, 1, &rows), GRAFT_I64);
+  r.skip = fx_eq_Scalar(s, given, graft_scalar_int(ignored));
+  r.class = choose(s, r.skip, zero, fx_tensor(given));
+  int64_t classes = weight ? weight->numel : 0;
+  graft_tensor *all = weight ? fx_index_select(s, fx_reshape(s, weight, 1, &classes), 0, r.class)
+                             : fx_filled(s, self, 1, &rows, 1, self->dtype);
+  r.weight = choose(s, r.skip, fx_number(graft_scalar_float(0)), fx_tensor(all));
+  return r;
+}
+
+static void decompose_nll_forward(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  nll_rows r = nll_split(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), op_int(c, 4));
+  graft_tensor *picked = fx_gather(s, r.x, 1, s->status ? NULL : fx_unsqueeze(s, r.class, 1), false);
+  graft_tensor *loss = fx_neg(s, fx_mul(s, fx_squeeze_dim(s, picked, 1), r.weight));
+  loss = choose(s, r.skip, fx_number(graft_scalar_float(0)), fx_tensor(loss)); /* 0 times inf is not 0 */
+  bool rows = c->out[0].ndim == 1;
+  graft_tensor *sum = rows ? loss : fx_sum(s, loss, 1, false);
+  outs[1] = rows ? fx_filled(s, loss, 0, NULL, 0, c->compute) : fx_sum(s, r.weight, 1, false);
+  outs[0] = op_int(c, 3) == LOSS_MEAN ? fx_div(s, sum, outs[1]) : sum;
+}
+
+static void decompose_nll_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 1), *g = op_tensor(c, 0);
+  nll_rows r = nll_split(s, self, op_tensor(c, 2), op_tensor(c, 3), op_int(c, 5));
+  if (op_int(c, 4) == LOSS_MEAN) g = fx_div(s, g, op_tensor(c, 6));
+  graft_tensor *slope = fx_neg(s, fx_mul(s, r.weight, g));
+  if (s->status) return;
+  graft_tensor *zeros = fx_filled(s, self, 2, r.x->sizes, 0, c->compute);
+  graft_tensor *out = fx_scatter_src(s, zeros, 1, fx_unsqueeze(s, r.class, 1), fx_unsqueeze(s, slope, 1));
+  outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
+}
+
+static void vjp_nll_forward(op_vjp *v) {
+  if (!v->g[0] || !vjp_needs(v, 0)) return;
+  graft_tensor *self = vjp_arg(v, 0), *target = vjp_arg(v, 1);
+  if (self->ndim == 1) target = fx_reshape(v->s, target, 0, (const int64_t[]){0});
+  v->results[0] = fx_nll_loss_backward(v->s, v->g[0], self, target, vjp_arg(v, 2), v->args[3].as.i, v->args[4].as.i,
+                                       v->outs[1]);
+}
+
+/* The loss is linear: the adjoint of its gradient is the loss itself. */
+static void vjp_nll_backward(op_vjp *v) {
+  if (!vjp_needs(v, 0)) return;
+  graft_tensor *total, *g = vjp_arg(v, 0);
+  fx_nll_loss_forward(v->s, v->g[0], vjp_arg(v, 2), vjp_arg(v, 3), v->args[4].as.i, v->args[5].as.i, &v->results[0], &total);
+  v->results[0] = fx_reshape(v->s, v->results[0], g->ndim, g->sizes);
+}
+
+#define ARG OP_SAVE_ARG
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_MSE_LOSS, .roles = "vv", .infer = infer_mse_loss, .decompose = decompose_mse_loss,
+     .vjp = vjp_mse_loss, .saves = ARG(0) | ARG(1), .reference = OP_REF(mse_loss)},
+    {.op_id = GRAFT_OP_MSE_LOSS_BACKWARD, .roles = "bbb", .infer = infer_mse_backward,
+     .decompose = decompose_mse_backward, .vjp = vjp_mse_backward, .saves = ARG(0) | ARG(1) | ARG(2),
+     .flags = OP_ELEMENTWISE, .reference = OP_REF(mse_loss_backward)},
+    {.op_id = GRAFT_OP_NLL_LOSS_FORWARD, .roles = "viv", .infer = infer_nll_forward, .decompose = decompose_nll_forward,
+     .vjp = vjp_nll_forward, .saves = ARG(0) | ARG(1) | ARG(2) | OP_SAVE_OUT(1), .reference = OP_REF(nll_loss_forward)},
+    {.op_id = GRAFT_OP_NLL_LOSS_BACKWARD, .roles = "vvivv", .infer = infer_nll_backward,
+     .decompose = decompose_nll_backward, .vjp = vjp_nll_backward, .saves = ARG(2) | ARG(3),
+     .reference = OP_REF(nll_loss_backward)},
+};
+OP_FAMILY_END(loss, defs)

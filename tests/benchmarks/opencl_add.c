@@ -1,0 +1,217 @@
+/* What a call of add costs on the OpenCL backend, beyond OpenCL itself.
+ *
+ *   opencl_add            10,000 adds of 16 elements through the host and one synchronize, against the bare loop of
+ *                         clSetKernelArg and clEnqueueNDRangeKernel that the backend itself performed, and one clFinish;
+ *                         then how soon a kernel from the disk cache is ready in a fresh process
+ *   opencl_add --ready    one add, in a process of its own
+ *
+ * The bare loop is recorded: this program stands in front of the OpenCL library with its own clSetKernelArg and
+ * clEnqueueNDRangeKernel, notes what one add does, and repeats exactly that, on the same kernel, buffers and queue. */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "graft_opencl.h"
+#include "measure.h"
+#include "plugin/backend.h"
+
+enum { CALLS = 10000, ROUNDS = 15, ARGUMENTS = 64, FRESH = 7 };
+
+/* --- the recorder --- */
+
+typedef cl_int (*set_fn)(cl_kernel, cl_uint, size_t, const void *);
+typedef cl_int (*enqueue_fn)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,
+                             const cl_event *, cl_event *);
+
+static set_fn real_set;
+static enqueue_fn real_enqueue;
+
+static struct {
+  int on;
+  cl_uint count;
+  struct {
+    cl_uint index;
+    size_t bytes;
+    unsigned char value[64];
+  } arguments[ARGUMENTS];
+  cl_kernel kernel;
+  cl_command_queue queue;
+  cl_uint dimensions, launches;
+  size_t global[3], local[3];
+} record;
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value) {
+  if (record.on && bytes <= sizeof record.arguments[0].value && record.count < ARGUMENTS) {
+    record.arguments[record.count].index = index;
+    record.arguments[record.count].bytes = bytes;
+    memcpy(record.arguments[record.count++].value, value, bytes);
+  }
+  return real_set(kernel, index, bytes, value);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                                       const size_t *offset, const size_t *global, const size_t *local,
+                                                       cl_uint waits, const cl_event *list, cl_event *event) {
+  if (record.on) {
+    record.kernel = kernel, record.queue = queue, record.dimensions = dimensions, record.launches++;
+    memcpy(record.global, global, dimensions * sizeof *global);
+    memcpy(record.local, local, dimensions * sizeof *local);
+  }
+  return real_enqueue(queue, kernel, dimensions, offset, global, local, waits, list, event);
+}
+
+static void find_real(void) {
+  real_set = (set_fn)dlsym(RTLD_NEXT, "clSetKernelArg");
+  real_enqueue = (enqueue_fn)dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
+  if (real_set && real_enqueue) return;
+  fprintf(stderr, "opencl_add: no OpenCL library behind this program\n");
+  exit(1);
+}
+
+/* --- the two loops --- */
+
+typedef struct adding {
+  graft_rt_device *device;
+  graft_tensor *a, *b, *out;
+} adding;
+
+static void add(adding *s) {
+  must(graft_op_add_Tensor(s->a, s->b, graft_scalar_none(), &s->out));
+}
+
+static void setup(adding *s) {
+  float values[16] = {1, 2, 3};
+  int64_t size = 16;
+  s->device = device_of("opencl");
+  must(graft_tensor_from_host(s->device, GRAFT_F32, 1, &size, values, &s->a));
+  must(graft_tensor_from_host(s->device, GRAFT_F32, 1, &size, values, &s->b));
+  must(graft_tensor_empty(s->device, GRAFT_F32, 1, &size, &s->out));
+}
+
+static double host_round(adding *s) {
+  double start = now_s();
+  for (int i = 0; i < CALLS; i++) add(s);
+  must(graft_device_synchronize(s->device));
+  return now_s() - start;
+}
+
+static double bare_round(void) {
+  double start = now_s();
+  for (int i = 0; i < CALLS; i++) {
+    cl_int error = CL_SUCCESS;
+    for (cl_uint k = 0; k < record.count && error == CL_SUCCESS; k++) {
+      error = real_set(record.kernel, record.arguments[k].index, record.arguments[k].bytes, record.arguments[k].value);
+    }
+    if (error == CL_SUCCESS) {
+      error = real_enqueue(record.queue, record.kernel, record.dimensions, NULL, record.global, record.local, 0, NULL,
+                           NULL);
+    }
+    if (error != CL_SUCCESS) fprintf(stderr, "opencl_add: OpenCL error %d\n", error), exit(1);
+  }
+  if (clFinish(record.queue) != CL_SUCCESS) exit(1);
+  return now_s() - start;
+}
+
+static void loops(void) {
+  adding s = {0};
+  double host[ROUNDS], bare[ROUNDS], ratio[ROUNDS];
+  setup(&s);
+  add(&s);
+  record.on = 1;
+  add(&s);
+  record.on = 0;
+  must(graft_device_synchronize(s.device));
+  if (record.launches != 1) fprintf(stderr, "opencl_add: one add made %u launches\n", record.launches), exit(1);
+  host_round(&s), bare_round();
+  for (int i = 0; i < ROUNDS; i++) {
+    host[i] = host_round(&s);
+    bare[i] = bare_round();
+    ratio[i] = host[i] / bare[i];
+  }
+  printf("10,000 adds of 16 elements, %u arguments each\n", record.count);
+  printf("  through the host       %8.2f ms\n", median_of(host, ROUNDS) * 1e3);
+  printf("  the bare OpenCL loop   %8.2f ms\n", median_of(bare, ROUNDS) * 1e3);
+  printf("  ratio                  %8.3f     (median of %d pairs; at most 1.15)\n", median_of(ratio, ROUNDS), ROUNDS);
+}
+
+/* --- a fresh process --- */
+
+static graft_opencl_statistics statistics_of(const adding *s) {
+  const graft_plugin *plugin = &s->device->backend->plugin;
+  const void *table;
+  graft_opencl_statistics statistics = {.struct_size = sizeof statistics};
+  must(plugin->extension(plugin->self, GRAFT_OPENCL_STATISTICS, GRAFT_OPENCL_STATISTICS_VERSION, &table));
+  must(((const graft_opencl_statistics_api *)table)->query(plugin->self, &statistics));
+  return statistics;
+}
+
+/* One line: programs built, loaded, ms spent on them, ms of the first add and of the second. */
+static int ready(void) {
+  adding s = {0};
+  setup(&s);
+  must(graft_device_synchronize(s.device));
+  graft_opencl_statistics before = statistics_of(&s);
+  double start = now_s();
+  add(&s);
+  must(graft_device_synchronize(s.device));
+  double first = now_s() - start;
+  start = now_s();
+  add(&s);
+  must(graft_device_synchronize(s.device));
+  double second = now_s() - start;
+  graft_opencl_statistics after = statistics_of(&s);
+  printf("%llu %llu %.4f %.4f %.4f\n", (unsigned long long)(after.programs_built - before.programs_built),
+         (unsigned long long)(after.programs_loaded - before.programs_loaded),
+         (double)(after.build_nanoseconds - before.build_nanoseconds) * 1e-6, first * 1e3, second * 1e3);
+  return 0;
+}
+
+typedef struct fresh {
+  int built, loaded;
+  double program_ms, first_ms, second_ms;
+} fresh;
+
+static fresh run_fresh(const char *program, const char *folder) {
+  fresh f = {0};
+  char command[4400];
+  /* PoCL keeps a cache of its own, which is not what is measured: each process gets an empty one. */
+  snprintf(command, sizeof command,
+           "d=$(mktemp -d '%s/poclXXXXXX') && GRAFT_CACHE_DIR='%s' POCL_CACHE_DIR=$d '%s' --ready", folder, folder, program);
+  FILE *pipe = popen(command, "r");
+  if (!pipe || fscanf(pipe, "%d %d %lf %lf %lf", &f.built, &f.loaded, &f.program_ms, &f.first_ms, &f.second_ms) != 5) {
+    fprintf(stderr, "opencl_add: a fresh process failed\n");
+    exit(1);
+  }
+  pclose(pipe);
+  return f;
+}
+
+static void cache(const char *program) {
+  char folder[] = "/tmp/graft_bench_XXXXXX", command[64];
+  if (!mkdtemp(folder)) perror(folder), exit(1);
+  fresh built = run_fresh(program, folder);
+  double load[FRESH], first[FRESH];
+  for (int i = 0; i < FRESH; i++) {
+    fresh f = run_fresh(program, folder);
+    if (f.loaded != 1 || f.built) fprintf(stderr, "opencl_add: the program did not come from the disk\n"), exit(1);
+    load[i] = f.program_ms;
+    first[i] = f.first_ms - f.second_ms;
+  }
+  printf("the kernel of add in a fresh process\n");
+  printf("  built from source      %8.2f ms\n", built.program_ms);
+  printf("  from the disk cache    %8.2f ms     (median of %d processes; under 5)\n", median_of(load, FRESH), FRESH);
+  printf("  ... and its first call %8.2f ms     over a later one, plan and launch included\n", median_of(first, FRESH));
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  if (system(command)) fprintf(stderr, "opencl_add: %s is left behind\n", folder);
+}
+
+int main(int argc, char **argv) {
+  find_real();
+  if (argc > 1 && !strcmp(argv[1], "--ready")) return ready();
+  loops();
+  cache(argv[0]);
+  return 0;
+}
