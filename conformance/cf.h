@@ -99,6 +99,7 @@ enum {
   CF_FLAT = 16,     /* no layout variants */
   CF_INPLACE = 32,  /* the first tensor may be the output */
   CF_ORDERED = 64,  /* the sum's order may vary between runs: also run deterministic, three times */
+  CF_NO_ADJOINT = 256, /* the VJP is by definition not the derivative of the forward */
   CF_DIFFERENCE = 128 /* alpha is subtracted: its absolute terms are those of a negative alpha */
 };
 
@@ -228,6 +229,8 @@ void cf_call_args(const cf_call *call, graft_rt_device *device, graft_tensor *co
                   graft_tensor **items);
 /* Whether the op writes into tensor argument `spec`. */
 bool cf_call_mutates(const cf_call *call, uint32_t spec);
+/* Whether the op returns its first argument, written: it is then called in place. */
+bool cf_call_returns_input(const cf_call *call);
 /* Output tensors of the call, 0 for one that has no fixed number. */
 uint32_t cf_call_outs(const cf_call *call);
 
@@ -254,7 +257,8 @@ typedef struct cf_guarded {
 } cf_guarded;
 graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *spec, const cf_array *values, cf_guarded *g);
 graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bool gaps, int poison, cf_guarded *g);
-/* Reads the base back: the elements' bytes into *after (malloc'd, whole base). NULL text: intact; else what is wrong. */
+/* Reads the base back: the elements' bytes into *after (malloc'd, whole base). NULL text: intact; else what is wrong.
+ */
 bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, char *problem, size_t capacity);
 /* The elements of the view in an image of the base. */
 bool cf_guard_values(const cf_guarded *g, const unsigned char *image, cf_array *a);
@@ -404,7 +408,8 @@ typedef struct cf_cases {
 } cf_cases;
 typedef bool (*cf_result_fn)(void *context, uint32_t index, const cf_result *r); /* false: stop */
 /* Runs cases in workers. Returns an exit status of 2 when no worker could open the device, else 0. */
-int cf_workers_run(const cf_options *options, const cf_cases *cases, cf_hello *hello, cf_result_fn visit, void *context);
+int cf_workers_run(const cf_options *options, const cf_cases *cases, cf_hello *hello, cf_result_fn visit,
+                   void *context);
 
 /* ---- reports and waivers ---- */
 

@@ -77,8 +77,8 @@ static long double cf_draw_integer(cf_domain domain, bool product, cf_random *r)
   }
 }
 
-/* Exponents over the dtype's whole range; where values are summed or multiplied up, over a part of it, so that it is the
- * result and not an intermediate that overflows. */
+/* Exponents over the dtype's whole range; where values are summed or multiplied up, over a part of it, so that it is
+ * the result and not an intermediate that overflows. */
 static long double cf_draw_exponent(graft_dtype dtype, cf_domain domain, bool reduced, cf_random *r) {
   bool narrow = dtype == GRAFT_F16;
   int top = reduced ? narrow ? 3 : 10 : narrow ? 14 : dtype == GRAFT_F64 || dtype == GRAFT_C128 ? 1000 : 120;

@@ -1,6 +1,6 @@
-/* Tensors between red zones. A base holds [zone | the view, with its gaps | zone]; what lies outside the view's elements
- * must not change, and an input not at all. Zones of inputs are all ones: NaN to a float, -1 to an index, so that a
- * kernel which reads too far shows it, too. */
+/* Tensors between red zones. A base holds [zone | the view, with its gaps | zone]; what lies outside the view's
+ * elements must not change, and an input not at all. Zones of inputs are all ones: NaN to a float, -1 to an index, so
+ * that a kernel which reads too far shows it, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,8 +60,8 @@ graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bo
     strides[d] = gaps ? step : meta->strides[d];
     step = step * meta->sizes[d] + 1;
   }
-  return cf_guard_make(device, meta->dtype, meta->ndim, meta->sizes, strides, gaps ? 5 : 0, cf_poisons[poison & 1], NULL,
-                       g);
+  return cf_guard_make(device, meta->dtype, meta->ndim, meta->sizes, strides, gaps ? 5 : 0, cf_poisons[poison & 1],
+                       NULL, g);
 }
 
 void cf_guard_free(cf_guarded *g) {

@@ -113,6 +113,7 @@ static bool cf_in_place_fits(const cf_run_state *s) {
 static bool cf_build_outputs(cf_run_state *s, int run, graft_tensor **outs) {
   bool in_place = s->call->c->layout == CF_IN_PLACE;
   if (in_place && !cf_in_place_fits(s)) return cf_fail(s->result, "the row is not fit for in place");
+  if (cf_call_returns_input(s->call)) graft_tensor_retain(outs[0] = s->in[0].view);
   for (uint32_t i = 0; s->guarded && i < s->nouts; i++) {
     if (in_place) {
       outs[0] = s->in[0].view;
@@ -238,7 +239,8 @@ static bool cf_ask_oracle(cf_run_state *s, cf_truth *t) {
   const cf_call *call = s->call;
   const cf_rule *rule = &call->op->rule;
   cf_seed_generator(graft_device_reference(), call);
-  bool floating = s->nouts && cf_mantissa(s->results[0][0].dtype) > 0;
+  bool floating = false;
+  for (uint32_t i = 0; i < s->nouts; i++) floating |= cf_mantissa(s->results[0][i].dtype) > 0;
   bool integers = floating && dt_is_integral(call->c->dtype, false);
   graft_status status = cf_oracle_run(call, CF_AS_IS, integers, s->nouts, t->outs, t->mutated);
   if (status != GRAFT_OK) return cf_fail(s->result, "the oracle cannot compute it: %s", graft_last_error());
@@ -283,7 +285,9 @@ static void cf_compare_output(cf_run_state *s, const cf_check *check, const cf_t
   cf_dump_output(s, t, i, limits);
   for (int run = 0; run < runs && v->ok; run++) {
     if (permuted && i == 1) cf_check_permutation(s->call, &s->results[run][0], &s->results[run][1], &t->outs[1], v);
-    else cf_compare(&s->results[run][i], &t->outs[i], limits, exact, op->flags & CF_ANY_ZERO, s->backend->flushes, what, v);
+    else
+      cf_compare(&s->results[run][i], &t->outs[i], limits, exact, op->flags & CF_ANY_ZERO, s->backend->flushes, what,
+                 v);
   }
   free(limits);
 }

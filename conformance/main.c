@@ -56,7 +56,8 @@ static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
   snprintf(copy, sizeof copy, "%s", list);
   for (char *name = strtok_r(copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
     graft_dtype dtype = graft_dtype_parse(name);
-    if (dtype == GRAFT_DTYPE_NONE) argp_error(state, "--dtype: no dtype is called '%s' (f32, bf16, i64, bool, ...)", name);
+    if (dtype == GRAFT_DTYPE_NONE)
+      argp_error(state, "--dtype: no dtype is called '%s' (f32, bf16, i64, bool, ...)", name);
     else set |= 1u << dt_number(dtype);
   }
   return set;
@@ -73,7 +74,8 @@ static uint64_t cf_parse_number(const char *text, const char *option, struct arg
 static void cf_parse_shard(cf_selection *s, const char *text, struct argp_state *state) {
   char more;
   bool two = sscanf(text, "%u/%u%c", &s->shard, &s->shards, &more) == 2;
-  if (!two || s->shard < 1 || s->shard > s->shards) argp_error(state, "--shard: '%s' is not I/N with 1 <= I <= N", text);
+  if (!two || s->shard < 1 || s->shard > s->shards)
+    argp_error(state, "--shard: '%s' is not I/N with 1 <= I <= N", text);
 }
 
 static error_t cf_parse(int key, char *arg, struct argp_state *state) {
@@ -236,15 +238,20 @@ static void cf_today(char text[16]) {
 }
 
 int cf_main_conformance(int argc, char **argv) {
-  static const struct argp argp = {
-    cf_conformance_options, cf_parse, "",
-    "Runs the conformance suite on a backend: each op against the same op in long double, forward and backward, within "
-    "the error that its arithmetic allows.\v"
-    "Exit status: 0 all passed, 1 something failed, 2 usage, no such plugin, one that cannot be loaded or has no device, "
-    "3 a device opened and no case was run on it.\n\n"
-    "  graft conformance -b opencl --level smoke\n"
-    "  graft conformance -b ./libchip.so --op 'aten.mm*' --level full --report out\n",
-    NULL, NULL, NULL};
+  static const struct argp argp = {cf_conformance_options,
+                                   cf_parse,
+                                   "",
+                                   "Runs the conformance suite on a backend: each op against the same op in long "
+                                   "double, forward and backward, within "
+                                   "the error that its arithmetic allows.\v"
+                                   "Exit status: 0 all passed, 1 something failed, 2 usage, no such plugin, one that "
+                                   "cannot be loaded or has no device, "
+                                   "3 a device opened and no case was run on it.\n\n"
+                                   "  graft conformance -b opencl --level smoke\n"
+                                   "  graft conformance -b ./libchip.so --op 'aten.mm*' --level full --report out\n",
+                                   NULL,
+                                   NULL,
+                                   NULL};
   cf_arguments a = {.options = {.time_limit_s = 60}};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;

@@ -112,8 +112,9 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
   level = dtype_rank == 0 && first ? CF_MUSTPASS : CF_FULL;
   w->c.mode = CF_VJP_ZERO, cf_offer(w, cf_max_level(level, w->text_level));
   w->c.mode = CF_VJP_EXPANDED, cf_offer(w, cf_max_level(level, w->text_level));
-  w->c.mode = CF_ADJOINT;
-  if (dtype_rank == 0 && !(op->flags & CF_NATIVE)) cf_offer(w, cf_max_level(CF_MUSTPASS, w->text_level));
+  w->c.mode = CF_ADJOINT; /* of the oracle alone: once, with values of f64, which hardly ever tie */
+  bool finest = w->c.dtype == GRAFT_F64 || (dtype_rank == 0 && !(op->dtypes & CF_BIT(F64)));
+  if (finest && !(op->flags & (CF_NATIVE | CF_NO_ADJOINT))) cf_offer(w, cf_max_level(CF_MUSTPASS, w->text_level));
   w->c.mode = CF_VJP;
   for (int layout = CF_TRANSPOSED; layout <= CF_EXPANDED && !(op->flags & CF_FLAT); layout++) {
     w->c.layout = (uint8_t)layout;
@@ -131,7 +132,8 @@ static uint32_t cf_dtype_order(const cf_walk *w, graft_dtype order[GRAFT_NUMBER_
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
     if (w->op->dtypes & 1u << dt_number(usual[i])) order[n++] = usual[i];
-  if (n > 2 && order[1] == GRAFT_F16 && order[2] == GRAFT_BF16 && w->c.op % 2) order[1] = GRAFT_BF16, order[2] = GRAFT_F16;
+  if (n > 2 && order[1] == GRAFT_F16 && order[2] == GRAFT_BF16 && w->c.op % 2)
+    order[1] = GRAFT_BF16, order[2] = GRAFT_F16;
   return n;
 }
 

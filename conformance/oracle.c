@@ -86,6 +86,7 @@ graft_status cf_oracle_run(const cf_call *call, cf_transform transform, bool int
   graft_tensor *results[CF_MAX_TENSORS] = {0};
   graft_status s = cf_oracle_open(call, transform, integers, &side);
   if (s != GRAFT_OK) return s;
+  if (cf_call_returns_input(call)) graft_tensor_retain(results[0] = side.in[0]);
   s = graft_call(call->schema->id, side.args, call->schema->nargs, results, nouts);
   for (uint32_t i = 0; s == GRAFT_OK && i < nouts; i++)
     if (results[i] && !cf_array_read(&outs[i], results[i])) s = GRAFT_INTERNAL;

@@ -108,7 +108,8 @@ void cf_report_summary(const cf_report *report) {
   const cf_hello *h = &report->hello;
   if (h->has_statistics)
     printf("; %llu programs built, %llu loaded, %.1f s in builds, %llu launches", (unsigned long long)h->programs_built,
-           (unsigned long long)h->programs_loaded, (double)h->build_nanoseconds * 1e-9, (unsigned long long)h->launches);
+           (unsigned long long)h->programs_loaded, (double)h->build_nanoseconds * 1e-9,
+           (unsigned long long)h->launches);
   printf("\n");
   if (cf_report_status(report) == 3)
     printf("no case was run on the plugin: its op tables serve none of the %u cases selected\n", report->total);

@@ -51,7 +51,8 @@ static void cf_json_case(FILE *f, const cf_report *report, const cf_result *r) {
 
 void cf_write_json(FILE *f, const cf_report *report) {
   const cf_tally *t = &report->all;
-  fprintf(f, "{\"graft\":\"conformance\",\"cases\":%u,\"run\":%llu,\"passed\":%llu,\"failed\":%llu,\"unsupported\":%llu",
+  fprintf(f,
+          "{\"graft\":\"conformance\",\"cases\":%u,\"run\":%llu,\"passed\":%llu,\"failed\":%llu,\"unsupported\":%llu",
           report->total, (unsigned long long)t->run, (unsigned long long)t->passed, (unsigned long long)t->failed,
           (unsigned long long)t->unsupported);
   cf_json_text(f, "backend", report->options->backend);

@@ -196,7 +196,8 @@ static long double cf_limit(const cf_check *check, uint32_t out, graft_dtype dty
     case CF_GATED: return (half ? 1 : rule->ulps) * ulp + 2 * u * cf_input_size(check, i);
     case CF_SUM: return cf_sum_limit(check, out, dtype, i, size);
     case CF_PROD: {
-      long double n = check->outs[out].numel ? (long double)check->in[0].numel / (long double)check->outs[out].numel : 1;
+      long double n =
+          check->outs[out].numel ? (long double)check->in[0].numel / (long double)check->outs[out].numel : 1;
       return n * u * size + ulp / 2;
     }
     default: return 0;
@@ -255,7 +256,8 @@ static void cf_describe(const cf_array *r, const cf_array *o, int64_t i, long do
   else if (exact)
     snprintf(v->text, sizeof v->text, "%s[%s] is %.17Lg, not %.17Lg (bit for bit)", what, at, r->v[i].re, right.re);
   else
-    snprintf(v->text, sizeof v->text, "%s[%s] is %.17Lg, not %.17Lg within %.3Lg", what, at, r->v[i].re, right.re, limit);
+    snprintf(v->text, sizeof v->text, "%s[%s] is %.17Lg, not %.17Lg within %.3Lg", what, at, r->v[i].re, right.re,
+             limit);
 }
 
 static bool cf_same_shape(const cf_array *a, const cf_array *b) {

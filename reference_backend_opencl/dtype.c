@@ -1,4 +1,6 @@
 /* The element types, and how each is computed with. */
+#include <string.h>
+
 #include "ocl.h"
 
 static const ocl_dtype dtypes[] = {
@@ -92,6 +94,45 @@ static float round_to_half(float value) {
 
 float ocl_round_to(graft_dtype dtype, float value) {
   return dtype == GRAFT_F16 ? round_to_half(value) : dtype == GRAFT_BF16 ? round_mantissa(value, 16) : value;
+}
+
+static uint16_t half_bits(float value) {
+  float rounded = round_to_half(value), magnitude = rounded < 0 ? -rounded : rounded;
+  uint32_t bits = float_to_bits(rounded), sign = bits >> 16 & 0x8000;
+  if (rounded != rounded) return (uint16_t)(sign | 0x7e00);
+  if (magnitude > 65504.0f) return (uint16_t)(sign | 0x7c00);
+  if (magnitude < 0x1p-14f) return (uint16_t)(sign | (uint32_t)(magnitude * 0x1p24f));
+  return (uint16_t)(sign | ((bits & 0x7fffffff) - 0x38000000u) >> 13);
+}
+
+void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *element) {
+  float f[2] = {number->is_int ? (float)number->i : (float)number->re, (float)number->im};
+  double d[2] = {number->re, number->im};
+  uint16_t half;
+  uint8_t truth = number->re != 0 || number->im != 0 || (number->is_int && number->i != 0);
+  switch (dtype->code) {
+    case GRAFT_BOOL:
+      memcpy(element, &truth, 1);
+      return;
+    case GRAFT_F16:
+      half = half_bits(f[0]);
+      memcpy(element, &half, 2);
+      return;
+    case GRAFT_BF16:
+      half = f[0] != f[0] ? 0x7fc0 : (uint16_t)(float_to_bits(round_mantissa(f[0], 16)) >> 16);
+      memcpy(element, &half, 2);
+      return;
+    case GRAFT_F32:
+    case GRAFT_C64:
+      memcpy(element, f, dtype->bytes);
+      return;
+    case GRAFT_F64:
+    case GRAFT_C128:
+      memcpy(element, d, dtype->bytes);
+      return;
+    default:
+      memcpy(element, &number->i, dtype->bytes); /* little-endian: the low bytes come first */
+  }
 }
 
 bool ocl_number_of_tensor(const graft_tensor_desc *desc, ocl_number *number) {

@@ -60,3 +60,33 @@ void ocl_geometry_collapse(ocl_geometry *geometry) {
   }
   geometry->rank = last + 1;
 }
+
+void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, size_t local, ocl_cut *cut,
+                      size_t *global) {
+  int64_t rows = 1, items = device->is_cpu ? 4 * (int64_t)device->compute_units : INT64_MAX;
+  for (int d = 1; d < geometry->rank; d++) rows *= geometry->size[d];
+  int64_t size = geometry->size[0], chunk = device->vector_width;
+  if (device->is_cpu) {
+    const int64_t least = 2048; /* below, starting a work-group costs more than it does */
+    chunk = size * rows / items;
+    chunk = (chunk < least ? least : chunk) / 16 * 16;
+    if (chunk > 65536) chunk = 65536;
+  }
+  if (chunk > size) chunk = size;
+  cut->chunk = chunk;
+  cut->chunks_per_row = (size + chunk - 1) / chunk;
+  cut->chunks = cut->chunks_per_row * rows;
+  cut->per_item = cut->chunks / items > 0 ? (cut->chunks + items - 1) / items : 1;
+  if (device->is_cpu && cut->per_item * chunk < 1024) cut->per_item = (1024 + chunk - 1) / chunk;
+  size_t work_items = (size_t)((cut->chunks + cut->per_item - 1) / cut->per_item);
+  *global = (work_items + local - 1) / local * local;
+}
+
+int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers) {
+  int n = 0;
+  for (int d = 0; d < geometry->rank; d++) numbers[n++] = geometry->size[d];
+  for (int k = 0; k < geometry->operands; k++) {
+    for (int d = 0; d < geometry->rank; d++) numbers[n++] = geometry->stride[k][d];
+  }
+  return n;
+}

@@ -160,7 +160,7 @@ void ocl_text_free(ocl_text *text);
 /* The kernel sources, embedded at build time from kernels/<name>.cl; NULL where there is no such file. */
 const char *ocl_kernel_source(const char *name);
 
-/* The program for `head` (the #defines of the case at hand) followed by the named .cl file. Shared, kept until the
+/* The program for `head` (the #defines of the case at hand) followed by the named .cl file, or files with spaces between. Shared, kept until the
  * device is closed. Two threads that ask for the same one wait for one build. */
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);
 cl_program ocl_program_handle(const ocl_program *program);
@@ -256,6 +256,8 @@ typedef union ocl_value {
 void ocl_number_of_scalar(const graft_scalar *scalar, ocl_number *number);
 bool ocl_number_of_tensor(const graft_tensor_desc *desc, ocl_number *number); /* a GRAFT_TENSOR_HOST_VALUE */
 size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value *value); /* returns its bytes */
+/* The number as an element of a dtype in memory. */
+void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *element);
 /* To the nearest f16 or bf16; other dtypes leave it as it is. */
 float ocl_round_to(graft_dtype dtype, float value);
 
@@ -286,6 +288,17 @@ void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t
 void ocl_geometry_sort(ocl_geometry *geometry);
 /* Joins neighbours that are one run of memory in every operand. Leaves at least one dimension. */
 void ocl_geometry_collapse(ocl_geometry *geometry);
+
+/* How an index space is cut: on a CPU into a few long pieces for each core, on a GPU into one vector a work-item. The
+ * innermost dimension is cut into chunks; a work-item takes per_item chunks. Laid out as the kernels' structs end. */
+typedef struct ocl_cut {
+  int64_t chunk, chunks_per_row, chunks, per_item;
+} ocl_cut;
+void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, size_t local, ocl_cut *cut,
+                      size_t *global);
+/* Sizes, then the strides of each operand: as the kernels' structs begin. Returns how many numbers that is. */
+int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers);
+#define OCL_GEOMETRY_NUMBERS ((OCL_OPERANDS_MAX + 1) * OCL_DIMS_MAX)
 
 /* ---- Ops ---- */
 

@@ -114,6 +114,17 @@ static void device_text(const graft_device *device, char *text, size_t capacity)
   snprintf(text, capacity, "%s|%s|%s", name, driver, version);
 }
 
+/* "lines softmax" is lines.cl and then softmax.cl. */
+static void add_files(ocl_text *source, const char *files) {
+  while (*files) {
+    char name[64];
+    size_t length = strcspn(files, " ");
+    snprintf(name, sizeof name, "%.*s", (int)length, files);
+    ocl_text_add(source, "%s", ocl_kernel_source(name));
+    files += length + strspn(files + length, " ");
+  }
+}
+
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
   /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
   const char *options =
@@ -121,8 +132,9 @@ graft_status ocl_program_get(graft_device *device, const char *head, const char 
   char name[800];
   device_text(device, name, sizeof name);
   ocl_text source = {0};
-  ocl_text_add(&source, "%s%s%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "",
-               device->is_cpu ? "#define IS_CPU\n" : "", head, ocl_kernel_source("common"), ocl_kernel_source(file));
+  ocl_text_add(&source, "%s%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "",
+               device->is_cpu ? "#define IS_CPU\n" : "", head, ocl_kernel_source("common"));
+  add_files(&source, file);
   if (source.failed) return GRAFT_OUT_OF_MEMORY;
   bool mine;
   ocl_program *program = claim(device, ocl_key_of(source.items, options, name), &mine);

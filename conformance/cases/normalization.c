@@ -1,5 +1,5 @@
-/* Layer, group and batch normalization: one analysis for the three, which differ in which elements share a mean and which
- * share a weight. */
+/* Layer, group and batch normalization: one analysis for the three, which differ in which elements share a mean and
+ * which share a weight. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,14 +130,16 @@ static void cf_running_limits(const cf_check *k, const cf_geometry *g, uint32_t 
 }
 
 /* In evaluation the running statistics take the place of the moments, and are exact. */
-static void cf_eval_limits(const cf_check *k, const cf_geometry *g, long double *limits) {
+static void cf_eval_limits(const cf_check *k, uint32_t out, const cf_geometry *g, long double *limits) {
   const cf_array *mean = cf_optional(k, "running_mean"), *var = cf_optional(k, "running_var");
   cf_moments *m = calloc((size_t)g->stats + 1, sizeof *m);
   long double u = cf_u_acc(k->dtypes[0]), eps = cf_arg_number(k->call, "eps", 0);
   for (int64_t i = 0; m && mean && var && i < g->stats; i++) {
     m[i].mean = mean->v[i].re, m[i].rstd = 1 / sqrtl(var->v[i].re + eps), m[i].rstd_relative = 6 * u;
   }
-  if (m) cf_norm_value_limits(k, g, m, limits);
+  if (m && out == 0) cf_norm_value_limits(k, g, m, limits);
+  for (int64_t i = 0; m && out == 2 && i < k->outs[2].numel; i++)
+    limits[i] = m[i].rstd_relative * m[i].rstd + cf_ulp(k->dtypes[2], m[i].rstd) / 2;
   free(m);
 }
 
@@ -149,7 +151,7 @@ static void cf_l_batch_norm(const cf_check *k, uint32_t out, long double *l) {
     return;
   }
   if (training) cf_norm_limits(k, out, g, l);
-  else if (out == 0) cf_eval_limits(k, &g, l);
+  else cf_eval_limits(k, out, &g, l);
 }
 
 /* ---- backward ---- */
@@ -242,27 +244,28 @@ static void cf_l_batch_norm_backward(const cf_check *k, uint32_t out, long doubl
   {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, CF_ORDERED, gradient}
 
 static const cf_op cf_normalization_ops[] = {
-  CF_NORM("native_layer_norm", cf_l_layer_norm, CF_G_CUSTOM(cf_g_layer_norm, 160),
-          "s T[13,33] [33] T[33] T[33] 1e-05", "s T[3,13,17] [13,17] _ _ 1e-05", "m T[5,129] [129] T[129] _ 1e-05",
-          "m T[1,1025] [1025] T[1025] T[1025] 1e-05", "m T[0,3] [3] T[3] T[3] 1e-05", "f T[2,3,1,17] [17] T[17] T[17] 1e-05"),
-  CF_NORM("native_group_norm", cf_l_group_norm, CF_G_CUSTOM(cf_g_group_norm, 160),
-          "s T[2,6,13] T[6] T[6] 2 6 13 3 1e-05", "m T[2,6,5,7] _ _ 2 6 35 2 1e-05", "m T[3,4,17] T[4] T[4] 3 4 17 4 1e-05",
-          "m T[1,4,33] T[4] _ 1 4 33 1 1e-05"),
-  CF_NORM("native_batch_norm", cf_l_batch_norm, CF_G_CUSTOM(cf_g_batch_norm, 160),
-          "s T[5,6,7,3] T[6] T[6] T[6] T[6]+ true 0.1 1e-05", "s T[5,6,7] T[6] T[6] T[6] T[6]+ false 0.1 1e-05",
-          "m T[13,3] T[3] T[3] T[3] T[3]+ true 0.25 1e-05", "m T[5,6,7] _ _ T[6] T[6]+ true 0.1 1e-05",
-          "m T[5,6,7] T[6] T[6] _ _ true 0.1 1e-05", "f T[3,5,13,17] T[5] T[5] T[5] T[5]+ true 0.1 1e-05"),
-  CF_NORM("native_layer_norm_backward", cf_l_layer_norm_backward, CF_G_NONE,
-          "s T[13,33] T[13,33] [33] T[13,1] T[13,1]+ T[33] T[33] [1,1,1]",
-          "m T[5,129] T[5,129] [129] T[5,1] T[5,1]+ _ _ [1,0,0]",
-          "m T[13,33] T[13,33] [33] T[13,1] T[13,1]+ T[33] T[33] [0,1,1]"),
-  CF_NORM("native_group_norm_backward", cf_l_group_norm_backward, CF_G_NONE,
-          "s T[2,6,13] T[2,6,13] T[2,3] T[2,3]+ T[6] 2 6 13 3 [1,1,1]",
-          "m T[2,6,35] T[2,6,35] T[2,2] T[2,2]+ _ 2 6 35 2 [1,0,0]"),
-  CF_NORM("native_batch_norm_backward", cf_l_batch_norm_backward, CF_G_NONE,
-          "s T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ true 1e-05 [1,1,1]",
-          "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ false 1e-05 [1,1,1]",
-          "m T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]"),
+    CF_NORM("native_layer_norm", cf_l_layer_norm, CF_G_CUSTOM(cf_g_layer_norm, 160),
+            "s T[13,33] [33] T[33] T[33] 1e-05", "s T[3,13,17] [13,17] _ _ 1e-05", "m T[5,129] [129] T[129] _ 1e-05",
+            "m T[1,1025] [1025] T[1025] T[1025] 1e-05", "m T[0,3] [3] T[3] T[3] 1e-05",
+            "f T[2,3,1,17] [17] T[17] T[17] 1e-05"),
+    CF_NORM("native_group_norm", cf_l_group_norm, CF_G_CUSTOM(cf_g_group_norm, 160),
+            "s T[2,6,13] T[6] T[6] 2 6 13 3 1e-05", "m T[2,6,5,7] _ _ 2 6 35 2 1e-05",
+            "m T[3,4,17] T[4] T[4] 3 4 17 4 1e-05", "m T[1,4,33] T[4] _ 1 4 33 1 1e-05"),
+    CF_NORM("native_batch_norm", cf_l_batch_norm, CF_G_CUSTOM(cf_g_batch_norm, 160),
+            "s T[5,6,7,3] T[6] T[6] T[6] T[6]+ true 0.1 1e-05", "s T[5,6,7] T[6] T[6] T[6] T[6]+ false 0.1 1e-05",
+            "m T[13,3] T[3] T[3] T[3] T[3]+ true 0.25 1e-05", "m T[5,6,7] _ _ T[6] T[6]+ true 0.1 1e-05",
+            "m T[5,6,7] T[6] T[6] _ _ true 0.1 1e-05", "f T[3,5,13,17] T[5] T[5] T[5] T[5]+ true 0.1 1e-05"),
+    CF_NORM("native_layer_norm_backward", cf_l_layer_norm_backward, CF_G_NONE,
+            "s T[13,33] T[13,33] [33] T[13,1] T[13,1]+ T[33] T[33] [1,1,1]",
+            "m T[5,129] T[5,129] [129] T[5,1] T[5,1]+ _ _ [1,0,0]",
+            "m T[13,33] T[13,33] [33] T[13,1] T[13,1]+ T[33] T[33] [0,1,1]"),
+    CF_NORM("native_group_norm_backward", cf_l_group_norm_backward, CF_G_NONE,
+            "s T[2,6,13] T[2,6,13] T[2,3] T[2,3]+ T[6] 2 6 13 3 [1,1,1]",
+            "m T[2,6,35] T[2,6,35] T[2,2] T[2,2]+ _ 2 6 35 2 [1,0,0]"),
+    CF_NORM("native_batch_norm_backward", cf_l_batch_norm_backward, CF_G_NONE,
+            "s T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ true 1e-05 [1,1,1]",
+            "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ false 1e-05 [1,1,1]",
+            "m T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]"),
 };
 
 CF_FAMILY(normalization, "normalization");

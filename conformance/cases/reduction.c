@@ -30,8 +30,8 @@ static int64_t *cf_reduced_to(const cf_check *k) {
   return to;
 }
 
-/* var = sum (x - m)^2 / (n - c). First order: m is off by growth(n) u mean|x|, each difference by u|x - m| and that, each
- * square and the sum as usual. */
+/* var = sum (x - m)^2 / (n - c). First order: m is off by growth(n) u mean|x|, each difference by u|x - m| and that,
+ * each square and the sum as usual. */
 static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];
   int64_t *to = cf_reduced_to(k), m = o->numel;
@@ -80,11 +80,12 @@ static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
 }
 
 static const char *const cf_norm_texts[] = {
-  "s T[33,17] 2 [1]", "m T[33,17] 1 [0]", "m T[1025]", "m T[33,17] inf [1] true", "m T[13,129] 3 [1]", "m T[3,13,17] 2 [0,2]",
-  "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]", NULL};
-static const char *const cf_extreme_texts[] = {
-  "s T[33,17] [1]", "s T[33,17] [0]", "m T[33,17]", "m T[1025] [0] true", "m T[3,13,17] [1]", "m T[] []", "m T[13,129] [-1]",
-  "m T[2,3,13,17] [0,2]", "m T[0,3] [1]", "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]", NULL};
+    "s T[33,17] 2 [1]",     "m T[33,17] 1 [0]", "m T[1025]",    "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",
+    "m T[3,13,17] 2 [0,2]", "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]",     NULL};
+static const char *const cf_extreme_texts[] = {"s T[33,17] [1]",           "s T[33,17] [0]",       "m T[33,17]",
+                                               "m T[1025] [0] true",       "m T[3,13,17] [1]",     "m T[] []",
+                                               "m T[13,129] [-1]",         "m T[2,3,13,17] [0,2]", "m T[0,3] [1]",
+                                               "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]",    NULL};
 static const char *const cf_arg_texts[] = {
   "s T[33,17] 1", "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[] _", "m T[13,129] -1",
   "m T[0,3] 1", "f T[129,1025] 1", NULL};
@@ -94,24 +95,37 @@ static const char *const cf_dim_texts[] = {
 static const char *const cf_prod_texts[] = {"s T[33]", "m T[13,3]", "m T[]", "m T[0]", "m T[3,3,3]", NULL};
 static const char *const cf_prod_dim_texts[] = {
   "s T[13,17] 1", "m T[17,13] 0 true", "m T[13] 0", "m T[3,13,17] 1", "m T[3,0] 1", "f T[2,3,1,3,2,3] 3", NULL};
-static const char *const cf_var_texts[] = {
-  "s T[33,17] [1]", "s T[33,17] [0] correction=0", "m T[33,17]", "m T[1025] [0] correction=2", "m T[3,13,17] [0,2] keepdim=true",
-  "m T[13,129] [-1]", "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]", NULL};
+static const char *const cf_var_texts[] = {"s T[33,17] [1]",
+                                           "s T[33,17] [0] correction=0",
+                                           "m T[33,17]",
+                                           "m T[1025] [0] correction=2",
+                                           "m T[3,13,17] [0,2] keepdim=true",
+                                           "m T[13,129] [-1]",
+                                           "f T[2,3,1,3,2,3] [0,3,5]",
+                                           "f T[129,1025] [1]",
+                                           NULL};
+
+/* The product of the others, from both sides in log2 n steps each, every one of them a tensor of the tested dtype. */
+#define CF_G_PRODUCT {.kind = CF_GRAD_SELECT, .steps = 16, .inner = 40}
 
 static const cf_op cf_reduction_ops[] = {
-  {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
-   CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
-  {"aten::mean.dim", cf_reduce_dims, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED,
-   CF_G_LINEAR(2)},
-  {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
-  {"aten::amin", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
-  {"aten::argmax", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-  {"aten::argmin", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-  {"aten::var.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED, CF_G_CUSTOM(cf_g_var, 72)},
-  {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-  {"aten::prod", cf_prod_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_SELECT(40)},
-  {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_SELECT(40)},
-  {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED, CF_G_SELECT(80)},
+    {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+     CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::mean.dim", cf_reduce_dims, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+     CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
+     CF_G_SELECT(4)},
+    {"aten::amin", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
+     CF_G_SELECT(4)},
+    {"aten::argmax", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::argmin", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::var.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
+     CF_G_CUSTOM(cf_g_var, 72)},
+    {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::prod", cf_prod_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
+    {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
+    {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
+     CF_G_SELECT(80)},
 };
 
 CF_FAMILY(reduction, "reduction");

@@ -4,43 +4,48 @@
   {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad}
 #define CF_SPECIALS_TOO (CF_SPECIAL | CF_WIDE)
 /* Views: done by the host, so that only their gradients run anything. */
-#define CF_VIEW(n, ...) \
-  {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS | CF_BIT(I64) | CF_BOOLS, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_LINEAR(0)}
+#define CF_VIEW(n, ...)                                                                                    \
+  {                                                                                                        \
+    "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS | CF_BIT(I64) | CF_BOOLS, CF_R_EXACT, CF_VALUES, CF_FLAT, \
+        CF_G_LINEAR(0)                                                                                     \
+  }
 
 static const cf_op cf_shape_ops[] = {
-  {"aten::_to_copy",
-   CF_TEXTS("s T[33,17] dtype=f16", "s T[33,17] dtype=f32", "m T[1025] dtype=bf16", "m T[33] dtype=f64", "m T[] dtype=f32",
-            "m T[0] dtype=f16", "m T[33,17]", "f T[2,3,1,17] dtype=f32"),
-   CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIALS_TOO, CF_G_SELECT(1)},
-  {"aten::_to_copy",
-   CF_TEXTS("s T[33,17] dtype=i32", "m T[33] dtype=bool", "m T[1025] dtype=i64", "m T[33] dtype=u8", "m T[33] dtype=i8", "m T[33] dtype=i16"),
-   CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BOOLS, CF_R_EXACT, CF_PROBABILITY, 0, CF_G_NONE},
-  CF_MOVE("clone", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[1025]", "m T[]", "m T[0]", "m T[3,13,17]",
-          "f T[2,1,3,2,2,3]"),
-  CF_MOVE("copy", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] T[33,17]", "m T[33,17] T[17]", "m T[1025] T[]", "m T[0] T[0]"),
-  CF_MOVE("cat", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s {T[33,17];T[5,17]} 0", "s {T[33,17];T[33,3];T[33,1]} 1",
-          "m {T[129];T[0];T[13]} 0", "m {T[3,13,17];T[3,1,17]} 1", "m {T[33]} 0", "f {T[2,3,1,17];T[2,3,1,5]} -1"),
-  CF_MOVE("constant_pad_nd", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[13,17] [1,2,0,3] 2", "m T[33] [3,1]", "m T[3,13,17] [0,0,2,1]",
-          "m T[13,17] [-1,2] 1", "m T[2,3,1,5] [1,1,1,1,1,1,1,1] 3", "m T[0,3] [1,1,1,1]"),
-  CF_MOVE("repeat", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[13,17] [2,1,3]", "m T[129] [3]", "m T[] [5]", "m T[3,13] [1,0]",
-          "m T[3,1,5] [2,2,2]"),
-  CF_MOVE("flip", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] [0,1]", "m T[1025] [0]", "m T[3,13,17] [1]", "m T[0,3] [0]",
-          "m T[33,17] []"),
-  CF_VIEW("alias", "s T[33,17]", "m T[]"),
-  CF_VIEW("as_strided", "s T[33,17] [5,3] [17,2]", "m T[33] [3,3] [1,1]"),
-  CF_VIEW("diagonal", "s T[33,17]", "m T[13,17] -2", "m T[3,13,17] 1 0 2"),
-  CF_VIEW("expand", "s T[33,1] [33,17]", "m T[17] [3,33,17]", "m T[] [5]"),
-  CF_VIEW("permute", "s T[33,17] [1,0]", "m T[3,13,17] [2,0,1]", "m T[] []"),
-  {"aten::select.int", CF_TEXTS("s T[33,17] 1 3", "m T[33,17] 0 -1", "m T[17] 0 5", "m T[3,13,17] 1 0"),
-   CF_FLOATS | CF_BIT(I64) | CF_BOOLS, CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},
-  {"aten::slice.Tensor",
-   CF_TEXTS("s T[33,17] 1 3 13 2", "m T[33,17] 0 -5", "m T[17] 0 5 5", "m T[3,13,17] 1 0 100 3"),
-   CF_FLOATS | CF_BIT(I64) | CF_BOOLS, CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},
-  CF_VIEW("split_with_sizes", "s T[33,17] [3,13,17]", "m T[13,17] [5,0,12] 1"),
-  CF_VIEW("squeeze.dim", "s T[33,1,17] 1", "m T[33,17] 0"),
-  CF_VIEW("squeeze.dims", "s T[1,33,1,17] [0,2]", "m T[33,17] [0]"),
-  CF_VIEW("unsqueeze", "s T[33,17] 1", "m T[] 0", "m T[3,13] -1"),
-  CF_VIEW("view", "s T[33,17] [17,33]", "m T[3,13,17] [39,-1]", "m T[] [1,1]", "m T[0,3] [3,0]"),
+    {"aten::_to_copy",
+     CF_TEXTS("s T[33,17] dtype=f16", "s T[33,17] dtype=f32", "m T[1025] dtype=bf16", "m T[33] dtype=f64",
+              "m T[] dtype=f32", "m T[0] dtype=f16", "m T[33,17]", "f T[2,3,1,17] dtype=f32"),
+     CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIALS_TOO, CF_G_SELECT(1)},
+    {"aten::_to_copy",
+     CF_TEXTS("s T[33,17] dtype=i32", "m T[33] dtype=bool", "m T[1025] dtype=i64", "m T[33] dtype=u8",
+              "m T[33] dtype=i8", "m T[33] dtype=i16"),
+     CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BOOLS, CF_R_EXACT, CF_PROBABILITY, 0, CF_G_NONE},
+    CF_MOVE("clone", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[1025]", "m T[]", "m T[0]", "m T[3,13,17]",
+            "f T[2,1,3,2,2,3]"),
+    CF_MOVE("copy", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] T[33,17]", "m T[33,17] T[17]", "m T[1025] T[]",
+            "m T[0] T[0]"),
+    CF_MOVE("cat", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s {T[33,17];T[5,17]} 0", "s {T[33,17];T[33,3];T[33,1]} 1",
+            "m {T[129];T[0];T[13]} 0", "m {T[3,13,17];T[3,1,17]} 1", "m {T[33]} 0", "f {T[2,3,1,17];T[2,3,1,5]} -1"),
+    CF_MOVE("constant_pad_nd", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[13,17] [1,2,0,3] 2", "m T[33] [3,1]",
+            "m T[3,13,17] [0,0,2,1]", "m T[13,17] [-1,2] 1", "m T[2,3,1,5] [1,1,1,1,1,1,1,1] 3", "m T[0,3] [1,1,1,1]"),
+    CF_MOVE("repeat", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[13,17] [2,1,3]", "m T[129] [3]", "m T[] [5]",
+            "m T[3,13] [1,0]", "m T[3,1,5] [2,2,2]"),
+    CF_MOVE("flip", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] [0,1]", "m T[1025] [0]", "m T[3,13,17] [1]",
+            "m T[0,3] [0]", "m T[33,17] []"),
+    CF_VIEW("alias", "s T[33,17]", "m T[]"),
+    CF_VIEW("as_strided", "s T[33,17] [5,3] [17,2]", "m T[33] [3,3] [1,1]"),
+    CF_VIEW("diagonal", "s T[33,17]", "m T[13,17] -2", "m T[3,13,17] 1 0 2"),
+    CF_VIEW("expand", "s T[33,1] [33,17]", "m T[17] [3,33,17]", "m T[] [5]"),
+    CF_VIEW("permute", "s T[33,17] [1,0]", "m T[3,13,17] [2,0,1]", "m T[] []"),
+    {"aten::select.int", CF_TEXTS("s T[33,17] 1 3", "m T[33,17] 0 -1", "m T[17] 0 5", "m T[3,13,17] 1 0"),
+     CF_FLOATS | CF_BIT(I64) | CF_BOOLS, CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},
+    {"aten::slice.Tensor",
+     CF_TEXTS("s T[33,17] 1 3 13 2", "m T[33,17] 0 -5", "m T[17] 0 5 5", "m T[3,13,17] 1 0 100 3"),
+     CF_FLOATS | CF_BIT(I64) | CF_BOOLS, CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},
+    CF_VIEW("split_with_sizes", "s T[33,17] [3,13,17]", "m T[13,17] [5,0,12] 1"),
+    CF_VIEW("squeeze.dim", "s T[33,1,17] 1", "m T[33,17] 0"),
+    CF_VIEW("squeeze.dims", "s T[1,33,1,17] [0,2]", "m T[33,17] [0]"),
+    CF_VIEW("unsqueeze", "s T[33,17] 1", "m T[] 0", "m T[3,13] -1"),
+    CF_VIEW("view", "s T[33,17] [17,33]", "m T[3,13,17] [39,-1]", "m T[] [1,1]", "m T[0,3] [3,0]"),
 };
 
 CF_FAMILY(shape, "shape");

@@ -39,7 +39,8 @@ static void cf_l_softmax(const cf_check *k, uint32_t out, long double *l) { cf_s
 static void cf_l_log_softmax(const cf_check *k, uint32_t out, long double *l) { cf_soft_limits(k, out, l, true); }
 
 /* The sum of the absolute terms: y (g - sum(g y)), and g - exp(y) sum(g). */
-static void cf_soft_backward_terms(const cf_array *g, const cf_array *y, cf_axis a, bool logarithm, long double *terms) {
+static void cf_soft_backward_terms(const cf_array *g, const cf_array *y, cf_axis a, bool logarithm,
+                                   long double *terms) {
   for (int64_t row = 0; row < a.outer * a.inner; row++) {
     int64_t at = row / a.inner * a.length * a.inner + row % a.inner;
     long double sum = 0;
@@ -80,25 +81,34 @@ static void cf_g_log_softmax(const cf_check *k, uint32_t in, long double *terms)
   (void)in;
   cf_axis a = cf_axis_of(&k->in[0], cf_arg_int(k->call, "dim", -1));
   cf_soft_backward_terms(&k->g[0], &k->outs[0], a, true, terms);
-  for (int64_t i = 0; i < k->outs[0].numel; i++) terms[i] *= 1 + fabsl(k->outs[0].v[i].re) / 8; /* y's ulp, through exp */
+  for (int64_t i = 0; i < k->outs[0].numel; i++)
+    terms[i] *= 1 + fabsl(k->outs[0].v[i].re) / 8; /* y's ulp, through exp */
 }
 
-static const char *const cf_soft_texts[] = {
-  "s T[33,17] 1 false", "s T[33,17] 0 false", "m T[1025] 0 false", "m T[3,13,17] 1 false", "m T[] 0 false", "m T[0,3] 1 false",
-  "m T[13,129] -1 false", "m T[5,1] 1 false", "f T[2,3,1,3,2,3] 3 false", "f T[129,1025] 1 false", NULL};
+static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",
+                                            "s T[33,17] 0 false",
+                                            "m T[1025] 0 false",
+                                            "m T[3,13,17] 1 false",
+                                            "m T[] 0 false",
+                                            "m T[0,3] 1 false",
+                                            "m T[13,129] -1 false",
+                                            "m T[5,1] 1 false",
+                                            "f T[2,3,1,3,2,3] 3 false",
+                                            "f T[129,1025] 1 false",
+                                            NULL};
 static const char *const cf_soft_backward_texts[] = {
   "s T[33,17] T[33,17] 1 T", "m T[33,17] T[33,17] 0 T", "m T[1025] T[1025] 0 T", "m T[3,13,17] T[3,13,17] 1 T",
   "m T[0,3] T[0,3] 1 T", "f T[129,1025] T[129,1025] 1 T", NULL};
 
 static const cf_op cf_softmax_ops[] = {
-  {"aten::_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
-   CF_G_CUSTOM(cf_g_softmax, 90)},
-  {"aten::_log_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
-   CF_G_CUSTOM(cf_g_log_softmax, 90)},
-  {"aten::_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0,
-   CF_G_NONE},
-  {"aten::_log_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax_backward), CF_UNIT,
-   0, CF_G_NONE},
+    {"aten::_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
+     CF_G_CUSTOM(cf_g_softmax, 90)},
+    {"aten::_log_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
+     CF_G_CUSTOM(cf_g_log_softmax, 90)},
+    {"aten::_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0,
+     CF_G_NONE},
+    {"aten::_log_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax_backward),
+     CF_UNIT, 0, CF_G_NONE},
 };
 
 CF_FAMILY(softmax, "softmax");

@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ops/ref.h"
 
@@ -180,13 +182,12 @@ static graft_status mut_flushed(const mut_call *c) {
 }
 
 static graft_status mut_saturated(const mut_call *c) {
-  const graft_tensor_desc *a = mut_desc(c, "self"), *out = mut_desc(c, "out");
-  const graft_scalar *other;
-  memcpy(&other, (const unsigned char *)c->args + mut_offset(c->schema, "other"), sizeof other);
+  const graft_tensor_desc *a = mut_desc(c, "self"), *b = mut_desc(c, "other"), *out = mut_desc(c, "out");
   graft_status s = c->inner(c->exec, c->args);
-  if (s != GRAFT_OK || out->dl.dtype != GRAFT_I64 || a->dl.dtype != GRAFT_I64) return s;
+  bool same = mut_numel(a) == mut_numel(out) && mut_numel(b) == mut_numel(out);
+  if (s != GRAFT_OK || out->dl.dtype != GRAFT_I64 || a->dl.dtype != GRAFT_I64 || !same) return s;
   for (int64_t i = 0; i < mut_numel(out); i++)
-    if (mut_at(a, i) != mut_at(out, i) && mut_get(a, i) > 0 && mut_get(out, i) < 0) mut_put(out, i, INT64_MAX);
+    if (mut_get(a, i) > 0 && mut_get(b, i) > 0 && mut_get(out, i) < 0) mut_put(out, i, INT64_MAX);
   return s;
 }
 
@@ -268,6 +269,17 @@ static graft_status mut_not_deterministic(const mut_call *c) {
     if (isfinite(v) && v != 0 && v != rintf(v)) mut_put(out, i, nextafterf(v, 0.0f));
   }
   return s;
+}
+
+static graft_status mut_crash(const mut_call *c) {
+  graft_status s = c->inner(c->exec, c->args);
+  raise(SIGSEGV);
+  return s;
+}
+
+static graft_status mut_hang(const mut_call *c) {
+  while (c) pause();
+  return GRAFT_OK;
 }
 
 /* ---- arguments and formulas ---- */
@@ -384,12 +396,14 @@ const mut_bug mut_bugs[] = {
   {"nan_dropped", "aten::maximum", "NaN dropped", mut_nan_dropped, 0},
   {"zero_sign", "aten::floor", "sign of zero lost", mut_zero_sign, 0},
   {"flushed", "aten::relu", "denormals flushed", mut_flushed, 0},
-  {"saturated", "aten::add.Scalar", "integer overflow saturates", mut_saturated, 0},
+  {"saturated", "aten::add.Tensor", "integer overflow saturates", mut_saturated, 0},
   {"changed_input", "aten::sigmoid", "changed input", mut_changed_input, 0},
   {"missing_wait", "aten::tanh", "missing wait", mut_missing_wait, 0},
   {"stale_memo", "aten::cos", "stale memo for another shape", mut_stale_memo, 0},
   {"in_place", "aten::sin", "reads after it wrote in place", mut_in_place, 0},
   {"not_deterministic", "aten::cumsum", "not deterministic", mut_not_deterministic, 0},
+  {"crash", "aten::log", "crash", mut_crash, 0},
+  {"hang", "aten::erf", "hang", mut_hang, 0},
   {"no_alpha", "aten::sub.Tensor", "ignored argument", mut_no_alpha, 0},
   {"no_accumulate", "aten::index_put", "overwrite instead of accumulate", mut_no_accumulate, 0},
   {"overwrites", "aten::scatter_add", "overwrite instead of accumulate", mut_overwrites, 0},

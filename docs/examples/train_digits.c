@@ -64,7 +64,9 @@ typedef struct network {
 } network;
 
 static graft_tensor *zeros(graft_rt_device *device, int32_t ndim, const int64_t *sizes) {
+  static const int64_t none[1] = {0};
   graft_tensor *t = NULL;
+  if (!ndim) sizes = none; /* NULL would mean: no list at all */
   must(graft_op_full(sizes, (uint32_t)ndim, graft_scalar_float(0), GRAFT_F32, device, &t));
   return t;
 }

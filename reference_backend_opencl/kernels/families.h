@@ -10,10 +10,29 @@
 typedef bool (*ocl_family_caps)(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_pointwise_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_softmax_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_matmul_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_indexing_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_optimizer_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_embedding_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_scatter_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps);
+
+/* An op along one dimension of outer x size x inner, and how it is laid over the device (lines.c, lines.cl). */
+typedef struct ocl_lines {
+  int64_t outer, size, inner;
+  bool rows;
+  unsigned vec;
+  size_t local;
+} ocl_lines;
+
+ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim);
+void ocl_lines_plan(const graft_device *device, ocl_lines *lines); /* once outer, size and inner are known */
+void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);
+/* Sets the kernel's `lines` argument and its work sizes. */
+graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint argument);
 
 /* The pointwise op of this id, for families that come to it in the end. */
 graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op_id);
@@ -23,8 +42,15 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 
 #define OCL_REDUCTION_CORE(X)                                                                                     \
   X(sum_dim_IntList) X(mean_dim) X(mean) X(amax) X(amin) X(var_correction) X(any) X(any_dim) X(any_dims) X(prod) \
-  X(prod_dim_int)
+  X(prod_dim_int) X(argmax) X(argmin) X(max_dim) X(min_dim)
 #define OCL_REDUCTION_TRAIN(X) X(linalg_vector_norm)
+
+#define OCL_SOFTMAX_CORE(X)  X(softmax) X(log_softmax)
+#define OCL_SOFTMAX_TRAIN(X) X(safe_softmax) X(softmax_backward_data) X(log_softmax_backward_data)
+
+/* The ops that work along dimensions. */
+#define OCL_LINES_CORE(X)  OCL_REDUCTION_CORE(X) OCL_SOFTMAX_CORE(X)
+#define OCL_LINES_TRAIN(X) OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X)
 
 #define OCL_OTHER_CORE(X)  X(mm) X(bmm) X(addmm) X(native_dropout) X(nonzero)
 #define OCL_OTHER_TRAIN(X) X(baddbmm)
@@ -35,13 +61,23 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
   X(fused_adam) X(fused_adam_tensor_lr) X(fused_adamw) X(fused_adamw_tensor_lr) X(fused_sgd)             \
   X(fused_sgd_tensor_lr) X(fused_adagrad) X(amp_foreach_non_finite_check_and_unscale)
 
+#define OCL_INDEXED_CORE(X)                                                                               \
+  X(embedding) X(embedding_dense_backward) X(index_select) X(index_Tensor) X(gather) X(scatter_src)       \
+  X(scatter_value) X(scatter_add) X(scatter_reduce_two) X(index_put)
+#define OCL_INDEXED_TRAIN(X) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
+
+#define OCL_SHAPE_CORE(X) X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
+
+OCL_SHAPE_CORE(OCL_DECLARE)
+OCL_INDEXED_CORE(OCL_DECLARE)
+OCL_INDEXED_TRAIN(OCL_DECLARE)
 OCL_FUSED(OCL_DECLARE)
 OCL_FOREACH(OCL_DECLARE_FIRST)
 OCL_POINTWISE_CORE(OCL_DECLARE_ROW)
 OCL_POINTWISE_TRAIN(OCL_DECLARE_ROW)
 OCL_POINTWISE_COPY(OCL_DECLARE_ROW)
-OCL_REDUCTION_CORE(OCL_DECLARE)
-OCL_REDUCTION_TRAIN(OCL_DECLARE)
+OCL_LINES_CORE(OCL_DECLARE)
+OCL_LINES_TRAIN(OCL_DECLARE)
 OCL_OTHER_CORE(OCL_DECLARE)
 OCL_OTHER_TRAIN(OCL_DECLARE)
 

@@ -1,3 +1,65 @@
+/* The head defines INDICES for gather (see indexed.h): D, RANK, INDICES, INDEX_PARAMETERS, INDEX_POINTERS, ROWS (indices
+ * are the same along the innermost dimension), CONTIGUOUS (plain and picked both are, along it), WRAPS, OP_ID. */
+#ifdef INDICES
+typedef struct {
+  long size[RANK], stride[INDICES + 2][RANK];
+  long bound[INDICES], step[INDICES];
+  long chunk, chunks_per_row, chunks, per_item;
+} space;
+
+/* Where the indices at these places point, or -1 where one is out of range. */
+static long resolve(__global const long *const *index, const long *at, long i, const space *shape,
+                    __global long *faults) {
+  long where = 0;
+#pragma unroll
+  for (int k = 0; k < INDICES; k++) {
+    long v = index[k][at[k + 2] + i * shape->stride[k + 2][0]];
+    long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
+    if (wrapped < 0 || wrapped >= size) {
+      REPORT(faults, OP_ID, v, size);
+      return -1;
+    }
+    where += wrapped * shape->step[k];
+  }
+  return where;
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(
+    __global uchar *out, ulong offset_out, __global const uchar *in, ulong offset_in, __global long *faults,
+    INDEX_PARAMETERS, space shape) {
+  __global const long *const index[INDICES] = {INDEX_POINTERS};
+  long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
+  for (long chunk = first; chunk < last; chunk++) {
+    long outer = chunk / shape.chunks_per_row;
+    long i = (chunk - outer * shape.chunks_per_row) * shape.chunk, end = min(i + shape.chunk, shape.size[0]);
+    long at[INDICES + 2];
+    for (int k = 0; k < INDICES + 2; k++) at[k] = 0;
+    for (int d = 1; d < RANK; d++) {
+      long place = outer % shape.size[d];
+      outer /= shape.size[d];
+      for (int k = 0; k < INDICES + 2; k++) at[k] += place * shape.stride[k][d];
+    }
+    __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at[0];
+    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at[1];
+    long stride_to = shape.stride[0][0], stride_from = shape.stride[1][0];
+#ifdef ROWS
+    long where = resolve(index, at, 0, &shape, faults);
+    if (where < 0) continue;
+    from += where;
+#ifdef CONTIGUOUS
+    for (; i + VEC <= end; i += VEC) VSTORE(VLOAD(from + i), to + i);
+#endif
+    for (; i < end; i++) to[i * stride_to] = from[i * stride_from];
+#else
+    for (; i < end; i++) {
+      long where = resolve(index, at, i, &shape, faults);
+      if (where >= 0) to[i * stride_to] = from[where + i * stride_from];
+    }
+#endif
+  }
+}
+#else
+
 /* nonzero, in three kernels: each chunk counts, one work-item turns counts into places, each chunk writes its indices.
  * The head defines D, RANK and `chunk` as CHUNK; the input is contiguous. */
 static int is_set(__global const RAW(D) * at) {
@@ -51,3 +113,4 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void fill(__global c
     to += RANK;
   }
 }
+#endif

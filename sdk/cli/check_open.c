@@ -226,12 +226,13 @@ static void check_extension(ck_session *session) {
 }
 
 static const ck_check checks[] = {
-    {"open.load", "The library loads with RTLD_NOW and RTLD_LOCAL and has its entry.", CK_FILE, check_loads, CK_LIBRARY},
-    {"open.entry", "graft_plugin_open_v1 gives a plugin.", CK_LIBRARY, check_opens, CK_TABLE},
-    {"open.major", "The plugin's abi_major is this host's.", CK_TABLE, check_major, CK_MAJOR},
+    {"open.load", "The library loads with RTLD_NOW and RTLD_LOCAL and has its entry.", CK_FILE, .run = check_loads,
+     .shows = CK_LIBRARY},
+    {"open.entry", "graft_plugin_open_v1 gives a plugin.", CK_LIBRARY, .run = check_opens, .shows = CK_TABLE},
+    {"open.major", "The plugin's abi_major is this host's.", CK_TABLE, .run = check_major, .shows = CK_MAJOR},
     {"open.sizes", "struct_size is the end of the last field known, at least of the mandatory ones.", CK_MAJOR,
-     check_sizes, CK_SIZES},
-    {"open.mandatory", "Mandatory functions are there.", CK_SIZES, check_mandatory, CK_PLUGIN},
+     .run = check_sizes, .shows = CK_SIZES},
+    {"open.mandatory", "Mandatory functions are there.", CK_SIZES, .run = check_mandatory, .shows = CK_PLUGIN},
     {"open.name", "name, vendor and version are UTF-8; the name is the manifest's.", CK_PLUGIN, .run = check_name},
     {"open.threads", "open starts no thread.", CK_PLUGIN, .run = check_threads},
     {"open.fork", "open touches no driver: a process may fork after it.", CK_PLUGIN, .run = check_fork},

@@ -43,7 +43,7 @@ void ck_doing(const char *format, ...) {
 /* The first word counts: threads may fail together. */
 static _Noreturn void end(outcome how, const char *format, va_list arguments) {
   int pending = PENDING;
-  char text[768] = "";
+  char text[700] = "";
   if (format) vsnprintf(text, sizeof text, format, arguments);
   if (how == FAILED && now->doing[0]) {
     snprintf(now->text, sizeof now->text, "%s: %s", now->doing, text);
@@ -78,7 +78,8 @@ static _Noreturn void child(const ck_check *check, const ck_target *target) {
   ck_reach(session, check->fresh ? CK_LIBRARY : check->needs);
   check->run(session);
   ck_close(session);
-  atomic_store(&now->outcome, OK);
+  int pending = PENDING; /* a thread, or a child of this one, may have said otherwise */
+  atomic_compare_exchange_strong(&now->outcome, &pending, OK);
   _exit(0);
 }
 

@@ -316,6 +316,15 @@ static graft_status call_host_op(const op_schema *schema, const graft_value *arg
   return ag_record(schema, call.def, call.args, schema->nargs, outs, nouts);
 }
 
+/* prims::copy_to(a!, b) and atan2.out(…, out!) return the argument that they write. */
+static graft_tensor *returned_argument(const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  if (!schema->nrets || !(schema->rets[0].flags & OPR_ALIASED)) return NULL;
+  for (uint32_t i = 0; i < nargs; i++) {
+    if ((schema->args[i].flags & OPA_MUTATED) && args[i].kind == GRAFT_VALUE_TENSOR) return args[i].as.tensor;
+  }
+  return NULL;
+}
+
 graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
@@ -324,6 +333,8 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
                    nargs, schema->schema);
   }
   graft_value mapped[OP_MAX_ARGS];
+  graft_tensor *returned = nouts && !outs[0] ? returned_argument(schema, args, nargs) : NULL;
+  if (returned) outs[0] = returned;
   schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
   dsp_route taken = DSP_ROUTE_HOST;
   depth++;
@@ -338,5 +349,7 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
   }
   depth--;
   if (!depth) last_route = taken;
+  if (returned && status) outs[0] = NULL;
+  if (returned && !status) graft_tensor_retain(returned);
   return status;
 }

@@ -97,6 +97,8 @@ HOST_OP(empty) {
   int64_t format = op_absent(call, 5) ? GRAFT_FORMAT_CONTIGUOUS : op_int(call, 5);
   uint32_t rank = format == GRAFT_FORMAT_CHANNELS_LAST ? 4 : format == GRAFT_FORMAT_CHANNELS_LAST_3D ? 5 : COUNT(0);
   if (format == GRAFT_FORMAT_PRESERVE) return op_error(call, "there is no tensor whose memory format could be preserved");
+  graft_status status = op_check_sizes(call, 0);
+  if (status) return status;
   if (rank != COUNT(0)) return op_error(call, "that memory format is for rank %u; size has %u items", rank, COUNT(0));
   op_call result = *call;
   op_out_format(&result, 0, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0),

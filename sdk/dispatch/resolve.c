@@ -66,6 +66,7 @@ static void add_input(resolver *r, uint32_t arg, int32_t item, const graft_value
   }
   o->action = DSP_DIRECT;
   o->dtype = converts ? call->compute : t->dtype;
+  if (role == 'i' && t->dtype == GRAFT_I32 && !(r->caps.flags & GRAFT_CAP_INDEX_I32)) o->dtype = GRAFT_I64;
   if (role == 'b' || role == 'c') {
     set_broadcast_view(o, t, &call->out[0]);
   } else {
@@ -213,7 +214,8 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
 static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   const graft_tensor *t = source_of(r, o);
   if (!t) return !layout_served(r, o); /* a new output in strides the slot does not write */
-  if (t->dtype != o->dtype && (o->is_output || !(r->caps.flags & GRAFT_CAP_MIXED_DTYPE))) return true;
+  bool index = !o->is_output && role_of(r->call, (uint32_t)o->arg) == 'i';
+  if (t->dtype != o->dtype && (o->is_output || index || !(r->caps.flags & GRAFT_CAP_MIXED_DTYPE))) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
   if ((t->flags & (TNS_CONJ | TNS_NEG)) && !dsp_is_copy_op(r->call->schema->id)) return true;
@@ -567,7 +569,7 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nout
   dsp_route route = plan->empty ? DSP_ROUTE_HOST : choose(&r);
   if ((route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && has_empty_input(&r) && !(r.caps.flags & GRAFT_CAP_EMPTY)) {
     /* One empty tensor of a list does not take the others off the device. */
-    bool list = call->schema->nrets && call->schema->rets[0].kind == OPK_TENSORS && call->def->decompose;
+    bool list = call->schema->nargs && call->schema->args[0].kind == OPK_TENSORS && call->def->decompose;
     route = call->device->is_reference ? route : list ? DSP_ROUTE_DECOMPOSITION : DSP_ROUTE_REFERENCE;
   }
   atomic_init(&plan->route, (int)route);

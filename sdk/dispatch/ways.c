@@ -23,7 +23,7 @@ static bool shares_memory(const dsp_plan *plan, const graft_value *args, const g
 static graft_status deliver(dsp_plan *plan, const graft_value *args, uint32_t i, graft_tensor *result,
                             graft_tensor **out) {
   const graft_meta *meta = &plan->out_metas[i];
-  if (*out) return graft_tensor_copy(*out, result);
+  if (*out) return *out == result ? GRAFT_OK : graft_tensor_copy(*out, result);
   bool fits = result->device == plan->device && !(result->flags & (TNS_CONJ | TNS_NEG));
   if (!plan->call.dynamic) {
     fits &= result->dtype == meta->dtype && result->ndim == meta->ndim &&
@@ -71,11 +71,6 @@ static graft_status deliver_all(dsp_plan *plan, const graft_value *args, graft_t
 
 /* --- decomposition --- */
 
-static graft_tensor *widened(fx *s, graft_tensor *t, graft_dtype compute) {
-  bool half = t && dt_is_half(t->dtype);
-  return half && dt_is_half(compute) ? fx_cast(s, t, GRAFT_F32) : t;
-}
-
 static bool converts(const op_call *call, uint32_t arg) {
   const char *role = call->def->roles;
   for (uint32_t i = 0; i < arg && *role; i++) {
@@ -98,8 +93,7 @@ static void convert_inputs(fx *s, op_call *call, graft_tensor ***lists) {
       graft_tensor **items = calloc(v->count + 1, sizeof *items);
       lists[i] = items;
       for (uint32_t j = 0; items && j < v->count; j++) {
-        graft_tensor *t = v->as.tensors[j];
-        items[j] = widened(s, t, call->compute);
+        items[j] = v->as.tensors[j] ? fx_cast(s, v->as.tensors[j], target) : NULL;
       }
       if (items) v->as.tensors = items;
     }

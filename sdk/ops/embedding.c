@@ -148,7 +148,9 @@ static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *rows = fx_reshape(s, grad, 2, (int64_t[]){indices->numel, width});
   rows = weighed(s, rows, indices, num_weights, op_int(c, 3), op_bool(c, 4));
   graft_tensor *zeros = fx_filled(s, grad, 2, c->out[0].sizes, 0, grad->dtype);
-  outs[0] = fx_index_add(s, zeros, 0, indices, rows, graft_scalar_none());
+  graft_tensor *column = fx_unsqueeze(s, fx_cast(s, indices, GRAFT_I64), 1);
+  graft_tensor *places = fx_expand(s, column, (int64_t[]){indices->numel, width}, 2, false);
+  outs[0] = fx_scatter_add(s, zeros, 0, places, rows);
 }
 
 /* --- gradients --- */

@@ -18,9 +18,8 @@ static graft_dtype dtype_of_number(const graft_scalar *number) {
 static graft_status infer_full(op_call *c) {
   graft_scalar value = op_scalar(c, 1);
   graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : dtype_of_number(&value);
-  for (uint32_t i = 0; i < c->args[0].count; i++) {
-    if (c->args[0].as.ints[i] < 0) return op_error(c, "size %lld is negative", (long long)c->args[0].as.ints[i]);
-  }
+  graft_status status = op_check_sizes(c, 0);
+  if (status) return status;
   op_set_dtype(c, 2, dtype);
   op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
   return op_number_fits(c, 1, dtype);

@@ -15,6 +15,7 @@
   X(convolution)       \
   X(pooling)           \
   X(embedding)         \
+  X(optimizer)         \
   X(shape)             \
   X(factory)           \
   X(random)            \

@@ -27,6 +27,7 @@ static graft_status add_index(const op_call *c, idx_shape *s, uint32_t item, con
     s->from[s->count++] = t;
   }
   s->masked |= mask;
+  s->open |= mask && t->storage;
   *dim += covered;
   return GRAFT_OK;
 }
@@ -55,7 +56,7 @@ static graft_status join_shapes(const op_call *c, idx_shape *s) {
       const graft_tensor *t = s->from[i];
       bool mask = idx_is_mask(t);
       if (mask != (pass == 1)) continue;
-      graft_status status = join_shape(c, s, mask ? 1 : t->ndim, mask ? &t->numel : t->sizes, mask);
+      graft_status status = join_shape(c, s, mask ? 1 : t->ndim, mask ? &t->numel : t->sizes, mask && t->storage);
       if (status) return status;
     }
   }
@@ -86,6 +87,7 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
   const graft_tensor *self = op_tensor(c, 0);
   const graft_value *list = &c->args[1];
   memset(s, 0, sizeof *s);
+  if (list->count > (uint32_t)self->ndim) return op_error(c, "too many indices for self %s", op_show(c, 0));
   int32_t dim = 0;
   for (uint32_t i = 0; i < list->count; i++) {
     graft_status status = GRAFT_OK;
@@ -94,7 +96,7 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
     if (status) return status;
   }
   if (!s->count) {
-    if (self->numel) return op_error(c, "no index is given for self %s", op_show(c, 0));
+    if (self->numel || !list->count) return op_error(c, "no index is given for self %s", op_show(c, 0));
     for (int32_t i = 0; i < self->ndim; i++) s->result[i] = self->sizes[i];
     s->result_ndim = self->ndim;
     return GRAFT_OK;
@@ -102,7 +104,7 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
   graft_status status = join_shapes(c, s);
   if (status) return status;
   int64_t elements = tns_numel(s->ndim, s->sizes);
-  for (int32_t i = 0; i < s->count && !s->masked; i++) {
+  for (int32_t i = 0; i < s->count && !s->open; i++) {
     if (!self->sizes[s->dims[i]] && elements) {
       return op_error(c, "dim %d of self %s has no element to index", s->dims[i], op_show(c, 0));
     }

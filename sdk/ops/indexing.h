@@ -2,7 +2,8 @@
  *
  * The indices of index.Tensor and index_put stand for the first dims of self; NULL takes a dim as it is. A mask (bool, or u8 as
  * old programs have it) stands for as many dims as its rank, and is the tuple of index tensors that nonzero gives; how
- * many elements it names is known when it runs, so that before there is only a bound. */
+ * many elements it names is known when it runs, so that before there is only a bound. A mask without memory, of shape inference, is
+ * taken as true throughout. */
 #ifndef GRAFT_SDK_OPS_INDEXING_H
 #define GRAFT_SDK_OPS_INDEXING_H
 
@@ -12,7 +13,7 @@ typedef struct idx_shape {
   int32_t count; /* dims of self that are indexed */
   int32_t dims[GRAFT_MAX_DIMS];
   const graft_tensor *from[GRAFT_MAX_DIMS]; /* of each: the index or the mask */
-  bool masked;     /* there are masks: sizes are bounds */
+  bool masked, open; /* there are masks; and of some, how many elements they name is not known yet */
   int32_t ndim;    /* the shape that the indices broadcast to */
   int64_t sizes[GRAFT_MAX_DIMS];
   int32_t at;      /* the dim of the result where it stands: that of the first index where they are neighbours, else 0 */

@@ -105,7 +105,9 @@ static graft_status ref_mse_loss_backward(const graft_exec *exec, const graft_ar
 
 /* --- mean squared error: decompositions, gradients --- */
 
-static uint32_t all_dims(const graft_tensor *t) { return t->ndim ? (1u << t->ndim) - 1 : 0; }
+static uint32_t all_dims(const graft_tensor *t) {
+  return t->ndim ? (1u << t->ndim) - 1 : 0;
+}
 
 static void decompose_mse_loss(fx *s, const op_call *c, graft_tensor **outs) {
   if (!c->decompose_only && op_ran_wider(s, c, outs)) return;
@@ -162,7 +164,8 @@ static graft_status check_nll(op_call *c, int at, bool exact_weight) {
   bool one = self->ndim == 1;
   bool fits = one ? target->numel == 1 && target->ndim <= 1 : target->ndim == 1 && target->sizes[0] == self->sizes[0];
   if (!fits) return op_error(c, "expected one target for each row of self (%s)", op_show_tensors(c));
-  if (weight && weight->dtype != self->dtype) return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
+  if (weight && weight->dtype != self->dtype)
+    return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
   int64_t classes = self->sizes[self->ndim - 1];
   if (weight && (weight->numel != classes || (exact_weight && weight->ndim != 1))) {
     return op_error(c, "expected one weight for each of the %lld classes (%s)", (long long)classes, op_show_tensors(c));
@@ -219,12 +222,12 @@ static void nll_end(nll *n) {
 }
 
 /* The class of a row, -1 where it is ignored, and its weight. */
-static graft_status nll_row(const nll *n, const char *op, int64_t row, int64_t *class, ref_real *weight) {
+static graft_status nll_row(const nll *n, int64_t row, int64_t *class, ref_real *weight) {
   int64_t target = (int64_t)n->target.re[row];
   *class = -1;
   if (target == n->ignored) return GRAFT_OK;
   if (target < 0 || target >= n->classes) {
-    return ref_invalid("%s: target[%lld] is %lld; expected 0 to %lld, or ignore_index (%lld)", op, (long long)row,
+    return ref_invalid("target[%lld] is %lld; expected 0 to %lld, or ignore_index (%lld)", (long long)row,
                        (long long)target, (long long)n->classes - 1, (long long)n->ignored);
   }
   *class = target;
@@ -249,7 +252,7 @@ static graft_status ref_nll_loss_forward(const graft_exec *exec, const graft_arg
   if (!x.re || !losses.re || !weights.re) status = ref_no_memory();
   for (int64_t i = 0; !status && i < n.rows; i++) {
     int64_t class;
-    status = nll_row(&n, "aten::nll_loss_forward", i, &class, &weights.re[i]);
+    status = nll_row(&n, i, &class, &weights.re[i]);
     if (!status && class >= 0) losses.re[i] = -x.re[i * n.classes + class] * weights.re[i];
   }
   if (!status) nll_reduce(a, &losses, &weights);
@@ -270,7 +273,7 @@ static graft_status ref_nll_loss_backward(const graft_exec *exec, const graft_ar
   for (int64_t i = 0; !status && i < n.rows; i++) {
     int64_t class;
     ref_real weight = 0;
-    status = nll_row(&n, "aten::nll_loss_backward", i, &class, &weight);
+    status = nll_row(&n, i, &class, &weight);
     ref_real scale = a->reduction == LOSS_MEAN ? 1 / total.re[0] : 1;
     if (!status && class >= 0) out.re[i * n.classes + class] = -g.re[each ? i : 0] * scale * weight;
   }
@@ -338,30 +341,50 @@ static void vjp_nll_forward(op_vjp *v) {
   if (!v->g[0] || !vjp_needs(v, 0)) return;
   graft_tensor *self = vjp_arg(v, 0), *target = vjp_arg(v, 1);
   if (self->ndim == 1) target = fx_reshape(v->s, target, 0, (const int64_t[]){0});
-  v->results[0] = fx_nll_loss_backward(v->s, v->g[0], self, target, vjp_arg(v, 2), v->args[3].as.i, v->args[4].as.i,
-                                       v->outs[1]);
+  v->results[0] =
+      fx_nll_loss_backward(v->s, v->g[0], self, target, vjp_arg(v, 2), v->args[3].as.i, v->args[4].as.i, v->outs[1]);
 }
 
 /* The loss is linear: the adjoint of its gradient is the loss itself. */
 static void vjp_nll_backward(op_vjp *v) {
   if (!vjp_needs(v, 0)) return;
   graft_tensor *total, *g = vjp_arg(v, 0);
-  fx_nll_loss_forward(v->s, v->g[0], vjp_arg(v, 2), vjp_arg(v, 3), v->args[4].as.i, v->args[5].as.i, &v->results[0], &total);
+  fx_nll_loss_forward(v->s, v->g[0], vjp_arg(v, 2), vjp_arg(v, 3), v->args[4].as.i, v->args[5].as.i, &v->results[0],
+                      &total);
   v->results[0] = fx_reshape(v->s, v->results[0], g->ndim, g->sizes);
 }
 
 #define ARG OP_SAVE_ARG
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_MSE_LOSS, .roles = "vv", .infer = infer_mse_loss, .decompose = decompose_mse_loss,
-     .vjp = vjp_mse_loss, .saves = ARG(0) | ARG(1), .reference = OP_REF(mse_loss)},
-    {.op_id = GRAFT_OP_MSE_LOSS_BACKWARD, .roles = "bbb", .infer = infer_mse_backward,
-     .decompose = decompose_mse_backward, .vjp = vjp_mse_backward, .saves = ARG(0) | ARG(1) | ARG(2),
-     .flags = OP_ELEMENTWISE, .reference = OP_REF(mse_loss_backward)},
-    {.op_id = GRAFT_OP_NLL_LOSS_FORWARD, .roles = "viv", .infer = infer_nll_forward, .decompose = decompose_nll_forward,
-     .vjp = vjp_nll_forward, .saves = ARG(0) | ARG(1) | ARG(2) | OP_SAVE_OUT(1), .reference = OP_REF(nll_loss_forward)},
-    {.op_id = GRAFT_OP_NLL_LOSS_BACKWARD, .roles = "vvivv", .infer = infer_nll_backward,
-     .decompose = decompose_nll_backward, .vjp = vjp_nll_backward, .saves = ARG(2) | ARG(3),
+    {.op_id = GRAFT_OP_MSE_LOSS,
+     .roles = "vv",
+     .infer = infer_mse_loss,
+     .decompose = decompose_mse_loss,
+     .vjp = vjp_mse_loss,
+     .saves = ARG(0) | ARG(1),
+     .reference = OP_REF(mse_loss)},
+    {.op_id = GRAFT_OP_MSE_LOSS_BACKWARD,
+     .roles = "bbb",
+     .infer = infer_mse_backward,
+     .decompose = decompose_mse_backward,
+     .vjp = vjp_mse_backward,
+     .saves = ARG(0) | ARG(1) | ARG(2),
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(mse_loss_backward)},
+    {.op_id = GRAFT_OP_NLL_LOSS_FORWARD,
+     .roles = "viv",
+     .infer = infer_nll_forward,
+     .decompose = decompose_nll_forward,
+     .vjp = vjp_nll_forward,
+     .saves = ARG(0) | ARG(1) | ARG(2) | OP_SAVE_OUT(1),
+     .reference = OP_REF(nll_loss_forward)},
+    {.op_id = GRAFT_OP_NLL_LOSS_BACKWARD,
+     .roles = "vvivv",
+     .infer = infer_nll_backward,
+     .decompose = decompose_nll_backward,
+     .vjp = vjp_nll_backward,
+     .saves = ARG(2) | ARG(3),
      .reference = OP_REF(nll_loss_backward)},
 };
 OP_FAMILY_END(loss, defs)

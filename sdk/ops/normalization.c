@@ -46,7 +46,8 @@ static graft_status check_sizes(const op_call *c, int arg, uint32_t ndim, const 
 }
 
 /* Weight, bias and running statistics. *mixed: some are f32 beside a half input; the op then runs in f32 as a whole. */
-static graft_status check_parameters(op_call *c, const norm_args *at, uint32_t ndim, const int64_t *sizes, bool *mixed) {
+static graft_status check_parameters(op_call *c, const norm_args *at, uint32_t ndim, const int64_t *sizes,
+                                     bool *mixed) {
   const int8_t parameters[] = {at->weight, at->bias, at->running_mean, at->running_var};
   graft_dtype input = op_tensor(c, at->input)->dtype;
   *mixed = false;
@@ -202,7 +203,9 @@ static graft_status infer_backward(op_call *c) {
   c->nouts = 3;
   graft_memory_format format = at->kind == NORM_LAYER ? GRAFT_FORMAT_CONTIGUOUS : tns_suggest_format(input);
   if (mask[0]) op_out_format(c, 0, input->dtype, input->ndim, input->sizes, format);
-  graft_dtype dtype = weight ? weight->dtype : at->kind == NORM_BATCH && dt_is_half(input->dtype) ? GRAFT_F32 : input->dtype;
+  graft_dtype dtype = weight                                               ? weight->dtype
+                      : at->kind == NORM_BATCH && dt_is_half(input->dtype) ? GRAFT_F32
+                                                                           : input->dtype;
   if (mask[1]) op_out(c, 1, dtype, (int32_t)ndim, sizes);
   if (mask[2]) op_out(c, 2, dtype, (int32_t)ndim, sizes);
   return GRAFT_OK;
@@ -211,26 +214,53 @@ static graft_status infer_backward(op_call *c) {
 #define ARG OP_SAVE_ARG
 #define OUT OP_SAVE_OUT
 /* The legit forms are other names for native_batch_norm, and take half types there. */
-#define LEGIT(id, roles_, saves_)                                                                          \
-  {.op_id = id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_legit,                \
-   .vjp = norm_vjp_forward, .saves = saves_ | OUT(1) | OUT(2), .flags = OP_NO_WIDEN}
+#define LEGIT(id, roles_, saves_)                                                                                     \
+  {                                                                                                                   \
+    .op_id = id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_legit, .vjp = norm_vjp_forward, \
+    .saves = saves_ | OUT(1) | OUT(2), .flags = OP_NO_WIDEN                                                           \
+  }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_NATIVE_LAYER_NORM, .roles = "vvv", .infer = infer_forward, .decompose = norm_decompose_forward,
-     .vjp = norm_vjp_forward, .saves = ARG(0) | ARG(2) | ARG(3) | OUT(1) | OUT(2), .reference = OP_REF(native_layer_norm)},
-    {.op_id = GRAFT_OP_NATIVE_GROUP_NORM, .roles = "vvv", .infer = infer_forward, .decompose = norm_decompose_forward,
-     .vjp = norm_vjp_forward, .saves = ARG(0) | ARG(1) | OUT(1) | OUT(2), .reference = OP_REF(native_group_norm)},
-    {.op_id = GRAFT_OP_NATIVE_BATCH_NORM, .roles = "vvvkk", .infer = infer_forward, .decompose = norm_decompose_forward,
-     .vjp = norm_vjp_forward, .saves = ARG(0) | ARG(1) | ARG(3) | ARG(4) | OUT(1) | OUT(2),
+    {.op_id = GRAFT_OP_NATIVE_LAYER_NORM,
+     .roles = "vvv",
+     .infer = infer_forward,
+     .decompose = norm_decompose_forward,
+     .vjp = norm_vjp_forward,
+     .saves = ARG(0) | ARG(2) | ARG(3) | OUT(1) | OUT(2),
+     .reference = OP_REF(native_layer_norm)},
+    {.op_id = GRAFT_OP_NATIVE_GROUP_NORM,
+     .roles = "vvv",
+     .infer = infer_forward,
+     .decompose = norm_decompose_forward,
+     .vjp = norm_vjp_forward,
+     .saves = ARG(0) | ARG(1) | OUT(1) | OUT(2),
+     .reference = OP_REF(native_group_norm)},
+    {.op_id = GRAFT_OP_NATIVE_BATCH_NORM,
+     .roles = "vvvkk",
+     .infer = infer_forward,
+     .decompose = norm_decompose_forward,
+     .vjp = norm_vjp_forward,
+     .saves = ARG(0) | ARG(1) | ARG(3) | ARG(4) | OUT(1) | OUT(2),
      .reference = OP_REF(native_batch_norm)},
-    {.op_id = GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, .roles = "vvkkvv", .infer = infer_backward,
-     .decompose = norm_decompose_backward, .vjp = norm_vjp_backward, .saves = ARG(0) | ARG(1) | ARG(3) | ARG(4) | ARG(5),
+    {.op_id = GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD,
+     .roles = "vvkkvv",
+     .infer = infer_backward,
+     .decompose = norm_decompose_backward,
+     .vjp = norm_vjp_backward,
+     .saves = ARG(0) | ARG(1) | ARG(3) | ARG(4) | ARG(5),
      .reference = OP_REF(native_layer_norm_backward)},
-    {.op_id = GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD, .roles = "vvkkv", .infer = infer_backward,
-     .decompose = norm_decompose_backward, .vjp = norm_vjp_backward, .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | ARG(4),
+    {.op_id = GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD,
+     .roles = "vvkkv",
+     .infer = infer_backward,
+     .decompose = norm_decompose_backward,
+     .vjp = norm_vjp_backward,
+     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | ARG(4),
      .reference = OP_REF(native_group_norm_backward)},
-    {.op_id = GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD, .roles = "vvvkkkk", .infer = infer_backward,
-     .decompose = norm_decompose_backward, .vjp = norm_vjp_backward,
+    {.op_id = GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD,
+     .roles = "vvvkkkk",
+     .infer = infer_backward,
+     .decompose = norm_decompose_backward,
+     .vjp = norm_vjp_backward,
      .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | ARG(4) | ARG(5) | ARG(6),
      .reference = OP_REF(native_batch_norm_backward)},
     LEGIT(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT, "vvvkk", ARG(0) | ARG(1) | ARG(3) | ARG(4)),

@@ -11,9 +11,9 @@ typedef struct geometry {
 } geometry;
 
 static geometry layer(const graft_tensor_desc *x, uint64_t normalized_ndim) {
-  int64_t count = 1;
-  for (uint64_t i = 0; i < normalized_ndim; i++) count *= x->dl.shape[x->dl.ndim - 1 - (int32_t)i];
-  int64_t rows = count ? ref_numel(x) / count : 0;
+  int64_t rows = 1, count = 1;
+  for (int32_t i = 0; i < x->dl.ndim; i++)
+    *(i < x->dl.ndim - (int32_t)normalized_ndim ? &rows : &count) *= x->dl.shape[i];
   return (geometry){rows, 1, count, count, 0, 1, 0, 1, count};
 }
 
@@ -31,7 +31,9 @@ static int64_t element(const geometry *g, int64_t row, int64_t k) {
   return row * g->row_stride + k / g->inner * g->outer_stride + k % g->inner;
 }
 
-static int64_t param(const geometry *g, int64_t row, int64_t k) { return row % g->groups * g->per_group + k / g->area; }
+static int64_t param(const geometry *g, int64_t row, int64_t k) {
+  return row % g->groups * g->per_group + k / g->area;
+}
 
 /* --- forward --- */
 
@@ -52,7 +54,7 @@ static void statistics(const forward *f, ref_array *a, int64_t row, int64_t coun
     var = a[F_RUNNING_VAR].re[row];
   } else {
     for (int64_t k = 0; k < count; k++) line[k] = a[F_X].re[element(&f->g, row, k)];
-    mean = ref_sum(dtype, line, 1, count) / (ref_real)count;
+    mean = count ? ref_sum(dtype, line, 1, count) / (ref_real)count : 0; /* of nothing: as PyTorch */
     for (int64_t k = 0; k < count; k++) line[k] -= mean;
     ref_real squares = ref_dot(dtype, line, 1, line, 1, count), m = f->momentum;
     var = squares / (ref_real)count;
@@ -85,8 +87,8 @@ static graft_status run_forward(const forward *f) {
                            [F_RUNNING_MEAN] = ref_read(f->running_mean),
                            [F_RUNNING_VAR] = ref_read(f->running_var),
                            [F_LINE] = ref_new(count, false)};
-  const graft_tensor_desc *given[F_ARRAYS] = {[F_WEIGHT] = f->weight, [F_BIAS] = f->bias,
-                                              [F_RUNNING_MEAN] = f->running_mean, [F_RUNNING_VAR] = f->running_var};
+  const graft_tensor_desc *given[F_ARRAYS] = {
+      [F_WEIGHT] = f->weight, [F_BIAS] = f->bias, [F_RUNNING_MEAN] = f->running_mean, [F_RUNNING_VAR] = f->running_var};
   bool ok = a[F_X].re && a[F_MEAN].re && a[F_RSTD].re && a[F_LINE].re;
   for (int i = 0; i < F_ARRAYS; i++) ok &= !given[i] || a[i].re;
   for (int64_t row = 0; ok && row < f->g.rows; row++) {
@@ -106,21 +108,41 @@ static graft_status run_forward(const forward *f) {
 
 graft_status ref_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *a) {
   (void)exec;
-  return run_forward(&(forward){.g = layer(a->input, a->normalized_shape.count), .x = a->input, .weight = a->weight,
-                                .bias = a->bias, .y = a->out0, .mean = a->out1, .rstd = a->out2, .eps = a->eps});
+  return run_forward(&(forward){.g = layer(a->input, a->normalized_shape.count),
+                                .x = a->input,
+                                .weight = a->weight,
+                                .bias = a->bias,
+                                .y = a->out0,
+                                .mean = a->out1,
+                                .rstd = a->out2,
+                                .eps = a->eps});
 }
 
 graft_status ref_native_group_norm(const graft_exec *exec, const graft_args_native_group_norm *a) {
   (void)exec;
-  return run_forward(&(forward){.g = group(a->N, a->C, a->HxW, a->group), .x = a->input, .weight = a->weight,
-                                .bias = a->bias, .y = a->out0, .mean = a->out1, .rstd = a->out2, .eps = a->eps});
+  return run_forward(&(forward){.g = group(a->N, a->C, a->HxW, a->group),
+                                .x = a->input,
+                                .weight = a->weight,
+                                .bias = a->bias,
+                                .y = a->out0,
+                                .mean = a->out1,
+                                .rstd = a->out2,
+                                .eps = a->eps});
 }
 
 graft_status ref_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *a) {
   (void)exec;
-  return run_forward(&(forward){.g = batch(a->input), .x = a->input, .weight = a->weight, .bias = a->bias, .y = a->out0,
-                                .mean = a->out1, .rstd = a->out2, .running_mean = a->running_mean,
-                                .running_var = a->running_var, .fixed = !a->training, .momentum = a->momentum,
+  return run_forward(&(forward){.g = batch(a->input),
+                                .x = a->input,
+                                .weight = a->weight,
+                                .bias = a->bias,
+                                .y = a->out0,
+                                .mean = a->out1,
+                                .rstd = a->out2,
+                                .running_mean = a->running_mean,
+                                .running_var = a->running_var,
+                                .fixed = !a->training,
+                                .momentum = a->momentum,
                                 .eps = a->eps});
 }
 
@@ -135,7 +157,9 @@ typedef struct backward {
 
 enum { B_G, B_X, B_MEAN, B_RSTD, B_WEIGHT, B_DWEIGHT, B_DBIAS, B_GRADS, B_UNITS, B_ARRAYS };
 
-static void add(graft_dtype dtype, ref_real *sum, ref_real value) { *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2); }
+static void add(graft_dtype dtype, ref_real *sum, ref_real value) {
+  *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2);
+}
 
 /* The row's gradients (times weight) and normalised values; what they add to weight and bias. */
 static void gather(const backward *b, ref_array *a, int64_t row, int64_t count) {
@@ -190,23 +214,41 @@ static graft_status run_backward(const backward *b) {
 
 graft_status ref_native_layer_norm_backward(const graft_exec *exec, const graft_args_native_layer_norm_backward *a) {
   (void)exec;
-  return run_backward(&(backward){.g = layer(a->input, a->normalized_shape.count), .grad = a->grad_out, .x = a->input,
-                                  .mean = a->mean, .rstd = a->rstd, .weight = a->weight, .dx = a->out0,
-                                  .dweight = a->out1, .dbias = a->out2});
+  return run_backward(&(backward){.g = layer(a->input, a->normalized_shape.count),
+                                  .grad = a->grad_out,
+                                  .x = a->input,
+                                  .mean = a->mean,
+                                  .rstd = a->rstd,
+                                  .weight = a->weight,
+                                  .dx = a->out0,
+                                  .dweight = a->out1,
+                                  .dbias = a->out2});
 }
 
 graft_status ref_native_group_norm_backward(const graft_exec *exec, const graft_args_native_group_norm_backward *a) {
   (void)exec;
-  return run_backward(&(backward){.g = group(a->N, a->C, a->HxW, a->group), .grad = a->grad_out, .x = a->input,
-                                  .mean = a->mean, .rstd = a->rstd, .weight = a->weight, .dx = a->out0,
-                                  .dweight = a->out1, .dbias = a->out2});
+  return run_backward(&(backward){.g = group(a->N, a->C, a->HxW, a->group),
+                                  .grad = a->grad_out,
+                                  .x = a->input,
+                                  .mean = a->mean,
+                                  .rstd = a->rstd,
+                                  .weight = a->weight,
+                                  .dx = a->out0,
+                                  .dweight = a->out1,
+                                  .dbias = a->out2});
 }
 
 graft_status ref_native_batch_norm_backward(const graft_exec *exec, const graft_args_native_batch_norm_backward *a) {
   (void)exec;
-  return run_backward(&(backward){.g = batch(a->input), .grad = a->grad_out, .x = a->input,
+  return run_backward(&(backward){.g = batch(a->input),
+                                  .grad = a->grad_out,
+                                  .x = a->input,
                                   .mean = a->train ? a->save_mean : a->running_mean,
-                                  .rstd = a->train ? a->save_invstd : a->running_var, .weight = a->weight,
-                                  .dx = a->out0, .dweight = a->out1, .dbias = a->out2, .fixed = !a->train,
+                                  .rstd = a->train ? a->save_invstd : a->running_var,
+                                  .weight = a->weight,
+                                  .dx = a->out0,
+                                  .dweight = a->out1,
+                                  .dbias = a->out2,
+                                  .fixed = !a->train,
                                   .eps = a->eps});
 }

@@ -69,16 +69,25 @@ static graft_tensor *shaped(fx *s, graft_tensor *t, int32_t ndim, const int64_t 
   return same ? t : fx_reshape(s, t, ndim, sizes);
 }
 
-static graft_tensor *as_elements(const frame *f, graft_tensor *t) { return shaped(f->s, t, f->ndim, f->sizes); }
-static graft_tensor *as_rows(const frame *f, graft_tensor *t) { return shaped(f->s, t, f->ndim, f->row_sizes); }
-static graft_tensor *as_params(const frame *f, graft_tensor *t) { return shaped(f->s, t, f->param_ndim, f->param_sizes); }
+static graft_tensor *as_elements(const frame *f, graft_tensor *t) {
+  return shaped(f->s, t, f->ndim, f->sizes);
+}
+static graft_tensor *as_rows(const frame *f, graft_tensor *t) {
+  return shaped(f->s, t, f->ndim, f->row_sizes);
+}
+static graft_tensor *as_params(const frame *f, graft_tensor *t) {
+  return shaped(f->s, t, f->param_ndim, f->param_sizes);
+}
 
 static frame frame_of(fx *s, uint32_t op_id, const graft_value *args) {
   const norm_args *at = norm_args_of(op_id);
   frame f = {.s = s, .at = at, .args = args, .input = norm_tensor(args, at->input), .fixed = norm_fixed(at, args)};
-  if (at->kind == NORM_LAYER) frame_layer(&f);
-  else if (at->kind == NORM_GROUP) frame_group(&f);
-  else frame_batch(&f);
+  if (at->kind == NORM_LAYER)
+    frame_layer(&f);
+  else if (at->kind == NORM_GROUP)
+    frame_group(&f);
+  else
+    frame_batch(&f);
   f.count = 1;
   for (int32_t i = 0; i < f.ndim; i++) f.count *= f.row_mask >> i & 1 ? (double)f.sizes[i] : 1;
   f.x = as_elements(&f, f.input);
@@ -112,13 +121,17 @@ static void given_statistics(frame *f) {
 
 /* --- sums --- */
 
-static graft_tensor *row_sum(const frame *f, graft_tensor *t) { return fx_sum(f->s, t, f->row_mask, true); }
+static graft_tensor *row_sum(const frame *f, graft_tensor *t) {
+  return fx_sum(f->s, t, f->row_mask, true);
+}
 
 static graft_tensor *over_count(const frame *f, graft_tensor *t, double count) {
   return fx_binary(f->s, GRAFT_OP_DIV_TENSOR, fx_tensor(t), fx_number(graft_scalar_float(count)));
 }
 
-static graft_tensor *row_mean(const frame *f, graft_tensor *t) { return over_count(f, row_sum(f, t), f->count); }
+static graft_tensor *row_mean(const frame *f, graft_tensor *t) {
+  return over_count(f, row_sum(f, t), f->count);
+}
 
 /* Sums over all that share a parameter, in the parameters' shape. */
 static graft_tensor *param_sum(const frame *f, graft_tensor *t) {
@@ -129,7 +142,9 @@ static graft_tensor *param_sum(const frame *f, graft_tensor *t) {
   return shaped(f->s, sum, 1, &channels);
 }
 
-static graft_tensor *weighted(const frame *f, graft_tensor *t) { return f->weight ? fx_mul(f->s, t, f->weight) : t; }
+static graft_tensor *weighted(const frame *f, graft_tensor *t) {
+  return f->weight ? fx_mul(f->s, t, f->weight) : t;
+}
 
 /* t - mean(t) - u * mean(t * u) */
 static graft_tensor *projected(const frame *f, graft_tensor *t) {
@@ -138,7 +153,9 @@ static graft_tensor *projected(const frame *f, graft_tensor *t) {
   return fx_sub(f->s, fx_sub(f->s, t, row_mean(f, t)), fx_mul(f->s, f->unit, slope));
 }
 
-static graft_tensor *add(fx *s, graft_tensor *a, graft_tensor *b) { return a && b ? fx_add(s, a, b) : a ? a : b; }
+static graft_tensor *add(fx *s, graft_tensor *a, graft_tensor *b) {
+  return a && b ? fx_add(s, a, b) : a ? a : b;
+}
 
 /* --- decompositions --- */
 
@@ -186,8 +203,10 @@ static bool runs_wider(const op_call *c, graft_dtype input) {
 void norm_decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
   frame f = frame_of(s, c->schema->id, c->args);
   if (runs_wider(c, c->out[0].dtype)) {
-    if (f.at->kind == NORM_BATCH) run_wider_batch(s, c, outs);
-    else op_ran_wider(s, c, outs);
+    if (f.at->kind == NORM_BATCH)
+      run_wider_batch(s, c, outs);
+    else
+      op_ran_wider(s, c, outs);
     return;
   }
   double eps = c->args[f.at->eps].as.f;

@@ -165,6 +165,17 @@ graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
                   value.im != 0 ? " with an imaginary part" : "", graft_dtype_name(dtype));
 }
 
+graft_status op_check_sizes(const op_call *call, int arg) {
+  const graft_value *v = &call->args[arg];
+  const char *name = call->schema->args[arg].name;
+  if (v->count > GRAFT_MAX_DIMS) return op_error(call, "%s has %u items; expected at most %d", name, v->count, GRAFT_MAX_DIMS);
+  for (uint32_t i = 0; i < v->count; i++) {
+    if (v->as.ints[i] < 0) return op_error(call, "%s has a negative item, %lld", name, (long long)v->as.ints[i]);
+  }
+  if (tns_numel((int32_t)v->count, v->as.ints) < 0) return op_error(call, "%s says more elements than can be counted", name);
+  return GRAFT_OK;
+}
+
 /* --- outputs --- */
 
 void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes) {

@@ -72,7 +72,8 @@ typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint3
 enum {
   OP_ELEMENTWISE = 1, /* flags: every output element depends on the elements at its own position only */
   OP_NO_WIDEN = 2,    /* the decomposition takes half types as they are */
-  OP_NUMBER_FORM = 4  /* X.Scalar: has a number where X.Tensor has a tensor */
+  OP_NUMBER_FORM = 4, /* X.Scalar: has a number where X.Tensor has a tensor */
+  OP_READS_FIRST = 8  /* the reference kernel reads an item of its lists before it writes it: in place is fine */
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */
@@ -127,6 +128,9 @@ graft_dtype op_promote(const op_call *call, int from, int to);
 /* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
  * imaginary part. Negative numbers wrap in unsigned types. */
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
+
+/* An int list that is a shape: at most GRAFT_MAX_DIMS sizes, none negative, and a number of elements. */
+graft_status op_check_sizes(const op_call *call, int arg);
 
 /* Fills out[n]: contiguous strides; or those of a like tensor; or as PyTorch's TensorIterator gives for broadcast operands. */
 void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes);

@@ -18,23 +18,14 @@ static bool is_drawn(graft_dtype dtype) {
   return dt_is_complex(dtype) || (dt_is_float(dtype) && !dt_is_float8(dtype));
 }
 
-static graft_status check_sizes(const op_call *c, int arg) {
-  for (uint32_t i = 0; i < c->args[arg].count; i++) {
-    if (c->args[arg].as.ints[i] < 0) return op_error(c, "size %lld is negative", (long long)c->args[arg].as.ints[i]);
-  }
-  return GRAFT_OK;
-}
-
 /* rand, randn(size, dtype, layout, device, pin_memory) */
 static graft_status infer_rand(op_call *c) {
   graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : DT_DEFAULT;
   if (!is_drawn(dtype)) return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
-  graft_status status = check_sizes(c, 0);
+  graft_status status = op_check_sizes(c, 0);
   if (status) return status;
-  int64_t n = tns_numel((int32_t)c->args[0].count, c->args[0].as.ints);
-  if (n < 0) return op_error(c, "too many elements");
   op_set_dtype(c, 1, dtype);
-  c->draws = words_for(n, dtype);
+  c->draws = words_for(tns_numel((int32_t)c->args[0].count, c->args[0].as.ints), dtype);
   op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
   return GRAFT_OK;
 }
@@ -83,6 +74,16 @@ static graft_status infer_permutation(op_call *c, int dtype_arg) {
 static graft_status infer_randperm(op_call *c) { return infer_permutation(c, 1); }
 static graft_status infer_randperm_generator(op_call *c) { return infer_permutation(c, 2); }
 
+/* channels_last where the strides are those of it, for empty tensors too. */
+static graft_memory_format layout_of(const graft_tensor *t) {
+  int64_t strides[GRAFT_MAX_DIMS];
+  if (t->numel || t->ndim < 4 || t->ndim > 5) return tns_suggest_format(t);
+  tns_channels_last_strides(t->ndim, t->sizes, strides);
+  bool same = true;
+  for (int32_t i = 0; i < t->ndim; i++) same &= strides[i] == t->strides[i];
+  return !same ? GRAFT_FORMAT_CONTIGUOUS : t->ndim == 4 ? GRAFT_FORMAT_CHANNELS_LAST : GRAFT_FORMAT_CHANNELS_LAST_3D;
+}
+
 /* native_dropout(input, p, train) -> (out, mask); without training p is not looked at */
 static graft_status infer_native_dropout(op_call *c) {
   const graft_tensor *input = op_tensor(c, 0);
@@ -92,7 +93,7 @@ static graft_status infer_native_dropout(op_call *c) {
   if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
   c->compute = input->dtype;
   c->draws = words_for(input->numel, dt_real(input->dtype));
-  graft_memory_format format = tns_suggest_format(input);
+  graft_memory_format format = layout_of(input);
   for (int i = 0; i < 2; i++) {
     op_out_format(c, i, i ? GRAFT_BOOL : input->dtype, input->ndim, input->sizes, format);
     if (format == GRAFT_FORMAT_CONTIGUOUS) op_iterator_strides(&c->out[i], &(const graft_tensor *){input}, 1);

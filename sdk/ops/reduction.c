@@ -10,13 +10,13 @@
 /* --- where arguments stand --- */
 
 typedef enum red_dtype {
-  RED_SUM,   /* integers and bool as i64; or the dtype argument */
-  RED_MEAN,  /* as it is, or the dtype argument; refuses integers */
-  RED_SAME,  /* as it is; refuses complex */
-  RED_VAR,   /* floating or complex; the result is real */
-  RED_NORM,  /* likewise, with a dtype argument that does not narrow */
-  RED_ANY,   /* bool, of u8 u8 */
-  RED_INDEX  /* i64; refuses complex and bool */
+  RED_SUM,  /* integers and bool as i64; or the dtype argument */
+  RED_MEAN, /* as it is, or the dtype argument; refuses integers */
+  RED_SAME, /* as it is; refuses complex */
+  RED_VAR,  /* floating or complex; the result is real */
+  RED_NORM, /* likewise, with a dtype argument that does not narrow */
+  RED_ANY,  /* bool, of u8 u8 */
+  RED_INDEX /* i64; refuses complex and bool */
 } red_dtype;
 
 enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */
@@ -53,7 +53,9 @@ static const red_rule *rule_of(uint32_t op_id) {
   return rule;
 }
 
-const red_args *red_args_of(uint32_t op_id) { return &rule_of(op_id)->args; }
+const red_args *red_args_of(uint32_t op_id) {
+  return &rule_of(op_id)->args;
+}
 
 uint32_t red_mask(uint32_t op_id, const graft_value *args, int32_t ndim) {
   int at = red_args_of(op_id)->dims;
@@ -82,8 +84,10 @@ int64_t red_count(const graft_tensor *self, uint32_t mask) {
 static int32_t reduced_sizes(const graft_tensor *t, uint32_t mask, bool keepdim, int64_t *sizes) {
   int32_t ndim = 0;
   for (int32_t i = 0; i < t->ndim; i++) {
-    if (!(mask >> i & 1)) sizes[ndim++] = t->sizes[i];
-    else if (keepdim) sizes[ndim++] = 1;
+    if (!(mask >> i & 1))
+      sizes[ndim++] = t->sizes[i];
+    else if (keepdim)
+      sizes[ndim++] = 1;
   }
   return ndim;
 }
@@ -131,24 +135,29 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
       if (!asked && whole) *out = dtype = GRAFT_I64;
       break;
     case RED_MEAN:
-      if (whole && asked) return op_error(c, "dtype is %s; expected a floating or complex dtype", graft_dtype_name(asked));
+      if (whole && asked)
+        return op_error(c, "dtype is %s; expected a floating or complex dtype", graft_dtype_name(asked));
       if (whole) return op_refuse_dtype(c, 0, "a floating or complex dtype, or the dtype argument");
       break;
     case RED_SAME:
       if (complex && op_tensor(c, 0)->numel) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
       break;
     case RED_VAR:
-      if (whole || (dt_is_float8(dtype) && op_tensor(c, 0)->numel)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
+      if (whole || (dt_is_float8(dtype) && op_tensor(c, 0)->numel))
+        return op_refuse_dtype(c, 0, "a floating or complex dtype");
       *out = dt_real(dtype);
       break;
     case RED_NORM:
       if (dt_is_integral(self, true)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
       if (dt_is_complex(self) != complex || dt_promote(self, dtype) != dtype) {
-        return op_error(c, "dtype is %s; expected one that holds every value of self (%s)", graft_dtype_name(dtype), op_show(c, 0));
+        return op_error(c, "dtype is %s; expected one that holds every value of self (%s)", graft_dtype_name(dtype),
+                        op_show(c, 0));
       }
       *out = dt_real(dtype);
       break;
-    case RED_ANY: *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL; break;
+    case RED_ANY:
+      *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL;
+      break;
     case RED_INDEX:
       if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a real dtype that is not bool");
       *out = GRAFT_I64;
@@ -173,6 +182,7 @@ static graft_status infer_reduction(op_call *c) {
 
 /* max.dim and min.dim: values and indices */
 static graft_status infer_pick(op_call *c) {
+  if (dt_is_complex(op_tensor(c, 0)->dtype)) return op_refuse_dtype(c, 0, "a real dtype");
   graft_status status = infer_reduction(c);
   if (status) return status;
   op_out(c, 1, GRAFT_I64, c->out[0].ndim, c->out[0].sizes);
@@ -268,33 +278,87 @@ static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
 #define R1 OP_SAVE_OUT(1)
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SUM_DIM_INTLIST, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_sum,
+    {.op_id = GRAFT_OP_SUM_DIM_INTLIST,
+     .roles = "v",
+     .infer = infer_reduction,
+     .vjp = red_vjp_sum,
      .reference = OP_REF(sum_dim_IntList)},
-    {.op_id = GRAFT_OP_MEAN_DIM, .roles = "v", .infer = infer_reduction, .decompose = decompose_mean,
-     .vjp = red_vjp_mean, .reference = OP_REF(mean_dim)},
+    {.op_id = GRAFT_OP_MEAN_DIM,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_mean,
+     .vjp = red_vjp_mean,
+     .reference = OP_REF(mean_dim)},
     {.op_id = GRAFT_OP_MEAN, .roles = "v", .infer = infer_reduction, .decompose = decompose_mean, .vjp = red_vjp_mean},
-    {.op_id = GRAFT_OP_AMAX, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_extremum, .saves = A0 | R0,
+    {.op_id = GRAFT_OP_AMAX,
+     .roles = "v",
+     .infer = infer_reduction,
+     .vjp = red_vjp_extremum,
+     .saves = A0 | R0,
      .reference = OP_REF(amax)},
-    {.op_id = GRAFT_OP_AMIN, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_extremum, .saves = A0 | R0,
+    {.op_id = GRAFT_OP_AMIN,
+     .roles = "v",
+     .infer = infer_reduction,
+     .vjp = red_vjp_extremum,
+     .saves = A0 | R0,
      .reference = OP_REF(amin)},
     {.op_id = GRAFT_OP_ARGMAX, .roles = "v", .infer = infer_reduction, .reference = OP_REF(argmax)},
     {.op_id = GRAFT_OP_ARGMIN, .roles = "v", .infer = infer_reduction, .reference = OP_REF(argmin)},
-    {.op_id = GRAFT_OP_VAR_CORRECTION, .roles = "v", .infer = infer_var, .decompose = decompose_var,
-     .vjp = red_vjp_var, .saves = A0, .reference = OP_REF(var_correction)},
-    {.op_id = GRAFT_OP_ANY, .roles = "v", .infer = infer_reduction, .decompose = decompose_any, .reference = OP_REF(any)},
-    {.op_id = GRAFT_OP_ANY_DIM, .roles = "v", .infer = infer_reduction, .decompose = decompose_any,
+    {.op_id = GRAFT_OP_VAR_CORRECTION,
+     .roles = "v",
+     .infer = infer_var,
+     .decompose = decompose_var,
+     .vjp = red_vjp_var,
+     .saves = A0,
+     .reference = OP_REF(var_correction)},
+    {.op_id = GRAFT_OP_ANY,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_any,
+     .reference = OP_REF(any)},
+    {.op_id = GRAFT_OP_ANY_DIM,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_any,
      .reference = OP_REF(any_dim)},
-    {.op_id = GRAFT_OP_ANY_DIMS, .roles = "v", .infer = infer_reduction, .decompose = decompose_any,
+    {.op_id = GRAFT_OP_ANY_DIMS,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_any,
      .reference = OP_REF(any_dims)},
-    {.op_id = GRAFT_OP_PROD, .roles = "v", .infer = infer_reduction, .decompose = decompose_prod, .vjp = red_vjp_prod,
-     .saves = A0, .reference = OP_REF(prod)},
-    {.op_id = GRAFT_OP_PROD_DIM_INT, .roles = "v", .infer = infer_reduction, .vjp = red_vjp_prod, .saves = A0,
+    {.op_id = GRAFT_OP_PROD,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_prod,
+     .vjp = red_vjp_prod,
+     .saves = A0,
+     .reference = OP_REF(prod)},
+    {.op_id = GRAFT_OP_PROD_DIM_INT,
+     .roles = "v",
+     .infer = infer_reduction,
+     .vjp = red_vjp_prod,
+     .saves = A0,
      .reference = OP_REF(prod_dim_int)},
-    {.op_id = GRAFT_OP_LINALG_VECTOR_NORM, .roles = "v", .infer = infer_norm, .decompose = decompose_norm,
-     .vjp = red_vjp_norm, .saves = A0 | R0, .reference = OP_REF(linalg_vector_norm)},
-    {.op_id = GRAFT_OP_MAX_DIM, .roles = "v", .infer = infer_pick, .decompose = decompose_pick, .vjp = red_vjp_pick,
-     .saves = R1, .reference = OP_REF(max_dim)},
-    {.op_id = GRAFT_OP_MIN_DIM, .roles = "v", .infer = infer_pick, .decompose = decompose_pick, .vjp = red_vjp_pick,
-     .saves = R1, .reference = OP_REF(min_dim)},
+    {.op_id = GRAFT_OP_LINALG_VECTOR_NORM,
+     .roles = "v",
+     .infer = infer_norm,
+     .decompose = decompose_norm,
+     .vjp = red_vjp_norm,
+     .saves = A0 | R0,
+     .reference = OP_REF(linalg_vector_norm)},
+    {.op_id = GRAFT_OP_MAX_DIM,
+     .roles = "v",
+     .infer = infer_pick,
+     .decompose = decompose_pick,
+     .vjp = red_vjp_pick,
+     .saves = R1,
+     .reference = OP_REF(max_dim)},
+    {.op_id = GRAFT_OP_MIN_DIM,
+     .roles = "v",
+     .infer = infer_pick,
+     .decompose = decompose_pick,
+     .vjp = red_vjp_pick,
+     .saves = R1,
+     .reference = OP_REF(min_dim)},
 };
 OP_FAMILY_END(reduction, defs)

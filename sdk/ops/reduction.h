@@ -7,7 +7,7 @@
 
 /* Where an op's arguments stand, -1 for none; one row an op. */
 typedef struct red_args {
-  int8_t dims;    /* a list of dims, or one; -1: all dims are reduced */
+  int8_t dims; /* a list of dims, or one; -1: all dims are reduced */
   int8_t keepdim;
   int8_t dtype;
 } red_args;
@@ -19,9 +19,10 @@ bool red_keepdim(uint32_t op_id, const graft_value *args);
 /* How many elements are reduced to one. */
 int64_t red_count(const graft_tensor *self, uint32_t mask);
 
-#define RED_KERNELS(X)                                                                                           \
-  X(sum_dim_IntList) X(mean_dim) X(amax) X(amin) X(argmax) X(argmin) X(var_correction) X(any) X(any_dim)         \
-  X(any_dims) X(prod) X(prod_dim_int) X(linalg_vector_norm) X(max_dim) X(min_dim)
+#define RED_KERNELS(X)                                                                                    \
+  X(sum_dim_IntList)                                                                                      \
+  X(mean_dim) X(amax) X(amin) X(argmax) X(argmin) X(var_correction) X(any) X(any_dim) X(any_dims) X(prod) \
+      X(prod_dim_int) X(linalg_vector_norm) X(max_dim) X(min_dim)
 #define RED_DECLARE(name) graft_status ref_##name(const graft_exec *exec, const graft_args_##name *args);
 RED_KERNELS(RED_DECLARE)
 #undef RED_DECLARE

@@ -91,15 +91,21 @@ static uint32_t list_mask(graft_int_list dims) {
   return mask;
 }
 
-static uint32_t dim_mask(const int64_t *dim) { return dim ? 1u << *dim : UINT32_MAX; }
+static uint32_t dim_mask(const int64_t *dim) {
+  return dim ? 1u << *dim : UINT32_MAX;
+}
 
 /* --- functions of a line --- */
 
 /* CMPLXL keeps infinities and NaN apart; x + y * I does not. */
-static ref_complex pair(ref_real re, ref_real im) { return CMPLXL(re, im); }
+static ref_complex pair(ref_real re, ref_real im) {
+  return CMPLXL(re, im);
+}
 
 /* Integers wrap around, as they do in 64 bits; a long double would round beyond 2^64. */
-static uint64_t bits_of(ref_real x) { return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x; }
+static uint64_t bits_of(ref_real x) {
+  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
 
 static ref_real whole(graft_dtype dtype, uint64_t bits) {
   return dtype == GRAFT_U64 ? (ref_real)bits : (ref_real)(int64_t)bits;
@@ -145,10 +151,18 @@ static int64_t extremum(const line *l, int sign) {
   return best;
 }
 
-static ref_complex line_max(const line *l) { return l->re[extremum(l, 1)]; }
-static ref_complex line_min(const line *l) { return l->re[extremum(l, -1)]; }
-static ref_complex line_argmax(const line *l) { return (ref_real)extremum(l, 1); }
-static ref_complex line_argmin(const line *l) { return (ref_real)extremum(l, -1); }
+static ref_complex line_max(const line *l) {
+  return l->re[extremum(l, 1)];
+}
+static ref_complex line_min(const line *l) {
+  return l->re[extremum(l, -1)];
+}
+static ref_complex line_argmax(const line *l) {
+  return (ref_real)extremum(l, 1);
+}
+static ref_complex line_argmin(const line *l) {
+  return (ref_real)extremum(l, -1);
+}
 
 static ref_complex line_any(const line *l) {
   for (int64_t i = 0; i < l->n; i++) {
@@ -184,10 +198,10 @@ static ref_complex line_norm(const line *l) {
 
 /* --- slots --- */
 
-#define REDUCTION(name, mask, fn, p)                                                       \
-  graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) {            \
-    (void)exec;                                                                            \
-    return reduce_with(a->self, a->out, mask, fn, p);                                      \
+#define REDUCTION(name, mask, fn, p)                                            \
+  graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    (void)exec;                                                                 \
+    return reduce_with(a->self, a->out, mask, fn, p);                           \
   }
 REDUCTION(sum_dim_IntList, list_mask(a->dim), line_sum, 0)
 REDUCTION(mean_dim, list_mask(a->dim), line_mean, 0)

@@ -5,31 +5,49 @@
 
 #include "ops/generated/fx_ops.h"
 
-#define S v->s
+#define S    v->s
 #define SELF vjp_arg(v, 0)
 
-static uint32_t mask_of(const op_vjp *v) { return red_mask(v->schema->id, v->args, SELF->ndim); }
-static bool keepdim_of(const op_vjp *v) { return red_keepdim(v->schema->id, v->args); }
+static uint32_t mask_of(const op_vjp *v) {
+  return red_mask(v->schema->id, v->args, SELF->ndim);
+}
+static bool keepdim_of(const op_vjp *v) {
+  return red_keepdim(v->schema->id, v->args);
+}
 
 /* A result or a cotangent, seen in self's shape. */
 static graft_tensor *spread(op_vjp *v, graft_tensor *t) {
   return fx_unreduce(S, t, mask_of(v), keepdim_of(v), SELF->ndim, SELF->sizes);
 }
 
-static graft_tensor *zero_where(op_vjp *v, graft_tensor *zero, graft_tensor *t) {
+static graft_tensor *pick(op_vjp *v, graft_tensor *condition, graft_value a, graft_value b) {
   graft_tensor *out;
-  fx_call(S, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(zero), fx_number(graft_scalar_float(0)), fx_tensor(t)}, 3, &out, 1);
+  fx_call(S, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), a, b}, 3, &out, 1);
   return out;
 }
 
-static graft_tensor *is_zero(op_vjp *v, graft_tensor *t) { return fx_eq_Scalar(S, t, graft_scalar_int(0)); }
-static graft_tensor *power(op_vjp *v, graft_tensor *t, double p) { return fx_pow_Tensor_Scalar(S, t, graft_scalar_float(p)); }
+static graft_value number(double x) {
+  return fx_number(graft_scalar_float(x));
+}
 
-void red_vjp_sum(op_vjp *v) { v->results[0] = spread(v, v->g[0]); }
+static graft_tensor *zero_where(op_vjp *v, graft_tensor *zero, graft_tensor *t) {
+  return pick(v, zero, number(0), fx_tensor(t));
+}
+
+static graft_tensor *is_zero(op_vjp *v, graft_tensor *t) {
+  return fx_eq_Scalar(S, t, graft_scalar_int(0));
+}
+static graft_tensor *power(op_vjp *v, graft_tensor *t, double p) {
+  return fx_pow_Tensor_Scalar(S, t, graft_scalar_float(p));
+}
+
+void red_vjp_sum(op_vjp *v) {
+  v->results[0] = spread(v, v->g[0]);
+}
 
 void red_vjp_mean(op_vjp *v) {
   double count = (double)red_count(SELF, mask_of(v));
-  graft_value share = fx_number(graft_scalar_float(count));
+  graft_value share = number(count);
   v->results[0] = spread(v, fx_binary(S, GRAFT_OP_DIV_TENSOR, fx_tensor(v->g[0]), share));
 }
 
@@ -39,7 +57,9 @@ static graft_tensor *shared(op_vjp *v, graft_tensor *size) {
   return fx_mul(S, equal, fx_div(S, spread(v, v->g[0]), fx_sum(S, equal, mask_of(v), true)));
 }
 
-void red_vjp_extremum(op_vjp *v) { v->results[0] = shared(v, SELF); }
+void red_vjp_extremum(op_vjp *v) {
+  v->results[0] = shared(v, SELF);
+}
 
 void red_vjp_pick(op_vjp *v) {
   if (!v->g[0]) return;
@@ -56,8 +76,7 @@ void red_vjp_var(op_vjp *v) {
   uint32_t mask = mask_of(v);
   graft_scalar correction = v->args[2].as.scalar;
   double count = (double)red_count(SELF, mask), freedom = count - (double)dt_scalar_value(&correction).re;
-  graft_tensor *mean = fx_binary(S, GRAFT_OP_DIV_TENSOR, fx_tensor(fx_sum(S, SELF, mask, true)),
-                                 fx_number(graft_scalar_float(count)));
+  graft_tensor *mean = fx_binary(S, GRAFT_OP_DIV_TENSOR, fx_tensor(fx_sum(S, SELF, mask, true)), number(count));
   graft_tensor *slope = fx_muls(S, fx_sub(S, SELF, mean), 2 / (freedom > 0 ? freedom : 0));
   v->results[0] = fx_mul(S, spread(v, v->g[0]), slope);
 }
@@ -105,9 +124,10 @@ void red_vjp_prod(op_vjp *v) {
 
 /* --- norms --- */
 
-/* x / |x|, 0 at 0 */
+/* x / |x|, 0 at 0, where its own gradient must not divide by 0 either. */
 static graft_tensor *direction(op_vjp *v, graft_tensor *x, graft_tensor *size) {
-  return zero_where(v, is_zero(v, size), fx_div(S, x, size));
+  graft_tensor *zero = is_zero(v, size);
+  return pick(v, zero, number(0), fx_tensor(fx_div(S, x, pick(v, zero, number(1), fx_tensor(size)))));
 }
 
 void red_vjp_norm(op_vjp *v) {
@@ -128,8 +148,8 @@ void red_vjp_norm(op_vjp *v) {
     v->results[0] = fx_mul(S, fx_mul(S, direction(v, x, size), slope), fx_mul(S, g, power(v, norm, 1 - p)));
   } else {
     graft_tensor *size = fx_abs(S, x), *scale = zero_where(v, is_zero(v, norm), fx_div(S, g, power(v, norm, p - 1)));
-    graft_tensor *slope = p < 2 ? fx_mul(S, direction(v, x, size), power(v, size, p - 1))
-                                : fx_mul(S, x, power(v, size, p - 2));
+    graft_tensor *slope =
+        p < 2 ? fx_mul(S, direction(v, x, size), power(v, size, p - 1)) : fx_mul(S, x, power(v, size, p - 2));
     v->results[0] = fx_mul(S, slope, scale);
   }
 }

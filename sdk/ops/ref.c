@@ -92,7 +92,27 @@ static ref_real narrow(graft_dtype dtype, ref_real x) {
   return ref_mode & REF_NARROW ? dt_round(dt_accumulate(dtype), x) : x;
 }
 
+/* Integer sums wrap at 64 bits, as machines have it. */
+static uint64_t whole(ref_real x) { return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x; }
+static ref_real unwhole(graft_dtype dtype, uint64_t sum) {
+  return dtype == GRAFT_U64 ? (ref_real)sum : (ref_real)(int64_t)sum;
+}
+
+static ref_real integer_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += whole(x[i * step_size]);
+  return unwhole(dtype, sum);
+}
+
+static ref_real integer_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys,
+                            int64_t count) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += whole(x[i * xs]) * whole(y[i * ys]);
+  return unwhole(dtype, sum);
+}
+
 ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
+  if (dt_is_integral(dtype, false)) return integer_sum(dtype, x, step_size, count);
   ref_real sum = 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;
@@ -102,6 +122,7 @@ ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_
 }
 
 ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count) {
+  if (dt_is_integral(dtype, false)) return integer_dot(dtype, x, xs, y, ys, count);
   ref_real sum = 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;
@@ -114,10 +135,8 @@ ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_rea
 
 /* --- Philox --- */
 
-uint32_t ref_philox_word(const graft_philox *p, uint64_t word) {
-  uint64_t block = p->offset / 4 + word / 4;
-  uint32_t c[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
-  uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
+void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t words[4]) {
+  uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]}, k0 = key[0], k1 = key[1];
   for (int round = 0; round < 10; round++) {
     uint64_t m0 = (uint64_t)0xD2511F53u * c[0], m1 = (uint64_t)0xCD9E8D57u * c[2];
     uint32_t n0 = (uint32_t)(m1 >> 32) ^ c[1] ^ k0, n2 = (uint32_t)(m0 >> 32) ^ c[3] ^ k1;
@@ -128,7 +147,15 @@ uint32_t ref_philox_word(const graft_philox *p, uint64_t word) {
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return c[word % 4];
+  memcpy(words, c, sizeof c);
+}
+
+uint32_t ref_philox_word(const graft_philox *p, uint64_t word) {
+  uint64_t block = p->offset / 4 + word / 4;
+  uint32_t words[4];
+  ref_philox_block((uint32_t[]){(uint32_t)block, (uint32_t)(block >> 32), 0, 0},
+                   (uint32_t[]){(uint32_t)p->seed, (uint32_t)(p->seed >> 32)}, words);
+  return words[word % 4];
 }
 
 /* Towards 0, to so many significant bits. (Numbers here are multiples of 2^-24, which f16's denormals are too.) */

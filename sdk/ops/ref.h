@@ -41,7 +41,9 @@ extern _Thread_local unsigned ref_mode;
 ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t count);
 ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count);
 
-/* Philox 4x32-10; see graft_philox. Element i of a call's stream. */
+/* Philox 4x32-10: one block of four words. */
+void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t words[4]);
+/* Word and element i of a call's stream; see graft_philox. */
 uint32_t ref_philox_word(const graft_philox *p, uint64_t word);
 ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element); /* in [0, 1) */
 

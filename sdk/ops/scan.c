@@ -12,7 +12,8 @@ static graft_status infer_cumsum(op_call *c) {
   if (status) return status;
   if (!dtype) dtype = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
   if (dtype == GRAFT_BOOL) return op_error(c, "dtype is bool; expected a dtype that sums can be counted in");
-  if (dt_is_float8(dtype) && self->numel && self->ndim) return op_refuse_dtype(c, 0, "a dtype that sums can be counted in");
+  if (dt_is_float8(dtype) && self->numel && self->ndim)
+    return op_refuse_dtype(c, 0, "a dtype that sums can be counted in");
   c->compute = dtype;
   op_set_int(c, 1, dim);
   op_set_dtype(c, 2, dtype);
@@ -44,8 +45,10 @@ static graft_status ref_cumsum(const graft_exec *exec, const graft_args_cumsum *
   ref_split s = ref_split_at(a->self, a->dim);
   for (int64_t line = 0; line < s.outer * s.inner; line++) {
     int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
-    if (dt_is_integral(dtype, true)) scan_integers(x.re + start, s.size, s.inner);
-    else scan_reals(dt_real(dtype), x.re + start, s.size, s.inner);
+    if (dt_is_integral(dtype, true))
+      scan_integers(x.re + start, s.size, s.inner);
+    else
+      scan_reals(dt_real(dtype), x.re + start, s.size, s.inner);
     if (x.im) scan_reals(dt_real(dtype), x.im + start, s.size, s.inner);
   }
   ref_write(a->out, &x);

@@ -7,23 +7,36 @@
 
 /* --- rules --- */
 
+/* A mask of rank 0 says whether all of self becomes the one value. */
+static graft_tensor *lone_mask(const op_call *c) {
+  const graft_value *list = &c->args[1];
+  graft_tensor *mask = list->count == 1 && op_tensor(c, 0)->ndim ? list->as.tensors[0] : NULL;
+  return mask && !mask->ndim && idx_is_mask(mask) && op_tensor(c, 2)->numel == 1 && !op_bool(c, 3) ? mask : NULL;
+}
+
+static bool writes(const idx_shape *s) { return s->count && tns_numel(s->ndim, s->sizes) > 0; }
+
 /* index_put(self, indices, values, accumulate), _index_put_impl(…, unsafe) */
 static graft_status infer_index_put(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0), *values = op_tensor(c, 2);
   if (values->dtype != self->dtype) return op_error(c, "self and values differ in dtype (%s)", op_show_tensors(c));
   idx_shape s;
+  c->compute = self->dtype;
+  op_out_like(c, 0, self->dtype, self);
+  if (lone_mask(c)) {
+    c->decompose_only = true;
+    return GRAFT_OK;
+  }
   graft_status status = idx_resolve(c, &s);
   if (status) return status;
   bool fits = values->ndim <= s.result_ndim;
   for (int32_t i = 0; fits && i < values->ndim; i++) {
     int32_t at = s.result_ndim - values->ndim + i;
-    bool bound = s.masked && at >= s.at && at < s.at + s.ndim; /* of a mask: what is true in it may be fewer */
+    bool bound = s.open && at >= s.at && at < s.at + s.ndim; /* of a mask: what is true in it may be fewer */
     fits = values->sizes[i] == 1 || (bound ? values->sizes[i] <= s.result[at] : values->sizes[i] == s.result[at]);
   }
   if (!fits) return op_error(c, "values do not broadcast to what is indexed (%s)", op_show_tensors(c));
-  c->compute = self->dtype;
-  c->decompose_only = s.masked || !s.count;
-  op_out_like(c, 0, self->dtype, self);
+  c->decompose_only = s.masked || !writes(&s);
   return GRAFT_OK;
 }
 
@@ -181,10 +194,16 @@ static void put_rows(fx *s, const op_call *c, const idx_shape *shape, graft_tens
 
 static void decompose_index_put(fx *s, const op_call *c, graft_tensor **outs) {
   idx_shape shape;
+  graft_tensor *lone = lone_mask(c);
+  if (lone) {
+    graft_tensor *value = fx_reshape(s, op_tensor(c, 2), 0, &op_tensor(c, 2)->numel);
+    outs[0] = fx_where_self(s, fx_cast(s, lone, GRAFT_BOOL), value, op_tensor(c, 0));
+    return;
+  }
   graft_status status = idx_resolve(c, &shape);
   if (status) {
     fx_fail(s, status);
-  } else if (!shape.count) { /* an empty self, whole */
+  } else if (!writes(&shape)) {
     outs[0] = fx_clone(s, op_tensor(c, 0), GRAFT_FORMAT_PRESERVE);
   } else if (shape.masked || c->schema->id != GRAFT_OP_INDEX_PUT) {
     graft_tensor *list[GRAFT_MAX_DIMS];
@@ -207,6 +226,15 @@ static void vjp_index_put(op_vjp *v) {
   graft_tensor *values = vjp_arg(v, 2);
   graft_tensor *const *indices = v->args[1].as.tensors;
   bool accumulate = v->args[3].as.i;
+  if (v->args[1].count == 1 && indices[0] && !indices[0]->ndim && idx_is_mask(indices[0])) { /* all of self or nothing */
+    graft_value mask = fx_tensor(fx_cast(v->s, indices[0], GRAFT_BOOL)), zero = fx_number(graft_scalar_int(0)), g = fx_tensor(v->g[0]);
+    graft_tensor *kept, *taken;
+    fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){mask, zero, g}, 3, &kept, 1);
+    fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){mask, g, zero}, 3, &taken, 1);
+    v->results[0] = kept;
+    if (taken) v->results[2] = fx_reshape(v->s, fx_sum(v->s, taken, (1u << taken->ndim) - 1, false), values->ndim, values->sizes);
+    return;
+  }
   if (vjp_needs(v, 0)) {
     graft_tensor *zero = accumulate ? NULL : fx_filled(v->s, v->g[0], 0, NULL, 0, v->g[0]->dtype);
     v->results[0] = accumulate ? v->g[0] : fx_index_put(v->s, v->g[0], indices, v->args[1].count, zero, false);

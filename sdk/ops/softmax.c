@@ -16,7 +16,8 @@ static graft_status canonical_dim(op_call *c, int arg) {
 /* PyTorch's kernels refuse other dtypes, and run for no empty tensor. */
 static graft_status real_floating(op_call *c) {
   graft_dtype dtype = op_tensor(c, 0)->dtype;
-  if (op_tensor(c, 0)->numel && (!dt_is_float(dtype) || dt_is_float8(dtype))) return op_refuse_dtype(c, 0, "a floating dtype");
+  if (op_tensor(c, 0)->numel && (!dt_is_float(dtype) || dt_is_float8(dtype)))
+    return op_refuse_dtype(c, 0, "a floating dtype");
   c->compute = dtype;
   return GRAFT_OK;
 }
@@ -30,8 +31,9 @@ static graft_status infer_softmax(op_call *c) {
   bool widen = op_bool(c, 2);
   /* PyTorch gives the logarithm of bf16 in bf16 only. */
   bool can = self->dtype == GRAFT_F16 || (self->dtype == GRAFT_BF16 && c->schema->id == GRAFT_OP_SOFTMAX);
-  if (widen && !can) return op_error(c, "half_to_float is for f16%s; self is %s",
-                                     c->schema->id == GRAFT_OP_SOFTMAX ? " and bf16" : "", op_show(c, 0));
+  if (widen && !can)
+    return op_error(c, "half_to_float is for f16%s; self is %s", c->schema->id == GRAFT_OP_SOFTMAX ? " and bf16" : "",
+                    op_show(c, 0));
   op_out(c, 0, widen ? GRAFT_F32 : self->dtype, self->ndim, self->sizes);
   return GRAFT_OK;
 }
@@ -40,25 +42,15 @@ static graft_status infer_softmax(op_call *c) {
 static graft_status infer_safe_softmax(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0);
   graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : self->dtype;
-  if (!dt_is_float(dtype)) return op_refuse_dtype(c, 0, "a floating dtype, or the dtype argument");
+  if (!dt_is_float(dtype) || dt_is_complex(self->dtype)) {
+    return op_refuse_dtype(c, 0, "a floating dtype, or another real one with the dtype argument");
+  }
   graft_status status = canonical_dim(c, 1);
   if (status) return status;
   c->compute = dtype;
   op_set_dtype(c, 2, dtype);
   op_out(c, 0, dtype, self->ndim, self->sizes);
   return GRAFT_OK;
-}
-
-/* PyTorch's kernels differ: the gradient of the logarithm keeps a dense layout, the other is contiguous. */
-static void out_gradient(op_call *c, const graft_tensor *g, graft_dtype dtype) {
-  bool keeps = c->schema->id == GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA;
-  bool contiguous = tns_is_contiguous(g->ndim, g->sizes, g->strides);
-  if (keeps && !contiguous && g->numel && tns_is_dense(g->ndim, g->sizes, g->strides)) {
-    op_out_like(c, 0, dtype, g);
-  } else {
-    graft_memory_format format = contiguous && g->numel ? tns_suggest_format(g) : GRAFT_FORMAT_CONTIGUOUS;
-    op_out_format(c, 0, dtype, g->ndim, g->sizes, format);
-  }
 }
 
 /* _softmax_backward_data and _log_softmax_backward_data(grad_output, output, dim, input_dtype) */
@@ -72,10 +64,10 @@ static graft_status infer_backward(op_call *c) {
   for (int32_t i = 0; same && i < g->ndim; i++) same = g->sizes[i] == out->sizes[i];
   if (!same) return op_error(c, "grad_output and output differ (%s)", op_show_tensors(c));
   if (dtype != g->dtype && !(g->dtype == GRAFT_F32 && dt_is_half(dtype))) {
-    return op_error(c, "input_dtype is %s; expected grad_output's, or f16 or bf16 for f32 (%s)", graft_dtype_name(dtype),
-                    op_show_tensors(c));
+    return op_error(c, "input_dtype is %s; expected grad_output's, or f16 or bf16 for f32 (%s)",
+                    graft_dtype_name(dtype), op_show_tensors(c));
   }
-  out_gradient(c, g, dtype);
+  op_out(c, 0, dtype, g->ndim, g->sizes);
   return GRAFT_OK;
 }
 
@@ -144,10 +136,10 @@ static void line_log_softmax_backward(graft_dtype dtype, ref_real *g, const ref_
   for (int64_t i = 0; i < count; i++) g[i] -= expl(y[i]) * sum;
 }
 
-#define SLOT(name, x, y, fn)                                                          \
+#define SLOT(name, x, y, fn)                                                           \
   static graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
-    (void)exec;                                                                       \
-    return along(a->x, y, a->out, a->dim, fn);                                        \
+    (void)exec;                                                                        \
+    return along(a->x, y, a->out, a->dim, fn);                                         \
   }
 SLOT(softmax, self, NULL, line_softmax)
 SLOT(log_softmax, self, NULL, line_log_softmax)
@@ -167,7 +159,9 @@ static graft_tensor *shifted(fx *s, graft_tensor *x, int64_t dim) {
 }
 
 /* Half types whose result is asked for in f32: they have been widened, and need no flag now. */
-static bool already_wide(const op_call *c) { return op_bool(c, 2) && !dt_is_half(op_tensor(c, 0)->dtype); }
+static bool already_wide(const op_call *c) {
+  return op_bool(c, 2) && !dt_is_half(op_tensor(c, 0)->dtype);
+}
 
 static void decompose_softmax(fx *s, const op_call *c, graft_tensor **outs) {
   int64_t dim = op_int(c, 1);
@@ -198,9 +192,10 @@ static void decompose_safe_softmax(fx *s, const op_call *c, graft_tensor **outs)
   int64_t dim = op_int(c, 1);
   graft_tensor *self = op_tensor(c, 0), *most = self->ndim ? fx_amax(s, self, &dim, 1, true) : self;
   graft_tensor *masked = fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY));
-  fx_call(s, GRAFT_OP_WHERE_SELF,
-          (graft_value[]){fx_tensor(masked), fx_number(graft_scalar_float(0)), fx_tensor(fx_softmax(s, self, dim, false))},
-          3, outs, 1);
+  fx_call(
+      s, GRAFT_OP_WHERE_SELF,
+      (graft_value[]){fx_tensor(masked), fx_number(graft_scalar_float(0)), fx_tensor(fx_softmax(s, self, dim, false))},
+      3, outs, 1);
 }
 
 static void decompose_softmax_backward(fx *s, const op_call *c, graft_tensor **outs) {
@@ -248,17 +243,40 @@ static void vjp_log_softmax_backward(op_vjp *v) {
 #define BOTH (OP_SAVE_ARG(0) | OP_SAVE_ARG(1))
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SOFTMAX, .roles = "v", .infer = infer_softmax, .decompose = decompose_softmax, .vjp = vjp_softmax,
-     .saves = OP_SAVE_OUT(0), .reference = OP_REF(softmax)},
-    {.op_id = GRAFT_OP_LOG_SOFTMAX, .roles = "v", .infer = infer_softmax, .decompose = decompose_log_softmax,
-     .vjp = vjp_log_softmax, .saves = OP_SAVE_OUT(0), .reference = OP_REF(log_softmax)},
-    {.op_id = GRAFT_OP_SAFE_SOFTMAX, .roles = "v", .infer = infer_safe_softmax, .decompose = decompose_safe_softmax,
-     .vjp = vjp_softmax, .saves = OP_SAVE_OUT(0), .reference = OP_REF(safe_softmax)},
-    {.op_id = GRAFT_OP_SOFTMAX_BACKWARD_DATA, .roles = "vv", .infer = infer_backward,
-     .decompose = decompose_softmax_backward, .vjp = vjp_softmax_backward, .saves = BOTH,
+    {.op_id = GRAFT_OP_SOFTMAX,
+     .roles = "v",
+     .infer = infer_softmax,
+     .decompose = decompose_softmax,
+     .vjp = vjp_softmax,
+     .saves = OP_SAVE_OUT(0),
+     .reference = OP_REF(softmax)},
+    {.op_id = GRAFT_OP_LOG_SOFTMAX,
+     .roles = "v",
+     .infer = infer_softmax,
+     .decompose = decompose_log_softmax,
+     .vjp = vjp_log_softmax,
+     .saves = OP_SAVE_OUT(0),
+     .reference = OP_REF(log_softmax)},
+    {.op_id = GRAFT_OP_SAFE_SOFTMAX,
+     .roles = "v",
+     .infer = infer_safe_softmax,
+     .decompose = decompose_safe_softmax,
+     .vjp = vjp_softmax,
+     .saves = OP_SAVE_OUT(0),
+     .reference = OP_REF(safe_softmax)},
+    {.op_id = GRAFT_OP_SOFTMAX_BACKWARD_DATA,
+     .roles = "vv",
+     .infer = infer_backward,
+     .decompose = decompose_softmax_backward,
+     .vjp = vjp_softmax_backward,
+     .saves = BOTH,
      .reference = OP_REF(softmax_backward_data)},
-    {.op_id = GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA, .roles = "vv", .infer = infer_backward,
-     .decompose = decompose_log_softmax_backward, .vjp = vjp_log_softmax_backward, .saves = BOTH,
+    {.op_id = GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA,
+     .roles = "vv",
+     .infer = infer_backward,
+     .decompose = decompose_log_softmax_backward,
+     .vjp = vjp_log_softmax_backward,
+     .saves = BOTH,
      .reference = OP_REF(log_softmax_backward_data)},
 };
 OP_FAMILY_END(softmax, defs)

@@ -10,7 +10,7 @@ static graft_status infer_sorted(op_call *c, int dim_arg) {
   int64_t dim = op_int(c, dim_arg);
   graft_status status = op_wrap_dim(c, &dim, self->ndim);
   if (status) return status;
-  if (dt_is_complex(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a real dtype, which has an order");
+  if (dt_is_complex(self->dtype) || (dt_is_float8(self->dtype) && self->ndim)) return op_refuse_dtype(c, 0, "a real dtype, which has an order");
   op_set_int(c, dim_arg, dim);
   c->compute = self->dtype;
   op_out_like(c, 0, self->dtype, self);

@@ -5,7 +5,8 @@
 #include "ops/op.h"
 
 /* First step of a decomposition: where the call's result is of a half type, its inputs have been widened to f32 by
- * now, and the op itself may have a slot for them. So the same op runs on f32, and its decomposition only if it has none. */
+ * now, and the op itself may have a slot for them. So the same op runs on f32, and its decomposition only if it has
+ * none. */
 static inline bool op_ran_wider(fx *s, const op_call *call, graft_tensor **outs) {
   if (!dt_is_half(call->out[0].dtype) || call->compute != GRAFT_F32) return false;
   graft_value args[OP_MAX_ARGS];

@@ -27,7 +27,8 @@ graft_status plg_status_of(const char *who, graft_status status, const char *wha
   if (!err_is_set()) return err_set(status, "%s: %s: the plugin says %s", who, what, graft_status_name(status));
   size_t length = strlen(who);
   if (strncmp(graft_last_error(), who, length) == 0 && graft_last_error()[length] == ':') return status;
-  return err_set(status, "%s: %s: %s", who, what, graft_last_error());
+  bool named = strncmp(graft_last_error(), what, strlen(what)) == 0;
+  return err_set(status, "%s: %s%s%s", who, named ? "" : what, named ? "" : ": ", graft_last_error());
 }
 
 graft_status plg_status(const graft_rt_device *device, graft_status status, const char *what) {

@@ -217,7 +217,7 @@ static graft_status ref_op_caps(graft_device *device, uint32_t op_id, graft_op_c
   caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_HOST_VALUE | GRAFT_CAP_EMPTY |
                 GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32;
   /* Elementwise kernels read each element before they write it. */
-  if (def->flags & OP_ELEMENTWISE) caps->flags |= GRAFT_CAP_IN_PLACE;
+  if (def->flags & (OP_ELEMENTWISE | OP_READS_FIRST)) caps->flags |= GRAFT_CAP_IN_PLACE;
   caps->exec_flags_known = GRAFT_EXEC_DETERMINISTIC;
   return GRAFT_OK;
 }

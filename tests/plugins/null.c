@@ -45,12 +45,15 @@ struct graft_buffer {
 
 struct graft_stream {
   instance *self;
+  graft_stream_flags flags;
   atomic_long submitted, done;
   graft_stream *next;
 };
 
 struct graft_event {
   instance *self;
+  graft_event_flags flags;
+  atomic_int timed; /* the latest record lies on a stream with TIMING */
   _Atomic(graft_stream *) stream;
   atomic_long at;
 };
@@ -90,7 +93,8 @@ static graft_status mem_allocate(graft_device *device, graft_allocation *request
   }
   if ((uint64_t)self->bytes + request->bytes > self->capacity) return GRAFT_OUT_OF_MEMORY;
   graft_buffer *buffer = calloc(1, sizeof *buffer);
-  uint64_t alignment = self->alignment > 64 ? self->alignment : 64;
+  uint64_t alignment = request->alignment ? request->alignment : self->alignment;
+  if (alignment < 64) alignment = 64;
   uint64_t rounded = (request->bytes + alignment - 1) / alignment * alignment;
   if (buffer) buffer->memory = aligned_alloc(alignment, rounded);
   if (!buffer || !buffer->memory) {
@@ -129,6 +133,7 @@ static graft_status check_range(graft_buffer *buffer, uint64_t offset, uint64_t 
 static graft_status mem_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
                                   uint64_t bytes, graft_copy_flags flags) {
   if (check_range(to, offset, bytes)) return GRAFT_INVALID_ARGUMENT;
+  if (flags & 0xffff & ~(uint32_t)GRAFT_COPY_SOURCE_REUSABLE) return GRAFT_INVALID_ARGUMENT;
   if (flags & GRAFT_COPY_SOURCE_REUSABLE) {
     stream->self->copies_reusable++;
   } else {
@@ -141,8 +146,7 @@ static graft_status mem_from_host(graft_stream *stream, graft_buffer *to, uint64
 
 static graft_status mem_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
                                 graft_copy_flags flags) {
-  (void)flags;
-  if (check_range(from, offset, bytes)) return GRAFT_INVALID_ARGUMENT;
+  if (check_range(from, offset, bytes) || flags & 0xffff) return GRAFT_INVALID_ARGUMENT;
   memcpy(to, from->memory + offset, bytes);
   submit(stream);
   return GRAFT_OK;
@@ -175,6 +179,7 @@ static graft_status st_create(graft_device *device, int32_t priority, graft_stre
   graft_stream *made = calloc(1, sizeof *made);
   if (!made) return GRAFT_OUT_OF_MEMORY;
   made->self = self;
+  made->flags = flags;
   self->streams++;
   pthread_mutex_lock(&self->lock);
   made->next = self->all_streams;
@@ -211,6 +216,7 @@ static graft_status ev_create(graft_device *device, graft_event_flags flags, gra
   graft_event *made = calloc(1, sizeof *made);
   if (!made) return GRAFT_OUT_OF_MEMORY;
   made->self = self;
+  made->flags = flags;
   self->events++;
   *event = made;
   return GRAFT_OK;
@@ -227,6 +233,7 @@ static graft_status ev_record(graft_event *event, graft_stream *stream) {
   event->self->calls++;
   if (health(event->self)) return health(event->self);
   atomic_store(&event->stream, stream);
+  atomic_store(&event->timed, (stream->flags & GRAFT_STREAM_TIMING) != 0);
   atomic_store(&event->at, submit(stream));
   return GRAFT_OK;
 }
@@ -254,8 +261,8 @@ static graft_status ev_synchronize(graft_event *event) {
 }
 
 static graft_status ev_elapsed(graft_event *from, graft_event *to, double *milliseconds) {
-  if (!from->self->timing) return GRAFT_UNIMPLEMENTED;
-  if (!atomic_load(&from->stream) || !atomic_load(&to->stream)) return GRAFT_NOT_READY;
+  if (!(from->flags & to->flags & GRAFT_EVENT_TIMING)) return GRAFT_UNIMPLEMENTED;
+  if (!atomic_load(&from->timed) || !atomic_load(&to->timed)) return GRAFT_NOT_READY;
   *milliseconds = (double)(atomic_load(&to->at) - atomic_load(&from->at));
   return GRAFT_OK;
 }

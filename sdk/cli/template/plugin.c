@@ -1,20 +1,23 @@
 /* @NAME@: a Graft backend.
  *
  * It works as it stands, on host memory, and serves three ops. Make it yours from top to bottom: put your driver's calls
- * behind memory, streams and events, then add kernels op by op. What a function must do stands in its header,
- * graft/abi/*.h; whatever you leave out, the host does by other means. */
+ * behind memory, streams and events, then add kernels op by op. What a function must do stands in its header in
+ * graft/abi; whatever you leave out, the host does by other means. */
 #include <graft/abi/plugin.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static const graft_host *host; /* for logs and error texts */
 
 /* --- objects ---
- * The ABI's handles are yours to define. */
+ * The ABI's handles are yours to define. What belongs to the plugin belongs to its instance: a process may open it
+ * several times. */
+
+typedef struct instance {
+  graft_plugin table;     /* what the host holds */
+  const graft_host *host; /* for logs and error texts */
+} instance;
 
 struct graft_device {
-  int index;
+  instance *self;
 };
 
 struct graft_buffer {
@@ -22,32 +25,34 @@ struct graft_buffer {
 };
 
 struct graft_stream {
-  int timing;
+  int unused; /* your queue */
 };
 
 struct graft_event {
-  int recorded;
-  struct timespec time;
+  int unused; /* your fence */
 };
 
-static graft_status fail(graft_status status, const char *text) {
-  host->set_error(host->context, text);
+static graft_status fail(const instance *self, graft_status status, const char *text) {
+  self->host->set_error(self->host->context, text);
   return status;
 }
+
+/* Flags in the low half must be understood: a call with one that we do not know is refused. */
+static int has_unknown(uint32_t flags, uint32_t known) { return (flags & 0xffff & ~known) != 0; }
 
 /* --- memory ---
  * The host keeps a cache above this: it asks for large blocks, seldom. */
 
 static graft_status allocate(graft_device *device, graft_allocation *request) {
-  (void)device;
   if (request->kind != GRAFT_MEMORY_DEVICE) return GRAFT_UNIMPLEMENTED;
+  if (has_unknown(request->flags, 0)) return GRAFT_INVALID_ARGUMENT;
   uint64_t alignment = request->alignment > 64 ? request->alignment : 64;
   graft_buffer *buffer = malloc(sizeof *buffer);
-  if (!buffer) return fail(GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a buffer");
+  if (!buffer) return fail(device->self, GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a buffer");
   buffer->data = aligned_alloc(alignment, (request->bytes + alignment - 1) / alignment * alignment);
   if (!buffer->data) {
     free(buffer);
-    return fail(GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a buffer");
+    return fail(device->self, GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a buffer");
   }
   request->buffer = buffer;
   return GRAFT_OK;
@@ -62,14 +67,16 @@ static graft_status release(graft_device *device, graft_buffer *buffer) {
 
 static graft_status copy_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
                                    uint64_t bytes, graft_copy_flags flags) {
-  (void)stream, (void)flags;
+  (void)stream;
+  if (has_unknown(flags, GRAFT_COPY_SOURCE_REUSABLE)) return GRAFT_INVALID_ARGUMENT;
   memcpy(to->data + offset, from, bytes);
   return GRAFT_OK;
 }
 
 static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
                                  graft_copy_flags flags) {
-  (void)stream, (void)flags;
+  (void)stream;
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT;
   memcpy(to, from->data + offset, bytes);
   return GRAFT_OK;
 }
@@ -103,11 +110,11 @@ static const graft_memory_api memory = {
 
 static graft_status stream_create(graft_device *device, int32_t priority, graft_stream_flags flags,
                                   graft_stream **stream) {
-  (void)device, (void)priority;
-  if (flags & 0xffff & ~(uint32_t)GRAFT_STREAM_TIMING) return GRAFT_INVALID_ARGUMENT; /* a flag we do not know */
-  *stream = malloc(sizeof **stream);
-  if (!*stream) return GRAFT_OUT_OF_MEMORY;
-  (*stream)->timing = flags & GRAFT_STREAM_TIMING;
+  (void)priority;
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT; /* no timing: see event_elapsed in stream.h */
+  graft_stream *made = calloc(1, sizeof *made);
+  if (!made) return fail(device->self, GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a stream");
+  *stream = made;
   return GRAFT_OK;
 }
 
@@ -122,10 +129,11 @@ static graft_status stream_done(graft_stream *stream) {
 }
 
 static graft_status event_create(graft_device *device, graft_event_flags flags, graft_event **event) {
-  (void)device;
-  if (flags & 0xffff) return GRAFT_INVALID_ARGUMENT; /* no timing: see event_elapsed in stream.h when you add it */
-  *event = calloc(1, sizeof **event);
-  return *event ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT;
+  graft_event *made = calloc(1, sizeof *made);
+  if (!made) return fail(device->self, GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for an event");
+  *event = made;
+  return GRAFT_OK;
 }
 
 static graft_status event_destroy(graft_event *event) {
@@ -134,8 +142,7 @@ static graft_status event_destroy(graft_event *event) {
 }
 
 static graft_status event_record(graft_event *event, graft_stream *stream) {
-  (void)stream;
-  event->recorded = 1;
+  (void)event, (void)stream;
   return GRAFT_OK;
 }
 
@@ -224,18 +231,22 @@ static const graft_core_ops core = {
     .relu = relu,
 };
 
+/* The struct is as long as the host knows it: a later one may be longer, and only what fits is written. */
+static graft_status say(graft_op_caps *caps, graft_cap_flags flags) {
+  const uint64_t dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  graft_op_caps all = {.struct_size = caps->struct_size, .input_dtypes = dtypes, .output_dtypes = dtypes, .flags = flags};
+  memcpy(caps, &all, caps->struct_size < sizeof all ? caps->struct_size : sizeof all);
+  return GRAFT_OK;
+}
+
 static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   (void)device;
   switch (op_id) {
     case GRAFT_OP_ADD_TENSOR:
-    case GRAFT_OP_RELU:
-      caps->flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC;
-      break;
-    case GRAFT_OP_MM: caps->flags = GRAFT_CAP_DETERMINISTIC; break;
+    case GRAFT_OP_RELU: return say(caps, GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC);
+    case GRAFT_OP_MM: return say(caps, GRAFT_CAP_DETERMINISTIC);
     default: return GRAFT_UNIMPLEMENTED;
   }
-  caps->input_dtypes = caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
-  return GRAFT_OK;
 }
 
 /* --- devices --- */
@@ -256,23 +267,22 @@ static graft_status answer(const void *from, size_t bytes, void *value, size_t c
 static graft_status device_query(void *self, int32_t index, graft_device_key key, void *value, size_t capacity,
                                  size_t *size) {
   static const char name[] = "@NAME@ on host memory";
-  static const uint32_t stream_flags = GRAFT_STREAM_TIMING;
   static const uint64_t dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
   (void)self, (void)index;
   switch (key) {
     case GRAFT_DEVICE_NAME: return answer(name, sizeof name, value, capacity, size);
     case GRAFT_DEVICE_DTYPES:
     case GRAFT_DEVICE_DENORMALS: return answer(&dtypes, sizeof dtypes, value, capacity, size);
-    case GRAFT_DEVICE_STREAM_FLAGS: return answer(&stream_flags, sizeof stream_flags, value, capacity, size);
     default: return GRAFT_UNIMPLEMENTED; /* the host takes its default */
   }
 }
 
 static graft_status device_open(void *self, int32_t index, graft_device **device) {
-  (void)self;
-  *device = malloc(sizeof **device);
-  if (!*device) return GRAFT_OUT_OF_MEMORY;
-  (*device)->index = index;
+  if (index != 0) return GRAFT_INVALID_ARGUMENT;
+  graft_device *made = calloc(1, sizeof *made);
+  if (!made) return fail(self, GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a device");
+  made->self = self;
+  *device = made;
   return GRAFT_OK;
 }
 
@@ -284,31 +294,34 @@ static graft_status device_close(graft_device *device) {
 /* --- the plugin --- */
 
 static graft_status close_instance(void *self) {
-  (void)self;
+  free(self);
   return GRAFT_OK;
 }
 
-static const graft_plugin plugin_table = {
-    .struct_size = sizeof plugin_table,
-    .abi_major = GRAFT_ABI_MAJOR,
-    .abi_minor = GRAFT_ABI_MINOR,
-    .name = "@NAME@",
-    .vendor = "you",
-    .version = "0.1.0",
-    .close = close_instance,
-    .device_count = device_count,
-    .device_query = device_query,
-    .device_open = device_open,
-    .device_close = device_close,
-    .memory = &memory,
-    .stream = &streams,
-    .core = &core,
-    .op_caps = op_caps,
-};
-
-graft_status graft_plugin_open_v1(const graft_host *from, const char *const *options, const graft_plugin **plugin) {
+/* Opening touches no driver: device_count is the first that may. */
+graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
   (void)options;
-  host = from;
-  *plugin = &plugin_table;
+  instance *self = calloc(1, sizeof *self);
+  if (!self) return GRAFT_OUT_OF_MEMORY;
+  self->host = host;
+  self->table = (graft_plugin){
+      .struct_size = sizeof self->table,
+      .abi_major = GRAFT_ABI_MAJOR,
+      .abi_minor = GRAFT_ABI_MINOR,
+      .self = self,
+      .name = "@NAME@",
+      .vendor = "you",
+      .version = "0.1.0",
+      .close = close_instance,
+      .device_count = device_count,
+      .device_query = device_query,
+      .device_open = device_open,
+      .device_close = device_close,
+      .memory = &memory,
+      .stream = &streams,
+      .core = &core,
+      .op_caps = op_caps,
+  };
+  *plugin = &self->table;
   return GRAFT_OK;
 }

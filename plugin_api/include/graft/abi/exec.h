@@ -62,7 +62,8 @@ typedef struct graft_args {
  *   bernoulli, dropout: keep where u < 1 - p, u as for f32 (f64 tensors: as for f64).
  *   randperm: a stable sort by 64-bit keys (two words each, low word first, compared as unsigned).
  *   randn: Box-Muller on pairs of elements (2j, 2j+1) with uniforms (u1, u2): r = sqrt(-2 ln(1 - u1)),
- *          r cos(2 pi u2), r sin(2 pi u2); held to the transcendental limit, not to bits.
+ *          r cos(2 pi u2), r sin(2 pi u2); held to the transcendental limit, not to bits. Half types use the uniforms
+ *          of f32 and are rounded once; a complex number is two elements, the real part first.
  * Known-answer vectors: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), and the tests. */
 typedef struct graft_philox {
   size_t struct_size;

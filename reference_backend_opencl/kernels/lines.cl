@@ -1,0 +1,123 @@
+/* What kernels that work along one dimension share. A tensor is outer x size x inner; a line runs along `size`.
+ *   ROWS      inner is 1: a work-group takes a line, its lanes and work-items share it
+ *   otherwise a work-item takes VEC lines side by side
+ * Both are written once: EACH and SUM visit the places of the lines at hand, and TOTAL brings what lanes and work-items
+ * have found together. On a CPU a work-group is one work-item. */
+typedef struct {
+  long size, inner, units_per_row, units, per_item;
+} lines;
+
+/* DEFINE_ACCESS(name, dtype): get_name(p, n) and put_name(p, v, n) of n lanes; lanes beyond are copies of the first. */
+#define DEFINE_ACCESS(name, dtype)                                              \
+  static VT get_##name(__global const RAW(dtype) * p, int n) {                  \
+    if (n == VEC) return LOAD(dtype, __global, p);                              \
+    RAW(dtype) lanes[VEC];                                                      \
+    for (int j = 0; j < VEC; j++) lanes[j] = p[j < n ? j : 0];                  \
+    return LOAD(dtype, __private, lanes);                                       \
+  }                                                                             \
+  static void put_##name(__global RAW(dtype) * p, VT v, int n) {                \
+    if (n == VEC) {                                                             \
+      STORE(dtype, __global, p, v);                                             \
+      return;                                                                   \
+    }                                                                           \
+    RAW(dtype) lanes[VEC];                                                      \
+    STORE(dtype, __private, lanes, v);                                          \
+    for (int j = 0; j < n; j++) p[j] = lanes[j];                                \
+  }
+#define POINTER(dtype, buffer, offset) ((__global RAW(dtype) *)((buffer) + (offset)))
+#define CONST_POINTER(dtype, buffer, offset) ((__global const RAW(dtype) *)((buffer) + (offset)))
+
+static CT larger(CT a, CT b) { return a > b || a != a ? a : b; }
+static CT added(CT a, CT b) { return a + b; }
+
+#ifdef ROWS
+#define STEP (VEC * LOCAL)
+#define BLOCK (64 * STEP)
+/* `body` for each vector of [first, end): it begins at i and has n lanes. */
+#define EACH(first, end, body)                     \
+  {                                                \
+    long i = (first) + (long)get_local_id(0) * VEC; \
+    for (; i + VEC <= (end); i += STEP) {          \
+      const int n = VEC;                           \
+      body;                                        \
+    }                                              \
+    if (i < (end)) {                               \
+      const int n = (int)((end)-i);                \
+      body;                                        \
+    }                                              \
+  }
+#define PLACE(i) (i)
+
+/* The first n lanes of v; the others as if there were nothing. */
+static VT only(VT v, int n, CT nothing) {
+#if VEC > 1
+  if (n < VEC) {
+    CT lanes[VEC];
+    VSTORE(v, lanes);
+    for (int j = n; j < VEC; j++) lanes[j] = nothing;
+    v = VLOAD(lanes);
+  }
+#endif
+  return v;
+}
+
+#define DEFINE_TOTAL(name, combine)                                           \
+  static VT name(VT v, __local CT *shared) {                                  \
+    CT lanes[VEC];                                                            \
+    VSTORE(v, lanes);                                                         \
+    for (int step = VEC / 2; step > 0; step /= 2) {                           \
+      for (int j = 0; j < step; j++) lanes[j] = combine(lanes[j], lanes[j + step]); \
+    }                                                                         \
+    if (LOCAL == 1) return (VT)lanes[0];                                      \
+    int id = (int)get_local_id(0);                                            \
+    shared[id] = lanes[0];                                                    \
+    for (int step = LOCAL / 2; step > 0; step /= 2) {                         \
+      barrier(CLK_LOCAL_MEM_FENCE);                                           \
+      if (id < step) shared[id] = combine(shared[id], shared[id + step]);     \
+    }                                                                         \
+    barrier(CLK_LOCAL_MEM_FENCE);                                             \
+    CT total = shared[0];                                                     \
+    barrier(CLK_LOCAL_MEM_FENCE);                                             \
+    return (VT)total;                                                         \
+  }
+DEFINE_TOTAL(total_sum, added)
+DEFINE_TOTAL(total_max, larger)
+#define UNIT_ID get_group_id(0)
+#else
+#define BLOCK 256
+#define EACH(first, end, body)                           \
+  for (long i = (first); i < (end); i++) {               \
+    body;                                                \
+  }
+#define PLACE(i) ((i)*space.inner)
+#define only(v, n, nothing) (v)
+#define total_sum(v, shared) (v)
+#define total_max(v, shared) (v)
+#define UNIT_ID get_global_id(0)
+#endif
+
+/* Adds `value`, said in terms of i and n, over the line to `total`: in blocks, so that rounding errors do not grow with
+ * the whole length. */
+#define SUM(total, size, value)                          \
+  for (long block = 0; block < (size); block += BLOCK) { \
+    VT part = (VT)0;                                     \
+    long block_end = min(block + BLOCK, size);           \
+    EACH(block, block_end, part += only(value, n, 0));   \
+    total += part;                                       \
+  }
+
+/* Where the lines of a unit begin, and how many lanes they have. */
+static long unit_start(lines space, long unit) {
+#ifdef ROWS
+  return unit * space.size;
+#else
+  return unit / space.units_per_row * space.size * space.inner + unit % space.units_per_row * VEC;
+#endif
+}
+static int unit_lanes(lines space, long unit) {
+#ifdef ROWS
+  return VEC;
+#else
+  return (int)min((long)VEC, space.inner - unit % space.units_per_row * VEC);
+#endif
+}

@@ -1,0 +1,110 @@
+/* Where the largest (or smallest) of a line stands, and the value itself. After lines.cl.
+ *
+ * Of equals the first counts; a NaN goes before all. A long row is cut into parts, each with a candidate of its own; a
+ * second launch, GIVEN those, chooses among them.
+ *
+ * The head defines D_IN, LARGEST or not, PARTIAL (candidates are written: values as CT, indices), GIVEN (candidates are
+ * read), WITH_VALUES and D_VALUES: the values come from `source`, the tensor itself. */
+DEFINE_ACCESS(in, D_IN)
+
+#ifdef LARGEST
+#define GOES_BEFORE(b, a) (((b) > (a)) | (((b) != (b)) & ((a) == (a))))
+#else
+#define GOES_BEFORE(b, a) (((b) < (a)) | (((b) != (b)) & ((a) == (a))))
+#endif
+
+typedef struct {
+  CT value;
+  long at; /* -1: none */
+} candidate;
+
+static candidate better(candidate a, candidate b) {
+  int equal = (a.value == b.value) | ((a.value != a.value) & (b.value != b.value));
+  int second = a.at < 0 || (b.at >= 0 && (GOES_BEFORE(b.value, a.value) || (equal && b.at < a.at)));
+  return second ? b : a;
+}
+
+/* The candidates of all lanes and work-items of a row; else those of the lanes, each its own. */
+static void choose(VT best, VM place, candidate *lanes, __local CT *values, __local long *places) {
+  CT best_lanes[VEC];
+  MT place_lanes[VEC];
+  VSTORE(best, best_lanes);
+  VSTORE(place, place_lanes);
+  for (int j = 0; j < VEC; j++) {
+    lanes[j].value = best_lanes[j];
+    lanes[j].at = place_lanes[j];
+#ifdef ROWS
+    if (lanes[j].at >= 0) lanes[j].at += j;
+#endif
+  }
+#ifdef ROWS
+  for (int j = 1; j < VEC; j++) lanes[0] = better(lanes[0], lanes[j]);
+#if LOCAL > 1
+  int id = (int)get_local_id(0);
+  values[id] = lanes[0].value;
+  places[id] = lanes[0].at;
+  for (int step = LOCAL / 2; step > 0; step /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (id < step) {
+      candidate a = {values[id], places[id]}, b = {values[id + step], places[id + step]};
+      a = better(a, b);
+      values[id] = a.value;
+      places[id] = a.at;
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  lanes[0].value = values[0];
+  lanes[0].at = places[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+#endif
+}
+
+/* A unit is a part of a row (`parts` of `part` elements each), or VEC lines side by side. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void find(
+    __global uchar *indices, ulong offset_indices, __global uchar *values, ulong offset_values,
+    __global const uchar *in, ulong offset_in, __global const uchar *given, ulong offset_given,
+    __global const uchar *source, ulong offset_source, lines space, long part, long parts, long source_size) {
+  __local CT shared_values[LOCAL];
+  __local long shared_places[LOCAL];
+  long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
+  for (long unit = first; unit < last; unit++) {
+#ifdef ROWS
+    long begin = unit % parts * part, start = unit / parts * space.size + begin, out = unit;
+    long size = min(part, space.size - begin);
+    int n = 1;
+#else
+    long begin = 0, start = unit_start(space, unit), size = space.size;
+    long out = unit / space.units_per_row * space.inner + unit % space.units_per_row * VEC;
+    int n = unit_lanes(space, unit);
+#endif
+    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in, offset_in) + start;
+    VT best = (VT)0;
+    VM place = (VM)(-1);
+    EACH(0, size, VT v = get_in(from + PLACE(i), n); VM wins = GOES_BEFORE(v, best) | (place < (VM)0);
+         best = wins ? v : best; place = wins ? (VM)(MT)i : place)
+    candidate lanes[VEC];
+    choose(best, place, lanes, shared_values, shared_places);
+#ifdef ROWS
+    if (get_local_id(0) != 0) continue;
+#endif
+    for (int j = 0; j < n; j++) {
+      long at = begin + lanes[j].at;
+#ifdef GIVEN
+      at = ((__global const long *)(given + offset_given))[start + lanes[j].at];
+#endif
+      ((__global long *)(indices + offset_indices))[out + j] = at;
+#ifdef PARTIAL
+      ((__global CT *)(values + offset_values))[out + j] = lanes[j].value;
+#elif defined(WITH_VALUES)
+#ifdef ROWS
+      long place_of_value = unit / parts * source_size + at;
+#else
+      long place_of_value = start + j + at * space.inner;
+#endif
+      POINTER(D_VALUES, values, offset_values)[out + j] =
+          CONST_POINTER(D_VALUES, source, offset_source)[place_of_value];
+#endif
+    }
+  }
+}

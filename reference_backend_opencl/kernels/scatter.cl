@@ -1,0 +1,134 @@
+/* Scatters: see indexed.h. Places can only meet in one element of the target if they differ along dimensions in which the
+ * target itself does not run. Those are the scanned dimensions; along them a work-item goes in logical order, so that
+ * the result is the same each time, without atomics. Where that leaves too few work-items, several share a scan: each
+ * takes the indices of its own part of the target.
+ *
+ * The head defines D_TARGET, D_SOURCE, FREE and SCAN (ranks), INDICES, INDEX_PARAMETERS, INDEX_POINTERS, WRAPS, OP_ID,
+ * COMBINE(old, new), which may be new alone, and ROWS: indices are the same along the innermost free dimension, along
+ * which vectors run if VEC is not 1. `number` is the source (IS_VALUE) or a factor of it (IS_SCALED). */
+typedef struct {
+  long free_size[FREE], free_stride[INDICES + 2][FREE];
+  long scan_size[SCAN], scan_stride[INDICES + 2][SCAN];
+  long bound[INDICES], step[INDICES], skip;
+  long width, units_per_row, units, per_item, parts, part_size, scans;
+} space;
+
+#define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+
+/* Where the indices at these places point; -1 where one is out of range or none of this part's. */
+static long resolve(__global const long *const *index, const long *at, long i, const space *shape, long part,
+                    __global long *faults) {
+  long where = 0, row = 0;
+#pragma unroll
+  for (int k = 0; k < INDICES; k++) {
+    long v = index[k][at[k + 2] + i * shape->free_stride[k + 2][0]];
+    long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
+    if (wrapped < 0 || wrapped >= size) {
+      REPORT(faults, OP_ID, v, size);
+      return -1;
+    }
+    where += wrapped * shape->step[k];
+    row = row * size + wrapped;
+  }
+  if (row == shape->skip) return -1;
+  long first = part * shape->part_size;
+  return row >= first && row < first + shape->part_size ? where : -1;
+}
+
+/* n of VEC elements side by side. */
+#define DEFINE_ELEMENTS(name, dtype)                                                             \
+  static VT CAT(get_, name)(__global const RAW(dtype) * at, int n) {                             \
+    if (n == VEC) return LOAD(dtype, __global, at);                                              \
+    RAW(dtype) lanes[VEC];                                                                       \
+    for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j : 0];                                  \
+    return LOAD(dtype, __private, lanes);                                                        \
+  }                                                                                              \
+  static void CAT(put_, name)(__global RAW(dtype) * at, int n, VT v) {                           \
+    if (n == VEC) {                                                                              \
+      STORE(dtype, __global, at, v);                                                             \
+      return;                                                                                    \
+    }                                                                                            \
+    RAW(dtype) lanes[VEC];                                                                       \
+    STORE(dtype, __private, lanes, v);                                                           \
+    for (int j = 0; j < n; j++) at[j] = lanes[j];                                                \
+  }
+DEFINE_ELEMENTS(target, D_TARGET)
+DEFINE_ELEMENTS(source, D_SOURCE)
+
+#if defined(IS_VALUE)
+#define SOURCE(at, n) (VT) number
+#elif defined(IS_SCALED)
+#define SOURCE(at, n) MUL(get_source(at, n), (VT)number)
+#else
+#define SOURCE(at, n) get_source(at, n)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
+    __global uchar *target, ulong offset_target, __global const uchar *source, ulong offset_source, CT number,
+    __global long *faults, INDEX_PARAMETERS, space shape) {
+  __global const long *const index[INDICES] = {INDEX_POINTERS};
+  long part = (long)get_global_id(0) % shape.parts, first = (long)get_global_id(0) / shape.parts * shape.per_item;
+  long last = min(first + shape.per_item, shape.units);
+  for (long unit = first; unit < last; unit++) {
+    long outer = unit / shape.units_per_row, begin = unit % shape.units_per_row * shape.width;
+    long end = min(begin + shape.width, shape.free_size[0]);
+    long at[INDICES + 2], place[SCAN];
+    for (int k = 0; k < INDICES + 2; k++) at[k] = 0;
+    for (int d = 1; d < FREE; d++) {
+      long i = outer % shape.free_size[d];
+      outer /= shape.free_size[d];
+      for (int k = 0; k < INDICES + 2; k++) at[k] += i * shape.free_stride[k][d];
+    }
+    for (int d = 0; d < SCAN; d++) place[d] = 0;
+    for (long scan = 0; scan < shape.scans; scan++) {
+      __global RAW(D_TARGET) *to = (__global RAW(D_TARGET) *)(target + offset_target) + at[1];
+      __global const RAW(D_SOURCE) *from = (__global const RAW(D_SOURCE) *)(source + offset_source) + at[0];
+#ifdef ROWS
+      long where = resolve(index, at, 0, &shape, part, faults);
+      long stop = where < 0 ? begin : end;
+#else
+      long stop = end;
+#endif
+      for (long i = begin; i < stop; i += VEC) {
+        int n = (int)min((long)VEC, end - i);
+#ifndef ROWS
+        long where = resolve(index, at, i, &shape, part, faults);
+        if (where < 0) continue;
+#endif
+        VT v = SOURCE(from + i * shape.free_stride[0][0], n);
+        __global RAW(D_TARGET) *element = to + where + i * shape.free_stride[1][0];
+        put_target(element, n, COMBINE(get_target(element, n), v));
+      }
+      for (int d = 0; d < SCAN; d++) { /* on to the next place of the scan */
+        for (int k = 0; k < INDICES + 2; k++) at[k] += shape.scan_stride[k][d];
+        if (++place[d] < shape.scan_size[d]) break;
+        place[d] = 0;
+        for (int k = 0; k < INDICES + 2; k++) at[k] -= shape.scan_size[d] * shape.scan_stride[k][d];
+      }
+    }
+  }
+}
+
+/* From one dtype to another, end to end: sums of half types are made in f32. A work-item takes `chunk` elements. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void widen(__global uchar *to, ulong offset_to,
+                                                                       __global const uchar *from, ulong offset_from,
+                                                                       long count, long chunk) {
+  long i = (long)get_global_id(0) * chunk, end = min(i + chunk, count);
+  for (; i < end; i += VEC) {
+    int n = (int)min((long)VEC, end - i);
+    put_target((__global RAW(D_TARGET) *)(to + offset_to) + i, n,
+               get_source((__global const RAW(D_SOURCE) *)(from + offset_from) + i, n));
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void narrow(__global uchar *to, ulong offset_to,
+                                                                        __global const uchar *from, ulong offset_from,
+                                                                        long count, long chunk) {
+  long i = (long)get_global_id(0) * chunk, end = min(i + chunk, count);
+  for (; i < end; i += VEC) {
+    int n = (int)min((long)VEC, end - i);
+    put_source((__global RAW(D_SOURCE) *)(to + offset_to) + i, n,
+               get_target((__global const RAW(D_TARGET) *)(from + offset_from) + i, n));
+  }
+}

@@ -1,0 +1,76 @@
+/* Movement: elements, taken as bits, from one place to another. The head defines D, RANK, and CONTIGUOUS (both sides are,
+ * along the innermost dimension). Strides of the source may be 0 or negative. */
+typedef struct {
+  long size[RANK], stride[2][RANK], start[2];
+  long chunk, chunks_per_row, chunks, per_item;
+} space;
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void move(__global uchar *out, ulong offset_out,
+                                                                      __global const uchar *in, ulong offset_in,
+                                                                      space shape) {
+  long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
+  for (long chunk = first; chunk < last; chunk++) {
+    long outer = chunk / shape.chunks_per_row;
+    long i = (chunk - outer * shape.chunks_per_row) * shape.chunk, end = min(i + shape.chunk, shape.size[0]);
+    long at_to = shape.start[0], at_from = shape.start[1];
+    for (int d = 1; d < RANK; d++) {
+      long place = outer % shape.size[d];
+      outer /= shape.size[d];
+      at_to += place * shape.stride[0][d];
+      at_from += place * shape.stride[1][d];
+    }
+    __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at_to;
+    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at_from;
+#ifdef CONTIGUOUS
+    for (; i + VEC <= end; i += VEC) VSTORE(VLOAD(from + i), to + i);
+    for (; i < end; i++) to[i] = from[i];
+#else
+    long stride_to = shape.stride[0][0], stride_from = shape.stride[1][0];
+    for (; i < end; i++) to[i * stride_to] = from[i * stride_from];
+#endif
+  }
+}
+
+/* The target runs along dimension 0, the source along dimension 1: a work-item turns a tile of TILE x TILE. */
+#if RANK > 1
+typedef struct {
+  long size[RANK], stride[2][RANK], start[2];
+  long tiles[2];
+} tiled_space;
+
+#ifndef TILE
+#define TILE 4
+#endif
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void transpose(__global uchar *out, ulong offset_out,
+                                                                           __global const uchar *in, ulong offset_in,
+                                                                           tiled_space shape) {
+  long tile = get_global_id(0), i = tile % shape.tiles[0] * TILE, outer = tile / shape.tiles[0];
+  long j = outer % shape.tiles[1] * TILE;
+  outer /= shape.tiles[1];
+  long at_to = shape.start[0] + i + j * shape.stride[0][1], at_from = shape.start[1] + i * shape.stride[1][0] + j;
+  for (int d = 2; d < RANK; d++) {
+    long place = outer % shape.size[d];
+    outer /= shape.size[d];
+    at_to += place * shape.stride[0][d];
+    at_from += place * shape.stride[1][d];
+  }
+  if (outer > 0) return; /* beyond the last tile */
+  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at_to;
+  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at_from;
+  long stride_to = shape.stride[0][1], stride_from = shape.stride[1][0];
+  if (i + TILE <= shape.size[0] && j + TILE <= shape.size[1]) {
+    RAW(D) lanes[TILE][TILE];
+    for (int r = 0; r < TILE; r++) {
+      for (int c = 0; c < TILE; c++) lanes[c][r] = from[r * stride_from + c];
+    }
+    for (int c = 0; c < TILE; c++) {
+      for (int r = 0; r < TILE; r++) to[c * stride_to + r] = lanes[c][r];
+    }
+    return;
+  }
+  for (long c = 0; c < TILE && j + c < shape.size[1]; c++) {
+    for (long r = 0; r < TILE && i + r < shape.size[0]; r++) to[c * stride_to + r] = from[r * stride_from + c];
+  }
+}
+#endif

@@ -1,0 +1,193 @@
+/* Buffers: allocating and releasing them. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+static graft_allocation request_of(const ck_session *s, uint64_t units) {
+  return (graft_allocation){.struct_size = sizeof(graft_allocation), .bytes = units * s->granularity};
+}
+
+static void release(ck_session *s, graft_buffer *buffer) {
+  CK_CALL(GRAFT_OK, s->memory.release(s->device, buffer), "release");
+}
+
+/* Buffers of many sizes live together, each keeps what was written to it. */
+static void check_sizes(ck_session *s) {
+  static const uint64_t units[] = {1, 2, 3, 7, 8, 33, 129, 2049};
+  enum { COUNT = sizeof units / sizeof *units };
+  graft_stream *stream = ck_stream(s, 0);
+  graft_buffer *buffers[COUNT];
+  unsigned char *bytes[COUNT], *back = ck_alloc(units[COUNT - 1] * s->granularity);
+  for (unsigned i = 0; i < COUNT; i++) {
+    uint64_t size = units[i] * s->granularity;
+    buffers[i] = ck_buffer(s, size);
+    bytes[i] = ck_alloc(size);
+    ck_pattern(bytes[i], size, i);
+    ck_write(s, stream, buffers[i], 0, bytes[i], size);
+  }
+  for (unsigned i = 0; i < COUNT; i++) {
+    ck_read(s, stream, buffers[i], 0, back, units[i] * s->granularity);
+    ck_same(back, bytes[i], units[i] * s->granularity, "a buffer of %llu bytes beside others",
+            (unsigned long long)(units[i] * s->granularity));
+  }
+}
+
+/* What a plugin gives back can be had again, many times over. */
+static void check_reuse(ck_session *s) {
+  for (unsigned i = 0; i < 2000; i++) {
+    graft_allocation request = request_of(s, 1 + i % 64);
+    CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate %llu bytes for the %u. time",
+            (unsigned long long)request.bytes, i + 1);
+    release(s, request.buffer);
+  }
+}
+
+static void check_answer(const graft_allocation *r, uint64_t alignment, bool host_visible) {
+  if (!r->buffer) ck_fail("it said OK and gave no buffer");
+  if (r->device_address % alignment) {
+    ck_fail("device_address is 0x%llx", (unsigned long long)r->device_address);
+  }
+  if ((uintptr_t)r->host_pointer % alignment) ck_fail("host_pointer is %p", r->host_pointer);
+  if (host_visible && !r->host_pointer) ck_fail("pinned memory came without host_pointer");
+}
+
+static void check_alignment(ck_session *s) {
+  static const uint64_t asked[] = {0, 64, 256, 4096, 65536};
+  uint64_t own = ck_property(s, GRAFT_DEVICE_ALIGNMENT, 8, 64);
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    for (int round = 0; round < 5; round++) {
+      graft_allocation request = request_of(s, 3);
+      request.alignment = asked[i];
+      CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate with alignment %llu%s",
+              (unsigned long long)asked[i], asked[i] ? "" : " (the device's own)");
+      check_answer(&request, asked[i] ? asked[i] : own, false);
+      graft_stream *stream = round ? NULL : ck_stream(s, 0);
+      unsigned char in[64], out[64];
+      ck_pattern(in, sizeof in, (unsigned)i);
+      if (stream) {
+        ck_write(s, stream, request.buffer, 0, in, sizeof in);
+        ck_read(s, stream, request.buffer, 0, out, sizeof out);
+        ck_same(out, in, sizeof in, "a buffer with alignment %llu", (unsigned long long)asked[i]);
+      }
+      release(s, request.buffer);
+    }
+  }
+}
+
+static void check_known_kind(ck_session *s, graft_memory_kind kind) {
+  graft_stream *stream = ck_stream(s, 0);
+  graft_allocation request = request_of(s, 8);
+  size_t bytes = (size_t)request.bytes;
+  unsigned char *in = ck_alloc(bytes), *out = ck_alloc(bytes), *mine = NULL;
+  if (kind == GRAFT_MEMORY_IMPORT) {
+    mine = aligned_alloc(65536, (bytes + 65535) / 65536 * 65536);
+    request.host_pointer = mine;
+  }
+  request.kind = kind;
+  CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate memory of kind %u", kind);
+  check_answer(&request, 1, kind == GRAFT_MEMORY_PINNED);
+  ck_pattern(in, bytes, kind);
+  ck_write(s, stream, request.buffer, 0, in, bytes);
+  ck_read(s, stream, request.buffer, 0, out, bytes);
+  ck_same(out, in, bytes, "memory of kind %u, read back", kind);
+  if (request.host_pointer && kind != GRAFT_MEMORY_DEVICE) {
+    ck_same(request.host_pointer, in, bytes, "memory of kind %u, seen by the host", kind);
+  }
+  release(s, request.buffer);
+  free(mine);
+}
+
+static void check_kinds(ck_session *s) {
+  for (graft_memory_kind kind = 0; kind < 32; kind++) {
+    if (s->memory_kinds >> kind & 1) {
+      if (kind <= GRAFT_MEMORY_IMPORT) check_known_kind(s, kind);
+      continue;
+    }
+    graft_allocation request = request_of(s, 1);
+    request.kind = kind;
+    CK_CALL(GRAFT_UNIMPLEMENTED, s->memory.allocate(s->device, &request),
+            "allocate memory of kind %u, which GRAFT_DEVICE_MEMORY_KINDS does not name", kind);
+    if (request.buffer) ck_fail("it wrote its output all the same");
+  }
+}
+
+static void check_flags(ck_session *s) {
+  graft_allocation request = request_of(s, 1);
+  for (uint32_t flag = 1; flag <= 0x8000; flag <<= 1) {
+    if (flag & s->memory_flags) continue;
+    request.flags = flag;
+    CK_CALL(GRAFT_INVALID_ARGUMENT, s->memory.allocate(s->device, &request), "allocate with the unknown flag 0x%x",
+            flag);
+    if (request.buffer) ck_fail("it wrote its output all the same");
+  }
+  request.flags = CK_HINT_FLAG;
+  CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate with an unknown hint, 0x%x", CK_HINT_FLAG);
+  release(s, request.buffer);
+}
+
+/* The struct of a host of a later minor; the bytes behind what this minor knows are none of the plugin's business. */
+static void check_newer_request(ck_session *s) {
+  struct newer {
+    graft_allocation known;
+    unsigned char unknown[32], mark[32];
+  } request = {.known = request_of(s, 1)};
+  request.known.struct_size = GRAFT_SIZE_TO(struct newer, unknown);
+  memset(request.mark, 0xa5, sizeof request.mark);
+  CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request.known), "allocate with a larger graft_allocation");
+  for (size_t i = 0; i < sizeof request.mark; i++) {
+    if (request.mark[i] != 0xa5) ck_fail("it wrote behind the struct");
+  }
+  release(s, request.known.buffer);
+}
+
+static void check_too_much(ck_session *s) {
+  graft_allocation request = request_of(s, (UINT64_C(1) << 62) / s->granularity);
+  ck_doing("allocate %llu bytes", (unsigned long long)request.bytes);
+  graft_status status = s->memory.allocate(s->device, &request);
+  if (status != GRAFT_OUT_OF_MEMORY && status != GRAFT_INVALID_ARGUMENT) ck_is(status, GRAFT_OUT_OF_MEMORY);
+  if (request.buffer) ck_fail("it wrote its output all the same");
+  graft_stream *stream = ck_stream(s, 0);
+  unsigned char in[64], out[64];
+  ck_pattern(in, sizeof in, 1);
+  graft_buffer *buffer = ck_buffer(s, sizeof in);
+  ck_write(s, stream, buffer, 0, in, sizeof in);
+  ck_read(s, stream, buffer, 0, out, sizeof out);
+  ck_same(out, in, sizeof in, "a buffer made after a request that was too large");
+}
+
+static void *allocate_often(void *session) {
+  ck_session *s = session;
+  for (unsigned i = 0; i < 300; i++) {
+    graft_allocation request = request_of(s, 1 + i % 9);
+    CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate in four threads at once");
+    if (!request.buffer) ck_fail("it said OK and gave no buffer");
+    CK_CALL(GRAFT_OK, s->memory.release(s->device, request.buffer), "release in four threads at once");
+  }
+  return NULL;
+}
+
+static void check_threads(ck_session *s) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, allocate_often, s);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+}
+
+static const ck_check checks[] = {
+    {"memory.allocate", "Buffers of any multiple of the granularity live side by side.", CK_DEVICE,
+     .run = check_sizes},
+    {"memory.release", "release gives memory back.", CK_DEVICE, .run = check_reuse},
+    {"memory.alignment", "A buffer begins at the alignment asked for.", CK_DEVICE, .run = check_alignment},
+    {"memory.kinds", "Kinds that GRAFT_DEVICE_MEMORY_KINDS names work; others are UNIMPLEMENTED.", CK_DEVICE,
+     .run = check_kinds},
+    {"memory.flags", "An unknown must-understand flag is INVALID_ARGUMENT, a hint is ignored.", CK_DEVICE,
+     .run = check_flags},
+    {"memory.newer_request", "A struct that is larger than known is read and written as far as it is known.", CK_DEVICE,
+     .run = check_newer_request},
+    {"memory.too_much", "A request that can't be met fails, leaves its outputs untouched, and harms nothing.", CK_DEVICE,
+     .run = check_too_much},
+    {"memory.threads", "allocate and release are thread-safe.", CK_DEVICE, .run = check_threads},
+};
+
+const ck_table ck_memory_checks = {checks, sizeof checks / sizeof *checks};

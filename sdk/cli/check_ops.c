@@ -1,0 +1,295 @@
+/* What a plugin says of its ops, and how slots treat what is not theirs. Whether numbers are right is not asked here. */
+#include <string.h>
+
+#include "check.h"
+#include "ops/schema.h"
+
+/* --- capabilities --- */
+
+/* The slot of an op as the plugin's tables have it, or NULL. */
+static const void *slot_of(const ck_session *s, const op_schema *schema) {
+  const void *tables[] = {[OPT_CORE] = s->plugin.core, [OPT_PRIMS] = s->plugin.prims, [OPT_TRAIN] = s->plugin.train};
+  const char *table = tables[schema->table];
+  size_t size;
+  const void *slot = NULL;
+  if (!table || schema->route != OPROUTE_SLOT) return NULL;
+  memcpy(&size, table, sizeof size);
+  if (schema->slot_offset + sizeof slot <= size) memcpy(&slot, table + schema->slot_offset, sizeof slot);
+  return slot;
+}
+
+static void need_caps(const ck_session *s) {
+  if (!s->plugin.op_caps) ck_skip("the plugin has no op_caps");
+}
+
+static void check_unknown_op(ck_session *s) {
+  static const uint32_t ids[] = {0, 0x00ffffff, 0x7fffffff, UINT32_MAX};
+  need_caps(s);
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    graft_op_caps caps = {.struct_size = sizeof caps}, before = caps;
+    CK_CALL(GRAFT_UNIMPLEMENTED, s->plugin.op_caps(s->device, ids[i], &caps), "op_caps of op %u, which there is none of",
+            ids[i]);
+    if (memcmp(&caps, &before, sizeof caps) != 0) ck_fail("it wrote its output all the same");
+  }
+}
+
+static graft_op_caps caps_of(ck_session *s, const op_schema *schema) {
+  graft_op_caps caps = {.struct_size = sizeof caps};
+  if (!s->plugin.op_caps) return caps;
+  CK_CALL(GRAFT_OK, s->plugin.op_caps(s->device, schema->id, &caps), "op_caps of %s", schema->name);
+  return caps;
+}
+
+static void check_caps(ck_session *s) {
+  size_t count, slots = 0;
+  const op_schema *all = op_schema_all(&count);
+  need_caps(s);
+  for (size_t i = 0; i < count; i++) {
+    if (!slot_of(s, &all[i])) continue;
+    slots++;
+    graft_op_caps caps = caps_of(s, &all[i]), again = caps_of(s, &all[i]);
+    if (caps.struct_size != sizeof caps) ck_fail("it changed struct_size");
+    if (memcmp(&caps, &again, sizeof caps) != 0) ck_fail("asked twice, it answers differently");
+    if (caps.input_dtypes >> 63 || caps.output_dtypes >> 63) ck_fail("a dtype set has bit 63; expected dtype numbers");
+    if (caps.exec_flags_known >> 16) ck_fail("exec_flags_known is 0x%x; hints do not belong there", caps.exec_flags_known);
+    if (caps.args_size_known && caps.args_size_known < sizeof(graft_args)) {
+      ck_fail("args_size_known is %u, less than the head of args", caps.args_size_known);
+    }
+  }
+  ck_doing("the op tables");
+  if (!slots) ck_skip("the plugin has no slot");
+}
+
+/* The first op with a slot, to ask about. */
+static const op_schema *any_op(ck_session *s) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    if (slot_of(s, &all[i])) return &all[i];
+  }
+  ck_skip("the plugin has no slot");
+}
+
+/* Room for the struct and for what must stay as it is. */
+typedef union marked_caps {
+  graft_op_caps caps;
+  unsigned char bytes[2 * sizeof(graft_op_caps)];
+} marked_caps;
+
+static void check_caps_fit(ck_session *s) {
+  need_caps(s);
+  const op_schema *schema = any_op(s);
+  for (size_t size = sizeof(size_t); size <= sizeof(graft_op_caps) + 16; size += 8) {
+    marked_caps marked;
+    memset(&marked, 0xa5, sizeof marked);
+    memset(&marked, 0, size);
+    marked.caps.struct_size = size;
+    ck_doing("op_caps of %s into a struct of %zu bytes", schema->name, size);
+    graft_status status = s->plugin.op_caps(s->device, schema->id, &marked.caps);
+    if (size >= sizeof(graft_op_caps)) ck_is(status, GRAFT_OK);
+    if (marked.caps.struct_size != size) ck_fail("it changed struct_size");
+    for (size_t i = size; i < sizeof marked; i++) {
+      if (marked.bytes[i] != 0xa5) ck_fail("it wrote byte %zu", i);
+    }
+  }
+}
+
+/* --- calls --- */
+
+/* Ops of few arguments, so that a call can be made of any of them: square matrices and the number 1. */
+static const char *const probes[] = {"aten::add.Tensor", "aten::mul.Tensor", "aten::neg", "aten::relu", "aten::abs",
+                                     "aten::mm",         "aten::exp",        "aten::sub.Tensor"};
+enum { PROBES = sizeof probes / sizeof *probes, SIDE = 5, ARGS_BYTES = 512, TENSORS = 4 };
+
+/* One call with everything it points to. Buffers have red zones around their tensor. */
+typedef struct call {
+  const op_schema *schema;
+  union {
+    graft_args head;
+    unsigned char bytes[ARGS_BYTES];
+  } args, args_before;
+  struct {
+    graft_exec exec;
+    void *unknown[2];
+  } exec, exec_before;
+  int64_t shape[2], strides[2];
+  graft_scalar one;
+  graft_tensor_desc tensors[TENSORS];
+  graft_buffer *buffers[TENSORS];
+  unsigned char *contents[TENSORS];
+  unsigned count; /* the last is the output */
+  uint64_t offset, bytes, whole;
+} call;
+
+static bool can_call(ck_session *s, const op_schema *schema) {
+  if (!schema || !slot_of(s, schema)) return false;
+  graft_op_caps caps = caps_of(s, schema);
+  uint64_t f32 = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  return (!caps.input_dtypes || caps.input_dtypes & f32) && (!caps.output_dtypes || caps.output_dtypes & f32);
+}
+
+static const graft_tensor_desc *add_tensor(ck_session *s, call *c, graft_stream *stream) {
+  unsigned i = c->count++;
+  if (i == TENSORS) ck_fail("too many tensors");
+  c->buffers[i] = ck_buffer(s, c->whole);
+  c->contents[i] = ck_alloc(c->whole);
+  memset(c->contents[i], 0x5a, c->whole);
+  for (unsigned k = 0; k < SIDE * SIDE; k++) {
+    float value = (float)(k * 7 % 11) - 5.0f + (float)i;
+    memcpy(c->contents[i] + c->offset + k * sizeof value, &value, sizeof value);
+  }
+  ck_write(s, stream, c->buffers[i], 0, c->contents[i], c->whole);
+  c->tensors[i] = (graft_tensor_desc){.struct_size = sizeof(graft_tensor_desc),
+                                      .dl = {.data = c->buffers[i],
+                                             .device_type = 12,
+                                             .device_id = s->target->device,
+                                             .ndim = 2,
+                                             .dtype = GRAFT_F32,
+                                             .shape = c->shape,
+                                             .strides = c->strides,
+                                             .byte_offset = c->offset},
+                                      .storage_id = 1 + i,
+                                      .storage_version = 1};
+  return &c->tensors[i];
+}
+
+static void put(call *c, uint32_t offset, const void *value) { memcpy(c->args.bytes + offset, &value, sizeof value); }
+
+static void prepare(ck_session *s, call *c, const op_schema *schema, graft_stream *stream) {
+  memset(c, 0, sizeof *c);
+  uint64_t alignment = ck_property(s, GRAFT_DEVICE_ALIGNMENT, 8, 64);
+  c->schema = schema;
+  c->shape[0] = c->shape[1] = c->strides[0] = SIDE;
+  c->strides[1] = 1;
+  c->one = (graft_scalar){.dtype = GRAFT_I64, .value.i = 1};
+  c->offset = 2 * alignment;
+  c->bytes = SIDE * SIDE * sizeof(float);
+  c->whole = (c->offset + c->bytes + 2 * alignment + s->granularity - 1) / s->granularity * s->granularity;
+  c->args.head = (graft_args){.struct_size = schema->args_size, .op_id = schema->id};
+  for (unsigned i = 0; i < schema->nargs; i++) {
+    const op_arg *arg = &schema->args[i];
+    if (arg->kind == OPK_TENSOR) put(c, arg->offset, add_tensor(s, c, stream));
+    if (arg->kind == OPK_SCALAR) put(c, arg->offset, &c->one);
+  }
+  put(c, schema->rets[0].offset, add_tensor(s, c, stream));
+  c->exec.exec = (graft_exec){
+      .struct_size = sizeof(graft_exec), .device = s->device, .stream = stream, .host_context = s};
+}
+
+static graft_status run(ck_session *s, call *c) {
+  graft_status (*slot)(const graft_exec *, const graft_args *);
+  const void *found = slot_of(s, c->schema);
+  memcpy(&slot, &found, sizeof slot);
+  c->args_before = c->args;
+  c->exec_before = c->exec;
+  return slot(&c->exec.exec, &c->args.head);
+}
+
+/* What the call could reach and must not have changed. `output_too`: nor its output. */
+static void check_untouched(ck_session *s, call *c, bool output_too) {
+  unsigned char *now = ck_alloc(c->whole);
+  ck_doing("%s", c->schema->name);
+  if (memcmp(&c->args, &c->args_before, sizeof c->args) != 0) ck_fail("it changed its args");
+  if (memcmp(&c->exec, &c->exec_before, sizeof c->exec) != 0) ck_fail("it changed its exec");
+  for (unsigned i = 0; i < c->count; i++) {
+    ck_read(s, c->exec.exec.stream, c->buffers[i], 0, now, c->whole);
+    bool is_output = i == c->count - 1;
+    if (is_output && !output_too) {
+      memcpy(c->contents[i] + c->offset, now + c->offset, c->bytes); /* its own to write */
+    }
+    ck_same(now, c->contents[i], c->whole, "%s: the buffer of its %s", c->schema->name,
+            is_output ? "output" : "input");
+  }
+}
+
+static void each_probe(ck_session *s, void (*visit)(ck_session *s, call *c)) {
+  static call c;
+  unsigned called = 0;
+  for (unsigned i = 0; i < PROBES && called < 4; i++) {
+    const op_schema *schema = op_schema_find(probes[i]);
+    if (!can_call(s, schema)) continue;
+    prepare(s, &c, schema, ck_stream(s, 0));
+    visit(s, &c);
+    called++;
+  }
+  ck_doing("the op tables");
+  if (!called) ck_skip("the plugin has none of the simple ops that this check calls, such as add.Tensor, in f32");
+}
+
+static void visit_bounds(ck_session *s, call *c) {
+  ck_doing("%s of two 5x5 matrices in f32", c->schema->name);
+  graft_status status = run(s, c);
+  if (status != GRAFT_UNIMPLEMENTED) ck_is(status, GRAFT_OK);
+  check_untouched(s, c, status == GRAFT_UNIMPLEMENTED);
+}
+
+static void check_bounds(ck_session *s) { each_probe(s, visit_bounds); }
+
+static void visit_newer(ck_session *s, call *c) {
+  c->args.head.struct_size += 16;
+  c->exec.exec.struct_size = sizeof c->exec;
+  ck_doing("%s with args and exec of a later minor", c->schema->name);
+  graft_status status = run(s, c);
+  if (status != GRAFT_UNIMPLEMENTED) ck_is(status, GRAFT_OK);
+  check_untouched(s, c, false);
+}
+
+static void check_newer(ck_session *s) { each_probe(s, visit_newer); }
+
+/* The same call again, with the memo that the first one left. */
+static void visit_memo(ck_session *s, call *c) {
+  size_t memos = s->memo_count;
+  unsigned char *first = ck_alloc(c->bytes), *second = ck_alloc(c->bytes);
+  ck_doing("%s for the first time", c->schema->name);
+  if (run(s, c) == GRAFT_UNIMPLEMENTED) return;
+  ck_read(s, c->exec.exec.stream, c->buffers[c->count - 1], c->offset, first, c->bytes);
+  if (s->memo_count > memos) c->exec.exec.memo = s->memos[memos].value;
+  CK_CALL(GRAFT_OK, run(s, c), "%s for the second time, with its memo", c->schema->name);
+  ck_read(s, c->exec.exec.stream, c->buffers[c->count - 1], c->offset, second, c->bytes);
+  ck_same(second, first, c->bytes, "%s for the second time, with its memo", c->schema->name);
+}
+
+static void check_memo(ck_session *s) { each_probe(s, visit_memo); }
+
+static void set_dtype(call *c, graft_dtype dtype) {
+  for (unsigned i = 0; i < c->count; i++) c->tensors[i].dl.dtype = dtype;
+}
+
+/* Dtypes that fit the buffers. */
+static void visit_query(ck_session *s, call *c) {
+  static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_F16, GRAFT_I32, GRAFT_U8, GRAFT_BOOL};
+  static const unsigned numbers[] = {GRAFT_NUMBER_F32, GRAFT_NUMBER_F16, GRAFT_NUMBER_I32, GRAFT_NUMBER_U8,
+                                     GRAFT_NUMBER_BOOL};
+  graft_op_caps general = caps_of(s, c->schema);
+  for (unsigned i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    if (general.input_dtypes && !(general.input_dtypes & GRAFT_DTYPE_BIT(numbers[i]))) continue;
+    set_dtype(c, dtypes[i]);
+    graft_op_caps caps = {.struct_size = sizeof caps};
+    for (unsigned k = 0; k < c->count; k++) c->tensors[k].dl.data = NULL;
+    ck_doing("op_query of %s, dtype 0x%08x, without buffers", c->schema->name, dtypes[i]);
+    graft_status said = s->plugin.op_query(&c->exec.exec, &c->args.head, &caps);
+    if (said != GRAFT_UNIMPLEMENTED) ck_is(said, GRAFT_OK);
+    for (unsigned k = 0; k < c->count; k++) c->tensors[k].dl.data = c->buffers[k];
+    ck_doing("%s, dtype 0x%08x, where op_query said %s", c->schema->name, dtypes[i], said ? "UNIMPLEMENTED" : "OK");
+    ck_is(run(s, c), said);
+  }
+}
+
+static void check_query(ck_session *s) {
+  if (!s->plugin.op_query) ck_skip("the plugin has no op_query");
+  each_probe(s, visit_query);
+}
+
+static const ck_check checks[] = {
+    {"op.unknown", "op_caps of an id that the plugin does not know is UNIMPLEMENTED.", CK_DEVICE,
+     .run = check_unknown_op},
+    {"op.caps", "op_caps answers for each slot that is there, always alike.", CK_DEVICE, .run = check_caps},
+    {"op.caps_fit", "op_caps writes only what fits into the struct.", CK_DEVICE, .run = check_caps_fit},
+    {"op.bounds", "A slot writes its output and nothing else; UNIMPLEMENTED comes before any side effect.", CK_DEVICE,
+     .run = check_bounds},
+    {"op.newer_args", "args and exec may be larger than known.", CK_DEVICE, .run = check_newer},
+    {"op.memo", "A call that finds its memo gives what the first one gave.", CK_DEVICE, .run = check_memo},
+    {"op.query", "op_query agrees with the slot, and needs no buffers.", CK_DEVICE, .run = check_query},
+};
+
+const ck_table ck_op_checks = {checks, sizeof checks / sizeof *checks};

@@ -1,0 +1,216 @@
+/* Random numbers: Philox itself, and how words become numbers, as graft/abi/exec.h says. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "graft/runtime.h"
+#include "ops/op.h"
+#include "ops/ref.h"
+
+#include "ops/generated/fx_ops.h"
+
+static fx s;
+static graft_rt_device *cpu;
+
+static void setup(void) {
+  cpu = graft_device_reference();
+  fx_begin(&s);
+}
+
+static void teardown(void) { ck_assert_msg(fx_end(&s) == GRAFT_OK, "%s", graft_last_error()); }
+
+static void seed(uint64_t value, uint64_t offset) { graft_generator_set_state(graft_generator_default(cpu), value, offset); }
+
+static void ck_offset(uint64_t expected) {
+  uint64_t value, offset;
+  graft_generator_state(graft_generator_default(cpu), &value, &offset);
+  ck_assert_uint_eq(offset, expected);
+}
+
+static double *numbers(graft_tensor *t) {
+  ck_assert_msg(t != NULL, "%s", graft_last_error());
+  double *data = calloc((size_t)t->numel + 1, sizeof *data);
+  ck_assert_int_eq(graft_tensor_to_host(fx_cast(&s, t, GRAFT_F64), data), GRAFT_OK);
+  return data;
+}
+
+/* Random123's known answers (kat_vectors, philox 4x32 10). */
+START_TEST(known_answers) {
+  static const struct {
+    uint32_t counter[4], key[2], words[4];
+  } rows[] = {
+      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+      {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    uint32_t words[4];
+    ref_philox_block(rows[i].counter, rows[i].key, words);
+    for (int w = 0; w < 4; w++) ck_assert_uint_eq(words[w], rows[i].words[w]);
+  }
+}
+END_TEST
+
+START_TEST(uniform_from_words) {
+  static const uint32_t words[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  int64_t four = 4, two = 2;
+  seed(0, 0);
+  double *f32 = numbers(fx_rand(&s, &four, 1, GRAFT_F32, cpu));
+  ck_offset(4);
+  seed(0, 0);
+  double *f64 = numbers(fx_rand(&s, &two, 1, GRAFT_F64, cpu));
+  ck_offset(4);
+  seed(0, 0);
+  double *f16 = numbers(fx_rand(&s, &four, 1, GRAFT_F16, cpu));
+  seed(0, 0);
+  double *bf16 = numbers(fx_rand(&s, &four, 1, GRAFT_BF16, cpu));
+  for (int i = 0; i < 4; i++) {
+    ck_assert(f32[i] == (words[i] >> 8) * 0x1p-24);
+    ck_assert(f16[i] <= f32[i] && f32[i] - f16[i] < 0x1p-11 && f16[i] < 1);
+    ck_assert(bf16[i] <= f32[i] && f32[i] - bf16[i] < 0x1p-8 && bf16[i] < 1);
+  }
+  for (int i = 0; i < 2; i++) {
+    ck_assert(f64[i] == (double)(((uint64_t)words[2 * i + 1] << 32 | words[2 * i]) >> 11) * 0x1p-53);
+  }
+  free(f32), free(f64), free(f16), free(bf16);
+}
+END_TEST
+
+/* A half type keeps as many significant bits of a small number as of a large one, and never reaches 1. */
+START_TEST(half_types_are_truncated) {
+  int64_t n = 1 << 16;
+  double *wide, *half;
+  for (int i = 0; i < 2; i++) {
+    int bits = i ? 8 : 11;
+    seed(7, 0);
+    wide = numbers(fx_rand(&s, &n, 1, GRAFT_F32, cpu));
+    seed(7, 0);
+    half = numbers(fx_rand(&s, &n, 1, i ? GRAFT_BF16 : GRAFT_F16, cpu));
+    for (int64_t k = 0; k < n; k++) {
+      int exponent;
+      frexp(wide[k], &exponent);
+      ck_assert(half[k] == trunc(ldexp(wide[k], bits - exponent)) * ldexp(1, exponent - bits));
+    }
+    free(wide), free(half);
+  }
+}
+END_TEST
+
+/* The offset goes on by whole blocks, and a call is a part of the one stream. */
+START_TEST(streams_go_on) {
+  int64_t five = 5, eight = 8;
+  seed(3, 0);
+  double *all = numbers(fx_rand(&s, (int64_t[]){16}, 1, GRAFT_F32, cpu));
+  ck_offset(16);
+  seed(3, 0);
+  double *first = numbers(fx_rand(&s, &five, 1, GRAFT_F32, cpu));
+  ck_offset(8);
+  double *rest = numbers(fx_rand(&s, &eight, 1, GRAFT_F32, cpu));
+  ck_offset(16);
+  for (int i = 0; i < 5; i++) ck_assert(first[i] == all[i]);
+  for (int i = 0; i < 8; i++) ck_assert(rest[i] == all[8 + i]);
+  free(all), free(first), free(rest);
+  fx_rand(&s, &five, 1, GRAFT_F64, cpu); /* two words each, in blocks of two elements */
+  ck_offset(16 + 12);
+  fx_randperm(&s, 5, GRAFT_I64, cpu);
+  ck_offset(28 + 12);
+  int64_t none = 0;
+  fx_rand(&s, &none, 1, GRAFT_F32, cpu);
+  ck_offset(40);
+}
+END_TEST
+
+START_TEST(normal_by_box_muller) {
+  int64_t n = 1001; /* odd: the last pair is half used */
+  for (int i = 0; i < 2; i++) {
+    graft_dtype dtype = i ? GRAFT_F64 : GRAFT_F32;
+    int64_t more = n + 1;
+    seed(11, 0);
+    double *u = numbers(fx_rand(&s, &more, 1, dtype, cpu));
+    seed(11, 0);
+    double *z = numbers(fx_randn(&s, &n, 1, dtype, cpu)), mean = 0, square = 0;
+    for (int64_t k = 0; k < n; k++) {
+      double r = sqrt(-2 * log1p(-u[k & ~1])), angle = 6.283185307179586 * u[k | 1];
+      ck_assert_double_eq_tol(z[k], k & 1 ? r * sin(angle) : r * cos(angle), i ? 1e-14 : 1e-6);
+      mean += z[k] / (double)n;
+      square += z[k] * z[k] / (double)n;
+    }
+    ck_assert(fabs(mean) < 5 / sqrt((double)n) && fabs(square - 1) < 5 * sqrt(2.0 / (double)n));
+    free(u), free(z);
+  }
+}
+END_TEST
+
+START_TEST(permutations_are_sorted_keys) {
+  enum { N = 257 };
+  seed(5, 8);
+  double *p = numbers(fx_randperm(&s, N, GRAFT_I64, cpu));
+  graft_philox philox = {.struct_size = sizeof philox, .seed = 5, .offset = 8};
+  bool seen[N] = {false};
+  uint64_t before = 0;
+  for (int i = 0; i < N; i++) {
+    uint64_t at = (uint64_t)p[i];
+    ck_assert(at < N && !seen[at]);
+    seen[at] = true;
+    uint64_t key = (uint64_t)ref_philox_word(&philox, 2 * at + 1) << 32 | ref_philox_word(&philox, 2 * at);
+    ck_assert(key >= before);
+    before = key;
+  }
+  free(p);
+}
+END_TEST
+
+/* What lies where does not matter: element i is that of the logical order. */
+START_TEST(uniform_fills_in_logical_order) {
+  int64_t sizes[] = {3, 5}, n = 15;
+  graft_tensor *plain = fx_filled(&s, fx_full(&s, &n, 1, graft_scalar_int(0), GRAFT_F64, cpu), 2, sizes, 0, GRAFT_F64);
+  graft_tensor *turned = fx_clone(&s, fx_transpose(&s, fx_reshape(&s, plain, 2, (int64_t[]){5, 3}), 0, 1), GRAFT_FORMAT_PRESERVE);
+  seed(1, 0);
+  double *a = numbers(fx_uniform(&s, plain, -2, 3, NULL));
+  seed(1, 0);
+  graft_tensor *drawn = fx_uniform(&s, turned, -2, 3, NULL);
+  ck_assert_int_eq(drawn->strides[0], 1);
+  double *b = numbers(fx_clone(&s, drawn, GRAFT_FORMAT_CONTIGUOUS));
+  for (int i = 0; i < n; i++) ck_assert(a[i] == b[i] && a[i] >= -2 && a[i] < 3);
+  free(a), free(b);
+}
+END_TEST
+
+START_TEST(dropout_keeps_below) {
+  int64_t n = 4096;
+  for (int i = 0; i < 3; i++) {
+    graft_dtype dtype = i == 0 ? GRAFT_F32 : i == 1 ? GRAFT_F64 : GRAFT_BF16;
+    graft_tensor *ones = fx_full(&s, &n, 1, graft_scalar_int(1), dtype, cpu), *out, *mask;
+    seed(9, 0);
+    double *u = numbers(fx_rand(&s, &n, 1, dtype == GRAFT_BF16 ? GRAFT_F32 : dtype, cpu));
+    seed(9, 0);
+    fx_native_dropout(&s, ones, 0.25, &(const bool){true}, &out, &mask);
+    double *kept = numbers(mask), *values = numbers(out);
+    for (int64_t k = 0; k < n; k++) {
+      ck_assert((kept[k] != 0) == (u[k] < 0.75));
+      ck_assert(kept[k] != 0 ? fabs(values[k] - 4.0 / 3) < 0.01 : values[k] == 0);
+    }
+    free(u), free(kept), free(values);
+  }
+}
+END_TEST
+
+#define TESTS(X)                                                                                                  \
+  X(known_answers) X(uniform_from_words) X(half_types_are_truncated) X(streams_go_on) X(normal_by_box_muller)     \
+      X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below)
+
+int main(void) {
+  Suite *suite = suite_create("random");
+  TCase *tests = tcase_create("random");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_set_timeout(tests, 60);
+#define ADD(name) tcase_add_test(tests, name);
+  TESTS(ADD)
+#undef ADD
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
