@@ -11,6 +11,8 @@ typedef bool (*ocl_family_caps)(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_pointwise_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_softmax_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_matmul_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps);
@@ -19,6 +21,8 @@ bool ocl_optimizer_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_embedding_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_scatter_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps);
 
 /* An op along one dimension of outer x size x inner, and how it is laid over the device (lines.c, lines.cl). */
 typedef struct ocl_lines {
@@ -30,6 +34,7 @@ typedef struct ocl_lines {
 
 ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim);
 void ocl_lines_plan(const graft_device *device, ocl_lines *lines); /* once outer, size and inner are known */
+void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines); /* even where inner is 1 */
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);
 /* Sets the kernel's `lines` argument and its work sizes. */
 graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint argument);
@@ -48,9 +53,17 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_SOFTMAX_CORE(X)  X(softmax) X(log_softmax)
 #define OCL_SOFTMAX_TRAIN(X) X(safe_softmax) X(softmax_backward_data) X(log_softmax_backward_data)
 
+#define OCL_LOSS_TRAIN(X)                                                                                       \
+  X(nll_loss_forward) X(nll_loss_backward) X(nll_loss2d_forward) X(nll_loss2d_backward) X(mse_loss)             \
+  X(mse_loss_backward)
+
+#define OCL_NORMALIZATION_CORE(X) \
+  X(native_layer_norm) X(native_layer_norm_backward) X(native_group_norm) X(native_group_norm_backward)
+#define OCL_NORMALIZATION_TRAIN(X) X(native_batch_norm) X(native_batch_norm_backward)
+
 /* The ops that work along dimensions. */
-#define OCL_LINES_CORE(X)  OCL_REDUCTION_CORE(X) OCL_SOFTMAX_CORE(X)
-#define OCL_LINES_TRAIN(X) OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X)
+#define OCL_LINES_CORE(X)  OCL_REDUCTION_CORE(X) OCL_SOFTMAX_CORE(X) OCL_NORMALIZATION_CORE(X)
+#define OCL_LINES_TRAIN(X) OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X) OCL_LOSS_TRAIN(X) OCL_NORMALIZATION_TRAIN(X)
 
 #define OCL_OTHER_CORE(X)  X(mm) X(bmm) X(addmm) X(native_dropout) X(nonzero)
 #define OCL_OTHER_TRAIN(X) X(baddbmm)
@@ -67,8 +80,16 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_INDEXED_TRAIN(X) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
 
 #define OCL_SHAPE_CORE(X) X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
+#define OCL_FACTORY_CORE(X) X(arange_start_step) X(scalar_tensor)
+#define OCL_RANDOM_CORE(X)  X(rand) X(randn) X(randperm)
+#define OCL_RANDOM_TRAIN(X) X(uniform) X(randperm_generator) X(native_dropout_backward)
+#define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
 
 OCL_SHAPE_CORE(OCL_DECLARE)
+OCL_FACTORY_CORE(OCL_DECLARE)
+OCL_RANDOM_CORE(OCL_DECLARE)
+OCL_RANDOM_TRAIN(OCL_DECLARE)
+OCL_CONVOLUTION_CORE(OCL_DECLARE)
 OCL_INDEXED_CORE(OCL_DECLARE)
 OCL_INDEXED_TRAIN(OCL_DECLARE)
 OCL_FUSED(OCL_DECLARE)

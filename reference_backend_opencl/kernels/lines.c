@@ -5,6 +5,13 @@ static int64_t ceil_divide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+static void choose(const graft_device *device, ocl_lines *lines) {
+  int64_t side = lines->rows ? lines->size : lines->inner;
+  lines->vec = lines->rows || device->is_cpu ? device->vector_width : 1;
+  while (lines->vec > side) lines->vec = lines->vec > 4 ? lines->vec / 2 : 1;
+  lines->local = device->is_cpu ? 1 : lines->rows && lines->size >= 2048 ? 256 : 64;
+}
+
 ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim) {
   ocl_lines lines = {.outer = 1, .size = 1, .inner = 1};
   for (int64_t d = 0; d < tensor->ndim; d++) {
@@ -16,10 +23,12 @@ ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor
 
 void ocl_lines_plan(const graft_device *device, ocl_lines *lines) {
   lines->rows = lines->inner == 1;
-  int64_t side = lines->rows ? lines->size : lines->inner;
-  lines->vec = lines->rows || device->is_cpu ? device->vector_width : 1;
-  while (lines->vec > side) lines->vec = lines->vec > 4 ? lines->vec / 2 : 1;
-  lines->local = device->is_cpu ? 1 : lines->rows && lines->size >= 2048 ? 256 : 64;
+  choose(device, lines);
+}
+
+void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines) {
+  lines->rows = false;
+  choose(device, lines);
 }
 
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute) {

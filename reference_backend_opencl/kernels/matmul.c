@@ -107,9 +107,11 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call) 
     p.addend_column = stride_of(add, 2);
   }
   /* One work-item for a whole column of tiles keeps B's panel in the cache; more where there are too few columns. */
-  int64_t items = device->is_cpu ? 4 * (int64_t)device->compute_units : INT64_MAX;
-  int64_t parts = ceil_divide(items, p.panels_n * batches);
-  if (parts > p.panels_m) parts = p.panels_m;
+  int64_t parts = p.panels_m;
+  if (device->is_cpu) {
+    int64_t enough = ceil_divide(4 * (int64_t)device->compute_units, p.panels_n * batches);
+    if (enough < parts) parts = enough;
+  }
   p.panels_per_item = ceil_divide(p.panels_m, parts);
 
   factor fa = {p.m, p.k, stride_of(a, 1), stride_of(a, 2), stride_of(a, 0)};

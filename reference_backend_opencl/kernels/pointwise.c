@@ -237,7 +237,15 @@ static const ocl_dtype *compute_dtype(const graft_device *device, const call *ca
 typedef struct memo {
   ocl_kernel kernel;
   const ocl_dtype *compute;
+  bool reports; /* a divisor of 0 */
 } memo;
+
+/* The operand that integers are divided by, where it is a tensor: -1 for none. */
+static int divisor_of(const call *call, const row *row, const ocl_dtype *compute) {
+  int last = call->inputs - 1;
+  bool divides = row->flags & DIVIDES && compute->class == OCL_CLASS_INT;
+  return divides && call->scalars == 0 && !is_value(call->input[last]) ? last : -1;
+}
 
 static void destroy_memo(void *pointer) {
   memo *memo = pointer;
@@ -279,6 +287,8 @@ static void write_head(ocl_text *head, const graft_device *device, const call *c
                inner_kind(geometry->stride[0][0]));
   if (row->flags & BOOL_RESULT) ocl_text_add(head, "#define BOOL_RESULT\n");
   if (row->flags & MASK_FIRST) ocl_text_add(head, "#define MASK_0\n");
+  int divisor = divisor_of(call, row, compute);
+  if (divisor >= 0) ocl_text_add(head, "#define DIVISOR %c\n#define OP_ID %u\n", 'a' + divisor, row->op_id);
   for (int k = 0; k < call->inputs; k++) {
     if (call->input[k]) ocl_text_add(head, "#define HAS_%c\n", 'A' + k);
     if (is_value(call->input[k])) {
@@ -326,7 +336,7 @@ static graft_status set_space(memo *memo, const call *call, const ocl_geometry *
   }
   cut(memo->kernel.device, geometry, local, space + n, &memo->kernel.global[0]);
   memo->kernel.local[0] = local;
-  cl_uint index = 2 + 2 * (cl_uint)call->inputs + SCALARS_MAX;
+  cl_uint index = 2 + 2 * (cl_uint)call->inputs + SCALARS_MAX + memo->reports;
   return ocl_kernel_constant(&memo->kernel, index, sizeof *space * (size_t)(n + 4), space);
 }
 
@@ -340,6 +350,7 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   memo->compute = compute;
+  memo->reports = divisor_of(&call, row, compute) >= 0;
   size_t local = device->is_cpu ? 1 : 128;
   ocl_text head = {0};
   write_head(&head, device, &call, row, compute, &geometry, local);
@@ -380,12 +391,22 @@ static graft_status run(const graft_exec *exec, const void *args, const row *row
     ocl_number number = {.is_int = true, .i = 1, .re = 1}; /* what is absent is alpha, or not looked at */
     if (desc && !ocl_number_of_tensor(desc, &number)) return GRAFT_UNIMPLEMENTED;
     if (scalar) ocl_number_of_scalar(scalar, &number);
+    bool is_divisor = desc ? k == call.inputs - 1 : scalar != NULL;
+    if (row->flags & DIVIDES && memo->compute->class == OCL_CLASS_INT && is_divisor && number.i == 0) {
+      return ocl_fail(exec->device->plugin, GRAFT_INVALID_ARGUMENT, "integer division by zero");
+    }
     if (compares && memo->compute->bytes == 2 && memo->compute->class == OCL_CLASS_FLOAT) {
       number = (ocl_number){.re = ocl_round_to(memo->compute->code, (float)number.re)};
     }
     size_t bytes = ocl_number_as(&number, memo->compute, &values[k]);
     arguments[n++] = (ocl_argument){bytes, &values[k]};
     if (is_input) arguments[n++] = (ocl_argument){sizeof unused, &unused};
+  }
+  cl_mem faults;
+  if (memo->reports) {
+    status = ocl_stream_faults(exec->stream, &faults);
+    if (status != GRAFT_OK) return status;
+    arguments[n++] = (ocl_argument)OCL_VALUE(faults);
   }
   return ocl_launch(&memo->kernel, exec->stream, n, arguments);
 }

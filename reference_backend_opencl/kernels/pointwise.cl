@@ -283,9 +283,19 @@ DEFINE_FETCH(2)
 #define GET(i, n)
 #endif
 
+/* An integer divisor in memory is looked at; one given as a number, the host has seen. */
+#ifdef DIVISOR
+#define PARAMETER_FAULTS __global long *faults,
+#define CHECK if (any((DIVISOR) == (VT)0)) REPORT(faults, OP_ID, 0, 0);
+#else
+#define PARAMETER_FAULTS
+#define CHECK
+#endif
+
 #define STEP(i, n)                                              \
   {                                                             \
     GET(i, n)                                                   \
+    CHECK                                                       \
     put(row_out, shape.stride[0][0], i, n, (EXPRESSION));       \
   }
 
@@ -299,7 +309,7 @@ typedef struct {
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     __global uchar *out, ulong offset_out PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
-    space shape) {
+    PARAMETER_FAULTS space shape) {
   VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
   long first = (long)get_global_id(0) * shape.per_item;
   long last = min(first + shape.per_item, shape.chunks);

@@ -13,6 +13,7 @@
 #define FLOAT_RESULT  0x2 /* integer inputs give f32 */
 #define MASK_FIRST    0x4 /* the first tensor is a bool mask */
 #define CAST          0x8 /* computes in the input's dtype, stores in the output's */
+#define DIVIDES       0x10 /* by its last operand or number, which must not be 0 for integers */
 
 #define REAL_SET   (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
 #define WHOLE_SET  (OCL_INTS | OCL_BOOLS)
@@ -69,12 +70,12 @@
   X(SCALAR, mul_Scalar, MUL_SCALAR, ARITH_SET, 0, "MUL(a, x)")                                                     \
   X(BINARY, div_Tensor, DIV_TENSOR, FLOAT_SET, FLOAT_RESULT, "a / b")                                              \
   X(SCALAR, div_Scalar, DIV_SCALAR, FLOAT_SET, FLOAT_RESULT, "a / x")                                              \
-  X(BINARY_MODE, div_Tensor_mode, DIV_TENSOR_MODE, NUMBER_SET, 0, "DIVIDE(a, b)")                                  \
-  X(SCALAR_MODE, div_Scalar_mode, DIV_SCALAR_MODE, NUMBER_SET, 0, "DIVIDE(a, x)")                                  \
-  X(BINARY, fmod_Tensor, FMOD_TENSOR, NUMBER_SET, 0, "FMOD(a, b)")                                                 \
-  X(SCALAR, fmod_Scalar, FMOD_SCALAR, NUMBER_SET, 0, "FMOD(a, x)")                                                 \
-  X(BINARY, remainder_Tensor, REMAINDER_TENSOR, NUMBER_SET, 0, "python_mod(a, b)")                                 \
-  X(SCALAR, remainder_Scalar, REMAINDER_SCALAR, NUMBER_SET, 0, "python_mod(a, x)")                                 \
+  X(BINARY_MODE, div_Tensor_mode, DIV_TENSOR_MODE, NUMBER_SET, DIVIDES, "DIVIDE(a, b)")                                  \
+  X(SCALAR_MODE, div_Scalar_mode, DIV_SCALAR_MODE, NUMBER_SET, DIVIDES, "DIVIDE(a, x)")                                  \
+  X(BINARY, fmod_Tensor, FMOD_TENSOR, NUMBER_SET, DIVIDES, "FMOD(a, b)")                                                 \
+  X(SCALAR, fmod_Scalar, FMOD_SCALAR, NUMBER_SET, DIVIDES, "FMOD(a, x)")                                                 \
+  X(BINARY, remainder_Tensor, REMAINDER_TENSOR, NUMBER_SET, DIVIDES, "python_mod(a, b)")                                 \
+  X(SCALAR, remainder_Scalar, REMAINDER_SCALAR, NUMBER_SET, DIVIDES, "python_mod(a, x)")                                 \
   X(POW, pow_Tensor_Tensor, POW_TENSOR_TENSOR, NUMBER_SET, 0, "POW(a, b)")                                         \
   X(POW_EXPONENT, pow_Tensor_Scalar, POW_TENSOR_SCALAR, NUMBER_SET, 0, "POW(a, x)")                                \
   X(POW_BASE, pow_Scalar, POW_SCALAR, NUMBER_SET, 0, "POW(x, a)")                                                  \
@@ -118,7 +119,7 @@
   X(SOFTPLUS, softplus, SOFTPLUS, FLOAT_SET, 0, "a * x > y ? a : log1p(exp(a * x)) / x")                           \
   X(CLAMP_MIN, clamp_min, CLAMP_MIN, NUMBER_SET, 0, "MAXIMUM(a, x)")                                               \
   X(CLAMP_MIN_TENSOR, clamp_min_Tensor, CLAMP_MIN_TENSOR, NUMBER_SET, 0, "MAXIMUM(a, b)")                          \
-  X(BINARY, floor_divide, FLOOR_DIVIDE, NUMBER_SET, 0, "floor_divide(a, b)")                                       \
+  X(BINARY, floor_divide, FLOOR_DIVIDE, NUMBER_SET, DIVIDES, "floor_divide(a, b)")                                       \
   X(BINARY, copysign_Tensor, COPYSIGN_TENSOR, FLOAT_SET, 0, "copysign(a, b)")                                      \
   X(BINARY, hypot, HYPOT, FLOAT_SET, 0, "hypot(a, b)")                                                             \
   X(ADDC, addcmul, ADDCMUL, NUMBER_SET, 0, "ADD(a, MUL(MUL(x, b), c))")                                            \

@@ -1,7 +1,8 @@
 /* Philox 4x32-10 and what is drawn from it. The numbers are the ABI's: element i takes word i mod 4 of the block with
  * counter offset/4 + i/4, f64 two words an element; so every backend draws the same ones.
  *
- * The head defines D (the dtype) and WIDE for f64. */
+ * The head defines D (the dtype), WIDE for f64, and which kernels are wanted: DROPOUT, DROPOUT_BACKWARD, DRAW with
+ * NORMAL or not, PERMUTE. */
 static uint4 philox(ulong counter, ulong seed) {
   uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0, 0);
   uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
@@ -16,12 +17,13 @@ static uint4 philox(ulong counter, ulong seed) {
 
 #ifdef WIDE
 #define PER_BLOCK 2
-#define DRAW(k) (((ulong)words[2 * (k) + 1] << 32 | words[2 * (k)]) >> 11) /* 53 bits */
+#define DRAW_BITS(k) (((ulong)words[2 * (k) + 1] << 32 | words[2 * (k)]) >> 11) /* 53 bits */
 #else
 #define PER_BLOCK 4
-#define DRAW(k) ((ulong)(words[k] >> 8)) /* 24 bits */
+#define DRAW_BITS(k) ((ulong)(words[k] >> 8)) /* 24 bits */
 #endif
 
+#ifdef DROPOUT
 /* Keeps an element where its number lies below `threshold`, (1 - p) in the numbers' own unit: no rounding is left to
  * differ in. A work-item takes `blocks_per_item` blocks. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout(
@@ -37,10 +39,137 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout(
     ulong begin = block * PER_BLOCK;
     int count = (int)min(n - begin, (ulong)PER_BLOCK);
     for (int k = 0; k < count; k++) {
-      uchar keep = DRAW(k) < threshold;
+      uchar keep = DRAW_BITS(k) < threshold;
       CT v = LOAD(D, __global, from + begin + k);
       STORE(D, __global, to + begin + k, keep ? v * scale : (CT)0);
       mask[offset_mask + begin + k] = keep;
     }
   }
 }
+#endif
+
+#ifdef DROPOUT_BACKWARD
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout_backward(
+    __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *mask,
+    ulong offset_mask, CT scale, long n, long chunk) {
+  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+  __global const RAW(D) *from = (__global const RAW(D) *)(grad + offset_grad);
+  long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
+  for (; i + VEC <= end; i += VEC) {
+    VT v = LOAD(D, __global, from + i) * (CONVERT(CT, VLOAD(mask + offset_mask + i)) * scale);
+    STORE(D, __global, to + i, v);
+  }
+  for (; i < end; i++) {
+    RAW(D) lanes[VEC];
+    for (int j = 0; j < VEC; j++) lanes[j] = from[i];
+    VT v = LOAD(D, __private, lanes) * ((CT)mask[offset_mask + i] * scale);
+    STORE(D, __private, lanes, v);
+    to[i] = lanes[0];
+  }
+}
+#endif
+
+#ifdef DRAW
+#ifdef WIDE
+#define UNIFORM(k) ((double)DRAW_BITS(k) * 0x1p-53)
+#else
+#define UNIFORM(k) ((float)DRAW_BITS(k) * 0x1p-24f)
+#endif
+
+/* Half types take the f32 number truncated, so that 1 is never reached. */
+#define TRUNCATE_f16(p, u) vstore_half_rtz(u, 0, (__private half *)(p))
+#define TRUNCATE_bf16(p, u) (*(p) = (ushort)(as_uint(u) >> 16))
+#define TRUNCATE_f32(p, u) (*(p) = (u))
+#define TRUNCATE_f64(p, u) (*(p) = (u))
+
+static CT shifted(CT u, CT from, CT range) {
+#if defined(HAS_F64) && !defined(WIDE)
+  return (CT)((double)from + (double)u * (double)range);
+#else
+  return fma(u, range, from);
+#endif
+}
+
+/* from + range * number; `truncates` where that is the number itself. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global uchar *out, ulong offset_out, ulong seed,
+                                                                      ulong first_block, CT from, CT range,
+                                                                      long truncates, ulong n, ulong blocks_per_item) {
+  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
+  ulong last = min(block + blocks_per_item, blocks);
+  for (; block < last; block++) {
+    uint words[4];
+    vstore4(philox(first_block + block, seed), 0, words);
+    ulong begin = block * PER_BLOCK;
+    RAW(D) lanes[PER_BLOCK];
+    for (int k = 0; k < PER_BLOCK; k++) {
+#ifdef NORMAL
+      CT radius = sqrt((CT)-2 * log((CT)1 - UNIFORM(k & ~1))), turn = (CT)2 * UNIFORM(k | 1);
+      STORE(D, __private, lanes + k, radius * range * (k & 1 ? sinpi(turn) : cospi(turn)));
+#else
+      CT u = UNIFORM(k);
+      if (truncates) CAT(TRUNCATE_, D)(lanes + k, u);
+      else STORE(D, __private, lanes + k, shifted(u, from, range));
+#endif
+    }
+    int count = (int)min(n - begin, (ulong)PER_BLOCK);
+    for (int k = 0; k < count; k++) to[begin + k] = lanes[k];
+  }
+}
+#endif
+
+#ifdef PERMUTE
+/* (key, place) pairs, sorted by merging: no two are equal, so any sort is stable. */
+static int before(ulong2 a, ulong2 b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
+
+/* Runs of `run` pairs, each sorted by one work-item. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void keys(__global uchar *work, ulong offset_work,
+                                                                      ulong seed, ulong first_block, ulong n, ulong run) {
+  __global ulong2 *to = (__global ulong2 *)(work + offset_work);
+  ulong begin = get_global_id(0) * run, end = min(begin + run, n);
+  for (ulong i = begin; i < end; i++) {
+    uint4 w = philox(first_block + i / 2, seed);
+    ulong key = i & 1 ? (ulong)w.w << 32 | w.z : (ulong)w.y << 32 | w.x;
+    ulong2 item = (ulong2)(key, i);
+    ulong at = i;
+    for (; at > begin && before(item, to[at - 1]); at--) to[at] = to[at - 1];
+    to[at] = item;
+  }
+}
+
+/* Pairs of runs become one each; a work-item makes `chunk` places of the result, which lie in one run. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void merge(__global uchar *work, ulong offset_to,
+                                                                       ulong offset_from, ulong n, ulong run,
+                                                                       ulong chunk) {
+  ulong first = get_global_id(0) * chunk;
+  if (first >= n) return;
+  ulong begin = first / (2 * run) * (2 * run), middle = min(begin + run, n), end = min(begin + 2 * run, n);
+  __global const ulong2 *a = (__global const ulong2 *)(work + offset_from) + begin;
+  __global const ulong2 *b = (__global const ulong2 *)(work + offset_from) + middle;
+  __global ulong2 *to = (__global ulong2 *)(work + offset_to);
+  ulong na = middle - begin, nb = end - middle, skip = first - begin;
+  ulong low = skip > nb ? skip - nb : 0, high = min(skip, na); /* how many of the skipped ones are a's */
+  while (low < high) {
+    ulong half_way = (low + high) / 2;
+    if (before(a[half_way], b[skip - half_way - 1])) low = half_way + 1;
+    else high = half_way;
+  }
+  ulong i = low, j = skip - low, last = min(first + chunk, end);
+  for (ulong at = first; at < last; at++) {
+    bool take_a = j >= nb || (i < na && before(a[i], b[j]));
+    to[at] = take_a ? a[i] : b[j];
+    i += take_a;
+    j += !take_a;
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void places(__global uchar *out, ulong offset_out,
+                                                                        __global const uchar *work, ulong offset_work,
+                                                                        ulong n, ulong chunk) {
+  ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
+  for (; i < end; i++) {
+    STORE(D, __global, (__global RAW(D) *)(out + offset_out) + i,
+          (CT)((__global const ulong2 *)(work + offset_work))[i].y);
+  }
+}
+#endif

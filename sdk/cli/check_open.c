@@ -122,6 +122,7 @@ static void check_threads(ck_session *session) {
 
 /* What an application does that starts its data loaders after it has loaded its backends. */
 static void check_fork(ck_session *session) {
+  ck_adopt(session);
   ck_doing("fork after opening, and device_open in the child");
   pid_t pid = fork();
   if (pid == 0) {
@@ -235,7 +236,6 @@ static const ck_check checks[] = {
     {"open.mandatory", "Mandatory functions are there.", CK_SIZES, .run = check_mandatory, .shows = CK_PLUGIN},
     {"open.name", "name, vendor and version are UTF-8; the name is the manifest's.", CK_PLUGIN, .run = check_name},
     {"open.threads", "open starts no thread.", CK_PLUGIN, .run = check_threads},
-    {"open.fork", "open touches no driver: a process may fork after it.", CK_PLUGIN, .run = check_fork},
     {"open.options", "options may be NULL and may be an empty list.", CK_PLUGIN, .run = check_options, .fresh = true},
     {"open.newer_host", "A struct that is larger than known, and a newer minor, are no obstacle.", CK_PLUGIN,
      .run = check_newer_host, .fresh = true},
@@ -245,6 +245,7 @@ static const ck_check checks[] = {
 const ck_table ck_open_checks = {checks, sizeof checks / sizeof *checks};
 
 static const ck_check instance_checks[] = {
+    {"open.fork", "open touches no driver: a process may fork after it.", CK_DEVICE, .run = check_fork, .fresh = true},
     {"open.twice", "A plugin may be opened again, or says INCOMPATIBLE; instances do not touch each other.", CK_DEVICE,
      .run = check_twice},
     {"open.hosts", "An instance speaks to the host that opened it, and to no other.", CK_DEVICE, .run = check_hosts},

@@ -185,9 +185,11 @@ static bool is_aligned(const resolver *r, const graft_tensor *t) {
   return offset % r->call->device->alignment == 0;
 }
 
+/* The tensor behind an operand; NULL: an output not yet made, or a number. */
 static const graft_tensor *source_of(const resolver *r, const dsp_operand *o) {
   if (o->is_output) return r->outs[o->item];
   const graft_value *value = &r->call->args[o->arg];
+  if (value->kind == GRAFT_VALUE_SCALAR) return NULL;
   return o->item >= 0 ? value->as.tensors[o->item] : value->as.tensor;
 }
 
@@ -203,7 +205,7 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
     const dsp_operand *input = &r->plan->operands[i];
     if (input->is_output || input->action == DSP_ABSENT || input->action == DSP_HOST_VALUE) continue;
     const graft_tensor *other = source_of(r, input);
-    if (other->storage != t->storage) continue;
+    if (!other || other->storage != t->storage) continue;
     tns_overlap overlap = tns_overlap_of(t, other);
     if (overlap == TNS_OVERLAP_NONE) continue;
     if (overlap != TNS_OVERLAP_FULL || !(r->caps.flags & GRAFT_CAP_IN_PLACE) || t->dtype != other->dtype) return true;
@@ -508,7 +510,8 @@ static bool has_empty_input(const resolver *r) {
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     const dsp_operand *o = &r->plan->operands[i];
     if (o->is_output || o->action == DSP_ABSENT || o->action == DSP_HOST_VALUE) continue;
-    if (source_of(r, o)->numel == 0) return true;
+    const graft_tensor *t = source_of(r, o);
+    if (t && t->numel == 0) return true;
   }
   return false;
 }

@@ -1,12 +1,72 @@
 /* A plugin whose streams are threads: work is done later, in order, beside the caller. It is what the contracts of
  * streams and events can be seen on, as a device would keep them; memory is the host's. It has copies, fills, times and
- * the one op neg in f32 (with op_query). liar.c builds upon it. */
-#include "async.h"
-
+ * the one op neg in f32 (with op_query). liar.c includes it and changes what it does. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "graft/abi/plugin.h"
+
+typedef struct async_instance {
+  graft_plugin plugin;
+  graft_memory_api memory;
+  graft_stream_api stream;
+  graft_core_ops core;
+  const graft_host *host;
+} async_instance;
+
+struct graft_device {
+  async_instance *self;
+};
+
+struct graft_buffer {
+  uint64_t bytes;
+  char *memory;
+};
+
+/* One record of an event; shared, freed with the last who holds it. */
+typedef struct record {
+  atomic_int references;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int is_done, timed;
+  struct timespec time;
+} record;
+
+struct graft_event {
+  graft_event_flags flags;
+  pthread_mutex_t lock; /* guards latest */
+  record *latest;
+};
+
+typedef struct command {
+  struct command *next;
+  uint64_t number; /* in its stream, from 1 */
+  void (*run)(struct command *);
+  char *to;
+  const char *from;
+  void *owned;
+  uint64_t bytes;
+  uint32_t pattern_bytes;
+  char pattern[16];
+  record *record;
+  graft_event *event;  /* for lies */
+  const void *source;  /* likewise */
+} command;
+
+struct graft_stream {
+  graft_stream_flags flags;
+  pthread_t thread;
+  pthread_mutex_t lock; /* guards what follows */
+  pthread_cond_t changed;
+  command *first, *last;
+  uint64_t submitted, done;
+  int ends;
+};
 
 /* --- a stream's queue --- */
 
@@ -44,12 +104,6 @@ static void submit(graft_stream *stream, command *c) {
   else stream->first = c;
   stream->last = c;
   pthread_cond_broadcast(&stream->changed);
-  pthread_mutex_unlock(&stream->lock);
-}
-
-static void wait_until(graft_stream *stream, uint64_t number) {
-  pthread_mutex_lock(&stream->lock);
-  while (stream->done < number) pthread_cond_wait(&stream->changed, &stream->lock);
   pthread_mutex_unlock(&stream->lock);
 }
 
@@ -422,7 +476,8 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
   return GRAFT_UNIMPLEMENTED;
 }
 
-graft_status async_open(const graft_host *host, const char *name, async_instance **made) {
+/* An instance that keeps every rule. */
+static graft_status async_open(const graft_host *host, const char *name, async_instance **made) {
   async_instance *self = calloc(1, sizeof *self);
   if (!self) return GRAFT_OUT_OF_MEMORY;
   self->host = host;

@@ -467,6 +467,13 @@ static void read_option(instance *self, const char *option) {
   if (strcmp(option, "address=none") == 0) self->address = ADDRESS_NONE;
 }
 
+#if defined BROKEN_EXPORT
+GRAFT_EXPORT void null_helper(void);
+void null_helper(void) {}
+#elif defined BROKEN_IMPORT /* weak, so that the library loads all the same */
+extern const char *graft_version(void) __attribute__((weak));
+#endif
+
 #if defined BROKEN_NO_ENTRY
 #define ENTRY null_has_no_entry
 GRAFT_EXPORT graft_status ENTRY(const graft_host *, const char *const *, const graft_plugin **);
@@ -523,7 +530,9 @@ static const graft_plugin *plugin_of(instance *self) {
       .op_caps = op_caps,
       .extension = extension,
   };
-#if defined BROKEN_MAJOR
+#if defined BROKEN_IMPORT
+  if (graft_version) p->version = graft_version();
+#elif defined BROKEN_MAJOR
   p->abi_major = GRAFT_ABI_MAJOR + 1;
 #elif defined BROKEN_SIZE_ZERO
   p->struct_size = 0;

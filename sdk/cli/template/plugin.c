@@ -231,22 +231,19 @@ static const graft_core_ops core = {
     .relu = relu,
 };
 
-/* The struct is as long as the host knows it: a later one may be longer, and only what fits is written. */
-static graft_status say(graft_op_caps *caps, graft_cap_flags flags) {
-  const uint64_t dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
-  graft_op_caps all = {.struct_size = caps->struct_size, .input_dtypes = dtypes, .output_dtypes = dtypes, .flags = flags};
-  memcpy(caps, &all, caps->struct_size < sizeof all ? caps->struct_size : sizeof all);
-  return GRAFT_OK;
-}
-
-static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
+/* The struct is as long as the host knows it, and only what fits is written. */
+static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *out) {
+  graft_op_caps mine = {.struct_size = out->struct_size}, *caps = &mine;
   (void)device;
   switch (op_id) {
     case GRAFT_OP_ADD_TENSOR:
-    case GRAFT_OP_RELU: return say(caps, GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC);
-    case GRAFT_OP_MM: return say(caps, GRAFT_CAP_DETERMINISTIC);
+    case GRAFT_OP_RELU: caps->flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC; break;
+    case GRAFT_OP_MM: caps->flags = GRAFT_CAP_DETERMINISTIC; break;
     default: return GRAFT_UNIMPLEMENTED;
   }
+  caps->input_dtypes = caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  memcpy(out, caps, out->struct_size < sizeof mine ? out->struct_size : sizeof mine);
+  return GRAFT_OK;
 }
 
 /* --- devices --- */

@@ -1,0 +1,257 @@
+/* Losses: negative log likelihood, mean squared error, and their gradients. */
+#include <stdlib.h>
+
+#include "families.h"
+
+enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
+
+static bool is_likelihood(uint32_t op_id) {
+  return op_id == GRAFT_OP_NLL_LOSS_FORWARD || op_id == GRAFT_OP_NLL_LOSS_BACKWARD ||
+         op_id == GRAFT_OP_NLL_LOSS2D_FORWARD || op_id == GRAFT_OP_NLL_LOSS2D_BACKWARD;
+}
+
+bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps) {
+  bool squares = op_id == GRAFT_OP_MSE_LOSS || op_id == GRAFT_OP_MSE_LOSS_BACKWARD;
+  if (!squares && !is_likelihood(op_id)) return false;
+  caps->inputs = caps->outputs = OCL_FLOATS;
+  caps->flags = GRAFT_CAP_UNALIGNED;
+  /* A gradient of the reduced loss is one number, expanded. */
+  if (op_id == GRAFT_OP_MSE_LOSS_BACKWARD) caps->flags |= GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED;
+  return true;
+}
+
+typedef struct memo {
+  ocl_kernel kernel[2];
+  const ocl_dtype *compute;
+  int64_t elements, parts;
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  ocl_kernel_destroy(&memo->kernel[0]);
+  ocl_kernel_destroy(&memo->kernel[1]);
+  free(memo);
+}
+
+static int64_t count_of(const graft_tensor_desc *desc) {
+  int64_t count = 1;
+  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
+  return count;
+}
+
+static const ocl_dtype *compute_of(const graft_device *device, const ocl_dtype *dtype) {
+  return ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
+}
+
+typedef graft_status (*prepare_fn)(memo *memo, graft_device *device, const ocl_dtype *dtype, const void *call);
+
+/* What all of them begin with: dtypes that are served, and a memo that is filled by `prepare`. */
+static graft_status make(graft_device *device, graft_dtype code, prepare_fn prepare, const void *call, void **out) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, code);
+  if (!dtype || dtype->class != OCL_CLASS_FLOAT) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  memo->compute = compute_of(device, dtype);
+  graft_status status = prepare(memo, device, dtype, call);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+/* ---- Negative log likelihood ---- */
+
+typedef struct likelihood {
+  const graft_tensor_desc *values, *target, *weight; /* values: the argument self */
+  const graft_tensor_desc *out, *total, *grad;       /* grad: backward only */
+  int64_t reduction, ignored;
+  uint32_t op_id;
+} likelihood;
+
+static bool each_row(const likelihood *call) {
+  return call->reduction == REDUCE_NONE && call->values->dl.ndim > 1;
+}
+
+static void write_head(ocl_text *head, const likelihood *call, const ocl_lines *lines, const ocl_dtype *dtype,
+                       const ocl_dtype *target, const ocl_dtype *compute) {
+  ocl_lines_head(head, lines, compute);
+  ocl_text_add(head, "#define D %s\n#define D_TARGET %s\n#define OP_ID %u\n#define REDUCTION %d\n#define EACH_ROW %d\n",
+               dtype->name, target->name, call->op_id, (int)call->reduction, each_row(call));
+  if (call->weight) ocl_text_add(head, "#define WEIGHTED\n");
+}
+
+static graft_status prepare_likelihood(memo *memo, graft_device *device, const ocl_dtype *dtype, const void *pointer) {
+  const likelihood *call = pointer;
+  const graft_dl_tensor *values = &call->values->dl;
+  const ocl_dtype *target = ocl_dtype_of(device, call->target->dl.dtype);
+  if (!target || (target->code != GRAFT_I64 && target->code != GRAFT_U8 && target->code != GRAFT_I32)) {
+    return GRAFT_UNIMPLEMENTED;
+  }
+  if (call->weight && call->weight->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
+  int class_dim = values->ndim > 1 ? 1 : 0;
+  int64_t classes = values->shape[class_dim], inner = 1, rows = count_of(call->values) / classes;
+  for (int d = class_dim + 1; d < values->ndim; d++) inner *= values->shape[d];
+  const int64_t shape[] = {rows, classes, inner, call->ignored};
+  ocl_lines lines = {.outer = 1, .size = 4096, .inner = 1};
+  if (call->grad) lines = (ocl_lines){.outer = inner > 1 ? rows / inner * classes : rows,
+                                      .size = inner > 1 ? inner : classes, .inner = 1};
+  ocl_lines_plan(device, &lines);
+  ocl_kernel *kernel = &memo->kernel[0];
+  ocl_text head = {0};
+  write_head(&head, call, &lines, dtype, target, memo->compute);
+  if (call->grad && inner > 1) ocl_text_add(&head, "#define INNER\n");
+  const char *entry = call->grad ? "nll_gradient" : each_row(call) ? "nll_rows" : "nll_sum";
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "lines loss", entry);
+  ocl_text_free(&head);
+  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 11, sizeof shape, shape);
+  if (status != GRAFT_OK || call->grad) return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, 12) : status;
+  size_t items = device->is_cpu ? 4 * device->compute_units : (size_t)(rows < 1 << 20 ? rows : 1 << 20);
+  kernel->local[0] = lines.local;
+  kernel->global[0] = each_row(call) ? (items + lines.local - 1) / lines.local * lines.local : lines.local;
+  return GRAFT_OK;
+}
+
+static graft_status make_likelihood(const graft_exec *exec, const void *args, const void *call, void **out) {
+  (void)args;
+  return make(exec->device, ((const likelihood *)call)->values->dl.dtype, prepare_likelihood, call, out);
+}
+
+static graft_status run_likelihood(const graft_exec *exec, const likelihood *call) {
+  void *pointer;
+  cl_mem faults;
+  if (!call->out || !call->total) return GRAFT_UNIMPLEMENTED;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_likelihood, destroy_memo, &pointer);
+  if (status == GRAFT_OK) status = ocl_stream_faults(exec->stream, &faults);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  const graft_tensor_desc *weight = call->weight ? call->weight : call->values;
+  /* Forward writes the total and reads the values; backward reads the total and the gradient. */
+  const graft_tensor_desc *second = call->grad ? call->grad : call->total,
+                          *third = call->grad ? call->total : call->values;
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out),    OCL_TENSOR(second), OCL_TENSOR(third),
+                                    OCL_TENSOR(call->target), OCL_TENSOR(weight), OCL_VALUE(faults)};
+  return ocl_launch(&memo->kernel[0], exec->stream, 11, arguments);
+}
+
+#define LIKELIHOOD_SLOTS(forward, backward, FORWARD, BACKWARD)                                                        \
+  graft_status ocl_op_##forward(const graft_exec *exec, const graft_args_##forward *args) {                           \
+    likelihood call = {args->self, args->target,    args->weight,       args->output, args->total_weight,             \
+                       NULL,       args->reduction, args->ignore_index, FORWARD};                                     \
+    return run_likelihood(exec, &call);                                                                               \
+  }                                                                                                                   \
+  graft_status ocl_op_##backward(const graft_exec *exec, const graft_args_##backward *args) {                         \
+    likelihood call = {args->self,        args->target,    args->weight,       args->out, args->total_weight,         \
+                       args->grad_output, args->reduction, args->ignore_index, BACKWARD};                             \
+    return run_likelihood(exec, &call);                                                                               \
+  }
+LIKELIHOOD_SLOTS(nll_loss_forward, nll_loss_backward, GRAFT_OP_NLL_LOSS_FORWARD, GRAFT_OP_NLL_LOSS_BACKWARD)
+LIKELIHOOD_SLOTS(nll_loss2d_forward, nll_loss2d_backward, GRAFT_OP_NLL_LOSS2D_FORWARD, GRAFT_OP_NLL_LOSS2D_BACKWARD)
+
+/* ---- Mean squared error ---- */
+
+typedef struct squares {
+  const graft_tensor_desc *out, *a, *b, *grad; /* grad: backward only */
+  int64_t reduction;
+} squares;
+
+static bool is_dense(const graft_dl_tensor *t) {
+  int64_t run = 1;
+  for (int d = t->ndim - 1; d >= 0; d--) {
+    if (t->shape[d] != 1 && t->strides[d] != run) return false;
+    run *= t->shape[d];
+  }
+  return true;
+}
+
+static bool is_one_number(const graft_dl_tensor *t) {
+  for (int d = 0; d < t->ndim; d++) {
+    if (t->shape[d] != 1 && t->strides[d] != 0) return false;
+  }
+  return true;
+}
+
+static graft_status prepare_squares(memo *memo, graft_device *device, const ocl_dtype *dtype, const void *pointer) {
+  const squares *call = pointer;
+  bool sums = !call->grad && call->reduction != REDUCE_NONE;
+  if (call->b->dl.dtype != dtype->code || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
+  if (!is_dense(&call->a->dl) || !is_dense(&call->b->dl) || !is_dense(&call->out->dl)) return GRAFT_UNIMPLEMENTED;
+  bool one = call->grad && is_one_number(&call->grad->dl);
+  if (call->grad && (call->grad->dl.dtype != dtype->code || (!one && !is_dense(&call->grad->dl)))) {
+    return GRAFT_UNIMPLEMENTED;
+  }
+  memo->elements = count_of(call->a);
+  ocl_lines lines = {.outer = 1, .size = memo->elements, .inner = 1};
+  ocl_lines_plan(device, &lines);
+  int64_t wanted = (device->is_cpu ? 4 : 16) * (int64_t)device->compute_units, least = 4096;
+  int64_t part = (memo->elements + wanted - 1) / wanted;
+  part = ((part < least ? least : part) + 63) / 64 * 64;
+  memo->parts = (memo->elements + part - 1) / part;
+  const int64_t shape[] = {memo->elements, part};
+  ocl_text head = {0};
+  ocl_lines_head(&head, &lines, memo->compute);
+  ocl_text_add(&head, "#define D %s\n%s", dtype->name, one ? "#define ONE_GRADIENT\n" : "");
+  const char *entry = call->grad ? "mse_gradient" : sums ? "mse_parts" : "mse_each";
+  ocl_kernel *kernel = &memo->kernel[0];
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "lines loss", entry);
+  if (status == GRAFT_OK && sums) {
+    status = ocl_kernel_init(&memo->kernel[1], device, head.items, "lines loss", "mse_finish");
+  }
+  ocl_text_free(&head);
+  if (status != GRAFT_OK) return status;
+  kernel->local[0] = lines.local;
+  kernel->global[0] = (size_t)memo->parts * lines.local;
+  ocl_number factor = {.re = call->reduction == REDUCE_MEAN ? 2.0 / (double)memo->elements : 2};
+  ocl_value value;
+  size_t bytes = ocl_number_as(&factor, memo->compute, &value);
+  status = ocl_kernel_constant(kernel, call->grad ? 8 : 6, sizeof shape, shape);
+  return status == GRAFT_OK && call->grad ? ocl_kernel_constant(kernel, 9, bytes, &value) : status;
+}
+
+static graft_status make_squares(const graft_exec *exec, const void *args, const void *call, void **out) {
+  (void)args;
+  return make(exec->device, ((const squares *)call)->a->dl.dtype, prepare_squares, call, out);
+}
+
+static graft_status run_squares(const graft_exec *exec, const squares *call) {
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_squares, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  if (call->grad) {
+    const ocl_argument gradient[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b),
+                                     OCL_TENSOR(call->grad)};
+    return ocl_launch(&memo->kernel[0], exec->stream, 8, gradient);
+  }
+  if (call->reduction == REDUCE_NONE) {
+    const ocl_argument each[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b)};
+    return ocl_launch(&memo->kernel[0], exec->stream, 6, each);
+  }
+  graft_buffer *parts;
+  uint64_t at;
+  status = exec->device->plugin->host->workspace(exec, (uint64_t)memo->parts * memo->compute->bytes, 0, &parts, &at);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument first[] = {OCL_BUFFER(parts), OCL_VALUE(at), OCL_TENSOR(call->a), OCL_TENSOR(call->b)};
+  status = ocl_launch(&memo->kernel[0], exec->stream, 6, first);
+  if (status != GRAFT_OK) return status;
+  ocl_number count = {.is_int = true, .i = 1, .re = 1};
+  if (call->reduction == REDUCE_MEAN) count = (ocl_number){true, memo->elements, (double)memo->elements, 0};
+  ocl_value divisor;
+  size_t bytes = ocl_number_as(&count, memo->compute, &divisor);
+  const ocl_argument second[] = {OCL_TENSOR(call->out), OCL_BUFFER(parts), OCL_VALUE(at), OCL_VALUE(memo->parts),
+                                 {bytes, &divisor}};
+  return ocl_launch(&memo->kernel[1], exec->stream, 6, second);
+}
+
+graft_status ocl_op_mse_loss(const graft_exec *exec, const graft_args_mse_loss *args) {
+  squares call = {args->out, args->self, args->target, NULL, args->reduction};
+  return run_squares(exec, &call);
+}
+
+graft_status ocl_op_mse_loss_backward(const graft_exec *exec, const graft_args_mse_loss_backward *args) {
+  squares call = {args->out, args->self, args->target, args->grad_output, args->reduction};
+  return run_squares(exec, &call);
+}

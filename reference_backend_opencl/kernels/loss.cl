@@ -1,0 +1,171 @@
+/* Losses: negative log likelihood and mean squared error, and their gradients. After lines.cl, all rows.
+ * The head defines D (values), for the likelihood also D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum) and
+ * EACH_ROW (1: a loss for each row). */
+#define MEAN 1
+DEFINE_ACCESS(value, D)
+
+#ifdef D_TARGET
+/* Values are outer x classes x inner; a row is one (outer, inner), of one target. */
+typedef struct {
+  long rows, classes, inner, ignored;
+} likelihood;
+
+/* The class of a row, or -1. What is no class is reported and never looked up. */
+static long class_of(__global const RAW(D_TARGET) * targets, long row, likelihood shape, __global long *faults) {
+  long class = (long)targets[row];
+  if (class == shape.ignored) return -1;
+  if (class >= 0 && class < shape.classes) return class;
+  REPORT(faults, OP_ID, class, shape.classes);
+  return -1;
+}
+
+#ifdef WEIGHTED
+#define WEIGHT(class) one_value(weights + (class))
+#else
+#define WEIGHT(class) ((CT)1)
+#endif
+
+/* One number, whatever VEC is. */
+static CT one_value(__global const RAW(D) * p) {
+  VT v = get_value(p, 1);
+  CT lanes[VEC];
+  VSTORE(v, lanes);
+  return lanes[0];
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_rows(
+    __global uchar *out, ulong offset_out, __global uchar *total, ulong offset_total, __global const uchar *in,
+    ulong offset_in, __global const uchar *target, ulong offset_target, __global const uchar *weight,
+    ulong offset_weight, __global long *faults, likelihood shape) {
+  __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
+  for (long row = get_global_id(0); row < shape.rows; row += get_global_size(0)) {
+    long class = class_of(CONST_POINTER(D_TARGET, target, offset_target), row, shape, faults);
+    VT loss = (VT)0;
+    if (class >= 0) {
+      long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
+      loss = (VT)(-one_value(CONST_POINTER(D, in, offset_in) + at) * WEIGHT(class));
+    }
+    put_value(POINTER(D, out, offset_out) + row, loss, 1);
+  }
+  if (get_global_id(0) == 0) put_value(POINTER(D, total, offset_total), (VT)0, 1);
+}
+
+/* One work-group: losses and weights are one number a row. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_sum(
+    __global uchar *out, ulong offset_out, __global uchar *total, ulong offset_total, __global const uchar *in,
+    ulong offset_in, __global const uchar *target, ulong offset_target, __global const uchar *weight,
+    ulong offset_weight, __global long *faults, likelihood shape) {
+  __local CT shared[LOCAL];
+  __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
+  CT loss = 0, all = 0;
+  for (long block = 0; block < shape.rows; block += 256 * LOCAL) {
+    CT part = 0, part_all = 0;
+    long end = min(block + 256 * LOCAL, shape.rows);
+    for (long row = block + get_local_id(0); row < end; row += LOCAL) {
+      long class = class_of(CONST_POINTER(D_TARGET, target, offset_target), row, shape, faults);
+      if (class < 0) continue;
+      long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
+      CT w = WEIGHT(class);
+      part -= one_value(CONST_POINTER(D, in, offset_in) + at) * w;
+      part_all += w;
+    }
+    loss += part;
+    all += part_all;
+  }
+  VT sum = total_sum(only((VT)loss, 1, 0), shared), sum_all = total_sum(only((VT)all, 1, 0), shared);
+  if (get_local_id(0) != 0) return;
+  put_value(POINTER(D, out, offset_out), REDUCTION == MEAN ? sum / sum_all : sum, 1);
+  put_value(POINTER(D, total, offset_total), sum_all, 1);
+}
+
+/* Zero but where the class stands. A unit is a row's classes, or with INNER the rows of one class side by side. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_gradient(
+    __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *total,
+    ulong offset_total, __global const uchar *target, ulong offset_target, __global const uchar *weight,
+    ulong offset_weight, __global long *faults, likelihood shape, lines space) {
+  __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
+  __global const RAW(D) *grads = CONST_POINTER(D, grad, offset_grad);
+  __global const RAW(D_TARGET) *targets = CONST_POINTER(D_TARGET, target, offset_target);
+  CT divisor = REDUCTION == MEAN ? one_value(CONST_POINTER(D, total, offset_total)) : (CT)1;
+  long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
+  for (long unit = first; unit < last; unit++) {
+    __global RAW(D) *to = POINTER(D, out, offset_out) + unit * space.size;
+#ifdef INNER
+    long outer = unit / shape.classes, here = unit % shape.classes;
+    for (long j = get_local_id(0); j < space.size; j += LOCAL) {
+      long row = outer * shape.inner + j, class = class_of(targets, row, shape, faults);
+      CT g = class == here ? -one_value(grads + (EACH_ROW ? row : 0)) * WEIGHT(class) / divisor : (CT)0;
+      put_value(to + j, (VT)g, 1);
+    }
+#else
+    long class = class_of(targets, unit, shape, faults);
+    CT g = class >= 0 ? -one_value(grads + (EACH_ROW ? unit : 0)) * WEIGHT(class) / divisor : (CT)0;
+    EACH(0, space.size, VT v = (VT)0; if (class >= i && class < i + n) {
+      CT lanes[VEC];
+      VSTORE(v, lanes);
+      lanes[class - i] = g;
+      v = VLOAD(lanes);
+    } put_value(to + i, v, n))
+#endif
+  }
+}
+
+#else
+
+typedef struct {
+  long elements, part;
+} squares;
+
+static VT square(VT v) { return v * v; }
+
+/* Each unit sums a part. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void mse_parts(
+    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
+    ulong offset_b, squares shape) {
+  __local CT shared[LOCAL];
+  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);
+  __global const RAW(D) *x = CONST_POINTER(D, a, offset_a) + start, *y = CONST_POINTER(D, b, offset_b) + start;
+  VT sum = (VT)0;
+  SUM(sum, size, square(get_value(x + i, n) - get_value(y + i, n)))
+  sum = total_sum(sum, shared);
+  CT lanes[VEC];
+  VSTORE(sum, lanes);
+  if (get_local_id(0) == 0) ((__global CT *)(out + offset_out))[get_group_id(0)] = lanes[0];
+}
+
+/* The parts' sum, divided by the number of elements for the mean. One work-item: there are few. */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void mse_finish(__global uchar *out, ulong offset_out,
+                                                                         __global const uchar *parts,
+                                                                         ulong offset_parts, long count, CT divisor) {
+  CT sum = 0;
+  for (long k = 0; k < count; k++) sum += ((__global const CT *)(parts + offset_parts))[k];
+  put_value(POINTER(D, out, offset_out), (VT)(sum / divisor), 1);
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void mse_each(
+    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
+    ulong offset_b, squares shape) {
+  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);
+  __global const RAW(D) *x = CONST_POINTER(D, a, offset_a) + start, *y = CONST_POINTER(D, b, offset_b) + start;
+  __global RAW(D) *to = POINTER(D, out, offset_out) + start;
+  EACH(0, size, put_value(to + i, square(get_value(x + i, n) - get_value(y + i, n)), n))
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void mse_gradient(
+    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
+    ulong offset_b, __global const uchar *grad, ulong offset_grad, squares shape, CT factor) {
+  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);
+  __global const RAW(D) *x = CONST_POINTER(D, a, offset_a) + start, *y = CONST_POINTER(D, b, offset_b) + start;
+  __global const RAW(D) *g = CONST_POINTER(D, grad, offset_grad);
+  __global RAW(D) *to = POINTER(D, out, offset_out) + start;
+#ifdef ONE_GRADIENT
+  RAW(D) lanes[VEC];
+  for (int j = 0; j < VEC; j++) lanes[j] = g[0];
+  VT same = LOAD(D, __private, lanes);
+#define GRAD same
+#else
+#define GRAD get_value(g + start + i, n)
+#endif
+  EACH(0, size, put_value(to + i, (VT)factor * (get_value(x + i, n) - get_value(y + i, n)) * GRAD, n))
+}
+#endif

@@ -1,0 +1,321 @@
+/* A plugin as a vendor built it when these headers were new: the project of `graft new`, kept as it was. It is compiled
+ * against each frozen copy of the headers and must work with today's host. Do not follow the template's changes here. */
+#include <graft/abi/plugin.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- objects ---
+ * The ABI's handles are a plugin's to define. What belongs to the plugin belongs to its instance: a process may open it
+ * several times. */
+
+typedef struct instance {
+  graft_plugin table;     /* what the host holds */
+  const graft_host *host; /* for logs and error texts */
+} instance;
+
+struct graft_device {
+  instance *self;
+};
+
+struct graft_buffer {
+  char *data;
+};
+
+struct graft_stream {
+  int unused; /* a queue */
+};
+
+struct graft_event {
+  int unused; /* a fence */
+};
+
+static graft_status fail(const instance *self, graft_status status, const char *text) {
+  self->host->set_error(self->host->context, text);
+  return status;
+}
+
+/* Flags in the low half must be understood: a call with one that we do not know is refused. */
+static int has_unknown(uint32_t flags, uint32_t known) { return (flags & 0xffff & ~known) != 0; }
+
+/* --- memory ---
+ * The host keeps a cache above this: it asks for large blocks, seldom. */
+
+static graft_status allocate(graft_device *device, graft_allocation *request) {
+  if (request->kind != GRAFT_MEMORY_DEVICE) return GRAFT_UNIMPLEMENTED;
+  if (has_unknown(request->flags, 0)) return GRAFT_INVALID_ARGUMENT;
+  uint64_t alignment = request->alignment > 64 ? request->alignment : 64;
+  graft_buffer *buffer = malloc(sizeof *buffer);
+  if (!buffer) return fail(device->self, GRAFT_OUT_OF_MEMORY, "frozen: no memory for a buffer");
+  buffer->data = aligned_alloc(alignment, (request->bytes + alignment - 1) / alignment * alignment);
+  if (!buffer->data) {
+    free(buffer);
+    return fail(device->self, GRAFT_OUT_OF_MEMORY, "frozen: no memory for a buffer");
+  }
+  request->buffer = buffer;
+  return GRAFT_OK;
+}
+
+static graft_status release(graft_device *device, graft_buffer *buffer) {
+  (void)device;
+  free(buffer->data);
+  free(buffer);
+  return GRAFT_OK;
+}
+
+static graft_status copy_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
+                                   uint64_t bytes, graft_copy_flags flags) {
+  (void)stream;
+  if (has_unknown(flags, GRAFT_COPY_SOURCE_REUSABLE)) return GRAFT_INVALID_ARGUMENT;
+  memcpy(to->data + offset, from, bytes);
+  return GRAFT_OK;
+}
+
+static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
+                                 graft_copy_flags flags) {
+  (void)stream;
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT;
+  memcpy(to, from->data + offset, bytes);
+  return GRAFT_OK;
+}
+
+static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
+                         uint64_t from_offset, uint64_t bytes) {
+  (void)stream;
+  memcpy(to->data + to_offset, from->data + from_offset, bytes);
+  return GRAFT_OK;
+}
+
+static graft_status fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
+                         uint32_t pattern_bytes) {
+  (void)stream;
+  for (uint64_t i = 0; i < bytes; i += pattern_bytes) memcpy(to->data + offset + i, pattern, pattern_bytes);
+  return GRAFT_OK;
+}
+
+static const graft_memory_api memory = {
+    .struct_size = sizeof memory,
+    .allocate = allocate,
+    .release = release,
+    .copy_from_host = copy_from_host,
+    .copy_to_host = copy_to_host,
+    .copy = copy,
+    .fill = fill,
+};
+
+/* --- streams and events ---
+ * Work here is done when it is submitted, so everything submitted is always done. */
+
+static graft_status stream_create(graft_device *device, int32_t priority, graft_stream_flags flags,
+                                  graft_stream **stream) {
+  (void)priority;
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT; /* no timing: see event_elapsed in stream.h */
+  graft_stream *made = calloc(1, sizeof *made);
+  if (!made) return fail(device->self, GRAFT_OUT_OF_MEMORY, "frozen: no memory for a stream");
+  *stream = made;
+  return GRAFT_OK;
+}
+
+static graft_status stream_destroy(graft_stream *stream) {
+  free(stream);
+  return GRAFT_OK;
+}
+
+static graft_status stream_done(graft_stream *stream) {
+  (void)stream;
+  return GRAFT_OK;
+}
+
+static graft_status event_create(graft_device *device, graft_event_flags flags, graft_event **event) {
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT;
+  graft_event *made = calloc(1, sizeof *made);
+  if (!made) return fail(device->self, GRAFT_OUT_OF_MEMORY, "frozen: no memory for an event");
+  *event = made;
+  return GRAFT_OK;
+}
+
+static graft_status event_destroy(graft_event *event) {
+  free(event);
+  return GRAFT_OK;
+}
+
+static graft_status event_record(graft_event *event, graft_stream *stream) {
+  (void)event, (void)stream;
+  return GRAFT_OK;
+}
+
+static graft_status stream_wait(graft_stream *stream, graft_event *event) {
+  (void)stream, (void)event;
+  return GRAFT_OK;
+}
+
+static graft_status event_done(graft_event *event) {
+  (void)event;
+  return GRAFT_OK;
+}
+
+static graft_status failure(graft_device *device, graft_stream *stream, char *text, size_t capacity, size_t *length,
+                            graft_failure_scope *scope) {
+  (void)device, (void)stream;
+  if (capacity) text[0] = 0;
+  *length = 0;
+  *scope = GRAFT_FAILURE_NONE;
+  return GRAFT_OK;
+}
+
+static const graft_stream_api streams = {
+    .struct_size = sizeof streams,
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .query = stream_done,
+    .synchronize = stream_done,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .stream_wait = stream_wait,
+    .event_query = event_done,
+    .event_synchronize = event_done,
+    .failure = failure,
+};
+
+/* --- ops ---
+ * The host has promoted, broadcast, checked and allocated. With capabilities left at zero, tensors come contiguous,
+ * aligned, non-empty and of one dtype. A case that you do not serve is GRAFT_UNIMPLEMENTED, before any side effect. */
+
+static float *f32(const graft_tensor_desc *t) { return (float *)(void *)(t->dl.data->data + t->dl.byte_offset); }
+
+static int64_t elements(const graft_tensor_desc *t) {
+  int64_t n = 1;
+  for (int32_t i = 0; i < t->dl.ndim; i++) n *= t->dl.shape[i];
+  return n;
+}
+
+static graft_status add_Tensor(const graft_exec *exec, const graft_args_add_Tensor *args) {
+  (void)exec;
+  double alpha = args->alpha->dtype == GRAFT_F64 ? args->alpha->value.f : (double)args->alpha->value.i;
+  const float *a = f32(args->self), *b = f32(args->other), factor = (float)alpha;
+  float *out = f32(args->out);
+  for (int64_t i = 0, n = elements(args->out); i < n; i++) out[i] = a[i] + factor * b[i];
+  return GRAFT_OK;
+}
+
+static graft_status relu(const graft_exec *exec, const graft_args_relu *args) {
+  (void)exec;
+  const float *a = f32(args->self);
+  float *out = f32(args->out);
+  for (int64_t i = 0, n = elements(args->out); i < n; i++) out[i] = a[i] <= 0 ? 0 : a[i]; /* NaN stays NaN */
+  return GRAFT_OK;
+}
+
+static graft_status mm(const graft_exec *exec, const graft_args_mm *args) {
+  (void)exec;
+  const float *a = f32(args->self), *b = f32(args->mat2);
+  float *out = f32(args->out);
+  int64_t n = args->self->dl.shape[0], k = args->self->dl.shape[1], m = args->mat2->dl.shape[1];
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j < m; j++) {
+      float sum = 0;
+      for (int64_t l = 0; l < k; l++) sum += a[i * k + l] * b[l * m + j];
+      out[i * m + j] = sum;
+    }
+  }
+  return GRAFT_OK;
+}
+
+static const graft_core_ops core = {
+    .struct_size = sizeof core,
+    .add_Tensor = add_Tensor,
+    .mm = mm,
+    .relu = relu,
+};
+
+/* The struct is as long as the host knows it, and only what fits is written. */
+static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *out) {
+  graft_op_caps mine = {.struct_size = out->struct_size}, *caps = &mine;
+  (void)device;
+  switch (op_id) {
+    case GRAFT_OP_ADD_TENSOR:
+    case GRAFT_OP_RELU: caps->flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC; break;
+    case GRAFT_OP_MM: caps->flags = GRAFT_CAP_DETERMINISTIC; break;
+    default: return GRAFT_UNIMPLEMENTED;
+  }
+  caps->input_dtypes = caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  memcpy(out, caps, out->struct_size < sizeof mine ? out->struct_size : sizeof mine);
+  return GRAFT_OK;
+}
+
+/* --- devices --- */
+
+static graft_status device_count(void *self, int32_t *count) {
+  (void)self;
+  *count = 1;
+  return GRAFT_OK;
+}
+
+static graft_status answer(const void *from, size_t bytes, void *value, size_t capacity, size_t *size) {
+  *size = bytes;
+  if (bytes > capacity) return GRAFT_INVALID_ARGUMENT;
+  memcpy(value, from, bytes);
+  return GRAFT_OK;
+}
+
+static graft_status device_query(void *self, int32_t index, graft_device_key key, void *value, size_t capacity,
+                                 size_t *size) {
+  static const char name[] = "frozen on host memory";
+  static const uint64_t dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  (void)self, (void)index;
+  switch (key) {
+    case GRAFT_DEVICE_NAME: return answer(name, sizeof name, value, capacity, size);
+    case GRAFT_DEVICE_DTYPES:
+    case GRAFT_DEVICE_DENORMALS: return answer(&dtypes, sizeof dtypes, value, capacity, size);
+    default: return GRAFT_UNIMPLEMENTED; /* the host takes its default */
+  }
+}
+
+static graft_status device_open(void *self, int32_t index, graft_device **device) {
+  if (index != 0) return GRAFT_INVALID_ARGUMENT;
+  graft_device *made = calloc(1, sizeof *made);
+  if (!made) return fail(self, GRAFT_OUT_OF_MEMORY, "frozen: no memory for a device");
+  made->self = self;
+  *device = made;
+  return GRAFT_OK;
+}
+
+static graft_status device_close(graft_device *device) {
+  free(device);
+  return GRAFT_OK;
+}
+
+/* --- the plugin --- */
+
+static graft_status close_instance(void *self) {
+  free(self);
+  return GRAFT_OK;
+}
+
+/* Opening touches no driver: device_count is the first that may. */
+graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
+  (void)options;
+  instance *self = calloc(1, sizeof *self);
+  if (!self) return GRAFT_OUT_OF_MEMORY;
+  self->host = host;
+  self->table = (graft_plugin){
+      .struct_size = sizeof self->table,
+      .abi_major = GRAFT_ABI_MAJOR,
+      .abi_minor = GRAFT_ABI_MINOR,
+      .self = self,
+      .name = "frozen",
+      .vendor = "Graft",
+      .version = "0.1.0",
+      .close = close_instance,
+      .device_count = device_count,
+      .device_query = device_query,
+      .device_open = device_open,
+      .device_close = device_close,
+      .memory = &memory,
+      .stream = &streams,
+      .core = &core,
+      .op_caps = op_caps,
+  };
+  *plugin = &self->table;
+  return GRAFT_OK;
+}

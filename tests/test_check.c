@@ -1,0 +1,302 @@
+/* graft check: honest plugins pass, and each lie is caught by the check of its rule. */
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "plugin_path.h"
+
+#define GRAFT GRAFT_BINARY_DIR "/bin/graft"
+
+static char output[64 * 1024];
+
+/* Runs the program and keeps what it printed; returns its exit status. */
+static int run(const char *arguments) {
+  char command[4 * PATH_MAX];
+  snprintf(command, sizeof command, "'%s' check %s 2>&1", GRAFT, arguments);
+  FILE *pipe = popen(command, "r");
+  ck_assert_ptr_nonnull(pipe);
+  size_t bytes = fread(output, 1, sizeof output - 1, pipe);
+  output[bytes] = 0;
+  int status = pclose(pipe);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static bool prints(const char *text) { return strstr(output, text) != NULL; }
+
+/* --- what passes --- */
+
+typedef struct honest {
+  const char *plugin, *options;
+} honest;
+
+static const honest honest_cases[] = {
+    {"null", ""},
+    {"null", "-o timing=1 -o pinned=1 -o alignment=256 -o granularity=4096 -o copy_granularity=4 -d 1"},
+    {"null", "-o address=none"},
+    {"async", ""},
+    {"liar", ""},
+    {"short_structs", ""},
+    {"long_structs", ""},
+};
+
+START_TEST(honest_plugins_pass) {
+  const honest *row = &honest_cases[_i];
+  char arguments[2 * PATH_MAX];
+  snprintf(arguments, sizeof arguments, "'%s' %s", test_plugin(row->plugin), row->options);
+  int status = run(arguments);
+  ck_assert_msg(status == 0 && prints(" 0 failed"), "%s exits with %d:\n%s", arguments, status, output);
+}
+END_TEST
+
+/* --- what is caught --- */
+
+typedef struct liar {
+  const char *lie, *check;
+  const char *text; /* part of what is printed, or NULL */
+  int limit_s;      /* 0: the default */
+} liar;
+
+static const liar liar_cases[] = {
+    {"vendor_text", "open.name", "not UTF-8", 0},
+    {"open_thread", "open.threads", "1 threads", 0},
+    {"open_driver", "open.fork", "device_count", 0},
+    {"options", "open.options", "empty list of options", 0},
+    {"newer_host", "open.newer_host", "INCOMPATIBLE", 0},
+    {"extension_any", "open.extension", "there_is_none", 0},
+    {"open_once", "open.twice", "opening a second time", 0},
+    {"shared_state", "open.twice", "DEVICE_LOST", 0},
+    {"host_crossed", "open.hosts", "to the second one's host", 0},
+    {"count_changes", "device.count", "said 1 before", 0},
+    {"property_sense", "device.properties", "48 is no power of two", 0},
+    {"property_size", "device.properties", "4 bytes, expected 8", 0},
+    {"property_drifts", "device.properties", "differently", 0},
+    {"amounts", "device.amounts", "free memory", 0},
+    {"unknown_key", "device.unknown_key", "number 0", 0},
+    {"capacity", "device.capacity", "wrote to *value", 0},
+    {"same_device", "device.all", "handle of device 0", 0},
+    {"device_close_fails", "device.open", "device_close", 0},
+    {"allocate_shared", "memory.allocate", "beside others", 0},
+    {"release_fails", "memory.release", "release", 0},
+    {"alignment", "memory.alignment", "host_pointer", 0},
+    {"memory_kinds", "memory.kinds", "kind 2", 0},
+    {"memory_flags", "memory.flags", "unknown flag 0x1", 0},
+    {"newer_request", "memory.newer_request", "behind the struct", 0},
+    {"too_much", "memory.too_much", "OUT_OF_MEMORY", 0},
+    {"from_host_short", "copy.from_host", "copy_from_host of", 0},
+    {"to_host_wide", "copy.to_host", "beside the host's memory", 0},
+    {"copy_beside", "copy.device", "after copy of", 0},
+    {"copy_crash", "copy.device", "crashed", 0},
+    {"fill_tail", "copy.fill", "after fill of", 0},
+    {"fill_pattern", "copy.fill", "after fill of", 0},
+    {"source_kept", "copy.source_reusable", "overwritten", 0},
+    {"copy_flags", "copy.flags", "unknown flag 0x2", 0},
+    {"offset_32", "copy.far", "4 GiB", 0},
+    {"peer", "copy.peer", "copy_peer", 0},
+    {"priorities", "stream.priorities", "priority -1", 0},
+    {"stream_flags", "stream.flags", "flag 0x2", 0},
+    {"stream_hints", "stream.flags", "0x80000000", 0},
+    {"order", "stream.order", "round 0", 0},
+    {"synchronize_early", "stream.synchronize", "not done", 0},
+    {"synchronize_hangs", "stream.synchronize", "no end after 2 s", 2},
+    {"query_early", "stream.query", "not done", 0},
+    {"query_never", "stream.query", "query", 0},
+    {"failure_text", "stream.failure", "behind its room", 0},
+    {"two_streams", "stream.two", "two threads", 0},
+    {"event_flags", "event.flags", "flag 0x2", 0},
+    {"never_recorded", "event.never_recorded", "NOT_READY", 0},
+    {"event_early", "event.record", "event_synchronize waited", 0},
+    {"event_early", "event.source", NULL, 0},
+    {"wait_nothing", "event.wait", "waited for another's fill", 0},
+    {"record_once", "event.again", "second record", 0},
+    {"wait_late", "event.captures", "no end after 3 s", 3},
+    {"untimed", "event.untimed", "UNIMPLEMENTED", 0},
+    {"elapsed", "event.elapsed", "never recorded", 0},
+    {"caps_unknown", "op.unknown", "op 0", 0},
+    {"caps_none", "op.caps", "aten::neg", 0},
+    {"caps_drift", "op.caps", "differently", 0},
+    {"caps_overrun", "op.caps_fit", "it wrote byte", 0},
+    {"slot_overrun", "op.bounds", "the buffer of its output", 0},
+    {"slot_input", "op.bounds", "the buffer of its input", 0},
+    {"slot_side_effect", "op.bounds", "the buffer of its output", 0},
+    {"args_size", "op.newer_args", "INVALID_ARGUMENT", 0},
+    {"slot_memo", "op.memo", "second time", 0},
+    {"op_query", "op.query", "op_query said UNIMPLEMENTED", 0},
+};
+
+static void assert_caught(const char *check, const char *text, int status) {
+  char line[64];
+  snprintf(line, sizeof line, "  FAIL  %s ", check);
+  ck_assert_msg(prints(line), "%s is not named:\n%s", check, output);
+  ck_assert_msg(!text || prints(text), "\"%s\" is not said:\n%s", text, output);
+  ck_assert_msg(status == 1 || status == 2, "exit status %d:\n%s", status, output);
+}
+
+START_TEST(lies_are_caught) {
+  const liar *row = &liar_cases[_i];
+  char arguments[2 * PATH_MAX], limit[32] = "";
+  setenv("GRAFT_LIE", row->lie, 1);
+  if (row->limit_s) snprintf(limit, sizeof limit, "-t %d", row->limit_s);
+  snprintf(arguments, sizeof arguments, "'%s' --only '%s' %s", test_plugin("liar"), row->check, limit);
+  int status = run(arguments);
+  assert_caught(row->check, row->text, status);
+  /* The run went on to its end. */
+  ck_assert_msg(prints(" checks: "), "%s", output);
+}
+END_TEST
+
+typedef struct broken {
+  const char *plugin, *check;
+  int status;
+  const char *text;
+} broken;
+
+static const broken broken_cases[] = {
+    {"broken_export", "lint.exports", 1, "null_helper"},
+    {"broken_import", "lint.imports", 1, "graft_version"},
+    {"broken_no_entry", "lint.exports", 2, "null_has_no_entry"},
+    {"broken_no_entry", "open.load", 2, "does not export graft_plugin_open_v1"},
+    {"broken_other_entry", "lint.exports", 2, "graft_plugin_open_v2"},
+    {"broken_open", "open.entry", 2, "the licence has run out"},
+    {"broken_status", "open.entry", 2, "unknown status"},
+    {"broken_no_plugin", "open.entry", 2, "gave no plugin"},
+    {"broken_major", "open.major", 2, "abi_major is 2"},
+    {"broken_size_zero", "open.major", 2, "struct_size is 0"},
+    {"broken_size_small", "open.sizes", 2, "graft_plugin: its struct_size"},
+    {"broken_stream_size", "open.sizes", 2, "graft_stream_api"},
+    {"broken_core_size", "open.sizes", 2, "graft_core_ops"},
+    {"broken_function", "open.mandatory", 2, "graft_plugin.device_open is NULL"},
+    {"broken_memory_function", "open.mandatory", 2, "graft_memory_api.fill is NULL"},
+    {"broken_stream_function", "open.mandatory", 2, "graft_stream_api.event_record is NULL"},
+    {"broken_no_memory", "open.mandatory", 2, "graft_plugin.memory is NULL"},
+    {"broken_name", "open.name", 1, "no/name"},
+    {"broken_no_device", "device.count", 2, "no device"},
+    {"broken_bad_count", "device.count", 2, "-5"},
+    {"broken_device_open", "device.open", 2, "the fan is not turning"},
+    {"broken_no_handle", "device.open", 2, "gave no device"},
+};
+
+START_TEST(broken_plugins_are_caught) {
+  const broken *row = &broken_cases[_i];
+  char arguments[2 * PATH_MAX];
+  snprintf(arguments, sizeof arguments, "'%s' --only '%.5s*'", test_plugin(row->plugin), row->check);
+  int status = run(arguments);
+  assert_caught(row->check, row->text, status);
+  ck_assert_msg(status == row->status, "exit status %d, expected %d:\n%s", status, row->status, output);
+}
+END_TEST
+
+/* --- files --- */
+
+static char folder[] = "/tmp/graft_test_XXXXXX";
+
+static void make_folder(void) { ck_assert_ptr_nonnull(mkdtemp(folder)); }
+
+static void remove_folder(void) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static void put(const char *name, const char *text) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static int check_file(const char *name, const char *pattern) {
+  char arguments[512];
+  snprintf(arguments, sizeof arguments, "'%s/%s' --only '%s'", folder, name, pattern);
+  return run(arguments);
+}
+
+START_TEST(what_is_no_plugin) {
+  ck_assert_int_eq(run("/tmp/there_is_none.so"), 2);
+  ck_assert_msg(prints("no such file"), "%s", output);
+  ck_assert_int_eq(run("there_is_none"), 2);
+  ck_assert_msg(prints("graft backends"), "%s", output);
+  ck_assert_int_eq(run(""), 2);
+  put("text.so", "#!/bin/sh\n");
+  ck_assert_int_eq(check_file("text.so", "*"), 2);
+  ck_assert_msg(prints("FAIL  lint.elf ") && prints("not an ELF file"), "%s", output);
+  ck_assert_msg(prints("FAIL  open.load ") && prints("skip  memory.allocate "), "%s", output);
+}
+END_TEST
+
+static void link_null(void) {
+  char command[2 * PATH_MAX];
+  snprintf(command, sizeof command, "cp '%s' '%s/null.so'", test_plugin("null"), folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(cut_and_damaged_files) {
+  char command[2 * PATH_MAX];
+  link_null();
+  snprintf(command, sizeof command, "cd '%s' && head -c 3000 null.so > cut.so && head -c 40 null.so > head.so", folder);
+  ck_assert_int_eq(system(command), 0);
+  ck_assert_int_eq(check_file("cut.so", "lint.*"), 2);
+  ck_assert_msg(prints("FAIL  lint.exports ") && prints("beyond its end"), "%s", output);
+  ck_assert_int_eq(check_file("head.so", "lint.*"), 2);
+  ck_assert_msg(prints("FAIL  lint.elf "), "%s", output);
+}
+END_TEST
+
+#define MANIFEST(name, library) "{\"name\": \"" name "\", \"library\": \"" library "\", \"abi_major\": 1}"
+
+START_TEST(manifests) {
+  link_null();
+  put("null.graft.json", MANIFEST("null", "null.so"));
+  ck_assert_int_eq(check_file("null.so", "[lo]*.[mn]a*"), 0);
+  ck_assert_msg(prints("ok    lint.manifest ") && prints("ok    open.name "), "%s", output);
+  ck_assert_int_eq(check_file("null.graft.json", "lint.*"), 0);
+  ck_assert_msg(prints("ok    lint.manifest "), "%s", output);
+  put("null.graft.json", MANIFEST("another", "null.so"));
+  ck_assert_int_eq(check_file("null.so", "[lo]*.[mn]a*"), 1);
+  ck_assert_msg(prints("FAIL  open.name ") && prints("\"another\""), "%s", output);
+  put("null.graft.json", "{");
+  ck_assert_int_eq(check_file("null.so", "lint.*"), 1);
+  ck_assert_msg(prints("FAIL  lint.manifest ") && prints("not valid JSON"), "%s", output);
+  put("null.graft.json", MANIFEST("null", "../null.so"));
+  ck_assert_int_eq(check_file("null.so", "lint.*"), 1);
+  ck_assert_msg(prints("climb out"), "%s", output);
+  ck_assert_int_eq(check_file("null.graft.json", "lint.*"), 2);
+}
+END_TEST
+
+START_TEST(every_check_has_a_rule) {
+  ck_assert_int_eq(run("--list"), 0);
+  ck_assert_msg(prints("event.captures") && prints("time of the call."), "%s", output);
+}
+END_TEST
+
+#define ROWS(cases) (int)(sizeof(cases) / sizeof *(cases))
+
+int main(void) {
+  Suite *s = suite_create("check");
+  TCase *pass = tcase_create("pass"), *lies = tcase_create("lies"), *files = tcase_create("files");
+  tcase_set_timeout(pass, 300);
+  tcase_set_timeout(lies, 120);
+  tcase_set_timeout(files, 120);
+  tcase_add_loop_test(pass, honest_plugins_pass, 0, ROWS(honest_cases));
+  tcase_add_loop_test(lies, lies_are_caught, 0, ROWS(liar_cases));
+  tcase_add_loop_test(lies, broken_plugins_are_caught, 0, ROWS(broken_cases));
+  tcase_add_checked_fixture(files, make_folder, remove_folder);
+  tcase_add_test(files, what_is_no_plugin);
+  tcase_add_test(files, cut_and_damaged_files);
+  tcase_add_test(files, manifests);
+  tcase_add_test(files, every_check_has_a_rule);
+  suite_add_tcase(s, pass);
+  suite_add_tcase(s, lies);
+  suite_add_tcase(s, files);
+  SRunner *runner = srunner_create(s);
+  srunner_set_fork_status(runner, CK_FORK);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

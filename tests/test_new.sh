@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# A project made by `graft new` builds without a warning, passes `graft check`, and its ops give the right numbers:
+# against the source tree, and against an installed Graft. test_new.sh SOURCE BUILD
+set -euo pipefail
+source_dir=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+umask 022
+export GRAFT_CACHE_DIR=$work/cache XDG_DATA_HOME=$work/data
+unset GRAFT_PLUGIN_PATH GRAFT_PLUGINS GRAFT_FALLBACK
+ops=(add.Tensor relu mm)
+
+fail() {
+  echo "test_new: $*" >&2
+  exit 1
+}
+
+quiet() { # runs a command and shows what it printed only if it fails
+  "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "exit status $? of: $*"; }
+}
+
+# The numbers of one op: at least one case ran, and on the plugin.
+numbers() { # graft, plugin, op
+  quiet "$1" conformance -b "$2" --op "aten.$3"
+  grep -Eq '^all +[1-9]' "$work/log" || { cat "$work/log" >&2; fail "no case of $3 ran on $2"; }
+}
+
+project() { # graft, name of the project, arguments of cmake
+  local graft=$1 name=$2 folder=$work/projects/$2 op
+  shift 2
+  mkdir -p "$work/projects"
+  quiet "$graft" new "$name" "$folder"
+  quiet cmake -S "$folder" -B "$folder/build" "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic -Werror" "$@"
+  quiet cmake --build "$folder/build"
+  quiet "$graft" check "$folder/build/$name.so"
+  grep -q ' 0 failed' "$work/log" || fail "graft check says nothing of failures"
+  for op in "${ops[@]}"; do
+    numbers "$graft" "$folder/build/$name.so" "$op"
+  done
+  # The three ops, and nothing else, are the plugin's.
+  local mine
+  mine=$("$graft" ops --table core -b "$folder/build/$name.so" | awk -F'\t' '$4 == "plugin" { printf "%s ", $2 }')
+  [ "$mine" = "aten::add.Tensor aten::mm aten::relu " ] || fail "the plugin's ops are: $mine"
+  echo "test_new: $name: built, checked, ${ops[*]} conform"
+}
+
+project "$build/bin/graft" demo_chip "-DGRAFT_SOURCE_DIR=$source_dir"
+
+quiet cmake --install "$build" --prefix "$work/graft"
+graft=$work/graft/bin/graft
+project "$graft" installed_chip "-DCMAKE_PREFIX_PATH=$work/graft"
+
+# Installed where discovery looks, it is found by its name.
+quiet cmake --install "$work/projects/installed_chip/build" --prefix "$work/chip"
+GRAFT_PLUGIN_PATH=$(dirname "$(find "$work/chip" -name 'installed_chip.graft.json')")
+export GRAFT_PLUGIN_PATH
+quiet "$graft" check installed_chip
+"$graft" backends | grep -q '^installed_chip 0.1.0 (you)' || fail "graft backends does not name installed_chip"
+
+# What is there is not written over; a name that C or a manifest can't hold is refused.
+if "$graft" new demo_chip "$work/projects/demo_chip" 2>"$work/log"; then fail "a folder was written over"; fi
+grep -q 'is there already' "$work/log" || fail "no word on the folder that is there"
+for name in Chip 1chip my-chip ../chip ''; do
+  if "$graft" new "$name" "$work/projects/refused" >"$work/log" 2>&1; then fail "the name '$name' was taken"; fi
+  [ ! -e "$work/projects/refused" ] || fail "the refused name '$name' left a folder"
+done
+echo "test_new: refusals are refused"
