@@ -33,6 +33,7 @@ static const struct {
     {GRAFT_OP_FMOD_SCALAR, "aten::fmod.Scalar"},
     {GRAFT_OP_REMAINDER_TENSOR, "aten::remainder.Tensor"},
     {GRAFT_OP_REMAINDER_SCALAR, "aten::remainder.Scalar"},
+    {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
 };
 
 void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {

@@ -61,24 +61,34 @@ static VT only(VT v, int n, CT nothing) {
   return v;
 }
 
-#define DEFINE_TOTAL(name, combine)                                           \
-  static VT name(VT v, __local CT *shared) {                                  \
-    CT lanes[VEC];                                                            \
-    VSTORE(v, lanes);                                                         \
-    for (int step = VEC / 2; step > 0; step /= 2) {                           \
-      for (int j = 0; j < step; j++) lanes[j] = combine(lanes[j], lanes[j + step]); \
-    }                                                                         \
-    if (LOCAL == 1) return (VT)lanes[0];                                      \
-    int id = (int)get_local_id(0);                                            \
-    shared[id] = lanes[0];                                                    \
-    for (int step = LOCAL / 2; step > 0; step /= 2) {                         \
-      barrier(CLK_LOCAL_MEM_FENCE);                                           \
-      if (id < step) shared[id] = combine(shared[id], shared[id + step]);     \
-    }                                                                         \
-    barrier(CLK_LOCAL_MEM_FENCE);                                             \
-    CT total = shared[0];                                                     \
-    barrier(CLK_LOCAL_MEM_FENCE);                                             \
-    return (VT)total;                                                         \
+/* All lanes of all work-items into one, and that into each lane. */
+#if LOCAL > 1
+#define DEFINE_ACROSS(name, combine)                                        \
+  static CT name(CT v, __local CT *shared) {                                \
+    int id = (int)get_local_id(0);                                          \
+    shared[id] = v;                                                         \
+    for (int step = LOCAL / 2; step > 0; step /= 2) {                       \
+      barrier(CLK_LOCAL_MEM_FENCE);                                         \
+      if (id < step) shared[id] = combine(shared[id], shared[id + step]);   \
+    }                                                                       \
+    barrier(CLK_LOCAL_MEM_FENCE);                                           \
+    CT total = shared[0];                                                   \
+    barrier(CLK_LOCAL_MEM_FENCE);                                           \
+    return total;                                                           \
+  }
+#else
+#define DEFINE_ACROSS(name, combine) \
+  static CT name(CT v, __local CT *shared) { return v; }
+#endif
+#define DEFINE_TOTAL(name, combine)                                                   \
+  DEFINE_ACROSS(across_##name, combine)                                               \
+  static VT name(VT v, __local CT *shared) {                                          \
+    CT lanes[VEC];                                                                    \
+    VSTORE(v, lanes);                                                                 \
+    for (int step = VEC / 2; step > 0; step /= 2) {                                   \
+      for (int j = 0; j < step; j++) lanes[j] = combine(lanes[j], lanes[j + step]);   \
+    }                                                                                 \
+    return (VT)across_##name(lanes[0], shared);                                       \
   }
 DEFINE_TOTAL(total_sum, added)
 DEFINE_TOTAL(total_max, larger)
@@ -97,14 +107,31 @@ DEFINE_TOTAL(total_max, larger)
 #endif
 
 /* Adds `value`, said in terms of i and n, over the line to `total`: in blocks, so that rounding errors do not grow with
- * the whole length. */
+ * the whole length, and of two vectors at a time, so that additions need not wait for each other. */
+#ifdef ROWS
+#define SUM(total, size, value)                                   \
+  for (long block = 0; block < (size); block += BLOCK) {          \
+    VT part = (VT)0, part_2 = (VT)0;                              \
+    long block_end = min(block + BLOCK, size), from = block;      \
+    for (; from + 2 * STEP <= block_end; from += 2 * STEP) {      \
+      const int n = VEC;                                          \
+      long i = from + (long)get_local_id(0) * VEC;                \
+      part += value;                                              \
+      i += STEP;                                                  \
+      part_2 += value;                                            \
+    }                                                             \
+    EACH(from, block_end, part += only(value, n, 0));             \
+    total += part + part_2;                                       \
+  }
+#else
 #define SUM(total, size, value)                          \
   for (long block = 0; block < (size); block += BLOCK) { \
     VT part = (VT)0;                                     \
     long block_end = min(block + BLOCK, size);           \
-    EACH(block, block_end, part += only(value, n, 0));   \
+    EACH(block, block_end, part += (value));             \
     total += part;                                       \
   }
+#endif
 
 /* Where the lines of a unit begin, and how many lanes they have. */
 static long unit_start(lines space, long unit) {

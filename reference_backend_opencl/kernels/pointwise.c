@@ -391,7 +391,7 @@ static graft_status run(const graft_exec *exec, const void *args, const row *row
     ocl_number number = {.is_int = true, .i = 1, .re = 1}; /* what is absent is alpha, or not looked at */
     if (desc && !ocl_number_of_tensor(desc, &number)) return GRAFT_UNIMPLEMENTED;
     if (scalar) ocl_number_of_scalar(scalar, &number);
-    bool is_divisor = desc ? k == call.inputs - 1 : scalar != NULL;
+    bool is_divisor = desc ? call.scalars == 0 && k == call.inputs - 1 : scalar != NULL;
     if (row->flags & DIVIDES && memo->compute->class == OCL_CLASS_INT && is_divisor && number.i == 0) {
       return ocl_fail(exec->device->plugin, GRAFT_INVALID_ARGUMENT, "integer division by zero");
     }
