@@ -27,6 +27,7 @@ static const struct {
     {GRAFT_OP_NLL_LOSS_BACKWARD, "aten::nll_loss_backward"},
     {GRAFT_OP_NLL_LOSS2D_FORWARD, "aten::nll_loss2d_forward"},
     {GRAFT_OP_NLL_LOSS2D_BACKWARD, "aten::nll_loss2d_backward"},
+    {GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, "aten::max_pool2d_with_indices_backward"},
     {GRAFT_OP_DIV_TENSOR_MODE, "aten::div.Tensor_mode"},
     {GRAFT_OP_DIV_SCALAR_MODE, "aten::div.Scalar_mode"},
     {GRAFT_OP_FMOD_TENSOR, "aten::fmod.Tensor"},

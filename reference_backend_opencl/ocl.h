@@ -105,6 +105,7 @@ struct graft_stream {
   pthread_mutex_t failure_lock;
   _Atomic(ocl_faults *) faults; /* NULL until a kernel that may report is launched */
   atomic_bool faults_unread;
+  atomic_uint_fast64_t submitted, finished; /* commands, counted once they are in the queue: equal when all are known done */
 };
 
 struct graft_event {
@@ -121,6 +122,8 @@ extern const graft_stream_api ocl_stream_api;
 /* Turns what `call` returned on a stream into a status. What only this command lacked (memory) is a plain failure; what
  * says that the queue or the device is broken sticks to the stream. */
 graft_status ocl_stream_result(graft_stream *stream, cl_int error, const char *call);
+/* Counts a submitted command; ocl_stream_result does so, too. */
+void ocl_stream_submitted(graft_stream *stream);
 /* OK, or the status of the fault that sticks. First thing in every call that submits. */
 graft_status ocl_stream_check(graft_stream *stream);
 

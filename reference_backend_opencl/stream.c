@@ -50,8 +50,15 @@ static void make_sticky(graft_stream *stream, cl_int error, const char *call) {
   pthread_mutex_unlock(&stream->failure_lock);
 }
 
+void ocl_stream_submitted(graft_stream *stream) {
+  atomic_fetch_add_explicit(&stream->submitted, 1, memory_order_release);
+}
+
 graft_status ocl_stream_result(graft_stream *stream, cl_int error, const char *call) {
-  if (error == CL_SUCCESS) return GRAFT_OK;
+  if (error == CL_SUCCESS) {
+    ocl_stream_submitted(stream);
+    return GRAFT_OK;
+  }
   graft_status status = passing_failure(error);
   if (status != GRAFT_OK) return ocl_fail(stream->device->plugin, status, "%s: %s", call, ocl_error_name(error));
   make_sticky(stream, error, call);
@@ -115,7 +122,9 @@ static graft_status destroy(graft_stream *stream) {
 
 static graft_status flush(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
-  return status != GRAFT_OK ? status : ocl_stream_result(stream, clFlush(stream->queue), "clFlush");
+  if (status != GRAFT_OK) return status;
+  cl_int error = clFlush(stream->queue);
+  return error == CL_SUCCESS ? GRAFT_OK : ocl_stream_result(stream, error, "clFlush");
 }
 
 /* OK or NOT_READY; a command that failed leaves a negative number as its marker's state. */
@@ -129,6 +138,9 @@ static graft_status marker_state(cl_event marker, cl_int *error) {
 static graft_status query(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
+  /* A marker takes its time even in an empty queue. */
+  uint64_t submitted = atomic_load(&stream->submitted);
+  if (atomic_load(&stream->finished) == submitted) return GRAFT_OK;
   cl_event marker;
   cl_int error = ocl_faults_read(stream);
   if (error == CL_SUCCESS) error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
@@ -137,14 +149,20 @@ static graft_status query(graft_stream *stream) {
   if (error == CL_SUCCESS) status = marker_state(marker, &error);
   clReleaseEvent(marker);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "a command of the stream");
-  return status == GRAFT_OK ? check_faults(stream) : status;
+  if (status != GRAFT_OK) return status;
+  atomic_store(&stream->finished, submitted);
+  return check_faults(stream);
 }
 
 static graft_status synchronize(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
-  if (status == GRAFT_OK) status = ocl_stream_result(stream, ocl_faults_read(stream), "clEnqueueReadBuffer");
-  if (status == GRAFT_OK) status = ocl_stream_result(stream, clFinish(stream->queue), "clFinish");
-  return status == GRAFT_OK ? check_faults(stream) : status;
+  if (status != GRAFT_OK) return status;
+  uint64_t submitted = atomic_load(&stream->submitted);
+  cl_int error = ocl_faults_read(stream);
+  if (error == CL_SUCCESS) error = clFinish(stream->queue);
+  if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clFinish");
+  atomic_store(&stream->finished, submitted);
+  return check_faults(stream);
 }
 
 /* ---- Events ---- */

@@ -97,6 +97,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pack_weights(__
   __global const RAW(D) *from = (__global const RAW(D) *)(weight + offset_weight) +
                                        group * s.weight_group + channel * s.weight_in + tap;
   __global CT *to = (__global CT *)(work + offset_work) + at * TILE;
+#pragma unroll
   for (int b = 0; b < TILE; b++) {
     long out = block * TILE + b;
     to[b] = out < s.out_channels ? one_value(from + out * s.weight_out) : (CT)0;
@@ -119,6 +120,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
     __global const uchar *bias, ulong offset_bias, long has_bias, space s) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
   long start[TAPS];
+#pragma unroll
   for (int k = 0; k < TAPS; k++) start[k] = tap_start(&s, k);
   for (; unit < last; unit++) {
     long o2 = unit % s.segments * VEC, rest = unit / s.segments;
@@ -126,6 +128,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
     rest /= s.out_size[0] * s.out_size[1];
     long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
     VT sum[TILE];
+#pragma unroll
     for (int b = 0; b < TILE; b++) sum[b] = (VT)0;
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
                               image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2;
@@ -150,6 +153,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
     }
     long spatial = s.out_size[0] * s.out_size[1] * s.out_size[2];
     int n = (int)min((long)VEC, s.out_size[2] - o2);
+#pragma unroll
     for (int b = 0; b < TILE; b++) {
       long channel = block * TILE + b;
       if (channel >= s.out_channels) continue;
@@ -177,7 +181,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
   if (group >= s.groups) return;
   long in_step = s.in_size[0] * s.in_size[1] * s.row, out_step = s.out_size[0] * s.out_size[1] * outs;
   CT sum[TILE][TILE];
+#pragma unroll
   for (int a = 0; a < TILE; a++) {
+#pragma unroll
     for (int b = 0; b < TILE; b++) sum[a][b] = (CT)0;
   }
   VM lane;
@@ -189,7 +195,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
       long i0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0];
       if (i0 < 0 || i0 >= s.in_size[0]) continue;
       VT part[TILE][TILE];
+#pragma unroll
       for (int a = 0; a < TILE; a++) {
+#pragma unroll
         for (int b = 0; b < TILE; b++) part[a][b] = (VT)0;
       }
       for (long o1 = 0; o1 < s.out_size[1]; o1++) {
@@ -203,23 +211,31 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
                                    (o0 * s.out_size[1] + o1) * outs;
         for (long o2 = 0; o2 < s.out_size[2]; o2 += VEC) {
           VT g[TILE], x[TILE];
+#pragma unroll
           for (int a = 0; a < TILE; a++) g[a] = VLOAD(grads + min(block * TILE + a, s.out_channels - 1) * out_step + o2);
+#pragma unroll
           for (int b = 0; b < TILE; b++) {
             x[b] = VLOAD(rows + min(in_block * TILE + b, s.in_channels - 1) * in_step + o2);
             if (o2 + VEC > s.out_size[2]) x[b] = SELECT(lane, x[b], (VT)0);
           }
+#pragma unroll
           for (int a = 0; a < TILE; a++) {
+#pragma unroll
             for (int b = 0; b < TILE; b++) part[a][b] = MULTIPLY_ADD(g[a], x[b], part[a][b]);
           }
         }
       }
+#pragma unroll
       for (int a = 0; a < TILE; a++) {
+#pragma unroll
         for (int b = 0; b < TILE; b++) sum[a][b] = ADD1(sum[a][b], total(part[a][b]));
       }
     }
   }
   __global RAW(D) *to = (__global RAW(D) *)(weight + offset_weight);
+#pragma unroll
   for (int a = 0; a < TILE; a++) {
+#pragma unroll
     for (int b = 0; b < TILE; b++) {
       long out = block * TILE + a, in = in_block * TILE + b;
       if (out >= s.out_channels || in >= s.in_channels) continue;

@@ -13,6 +13,9 @@ bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_pooling_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_scan_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_sorting_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_softmax_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_matmul_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps);
@@ -61,9 +64,15 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
   X(native_layer_norm) X(native_layer_norm_backward) X(native_group_norm) X(native_group_norm_backward)
 #define OCL_NORMALIZATION_TRAIN(X) X(native_batch_norm) X(native_batch_norm_backward)
 
+#define OCL_POOLING_CORE(X) \
+  X(max_pool2d_with_indices) X(max_pool2d_with_indices_backward) X(avg_pool2d) X(avg_pool2d_backward)
+
 /* The ops that work along dimensions. */
-#define OCL_LINES_CORE(X)  OCL_REDUCTION_CORE(X) OCL_SOFTMAX_CORE(X) OCL_NORMALIZATION_CORE(X)
-#define OCL_LINES_TRAIN(X) OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X) OCL_LOSS_TRAIN(X) OCL_NORMALIZATION_TRAIN(X)
+#define OCL_LINES_CORE(X)                                                                                  \
+  OCL_REDUCTION_CORE(X) OCL_SOFTMAX_CORE(X) OCL_NORMALIZATION_CORE(X) OCL_POOLING_CORE(X) X(cumsum) X(sort) \
+  X(topk)
+#define OCL_LINES_TRAIN(X)                                                                                  \
+  OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X) OCL_LOSS_TRAIN(X) OCL_NORMALIZATION_TRAIN(X) X(sort_stable)
 
 #define OCL_OTHER_CORE(X)  X(mm) X(bmm) X(addmm) X(native_dropout) X(nonzero)
 #define OCL_OTHER_TRAIN(X) X(baddbmm)

@@ -15,6 +15,38 @@ static uint4 philox(ulong counter, ulong seed) {
   return c;
 }
 
+/* BLOCKS at once, their words one after the other. */
+#ifdef IS_CPU
+#define BLOCKS 8
+static void draw_blocks(ulong counter, ulong seed, uint *words) {
+  ulong8 counters = (ulong8)counter + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
+  uint8 x = convert_uint8(counters), y = convert_uint8(counters >> 32), z = (uint8)0, w = (uint8)0;
+  uint key0 = (uint)seed, key1 = (uint)(seed >> 32), lanes[4][BLOCKS];
+  for (int round = 0; round < 10; round++) {
+    uint8 high0 = mul_hi((uint8)0xD2511F53u, x), low0 = 0xD2511F53u * x;
+    uint8 high1 = mul_hi((uint8)0xCD9E8D57u, z), low1 = 0xCD9E8D57u * z;
+    x = high1 ^ y ^ key0;
+    y = low1;
+    z = high0 ^ w ^ key1;
+    w = low0;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  vstore8(x, 0, lanes[0]);
+  vstore8(y, 0, lanes[1]);
+  vstore8(z, 0, lanes[2]);
+  vstore8(w, 0, lanes[3]);
+#pragma unroll
+  for (int b = 0; b < BLOCKS; b++) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) words[4 * b + k] = lanes[k][b];
+  }
+}
+#else
+#define BLOCKS 1
+static void draw_blocks(ulong counter, ulong seed, uint *words) { vstore4(philox(counter, seed), 0, words); }
+#endif
+
 #ifdef WIDE
 #define PER_BLOCK 2
 #define DRAW_BITS(k) (((ulong)words[2 * (k) + 1] << 32 | words[2 * (k)]) >> 11) /* 53 bits */
@@ -33,17 +65,18 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout(
   __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
   ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
   ulong last = min(block + blocks_per_item, blocks);
-  for (; block < last; block++) {
-    uint words[4];
-    vstore4(philox(first_block + block, seed), 0, words);
+  for (; block < last; block += BLOCKS) {
+    uint words[4 * BLOCKS];
+    draw_blocks(first_block + block, seed, words);
     ulong begin = block * PER_BLOCK;
-    int count = (int)min(n - begin, (ulong)PER_BLOCK);
+    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
+    uchar keep[PER_BLOCK * BLOCKS];
+    for (int k = 0; k < PER_BLOCK * BLOCKS; k++) keep[k] = DRAW_BITS(k) < threshold;
     for (int k = 0; k < count; k++) {
-      uchar keep = DRAW_BITS(k) < threshold;
       CT v = LOAD(D, __global, from + begin + k);
-      STORE(D, __global, to + begin + k, keep ? v * scale : (CT)0);
-      mask[offset_mask + begin + k] = keep;
+      STORE(D, __global, to + begin + k, keep[k] ? v * scale : (CT)0);
     }
+    for (int k = 0; k < count; k++) mask[offset_mask + begin + k] = keep[k];
   }
 }
 #endif
@@ -82,6 +115,29 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout_backwar
 #define TRUNCATE_f32(p, u) (*(p) = (u))
 #define TRUNCATE_f64(p, u) (*(p) = (u))
 
+/* The pairs that a normal number is made of. */
+#if PER_BLOCK * BLOCKS == 32
+#define PAIRS 16
+#define PT CAT(CT, 16)
+#define LOAD_PAIRS(p) vload16(0, p)
+#define STORE_PAIRS(v, p) vstore16(v, 0, p)
+#elif PER_BLOCK * BLOCKS == 16
+#define PAIRS 8
+#define PT CAT(CT, 8)
+#define LOAD_PAIRS(p) vload8(0, p)
+#define STORE_PAIRS(v, p) vstore8(v, 0, p)
+#elif PER_BLOCK == 4
+#define PAIRS 2
+#define PT CAT(CT, 2)
+#define LOAD_PAIRS(p) vload2(0, p)
+#define STORE_PAIRS(v, p) vstore2(v, 0, p)
+#else
+#define PAIRS 1
+#define PT CT
+#define LOAD_PAIRS(p) (*(p))
+#define STORE_PAIRS(v, p) (*(p) = (v))
+#endif
+
 static CT shifted(CT u, CT from, CT range) {
 #if defined(HAS_F64) && !defined(WIDE)
   return (CT)((double)from + (double)u * (double)range);
@@ -97,22 +153,35 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global u
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
   ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
   ulong last = min(block + blocks_per_item, blocks);
-  for (; block < last; block++) {
-    uint words[4];
-    vstore4(philox(first_block + block, seed), 0, words);
+  for (; block < last; block += BLOCKS) {
+    uint words[4 * BLOCKS];
+    draw_blocks(first_block + block, seed, words);
     ulong begin = block * PER_BLOCK;
-    RAW(D) lanes[PER_BLOCK];
-    for (int k = 0; k < PER_BLOCK; k++) {
+    RAW(D) lanes[PER_BLOCK * BLOCKS];
 #ifdef NORMAL
-      CT radius = sqrt((CT)-2 * log((CT)1 - UNIFORM(k & ~1))), turn = (CT)2 * UNIFORM(k | 1);
-      STORE(D, __private, lanes + k, radius * range * (k & 1 ? sinpi(turn) : cospi(turn)));
+    CT first[PAIRS], second[PAIRS];
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++) {
+      first[k] = UNIFORM(2 * k);
+      second[k] = UNIFORM(2 * k + 1);
+    }
+    PT radius = range * sqrt((PT)-2 * log((PT)1 - LOAD_PAIRS(first))), turn = (PT)2 * LOAD_PAIRS(second);
+    STORE_PAIRS(radius * cospi(turn), first);
+    STORE_PAIRS(radius * sinpi(turn), second);
+#pragma unroll
+    for (int k = 0; k < PAIRS; k++) {
+      STORE(D, __private, lanes + 2 * k, first[k]);
+      STORE(D, __private, lanes + 2 * k + 1, second[k]);
+    }
 #else
+#pragma unroll
+    for (int k = 0; k < PER_BLOCK * BLOCKS; k++) {
       CT u = UNIFORM(k);
       if (truncates) CAT(TRUNCATE_, D)(lanes + k, u);
       else STORE(D, __private, lanes + k, shifted(u, from, range));
-#endif
     }
-    int count = (int)min(n - begin, (ulong)PER_BLOCK);
+#endif
+    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
     for (int k = 0; k < count; k++) to[begin + k] = lanes[k];
   }
 }

@@ -62,7 +62,10 @@ static size_t cut(const graft_device *device, const ocl_indexed *call, const spa
   for (int d = 1; d < spaces->free.rank; d++) rows *= spaces->free.size[d];
   for (int k = 0; k < call->indices; k++) range *= call->bound[k];
   int64_t width = device->is_cpu ? 4096 : vec;
-  if (device->is_cpu && !spaces->rows && spaces->scans == 1) width = 1024;
+  if (device->is_cpu && !spaces->rows) {
+    width = spaces->free.stride[OCL_PICKED][0] == 1 ? ceil_divide(size * rows, items) : 1; /* along memory, or a scan each */
+    width = width > 1024 ? 1024 : width < 64 && spaces->free.stride[OCL_PICKED][0] == 1 ? 64 : width;
+  }
   if (width > size) width = size;
   int64_t per_row = ceil_divide(size, width), units = per_row * rows, parts = 1;
   if (units < items && spaces->scans > 64) {

@@ -304,6 +304,15 @@ static graft_status call_copy_op(const op_schema *schema, const graft_value *arg
   return !status && record ? ag_record(schema, call.def, call.args, schema->nargs, outs, 1) : status;
 }
 
+/* Views know themselves by a short name ("expand: …"); the caller wrote the overload's. */
+static graft_status name_op(const op_schema *schema, graft_status status) {
+  const char *text = graft_last_error();
+  if (!strncmp(text, schema->name, strlen(schema->name))) return status;
+  const char *rest = strstr(text, ": ");
+  const char *space = strchr(text, ' ');
+  return err_set(status, "%s: %s", schema->name, rest && space == rest + 1 ? rest + 2 : text);
+}
+
 static graft_status call_host_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                                  uint32_t nouts) {
   op_call call = {.def = op_def_of(schema->id)};
@@ -312,7 +321,8 @@ static graft_status call_host_op(const op_schema *schema, const graft_value *arg
   call.device = device_of(&call);
   if (any_out(outs, nouts)) return op_error(&call, "a view can't be written to a given output");
   status = dsp_run_host(schema, &call, outs, nouts);
-  if (status || !ag_wanted(call.args, schema->nargs)) return status;
+  if (status) return name_op(schema, status);
+  if (!ag_wanted(call.args, schema->nargs)) return GRAFT_OK;
   return ag_record(schema, call.def, call.args, schema->nargs, outs, nouts);
 }
 

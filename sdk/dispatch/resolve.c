@@ -217,7 +217,8 @@ static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   const graft_tensor *t = source_of(r, o);
   if (!t) return !layout_served(r, o); /* a new output in strides the slot does not write */
   bool index = !o->is_output && role_of(r->call, (uint32_t)o->arg) == 'i';
-  if (t->dtype != o->dtype && (o->is_output || index || !(r->caps.flags & GRAFT_CAP_MIXED_DTYPE))) return true;
+  bool mixed = (r->caps.flags & GRAFT_CAP_MIXED_DTYPE) && r->plan->out_metas[0].dtype == r->call->compute;
+  if (t->dtype != o->dtype && (o->is_output || index || !mixed)) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
   if ((t->flags & (TNS_CONJ | TNS_NEG)) && !dsp_is_copy_op(r->call->schema->id)) return true;

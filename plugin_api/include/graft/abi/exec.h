@@ -77,7 +77,8 @@ enum {
   GRAFT_CAP_STRIDED = 0x1,        /* inputs and outputs of any positive strides */
   GRAFT_CAP_EXPANDED = 0x2,       /* inputs of stride 0 */
   GRAFT_CAP_UNALIGNED = 0x4,      /* offsets that are a multiple of the element size only */
-  GRAFT_CAP_MIXED_DTYPE = 0x8,    /* inputs not yet promoted, and an output of another dtype than the promoted one */
+  GRAFT_CAP_MIXED_DTYPE = 0x8,    /* inputs not yet promoted, to be converted to the output's dtype as they are loaded;
+                                     never sent where the result has another dtype than the op computes in */
   GRAFT_CAP_IN_PLACE = 0x10,      /* an output may be an input */
   GRAFT_CAP_HOST_VALUE = 0x20,    /* rank-0 inputs may come as GRAFT_TENSOR_HOST_VALUE */
   GRAFT_CAP_EMPTY = 0x40,         /* tensors without elements */

@@ -46,7 +46,8 @@ typedef struct graft_stream_api {
   /* Blocks until all submitted work is done. Mandatory. */
   graft_status (*synchronize)(graft_stream *stream);
 
-  /* Creates an event; one never recorded counts as done. Mandatory, as is event_destroy. */
+  /* Creates an event; one never recorded counts as done. An event may outlive the streams it was recorded on and then
+   * counts as done, too. Mandatory, as is event_destroy. */
   graft_status (*event_create)(graft_device *device, graft_event_flags flags, graft_event **event);
   graft_status (*event_destroy)(graft_event *event);
   /* Puts the event behind everything submitted to the stream so far, replacing an earlier record. Mandatory. */

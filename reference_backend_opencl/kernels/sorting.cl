@@ -1,0 +1,157 @@
+/* Sorting lines of outer x size x inner, and taking the first `kept` of each.
+ *
+ * An element becomes an item: a key, an unsigned number that orders as the element should, and the element's place.
+ * Equal elements (0 and -0, all NaN) have equal keys and stay in the order of their places; NaN is the largest. Values
+ * are copied at the end, so that they keep their bits.
+ *
+ * On a CPU a work-item sorts whole lines: of few kept, by insertion, else by the keys' digits from the last on. On
+ * other devices all work-items do one step of a bitonic network a launch, over lines filled up to a power of two. */
+typedef struct {
+  long lines, size, inner, kept, padded, per_item;
+} space_t;
+
+#ifdef NARROW /* keys of 32 bits, in one number with the place */
+#define ITEM ulong
+#define LESS(a, b) ((a) < (b))
+#define MAKE_ITEM(key, place) ((ulong)(key) << 32 | (place))
+#define KEY(item) ((item) >> 32)
+#define PLACE_OF(item) ((item)&0xffffffffu)
+#define DIGITS 4
+#else
+#define ITEM ulong2
+#define LESS(a, b) ((a).x < (b).x || ((a).x == (b).x && (a).y < (b).y))
+#define MAKE_ITEM(key, place) (ulong2)((ulong)(key), (ulong)(place))
+#define KEY(item) ((item).x)
+#define PLACE_OF(item) ((item).y)
+#define DIGITS 8
+#endif
+#define TOP ((UT)1 << (8 * sizeof(UT) - 1))
+
+static UT key_of(CT v) {
+#ifdef CLASS_FLOAT
+  UT bits = as_key(v == 0 ? (CT)0 : v); /* -0 is 0 */
+  UT key = bits & TOP ? ~bits : bits | TOP;
+  key = v != v ? ~(UT)0 : key;
+#elif defined(IS_UNSIGNED)
+  UT key = v;
+#else
+  UT key = (UT)v ^ TOP;
+#endif
+#ifdef DESCENDING
+  key = ~key;
+#endif
+  return key;
+}
+
+/* Where a line begins, in a tensor with `size` elements along it. */
+static long line_start(long line, long size, long inner) { return line / inner * size * inner + line % inner; }
+
+static ITEM item_of(__global const RAW(D) * from, long i, long inner) {
+  CT v = LOAD(D, __global, from + i * inner);
+  return MAKE_ITEM(key_of(v), i);
+}
+
+/* The item's value and place as result `i` of its line. */
+static void put(__global RAW(D) * values, __global long *indices, __global const RAW(D) * from, long i, long inner,
+                ITEM item) {
+  long place = (long)PLACE_OF(item);
+  values[i * inner] = from[place * inner];
+  indices[i * inner] = place;
+}
+
+#if LOCAL == 1
+static void insert(__global const RAW(D) * from, __global ITEM *best, space_t space) {
+  long have = 0;
+  for (long i = 0; i < space.size; i++) {
+    ITEM item = item_of(from, i, space.inner);
+    if (have == space.kept && !LESS(item, best[have - 1])) continue;
+    long at = have < space.kept ? have++ : have - 1;
+    for (; at > 0 && LESS(item, best[at - 1]); at--) best[at] = best[at - 1];
+    best[at] = item;
+  }
+}
+
+/* Counts a digit's values and moves the items to their places; a digit that all share is passed over. */
+static __global ITEM *by_digits(__global ITEM *items, __global ITEM *other, long size) {
+  for (int digit = 0; digit < DIGITS; digit++) {
+    long begin[256];
+    int shift = 8 * digit;
+    for (int k = 0; k < 256; k++) begin[k] = 0;
+    for (long i = 0; i < size; i++) begin[KEY(items[i]) >> shift & 255]++;
+    if (begin[KEY(items[0]) >> shift & 255] == size) continue;
+    long sum = 0;
+    for (int k = 0; k < 256; k++) {
+      long count = begin[k];
+      begin[k] = sum;
+      sum += count;
+    }
+    for (long i = 0; i < size; i++) other[begin[KEY(items[i]) >> shift & 255]++] = items[i];
+    __global ITEM *swap = items;
+    items = other;
+    other = swap;
+  }
+  return items;
+}
+
+/* `work` is 2 * size items for each work-item. */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_lines(
+    __global uchar *values, ulong offset_values, __global uchar *indices, ulong offset_indices,
+    __global const uchar *in, ulong offset_in, __global uchar *work, ulong offset_work, space_t space) {
+  __global ITEM *items = (__global ITEM *)(work + offset_work) + 2 * space.size * get_global_id(0);
+  long first = (long)get_global_id(0) * space.per_item, last = min(first + space.per_item, space.lines);
+  for (long line = first; line < last; line++) {
+    __global const RAW(D) *from =
+        (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
+    long start = line_start(line, space.kept, space.inner);
+#ifdef FEW
+    insert(from, items, space);
+    __global ITEM *sorted = items;
+#else
+    for (long i = 0; i < space.size; i++) items[i] = item_of(from, i, space.inner);
+    __global ITEM *sorted = by_digits(items, items + space.size, space.size);
+#endif
+    for (long i = 0; i < space.kept; i++) {
+      put((__global RAW(D) *)(values + offset_values) + start, (__global long *)(indices + offset_indices) + start, from,
+          i, space.inner, sorted[i]);
+    }
+  }
+}
+#else
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void load_items(__global uchar *work, ulong offset_work,
+                                                                             __global const uchar *in,
+                                                                             ulong offset_in, space_t space) {
+  long at = get_global_id(0), line = at / space.padded, i = at % space.padded;
+  if (line >= space.lines) return;
+  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
+  /* What fills up comes after everything: its place is beyond all. */
+  ((__global ITEM *)(work + offset_work))[at] =
+      i < space.size ? item_of(from, i, space.inner) : MAKE_ITEM(~(UT)0, 0xffffffffu);
+}
+
+/* Pairs `distance` apart, ascending in every second run of `run`. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void step(__global uchar *work, ulong offset_work, long run,
+                                                                       long distance, space_t space) {
+  long pair = get_global_id(0);
+  if (pair >= space.lines * (space.padded / 2)) return;
+  long at = pair / distance * 2 * distance + pair % distance;
+  __global ITEM *items = (__global ITEM *)(work + offset_work);
+  ITEM a = items[at], b = items[at + distance];
+  int ascending = (at % space.padded & run) == 0;
+  if (ascending ? LESS(b, a) : LESS(a, b)) {
+    items[at] = b;
+    items[at + distance] = a;
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void store_items(
+    __global uchar *values, ulong offset_values, __global uchar *indices, ulong offset_indices,
+    __global const uchar *in, ulong offset_in, __global const uchar *work, ulong offset_work, space_t space) {
+  long at = get_global_id(0), line = at / space.kept, i = at % space.kept;
+  if (line >= space.lines) return;
+  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
+  long start = line_start(line, space.kept, space.inner);
+  put((__global RAW(D) *)(values + offset_values) + start, (__global long *)(indices + offset_indices) + start, from, i,
+      space.inner, ((__global const ITEM *)(work + offset_work))[line * space.padded + i]);
+}
+#endif
