@@ -364,7 +364,8 @@ typedef struct cf_backend {
 typedef struct cf_answer {
   cf_result result;
   uint64_t programs_built, programs_loaded, build_nanoseconds, launches;
-  uint64_t has_statistics;
+  uint32_t has_statistics;
+  uint32_t leaving; /* the device failed: the worker ends after this answer */
 } cf_answer;
 
 void cf_run(const cf_backend *backend, const cf_case *c, cf_result *result);

@@ -84,6 +84,12 @@ static void cf_answer_statistics(cf_answer *answer, graft_rt_device *device) {
   answer->launches = statistics.launches;
 }
 
+/* A fault sticks to its stream: a fresh process goes on, so that one faulty case does not turn those after it red. */
+static bool cf_device_failed(graft_rt_device *device) {
+  graft_status status = graft_device_synchronize(device);
+  return status == GRAFT_STREAM_FAILED || status == GRAFT_DEVICE_LOST;
+}
+
 int cf_worker_main(const cf_options *options) {
   cf_backend backend = {0};
   cf_hello hello = {0};
@@ -102,7 +108,9 @@ int cf_worker_main(const cf_options *options) {
     cf_answer answer = {0};
     cf_run(&backend, &c, &answer.result);
     cf_answer_statistics(&answer, backend.device);
+    answer.leaving = cf_device_failed(backend.device);
     if (!cf_write_all(CF_WORKER_FD, &answer, sizeof answer)) return 2;
+    if (answer.leaving) return 0;
   }
   return 0;
 }
@@ -241,6 +249,11 @@ static void cf_take_answer(cf_crew *crew, cf_worker *w) {
     return;
   }
   cf_deliver(crew, w->index, &w->last.result);
+  if (w->last.leaving) {
+    w->index = -1;
+    cf_worker_died(crew, w, false);
+    return;
+  }
   if (!cf_next_case(crew, w)) cf_worker_died(crew, w, false);
 }
 

@@ -13,7 +13,10 @@ graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const cha
     return ocl_fail(device->plugin, GRAFT_INTERNAL, "kernel %s of %s.cl: %s", entry, file, ocl_error_name(error));
   }
   kernel->device = device;
-  for (int i = 0; i < 3; i++) kernel->global[i] = kernel->local[i] = 1;
+  for (int i = 0; i < 3; i++) { /* what the caller has not said */
+    if (!kernel->global[i]) kernel->global[i] = 1;
+    if (!kernel->local[i]) kernel->local[i] = 1;
+  }
   pthread_mutex_init(&kernel->lock, NULL);
   return GRAFT_OK;
 }

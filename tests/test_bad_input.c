@@ -143,9 +143,10 @@ static const char *const indexed[] = {
     "aten::index_select f32[4,3] 1 i64[5]",
     "aten::index.Tensor f32[3,4] {i64[5]}",
     "aten::index.Tensor f32[4,3] {_;i64[5]}",
-    "aten::index.Tensor f32[3,3] {i64[5];i64[5]}",
+    "aten::index.Tensor f32[3,3] {i32[5];i64[5]}", /* the first are zeros: only one of the two is wrong */
     "aten::index_put f32[3,4] {i64[5]} f32[5,4]",
     "aten::index_put f32[4,3] {_;i64[5]} f32[4,5]",
+    "aten::index_put f32[3,3] {i32[5];i64[5]} f32[5]",
     "aten::scatter.src f32[3,4] 0 i64[3,4] f32[3,4]",
     "aten::scatter.src f32[4,3] 1 i64[4,3] f32[4,3]",
     "aten::scatter_add f32[4,3] 1 i64[4,3] f32[4,3]",

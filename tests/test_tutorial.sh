@@ -14,8 +14,6 @@ trap 'rm -rf "$work"' EXIT
 umask 022
 
 cmake --install "$build" --prefix "$work/graft" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
-# The .pc files name the prefix that the build was configured with.
-find "$work/graft" -name '*.pc' -exec sed -i "s|^prefix=.*|prefix=$work/graft|" {} +
 lib=$(dirname "$(find "$work/graft" -name 'libgraft.so' | head -n 1)")
 export PATH=$work/graft/bin:$PATH LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig CMAKE_PREFIX_PATH=$work/graft
 export GRAFT_CACHE_DIR=$work/cache XDG_DATA_HOME=$work/data

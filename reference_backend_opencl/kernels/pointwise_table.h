@@ -51,7 +51,7 @@
   X(UNARY, asinh, ASINH, FLOAT_SET, FLOAT_RESULT, "asinh(a)")                                                      \
   X(UNARY, acosh, ACOSH, FLOAT_SET, FLOAT_RESULT, "acosh(a)")                                                      \
   X(UNARY, atanh, ATANH, FLOAT_SET, FLOAT_RESULT, "atanh(a)")                                                      \
-  X(UNARY, erf, ERF, FLOAT_SET, FLOAT_RESULT, "erf(a)")                                                            \
+  X(UNARY, erf, ERF, FLOAT_SET, FLOAT_RESULT, "ERF(a)")                                                            \
   X(UNARY, sigmoid, SIGMOID, FLOAT_SET, FLOAT_RESULT, "sigmoid(a)")                                                \
   X(GELU, gelu, GELU, FLOAT_SET, 0, "MODE == 2 ? gelu_tanh(a) : gelu_erf(a)")                                      \
   X(ELU, elu, ELU, FLOAT_SET, 0, "a <= (VT)0 ? expm1(a * z) * x * y : a * y")                                      \

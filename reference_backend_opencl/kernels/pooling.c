@@ -30,7 +30,7 @@ typedef struct call {
 
 /* As pooling.cl has it. */
 typedef struct pools {
-  int64_t n, c, in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  int64_t n, c, in[2], out[2];
   int64_t in_stride[4], out_stride[4], index_stride[4];
   int64_t per_item;
 } pools;
@@ -59,10 +59,6 @@ static pools pools_of(const call *call) {
   for (int d = 0; d < 2; d++) {
     p.in[d] = in->shape[lead + 1 + d];
     p.out[d] = out->shape[lead + 1 + d];
-    p.kernel[d] = call->kernel.items[d];
-    p.stride[d] = call->stride.items[d];
-    p.padding[d] = call->padding.items[d];
-    p.dilation[d] = call->dilation.count ? call->dilation.items[d] : 1;
   }
   strides_of(in, p.in_stride);
   strides_of(out, p.out_stride);
@@ -80,32 +76,40 @@ static bool sums_in_place(const pools *p, const ocl_dtype *dtype) {
 }
 
 static void plan(const graft_device *device, const call *call, pools *p, memo *memo, const ocl_dtype *dtype,
-                 size_t local) {
+                 size_t local, size_t *global) {
   bool by_plane = call->indices && call->backward; /* a work-group a plane */
   const int64_t *size = call->backward ? p->in : p->out;
   int64_t units = by_plane ? p->n * p->c : p->n * p->c * size[0] * size[1];
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   p->per_item = units > items ? (units + items - 1) / items : 1;
   size_t parts = (size_t)((units + p->per_item - 1) / p->per_item);
-  memo->kernel.local[0] = local;
-  memo->kernel.global[0] = by_plane ? parts * local : (parts + local - 1) / local * local;
+  *global = by_plane ? parts * local : (parts + local - 1) / local * local;
   if (by_plane && !sums_in_place(p, dtype)) memo->work_bytes = (uint64_t)(units * p->in[0] * p->in[1]) * 8;
 }
 
 static graft_status prepare(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype) {
   size_t local = device->is_cpu ? 1 : 64;
   pools p = pools_of(call);
-  plan(device, call, &p, memo, dtype, local);
+  size_t global;
+  plan(device, call, &p, memo, dtype, local, &global);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define OP_ID %u\n%s%s", dtype->name, call->op_id,
                call->indices ? "#define MAX\n" : "", memo->work_bytes ? "#define THROUGH_WORK\n" : "");
   ocl_text_add(&head, "#define COUNT_PADDING %d\n#define DIVISOR %lldL\n", call->count_padding,
                (long long)call->divisor);
+  for (int d = 0; d < 2; d++) {
+    ocl_text_add(&head, "#define KERNEL_%d %lldL\n#define STRIDE_%d %lldL\n", d, (long long)call->kernel.items[d], d,
+                 (long long)call->stride.items[d]);
+    ocl_text_add(&head, "#define PADDING_%d %lldL\n#define DILATION_%d %lldL\n", d, (long long)call->padding.items[d],
+                 d, (long long)(call->dilation.count ? call->dilation.items[d] : 1));
+  }
   graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
                                     : ocl_kernel_init(&memo->kernel, device, head.items, "pooling",
                                                       call->backward ? "pool_back" : "pool");
   ocl_text_free(&head);
+  memo->kernel.local[0] = local;
+  memo->kernel.global[0] = global;
   cl_uint argument = !call->indices ? 4 : call->backward ? 9 : 6;
   return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, argument, sizeof p, &p) : status;
 }
