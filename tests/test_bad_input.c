@@ -6,6 +6,12 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
+#ifdef __SANITIZE_ADDRESS__
+/* What is too large is refused, as without sanitizers. */
+GRAFT_EXPORT const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+#endif
+
 static void assert_says(const char *text) {
   ck_assert_msg(strstr(graft_last_error(), text) != NULL, "\"%s\" does not say \"%s\"", graft_last_error(), text);
   ck_assert_msg(!strchr(graft_last_error(), '\n'), "more than one line: %s", graft_last_error());

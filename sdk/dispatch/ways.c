@@ -130,7 +130,9 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   graft_grad_mode_set(grad);
   for (uint32_t i = 0; i < OP_MAX_ARGS; i++) free(lists[i]);
   free(results);
-  return status;
+  /* The failing op may be one that the caller never named. */
+  bool named = !status || strstr(graft_last_error(), plan->call.schema->name);
+  return named ? status : err_set(status, "%s: %s", plan->call.schema->name, graft_last_error());
 }
 
 /* --- the reference device --- */

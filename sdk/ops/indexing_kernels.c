@@ -89,6 +89,7 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
     if (value < -size || value >= size) {
       status = ref_invalid("%s: index %lld is out of range for dim %lld of size %lld", op, (long long)value, (long long)dim,
                            (long long)size);
+      break;
     }
     t->at[i] += (value < 0 ? value + size : value) * stride;
   }

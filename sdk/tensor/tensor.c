@@ -43,8 +43,10 @@ static graft_status tensor_make(graft_storage *storage, graft_rt_device *device,
   made->offset = offset;
   made->numel = numel;
   made->autograd = NULL;
-  memcpy(made->sizes, sizes, (size_t)ndim * sizeof *sizes);
-  memcpy(made->strides, strides, (size_t)ndim * sizeof *strides);
+  if (ndim) { /* lists of rank 0 may be NULL */
+    memcpy(made->sizes, sizes, (size_t)ndim * sizeof *sizes);
+    memcpy(made->strides, strides, (size_t)ndim * sizeof *strides);
+  }
   if (storage) tns_storage_retain(storage);
   *tensor = made;
   return GRAFT_OK;
