@@ -155,7 +155,7 @@ static padding padding_of(const graft_value *pad, int32_t ndim) {
   return p;
 }
 
-static int64_t negative_part(int64_t x) { return x < 0 ? -x : 0; }
+static int64_t negative_part(int64_t x) { return x >= 0 ? 0 : x == INT64_MIN ? INT64_MAX : -x; }
 
 /* constant_pad_nd(self, pad, value) */
 static graft_status infer_pad(op_call *c) {
@@ -169,11 +169,14 @@ static graft_status infer_pad(op_call *c) {
   int64_t sizes[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < self->ndim; i++) {
     int64_t before = negative_part(p.before[i]), after = negative_part(p.after[i]);
-    sizes[i] = self->sizes[i] + p.before[i] + p.after[i];
-    cut.sizes[i] = self->sizes[i] - before - after;
-    if (cut.sizes[i] >= 0 && sizes[i] >= 0) continue;
-    return op_error(c, "padding by %lld and %lld leaves less than nothing of dim %d of self %s", (long long)p.before[i],
-                    (long long)p.after[i], i, op_show(c, 0));
+    bool wraps = __builtin_add_overflow(self->sizes[i], p.before[i], &sizes[i]) ||
+                 __builtin_add_overflow(sizes[i], p.after[i], &sizes[i]);
+    if (!wraps && before <= self->sizes[i] && after <= self->sizes[i] - before && sizes[i] >= 0) {
+      cut.sizes[i] = self->sizes[i] - before - after;
+      continue;
+    }
+    return op_error(c, "padding by %lld and %lld leaves less than nothing, or more than can be counted, of dim %d of self %s",
+                    (long long)p.before[i], (long long)p.after[i], i, op_show(c, 0));
   }
   c->compute = self->dtype;
   if (dt_is_complex(op_scalar(c, 2).dtype) && !dt_is_complex(self->dtype)) {

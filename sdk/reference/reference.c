@@ -214,11 +214,12 @@ static graft_status ref_op_caps(graft_device *device, uint32_t op_id, graft_op_c
   (void)device;
   const op_def *def = op_def_of(op_id);
   if (!def || !def->reference) return GRAFT_UNIMPLEMENTED;
-  caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_HOST_VALUE | GRAFT_CAP_EMPTY |
-                GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32;
+  graft_op_caps mine = {.struct_size = caps->struct_size, .exec_flags_known = GRAFT_EXEC_DETERMINISTIC};
+  mine.flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_HOST_VALUE | GRAFT_CAP_EMPTY |
+               GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32;
   /* Elementwise kernels read each element before they write it. */
-  if (def->flags & (OP_ELEMENTWISE | OP_READS_FIRST)) caps->flags |= GRAFT_CAP_IN_PLACE;
-  caps->exec_flags_known = GRAFT_EXEC_DETERMINISTIC;
+  if (def->flags & (OP_ELEMENTWISE | OP_READS_FIRST)) mine.flags |= GRAFT_CAP_IN_PLACE;
+  memcpy(caps, &mine, caps->struct_size < sizeof mine ? caps->struct_size : sizeof mine); /* what fits */
   return GRAFT_OK;
 }
 
