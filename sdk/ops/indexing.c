@@ -174,6 +174,17 @@ uint32_t idx_without_masks(fx *s, const graft_value *indices, graft_tensor **lis
   return n;
 }
 
+/* `place`, but `outside` where the index is not one of `size`: flattening would turn a wrong index into the place of
+ * another element, and this one is refused by whatever reads there. */
+static graft_tensor *only_inside(fx *s, graft_tensor *place, graft_tensor *index, int64_t size, int64_t outside) {
+  graft_tensor *above = fx_ge_Scalar(s, index, graft_scalar_int(0));
+  graft_tensor *inside = fx_logical_and(s, above, fx_lt_Scalar(s, index, graft_scalar_int(size)));
+  graft_tensor *out;
+  const graft_value args[] = {fx_tensor(inside), fx_tensor(place), fx_number(graft_scalar_int(outside))};
+  fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &out, 1);
+  return out;
+}
+
 idx_rows idx_to_rows(fx *s, const op_call *c, const idx_shape *shape) {
   graft_tensor *self = op_tensor(c, 0);
   idx_rows r = {NULL, NULL, {0}, {0}};
@@ -190,7 +201,7 @@ idx_rows idx_to_rows(fx *s, const op_call *c, const idx_shape *shape) {
     graft_tensor *wrapped = fx_add_Scalar(s, index, graft_scalar_int(r.sizes[i]), graft_scalar_int(1));
     index = fx_where_self(s, negative, wrapped, index);
     stride = r.sizes[i] ? stride / r.sizes[i] : 0;
-    index = fx_scale(s, index, graft_scalar_int(stride));
+    index = only_inside(s, fx_scale(s, index, graft_scalar_int(stride)), index, r.sizes[i], rows);
     r.row = r.row ? fx_add(s, r.row, index) : index;
   }
   r.row = fx_expand(s, r.row, shape->sizes, (uint32_t)shape->ndim, false);
@@ -280,6 +291,7 @@ static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
   int64_t strides[GRAFT_MAX_DIMS] = {1};
   tns_contiguous_strides(self->ndim, self->sizes, strides);
   graft_tensor *at = fx_scale(s, index, graft_scalar_int(strides[op_int(c, 1)]));
+  at = only_inside(s, at, index, self->ndim ? self->sizes[op_int(c, 1)] : 1, self->numel);
   for (int32_t i = 0; i < self->ndim && !s->status; i++) {
     if (i == op_int(c, 1) || index->sizes[i] < 2) continue;
     int64_t column[GRAFT_MAX_DIMS] = {index->sizes[i]};

@@ -33,6 +33,7 @@ char *ref_buffer_data(const graft_buffer *buffer) { return buffer->data; }
 static graft_status ref_allocate(graft_device *device, graft_allocation *request) {
   (void)device;
   bool import = request->kind == GRAFT_MEMORY_IMPORT;
+  if (request->flags & 0xffff) return GRAFT_INVALID_ARGUMENT; /* none is defined */
   if (request->kind != GRAFT_MEMORY_DEVICE && request->kind != GRAFT_MEMORY_PINNED && !import) return GRAFT_UNIMPLEMENTED;
   uint64_t alignment = request->alignment > 64 ? request->alignment : 64;
   uint64_t bytes = (request->bytes + alignment - 1) / alignment * alignment;
@@ -57,16 +58,20 @@ static graft_status ref_release(graft_device *device, graft_buffer *buffer) {
   return GRAFT_OK;
 }
 
+static bool unknown_flags(graft_copy_flags flags) { return flags & 0xffff & ~(uint32_t)GRAFT_COPY_SOURCE_REUSABLE; }
+
 static graft_status ref_copy_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
                                        uint64_t bytes, graft_copy_flags flags) {
-  (void)stream, (void)flags;
+  (void)stream;
+  if (unknown_flags(flags)) return GRAFT_INVALID_ARGUMENT;
   memcpy(to->data + offset, from, bytes);
   return GRAFT_OK;
 }
 
 static graft_status ref_copy_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset,
                                      uint64_t bytes, graft_copy_flags flags) {
-  (void)stream, (void)flags;
+  (void)stream;
+  if (unknown_flags(flags)) return GRAFT_INVALID_ARGUMENT;
   memcpy(to, from->data + offset, bytes);
   return GRAFT_OK;
 }
