@@ -214,10 +214,14 @@ static graft_status infer_repeat(op_call *c) {
     return op_error(c, "repeats has %d items; expected %d (the rank of self %s) to %d", ndim, self->ndim, op_show(c, 0),
                     GRAFT_MAX_DIMS);
   }
-  int64_t sizes[GRAFT_MAX_DIMS];
+  int64_t sizes[GRAFT_MAX_DIMS], all = 1;
   for (int32_t i = 0; i < ndim; i++) {
     if (repeats->as.ints[i] < 0) return op_error(c, "repeats has a negative item: %lld", (long long)repeats->as.ints[i]);
-    sizes[i] = repeats->as.ints[i] * (i < added ? 1 : self->sizes[i - added]);
+    if (__builtin_mul_overflow(repeats->as.ints[i], i < added ? 1 : self->sizes[i - added], &sizes[i]) ||
+        __builtin_mul_overflow(all, sizes[i], &all)) {
+      return op_error(c, "self %s repeated %lld times along dim %d has more elements than can be counted", op_show(c, 0),
+                      (long long)repeats->as.ints[i], i);
+    }
   }
   c->compute = self->dtype;
   op_out(c, 0, self->dtype, ndim, sizes);
