@@ -56,7 +56,8 @@ quiet cmake --install "$work/projects/installed_chip/build" --prefix "$work/chip
 GRAFT_PLUGIN_PATH=$(dirname "$(find "$work/chip" -name 'installed_chip.graft.json')")
 export GRAFT_PLUGIN_PATH
 quiet "$graft" check installed_chip
-"$graft" backends | grep -q '^installed_chip 0.1.0 (you)' || fail "graft backends does not name installed_chip"
+"$graft" backends >"$work/log"
+grep -q '^installed_chip 0.1.0 (you)' "$work/log" || fail "graft backends does not name installed_chip"
 
 # What is there is not written over; a name that C or a manifest can't hold is refused.
 if "$graft" new demo_chip "$work/projects/demo_chip" 2>"$work/log"; then fail "a folder was written over"; fi
