@@ -93,13 +93,14 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gradient(
 #ifdef SUMS_OF_ROWS
     plain = total_sum(plain, shared);
     plain_units = total_sum(plain_units, shared);
-    if (!IS_WRITER) continue;
+    if (IS_WRITER) {
 #ifdef WANT_W
-    put_sum(dw + place.weight, plain_units, n);
+      put_sum(dw + place.weight, plain_units, n);
 #endif
 #ifdef WANT_B
-    put_sum(db + place.weight, plain, n);
+      put_sum(db + place.weight, plain, n);
 #endif
+    }
 #endif
   }
 }

@@ -35,12 +35,13 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void forward(
       EACH(0, space.size, VT v = (get_value(x + AT, n) - mean) * rstd;
            put_value(to + AT, v * WEIGHT(weights, w) + BIAS(biases, b), n))
     }
-    if (!IS_WRITER) continue;
-    put_statistic(POINTER(D_STATISTIC, means, offset_means) + place.statistic, mean, n);
-    put_statistic(POINTER(D_STATISTIC, rstds, offset_rstds) + place.statistic, rstd, n);
+    if (IS_WRITER) {
+      put_statistic(POINTER(D_STATISTIC, means, offset_means) + place.statistic, mean, n);
+      put_statistic(POINTER(D_STATISTIC, rstds, offset_rstds) + place.statistic, rstd, n);
 #if defined(UPDATES) && !defined(FIXED)
-    put_running(old_mean, momentum * mean + keep * get_running(old_mean, n), n);
-    put_running(old_var, momentum * (squares / (count - (VT)1)) + keep * get_running(old_var, n), n);
+      put_running(old_mean, momentum * mean + keep * get_running(old_mean, n), n);
+      put_running(old_var, momentum * (squares / (count - (VT)1)) + keep * get_running(old_var, n), n);
 #endif
+    }
   }
 }

@@ -66,7 +66,7 @@ bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps) {
     if (rows[i].op_id != op_id) continue;
     caps->inputs = rows[i].inputs;
     caps->outputs = rows[i].outputs;
-    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
+    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;
     if (rows[i].flags & CONVERTED) caps->flags |= GRAFT_CAP_MIXED_DTYPE;
     return true;
   }
@@ -82,6 +82,12 @@ typedef struct call {
   int recipe;
   double number; /* Y of the recipe; of a variance, how many elements do not count */
 } call;
+
+static int64_t count_of(const graft_tensor_desc *desc) {
+  int64_t count = 1;
+  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
+  return count;
+}
 
 static uint32_t all_dims(const graft_tensor_desc *in) {
   return (UINT32_C(1) << in->dl.ndim) - 1;
@@ -128,7 +134,7 @@ static void split_geometry(const call *call, pass *pass) {
 }
 
 /* The innermost kept dimension should be the input's: the output is the smaller of the two. */
-static void order(pass *pass) {
+static void order(pass *pass, bool empty) {
   int64_t out[OCL_DIMS_MAX];
   memcpy(out, pass->kept.stride[0], sizeof out);
   memcpy(pass->kept.stride[0], pass->kept.stride[1], sizeof out);
@@ -140,6 +146,7 @@ static void order(pass *pass) {
   ocl_geometry_collapse(&pass->kept);
   ocl_geometry_sort(&pass->reduced);
   ocl_geometry_collapse(&pass->reduced);
+  if (empty) pass->reduced = (ocl_geometry){.rank = 1, .operands = 1, .stride = {{1}}};
   bool wide_columns = pass->kept.stride[1][0] == 1 && pass->kept.size[0] >= 4;
   pass->rows = pass->reduced.stride[0][0] == 1 || !wide_columns;
 }
@@ -237,7 +244,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   int n = add_geometry(space, 0, &pass->kept);
   n = add_geometry(space, n, &pass->reduced);
   int64_t segment = pass->rows ? 64 * vec : 256, per_row = ceil_divide(pass->reduced.size[0], segment);
-  int64_t segments = per_row * (elements(&pass->reduced) / pass->reduced.size[0]);
+  int64_t segments = per_row > 0 ? per_row * (elements(&pass->reduced) / pass->reduced.size[0]) : 0;
   int64_t outputs_per_unit = pass->rows ? 1 : vec;
   int64_t units_per_row = ceil_divide(pass->kept.size[0], outputs_per_unit);
   int64_t units_per_split = units_per_row * (elements(&pass->kept) / pass->kept.size[0]);
@@ -344,7 +351,7 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   split_geometry(call, &only);
-  order(&only);
+  order(&only, count_of(call->in) == 0);
   memo->accumulator = accumulator(device, &only);
   memo->stages = 1;
   memo->stage[0].number = number_of((double)elements(&only.reduced));
@@ -387,10 +394,12 @@ static graft_status run_stage(const graft_exec *exec, stage *stage, const ocl_dt
 
 static graft_status run(const graft_exec *exec, const void *args, const call *call) {
   void *pointer;
+  if (count_of(call->out) == 0) return GRAFT_OK;
   graft_status status = ocl_memo_get(exec, args, call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
   place out = {call->out->dl.data, call->out->dl.byte_offset}, in = {call->in->dl.data, call->in->dl.byte_offset};
+  if (!in.buffer) in = out; /* of no elements, and never read */
   if (memo->stages == 1) return run_stage(exec, &memo->stage[0], memo->accumulator, out, in, in);
   place average;
   status = workspace(exec, memo->shift_bytes, &average);

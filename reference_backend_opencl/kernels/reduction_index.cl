@@ -86,7 +86,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void find(
     candidate lanes[VEC];
     choose(best, place, lanes, shared_values, shared_places);
 #ifdef ROWS
-    if (get_local_id(0) != 0) continue;
+    if (get_local_id(0) != 0) n = 0;
 #endif
     for (int j = 0; j < n; j++) {
       long at = begin + lanes[j].at;

@@ -75,7 +75,7 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call, 
   } else {
     memo->work_bytes = (uint64_t)(s->lines * s->padded) * item_bytes;
     if (status == GRAFT_OK) status = ocl_kernel_init(&memo->load, device, head.items, "sorting", "load_items");
-    if (status == GRAFT_OK) status = ocl_kernel_init(&memo->step, device, head.items, "sorting", "step");
+    if (status == GRAFT_OK) status = ocl_kernel_init(&memo->step, device, head.items, "sorting", "exchange");
     if (status == GRAFT_OK) status = ocl_kernel_init(&memo->store, device, head.items, "sorting", "store_items");
     if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->load, 4, sizeof *s, s);
     if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->step, 4, sizeof *s, s);

@@ -130,7 +130,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void load_items(__gl
 }
 
 /* Pairs `distance` apart, ascending in every second run of `run`. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void step(__global uchar *work, ulong offset_work, long run,
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void exchange(__global uchar *work, ulong offset_work, long run,
                                                                        long distance, space_t space) {
   long pair = get_global_id(0);
   if (pair >= space.lines * (space.padded / 2)) return;
