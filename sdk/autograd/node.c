@@ -146,11 +146,5 @@ const char *ag_node_name(const ag_node *node) {
 }
 
 char ag_node_role(const ag_node *node, uint32_t arg) {
-  const char *role = node->def ? node->def->roles : NULL;
-  if (!role) return 'k';
-  for (uint32_t i = 0; i < arg && *role; i++) {
-    uint8_t kind = node->schema->args[i].kind;
-    if (kind == OPK_TENSOR || kind == OPK_TENSORS) role++;
-  }
-  return *role ? *role : 'k';
+  return node->def && node->def->roles ? op_role(node->schema, node->def, arg) : 'k';
 }

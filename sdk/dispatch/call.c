@@ -9,9 +9,15 @@ static _Thread_local graft_exec_flags exec_flags;
 static _Thread_local dsp_route last_route;
 static _Thread_local uint32_t depth;
 
-dsp_route dsp_last_route(void) { return last_route; }
-void dsp_set_exec_flags(graft_exec_flags flags) { exec_flags = flags; }
-graft_exec_flags dsp_exec_flags(void) { return exec_flags; }
+dsp_route dsp_last_route(void) {
+  return last_route;
+}
+void dsp_set_exec_flags(graft_exec_flags flags) {
+  exec_flags = flags;
+}
+graft_exec_flags dsp_exec_flags(void) {
+  return exec_flags;
+}
 
 const char *dsp_route_name(dsp_route route) {
   static const char *const names[] = {"unsupported", "plugin", "equal", "decomposition", "reference", "host"};
@@ -21,8 +27,8 @@ const char *dsp_route_name(dsp_route route) {
 /* --- which op, which device --- */
 
 /* A prim that equals an aten op is that op: its arguments in the other order, the rest constants. */
-static const op_schema *resolve_equal(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_value *mapped,
-                                      const graft_value **use, uint32_t *use_count) {
+static const op_schema *resolve_equal(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                      graft_value *mapped, const graft_value **use, uint32_t *use_count) {
   *use = args;
   *use_count = nargs;
   if (!schema->equal) return schema;
@@ -60,14 +66,6 @@ static graft_rt_device *device_of(const op_call *call) {
   return number ? number : graft_device_reference();
 }
 
-static char role_at(const op_call *call, uint32_t arg) {
-  const char *role = call->def->roles;
-  for (uint32_t i = 0; i < arg && *role; i++) {
-    if (call->schema->args[i].kind == OPK_TENSOR || call->schema->args[i].kind == OPK_TENSORS) role++;
-  }
-  return *role;
-}
-
 static graft_status check_devices(const op_call *call) {
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     const graft_value *v = &call->args[i];
@@ -75,7 +73,9 @@ static graft_status check_devices(const op_call *call) {
     for (uint32_t j = 0; j < count; j++) {
       const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
       if (!t || t->device == call->device) continue;
-      if (v->kind == GRAFT_VALUE_TENSOR && !t->ndim && t->device->is_reference && role_at(call, i) == 'b') continue;
+      if (v->kind == GRAFT_VALUE_TENSOR && !t->ndim && t->device->is_reference &&
+          op_role(call->schema, call->def, i) == 'b')
+        continue;
       return op_error(call, "%s is on %s, but another tensor is on %s; move it there with graft_tensor_to",
                       call->schema->args[i].name, graft_device_text(t->device), graft_device_text(call->device));
     }
@@ -123,7 +123,8 @@ graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs
 static graft_status nothing_serves(const dsp_plan *plan, const graft_value *args) {
   op_call call = plan->call;
   memcpy(call.args, args, call.schema->nargs * sizeof *args);
-  return err_set(GRAFT_UNIMPLEMENTED, "%s: nothing serves %s on %s: neither the plugin nor a decomposition nor a reference kernel",
+  return err_set(GRAFT_UNIMPLEMENTED,
+                 "%s: nothing serves %s on %s: neither the plugin nor a decomposition nor a reference kernel",
                  call.schema->name, op_show_tensors(&call), graft_device_text(plan->device));
 }
 
@@ -139,7 +140,8 @@ graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args) {
   if (dsp_fallback_policy() == DSP_FALLBACK_ERROR) {
     op_call call = plan->call;
     memcpy(call.args, args, call.schema->nargs * sizeof *args);
-    return err_set(GRAFT_UNIMPLEMENTED, "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
+    return err_set(GRAFT_UNIMPLEMENTED,
+                   "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
                    call.schema->name, graft_device_text(plan->device), op_show_tensors(&call));
   }
   dsp_count_fallback(plan, args);
@@ -164,11 +166,16 @@ static graft_status run_empty(dsp_plan *plan, graft_tensor **outs) {
 static graft_status run_route(dsp_plan *plan, dsp_route route, const graft_value *args, graft_tensor **outs) {
   switch (route) {
     case DSP_ROUTE_PLUGIN:
-    case DSP_ROUTE_EQUAL: return dsp_run_slot(plan, args, outs);
-    case DSP_ROUTE_DECOMPOSITION: return dsp_run_decomposition(plan, args, outs);
-    case DSP_ROUTE_REFERENCE: return run_reference(plan, args, outs);
-    case DSP_ROUTE_HOST: return run_empty(plan, outs);
-    default: return nothing_serves(plan, args);
+    case DSP_ROUTE_EQUAL:
+      return dsp_run_slot(plan, args, outs);
+    case DSP_ROUTE_DECOMPOSITION:
+      return dsp_run_decomposition(plan, args, outs);
+    case DSP_ROUTE_REFERENCE:
+      return run_reference(plan, args, outs);
+    case DSP_ROUTE_HOST:
+      return run_empty(plan, outs);
+    default:
+      return nothing_serves(plan, args);
   }
 }
 
@@ -196,9 +203,10 @@ void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs
     if (!data) continue;
     full[i] = i < nargs ? args[i] : (graft_value){0};
     if (kind == OPK_TENSOR && full[i].kind == GRAFT_VALUE_TENSOR && !full[i].as.tensor) full[i] = (graft_value){0};
-    if (kind == OPK_TENSOR && (full[i].kind == GRAFT_VALUE_INT || full[i].kind == GRAFT_VALUE_FLOAT ||
-                               full[i].kind == GRAFT_VALUE_BOOL)) {
-      full[i] = (graft_value){GRAFT_VALUE_SCALAR, 0,
+    if (kind == OPK_TENSOR &&
+        (full[i].kind == GRAFT_VALUE_INT || full[i].kind == GRAFT_VALUE_FLOAT || full[i].kind == GRAFT_VALUE_BOOL)) {
+      full[i] = (graft_value){GRAFT_VALUE_SCALAR,
+                              0,
                               {.scalar = full[i].kind == GRAFT_VALUE_FLOAT ? graft_scalar_float(args[i].as.f)
                                          : full[i].kind == GRAFT_VALUE_INT ? graft_scalar_int(args[i].as.i)
                                                                            : graft_scalar_bool(args[i].as.i != 0)}};
@@ -239,7 +247,7 @@ static bool mixed_devices(const graft_value *args, uint32_t nargs, const graft_r
 }
 
 graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                              uint32_t nouts, dsp_plan **plan) {
+                           uint32_t nouts, dsp_plan **plan) {
   graft_rt_device *device = key_device(args, nargs);
   if (plg_forked(device)) return plg_forked_error(device);
   dsp_key key;
@@ -293,7 +301,8 @@ static graft_status call_slot_op(const op_schema *schema, const graft_value *arg
   return status;
 }
 
-static graft_status call_copy_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs) {
+static graft_status call_copy_op(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                 graft_tensor **outs) {
   op_call call;
   graft_status status = infer(&call, schema, args, nargs);
   if (status) return status;

@@ -15,14 +15,6 @@ typedef struct resolver {
 
 /* --- operands --- */
 
-static char role_of(const op_call *call, uint32_t arg) {
-  const char *role = call->def->roles;
-  for (uint32_t i = 0; i < arg && *role; i++) {
-    if (call->schema->args[i].kind == OPK_TENSOR || call->schema->args[i].kind == OPK_TENSORS) role++;
-  }
-  return *role ? *role : 'k';
-}
-
 static bool has_zero_stride(const dsp_operand *o) {
   for (int32_t i = 0; i < o->ndim; i++) {
     if (o->view_strides[i] == 0 && o->view_sizes[i] > 1) return true;
@@ -51,7 +43,7 @@ static void add_input(resolver *r, uint32_t arg, int32_t item, const graft_value
   op_call *call = r->call;
   dsp_operand *o = &r->plan->operands[r->plan->noperands++];
   *o = (dsp_operand){.arg = (int16_t)arg, .item = item};
-  char role = role_of(call, arg);
+  char role = op_role(call->schema, call->def, arg);
   bool converts = (role == 'b' || role == 'v') && call->compute;
   bool foreign = t && t->device != call->device; /* a rank-0 tensor in host memory: a number to this op */
   o->mutated = (call->schema->mutates >> arg & 1) || (call->schema->args[arg].flags & OPA_MUTATED);
@@ -216,7 +208,7 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
 static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   const graft_tensor *t = source_of(r, o);
   if (!t) return !layout_served(r, o); /* a new output in strides the slot does not write */
-  bool index = !o->is_output && role_of(r->call, (uint32_t)o->arg) == 'i';
+  bool index = !o->is_output && op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'i';
   bool mixed = (r->caps.flags & GRAFT_CAP_MIXED_DTYPE) && r->plan->out_metas[0].dtype == r->call->compute;
   if (t->dtype != o->dtype && (o->is_output || index || !mixed)) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
@@ -250,7 +242,7 @@ static bool settle_operands(resolver *r) {
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     dsp_operand *o = &r->plan->operands[i];
     if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
-    char role = o->is_output ? 'o' : role_of(r->call, (uint32_t)o->arg);
+    char role = o->is_output ? 'o' : op_role(r->call->schema, r->call->def, (uint32_t)o->arg);
     if (role == 'o' && !dtype_offered(r->caps.output_dtypes, o->dtype)) return false;
     if ((role == 'b' || role == 'v') && !dtype_offered(r->caps.input_dtypes, o->dtype)) return false;
     if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;

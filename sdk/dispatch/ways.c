@@ -71,14 +71,6 @@ static graft_status deliver_all(dsp_plan *plan, const graft_value *args, graft_t
 
 /* --- decomposition --- */
 
-static bool converts(const op_call *call, uint32_t arg) {
-  const char *role = call->def->roles;
-  for (uint32_t i = 0; i < arg && *role; i++) {
-    if (call->schema->args[i].kind == OPK_TENSOR || call->schema->args[i].kind == OPK_TENSORS) role++;
-  }
-  return *role == 'b' || *role == 'v';
-}
-
 /* Half types are widened once before a decomposition and rounded once after it, so that intermediate results lose
  * nothing; other inputs are brought to the compute dtype as a slot would see them. */
 static void convert_inputs(fx *s, op_call *call, graft_tensor ***lists) {
@@ -86,7 +78,8 @@ static void convert_inputs(fx *s, op_call *call, graft_tensor ***lists) {
   graft_dtype target = widen ? GRAFT_F32 : call->compute;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     graft_value *v = &call->args[i];
-    if (!target || !converts(call, i)) continue;
+    char role = op_role(call->schema, call->def, i);
+    if (!target || (role != 'b' && role != 'v')) continue;
     if (v->kind == GRAFT_VALUE_TENSOR) {
       v->as.tensor = fx_cast(s, v->as.tensor, target);
     } else if (v->kind == GRAFT_VALUE_TENSORS) {

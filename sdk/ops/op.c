@@ -23,6 +23,14 @@ graft_scalar op_scalar(const op_call *call, int arg) {
   return call->args[arg].kind == GRAFT_VALUE_SCALAR ? call->args[arg].as.scalar : graft_scalar_none();
 }
 
+char op_role(const op_schema *schema, const op_def *def, uint32_t arg) {
+  const char *role = def->roles;
+  for (uint32_t i = 0; i < arg && *role; i++) {
+    if (schema->args[i].kind == OPK_TENSOR || schema->args[i].kind == OPK_TENSORS) role++;
+  }
+  return *role ? *role : 'k';
+}
+
 int64_t *op_ints_new(op_call *call, uint32_t count) {
   if (count > OP_POOL - call->pool_used) abort(); /* lists here are dims and window sizes: at most 16 each */
   int64_t *items = call->pool + call->pool_used;
@@ -365,7 +373,7 @@ graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype) {
     operands[count] = count < 3 ? as_converted(call, letter, t, &shells[count]) : t;
     count++;
   }
-  if (call->schema->id == GRAFT_OP_THRESHOLD_BACKWARD) { /* PyTorch's iterator takes self before grad_output */
+  if (call->def->flags & OP_SECOND_FIRST) {
     const graft_tensor *first = operands[0];
     operands[0] = operands[1];
     operands[1] = first;

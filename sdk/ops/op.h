@@ -32,16 +32,16 @@ typedef struct op_call {
   int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with, and shaped like unless the op has
                                   * list_item; -1: a Tensor */
   bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
-  graft_dtype compute;          /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
-  bool dynamic;                 /* out[0] is an upper bound only; the op says its shape */
-  uint64_t draws;               /* random ops: 32-bit words drawn, a multiple of 4 */
-  int64_t pool[OP_POOL];        /* canonical lists live here; see op_ints */
+  graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
+  bool dynamic;                  /* out[0] is an upper bound only; the op says its shape */
+  uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */
+  int64_t pool[OP_POOL];         /* canonical lists live here; see op_ints */
   uint32_t pool_used;
 } op_call;
 
 typedef graft_status (*op_infer_fn)(op_call *call);
-/* Gives outs[i] for each output, as tensors owned by the scope. Inputs are call->args, already promoted and, for half types,
- * widened to f32; the caller rounds once. */
+/* Gives outs[i] for each output, as tensors owned by the scope. Inputs are call->args, already promoted and, for half
+ * types, widened to f32; the caller rounds once. */
 typedef void (*op_decompose_fn)(fx *s, const op_call *call, graft_tensor **outs);
 
 /* One call's gradient. results are owned by the scope; leave NULL where there is none. Gradients of broadcast ('b')
@@ -49,11 +49,11 @@ typedef void (*op_decompose_fn)(fx *s, const op_call *call, graft_tensor **outs)
 typedef struct op_vjp {
   fx *s;
   const op_schema *schema;
-  const graft_value *args;    /* canonical; tensors not named in saves have a shape but no memory */
-  graft_tensor *const *outs;  /* likewise */
-  graft_tensor *const *g;     /* cotangents, one an output; NULL: zero */
-  uint64_t needs;             /* bit n: argument n wants a gradient */
-  graft_tensor **results;     /* one an argument */
+  const graft_value *args;      /* canonical; tensors not named in saves have a shape but no memory */
+  graft_tensor *const *outs;    /* likewise */
+  graft_tensor *const *g;       /* cotangents, one an output; NULL: zero */
+  uint64_t needs;               /* bit n: argument n wants a gradient */
+  graft_tensor **results;       /* one an argument */
   graft_tensor ***list_results; /* for Tensor[] arguments: an array of the list's length, filled with NULLs */
 } op_vjp;
 typedef void (*op_vjp_fn)(op_vjp *v);
@@ -70,15 +70,16 @@ typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint3
  *   i  index: its own shape, i64 (or i32)
  *   k  kept as it is */
 enum {
-  OP_ELEMENTWISE = 1, /* flags: every output element depends on the elements at its own position only */
-  OP_NO_WIDEN = 2,    /* the decomposition takes half types as they are */
-  OP_NUMBER_FORM = 4, /* X.Scalar: has a number where X.Tensor has a tensor */
-  OP_READS_FIRST = 8  /* the reference kernel reads an item of its lists before it writes it: in place is fine */
+  OP_ELEMENTWISE = 1,  /* flags: every output element depends on the elements at its own position only */
+  OP_NO_WIDEN = 2,     /* the decomposition takes half types as they are */
+  OP_NUMBER_FORM = 4,  /* X.Scalar: has a number where X.Tensor has a tensor */
+  OP_READS_FIRST = 8,  /* the reference kernel reads an item of its lists before it writes it: in place is fine */
+  OP_SECOND_FIRST = 16 /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */
 typedef graft_status (*op_slot)(const graft_exec *exec, const void *args);
-#define OP_REF(name) _Generic(&ref_##name, graft_##name##_fn: (op_slot)(void *)&ref_##name)
+#define OP_REF(name) _Generic(&ref_##name, graft_##name##_fn : (op_slot)(void *)&ref_##name)
 
 typedef struct op_def {
   uint32_t op_id;
@@ -88,8 +89,8 @@ typedef struct op_def {
   op_vjp_fn vjp;             /* NULL: not differentiable */
   uint64_t saves;            /* OP_SAVE_*: what vjp reads the memory of */
   uint32_t flags;
-  op_slot reference; /* NULL: by decomposition only */
-  int32_t extra;     /* the family's own: a row of its table */
+  op_slot reference;         /* NULL: by decomposition only */
+  int32_t extra;             /* the family's own: a row of its table */
   op_list_item_fn list_item; /* NULL: items are like those of list_like */
 } op_def;
 
@@ -101,8 +102,13 @@ typedef struct op_family {
 
 const op_def *op_def_of(uint32_t op_id); /* NULL: libgraft knows no rule for it */
 
+/* The letter of argument `arg`; 'k' where roles name none. */
+char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
+
 /* --- helpers for infer --- */
-static inline bool op_absent(const op_call *c, int i) { return c->args[i].kind == GRAFT_VALUE_NONE; }
+static inline bool op_absent(const op_call *c, int i) {
+  return c->args[i].kind == GRAFT_VALUE_NONE;
+}
 graft_tensor *op_tensor(const op_call *call, int arg); /* NULL: absent or a number */
 int64_t op_int(const op_call *call, int arg);
 double op_float(const op_call *call, int arg);
@@ -132,7 +138,8 @@ graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
 /* An int list that is a shape: at most GRAFT_MAX_DIMS sizes, none negative, and a number of elements. */
 graft_status op_check_sizes(const op_call *call, int arg);
 
-/* Fills out[n]: contiguous strides; or those of a like tensor; or as PyTorch's TensorIterator gives for broadcast operands. */
+/* Fills out[n]: contiguous strides; or those of a like tensor; or as PyTorch's TensorIterator gives for broadcast
+ * operands. */
 void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes);
 void op_out_like(op_call *call, int n, graft_dtype dtype, const graft_tensor *like); /* preserve: dense strides kept */
 void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
@@ -140,7 +147,8 @@ void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const 
 /* The broadcast shape of the 'b' and 'c' arguments into out[n], with TensorIterator's strides. */
 graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype);
 
-/* The strides TensorIterator gives a result of out's sizes; they come in contiguous. A number among the operands is NULL. */
+/* The strides TensorIterator gives a result of out's sizes; they come in contiguous. A number among the operands is
+ * NULL. */
 void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, int count);
 
 /* Output n is a Tensor[] aligned with list argument `like`. */
@@ -160,11 +168,15 @@ const char *op_show_tensors(const op_call *call);
 graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected);
 
 /* --- helpers for gradients --- */
-static inline bool vjp_needs(const op_vjp *v, int arg) { return (v->needs >> arg) & 1; }
+static inline bool vjp_needs(const op_vjp *v, int arg) {
+  return (v->needs >> arg) & 1;
+}
 static inline graft_tensor *vjp_arg(const op_vjp *v, int arg) {
   return v->args[arg].kind == GRAFT_VALUE_TENSOR ? v->args[arg].as.tensor : NULL;
 }
 /* The argument as the value to hand to another op: a tensor, or the number it was given as. */
-static inline graft_value vjp_value(const op_vjp *v, int arg) { return v->args[arg]; }
+static inline graft_value vjp_value(const op_vjp *v, int arg) {
+  return v->args[arg];
+}
 
 #endif

@@ -1,5 +1,6 @@
-/* Pointwise ops: one row an op. Shapes broadcast, strides are TensorIterator's; a row says how dtypes promote, what is refused, and
- * which gradient there is. The forms with a number for a tensor decompose into the tensor form, which takes numbers. */
+/* Pointwise ops: one row an op. Shapes broadcast, strides are TensorIterator's; a row says how dtypes promote, what is
+ * refused, and which gradient there is. The forms with a number for a tensor decompose into the tensor form, which
+ * takes numbers. */
 #include "ops/pointwise.h"
 
 #include "ops/families.h"
@@ -17,63 +18,63 @@ typedef struct pw_rule {
 #define R0 OP_SAVE_OUT(0)
 
 /* op, roles, promotion, refused, tensor form, check, gradient, what it saves */
-#define POINTWISE_OPS(X)                                                                                   \
-  X(ABS, "b", PW_REAL, PW_NO_BOOL, 0, NULL, pw_vjp_abs, A0)                                                \
-  X(NEG, "b", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_neg, 0)                                                 \
-  X(EXP, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_exp, R0)                                                        \
-  X(LOG, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log, A0)                                                        \
-  X(SQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sqrt, R0)                                                      \
-  X(RSQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_rsqrt, R0)                                                    \
-  X(SIN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sin, A0)                                                        \
-  X(COS, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_cos, A0)                                                        \
-  X(TANH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_tanh, R0)                                                      \
-  X(SIGMOID, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sigmoid, R0)                                                \
-  X(ERF, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erf, A0)                                            \
-  X(RECIPROCAL, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_reciprocal, R0)                                          \
-  X(RELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_relu, R0)                              \
-  X(GELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu, A0)                  \
-  X(SILU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu, A0)                                  \
-  X(FLOOR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                              \
-  X(ISNAN, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                           \
-  X(LOGICAL_NOT, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                     \
-  X(LOGICAL_AND, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                    \
-  X(BITWISE_NOT, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                              \
-  X(BITWISE_AND_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                      \
-  X(ADD_TENSOR, "bb", PW_SAME, 0, 0, check_alpha, pw_vjp_add, 0)                                           \
-  X(SUB_TENSOR, "bb", PW_SAME, 0, 0, check_sub, pw_vjp_sub, 0)                                             \
-  X(MUL_TENSOR, "bb", PW_SAME, 0, 0, NULL, pw_vjp_mul, A0 | A1)                                            \
-  X(DIV_TENSOR, "bb", PW_FLOAT, 0, 0, NULL, pw_vjp_div, A0 | A1)                                           \
-  X(DIV_TENSOR_MODE, "bb", PW_SAME, 0, 0, check_div_mode, pw_vjp_div_mode, A0 | A1)                        \
-  X(ADD_SCALAR, "b", PW_SAME, 0, GRAFT_OP_ADD_TENSOR, check_alpha, pw_vjp_add, 0)                          \
-  X(SUB_SCALAR, "b", PW_SAME, 0, GRAFT_OP_SUB_TENSOR, check_sub, pw_vjp_sub, 0)                            \
-  X(MUL_SCALAR, "b", PW_SAME, 0, GRAFT_OP_MUL_TENSOR, NULL, pw_vjp_mul, 0)                                 \
-  X(DIV_SCALAR, "b", PW_FLOAT, 0, GRAFT_OP_DIV_TENSOR, NULL, pw_vjp_div, 0)                                \
-  X(POW_TENSOR_TENSOR, "bb", PW_SAME, 0, 0, check_pow, pw_vjp_pow_tensor, A0 | A1 | R0)                    \
-  X(POW_TENSOR_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_scalar, A0)                               \
-  X(POW_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_base, A1 | R0)                                   \
-  X(MAXIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_maximum, A0 | A1)                               \
-  X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                               \
-  X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                              \
-  X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                       \
-  X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                                  \
-  X(EQ_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                         \
-  X(NE_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                         \
-  X(LT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                             \
-  X(LE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                             \
-  X(GT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                             \
-  X(GE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                             \
-  X(EQ_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_EQ_TENSOR, NULL, NULL, 0)                                         \
-  X(NE_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_NE_TENSOR, NULL, NULL, 0)                                         \
-  X(LT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LT_TENSOR, NULL, NULL, 0)                             \
-  X(LE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LE_TENSOR, NULL, NULL, 0)                             \
-  X(GT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GT_TENSOR, NULL, NULL, 0)                             \
-  X(GE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GE_TENSOR, NULL, NULL, 0)                             \
-  X(ADDCMUL, "bbb", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_addcmul, A1 | A2)                                          \
-  X(ADDCDIV, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_addcdiv, pw_vjp_addcdiv, A1 | A2)                     \
-  X(LERP_SCALAR, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp, pw_vjp_lerp, 0)                     \
-  X(TANH_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                               \
-  X(SIGMOID_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)                         \
-  X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_threshold_backward, A1) \
+#define POINTWISE_OPS(X)                                                                                          \
+  X(ABS, "b", PW_REAL, PW_NO_BOOL, 0, NULL, pw_vjp_abs, A0)                                                       \
+  X(NEG, "b", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_neg, 0)                                                        \
+  X(EXP, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_exp, R0)                                                               \
+  X(LOG, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log, A0)                                                               \
+  X(SQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sqrt, R0)                                                             \
+  X(RSQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_rsqrt, R0)                                                           \
+  X(SIN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sin, A0)                                                               \
+  X(COS, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_cos, A0)                                                               \
+  X(TANH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_tanh, R0)                                                             \
+  X(SIGMOID, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sigmoid, R0)                                                       \
+  X(ERF, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erf, A0)                                                   \
+  X(RECIPROCAL, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_reciprocal, R0)                                                 \
+  X(RELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_relu, R0)                                     \
+  X(GELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu, A0)                         \
+  X(SILU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu, A0)                                         \
+  X(FLOOR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                     \
+  X(ISNAN, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                  \
+  X(LOGICAL_NOT, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                            \
+  X(LOGICAL_AND, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                           \
+  X(BITWISE_NOT, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                                     \
+  X(BITWISE_AND_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                             \
+  X(ADD_TENSOR, "bb", PW_SAME, 0, 0, check_alpha, pw_vjp_add, 0)                                                  \
+  X(SUB_TENSOR, "bb", PW_SAME, 0, 0, check_sub, pw_vjp_sub, 0)                                                    \
+  X(MUL_TENSOR, "bb", PW_SAME, 0, 0, NULL, pw_vjp_mul, A0 | A1)                                                   \
+  X(DIV_TENSOR, "bb", PW_FLOAT, 0, 0, NULL, pw_vjp_div, A0 | A1)                                                  \
+  X(DIV_TENSOR_MODE, "bb", PW_SAME, 0, 0, check_div_mode, pw_vjp_div_mode, A0 | A1)                               \
+  X(ADD_SCALAR, "b", PW_SAME, 0, GRAFT_OP_ADD_TENSOR, check_alpha, pw_vjp_add, 0)                                 \
+  X(SUB_SCALAR, "b", PW_SAME, 0, GRAFT_OP_SUB_TENSOR, check_sub, pw_vjp_sub, 0)                                   \
+  X(MUL_SCALAR, "b", PW_SAME, 0, GRAFT_OP_MUL_TENSOR, NULL, pw_vjp_mul, 0)                                        \
+  X(DIV_SCALAR, "b", PW_FLOAT, 0, GRAFT_OP_DIV_TENSOR, NULL, pw_vjp_div, 0)                                       \
+  X(POW_TENSOR_TENSOR, "bb", PW_SAME, 0, 0, check_pow, pw_vjp_pow_tensor, A0 | A1 | R0)                           \
+  X(POW_TENSOR_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_scalar, A0)                                      \
+  X(POW_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_base, A1 | R0)                                          \
+  X(MAXIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_maximum, A0 | A1)                                      \
+  X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                                      \
+  X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                        \
+  X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                              \
+  X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                            \
+  X(EQ_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                \
+  X(NE_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                \
+  X(LT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
+  X(LE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
+  X(GT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
+  X(GE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
+  X(EQ_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_EQ_TENSOR, NULL, NULL, 0)                                                \
+  X(NE_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_NE_TENSOR, NULL, NULL, 0)                                                \
+  X(LT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LT_TENSOR, NULL, NULL, 0)                                    \
+  X(LE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LE_TENSOR, NULL, NULL, 0)                                    \
+  X(GT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GT_TENSOR, NULL, NULL, 0)                                    \
+  X(GE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GE_TENSOR, NULL, NULL, 0)                                    \
+  X(ADDCMUL, "bbb", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_addcmul, A1 | A2)                                        \
+  X(ADDCDIV, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_addcdiv, pw_vjp_addcdiv, A1 | A2)                   \
+  X(LERP_SCALAR, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp, pw_vjp_lerp, 0)                            \
+  X(TANH_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                 \
+  X(SIGMOID_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)           \
+  X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_threshold_backward, A1)        \
   X(GELU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu_backward, A0 | A1) \
   X(SILU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu_backward, A0 | A1)
 
@@ -110,7 +111,8 @@ static graft_status check_div_mode(op_call *c) {
     if (dt_is_integral(c->compute, true)) c->compute = c->out[0].dtype = DT_DEFAULT;
     return GRAFT_OK;
   }
-  if (dt_is_complex(c->compute)) return op_error(c, "rounding is not defined for complex operands (%s)", op_show_tensors(c));
+  if (dt_is_complex(c->compute))
+    return op_error(c, "rounding is not defined for complex operands (%s)", op_show_tensors(c));
   if (c->compute == GRAFT_BOOL) return op_error(c, "rounded division is not defined for bool (%s)", op_show_tensors(c));
   return GRAFT_OK;
 }
@@ -126,7 +128,8 @@ static graft_status check_pow(op_call *c) {
 
 static graft_status check_where(op_call *c) {
   graft_tensor *condition = op_tensor(c, 0);
-  if (!condition || (condition->dtype != GRAFT_BOOL && condition->dtype != GRAFT_U8)) return op_refuse_dtype(c, 0, "bool");
+  if (!condition || (condition->dtype != GRAFT_BOOL && condition->dtype != GRAFT_U8))
+    return op_refuse_dtype(c, 0, "bool");
   return GRAFT_OK;
 }
 
@@ -138,7 +141,8 @@ static graft_status check_clamp(op_call *c) {
 static graft_status check_addcdiv(op_call *c) {
   const graft_tensor *numerator = op_tensor(c, 1), *divisor = op_tensor(c, 2);
   if (numerator && divisor && dt_is_integral(numerator->dtype, true) && dt_is_integral(divisor->dtype, true)) {
-    return op_error(c, "integer division is not defined here (%s); convert tensor1 or tensor2 to floating", op_show_tensors(c));
+    return op_error(c, "integer division is not defined here (%s); convert tensor1 or tensor2 to floating",
+                    op_show_tensors(c));
   }
   return GRAFT_OK;
 }
@@ -156,8 +160,8 @@ static graft_status check_lerp(op_call *c) {
 static const pw_rule rules[] = {POINTWISE_OPS(RULE)};
 
 static graft_status refuse(const op_call *c, uint32_t refused) {
-  static const uint32_t bits[] = {[DT_BOOL] = PW_NO_BOOL, [DT_INTEGER] = PW_NO_INT, [DT_FLOAT] = PW_NO_FLOAT,
-                                  [DT_COMPLEX] = PW_NO_COMPLEX};
+  static const uint32_t bits[] = {
+      [DT_BOOL] = PW_NO_BOOL, [DT_INTEGER] = PW_NO_INT, [DT_FLOAT] = PW_NO_FLOAT, [DT_COMPLEX] = PW_NO_COMPLEX};
   static const char *const names[] = {"bool", "integer", "floating", "complex"};
   dt_category category = dt_category_of(c->compute);
   if (!(refused & bits[category])) return GRAFT_OK;
@@ -169,9 +173,12 @@ static int promoted_args(const op_call *c, const pw_rule *rule) {
   if (rule->tensor_form) return 2;
   switch (c->schema->id) {
     case GRAFT_OP_POW_TENSOR_SCALAR:
-    case GRAFT_OP_POW_SCALAR: return 2;
-    case GRAFT_OP_CLAMP: return 3;
-    default: return c->schema->nargs < 3 ? c->schema->nargs : 3;
+    case GRAFT_OP_POW_SCALAR:
+      return 2;
+    case GRAFT_OP_CLAMP:
+      return 3;
+    default:
+      return c->schema->nargs < 3 ? c->schema->nargs : 3;
   }
 }
 
@@ -223,15 +230,16 @@ enum {
   POINTWISE_OPS(INDEX)
 };
 
-#define DEF(op, roles_, promo, refuse, form, check, vjp_, saves_)                                  \
-  {.op_id = GRAFT_OP_##op,                                                                         \
-   .roles = roles_,                                                                                \
-   .infer = infer_pointwise,                                                                       \
-   .decompose = (form) ? decompose_scalar : NULL,                                                  \
-   .vjp = vjp_,                                                                                    \
-   .saves = saves_,                                                                                \
-   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0),                                           \
-   .reference = (form) ? NULL : ref_pointwise,                                                     \
+#define DEF(op, roles_, promo, refuse, form, check, vjp_, saves_)                 \
+  {.op_id = GRAFT_OP_##op,                                                        \
+   .roles = roles_,                                                               \
+   .infer = infer_pointwise,                                                      \
+   .decompose = (form) ? decompose_scalar : NULL,                                 \
+   .vjp = vjp_,                                                                   \
+   .saves = saves_,                                                               \
+   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0) |        \
+            (GRAFT_OP_##op == GRAFT_OP_THRESHOLD_BACKWARD ? OP_SECOND_FIRST : 0), \
+   .reference = (form) ? NULL : ref_pointwise,                                    \
    .extra = PW_INDEX_##op},
 static const op_def defs[] = {POINTWISE_OPS(DEF)};
 OP_FAMILY_END(pointwise, defs)
