@@ -82,6 +82,21 @@ static VT segment_total(__global const RAW(D_IN) * row, space shape, long i, lon
   VT total = (VT)(INIT);
 #ifdef ROWS
   long stride = shape.reduced_in[0];
+#if INNER_IN == 1
+  /* Four totals side by side: with one, each combination waits for the one before. */
+  VT totals[3] = {total, total, total};
+  for (; i + 4 * VEC <= end; i += 4 * VEC) {
+    VT first = fetch(row + i, 1, VEC, s), second = fetch(row + i + VEC, 1, VEC, s);
+    VT third = fetch(row + i + 2 * VEC, 1, VEC, s), fourth = fetch(row + i + 3 * VEC, 1, VEC, s);
+    total = COMBINE(total, first);
+    totals[0] = COMBINE(totals[0], second);
+    totals[1] = COMBINE(totals[1], third);
+    totals[2] = COMBINE(totals[2], fourth);
+  }
+  total = COMBINE(total, totals[0]);
+  totals[1] = COMBINE(totals[1], totals[2]);
+  total = COMBINE(total, totals[1]);
+#endif
   for (; i + VEC <= end; i += VEC) {
     VT v = fetch(row + i * stride, stride, VEC, s);
     total = COMBINE(total, v);

@@ -6,6 +6,7 @@
  * run.c       runs a plan: descriptors, temporaries, the slot
  * ways.c      the other ways: decomposition, the reference device; what was counted
  * host_ops.c  views and metadata, done by the host alone
+ * bridge.c    graft/bridge.h: storages and borrowed tensors for frameworks with tensors of their own
  *
  * The policy for an op: the plugin's slot; an equal slot (aten to prims); the decomposition; the reference kernel in
  * host memory; an error. Internal to libgraft. */

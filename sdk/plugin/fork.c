@@ -1,10 +1,12 @@
 /* Drivers do not survive fork, and nothing may be called once exit has begun. Both move one counter. */
 #include <stdlib.h>
 
+#include "graft/bridge.h"
 #include "plugin/error.h"
 #include "plugin/loader.h"
 
 static _Atomic(uint32_t) generation = 1;
+static _Atomic(uint32_t) used_in; /* the generation in which a driver was first used */
 static atomic_bool exiting;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -28,6 +30,11 @@ uint32_t plg_generation(void) {
   return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
+bool graft_is_forked(void) {
+  uint32_t first = atomic_load_explicit(&used_in, memory_order_relaxed);
+  return first && first != plg_generation() && !atomic_load(&exiting);
+}
+
 bool plg_forked(const graft_rt_device *device) {
   return device->generation != plg_generation() && !device->is_reference;
 }
@@ -47,8 +54,9 @@ graft_status plg_forked_error(const graft_rt_device *device) {
 graft_status plg_enter(graft_rt_backend *backend) {
   pthread_once(&once, watch);
   if (backend->is_reference) return GRAFT_OK;
-  uint32_t now = plg_generation(), before = 0;
+  uint32_t now = plg_generation(), before = 0, unused = 0;
   if (atomic_load(&exiting)) return gone(backend->name);
+  atomic_compare_exchange_strong(&used_in, &unused, now);
   if (atomic_compare_exchange_strong(&backend->generation, &before, now) || before == now) return GRAFT_OK;
   return gone(backend->name);
 }

@@ -26,7 +26,16 @@ struct graft_buffer {
 
 static graft_device the_device;
 
-char *ref_buffer_data(const graft_buffer *buffer) { return buffer->data; }
+char *ref_buffer_data(const graft_buffer *buffer) {
+  return buffer->data;
+}
+
+_Static_assert(sizeof(ref_buffer_space) >= sizeof(graft_buffer), "room for a buffer");
+graft_buffer *ref_buffer_over(ref_buffer_space *space, void *data) {
+  graft_buffer *buffer = (graft_buffer *)(void *)space;
+  *buffer = (graft_buffer){.data = data, .imported = true};
+  return buffer;
+}
 
 /* --- memory --- */
 
@@ -34,7 +43,8 @@ static graft_status ref_allocate(graft_device *device, graft_allocation *request
   (void)device;
   bool import = request->kind == GRAFT_MEMORY_IMPORT;
   if (request->flags & 0xffff) return GRAFT_INVALID_ARGUMENT; /* none is defined */
-  if (request->kind != GRAFT_MEMORY_DEVICE && request->kind != GRAFT_MEMORY_PINNED && !import) return GRAFT_UNIMPLEMENTED;
+  if (request->kind != GRAFT_MEMORY_DEVICE && request->kind != GRAFT_MEMORY_PINNED && !import)
+    return GRAFT_UNIMPLEMENTED;
   uint64_t alignment = request->alignment > 64 ? request->alignment : 64;
   uint64_t bytes = (request->bytes + alignment - 1) / alignment * alignment;
   graft_buffer *buffer = calloc(1, sizeof *buffer);
@@ -58,7 +68,9 @@ static graft_status ref_release(graft_device *device, graft_buffer *buffer) {
   return GRAFT_OK;
 }
 
-static bool unknown_flags(graft_copy_flags flags) { return flags & 0xffff & ~(uint32_t)GRAFT_COPY_SOURCE_REUSABLE; }
+static bool unknown_flags(graft_copy_flags flags) {
+  return flags & 0xffff & ~(uint32_t)GRAFT_COPY_SOURCE_REUSABLE;
+}
 
 static graft_status ref_copy_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
                                        uint64_t bytes, graft_copy_flags flags) {
@@ -159,7 +171,8 @@ static graft_status ref_event_elapsed(graft_event *from, graft_event *to, double
   if (!(from->flags & to->flags & GRAFT_EVENT_TIMING)) return GRAFT_UNIMPLEMENTED;
   if (!from->recorded || !to->recorded) return GRAFT_NOT_READY;
   if (!from->timed || !to->timed) return GRAFT_UNIMPLEMENTED;
-  *milliseconds = (double)(to->time.tv_sec - from->time.tv_sec) * 1e3 + (double)(to->time.tv_nsec - from->time.tv_nsec) * 1e-6;
+  *milliseconds =
+      (double)(to->time.tv_sec - from->time.tv_sec) * 1e3 + (double)(to->time.tv_nsec - from->time.tv_nsec) * 1e-6;
   return GRAFT_OK;
 }
 
@@ -246,16 +259,24 @@ static graft_status ref_device_query(void *self, int32_t index, graft_device_key
   static const uint64_t all = (UINT64_C(1) << 17) - 1;
   static const int32_t dlpack_cpu = 1;
   switch (key) {
-    case GRAFT_DEVICE_NAME: return answer(name, sizeof name, value, capacity, size);
-    case GRAFT_DEVICE_KIND: return answer(&cpu, sizeof cpu, value, capacity, size);
-    case GRAFT_DEVICE_UNIFIED_MEMORY: return answer(&one, sizeof one, value, capacity, size);
+    case GRAFT_DEVICE_NAME:
+      return answer(name, sizeof name, value, capacity, size);
+    case GRAFT_DEVICE_KIND:
+      return answer(&cpu, sizeof cpu, value, capacity, size);
+    case GRAFT_DEVICE_UNIFIED_MEMORY:
+      return answer(&one, sizeof one, value, capacity, size);
     case GRAFT_DEVICE_DTYPES:
-    case GRAFT_DEVICE_DENORMALS: return answer(&all, sizeof all, value, capacity, size);
-    case GRAFT_DEVICE_DLPACK_TYPE: return answer(&dlpack_cpu, sizeof dlpack_cpu, value, capacity, size);
+    case GRAFT_DEVICE_DENORMALS:
+      return answer(&all, sizeof all, value, capacity, size);
+    case GRAFT_DEVICE_DLPACK_TYPE:
+      return answer(&dlpack_cpu, sizeof dlpack_cpu, value, capacity, size);
     case GRAFT_DEVICE_STREAM_FLAGS:
-    case GRAFT_DEVICE_EVENT_FLAGS: return answer(&timing, sizeof timing, value, capacity, size);
-    case GRAFT_DEVICE_MEMORY_KINDS: return answer(&kinds, sizeof kinds, value, capacity, size);
-    default: return GRAFT_UNIMPLEMENTED;
+    case GRAFT_DEVICE_EVENT_FLAGS:
+      return answer(&timing, sizeof timing, value, capacity, size);
+    case GRAFT_DEVICE_MEMORY_KINDS:
+      return answer(&kinds, sizeof kinds, value, capacity, size);
+    default:
+      return GRAFT_UNIMPLEMENTED;
   }
 }
 
@@ -284,7 +305,9 @@ static graft_status ref_device_close(graft_device *device) {
 
 /* Every host of this process offers the same functions, so the latest serves all instances. */
 static _Atomic(const graft_host *) host_table;
-const graft_host *ref_host(void) { return atomic_load(&host_table); }
+const graft_host *ref_host(void) {
+  return atomic_load(&host_table);
+}
 
 graft_status ref_plugin_open(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
   (void)options;

@@ -1,5 +1,5 @@
-/* reference/: the reference kernels of ops/ behind the plugin ABI, built in. One device, host memory, every dtype, every layout;
- * work is done when it is submitted, so streams and events only count. */
+/* reference/: the reference kernels of ops/ behind the plugin ABI, built in. One device, host memory, every dtype,
+ * every layout; work is done when it is submitted, so streams and events only count. */
 #ifndef GRAFT_SDK_REFERENCE_H
 #define GRAFT_SDK_REFERENCE_H
 
@@ -10,6 +10,12 @@ graft_status ref_plugin_open(const graft_host *host, const char *const *options,
 
 /* The first byte of a buffer of this plugin. */
 char *ref_buffer_data(const graft_buffer *buffer);
+
+/* A buffer of this plugin over host memory, described in `space`; never released. */
+typedef struct ref_buffer_space {
+  uint64_t words[2];
+} ref_buffer_space;
+graft_buffer *ref_buffer_over(ref_buffer_space *space, void *data);
 
 /* The host's functions, for kernels whose output size depends on data. */
 const graft_host *ref_host(void);

@@ -80,9 +80,16 @@ graft_status tns_copy_staged(graft_tensor *to, graft_tensor *from, bool conj, bo
   bool gaps = !tns_is_dense(to->ndim, to->sizes, to->strides);
   if (!status && gaps) status = mem_to_host(stream, host_to, t.buffer, t.offset, t.bytes);
   if (!status) {
-    tns_copy_host(&(tns_host_copy){.to = host_to, .from = host_from, .to_dtype = to->dtype, .from_dtype = from->dtype,
-                                   .ndim = to->ndim, .sizes = to->sizes, .to_strides = to->strides,
-                                   .from_strides = from->strides, .conj = conj, .neg = neg});
+    tns_copy_host(&(tns_host_copy){.to = host_to,
+                                   .from = host_from,
+                                   .to_dtype = to->dtype,
+                                   .from_dtype = from->dtype,
+                                   .ndim = to->ndim,
+                                   .sizes = to->sizes,
+                                   .to_strides = to->strides,
+                                   .from_strides = from->strides,
+                                   .conj = conj,
+                                   .neg = neg});
     status = mem_from_host(stream, t.buffer, t.offset, host_to, t.bytes);
   }
   free(memory);
@@ -137,4 +144,35 @@ graft_status tns_transfer_across(graft_tensor *to, graft_tensor *from) {
     if (status != GRAFT_UNIMPLEMENTED) return status;
   }
   return through_host(to, from);
+}
+
+/* --- without waiting --- */
+
+static bool alike(const graft_tensor *a, const graft_tensor *b) {
+  if (a->dtype != b->dtype || a->ndim != b->ndim || a->flags != b->flags || !a->numel) return false;
+  for (int32_t i = 0; i < a->ndim; i++) {
+    if (a->sizes[i] != b->sizes[i] || (a->sizes[i] > 1 && a->strides[i] != b->strides[i])) return false;
+  }
+  return tns_is_dense(a->ndim, a->sizes, a->strides);
+}
+
+graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from) {
+  bool reads = to->device->is_reference;
+  graft_tensor *there = reads ? from : to, *here = reads ? to : from;
+  graft_rt_device *device = there->device;
+  if (device->is_reference || !here->device->is_reference || !alike(to, from)) return GRAFT_UNIMPLEMENTED;
+  void *host = tns_host_data(here);
+  range r = range_of(there);
+  if (!fits_granularity(device, r) || !mem_is_pinned(device, host, r.bytes)) return GRAFT_UNIMPLEMENTED;
+  if (plg_forked(device)) return plg_forked_error(device);
+  graft_rt_stream *stream = graft_stream_current(device);
+  graft_status status = mem_pinned_record(device, host, stream);
+  if (status) return status;
+  const graft_memory_api *memory = &device->backend->memory;
+  err_clear();
+  pthread_mutex_lock(&stream->lock);
+  status = reads ? memory->copy_to_host(stream->handle, host, r.buffer, r.offset, r.bytes, 0)
+                 : memory->copy_from_host(stream->handle, r.buffer, r.offset, host, r.bytes, 0);
+  pthread_mutex_unlock(&stream->lock);
+  return plg_status(device, status, reads ? "copying to the host" : "copying from the host");
 }

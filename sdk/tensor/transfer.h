@@ -14,6 +14,10 @@ graft_status tns_transfer_inside(graft_tensor *to, graft_tensor *from);
 /* across: two devices, of which one may be the reference. Waits only where the host takes part. */
 graft_status tns_transfer_across(graft_tensor *to, graft_tensor *from);
 
+/* tns_transfer_across for dense tensors of one shape and dtype of which one lies in pinned host memory of the other's
+ * device: returns while the copy may be under way. UNIMPLEMENTED, without text, for all others. */
+graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from);
+
 /* Copies inside a device by way of host memory, any strides and dtypes: where the plugin can't. */
 graft_status tns_copy_staged(graft_tensor *to, graft_tensor *from, bool conj, bool neg);
 

@@ -12,6 +12,7 @@ import torch
 
 RUNS = 15
 SECONDS = 0.15  # of one run
+PAUSE = 0.05  # before each run: the other side's threads spin for a while before they sleep, and would take the cores
 aten = torch.ops.aten
 
 N = 1 << 24
@@ -72,7 +73,9 @@ def compare(timer, mode, call):
     float(timer.ask(f"{mode} {count}"))
     theirs, ours = [], []
     for _ in range(RUNS):
+        time.sleep(PAUSE)
         theirs.append(torch_seconds(call, count))
+        time.sleep(PAUSE)
         ours.append(float(timer.ask(f"{mode} {count}")))
     return statistics.median(theirs), statistics.median(ours)
 

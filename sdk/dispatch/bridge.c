@@ -1,0 +1,134 @@
+/* graft/bridge.h: storages and borrowed tensors for frameworks that have tensors of their own. */
+#include "graft/bridge.h"
+
+#include <string.h>
+
+#include "dispatch/dispatch.h"
+#include "plugin/loader.h"
+#include "reference/reference.h"
+#include "tensor/copy.h"
+#include "tensor/transfer.h"
+
+/* What a graft_tensor_space holds. */
+typedef struct borrowed {
+  tns_host_tensor host;
+  ref_buffer_space buffer;
+} borrowed;
+_Static_assert(sizeof(graft_tensor_space) >= sizeof(borrowed), "room for a tensor and its storage");
+_Static_assert(_Alignof(graft_tensor_space) >= _Alignof(borrowed), "aligned like a tensor");
+
+/* --- storages --- */
+
+graft_status graft_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage) {
+  if (plg_forked(device)) return plg_forked_error(device);
+  return tns_storage_new(device, bytes, storage);
+}
+
+void graft_storage_retain(graft_storage *storage) {
+  tns_storage_retain(storage);
+}
+void graft_storage_release(graft_storage *storage) {
+  tns_storage_release(storage);
+}
+void *graft_storage_address(const graft_storage *storage) {
+  return (void *)(uintptr_t)storage->address;
+}
+void *graft_storage_host_pointer(const graft_storage *storage) {
+  return storage->host_pointer;
+}
+uint64_t graft_storage_bytes(const graft_storage *storage) {
+  return storage->bytes;
+}
+graft_rt_device *graft_storage_device(const graft_storage *storage) {
+  return storage->device;
+}
+
+graft_status graft_storage_record_stream(graft_storage *storage, graft_rt_stream *stream) {
+  return storage->block ? mem_record_stream(storage->block, stream) : GRAFT_OK;
+}
+
+graft_storage *graft_tensor_storage(const graft_tensor *tensor) {
+  return tensor->storage;
+}
+
+/* --- borrowed tensors --- */
+
+static graft_tensor *describe(graft_tensor *tensor, graft_storage *storage, const graft_view *view) {
+  atomic_init(&tensor->refs, 1);
+  tensor->dtype = view->dtype;
+  tensor->ndim = view->ndim;
+  tensor->flags = (view->conj ? TNS_CONJ : 0u) | (view->neg ? TNS_NEG : 0u);
+  tensor->storage = storage;
+  tensor->device = storage->device;
+  tensor->offset = view->offset;
+  tensor->autograd = NULL;
+  tensor->numel = 1;
+  for (int32_t i = 0; i < view->ndim; i++) {
+    tensor->sizes[i] = view->sizes[i];
+    tensor->strides[i] = view->strides[i];
+    tensor->numel *= view->sizes[i];
+  }
+  return tensor;
+}
+
+graft_tensor *graft_tensor_borrow(graft_tensor_space *space, graft_storage *storage, const graft_view *view) {
+  return describe(&((borrowed *)(void *)space)->host.tensor, storage, view);
+}
+
+graft_tensor *graft_tensor_borrow_host(graft_tensor_space *space, void *data, uint64_t bytes, const graft_view *view) {
+  borrowed *all = (borrowed *)(void *)space;
+  graft_storage *storage = &all->host.storage;
+  memset(storage, 0, sizeof *storage);
+  atomic_init(&storage->refs, 1);
+  atomic_init(&storage->version, 1);
+  storage->device = graft_device_reference();
+  storage->host_pointer = data;
+  storage->address = (uint64_t)(uintptr_t)data;
+  storage->bytes = bytes;
+  storage->buffer = ref_buffer_over(&all->buffer, data);
+  return describe(&all->host.tensor, storage, view);
+}
+
+/* --- pinned memory --- */
+
+bool graft_pinned_owns(graft_rt_device *device, const void *pointer, uint64_t bytes) {
+  return mem_is_pinned(device, pointer, bytes);
+}
+
+graft_status graft_pinned_record_stream(graft_rt_device *device, const void *pointer, graft_rt_stream *stream) {
+  return mem_pinned_record(device, pointer, stream);
+}
+
+graft_status graft_tensor_copy_async(graft_tensor *to, graft_tensor *from) {
+  graft_status status = tns_copy_unwaited(to, from);
+  if (status != GRAFT_UNIMPLEMENTED) {
+    if (!status) tns_bump(to);
+    return status;
+  }
+  return graft_tensor_copy(to, from);
+}
+
+/* --- questions --- */
+
+bool graft_op_known(uint32_t op_id) {
+  const op_def *def = op_def_of(op_id);
+  return def && def->infer;
+}
+
+const char *graft_op_name(uint32_t op_id) {
+  const op_schema *schema = op_schema_of(op_id);
+  return schema ? schema->name : NULL;
+}
+
+_Static_assert((int)GRAFT_FALLBACK_ALLOW == DSP_FALLBACK_ALLOW && (int)GRAFT_FALLBACK_WARN == DSP_FALLBACK_WARN &&
+                   (int)GRAFT_FALLBACK_ERROR == DSP_FALLBACK_ERROR,
+               "one numbering");
+graft_fallback_policy graft_fallback_policy_get(void) {
+  return (graft_fallback_policy)dsp_fallback_policy();
+}
+
+graft_exec_flags graft_exec_flags_set(graft_exec_flags flags) {
+  graft_exec_flags before = dsp_exec_flags();
+  dsp_set_exec_flags(flags);
+  return before;
+}

@@ -1,0 +1,148 @@
+// The PyTorch bridge: any Graft plugin as a PyTorch device, through the PrivateUse1 key.
+//
+// Nothing about an op's meaning lives here: arguments go from PyTorch's stack to graft_call and results back. Everything
+// that all backends need (shape rules, promotion, decompositions, fallback) is libgraft's.
+//
+//   device.cpp     graft:n is device k of plugin p; the table of devices; errors to exceptions
+//   memory.cpp     storages as c10::DataPtr, the caching allocator as c10::DeviceAllocator, pinned memory
+//   guard.cpp      current device, streams, events
+//   generator.cpp  at::Generator over graft_generator
+//   hooks.cpp      what PyTorch asks of an accelerator
+//   tensor.cpp     at::Tensor to graft_tensor and back
+//   call.cpp       the boxed path of every op; registrations.cpp registers the generated rows
+//   factory.cpp    empty, resize, set and view ops on PyTorch's own kernels
+//   copy.cpp       _copy_from, _to_copy and their kin
+//   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
+//   autocast.cpp   the autocast lists
+//   module.cpp     the Python module torch_graft._C
+//
+// Compiles with PyTorch 2.11 to 2.13.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/stack.h>
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <string>
+#include <vector>
+
+#include "graft/bridge.h"
+#include "graft/graft.h"
+
+namespace torch_graft {
+
+// --- device.cpp ---
+
+// The engine of PyTorch's autograd sizes its queues by the number of devices at the first backward, and devices may be
+// added later: this many it is told of.
+constexpr int kCapacity = 16;
+
+// Device n of the table. Opens its plugin at the first use. Throws where there is no such device, naming those there are.
+graft_rt_device* device_of(c10::DeviceIndex index);
+// Where a device of libgraft stands in the table; the reference device included if it is listed. -1: nowhere.
+c10::DeviceIndex index_of(const graft_rt_device* device) noexcept;
+// How many devices there are. Starts the drivers; 0 (and a warning, once) where none could be started.
+c10::DeviceIndex device_count() noexcept;
+// Whether a driver has been started by this process, without starting one.
+bool is_initialized() noexcept;
+
+struct DeviceRow {
+  std::string text;    // "opencl:0"
+  std::string plugin;  // "opencl"
+};
+std::vector<DeviceRow> devices();
+// Adds a plugin by the path of its library or manifest, or by name; returns the index of its first device.
+c10::DeviceIndex load(const std::string& path);
+
+// Throws what a status means: torch.OutOfMemoryError, NotImplementedError, or RuntimeError with libgraft's text.
+[[noreturn]] void raise(graft_status status);
+inline void check(graft_status status) {
+  if (C10_UNLIKELY(status != GRAFT_OK)) raise(status);
+}
+
+// --- guard.cpp ---
+
+// The device current in this thread, and its index; -1 as an index means it.
+c10::DeviceIndex current_device() noexcept;
+void set_device(c10::DeviceIndex index);
+// The table entry of a device, where index -1 is the current one.
+inline graft_rt_device* device_of(c10::Device device) {
+  return device_of(device.index() < 0 ? current_device() : device.index());
+}
+graft_rt_stream* stream_of(const c10::Stream& stream);
+c10::Stream current_stream(c10::DeviceIndex index);
+
+// --- memory.cpp ---
+
+// A DataPtr that owns the caller's reference to a storage; its context is the storage.
+c10::DataPtr data_ptr_of(graft_storage* storage, c10::DeviceIndex index);
+// The storage under a tensor on our device, borrowed; from the context of its DataPtr, never by address. Throws for memory
+// that is not libgraft's.
+graft_storage* storage_of(const c10::StorageImpl* storage);
+// A new PyTorch storage over a libgraft storage (takes the reference).
+c10::Storage wrap_storage(graft_storage* storage, c10::DeviceIndex index);
+c10::Allocator* device_allocator() noexcept;
+
+// --- generator.cpp ---
+
+// The libgraft generator behind an at::Generator of our device.
+graft_generator* generator_of(const at::Generator& generator);
+const at::Generator& default_generator(c10::DeviceIndex index);
+at::Generator new_generator(c10::DeviceIndex index);
+
+// --- tensor.cpp ---
+
+graft_dtype dtype_of(c10::ScalarType type);     // throws for types that Graft has not
+c10::ScalarType scalar_type_of(graft_dtype dtype);
+graft_scalar scalar_of(const c10::Scalar& scalar);
+inline bool is_ours(const at::Tensor& tensor) {
+  return tensor.device().type() == c10::DeviceType::PrivateUse1;
+}
+// Describes a tensor of our device, or a CPU tensor (as one of libgraft's reference device), in `space`; valid while the
+// tensor lives. Throws for layouts that are not strided.
+graft_tensor* borrow(graft_tensor_space* space, const at::Tensor& tensor);
+// A PyTorch tensor over the result of a call; takes the reference. `inputs` are searched for the storage, so that a result
+// that aliases an input shares its storage in PyTorch, too.
+at::Tensor wrap(graft_tensor* tensor, c10::ArrayRef<const at::Tensor*> inputs = {});
+
+// --- call.cpp ---
+
+// How one overload of PyTorch reaches an op of libgraft. The rows are generated: see codegen/.
+enum class Form : uint8_t {
+  Functional,  // new results
+  Mutating     // in place and out forms: results are written to arguments, which are returned as the schema says
+};
+struct OpRow {
+  const char* name;  // "add.out", without "aten::"
+  uint32_t op_id;    // GRAFT_OP_*
+  Form form;
+  // One letter an argument of PyTorch's schema. It becomes a value of:
+  //   T tensor, may be absent  L list of tensors, items may be absent  i int  f float  b bool  s Scalar  I int list
+  //   F float list  S Scalar list  m bool list of fixed length  z str  d dtype  g generator  M memory format  V device
+  //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
+  const char* args;
+  // Mutating: for each output of the op the argument it is written to, 'a' + index; '.' for one that is not returned.
+  const char* outs;
+};
+extern const OpRow kOpRows[];  // registrations.cpp, from generated/registrations.inc
+extern const size_t kOpRowCount;
+void run(const OpRow& row, const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// --- copy.cpp ---
+
+void copy_values(const at::Tensor& to, const at::Tensor& from, bool non_blocking);
+
+// --- fallback.cpp ---
+
+// Runs an op by PyTorch's CPU kernel, counted; throws under GRAFT_FALLBACK=error, naming op and dtypes. `why` is a part
+// of a sentence.
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+struct FallbackRow {
+  std::string op, device, dtypes, way;  // way: "host kernel" (libgraft's) or "PyTorch CPU"
+  uint64_t count;
+};
+std::vector<FallbackRow> fallbacks();
+void reset_fallbacks();
+
+}  // namespace torch_graft

@@ -1,0 +1,318 @@
+// The boxed path of every op: PyTorch's stack to graft_call and back.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/Resize.h>
+
+#include <cstring>
+
+#include "bridge.h"
+#include "call.h"
+
+namespace torch_graft {
+
+namespace {
+
+[[noreturn]] void raise_kind(const OpRow &row, char letter, const c10::IValue &value) {
+  TORCH_CHECK(false, "graft: aten::", row.name, " was given ", value.tagKind(), " where its row says '", letter, "'");
+}
+
+// A tensor, or a Python number in its place.
+graft_value tensor_value(CallFrame &frame, const at::Tensor &tensor) {
+  graft_value value = {};
+  if (!tensor.defined()) return value;
+  if (C10_UNLIKELY(tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.device().is_cpu())) {
+    value.kind = GRAFT_VALUE_SCALAR;
+    value.as.scalar = scalar_of(tensor.item());
+    return value;
+  }
+  value.kind = GRAFT_VALUE_TENSOR;
+  value.as.tensor = frame.borrow(tensor);
+  return value;
+}
+
+graft_value tensors_value(CallFrame &frame, const c10::IValue &list) {
+  graft_value value = {};
+  value.kind = GRAFT_VALUE_TENSORS;
+  auto items = list.toListRef();
+  graft_tensor **tensors = frame.list<graft_tensor *>(items.size());
+  for (size_t i = 0; i < items.size(); i++) {
+    const bool absent = items[i].isNone() || !items[i].toTensor().defined();
+    tensors[i] = absent ? nullptr : frame.borrow(items[i].toTensor());
+  }
+  value.count = static_cast<uint32_t>(items.size());
+  value.as.tensors = tensors;
+  return value;
+}
+
+graft_value ints_value(CallFrame &frame, const c10::IValue &list) {
+  graft_value value = {};
+  value.kind = GRAFT_VALUE_INTS;
+  auto items = list.toListRef();
+  int64_t *ints = frame.list<int64_t>(items.size());
+  for (size_t i = 0; i < items.size(); i++) {
+    ints[i] = items[i].isSymInt() ? items[i].toSymInt().guard_int(__FILE__, __LINE__) : items[i].toInt();
+  }
+  value.count = static_cast<uint32_t>(items.size());
+  value.as.ints = ints;
+  return value;
+}
+
+graft_value floats_value(CallFrame &frame, const c10::IValue &list) {
+  graft_value value = {};
+  value.kind = GRAFT_VALUE_FLOATS;
+  auto items = list.toListRef();
+  double *floats = frame.list<double>(items.size());
+  for (size_t i = 0; i < items.size(); i++) floats[i] = items[i].toDouble();
+  value.count = static_cast<uint32_t>(items.size());
+  value.as.floats = floats;
+  return value;
+}
+
+graft_value scalars_value(CallFrame &frame, const c10::IValue &list) {
+  graft_value value = {};
+  value.kind = GRAFT_VALUE_SCALARS;
+  auto items = list.toListRef();
+  graft_scalar *scalars = frame.list<graft_scalar>(items.size());
+  for (size_t i = 0; i < items.size(); i++) scalars[i] = scalar_of(items[i].toScalar());
+  value.count = static_cast<uint32_t>(items.size());
+  value.as.scalars = scalars;
+  return value;
+}
+
+graft_value mask_value(CallFrame &frame, const c10::IValue &list) {
+  graft_value value = {};
+  value.kind = GRAFT_VALUE_MASK;
+  auto items = list.toListRef();
+  uint8_t *mask = frame.list<uint8_t>(items.size());
+  for (size_t i = 0; i < items.size(); i++) mask[i] = items[i].toBool();
+  value.count = static_cast<uint32_t>(items.size());
+  value.as.mask = mask;
+  return value;
+}
+
+int64_t memory_format_of(c10::MemoryFormat format) {
+  switch (format) {
+    case c10::MemoryFormat::Contiguous:
+      return GRAFT_FORMAT_CONTIGUOUS;
+    case c10::MemoryFormat::Preserve:
+      return GRAFT_FORMAT_PRESERVE;
+    case c10::MemoryFormat::ChannelsLast:
+      return GRAFT_FORMAT_CHANNELS_LAST;
+    case c10::MemoryFormat::ChannelsLast3d:
+      return GRAFT_FORMAT_CHANNELS_LAST_3D;
+    default:
+      return GRAFT_FORMAT_DEFAULT;
+  }
+}
+
+graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c10::IValue &from) {
+  graft_value value = {};
+  switch (letter) {
+    case 'i':
+      value.kind = GRAFT_VALUE_INT;
+      value.as.i = from.isSymInt() ? from.toSymInt().guard_int(__FILE__, __LINE__) : from.toInt();
+      break;
+    case 'f':
+      value.kind = GRAFT_VALUE_FLOAT;
+      value.as.f = from.toDouble();
+      break;
+    case 'b':
+      value.kind = GRAFT_VALUE_BOOL;
+      value.as.i = from.toBool();
+      break;
+    case 's':
+      value.kind = GRAFT_VALUE_SCALAR;
+      value.as.scalar = scalar_of(from.toScalar());
+      break;
+    case 'z':
+      value.kind = GRAFT_VALUE_STR;
+      value.as.str = frame.text(from);
+      break;
+    case 'd':
+      value.kind = GRAFT_VALUE_DTYPE;
+      value.as.dtype = dtype_of(from.toScalarType());
+      break;
+    case 'g':
+      value.kind = GRAFT_VALUE_GENERATOR;
+      value.as.generator = generator_of(from.toGenerator());
+      break;
+    case 'M':
+      value.kind = GRAFT_VALUE_MEMORY_FORMAT;
+      value.as.i = memory_format_of(from.toMemoryFormat());
+      break;
+    case 'V':
+      value.kind = GRAFT_VALUE_DEVICE;
+      value.as.device = device_of(from.toDevice());
+      break;
+    default:
+      raise_kind(row, letter, from);
+  }
+  return value;
+}
+
+graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10::IValue &from) {
+  if (letter == '-' || from.isNone()) return {};
+  switch (letter) {
+    case 'T':
+      return tensor_value(frame, from.toTensor());
+    case 'L':
+      return tensors_value(frame, from);
+    case 'I':
+      return ints_value(frame, from);
+    case 'F':
+      return floats_value(frame, from);
+    case 'S':
+      return scalars_value(frame, from);
+    case 'm':
+      return mask_value(frame, from);
+    default:
+      return plain_value(frame, row, letter, from);
+  }
+}
+
+// --- results ---
+
+void push_results(CallFrame &frame, const c10::OperatorHandle &op, torch::jit::Stack *stack, size_t nargs) {
+  auto inputs = frame.tensors();
+  std::vector<c10::IValue> results;
+  const auto &returns = op.schema().returns();
+  size_t next = 0;
+  for (const auto &ret : returns) {
+    if (ret.type()->kind() == c10::TypeKind::ListType) {
+      c10::List<at::Tensor> list;
+      while (next < frame.nouts) list.push_back(wrap(std::exchange(frame.outs[next++], nullptr), inputs));
+      results.emplace_back(std::move(list));
+    } else {
+      graft_tensor *out = std::exchange(frame.outs[next++], nullptr);
+      results.emplace_back(out ? wrap(out, inputs) : at::Tensor());
+    }
+  }
+  torch::jit::drop(*stack, nargs);
+  for (auto &result : results) stack->push_back(std::move(result));
+}
+
+// In place and out forms return the arguments they write to.
+void push_written(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack, size_t nargs) {
+  std::vector<c10::IValue> results;
+  const size_t nreturns = op.schema().returns().size();
+  for (const char *out = row.outs; *out && results.size() < nreturns; out++) {
+    if (*out != '.') results.push_back(torch::jit::peek(*stack, static_cast<size_t>(*out - 'a'), nargs));
+  }
+  torch::jit::drop(*stack, nargs);
+  for (auto &result : results) stack->push_back(std::move(result));
+}
+
+// Gives out tensors the shape that the op has for its inputs, as PyTorch does, with its warning for one that held
+// values.
+bool resize_outs(CallFrame &frame, const OpRow &row) {
+  std::vector<graft_meta> metas(frame.nouts);
+  uint32_t count = 0;
+  if (graft_infer(row.op_id, frame.args, frame.nargs, metas.data(), frame.nouts, &count) != GRAFT_OK) return false;
+  bool changed = false;
+  for (uint32_t i = 0; i < count && i < frame.nouts; i++) {
+    const at::Tensor *out = frame.out_tensors[i];
+    if (!out) continue;
+    c10::IntArrayRef sizes(metas[i].sizes, static_cast<size_t>(metas[i].ndim));
+    if (out->sizes() == sizes) continue;
+    at::native::resize_output(*out, sizes);
+    c10::IntArrayRef strides(metas[i].strides, static_cast<size_t>(metas[i].ndim));
+    if (out->numel() && out->strides() != strides) out->as_strided_(sizes, strides);
+    frame.outs[i] = frame.borrow(*out);
+    changed = true;
+  }
+  return changed;
+}
+
+// Out forms are resized, in place forms never.
+bool may_resize(const OpRow &row) {
+  return std::strchr(row.args, 'o') != nullptr;
+}
+
+// An op whose result's shape depends on data, in its out form: a new result is copied.
+graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
+  std::vector<graft_tensor *> fresh(frame.nouts, nullptr);
+  graft_status status = graft_call(row.op_id, frame.args, frame.nargs, fresh.data(), frame.nouts);
+  if (status != GRAFT_OK) return status;
+  for (uint32_t i = 0; i < frame.nouts; i++) {
+    if (!fresh[i]) continue;
+    at::Tensor result = wrap(fresh[i]);
+    if (!frame.out_tensors[i]) continue;
+    at::native::resize_output(*frame.out_tensors[i], result.sizes());
+    frame.out_tensors[i]->copy_(result);
+  }
+  return GRAFT_OK;
+}
+
+graft_status call_out_form(CallFrame &frame, const OpRow &row) {
+  graft_status status = graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
+  if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !may_resize(row)) return status;
+  std::string text = graft_last_error();
+  if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
+  uint32_t count = 0;
+  graft_meta metas[8];
+  if (graft_infer(row.op_id, frame.args, frame.nargs, metas, 8, &count) == GRAFT_UNIMPLEMENTED) {
+    return run_then_copy(frame, row);
+  }
+  TORCH_CHECK(false, text);
+}
+
+// The outputs of an in place or out form, in the op's order.
+void collect_outs(CallFrame &frame, const OpRow &row, torch::jit::Stack *stack, size_t nargs) {
+  for (const char *letter = row.outs; *letter; letter++) {
+    if (*letter == '.') {
+      frame.add_out(nullptr);
+      continue;
+    }
+    const c10::IValue &value = torch::jit::peek(*stack, static_cast<size_t>(*letter - 'a'), nargs);
+    if (value.isTensor()) {
+      frame.add_out(&value.toTensor());
+    } else {
+      for (const c10::IValue &item : value.toListRef()) frame.add_out(&item.toTensor());
+    }
+  }
+}
+
+size_t result_count(const c10::OperatorHandle &op, const CallFrame &frame, const OpRow &row) {
+  const auto &returns = op.schema().returns();
+  if (returns.size() != 1 || returns[0].type()->kind() != c10::TypeKind::ListType) return returns.size();
+  for (uint32_t i = 0; i < frame.nargs; i++) { /* a list of results is as long as the list of inputs */
+    if (frame.args[i].kind == GRAFT_VALUE_TENSORS) return frame.args[i].count;
+  }
+  TORCH_CHECK(false, "graft: aten::", row.name, " returns a list and takes none");
+}
+
+graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
+                  size_t nargs) {
+  size_t position = 0;
+  for (const char *letter = row.args; *letter; letter++, position++) {
+    if (*letter == 'o') continue;
+    frame.add_arg(value_of(frame, row, *letter, torch::jit::peek(*stack, position, nargs)));
+  }
+  if (row.form == Form::Mutating) {
+    collect_outs(frame, row, stack, nargs);
+    return call_out_form(frame, row);
+  }
+  frame.reserve_outs(result_count(op, frame, row));
+  return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
+}
+
+}  // namespace
+
+void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  const size_t nargs = op.schema().arguments().size();
+  CallFrame frame;
+  graft_status status = call(frame, row, op, stack, nargs);
+  if (C10_UNLIKELY(status != GRAFT_OK)) {
+    if (status == GRAFT_UNIMPLEMENTED && !fallback_forbidden()) {
+      frame.discard();
+      fallback(op, stack);
+      return;
+    }
+    raise(status);
+  }
+  if (row.form == Form::Mutating)
+    push_written(row, op, stack, nargs);
+  else
+    push_results(frame, op, stack, nargs);
+}
+
+}  // namespace torch_graft

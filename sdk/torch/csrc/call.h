@@ -1,0 +1,142 @@
+// The frame of a call: graft_value arguments, the tensors they name and their lists, on the stack for usual calls.
+#pragma once
+
+#include <ATen/Context.h>
+
+#include <memory>
+#include <utility>
+
+#include "bridge.h"
+
+namespace torch_graft {
+
+// Whether GRAFT_FALLBACK=error.
+bool fallback_forbidden();
+
+// Sends PyTorch's deterministic mode with the calls of this thread, for the time of a call.
+class ExecFlags {
+ public:
+  ExecFlags() {
+    if (C10_UNLIKELY(at::globalContext().deterministicAlgorithms())) {
+      before_ = graft_exec_flags_set(GRAFT_EXEC_DETERMINISTIC);
+      set_ = true;
+    }
+  }
+  ~ExecFlags() {
+    if (C10_UNLIKELY(set_)) graft_exec_flags_set(before_);
+  }
+  ExecFlags(const ExecFlags &) = delete;
+  ExecFlags &operator=(const ExecFlags &) = delete;
+
+ private:
+  graft_exec_flags before_ = 0;
+  bool set_ = false;
+};
+
+class CallFrame {
+ public:
+  static constexpr uint32_t kMaxArgs = 40, kMaxOuts = 16, kSpaces = 8;
+
+  CallFrame() = default;
+  ~CallFrame() { discard(); }
+  CallFrame(const CallFrame &) = delete;
+  CallFrame &operator=(const CallFrame &) = delete;
+
+  graft_value args[kMaxArgs];
+  uint32_t nargs = 0;
+  graft_tensor *local_outs[kMaxOuts];
+  const at::Tensor *local_out_tensors[kMaxOuts];
+  graft_tensor **outs = local_outs;
+  const at::Tensor **out_tensors = local_out_tensors;
+  uint32_t nouts = 0;
+
+  void add_arg(const graft_value &value) {
+    TORCH_INTERNAL_ASSERT(nargs < kMaxArgs);
+    args[nargs++] = value;
+  }
+
+  // An output written to `tensor`; null: a new one that is not wanted by the caller.
+  void add_out(const at::Tensor *tensor) {
+    if (nouts == capacity_) grow();
+    owned_outs_ = false;
+    outs[nouts] = tensor && tensor->defined() ? borrow(*tensor) : nullptr;
+    out_tensors[nouts++] = tensor;
+  }
+
+  // New results, owned by the frame until they are taken.
+  void reserve_outs(size_t count) {
+    while (capacity_ < count) grow();
+    nouts = static_cast<uint32_t>(count);
+    owned_outs_ = true;
+    for (uint32_t i = 0; i < nouts; i++) outs[i] = nullptr;
+  }
+
+  // `tensor` itself must outlive the frame.
+  graft_tensor *borrow(const at::Tensor &tensor) {
+    seen_.push_back(&tensor);
+    if (C10_LIKELY(used_ < kSpaces)) return torch_graft::borrow(&spaces_[used_++], tensor);
+    more_spaces_.push_back(std::make_unique<graft_tensor_space>());
+    return torch_graft::borrow(more_spaces_.back().get(), tensor);
+  }
+
+  template <typename T>
+  T *list(size_t count) {
+    size_t bytes = (count * sizeof(T) + 7) & ~size_t(7);
+    if (C10_LIKELY(arena_used_ + bytes <= sizeof arena_)) {
+      T *items = reinterpret_cast<T *>(arena_ + arena_used_);
+      arena_used_ += bytes;
+      return items;
+    }
+    more_lists_.push_back(std::make_unique<unsigned char[]>(bytes));
+    return reinterpret_cast<T *>(more_lists_.back().get());
+  }
+
+  const char *text(const c10::IValue &value) {
+    auto view = value.toStringView();
+    char *copy = list<char>(view.size() + 1);
+    std::copy(view.begin(), view.end(), copy);
+    copy[view.size()] = 0;
+    return copy;
+  }
+
+  // The tensors among the arguments.
+  c10::ArrayRef<const at::Tensor *> tensors() const { return seen_; }
+
+  // Releases results that nobody took.
+  void discard() {
+    for (uint32_t i = 0; owned_outs_ && i < nouts; i++) graft_tensor_release(std::exchange(outs[i], nullptr));
+    for (uint32_t i = 0; !owned_outs_ && i < nouts; i++) {
+      if (!out_tensors[i]) graft_tensor_release(std::exchange(outs[i], nullptr));
+    }
+    nouts = 0;
+  }
+
+ private:
+  void grow() {
+    uint32_t larger = capacity_ * 4;
+    more_outs_.resize(larger);
+    more_out_tensors_.resize(larger);
+    if (outs == local_outs) {
+      std::copy(local_outs, local_outs + nouts, more_outs_.begin());
+      std::copy(local_out_tensors, local_out_tensors + nouts, more_out_tensors_.begin());
+    }
+    outs = more_outs_.data();
+    out_tensors = more_out_tensors_.data();
+    capacity_ = larger;
+  }
+
+  ExecFlags flags_;
+  c10::SmallVector<const at::Tensor *, kSpaces> seen_;
+  uint32_t used_ = 0;
+  graft_tensor_space spaces_[kSpaces];
+  std::vector<std::unique_ptr<graft_tensor_space>> more_spaces_;
+  alignas(16) unsigned char arena_[512];
+  size_t arena_used_ = 0;
+  std::vector<std::unique_ptr<unsigned char[]>> more_lists_;
+  uint32_t capacity_ = kMaxOuts;
+  bool owned_outs_ = false;
+  std::vector<graft_tensor *> more_outs_;
+  std::vector<const at::Tensor *> more_out_tensors_;
+};
+
+}  // namespace torch_graft

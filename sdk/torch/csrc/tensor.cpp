@@ -1,0 +1,120 @@
+// at::Tensor to graft_tensor and back.
+#include <c10/core/CPUAllocator.h>
+
+#include "bridge.h"
+
+namespace torch_graft {
+
+namespace {
+
+struct DtypePair {
+  c10::ScalarType torch;
+  graft_dtype graft;
+};
+
+constexpr DtypePair kDtypes[] = {
+    {c10::ScalarType::Bool, GRAFT_BOOL},
+    {c10::ScalarType::Byte, GRAFT_U8},
+    {c10::ScalarType::Char, GRAFT_I8},
+    {c10::ScalarType::Short, GRAFT_I16},
+    {c10::ScalarType::Int, GRAFT_I32},
+    {c10::ScalarType::Long, GRAFT_I64},
+    {c10::ScalarType::UInt16, GRAFT_U16},
+    {c10::ScalarType::UInt32, GRAFT_U32},
+    {c10::ScalarType::UInt64, GRAFT_U64},
+    {c10::ScalarType::Half, GRAFT_F16},
+    {c10::ScalarType::BFloat16, GRAFT_BF16},
+    {c10::ScalarType::Float, GRAFT_F32},
+    {c10::ScalarType::Double, GRAFT_F64},
+    {c10::ScalarType::ComplexFloat, GRAFT_C64},
+    {c10::ScalarType::ComplexDouble, GRAFT_C128},
+    {c10::ScalarType::Float8_e4m3fn, GRAFT_F8_E4M3FN},
+    {c10::ScalarType::Float8_e5m2, GRAFT_F8_E5M2},
+};
+
+// Types by number, so that a call costs one load.
+struct DtypeTable {
+  graft_dtype by_scalar_type[static_cast<int>(c10::ScalarType::NumOptions)] = {};
+  constexpr DtypeTable() {
+    for (const DtypePair &pair : kDtypes) by_scalar_type[static_cast<int>(pair.torch)] = pair.graft;
+  }
+};
+constexpr DtypeTable kTable;
+
+}  // namespace
+
+graft_dtype dtype_of(c10::ScalarType type) {
+  graft_dtype dtype = kTable.by_scalar_type[static_cast<int>(type)];
+  TORCH_CHECK_TYPE(dtype, "graft: tensors of ", type, " are not supported; convert to another dtype first");
+  return dtype;
+}
+
+c10::ScalarType scalar_type_of(graft_dtype dtype) {
+  for (const DtypePair &pair : kDtypes) {
+    if (pair.graft == dtype) return pair.torch;
+  }
+  TORCH_CHECK(false, "graft: PyTorch has no dtype for ", graft_dtype_name(dtype));
+}
+
+graft_scalar scalar_of(const c10::Scalar &scalar) {
+  if (scalar.isBoolean()) return graft_scalar_bool(scalar.toBool());
+  if (scalar.isIntegral(false)) return graft_scalar_int(scalar.toLong());
+  if (scalar.isFloatingPoint()) return graft_scalar_float(scalar.toDouble());
+  auto value = scalar.toComplexDouble();
+  graft_scalar complex = {GRAFT_C128, 0, {0}};
+  complex.value.c[0] = value.real();
+  complex.value.c[1] = value.imag();
+  return complex;
+}
+
+graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
+  TORCH_CHECK(tensor.layout() == c10::kStrided, "graft: ", tensor.layout(),
+              " tensors are not supported; use a dense tensor");
+  auto sizes = tensor.sizes();
+  TORCH_CHECK(sizes.size() <= GRAFT_MAX_DIMS, "graft: a tensor of ", sizes.size(), " dimensions; at most ",
+              GRAFT_MAX_DIMS, " are supported");
+  graft_view view = {dtype_of(tensor.scalar_type()),
+                     static_cast<int32_t>(sizes.size()),
+                     sizes.data(),
+                     tensor.strides().data(),
+                     tensor.storage_offset(),
+                     tensor.is_conj(),
+                     tensor.is_neg()};
+  const c10::StorageImpl *storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  if (is_ours(tensor)) return graft_tensor_borrow(space, storage_of(storage), &view);
+  TORCH_CHECK(tensor.device().is_cpu(), "graft: expected a tensor on ", c10::DeviceTypeName(c10::kPrivateUse1, true),
+              " or cpu, but got one on ", tensor.device());
+  view.offset = 0;
+  auto *first = static_cast<char *>(const_cast<void *>(storage->data())) + tensor.storage_offset() * tensor.itemsize();
+  uint64_t bytes = storage->nbytes() - static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
+  return graft_tensor_borrow_host(space, first, bytes, &view);
+}
+
+at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs) {
+  graft_storage *storage = graft_tensor_storage(tensor);
+  c10::DeviceIndex index = index_of(graft_tensor_device(tensor));
+  c10::Storage shared;
+  for (const at::Tensor *input : inputs) {
+    if (input->storage().data_ptr().get_context() == storage) {
+      shared = input->storage();
+      break;
+    }
+  }
+  if (!shared) {
+    graft_storage_retain(storage);
+    shared = wrap_storage(storage, index);
+  }
+  auto type = c10::scalarTypeToTypeMeta(scalar_type_of(graft_tensor_dtype(tensor)));
+  auto result = at::detail::make_tensor<c10::TensorImpl>(std::move(shared),
+                                                         c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type);
+  auto rank = static_cast<size_t>(graft_tensor_ndim(tensor));
+  c10::TensorImpl *impl = result.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides({graft_tensor_sizes(tensor), rank}, {graft_tensor_strides(tensor), rank});
+  if (graft_tensor_offset(tensor)) impl->set_storage_offset(graft_tensor_offset(tensor));
+  if (graft_tensor_is_conj(tensor)) impl->_set_conj(true);
+  if (graft_tensor_is_neg(tensor)) impl->_set_neg(true);
+  graft_tensor_release(tensor);
+  return result;
+}
+
+}  // namespace torch_graft

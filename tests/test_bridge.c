@@ -1,0 +1,118 @@
+/* graft/bridge.h: what another framework's tensors are bound to Graft with. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graft/abi/op_ids.h"
+#include "graft/bridge.h"
+#include "graft/graft.h"
+
+#define OK(call)                                                    \
+  do {                                                              \
+    graft_status ok_status = (call);                                \
+    ck_assert_msg(ok_status == GRAFT_OK, "%s", graft_last_error()); \
+  } while (0)
+
+static graft_value tensor_value(graft_tensor *tensor) {
+  graft_value value = {GRAFT_VALUE_TENSOR, 0, {0}};
+  value.as.tensor = tensor;
+  return value;
+}
+
+static graft_view view_of(int32_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset) {
+  return (graft_view){.dtype = GRAFT_F32, .ndim = ndim, .sizes = sizes, .strides = strides, .offset = offset};
+}
+
+START_TEST(a_storage_has_memory_and_a_device) {
+  graft_rt_device *device = graft_device_reference();
+  graft_storage *storage;
+  OK(graft_storage_new(device, 24, &storage));
+  ck_assert_ptr_nonnull(graft_storage_address(storage));
+  ck_assert_ptr_nonnull(graft_storage_host_pointer(storage));
+  ck_assert_uint_eq(graft_storage_bytes(storage), 24);
+  ck_assert_ptr_eq(graft_storage_device(storage), device);
+  graft_storage_retain(storage);
+  graft_storage_release(storage);
+  OK(graft_storage_record_stream(storage, graft_stream_current(device)));
+  graft_storage_release(storage);
+  graft_storage_release(NULL);
+  OK(graft_storage_new(device, 0, &storage));
+  ck_assert_uint_eq(graft_storage_bytes(storage), 0);
+  graft_storage_release(storage);
+}
+END_TEST
+
+START_TEST(borrowed_tensors_take_part_in_calls) {
+  graft_storage *storage;
+  OK(graft_storage_new(graft_device_reference(), 6 * sizeof(float), &storage));
+  float *data = graft_storage_host_pointer(storage);
+  for (int i = 0; i < 6; i++) data[i] = (float)i;
+  /* columns 1 and 2 of a 2 x 3 matrix, transposed; and a row in host memory */
+  graft_tensor_space spaces[3];
+  graft_view part = view_of(2, (int64_t[]){2, 2}, (int64_t[]){1, 3}, 1);
+  float numbers[2] = {10, 20};
+  graft_view row = view_of(1, (int64_t[]){2}, (int64_t[]){1}, 0);
+  graft_value args[2] = {tensor_value(graft_tensor_borrow(&spaces[0], storage, &part)),
+                         tensor_value(graft_tensor_borrow_host(&spaces[1], numbers, sizeof numbers, &row))};
+  graft_tensor *sum = NULL;
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, args, 2, &sum, 1));
+  float values[4];
+  OK(graft_tensor_to_host(sum, values));
+  ck_assert_float_eq(values[0], 11);
+  ck_assert_float_eq(values[1], 24);
+  ck_assert_float_eq(values[2], 12);
+  ck_assert_float_eq(values[3], 25);
+  ck_assert_ptr_ne(graft_tensor_storage(sum), storage);
+  graft_tensor_release(sum);
+  /* in place, seen in the storage's version */
+  graft_tensor *self = args[0].as.tensor;
+  uint64_t version = graft_tensor_version(self);
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, args, 2, &self, 1));
+  ck_assert_uint_gt(graft_tensor_version(self), version);
+  ck_assert_float_eq(data[0], 0);
+  ck_assert_float_eq(data[4], 24);
+  graft_storage_release(storage);
+}
+END_TEST
+
+START_TEST(a_borrowed_conjugate_is_copied_as_one) {
+  graft_storage *storage;
+  OK(graft_storage_new(graft_device_reference(), 2 * sizeof(float), &storage));
+  float *data = graft_storage_host_pointer(storage), result[2] = {0};
+  data[0] = 3, data[1] = 4;
+  graft_view view = {.dtype = GRAFT_C64, .conj = true};
+  graft_view plain = {.dtype = GRAFT_C64};
+  graft_tensor_space spaces[2];
+  OK(graft_tensor_copy_async(graft_tensor_borrow_host(&spaces[0], result, sizeof result, &plain),
+                             graft_tensor_borrow(&spaces[1], storage, &view)));
+  ck_assert_float_eq(result[0], 3);
+  ck_assert_float_eq(result[1], -4);
+  graft_storage_release(storage);
+}
+END_TEST
+
+START_TEST(questions_about_ops) {
+  ck_assert(graft_op_known(GRAFT_OP_ADD_TENSOR));
+  ck_assert(!graft_op_known(0));
+  ck_assert_str_eq(graft_op_name(GRAFT_OP_ADD_TENSOR), "aten::add.Tensor");
+  ck_assert_ptr_null(graft_op_name(0));
+  ck_assert_uint_eq(graft_exec_flags_set(GRAFT_EXEC_DETERMINISTIC), 0);
+  ck_assert_uint_eq(graft_exec_flags_set(0), GRAFT_EXEC_DETERMINISTIC);
+  ck_assert(!graft_is_forked());
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("bridge");
+  TCase *tests = tcase_create("bridge");
+  tcase_add_test(tests, a_storage_has_memory_and_a_device);
+  tcase_add_test(tests, borrowed_tensors_take_part_in_calls);
+  tcase_add_test(tests, a_borrowed_conjugate_is_copied_as_one);
+  tcase_add_test(tests, questions_about_ops);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
