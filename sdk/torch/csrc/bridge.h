@@ -24,11 +24,19 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "graft/bridge.h"
 #include "graft/graft.h"
+
+namespace at {
+struct HostAllocator;
+}
+namespace c10::impl {
+struct DeviceGuardImplInterface;
+}
 
 namespace torch_graft {
 
@@ -46,6 +54,14 @@ c10::DeviceIndex index_of(const graft_rt_device* device) noexcept;
 c10::DeviceIndex device_count() noexcept;
 // Whether a driver has been started by this process, without starting one.
 bool is_initialized() noexcept;
+// Whether this process is the child of a fork and a driver was in use before.
+bool is_forked() noexcept;
+// Whether device n has been opened, without opening it.
+bool is_open(c10::DeviceIndex index) noexcept;
+// Throws where there is no such device, naming those there are.
+void check_index(c10::DeviceIndex index);
+// Calls visit for each device that is open; none is opened meanwhile.
+void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device*)>& visit);
 
 struct DeviceRow {
   std::string text;    // "opencl:0"
@@ -72,6 +88,7 @@ inline graft_rt_device* device_of(c10::Device device) {
 }
 graft_rt_stream* stream_of(const c10::Stream& stream);
 c10::Stream current_stream(c10::DeviceIndex index);
+const c10::impl::DeviceGuardImplInterface* device_guard() noexcept;
 
 // --- memory.cpp ---
 
@@ -83,6 +100,15 @@ graft_storage* storage_of(const c10::StorageImpl* storage);
 // A new PyTorch storage over a libgraft storage (takes the reference).
 c10::Storage wrap_storage(graft_storage* storage, c10::DeviceIndex index);
 c10::Allocator* device_allocator() noexcept;
+// Work on the stream uses the memory too: it is not reused before that is done.
+void use_on_stream(const c10::DataPtr& pointer, const c10::Stream& stream);
+// Keeps what fits of the values.
+void resize_storage(c10::StorageImpl* storage, size_t bytes);
+// Limits what is reserved on a device to a part of its memory.
+void set_memory_fraction(double fraction, c10::DeviceIndex index);
+at::HostAllocator* host_allocator() noexcept;
+// Whether it lies in memory of host_allocator(), of whichever device.
+bool is_pinned_pointer(const void* pointer);
 
 // --- generator.cpp ---
 
@@ -90,6 +116,14 @@ c10::Allocator* device_allocator() noexcept;
 graft_generator* generator_of(const at::Generator& generator);
 const at::Generator& default_generator(c10::DeviceIndex index);
 at::Generator new_generator(c10::DeviceIndex index);
+// Seeds the default generators of all devices, of those not open yet when they are opened; starts no driver.
+void seed_all(uint64_t seed);
+void seed_opened(graft_rt_device* device);  // for device.cpp
+
+// --- hooks.cpp ---
+
+// False where another package had taken PrivateUse1 before: then nothing of the above is registered.
+bool is_registered() noexcept;
 
 // --- tensor.cpp ---
 
@@ -121,6 +155,8 @@ struct OpRow {
   //   T tensor, may be absent  L list of tensors, items may be absent  i int  f float  b bool  s Scalar  I int list
   //   F float list  S Scalar list  m bool list of fixed length  z str  d dtype  g generator  M memory format  V device
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
+  // and for arguments of the op that PyTorch's schema has not:
+  //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes
   const char* args;
   // Mutating: for each output of the op the argument it is written to, 'a' + index; '.' for one that is not returned.
   const char* outs;

@@ -169,6 +169,33 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
   }
 }
 
+// What an op asks for and PyTorch's overload leaves to the tensor that it writes to.
+graft_value value_of_out(CallFrame &frame, char letter, const at::Tensor &out) {
+  graft_value value = {};
+  switch (letter) {
+    case '=':
+      value.kind = GRAFT_VALUE_DTYPE;
+      value.as.dtype = dtype_of(out.scalar_type());
+      break;
+    case '@':
+      value.kind = GRAFT_VALUE_DEVICE;
+      value.as.device = device_of(out.device());
+      break;
+    case '#': {
+      auto sizes = out.sizes();
+      int64_t *ints = frame.list<int64_t>(sizes.size());
+      std::copy(sizes.begin(), sizes.end(), ints);
+      value.kind = GRAFT_VALUE_INTS;
+      value.count = static_cast<uint32_t>(sizes.size());
+      value.as.ints = ints;
+      break;
+    }
+    default:
+      value.kind = GRAFT_VALUE_INT;  // '0'
+  }
+  return value;
+}
+
 // --- results ---
 
 void push_results(CallFrame &frame, const c10::OperatorHandle &op, torch::jit::Stack *stack, size_t nargs) {
@@ -283,9 +310,17 @@ size_t result_count(const c10::OperatorHandle &op, const CallFrame &frame, const
 graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
                   size_t nargs) {
   size_t position = 0;
-  for (const char *letter = row.args; *letter; letter++, position++) {
-    if (*letter == 'o') continue;
-    frame.add_arg(value_of(frame, row, *letter, torch::jit::peek(*stack, position, nargs)));
+  for (const char *letter = row.args; *letter; letter++) {
+    if (*letter == '~') {
+      frame.add_arg({});
+    } else if (std::strchr("=@#0", *letter)) {
+      size_t out = row.form == Form::Mutating ? static_cast<size_t>(row.outs[0] - 'a') : 0;
+      frame.add_arg(value_of_out(frame, *letter, torch::jit::peek(*stack, out, nargs).toTensor()));
+    } else if (*letter == 'o') {
+      position++;
+    } else {
+      frame.add_arg(value_of(frame, row, *letter, torch::jit::peek(*stack, position++, nargs)));
+    }
   }
   if (row.form == Form::Mutating) {
     collect_outs(frame, row, stack, nargs);

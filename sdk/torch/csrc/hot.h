@@ -1,0 +1,239 @@
+// Typed kernels of the ops that models call most (generated/hot_kernels.h): what call.cpp does with values from the stack,
+// done with the arguments as PyTorch passes them. Any call that does not simply succeed goes the boxed way, which knows
+// about shapes of out tensors, fallbacks and errors.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <torch/library.h>
+
+#include <array>
+#include <tuple>
+
+#include "bridge.h"
+#include "call.h"
+
+namespace torch_graft {
+
+// A row as a boxed kernel. It holds its row, so that a call looks nothing up.
+class RowKernel final : public c10::OperatorKernel {
+ public:
+  explicit RowKernel(const OpRow &row) : row_(row) {}
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) {
+    run(row_, op, stack);
+  }
+
+ private:
+  const OpRow &row_;
+};
+
+// --- arguments ---
+
+// The tensors of a call and what the values point to.
+template <size_t kTensors>
+struct HotFrame {
+  graft_tensor_space spaces[kTensors + 1];
+  uint32_t used = 0;
+  graft_tensor *list[kTensors + 1];
+  char text[24];
+  bool fits = true;  // false: more than there is room for here
+  ExecFlags flags;
+
+  graft_tensor *borrow(const at::Tensor &tensor) { return torch_graft::borrow(&spaces[used++], tensor); }
+};
+
+// A Python number comes as a tensor of the CPU; its value is read without a call.
+inline graft_scalar number_of(const at::Tensor &tensor) {
+  switch (tensor.scalar_type()) {
+    case c10::ScalarType::Long:
+      return graft_scalar_int(*static_cast<const int64_t *>(tensor.const_data_ptr()));
+    case c10::ScalarType::Double:
+      return graft_scalar_float(*static_cast<const double *>(tensor.const_data_ptr()));
+    case c10::ScalarType::Bool:
+      return graft_scalar_bool(*static_cast<const bool *>(tensor.const_data_ptr()));
+    default:
+      return scalar_of(tensor.item());
+  }
+}
+
+template <size_t N>
+void set(HotFrame<N> &frame, graft_value &value, const at::Tensor &tensor) {
+  if (!tensor.defined()) return;
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.is_cpu()) {
+    value.kind = GRAFT_VALUE_SCALAR;
+    value.as.scalar = number_of(tensor);
+    return;
+  }
+  value.kind = GRAFT_VALUE_TENSOR;
+  value.as.tensor = frame.borrow(tensor);
+}
+
+template <size_t N>
+void set(HotFrame<N> &frame, graft_value &value, const at::ITensorListRef &tensors) {
+  if (tensors.size() > N) {
+    frame.fits = false;
+    return;
+  }
+  value.kind = GRAFT_VALUE_TENSORS;
+  value.as.tensors = frame.list;
+  for (const at::Tensor &tensor : tensors) frame.list[value.count++] = tensor.defined() ? frame.borrow(tensor) : nullptr;
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, const at::Scalar &number) {
+  value.kind = GRAFT_VALUE_SCALAR;
+  value.as.scalar = scalar_of(number);
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, int64_t number) {
+  value.kind = GRAFT_VALUE_INT;
+  value.as.i = number;
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, const c10::SymInt &number) {
+  value.kind = GRAFT_VALUE_INT;
+  value.as.i = number.guard_int(__FILE__, __LINE__);
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, double number) {
+  value.kind = GRAFT_VALUE_FLOAT;
+  value.as.f = number;
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, bool flag) {
+  value.kind = GRAFT_VALUE_BOOL;
+  value.as.i = flag;
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, at::IntArrayRef list) {
+  value.kind = GRAFT_VALUE_INTS;
+  value.count = static_cast<uint32_t>(list.size());
+  value.as.ints = list.data();
+}
+
+template <size_t N>
+void set(HotFrame<N> &frame, graft_value &value, c10::SymIntArrayRef list) {
+  set(frame, value, C10_AS_INTARRAYREF_SLOW(list));
+}
+
+template <size_t N, size_t kLength>
+void set(HotFrame<N> &, graft_value &value, const std::array<bool, kLength> &mask) {
+  static_assert(sizeof(bool) == sizeof(uint8_t));
+  value.kind = GRAFT_VALUE_MASK;
+  value.count = kLength;
+  value.as.mask = reinterpret_cast<const uint8_t *>(mask.data());
+}
+
+template <size_t N>
+void set(HotFrame<N> &, graft_value &value, at::ScalarType type) {
+  value.kind = GRAFT_VALUE_DTYPE;
+  value.as.dtype = dtype_of(type);
+}
+
+template <size_t N>
+void set(HotFrame<N> &frame, graft_value &value, std::string_view text) {
+  if (text.size() >= sizeof frame.text) {
+    frame.fits = false;
+    return;
+  }
+  std::copy(text.begin(), text.end(), frame.text);
+  frame.text[text.size()] = 0;
+  value.kind = GRAFT_VALUE_STR;
+  value.as.str = frame.text;
+}
+
+template <size_t N, class T>
+void set(HotFrame<N> &frame, graft_value &value, const std::optional<T> &maybe) {
+  if (maybe) set(frame, value, *maybe);
+}
+
+template <size_t N, class T>
+void set(HotFrame<N> &frame, graft_value &value, const c10::OptionalArrayRef<T> &maybe) {
+  if (maybe) set(frame, value, *maybe);
+}
+
+// How many tensors an argument may hold; more than that of a list goes the boxed way.
+template <class T>
+constexpr size_t kTensorsIn = std::is_same_v<T, at::Tensor> || std::is_same_v<T, std::optional<at::Tensor>> ? 1 : 0;
+template <>
+constexpr size_t kTensorsIn<at::ITensorListRef> = 8;
+
+// --- kernels ---
+
+// In place ops have their written tensor first, out forms last, where it is no argument of the op.
+template <class T>
+constexpr bool kIsWritten = std::is_same_v<T, at::Tensor &>;
+
+template <class Result>
+constexpr uint32_t kOutsOf = 1;
+template <class... Results>
+constexpr uint32_t kOutsOf<std::tuple<Results...>> = sizeof...(Results);
+
+template <class Op, class Signature = typename Op::schema>
+class HotKernel;
+
+// Op is a struct of at::_ops.
+template <class Op, class Result, class... Args>
+class HotKernel<Op, Result(Args...)> {
+ public:
+  static torch::CppFunction make(const OpRow &row) {
+    row_ = &row;
+    return torch::CppFunction(TORCH_FN(call));
+  }
+
+ private:
+  static constexpr size_t kArgs = sizeof...(Args);
+  static constexpr uint32_t kOuts = kOutsOf<Result>;
+  static constexpr bool kMutating = kIsWritten<Result>;
+  static constexpr bool kInPlace = kMutating && kIsWritten<std::tuple_element_t<0, std::tuple<Args...>>>;
+  using Frame = HotFrame<(kTensorsIn<std::remove_cvref_t<Args>> + ...)>;
+
+  inline static const OpRow *row_ = nullptr;
+
+  static Result call(Args... args) {
+    Frame frame;
+    graft_value values[kArgs] = {};
+    uint32_t count = 0;
+    (add<Args>(frame, values, count, args), ...);
+    graft_tensor *outs[kOuts] = {};
+    if constexpr (kInPlace) frame.fits &= values[0].kind == GRAFT_VALUE_TENSOR;  // not a number of the CPU
+    if constexpr (kMutating) outs[0] = kInPlace ? values[0].as.tensor : frame.borrow(written(args...));
+    if (C10_LIKELY(frame.fits && graft_call(row_->op_id, values, count, outs, kOuts) == GRAFT_OK)) {
+      if constexpr (kMutating) return written(args...);
+      else return results(outs, std::make_index_sequence<kOuts>());
+    }
+    return boxed(std::forward<Args>(args)...);
+  }
+
+  template <class Arg, class Value>
+  static void add(Frame &frame, graft_value *values, uint32_t &count, const Value &value) {
+    if constexpr (kInPlace || !kIsWritten<Arg>) set(frame, values[count++], value);
+  }
+
+  static at::Tensor &written(Args &...args) {
+    return std::get<kInPlace ? 0 : kArgs - 1>(std::tie(args...));
+  }
+
+  template <size_t... kIndex>
+  static Result results(graft_tensor **outs, std::index_sequence<kIndex...>) {
+    return Result((outs[kIndex] ? wrap(outs[kIndex]) : at::Tensor())...);
+  }
+
+  C10_NOINLINE static Result boxed(Args... args) {
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
+    static const auto kernel = c10::BoxedKernel::makeFromFunctor(std::make_unique<RowKernel>(*row_));
+    return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
+        kernel, op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), std::forward<Args>(args)...);
+  }
+};
+
+struct HotRow {
+  const char *name;
+  torch::CppFunction (*make)(const OpRow &);
+};
+
+}  // namespace torch_graft

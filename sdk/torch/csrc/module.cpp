@@ -1,0 +1,215 @@
+// The Python module torch_graft._C: what the Python side needs and torch.accelerator does not give.
+#include <ATen/DLConvertor.h>
+#include <ATen/dlpack.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <optional>
+#include <tuple>
+
+#include "bridge.h"
+
+namespace py = pybind11;
+
+namespace torch_graft {
+
+namespace {
+
+c10::DeviceIndex narrow(int64_t index) {
+  TORCH_CHECK(index >= 0 && index < kCapacity, "graft: ", index, " is not a device index; there are ",
+              static_cast<int>(device_count()), " devices");
+  return static_cast<c10::DeviceIndex>(index);
+}
+
+// --- backends and devices ---
+
+using BackendRow = std::tuple<std::string, std::string, std::string>;
+
+// Reads manifests; opens nothing.
+std::vector<BackendRow> backends() {
+  const graft_backend_info* infos = nullptr;
+  size_t count = 0;
+  check(graft_backends(&infos, &count));
+  std::vector<BackendRow> rows;
+  for (size_t i = 0; i < count; i++) {
+    rows.emplace_back(infos[i].name, infos[i].manifest ? infos[i].manifest : "",
+                      infos[i].problem ? infos[i].problem : "");
+  }
+  return rows;
+}
+
+std::vector<std::pair<std::string, std::string>> device_rows() {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const DeviceRow& row : devices()) rows.emplace_back(row.text, row.plugin);
+  return rows;
+}
+
+template <typename T>
+std::optional<T> query(graft_rt_device* device, graft_device_key key) {
+  T value{};
+  size_t size = 0;
+  graft_status status = graft_device_query(device, key, &value, sizeof value, &size);
+  return status == GRAFT_OK && size == sizeof value ? std::optional<T>(value) : std::nullopt;
+}
+
+std::string query_text(graft_rt_device* device, graft_device_key key) {
+  char text[512] = "";
+  size_t size = 0;
+  return graft_device_query(device, key, text, sizeof text, &size) == GRAFT_OK ? text : "";
+}
+
+// The dtypes that kernels of the device compute on, all where it does not say.
+py::list dtypes_of(c10::DeviceIndex index) {
+  auto bits = device_guard()->getDeviceCapability({c10::kPrivateUse1, index}).capability_data.capability_bits;
+  py::list dtypes;
+  for (int type = 0; type < static_cast<int>(c10::ScalarType::NumOptions) && type < 64; type++) {
+    if (bits >> type & 1) dtypes.append(py::cast(static_cast<c10::ScalarType>(type)));
+  }
+  return dtypes;
+}
+
+py::dict device_properties(int64_t index) {
+  constexpr const char* kKinds[] = {"other", "cpu", "gpu", "accelerator"};
+  graft_rt_device* device = device_of(narrow(index));
+  uint32_t kind = query<uint32_t>(device, GRAFT_DEVICE_KIND).value_or(0);
+  py::dict row;
+  row["text"] = graft_device_text(device);
+  row["name"] = query_text(device, GRAFT_DEVICE_NAME);
+  row["vendor"] = query_text(device, GRAFT_DEVICE_VENDOR);
+  row["driver_version"] = query_text(device, GRAFT_DEVICE_DRIVER_VERSION);
+  row["kind"] = kKinds[kind < std::size(kKinds) ? kind : 0];
+  row["total_memory"] = query<uint64_t>(device, GRAFT_DEVICE_TOTAL_MEMORY).value_or(0);
+  row["max_allocation"] = query<uint64_t>(device, GRAFT_DEVICE_MAX_ALLOCATION).value_or(0);
+  row["unified_memory"] = query<uint32_t>(device, GRAFT_DEVICE_UNIFIED_MEMORY).value_or(0) != 0;
+  row["vector_width"] = query<uint32_t>(device, GRAFT_DEVICE_VECTOR_WIDTH).value_or(1);
+  row["compute_units"] = query<uint32_t>(device, GRAFT_DEVICE_COMPUTE_UNITS).value_or(0);
+  row["dtypes"] = dtypes_of(narrow(index));
+  return row;
+}
+
+std::pair<size_t, size_t> memory_info(int64_t index) {
+  return static_cast<c10::DeviceAllocator*>(device_allocator())->getMemoryInfo(narrow(index));
+}
+
+int64_t exchange_device(int64_t index) {
+  int64_t before = current_device();
+  if (index >= 0 && index != before) set_device(narrow(index));
+  return before;
+}
+
+c10::Stream default_stream(int64_t index) {
+  return device_guard()->getDefaultStream({c10::kPrivateUse1, narrow(index)});
+}
+
+// --- what left the device ---
+
+using FallbackTuple = std::tuple<std::string, std::string, std::string, std::string, uint64_t>;
+
+std::vector<FallbackTuple> fallback_rows() {
+  std::vector<FallbackTuple> rows;
+  for (const FallbackRow& row : fallbacks()) rows.emplace_back(row.op, row.device, row.dtypes, row.way, row.count);
+  return rows;
+}
+
+// --- DLPack: libgraft makes and reads what is exchanged, so that C programs on the same libgraft take part ---
+
+struct Versioned {
+  using Managed = DLManagedTensorVersioned;
+  static constexpr const char* kName = "dltensor_versioned";
+  static constexpr const char* kUsed = "used_dltensor_versioned";
+  static constexpr auto kExport = graft_tensor_to_dlpack;
+  static constexpr auto kImport = graft_tensor_from_dlpack;
+};
+
+struct Unversioned {
+  using Managed = DLManagedTensor;
+  static constexpr const char* kName = "dltensor";
+  static constexpr const char* kUsed = "used_dltensor";
+  static constexpr auto kExport = graft_tensor_to_dlpack_old;
+  static constexpr auto kImport = graft_tensor_from_dlpack_old;
+};
+
+// Of a capsule that nobody consumed; the consumer renames it.
+template <typename Kind>
+void drop_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, Kind::kName)) return;
+  auto* managed = static_cast<typename Kind::Managed*>(PyCapsule_GetPointer(capsule, Kind::kName));
+  managed->deleter(managed);
+}
+
+template <typename Kind>
+py::object make_capsule(const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(is_ours(tensor), "to_dlpack: expected a tensor of this device, but got one on ", tensor.device());
+  graft_tensor_space space;
+  graft_tensor* owned = nullptr;
+  check(graft_tensor_detach(borrow(&space, tensor), &owned));
+  typename Kind::Managed* managed = nullptr;
+  graft_status status = Kind::kExport(owned, &managed);
+  graft_tensor_release(owned);
+  check(status);
+  managed->dl_tensor.device = {kDLExtDev, tensor.device().index()};
+  PyObject* capsule = PyCapsule_New(managed, Kind::kName, drop_capsule<Kind>);
+  if (!capsule) {
+    managed->deleter(managed);
+    throw py::error_already_set();
+  }
+  return py::reinterpret_steal<py::object>(capsule);
+}
+
+py::object to_dlpack(const at::Tensor& tensor, bool versioned) {
+  return versioned ? make_capsule<Versioned>(tensor) : make_capsule<Unversioned>(tensor);
+}
+
+template <typename Kind>
+std::optional<at::Tensor> take_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, Kind::kName)) return std::nullopt;
+  auto* managed = static_cast<typename Kind::Managed*>(PyCapsule_GetPointer(capsule, Kind::kName));
+  if (managed->dl_tensor.device.device_type != kDLExtDev) return std::nullopt;
+  graft_tensor* tensor = nullptr;
+  check(Kind::kImport(managed, &tensor));
+  PyCapsule_SetName(capsule, Kind::kUsed);
+  return wrap(tensor);
+}
+
+// None for a capsule of memory that is no extension device's: that is PyTorch's own business.
+std::optional<at::Tensor> from_dlpack(const py::object& capsule) {
+  auto tensor = take_capsule<Versioned>(capsule.ptr());
+  return tensor ? tensor : take_capsule<Unversioned>(capsule.ptr());
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.doc() = "The C++ part of torch_graft; use torch_graft and torch.graft.";
+  auto def = [&m](const char* name, auto function, auto... extra) {
+    m.def(name, torch::wrap_pybind_function(function), extra...);
+  };
+  auto def_without_gil = [&m](const char* name, auto function, auto... extra) {
+    m.def(name, torch::wrap_pybind_function_no_gil(function), extra...);
+  };
+  m.attr("version") = graft_version();
+  def("backends", backends);
+  def_without_gil("devices", device_rows);
+  def_without_gil("load", +[](const std::string& path) { return static_cast<int64_t>(load(path)); });
+  def_without_gil("device_count", +[] { return static_cast<int64_t>(device_count()); });
+  def("is_initialized", +[] { return is_initialized(); });
+  def("is_forked", +[] { return is_forked(); });
+  def("is_registered", +[] { return is_registered(); });
+  def("device_properties", device_properties);
+  def("current_device", +[] { return static_cast<int64_t>(current_device()); });
+  def("set_device", +[](int64_t index) { set_device(narrow(index)); });
+  def("exchange_device", exchange_device);
+  def("default_stream", default_stream);
+  def("memory_info", memory_info);
+  def("set_memory_fraction", +[](double fraction, int64_t index) { set_memory_fraction(fraction, narrow(index)); });
+  def("default_generator", +[](int64_t index) { return default_generator(narrow(index)); });
+  def("manual_seed_all", +[](uint64_t seed) { seed_all(seed); });
+  def("fallbacks", fallback_rows);
+  def("reset_fallbacks", reset_fallbacks);
+  def("to_dlpack", to_dlpack);
+  def("from_dlpack", from_dlpack);
+}
+
+}  // namespace torch_graft

@@ -1,0 +1,111 @@
+"""Builds torch_graft: the C++ extension, and libgraft with the OpenCL plugin beside it.
+
+Build products go to ROOT/build/torch/<version of PyTorch>, so that a second build compiles only what changed.
+Environment: GRAFT_BUILD_DIR, a CMake build folder of this tree that has libgraft and the plugins already;
+MAX_JOBS, how many compilers run at once.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TORCH = ".".join(torch.__version__.split(".")[:2])
+BASE = ROOT / "build" / "torch" / f"{torch.__version__}-{sys.implementation.cache_tag}"
+
+
+def native_build():
+    """The CMake build folder with libgraft and the plugins; built here where none is given."""
+    if given := os.environ.get("GRAFT_BUILD_DIR"):
+        folder = Path(given).resolve()
+        if not (folder / "lib" / "libgraft.so").exists():
+            raise SystemExit(f"GRAFT_BUILD_DIR={given}: there is no lib/libgraft.so in it; build the tree there first")
+        return folder
+    folder = BASE / "native"
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    subprocess.check_call(
+        ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DGRAFT_BUILD_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release"]
+        + launcher
+    )
+    subprocess.check_call(["cmake", "--build", folder, "--target", "graft", "graft_opencl"])
+    return folder
+
+
+def use_ccache():
+    """PyTorch takes one word as its compiler: ccache under the compiler's name serves as that."""
+    for folder in ("/usr/lib/ccache", "/usr/lib64/ccache"):
+        if os.path.exists(f"{folder}/g++"):
+            os.environ["PATH"] = folder + os.pathsep + os.environ["PATH"]
+            return
+
+
+class BuildPython(build_py):
+    """Notes which PyTorch the package is for, and leaves no file behind that the sources no longer have."""
+
+    def run(self):
+        package = Path(self.build_lib) / "torch_graft"
+        for old in package.glob("*.py"):
+            old.unlink()
+        super().run()
+        package.mkdir(parents=True, exist_ok=True)
+        (package / "_built_for.py").write_text(f'TORCH = "{TORCH}"\n')
+
+
+class BuildLibraries(BuildExtension):
+    def run(self):
+        os.environ.setdefault("MAX_JOBS", str(os.cpu_count()))
+        os.environ.setdefault("CXX", "g++")
+        use_ccache()
+        native = native_build()
+        for extension in self.extensions:
+            extension.library_dirs.append(str(native / "lib"))
+        super().run()
+        self.copy_libraries(native / "lib", Path(self.build_lib) / "torch_graft" / "lib")
+
+    def copy_libraries(self, source, target):
+        """libgraft looks for plugins in graft/plugins beside itself."""
+        shutil.rmtree(target, ignore_errors=True)
+        plugins = target / "graft" / "plugins"
+        plugins.mkdir(parents=True)
+        shutil.copy(source / "libgraft.so.0", target)
+        manifest = source / "graft" / "plugins" / "opencl.graft.json"
+        if manifest.exists():
+            shutil.copy(manifest, plugins)
+            shutil.copy(manifest.parent / "graft_opencl.so", plugins)
+        # libgraft refuses plugins that others may write to, whatever the umask was here.
+        for path in [target, *target.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() or ".so" in path.name else 0o644)
+
+
+BASE.mkdir(parents=True, exist_ok=True)
+setup(
+    install_requires=[f"torch == {TORCH}.*"],
+    ext_modules=[
+        CppExtension(
+            "torch_graft._C",
+            sorted(str(path.relative_to(HERE)) for path in (HERE / "csrc").glob("*.cpp")),
+            include_dirs=[
+                str(HERE / "csrc"),
+                str(ROOT / "sdk" / "include"),
+                str(ROOT / "plugin_api" / "include"),
+            ],
+            libraries=["graft"],
+            extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wall", "-Wno-interference-size", "-fvisibility=hidden"],
+            extra_link_args=["-Wl,-rpath,$ORIGIN/lib", "-Wl,--no-undefined-version"],
+        )
+    ],
+    cmdclass={"build_py": BuildPython, "build_ext": BuildLibraries},
+    options={
+        "build": {"build_base": str(BASE)},
+        "egg_info": {"egg_base": str(BASE)},
+        "bdist_wheel": {"bdist_dir": str(BASE / "wheel")},
+    },
+)

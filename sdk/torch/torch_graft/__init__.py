@@ -1,0 +1,51 @@
+"""Graft plugins as PyTorch devices.
+
+After installation `import torch` is enough: torch.ones(3, device="graft"). This module says what there is: which index
+is which plugin's device, which ops left it, and adds plugins at run time. torch.graft (or what GRAFT_TORCH_DEVICE_NAME
+says) is the device module, with the functions that torch.cuda has.
+"""
+
+from typing import NamedTuple
+
+import torch  # noqa: F401  first: it calls autoload.py, which needs the rest of this package to be importable
+
+from torch_graft import _registration
+
+__all__ = ["Device", "Fallback", "devices", "fallbacks", "load", "reset_fallbacks"]
+
+_registration.register()
+
+
+class Device(NamedTuple):
+    index: int
+    name: str  # of its plugin's device, as libgraft says it: "opencl:0"
+    plugin: str
+
+
+class Fallback(NamedTuple):
+    op: str
+    device: str
+    dtypes: str
+    way: str  # "host kernel" (libgraft's) or "PyTorch CPU"
+    count: int
+
+
+def devices():
+    """The devices of all plugins in the order of their indices. Opens the plugins."""
+    return [Device(index, *row) for index, row in enumerate(_registration.library().devices())]
+
+
+def load(path):
+    """Adds a plugin, by name or by the path of its library or manifest; returns the index of its first device."""
+    return _registration.library().load(str(path))
+
+
+def fallbacks():
+    """The calls that left their device since the start or the latest reset, most frequent first."""
+    rows = [Fallback(*row) for row in _registration.library().fallbacks()]
+    return sorted(rows, key=lambda row: (-row.count, row.op))
+
+
+def reset_fallbacks():
+    """Begins to count anew."""
+    _registration.library().reset_fallbacks()

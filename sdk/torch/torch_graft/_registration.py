@@ -1,0 +1,154 @@
+"""Makes the devices known to PyTorch, once: for `import torch` (autoload.py) and for `import torch_graft`.
+
+Reads manifests only. Nothing here may raise, since PyTorch is being imported meanwhile: what is wrong becomes a warning
+and the reason that library() gives.
+"""
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from importlib.metadata import entry_points
+
+import torch
+
+GROUP = "torch.backends"
+UNNAMED = "privateuseone"  # how PyTorch calls the key while no package has named it
+
+_done = False
+_problem = None
+_library = None
+
+
+def register():
+    """Registers the device under its name. A second call does nothing."""
+    global _done, _problem
+    if _done:
+        return
+    _done = True
+    try:
+        _problem = _register()
+    except Exception as error:
+        _problem = f"registering the device failed: {type(error).__name__}: {error}"
+    if _problem:
+        warn(_problem)
+
+
+def library():
+    """The C++ module; raises where the device could not be registered."""
+    if _problem:
+        raise RuntimeError(f"torch_graft: {_problem}")
+    return _library
+
+
+def device_name():
+    """The name of the device type: "graft", or what GRAFT_TORCH_DEVICE_NAME said."""
+    return torch._C._get_privateuse1_backend_name()
+
+
+def warn(text):
+    try:
+        warnings.warn(f"torch_graft: {text}", RuntimeWarning, stacklevel=2)
+    except Warning:  # made an error by -W error; that must not stop `import torch`
+        print(f"torch_graft: {text}", file=sys.stderr)
+
+
+# --- the steps ---
+
+
+def _register():
+    """Returns what is wrong, or None."""
+    global _library
+    problem = _other_torch() or _taken()
+    if problem:
+        return problem
+    name = _chosen_name()
+    try:
+        _library = import_module("torch_graft._C")
+    except ImportError as error:
+        return f"its C++ part does not load ({error}); build it again: pip install --no-build-isolation ./sdk/torch"
+    if not _library.is_registered():
+        return "another package has taken PyTorch's device key for out-of-tree devices (PrivateUse1)"
+    torch.utils.rename_privateuse1_backend(name)
+    _publish(name)
+    _warn_of_refused()
+    return None
+
+
+def _other_torch():
+    """The C++ part of another version must not even be opened: its calls would go astray."""
+    from torch_graft._built_for import TORCH
+
+    running = ".".join(torch.__version__.split(".")[:2])
+    if running == TORCH:
+        return None
+    return (
+        f"built for PyTorch {TORCH}, but this is {torch.__version__}; "
+        "build it again: pip install --no-build-isolation ./sdk/torch"
+    )
+
+
+def _taken():
+    """PyTorch has one key for devices from outside. Whoever else wants it goes first: a second one to rename it would
+    stop `import torch`, and of the two only this package knows how to stand aside."""
+    others = [entry for entry in entry_points(group=GROUP) if not entry.value.startswith("torch_graft.")]
+    if torch._is_device_backend_autoload_enabled():
+        for entry in others:
+            try:
+                entry.load()
+            except Exception:  # PyTorch loads it too, and reports what is wrong with it
+                pass
+    name = device_name()
+    accelerator = torch._C._accelerator_getAccelerator()
+    if name == UNNAMED and (accelerator is None or accelerator.type != UNNAMED):
+        return None
+    packages = ", ".join(entry.value.split(":")[0] for entry in others) or "a package imported before"
+    return (
+        f'PyTorch\'s device key for out-of-tree devices (PrivateUse1) is taken as "{name}" by another package '
+        f"({packages}), and there is only one, so there are no Graft devices. Uninstall one of the two, or set "
+        "TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import the one you want"
+    )
+
+
+def _chosen_name():
+    name = os.environ.get("GRAFT_TORCH_DEVICE_NAME") or "graft"
+    problem = _name_problem(name)
+    if not problem:
+        return name
+    warn(f'GRAFT_TORCH_DEVICE_NAME="{name}": {problem}; the device is called "graft"')
+    return "graft"
+
+
+def _name_problem(name):
+    if not name.isidentifier() or not name.isascii() or name != name.lower():
+        return "a device name is made of lower-case letters, digits and _"
+    if any(hasattr(owner, name) for owner in (torch, torch.Tensor, torch.nn.Module, torch.UntypedStorage)):
+        return "PyTorch has something of that name"
+    try:
+        torch.device(name)
+    except RuntimeError:
+        return None
+    return "PyTorch has a device of that name"
+
+
+def _publish(name):
+    """torch.<name> and its submodules, Tensor.<name>(), DLPack, and the device interface of torch.compile."""
+    from torch_graft import _compile, _dlpack, _storage, device_module
+
+    torch._register_device_module(name, device_module)
+    for part in ("amp", "memory", "random", "streams"):
+        sys.modules[f"torch.{name}.{part}"] = getattr(device_module, part)
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _dlpack.install()
+    _storage.install()
+    _compile.install()
+
+
+def _warn_of_refused():
+    """Plugins that can't be used, unless another of their name can, or GRAFT_PLUGINS left them out."""
+    rows = _library.backends()
+    usable = {name for name, _, problem in rows if not problem}
+    chosen = os.environ.get("GRAFT_PLUGINS")
+    for name, manifest, problem in rows:
+        if problem and name not in usable and not (chosen and name not in chosen.split(",")):
+            warn(f"the plugin of {manifest} is not used: {problem}")

@@ -1,0 +1,110 @@
+"""Memory of the devices: statistics under the names of torch.cuda, the cache, limits."""
+
+import torch
+
+from torch_graft import _registration
+from torch_graft._index import device_index
+
+_fractions = {}
+
+
+def memory_stats(device=None):
+    """Statistics of the caching allocator by name, such as "allocated_bytes.all.current". Empty before the first use."""
+    return torch.accelerator.memory_stats(device_index(device))
+
+
+def _stat(name, device):
+    return memory_stats(device).get(name, 0)
+
+
+def memory_allocated(device=None):
+    """Bytes of live tensors."""
+    return _stat("allocated_bytes.all.current", device)
+
+
+def max_memory_allocated(device=None):
+    """The most bytes of live tensors since the start or reset_peak_memory_stats."""
+    return _stat("allocated_bytes.all.peak", device)
+
+
+def memory_reserved(device=None):
+    """Bytes held from the driver, by tensors or by the cache."""
+    return _stat("reserved_bytes.all.current", device)
+
+
+def max_memory_reserved(device=None):
+    """The most bytes held from the driver since the start or reset_peak_memory_stats."""
+    return _stat("reserved_bytes.all.peak", device)
+
+
+def reset_peak_memory_stats(device=None):
+    """Begins the peaks anew at what is used now."""
+    torch.accelerator.reset_peak_memory_stats(device_index(device))
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Begins the sums ("allocated", "freed", counts) anew."""
+    torch.accelerator.reset_accumulated_memory_stats(device_index(device))
+
+
+def empty_cache():
+    """Gives unused memory of the cache back to the driver."""
+    torch.accelerator.empty_cache()
+
+
+def mem_get_info(device=None):
+    """Free and total bytes of the device."""
+    return _registration.library().memory_info(device_index(device))
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Limits what this process takes of a device to a part of its memory; torch.OutOfMemoryError beyond."""
+    index = device_index(device)
+    _registration.library().set_memory_fraction(fraction, index)
+    _fractions[index] = fraction
+
+
+def get_per_process_memory_fraction(device=None):
+    """What set_per_process_memory_fraction set; 1.0 at first."""
+    return _fractions.get(device_index(device), 1.0)
+
+
+# --- the summary ---
+
+_SUMMARY = (
+    ("Allocated memory", "allocated_bytes.all", True),
+    ("Active memory", "active_bytes.all", True),
+    ("Requested memory", "requested_bytes.all", True),
+    ("Reserved memory", "reserved_bytes.all", True),
+    ("Non-releasable memory", "inactive_split_bytes.all", True),
+    ("Allocations", "allocation.all", False),
+    ("Active allocations", "active.all", False),
+    ("Segments", "segment.all", False),
+    ("Non-releasable blocks", "inactive_split.all", False),
+)
+
+
+def _amount(value, is_bytes):
+    if not is_bytes:
+        return f"{value}"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 10240 or unit == "GiB":
+            return f"{value} {unit}"
+        value //= 1024
+
+
+def memory_summary(device=None, abbreviated=False):
+    """The statistics as a table for people; abbreviated: bytes only."""
+    index = device_index(device)
+    stats = memory_stats(index)
+    columns = ("current", "peak", "allocated", "freed")
+    lines = [
+        f"{_registration.device_name()}:{index}: {stats.get('num_ooms', 0)} out-of-memory errors, "
+        f"{stats.get('num_alloc_retries', 0)} retries after emptying the cache",
+        "  ".join([f"{'':<22}", *(f"{column:>12}" for column in columns)]),
+    ]
+    for title, name, is_bytes in _SUMMARY:
+        if is_bytes or not abbreviated:
+            amounts = (_amount(stats.get(f"{name}.{column}", 0), is_bytes) for column in columns)
+            lines.append("  ".join([f"{title:<22}", *(f"{amount:>12}" for amount in amounts)]))
+    return "\n".join(lines) + "\n"
