@@ -99,7 +99,7 @@ setup(
             ],
             libraries=["graft"],
             extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wall", "-Wno-interference-size", "-fvisibility=hidden"],
-            extra_link_args=["-Wl,-rpath,$ORIGIN/lib", "-Wl,--no-undefined-version"],
+            extra_link_args=["-Wl,-rpath,$ORIGIN/lib"],
         )
     ],
     cmdclass={"build_py": BuildPython, "build_ext": BuildLibraries},

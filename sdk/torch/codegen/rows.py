@@ -77,12 +77,14 @@ COPIES = frozenset({"_to_copy", "clone", "copy"})
 BACKWARD_ONLY = frozenset({"silu_backward", "mish_backward"})
 
 
-# Overloads with a typed kernel (csrc/hot.h): what training and generating call most, by the census of real models, without
-# what runs over lists of parameters.
-HOT = """add.Tensor add.out add_.Tensor addmm bmm cat convolution convolution_backward div.Tensor embedding eq.Scalar exp
-fill_.Scalar gelu gelu_backward index_select mean.dim mm mul.Tensor mul.out mul_.Tensor native_layer_norm
-native_layer_norm_backward neg pow.Tensor_Scalar relu rsqrt sigmoid silu silu_backward sub.Tensor sum.dim_IntList tanh
-threshold_backward where.self zero_ _log_softmax _softmax _softmax_backward_data""".split()
+# Overloads with a typed kernel (csrc/hot.h): what training and generating call most, by a census of real models, but
+# nothing that runs over lists of parameters.
+HOT = """
+    add.Tensor add.out add_.Tensor addmm bmm cat convolution convolution_backward div.Tensor embedding eq.Scalar exp
+    fill_.Scalar gelu gelu_backward index_select mean.dim mm mul.Tensor mul.out mul_.Tensor native_layer_norm
+    native_layer_norm_backward neg pow.Tensor_Scalar relu rsqrt sigmoid silu silu_backward sub.Tensor sum.dim_IntList
+    tanh threshold_backward where.self zero_ _log_softmax _softmax _softmax_backward_data
+""".split()
 
 
 @dataclass(frozen=True)

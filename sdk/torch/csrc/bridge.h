@@ -89,6 +89,9 @@ inline graft_rt_device* device_of(c10::Device device) {
 graft_rt_stream* stream_of(const c10::Stream& stream);
 c10::Stream current_stream(c10::DeviceIndex index);
 const c10::impl::DeviceGuardImplInterface* device_guard() noexcept;
+// Waits until the threads that the autograd engine has started need Python's lock no more: one that still waits for it
+// when the interpreter ends aborts the process. For an atexit handler, without that lock.
+void wait_for_engine() noexcept;
 
 // --- memory.cpp ---
 

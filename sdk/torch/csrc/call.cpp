@@ -29,14 +29,23 @@ graft_value tensor_value(CallFrame &frame, const at::Tensor &tensor) {
   return value;
 }
 
-graft_value tensors_value(CallFrame &frame, const c10::IValue &list) {
+// Indices may be on the CPU whatever is indexed.
+bool is_indexing(const OpRow &row) {
+  return row.op_id == GRAFT_OP_INDEX_TENSOR || row.op_id == GRAFT_OP_INDEX_PUT || row.op_id == GRAFT_OP_INDEX_PUT_IMPL;
+}
+
+graft_value tensors_value(CallFrame &frame, const OpRow &row, const c10::IValue &list) {
   graft_value value = {};
   value.kind = GRAFT_VALUE_TENSORS;
   auto items = list.toListRef();
   graft_tensor **tensors = frame.list<graft_tensor *>(items.size());
   for (size_t i = 0; i < items.size(); i++) {
     const bool absent = items[i].isNone() || !items[i].toTensor().defined();
-    tensors[i] = absent ? nullptr : frame.borrow(items[i].toTensor());
+    tensors[i] = nullptr;
+    if (absent) continue;
+    const at::Tensor &item = items[i].toTensor();
+    const bool moves = is_indexing(row) && !is_ours(item);
+    tensors[i] = frame.borrow(moves ? frame.keep(item.to(frame.tensors()[0]->device())) : item);
   }
   value.count = static_cast<uint32_t>(items.size());
   value.as.tensors = tensors;
@@ -155,7 +164,7 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
     case 'T':
       return tensor_value(frame, from.toTensor());
     case 'L':
-      return tensors_value(frame, from);
+      return tensors_value(frame, row, from);
     case 'I':
       return ints_value(frame, from);
     case 'F':
@@ -307,6 +316,23 @@ size_t result_count(const c10::OperatorHandle &op, const CallFrame &frame, const
   TORCH_CHECK(false, "graft: aten::", row.name, " returns a list and takes none");
 }
 
+// Tensors of the CPU are refused here: for libgraft they are tensors of its reference device, which may be one of ours.
+// Those without dimensions go along as numbers do.
+void check_devices(const CallFrame &frame, const OpRow &row) {
+  const at::Tensor *first = nullptr, *odd = nullptr;
+  for (const at::Tensor *tensor : frame.tensors()) {
+    if (!is_ours(*tensor)) {
+      if (tensor->dim() > 0) odd = tensor;
+    } else if (!first) {
+      first = tensor;
+    } else if (tensor->device() != first->device()) {
+      odd = tensor;
+    }
+  }
+  TORCH_CHECK(!odd || !first, "Expected all tensors to be on the same device, but found at least two devices, ",
+              first->device(), " and ", odd->device(), "! (aten::", row.name, ")");
+}
+
 graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
                   size_t nargs) {
   size_t position = 0;
@@ -324,8 +350,10 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
   }
   if (row.form == Form::Mutating) {
     collect_outs(frame, row, stack, nargs);
+    check_devices(frame, row);
     return call_out_form(frame, row);
   }
+  check_devices(frame, row);
   frame.reserve_outs(result_count(op, frame, row));
   return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
 }

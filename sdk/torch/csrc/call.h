@@ -71,6 +71,12 @@ class CallFrame {
     for (uint32_t i = 0; i < nouts; i++) outs[i] = nullptr;
   }
 
+  // Holds a tensor for as long as the frame.
+  const at::Tensor &keep(at::Tensor tensor) {
+    kept_.push_back(std::make_unique<at::Tensor>(std::move(tensor)));
+    return *kept_.back();
+  }
+
   // `tensor` itself must outlive the frame.
   graft_tensor *borrow(const at::Tensor &tensor) {
     seen_.push_back(&tensor);
@@ -127,6 +133,7 @@ class CallFrame {
 
   ExecFlags flags_;
   c10::SmallVector<const at::Tensor *, kSpaces> seen_;
+  std::vector<std::unique_ptr<at::Tensor>> kept_;
   uint32_t used_ = 0;
   graft_tensor_space spaces_[kSpaces];
   std::vector<std::unique_ptr<graft_tensor_space>> more_spaces_;

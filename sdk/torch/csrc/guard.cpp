@@ -33,9 +33,13 @@ bool is_main_thread() {
   return syscall(SYS_gettid) == getpid();
 }
 
-// The autograd engine starts one thread for each index below deviceCount() and makes that device current in it before
-// anything else, at the first backward of any device. That neither starts a driver nor fails: a device of that index
-// may be loaded later, and until then its first use fails.
+// The autograd engine, at the first backward of any device, asks how many devices there are, starts a thread for each
+// and makes the device current there before anything else. That neither starts a driver nor fails: a device of that
+// index may be loaded later, and until then its first use fails.
+std::atomic<bool> engine_has_asked{false};
+std::atomic<uint32_t> engine_threads{0};  // bit n: the one of index n has come
+constexpr uint32_t kAllThreads = (UINT32_C(1) << kCapacity) - 1;
+
 bool is_engine_thread(c10::DeviceIndex index) {
   return current < 0 && index >= 0 && index < kCapacity && !is_main_thread();
 }
@@ -49,6 +53,12 @@ c10::DeviceIndex current_device() noexcept {
 void set_device(c10::DeviceIndex index) {
   if (index != current_device()) check_index(index);
   current = index;
+}
+
+void wait_for_engine() noexcept {
+  constexpr int kPatienceMs = 2000;  // somebody else may have asked
+  if (!engine_has_asked.load() || graft_is_forked()) return;
+  for (int i = 0; i < kPatienceMs && engine_threads.load() != kAllThreads; i++) usleep(1000);
 }
 
 // --- streams ---
@@ -296,6 +306,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void setDevice(c10::Device device) const override {
     if (is_engine_thread(device.index())) {
       current = device.index();
+      engine_threads.fetch_or(UINT32_C(1) << current);
     } else {
       set_device(index_or_current(device.index()));
     }
@@ -304,7 +315,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     if (device.index() >= 0) current = device.index();
   }
   // What the autograd engine makes room for; torch_graft::device_count() says how many there are.
-  c10::DeviceIndex deviceCount() const noexcept override { return kCapacity; }
+  c10::DeviceIndex deviceCount() const noexcept override {
+    engine_has_asked.store(true, std::memory_order_relaxed);
+    return kCapacity;
+  }
   c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
     return capability_of(index_or_current(device.index()));
   }

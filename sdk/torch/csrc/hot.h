@@ -1,6 +1,6 @@
-// Typed kernels of the ops that models call most (generated/hot_kernels.h): what call.cpp does with values from the stack,
-// done with the arguments as PyTorch passes them. Any call that does not simply succeed goes the boxed way, which knows
-// about shapes of out tensors, fallbacks and errors.
+// Typed kernels of the ops that models call most (generated/hot_kernels.h): what call.cpp does with values from the
+// stack, done with the arguments as PyTorch passes them. Any call that does not simply succeed goes the boxed way,
+// which knows about shapes of out tensors, fallbacks and errors.
 #pragma once
 
 #include <ATen/core/boxing/KernelFunction.h>
@@ -35,10 +35,13 @@ struct HotFrame {
   uint32_t used = 0;
   graft_tensor *list[kTensors + 1];
   char text[24];
-  bool fits = true;  // false: more than there is room for here
+  bool fits = true;  // false: not the usual case, and no call is made here
   ExecFlags flags;
 
-  graft_tensor *borrow(const at::Tensor &tensor) { return torch_graft::borrow(&spaces[used++], tensor); }
+  graft_tensor *borrow(const at::Tensor &tensor) {
+    if (C10_UNLIKELY(!is_ours(tensor) && tensor.dim() > 0)) fits = false;  // refused on the boxed way
+    return torch_graft::borrow(&spaces[used++], tensor);
+  }
 };
 
 // A Python number comes as a tensor of the CPU; its value is read without a call.
@@ -58,7 +61,7 @@ inline graft_scalar number_of(const at::Tensor &tensor) {
 template <size_t N>
 void set(HotFrame<N> &frame, graft_value &value, const at::Tensor &tensor) {
   if (!tensor.defined()) return;
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.is_cpu()) {
+  if (C10_UNLIKELY(tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.is_cpu())) {
     value.kind = GRAFT_VALUE_SCALAR;
     value.as.scalar = number_of(tensor);
     return;
@@ -69,13 +72,13 @@ void set(HotFrame<N> &frame, graft_value &value, const at::Tensor &tensor) {
 
 template <size_t N>
 void set(HotFrame<N> &frame, graft_value &value, const at::ITensorListRef &tensors) {
-  if (tensors.size() > N) {
-    frame.fits = false;
-    return;
-  }
   value.kind = GRAFT_VALUE_TENSORS;
   value.as.tensors = frame.list;
-  for (const at::Tensor &tensor : tensors) frame.list[value.count++] = tensor.defined() ? frame.borrow(tensor) : nullptr;
+  for (const at::Tensor &tensor : tensors) {
+    frame.fits &= value.count < N && tensor.defined();
+    if (!frame.fits) return;
+    frame.list[value.count++] = frame.borrow(tensor);
+  }
 }
 
 template <size_t N>
@@ -190,6 +193,7 @@ class HotKernel<Op, Result(Args...)> {
   static constexpr uint32_t kOuts = kOutsOf<Result>;
   static constexpr bool kMutating = kIsWritten<Result>;
   static constexpr bool kInPlace = kMutating && kIsWritten<std::tuple_element_t<0, std::tuple<Args...>>>;
+  static constexpr size_t kWritten = kInPlace ? 0 : kArgs - 1;
   using Frame = HotFrame<(kTensorsIn<std::remove_cvref_t<Args>> + ...)>;
 
   inline static const OpRow *row_ = nullptr;
@@ -200,11 +204,15 @@ class HotKernel<Op, Result(Args...)> {
     uint32_t count = 0;
     (add<Args>(frame, values, count, args), ...);
     graft_tensor *outs[kOuts] = {};
-    if constexpr (kInPlace) frame.fits &= values[0].kind == GRAFT_VALUE_TENSOR;  // not a number of the CPU
-    if constexpr (kMutating) outs[0] = kInPlace ? values[0].as.tensor : frame.borrow(written(args...));
+    if constexpr (kMutating) {
+      frame.fits &= is_ours(written(args...));
+      outs[0] = kInPlace || !frame.fits ? values[0].as.tensor : frame.borrow(written(args...));
+    }
     if (C10_LIKELY(frame.fits && graft_call(row_->op_id, values, count, outs, kOuts) == GRAFT_OK)) {
-      if constexpr (kMutating) return written(args...);
-      else return results(outs, std::make_index_sequence<kOuts>());
+      if constexpr (kMutating)
+        return written(args...);
+      else
+        return results(outs, std::make_index_sequence<kOuts>());
     }
     return boxed(std::forward<Args>(args)...);
   }
@@ -214,9 +222,7 @@ class HotKernel<Op, Result(Args...)> {
     if constexpr (kInPlace || !kIsWritten<Arg>) set(frame, values[count++], value);
   }
 
-  static at::Tensor &written(Args &...args) {
-    return std::get<kInPlace ? 0 : kArgs - 1>(std::tie(args...));
-  }
+  static at::Tensor &written(Args &...args) { return std::get<kWritten>(std::tie(args...)); }
 
   template <size_t... kIndex>
   static Result results(graft_tensor **outs, std::index_sequence<kIndex...>) {

@@ -197,6 +197,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   def("is_initialized", +[] { return is_initialized(); });
   def("is_forked", +[] { return is_forked(); });
   def("is_registered", +[] { return is_registered(); });
+  def_without_gil("wait_for_engine", +[] { wait_for_engine(); });
   def("device_properties", device_properties);
   def("current_device", +[] { return static_cast<int64_t>(current_device()); });
   def("set_device", +[](int64_t index) { set_device(narrow(index)); });

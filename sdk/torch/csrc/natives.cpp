@@ -1,5 +1,5 @@
-// Kernels of PyTorch that serve any device, though PyTorch registers them for the CPU and CUDA alone: they are made of
-// other overloads, or ask about memory, which a copy on the CPU could not answer.
+// What PyTorch registers for the CPU and CUDA alone though it serves any device: made of other overloads, or a question
+// about the tensor itself, which a copy on the CPU could not answer.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
@@ -32,6 +32,10 @@ at::Tensor &conj_physical_out(const at::Tensor &self, at::Tensor &out) {
   return out.copy_(self.conj());
 }
 
+at::Tensor &conj_physical_(at::Tensor &self) {
+  return self.is_complex() ? self.copy_(self.conj()) : self;
+}
+
 // Zeros without memory, which forward-mode AD has for tangents that are not given.
 at::Tensor efficient_zeros(at::IntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
                            std::optional<c10::Device> device, std::optional<bool>) {
@@ -42,6 +46,11 @@ at::Tensor efficient_zeros(at::IntArrayRef size, std::optional<c10::ScalarType> 
   return at::detail::empty_generic(size, &allocator, keys, c10::dtype_or_default(dtype), std::nullopt);
 }
 
+// Whether a padding mask could become a nested tensor, which Graft has not: nn.TransformerEncoder then keeps the mask.
+bool fits_nested(const at::Tensor &, const at::Tensor &) {
+  return false;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -49,9 +58,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("rsub.Tensor", TORCH_FN(rsub));
   m.impl("eye.out", TORCH_FN(eye_out));
   m.impl("conj_physical.out", TORCH_FN(conj_physical_out));
+  m.impl("conj_physical_", TORCH_FN(conj_physical_));
   m.impl("bernoulli.out", TORCH_FN(at::native::bernoulli_out));
   m.impl("is_set_to", TORCH_FN(at::native::is_set_to));
   m.impl("_efficientzerotensor", TORCH_FN(efficient_zeros));
+  m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(fits_nested));
 }
 
 }  // namespace torch_graft

@@ -4,6 +4,7 @@ Reads manifests only. Nothing here may raise, since PyTorch is being imported me
 and the reason that library() gives.
 """
 
+import atexit
 import os
 import sys
 import warnings
@@ -70,6 +71,7 @@ def _register():
     if not _library.is_registered():
         return "another package has taken PyTorch's device key for out-of-tree devices (PrivateUse1)"
     torch.utils.rename_privateuse1_backend(name)
+    atexit.register(_library.wait_for_engine)
     _publish(name)
     _warn_of_refused()
     return None

@@ -1,0 +1,394 @@
+"""PyTorch's own op database on a Graft device: op_db.py [--op GLOB] [--dtype LIST] [--jobs N] [--report FILE] ...
+
+Each sample of each op runs on the CPU and on the device: forward, in place and out variants, and for floating dtypes
+backward. Worker processes run the ops, each op within a limit; one that crashes or hangs costs its op alone.
+
+    right      values, dtype and shape are those of the CPU (random ops: dtype and shape)
+    wrong      they are not
+    error      the device raised where the CPU did not, or the worker died
+    refused    a clear NotImplementedError: what GRAFT_FALLBACK=error forbids, a dtype that Graft has not
+    fallback   right, but part of the work left the device
+
+A value is right when it is as close to the result in twice the precision as PyTorch's CPU kernels are, four times over,
+or within torch.testing's tolerance of the CPU's. Exit status: 0 nothing wrong and no error, 1 something, 3 nothing ran.
+"""
+
+import argparse
+import collections
+import fnmatch
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "bool": "bool", "c64": "complex64"}
+OUTCOMES = ("right", "fallback", "wrong", "error", "refused")
+# Their values are whatever was in memory.
+UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+MAX_SAMPLES = 24  # of one op and dtype, evenly spread over those there are
+
+
+# --- worker ---
+
+
+def tree_map(function, value):
+    from torch.utils._pytree import tree_map as over
+
+    return over(function, value)
+
+
+def leaves(value):
+    from torch.utils._pytree import tree_leaves
+
+    return tree_leaves(value)
+
+
+class Side:
+    """One sample on one device and in one dtype: inputs of its own, so that in place variants harm nobody."""
+
+    def __init__(self, sample, device, wide=False, grad=False):
+        import torch
+
+        up = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64,
+              torch.complex64: torch.complex128}
+
+        def move(value):
+            if isinstance(value, torch.dtype) and wide:
+                return up.get(value, value)
+            if isinstance(value, torch.device) or (isinstance(value, str) and value.startswith("cpu")):
+                return torch.device(device)
+            if not isinstance(value, torch.Tensor):
+                return value
+            wants = value.requires_grad
+            dtype = up.get(value.dtype, value.dtype) if wide else value.dtype
+            value = value.detach().to(device, dtype, copy=True)
+            return value.requires_grad_(wants and grad)
+
+        self.input, self.args, self.kwargs = (tree_map(move, part) for part in (sample.input, sample.args, sample.kwargs))
+
+    def tensors(self):
+        import torch
+
+        parts = leaves((self.input, self.args, self.kwargs))
+        return [part for part in parts if isinstance(part, torch.Tensor) and part.requires_grad]
+
+
+def outputs(value):
+    import torch
+
+    return [leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def run_forward(function, side):
+    return outputs(function(side.input, *side.args, **side.kwargs))
+
+
+def run_backward(function, side):
+    import torch
+
+    results = [out for out in run_forward(function, side) if out.requires_grad]
+    inputs = side.tensors()
+    if not results or not inputs:
+        return []
+    cotangents = []
+    for out in results:
+        generator = torch.Generator().manual_seed(7)
+        values = torch.randn(out.shape, generator=generator, dtype=torch.float64)
+        cotangents.append(values.to(out.dtype).to(out.device))
+    grads = torch.autograd.grad(results, inputs, cotangents, allow_unused=True)
+    return [torch.zeros(()) if grad is None else grad for grad in grads]
+
+
+def run_out(function, side):
+    import torch
+
+    expected = function(side.input, *side.args, **side.kwargs)
+    single = isinstance(expected, torch.Tensor)
+    outs = [torch.empty_like(out).fill_(0) for out in outputs(expected)]
+    function(side.input, *side.args, **side.kwargs, out=outs[0] if single else tuple(outs))
+    return outs
+
+
+def distance(ours, theirs):
+    """The largest error, infinite where one is finite and the other is not or is another infinity."""
+    import torch
+
+    if ours.numel() == 0:
+        return 0.0
+    wide = torch.complex128 if ours.is_complex() or theirs.is_complex() else torch.float64
+    ours, theirs = ours.to(wide), theirs.to(wide)
+    same = (ours == theirs) | (ours.isnan() & theirs.isnan())
+    gap = torch.where(same, 0.0, (ours - theirs).abs())
+    return torch.where(gap.isnan(), torch.inf, gap).max().item()
+
+
+def compare(ours, cpu, wide):
+    """Why a result is wrong; None when it is right."""
+    import torch
+
+    if len(ours) != len(cpu):
+        return f"{len(ours)} results instead of {len(cpu)}"
+    for i, (mine, theirs) in enumerate(zip(ours, cpu)):
+        if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
+            return f"result {i}: {mine.dtype}{tuple(mine.shape)} instead of {theirs.dtype}{tuple(theirs.shape)}"
+        mine = mine.detach().cpu().resolve_conj().resolve_neg()
+        theirs = theirs.detach().resolve_conj().resolve_neg()
+        try:
+            torch.testing.assert_close(mine, theirs, equal_nan=True, check_stride=False)
+        except AssertionError as error:
+            exact = wide and len(wide) == len(cpu) and mine.dtype.is_floating_point | mine.dtype.is_complex
+            if exact and distance(mine, wide[i]) <= 4 * distance(theirs, wide[i]):
+                continue
+            return f"result {i}: " + " ".join(str(error).split())[:300]
+    return None
+
+
+def is_random(function, sample):
+    """Whether the CPU gives other numbers for another seed."""
+    import torch
+
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        results.append(run_forward(function, Side(sample, "cpu")))
+    return any(a.shape == b.shape and not torch.equal(a.isnan() | (a == b), torch.ones_like(a, dtype=torch.bool))
+               for a, b in zip(*results))
+
+
+def shapes_only(results):
+    import torch
+
+    return [torch.zeros(out.shape, dtype=out.dtype) for out in results]
+
+
+class Runner:
+    def __init__(self, device):
+        import torch
+        import torch_graft
+
+        self.torch, self.graft, self.device = torch, torch_graft, device
+
+    def attempt(self, run, function, sample, grad, shape_only):
+        """(outcome, text) of one variant of a sample; None where the CPU itself refuses it."""
+        try:
+            cpu = run(function, Side(sample, "cpu", grad=grad))
+        except Exception:
+            return None
+        try:
+            wide = run(function, Side(sample, "cpu", wide=True, grad=grad))
+        except Exception:
+            wide = None
+        self.graft.reset_fallbacks()
+        try:
+            ours = run(function, Side(sample, self.device, grad=grad))
+            self.torch.accelerator.synchronize()
+            left = sorted({row.op for row in self.graft.fallbacks()})
+            if shape_only:
+                ours, cpu, wide = shapes_only(ours), shapes_only(cpu), None
+            text = compare(ours, cpu, wide)
+        except (NotImplementedError, TypeError) as error:
+            known = "graft" in str(error)
+            return "refused" if known else "error", f"{type(error).__name__}: {error}"[:300]
+        except Exception as error:
+            refused = "GRAFT_FALLBACK=error" in str(error)
+            return "refused" if refused else "error", f"{type(error).__name__}: {error}"[:300]
+        if text:
+            return "wrong", text
+        return ("fallback", " ".join(left)) if left else ("right", "")
+
+    def op(self, info, dtype):
+        """Counts of outcomes by variant, and what went wrong first of each."""
+        torch = self.torch
+        grads = dtype.is_floating_point and dtype == torch.float32 and info.supports_autograd
+        samples = list(info.sample_inputs("cpu", dtype, requires_grad=grads))
+        step = max(1, len(samples) // MAX_SAMPLES)
+        counts, notes = collections.defaultdict(collections.Counter), {}
+        for number, sample in enumerate(samples[::step]):
+            function = info.op
+            shape_only = info.name in UNINITIALISED
+            try:
+                shape_only = shape_only or is_random(function, sample)
+            except Exception:
+                continue
+            variants = [("forward", run_forward, function, False)]
+            if grads and not shape_only:
+                variants.append(("backward", run_backward, function, True))
+            if dtype == torch.float32 and not shape_only:
+                if info.inplace_variant:
+                    variants.append(("inplace", run_forward, info.inplace_variant, False))
+                if info.supports_out:
+                    variants.append(("out", run_out, function, False))
+            for name, run, call, grad in variants:
+                answer = self.attempt(run, call, sample, grad, shape_only)
+                if not answer:
+                    continue
+                counts[name][answer[0]] += 1
+                if answer[1]:
+                    notes.setdefault(f"{name} {answer[0]}", f"sample {number * step}: {answer[1]}")
+        return {name: dict(counter) for name, counter in counts.items()}, notes
+
+
+def full_name(info):
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
+
+
+def worker(device):
+    """Reads "op dtype" lines; answers each with a line of JSON."""
+    import warnings
+
+    import torch
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    infos = {full_name(info): info for info in op_db}
+    runner = Runner(device)
+    for line in sys.stdin:
+        name, short = line.split()
+        dtype = getattr(torch, DTYPES[short])
+        torch.manual_seed(0)
+        try:
+            counts, notes = runner.op(infos[name], dtype)
+        except Exception as error:
+            counts, notes = {"forward": {"error": 1}}, {"samples": f"{type(error).__name__}: {error}"[:300]}
+        print(json.dumps({"op": name, "dtype": short, "counts": counts, "notes": notes}), flush=True)
+
+
+# --- parent ---
+
+
+class Worker:
+    def __init__(self, device):
+        command = [sys.executable, __file__, "--worker", "--device", device]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def ask(self, name, short, limit):
+        timer = threading.Timer(limit, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(f"{name} {short}\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            hung = not timer.is_alive()
+            timer.cancel()
+        if line:
+            return json.loads(line)
+        status = self.process.wait()
+        why = f"no answer within {limit} s" if hung else f"the worker ended with status {status}"
+        return {"op": name, "dtype": short, "counts": {"forward": {"error": 1}}, "notes": {"died": why}}
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve(tasks, answers, options):
+    live = None
+    while True:
+        try:
+            name, short = tasks.get_nowait()
+        except queue.Empty:
+            break
+        if not live or not live.alive():
+            live = Worker(options.device)
+        answers.put(live.ask(name, short, options.limit))
+    if live and live.alive():
+        live.close()
+
+
+def choose(options):
+    from torch.testing._internal.common_methods_invocations import op_db
+    import torch
+
+    for short in options.dtype.split(","):
+        dtype = getattr(torch, DTYPES[short])
+        for info in op_db:
+            name = full_name(info)
+            chosen = any(fnmatch.fnmatchcase(name, glob) for glob in options.op.split(","))
+            if chosen and dtype in info.supported_dtypes("cpu"):
+                yield name, short
+
+
+def run_all(options):
+    chosen = sorted(set(choose(options)))
+    index, of = (int(part) for part in options.shard.split("/"))
+    tasks, answers = queue.Queue(), queue.Queue()
+    chosen = chosen[index - 1::of]
+    for task in chosen:
+        tasks.put(task)
+    threads = [threading.Thread(target=serve, args=(tasks, answers, options)) for _ in range(options.jobs)]
+    for thread in threads:
+        thread.start()
+    rows, start = [], time.time()
+    for number in range(len(chosen)):
+        rows.append(answers.get())
+        if sys.stderr.isatty() or number % 50 == 49:
+            print(f"\r{number + 1} of {len(chosen)} ops, {time.time() - start:.0f} s", end="\n" if not sys.stderr.isatty()
+                  else "", file=sys.stderr, flush=True)
+    return sorted(rows, key=lambda row: (row["dtype"], row["op"]))
+
+
+def totals(rows):
+    table = collections.defaultdict(collections.Counter)
+    for row in rows:
+        for variant, counts in row["counts"].items():
+            table[row["dtype"], variant].update(counts)
+    return table
+
+
+def summary(rows):
+    lines = ["| dtype | variant | samples | " + " | ".join(OUTCOMES) + " | right or fallback |", "| --- " * 9 + "|"]
+    for (short, variant), counts in sorted(totals(rows).items()):
+        count = sum(counts.values())
+        good = 100 * (counts["right"] + counts["fallback"]) / count
+        cells = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
+        lines.append(f"| {short} | {variant} | {count} | {cells} | {good:.2f} % |")
+    return lines
+
+
+def troubles(rows):
+    for row in rows:
+        for what, text in row["notes"].items():
+            if "fallback" not in what and "refused" not in what:
+                yield f"{row['op']} {row['dtype']} {what}: {text}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--op", default="*", help="globs of op names, with commas between")
+    parser.add_argument("--dtype", default="f32", help="with commas between: " + ", ".join(DTYPES))
+    parser.add_argument("--device", default="graft:0")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one op and dtype")
+    parser.add_argument("--shard", default="1/1", metavar="I/N")
+    parser.add_argument("--report", help="a file for one line of JSON an op")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(options.device)
+        return 0
+    rows = run_all(options)
+    if options.report:
+        with open(options.report, "w") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    print("\n".join(summary(rows)))
+    bad = list(troubles(rows))
+    print("\n".join(bad))
+    if not rows:
+        return 3
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

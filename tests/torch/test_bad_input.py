@@ -1,0 +1,304 @@
+"""What goes wrong gives a clear Python exception, a right result or a clean exit: never a crash, a hang or a wrong
+number. What could take the process along runs in a process of its own."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+
+def test_wrong_device_index(device):
+    count = torch.graft.device_count()
+    for use in (
+        lambda: torch.ones(2, device=f"graft:{count}"),
+        lambda: torch.ones(2).to(f"graft:{count + 1}"),
+        lambda: torch.graft.set_device(count),
+        lambda: torch.graft.get_device_name(count),
+        lambda: torch.graft.device(count).__enter__(),
+        lambda: torch.graft.synchronize(count),
+        lambda: torch.graft.memory_stats(count),
+        lambda: torch.graft.Stream(count),
+        lambda: torch.graft.get_device_name(1000),
+    ):
+        with pytest.raises(RuntimeError, match="there (is no such device|are)|device"):
+            use()
+    with pytest.raises(RuntimeError, match=r"graft:0 \(opencl:0\)"):
+        torch.ones(2, device=f"graft:{count}")
+    with pytest.raises(ValueError, match="expected a graft device, but got cpu"):
+        torch.graft.get_device_name("cpu")
+    assert torch.graft.current_device() == 0
+
+
+def test_tensors_of_mixed_devices(device, other):
+    x = torch.ones(2, 2, device=device)
+    for y in (torch.ones(2, 2), torch.ones(2, 2, device=other)):
+        for use in (
+            lambda: x + y,
+            lambda: x @ y,
+            lambda: torch.cat([x, y]),
+            lambda: x.add_(y),
+            lambda: torch.add(x, x, out=y),
+            lambda: torch.where(x > 0, x, y),
+            lambda: torch.nn.functional.linear(x, y),
+        ):
+            with pytest.raises(RuntimeError, match="same device"):
+                use()
+    assert (x + torch.tensor(2.0)).sum().item() == 12, "a CPU number goes along"
+    with pytest.raises(RuntimeError, match="device|index"):
+        torch.nn.functional.embedding(torch.zeros(1, dtype=torch.int64), x)
+
+
+def test_shapes_dtypes_and_indices(device):
+    x = torch.ones(2, 3, device=device)
+    with pytest.raises(RuntimeError, match="size|shape|broadcast"):
+        x + torch.ones(4, device=device)
+    with pytest.raises(RuntimeError, match="shape|size"):
+        x @ x
+    with pytest.raises(RuntimeError, match="dtype|[Ff]loat|[Ll]ong|type"):
+        x @ torch.ones(3, 2, dtype=torch.int64, device=device)
+    with pytest.raises((RuntimeError, TypeError, NotImplementedError), match="quint4x2|dtype|support"):
+        torch.empty(2, dtype=torch.quint4x2, device=device)
+    with pytest.raises(IndexError):
+        x[5]
+    with pytest.raises(RuntimeError, match="a Tensor with 6 elements"):
+        x.item()
+    assert (x + 1).sum().item() == 12, "work goes on"
+
+
+def test_indices_out_of_range(python):
+    """Found by the device, so it is the stream that fails, from then on; other streams go on."""
+    python(
+        """
+        import torch
+        x = torch.ones(2, 3, device="graft")
+        def index(values):
+            return torch.tensor(values, device="graft")
+        torch.graft.synchronize()
+        for use in (
+            lambda: x[index([7])],
+            lambda: torch.gather(x, 1, index([[9], [0]])),
+            lambda: torch.nn.functional.embedding(index([2]), x),
+            lambda: torch.zeros(2, device="graft").scatter_(0, index([5]), 1.0),
+        ):
+            stream = torch.graft.Stream()
+            try:
+                with torch.graft.stream(stream):
+                    use()
+                    stream.synchronize()
+                raise SystemExit("no error")
+            except RuntimeError as error:
+                assert "index" in str(error) and "out of range" in str(error), error
+        assert (x + 1).sum().item() == 12
+        """
+    ).ok()
+
+
+def test_fallback_that_is_forbidden(python):
+    python(
+        """
+        import torch
+        x = torch.ones(3, 3, device="graft")
+        assert (x @ x).sum().item() == 27
+        for use in (lambda: torch.linalg.eigvalsh(x), lambda: torch.special.bessel_j0(x)):
+            try:
+                use()
+                raise SystemExit("no error")
+            except (RuntimeError, NotImplementedError) as error:
+                assert "GRAFT_FALLBACK" in str(error) and ("eigh" in str(error) or "bessel" in str(error)), error
+        assert (x @ x).sum().item() == 27
+        """,
+        GRAFT_FALLBACK="error",
+    ).ok()
+
+
+def test_fallback_warns_once(python):
+    outcome = python(
+        """
+        import torch
+        x = torch.ones(3, 3, device="graft")
+        torch.special.bessel_j0(x), torch.special.bessel_j0(x)
+        """,
+        GRAFT_FALLBACK="warn",
+    ).ok()
+    assert outcome.err.count("bessel_j0") == 1 and "torch_graft.fallbacks()" in outcome.err
+
+
+def test_backward_that_fails_in_the_middle(device):
+    """An exception in a hook, and out of memory: the thread that runs backward goes on to serve."""
+
+    def fail(grad):
+        raise ArithmeticError("in the hook")
+
+    x = torch.ones(3, device=device, requires_grad=True)
+    y = x * 2
+    y.register_hook(fail)
+    with pytest.raises(ArithmeticError, match="in the hook"):
+        y.sum().backward()
+    total = torch.graft.mem_get_info()[1]
+    x.grad = None
+    large = torch.ones(2**22, device=device, requires_grad=True)
+    value = (large.exp() * large).sum()
+    torch.graft.empty_cache()
+    torch.graft.set_per_process_memory_fraction(torch.graft.memory_reserved() / total)
+    try:
+        with pytest.raises(torch.OutOfMemoryError):
+            value.backward()
+    finally:
+        torch.graft.set_per_process_memory_fraction(1.0)
+    del value
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+def test_overwriting_what_is_copied(device):
+    source = torch.ones(2**20)
+    targets = []
+    for i in range(10):
+        source.fill_(i)
+        targets.append(source.to(device, non_blocking=True))
+    source.fill_(-1)
+    assert [t.max().item() for t in targets] == list(range(10)) and [t.min().item() for t in targets] == list(range(10))
+
+
+# --- processes ---
+
+FORKED = """
+    import os, sys, torch
+    {before}
+    child = os.fork()
+    if child == 0:
+        try:
+            result = (torch.ones(2, device="graft") * 2).sum().item()
+            os._exit(10 if result == 4 else 20)
+        except RuntimeError as error:
+            os._exit(30 if "spawn" in str(error) or "fork" in str(error) else 40)
+    _, status = os.waitpid(child, 0)
+    assert {after}
+    sys.exit(os.waitstatus_to_exitcode(status))
+    """
+
+
+def test_fork_after_import_and_before_use(python):
+    assert python(FORKED.format(before="", after="True"), timeout=60).status == 10
+
+
+def test_fork_after_use_is_an_error_in_the_child(python):
+    outcome = python(
+        FORKED.format(
+            before="x = torch.ones(2, device='graft'); torch.graft.synchronize()", after="(x + 1).sum().item() == 4"
+        ),
+        timeout=60,
+    )
+    assert outcome.status == 30, (outcome.status, outcome.err)
+
+
+def test_data_loader_workers(python):
+    """Forked workers that keep to the CPU work; one that uses the device after the parent did says why it can't."""
+    outcome = python(
+        """
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Rows(Dataset):
+            def __init__(self, device):
+                self.device = device
+            def __len__(self):
+                return 4
+            def __getitem__(self, i):
+                return torch.full((2,), float(i), device=self.device)
+
+        x = torch.ones(2, device="graft")
+        total = sum(batch.to("graft").sum() for batch in DataLoader(Rows("cpu"), num_workers=2, pin_memory=True))
+        assert total.item() == 12
+        try:
+            list(DataLoader(Rows("graft"), num_workers=1))
+            raise SystemExit("no error")
+        except RuntimeError as error:
+            assert "fork" in str(error), error
+        assert (x + 1).sum().item() == 4
+        """,
+        timeout=90,
+    )
+    outcome.ok()
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(0)", "del torch"])
+def test_exit_with_live_tensors_and_running_streams(python, end):
+    outcome = python(
+        f"""
+        import sys, threading, torch
+        x = torch.randn(512, 512, device="graft")
+        side = torch.graft.Stream()
+        with torch.graft.stream(side):
+            for _ in range(20):
+                x = (x @ x).clamp(-1, 1)
+        event = side.record_event()
+        pinned = torch.empty(2**20, pin_memory=True)
+        pinned[: 512 * 512].copy_(x.flatten(), non_blocking=True)
+        leak = [x, side, event, pinned, torch.Generator(device="graft")]
+        leak.append(leak)
+        {end}
+        """,
+        timeout=60,
+    ).ok()
+    assert outcome.err == ""
+
+
+def test_keyboard_interrupt_in_a_long_loop():
+    code = """
+import torch
+x = torch.randn(128, 128, device="graft")
+print("started", flush=True)
+try:
+    while True:
+        x = (x @ x).clamp(-1, 1)
+except KeyboardInterrupt:
+    assert x.isfinite().all().item()
+    print("interrupted", (torch.ones(2, device="graft") + 1).sum().item(), flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "started\n"
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0 and out == "interrupted 4.0\n", (child.returncode, out, err)
+
+
+def test_a_plugin_that_is_removed_between_runs(python, tmp_path):
+    (tmp_path / "gone.graft.json").write_text('{"name": "gone", "library": "gone.so", "vendor": "x", "version": "1"}')
+    outcome = python(
+        "import torch; print((torch.ones(2, device='graft') + 1).sum().item())", GRAFT_PLUGIN_PATH=tmp_path
+    ).ok()
+    assert outcome.out == "4.0\n" and "gone" in outcome.err
+
+
+def test_plugins_at_run_time(python, tmp_path):
+    """load() says what is wrong with a file, and adds a plugin also after a first backward."""
+    (tmp_path / "text.so").write_text("not a library")
+    python(
+        f"""
+        import torch, torch_graft
+        x = torch.ones(3, device="graft", requires_grad=True)
+        (x * 2).sum().backward()
+        for path in ({str(tmp_path / "text.so")!r}, {str(tmp_path / "absent.so")!r}, "no_such_plugin"):
+            try:
+                torch_graft.load(path)
+                raise SystemExit("no error")
+            except RuntimeError as error:
+                assert path in str(error), error
+        count = torch.graft.device_count()
+        assert torch_graft.devices()[torch_graft.load("reference")].plugin == "reference"
+        assert torch.graft.device_count() >= count
+        index = torch_graft.load("reference")
+        y = torch.ones(3, device=f"graft:{{index}}", requires_grad=True)
+        (y.to("graft:0") * x.detach()).sum().backward()
+        assert y.grad.device.index == index and y.grad.tolist() == [1, 1, 1]
+        """,
+        GRAFT_PLUGINS="opencl",
+    ).ok()

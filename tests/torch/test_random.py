@@ -1,0 +1,138 @@
+"""Random numbers: equal seeds give the numbers of the C host on every device, and the state can be kept."""
+
+import numpy
+import philox
+import pytest
+import torch
+import torch.utils.checkpoint
+import torch_graft
+
+
+def test_numbers_are_those_of_the_specification(device, other):
+    for where in (device, other):
+        torch.manual_seed(2**33 + 5)
+        first, second = torch.rand(10, device=where), torch.rand(3, 5, device=where)
+        assert numpy.array_equal(first.cpu().numpy(), philox.uniform(2**33 + 5, 0, 10))
+        assert numpy.array_equal(second.cpu().numpy().ravel(), philox.uniform(2**33 + 5, 12, 15))
+
+
+@pytest.mark.parametrize("draw", ["rand", "randn", "dropout", "bernoulli", "randperm", "randint", "exponential"])
+def test_devices_of_different_plugins_draw_the_same(device, other, draw):
+    def numbers(where):
+        torch.manual_seed(11)
+        torch_graft.reset_fallbacks()
+        x = torch.ones(33, 17, device=where)
+        result = {
+            "rand": lambda: torch.rand(33, 17, device=where),
+            "randn": lambda: torch.randn(33, 17, device=where),
+            "dropout": lambda: torch.nn.functional.dropout(x, 0.3),
+            "bernoulli": lambda: torch.bernoulli(x * 0.3),
+            "randperm": lambda: torch.randperm(100, device=where),
+            "randint": lambda: torch.randint(0, 1000, (33, 17), device=where),
+            "exponential": lambda: x.exponential_(),
+        }[draw]()
+        drawn_elsewhere = [row for row in torch_graft.fallbacks() if row.way == "PyTorch CPU"]
+        assert drawn_elsewhere == [], "by another generator"
+        return result.cpu(), torch.graft.get_rng_state(where)
+
+    (a, state_a), (b, state_b) = numbers(device), numbers(other)
+    exact = draw not in ("randn", "exponential")
+    assert torch.equal(a, b) if exact else torch.allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert torch.equal(state_a, state_b), "both advance the offset alike"
+
+
+def test_seeds(device):
+    torch.manual_seed(5)
+    a = torch.rand(4, device=device)
+    assert torch.graft.initial_seed() == 5
+    torch.graft.manual_seed(5)
+    assert torch.equal(torch.rand(4, device=device), a)
+    assert not torch.equal(torch.rand(4, device=device), a)
+    torch.graft.manual_seed_all(5)
+    assert torch.equal(torch.rand(4, device=device), a)
+    torch.graft.seed()
+    assert not torch.equal(torch.rand(4, device=device), a)
+    torch.graft.seed_all()
+    assert len({torch.graft.default_generators[i].initial_seed() for i in range(2)}) == 1
+
+
+def test_a_seed_set_before_the_first_use_counts(python):
+    outcome = python(
+        """
+        import torch
+        torch.manual_seed(77)
+        print([torch.rand(1, device=f"graft:{i}").item() for i in range(2)], torch.graft.initial_seed())
+        """
+    ).ok()
+    number = float(philox.uniform(77, 0, 1)[0])
+    assert outcome.out.strip() == f"{[number, number]} 77"
+
+
+def test_state(device):
+    state = torch.graft.get_rng_state()
+    assert state.dtype == torch.uint8 and state.device.type == "cpu" and state.numel() == 16
+    a = torch.rand(6, device=device)
+    torch.graft.set_rng_state(state)
+    assert torch.equal(torch.rand(6, device=device), a)
+    states = torch.graft.get_rng_state_all()
+    b = torch.randn(6, device=device)
+    torch.graft.set_rng_state_all(states)
+    assert torch.equal(torch.randn(6, device=device), b)
+    with pytest.raises((RuntimeError, TypeError)):
+        torch.graft.set_rng_state(state[:7])
+
+
+def test_fork_rng(device):
+    torch.manual_seed(1)
+    with torch.random.fork_rng(devices=[0], device_type="graft"):
+        a = torch.rand(3, device=device)
+    assert torch.equal(torch.rand(3, device=device), a)
+
+
+def test_generators(device):
+    generator = torch.Generator(device=device)
+    generator.manual_seed(9)
+    default = torch.graft.get_rng_state()
+    a = torch.rand(5, device=device, generator=generator)
+    assert torch.equal(torch.graft.get_rng_state(), default), "the default generator is not touched"
+    assert numpy.array_equal(a.cpu().numpy(), philox.uniform(9, 0, 5))
+    later = torch.rand(5, device=device, generator=generator)
+    assert numpy.array_equal(later.cpu().numpy(), philox.uniform(9, 8, 5))
+    generator.set_state(_seeded(device, 9).get_state())
+    assert torch.equal(torch.rand(5, device=device, generator=generator), a)
+    x = torch.empty(100, device=device).normal_(generator=_seeded(device, 3))
+    assert abs(x.mean().item()) < 0.5
+    with pytest.raises(RuntimeError, match="device"):
+        torch.rand(3, device=device, generator=torch.Generator())
+
+
+def _seeded(device, seed):
+    generator = torch.Generator(device=device)
+    generator.manual_seed(seed)
+    return generator
+
+
+def test_checkpoint_draws_the_same_mask_again(device):
+    torch.manual_seed(4)
+    layer = torch.nn.Linear(16, 16).to(device)
+    x = torch.randn(8, 16, device=device, requires_grad=True)
+    masks = []
+
+    def block(value):
+        dropped = torch.nn.functional.dropout(layer(value), 0.5)
+        masks.append((dropped != 0).cpu())
+        return dropped
+
+    with torch.utils.checkpoint.set_checkpoint_early_stop(False):
+        for reentrant in (False, True):
+            masks.clear()
+            torch.utils.checkpoint.checkpoint(block, x, use_reentrant=reentrant).sum().backward()
+            assert len(masks) == 2 and torch.equal(*masks)
+
+
+def test_multinomial_and_moments(device):
+    counts = torch.multinomial(torch.tensor([1.0, 3.0, 0.0], device=device), 4000, replacement=True)
+    counts = counts.cpu().bincount(minlength=3)
+    assert counts[2] == 0 and abs(counts[1] - 3000) < 5 * (4000 * 0.75 * 0.25) ** 0.5
+    x = torch.randn(10000, device=device)
+    assert abs(x.mean().item()) < 0.05 and abs(x.std().item() - 1) < 0.04
