@@ -32,7 +32,7 @@ static int64_t *cf_reduced_to(const cf_check *k) {
 
 /* var = sum (x - m)^2 / (n - c). First order: m is off by growth(n) u mean|x|, each difference by u|x - m| and that,
  * each square and the sum as usual. */
-static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
+static void cf_spread_limits(const cf_check *k, uint32_t out, long double *limits, bool root) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];
   int64_t *to = cf_reduced_to(k), m = o->numel;
   long double *mean = calloc((size_t)m + 1, sizeof *mean), *size = calloc((size_t)m + 1, sizeof *size),
@@ -44,31 +44,95 @@ static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
     long double divisor = n - cf_arg_number(k->call, "correction", 1);
     for (int64_t i = 0; i < m; i++) {
       long double shift = (cf_growth(n) + 1) * u * size[i];
-      long double v = fabsl(o->v[i].re);
-      limits[i] = (cf_growth(n) + 4) * u * v + (2 * spread[i] + n * shift) * shift / fmaxl(divisor, 1) +
-                  cf_ulp(k->dtypes[out], v) / 2; /* shift squared counts where all values are the same */
+      long double v = fabsl(o->v[i].re), square = root ? v * v : v;
+      long double error = (cf_growth(n) + 4) * u * square + (2 * spread[i] + n * shift) * shift / fmaxl(divisor, 1);
+      if (root) error = error < square ? v - sqrtl(square - error) : fmaxl(v, sqrtl(square + error) - v);
+      limits[i] = error + (root ? 2 * u * v : 0) + cf_ulp(k->dtypes[out], v) / 2;
+      /* shift squared counts where all values are the same; the root itself may err by an ulp */
     }
   }
   free(to), free(mean), free(size), free(spread);
 }
 
-/* d var / d x = 2 g (x - m) / (n - c). */
-static void cf_g_var(const cf_check *k, uint32_t in, long double *terms) {
+/* The mean beside them: a sum and a division. */
+static void cf_mean_limits(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *o = &k->outs[out];
+  int64_t *to = cf_reduced_to(k);
+  long double n = o->numel ? (long double)x->numel / (long double)o->numel : 0, u = cf_u_acc(k->dtypes[out]);
+  for (int64_t i = 0; to && i < x->numel; i++) limits[to[i]] += fabsl(x->v[i].re) / n;
+  for (int64_t i = 0; to && i < o->numel; i++)
+    limits[i] = cf_growth(n) * u * limits[i] + 2 * u * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  free(to);
+}
+
+static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
+  if (out) cf_mean_limits(k, out, limits);
+  else cf_spread_limits(k, out, limits, false);
+}
+
+static void cf_l_std(const cf_check *k, uint32_t out, long double *limits) {
+  if (out) cf_mean_limits(k, out, limits);
+  else cf_spread_limits(k, out, limits, true);
+}
+
+/* log(sum of e) + max, e = exp(x - max) as in softmax: the relative error of the sum is the logarithm's absolute one;
+ * 3 ulp of the logarithm and a last addition. */
+static void cf_l_logsumexp(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *o = &k->outs[out];
+  int64_t *to = cf_reduced_to(k), m = o->numel;
+  long double *most = calloc((size_t)m + 1, sizeof *most), *sum = calloc((size_t)m + 1, sizeof *sum);
+  long double n = m ? (long double)x->numel / (long double)m : 0, u = cf_u_acc(k->dtypes[out]);
+  if (to && most && sum) {
+    for (int64_t i = 0; i < m; i++) most[i] = -INFINITY;
+    for (int64_t i = 0; i < x->numel; i++) most[to[i]] = fmaxl(most[to[i]], x->v[i].re);
+    for (int64_t i = 0; i < x->numel; i++) {
+      long double d = most[to[i]] - x->v[i].re, e = expl(-d);
+      sum[to[i]] += e, limits[to[i]] += e * (d + 6);
+    }
+    for (int64_t i = 0; i < m; i++)
+      limits[i] = u * (cf_growth(n) + limits[i] / sum[i] + 6 * fabsl(logl(sum[i])) + fabsl(o->v[i].re)) +
+                  cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  }
+  free(to), free(most), free(sum);
+}
+
+/* Its gradient: g exp(x - result), where the difference has the result's rounding, too. */
+static void cf_g_logsumexp(const cf_check *k, uint32_t in, long double *terms) {
   const cf_array *x = &k->in[in], *g = &k->g[0];
+  int64_t *to = cf_reduced_to(k);
+  long double *sum = calloc((size_t)g->numel + 1, sizeof *sum);
+  for (int64_t i = 0; to && sum && i < x->numel; i++) sum[to[i]] += expl(x->v[i].re);
+  for (int64_t i = 0; to && sum && i < x->numel; i++) {
+    long double result = logl(sum[to[i]]);
+    terms[i] = fabsl(g->v[to[i]].re) * expl(x->v[i].re - result) * (1 + fabsl(result) + fabsl(x->v[i].re));
+  }
+  free(to), free(sum);
+}
+
+/* d var / d x = 2 g (x - m) / (n - c); for the root, that over 2 std, whose own error has the variance's terms. With
+ * the mean beside it g / n is added. */
+static void cf_spread_terms(const cf_check *k, uint32_t in, long double *terms, bool root) {
+  const cf_array *x = &k->in[in], *g = &k->g[0], *o = &k->outs[0];
   int64_t *to = cf_reduced_to(k);
   long double *size = calloc((size_t)g->numel + 1, sizeof *size);
   long double n = g->numel ? (long double)x->numel / (long double)g->numel : 0;
   long double divisor = fmaxl(1, n - cf_arg_number(k->call, "correction", 1));
   for (int64_t i = 0; to && size && i < x->numel; i++) size[to[i]] += fabsl(x->v[i].re) / n;
-  for (int64_t i = 0; to && size && i < x->numel; i++)
-    terms[i] = 2 * fabsl(g->v[to[i]].re) * (fabsl(x->v[i].re) + size[to[i]]) / divisor;
+  for (int64_t i = 0; to && size && i < x->numel; i++) {
+    long double std = root ? fabsl(o->v[to[i]].re) : 1, far = fabsl(x->v[i].re) + size[to[i]];
+    terms[i] = (root ? 1 : 2) * fabsl(g->v[to[i]].re) * far / divisor / (std > 0 ? std : 1);
+    if (root && std > 0) terms[i] *= 1 + size[to[i]] / std;
+    if (k->nouts > 1) terms[i] += fabsl(k->g[1].v[to[i]].re) / n;
+  }
   free(to), free(size);
 }
+static void cf_g_var(const cf_check *k, uint32_t in, long double *terms) { cf_spread_terms(k, in, terms, false); }
+static void cf_g_std(const cf_check *k, uint32_t in, long double *terms) { cf_spread_terms(k, in, terms, true); }
 
 /* Norms: powers (exact or a rounding for 0, 1, 2 and inf; pow's 16 ulp else), the sum of positive terms, the root. */
 static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  double p = fabs(cf_arg_number(k->call, "ord", 2));
+  double p = fabs(cf_arg_number(k->call, "ord", cf_arg_number(k->call, "p", 2)));
   long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1, u = cf_u_acc(k->dtypes[out]);
   bool plain = p == 0 || p == 1 || isinf(p);
   long double powers = plain ? 0 : p == 2 ? 1 : 32, root = plain ? 0 : p == 2 ? 2 : 32;
@@ -82,6 +146,22 @@ static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
 static const char *const cf_norm_texts[] = {
     "s T[33,17] 2 [1]",     "m T[33,17] 1 [0]", "m T[1025]",    "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",
     "m T[3,13,17] 2 [0,2]", "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]",     NULL};
+static const char *const cf_old_norm_texts[] = {
+    "s T[33,17] _ [1]", "m T[33,17] 1 [0]", "m T[1025] 2 [0]", "m T[33,17] inf [1] true", "m T[3,13,17] 3 [0,2]",
+    "m T[33,17] 0 [1]", "m T[0] 2 [0]",     "f T[129,1025] 2 [1]", NULL};
+static const char *const cf_lse_texts[] = {"s T[33,17] [1]",  "m T[33,17] [0] true", "m T[1025] [0]", "m T[3,13,17] [0,2]",
+                                           "m T[13,129] [-1]", "m T[] [0]",          "m T[3,0] [1]",  "f T[129,1025] [1]",
+                                           NULL};
+static const char *const cf_minmax_texts[] = {"s T[33,17] dim=1",         "m T[33,17]",          "m T[1025] dim=0",
+                                              "m T[33,17] dim=0 keepdim=true", "m T[3,13,17] dim=1", "m T[] dim=0",
+                                              "f T[129,1025] dim=1",      NULL};
+static const char *const cf_whole_texts[] = {"s T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
+static const char *const cf_count_texts[] = {"s T[33,17] 1", "m T[33,17]",    "m T[1025] 0",       "m T[3,13,17] 1",
+                                             "m T[] 0",      "m T[0]",        "m T[3,0] 1",        "f T[129,1025] 1",
+                                             NULL};
+static const char *const cf_true_texts[] = {"s T[33,17] 1", "m T[33,17]=1 0 true", "m T[1025] 0", "m T[3,13,17]=1 1",
+                                            "m T[] 0",      "m T[3,0] 1",          "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_all_texts[] = {"s T[33,17]", "m T[1025]=1", "m T[]", "m T[0]", "m T[3,13,17]=2", NULL};
 static const char *const cf_extreme_texts[] = {"s T[33,17] [1]",           "s T[33,17] [0]",       "m T[33,17]",
                                                "m T[1025] [0] true",       "m T[3,13,17] [1]",     "m T[] []",
                                                "m T[13,129] [-1]",         "m T[2,3,13,17] [0,2]", "m T[0,3] [1]",
@@ -126,6 +206,26 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
     {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
      CF_G_SELECT(80)},
+    {"aten::all.dim", cf_true_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::all", cf_all_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::max", cf_whole_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+    {"aten::min", cf_whole_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+    {"aten::aminmax", cf_minmax_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
+     CF_G_SELECT(5)},
+    {"aten::std.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
+     CF_G_CUSTOM(cf_g_std, 80)},
+    {"aten::var_mean.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
+     CF_G_CUSTOM(cf_g_var, 72)},
+    {"aten::std_mean.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
+     CF_G_CUSTOM(cf_g_std, 80)},
+    {"aten::norm.ScalarOpt_dim", cf_old_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
+     CF_G_SELECT(80)},
+    {"aten::nansum", cf_reduce_dims, CF_ANY_DTYPE, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED,
+     CF_G_LINEAR(0)},
+    {"aten::count_nonzero", cf_count_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE,
+     CF_G_NONE},
+    {"aten::logsumexp", cf_lse_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_logsumexp), CF_VALUES, CF_ORDERED,
+     CF_G_CUSTOM(cf_g_logsumexp, 12)},
 };
 
 CF_FAMILY(reduction, "reduction");

@@ -51,7 +51,9 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_REDUCTION_CORE(X)                                                                                     \
   X(sum_dim_IntList) X(mean_dim) X(mean) X(amax) X(amin) X(var_correction) X(any) X(any_dim) X(any_dims) X(prod) \
   X(prod_dim_int) X(argmax) X(argmin) X(max_dim) X(min_dim)
-#define OCL_REDUCTION_TRAIN(X) X(linalg_vector_norm)
+#define OCL_REDUCTION_TRAIN(X)                                                                                \
+  X(linalg_vector_norm) X(all) X(all_dim) X(max) X(min) X(aminmax) X(nansum) X(count_nonzero) X(logsumexp)    \
+  X(std_correction) X(var_mean_correction) X(std_mean_correction) X(norm_ScalarOpt_dim)
 
 #define OCL_SOFTMAX_CORE(X)  X(softmax) X(log_softmax)
 #define OCL_SOFTMAX_TRAIN(X) X(safe_softmax) X(softmax_backward_data) X(log_softmax_backward_data)

@@ -8,16 +8,21 @@
 #include "families.h"
 
 /* What accumulation is done in: f32 for halves and f32, f64 for f64, i64 for whole numbers; or the input's own; or f64
- * wherever there is one, since squares and powers leave f32's range. */
-typedef enum accumulation { AS_SUM, AS_INPUT, WIDEST } accumulation;
+ * wherever there is one, since squares and powers leave f32's range; or what counts elements of the input. */
+typedef enum accumulation { AS_SUM, AS_INPUT, WIDEST, COUNTS } accumulation;
 
-/* OpenCL C over v, a and b; x is the number of elements reduced, Y and s are explained in reduction.cl. */
+/* OpenCL C over v, a and b; x is the number of elements reduced, Y and s are explained in reduction.cl. Where a recipe
+ * has s, `first` is the one that finds it. */
 typedef struct recipe {
   const char *init, *map, *combine, *finish;
   accumulation in;
+  int first;
 } recipe;
 
-enum { SUM, MEAN, PROD, MAX, MIN, ANY, AVERAGE, SQUARES, NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN };
+enum {
+  SUM, MEAN, PROD, MAX, MIN, ANY, ALL, COUNT, NUMBERS_SUM, AVERAGE, SQUARES, DEVIATION, LARGEST, LOG_SUM, NORM_0, NORM_1,
+  NORM_2, NORM_P, NORM_MAX, NORM_MIN
+};
 
 static const recipe recipes[] = {
     [SUM] = {"0", "v", "ADD(a, b)", "v", AS_SUM},
@@ -26,10 +31,17 @@ static const recipe recipes[] = {
     [MAX] = {"LEAST", "v", "MAXIMUM(a, b)", "v", AS_INPUT},
     [MIN] = {"MOST", "v", "MINIMUM(a, b)", "v", AS_INPUT},
     [ANY] = {"0", "TRUTH(v)", "EITHER(a, b)", "v", AS_INPUT},
+    [ALL] = {"ONE", "TRUTH(v)", "BOTH(a, b)", "v", AS_INPUT},
+    [COUNT] = {"0", "TRUTH(v)", "ADD(a, b)", "v", COUNTS},
+    [NUMBERS_SUM] = {"0", "NUMBER(v)", "ADD(a, b)", "v", AS_SUM},
     /* A variance: the average in the accumulator, then squares of what is left. */
     [AVERAGE] = {"0", "v", "ADD(a, b)", "QUOTIENT(v, x)", WIDEST},
-    [SQUARES] = {"0", "(v - s) * (v - s)", "a + b", "v / x", WIDEST},
-    [NORM_0] = {"0", "TRUTH(v)", "a + b", "v", WIDEST},
+    [SQUARES] = {"0", "(v - s) * (v - s)", "a + b", "v / x", WIDEST, AVERAGE},
+    [DEVIATION] = {"0", "(v - s) * (v - s)", "a + b", "sqrt(v / x)", WIDEST, AVERAGE},
+    /* A sum of exponentials: shifted by the largest, so that it does not overflow. */
+    [LARGEST] = {"LEAST", "v", "MAXIMUM(a, b)", "FINITE(v)", AS_SUM},
+    [LOG_SUM] = {"0", "exp(v - s)", "a + b", "log(v) + s", AS_SUM, LARGEST},
+      [NORM_0] = {"0", "TRUTH(v)", "a + b", "v", WIDEST},
     [NORM_1] = {"0", "fabs(v)", "a + b", "v", WIDEST},
     [NORM_2] = {"0", "v * v", "a + b", "sqrt(v)", WIDEST},
     [NORM_P] = {"0", "pow(fabs(v), (VT)Y)", "a + b", "pow(v, (VT)1 / (VT)Y)", WIDEST},
@@ -59,6 +71,18 @@ static const struct row {
     {GRAFT_OP_ANY_DIMS, ANYTHING, OCL_BOOLS | OCL_BIT(U8), 0},
     {GRAFT_OP_VAR_CORRECTION, OCL_FLOATS, OCL_FLOATS, 0},
     {GRAFT_OP_LINALG_VECTOR_NORM, OCL_FLOATS, OCL_FLOATS, CONVERTED},
+    {GRAFT_OP_ALL, ANYTHING, OCL_BOOLS | OCL_BIT(U8), 0},
+    {GRAFT_OP_ALL_DIM, ANYTHING, OCL_BOOLS | OCL_BIT(U8), 0},
+    {GRAFT_OP_MAX, REALS, REALS, 0},
+    {GRAFT_OP_MIN, REALS, REALS, 0},
+    {GRAFT_OP_AMINMAX, REALS, REALS, 0},
+    {GRAFT_OP_NANSUM, REALS, OCL_FLOATS | OCL_INTS, CONVERTED},
+    {GRAFT_OP_COUNT_NONZERO, ANYTHING, OCL_BIT(I64), 0},
+    {GRAFT_OP_LOGSUMEXP, OCL_FLOATS, OCL_FLOATS, 0},
+    {GRAFT_OP_STD_CORRECTION, OCL_FLOATS, OCL_FLOATS, 0},
+    {GRAFT_OP_VAR_MEAN_CORRECTION, OCL_FLOATS, OCL_FLOATS, 0},
+    {GRAFT_OP_STD_MEAN_CORRECTION, OCL_FLOATS, OCL_FLOATS, 0},
+    {GRAFT_OP_NORM_SCALAROPT_DIM, OCL_FLOATS, OCL_FLOATS, 0},
 };
 
 bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps) {
@@ -81,6 +105,8 @@ typedef struct call {
   bool keepdim;
   int recipe;
   double number; /* Y of the recipe; of a variance, how many elements do not count */
+  const graft_tensor_desc *other; /* a second output, or NULL: by the recipe `second` */
+  int second;
 } call;
 
 static int64_t count_of(const graft_tensor_desc *desc) {
@@ -114,8 +140,8 @@ typedef struct pass {
   int64_t splits, split_stride;
 } pass;
 
-static void split_geometry(const call *call, pass *pass) {
-  const graft_dl_tensor *in = &call->in->dl, *out = &call->out->dl;
+static void split_geometry(const call *call, const graft_tensor_desc *to, pass *pass) {
+  const graft_dl_tensor *in = &call->in->dl, *out = &to->dl;
   pass->kept.operands = 2;
   pass->reduced.operands = 1;
   int o = out->ndim - 1;
@@ -158,11 +184,13 @@ static int64_t elements(const ocl_geometry *geometry) {
 }
 
 static const ocl_dtype *accumulator(const graft_device *device, const pass *pass) {
-  const ocl_dtype *dtype = pass->recipe.in == AS_INPUT ? pass->in : pass->out;
+  bool counts = pass->recipe.in == COUNTS, of_input = pass->recipe.in == AS_INPUT || counts;
+  const ocl_dtype *dtype = of_input ? pass->in : pass->out;
   if (dtype->class == OCL_CLASS_FLOAT) {
-    bool wide = dtype->code == GRAFT_F64 || (pass->recipe.in == WIDEST && device->has_f64);
+    bool wide = dtype->code == GRAFT_F64 || ((pass->recipe.in == WIDEST || counts) && device->has_f64);
     return ocl_dtype_of(device, wide ? GRAFT_F64 : GRAFT_F32);
   }
+  if (dtype->class == OCL_CLASS_COMPLEX && counts && device->has_f64) return ocl_dtype_of(device, GRAFT_C128);
   return dtype->class == OCL_CLASS_COMPLEX || pass->recipe.in == AS_INPUT ? dtype : ocl_dtype_of(device, GRAFT_I64);
 }
 
@@ -189,18 +217,24 @@ typedef struct stage {
   ocl_number number; /* x of the recipe */
 } stage;
 
-typedef struct memo {
+/* One output: a reduction, after that which finds s for each place of it where the recipe asks. */
+typedef struct result {
   stage stage[2];
   int stages;
   const ocl_dtype *accumulator;
   uint64_t shift_bytes;
+} result;
+
+typedef struct memo {
+  result result[2];
+  int results;
 } memo;
 
 static void destroy_memo(void *pointer) {
   memo *memo = pointer;
-  for (int i = 0; i < 2; i++) {
-    ocl_kernel_destroy(&memo->stage[i].kernel[0]);
-    ocl_kernel_destroy(&memo->stage[i].kernel[1]);
+  for (int i = 0; i < 4; i++) {
+    ocl_kernel_destroy(&memo->result[i / 2].stage[i % 2].kernel[0]);
+    ocl_kernel_destroy(&memo->result[i / 2].stage[i % 2].kernel[1]);
   }
   free(memo);
 }
@@ -292,7 +326,7 @@ static graft_status prepare(stage *stage, graft_device *device, pass *only, cons
   first.out = second.in = compute;
   first.recipe.finish = "v";
   second.recipe.map = "v";
-  second.shifted = false;
+  first.shifted = second.shifted = only->shifted; /* s may be wanted by the map and by the finish */
   first.split_stride = outputs;
   second.splits = 1;
   second.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {splits}, .stride = {{outputs}}};
@@ -307,24 +341,24 @@ static ocl_number number_of(double value) {
   return (ocl_number){.is_int = value == (double)(int64_t)value, .i = (int64_t)value, .re = value};
 }
 
-/* The average of what each output is made of, in the order of its kept dimensions; and the squares around it. */
-static graft_status prepare_variance(memo *memo, graft_device *device, const call *call, pass *squares) {
-  pass average = *squares;
-  double count = (double)elements(&squares->reduced), left = count - call->number;
+/* What s is for each output, in the order of its kept dimensions; and the reduction that takes it. */
+static graft_status prepare_shifted(result *result, graft_device *device, const call *call, pass *shifted) {
+  pass first = *shifted;
+  double count = (double)elements(&shifted->reduced), left = count - call->number;
   int64_t stride = 1;
-  for (int d = 0; d < average.kept.rank; d++) {
-    average.kept.stride[0][d] = stride;
-    stride *= average.kept.size[d];
+  for (int d = 0; d < first.kept.rank; d++) {
+    first.kept.stride[0][d] = stride;
+    stride *= first.kept.size[d];
   }
-  average.recipe = recipes[AVERAGE];
-  average.out = memo->accumulator;
-  squares->shifted = true;
-  memo->stages = 2;
-  memo->shift_bytes = (uint64_t)stride * memo->accumulator->bytes;
-  memo->stage[0].number = number_of(count);
-  memo->stage[1].number = number_of(left > 0 ? left : 0);
-  graft_status status = prepare(&memo->stage[0], device, &average, memo->accumulator);
-  return status != GRAFT_OK ? status : prepare(&memo->stage[1], device, squares, memo->accumulator);
+  first.recipe = recipes[shifted->recipe.first];
+  first.out = result->accumulator;
+  shifted->shifted = true;
+  result->stages = 2;
+  result->shift_bytes = (uint64_t)stride * result->accumulator->bytes;
+  result->stage[0].number = number_of(count);
+  result->stage[1].number = number_of(left > 0 ? left : 0);
+  graft_status status = prepare(&result->stage[0], device, &first, result->accumulator);
+  return status != GRAFT_OK ? status : prepare(&result->stage[1], device, shifted, result->accumulator);
 }
 
 static const struct row *find_row(uint32_t op_id) {
@@ -333,30 +367,39 @@ static const struct row *find_row(uint32_t op_id) {
   return row;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const call *call = call_pointer;
-  const struct row *row = find_row(((const graft_args *)args)->op_id);
-  graft_device *device = exec->device;
+static graft_status prepare_result(result *result, graft_device *device, const call *call, const struct row *row,
+                                   const graft_tensor_desc *to, int recipe) {
   pass only = {.in = ocl_dtype_of(device, call->in->dl.dtype),
-               .out = ocl_dtype_of(device, call->out->dl.dtype),
-               .recipe = recipes[call->recipe],
+               .out = ocl_dtype_of(device, to->dl.dtype),
+               .recipe = recipes[recipe],
                .y = call->number};
   if (!only.in || !only.out || call->in->dl.ndim > OCL_DIMS_MAX || !(row->inputs >> only.in->number & 1) ||
       !(row->outputs >> only.out->number & 1)) {
     return GRAFT_UNIMPLEMENTED;
   }
-  if (only.in != only.out && call->recipe != ANY && !converts(only.in, only.out, &only.recipe.map)) {
-    return GRAFT_UNIMPLEMENTED;
-  }
+  bool asks = recipe == ANY || recipe == ALL || recipe == COUNT; /* whether an element is 0, whatever its dtype */
+  if (only.in != only.out && !asks && !converts(only.in, only.out, &only.recipe.map)) return GRAFT_UNIMPLEMENTED;
+  split_geometry(call, to, &only);
+  order(&only, count_of(call->in) == 0);
+  result->accumulator = accumulator(device, &only);
+  bool float_count = recipe == COUNT && (only.in->class == OCL_CLASS_FLOAT || only.in->class == OCL_CLASS_COMPLEX);
+  if (float_count && !device->has_f64 && elements(&only.reduced) > 1 << 24) return GRAFT_UNIMPLEMENTED;
+  if (only.recipe.first) return prepare_shifted(result, device, call, &only);
+  result->stages = 1;
+  result->stage[0].number = number_of((double)elements(&only.reduced));
+  return prepare(&result->stage[0], device, &only, result->accumulator);
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
+  const call *call = call_pointer;
+  const struct row *row = find_row(((const graft_args *)args)->op_id);
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
-  split_geometry(call, &only);
-  order(&only, count_of(call->in) == 0);
-  memo->accumulator = accumulator(device, &only);
-  memo->stages = 1;
-  memo->stage[0].number = number_of((double)elements(&only.reduced));
-  graft_status status = call->recipe == SQUARES ? prepare_variance(memo, device, call, &only)
-                                                : prepare(&memo->stage[0], device, &only, memo->accumulator);
+  memo->results = call->other ? 2 : 1;
+  graft_status status = prepare_result(&memo->result[0], exec->device, call, row, call->out, call->recipe);
+  if (status == GRAFT_OK && call->other) {
+    status = prepare_result(&memo->result[1], exec->device, call, row, call->other, call->second);
+  }
   if (status != GRAFT_OK) {
     destroy_memo(memo);
     return status;
@@ -388,8 +431,17 @@ static graft_status run_stage(const graft_exec *exec, stage *stage, const ocl_dt
   const ocl_argument first[] = {PLACE(partial), PLACE(in), PLACE(shift), {bytes, &x}};
   status = ocl_launch(&stage->kernel[0], exec->stream, 7, first);
   if (status != GRAFT_OK || stage->passes == 1) return status;
-  const ocl_argument second[] = {PLACE(out), PLACE(partial), PLACE(partial), {bytes, &x}};
+  const ocl_argument second[] = {PLACE(out), PLACE(partial), PLACE(shift), {bytes, &x}};
   return ocl_launch(&stage->kernel[1], exec->stream, 7, second);
+}
+
+static graft_status run_result(const graft_exec *exec, result *result, const graft_tensor_desc *to, place in) {
+  place out = {to->dl.data, to->dl.byte_offset}, shift;
+  if (!in.buffer) in = out; /* of no elements, and never read */
+  if (result->stages == 1) return run_stage(exec, &result->stage[0], result->accumulator, out, in, in);
+  graft_status status = workspace(exec, result->shift_bytes, &shift);
+  if (status == GRAFT_OK) status = run_stage(exec, &result->stage[0], result->accumulator, shift, in, in);
+  return status == GRAFT_OK ? run_stage(exec, &result->stage[1], result->accumulator, out, in, shift) : status;
 }
 
 static graft_status run(const graft_exec *exec, const void *args, const call *call) {
@@ -398,21 +450,16 @@ static graft_status run(const graft_exec *exec, const void *args, const call *ca
   graft_status status = ocl_memo_get(exec, args, call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
-  place out = {call->out->dl.data, call->out->dl.byte_offset}, in = {call->in->dl.data, call->in->dl.byte_offset};
-  if (!in.buffer) in = out; /* of no elements, and never read */
-  if (memo->stages == 1) return run_stage(exec, &memo->stage[0], memo->accumulator, out, in, in);
-  place average;
-  status = workspace(exec, memo->shift_bytes, &average);
-  if (status == GRAFT_OK) status = run_stage(exec, &memo->stage[0], memo->accumulator, average, in, in);
-  if (status == GRAFT_OK) status = run_stage(exec, &memo->stage[1], memo->accumulator, out, in, average);
-  return status;
+  place in = {call->in->dl.data, call->in->dl.byte_offset};
+  status = run_result(exec, &memo->result[0], call->out, in);
+  return status == GRAFT_OK && call->other ? run_result(exec, &memo->result[1], call->other, in) : status;
 }
 
 /* ---- Slots ---- */
 
 #define SLOT(op, dims, keep, recipe)                                              \
   graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) { \
-    call call = {args->self, args->out, dims, keep, recipe, 0};                   \
+    call call = {args->self, args->out, dims, keep, recipe, 0, NULL, 0};                   \
     return run(exec, args, &call);                                                \
   }
 #define LISTED dims_to_bits(args->dim, args->self, true)
@@ -427,21 +474,47 @@ SLOT(any, all_dims(args->self), false, ANY)
 SLOT(any_dim, one_dim(args->dim, args->self), args->keepdim, ANY)
 SLOT(any_dims, dims_to_bits(args->dim, args->self, false), args->keepdim, ANY)
 
+SLOT(all, all_dims(args->self), false, ALL)
+SLOT(all_dim, one_dim(args->dim, args->self), args->keepdim, ALL)
+SLOT(max, all_dims(args->self), false, MAX)
+SLOT(min, all_dims(args->self), false, MIN)
+SLOT(nansum, LISTED, args->keepdim, NUMBERS_SUM)
+SLOT(logsumexp, LISTED, args->keepdim, LOG_SUM)
+#define DIM_OR_ALL (args->dim ? one_dim(*args->dim, args->self) : all_dims(args->self))
+SLOT(count_nonzero, DIM_OR_ALL, false, COUNT)
+
+graft_status ocl_op_aminmax(const graft_exec *exec, const graft_args_aminmax *args) {
+  call call = {args->self, args->min, DIM_OR_ALL, args->keepdim, MIN, 0, args->max, MAX};
+  return args->min && args->max ? run(exec, args, &call) : GRAFT_UNIMPLEMENTED;
+}
+
 static double number_or(const graft_scalar *scalar, double absent) {
   ocl_number number = {.re = absent};
   if (scalar) ocl_number_of_scalar(scalar, &number);
   return number.re;
 }
 
-graft_status ocl_op_var_correction(const graft_exec *exec, const graft_args_var_correction *args) {
-  call call = {args->self, args->out, LISTED, args->keepdim, SQUARES, number_or(args->correction, 1)};
-  return run(exec, args, &call);
+#define SPREAD(op, recipe, to, mean)                                                                              \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                                 \
+    call call = {args->self, to, LISTED, args->keepdim, recipe, number_or(args->correction, 1), mean, AVERAGE};   \
+    return to ? run(exec, args, &call) : GRAFT_UNIMPLEMENTED;                                                     \
+  }
+SPREAD(var_correction, SQUARES, args->out, NULL)
+SPREAD(std_correction, DEVIATION, args->out, NULL)
+SPREAD(var_mean_correction, SQUARES, args->out0, args->out1)
+SPREAD(std_mean_correction, DEVIATION, args->out0, args->out1)
+
+static int recipe_of_norm(double p) {
+  if (isinf(p)) return p > 0 ? NORM_MAX : NORM_MIN;
+  return p == 0 ? NORM_0 : p == 1 ? NORM_1 : p == 2 ? NORM_2 : NORM_P;
 }
 
-graft_status ocl_op_linalg_vector_norm(const graft_exec *exec, const graft_args_linalg_vector_norm *args) {
-  double p = number_or(args->ord, 2);
-  int recipe = isinf(p) ? (p > 0 ? NORM_MAX : NORM_MIN) : p == 0 ? NORM_0 : p == 1 ? NORM_1 : p == 2 ? NORM_2 : NORM_P;
-  if (isnan(p)) return GRAFT_UNIMPLEMENTED;
-  call call = {args->self, args->out, LISTED, args->keepdim, recipe, recipe == NORM_P ? p : 0};
-  return run(exec, args, &call);
-}
+#define NORM(op, order)                                                                                   \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
+    double p = number_or(order, 2);                                                                       \
+    int recipe = recipe_of_norm(p);                                                                       \
+    call call = {args->self, args->out, LISTED, args->keepdim, recipe, recipe == NORM_P ? p : 0, NULL, 0}; \
+    return isnan(p) ? GRAFT_UNIMPLEMENTED : run(exec, args, &call);                                       \
+  }
+NORM(linalg_vector_norm, args->ord)
+NORM(norm_ScalarOpt_dim, args->p)

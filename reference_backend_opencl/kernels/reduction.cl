@@ -13,11 +13,16 @@
 #define ONE 1, 0
 #define TRUTH(v) (VT)(NONZERO(v) ? 1 : 0, 0)
 #define EITHER(a, b) fmax(a, b)
+#define BOTH(a, b) fmin(a, b)
+#define NUMBER(v) (v)
 #define QUOTIENT(v, x) ((v) / (x).x)
 #else
 #define ONE 1
 #define TRUTH(v) (NONZERO(v) ? (VT)1 : (VT)0)
 #define EITHER(a, b) MAXIMUM(a, b)
+#define BOTH(a, b) MINIMUM(a, b)
+#define NUMBER(v) ((v) == (v) ? (v) : (VT)0)
+#define FINITE(v) (fabs(v) == (VT)INFINITY ? (VT)0 : (v))
 #define QUOTIENT(v, x) ((v) / (x))
 #endif
 #if defined(CLASS_FLOAT)

@@ -16,7 +16,10 @@ typedef enum red_dtype {
   RED_VAR,  /* floating or complex; the result is real */
   RED_NORM, /* likewise, with a dtype argument that does not narrow */
   RED_ANY,  /* bool, of u8 u8 */
-  RED_INDEX /* i64; refuses complex and bool */
+  RED_INDEX, /* i64; refuses complex and bool */
+  RED_COUNT, /* i64, of anything */
+  RED_NANSUM, /* as RED_SUM; refuses complex */
+  RED_FLOAT  /* integers and bool as the default float */
 } red_dtype;
 
 enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */
@@ -45,6 +48,18 @@ static const red_rule rules[] = {
     {GRAFT_OP_LINALG_VECTOR_NORM, {2, 3, 4}, RED_NORM, RED_LIST},
     {GRAFT_OP_MAX_DIM, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
     {GRAFT_OP_MIN_DIM, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
+    {GRAFT_OP_ALL, {-1, -1, -1}, RED_ANY, 0},
+    {GRAFT_OP_ALL_DIM, {1, 2, -1}, RED_ANY, 0},
+    {GRAFT_OP_MAX, {-1, -1, -1}, RED_SAME, RED_NONEMPTY},
+    {GRAFT_OP_MIN, {-1, -1, -1}, RED_SAME, RED_NONEMPTY},
+    {GRAFT_OP_AMINMAX, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
+    {GRAFT_OP_STD_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
+    {GRAFT_OP_VAR_MEAN_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
+    {GRAFT_OP_STD_MEAN_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
+    {GRAFT_OP_NORM_SCALAROPT_DIM, {2, 3, -1}, RED_NORM, RED_LIST},
+    {GRAFT_OP_NANSUM, {1, 2, 3}, RED_NANSUM, RED_LIST},
+    {GRAFT_OP_COUNT_NONZERO, {1, -1, -1}, RED_COUNT, 0},
+    {GRAFT_OP_LOGSUMEXP, {1, 2, -1}, RED_FLOAT, RED_LIST},
 };
 
 static const red_rule *rule_of(uint32_t op_id) {
@@ -131,6 +146,12 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
   bool whole = dt_is_integral(dtype, true), complex = dt_is_complex(dtype);
   *out = dtype;
   switch (rule->dtype) {
+    case RED_NANSUM:
+      if (dt_is_complex(self)) return op_refuse_dtype(c, 0, "a real dtype");
+      if (complex && dt_is_float(self)) {
+        return op_error(c, "dtype is %s; expected a real dtype", graft_dtype_name(asked));
+      }
+      /* fall through */
     case RED_SUM:
       if (!asked && whole) *out = dtype = GRAFT_I64;
       break;
@@ -162,6 +183,12 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
       if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a real dtype that is not bool");
       *out = GRAFT_I64;
       break;
+    case RED_COUNT:
+      *out = GRAFT_I64;
+      break;
+    case RED_FLOAT:
+      if (whole) *out = dtype = DT_DEFAULT;
+      break;
   }
   c->compute = dtype;
   if (rule->args.dtype >= 0) op_set_dtype(c, rule->args.dtype, dtype);
@@ -189,15 +216,33 @@ static graft_status infer_pick(op_call *c) {
   return GRAFT_OK;
 }
 
+/* The smallest and the largest, alike. */
+static graft_status infer_aminmax(op_call *c) {
+  if (dt_is_complex(op_tensor(c, 0)->dtype)) return op_refuse_dtype(c, 0, "a real dtype");
+  graft_status status = infer_reduction(c);
+  if (status) return status;
+  op_out(c, 1, c->out[0].dtype, c->out[0].ndim, c->out[0].sizes);
+  return GRAFT_OK;
+}
+
 static graft_status infer_var(op_call *c) {
   if (op_absent(c, 2)) c->args[2] = fx_number(graft_scalar_int(1));
   if (dt_is_complex(op_scalar(c, 2).dtype)) return op_error(c, "correction is complex; expected a real number");
   return infer_reduction(c);
 }
 
+/* The spread, which is real, and the mean. */
+static graft_status infer_var_mean(op_call *c) {
+  graft_status status = infer_var(c);
+  if (status) return status;
+  op_out(c, 1, c->compute, c->out[0].ndim, c->out[0].sizes);
+  return GRAFT_OK;
+}
+
 static graft_status infer_norm(op_call *c) {
+  if (op_absent(c, 1)) c->args[1] = fx_number(graft_scalar_int(2)); /* norm's p may be */
   graft_scalar order = op_scalar(c, 1);
-  if (dt_is_complex(order.dtype)) return op_error(c, "ord is complex; expected a real number");
+  if (dt_is_complex(order.dtype)) return op_error(c, "%s is complex; expected a real number", c->schema->args[1].name);
   graft_status status = infer_reduction(c);
   long double p = dt_scalar_value(&order).re;
   if (status || (p >= 0 && !isinf((double)p))) return status;
@@ -249,6 +294,82 @@ static void decompose_pick(fx *s, const op_call *c, graft_tensor **outs) {
   bool keepdim = op_bool(c, 2), largest = c->schema->id == GRAFT_OP_MAX_DIM;
   outs[0] = (largest ? fx_amax : fx_amin)(s, self, &dim, 1, keepdim);
   outs[1] = (largest ? fx_argmax : fx_argmin)(s, self, &dim, keepdim);
+}
+
+/* None is false. */
+static void decompose_all(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *falsehood = fx_eq_Scalar(s, self, graft_scalar_int(0));
+  uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
+  graft_tensor *count = fx_sum(s, fx_cast(s, falsehood, GRAFT_I64), mask, red_keepdim(c->schema->id, c->args));
+  outs[0] = fx_cast(s, fx_eq_Scalar(s, count, graft_scalar_int(0)), c->out[0].dtype);
+}
+
+static void decompose_count(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *truth = fx_ne_Scalar(s, self, graft_scalar_int(0));
+  outs[0] = fx_sum(s, fx_cast(s, truth, GRAFT_I64), red_mask(c->schema->id, c->args, self->ndim), false);
+}
+
+/* The dims that a call reduces, as a list. */
+static uint32_t reduced_dims(const op_call *c, int64_t *dims) {
+  uint32_t count = 0, mask = red_mask(c->schema->id, c->args, op_tensor(c, 0)->ndim);
+  for (int32_t i = 0; i < op_tensor(c, 0)->ndim; i++) {
+    if (mask >> i & 1) dims[count++] = i;
+  }
+  return count;
+}
+
+static void decompose_extremes(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  uint32_t op = c->schema->id, n = 0;
+  int64_t dims[GRAFT_MAX_DIMS];
+  uint32_t count = reduced_dims(c, dims);
+  bool keepdim = red_keepdim(op, c->args);
+  if (op != GRAFT_OP_MAX) outs[n++] = fx_amin(s, op_tensor(c, 0), dims, count, keepdim);
+  if (op != GRAFT_OP_MIN) outs[n++] = fx_amax(s, op_tensor(c, 0), dims, count, keepdim);
+}
+
+static void decompose_spread(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  uint32_t op = c->schema->id;
+  graft_tensor *self = op_tensor(c, 0);
+  const graft_value *dims = &c->args[1];
+  outs[0] = fx_var_correction(s, self, dims->as.ints, dims->count, op_scalar(c, 2), op_bool(c, 3));
+  if (op != GRAFT_OP_VAR_MEAN_CORRECTION) outs[0] = fx_sqrt(s, outs[0]);
+  if (op == GRAFT_OP_STD_CORRECTION) return;
+  outs[1] = fx_mean_dim(s, self, dims->as.ints, dims->count, op_bool(c, 3), GRAFT_DTYPE_NONE);
+}
+
+static void decompose_nansum(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 0), *numbers = self;
+  const graft_value args[] = {fx_tensor(fx_isnan(s, self)), fx_number(graft_scalar_int(0)), fx_tensor(self)};
+  if (dt_is_float(self->dtype)) fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &numbers, 1);
+  outs[0] = fx_sum(s, numbers, red_mask(c->schema->id, c->args, self->ndim), op_bool(c, 2));
+}
+
+/* Shifted by the largest, which then can't overflow; not by an infinity, which would leave NaN. */
+static void decompose_logsumexp(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 0), *shift = NULL;
+  uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
+  int64_t dims[GRAFT_MAX_DIMS];
+  uint32_t count = reduced_dims(c, dims);
+  if (self->numel && !dt_is_complex(self->dtype)) {
+    shift = fx_amax(s, self, dims, count, true);
+    graft_tensor *endless = fx_eq_Scalar(s, fx_abs(s, shift), graft_scalar_float(INFINITY));
+    const graft_value args[] = {fx_tensor(endless), fx_number(graft_scalar_float(0)), fx_tensor(shift)};
+    fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &shift, 1);
+  }
+  graft_tensor *sum = fx_log(s, fx_sum(s, fx_exp(s, shift ? fx_sub(s, self, shift) : self), mask, true));
+  if (shift) sum = fx_add(s, sum, shift);
+  outs[0] = fx_reshape(s, sum, c->out[0].ndim, c->out[0].sizes);
+}
+
+static void decompose_old_norm(fx *s, const op_call *c, graft_tensor **outs) {
+  if (op_ran_wider(s, c, outs)) return;
+  const graft_value *dims = &c->args[2];
+  outs[0] = fx_linalg_vector_norm(s, op_tensor(c, 0), op_scalar(c, 1), dims->as.ints, dims->count, op_bool(c, 3),
+                                  GRAFT_DTYPE_NONE);
 }
 
 static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
@@ -360,5 +481,79 @@ static const op_def defs[] = {
      .vjp = red_vjp_pick,
      .saves = R1,
      .reference = OP_REF(min_dim)},
+    {.op_id = GRAFT_OP_ALL, .roles = "v", .infer = infer_reduction, .decompose = decompose_all, .reference = OP_REF(all)},
+    {.op_id = GRAFT_OP_ALL_DIM,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_all,
+     .reference = OP_REF(all_dim)},
+    {.op_id = GRAFT_OP_MAX,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_extremes,
+     .vjp = red_vjp_extremum,
+     .saves = A0 | R0,
+     .reference = OP_REF(max)},
+    {.op_id = GRAFT_OP_MIN,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_extremes,
+     .vjp = red_vjp_extremum,
+     .saves = A0 | R0,
+     .reference = OP_REF(min)},
+    {.op_id = GRAFT_OP_AMINMAX,
+     .roles = "v",
+     .infer = infer_aminmax,
+     .decompose = decompose_extremes,
+     .vjp = red_vjp_extremum,
+     .saves = A0 | R0 | R1,
+     .reference = OP_REF(aminmax)},
+    {.op_id = GRAFT_OP_STD_CORRECTION,
+     .roles = "v",
+     .infer = infer_var,
+     .decompose = decompose_spread,
+     .vjp = red_vjp_var,
+     .saves = A0 | R0,
+     .reference = OP_REF(std_correction)},
+    {.op_id = GRAFT_OP_VAR_MEAN_CORRECTION,
+     .roles = "v",
+     .infer = infer_var_mean,
+     .decompose = decompose_spread,
+     .vjp = red_vjp_var,
+     .saves = A0,
+     .reference = OP_REF(var_mean_correction)},
+    {.op_id = GRAFT_OP_STD_MEAN_CORRECTION,
+     .roles = "v",
+     .infer = infer_var_mean,
+     .decompose = decompose_spread,
+     .vjp = red_vjp_var,
+     .saves = A0 | R0,
+     .reference = OP_REF(std_mean_correction)},
+    {.op_id = GRAFT_OP_NORM_SCALAROPT_DIM,
+     .roles = "v",
+     .infer = infer_norm,
+     .decompose = decompose_old_norm,
+     .vjp = red_vjp_norm,
+     .saves = A0 | R0,
+     .reference = OP_REF(norm_ScalarOpt_dim)},
+    {.op_id = GRAFT_OP_NANSUM,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_nansum,
+     .vjp = red_vjp_nansum,
+     .saves = A0,
+     .reference = OP_REF(nansum)},
+    {.op_id = GRAFT_OP_COUNT_NONZERO,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_count,
+     .reference = OP_REF(count_nonzero)},
+    {.op_id = GRAFT_OP_LOGSUMEXP,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_logsumexp,
+     .vjp = red_vjp_logsumexp,
+     .saves = A0 | R0,
+     .reference = OP_REF(logsumexp)},
 };
 OP_FAMILY_END(reduction, defs)

@@ -171,6 +171,38 @@ static ref_complex line_any(const line *l) {
   return 0;
 }
 
+static ref_complex line_all(const line *l) {
+  for (int64_t i = 0; i < l->n; i++) {
+    if (l->re[i] == 0 && !(l->im && l->im[i] != 0)) return 0;
+  }
+  return 1;
+}
+
+static ref_complex line_count(const line *l) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < l->n; i++) count += l->re[i] != 0 || (l->im && l->im[i] != 0);
+  return (ref_real)count;
+}
+
+static ref_complex line_nansum(const line *l) {
+  for (int64_t i = 0; i < l->n; i++) {
+    if (isnan(l->re[i])) l->re[i] = 0;
+  }
+  return line_sum(l);
+}
+
+static ref_complex line_logsumexp(const line *l) {
+  if (!l->im) {
+    ref_real shift = l->n ? l->re[extremum(l, 1)] : 0;
+    if (isinf(shift)) shift = 0;
+    for (int64_t i = 0; i < l->n; i++) l->re[i] = expl(l->re[i] - shift);
+    return logl(ref_sum(l->dtype, l->re, 1, l->n)) + shift;
+  }
+  ref_complex sum = 0;
+  for (int64_t i = 0; i < l->n; i++) sum += cexpl(pair(l->re[i], l->im[i]));
+  return clogl(sum);
+}
+
 static ref_real squares(graft_dtype dtype, ref_real *x, int64_t n) {
   ref_real mean = ref_sum(dtype, x, 1, n) / (ref_real)n;
   for (int64_t i = 0; i < n; i++) x[i] -= mean;
@@ -183,6 +215,8 @@ static ref_complex line_var(const line *l) {
   ref_real freedom = (ref_real)l->n - l->p;
   return sum / (freedom > 0 ? freedom : 0);
 }
+
+static ref_complex line_std(const line *l) { return sqrtl(creall(line_var(l))); }
 
 static ref_complex line_norm(const line *l) {
   graft_dtype dtype = dt_real(l->dtype);
@@ -217,14 +251,24 @@ REDUCTION(prod, UINT32_MAX, line_prod, 0)
 REDUCTION(prod_dim_int, dim_mask(&a->dim), line_prod, 0)
 REDUCTION(linalg_vector_norm, list_mask(a->dim), line_norm, ref_scalar(a->ord, 2))
 
-graft_status ref_max_dim(const graft_exec *exec, const graft_args_max_dim *a) {
-  (void)exec;
-  graft_status status = reduce_with(a->self, a->values, dim_mask(&a->dim), line_max, 0);
-  return status ? status : reduce_with(a->self, a->indices, dim_mask(&a->dim), line_argmax, 0);
-}
+REDUCTION(all, UINT32_MAX, line_all, 0)
+REDUCTION(all_dim, dim_mask(&a->dim), line_all, 0)
+REDUCTION(max, UINT32_MAX, line_max, 0)
+REDUCTION(min, UINT32_MAX, line_min, 0)
+REDUCTION(std_correction, list_mask(a->dim), line_std, ref_scalar(a->correction, 1))
+REDUCTION(norm_ScalarOpt_dim, list_mask(a->dim), line_norm, ref_scalar(a->p, 2))
+REDUCTION(nansum, list_mask(a->dim), line_nansum, 0)
+REDUCTION(count_nonzero, dim_mask(a->dim), line_count, 0)
+REDUCTION(logsumexp, list_mask(a->dim), line_logsumexp, 0)
 
-graft_status ref_min_dim(const graft_exec *exec, const graft_args_min_dim *a) {
-  (void)exec;
-  graft_status status = reduce_with(a->self, a->values, dim_mask(&a->dim), line_min, 0);
-  return status ? status : reduce_with(a->self, a->indices, dim_mask(&a->dim), line_argmin, 0);
-}
+#define REDUCTION_PAIR(name, mask, first, fn0, second, fn1, p)                  \
+  graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    (void)exec;                                                                 \
+    graft_status status = reduce_with(a->self, a->first, mask, fn0, p);         \
+    return status ? status : reduce_with(a->self, a->second, mask, fn1, p);     \
+  }
+REDUCTION_PAIR(var_mean_correction, list_mask(a->dim), out0, line_var, out1, line_mean, ref_scalar(a->correction, 1))
+REDUCTION_PAIR(std_mean_correction, list_mask(a->dim), out0, line_std, out1, line_mean, ref_scalar(a->correction, 1))
+REDUCTION_PAIR(aminmax, dim_mask(a->dim), min, line_min, max, line_max, 0)
+REDUCTION_PAIR(max_dim, dim_mask(&a->dim), values, line_max, indices, line_argmax, 0)
+REDUCTION_PAIR(min_dim, dim_mask(&a->dim), values, line_min, indices, line_argmin, 0)

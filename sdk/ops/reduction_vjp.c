@@ -51,14 +51,20 @@ void red_vjp_mean(op_vjp *v) {
   v->results[0] = spread(v, fx_binary(S, GRAFT_OP_DIV_TENSOR, fx_tensor(v->g[0]), share));
 }
 
-/* The elements equal to the extremum share the gradient. `size` are the values compared. */
-static graft_tensor *shared(op_vjp *v, graft_tensor *size) {
-  graft_tensor *equal = fx_cast(S, fx_eq_Tensor(S, size, spread(v, v->outs[0])), v->g[0]->dtype);
-  return fx_mul(S, equal, fx_div(S, spread(v, v->g[0]), fx_sum(S, equal, mask_of(v), true)));
+/* The elements equal to the extremum, output n, share its gradient. `size` are the values compared. */
+static graft_tensor *shared(op_vjp *v, graft_tensor *size, int n) {
+  graft_tensor *equal = fx_cast(S, fx_eq_Tensor(S, size, spread(v, v->outs[n])), v->g[n]->dtype);
+  return fx_mul(S, equal, fx_div(S, spread(v, v->g[n]), fx_sum(S, equal, mask_of(v), true)));
+}
+
+static void add_result(op_vjp *v, graft_tensor *t) {
+  v->results[0] = v->results[0] ? fx_add(S, v->results[0], t) : t;
 }
 
 void red_vjp_extremum(op_vjp *v) {
-  v->results[0] = shared(v, SELF);
+  for (uint32_t n = 0; n < v->schema->nrets; n++) {
+    if (v->g[n]) add_result(v, shared(v, SELF, (int)n));
+  }
 }
 
 void red_vjp_pick(op_vjp *v) {
@@ -72,13 +78,35 @@ void red_vjp_pick(op_vjp *v) {
   v->results[0] = fx_scatter_src(S, fx_filled(S, g, self->ndim, self->sizes, 0, v->g[0]->dtype), dim, index, g);
 }
 
-void red_vjp_var(op_vjp *v) {
-  uint32_t mask = mask_of(v);
+/* d var = 2 (x - mean) / (n - correction); d std = d var / (2 std), 0 where std is 0. */
+static graft_tensor *spread_gradient(op_vjp *v) {
+  uint32_t mask = mask_of(v), op = v->schema->id;
+  bool root = op == GRAFT_OP_STD_CORRECTION || op == GRAFT_OP_STD_MEAN_CORRECTION;
   graft_scalar correction = v->args[2].as.scalar;
   double count = (double)red_count(SELF, mask), freedom = count - (double)dt_scalar_value(&correction).re;
   graft_tensor *mean = fx_binary(S, GRAFT_OP_DIV_TENSOR, fx_tensor(fx_sum(S, SELF, mask, true)), number(count));
-  graft_tensor *slope = fx_muls(S, fx_sub(S, SELF, mean), 2 / (freedom > 0 ? freedom : 0));
-  v->results[0] = fx_mul(S, spread(v, v->g[0]), slope);
+  graft_tensor *slope = fx_muls(S, fx_sub(S, SELF, mean), (root ? 1 : 2) / (freedom > 0 ? freedom : 0));
+  graft_tensor *g = v->g[0];
+  if (root) g = zero_where(v, is_zero(v, v->outs[0]), fx_div(S, g, v->outs[0]));
+  return fx_mul(S, spread(v, g), slope);
+}
+
+void red_vjp_var(op_vjp *v) {
+  if (v->g[0]) add_result(v, spread_gradient(v));
+  if (v->schema->nrets < 2 || !v->g[1]) return;
+  graft_value count = number((double)red_count(SELF, mask_of(v)));
+  add_result(v, spread(v, fx_binary(S, GRAFT_OP_DIV_TENSOR, fx_tensor(v->g[1]), count)));
+}
+
+void red_vjp_nansum(op_vjp *v) {
+  v->results[0] = zero_where(v, fx_isnan(S, SELF), spread(v, v->g[0]));
+}
+
+/* The share of each element in the sum: the softmax of self. */
+void red_vjp_logsumexp(op_vjp *v) {
+  graft_tensor *x = SELF->dtype == v->g[0]->dtype ? SELF : fx_cast(S, SELF, v->g[0]->dtype);
+  graft_tensor *share = fx_exp(S, fx_sub(S, x, spread(v, v->outs[0])));
+  v->results[0] = fx_mul(S, spread(v, v->g[0]), fx_conj(S, share));
 }
 
 /* --- products --- */
@@ -133,7 +161,9 @@ static graft_tensor *direction(op_vjp *v, graft_tensor *x, graft_tensor *size) {
 void red_vjp_norm(op_vjp *v) {
   graft_scalar order = v->args[1].as.scalar;
   double p = (double)dt_scalar_value(&order).re;
-  graft_tensor *x = fx_cast(S, SELF, v->args[4].as.dtype), *norm = spread(v, v->outs[0]), *g = spread(v, v->g[0]);
+  int8_t dtype_arg = red_args_of(v->schema->id)->dtype;
+  graft_dtype dtype = dtype_arg >= 0 ? v->args[dtype_arg].as.dtype : SELF->dtype;
+  graft_tensor *x = fx_cast(S, SELF, dtype), *norm = spread(v, v->outs[0]), *g = spread(v, v->g[0]);
   if (p == 0) {
     v->results[0] = fx_zeros_like(S, x);
   } else if (p == 2) {
@@ -142,7 +172,7 @@ void red_vjp_norm(op_vjp *v) {
     v->results[0] = fx_mul(S, g, direction(v, x, fx_abs(S, x)));
   } else if (isinf(p)) {
     graft_tensor *size = fx_abs(S, x);
-    v->results[0] = fx_mul(S, direction(v, x, size), shared(v, size));
+    v->results[0] = fx_mul(S, direction(v, x, size), shared(v, size, 0));
   } else if (p < 1) {
     graft_tensor *size = fx_abs(S, x), *slope = zero_where(v, is_zero(v, size), power(v, size, p - 1));
     v->results[0] = fx_mul(S, fx_mul(S, direction(v, x, size), slope), fx_mul(S, g, power(v, norm, 1 - p)));
