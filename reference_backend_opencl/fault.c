@@ -34,6 +34,7 @@ static const struct {
     {GRAFT_OP_FMOD_SCALAR, "aten::fmod.Scalar"},
     {GRAFT_OP_REMAINDER_TENSOR, "aten::remainder.Tensor"},
     {GRAFT_OP_REMAINDER_SCALAR, "aten::remainder.Scalar"},
+    {GRAFT_OP_MULTINOMIAL, "aten::multinomial"},
     {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
 };
 
@@ -44,6 +45,9 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
   }
   if (faults->seen[2] == 0) {
     snprintf(text, capacity, "%s: integer division by zero", name);
+  } else if (faults->seen[2] < 0) {
+    snprintf(text, capacity, "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0",
+             name, (long long)faults->seen[1]);
   } else {
     snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, (long long)faults->seen[1],
              (long long)faults->seen[2]);

@@ -89,7 +89,7 @@ struct graft_buffer {
 };
 
 /* What the kernels of one stream found wrong: the id of the op (0: nothing), the index, and the size that it should lie
- * below (0: a division by zero). Shared by the stream and the events recorded on it. */
+ * below (0: a division by zero; -1: the index is a row of weights that are no distribution). Shared by the stream and the events recorded on it. */
 typedef struct ocl_faults {
   atomic_int references;
   cl_mem words;

@@ -195,9 +195,92 @@ START_TEST(dropout_keeps_below) {
 }
 END_TEST
 
+START_TEST(coins_fall_below_p) {
+  int64_t n = 4097;
+  for (int i = 0; i < 3; i++) {
+    graft_dtype dtype = i == 0 ? GRAFT_F32 : i == 1 ? GRAFT_F64 : GRAFT_I64;
+    graft_tensor *like = fx_full(&s, &n, 1, graft_scalar_int(0), dtype, cpu);
+    graft_tensor *p = fx_full(&s, &n, 1, graft_scalar_float(0.3), GRAFT_F64, cpu);
+    seed(4, 16);
+    double *u = numbers(fx_rand(&s, &n, 1, i == 1 ? GRAFT_F64 : GRAFT_F32, cpu));
+    seed(4, 16);
+    double *coins = numbers(fx_bernoulli_p(&s, like, 0.3, NULL));
+    ck_offset(16 + (i == 1 ? 8196 : 4100));
+    seed(4, 16);
+    double *each = numbers(fx_bernoulli_Tensor(&s, like, p, NULL));
+    for (int64_t k = 0; k < n; k++) ck_assert(coins[k] == (u[k] < 0.3) && each[k] == coins[k]);
+    free(u), free(coins), free(each);
+  }
+}
+END_TEST
+
+START_TEST(whole_numbers_by_their_high_half) {
+  int64_t n = 101, to = 17;
+  graft_tensor *like = fx_full(&s, &n, 1, graft_scalar_int(0), GRAFT_I64, cpu);
+  graft_philox philox = {.struct_size = sizeof philox, .seed = 6, .offset = 4};
+  seed(6, 4);
+  double *drawn = numbers(fx_random_from(&s, like, -5, &to, NULL));
+  ck_offset(4 + 204);
+  for (int64_t k = 0; k < n; k++) {
+    uint64_t high = ref_philox_word(&philox, 2 * (uint64_t)k + 1), low = ref_philox_word(&philox, 2 * (uint64_t)k);
+    ck_assert(drawn[k] == -5 + (double)((high * 22 + (low * 22 >> 32)) >> 32));
+  }
+  seed(6, 4);
+  double *again = numbers(fx_randint_low(&s, -5, 17, &n, 1, GRAFT_I8, cpu));
+  for (int64_t k = 0; k < n; k++) ck_assert(again[k] == drawn[k]);
+  free(drawn), free(again);
+}
+END_TEST
+
+START_TEST(exponentials_are_above_zero) {
+  int64_t n = 4096;
+  for (int i = 0; i < 2; i++) {
+    graft_dtype dtype = i ? GRAFT_F64 : GRAFT_F32;
+    seed(12, 0);
+    double *u = numbers(fx_rand(&s, &n, 1, dtype, cpu)), mean = 0;
+    seed(12, 0);
+    double *x = numbers(fx_exponential(&s, fx_full(&s, &n, 1, graft_scalar_int(0), dtype, cpu), 2, NULL));
+    for (int64_t k = 0; k < n; k++) {
+      ck_assert(x[k] > 0 && fabs(x[k] + log1p(-u[k]) / 2) <= (i ? 1e-15 : 1e-6) * (1 + x[k]));
+      mean += x[k] / (double)n;
+    }
+    ck_assert(fabs(mean - 0.5) < 5 * 0.5 / sqrt((double)n));
+    free(u), free(x);
+  }
+}
+END_TEST
+
+/* Shares as the weights have them; and without replacement each category once, those without a weight last. */
+START_TEST(choices_follow_their_weights) {
+  static const float weights[] = {1, 0, 2, 5, 0};
+  int64_t n = 8000;
+  graft_tensor *p;
+  ck_assert_int_eq(graft_tensor_from_host(cpu, GRAFT_F32, 1, (int64_t[]){5}, weights, &p), GRAFT_OK);
+  fx_own(&s, p);
+  seed(2, 0);
+  double *drawn = numbers(fx_multinomial(&s, p, n, true, NULL)), count[5] = {0};
+  ck_offset(2 * (uint64_t)n);
+  for (int64_t k = 0; k < n; k++) count[(int)drawn[k]]++;
+  for (int k = 0; k < 5; k++) {
+    double share = weights[k] / 8;
+    ck_assert(fabs(count[k] / (double)n - share) <= 5 * sqrt(share * (1 - share) / (double)n));
+  }
+  for (uint64_t i = 0; i < 16; i++) {
+    seed(i, 0);
+    double *once = numbers(fx_multinomial(&s, p, 5, false, NULL));
+    ck_assert(once[3] == 1 && once[4] == 4 && once[0] + once[1] + once[2] == 5);
+    ck_assert(once[0] != once[1] && once[1] != once[2]);
+    free(once);
+  }
+  free(drawn);
+}
+END_TEST
+
 #define TESTS(X)                                                                                                  \
   X(known_answers) X(uniform_from_words) X(half_types_are_truncated) X(streams_go_on) X(normal_by_box_muller)     \
-      X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below)
+      X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below)        \
+      X(coins_fall_below_p) X(whole_numbers_by_their_high_half) X(exponentials_are_above_zero)                    \
+      X(choices_follow_their_weights)
 
 int main(void) {
   Suite *suite = suite_create("random");

@@ -16,6 +16,17 @@ static void cf_l_randn(const cf_check *k, uint32_t out, long double *limits) {
   }
 }
 
+/* mean + std times such a number, whose pairs are then those of (x - mean) / std; one more rounding of each part. */
+static void cf_l_normal(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  graft_dtype dtype = k->dtypes[out];
+  long double mean = cf_arg_number(k->call, "mean", 0), std = cf_arg_number(k->call, "std", 1), u = cf_u_acc(dtype);
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double x = o->v[i].re - mean, other = (i ^ 1) < o->numel ? o->v[i ^ 1].re - mean : 6 * std;
+    limits[i] = 26 * u * hypotl(x, other) + 2 * u * fabsl(mean) + 1.5L * cf_ulp(dtype, o->v[i].re);
+  }
+}
+
 /* x / (1 - p), or x times the rounded scale. */
 static void cf_l_dropout(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
@@ -39,6 +50,29 @@ static const cf_op cf_random_ops[] = {
     {"aten::native_dropout_backward",
      CF_TEXTS("s T[33,17] bool[33,17] 2.0", "m T[1025] bool[1025] 1.25", "m T[0] bool[0] 2.0"), CF_FLOATS,
      CF_R_CUSTOM(cf_l_dropout), CF_VALUES, 0, CF_G_NONE},
+    {"aten::normal.float_float",
+     CF_TEXTS("s 0.5 2.0 [33,17] dtype=T", "m -3.0 0.25 [1025] dtype=T", "m 1.0 0.0 [13] dtype=T", "m 0.0 1.0 [] dtype=T",
+              "m 0.0 1.0 [0] dtype=T"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_normal), CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
+    /* log1p 2 ulp, a division, and the oracle's own rounding to the tested dtype */
+    {"aten::exponential", CF_TEXTS("s T[33,17]", "m T[1025] 2.5", "m T[] 1.0", "m T[0]", "m T[3,13] 0.75"), CF_FLOATS,
+     CF_R_ULPS(4), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::bernoulli.p", CF_TEXTS("s T[33,17] 0.5", "m T[1025] 0.3", "m T[33] 0.0", "m T[] 1.0", "m T[0] 0.5"),
+     CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::bernoulli.Tensor",
+     CF_TEXTS("s T[33,17] f32[33,17]", "m T[1025] f64[1025]", "m T[33,17] f16[17]", "m T[3,13,17] f32[13,1]", "m T[] f32[]"),
+     CF_ANY_DTYPE, CF_R_EXACT, CF_PROBABILITY, CF_NATIVE, CF_G_NONE},
+    {"aten::random.from", CF_TEXTS("s T[33,17] 0 100", "m T[1025] 3 _", "m T[13] 5 6", "m T[] 0 2", "m T[0] 0 9"), CF_REALS,
+     CF_R_EXACT, CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::random.from",
+     CF_TEXTS("m T[33,17] -9223372036854775808 _", "m T[129] -5 9223372036854775807", "m T[129] -4611686018427387904 _"),
+     CF_BIT(I64), CF_R_EXACT, CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::randint.low",
+     CF_TEXTS("s 0 100 [33,17] dtype=T", "m 3 9 [1025] dtype=T", "m 0 2 [] dtype=T", "m 5 6 [13] dtype=T"), CF_REALS,
+     CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
+    {"aten::multinomial",
+     CF_TEXTS("s T[3,129] 5 true", "s T[33] 4", "m T[1025] 1", "m T[13,17] 17", "m T[5,33] 129 true", "m T[1] 1"), CF_FLOATS,
+     CF_R_EXACT, CF_POSITIVE, CF_NATIVE, CF_G_NONE},
 };
 
 const cf_family cf_random_family = {"random", cf_random_ops, sizeof cf_random_ops / sizeof *cf_random_ops};

@@ -140,7 +140,7 @@ static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y
 #endif
 
 /* Leaves the first fault of a stream in its words: an index and the size that it should lie below; (0, 0) for a division
- * by zero. */
+ * by zero, (row, -1) for weights that are no distribution. */
 #define REPORT(words, op_id, index, size) report_fault(words, op_id, index, size)
 static void report_fault(__global long *words, int op_id, long index, long size) {
   if (atomic_cmpxchg((volatile __global int *)words, 0, op_id) != 0) return;

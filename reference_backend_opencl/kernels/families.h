@@ -93,7 +93,9 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_SHAPE_CORE(X) X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
 #define OCL_FACTORY_CORE(X) X(arange_start_step) X(scalar_tensor)
 #define OCL_RANDOM_CORE(X)  X(rand) X(randn) X(randperm)
-#define OCL_RANDOM_TRAIN(X) X(uniform) X(randperm_generator) X(native_dropout_backward)
+#define OCL_RANDOM_TRAIN(X)                                                                                  \
+  X(uniform) X(randperm_generator) X(native_dropout_backward) X(bernoulli_p) X(bernoulli_Tensor)             \
+  X(normal_float_float) X(exponential) X(random_from) X(randint_low) X(multinomial)
 #define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
 
 OCL_SHAPE_CORE(OCL_DECLARE)

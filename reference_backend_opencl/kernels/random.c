@@ -1,4 +1,5 @@
-/* Random ops: uniform and normal numbers, dropout. Permutations are in random_permutation.c. */
+/* Random ops: uniform, normal and exponential numbers, dropout. Whole numbers and choices are in random_discrete.c,
+ * permutations in random_permutation.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,6 +21,22 @@ bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps) {
       caps->flags |= GRAFT_CAP_IN_PLACE;
       caps->inputs = caps->outputs = OCL_FLOATS | OCL_COMPLEX;
       return true;
+    case GRAFT_OP_EXPONENTIAL:
+      caps->flags |= GRAFT_CAP_IN_PLACE;
+      return true;
+    case GRAFT_OP_BERNOULLI_P:
+    case GRAFT_OP_BERNOULLI_TENSOR:
+    case GRAFT_OP_RANDOM_FROM:
+      caps->flags |= GRAFT_CAP_IN_PLACE;
+      caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS;
+      return true;
+    case GRAFT_OP_RANDINT_LOW:
+      caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS;
+      return true;
+    case GRAFT_OP_MULTINOMIAL:
+      caps->outputs = OCL_BIT(I64);
+      return true;
+    case GRAFT_OP_NORMAL_FLOAT_FLOAT:
     case GRAFT_OP_RAND:
     case GRAFT_OP_RANDN:
       caps->outputs = OCL_FLOATS | OCL_COMPLEX;
@@ -164,14 +181,15 @@ graft_status ocl_op_native_dropout_backward(const graft_exec *exec, const graft_
   return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
 }
 
-/* ---- Uniform and normal numbers ---- */
+/* ---- Uniform, normal and exponential numbers ---- */
 
 /* from + range * a number of the stream; a complex one is two, of its parts' dtype. */
 typedef struct drawing {
   const graft_tensor_desc *out;
   const graft_philox *philox;
   double from, range;
-  bool normal, truncates;
+  const char *define; /* of random.cl; "" for uniform numbers */
+  bool truncates;
 } drawing;
 
 static const ocl_dtype *part_of(const graft_device *device, graft_dtype code) {
@@ -195,8 +213,7 @@ static graft_status make_drawing(const graft_exec *exec, const void *args, const
   bool wide = dtype->code == GRAFT_F64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define DRAW\n#define D %s\n%s%s", dtype->name, wide ? "#define WIDE\n" : "",
-               call->normal ? "#define NORMAL\n" : "");
+  ocl_text_add(&head, "#define DRAW\n#define D %s\n%s%s", dtype->name, wide ? "#define WIDE\n" : "", call->define);
   graft_status status =
       head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "random", "draw");
   ocl_text_free(&head);
@@ -231,16 +248,29 @@ static graft_status draw(const graft_exec *exec, const drawing *call) {
 }
 
 graft_status ocl_op_rand(const graft_exec *exec, const graft_args_rand *args) {
-  return draw(exec, &(drawing){args->out, args->philox, 0, 1, false, true});
+  return draw(exec, &(drawing){args->out, args->philox, 0, 1, "", true});
 }
 
 graft_status ocl_op_uniform(const graft_exec *exec, const graft_args_uniform *args) {
   bool truncates = args->from == 0 && args->to == 1;
-  return draw(exec, &(drawing){args->out, args->philox, args->from, args->to - args->from, false, truncates});
+  return draw(exec, &(drawing){args->out, args->philox, args->from, args->to - args->from, "", truncates});
 }
 
-/* The variance of a complex number is 1, so that of each part a half. */
+/* The variance of a complex number is std squared, so that of each part half of it. */
+static graft_status draw_normal(const graft_exec *exec, const graft_tensor_desc *out, const graft_philox *philox,
+                                double mean, double std) {
+  bool complex = out->dl.dtype == GRAFT_C64 || out->dl.dtype == GRAFT_C128;
+  return draw(exec, &(drawing){out, philox, mean, std * (complex ? sqrt(0.5) : 1), "#define NORMAL\n", false});
+}
+
 graft_status ocl_op_randn(const graft_exec *exec, const graft_args_randn *args) {
-  bool complex = args->out->dl.dtype == GRAFT_C64 || args->out->dl.dtype == GRAFT_C128;
-  return draw(exec, &(drawing){args->out, args->philox, 0, complex ? sqrt(0.5) : 1, true, false});
+  return draw_normal(exec, args->out, args->philox, 0, 1);
+}
+
+graft_status ocl_op_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *args) {
+  return draw_normal(exec, args->out, args->philox, args->mean, args->std);
+}
+
+graft_status ocl_op_exponential(const graft_exec *exec, const graft_args_exponential *args) {
+  return draw(exec, &(drawing){args->out, args->philox, 0, args->lambd, "#define EXPONENTIAL\n", false});
 }

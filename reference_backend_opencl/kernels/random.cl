@@ -2,7 +2,7 @@
  * counter offset/4 + i/4, f64 two words an element; so every backend draws the same ones.
  *
  * The head defines D (the dtype), WIDE for f64, and which kernels are wanted: DROPOUT, DROPOUT_BACKWARD, DRAW with
- * NORMAL or not, PERMUTE. */
+ * NORMAL, EXPONENTIAL or neither, INTEGERS, BERNOULLI (CHANCES: with D_P, one chance an element), MULTINOMIAL, PERMUTE. */
 static uint4 philox(ulong counter, ulong seed) {
   uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0, 0);
   uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
@@ -146,7 +146,13 @@ static CT shifted(CT u, CT from, CT range) {
 #endif
 }
 
-/* from + range * number; `truncates` where that is the number itself. */
+#ifdef WIDE
+#define LEAST_UNIFORM 0x1p-53
+#else
+#define LEAST_UNIFORM 0x1p-24f
+#endif
+
+/* from + range * number; `truncates` where that is the number itself. With EXPONENTIAL range is the rate. */
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global uchar *out, ulong offset_out, ulong seed,
                                                                       ulong first_block, CT from, CT range,
                                                                       long truncates, ulong n, ulong blocks_per_item) {
@@ -158,16 +164,21 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global u
     draw_blocks(first_block + block, seed, words);
     ulong begin = block * PER_BLOCK;
     RAW(D) lanes[PER_BLOCK * BLOCKS];
-#ifdef NORMAL
+#if defined(NORMAL) || defined(EXPONENTIAL)
     CT first[PAIRS], second[PAIRS];
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) {
       first[k] = UNIFORM(2 * k);
       second[k] = UNIFORM(2 * k + 1);
     }
+#ifdef NORMAL
     PT radius = range * sqrt((PT)-2 * log((PT)1 - LOAD_PAIRS(first))), turn = (PT)2 * LOAD_PAIRS(second);
-    STORE_PAIRS(radius * cospi(turn), first);
-    STORE_PAIRS(radius * sinpi(turn), second);
+    STORE_PAIRS(from + radius * cospi(turn), first);
+    STORE_PAIRS(from + radius * sinpi(turn), second);
+#else
+    STORE_PAIRS(-log1p(-fmax(LOAD_PAIRS(first), (PT)LEAST_UNIFORM)) / range, first);
+    STORE_PAIRS(-log1p(-fmax(LOAD_PAIRS(second), (PT)LEAST_UNIFORM)) / range, second);
+#endif
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) {
       STORE(D, __private, lanes + 2 * k, first[k]);
@@ -183,6 +194,133 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global u
 #endif
     int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
     for (int k = 0; k < count; k++) to[begin + k] = lanes[k];
+  }
+}
+#endif
+
+#ifdef INTEGERS
+/* from + the high half of range * r, with r of two words; a range of 0 stands for 2^64. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void integers(__global uchar *out, ulong offset_out,
+                                                                          ulong seed, ulong first_block, long from,
+                                                                          ulong range, ulong n, ulong chunk) {
+  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+  ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
+  for (; i < end; i += 2) {
+    uint4 w = philox(first_block + i / 2, seed);
+    ulong r[2] = {(ulong)w.y << 32 | w.x, (ulong)w.w << 32 | w.z};
+    for (int k = 0; k < 2 && i + (ulong)k < end; k++) {
+      CT v = (CT)((ulong)from + (range ? mul_hi(r[k], range) : r[k]));
+      STORE(D, __global, to + i + k, v);
+    }
+  }
+}
+#endif
+
+#ifdef BERNOULLI
+/* 1 where the number lies below `threshold`, the chance in the numbers' own unit; or below the element's own chance. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bernoulli(__global uchar *out, ulong offset_out,
+                                                                           __global const uchar *chances,
+                                                                           ulong offset_chances, ulong seed,
+                                                                           ulong first_block, ulong threshold, ulong n,
+                                                                           ulong blocks_per_item) {
+  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
+  ulong last = min(block + blocks_per_item, blocks);
+  for (; block < last; block += BLOCKS) {
+    uint words[4 * BLOCKS];
+    draw_blocks(first_block + block, seed, words);
+    ulong begin = block * PER_BLOCK;
+    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
+    for (int k = 0; k < count; k++) {
+#ifdef CHANCES
+      CT chance = LOAD(D_P, __global, (__global const RAW(D_P) *)(chances + offset_chances) + begin + k);
+#ifdef WIDE
+      CT v = (CT)DRAW_BITS(k) * (CT)0x1p-53 < chance ? (CT)1 : (CT)0;
+#else
+      CT v = (CT)DRAW_BITS(k) * (CT)0x1p-24f < chance ? (CT)1 : (CT)0;
+#endif
+#else
+      CT v = DRAW_BITS(k) < threshold ? (CT)1 : (CT)0;
+#endif
+      STORE(D, __global, to + begin + k, v);
+    }
+  }
+}
+#endif
+
+#ifdef MULTINOMIAL
+/* Sums of weights run in f64 and in order, so that every backend finds the same ones. A broken row is told as a fault;
+ * a category is then chosen all the same, so that what is written stays a category. */
+static double weight_at(__global const RAW(D) * row, long k) { return (double)LOAD(D, __global, row + k); }
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void accumulate(__global const uchar *in, ulong offset_in,
+                                                                            __global uchar *work, ulong offset_work,
+                                                                            __global long *faults, long rows, long n) {
+  long row = get_global_id(0);
+  if (row >= rows) return;
+  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * n;
+  __global double *sums = (__global double *)(work + offset_work) + row * n;
+  double sum = 0;
+  int good = 1;
+  for (long k = 0; k < n; k++) {
+    double weight = weight_at(from, k);
+    good &= weight >= 0 && weight < (double)INFINITY;
+    sum += weight;
+    sums[k] = sum;
+  }
+  if (!good || !(sum > 0)) REPORT(faults, OP_ID, row, -1);
+}
+
+static double uniform_at(ulong i, ulong seed, ulong first_block) {
+  uint4 w = philox(first_block + i / 2, seed);
+  ulong r = i & 1 ? (ulong)w.w << 32 | w.z : (ulong)w.y << 32 | w.x;
+  return (double)(r >> 11) * 0x1p-53;
+}
+
+/* The first category whose running sum lies above u * total, or is the total where that product rounds to it. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick(__global uchar *out, ulong offset_out,
+                                                                      __global const uchar *work, ulong offset_work,
+                                                                      ulong seed, ulong first_block, long rows, long n,
+                                                                      long samples) {
+  long i = get_global_id(0);
+  if (i >= rows * samples) return;
+  __global const double *sums = (__global const double *)(work + offset_work) + i / samples * n;
+  double total = sums[n - 1], at = uniform_at((ulong)i, seed, first_block) * total;
+  long low = 0, high = n - 1;
+  while (low < high) {
+    long middle = (low + high) / 2;
+    if (sums[middle] > at || sums[middle] >= total) high = middle;
+    else low = middle + 1;
+  }
+  ((__global long *)(out + offset_out))[i] = low;
+}
+
+/* Each category at most once: what is taken loses its weight, and the sums are made again. Those without a weight come
+ * last, in their order. A work-item takes a row; what is left of its weights lies in `work`. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick_once(__global uchar *out, ulong offset_out,
+                                                                           __global const uchar *in, ulong offset_in,
+                                                                           __global uchar *work, ulong offset_work,
+                                                                           ulong seed, ulong first_block, long rows,
+                                                                           long n, long samples) {
+  long row = get_global_id(0);
+  if (row >= rows) return;
+  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * n;
+  __global double *left = (__global double *)(work + offset_work) + row * n;
+  __global long *to = (__global long *)(out + offset_out) + row * samples;
+  for (long k = 0; k < n; k++) left[k] = weight_at(from, k);
+  for (long j = 0; j < samples; j++) {
+    double total = 0, sum = 0;
+    for (long k = 0; k < n; k++) total += fmax(left[k], 0.0);
+    double at = uniform_at((ulong)(row * samples + j), seed, first_block) * total;
+    long chosen = 0;
+    for (long k = 0; k < n; k++) {
+      if (total > 0 ? !(left[k] > 0) : left[k] < 0) continue;
+      sum += left[k];
+      chosen = k;
+      if (sum > at || sum >= total) break;
+    }
+    left[chosen] = -1; /* taken */
+    to[j] = chosen;
   }
 }
 #endif

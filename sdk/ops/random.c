@@ -101,6 +101,154 @@ static graft_status infer_native_dropout(op_call *c) {
   return GRAFT_OK;
 }
 
+/* bernoulli.p(self, p, generator), bernoulli.Tensor(self, p, generator): self says shape and dtype */
+static graft_status infer_bernoulli(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *p = op_tensor(c, 1);
+  bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
+  if (!real && (p || self->numel)) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
+  if (p) op_out_like(c, 0, self->dtype, self);
+  else op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  c->draws = words_for(self->numel, self->dtype);
+  if (!p) {
+    double chance = op_float(c, 1);
+    return chance >= 0 && chance <= 1 ? GRAFT_OK : op_error(c, "p is %g; expected 0 to 1", chance);
+  }
+  if (!dt_is_float(p->dtype) || dt_is_float8(p->dtype)) return op_refuse_dtype(c, 1, "a floating dtype");
+  bool fits = p->ndim <= self->ndim;
+  for (int32_t i = 0; fits && i < p->ndim; i++) {
+    fits = p->sizes[i] == 1 || p->sizes[i] == self->sizes[self->ndim - p->ndim + i];
+  }
+  return fits ? GRAFT_OK : op_error(c, "p does not broadcast to self (%s)", op_show_tensors(c));
+}
+
+/* normal.float_float(mean, std, size, generator, dtype, …) */
+static graft_status infer_normal(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 4) ? op_dtype(c, 4) : DT_DEFAULT;
+  double std = op_float(c, 1);
+  if (!is_drawn(dtype)) return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
+  if (!(std >= 0)) return op_error(c, "std is %g; expected 0 or more", std);
+  graft_status status = op_check_sizes(c, 2);
+  if (status) return status;
+  op_set_dtype(c, 4, dtype);
+  c->draws = words_for(tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), dtype);
+  op_out(c, 0, dtype, (int32_t)c->args[2].count, c->args[2].as.ints);
+  return GRAFT_OK;
+}
+
+/* exponential(self, lambd, generator) */
+static graft_status infer_exponential(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  bool drawn = dt_is_float(self->dtype) && (is_drawn(self->dtype) || !self->numel); /* of nothing: as PyTorch */
+  if (!drawn) return op_refuse_dtype(c, 0, "a floating dtype");
+  if (!(op_float(c, 1) > 0)) return op_error(c, "lambd is %g; expected more than 0", op_float(c, 1));
+  c->draws = words_for(self->numel, self->dtype);
+  op_out_like(c, 0, self->dtype, self);
+  return GRAFT_OK;
+}
+
+/* --- bounds of random integers --- */
+
+static int digits_of(graft_dtype dtype) {
+  return dtype == GRAFT_F16 ? 11 : dtype == GRAFT_BF16 ? 8 : dtype == GRAFT_F32 ? 24 : 53;
+}
+
+/* The step of a floating dtype's numbers at whole number x, if more than 1. */
+static int64_t step_at(graft_dtype dtype, int64_t x) {
+  int bits = 0;
+  for (uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x; size >>= 1;) bits++;
+  int lost = bits - digits_of(dtype) + 1;
+  return lost > 0 ? INT64_C(1) << lost : 1;
+}
+
+/* Bounds that a floating dtype rounds outwards move inwards, to its nearest numbers: what is drawn stays within. */
+static void round_bounds(graft_dtype dtype, int64_t *from, int64_t *to) {
+  ref_real low = dt_round(dtype, (ref_real)*from + 1), high = to ? dt_round(dtype, (ref_real)*to - 1) : 0;
+  if (low < (ref_real)*from) *from = (int64_t)low + step_at(dtype, *from + 1);
+  if (to && high >= (ref_real)*to) *to = (int64_t)(high - (ref_real)step_at(dtype, *to - 1));
+}
+
+/* The largest number that a bound may be in a dtype, and the smallest. */
+static void integer_range(graft_dtype dtype, ref_real *least, ref_real *most) {
+  ref_real top = dtype == GRAFT_F16 ? 65504 : dtype == GRAFT_BF16 || dtype == GRAFT_F32 ? 0x1p127L : 0x1p1023L;
+  *least = -top, *most = top;
+  if (dt_is_float(dtype)) return;
+  if (dtype == GRAFT_BOOL) top = 1;
+  else top = ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
+  *least = dtype == GRAFT_BOOL || dt_is_unsigned(dtype) ? 0 : -top - 1;
+  *most = top;
+}
+
+/* Draws numbers of [from, to), or without `to` up to the largest of the dtype. In canonical form `to` is absent only
+ * where the largest is that of 64 bits. */
+static graft_status draw_integers(op_call *c, graft_dtype dtype, int64_t numel, int from_arg, int to_arg) {
+  int64_t from = op_int(c, from_arg), to = op_absent(c, to_arg) ? 0 : op_int(c, to_arg);
+  const char *low = c->schema->args[from_arg].name, *high = c->schema->args[to_arg].name;
+  bool floating = dt_is_float(dtype);
+  if (dt_is_complex(dtype) || dt_is_float8(dtype)) {
+    return op_error(c, "not defined for %s; expected a real dtype", graft_dtype_name(dtype));
+  }
+  c->draws = words_for(numel, GRAFT_F64); /* two words an element */
+  ref_real least, most;
+  integer_range(dtype, &least, &most);
+  if (op_absent(c, to_arg)) {
+    if (from == INT64_MIN && (floating || dt_bytes(dtype) == 8)) return GRAFT_OK; /* all 64 bits */
+    if (floating) most = ldexpl(1, digits_of(dtype));
+    if (floating) round_bounds(dtype, &from, NULL);
+    if (most < 0x1p63L - 1) op_set_int(c, to_arg, to = (int64_t)most + 1);
+  } else {
+    if (from >= to) return op_error(c, "%s is %lld, %s is %lld; expected less", low, (long long)from, high, (long long)to);
+    if (floating) round_bounds(dtype, &from, &to);
+    if (from >= to) return op_error(c, "%s holds no whole number from %lld to %lld", graft_dtype_name(dtype),
+                                    (long long)op_int(c, from_arg), (long long)op_int(c, to_arg));
+    if ((ref_real)to - 1 > most || (ref_real)to - 1 < least) {
+      return op_error(c, "%s - 1 is %lld, which is out of bounds for %s", high, (long long)(to - 1), graft_dtype_name(dtype));
+    }
+    op_set_int(c, to_arg, to);
+  }
+  if ((ref_real)from < least || (ref_real)from > most) {
+    return op_error(c, "%s is %lld, which is out of bounds for %s", low, (long long)from, graft_dtype_name(dtype));
+  }
+  op_set_int(c, from_arg, from);
+  return GRAFT_OK;
+}
+
+/* random.from(self, from, to, generator) */
+static graft_status infer_random_from(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  op_out_like(c, 0, self->dtype, self);
+  return draw_integers(c, self->dtype, self->numel, 1, 2);
+}
+
+/* randint.low(low, high, size, dtype, …) */
+static graft_status infer_randint(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : GRAFT_I64;
+  graft_status status = op_check_sizes(c, 2);
+  if (status) return status;
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, (int32_t)c->args[2].count, c->args[2].as.ints);
+  return draw_integers(c, dtype, tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), 0, 1);
+}
+
+/* multinomial(self, num_samples, replacement, generator) -> i64 */
+static graft_status infer_multinomial(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  int64_t samples = op_int(c, 1), categories = self->ndim ? self->sizes[self->ndim - 1] : 0;
+  if (self->ndim < 1 || self->ndim > 2) return op_error(c, "self is %s; expected rank 1 or 2", op_show(c, 0));
+  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
+  if (samples < 1) return op_error(c, "num_samples is %lld; expected 1 or more", (long long)samples);
+  if (!op_bool(c, 2) && samples > categories) {
+    return op_error(c, "num_samples is %lld, of %lld categories; more than there are needs replacement",
+                    (long long)samples, (long long)categories);
+  }
+  if (categories > INT64_C(1) << 24) return op_error(c, "%lld categories; expected at most 2^24", (long long)categories);
+  int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : samples, samples};
+  if (!categories && (self->ndim == 1 || sizes[0])) return op_error(c, "self is %s; expected categories", op_show(c, 0));
+  c->compute = self->dtype;
+  c->draws = words_for(sizes[0] * (self->ndim == 2 ? samples : 1), GRAFT_F64);
+  op_out(c, 0, GRAFT_I64, self->ndim, sizes);
+  return GRAFT_OK;
+}
+
 /* native_dropout_backward(grad_output, mask, scale): scale is a number that promotes */
 static graft_status infer_native_dropout_backward(op_call *c) {
   graft_dtype dtype = op_tensor(c, 0)->dtype;
@@ -156,6 +304,124 @@ static graft_status ref_uniform(const graft_exec *exec, const graft_args_uniform
   (void)exec;
   bool unit = a->from == 0 && a->to == 1; /* then a half type's number is truncated, else computed and rounded once */
   return draw(a->out, a->philox, unit ? draw_uniform : wide_uniform, a->from, (ref_real)a->to - a->from);
+}
+
+/* -ln(1 - u); u = 0 counts as the next number, so that the result is never 0. */
+static ref_real draw_exponential(const graft_philox *p, graft_dtype dtype, uint64_t i) {
+  ref_real u = wide_uniform(p, dtype, i), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
+  return -log1pl(-(u > least ? u : least));
+}
+
+static graft_status ref_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *a) {
+  (void)exec;
+  ref_real part = dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1;
+  return draw(a->out, a->philox, draw_normal, a->mean, a->std * part);
+}
+
+static graft_status ref_exponential(const graft_exec *exec, const graft_args_exponential *a) {
+  (void)exec;
+  return draw(a->out, a->philox, draw_exponential, 0, 1 / (ref_real)a->lambd);
+}
+
+/* 1 with probability p, or that of the same element of ps. */
+static graft_status draw_bernoulli(const graft_tensor_desc *out, const graft_philox *p, double chance,
+                                   const graft_tensor_desc *chances) {
+  ref_array y = ref_new(ref_numel(out), false), each = ref_read(chances);
+  graft_status status = y.re && (each.re || !chances) ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; !status && i < y.count; i++) {
+    y.re[i] = wide_uniform(p, out->dl.dtype, (uint64_t)i) < (each.re ? each.re[i] : (ref_real)chance);
+  }
+  if (!status) ref_write(out, &y);
+  ref_free(&y);
+  ref_free(&each);
+  return status;
+}
+
+static graft_status ref_bernoulli_p(const graft_exec *exec, const graft_args_bernoulli_p *a) {
+  (void)exec;
+  return draw_bernoulli(a->out, a->philox, a->p, NULL);
+}
+
+static graft_status ref_bernoulli_Tensor(const graft_exec *exec, const graft_args_bernoulli_Tensor *a) {
+  (void)exec;
+  return draw_bernoulli(a->out, a->philox, 0, a->p);
+}
+
+/* from + the high half of range * r, r of 64 bits; a range of 0 stands for 2^64. */
+static graft_status draw_from(const graft_tensor_desc *out, const graft_philox *p, int64_t from, const int64_t *to) {
+  uint64_t range = to ? (uint64_t)*to - (uint64_t)from : (uint64_t)INT64_MAX - (uint64_t)from + 1;
+  ref_array y = ref_new(ref_numel(out), false);
+  if (!y.re) return ref_no_memory();
+  for (int64_t i = 0; i < y.count; i++) {
+    uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), r = (uint64_t)ref_philox_word(p, 2 * (uint64_t)i + 1) << 32 | low;
+    uint64_t step = range ? (uint64_t)((unsigned __int128)r * range >> 64) : r;
+    y.re[i] = (ref_real)(int64_t)((uint64_t)from + step);
+  }
+  ref_write(out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_random_from(const graft_exec *exec, const graft_args_random_from *a) {
+  (void)exec;
+  return draw_from(a->out, a->philox, a->from, a->to);
+}
+
+static graft_status ref_randint_low(const graft_exec *exec, const graft_args_randint_low *a) {
+  (void)exec;
+  return draw_from(a->out, a->philox, a->low, &a->high);
+}
+
+/* Of the weights that are left (what is taken is negative): their sum, in f64 and in order. */
+static double total_of(const double *weights, int64_t n) {
+  double sum = 0;
+  for (int64_t k = 0; k < n; k++) sum += weights[k] > 0 ? weights[k] : 0;
+  return sum;
+}
+
+/* The first category whose running sum lies above u * total, or is the total where that product rounds to it. Where no
+ * weight is left, the first category without one. */
+static int64_t category_at(const double *weights, int64_t n, double u) {
+  double sum = 0, total = total_of(weights, n), at = u * total;
+  for (int64_t k = 0; k < n; k++) {
+    if (total > 0 ? weights[k] <= 0 : weights[k] < 0) continue;
+    sum += weights[k];
+    if (sum > at || sum >= total) return k;
+  }
+  return 0;
+}
+
+static graft_status check_weights(const double *weights, int64_t n) {
+  for (int64_t k = 0; k < n; k++) {
+    if (!(weights[k] >= 0) || isinf(weights[k])) {
+      return ref_invalid("aten::multinomial: weight %lld is %g; expected 0 or more, and finite", (long long)k, weights[k]);
+    }
+  }
+  return total_of(weights, n) > 0 ? GRAFT_OK : ref_invalid("aten::multinomial: no category of a row has a weight");
+}
+
+static graft_status ref_multinomial(const graft_exec *exec, const graft_args_multinomial *a) {
+  (void)exec;
+  const graft_dl_tensor *self = &a->self->dl;
+  int64_t n = self->shape[self->ndim - 1], rows = n ? ref_numel(a->self) / n : 0, samples = a->num_samples;
+  ref_array x = ref_read(a->self), y = ref_new(rows * samples, false);
+  double *weights = calloc((size_t)n + 1, sizeof *weights);
+  graft_status status = x.re && y.re && weights ? GRAFT_OK : ref_no_memory();
+  for (int64_t row = 0; !status && row < rows; row++) {
+    for (int64_t k = 0; k < n; k++) weights[k] = (double)x.re[row * n + k];
+    status = check_weights(weights, n);
+    for (int64_t j = 0; !status && j < samples; j++) {
+      int64_t i = row * samples + j;
+      int64_t pick = category_at(weights, n, (double)ref_philox_uniform(a->philox, GRAFT_F64, (uint64_t)i));
+      y.re[i] = (ref_real)pick;
+      if (!a->replacement) weights[pick] = -1;
+    }
+  }
+  if (!status) ref_write(a->out, &y);
+  free(weights);
+  ref_free(&x);
+  ref_free(&y);
+  return status;
 }
 
 typedef struct keyed {
@@ -265,5 +531,17 @@ static const op_def defs[] = {
     {.op_id = GRAFT_OP_NATIVE_DROPOUT_BACKWARD, .roles = "bc", .infer = infer_native_dropout_backward,
      .decompose = decompose_native_dropout_backward, .vjp = vjp_native_dropout_backward, .saves = OP_SAVE_ARG(1),
      .flags = OP_ELEMENTWISE, .reference = OP_REF(native_dropout_backward)},
+    {.op_id = GRAFT_OP_BERNOULLI_P, .roles = "k", .infer = infer_bernoulli, .vjp = vjp_none,
+     .reference = OP_REF(bernoulli_p)},
+    {.op_id = GRAFT_OP_BERNOULLI_TENSOR, .roles = "kc", .infer = infer_bernoulli, .vjp = vjp_none,
+     .reference = OP_REF(bernoulli_Tensor)},
+    {.op_id = GRAFT_OP_NORMAL_FLOAT_FLOAT, .roles = "", .infer = infer_normal, .reference = OP_REF(normal_float_float)},
+    {.op_id = GRAFT_OP_EXPONENTIAL, .roles = "k", .infer = infer_exponential, .vjp = vjp_none,
+     .reference = OP_REF(exponential)},
+    {.op_id = GRAFT_OP_RANDOM_FROM, .roles = "k", .infer = infer_random_from, .vjp = vjp_none,
+     .reference = OP_REF(random_from)},
+    {.op_id = GRAFT_OP_RANDINT_LOW, .roles = "", .infer = infer_randint, .reference = OP_REF(randint_low)},
+    {.op_id = GRAFT_OP_MULTINOMIAL, .roles = "v", .infer = infer_multinomial, .flags = OP_NO_WIDEN,
+     .reference = OP_REF(multinomial)},
 };
 OP_FAMILY_END(random, defs)
