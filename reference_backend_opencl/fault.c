@@ -34,6 +34,7 @@ static const struct {
     {GRAFT_OP_FMOD_SCALAR, "aten::fmod.Scalar"},
     {GRAFT_OP_REMAINDER_TENSOR, "aten::remainder.Tensor"},
     {GRAFT_OP_REMAINDER_SCALAR, "aten::remainder.Scalar"},
+    {GRAFT_OP_MASKED_SCATTER, "aten::masked_scatter"},
     {GRAFT_OP_MULTINOMIAL, "aten::multinomial"},
     {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
 };
@@ -43,7 +44,7 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (names[i].op_id == (uint32_t)faults->seen[0]) name = names[i].name;
   }
-  if (faults->seen[2] == 0) {
+  if (faults->seen[1] == 0 && faults->seen[2] == 0) {
     snprintf(text, capacity, "%s: integer division by zero", name);
   } else if (faults->seen[2] < 0) {
     snprintf(text, capacity, "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0",

@@ -14,7 +14,7 @@ const graft_core_ops ocl_core_ops = {.struct_size = sizeof ocl_core_ops,
 const graft_train_ops ocl_train_ops = {.struct_size = sizeof ocl_train_ops,
                                        OCL_POINTWISE_TRAIN(ROW_SLOT) OCL_LINES_TRAIN(SLOT) OCL_OTHER_TRAIN(SLOT)
                                        OCL_FUSED(SLOT) OCL_FOREACH(FIRST_SLOT) OCL_INDEXED_TRAIN(SLOT)
-                                       OCL_RANDOM_TRAIN(SLOT)};
+                                       OCL_RANDOM_TRAIN(SLOT) OCL_SHAPE_TRAIN(SLOT) OCL_FACTORY_TRAIN(SLOT)};
 
 const graft_prims_ops ocl_prims_ops = {.struct_size = sizeof ocl_prims_ops};
 

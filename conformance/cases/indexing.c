@@ -17,6 +17,10 @@ static const cf_op cf_indexing_ops[] = {
   {"aten::nonzero",
    CF_TEXTS("s T[33,17]", "m T[5,3]=0", "m T[1025]", "m T[]", "m T[0]", "m T[3,13,17]", "f T[2,3,1,3,2,3]"),
    CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+  {"aten::masked_select",
+   CF_TEXTS("s T[33,17] bool[33,17]", "m T[33,17] bool[17]", "m T[1025] bool[1025]", "m T[33] bool[33]=0", "m T[] bool[]",
+            "m T[0] bool[0]", "m T[3,13,17] bool[13,1]", "f T[129,1025] bool[129,1025]"),
+   CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(1)},
 };
 
 CF_FAMILY(indexing, "indexing");

@@ -18,6 +18,10 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17! T[33,5]", "m T[33,17] 0 i64[5,17]<33! T[5,17]", "m T[13] 0 i64[3]<13! T[3]",
               "m T[33,17] 1 i64[33,0]<17 T[33,0]"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::masked_scatter",
+     CF_TEXTS("s T[33,17] bool[33,17] T[561]", "m T[33,17] bool[17] T[33,17]", "m T[1025] bool[1025]=1 T[1025]",
+              "m T[3,13,17] bool[13,1] T[900]", "m T[33] bool[33]=0 T[0]", "m T[] bool[] T[1]"),
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
 };
 
 CF_FAMILY(scatter, "scatter");

@@ -87,11 +87,13 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 
 #define OCL_INDEXED_CORE(X)                                                                               \
   X(embedding) X(embedding_dense_backward) X(index_select) X(index_Tensor) X(gather) X(scatter_src)       \
-  X(scatter_value) X(scatter_add) X(scatter_reduce_two) X(index_put)
-#define OCL_INDEXED_TRAIN(X) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
+  X(scatter_value) X(scatter_add) X(scatter_reduce_two) X(index_put) X(masked_scatter)
+#define OCL_INDEXED_TRAIN(X) X(masked_select) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
 
 #define OCL_SHAPE_CORE(X) X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
+#define OCL_SHAPE_TRAIN(X) X(tril) X(triu) X(roll)
 #define OCL_FACTORY_CORE(X) X(arange_start_step) X(scalar_tensor)
+#define OCL_FACTORY_TRAIN(X) X(linspace) X(eye_m) X(tril_indices) X(triu_indices)
 #define OCL_RANDOM_CORE(X)  X(rand) X(randn) X(randperm)
 #define OCL_RANDOM_TRAIN(X)                                                                                  \
   X(uniform) X(randperm_generator) X(native_dropout_backward) X(bernoulli_p) X(bernoulli_Tensor)             \
@@ -99,7 +101,9 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
 
 OCL_SHAPE_CORE(OCL_DECLARE)
+OCL_SHAPE_TRAIN(OCL_DECLARE)
 OCL_FACTORY_CORE(OCL_DECLARE)
+OCL_FACTORY_TRAIN(OCL_DECLARE)
 OCL_RANDOM_CORE(OCL_DECLARE)
 OCL_RANDOM_TRAIN(OCL_DECLARE)
 OCL_CONVOLUTION_CORE(OCL_DECLARE)

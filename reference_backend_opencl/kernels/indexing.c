@@ -20,6 +20,8 @@ bool ocl_indexing_caps(uint32_t op_id, ocl_op_caps *caps) {
       caps->flags |= GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED;
       return true;
     case GRAFT_OP_TAKE:
+    case GRAFT_OP_MASKED_SELECT:
+    case GRAFT_OP_MASKED_SCATTER:
       return true;
     default:
       return false;
@@ -143,42 +145,73 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-static graft_status prepare(memo *memo, graft_device *device, const graft_dl_tensor *in, const ocl_dtype *dtype) {
+/* What of it the ops at hand are: elements whose places are found, and what is then done with these. */
+typedef struct search {
+  const graft_tensor_desc *in;    /* looked through */
+  const graft_tensor_desc *value; /* moved, or NULL */
+  const char *entry;
+  cl_uint shape_argument; /* where the kernel takes the shape of `in`; 0: it does not */
+  uint32_t op_id;
+} search;
+
+static graft_status prepare(memo *memo, graft_device *device, const search *search, const ocl_dtype *dtype) {
+  const graft_dl_tensor *in = &search->in->dl;
+  const ocl_dtype *bits = search->value ? ocl_dtype_of_bits(device, search->value->dl.dtype) : dtype;
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define RANK %d\n", dtype->name, in->ndim);
+  ocl_text_add(&head, "#define D %s\n#define D_VALUE %s\n#define RANK %d\n#define OP_ID %u\n", dtype->name, bits->name,
+               search->shape_argument ? in->ndim : 1, search->op_id);
   graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->count, device, head.items, "indexing", "count");
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->accumulate, device, head.items, "indexing", "accumulate");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->fill, device, head.items, "indexing", "fill");
+  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->fill, device, head.items, "indexing", search->entry);
   ocl_text_free(&head);
   if (status != GRAFT_OK) return status;
-  memo->elements = 1;
-  for (int d = 0; d < in->ndim; d++) memo->elements *= (uint64_t)in->shape[d];
+  memo->elements = (uint64_t)ocl_elements(search->in);
   /* One work-item adds the counts up, so there are never many. */
   memo->chunk = memo->elements / 4096 + 1;
   if (device->is_cpu && memo->chunk < 4096) memo->chunk = 4096;
   memo->chunks = (memo->elements + memo->chunk - 1) / memo->chunk;
   memo->count.local[0] = memo->fill.local[0] = local;
   memo->count.global[0] = memo->fill.global[0] = (memo->chunks + local - 1) / local * local;
-  return ocl_kernel_constant(&memo->fill, 8, sizeof *in->shape * (size_t)in->ndim, in->shape);
+  if (!search->shape_argument) return GRAFT_OK;
+  return ocl_kernel_constant(&memo->fill, search->shape_argument, sizeof *in->shape * (size_t)in->ndim, in->shape);
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *pointer, const void *row, void **out) {
-  const graft_args_nonzero *args = pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, args->self->dl.dtype);
-  (void)row;
-  if (!dtype || args->self->dl.ndim == 0 || args->self->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *search_pointer, void **out) {
+  const search *search = search_pointer;
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, search->in->dl.dtype);
+  (void)args;
+  if (!dtype || (search->value && !ocl_dtype_of_bits(exec->device, search->value->dl.dtype))) return GRAFT_UNIMPLEMENTED;
+  if (search->shape_argument && (search->in->dl.ndim == 0 || search->in->dl.ndim > OCL_DIMS_MAX)) {
+    return GRAFT_UNIMPLEMENTED;
+  }
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(memo, exec->device, &args->self->dl, dtype);
+  graft_status status = prepare(memo, exec->device, search, dtype);
   if (status != GRAFT_OK) {
     destroy_memo(memo);
     return status;
   }
   *out = memo;
   return GRAFT_OK;
+}
+
+/* Finds where each chunk's elements begin, in workspace, the total last. */
+static graft_status find_places(const graft_exec *exec, const search *search, memo **out, graft_buffer **work,
+                                uint64_t *at) {
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, NULL, search, make_memo, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = *out = pointer;
+  status = exec->device->plugin->host->workspace(exec, sizeof(int64_t) * (memo->chunks + 1), 0, work, at);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument count[] = {OCL_TENSOR(search->in), OCL_BUFFER(*work), OCL_VALUE(*at), OCL_VALUE(memo->elements),
+                                OCL_VALUE(memo->chunk)};
+  const ocl_argument accumulate[] = {OCL_BUFFER(*work), OCL_VALUE(*at), OCL_VALUE(memo->chunks)};
+  status = ocl_launch(&memo->count, exec->stream, 6, count);
+  return status == GRAFT_OK ? ocl_launch(&memo->accumulate, exec->stream, 3, accumulate) : status;
 }
 
 /* Waits for the total on the event of its own copy, not for the stream. */
@@ -193,30 +226,59 @@ static graft_status read_total(graft_stream *stream, graft_buffer *work, uint64_
 }
 
 graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *args) {
-  const graft_host *host = exec->device->plugin->host;
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, args, NULL, make_memo, destroy_memo, &pointer);
-  if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
+  const search search = {args->self, NULL, "fill", 8, args->head.op_id};
+  memo *memo;
   graft_buffer *work;
   uint64_t at;
-  status = host->workspace(exec, sizeof(int64_t) * (memo->chunks + 1), 0, &work, &at);
-  if (status != GRAFT_OK) return status;
-
-  const ocl_argument count[] = {OCL_TENSOR(args->self), OCL_BUFFER(work), OCL_VALUE(at), OCL_VALUE(memo->elements),
-                                OCL_VALUE(memo->chunk)};
-  const ocl_argument accumulate[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_VALUE(memo->chunks)};
   int64_t total = 0;
-  status = ocl_launch(&memo->count, exec->stream, 6, count);
-  if (status == GRAFT_OK) status = ocl_launch(&memo->accumulate, exec->stream, 3, accumulate);
+  graft_status status = find_places(exec, &search, &memo, &work, &at);
   if (status == GRAFT_OK) status = read_total(exec->stream, work, at + sizeof total * memo->chunks, &total);
   if (status != GRAFT_OK) return status;
 
   const int64_t shape[] = {total, args->self->dl.ndim};
   const graft_tensor_desc *out;
-  status = host->output_shape(exec, args->out, 2, shape, &out);
+  status = exec->device->plugin->host->output_shape(exec, args->out, 2, shape, &out);
   if (status != GRAFT_OK || total == 0) return status;
   const ocl_argument fill[] = {OCL_TENSOR(args->self),    OCL_BUFFER(work),       OCL_VALUE(at),
                                OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk), OCL_TENSOR(out)};
   return ocl_launch(&memo->fill, exec->stream, 8, fill);
+}
+
+/* ---- masked_select and masked_scatter: the mask's true elements in a row ---- */
+
+graft_status ocl_op_masked_select(const graft_exec *exec, const graft_args_masked_select *args) {
+  const search search = {args->mask, args->self, "take_masked", 0, args->head.op_id};
+  memo *memo;
+  graft_buffer *work;
+  uint64_t at;
+  int64_t total = 0;
+  if (args->mask->dl.dtype != GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
+  graft_status status = find_places(exec, &search, &memo, &work, &at);
+  if (status == GRAFT_OK) status = read_total(exec->stream, work, at + sizeof total * memo->chunks, &total);
+  if (status != GRAFT_OK) return status;
+  const graft_tensor_desc *out;
+  status = exec->device->plugin->host->output_shape(exec, args->out, 1, &total, &out);
+  if (status != GRAFT_OK || total == 0) return status;
+  const ocl_argument take[] = {OCL_TENSOR(args->mask),    OCL_BUFFER(work),       OCL_VALUE(at),
+                               OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk), OCL_TENSOR(args->self),
+                               OCL_TENSOR(out)};
+  return ocl_launch(&memo->fill, exec->stream, 10, take);
+}
+
+graft_status ocl_op_masked_scatter(const graft_exec *exec, const graft_args_masked_scatter *args) {
+  const search search = {args->mask, args->self, "put_masked", 0, args->head.op_id};
+  memo *memo;
+  graft_buffer *work;
+  uint64_t at;
+  cl_mem faults;
+  if (args->mask->dl.dtype != GRAFT_BOOL || args->source->dl.dtype != args->out->dl.dtype) return GRAFT_UNIMPLEMENTED;
+  graft_status status = ocl_stream_faults(exec->stream, &faults);
+  if (status == GRAFT_OK) status = find_places(exec, &search, &memo, &work, &at);
+  if (status != GRAFT_OK) return status;
+  int64_t available = ocl_elements(args->source);
+  const ocl_argument put[] = {OCL_TENSOR(args->mask),    OCL_BUFFER(work),         OCL_VALUE(at),
+                              OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk),   OCL_TENSOR(args->self),
+                              OCL_TENSOR(args->out),     OCL_TENSOR(args->source), OCL_VALUE(available),
+                              OCL_VALUE(faults)};
+  return ocl_launch(&memo->fill, exec->stream, 14, put);
 }

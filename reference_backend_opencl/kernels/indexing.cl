@@ -113,4 +113,37 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void fill(__global c
     to += RANK;
   }
 }
+
+/* masked_select: values where the mask, D, is set, from the chunk's place on. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void take_masked(
+    __global const uchar *mask, ulong offset_mask, __global const uchar *work, ulong offset_work, ulong n, ulong chunk,
+    __global const uchar *in, ulong offset_in, __global uchar *out, ulong offset_out) {
+  ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
+  if (i >= n) return;
+  __global RAW(D_VALUE) *to = (__global RAW(D_VALUE) *)(out + offset_out) +
+                              ((__global const long *)(work + offset_work))[get_global_id(0)];
+  __global const RAW(D_VALUE) *from = (__global const RAW(D_VALUE) *)(in + offset_in);
+  for (; i < end; i++) {
+    if (mask[offset_mask + i]) *to++ = from[i];
+  }
+}
+
+/* masked_scatter: the same places, read from `source`; elsewhere what was there. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void put_masked(
+    __global const uchar *mask, ulong offset_mask, __global const uchar *work, ulong offset_work, ulong n, ulong chunk,
+    __global const uchar *in, ulong offset_in, __global uchar *out, ulong offset_out, __global const uchar *source,
+    ulong offset_source, long available, __global long *faults) {
+  ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
+  if (i >= n) return;
+  __global RAW(D_VALUE) *to = (__global RAW(D_VALUE) *)(out + offset_out);
+  __global const RAW(D_VALUE) *from = (__global const RAW(D_VALUE) *)(in + offset_in);
+  __global const RAW(D_VALUE) *fresh = (__global const RAW(D_VALUE) *)(source + offset_source);
+  long next = ((__global const long *)(work + offset_work))[get_global_id(0)];
+  for (; i < end; i++) {
+    bool fits = mask[offset_mask + i] && next < available;
+    if (mask[offset_mask + i] && !fits) REPORT(faults, OP_ID, available ? next : next + 1, available); /* not (0, 0) */
+    to[i] = fits ? fresh[next] : from[i];
+    next += mask[offset_mask + i] != 0;
+  }
+}
 #endif

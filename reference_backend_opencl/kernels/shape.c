@@ -7,8 +7,9 @@
 #include "indexed.h"
 #include "shape.h"
 
-static const uint32_t served[] = {GRAFT_OP_CAT,  GRAFT_OP_CONSTANT_PAD_ND, GRAFT_OP_REPEAT,
-                                  GRAFT_OP_FLIP, GRAFT_OP_SELECT_SCATTER,  GRAFT_OP_SLICE_SCATTER};
+static const uint32_t served[] = {GRAFT_OP_CAT,           GRAFT_OP_CONSTANT_PAD_ND, GRAFT_OP_REPEAT,
+                                  GRAFT_OP_FLIP,          GRAFT_OP_SELECT_SCATTER,  GRAFT_OP_SLICE_SCATTER,
+                                  GRAFT_OP_TRIL,          GRAFT_OP_TRIU,            GRAFT_OP_ROLL};
 
 bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps) {
   for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
@@ -307,4 +308,93 @@ graft_status ocl_op_slice_scatter(const graft_exec *exec, const graft_args_slice
   region.start_to = (args->start ? *args->start : 0) * out->strides[args->dim];
   region.to[args->dim] *= args->step;
   return write_part(exec, args->self, args->src, args->out, &region);
+}
+
+/* ---- tril, triu ---- */
+
+static graft_status make_triangle(const graft_exec *exec, const void *args, const void *desc_pointer, void **out) {
+  const graft_tensor_desc *desc = desc_pointer;
+  graft_device *device = exec->device;
+  const ocl_dtype *bits = ocl_dtype_of_bits(device, desc->dl.dtype);
+  if (!bits || ((const graft_args_tril *)args)->self->dl.dtype != desc->dl.dtype) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo + sizeof *memo->kernels);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  memo->count = 1;
+  ocl_kernel *kernel = &memo->kernels[0];
+  size_t local = kernel->local[0] = device->is_cpu ? 1 : 64;
+  int64_t columns = desc->dl.shape[desc->dl.ndim - 1], rows = ocl_elements(desc) / (columns ? columns : 1);
+  int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : 1;
+  ocl_text head = {0};
+  ocl_head_types(&head, bits, 1, local);
+  ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "shape", "triangle");
+  ocl_text_free(&head);
+  if (status == GRAFT_OK) {
+    const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
+    status = ocl_kernel_constant(kernel, 6, sizeof space, space);
+    kernel->global[0] = ((size_t)((rows + per_item - 1) / per_item) + local - 1) / local * local;
+  }
+  if (status != GRAFT_OK) destroy_memo(memo);
+  else *out = memo;
+  return status;
+}
+
+/* Of the columns of row r those before `first + r` are kept, or those from there on. tril and triu are laid out alike. */
+static graft_status keep_triangle(const graft_exec *exec, const void *args, const graft_tensor_desc *self,
+                                  const graft_tensor_desc *out, int64_t first, int64_t lower) {
+  void *pointer;
+  if (ocl_elements(out) == 0) return GRAFT_OK;
+  graft_status status = ocl_memo_get(exec, args, out, make_triangle, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  const ocl_argument arguments[] = {OCL_TENSOR(out), OCL_TENSOR(self), OCL_VALUE(first), OCL_VALUE(lower)};
+  return ocl_launch(&memo->kernels[0], exec->stream, 6, arguments);
+}
+
+_Static_assert(offsetof(graft_args_tril, self) == offsetof(graft_args_triu, self), "one memo for both");
+
+graft_status ocl_op_tril(const graft_exec *exec, const graft_args_tril *args) {
+  return keep_triangle(exec, args, args->self, args->out, args->diagonal + 1, 1);
+}
+
+graft_status ocl_op_triu(const graft_exec *exec, const graft_args_triu *args) {
+  return keep_triangle(exec, args, args->self, args->out, args->diagonal, 0);
+}
+
+/* ---- roll ---- */
+
+enum { ROLL_DIMS_MAX = 4 };
+
+/* Along each rolled dimension there are two parts, so that the whole is up to 2^n of them. */
+graft_status ocl_op_roll(const graft_exec *exec, const graft_args_roll *args) {
+  ocl_region whole = region_of(&args->self->dl, &args->out->dl), regions[1 << ROLL_DIMS_MAX];
+  const graft_tensor_desc *from[1 << ROLL_DIMS_MAX];
+  int64_t shift[OCL_DIMS_MAX] = {0};
+  if (args->self->dl.ndim > OCL_DIMS_MAX || args->dims.count > ROLL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  if (!args->dims.count) { /* all elements in a row, and both sides are contiguous */
+    whole = (ocl_region){.rank = 1, .size = {ocl_elements(args->self)}, .from = {1}, .to = {1}};
+    shift[0] = args->shifts.items[0];
+  }
+  for (uint64_t i = 0; i < args->dims.count; i++) {
+    int64_t d = args->dims.items[i], size = whole.size[d];
+    shift[d] = size ? (shift[d] + args->shifts.items[i]) % size : 0;
+  }
+  uint32_t count = 1;
+  regions[0] = whole;
+  for (int d = 0; d < whole.rank; d++) {
+    if (shift[d] == 0) continue;
+    for (uint32_t i = 0; i < count; i++) { /* what is moved on, and what begins anew */
+      ocl_region *first = &regions[i], *second = &regions[count + i];
+      *second = *first;
+      first->size[d] -= shift[d];
+      first->start_to += shift[d] * first->to[d];
+      second->size[d] = shift[d];
+      second->start_from += (whole.size[d] - shift[d]) * second->from[d];
+    }
+    count *= 2;
+  }
+  for (uint32_t i = 0; i < count; i++) from[i] = args->self;
+  call call = {args->out, from, regions, count};
+  return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
 }

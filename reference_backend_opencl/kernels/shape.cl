@@ -74,3 +74,25 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void transpose(__glo
   }
 }
 #endif
+
+/* Rows on one side of a diagonal: of row r the columns before first + r (lower), or those from there on; zeros beside. */
+#ifdef TRIANGLE
+typedef struct {
+  long rows, rows_per_matrix, columns, per_item;
+} triangle_space;
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void triangle(__global uchar *out, ulong offset_out,
+                                                                          __global const uchar *in, ulong offset_in,
+                                                                          long first, long lower, triangle_space shape) {
+  long row = (long)get_global_id(0) * shape.per_item, last = min(row + shape.per_item, shape.rows);
+  for (; row < last; row++) {
+    __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + row * shape.columns;
+    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * shape.columns;
+    long cut = clamp(first + row % shape.rows_per_matrix, 0L, shape.columns), begin = lower ? 0 : cut;
+    long end = lower ? cut : shape.columns;
+    for (long i = 0; i < begin; i++) to[i] = (RAW(D))0;
+    for (long i = begin; i < end; i++) to[i] = from[i];
+    for (long i = end; i < shape.columns; i++) to[i] = (RAW(D))0;
+  }
+}
+#endif

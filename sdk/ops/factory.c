@@ -92,6 +92,60 @@ static graft_status infer_arange(op_call *c) {
   return GRAFT_OK;
 }
 
+/* eye.m(n, m, dtype, layout, device, pin_memory) */
+static graft_status infer_eye(op_call *c) {
+  int64_t n = op_int(c, 0), m = op_int(c, 1);
+  if (n < 0 || m < 0) return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)n, (long long)m);
+  op_set_dtype(c, 2, op_dtype(c, 2) ? op_dtype(c, 2) : DT_DEFAULT);
+  op_out(c, 0, op_dtype(c, 2), 2, (int64_t[]){n, m});
+  return GRAFT_OK;
+}
+
+/* linspace(start, end, steps, dtype, layout, device, pin_memory) */
+static graft_status infer_linspace(op_call *c) {
+  int64_t steps = op_int(c, 2);
+  bool has_complex = dt_is_complex(op_scalar(c, 0).dtype) || dt_is_complex(op_scalar(c, 1).dtype);
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : has_complex ? dt_complex(DT_DEFAULT) : DT_DEFAULT;
+  if (steps < 0) return op_error(c, "steps is %lld; expected 0 or more", (long long)steps);
+  if (has_complex && !dt_is_complex(dtype)) return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));
+  bool served = dtype != GRAFT_BOOL && !dt_is_float8(dtype) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
+  if (!served && steps > 1) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, 1, &steps);
+  for (int i = 0; i < 2 && steps; i++) {
+    graft_status status = op_number_fits(c, i, dtype);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}
+
+/* How many columns of a triangle's row there are, summed over the rows before `row`. */
+static int64_t triangle_before(int64_t row, int64_t columns, int64_t offset, bool lower) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < row; i++) {
+    int64_t below = i + offset + lower; /* columns on this side of the diagonal, or before it */
+    below = below < 0 ? 0 : below > columns ? columns : below;
+    sum += lower ? below : columns - below;
+  }
+  return sum;
+}
+
+/* tril_indices, triu_indices(row, col, offset, dtype, layout, device, pin_memory) */
+static graft_status infer_triangle(op_call *c) {
+  int64_t rows = op_int(c, 0), columns = op_int(c, 1);
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : GRAFT_I64;
+  if (rows < 0 || columns < 0) {
+    return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)rows, (long long)columns);
+  }
+  bool served = dtype == GRAFT_I64 || dtype == GRAFT_I32;
+  bool lower = c->schema->id == GRAFT_OP_TRIL_INDICES;
+  int64_t count = triangle_before(rows, columns, op_int(c, 2), lower);
+  if (!served) return op_error(c, "not defined for %s; expected i64 or i32", graft_dtype_name(dtype));
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, 2, (int64_t[]){2, count});
+  return GRAFT_OK;
+}
+
 /* --- kernels --- */
 
 static graft_status fill(const graft_tensor_desc *out, const graft_scalar *value) {
@@ -139,6 +193,70 @@ static graft_status ref_arange_start_step(const graft_exec *exec, const graft_ar
   return GRAFT_OK;
 }
 
+static graft_status ref_eye_m(const graft_exec *exec, const graft_args_eye_m *a) {
+  (void)exec;
+  ref_array y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
+  if (!y.re) return ref_no_memory();
+  for (int64_t i = 0; i < a->n && i < a->m; i++) y.re[i * (a->m + 1)] = 1;
+  ref_write(a->out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+/* From both ends, so that the last is `end` itself. Integers are cut after arithmetic in f64, as every backend's. */
+static ref_real between(bool whole, ref_real start, ref_real end, int64_t steps, int64_t i) {
+  if (steps == 1) return start;
+  bool first = i < steps / 2;
+  int64_t k = first ? i : steps - 1 - i;
+  if (!whole) return first ? start + (ref_real)k * ((end - start) / (ref_real)(steps - 1))
+                           : end - (ref_real)k * ((end - start) / (ref_real)(steps - 1));
+  double step = ((double)end - (double)start) / (double)(steps - 1);
+  return trunc(first ? fma((double)k, step, (double)start) : fma((double)-k, step, (double)end));
+}
+
+static graft_status ref_linspace(const graft_exec *exec, const graft_args_linspace *a) {
+  (void)exec;
+  graft_dtype dtype = a->out->dl.dtype;
+  bool whole = dt_is_integral(dtype, false);
+  ref_array y = ref_new(ref_numel(a->out), dt_is_complex(dtype));
+  if (!y.re) return ref_no_memory();
+  dt_value start = dt_scalar_value(a->start), end = dt_scalar_value(a->end);
+  if (whole) start.re = truncl(start.re), end.re = truncl(end.re);
+  for (int64_t i = 0; i < y.count; i++) {
+    y.re[i] = between(whole, start.re, end.re, y.count, i);
+    if (y.im) y.im[i] = between(false, start.im, end.im, y.count, i);
+  }
+  ref_write(a->out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, int64_t columns, int64_t offset, bool lower) {
+  ref_array y = ref_new(ref_numel(out), false);
+  if (!y.re) return ref_no_memory();
+  int64_t n = 0, count = y.count / 2;
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t column = 0; column < columns; column++) {
+      if (lower ? column - row > offset : column - row < offset) continue;
+      y.re[n] = (ref_real)row;
+      y.re[count + n++] = (ref_real)column;
+    }
+  }
+  ref_write(out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_tril_indices(const graft_exec *exec, const graft_args_tril_indices *a) {
+  (void)exec;
+  return write_triangle(a->out, a->row, a->col, a->offset, true);
+}
+
+static graft_status ref_triu_indices(const graft_exec *exec, const graft_args_triu_indices *a) {
+  (void)exec;
+  return write_triangle(a->out, a->row, a->col, a->offset, false);
+}
+
 /* --- decompositions --- */
 
 static void decompose_full_like(fx *s, const op_call *c, graft_tensor **outs) {
@@ -162,5 +280,9 @@ static const op_def defs[] = {
     {.op_id = GRAFT_OP_SCALAR_TENSOR, .roles = "", .infer = infer_scalar_tensor, .decompose = decompose_scalar_tensor,
      .reference = OP_REF(scalar_tensor)},
     {.op_id = GRAFT_OP_ARANGE_START_STEP, .roles = "", .infer = infer_arange, .reference = OP_REF(arange_start_step)},
+    {.op_id = GRAFT_OP_EYE_M, .roles = "", .infer = infer_eye, .reference = OP_REF(eye_m)},
+    {.op_id = GRAFT_OP_LINSPACE, .roles = "", .infer = infer_linspace, .reference = OP_REF(linspace)},
+    {.op_id = GRAFT_OP_TRIL_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_REF(tril_indices)},
+    {.op_id = GRAFT_OP_TRIU_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_REF(triu_indices)},
 };
 OP_FAMILY_END(factory, defs)

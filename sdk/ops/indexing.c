@@ -314,6 +314,45 @@ static graft_status infer_nonzero(op_call *c) {
   return GRAFT_OK;
 }
 
+/* masked_select(self, mask): one dim, whose size is found by the op. Operands that must be broadcast are, first. */
+static graft_status infer_masked_select(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1);
+  if (mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, 1, "bool");
+  idx_shape s = {0};
+  graft_status status = join_shape(c, &s, self->ndim, self->sizes, false);
+  if (!status) status = join_shape(c, &s, mask->ndim, mask->sizes, false);
+  if (status) return status;
+  int64_t most = tns_numel(s.ndim, s.sizes);
+  c->dynamic = true;
+  c->compute = self->dtype;
+  c->decompose_only = self->ndim != mask->ndim || memcmp(self->sizes, mask->sizes, (size_t)self->ndim * sizeof *s.sizes);
+  op_out(c, 0, self->dtype, 1, &most);
+  return GRAFT_OK;
+}
+
+/* The shape that self and mask broadcast to; they were found to. */
+static int32_t joint_shape(const graft_tensor *a, const graft_tensor *b, int64_t *sizes) {
+  int32_t ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+  for (int32_t i = 0; i < ndim; i++) {
+    int32_t in_a = i - (ndim - a->ndim), in_b = i - (ndim - b->ndim);
+    int64_t of_a = in_a < 0 ? 1 : a->sizes[in_a], of_b = in_b < 0 ? 1 : b->sizes[in_b];
+    sizes[i] = of_a == 1 ? of_b : of_a;
+  }
+  return ndim;
+}
+
+static void decompose_masked_select(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1);
+  int64_t sizes[GRAFT_MAX_DIMS];
+  uint32_t ndim = (uint32_t)joint_shape(self, mask, sizes);
+  if (c->decompose_only) {
+    outs[0] = fx_masked_select(s, fx_expand(s, self, sizes, ndim, false), fx_expand(s, mask, sizes, ndim, false));
+    return;
+  }
+  graft_tensor *where = fx_nonzero(s, fx_reshape(s, mask, 1, &mask->numel));
+  outs[0] = fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, fx_select_int(s, where, 1, 0));
+}
+
 /* --- gradients: what was picked is added where it came from --- */
 
 static graft_tensor *zeros_like_self(op_vjp *v) {
@@ -340,7 +379,17 @@ static void vjp_gather(op_vjp *v) {
   v->results[0] = fx_scatter_add(v->s, zeros_like_self(v), v->args[1].as.i, vjp_arg(v, 2), v->g[0]);
 }
 
+static void vjp_masked_select(op_vjp *v) {
+  graft_tensor *self = vjp_arg(v, 0), *mask = vjp_arg(v, 1);
+  int64_t sizes[GRAFT_MAX_DIMS];
+  int32_t ndim = joint_shape(self, mask, sizes);
+  graft_tensor *zeros = fx_filled(v->s, v->g[0], ndim, sizes, 0, v->g[0]->dtype);
+  v->results[0] = fx_sum_to(v->s, fx_masked_scatter(v->s, zeros, mask, v->g[0]), self->ndim, self->sizes);
+}
+
 static const op_def defs[] = {
+    {.op_id = GRAFT_OP_MASKED_SELECT, .roles = "vk", .infer = infer_masked_select, .decompose = decompose_masked_select,
+     .vjp = vjp_masked_select, .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(masked_select)},
     {.op_id = GRAFT_OP_NONZERO, .roles = "k", .infer = infer_nonzero, .reference = OP_REF(nonzero)},
     {.op_id = GRAFT_OP_INDEX_TENSOR, .roles = "vi", .infer = infer_index, .decompose = decompose_index,
      .vjp = vjp_index, .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(index_Tensor)},

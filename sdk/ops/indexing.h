@@ -61,6 +61,7 @@ graft_status idx_check_line(op_call *call, int64_t *dim);
 graft_status ref_nonzero(const graft_exec *exec, const graft_args_nonzero *a);
 graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Tensor *a);
 graft_status ref_index_select(const graft_exec *exec, const graft_args_index_select *a);
+graft_status ref_masked_select(const graft_exec *exec, const graft_args_masked_select *a);
 graft_status ref_gather(const graft_exec *exec, const graft_args_gather *a);
 
 #endif

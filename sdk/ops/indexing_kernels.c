@@ -31,6 +31,27 @@ graft_status ref_nonzero(const graft_exec *exec, const graft_args_nonzero *a) {
   return status;
 }
 
+/* --- masked_select --- */
+
+graft_status ref_masked_select(const graft_exec *exec, const graft_args_masked_select *a) {
+  ref_array x = ref_read(a->self), mask = ref_read(a->mask), y = ref_new(x.count, x.im != NULL);
+  graft_status status = x.re && mask.re && y.re ? GRAFT_OK : ref_no_memory();
+  int64_t count = 0;
+  for (int64_t i = 0; !status && i < x.count; i++) {
+    if (mask.re[i] == 0) continue;
+    if (y.im) y.im[count] = x.im[i];
+    y.re[count++] = x.re[i];
+  }
+  const graft_tensor_desc *out;
+  if (!status) status = ref_host()->output_shape(exec, a->out, 1, &count, &out);
+  y.count = count;
+  if (!status && count) ref_write(out, &y);
+  ref_free(&x);
+  ref_free(&mask);
+  ref_free(&y);
+  return status;
+}
+
 /* --- index.Tensor and index_put --- */
 
 /* Offsets of all combinations of some dims, row-major. */

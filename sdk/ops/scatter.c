@@ -270,6 +270,51 @@ static void vjp_scatter(op_vjp *v) {
   if (v->schema->id == GRAFT_OP_SCATTER_SRC && vjp_needs(v, 3)) v->results[3] = gathered(v);
 }
 
+/* --- masked_scatter(self, mask, source): the elements of source, one after the other, where mask is true --- */
+
+static graft_status infer_masked_scatter(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1), *source = op_tensor(c, 2);
+  if (mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, 1, "bool");
+  if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  c->compute = self->dtype;
+  graft_status status = op_out_broadcast(c, 0, self->dtype);
+  if (!status) op_out(c, 0, self->dtype, c->out[0].ndim, c->out[0].sizes);
+  return status;
+}
+
+static graft_status ref_masked_scatter(const graft_exec *exec, const graft_args_masked_scatter *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), mask = ref_read(a->mask), source = ref_read(a->source);
+  graft_status status = x.re && mask.re && source.re ? GRAFT_OK : ref_no_memory();
+  int64_t next = 0;
+  for (int64_t i = 0; !status && i < x.count; i++) {
+    if (mask.re[i] == 0) continue;
+    if (next == source.count) {
+      status = ref_invalid("aten::masked_scatter: mask has more true elements than source has elements, %lld",
+                           (long long)source.count);
+      break;
+    }
+    if (x.im) x.im[i] = source.im[next];
+    x.re[i] = source.re[next++];
+  }
+  if (!status) ref_write(a->out, &x);
+  ref_free(&x);
+  ref_free(&mask);
+  ref_free(&source);
+  return status;
+}
+
+static void vjp_masked_scatter(op_vjp *v) {
+  graft_tensor *g = v->g[0], *mask = vjp_arg(v, 1), *source = vjp_arg(v, 2);
+  const graft_value args[] = {fx_tensor(mask), fx_number(graft_scalar_int(0)), fx_tensor(g)};
+  if (vjp_needs(v, 0)) fx_call(v->s, GRAFT_OP_WHERE_SELF, args, 3, &v->results[0], 1);
+  if (!vjp_needs(v, 2)) return;
+  graft_tensor *taken = fx_masked_select(v->s, g, mask); /* elements of source beyond those went nowhere */
+  if (!taken || v->s->status) return;
+  taken = fx_constant_pad_nd(v->s, taken, (int64_t[]){0, source->numel - taken->numel}, 2, graft_scalar_int(0));
+  v->results[2] = fx_reshape(v->s, taken, source->ndim, source->sizes);
+}
+
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_INDEX_PUT, .roles = "viv", .infer = infer_index_put, .decompose = decompose_index_put,
      .vjp = vjp_index_put, .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(index_put)},
@@ -281,5 +326,7 @@ static const op_def defs[] = {
      .saves = OP_SAVE_ARG(2), .flags = OP_NO_WIDEN, .reference = OP_REF(scatter_add)},
     {.op_id = GRAFT_OP_SCATTER_VALUE, .roles = "vi", .infer = infer_scatter_value, .decompose = decompose_scatter_value,
      .vjp = vjp_scatter, .saves = OP_SAVE_ARG(2), .flags = OP_NO_WIDEN},
+    {.op_id = GRAFT_OP_MASKED_SCATTER, .roles = "bcv", .infer = infer_masked_scatter, .vjp = vjp_masked_scatter,
+     .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(masked_scatter)},
 };
 OP_FAMILY_END(scatter, defs)

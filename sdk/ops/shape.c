@@ -411,6 +411,72 @@ bool shape_may_overlap(int32_t ndim, const int64_t *sizes, const int64_t *stride
   return false;
 }
 
+/* --- tril, triu, roll --- */
+
+/* tril, triu(self, diagonal) */
+static graft_status infer_triangle(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  if (self->ndim < 2) return op_error(c, "self is %s; expected rank 2 or more", op_show(c, 0));
+  c->compute = self->dtype;
+  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  return GRAFT_OK;
+}
+
+/* The columns less the rows, compared with the diagonal. */
+static void decompose_triangle(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0);
+  int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1];
+  const graft_scalar zero = graft_scalar_int(0), one = graft_scalar_int(1);
+  graft_tensor *column = fx_arange_start_step(s, zero, graft_scalar_int(columns), one, GRAFT_I64, c->device);
+  graft_tensor *row = fx_arange_start_step(s, zero, graft_scalar_int(rows), one, GRAFT_I64, c->device);
+  graft_tensor *above = fx_sub(s, column, fx_unsqueeze(s, row, 1));
+  bool lower = c->schema->id == GRAFT_OP_TRIL;
+  graft_tensor *kept = (lower ? fx_le_Scalar : fx_ge_Scalar)(s, above, graft_scalar_int(op_int(c, 1)));
+  const graft_value args[] = {fx_tensor(kept), fx_tensor(self), fx_number(zero)};
+  fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &outs[0], 1);
+}
+
+/* roll(self, shifts, dims); canonical: shifts in [0, size), dims wrapped, or none of them and one shift over all */
+static graft_status infer_roll(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  uint32_t count = c->args[1].count, dims = c->args[2].count;
+  int64_t shift[GRAFT_MAX_DIMS], dim[GRAFT_MAX_DIMS];
+  if (!count) return op_error(c, "shifts is empty; expected a shift for each dim");
+  if (count > GRAFT_MAX_DIMS || (count != dims && (count != 1 || dims))) {
+    return op_error(c, "shifts has %u items and dims %u; expected as many, or one shift and no dim", count, dims);
+  }
+  if (!self->ndim && dims) return op_error(c, "self has rank 0; there is no dim to roll along");
+  c->compute = self->dtype;
+  if (self->numel || !dims) op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  else op_out_like(c, 0, self->dtype, self);
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t size = self->numel;
+    shift[i] = c->args[1].as.ints[i];
+    if (dims) {
+      dim[i] = c->args[2].as.ints[i];
+      graft_status status = op_wrap_dim(c, &dim[i], self->ndim);
+      if (status) return status;
+      size = self->sizes[dim[i]];
+    }
+    shift[i] = size ? (shift[i] % size + size) % size : 0;
+  }
+  op_set_ints(c, 1, shift, count);
+  op_set_ints(c, 2, dim, dims);
+  return GRAFT_OK;
+}
+
+static void decompose_roll(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *x = self;
+  bool flat = !c->args[2].count;
+  if (flat) x = fx_reshape(s, self, 1, &self->numel);
+  for (uint32_t i = 0; i < c->args[1].count && !s->status; i++) {
+    int64_t dim = flat ? 0 : c->args[2].as.ints[i], cut = x->sizes[dim] - c->args[1].as.ints[i];
+    graft_tensor *parts[] = {fx_slice_Tensor(s, x, dim, &cut, NULL, 1), fx_slice_Tensor(s, x, dim, NULL, &cut, 1)};
+    x = fx_cat(s, parts, 2, dim);
+  }
+  outs[0] = flat ? fx_reshape(s, x, self->ndim, self->sizes) : x;
+}
+
 /* --- the table --- */
 
 #define VIEW(name, formula) {.op_id = GRAFT_OP_##name, .roles = "k", .vjp = shape_vjp_##formula}
@@ -433,6 +499,12 @@ static const op_def defs[] = {
      .vjp = shape_vjp_slice_scatter, .flags = OP_NO_WIDEN, .reference = OP_REF(slice_scatter)},
     {.op_id = GRAFT_OP_PRIMS_AS_STRIDED_SCATTER, .roles = "vv", .infer = infer_as_strided_scatter,
      .decompose = decompose_as_strided_scatter, .vjp = shape_vjp_as_strided_scatter, .flags = OP_NO_WIDEN},
+    {.op_id = GRAFT_OP_TRIL, .roles = "v", .infer = infer_triangle, .decompose = decompose_triangle,
+     .vjp = shape_vjp_triangle, .flags = OP_NO_WIDEN, .reference = OP_REF(tril)},
+    {.op_id = GRAFT_OP_TRIU, .roles = "v", .infer = infer_triangle, .decompose = decompose_triangle,
+     .vjp = shape_vjp_triangle, .flags = OP_NO_WIDEN, .reference = OP_REF(triu)},
+    {.op_id = GRAFT_OP_ROLL, .roles = "v", .infer = infer_roll, .decompose = decompose_roll, .vjp = shape_vjp_roll,
+     .flags = OP_NO_WIDEN, .reference = OP_REF(roll)},
     VIEW(ALIAS, same),
     VIEW(AS_STRIDED, as_strided),
     VIEW(DIAGONAL, diagonal),

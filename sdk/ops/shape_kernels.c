@@ -165,3 +165,46 @@ graft_status ref_slice_scatter(const graft_exec *exec, const graft_args_slice_sc
   at.strides[a->dim] *= a->step;
   return over(a->self, a->src, at, a->out);
 }
+
+/* Elements on one side of a diagonal of the last two dims; the others are 0. */
+static graft_status keep_triangle(const graft_tensor_desc *self, const graft_tensor_desc *out, int64_t diagonal, bool lower) {
+  work w;
+  if (!begin(&w, self, out)) return end(&w, out);
+  int64_t rows = self->dl.shape[self->dl.ndim - 2], columns = self->dl.shape[self->dl.ndim - 1];
+  for (int64_t i = 0; i < w.y.count; i++) {
+    int64_t column = i % columns, row = i / columns % rows;
+    if (lower ? column - row > diagonal : column - row < diagonal) continue;
+    w.y.re[i] = w.x.re[i];
+    if (w.y.im) w.y.im[i] = w.x.im[i];
+  }
+  return end(&w, out);
+}
+
+graft_status ref_tril(const graft_exec *exec, const graft_args_tril *a) {
+  (void)exec;
+  return keep_triangle(a->self, a->out, a->diagonal, true);
+}
+
+graft_status ref_triu(const graft_exec *exec, const graft_args_triu *a) {
+  (void)exec;
+  return keep_triangle(a->self, a->out, a->diagonal, false);
+}
+
+/* Each element moves on along the dims; without dims, along all elements in a row. */
+graft_status ref_roll(const graft_exec *exec, const graft_args_roll *a) {
+  (void)exec;
+  work w;
+  if (!begin(&w, a->self, a->out)) return end(&w, a->out);
+  side s = side_of(a->self);
+  for (int64_t i = 0; i < w.y.count; i++) {
+    int64_t to = i;
+    if (!a->dims.count) to = (i + a->shifts.items[0]) % w.y.count;
+    for (uint64_t d = 0; d < a->dims.count; d++) {
+      int64_t dim = a->dims.items[d], size = a->self->dl.shape[dim], at = to / s.strides[dim] % size;
+      to += ((at + a->shifts.items[d]) % size - at) * s.strides[dim];
+    }
+    w.y.re[to] = w.x.re[i];
+    if (w.y.im) w.y.im[to] = w.x.im[i];
+  }
+  return end(&w, a->out);
+}

@@ -210,6 +210,15 @@ VJP(repeat) {
   v->results[0] = fx_reshape(S, sum, SELF->ndim, SELF->sizes);
 }
 
+VJP(triangle) {
+  int64_t diagonal = v->args[1].as.i;
+  v->results[0] = (v->schema->id == GRAFT_OP_TRIL ? fx_tril : fx_triu)(S, G, diagonal);
+}
+VJP(roll) {
+  int64_t back[GRAFT_MAX_DIMS];
+  for (uint32_t i = 0; i < v->args[1].count; i++) back[i] = -v->args[1].as.ints[i];
+  v->results[0] = fx_roll(S, G, back, v->args[1].count, v->args[2].as.ints, v->args[2].count);
+}
 VJP(flip) { v->results[0] = fx_flip(S, G, v->args[1].as.ints, v->args[1].count); }
 
 /* --- complex numbers --- */
