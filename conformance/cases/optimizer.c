@@ -29,6 +29,16 @@ static void cf_l_adamw(const cf_check *k, uint32_t out, long double *limits) {
   }
 }
 
+/* Norms, each of its own tensor, as linalg_vector_norm's. */
+static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
+  double p = fabs(cf_arg_number(k->call, "ord", 2));
+  long double n = (long double)k->in[out].numel, u = cf_u_acc(k->dtypes[out]), v = fabsl(k->outs[out].v[0].re);
+  bool plain = p == 0 || p == 1 || isinf(p);
+  long double powers = plain ? 0 : p == 2 ? 1 : 32, root = plain ? 0 : p == 2 ? 2 : 32;
+  long double relative = isinf(p) ? 0 : (cf_growth(n) + powers) / (p == 0 ? 1 : p) + root;
+  limits[0] = relative * u * v + cf_ulp(k->dtypes[out], v) / 2;
+}
+
 #define CF_ADAMW(level, numbers) \
   level " {T[33];T[3,5]} {T[33];T[3,5]} {T[33];T[3,5]} {T[33]+;T[3,5]+} {} {f32[]=3;f32[]=3} " numbers
 
@@ -40,6 +50,15 @@ static const cf_op cf_optimizer_ops[] = {
   {"aten::_foreach_add.Scalar",
    CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "m {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"),
    CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+  {"aten::_foreach_norm.Scalar",
+   CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129];T[];T[0]} 1", "m {T[33,17];T[13]} inf", "m {T[33];T[129]} 3",
+            "m {T[3];T[13,17];T[1];T[5];T[6];T[7];T[8];T[9];T[10];T[11];T[12];T[13];T[14];T[15];T[16];T[17];T[18];T[19]} 2",
+            "m {T[33];T[129]} 0", "f {T[129,1025];T[1025,33];T[70000]} 2"),
+   CF_FLOATS, CF_R_CUSTOM(cf_l_norms), CF_NONZERO, 0, CF_G_NONE},
+  {"aten::_amp_update_scale",
+   CF_TEXTS("s T[]+ i32[]=4 f32[]=0 2.0 0.5 5", "m T[1]+ i32[1]=3 f32[1]=0 2.0 0.5 5", "m T[]+ i32[]=4 f32[]=1 2.0 0.3 5",
+            "m T[]=3e38 i32[]=4 f32[]=0 2.0 0.5 5"),
+   CF_BIT(F32), CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_FAMILY(optimizer, "optimizer");

@@ -16,6 +16,7 @@ bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_pooling_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_scan_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_sorting_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_searching_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_softmax_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_matmul_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps);
@@ -74,16 +75,18 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
   OCL_REDUCTION_CORE(X) OCL_SOFTMAX_CORE(X) OCL_NORMALIZATION_CORE(X) OCL_POOLING_CORE(X) X(cumsum) X(sort) \
   X(topk)
 #define OCL_LINES_TRAIN(X)                                                                                  \
-  OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X) OCL_LOSS_TRAIN(X) OCL_NORMALIZATION_TRAIN(X) X(sort_stable)
+  OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X) OCL_LOSS_TRAIN(X) OCL_NORMALIZATION_TRAIN(X) X(sort_stable) \
+  X(cumprod) X(cummax) X(cummin) X(cummax_helper)
 
 #define OCL_OTHER_CORE(X)  X(mm) X(bmm) X(addmm) X(native_dropout) X(nonzero)
-#define OCL_OTHER_TRAIN(X) X(baddbmm)
+#define OCL_OTHER_TRAIN(X) X(baddbmm) X(searchsorted_Tensor) X(bucketize_Tensor) X(isin_Tensor_Tensor)
 
 #define OCL_DECLARE_FIRST(op, ...)       OCL_DECLARE(op)
 
 #define OCL_FUSED(X)                                                                                     \
   X(fused_adam) X(fused_adam_tensor_lr) X(fused_adamw) X(fused_adamw_tensor_lr) X(fused_sgd)             \
-  X(fused_sgd_tensor_lr) X(fused_adagrad) X(amp_foreach_non_finite_check_and_unscale)
+  X(fused_sgd_tensor_lr) X(fused_adagrad) X(amp_foreach_non_finite_check_and_unscale)                    \
+  X(foreach_norm_Scalar) X(amp_update_scale)
 
 #define OCL_INDEXED_CORE(X)                                                                               \
   X(embedding) X(embedding_dense_backward) X(index_select) X(index_Tensor) X(gather) X(scatter_src)       \

@@ -169,7 +169,9 @@ bool ocl_optimizer_caps(uint32_t op_id, ocl_op_caps *caps) {
                 {GRAFT_OP_FUSED_SGD, OCL_FLOATS},
                 {GRAFT_OP_FUSED_SGD_TENSOR_LR, OCL_FLOATS},
                 {GRAFT_OP_FUSED_ADAGRAD, OCL_FLOATS},
-                {GRAFT_OP_AMP_FOREACH_NON_FINITE_CHECK_AND_UNSCALE, OCL_FLOATS}};
+                {GRAFT_OP_AMP_FOREACH_NON_FINITE_CHECK_AND_UNSCALE, OCL_FLOATS},
+                {GRAFT_OP_FOREACH_NORM_SCALAR, OCL_FLOATS},
+                {GRAFT_OP_AMP_UPDATE_SCALE, OCL_BIT(F32) | OCL_BIT(I32)}};
   for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
     if (served[i].op_id != op_id) continue;
     caps->inputs = caps->outputs = served[i].dtypes;

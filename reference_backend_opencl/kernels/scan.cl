@@ -1,5 +1,37 @@
-/* Running sums along a line. After lines.cl. The head defines D_OUT, D_IN; rows have VEC 1.
+/* What runs along a line. After lines.cl. The head defines D_OUT, D_IN, and either EXTREMUM (with LARGEST or not) or
+ * JOIN(a, b) and NOTHING, which joined with anything changes nothing; rows have VEC 1.
  * Sums are made in stretches, so that rounding errors do not grow with the whole length. */
+#ifdef EXTREMUM
+#ifdef LARGEST
+#define AT_LEAST(a, b) ((a) >= (b))
+#else
+#define AT_LEAST(a, b) ((a) <= (b))
+#endif
+
+/* The extremum so far and where it stands: of equals the last, and a NaN before all. A work-item takes a line; values
+ * are moved as they are, `in` and `values` having one dtype. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan_extremum(
+    __global uchar *values, ulong offset_values, __global uchar *indices, ulong offset_indices,
+    __global const uchar *in, ulong offset_in, lines space) {
+  long first = (long)get_global_id(0) * space.per_item, last = min(first + space.per_item, space.units);
+  for (long unit = first; unit < last; unit++) {
+    long start = unit / space.inner * space.size * space.inner + unit % space.inner, best = 0;
+    __global const RAW(D_IN) *from = (__global const RAW(D_IN) *)(in + offset_in) + start;
+    __global RAW(D_IN) *to = (__global RAW(D_IN) *)(values + offset_values) + start;
+    __global long *at = (__global long *)(indices + offset_indices) + start;
+    CT most = LOAD(D_IN, __global, from);
+    for (long i = 0; i < space.size; i++) {
+      CT v = LOAD(D_IN, __global, from + i * space.inner);
+      if (v != v || (most == most && AT_LEAST(v, most))) {
+        most = v;
+        best = i;
+      }
+      at[i * space.inner] = best;
+      to[i * space.inner] = from[best * space.inner];
+    }
+  }
+}
+#else
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(in, D_IN)
 
@@ -16,33 +48,34 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan(__global u
     long start = unit_start(space, unit);
     __global RAW(D_OUT) *to = POINTER(D_OUT, out, offset_out) + start;
     __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in, offset_in) + start;
-    VT before = (VT)0;
+    VT before = (VT)(NOTHING);
 #if defined(ROWS) && LOCAL > 1
     /* A stretch is one element for each work-item. */
     for (long stretch = 0; stretch < space.size; stretch += LOCAL) {
       long i = stretch + id;
-      shared[id] = i < space.size ? get_in(from + i, 1) : (CT)0;
+      shared[id] = i < space.size ? get_in(from + i, 1) : (CT)(NOTHING);
       barrier(CLK_LOCAL_MEM_FENCE);
       for (int step = 1; step < LOCAL; step *= 2) {
-        CT left = id >= step ? shared[id - step] : (CT)0;
+        CT left = id >= step ? shared[id - step] : (CT)(NOTHING);
         barrier(CLK_LOCAL_MEM_FENCE);
-        shared[id] = ADD(shared[id], left);
+        shared[id] = JOIN(shared[id], left);
         barrier(CLK_LOCAL_MEM_FENCE);
       }
-      if (i < space.size) put_out(to + i, ADD(before, shared[id]), 1);
-      before = ADD(before, shared[LOCAL - 1]);
+      if (i < space.size) put_out(to + i, JOIN(before, shared[id]), 1);
+      before = JOIN(before, shared[LOCAL - 1]);
       barrier(CLK_LOCAL_MEM_FENCE);
     }
 #else
     for (long stretch = 0; stretch < space.size; stretch += 64) {
-      VT sum = (VT)0;
+      VT sum = (VT)(NOTHING);
       long end = min(stretch + 64, space.size);
       for (long i = stretch; i < end; i++) {
-        sum = ADD(sum, get_in(from + PLACE(i), n));
-        put_out(to + PLACE(i), ADD(before, sum), n);
+        sum = JOIN(sum, get_in(from + PLACE(i), n));
+        put_out(to + PLACE(i), JOIN(before, sum), n);
       }
-      before = ADD(before, sum);
+      before = JOIN(before, sum);
     }
 #endif
   }
 }
+#endif

@@ -1,4 +1,4 @@
-/* sort, sort.stable and topk: all stable, all sorted. */
+/* sort, sort.stable and topk: all stable, all sorted. Searching in what is sorted is in searching.c. */
 #include <stdlib.h>
 
 #include "families.h"

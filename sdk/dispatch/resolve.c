@@ -491,7 +491,18 @@ static graft_status check_outs(const op_call *call, const dsp_plan *plan, graft_
   return GRAFT_OK;
 }
 
+/* An op that only writes into arguments has something to do where these have elements. */
+static bool writes_arguments(const op_call *call) {
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    bool mutated = (call->schema->mutates >> i & 1) || (call->schema->args[i].flags & OPA_MUTATED);
+    const graft_tensor *t = mutated ? op_tensor(call, (int)i) : NULL;
+    if (t && t->numel) return true;
+  }
+  return false;
+}
+
 static bool all_empty(const dsp_plan *plan) {
+  if (!plan->nouts && writes_arguments(&plan->call)) return false;
   for (uint32_t i = 0; i < plan->nouts; i++) {
     if (plan->out_wanted[i] && tns_numel(plan->out_metas[i].ndim, plan->out_metas[i].sizes) != 0) return false;
   }

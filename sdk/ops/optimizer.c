@@ -291,6 +291,88 @@ static void decompose_steps(fx *s, const op_call *c, graft_tensor **outs, bool d
 static void decompose_adamw(fx *s, const op_call *c, graft_tensor **outs) { decompose_steps(s, c, outs, true); }
 static void decompose_adam(fx *s, const op_call *c, graft_tensor **outs) { decompose_steps(s, c, outs, false); }
 
+/* --- _foreach_norm.Scalar(self, ord, dtype) --- */
+
+static graft_status norm_item(const op_call *c, uint32_t ret, uint32_t item, graft_meta *meta) {
+  (void)ret;
+  const graft_value args[] = {fx_tensor(c->args[0].as.tensors[item]), c->args[1], {0}, {0}, c->args[2]};
+  uint32_t count;
+  return graft_infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, 1, &count);
+}
+
+static graft_status infer_norms(op_call *c) {
+  graft_status status = check_lists(c);
+  op_out_list(c, 0, 0);
+  for (uint32_t i = 0; !status && i < c->args[0].count; i++) { /* a slot takes tensors that keep their dtype */
+    graft_meta meta;
+    status = norm_item(c, 0, i, &meta);
+    if (!status && meta.dtype != c->args[0].as.tensors[i]->dtype) c->decompose_only = true;
+  }
+  return status;
+}
+
+static void decompose_norms(fx *s, const op_call *c, graft_tensor **outs) {
+  for (uint32_t i = 0; i < c->args[0].count; i++) {
+    outs[i] = fx_linalg_vector_norm(s, c->args[0].as.tensors[i], op_scalar(c, 1), NULL, 0, false, op_dtype(c, 2));
+  }
+}
+
+/* --- _amp_update_scale(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval) ---
+ * Less after a step that was skipped; more after so many that were not; and how many those are by now. */
+
+static graft_status infer_update_scale(op_call *c) {
+  static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_I32, GRAFT_F32};
+  for (int i = 0; i < 3; i++) {
+    const graft_tensor *t = op_tensor(c, i);
+    if (t->numel != 1) return op_error(c, "%s is %s; expected one number", c->schema->args[i].name, op_show(c, i));
+    bool oracle = dtypes[i] == GRAFT_F32 && t->dtype == GRAFT_WIDE;
+    if (t->dtype != dtypes[i] && !oracle) return op_refuse_dtype(c, i, graft_dtype_name(dtypes[i]));
+  }
+  for (int i = 0; i < 2; i++) op_out_like(c, i, op_tensor(c, i)->dtype, op_tensor(c, i));
+  return GRAFT_OK;
+}
+
+static graft_status ref_amp_update_scale(const graft_exec *exec, const graft_args_amp_update_scale *a) {
+  (void)exec;
+  ref_array scale = ref_read(a->self), tracker = ref_read(a->growth_tracker);
+  graft_status status = scale.re && tracker.re ? GRAFT_OK : ref_no_memory();
+  bool skipped = number_at(a->found_inf, 0) != 0;
+  if (!status) {
+    ref_real steps = skipped ? 0 : tracker.re[0] + 1, grown = scale.re[0] * a->scale_growth_factor;
+    if (skipped) scale.re[0] *= a->scale_backoff_factor;
+    if (!skipped && steps == (ref_real)a->growth_interval) {
+      if (isfinite((double)dt_round(GRAFT_F32, grown))) scale.re[0] = grown;
+      steps = 0;
+    }
+    tracker.re[0] = steps;
+    ref_write(a->out0, &scale);
+    ref_write(a->growth_tracker_out, &tracker);
+  }
+  ref_free(&scale);
+  ref_free(&tracker);
+  return status;
+}
+
+static graft_tensor *either(fx *s, graft_tensor *condition, graft_value yes, graft_value no) {
+  graft_tensor *out;
+  fx_call(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), yes, no}, 3, &out, 1);
+  return out;
+}
+
+static void decompose_update_scale(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *scale = op_tensor(c, 0), *tracker = op_tensor(c, 1), *found = op_tensor(c, 2);
+  graft_tensor *skipped = fx_reshape(s, fx_ne_Scalar(s, found, graft_scalar_int(0)), 0, (int64_t[]){0});
+  graft_tensor *steps = fx_add_Scalar(s, tracker, graft_scalar_int(1), graft_scalar_int(1));
+  graft_tensor *due = fx_eq_Scalar(s, steps, graft_scalar_int(op_int(c, 5)));
+  graft_tensor *grown = fx_muls(s, scale, op_float(c, 3));
+  graft_tensor *finite = fx_lt_Scalar(s, fx_abs(s, grown), graft_scalar_float(INFINITY));
+  graft_tensor *grows = fx_logical_and(s, fx_reshape(s, due, 0, (int64_t[]){0}), fx_reshape(s, finite, 0, (int64_t[]){0}));
+  graft_tensor *kept = either(s, grows, fx_tensor(grown), fx_tensor(scale));
+  outs[0] = either(s, skipped, fx_tensor(fx_muls(s, scale, op_float(c, 4))), fx_tensor(kept));
+  const graft_value zero = fx_number(graft_scalar_int(0));
+  outs[1] = either(s, skipped, zero, fx_tensor(either(s, due, zero, fx_tensor(steps))));
+}
+
 #define EACH(name, roles_, item)                                                                   \
   {.op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
    .extra = GRAFT_OP_##item, .list_item = each_item}
@@ -327,5 +409,9 @@ static const op_def defs[] = {
     EACH(SIGN, "k", SIGN),
     EACH(SQRT, "k", SQRT),
     EACH(SUB_LIST, "kk", SUB_TENSOR),
+    {.op_id = GRAFT_OP_FOREACH_NORM_SCALAR, .roles = "k", .infer = infer_norms, .decompose = decompose_norms,
+     .list_item = norm_item},
+    {.op_id = GRAFT_OP_AMP_UPDATE_SCALE, .roles = "kkk", .infer = infer_update_scale, .decompose = decompose_update_scale,
+     .flags = OP_READS_FIRST, .reference = OP_REF(amp_update_scale)},
 };
 OP_FAMILY_END(optimizer, defs)
