@@ -47,8 +47,9 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
   if (faults->seen[1] == 0 && faults->seen[2] == 0) {
     snprintf(text, capacity, "%s: integer division by zero", name);
   } else if (faults->seen[2] < 0) {
-    snprintf(text, capacity, "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0",
-             name, (long long)faults->seen[1]);
+    snprintf(text, capacity,
+             "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0", name,
+             (long long)faults->seen[1]);
   } else {
     snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, (long long)faults->seen[1],
              (long long)faults->seen[2]);

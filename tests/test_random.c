@@ -276,11 +276,11 @@ START_TEST(choices_follow_their_weights) {
 }
 END_TEST
 
-#define TESTS(X)                                                                                                  \
-  X(known_answers) X(uniform_from_words) X(half_types_are_truncated) X(streams_go_on) X(normal_by_box_muller)     \
-      X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below)        \
-      X(coins_fall_below_p) X(whole_numbers_by_their_high_half) X(exponentials_are_above_zero)                    \
-      X(choices_follow_their_weights)
+#define TESTS(X)                                                                                                     \
+  X(known_answers)                                                                                                   \
+  X(uniform_from_words) X(half_types_are_truncated) X(streams_go_on) X(normal_by_box_muller)                         \
+      X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below) X(coins_fall_below_p) \
+          X(whole_numbers_by_their_high_half) X(exponentials_are_above_zero) X(choices_follow_their_weights)
 
 int main(void) {
   Suite *suite = suite_create("random");

@@ -5,8 +5,8 @@
 /* start + i step or end - i step, fused or not: roundings of the step, the product and the sum. */
 static void cf_l_linspace(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  long double size = fabsl((long double)cf_arg_number(k->call, "start", 0)) +
-                     fabsl((long double)cf_arg_number(k->call, "end", 0));
+  long double size =
+      fabsl((long double)cf_arg_number(k->call, "start", 0)) + fabsl((long double)cf_arg_number(k->call, "end", 0));
   for (int64_t i = 0; i < o->numel; i++)
     limits[i] = 4 * cf_u_acc(k->dtypes[out]) * size + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
@@ -25,8 +25,8 @@ static const cf_op cf_factory_ops[] = {
      CF_FLAT, CF_G_NONE},
     {"aten::scalar_tensor", CF_TEXTS("s 2 dtype=T", "m 1 dtype=T"), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_FLAT,
      CF_G_NONE},
-    {"aten::linspace", CF_TEXTS("s 0 1 33 dtype=T", "m -3 5 1025 dtype=T", "m 2 2 3 dtype=T", "m 7 -1 1 dtype=T",
-                                "m 0 1 0 dtype=T"),
+    {"aten::linspace",
+     CF_TEXTS("s 0 1 33 dtype=T", "m -3 5 1025 dtype=T", "m 2 2 3 dtype=T", "m 7 -1 1 dtype=T", "m 0 1 0 dtype=T"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_linspace), CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::linspace", CF_TEXTS("m 0 100 33 dtype=T", "m 100 3 7 dtype=T", "m 0 127 129 dtype=T"), CF_INTS, CF_R_EXACT,
      CF_VALUES, CF_FLAT, CF_G_NONE},
@@ -36,7 +36,7 @@ static const cf_op cf_factory_ops[] = {
      CF_TEXTS("s 13 17 dtype=T", "m 17 13 3 dtype=T", "m 33 17 -5 dtype=T", "m 3 5 9 dtype=T", "m 129 3 -200 dtype=T"),
      CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::triu_indices",
-     CF_TEXTS("s 13 17 dtype=T", "m 17 13 3 dtype=T", "m 33 17 -5 dtype=T", "m 3 5 9 dtype=T", "m 129 3 -200 dtype=T"),
+     CF_TEXTS("m 13 17 dtype=T", "m 17 13 3 dtype=T", "m 33 17 -5 dtype=T", "m 3 5 9 dtype=T", "m 129 3 -200 dtype=T"),
      CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
 };
 

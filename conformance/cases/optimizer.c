@@ -43,22 +43,24 @@ static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
   level " {T[33];T[3,5]} {T[33];T[3,5]} {T[33];T[3,5]} {T[33]+;T[3,5]+} {} {f32[]=3;f32[]=3} " numbers
 
 static const cf_op cf_optimizer_ops[] = {
-  {"aten::_fused_adamw",
-   CF_TEXTS(CF_ADAMW("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
-            CF_ADAMW("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.0 eps=1e-06 amsgrad=false maximize=true")),
-   CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_adamw), CF_VALUES, 0, CF_G_NONE},
-  {"aten::_foreach_add.Scalar",
-   CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "m {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"),
-   CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-  {"aten::_foreach_norm.Scalar",
-   CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129];T[];T[0]} 1", "m {T[33,17];T[13]} inf", "m {T[33];T[129]} 3",
-            "m {T[3];T[13,17];T[1];T[5];T[6];T[7];T[8];T[9];T[10];T[11];T[12];T[13];T[14];T[15];T[16];T[17];T[18];T[19]} 2",
-            "m {T[33];T[129]} 0", "f {T[129,1025];T[1025,33];T[70000]} 2"),
-   CF_FLOATS, CF_R_CUSTOM(cf_l_norms), CF_NONZERO, 0, CF_G_NONE},
-  {"aten::_amp_update_scale",
-   CF_TEXTS("s T[]+ i32[]=4 f32[]=0 2.0 0.5 5", "m T[1]+ i32[1]=3 f32[1]=0 2.0 0.5 5", "m T[]+ i32[]=4 f32[]=1 2.0 0.3 5",
-            "m T[]=3e38 i32[]=4 f32[]=0 2.0 0.5 5"),
-   CF_BIT(F32), CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
+    {"aten::_fused_adamw",
+     CF_TEXTS(CF_ADAMW("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
+              CF_ADAMW("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.0 eps=1e-06 amsgrad=false maximize=true")),
+     CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_adamw), CF_VALUES, 0, CF_G_NONE},
+    {"aten::_foreach_add.Scalar",
+     CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "m {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"), CF_REALS,
+     CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::_foreach_norm.Scalar",
+     CF_TEXTS(
+         "s {T[33];T[3,5];T[1025]} 2", "m {T[129];T[];T[0]} 1", "m {T[33,17];T[13]} inf", "m {T[33];T[129]} 3",
+         "m {T[3];T[13,17];T[1];T[5];T[6];T[7];T[8];T[9];T[10];T[11];T[12];T[13];T[14];T[15];T[16];T[17];T[18];T[19]} "
+         "2",
+         "m {T[33];T[129]} 0", "f {T[129,1025];T[1025,33];T[70000]} 2"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_norms), CF_NONZERO, 0, CF_G_NONE},
+    {"aten::_amp_update_scale",
+     CF_TEXTS("s T[]+ i32[]=4 f32[]=0 2.0 0.5 5", "m T[1]+ i32[1]=3 f32[1]=0 2.0 0.5 5",
+              "m T[]+ i32[]=4 f32[]=1 2.0 0.3 5", "m T[]=3e38 i32[]=4 f32[]=0 2.0 0.5 5"),
+     CF_BIT(F32), CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_FAMILY(optimizer, "optimizer");

@@ -66,13 +66,17 @@ static void cf_mean_limits(const cf_check *k, uint32_t out, long double *limits)
 }
 
 static void cf_l_var(const cf_check *k, uint32_t out, long double *limits) {
-  if (out) cf_mean_limits(k, out, limits);
-  else cf_spread_limits(k, out, limits, false);
+  if (out)
+    cf_mean_limits(k, out, limits);
+  else
+    cf_spread_limits(k, out, limits, false);
 }
 
 static void cf_l_std(const cf_check *k, uint32_t out, long double *limits) {
-  if (out) cf_mean_limits(k, out, limits);
-  else cf_spread_limits(k, out, limits, true);
+  if (out)
+    cf_mean_limits(k, out, limits);
+  else
+    cf_spread_limits(k, out, limits, true);
 }
 
 /* log(sum of e) + max, e = exp(x - max) as in softmax: the relative error of the sum is the logarithm's absolute one;
@@ -126,8 +130,12 @@ static void cf_spread_terms(const cf_check *k, uint32_t in, long double *terms, 
   }
   free(to), free(size);
 }
-static void cf_g_var(const cf_check *k, uint32_t in, long double *terms) { cf_spread_terms(k, in, terms, false); }
-static void cf_g_std(const cf_check *k, uint32_t in, long double *terms) { cf_spread_terms(k, in, terms, true); }
+static void cf_g_var(const cf_check *k, uint32_t in, long double *terms) {
+  cf_spread_terms(k, in, terms, false);
+}
+static void cf_g_std(const cf_check *k, uint32_t in, long double *terms) {
+  cf_spread_terms(k, in, terms, true);
+}
 
 /* Norms: powers (exact or a rounding for 0, 1, 2 and inf; pow's 16 ulp else), the sum of positive terms, the root. */
 static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
@@ -143,24 +151,61 @@ static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
   }
 }
 
+/* A count may differ by the elements that lie at an edge of their part, within the roundings of (x - min) bins / (max -
+ * min). */
+static void cf_l_histc(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0];
+  int64_t bins = k->outs[out].numel;
+  long double low = cf_arg_number(k->call, "min", 0), high = cf_arg_number(k->call, "max", 0);
+  for (int64_t i = 0; low == high && i < x->numel; i++) { /* those of the data */
+    low = high = x->v[i].re;
+    for (int64_t j = i + 1; j < x->numel; j++) low = fminl(low, x->v[j].re), high = fmaxl(high, x->v[j].re);
+  }
+  if (low == high) low -= 1, high += 1;
+  for (int64_t i = 0; i < x->numel; i++) {
+    long double at = (x->v[i].re - low) * (long double)bins / (high - low), edge = roundl(at);
+    if (fabsl(at - edge) > 4 * cf_u_acc(k->dtypes[out]) * (1 + fabsl(at))) continue;
+    if (edge >= 0 && edge < (long double)bins) limits[(int64_t)edge] += 1;
+    if (edge > 0 && edge <= (long double)bins) limits[(int64_t)edge - 1] += 1;
+  }
+  for (int64_t i = 0; i < bins; i++) limits[i] += cf_ulp(k->dtypes[out], k->outs[out].v[i].re) / 2;
+}
+
 static const char *const cf_norm_texts[] = {
     "s T[33,17] 2 [1]",     "m T[33,17] 1 [0]", "m T[1025]",    "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",
     "m T[3,13,17] 2 [0,2]", "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]",     NULL};
-static const char *const cf_old_norm_texts[] = {
-    "s T[33,17] _ [1]", "m T[33,17] 1 [0]", "m T[1025] 2 [0]", "m T[33,17] inf [1] true", "m T[3,13,17] 3 [0,2]",
-    "m T[33,17] 0 [1]", "m T[0] 2 [0]",     "f T[129,1025] 2 [1]", NULL};
-static const char *const cf_lse_texts[] = {"s T[33,17] [1]",  "m T[33,17] [0] true", "m T[1025] [0]", "m T[3,13,17] [0,2]",
-                                           "m T[13,129] [-1]", "m T[] [0]",          "m T[3,0] [1]",  "f T[129,1025] [1]",
-                                           NULL};
-static const char *const cf_minmax_texts[] = {"s T[33,17] dim=1",         "m T[33,17]",          "m T[1025] dim=0",
-                                              "m T[33,17] dim=0 keepdim=true", "m T[3,13,17] dim=1", "m T[] dim=0",
-                                              "f T[129,1025] dim=1",      NULL};
+/* Twins of ops that are run early on begin at mustpass. */
+static const char *const cf_spread_texts[] = {"m T[33,17] [1]",     "m T[33,17] [0] correction=0", "m T[33,17]",
+                                              "m T[1025] [0] correction=2", "m T[3,13,17] [0,2] keepdim=true",
+                                              "f T[129,1025] [1]",  NULL};
+static const char *const cf_one_std_texts[] = {"s T[33,17] [1]", "m T[33,17] [0] correction=0", "m T[1025] [0] correction=2",
+                                               "m T[3,13,17] [0,2] keepdim=true", "m T[33,17]", "f T[129,1025] [1]", NULL};
+static const char *const cf_min_texts[] = {"m T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
+static const char *const cf_numbers_texts[] = {"s T[33,17] [1]", "m T[33,17] [0]", "m T[1025] [0] true", "m T[3,13,17] [1]",
+                                               "m T[0] [0]",     "m T[] []",       "m T[33,17] _",       "m T[3,0,2] [1]",
+                                               "f T[129,1025] [1]", NULL};
+static const char *const cf_old_norm_texts[] = {"m T[33,17] _ [1]",
+                                                "m T[33,17] 1 [0]",
+                                                "m T[1025] 2 [0]",
+                                                "m T[33,17] inf [1] true",
+                                                "m T[3,13,17] 3 [0,2]",
+                                                "m T[33,17] 0 [1]",
+                                                "m T[0] 2 [0]",
+                                                "f T[129,1025] 2 [1]",
+                                                NULL};
+static const char *const cf_lse_texts[] = {"s T[33,17] [1]",     "m T[33,17] [0] true", "m T[1025] [0]",
+                                           "m T[3,13,17] [0,2]", "m T[13,129] [-1]",    "m T[] [0]",
+                                           "m T[3,0] [1]",       "f T[129,1025] [1]",   NULL};
+static const char *const cf_minmax_texts[] = {
+    "m T[33,17] dim=1",   "m T[33,17]",  "m T[1025] dim=0",     "m T[33,17] dim=0 keepdim=true",
+    "m T[3,13,17] dim=1", "m T[] dim=0", "f T[129,1025] dim=1", NULL};
 static const char *const cf_whole_texts[] = {"s T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
-static const char *const cf_count_texts[] = {"s T[33,17] 1", "m T[33,17]",    "m T[1025] 0",       "m T[3,13,17] 1",
-                                             "m T[] 0",      "m T[0]",        "m T[3,0] 1",        "f T[129,1025] 1",
-                                             NULL};
-static const char *const cf_true_texts[] = {"s T[33,17] 1", "m T[33,17]=1 0 true", "m T[1025] 0", "m T[3,13,17]=1 1",
-                                            "m T[] 0",      "m T[3,0] 1",          "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_count_texts[] = {"s T[33,17] 1",   "m T[33,17]",      "m T[1025] 0",
+                                             "m T[3,13,17] 1", "m T[] 0",         "m T[0]",
+                                             "m T[3,0] 1",     "f T[129,1025] 1", NULL};
+static const char *const cf_true_texts[] = {
+    "s T[33,17] 1", "m T[33,17]=1 0 true", "m T[1025] 0",        "m T[3,13,17]=1 1",
+    "m T[] 0",      "m T[3,0] 1",          "f T[2,3,1,3,2,3] 3", NULL};
 static const char *const cf_all_texts[] = {"s T[33,17]", "m T[1025]=1", "m T[]", "m T[0]", "m T[3,13,17]=2", NULL};
 static const char *const cf_extreme_texts[] = {"s T[33,17] [1]",           "s T[33,17] [0]",       "m T[33,17]",
                                                "m T[1025] [0] true",       "m T[3,13,17] [1]",     "m T[] []",
@@ -208,24 +253,31 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_SELECT(80)},
     {"aten::all.dim", cf_true_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::all", cf_all_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    {"aten::max", cf_whole_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
-    {"aten::min", cf_whole_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+    {"aten::max", cf_whole_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
+     CF_G_SELECT(4)},
+    {"aten::min", cf_min_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
+     CF_G_SELECT(4)},
     {"aten::aminmax", cf_minmax_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(5)},
-    {"aten::std.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
+    {"aten::std.correction", cf_one_std_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_std, 80)},
-    {"aten::var_mean.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
+    {"aten::var_mean.correction", cf_spread_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_var, 72)},
-    {"aten::std_mean.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
+    {"aten::std_mean.correction", cf_spread_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_std, 80)},
     {"aten::norm.ScalarOpt_dim", cf_old_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
      CF_G_SELECT(80)},
-    {"aten::nansum", cf_reduce_dims, CF_ANY_DTYPE, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED,
-     CF_G_LINEAR(0)},
+    {"aten::nansum", cf_numbers_texts, CF_ANY_DTYPE, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+     CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::count_nonzero", cf_count_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE,
      CF_G_NONE},
     {"aten::logsumexp", cf_lse_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_logsumexp), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_logsumexp, 12)},
+    {"aten::histc",
+     CF_TEXTS("s T[33,17] 10 -2 2", "m T[1025] 7", "m T[129] 5 0 1", "m T[] 3", "m T[0] 4", "m T[13]=2 4"), CF_FLOATS,
+     CF_R_CUSTOM(cf_l_histc), CF_VALUES, 0, CF_G_NONE},
+    {"aten::histc", CF_TEXTS("m T[33,17] 10 -5 90", "m T[1025] 7", "m T[129] 13 0 26"), CF_BIT(I64) | CF_BIT(I32),
+     CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_FAMILY(reduction, "reduction");

@@ -33,7 +33,7 @@ static const cf_op cf_shape_ops[] = {
             "m T[0,3] [0]", "m T[33,17] []"),
     CF_MOVE("tril", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[13,17] 3", "m T[17,13] -4", "m T[3,13,17] 1",
             "m T[3,5] 9", "m T[0,3]", "f T[129,1025]"),
-    CF_MOVE("triu", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] 1", "m T[13,17] -3", "m T[17,13] 4", "m T[3,13,17]",
+    CF_MOVE("triu", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17] 1", "m T[13,17] -3", "m T[17,13] 4", "m T[3,13,17]",
             "m T[3,5] -9", "m T[0,3]", "f T[129,1025]"),
     CF_MOVE("roll", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] [5,-3] [0,1]", "m T[33,17] [7]", "m T[1025] [1] [0]",
             "m T[3,13,17] [1,2,3] [2,0,1]", "m T[] [1]", "m T[0] [1] [0]", "m T[13,17] [0,1] [0,1]"),

@@ -73,8 +73,10 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   graft_status status = prepare(memo, exec->device, dtype, compute, plan);
-  if (status != GRAFT_OK) destroy_memo(memo);
-  else *out = memo;
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
   return status;
 }
 
@@ -149,8 +151,8 @@ static graft_status triangle(const graft_exec *exec, const graft_tensor_desc *ou
   graft_status status = memo_of(exec, &(plan){out, "triangle_indices", GRAFT_I64, rows, 64}, &memo);
   if (status != GRAFT_OK) return status;
   int64_t count = out->dl.shape[1];
-  const ocl_argument arguments[] = {OCL_TENSOR(out),   OCL_VALUE(count), OCL_VALUE(columns), OCL_VALUE(offset),
-                                    OCL_VALUE(lower),  OCL_VALUE(rows),  OCL_VALUE(memo->chunk)};
+  const ocl_argument arguments[] = {OCL_TENSOR(out),  OCL_VALUE(count), OCL_VALUE(columns),    OCL_VALUE(offset),
+                                    OCL_VALUE(lower), OCL_VALUE(rows),  OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->kernel, exec->stream, 8, arguments);
 }
 

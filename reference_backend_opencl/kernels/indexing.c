@@ -183,7 +183,8 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   const search *search = search_pointer;
   const ocl_dtype *dtype = ocl_dtype_of(exec->device, search->in->dl.dtype);
   (void)args;
-  if (!dtype || (search->value && !ocl_dtype_of_bits(exec->device, search->value->dl.dtype))) return GRAFT_UNIMPLEMENTED;
+  if (!dtype || (search->value && !ocl_dtype_of_bits(exec->device, search->value->dl.dtype)))
+    return GRAFT_UNIMPLEMENTED;
   if (search->shape_argument && (search->in->dl.ndim == 0 || search->in->dl.ndim > OCL_DIMS_MAX)) {
     return GRAFT_UNIMPLEMENTED;
   }
@@ -259,9 +260,9 @@ graft_status ocl_op_masked_select(const graft_exec *exec, const graft_args_maske
   const graft_tensor_desc *out;
   status = exec->device->plugin->host->output_shape(exec, args->out, 1, &total, &out);
   if (status != GRAFT_OK || total == 0) return status;
-  const ocl_argument take[] = {OCL_TENSOR(args->mask),    OCL_BUFFER(work),       OCL_VALUE(at),
-                               OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk), OCL_TENSOR(args->self),
-                               OCL_TENSOR(out)};
+  const ocl_argument take[] = {
+      OCL_TENSOR(args->mask), OCL_BUFFER(work),       OCL_VALUE(at),  OCL_VALUE(memo->elements),
+      OCL_VALUE(memo->chunk), OCL_TENSOR(args->self), OCL_TENSOR(out)};
   return ocl_launch(&memo->fill, exec->stream, 10, take);
 }
 

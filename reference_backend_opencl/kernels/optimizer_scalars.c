@@ -73,14 +73,17 @@ static graft_status make_group(group *group, graft_device *device, const graft_a
   space[2 * GROUP + 2] = group->count;
   ocl_text head = {0};
   ocl_head_types(&head, compute, device->vector_width, local);
-  ocl_text_add(&head, "#define NORMS\n#define D %s\n#define GROUP %d\n#define MAP(v) %s\n#define JOIN(a, b) %s\n", dtype->name,
-               GROUP, norm->map, norm->join);
-  ocl_text_add(&head, "#define FINISH(v) %s\n#define P %a%s\n#define NOTHING %s\n", norm->finish, isinf(norm->p) ? 0 : norm->p,
-               device->has_f64 ? "" : "f", isinf(norm->p) && norm->p < 0 ? "INFINITY" : "0");
+  ocl_text_add(&head, "#define NORMS\n#define D %s\n#define GROUP %d\n#define MAP(v) %s\n#define JOIN(a, b) %s\n",
+               dtype->name, GROUP, norm->map, norm->join);
+  ocl_text_add(&head, "#define FINISH(v) %s\n#define P %a%s\n#define NOTHING %s\n", norm->finish,
+               isinf(norm->p) ? 0 : norm->p, device->has_f64 ? "" : "f",
+               isinf(norm->p) && norm->p < 0 ? "INFINITY" : "0");
   add_parameters(&head);
   graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
-  if (status == GRAFT_OK) status = ocl_kernel_init(&group->parts, device, head.items, "optimizer_scalars", "norm_parts");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&group->whole, device, head.items, "optimizer_scalars", "norm_whole");
+  if (status == GRAFT_OK)
+    status = ocl_kernel_init(&group->parts, device, head.items, "optimizer_scalars", "norm_parts");
+  if (status == GRAFT_OK)
+    status = ocl_kernel_init(&group->whole, device, head.items, "optimizer_scalars", "norm_whole");
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = ocl_kernel_constant(&group->parts, 2 * GROUP + 2, sizeof space, space);
   if (status == GRAFT_OK) status = ocl_kernel_constant(&group->whole, 2 * GROUP + 2, sizeof space, space);
@@ -122,8 +125,10 @@ static graft_status make_memo(const graft_exec *exec, const void *pointer, const
     chunks += memo->groups[i].chunks;
   }
   memo->work_bytes = (uint64_t)(chunks + 1) * sizeof(double);
-  if (status != GRAFT_OK) destroy_memo(memo);
-  else *out = memo;
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
   return status;
 }
 
@@ -181,8 +186,10 @@ static graft_status make_update(const graft_exec *exec, const void *args, const 
   graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
                                     : ocl_kernel_init(kernel, device, head.items, "optimizer_scalars", "update_scale");
   ocl_text_free(&head);
-  if (status != GRAFT_OK) destroy_kernel(kernel);
-  else *out = kernel;
+  if (status != GRAFT_OK)
+    destroy_kernel(kernel);
+  else
+    *out = kernel;
   return status;
 }
 

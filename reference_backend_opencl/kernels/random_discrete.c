@@ -40,8 +40,10 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
 }
 
 static graft_status keep(memo *memo, graft_status status, void **out) {
-  if (status != GRAFT_OK) destroy_memo(memo);
-  else *out = memo;
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
   return status;
 }
 
@@ -72,8 +74,8 @@ static graft_status draw_integers(const graft_exec *exec, const graft_tensor_des
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
   uint64_t first_block = philox->offset / 4;
-  const ocl_argument arguments[] = {OCL_TENSOR(out),        OCL_VALUE(philox->seed), OCL_VALUE(first_block),
-                                    OCL_VALUE(from),        OCL_VALUE(range),        OCL_VALUE(memo->elements),
+  const ocl_argument arguments[] = {OCL_TENSOR(out),       OCL_VALUE(philox->seed), OCL_VALUE(first_block),
+                                    OCL_VALUE(from),       OCL_VALUE(range),        OCL_VALUE(memo->elements),
                                     OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->first, exec->stream, 8, arguments);
 }
@@ -112,9 +114,8 @@ static graft_status make_coins(const graft_exec *exec, const void *args, const v
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   memo->elements = (uint64_t)ocl_elements(call->out);
   memo->chunk = device->is_cpu ? 1024 : 1; /* blocks */
-  snprintf(defines, sizeof defines, "#define BERNOULLI\n#define D %s\n#define D_P %s\n%s%s", dtype->name,
-           chances->name, dtype->code == GRAFT_F64 ? "#define WIDE\n" : "",
-           call->chances ? "#define CHANCES\n" : "");
+  snprintf(defines, sizeof defines, "#define BERNOULLI\n#define D %s\n#define D_P %s\n%s%s", dtype->name, chances->name,
+           dtype->code == GRAFT_F64 ? "#define WIDE\n" : "", call->chances ? "#define CHANCES\n" : "");
   graft_status status = make_kernel(&memo->first, device, compute, defines, "bernoulli");
   uint64_t per_block = dtype->code == GRAFT_F64 ? 2 : 4, blocks = (memo->elements + per_block - 1) / per_block;
   set_items(&memo->first, (blocks + memo->chunk - 1) / memo->chunk);
@@ -130,7 +131,7 @@ static graft_status toss(const graft_exec *exec, const coins *call) {
   const graft_tensor_desc *chances = call->chances ? call->chances : call->out;
   uint64_t first_block = call->philox->offset / 4;
   uint64_t threshold = (uint64_t)ceil(call->chance * (call->out->dl.dtype == GRAFT_F64 ? 0x1p53 : 0x1p24));
-  const ocl_argument arguments[] = {OCL_TENSOR(call->out),  OCL_TENSOR(chances),   OCL_VALUE(call->philox->seed),
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out),  OCL_TENSOR(chances),  OCL_VALUE(call->philox->seed),
                                     OCL_VALUE(first_block), OCL_VALUE(threshold), OCL_VALUE(memo->elements),
                                     OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->first, exec->stream, 9, arguments);
@@ -186,14 +187,18 @@ graft_status ocl_op_multinomial(const graft_exec *exec, const graft_args_multino
   status = ocl_launch(&memo->first, exec->stream, 7, sums);
   if (status != GRAFT_OK) return status;
   if (!args->replacement && args->num_samples > 1) {
-    const ocl_argument once[] = {OCL_TENSOR(args->out),         OCL_TENSOR(args->self), OCL_BUFFER(work),
-                                 OCL_VALUE(at),                 OCL_VALUE(args->philox->seed),
-                                 OCL_VALUE(first_block),        OCL_VALUE(memo->chunk), OCL_VALUE(memo->elements),
-                                 OCL_VALUE(args->num_samples)};
+    const ocl_argument once[] = {OCL_TENSOR(args->out),  OCL_TENSOR(args->self),        OCL_BUFFER(work),
+                                 OCL_VALUE(at),          OCL_VALUE(args->philox->seed), OCL_VALUE(first_block),
+                                 OCL_VALUE(memo->chunk), OCL_VALUE(memo->elements),     OCL_VALUE(args->num_samples)};
     return ocl_launch(&memo->second, exec->stream, 11, once);
   }
-  const ocl_argument pick[] = {OCL_TENSOR(args->out),         OCL_BUFFER(work),       OCL_VALUE(at),
-                               OCL_VALUE(args->philox->seed), OCL_VALUE(first_block), OCL_VALUE(memo->chunk),
-                               OCL_VALUE(memo->elements),     OCL_VALUE(args->num_samples)};
+  const ocl_argument pick[] = {OCL_TENSOR(args->out),
+                               OCL_BUFFER(work),
+                               OCL_VALUE(at),
+                               OCL_VALUE(args->philox->seed),
+                               OCL_VALUE(first_block),
+                               OCL_VALUE(memo->chunk),
+                               OCL_VALUE(memo->elements),
+                               OCL_VALUE(args->num_samples)};
   return ocl_launch(&memo->second, exec->stream, 9, pick);
 }

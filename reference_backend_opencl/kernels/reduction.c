@@ -20,8 +20,26 @@ typedef struct recipe {
 } recipe;
 
 enum {
-  SUM, MEAN, PROD, MAX, MIN, ANY, ALL, COUNT, NUMBERS_SUM, AVERAGE, SQUARES, DEVIATION, LARGEST, LOG_SUM, NORM_0, NORM_1,
-  NORM_2, NORM_P, NORM_MAX, NORM_MIN
+  SUM,
+  MEAN,
+  PROD,
+  MAX,
+  MIN,
+  ANY,
+  ALL,
+  COUNT,
+  NUMBERS_SUM,
+  AVERAGE,
+  SQUARES,
+  DEVIATION,
+  LARGEST,
+  LOG_SUM,
+  NORM_0,
+  NORM_1,
+  NORM_2,
+  NORM_P,
+  NORM_MAX,
+  NORM_MIN
 };
 
 static const recipe recipes[] = {
@@ -41,7 +59,7 @@ static const recipe recipes[] = {
     /* A sum of exponentials: shifted by the largest, so that it does not overflow. */
     [LARGEST] = {"LEAST", "v", "MAXIMUM(a, b)", "FINITE(v)", AS_SUM},
     [LOG_SUM] = {"0", "exp(v - s)", "a + b", "log(v) + s", AS_SUM, LARGEST},
-      [NORM_0] = {"0", "TRUTH(v)", "a + b", "v", WIDEST},
+    [NORM_0] = {"0", "TRUTH(v)", "a + b", "v", WIDEST},
     [NORM_1] = {"0", "fabs(v)", "a + b", "v", WIDEST},
     [NORM_2] = {"0", "v * v", "a + b", "sqrt(v)", WIDEST},
     [NORM_P] = {"0", "pow(fabs(v), (VT)Y)", "a + b", "pow(v, (VT)1 / (VT)Y)", WIDEST},
@@ -459,7 +477,7 @@ static graft_status run(const graft_exec *exec, const void *args, const call *ca
 
 #define SLOT(op, dims, keep, recipe)                                              \
   graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) { \
-    call call = {args->self, args->out, dims, keep, recipe, 0, NULL, 0};                   \
+    call call = {args->self, args->out, dims, keep, recipe, 0, NULL, 0};          \
     return run(exec, args, &call);                                                \
   }
 #define LISTED dims_to_bits(args->dim, args->self, true)
@@ -494,10 +512,10 @@ static double number_or(const graft_scalar *scalar, double absent) {
   return number.re;
 }
 
-#define SPREAD(op, recipe, to, mean)                                                                              \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                                 \
-    call call = {args->self, to, LISTED, args->keepdim, recipe, number_or(args->correction, 1), mean, AVERAGE};   \
-    return to ? run(exec, args, &call) : GRAFT_UNIMPLEMENTED;                                                     \
+#define SPREAD(op, recipe, to, mean)                                                                            \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                               \
+    call call = {args->self, to, LISTED, args->keepdim, recipe, number_or(args->correction, 1), mean, AVERAGE}; \
+    return to ? run(exec, args, &call) : GRAFT_UNIMPLEMENTED;                                                   \
   }
 SPREAD(var_correction, SQUARES, args->out, NULL)
 SPREAD(std_correction, DEVIATION, args->out, NULL)
@@ -509,12 +527,12 @@ static int recipe_of_norm(double p) {
   return p == 0 ? NORM_0 : p == 1 ? NORM_1 : p == 2 ? NORM_2 : NORM_P;
 }
 
-#define NORM(op, order)                                                                                   \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
-    double p = number_or(order, 2);                                                                       \
-    int recipe = recipe_of_norm(p);                                                                       \
+#define NORM(op, order)                                                                                    \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                          \
+    double p = number_or(order, 2);                                                                        \
+    int recipe = recipe_of_norm(p);                                                                        \
     call call = {args->self, args->out, LISTED, args->keepdim, recipe, recipe == NORM_P ? p : 0, NULL, 0}; \
-    return isnan(p) ? GRAFT_UNIMPLEMENTED : run(exec, args, &call);                                       \
+    return isnan(p) ? GRAFT_UNIMPLEMENTED : run(exec, args, &call);                                        \
   }
 NORM(linalg_vector_norm, args->ord)
 NORM(norm_ScalarOpt_dim, args->p)

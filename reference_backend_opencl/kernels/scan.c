@@ -39,9 +39,9 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, dtype);
   ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n%s", dtype->name, dtype->name, call->defines);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(kernel, device, head.items, "lines scan",
-                                                      call->indices ? "scan_extremum" : "scan");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY
+                  : ocl_kernel_init(kernel, device, head.items, "lines scan", call->indices ? "scan_extremum" : "scan");
   ocl_text_free(&head);
   return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, call->indices ? 6 : 4) : status;
 }
@@ -86,10 +86,10 @@ graft_status ocl_op_cumprod(const graft_exec *exec, const graft_args_cumprod *ar
   return run(exec, &call);
 }
 
-#define EXTREMUM(op, defines)                                                                   \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {               \
-    const call call = {args->self, args->values, args->indices, args->dim, defines};            \
-    return args->values && args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;              \
+#define EXTREMUM(op, defines)                                                        \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {    \
+    const call call = {args->self, args->values, args->indices, args->dim, defines}; \
+    return args->values && args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;   \
   }
 EXTREMUM(cummax, "#define EXTREMUM\n#define LARGEST\n")
 EXTREMUM(cummin, "#define EXTREMUM\n")

@@ -41,7 +41,8 @@ static void destroy_memo(void *pointer) {
 static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
   const call *call = call_pointer;
   graft_device *device = exec->device;
-  const ocl_dtype *dtype = ocl_dtype_of(device, call->values->dl.dtype), *to = ocl_dtype_of(device, call->out->dl.dtype);
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->values->dl.dtype),
+                  *to = ocl_dtype_of(device, call->out->dl.dtype);
   (void)args;
   if (!dtype || !to || call->sequence->dl.dtype != dtype->code || dtype->class == OCL_CLASS_COMPLEX) {
     return GRAFT_UNIMPLEMENTED;
@@ -63,15 +64,18 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   memo->numbers[4] = call->flag & 1;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define D_OUT %s\n%s", dtype->name, to->name, call->sorter ? "#define SORTER\n" : "");
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(&memo->kernel, device, head.items, "searching", call->entry);
+  ocl_text_add(&head, "#define D %s\n#define D_OUT %s\n%s", dtype->name, to->name,
+               call->sorter ? "#define SORTER\n" : "");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "searching", call->entry);
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->kernel, 8, sizeof memo->numbers, memo->numbers);
   memo->kernel.local[0] = local;
   memo->kernel.global[0] = ((size_t)((n + chunk - 1) / chunk) + local - 1) / local * local;
-  if (status != GRAFT_OK) destroy_memo(memo);
-  else *out = memo;
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
   return status;
 }
 

@@ -7,9 +7,15 @@
 #include "indexed.h"
 #include "shape.h"
 
-static const uint32_t served[] = {GRAFT_OP_CAT,           GRAFT_OP_CONSTANT_PAD_ND, GRAFT_OP_REPEAT,
-                                  GRAFT_OP_FLIP,          GRAFT_OP_SELECT_SCATTER,  GRAFT_OP_SLICE_SCATTER,
-                                  GRAFT_OP_TRIL,          GRAFT_OP_TRIU,            GRAFT_OP_ROLL};
+static const uint32_t served[] = {GRAFT_OP_CAT,
+                                  GRAFT_OP_CONSTANT_PAD_ND,
+                                  GRAFT_OP_REPEAT,
+                                  GRAFT_OP_FLIP,
+                                  GRAFT_OP_SELECT_SCATTER,
+                                  GRAFT_OP_SLICE_SCATTER,
+                                  GRAFT_OP_TRIL,
+                                  GRAFT_OP_TRIU,
+                                  GRAFT_OP_ROLL};
 
 bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps) {
   for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
@@ -335,12 +341,15 @@ static graft_status make_triangle(const graft_exec *exec, const void *args, cons
     status = ocl_kernel_constant(kernel, 6, sizeof space, space);
     kernel->global[0] = ((size_t)((rows + per_item - 1) / per_item) + local - 1) / local * local;
   }
-  if (status != GRAFT_OK) destroy_memo(memo);
-  else *out = memo;
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
   return status;
 }
 
-/* Of the columns of row r those before `first + r` are kept, or those from there on. tril and triu are laid out alike. */
+/* Of the columns of row r those before `first + r` are kept, or those from there on. tril and triu are laid out alike.
+ */
 static graft_status keep_triangle(const graft_exec *exec, const void *args, const graft_tensor_desc *self,
                                   const graft_tensor_desc *out, int64_t first, int64_t lower) {
   void *pointer;

@@ -107,7 +107,8 @@ static graft_status infer_linspace(op_call *c) {
   bool has_complex = dt_is_complex(op_scalar(c, 0).dtype) || dt_is_complex(op_scalar(c, 1).dtype);
   graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : has_complex ? dt_complex(DT_DEFAULT) : DT_DEFAULT;
   if (steps < 0) return op_error(c, "steps is %lld; expected 0 or more", (long long)steps);
-  if (has_complex && !dt_is_complex(dtype)) return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));
+  if (has_complex && !dt_is_complex(dtype))
+    return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));
   bool served = dtype != GRAFT_BOOL && !dt_is_float8(dtype) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
   if (!served && steps > 1) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
   op_set_dtype(c, 3, dtype);
@@ -208,8 +209,9 @@ static ref_real between(bool whole, ref_real start, ref_real end, int64_t steps,
   if (steps == 1) return start;
   bool first = i < steps / 2;
   int64_t k = first ? i : steps - 1 - i;
-  if (!whole) return first ? start + (ref_real)k * ((end - start) / (ref_real)(steps - 1))
-                           : end - (ref_real)k * ((end - start) / (ref_real)(steps - 1));
+  if (!whole)
+    return first ? start + (ref_real)k * ((end - start) / (ref_real)(steps - 1))
+                 : end - (ref_real)k * ((end - start) / (ref_real)(steps - 1));
   double step = ((double)end - (double)start) / (double)(steps - 1);
   return trunc(first ? fma((double)k, step, (double)start) : fma((double)-k, step, (double)end));
 }
@@ -231,7 +233,8 @@ static graft_status ref_linspace(const graft_exec *exec, const graft_args_linspa
   return GRAFT_OK;
 }
 
-static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, int64_t columns, int64_t offset, bool lower) {
+static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, int64_t columns, int64_t offset,
+                                   bool lower) {
   ref_array y = ref_new(ref_numel(out), false);
   if (!y.re) return ref_no_memory();
   int64_t n = 0, count = y.count / 2;
@@ -273,11 +276,23 @@ static void vjp_none(op_vjp *v) { (void)v; } /* the result does not depend on se
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_REF(full)},
-    {.op_id = GRAFT_OP_FULL_LIKE, .roles = "k", .infer = infer_full_like, .decompose = decompose_full_like,
-     .vjp = vjp_none, .reference = OP_REF(full_like)},
-    {.op_id = GRAFT_OP_FILL_SCALAR, .roles = "c", .infer = infer_fill, .decompose = decompose_full_like,
-     .vjp = vjp_none, .flags = OP_ELEMENTWISE, .reference = OP_REF(fill_Scalar)},
-    {.op_id = GRAFT_OP_SCALAR_TENSOR, .roles = "", .infer = infer_scalar_tensor, .decompose = decompose_scalar_tensor,
+    {.op_id = GRAFT_OP_FULL_LIKE,
+     .roles = "k",
+     .infer = infer_full_like,
+     .decompose = decompose_full_like,
+     .vjp = vjp_none,
+     .reference = OP_REF(full_like)},
+    {.op_id = GRAFT_OP_FILL_SCALAR,
+     .roles = "c",
+     .infer = infer_fill,
+     .decompose = decompose_full_like,
+     .vjp = vjp_none,
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(fill_Scalar)},
+    {.op_id = GRAFT_OP_SCALAR_TENSOR,
+     .roles = "",
+     .infer = infer_scalar_tensor,
+     .decompose = decompose_scalar_tensor,
      .reference = OP_REF(scalar_tensor)},
     {.op_id = GRAFT_OP_ARANGE_START_STEP, .roles = "", .infer = infer_arange, .reference = OP_REF(arange_start_step)},
     {.op_id = GRAFT_OP_EYE_M, .roles = "", .infer = infer_eye, .reference = OP_REF(eye_m)},

@@ -325,7 +325,8 @@ static graft_status infer_masked_select(op_call *c) {
   int64_t most = tns_numel(s.ndim, s.sizes);
   c->dynamic = true;
   c->compute = self->dtype;
-  c->decompose_only = self->ndim != mask->ndim || memcmp(self->sizes, mask->sizes, (size_t)self->ndim * sizeof *s.sizes);
+  c->decompose_only =
+      self->ndim != mask->ndim || memcmp(self->sizes, mask->sizes, (size_t)self->ndim * sizeof *s.sizes);
   op_out(c, 0, self->dtype, 1, &most);
   return GRAFT_OK;
 }
@@ -388,14 +389,37 @@ static void vjp_masked_select(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_MASKED_SELECT, .roles = "vk", .infer = infer_masked_select, .decompose = decompose_masked_select,
-     .vjp = vjp_masked_select, .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(masked_select)},
+    {.op_id = GRAFT_OP_MASKED_SELECT,
+     .roles = "vk",
+     .infer = infer_masked_select,
+     .decompose = decompose_masked_select,
+     .vjp = vjp_masked_select,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(masked_select)},
     {.op_id = GRAFT_OP_NONZERO, .roles = "k", .infer = infer_nonzero, .reference = OP_REF(nonzero)},
-    {.op_id = GRAFT_OP_INDEX_TENSOR, .roles = "vi", .infer = infer_index, .decompose = decompose_index,
-     .vjp = vjp_index, .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(index_Tensor)},
-    {.op_id = GRAFT_OP_INDEX_SELECT, .roles = "vi", .infer = infer_index_select, .vjp = vjp_index_select,
-     .saves = OP_SAVE_ARG(2), .flags = OP_NO_WIDEN, .reference = OP_REF(index_select)},
-    {.op_id = GRAFT_OP_GATHER, .roles = "vi", .infer = infer_gather, .decompose = decompose_gather, .vjp = vjp_gather,
-     .saves = OP_SAVE_ARG(2), .flags = OP_NO_WIDEN, .reference = OP_REF(gather)},
+    {.op_id = GRAFT_OP_INDEX_TENSOR,
+     .roles = "vi",
+     .infer = infer_index,
+     .decompose = decompose_index,
+     .vjp = vjp_index,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(index_Tensor)},
+    {.op_id = GRAFT_OP_INDEX_SELECT,
+     .roles = "vi",
+     .infer = infer_index_select,
+     .vjp = vjp_index_select,
+     .saves = OP_SAVE_ARG(2),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(index_select)},
+    {.op_id = GRAFT_OP_GATHER,
+     .roles = "vi",
+     .infer = infer_gather,
+     .decompose = decompose_gather,
+     .vjp = vjp_gather,
+     .saves = OP_SAVE_ARG(2),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(gather)},
 };
 OP_FAMILY_END(indexing, defs)

@@ -24,7 +24,11 @@ static void vjp_trace(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_TRACE, .roles = "v", .infer = infer_trace, .decompose = decompose_trace, .vjp = vjp_trace,
+    {.op_id = GRAFT_OP_TRACE,
+     .roles = "v",
+     .infer = infer_trace,
+     .decompose = decompose_trace,
+     .vjp = vjp_trace,
      .flags = OP_NO_WIDEN},
 };
 OP_FAMILY_END(linalg, defs)

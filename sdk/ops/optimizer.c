@@ -317,8 +317,8 @@ static void decompose_norms(fx *s, const op_call *c, graft_tensor **outs) {
   }
 }
 
-/* --- _amp_update_scale(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval) ---
- * Less after a step that was skipped; more after so many that were not; and how many those are by now. */
+/* --- _amp_update_scale(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval)
+ * --- Less after a step that was skipped; more after so many that were not; and how many those are by now. */
 
 static graft_status infer_update_scale(op_call *c) {
   static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_I32, GRAFT_F32};
@@ -366,7 +366,8 @@ static void decompose_update_scale(fx *s, const op_call *c, graft_tensor **outs)
   graft_tensor *due = fx_eq_Scalar(s, steps, graft_scalar_int(op_int(c, 5)));
   graft_tensor *grown = fx_muls(s, scale, op_float(c, 3));
   graft_tensor *finite = fx_lt_Scalar(s, fx_abs(s, grown), graft_scalar_float(INFINITY));
-  graft_tensor *grows = fx_logical_and(s, fx_reshape(s, due, 0, (int64_t[]){0}), fx_reshape(s, finite, 0, (int64_t[]){0}));
+  graft_tensor *grows =
+      fx_logical_and(s, fx_reshape(s, due, 0, (int64_t[]){0}), fx_reshape(s, finite, 0, (int64_t[]){0}));
   graft_tensor *kept = either(s, grows, fx_tensor(grown), fx_tensor(scale));
   outs[0] = either(s, skipped, fx_tensor(fx_muls(s, scale, op_float(c, 4))), fx_tensor(kept));
   const graft_value zero = fx_number(graft_scalar_int(0));
@@ -378,13 +379,27 @@ static void decompose_update_scale(fx *s, const op_call *c, graft_tensor **outs)
    .extra = GRAFT_OP_##item, .list_item = each_item}
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_FUSED_ADAMW, .roles = "vvvvvkkk", .infer = infer_adam, .decompose = decompose_adamw,
-     .flags = OP_READS_FIRST, .reference = OP_REF(fused_adamw)},
-    {.op_id = GRAFT_OP_FUSED_ADAM, .roles = "vvvvvkkk", .infer = infer_adam, .decompose = decompose_adam,
-     .flags = OP_READS_FIRST, .reference = OP_REF(fused_adam)},
-    {.op_id = GRAFT_OP_FOREACH_ADD_SCALAR, .roles = "k", .infer = infer_each, .decompose = decompose_each,
-     .vjp = vjp_foreach_add, .flags = OP_READS_FIRST, .reference = OP_REF(foreach_add_Scalar),
-     .extra = GRAFT_OP_ADD_TENSOR, .list_item = each_item},
+    {.op_id = GRAFT_OP_FUSED_ADAMW,
+     .roles = "vvvvvkkk",
+     .infer = infer_adam,
+     .decompose = decompose_adamw,
+     .flags = OP_READS_FIRST,
+     .reference = OP_REF(fused_adamw)},
+    {.op_id = GRAFT_OP_FUSED_ADAM,
+     .roles = "vvvvvkkk",
+     .infer = infer_adam,
+     .decompose = decompose_adam,
+     .flags = OP_READS_FIRST,
+     .reference = OP_REF(fused_adam)},
+    {.op_id = GRAFT_OP_FOREACH_ADD_SCALAR,
+     .roles = "k",
+     .infer = infer_each,
+     .decompose = decompose_each,
+     .vjp = vjp_foreach_add,
+     .flags = OP_READS_FIRST,
+     .reference = OP_REF(foreach_add_Scalar),
+     .extra = GRAFT_OP_ADD_TENSOR,
+     .list_item = each_item},
     EACH(ABS, "k", ABS),
     EACH(ADD_LIST, "kk", ADD_TENSOR),
     EACH(ADD_SCALARLIST, "k", ADD_TENSOR),
@@ -409,9 +424,16 @@ static const op_def defs[] = {
     EACH(SIGN, "k", SIGN),
     EACH(SQRT, "k", SQRT),
     EACH(SUB_LIST, "kk", SUB_TENSOR),
-    {.op_id = GRAFT_OP_FOREACH_NORM_SCALAR, .roles = "k", .infer = infer_norms, .decompose = decompose_norms,
+    {.op_id = GRAFT_OP_FOREACH_NORM_SCALAR,
+     .roles = "k",
+     .infer = infer_norms,
+     .decompose = decompose_norms,
      .list_item = norm_item},
-    {.op_id = GRAFT_OP_AMP_UPDATE_SCALE, .roles = "kkk", .infer = infer_update_scale, .decompose = decompose_update_scale,
-     .flags = OP_READS_FIRST, .reference = OP_REF(amp_update_scale)},
+    {.op_id = GRAFT_OP_AMP_UPDATE_SCALE,
+     .roles = "kkk",
+     .infer = infer_update_scale,
+     .decompose = decompose_update_scale,
+     .flags = OP_READS_FIRST,
+     .reference = OP_REF(amp_update_scale)},
 };
 OP_FAMILY_END(optimizer, defs)

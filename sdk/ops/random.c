@@ -106,8 +106,10 @@ static graft_status infer_bernoulli(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0), *p = op_tensor(c, 1);
   bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
   if (!real && (p || self->numel)) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
-  if (p) op_out_like(c, 0, self->dtype, self);
-  else op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  if (p)
+    op_out_like(c, 0, self->dtype, self);
+  else
+    op_out(c, 0, self->dtype, self->ndim, self->sizes);
   c->draws = words_for(self->numel, self->dtype);
   if (!p) {
     double chance = op_float(c, 1);
@@ -125,7 +127,8 @@ static graft_status infer_bernoulli(op_call *c) {
 static graft_status infer_normal(op_call *c) {
   graft_dtype dtype = op_dtype(c, 4) ? op_dtype(c, 4) : DT_DEFAULT;
   double std = op_float(c, 1);
-  if (!is_drawn(dtype)) return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
+  if (!is_drawn(dtype))
+    return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
   if (!(std >= 0)) return op_error(c, "std is %g; expected 0 or more", std);
   graft_status status = op_check_sizes(c, 2);
   if (status) return status;
@@ -172,8 +175,10 @@ static void integer_range(graft_dtype dtype, ref_real *least, ref_real *most) {
   ref_real top = dtype == GRAFT_F16 ? 65504 : dtype == GRAFT_BF16 || dtype == GRAFT_F32 ? 0x1p127L : 0x1p1023L;
   *least = -top, *most = top;
   if (dt_is_float(dtype)) return;
-  if (dtype == GRAFT_BOOL) top = 1;
-  else top = ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
+  if (dtype == GRAFT_BOOL)
+    top = 1;
+  else
+    top = ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
   *least = dtype == GRAFT_BOOL || dt_is_unsigned(dtype) ? 0 : -top - 1;
   *most = top;
 }
@@ -196,12 +201,15 @@ static graft_status draw_integers(op_call *c, graft_dtype dtype, int64_t numel, 
     if (floating) round_bounds(dtype, &from, NULL);
     if (most < 0x1p63L - 1) op_set_int(c, to_arg, to = (int64_t)most + 1);
   } else {
-    if (from >= to) return op_error(c, "%s is %lld, %s is %lld; expected less", low, (long long)from, high, (long long)to);
+    if (from >= to)
+      return op_error(c, "%s is %lld, %s is %lld; expected less", low, (long long)from, high, (long long)to);
     if (floating) round_bounds(dtype, &from, &to);
-    if (from >= to) return op_error(c, "%s holds no whole number from %lld to %lld", graft_dtype_name(dtype),
-                                    (long long)op_int(c, from_arg), (long long)op_int(c, to_arg));
+    if (from >= to)
+      return op_error(c, "%s holds no whole number from %lld to %lld", graft_dtype_name(dtype),
+                      (long long)op_int(c, from_arg), (long long)op_int(c, to_arg));
     if ((ref_real)to - 1 > most || (ref_real)to - 1 < least) {
-      return op_error(c, "%s - 1 is %lld, which is out of bounds for %s", high, (long long)(to - 1), graft_dtype_name(dtype));
+      return op_error(c, "%s - 1 is %lld, which is out of bounds for %s", high, (long long)(to - 1),
+                      graft_dtype_name(dtype));
     }
     op_set_int(c, to_arg, to);
   }
@@ -240,9 +248,11 @@ static graft_status infer_multinomial(op_call *c) {
     return op_error(c, "num_samples is %lld, of %lld categories; more than there are needs replacement",
                     (long long)samples, (long long)categories);
   }
-  if (categories > INT64_C(1) << 24) return op_error(c, "%lld categories; expected at most 2^24", (long long)categories);
+  if (categories > INT64_C(1) << 24)
+    return op_error(c, "%lld categories; expected at most 2^24", (long long)categories);
   int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : samples, samples};
-  if (!categories && (self->ndim == 1 || sizes[0])) return op_error(c, "self is %s; expected categories", op_show(c, 0));
+  if (!categories && (self->ndim == 1 || sizes[0]))
+    return op_error(c, "self is %s; expected categories", op_show(c, 0));
   c->compute = self->dtype;
   c->draws = words_for(sizes[0] * (self->ndim == 2 ? samples : 1), GRAFT_F64);
   op_out(c, 0, GRAFT_I64, self->ndim, sizes);
@@ -353,7 +363,8 @@ static graft_status draw_from(const graft_tensor_desc *out, const graft_philox *
   ref_array y = ref_new(ref_numel(out), false);
   if (!y.re) return ref_no_memory();
   for (int64_t i = 0; i < y.count; i++) {
-    uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), r = (uint64_t)ref_philox_word(p, 2 * (uint64_t)i + 1) << 32 | low;
+    uint64_t low = ref_philox_word(p, 2 * (uint64_t)i),
+             r = (uint64_t)ref_philox_word(p, 2 * (uint64_t)i + 1) << 32 | low;
     uint64_t step = range ? (uint64_t)((unsigned __int128)r * range >> 64) : r;
     y.re[i] = (ref_real)(int64_t)((uint64_t)from + step);
   }
@@ -394,7 +405,8 @@ static int64_t category_at(const double *weights, int64_t n, double u) {
 static graft_status check_weights(const double *weights, int64_t n) {
   for (int64_t k = 0; k < n; k++) {
     if (!(weights[k] >= 0) || isinf(weights[k])) {
-      return ref_invalid("aten::multinomial: weight %lld is %g; expected 0 or more, and finite", (long long)k, weights[k]);
+      return ref_invalid("aten::multinomial: weight %lld is %g; expected 0 or more, and finite", (long long)k,
+                         weights[k]);
     }
   }
   return total_of(weights, n) > 0 ? GRAFT_OK : ref_invalid("aten::multinomial: no category of a row has a weight");
@@ -523,25 +535,51 @@ static const op_def defs[] = {
     {.op_id = GRAFT_OP_RAND, .roles = "", .infer = infer_rand, .reference = OP_REF(rand)},
     {.op_id = GRAFT_OP_RANDN, .roles = "", .infer = infer_rand, .reference = OP_REF(randn)},
     {.op_id = GRAFT_OP_RANDPERM, .roles = "", .infer = infer_randperm, .reference = OP_REF(randperm)},
-    {.op_id = GRAFT_OP_RANDPERM_GENERATOR, .roles = "", .infer = infer_randperm_generator,
+    {.op_id = GRAFT_OP_RANDPERM_GENERATOR,
+     .roles = "",
+     .infer = infer_randperm_generator,
      .reference = OP_REF(randperm_generator)},
     {.op_id = GRAFT_OP_UNIFORM, .roles = "k", .infer = infer_uniform, .vjp = vjp_none, .reference = OP_REF(uniform)},
-    {.op_id = GRAFT_OP_NATIVE_DROPOUT, .roles = "v", .infer = infer_native_dropout, .vjp = vjp_native_dropout,
-     .saves = OP_SAVE_OUT(1), .reference = OP_REF(native_dropout)},
-    {.op_id = GRAFT_OP_NATIVE_DROPOUT_BACKWARD, .roles = "bc", .infer = infer_native_dropout_backward,
-     .decompose = decompose_native_dropout_backward, .vjp = vjp_native_dropout_backward, .saves = OP_SAVE_ARG(1),
-     .flags = OP_ELEMENTWISE, .reference = OP_REF(native_dropout_backward)},
-    {.op_id = GRAFT_OP_BERNOULLI_P, .roles = "k", .infer = infer_bernoulli, .vjp = vjp_none,
+    {.op_id = GRAFT_OP_NATIVE_DROPOUT,
+     .roles = "v",
+     .infer = infer_native_dropout,
+     .vjp = vjp_native_dropout,
+     .saves = OP_SAVE_OUT(1),
+     .reference = OP_REF(native_dropout)},
+    {.op_id = GRAFT_OP_NATIVE_DROPOUT_BACKWARD,
+     .roles = "bc",
+     .infer = infer_native_dropout_backward,
+     .decompose = decompose_native_dropout_backward,
+     .vjp = vjp_native_dropout_backward,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(native_dropout_backward)},
+    {.op_id = GRAFT_OP_BERNOULLI_P,
+     .roles = "k",
+     .infer = infer_bernoulli,
+     .vjp = vjp_none,
      .reference = OP_REF(bernoulli_p)},
-    {.op_id = GRAFT_OP_BERNOULLI_TENSOR, .roles = "kc", .infer = infer_bernoulli, .vjp = vjp_none,
+    {.op_id = GRAFT_OP_BERNOULLI_TENSOR,
+     .roles = "kc",
+     .infer = infer_bernoulli,
+     .vjp = vjp_none,
      .reference = OP_REF(bernoulli_Tensor)},
     {.op_id = GRAFT_OP_NORMAL_FLOAT_FLOAT, .roles = "", .infer = infer_normal, .reference = OP_REF(normal_float_float)},
-    {.op_id = GRAFT_OP_EXPONENTIAL, .roles = "k", .infer = infer_exponential, .vjp = vjp_none,
+    {.op_id = GRAFT_OP_EXPONENTIAL,
+     .roles = "k",
+     .infer = infer_exponential,
+     .vjp = vjp_none,
      .reference = OP_REF(exponential)},
-    {.op_id = GRAFT_OP_RANDOM_FROM, .roles = "k", .infer = infer_random_from, .vjp = vjp_none,
+    {.op_id = GRAFT_OP_RANDOM_FROM,
+     .roles = "k",
+     .infer = infer_random_from,
+     .vjp = vjp_none,
      .reference = OP_REF(random_from)},
     {.op_id = GRAFT_OP_RANDINT_LOW, .roles = "", .infer = infer_randint, .reference = OP_REF(randint_low)},
-    {.op_id = GRAFT_OP_MULTINOMIAL, .roles = "v", .infer = infer_multinomial, .flags = OP_NO_WIDEN,
+    {.op_id = GRAFT_OP_MULTINOMIAL,
+     .roles = "v",
+     .infer = infer_multinomial,
+     .flags = OP_NO_WIDEN,
      .reference = OP_REF(multinomial)},
 };
 OP_FAMILY_END(random, defs)

@@ -10,16 +10,16 @@
 /* --- where arguments stand --- */
 
 typedef enum red_dtype {
-  RED_SUM,  /* integers and bool as i64; or the dtype argument */
-  RED_MEAN, /* as it is, or the dtype argument; refuses integers */
-  RED_SAME, /* as it is; refuses complex */
-  RED_VAR,  /* floating or complex; the result is real */
-  RED_NORM, /* likewise, with a dtype argument that does not narrow */
-  RED_ANY,  /* bool, of u8 u8 */
-  RED_INDEX, /* i64; refuses complex and bool */
-  RED_COUNT, /* i64, of anything */
+  RED_SUM,    /* integers and bool as i64; or the dtype argument */
+  RED_MEAN,   /* as it is, or the dtype argument; refuses integers */
+  RED_SAME,   /* as it is; refuses complex */
+  RED_VAR,    /* floating or complex; the result is real */
+  RED_NORM,   /* likewise, with a dtype argument that does not narrow */
+  RED_ANY,    /* bool, of u8 u8 */
+  RED_INDEX,  /* i64; refuses complex and bool */
+  RED_COUNT,  /* i64, of anything */
   RED_NANSUM, /* as RED_SUM; refuses complex */
-  RED_FLOAT  /* integers and bool as the default float */
+  RED_FLOAT   /* integers and bool as the default float */
 } red_dtype;
 
 enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */
@@ -481,7 +481,11 @@ static const op_def defs[] = {
      .vjp = red_vjp_pick,
      .saves = R1,
      .reference = OP_REF(min_dim)},
-    {.op_id = GRAFT_OP_ALL, .roles = "v", .infer = infer_reduction, .decompose = decompose_all, .reference = OP_REF(all)},
+    {.op_id = GRAFT_OP_ALL,
+     .roles = "v",
+     .infer = infer_reduction,
+     .decompose = decompose_all,
+     .reference = OP_REF(all)},
     {.op_id = GRAFT_OP_ALL_DIM,
      .roles = "v",
      .infer = infer_reduction,
@@ -555,5 +559,6 @@ static const op_def defs[] = {
      .vjp = red_vjp_logsumexp,
      .saves = A0 | R0,
      .reference = OP_REF(logsumexp)},
+    {.op_id = GRAFT_OP_HISTC, .roles = "v", .infer = red_infer_histc, .decompose = red_decompose_histc},
 };
 OP_FAMILY_END(reduction, defs)

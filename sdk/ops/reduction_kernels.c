@@ -216,7 +216,9 @@ static ref_complex line_var(const line *l) {
   return sum / (freedom > 0 ? freedom : 0);
 }
 
-static ref_complex line_std(const line *l) { return sqrtl(creall(line_var(l))); }
+static ref_complex line_std(const line *l) {
+  return sqrtl(creall(line_var(l)));
+}
 
 static ref_complex line_norm(const line *l) {
   graft_dtype dtype = dt_real(l->dtype);

@@ -12,8 +12,7 @@ static graft_status infer_cumulative(op_call *c) {
   if (status) return status;
   if (!dtype) dtype = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
   if (dtype == GRAFT_BOOL) return op_error(c, "dtype is bool; expected a dtype of numbers");
-  if (dt_is_float8(dtype) && self->numel && self->ndim)
-    return op_refuse_dtype(c, 0, "a dtype of numbers");
+  if (dt_is_float8(dtype) && self->numel && self->ndim) return op_refuse_dtype(c, 0, "a dtype of numbers");
   c->compute = dtype;
   op_set_int(c, 1, dim);
   op_set_dtype(c, 2, dtype);
@@ -96,8 +95,10 @@ static graft_status ref_cumprod(const graft_exec *exec, const graft_args_cumprod
   ref_split s = ref_split_at(a->self, a->dim);
   for (int64_t line = 0; line < s.outer * s.inner; line++) {
     int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
-    if (dt_is_integral(dtype, true)) multiply_integers(x.re + start, s.size, s.inner);
-    else multiply_numbers(dtype, x.re + start, x.im ? x.im + start : NULL, s.size, s.inner);
+    if (dt_is_integral(dtype, true))
+      multiply_integers(x.re + start, s.size, s.inner);
+    else
+      multiply_numbers(dtype, x.re + start, x.im ? x.im + start : NULL, s.size, s.inner);
   }
   ref_write(a->out, &x);
   ref_free(&x);
@@ -196,10 +197,10 @@ static graft_status scan_extremum(const graft_tensor_desc *self, int64_t dim, in
   return status;
 }
 
-#define EXTREMUM(name, sign)                                                     \
+#define EXTREMUM(name, sign)                                                           \
   static graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
-    (void)exec;                                                                  \
-    return scan_extremum(a->self, a->dim, sign, a->values, a->indices);          \
+    (void)exec;                                                                        \
+    return scan_extremum(a->self, a->dim, sign, a->values, a->indices);                \
   }
 EXTREMUM(cummax, 1)
 EXTREMUM(cummin, -1)
@@ -214,13 +215,30 @@ static void vjp_extremum(op_vjp *v) {
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_CUMSUM, .roles = "v", .infer = infer_cumulative, .vjp = vjp_cumsum, .reference = OP_REF(cumsum)},
-    {.op_id = GRAFT_OP_CUMPROD, .roles = "v", .infer = infer_cumulative, .vjp = vjp_cumprod,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_OUT(0), .reference = OP_REF(cumprod)},
-    {.op_id = GRAFT_OP_CUMMAX, .roles = "v", .infer = infer_extremum, .vjp = vjp_extremum, .saves = OP_SAVE_OUT(1),
-     .flags = OP_NO_WIDEN, .reference = OP_REF(cummax)},
-    {.op_id = GRAFT_OP_CUMMIN, .roles = "v", .infer = infer_extremum, .vjp = vjp_extremum, .saves = OP_SAVE_OUT(1),
-     .flags = OP_NO_WIDEN, .reference = OP_REF(cummin)},
-    {.op_id = GRAFT_OP_CUMMAX_HELPER, .roles = "vkk", .infer = infer_extremum, .flags = OP_NO_WIDEN,
+    {.op_id = GRAFT_OP_CUMPROD,
+     .roles = "v",
+     .infer = infer_cumulative,
+     .vjp = vjp_cumprod,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_OUT(0),
+     .reference = OP_REF(cumprod)},
+    {.op_id = GRAFT_OP_CUMMAX,
+     .roles = "v",
+     .infer = infer_extremum,
+     .vjp = vjp_extremum,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(cummax)},
+    {.op_id = GRAFT_OP_CUMMIN,
+     .roles = "v",
+     .infer = infer_extremum,
+     .vjp = vjp_extremum,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(cummin)},
+    {.op_id = GRAFT_OP_CUMMAX_HELPER,
+     .roles = "vkk",
+     .infer = infer_extremum,
+     .flags = OP_NO_WIDEN,
      .reference = OP_REF(cummax_helper)},
 };
 OP_FAMILY_END(scan, defs)

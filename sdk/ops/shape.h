@@ -16,10 +16,11 @@ graft_status ref_roll(const graft_exec *exec, const graft_args_roll *a);
 graft_status ref_select_scatter(const graft_exec *exec, const graft_args_select_scatter *a);
 graft_status ref_slice_scatter(const graft_exec *exec, const graft_args_slice_scatter *a);
 
-#define SHAPE_VJPS(X)                                                                                                \
-  X(same) X(copy) X(cat) X(pad) X(repeat) X(flip) X(select_scatter) X(slice_scatter) X(as_strided_scatter) X(select) \
-  X(slice) X(view) X(expand) X(permute) X(as_strided) X(diagonal) X(split) X(view_as_real) X(conj) X(real) X(imag)   \
-  X(broadcast_in_dim) X(view_of_dtype) X(triangle) X(roll)
+#define SHAPE_VJPS(X)                                                                                                 \
+  X(same)                                                                                                             \
+  X(copy) X(cat) X(pad) X(repeat) X(flip) X(select_scatter) X(slice_scatter) X(as_strided_scatter) X(select) X(slice) \
+      X(view) X(expand) X(permute) X(as_strided) X(diagonal) X(split) X(view_as_real) X(conj) X(real) X(imag)         \
+          X(broadcast_in_dim) X(view_of_dtype) X(triangle) X(roll)
 #define SHAPE_DECLARE(name) void shape_vjp_##name(op_vjp *v);
 SHAPE_VJPS(SHAPE_DECLARE)
 #undef SHAPE_DECLARE

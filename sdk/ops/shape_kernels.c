@@ -167,7 +167,8 @@ graft_status ref_slice_scatter(const graft_exec *exec, const graft_args_slice_sc
 }
 
 /* Elements on one side of a diagonal of the last two dims; the others are 0. */
-static graft_status keep_triangle(const graft_tensor_desc *self, const graft_tensor_desc *out, int64_t diagonal, bool lower) {
+static graft_status keep_triangle(const graft_tensor_desc *self, const graft_tensor_desc *out, int64_t diagonal,
+                                  bool lower) {
   work w;
   if (!begin(&w, self, out)) return end(&w, out);
   int64_t rows = self->dl.shape[self->dl.ndim - 2], columns = self->dl.shape[self->dl.ndim - 1];

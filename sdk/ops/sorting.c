@@ -136,7 +136,8 @@ static void vjp_sort(op_vjp *v) { back(v, 1); }
 static void vjp_sort_stable(op_vjp *v) { back(v, 2); }
 static void vjp_topk(op_vjp *v) { back(v, 2); }
 
-/* --- searchsorted(sorted_sequence, self, out_int32, right, side, sorter), bucketize(self, boundaries, out_int32, right) --- */
+/* --- searchsorted(sorted_sequence, self, out_int32, right, side, sorter), bucketize(self, boundaries, out_int32,
+ * right) --- */
 
 static graft_status check_search(op_call *c, int sequence_arg, int values_arg, bool out_int32) {
   const graft_tensor *sequence = op_tensor(c, sequence_arg), *values = op_tensor(c, values_arg);
@@ -144,7 +145,8 @@ static graft_status check_search(op_call *c, int sequence_arg, int values_arg, b
   for (int32_t i = 0; fits && sequence->ndim != 1 && i < sequence->ndim - 1; i++) {
     fits = sequence->sizes[i] == values->sizes[i];
   }
-  if (!fits) return op_error(c, "boundaries must have rank 1, or the leading dims of the values (%s)", op_show_tensors(c));
+  if (!fits)
+    return op_error(c, "boundaries must have rank 1, or the leading dims of the values (%s)", op_show_tensors(c));
   graft_dtype dtype = op_promote(c, 0, 2); /* both are of the first two arguments */
   if (!dtype || dt_is_complex(dtype) || dt_is_float8(dtype) || dtype == GRAFT_BOOL) {
     return op_error(c, "%s; expected real dtypes other than bool", op_show_tensors(c));
@@ -188,8 +190,10 @@ static int64_t place_of(const ref_real *sequence, const ref_real *order, int64_t
     int64_t middle = low + (high - low) / 2;
     ref_real there = sequence[order ? (int64_t)order[middle] : middle];
     bool behind = right ? there > value : there >= value;
-    if (behind) high = middle;
-    else low = middle + 1;
+    if (behind)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
@@ -198,7 +202,8 @@ static graft_status search_all(const graft_tensor_desc *sequence, const graft_te
                                const graft_tensor_desc *sorter, bool right, const graft_tensor_desc *out) {
   ref_array x = ref_read(values), s = ref_read(sequence), order = ref_read(sorter);
   graft_status status = x.re && s.re && (order.re || !sorter) ? GRAFT_OK : ref_no_memory();
-  int64_t n = sequence->dl.shape[sequence->dl.ndim - 1], per_row = values->dl.ndim ? values->dl.shape[values->dl.ndim - 1] : 1;
+  int64_t n = sequence->dl.shape[sequence->dl.ndim - 1],
+          per_row = values->dl.ndim ? values->dl.shape[values->dl.ndim - 1] : 1;
   for (int64_t i = 0; !status && i < x.count; i++) {
     int64_t row = sequence->dl.ndim == 1 ? 0 : i / per_row * n;
     x.re[i] = (ref_real)place_of(s.re + row, order.re ? order.re + row : NULL, n, x.re[i], right);
@@ -277,12 +282,15 @@ static void decompose_isin(fx *s, const op_call *c, graft_tensor **outs) {
 static graft_status infer_unique(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0);
   int64_t none = 0;
-  if (dt_is_complex(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a real dtype, which has an order");
+  if (dt_is_complex(self->dtype) || dt_is_float8(self->dtype))
+    return op_refuse_dtype(c, 0, "a real dtype, which has an order");
   c->dynamic = c->decompose_only = true;
   c->compute = self->dtype;
   op_out(c, 0, self->dtype, 1, &self->numel);
-  if (op_bool(c, 2)) op_out(c, 1, GRAFT_I64, self->ndim, self->sizes);
-  else op_out(c, 1, GRAFT_I64, 1, &none);
+  if (op_bool(c, 2))
+    op_out(c, 1, GRAFT_I64, self->ndim, self->sizes);
+  else
+    op_out(c, 1, GRAFT_I64, 1, &none);
   op_out(c, 2, GRAFT_I64, 1, op_bool(c, 3) ? &self->numel : &none);
   return GRAFT_OK;
 }
@@ -304,12 +312,14 @@ static void decompose_unique(fx *s, const op_call *c, graft_tensor **outs) {
     return;
   }
   fx_sort(s, fx_reshape(s, self, 1, &n), 0, false, &sorted, &order);
-  graft_tensor *later = fx_slice_Tensor(s, sorted, 0, &one, NULL, 1), *before = fx_slice_Tensor(s, sorted, 0, NULL, &but_last, 1);
+  graft_tensor *later = fx_slice_Tensor(s, sorted, 0, &one, NULL, 1),
+               *before = fx_slice_Tensor(s, sorted, 0, NULL, &but_last, 1);
   graft_tensor *first = fx_full(s, &one, 1, graft_scalar_bool(true), GRAFT_BOOL, c->device);
   graft_tensor *fresh = fx_cat(s, (graft_tensor *[]){first, fx_ne_Tensor(s, later, before)}, 2, 0);
   outs[0] = fx_masked_select(s, sorted, fresh);
   if (op_bool(c, 2)) {
-    graft_tensor *number = fx_add_Scalar(s, fx_cumsum(s, fresh, 0, GRAFT_I64), graft_scalar_int(-1), graft_scalar_int(1));
+    graft_tensor *number =
+        fx_add_Scalar(s, fx_cumsum(s, fresh, 0, GRAFT_I64), graft_scalar_int(-1), graft_scalar_int(1));
     outs[1] = fx_reshape(s, fx_scatter_src(s, fx_zeros_like(s, number), 0, order, number), self->ndim, self->sizes);
   } else {
     outs[1] = nothing(s, c);
@@ -325,18 +335,50 @@ static void decompose_unique(fx *s, const op_call *c, graft_tensor **outs) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SORT, .roles = "v", .infer = infer_sort, .decompose = decompose_sort, .vjp = vjp_sort,
-     .saves = OP_SAVE_OUT(1), .flags = OP_NO_WIDEN, .reference = OP_REF(sort)},
-    {.op_id = GRAFT_OP_SORT_STABLE, .roles = "v", .infer = infer_sort_stable, .vjp = vjp_sort_stable,
-     .saves = OP_SAVE_OUT(1), .flags = OP_NO_WIDEN, .reference = OP_REF(sort_stable)},
-    {.op_id = GRAFT_OP_TOPK, .roles = "v", .infer = infer_topk, .decompose = decompose_topk, .vjp = vjp_topk,
-     .saves = OP_SAVE_OUT(1), .flags = OP_NO_WIDEN, .reference = OP_REF(topk)},
-    {.op_id = GRAFT_OP_SEARCHSORTED_TENSOR, .roles = "vvk", .infer = infer_searchsorted, .flags = OP_NO_WIDEN,
+    {.op_id = GRAFT_OP_SORT,
+     .roles = "v",
+     .infer = infer_sort,
+     .decompose = decompose_sort,
+     .vjp = vjp_sort,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(sort)},
+    {.op_id = GRAFT_OP_SORT_STABLE,
+     .roles = "v",
+     .infer = infer_sort_stable,
+     .vjp = vjp_sort_stable,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(sort_stable)},
+    {.op_id = GRAFT_OP_TOPK,
+     .roles = "v",
+     .infer = infer_topk,
+     .decompose = decompose_topk,
+     .vjp = vjp_topk,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(topk)},
+    {.op_id = GRAFT_OP_SEARCHSORTED_TENSOR,
+     .roles = "vvk",
+     .infer = infer_searchsorted,
+     .flags = OP_NO_WIDEN,
      .reference = OP_REF(searchsorted_Tensor)},
-    {.op_id = GRAFT_OP_BUCKETIZE_TENSOR, .roles = "vv", .infer = infer_bucketize, .decompose = decompose_bucketize,
-     .flags = OP_NO_WIDEN, .reference = OP_REF(bucketize_Tensor)},
-    {.op_id = GRAFT_OP_ISIN_TENSOR_TENSOR, .roles = "vv", .infer = infer_isin, .decompose = decompose_isin,
-     .flags = OP_NO_WIDEN, .reference = OP_REF(isin_Tensor_Tensor)},
-    {.op_id = GRAFT_OP_UNIQUE2, .roles = "v", .infer = infer_unique, .decompose = decompose_unique, .flags = OP_NO_WIDEN},
+    {.op_id = GRAFT_OP_BUCKETIZE_TENSOR,
+     .roles = "vv",
+     .infer = infer_bucketize,
+     .decompose = decompose_bucketize,
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(bucketize_Tensor)},
+    {.op_id = GRAFT_OP_ISIN_TENSOR_TENSOR,
+     .roles = "vv",
+     .infer = infer_isin,
+     .decompose = decompose_isin,
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(isin_Tensor_Tensor)},
+    {.op_id = GRAFT_OP_UNIQUE2,
+     .roles = "v",
+     .infer = infer_unique,
+     .decompose = decompose_unique,
+     .flags = OP_NO_WIDEN},
 };
 OP_FAMILY_END(sorting, defs)
