@@ -71,7 +71,8 @@ std::vector<DeviceRow> devices();
 // Adds a plugin by the path of its library or manifest, or by name; returns the index of its first device.
 c10::DeviceIndex load(const std::string& path);
 
-// Throws what a status means: torch.OutOfMemoryError, NotImplementedError, or RuntimeError with libgraft's text.
+// Throws what a status means, with libgraft's text: torch.OutOfMemoryError, NotImplementedError, torch.AcceleratorError
+// where the device or a stream has failed, else RuntimeError.
 [[noreturn]] void raise(graft_status status);
 inline void check(graft_status status) {
   if (C10_UNLIKELY(status != GRAFT_OK)) raise(status);

@@ -77,7 +77,7 @@ std::vector<std::string> fill() {
   const graft_backend_info *infos = nullptr;
   size_t count = 0;
   check(graft_backends(&infos, &count));
-  row_count.store(0);
+  row_count.store(0);  // a fork may have come while the table was being made
   for (size_t i = 0; i < count; i++) {
     if (!infos[i].problem && infos[i].manifest) add_backend(infos[i].name, problems);
   }

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Generator.h>

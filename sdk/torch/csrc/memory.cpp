@@ -1,9 +1,12 @@
 // Memory: libgraft's storages as c10::DataPtr, its caching allocator as c10::DeviceAllocator, its pinned memory as
 // at::HostAllocator.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -105,6 +108,8 @@ void resize_storage(c10::StorageImpl *storage, size_t bytes) {
   if (kept > 0) {
     const int64_t stride = 1;
     const graft_view view = {GRAFT_U8, 1, &kept, &stride, 0, false, false};
+    // The copy may run on another stream than the one that the old memory goes back to.
+    check(graft_storage_record_stream(before, graft_stream_current(device_of(index))));
     graft_tensor_space to, from;
     auto *after = static_cast<graft_storage *>(pointer.get_context());
     check(graft_tensor_copy(graft_tensor_borrow(&to, after, &view), graft_tensor_borrow(&from, before, &view)));
