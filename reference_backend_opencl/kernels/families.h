@@ -26,6 +26,7 @@ bool ocl_scatter_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_rnn_caps(uint32_t op_id, ocl_op_caps *caps);
 
 /* An op along one dimension of outer x size x inner, and how it is laid over the device (lines.c, lines.cl). */
 typedef struct ocl_lines {
@@ -93,7 +94,10 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_RANDOM_CORE(X)  X(rand) X(randn) X(randperm)
 #define OCL_RANDOM_TRAIN(X) X(uniform) X(randperm_generator) X(native_dropout_backward)
 #define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
+#define OCL_RNN_TRAIN(X) \
+  X(thnn_fused_lstm_cell) X(thnn_fused_lstm_cell_backward_impl) X(thnn_fused_gru_cell) X(thnn_fused_gru_cell_backward)
 
+OCL_RNN_TRAIN(OCL_DECLARE)
 OCL_SHAPE_CORE(OCL_DECLARE)
 OCL_FACTORY_CORE(OCL_DECLARE)
 OCL_RANDOM_CORE(OCL_DECLARE)

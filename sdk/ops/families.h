@@ -21,7 +21,8 @@
   X(random)            \
   X(indexing)          \
   X(scatter)           \
-  X(sorting)
+  X(sorting)           \
+  X(rnn)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)

@@ -88,6 +88,7 @@ typedef struct op_def {
   op_decompose_fn decompose; /* NULL: none */
   op_vjp_fn vjp;             /* NULL: not differentiable */
   uint64_t saves;            /* OP_SAVE_*: what vjp reads the memory of */
+  uint32_t without_grad;     /* bit n: output n is a workspace or a statistic that nothing is differentiated through */
   uint32_t flags;
   op_slot reference;         /* NULL: by decomposition only */
   int32_t extra;             /* the family's own: a row of its table */
