@@ -72,8 +72,10 @@ static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl
                            const cl_mem *faults) {
   ocl_argument arguments[2 * OCL_DIRECT_PLACES + 1];
   cl_uint count = 0;
+  const ocl_place *any = stage->places;
+  while (!any->buffer) any++;
   for (int i = 0; i < call->places; i++) {
-    const ocl_place *place = stage->places[i].buffer ? &stage->places[i] : &stage->places[0];
+    const ocl_place *place = stage->places[i].buffer ? &stage->places[i] : any;
     arguments[count++] = (ocl_argument)OCL_BUFFER(place->buffer);
     arguments[count++] = (ocl_argument)OCL_VALUE(place->offset);
   }

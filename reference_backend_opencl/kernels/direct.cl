@@ -1,6 +1,6 @@
 /* What kernels over contiguous tensors begin with; see direct.h. The head defines D, the dtype of their values. */
 typedef struct {
-  long of[30]; /* sizes and the like, as the family counts them */
+  long of[62]; /* sizes and the like, as the family counts them */
   long per_item, units;
 } numbers;
 

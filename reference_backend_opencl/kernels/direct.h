@@ -5,7 +5,7 @@
 
 #include "../ocl.h"
 
-enum { OCL_DIRECT_STAGES = 4, OCL_DIRECT_PLACES = 12, OCL_DIRECT_NUMBERS = 30 };
+enum { OCL_DIRECT_STAGES = 4, OCL_DIRECT_PLACES = 14, OCL_DIRECT_NUMBERS = 62 };
 
 /* Where a kernel argument lies. */
 typedef struct ocl_place {

@@ -27,6 +27,7 @@ bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_rnn_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps);
 
 /* An op along one dimension of outer x size x inner, and how it is laid over the device (lines.c, lines.cl). */
 typedef struct ocl_lines {
@@ -96,7 +97,10 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
 #define OCL_RNN_TRAIN(X) \
   X(thnn_fused_lstm_cell) X(thnn_fused_lstm_cell_backward_impl) X(thnn_fused_gru_cell) X(thnn_fused_gru_cell_backward)
+#define OCL_ATTENTION_TRAIN(X) \
+  X(scaled_dot_product_fused_attention_overrideable) X(scaled_dot_product_fused_attention_overrideable_backward)
 
+OCL_ATTENTION_TRAIN(OCL_DECLARE)
 OCL_RNN_TRAIN(OCL_DECLARE)
 OCL_SHAPE_CORE(OCL_DECLARE)
 OCL_FACTORY_CORE(OCL_DECLARE)

@@ -22,7 +22,8 @@
   X(indexing)          \
   X(scatter)           \
   X(sorting)           \
-  X(rnn)
+  X(rnn)               \
+  X(attention)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)

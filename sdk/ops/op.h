@@ -32,6 +32,7 @@ typedef struct op_call {
   int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with, and shaped like unless the op has
                                   * list_item; -1: a Tensor */
   bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
+  bool no_decompose;             /* this very call is for a slot or the reference kernel only */
   graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
   bool dynamic;                  /* out[0] is an upper bound only; the op says its shape */
   uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */

@@ -3,6 +3,7 @@
  * Gates lie side by side in a row: input, forget, cell, output for an LSTM; reset, update, new for a GRU. The workspace
  * of an LSTM holds the four after their nonlinearity. That of a GRU holds the three, the old state, and what the reset
  * gate multiplies. */
+#include "graft/autograd.h"
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/ref.h"
@@ -59,7 +60,7 @@ static void out_matrix(op_call *c, int n, int64_t rows, int64_t columns) {
 
 /* _thnn_fused_lstm_cell -> (hy, cy, workspace) */
 static graft_status infer_lstm(op_call *c) {
-  int64_t rows, width;
+  int64_t rows = 0, width = 0;
   graft_status status = check_cell(c, LSTM_GATES, &rows, &width);
   if (status) return status;
   out_matrix(c, 0, rows, width);
@@ -70,7 +71,7 @@ static graft_status infer_lstm(op_call *c) {
 
 /* _thnn_fused_gru_cell -> (hy, workspace) */
 static graft_status infer_gru(op_call *c) {
-  int64_t rows, width;
+  int64_t rows = 0, width = 0;
   graft_status status = check_cell(c, GRU_GATES, &rows, &width);
   if (status) return status;
   out_matrix(c, 0, rows, width);
