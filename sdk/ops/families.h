@@ -23,7 +23,8 @@
   X(scatter)           \
   X(sorting)           \
   X(rnn)               \
-  X(attention)
+  X(attention)         \
+  X(resample)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)
