@@ -14,7 +14,7 @@ const graft_core_ops ocl_core_ops = {.struct_size = sizeof ocl_core_ops,
 const graft_train_ops ocl_train_ops = {.struct_size = sizeof ocl_train_ops,
                                        OCL_POINTWISE_TRAIN(ROW_SLOT) OCL_LINES_TRAIN(SLOT) OCL_OTHER_TRAIN(SLOT)
                                        OCL_FUSED(SLOT) OCL_FOREACH(FIRST_SLOT) OCL_INDEXED_TRAIN(SLOT)
-                                       OCL_RANDOM_TRAIN(SLOT) OCL_RNN_TRAIN(SLOT) OCL_ATTENTION_TRAIN(SLOT) OCL_RESAMPLE_TRAIN(SLOT)};
+                                       OCL_RANDOM_TRAIN(SLOT) OCL_RNN_TRAIN(SLOT) OCL_ATTENTION_TRAIN(SLOT) OCL_RESAMPLE_TRAIN(SLOT) OCL_NORMALIZATION_RMS_TRAIN(SLOT)};
 
 const graft_prims_ops ocl_prims_ops = {.struct_size = sizeof ocl_prims_ops};
 
@@ -26,7 +26,8 @@ graft_status ocl_op_caps_of(graft_device *device, uint32_t op_id, graft_op_caps 
                                              ocl_indexing_caps, ocl_optimizer_caps, ocl_embedding_caps, ocl_scatter_caps,
                                              ocl_shape_caps, ocl_convolution_caps,
                                              ocl_factory_caps, ocl_rnn_caps,
-                                             ocl_attention_caps, ocl_resample_caps};
+                                             ocl_attention_caps, ocl_resample_caps,
+                                             ocl_normalization_rms_caps};
   const uint64_t f64 = OCL_BIT(F64) | OCL_BIT(C128);
   for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
     ocl_op_caps caps = {0};

@@ -5,6 +5,7 @@ const cf_family *const cf_families[] = {
   &cf_softmax,   &cf_embedding, &cf_indexing, &cf_scatter, &cf_sorting,     &cf_shape,         &cf_factory,
   &cf_random_family, &cf_loss,  &cf_optimizer,
   &cf_rnn,       &cf_attention, &cf_resample,
+  &cf_normalization_rms,
 };
 const uint32_t cf_family_count = sizeof cf_families / sizeof *cf_families;
 

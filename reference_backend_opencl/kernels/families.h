@@ -28,6 +28,7 @@ bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_rnn_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_normalization_rms_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_resample_caps(uint32_t op_id, ocl_op_caps *caps);
 
 /* An op along one dimension of outer x size x inner, and how it is laid over the device (lines.c, lines.cl). */
@@ -111,7 +112,9 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
   X(upsample_trilinear3d) X(upsample_trilinear3d_backward) X(reflection_pad1d_backward) \
   X(reflection_pad2d_backward) X(reflection_pad3d_backward) X(replication_pad1d) \
   X(replication_pad1d_backward) X(replication_pad2d_backward) X(replication_pad3d_backward)
+#define OCL_NORMALIZATION_RMS_TRAIN(X) X(fused_rms_norm) X(fused_rms_norm_backward)
 
+OCL_NORMALIZATION_RMS_TRAIN(OCL_DECLARE)
 OCL_RESAMPLE_CORE(OCL_DECLARE)
 OCL_RESAMPLE_TRAIN(OCL_DECLARE)
 OCL_ATTENTION_TRAIN(OCL_DECLARE)

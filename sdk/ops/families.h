@@ -24,7 +24,8 @@
   X(sorting)           \
   X(rnn)               \
   X(attention)         \
-  X(resample)
+  X(resample)          \
+  X(normalization_rms)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)
