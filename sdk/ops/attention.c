@@ -384,7 +384,7 @@ static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
   outs[1] = fx_add(s, shift, fx_log(s, sum));
   graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_number(graft_scalar_float(0x1p-60)));
   outs[0] = product(s, &in.p, fx_div(s, unscaled, s->status ? NULL : fx_unsqueeze(s, divisor, 3)), in.v, false);
-  outs[6] = outs[7] = s->status ? NULL : fx_full(s, NULL, 0, graft_scalar_int(0), GRAFT_I64, in.q->device);
+  outs[6] = outs[7] = s->status ? NULL : fx_filled(s, in.q, 0, NULL, 0, GRAFT_I64);
 }
 
 /* The gradients that `wanted` asks for, from the weights and the sums of grad * out. */
