@@ -241,8 +241,10 @@ uint32_t cf_call_outs(const cf_call *call) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < call->schema->nrets; i++) {
     const op_ret *ret = &call->schema->rets[i];
-    if (ret->kind == OPK_TENSOR) n++;
-    if (ret->kind != OPK_TENSORS) continue;
+    if (ret->kind != OPK_TENSORS) { /* a number takes its place, too, with no tensor */
+      n++;
+      continue;
+    }
     uint32_t length = 0; /* a list output is as long as the list it corresponds to; by name, else the first list */
     for (uint32_t a = 0; a < call->schema->nargs; a++) {
       if (call->args[a].kind != GRAFT_VALUE_TENSORS) continue;

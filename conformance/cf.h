@@ -69,6 +69,7 @@ typedef struct cf_rule {
   double ulps; /* CF_ULPS, CF_GATED; CF_SUM: what 2 sqrt n is scaled by beyond 1, 0 for 1 */
   cf_terms terms;
   cf_limit_fn limit;
+  bool absolute; /* CF_CUSTOM: `limit` reads the results on absolute values, too */
 } cf_rule;
 
 /* Where S, the sum of the absolute terms of a gradient, comes from. */

@@ -145,7 +145,7 @@ bool cf_is_exact(const cf_call *call, uint32_t out, graft_dtype dtype) {
 }
 
 bool cf_rule_needs_absolute(const cf_rule *rule) {
-  return rule->klass == CF_SUM || rule->klass == CF_ALPHA || rule->klass == CF_SCALED;
+  return rule->klass == CF_SUM || rule->klass == CF_ALPHA || rule->klass == CF_SCALED || rule->absolute;
 }
 
 long double cf_modulus(dt_value v) { return v.im == 0 ? fabsl(v.re) : hypotl(v.re, v.im); }

@@ -9,7 +9,7 @@
 
 extern const cf_family cf_pointwise, cf_reduction, cf_scan, cf_matmul, cf_convolution, cf_pooling, cf_normalization,
     cf_softmax, cf_embedding, cf_indexing, cf_scatter, cf_sorting, cf_shape, cf_factory, cf_random_family, cf_loss,
-    cf_optimizer, cf_linalg;
+    cf_optimizer, cf_linalg, cf_rnn, cf_attention, cf_resample, cf_normalization_rms;
 
 /* Gradient rules that many rows share. n counts roundings in u: at most six of them are roundings of intermediate
  * tensors to the tested dtype, the others happen inside kernels, at the precision in which these accumulate. */
@@ -20,6 +20,9 @@ extern const cf_family cf_pointwise, cf_reduction, cf_scan, cf_matmul, cf_convol
 #define CF_G_SELECT(n) {.kind = CF_GRAD_SELECT, CF_G_STEPS(n)}
 #define CF_G_KAPPA(f, n) {.kind = CF_GRAD_KAPPA, .kappa = (f), CF_G_STEPS(n)}
 #define CF_G_CUSTOM(f, n) {.kind = CF_GRAD_CUSTOM, .terms = (f), CF_G_STEPS(n)}
+
+/* The function gives the propagated error for a unit roundoff of 1, every rounding counted. */
+#define CF_G_PROPAGATED(f) {.kind = CF_GRAD_CUSTOM, .terms = (f), .steps = 1, .inner = 1}
 
 #define CF_TEXTS(...) (const char *const[]){__VA_ARGS__, NULL}
 

@@ -79,6 +79,7 @@ class Op:
     strides_argument: str
     schema: schemas.Schema
     mutates: tuple = ()
+    optional: tuple = ()
     dynamic: tuple = ()
     random: bool = False
     kernel: str = ""
@@ -181,7 +182,7 @@ def _parse_notes(text, schema):
             _, argument, *prefix = word.split(":")
             values = tuple(value.split("|"))
             notes["strings"][argument] = StrEnum((prefix[0] if prefix else argument).upper(), values)
-        elif word in ("mutates", "dynamic") and has_value:
+        elif word in ("mutates", "dynamic", "optional") and has_value:
             notes[word] = tuple(value.split(","))
         elif word in ("kernel", "c_name") and has_value:
             notes[word] = value
@@ -218,7 +219,7 @@ def _check_line(op):
     if bool(op.strides_argument) != (op.strides in STRIDES_OF_ARGUMENT):
         raise DescriptionError(f"strides {op.strides}:{op.strides_argument}: like and suggest, and they alone, name an "
                                "argument")
-    for name in (op.strides_argument, *op.mutates, *op.strings):
+    for name in (op.strides_argument, *op.mutates, *op.optional, *op.strings):
         if name and name not in arguments:
             raise DescriptionError(f"{name} is no argument of {op.schema.qualified_name}")
     for name in op.dynamic:

@@ -86,7 +86,8 @@ def _argument_rows(op, placed, values, strings):
         return []
     rows = [f"static const op_arg op_args_{op.c_name}[] = {{"]
     for index, argument in enumerate(op.schema.arguments):
-        flags = _flags((("OPA_OPTIONAL", argument.optional), ("OPA_KWARG", argument.keyword_only),
+        flags = _flags((("OPA_OPTIONAL", argument.optional or argument.name in op.optional),
+                        ("OPA_KWARG", argument.keyword_only),
                         ("OPA_MUTATED", argument.mutated or argument.name in op.mutates),
                         ("OPA_ALIASED", argument.alias and not argument.mutated), ("OPA_DROPPED", argument.dropped)))
         member = placed.arguments[index] if placed else None

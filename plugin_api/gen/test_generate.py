@@ -87,6 +87,7 @@ class Lines(unittest.TestCase):
         schema = "aten::f(Tensor self) -> Tensor"
         self.refused(line(schema, notes="randon"), "unknown note")
         self.refused(line(schema, notes="mutates=mean"), "no argument")
+        self.refused(line(schema, notes="optional=other"), "no argument")
         self.refused(line(schema, notes="dynamic=out1"), "no result")
         self.refused(line(schema, notes="equal=aten::g(selv)"), "equal names selv")
         self.refused(line("aten::f(str mode) -> Tensor"), "needs a note str:mode")

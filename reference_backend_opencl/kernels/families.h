@@ -27,6 +27,10 @@ bool ocl_scatter_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_rnn_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_normalization_rms_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_resample_caps(uint32_t op_id, ocl_op_caps *caps);
 
 /* An op along one dimension of outer x size x inner, and how it is laid over the device (lines.c, lines.cl). */
 typedef struct ocl_lines {
@@ -102,7 +106,28 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
   X(uniform) X(randperm_generator) X(native_dropout_backward) X(bernoulli_p) X(bernoulli_Tensor)             \
   X(normal_float_float) X(exponential) X(random_from) X(randint_low) X(multinomial)
 #define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
+#define OCL_RNN_TRAIN(X) \
+  X(thnn_fused_lstm_cell) X(thnn_fused_lstm_cell_backward_impl) X(thnn_fused_gru_cell) X(thnn_fused_gru_cell_backward)
+#define OCL_ATTENTION_TRAIN(X) \
+  X(scaled_dot_product_fused_attention_overrideable) X(scaled_dot_product_fused_attention_overrideable_backward)
+#define OCL_RESAMPLE_CORE(X) \
+  X(adaptive_avg_pool2d) X(adaptive_avg_pool2d_backward) X(adaptive_avg_pool3d) X(reflection_pad1d) \
+  X(reflection_pad2d) X(reflection_pad3d) X(replication_pad2d) X(replication_pad3d)
+#define OCL_RESAMPLE_TRAIN(X) \
+  X(adaptive_avg_pool3d_backward) X(upsample_nearest1d) X(upsample_nearest1d_backward) \
+  X(upsample_nearest2d) X(upsample_nearest2d_backward) X(upsample_nearest3d) X(upsample_nearest3d_backward) \
+  X(upsample_nearest_exact2d) X(upsample_nearest_exact2d_backward) X(upsample_linear1d) \
+  X(upsample_linear1d_backward) X(upsample_bilinear2d) X(upsample_bilinear2d_backward) \
+  X(upsample_trilinear3d) X(upsample_trilinear3d_backward) X(reflection_pad1d_backward) \
+  X(reflection_pad2d_backward) X(reflection_pad3d_backward) X(replication_pad1d) \
+  X(replication_pad1d_backward) X(replication_pad2d_backward) X(replication_pad3d_backward)
+#define OCL_NORMALIZATION_RMS_TRAIN(X) X(fused_rms_norm) X(fused_rms_norm_backward)
 
+OCL_NORMALIZATION_RMS_TRAIN(OCL_DECLARE)
+OCL_RESAMPLE_CORE(OCL_DECLARE)
+OCL_RESAMPLE_TRAIN(OCL_DECLARE)
+OCL_ATTENTION_TRAIN(OCL_DECLARE)
+OCL_RNN_TRAIN(OCL_DECLARE)
 OCL_SHAPE_CORE(OCL_DECLARE)
 OCL_SHAPE_TRAIN(OCL_DECLARE)
 OCL_FACTORY_CORE(OCL_DECLARE)

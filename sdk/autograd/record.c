@@ -104,7 +104,8 @@ static uint32_t return_of(const op_schema *schema, uint32_t out, uint32_t nouts)
 
 typedef struct recording {
   const op_schema *schema;
-  uint64_t saves; /* 0 where there is no formula */
+  uint64_t saves;        /* 0 where there is no formula */
+  uint32_t without_grad; /* of op_def */
   graft_tensor **outs;
   uint32_t nouts;
   ag_node *node;
@@ -155,7 +156,7 @@ static graft_status set_histories(recording *r, const graft_value *args, uint32_
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < r->nouts && !status; i++) {
     graft_tensor *out = r->outs[i];
-    if (!ag_differentiable(out)) continue;
+    if (!ag_differentiable(out) || r->without_grad >> return_of(r->schema, i, r->nouts) & 1) continue;
     bool is_view = is_view_op(r->schema) && any_tensor(args, nargs, test_same_storage, out->storage);
     status = ag_meta_set(out, r->node, i, is_view);
   }
@@ -173,7 +174,7 @@ graft_status ag_record(const op_schema *schema, const op_def *def, const graft_v
                        graft_tensor **outs, uint32_t nouts) {
   graft_rt_device *device = device_of(outs, nouts);
   if (!device) return GRAFT_OK; /* no result has a gradient */
-  recording r = {schema, def && def->vjp ? def->saves : 0, outs, nouts, NULL};
+  recording r = {schema, def && def->vjp ? def->saves : 0, def ? def->without_grad : 0, outs, nouts, NULL};
   graft_status status = ag_node_new(schema, def, args, nargs, nouts, &r.node);
   if (status) return status;
   r.node->device = device;

@@ -95,7 +95,7 @@ static graft_status infer(op_call *call, const op_schema *schema, const graft_va
   call->nouts = 0;
   call->compute = GRAFT_DTYPE_NONE;
   call->dynamic = false;
-  call->decompose_only = false;
+  call->decompose_only = call->no_decompose = false;
   call->draws = 0;
   memset(call->out_wanted, 0, sizeof call->out_wanted);
   memset(call->list_like, -1, sizeof call->list_like);

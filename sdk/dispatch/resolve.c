@@ -395,11 +395,12 @@ static bool try_prims(resolver *r) {
 
 static dsp_route other_ways(const op_call *call, dsp_route after) {
   if (dsp_is_copy_op(call->schema->id)) return DSP_ROUTE_NONE;
-  if (after < DSP_ROUTE_DECOMPOSITION && !call->device->is_reference) {
+  bool may = after < DSP_ROUTE_DECOMPOSITION && !call->no_decompose;
+  if (may && !call->device->is_reference) {
     bool half = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
     if (call->def->decompose || half) return DSP_ROUTE_DECOMPOSITION;
   }
-  if (after < DSP_ROUTE_DECOMPOSITION && call->def->decompose) return DSP_ROUTE_DECOMPOSITION;
+  if (may && call->def->decompose) return DSP_ROUTE_DECOMPOSITION;
   if (after < DSP_ROUTE_REFERENCE && !call->device->is_reference && (call->def->reference || call->def->decompose)) {
     return DSP_ROUTE_REFERENCE;
   }

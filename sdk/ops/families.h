@@ -22,13 +22,16 @@
   X(indexing)          \
   X(scatter)           \
   X(sorting)           \
-  X(linalg)
+  X(linalg)            \
+  X(rnn)               \
+  X(attention)         \
+  X(resample)          \
+  X(normalization_rms)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)
 #undef FAMILY
 
-#define OP_FAMILY_END(name, table) \
-  const op_family ops_##name = {table, sizeof(table) / sizeof((table)[0])};
+#define OP_FAMILY_END(name, table) const op_family ops_##name = {table, sizeof(table) / sizeof((table)[0])};
 
 #endif

@@ -32,6 +32,7 @@ typedef struct op_call {
   int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with, and shaped like unless the op has
                                   * list_item; -1: a Tensor */
   bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
+  bool no_decompose;             /* this very call is for a slot or the reference kernel only */
   graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
   bool dynamic;                  /* out[0] is an upper bound only; the op says its shape */
   uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */
@@ -88,6 +89,7 @@ typedef struct op_def {
   op_decompose_fn decompose; /* NULL: none */
   op_vjp_fn vjp;             /* NULL: not differentiable */
   uint64_t saves;            /* OP_SAVE_*: what vjp reads the memory of */
+  uint32_t without_grad;     /* bit n: output n is a workspace or a statistic that nothing is differentiated through */
   uint32_t flags;
   op_slot reference;         /* NULL: by decomposition only */
   int32_t extra;             /* the family's own: a row of its table */

@@ -1,0 +1,282 @@
+/* Scaled dot product attention, after random.cl (for philox) and direct.cl. A piece is a block of up to BLOCK rows of
+ * scores of one head, or of as many of their columns; keys and values are read once for the block. The head defines
+ * WIDTH and VALUE_WIDTH, SCALE, CAUSAL, HAS_BIAS, D_LSE, UNIT (last dims are dense), and with dropout DROPOUT, KEEP
+ * (what is kept is multiplied by it) and THRESHOLD;
+ * FORWARD, or WANTS_QUERY and so on for a backward.
+ *
+ * Weights are made a few columns at a time with the largest score so far; when a larger one comes, what was summed is
+ * scaled down. Backward makes them again from logsumexp. */
+#define HEADS n.of[0]
+#define ROWS n.of[1]
+#define COLUMNS n.of[2]
+
+/* Strides of tensors, four each: batch, head, row, element. */
+#define QUERY 0
+#define KEY 1
+#define VALUE 2
+#define OUT 3
+#define BIAS 4
+#define GRAD 5
+#define TO_QUERY 6
+#define TO_KEY 7
+#define TO_VALUE 8
+#define TO_BIAS 9
+#define LSE 10
+#define BIAS_SIZES 11
+#define STRIDE(tensor, dim) n.of[4 + 4 * (tensor) + (dim)]
+
+/* Where row i of a head begins. */
+#define START(tensor, head, i) \
+  ((head) / HEADS * STRIDE(tensor, 0) + (head) % HEADS * STRIDE(tensor, 1) + (i) * STRIDE(tensor, 2))
+
+#define COLUMNS_AT_ONCE 32
+
+#ifdef UNIT
+#define ELEMENT(e, stride) (e)
+#else
+#define ELEMENT(e, stride) ((e) * (stride))
+#endif
+
+/* Rows in private memory are vectors of 16, the last one filled up with zeros. */
+#define VECTOR CAT(CT, 16)
+#define VECTORS(width) (((width) + 15) / 16 + ((width) == 0))
+
+static void read_row(VECTOR *to, __global const RAW(D) *from, int width, long stride) {
+  CT *lanes = (CT *)to;
+  if (width % 16) to[VECTORS(width) - 1] = 0;
+#pragma unroll 1
+  for (int e = 0; e < width; e++) lanes[e] = GET(from + ELEMENT(e, stride));
+}
+
+static CT dot_rows(const VECTOR *a, const VECTOR *b, int width) {
+  VECTOR sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < VECTORS(width); i++) sum = fma(a[i], b[i], sum);
+  CAT(CT, 8) eight = sum.lo + sum.hi;
+  CAT(CT, 4) four = eight.lo + eight.hi;
+  return (four.x + four.z) + (four.y + four.w);
+}
+
+static void add_row(VECTOR *to, CT factor, const VECTOR *from, int width) {
+#pragma unroll 1
+  for (int i = 0; i < VECTORS(width); i++) to[i] = fma((VECTOR)factor, from[i], to[i]);
+}
+
+static void clear_row(VECTOR *to, int width) {
+#pragma unroll 1
+  for (int i = 0; i < VECTORS(width); i++) to[i] = 0;
+}
+
+static void scale_row(VECTOR *to, CT factor, int width) {
+#pragma unroll 1
+  for (int i = 0; i < VECTORS(width); i++) to[i] *= factor;
+}
+
+static void write_row(__global RAW(D) *to, const VECTOR *from, CT divisor, int width, long stride) {
+  const CT *lanes = (const CT *)from;
+#pragma unroll 1
+  for (int e = 0; e < width; e++) PUT(to + ELEMENT(e, stride), lanes[e] / divisor);
+}
+
+#ifdef DROPOUT
+/* 0, or KEEP, for a weight. */
+static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulong element) {
+  uint4 words = philox(*offset / 4 + element / 4, *seed);
+  uint word = element % 4 == 0 ? words.x : element % 4 == 1 ? words.y : element % 4 == 2 ? words.z : words.w;
+  return (word >> 8) < THRESHOLD ? KEEP : (CT)0;
+}
+#define MASK(head, i, j)                                                                \
+  mask_of((__global const ulong *)AS_ELEMENTS(u64, seed), (__global const ulong *)AS_ELEMENTS(u64, offset), \
+          (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)))
+#else
+#define MASK(head, i, j) ((CT)1)
+#endif
+
+#if HAS_BIAS
+#define BIASED(s, head, i, j) ((s) + GET(ELEMENTS(bias) + START(BIAS, head, i) + (j) * STRIDE(BIAS, 3)))
+#else
+#define BIASED(s, head, i, j) (s)
+#endif
+#if CAUSAL
+#define SEEN(i, j) ((j) <= (i))
+#else
+#define SEEN(i, j) 1
+#endif
+#define SCORE(head, i, j, q, k) (SEEN(i, j) ? BIASED(SCALE * dot_rows(q, k, WIDTH), head, i, j) : (CT)-INFINITY)
+
+/* The block of this piece: its head, its first row (or column), and how many. */
+#define BLOCK_OF(length)                                  \
+  const long blocks = ((length) + BLOCK - 1) / BLOCK;     \
+  const long head = piece / blocks, first = piece % blocks * BLOCK; \
+  const int count = (int)min((long)BLOCK, (length)-first)
+
+#ifdef FORWARD
+KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value), PLACE(bias),
+                 numbers n) {
+#ifndef DROPOUT
+  if (get_global_id(0) == 0) *AS_ELEMENTS(i64, seed) = *AS_ELEMENTS(i64, offset) = 0;
+#endif
+  EACH_UNIT(piece) {
+    BLOCK_OF(ROWS);
+    VECTOR q[BLOCK][VECTORS(WIDTH)], sums[BLOCK][VECTORS(VALUE_WIDTH)];
+    VECTOR row[VECTORS(WIDTH > VALUE_WIDTH ? WIDTH : VALUE_WIDTH)];
+    CT most[BLOCK], total[BLOCK], weights[BLOCK][COLUMNS_AT_ONCE];
+    for (int r = 0; r < count; r++) {
+      read_row(q[r], ELEMENTS(query) + START(QUERY, head, first + r), WIDTH, STRIDE(QUERY, 3));
+      clear_row(sums[r], VALUE_WIDTH);
+      most[r] = -INFINITY;
+      total[r] = 0;
+    }
+    const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
+    for (long from = 0; from < end; from += COLUMNS_AT_ONCE) {
+      const int wide = (int)min((long)COLUMNS_AT_ONCE, end - from);
+      for (int j = 0; j < wide; j++) {
+        read_row(row, ELEMENTS(key) + START(KEY, head, from + j), WIDTH, STRIDE(KEY, 3));
+        for (int r = 0; r < count; r++) weights[r][j] = SCORE(head, first + r, from + j, q[r], row);
+      }
+      for (int r = 0; r < count; r++) {
+        CT now = most[r];
+        for (int j = 0; j < wide; j++) now = weights[r][j] > now || weights[r][j] != weights[r][j] ? weights[r][j] : now;
+        const CT shift = now == -INFINITY ? 0 : now, less = exp(most[r] - shift);
+        most[r] = now;
+        total[r] *= less;
+        scale_row(sums[r], less, VALUE_WIDTH);
+        for (int j = 0; j < wide; j++) {
+          const CT w = exp(weights[r][j] - shift);
+          total[r] += w;
+          weights[r][j] = w * MASK(head, first + r, from + j);
+        }
+      }
+      for (int j = 0; j < wide; j++) {
+        read_row(row, ELEMENTS(value) + START(VALUE, head, from + j), VALUE_WIDTH, STRIDE(VALUE, 3));
+        for (int r = 0; r < count; r++) add_row(sums[r], weights[r][j], row, VALUE_WIDTH);
+      }
+    }
+    for (int r = 0; r < count; r++) {
+      __global RAW(D) *to = ELEMENTS(out) + START(OUT, head, first + r);
+      const bool nothing = most[r] == -INFINITY;
+      write_row(to, sums[r], nothing ? (CT)1 : total[r], VALUE_WIDTH, STRIDE(OUT, 3));
+      STORE(D_LSE, __global, AS_ELEMENTS(D_LSE, lse) + START(LSE, head, first + r),
+            nothing ? (CT)-INFINITY : most[r] + log(total[r]));
+    }
+  }
+}
+
+#else
+#define BACKWARD_PLACES                                                                                               \
+  PLACE(to_query), PLACE(to_key), PLACE(to_value), PLACE(to_bias), PLACE(delta), PLACE(grad), PLACE(query), PLACE(key), \
+      PLACE(value), PLACE(bias), PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
+
+#define DELTA(head, i) (((__global CT *)(delta + offset_delta))[(head) * ROWS + (i)])
+#define LSE_OF(head, i) LOAD(D_LSE, __global, AS_ELEMENTS(D_LSE, lse) + START(LSE, head, i))
+
+static CT weight_of(CT score, CT lse) { return score == -INFINITY || lse == -INFINITY ? (CT)0 : exp(score - lse); }
+
+/* By rows: the sums of grad * out, which the other kernels need, and the gradient of the query. */
+KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
+  EACH_UNIT(piece) {
+    BLOCK_OF(ROWS);
+    VECTOR q[BLOCK][VECTORS(WIDTH)], g[BLOCK][VECTORS(VALUE_WIDTH)], sums[BLOCK][VECTORS(WIDTH)];
+    VECTOR row[VECTORS(WIDTH)], value_row[VECTORS(VALUE_WIDTH)];
+    CT deltas[BLOCK];
+    for (int r = 0; r < count; r++) {
+      const long i = first + r;
+      read_row(q[r], ELEMENTS(query) + START(QUERY, head, i), WIDTH, STRIDE(QUERY, 3));
+      read_row(g[r], ELEMENTS(grad) + START(GRAD, head, i), VALUE_WIDTH, STRIDE(GRAD, 3));
+      read_row(value_row, ELEMENTS(out) + START(OUT, head, i), VALUE_WIDTH, STRIDE(OUT, 3));
+      DELTA(head, i) = deltas[r] = dot_rows(g[r], value_row, VALUE_WIDTH);
+      clear_row(sums[r], WIDTH);
+    }
+#if WANTS_QUERY
+    const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
+    for (long j = 0; j < end; j++) {
+      read_row(row, ELEMENTS(key) + START(KEY, head, j), WIDTH, STRIDE(KEY, 3));
+      read_row(value_row, ELEMENTS(value) + START(VALUE, head, j), VALUE_WIDTH, STRIDE(VALUE, 3));
+      for (int r = 0; r < count; r++) {
+        const CT w = weight_of(SCORE(head, first + r, j, q[r], row), LSE_OF(head, first + r));
+        const CT slope = w * (dot_rows(g[r], value_row, VALUE_WIDTH) * MASK(head, first + r, j) - deltas[r]);
+        add_row(sums[r], slope, row, WIDTH);
+      }
+    }
+    for (int r = 0; r < count; r++) {
+      __global RAW(D) *to = ELEMENTS(to_query) + START(TO_QUERY, head, first + r);
+      scale_row(sums[r], SCALE, WIDTH);
+      write_row(to, sums[r], 1, WIDTH, STRIDE(TO_QUERY, 3));
+    }
+#endif
+  }
+}
+
+/* By columns: the gradients of key and value. */
+KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
+  EACH_UNIT(piece) {
+    BLOCK_OF(COLUMNS);
+    VECTOR k[BLOCK][VECTORS(WIDTH)], v[BLOCK][VECTORS(VALUE_WIDTH)];
+    VECTOR sums[BLOCK][VECTORS(WIDTH)], value_sums[BLOCK][VECTORS(VALUE_WIDTH)];
+    VECTOR q[VECTORS(WIDTH)], g[VECTORS(VALUE_WIDTH)];
+    for (int c = 0; c < count; c++) {
+      read_row(k[c], ELEMENTS(key) + START(KEY, head, first + c), WIDTH, STRIDE(KEY, 3));
+      read_row(v[c], ELEMENTS(value) + START(VALUE, head, first + c), VALUE_WIDTH, STRIDE(VALUE, 3));
+      clear_row(sums[c], WIDTH);
+      clear_row(value_sums[c], VALUE_WIDTH);
+    }
+    for (long i = CAUSAL ? first : 0; i < ROWS; i++) {
+      const CT row_lse = LSE_OF(head, i), row_delta = DELTA(head, i);
+      read_row(q, ELEMENTS(query) + START(QUERY, head, i), WIDTH, STRIDE(QUERY, 3));
+      read_row(g, ELEMENTS(grad) + START(GRAD, head, i), VALUE_WIDTH, STRIDE(GRAD, 3));
+      for (int c = 0; c < count; c++) {
+        const CT w = weight_of(SCORE(head, i, first + c, q, k[c]), row_lse), mask = MASK(head, i, first + c);
+        const CT slope = w * (dot_rows(g, v[c], VALUE_WIDTH) * mask - row_delta);
+        add_row(sums[c], slope, q, WIDTH);
+        add_row(value_sums[c], w * mask, g, VALUE_WIDTH);
+      }
+    }
+    for (int c = 0; c < count; c++) {
+#if WANTS_KEY
+      __global RAW(D) *to = ELEMENTS(to_key) + START(TO_KEY, head, first + c);
+      scale_row(sums[c], SCALE, WIDTH);
+      write_row(to, sums[c], 1, WIDTH, STRIDE(TO_KEY, 3));
+#endif
+#if WANTS_VALUE
+      __global RAW(D) *to_v = ELEMENTS(to_value) + START(TO_VALUE, head, first + c);
+      write_row(to_v, value_sums[c], 1, VALUE_WIDTH, STRIDE(TO_VALUE, 3));
+#endif
+    }
+  }
+}
+
+#if HAS_BIAS
+/* One number of the bias: the sum of what it was added to. */
+KERNEL attention_bias(BACKWARD_PLACES, numbers n) {
+  EACH_UNIT(piece) {
+    long at[4], last[4], rest = piece;
+    const long all[4] = {n.of[3], HEADS, ROWS, COLUMNS};
+    for (int d = 3; d >= 0; d--) {
+      const long size = STRIDE(BIAS_SIZES, d);
+      at[d] = size == 1 ? 0 : rest % size;
+      last[d] = size == 1 ? all[d] : at[d] + 1;
+      rest /= size;
+    }
+    VECTOR q[VECTORS(WIDTH)], k[VECTORS(WIDTH)], g[VECTORS(VALUE_WIDTH)], v[VECTORS(VALUE_WIDTH)];
+    CT sum = 0;
+    for (long b = at[0]; b < last[0]; b++) {
+      for (long h = at[1]; h < last[1]; h++) {
+        const long head = b * HEADS + h;
+        for (long i = at[2]; i < last[2]; i++) {
+          read_row(q, ELEMENTS(query) + START(QUERY, head, i), WIDTH, STRIDE(QUERY, 3));
+          read_row(g, ELEMENTS(grad) + START(GRAD, head, i), VALUE_WIDTH, STRIDE(GRAD, 3));
+          for (long j = at[3]; j < last[3]; j++) {
+            read_row(k, ELEMENTS(key) + START(KEY, head, j), WIDTH, STRIDE(KEY, 3));
+            read_row(v, ELEMENTS(value) + START(VALUE, head, j), VALUE_WIDTH, STRIDE(VALUE, 3));
+            const CT w = weight_of(SCORE(head, i, j, q, k), LSE_OF(head, i));
+            sum += w * (dot_rows(g, v, VALUE_WIDTH) * MASK(head, i, j) - DELTA(head, i));
+          }
+        }
+      }
+    }
+    const long to = at[0] * STRIDE(TO_BIAS, 0) + at[1] * STRIDE(TO_BIAS, 1) + at[2] * STRIDE(TO_BIAS, 2);
+    PUT(ELEMENTS(to_bias) + to + at[3] * STRIDE(TO_BIAS, 3), sum);
+  }
+}
+#endif
+#endif

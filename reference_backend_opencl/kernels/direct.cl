@@ -1,0 +1,20 @@
+/* What kernels over contiguous tensors begin with; see direct.h. The head defines D, the dtype of their values. */
+typedef struct {
+  long of[62]; /* sizes and the like, as the family counts them */
+  long per_item, units;
+} numbers;
+
+#define PLACE(name) __global uchar *name, ulong offset_##name
+#define KERNEL __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
+
+/* A place as elements of a dtype, and of D. */
+#define AS_ELEMENTS(dtype, name) ((__global RAW(dtype) *)(name + offset_##name))
+#define ELEMENTS(name) AS_ELEMENTS(D, name)
+#define GET(p) LOAD(D, __global, p)
+#define PUT(p, v) STORE(D, __global, p, v)
+
+/* The pieces of this work-item. */
+#define EACH_UNIT(i)                                                                                    \
+  const long first_unit = (long)get_global_id(0) * n.per_item;                                          \
+  const long last_unit = min(first_unit + n.per_item, n.units);                                         \
+  for (long i = first_unit; i < last_unit; i++)
