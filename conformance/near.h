@@ -9,12 +9,18 @@ typedef struct cf_near {
   long double v, e; /* the exact value, and how far from it a right computation may be */
 } cf_near;
 
-static inline cf_near cf_exactly(long double v) { return (cf_near){v, 0}; }
+static inline cf_near cf_exactly(long double v) {
+  return (cf_near){v, 0};
+}
 static inline cf_near cf_near_add(long double u, cf_near a, cf_near b) {
   return (cf_near){a.v + b.v, a.e + b.e + u * (fabsl(a.v) + fabsl(b.v))};
 }
-static inline cf_near cf_near_neg(cf_near a) { return (cf_near){-a.v, a.e}; }
-static inline cf_near cf_near_sub(long double u, cf_near a, cf_near b) { return cf_near_add(u, a, cf_near_neg(b)); }
+static inline cf_near cf_near_neg(cf_near a) {
+  return (cf_near){-a.v, a.e};
+}
+static inline cf_near cf_near_sub(long double u, cf_near a, cf_near b) {
+  return cf_near_add(u, a, cf_near_neg(b));
+}
 static inline cf_near cf_near_mul(long double u, cf_near a, cf_near b) {
   return (cf_near){a.v * b.v, fabsl(a.v) * b.e + fabsl(b.v) * a.e + a.e * b.e + u * fabsl(a.v * b.v)};
 }
@@ -35,6 +41,8 @@ static inline cf_near cf_near_exp(long double u, cf_near a) {
   return cf_near_fn(u, a, y, y, 3);
 }
 /* Rounded to a tensor on the way. */
-static inline cf_near cf_near_stored(long double u, cf_near a) { return (cf_near){a.v, a.e + u * fabsl(a.v)}; }
+static inline cf_near cf_near_stored(long double u, cf_near a) {
+  return (cf_near){a.v, a.e + u * fabsl(a.v)};
+}
 
 #endif

@@ -16,8 +16,12 @@ typedef struct cf_attention_call {
 } cf_attention_call;
 
 static cf_attention_call cf_attention_of(const cf_check *k, long double u) {
-  cf_attention_call a = {.k = k, .q = cf_arg_array(k, "query"), .key = cf_arg_array(k, "key"),
-                         .v = cf_arg_array(k, "value"), .bias = cf_arg_array(k, "attn_bias"), .u = u};
+  cf_attention_call a = {.k = k,
+                         .q = cf_arg_array(k, "query"),
+                         .key = cf_arg_array(k, "key"),
+                         .v = cf_arg_array(k, "value"),
+                         .bias = cf_arg_array(k, "attn_bias"),
+                         .u = u};
   a.batch = a.q->sizes[0], a.heads = a.q->sizes[1], a.rows = a.q->sizes[2], a.width = a.q->sizes[3];
   a.columns = a.key->sizes[2], a.value_width = a.v->sizes[3];
   a.scale = cf_arg_number(k->call, "scale", 1 / sqrt((double)a.width));
@@ -137,7 +141,8 @@ static void cf_count(const cf_attention_call *a, long double *limit, cf_near ter
 
 enum { CF_TO_QUERY, CF_TO_KEY, CF_TO_VALUE, CF_TO_BIAS };
 
-static void cf_attention_row(const cf_attention_back *b, int64_t row, int which, cf_near *weights, long double *limits) {
+static void cf_attention_row(const cf_attention_back *b, int64_t row, int which, cf_near *weights,
+                             long double *limits) {
   const cf_attention_call *a = &b->a;
   cf_near given = cf_exactly(b->lse->v[row].re), lse;
   given.e = isinf(given.v) ? 0 : b->lse_u * fabsl(given.v);
@@ -154,8 +159,8 @@ static void cf_attention_row(const cf_attention_back *b, int64_t row, int which,
     for (int64_t e = 0; which == CF_TO_KEY && e < a->width; e++)
       cf_count(a, &limits[(first + j) * a->width + e], slope, a->scale * a->q->v[row * a->width + e].re, a->rows);
     for (int64_t e = 0; which == CF_TO_VALUE && e < a->value_width; e++)
-      cf_count(a, &limits[(first + j) * a->value_width + e], weights[j], a->keep * b->grad->v[row * a->value_width + e].re,
-               a->rows);
+      cf_count(a, &limits[(first + j) * a->value_width + e], weights[j],
+               a->keep * b->grad->v[row * a->value_width + e].re, a->rows);
     if (which == CF_TO_BIAS) cf_count(a, &limits[cf_bias_at(a, row, j)], slope, 1, everywhere / a->bias->numel);
   }
 }
@@ -171,8 +176,13 @@ static void cf_attention_rows(const cf_attention_back *b, int which, long double
 
 static void cf_l_attention_backward(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  cf_attention_back b = {cf_attention_of(k, cf_u_acc(k->dtypes[out])), cf_arg_array(k, "grad_out"), cf_arg_array(k, "out"),
-                         cf_arg_array(k, "logsumexp"), 0, 0, false};
+  cf_attention_back b = {cf_attention_of(k, cf_u_acc(k->dtypes[out])),
+                         cf_arg_array(k, "grad_out"),
+                         cf_arg_array(k, "out"),
+                         cf_arg_array(k, "logsumexp"),
+                         0,
+                         0,
+                         false};
   cf_attention_rows(&b, (int)out, limits);
   for (int64_t i = 0; i < o->numel; i++) limits[i] += cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
@@ -192,23 +202,27 @@ static void cf_g_attention(const cf_check *k, uint32_t in, long double *terms) {
 static const cf_op cf_attention_ops[] = {
     {CF_FORWARD,
      CF_TEXTS("s T[2,3,5,16] T[2,3,13,16] T[2,3,13,16]", "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] _ 0.0 true",
-              "m T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[5,13]", "m T[2,3,5,3] T[2,3,33,3] T[2,3,33,3] T[2,1,5,33] 0.0 true scale=0.5",
+              "m T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[5,13]",
+              "m T[2,3,5,3] T[2,3,33,3] T[2,3,33,3] T[2,1,5,33] 0.0 true scale=0.5",
               "m T[1,1,1,1] T[1,1,1,1] T[1,1,1,1]", "m T[2,2,3,33] T[2,2,129,33] T[2,2,129,33] T[1,2,1,129]",
               "m T[0,3,5,4] T[0,3,7,4] T[0,3,7,4]", "f T[2,4,65,64] T[2,4,65,64] T[2,4,65,64] _ 0.0 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_attention)},
     /* Each call draws another mask, so that no two make a difference quotient. */
     {CF_FORWARD,
-     CF_TEXTS("m T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ 0.25", "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[17,17] 0.5 true"),
+     CF_TEXTS("m T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ 0.25",
+              "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[17,17] 0.5 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_attention)},
     {CF_FORWARD "_backward",
-     CF_TEXTS("s T[2,3,5,16] T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ [1,1,1,1] T[2,3,5,16] f32[2,3,5]+ _ _ 5 13 0.0 false i64[]=0 "
-              "i64[]=0",
-              "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[2,1,17] [1,1,1,1] T[1,2,17,8] f32[1,2,17]+ _ _ 17 17 0.0 "
-              "true i64[]=0 i64[]=0",
-              "m T[2,3,5,7] T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[2,1,1,13] [0,1,0,1] T[2,3,5,7] f32[2,3,5]+ _ _ 5 13 0.5 "
-              "false i64[]=77 i64[]=8 scale=0.25",
-              "m T[2,3,5,7] T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[5,13] [1,0,0,0] T[2,3,5,7] f32[2,3,5]+ _ _ 5 13 0.25 "
-              "false i64[]=12345 i64[]=40"),
+     CF_TEXTS(
+         "s T[2,3,5,16] T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ [1,1,1,1] T[2,3,5,16] f32[2,3,5]+ _ _ 5 13 0.0 false "
+         "i64[]=0 "
+         "i64[]=0",
+         "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[2,1,17] [1,1,1,1] T[1,2,17,8] f32[1,2,17]+ _ _ 17 17 0.0 "
+         "true i64[]=0 i64[]=0",
+         "m T[2,3,5,7] T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[2,1,1,13] [0,1,0,1] T[2,3,5,7] f32[2,3,5]+ _ _ 5 13 0.5 "
+         "false i64[]=77 i64[]=8 scale=0.25",
+         "m T[2,3,5,7] T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[5,13] [1,0,0,0] T[2,3,5,7] f32[2,3,5]+ _ _ 5 13 0.25 "
+         "false i64[]=12345 i64[]=40"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
 };
 

@@ -6,8 +6,8 @@
 
 /* Elements that share a statistic. */
 static int64_t cf_rms_width(const cf_check *k, const cf_array *x) {
-  const cf_array *rstd = k->call->text.schema->nrets && k->call->schema->args[0].name[0] == 'i' ? &k->outs[1]
-                                                                                           : cf_arg_array(k, "rstd");
+  const cf_array *rstd =
+      k->call->text.schema->nrets && k->call->schema->args[0].name[0] == 'i' ? &k->outs[1] : cf_arg_array(k, "rstd");
   return rstd->numel ? x->numel / rstd->numel : 1;
 }
 

@@ -1,6 +1,6 @@
 /* Adaptive average pooling, upsampling and padding. Padding and nearest neighbours move values. The others are sums
- * whose weights come from positions: a position is off by three roundings of itself at most, up to the dim's size, which
- * moves the result by as much times the difference of neighbours. */
+ * whose weights come from positions: a position is off by three roundings of itself at most, up to the dim's size,
+ * which moves the result by as much times the difference of neighbours. */
 #include <math.h>
 #include <string.h>
 
@@ -61,8 +61,8 @@ static void cf_l_linear(const cf_check *k, uint32_t out, long double *limits) {
   long double n = backward ? cf_meeting(&s, s.out, s.in, 2, 2) : 1 << s.dims, u = cf_u_acc(k->dtypes[out]);
   long double moved = cf_position_error(&s) * cf_largest(&k->in[0]) * (backward ? n : 1);
   for (int64_t i = 0; i < o->numel; i++) {
-    limits[i] = u * (moved + (cf_growth(n) + 8) * cf_modulus(k->absolute[out].v[i])) +
-                cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    limits[i] =
+        u * (moved + (cf_growth(n) + 8) * cf_modulus(k->absolute[out].v[i])) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
   }
 }
 
@@ -74,31 +74,44 @@ static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
 }
 
 #define CF_MOVES (CF_FLOATS | CF_BIT(I64) | CF_BIT(C64))
-#define CF_MOVED(n, dtypes, ...)                                                                                  \
-  {"aten::" n, CF_TEXTS(__VA_ARGS__), dtypes, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_LINEAR(0)}
-#define CF_MOVED_BACK(n, ...) \
-  {"aten::" n "_backward", CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE}
-#define CF_PROPAGATES(f) {.klass = CF_CUSTOM, .limit = (f), .absolute = true}
-#define CF_LINEAR(n, ...)                                                                                         \
-  {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_ORDERED,               \
-   {.kind = CF_GRAD_CUSTOM, .terms = cf_g_linear, .inner = 1}}
-#define CF_LINEAR_BACK(n, ...) \
-  {"aten::" n "_backward", CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_ORDERED, CF_G_NONE}
+#define CF_MOVED(n, dtypes, ...)                                                                          \
+  {                                                                                                       \
+    "aten::" n, CF_TEXTS(__VA_ARGS__), dtypes, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, \
+        CF_G_LINEAR(0)                                                                                    \
+  }
+#define CF_MOVED_BACK(n, ...)                                                                                 \
+  {                                                                                                           \
+    "aten::" n "_backward", CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, \
+        CF_G_NONE                                                                                             \
+  }
+#define CF_PROPAGATES(f) \
+  { .klass = CF_CUSTOM, .limit = (f), .absolute = true }
+#define CF_LINEAR(n, ...)                                                                              \
+  {                                                                                                    \
+    "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_ORDERED, { \
+      .kind = CF_GRAD_CUSTOM, .terms = cf_g_linear, .inner = 1                                         \
+    }                                                                                                  \
+  }
+#define CF_LINEAR_BACK(n, ...)                                                                                   \
+  {                                                                                                              \
+    "aten::" n "_backward", CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_ORDERED, \
+        CF_G_NONE                                                                                                \
+  }
 #define CF_ADAPTIVE(n, gradient, ...) \
-  {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_adaptive), CF_VALUES, CF_ORDERED, gradient}
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_adaptive), CF_VALUES, CF_ORDERED, gradient }
 #define CF_WITH_BYTES (CF_FLOATS | CF_BIT(U8))
 
 static const cf_op cf_resample_ops[] = {
-    CF_ADAPTIVE("_adaptive_avg_pool2d", CF_G_LINEAR(8), "s T[2,3,13,17] [5,3]", "m T[2,3,13,17] [1,1]", "m T[3,3,5] [7,9]",
-                "m T[1,2,33,1] [3,1]", "f T[2,5,33,17] [7,7]"),
+    CF_ADAPTIVE("_adaptive_avg_pool2d", CF_G_LINEAR(8), "s T[2,3,13,17] [5,3]", "m T[2,3,13,17] [1,1]",
+                "m T[3,3,5] [7,9]", "m T[1,2,33,1] [3,1]", "f T[2,5,33,17] [7,7]"),
     CF_ADAPTIVE("_adaptive_avg_pool2d_backward", CF_G_NONE, "s T[2,3,5,3] T[2,3,13,17]", "m T[2,3,1,1] T[2,3,13,17]",
                 "m T[3,7,9] T[3,3,5]"),
     CF_ADAPTIVE("_adaptive_avg_pool3d", CF_G_LINEAR(9), "s T[2,3,5,7,6] [2,3,4]", "m T[3,4,5,6] [1,1,1]"),
     CF_ADAPTIVE("_adaptive_avg_pool3d_backward", CF_G_NONE, "s T[2,3,2,3,4] T[2,3,5,7,6]"),
     CF_MOVED("upsample_nearest1d", CF_WITH_BYTES, "s T[2,3,13] [33]", "m T[1,3,17] [5] 2.5"),
     CF_MOVED_BACK("upsample_nearest1d", "s T[2,3,33] [33] [2,3,13]"),
-    CF_MOVED("upsample_nearest2d", CF_WITH_BYTES, "s T[2,3,5,7] [10,14]", "m T[2,3,5,7] [13,17]", "m T[1,2,13,17] [5,3]",
-             "m T[2,3,5,7] [12,17] 2.5 2.5"),
+    CF_MOVED("upsample_nearest2d", CF_WITH_BYTES, "s T[2,3,5,7] [10,14]", "m T[2,3,5,7] [13,17]",
+             "m T[1,2,13,17] [5,3]", "m T[2,3,5,7] [12,17] 2.5 2.5"),
     CF_MOVED_BACK("upsample_nearest2d", "s T[2,3,10,14] [10,14] [2,3,5,7]", "m T[2,3,13,17] [13,17] [2,3,5,7]",
                   "m T[1,2,5,3] [5,3] [1,2,13,17]"),
     CF_MOVED("upsample_nearest3d", CF_WITH_BYTES, "s T[2,3,3,5,2] [6,7,5]"),
@@ -107,10 +120,10 @@ static const cf_op cf_resample_ops[] = {
     CF_MOVED_BACK("_upsample_nearest_exact2d", "s T[2,3,10,17] [10,17] [2,3,5,7]"),
     CF_LINEAR("upsample_linear1d", "s T[2,3,13] [33] false", "m T[2,3,13] [33] true", "m T[1,1,17] [5] false 0.3"),
     CF_LINEAR_BACK("upsample_linear1d", "s T[2,3,33] [33] [2,3,13] false", "m T[2,3,33] [33] [2,3,13] true"),
-    CF_LINEAR("upsample_bilinear2d", "s T[2,3,5,7] [10,14] false", "m T[2,3,5,7] [13,17] true", "m T[1,2,13,17] [5,3] false",
-              "m T[2,3,5,7] [12,17] false 2.5 2.5", "m T[1,1,1,1] [3,3] true"),
-    CF_LINEAR_BACK("upsample_bilinear2d", "s T[2,3,10,14] [10,14] [2,3,5,7] false", "m T[2,3,13,17] [13,17] [2,3,5,7] true",
-                   "m T[1,2,5,3] [5,3] [1,2,13,17] false"),
+    CF_LINEAR("upsample_bilinear2d", "s T[2,3,5,7] [10,14] false", "m T[2,3,5,7] [13,17] true",
+              "m T[1,2,13,17] [5,3] false", "m T[2,3,5,7] [12,17] false 2.5 2.5", "m T[1,1,1,1] [3,3] true"),
+    CF_LINEAR_BACK("upsample_bilinear2d", "s T[2,3,10,14] [10,14] [2,3,5,7] false",
+                   "m T[2,3,13,17] [13,17] [2,3,5,7] true", "m T[1,2,5,3] [5,3] [1,2,13,17] false"),
     CF_LINEAR("upsample_trilinear3d", "s T[2,3,3,5,2] [6,7,5] false", "m T[1,2,3,5,2] [6,7,5] true"),
     CF_LINEAR_BACK("upsample_trilinear3d", "s T[2,3,6,7,5] [6,7,5] [2,3,3,5,2] false"),
     CF_MOVED("reflection_pad1d", CF_MOVES, "s T[2,3,13] [3,5]", "m T[3,17] [-2,4]"),

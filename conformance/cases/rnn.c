@@ -14,14 +14,19 @@ typedef struct cf_cell {
 } cf_cell;
 
 static cf_cell cf_cell_of(const cf_check *k, int gates) {
-  cf_cell c = {cf_arg_array(k, "input_gates"), cf_arg_array(k, "hidden_gates"),
-               cf_arg_array(k, gates == CF_LSTM ? "cx" : "hx"), cf_arg_array(k, "input_bias"),
-               cf_arg_array(k, "hidden_bias"), 1, gates};
+  cf_cell c = {cf_arg_array(k, "input_gates"),
+               cf_arg_array(k, "hidden_gates"),
+               cf_arg_array(k, gates == CF_LSTM ? "cx" : "hx"),
+               cf_arg_array(k, "input_bias"),
+               cf_arg_array(k, "hidden_bias"),
+               1,
+               gates};
   c.width = c.state->sizes[1];
   return c;
 }
 
-static cf_near cf_side_of(const cf_cell *c, const cf_array *x, const cf_array *bias, int64_t i, int gate, long double u) {
+static cf_near cf_side_of(const cf_cell *c, const cf_array *x, const cf_array *bias, int64_t i, int gate,
+                          long double u) {
   int64_t column = i % c->width, row = i / c->width, at = (row * c->gates + gate) * c->width + column;
   cf_near v = cf_exactly(x->v[at].re);
   return bias ? cf_near_add(u, v, cf_exactly(bias->v[gate * c->width + column].re)) : v;
@@ -69,7 +74,9 @@ static cf_step cf_step_of(const cf_cell *c, int64_t i, long double u) {
   return s;
 }
 
-static long double cf_stored_limit(graft_dtype dtype, cf_near v) { return v.e + cf_ulp(dtype, v.v) / 2; }
+static long double cf_stored_limit(graft_dtype dtype, cf_near v) {
+  return v.e + cf_ulp(dtype, v.v) / 2;
+}
 
 static void cf_cell_limits(const cf_check *k, uint32_t out, int gates, long double *limits) {
   cf_cell c = cf_cell_of(k, gates);
@@ -83,8 +90,12 @@ static void cf_cell_limits(const cf_check *k, uint32_t out, int gates, long doub
       limits[(i / c.width * kept + g) * c.width + i % c.width] = cf_stored_limit(dtype, s.kept[g]);
   }
 }
-static void cf_l_lstm(const cf_check *k, uint32_t out, long double *l) { cf_cell_limits(k, out, CF_LSTM, l); }
-static void cf_l_gru(const cf_check *k, uint32_t out, long double *l) { cf_cell_limits(k, out, CF_GRU, l); }
+static void cf_l_lstm(const cf_check *k, uint32_t out, long double *l) {
+  cf_cell_limits(k, out, CF_LSTM, l);
+}
+static void cf_l_gru(const cf_check *k, uint32_t out, long double *l) {
+  cf_cell_limits(k, out, CF_GRU, l);
+}
 
 /* ---- backward ---- */
 
@@ -134,12 +145,16 @@ static void cf_put_slopes(const cf_slopes *s, int side, int gates, int64_t i, in
   if (side == 2) e[i] = s->state.e;
   for (int g = 0; side != 2 && g < gates; g++) {
     cf_near v = side % 3 ? s->hidden[g] : s->input[g];
-    if (side < 2) e[(row * gates + g) * width + column] = v.e;
-    else e[g * width + column] += v.e + sum_u * fabsl(v.v);
+    if (side < 2)
+      e[(row * gates + g) * width + column] = v.e;
+    else
+      e[g * width + column] += v.e + sum_u * fabsl(v.v);
   }
 }
 
-static cf_near cf_value(const cf_array *a, int64_t i) { return a ? cf_exactly(a->v[i].re) : cf_exactly(0); }
+static cf_near cf_value(const cf_array *a, int64_t i) {
+  return a ? cf_exactly(a->v[i].re) : cf_exactly(0);
+}
 
 static void cf_slot_limits(const cf_check *k, int side, uint32_t out, int gates, long double *limits) {
   const cf_array *gh = cf_arg_array(k, "grad_hy"), *gc = cf_arg_array(k, "grad_cy"), *ws = cf_arg_array(k, "workspace");
@@ -152,8 +167,9 @@ static void cf_slot_limits(const cf_check *k, int side, uint32_t out, int gates,
   for (int64_t i = 0; i < state->numel; i++) {
     cf_near v[5];
     for (int g = 0; g < kept; g++) v[g] = cf_value(ws, (i / width * kept + g) * width + i % width);
-    cf_slopes s = gates == CF_LSTM ? cf_lstm_slopes(u, v, cf_value(cx, i), cf_value(cy, i), cf_value(gh, i), cf_value(gc, i))
-                                   : cf_gru_slopes(u, v, cf_value(gh, i));
+    cf_slopes s = gates == CF_LSTM
+                      ? cf_lstm_slopes(u, v, cf_value(cx, i), cf_value(cy, i), cf_value(gh, i), cf_value(gc, i))
+                      : cf_gru_slopes(u, v, cf_value(gh, i));
     cf_put_slopes(&s, side, gates, i, width, sum_u, limits);
   }
   for (int64_t i = 0; i < o->numel; i++) limits[i] += cf_ulp(dtype, o->v[i].re) / 2;
@@ -162,10 +178,13 @@ static void cf_l_lstm_backward(const cf_check *k, uint32_t out, long double *l) 
   static const int sides[] = {0, 2, 3};
   cf_slot_limits(k, sides[out], out, CF_LSTM, l);
 }
-static void cf_l_gru_backward(const cf_check *k, uint32_t out, long double *l) { cf_slot_limits(k, (int)out, out, CF_GRU, l); }
+static void cf_l_gru_backward(const cf_check *k, uint32_t out, long double *l) {
+  cf_slot_limits(k, (int)out, out, CF_GRU, l);
+}
 
 /* Gradients: the propagated error for a unit roundoff of 1 is the S that roundings are multiples of. Everything that
- * forward keeps is rounded to the dtype before backward reads it, so each kept value begins with an error of its size. */
+ * forward keeps is rounded to the dtype before backward reads it, so each kept value begins with an error of its size.
+ */
 static void cf_cell_terms(const cf_check *k, uint32_t in, int gates, long double *terms) {
   const long double small = 0x1p-40L; /* so that products of errors vanish, and only the first order is left */
   cf_cell c = cf_cell_of(k, gates);
@@ -174,21 +193,27 @@ static void cf_cell_terms(const cf_check *k, uint32_t in, int gates, long double
   for (int64_t i = 0; i < c.state->numel; i++) {
     cf_step s = cf_step_of(&c, i, small);
     for (int g = 0; g < 5; g++) s.kept[g] = cf_near_stored(small, s.kept[g]);
-    cf_near gh = cf_value(k->g[0].v ? &k->g[0] : NULL, i), gc = cf_value(gates == CF_LSTM && k->g[1].v ? &k->g[1] : NULL, i);
-    cf_slopes slopes = gates == CF_LSTM ? cf_lstm_slopes(small, s.kept, cf_value(c.state, i),
-                                                         cf_near_stored(small, s.state), gh, gc)
-                                        : cf_gru_slopes(small, s.kept, gh);
+    cf_near gh = cf_value(k->g[0].v ? &k->g[0] : NULL, i),
+            gc = cf_value(gates == CF_LSTM && k->g[1].v ? &k->g[1] : NULL, i);
+    cf_slopes slopes = gates == CF_LSTM
+                           ? cf_lstm_slopes(small, s.kept, cf_value(c.state, i), cf_near_stored(small, s.state), gh, gc)
+                           : cf_gru_slopes(small, s.kept, gh);
     cf_put_slopes(&slopes, side, gates, i, c.width, small, terms);
   }
   for (int64_t i = 0; i < of->numel; i++) terms[i] /= small;
 }
-static void cf_g_lstm(const cf_check *k, uint32_t in, long double *t) { cf_cell_terms(k, in, CF_LSTM, t); }
-static void cf_g_gru(const cf_check *k, uint32_t in, long double *t) { cf_cell_terms(k, in, CF_GRU, t); }
+static void cf_g_lstm(const cf_check *k, uint32_t in, long double *t) {
+  cf_cell_terms(k, in, CF_LSTM, t);
+}
+static void cf_g_gru(const cf_check *k, uint32_t in, long double *t) {
+  cf_cell_terms(k, in, CF_GRU, t);
+}
 
 static const cf_op cf_rnn_ops[] = {
     {"aten::_thnn_fused_lstm_cell",
-     CF_TEXTS("s T[5,68] T[5,68] T[5,17] T[68] T[68]", "m T[3,132] T[3,132] T[3,33]", "m T[1,4] T[1,4] T[1,1] T[4] T[4]",
-              "m T[129,12] T[129,12] T[129,3] T[12] T[12]", "m T[0,12] T[0,12] T[0,3] T[12] T[12]"),
+     CF_TEXTS("s T[5,68] T[5,68] T[5,17] T[68] T[68]", "m T[3,132] T[3,132] T[3,33]",
+              "m T[1,4] T[1,4] T[1,1] T[4] T[4]", "m T[129,12] T[129,12] T[129,3] T[12] T[12]",
+              "m T[0,12] T[0,12] T[0,3] T[12] T[12]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_lstm), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_lstm)},
     {"aten::_thnn_fused_lstm_cell_backward_impl",
      CF_TEXTS("s T[5,17] T[5,17] T[5,17] T[5,17] T[5,68] true", "m T[5,17] _ T[5,17] T[5,17] T[5,68] true",

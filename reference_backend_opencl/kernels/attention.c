@@ -62,7 +62,9 @@ static bool prepare(attention *a, const graft_exec *exec) {
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
-static int block_of(const attention *a) { return a->is_cpu ? 8 : 1; }
+static int block_of(const attention *a) {
+  return a->is_cpu ? 8 : 1;
+}
 
 static void write_head(ocl_text *head, const void *of) {
   const attention *a = of;
@@ -76,7 +78,10 @@ static void write_head(ocl_text *head, const void *of) {
                a->tensors[BIAS] != NULL, a->tensors[TO_QUERY] != NULL, a->tensors[TO_KEY] != NULL,
                a->tensors[TO_VALUE] != NULL, all_dense(a) ? "#define UNIT\n" : "");
   ocl_text_add(head, "%s#define D_LSE %s\n", a->tensors[GRAD] ? "" : "#define FORWARD\n",
-               lse == GRAFT_F64 ? "f64" : lse == GRAFT_F32 ? "f32" : lse == GRAFT_F16 ? "f16" : "bf16");
+               lse == GRAFT_F64   ? "f64"
+               : lse == GRAFT_F32 ? "f32"
+               : lse == GRAFT_F16 ? "f16"
+                                  : "bf16");
   ocl_head_number(head, "SCALE", dtype, a->scale ? *a->scale : 1 / sqrt((double)width));
   if (!a->dropout) return;
   ocl_text_add(head, "#define DROPOUT\n#define THRESHOLD %lluu\n", (unsigned long long)ceil(keep * 0x1p24));
@@ -84,8 +89,13 @@ static void write_head(ocl_text *head, const void *of) {
 }
 
 static ocl_direct call_of(const attention *a, int places) {
-  return (ocl_direct){.file = "random direct attention", .dtype = a->tensors[QUERY]->dl.dtype, .head = write_head,
-                      .of = a, .numbers = a->numbers, .count = NUMBERS, .places = places};
+  return (ocl_direct){.file = "random direct attention",
+                      .dtype = a->tensors[QUERY]->dl.dtype,
+                      .head = write_head,
+                      .of = a,
+                      .numbers = a->numbers,
+                      .count = NUMBERS,
+                      .places = places};
 }
 
 static int64_t blocks(const attention *a, int length) {
@@ -99,14 +109,20 @@ static graft_status put_number(const graft_exec *exec, const graft_tensor_desc *
 
 graft_status ocl_op_scaled_dot_product_fused_attention_overrideable(
     const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable *args) {
-  attention a = {.tensors = {[QUERY] = args->query, [KEY] = args->key, [VALUE] = args->value, [BIAS] = args->attn_bias,
-                             [OUT] = args->output, [LSE] = args->logsumexp},
-                 .scale = args->scale, .dropout = args->dropout_p, .causal = args->is_causal};
+  attention a = {.tensors = {[QUERY] = args->query,
+                             [KEY] = args->key,
+                             [VALUE] = args->value,
+                             [BIAS] = args->attn_bias,
+                             [OUT] = args->output,
+                             [LSE] = args->logsumexp},
+                 .scale = args->scale,
+                 .dropout = args->dropout_p,
+                 .causal = args->is_causal};
   if (!prepare(&a, exec) || (GRAFT_HAS(args->philox, graft_philox, state) && args->philox->state)) {
     return GRAFT_UNIMPLEMENTED;
   }
   const graft_tensor_desc *places[] = {args->output, args->logsumexp, args->philox_seed, args->philox_offset,
-                                       args->query, args->key, args->value, args->attn_bias};
+                                       args->query,  args->key,       args->value,       args->attn_bias};
   enum { PLACES = sizeof places / sizeof *places };
   ocl_direct call = call_of(&a, PLACES);
   call.stages[0] = (ocl_stage){.entry = "attention", .units = blocks(&a, ROWS)};
@@ -121,19 +137,29 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable(
 
 graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
     const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) {
-  attention a = {.tensors = {[QUERY] = args->query, [KEY] = args->key, [VALUE] = args->value, [BIAS] = args->attn_bias,
-                             [OUT] = args->out, [LSE] = args->logsumexp, [GRAD] = args->grad_out,
-                             [TO_QUERY] = args->grad_query, [TO_KEY] = args->grad_key, [TO_VALUE] = args->grad_value,
+  attention a = {.tensors = {[QUERY] = args->query,
+                             [KEY] = args->key,
+                             [VALUE] = args->value,
+                             [BIAS] = args->attn_bias,
+                             [OUT] = args->out,
+                             [LSE] = args->logsumexp,
+                             [GRAD] = args->grad_out,
+                             [TO_QUERY] = args->grad_query,
+                             [TO_KEY] = args->grad_key,
+                             [TO_VALUE] = args->grad_value,
                              [TO_BIAS] = args->grad_attn_bias},
-                 .scale = args->scale, .dropout = args->dropout_p, .causal = args->is_causal};
+                 .scale = args->scale,
+                 .dropout = args->dropout_p,
+                 .causal = args->is_causal};
   if (!prepare(&a, exec)) return GRAFT_UNIMPLEMENTED;
   ocl_place delta;
   uint64_t bytes = (uint64_t)(a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS] + 1) * 8;
   graft_status status = exec->device->plugin->host->workspace(exec, bytes, 0, &delta.buffer, &delta.offset);
   if (status != GRAFT_OK) return status;
-  const graft_tensor_desc *places[] = {args->grad_query, args->grad_key, args->grad_value, args->grad_attn_bias, NULL,
-                                       args->grad_out, args->query, args->key, args->value, args->attn_bias, args->out,
-                                       args->logsumexp, args->philox_seed, args->philox_offset};
+  const graft_tensor_desc *places[] = {
+      args->grad_query, args->grad_key,  args->grad_value,  args->grad_attn_bias, NULL,
+      args->grad_out,   args->query,     args->key,         args->value,          args->attn_bias,
+      args->out,        args->logsumexp, args->philox_seed, args->philox_offset};
   enum { PLACES = sizeof places / sizeof *places, DELTA = 4 };
   ocl_direct call = call_of(&a, PLACES);
   bool columns = args->grad_key || args->grad_value;

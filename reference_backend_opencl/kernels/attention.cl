@@ -111,8 +111,8 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   const int count = (int)min((long)BLOCK, (length)-first)
 
 #ifdef FORWARD
-KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value), PLACE(bias),
-                 numbers n) {
+KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
+                 PLACE(bias), numbers n) {
 #ifndef DROPOUT
   if (get_global_id(0) == 0) *AS_ELEMENTS(i64, seed) = *AS_ELEMENTS(i64, offset) = 0;
 #endif
@@ -136,7 +136,10 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
       }
       for (int r = 0; r < count; r++) {
         CT now = most[r];
-        for (int j = 0; j < wide; j++) now = weights[r][j] > now || weights[r][j] != weights[r][j] ? weights[r][j] : now;
+        for (int j = 0; j < wide; j++) {
+          const CT score = weights[r][j];
+          now = score > now || score != score ? score : now;
+        }
         const CT shift = now == -INFINITY ? 0 : now, less = exp(most[r] - shift);
         most[r] = now;
         total[r] *= less;
@@ -163,9 +166,9 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
 }
 
 #else
-#define BACKWARD_PLACES                                                                                               \
-  PLACE(to_query), PLACE(to_key), PLACE(to_value), PLACE(to_bias), PLACE(delta), PLACE(grad), PLACE(query), PLACE(key), \
-      PLACE(value), PLACE(bias), PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
+#define BACKWARD_PLACES                                                                                        \
+  PLACE(to_query), PLACE(to_key), PLACE(to_value), PLACE(to_bias), PLACE(delta), PLACE(grad), PLACE(query),    \
+      PLACE(key), PLACE(value), PLACE(bias), PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
 
 #define DELTA(head, i) (((__global CT *)(delta + offset_delta))[(head) * ROWS + (i)])
 #define LSE_OF(head, i) LOAD(D_LSE, __global, AS_ELEMENTS(D_LSE, lse) + START(LSE, head, i))

@@ -58,8 +58,9 @@ static graft_status prepare_columns(memo *memo, graft_device *device, const call
   ocl_head_types(&head, dtype, 1, local);
   add_head(&head, call, dtype, rstd);
   ocl_text_add(&head, "#define COLUMNS\n");
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(&memo->columns, device, head.items, "normalization_rms", "rms_norm_weight");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY
+                  : ocl_kernel_init(&memo->columns, device, head.items, "normalization_rms", "rms_norm_weight");
   ocl_text_free(&head);
   memo->columns.local[0] = local;
   memo->columns.global[0] = (items + local - 1) / local * local;
@@ -69,7 +70,8 @@ static graft_status prepare_columns(memo *memo, graft_device *device, const call
 
 static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
   const call *call = pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->in->dl.dtype), *rstd = ocl_dtype_of(exec->device, call->rstd->dl.dtype);
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->in->dl.dtype),
+                  *rstd = ocl_dtype_of(exec->device, call->rstd->dl.dtype);
   (void)args;
   if (!dtype || !rstd || rstd->class != OCL_CLASS_FLOAT) return GRAFT_UNIMPLEMENTED;
   memo *memo = calloc(1, sizeof *memo);
@@ -80,7 +82,8 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   ocl_lines_plan(exec->device, &lines);
   graft_status status = GRAFT_OK;
   if (!lines.size) status = GRAFT_UNIMPLEMENTED;
-  if (status == GRAFT_OK && call->out && lines.outer) status = prepare_rows(memo, exec->device, call, dtype, rstd, &lines);
+  if (status == GRAFT_OK && call->out && lines.outer)
+    status = prepare_rows(memo, exec->device, call, dtype, rstd, &lines);
   if (status == GRAFT_OK && call->to_weight) status = prepare_columns(memo, exec->device, call, dtype, rstd, &lines);
   if (status != GRAFT_OK) {
     destroy_memo(memo);
@@ -91,27 +94,37 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
 }
 
 graft_status ocl_op_fused_rms_norm(const graft_exec *exec, const graft_args_fused_rms_norm *args) {
-  call call = {.out = args->out0, .rstd = args->out1, .in = args->input, .weight = args->weight,
-               .shape = args->normalized_shape, .epsilon = args->eps ? *args->eps : 0};
+  call call = {.out = args->out0,
+               .rstd = args->out1,
+               .in = args->input,
+               .weight = args->weight,
+               .shape = args->normalized_shape,
+               .epsilon = args->eps ? *args->eps : 0};
   void *pointer;
   if (!args->out0 || !args->out1 || !args->eps) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, NULL, &call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   const graft_tensor_desc *weight = call.weight ? call.weight : call.in;
-  const ocl_argument arguments[] = {OCL_TENSOR(call.out), OCL_TENSOR(call.rstd), OCL_TENSOR(call.in), OCL_TENSOR(weight)};
+  const ocl_argument arguments[] = {OCL_TENSOR(call.out), OCL_TENSOR(call.rstd), OCL_TENSOR(call.in),
+                                    OCL_TENSOR(weight)};
   memo *memo = pointer;
   return memo->rows.handle ? ocl_launch(&memo->rows, exec->stream, 8, arguments) : GRAFT_OK;
 }
 
 graft_status ocl_op_fused_rms_norm_backward(const graft_exec *exec, const graft_args_fused_rms_norm_backward *args) {
-  call call = {.out = args->out0, .to_weight = args->out1, .grad = args->grad_out, .in = args->input, .rstd = args->rstd,
-               .weight = args->weight, .shape = args->normalized_shape};
+  call call = {.out = args->out0,
+               .to_weight = args->out1,
+               .grad = args->grad_out,
+               .in = args->input,
+               .rstd = args->rstd,
+               .weight = args->weight,
+               .shape = args->normalized_shape};
   void *pointer;
   graft_status status = ocl_memo_get(exec, NULL, &call, make_memo, destroy_memo, &pointer);
   if (status == GRAFT_OK && ((memo *)pointer)->rows.handle) {
     const graft_tensor_desc *weight = call.weight ? call.weight : call.in;
-    const ocl_argument rows[] = {OCL_TENSOR(call.out), OCL_TENSOR(call.grad), OCL_TENSOR(call.in), OCL_TENSOR(call.rstd),
-                                 OCL_TENSOR(weight)};
+    const ocl_argument rows[] = {OCL_TENSOR(call.out), OCL_TENSOR(call.grad), OCL_TENSOR(call.in),
+                                 OCL_TENSOR(call.rstd), OCL_TENSOR(weight)};
     status = ocl_launch(&((memo *)pointer)->rows, exec->stream, 10, rows);
   }
   if (status == GRAFT_OK && call.to_weight) {

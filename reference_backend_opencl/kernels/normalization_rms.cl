@@ -1,5 +1,6 @@
-/* Root mean square normalization and its gradient. The head defines D (values and weight), D_RSTD, HAS_WEIGHT; BACKWARD; COLUMNS
- * for the kernel of the weight's gradient, which is not made after lines.cl but takes 16 columns a work-item. */
+/* Root mean square normalization and its gradient. The head defines D (values and weight), D_RSTD and HAS_WEIGHT, and
+ * which kernel it is: BACKWARD, or COLUMNS for the gradient of the weight, which is not made after lines.cl but takes
+ * 16 columns a work-item. */
 #ifndef COLUMNS
 DEFINE_ACCESS(value, D)
 DEFINE_ACCESS(rstd, D_RSTD)
@@ -53,7 +54,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_backwa
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_weight(
     __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *in,
     ulong offset_in, __global const uchar *rstds, ulong offset_rstds, long rows, long columns) {
-  __global const RAW(D) *x = (__global const RAW(D) *)(in + offset_in), *g = (__global const RAW(D) *)(grad + offset_grad);
+  __global const RAW(D) *x = (__global const RAW(D) *)(in + offset_in);
+  __global const RAW(D) *g = (__global const RAW(D) *)(grad + offset_grad);
   const long first = (long)get_global_id(0) * 16;
   const int count = (int)min(16L, columns - first);
   CT sums[16];

@@ -13,16 +13,24 @@ bool ocl_resample_caps(uint32_t op_id, ocl_op_caps *caps) {
     uint32_t op_id;
     uint64_t dtypes;
   } ops[] = {
-#define BOTH(name, set) {GRAFT_OP_##name, set}, {GRAFT_OP_##name##_BACKWARD, (set) & (OCL_FLOATS | OCL_COMPLEX | OCL_BIT(U8))}
-#define ANY (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
+#define BOTH(name, set) \
+  {GRAFT_OP_##name, set}, {GRAFT_OP_##name##_BACKWARD, (set) & (OCL_FLOATS | OCL_COMPLEX | OCL_BIT(U8))}
+#define ANY   (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
 #define BYTES (OCL_FLOATS | OCL_BIT(U8))
-      BOTH(ADAPTIVE_AVG_POOL2D, OCL_FLOATS), BOTH(ADAPTIVE_AVG_POOL3D, OCL_FLOATS),
-      BOTH(UPSAMPLE_NEAREST1D, BYTES),       BOTH(UPSAMPLE_NEAREST2D, BYTES),
-      BOTH(UPSAMPLE_NEAREST3D, BYTES),       BOTH(UPSAMPLE_NEAREST_EXACT2D, BYTES),
-      BOTH(UPSAMPLE_LINEAR1D, OCL_FLOATS),   BOTH(UPSAMPLE_BILINEAR2D, OCL_FLOATS),
-      BOTH(UPSAMPLE_TRILINEAR3D, OCL_FLOATS), BOTH(REFLECTION_PAD1D, ANY),
-      BOTH(REFLECTION_PAD2D, ANY),           BOTH(REFLECTION_PAD3D, ANY),
-      BOTH(REPLICATION_PAD1D, ANY),          BOTH(REPLICATION_PAD2D, ANY),
+      BOTH(ADAPTIVE_AVG_POOL2D, OCL_FLOATS),
+      BOTH(ADAPTIVE_AVG_POOL3D, OCL_FLOATS),
+      BOTH(UPSAMPLE_NEAREST1D, BYTES),
+      BOTH(UPSAMPLE_NEAREST2D, BYTES),
+      BOTH(UPSAMPLE_NEAREST3D, BYTES),
+      BOTH(UPSAMPLE_NEAREST_EXACT2D, BYTES),
+      BOTH(UPSAMPLE_LINEAR1D, OCL_FLOATS),
+      BOTH(UPSAMPLE_BILINEAR2D, OCL_FLOATS),
+      BOTH(UPSAMPLE_TRILINEAR3D, OCL_FLOATS),
+      BOTH(REFLECTION_PAD1D, ANY),
+      BOTH(REFLECTION_PAD2D, ANY),
+      BOTH(REFLECTION_PAD3D, ANY),
+      BOTH(REPLICATION_PAD1D, ANY),
+      BOTH(REPLICATION_PAD2D, ANY),
       BOTH(REPLICATION_PAD3D, ANY),
   };
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
@@ -71,13 +79,17 @@ static void add_tap(table *t, int64_t out, int64_t in, double weight) {
     t->capacity = t->capacity ? 2 * t->capacity : 256;
     tap *grown = realloc(t->taps, (size_t)t->capacity * sizeof *grown);
     t->failed = t->failed || !grown;
-    if (!grown) t->capacity = t->count;
-    else t->taps = grown;
+    if (!grown)
+      t->capacity = t->count;
+    else
+      t->taps = grown;
   }
   if (!t->failed) t->taps[t->count++] = (tap){in, out, weight};
 }
 
-static int64_t clamp(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+static int64_t clamp(int64_t i, int64_t size) {
+  return i < 0 ? 0 : i >= size ? size - 1 : i;
+}
 
 static void add_linear(table *t, const dim *d, int64_t o) {
   double step = d->scale > 0 ? 1 / d->scale : (double)d->in / (double)d->out, at = step * ((double)o + 0.5) - 0.5;
@@ -87,8 +99,10 @@ static void add_linear(table *t, const dim *d, int64_t o) {
   int64_t low = clamp((int64_t)at, d->in);
   double high = fmin(at - (double)low, 1);
   add_tap(t, o, low, 1 - high);
-  if (high > 0 && low < d->in - 1) add_tap(t, o, low + 1, high);
-  else if (high > 0) add_tap(t, o, low, high);
+  if (high > 0 && low < d->in - 1)
+    add_tap(t, o, low + 1, high);
+  else if (high > 0)
+    add_tap(t, o, low, high);
 }
 
 /* Indices of nearest elements are found in single precision whatever the dtype. */
@@ -107,18 +121,30 @@ static void add_taps(table *t, const dim *d, int64_t o) {
       return;
     }
     case NEAREST:
-    case EXACT: add_tap(t, o, nearest(d, o), 1); return;
-    case LINEAR: add_linear(t, d, o); return;
-    case REFLECT: add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1); return;
-    case REPLICATE: add_tap(t, o, clamp(i, d->in), 1); return;
+    case EXACT:
+      add_tap(t, o, nearest(d, o), 1);
+      return;
+    case LINEAR:
+      add_linear(t, d, o);
+      return;
+    case REFLECT:
+      add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1);
+      return;
+    case REPLICATE:
+      add_tap(t, o, clamp(i, d->in), 1);
+      return;
   }
 }
 
 static dim dim_of(const call *call, int at) {
-  const graft_dl_tensor *in = &(call->backward ? call->to : call->from)->dl, *out = &(call->backward ? call->from : call->to)->dl;
+  const graft_dl_tensor *in = &(call->backward ? call->to : call->from)->dl,
+                        *out = &(call->backward ? call->from : call->to)->dl;
   if (at < DIMS - call->dims) return (dim){.kind = REPLICATE, .in = 1, .out = 1};
-  dim d = {.kind = call->kind, .in = in->shape[in->ndim - DIMS + at], .out = out->shape[in->ndim - DIMS + at],
-           .scale = call->scales[at] ? *call->scales[at] : 0, .align = call->align};
+  dim d = {.kind = call->kind,
+           .in = in->shape[in->ndim - DIMS + at],
+           .out = out->shape[in->ndim - DIMS + at],
+           .scale = call->scales[at] ? *call->scales[at] : 0,
+           .align = call->align};
   if (call->padding) d.before = call->padding[2 * (DIMS - 1 - at)];
   return d;
 }
@@ -160,7 +186,9 @@ static void lay_out(const table *t, int64_t begin, int64_t places, bool backward
 }
 
 static size_t weight_bytes(const ocl_dtype *dtype) {
-  return dtype->code == GRAFT_F64 || dtype->code == GRAFT_C128 || dtype->code == GRAFT_I64 || dtype->code == GRAFT_U64 ? 8 : 4;
+  return dtype->code == GRAFT_F64 || dtype->code == GRAFT_C128 || dtype->code == GRAFT_I64 || dtype->code == GRAFT_U64
+             ? 8
+             : 4;
 }
 
 static const char *weight_type(const ocl_dtype *dtype) {
@@ -172,8 +200,10 @@ static const char *weight_type(const ocl_dtype *dtype) {
 static void put_weight(const ocl_dtype *dtype, double weight, char *to) {
   bool wide = weight_bytes(dtype) == 8;
   if (dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_COMPLEX) {
-    if (wide) *(double *)(void *)to = weight;
-    else *(float *)(void *)to = (float)weight;
+    if (wide)
+      *(double *)(void *)to = weight;
+    else
+      *(float *)(void *)to = (float)weight;
   } else if (wide) {
     *(int64_t *)(void *)to = 1;
   } else {
@@ -208,14 +238,16 @@ static graft_status make_tables(memo *memo, graft_device *device, const call *ca
   cl_int error = CL_SUCCESS;
   if (status == GRAFT_OK) memo->table = upload(device, ((size_t)ints + count) * sizeof *table, table, &error);
   if (status == GRAFT_OK && error == CL_SUCCESS) memo->weights = upload(device, count * each, converted, &error);
-  if (error != CL_SUCCESS) status = ocl_fail(device->plugin, GRAFT_OUT_OF_MEMORY, "tables of taps: %s", ocl_error_name(error));
+  if (error != CL_SUCCESS)
+    status = ocl_fail(device->plugin, GRAFT_OUT_OF_MEMORY, "tables of taps: %s", ocl_error_name(error));
   free(table);
   free(weights);
   free(converted);
   return status;
 }
 
-static graft_status make_kernel(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype, numbers *n) {
+static graft_status make_kernel(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype,
+                                numbers *n) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   n->units = ocl_direct_elements(call->to) / n->to[2];
@@ -272,11 +304,11 @@ static graft_status run(const graft_exec *exec, const call *call) {
 
 /* ---- Slots ---- */
 
-#define SLOT(name, source, ...)                                                        \
-  graft_status ocl_op_##name(const graft_exec *exec, const graft_args_##name *args) {  \
-    return run(exec, &(call){.from = args->source, .to = args->out, __VA_ARGS__});     \
+#define SLOT(name, source, ...)                                                       \
+  graft_status ocl_op_##name(const graft_exec *exec, const graft_args_##name *args) { \
+    return run(exec, &(call){.from = args->source, .to = args->out, __VA_ARGS__});    \
   }
-#define SLOTS(name, ...)                                       \
+#define SLOTS(name, ...)        \
   SLOT(name, self, __VA_ARGS__) \
   SLOT(name##_backward, grad_output, .backward = true, __VA_ARGS__)
 

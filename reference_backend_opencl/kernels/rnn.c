@@ -31,8 +31,13 @@ enum { FORWARD_PLACES = 8, BACKWARD_PLACES = 10 };
 static graft_status forward(const graft_exec *exec, int op, const graft_tensor_desc *const places[FORWARD_PLACES]) {
   const graft_tensor_desc *state = places[5];
   cell c = {op, places[6] != NULL, false, false};
-  ocl_direct call = {.file = "direct rnn", .dtype = state->dl.dtype, .head = write_head, .of = &c,
-                     .numbers = state->dl.shape, .count = 2, .places = FORWARD_PLACES};
+  ocl_direct call = {.file = "direct rnn",
+                     .dtype = state->dl.dtype,
+                     .head = write_head,
+                     .of = &c,
+                     .numbers = state->dl.shape,
+                     .count = 2,
+                     .places = FORWARD_PLACES};
   call.stages[0] = (ocl_stage){.entry = "cell", .units = ocl_direct_elements(state)};
   for (int i = 0; i < FORWARD_PLACES; i++) call.stages[0].places[i] = ocl_place_of(places[i]);
   return ocl_direct_run(exec, &call);
@@ -41,8 +46,13 @@ static graft_status forward(const graft_exec *exec, int op, const graft_tensor_d
 static graft_status backward(const graft_exec *exec, int op, const graft_tensor_desc *const places[BACKWARD_PLACES]) {
   const graft_tensor_desc *state = places[2];
   cell c = {op, places[3] != NULL, places[5] != NULL, places[6] != NULL};
-  ocl_direct call = {.file = "direct rnn", .dtype = state->dl.dtype, .head = write_head, .of = &c,
-                     .numbers = state->dl.shape, .count = 2, .places = BACKWARD_PLACES};
+  ocl_direct call = {.file = "direct rnn",
+                     .dtype = state->dl.dtype,
+                     .head = write_head,
+                     .of = &c,
+                     .numbers = state->dl.shape,
+                     .count = 2,
+                     .places = BACKWARD_PLACES};
   call.stages[0] = (ocl_stage){.entry = "cell_backward", .units = ocl_direct_elements(state)};
   call.stages[1] = (ocl_stage){.entry = "bias_backward", .units = c.bias ? state->dl.shape[1] : 0};
   for (int i = 0; i < BACKWARD_PLACES; i++) {

@@ -1,7 +1,8 @@
 /* Scaled dot product attention: out = dropout(softmax(scale * query key^T + bias)) value, and its gradient.
  *
  * logsumexp of each row of scores goes from forward to backward, which makes the weights again from it; with dropout,
- * the seed and the offset of the Philox stream do the same for the mask. A row that masks leave nothing of gives zeros. */
+ * the seed and the offset of the Philox stream do the same for the mask. A row that masks leave nothing of gives zeros.
+ */
 #include <string.h>
 
 #include "graft/autograd.h"
@@ -107,8 +108,19 @@ static graft_status infer_forward(op_call *c) {
 }
 
 enum {
-  BACK_GRAD, BACK_QUERY, BACK_KEY, BACK_VALUE, BACK_BIAS, BACK_MASK, BACK_OUT, BACK_LSE, BACK_DROPOUT = 12, BACK_CAUSAL,
-  BACK_SEED, BACK_OFFSET, BACK_SCALE
+  BACK_GRAD,
+  BACK_QUERY,
+  BACK_KEY,
+  BACK_VALUE,
+  BACK_BIAS,
+  BACK_MASK,
+  BACK_OUT,
+  BACK_LSE,
+  BACK_DROPOUT = 12,
+  BACK_CAUSAL,
+  BACK_SEED,
+  BACK_OFFSET,
+  BACK_SCALE
 };
 
 static graft_status check_number(const op_call *c, int arg) {
@@ -193,7 +205,9 @@ static attention_row row_of(const attention *a, int64_t at) {
   return (attention_row){at, head * a->p.columns, i, bias};
 }
 
-static ref_real *vector(const ref_array *a, int64_t row, int64_t width) { return a->re + row * width; }
+static ref_real *vector(const ref_array *a, int64_t row, int64_t width) {
+  return a->re + row * width;
+}
 
 static ref_real score(const attention *a, const attention_row *r, int64_t j) {
   if (a->causal && j > r->i) return -INFINITY;
@@ -224,7 +238,8 @@ static void attend(const attention *a, int64_t at, ref_real *weights, ref_real *
   *lse = most + logl(sum);
   for (int64_t j = 0; j < a->p.columns; j++) weights[j] = weights[j] / sum * mask_of(a, &r, j);
   for (int64_t e = 0; e < a->p.value_width; e++) {
-    out[e] = ref_dot(a->dtype, weights, 1, vector(&a->v, r.first, a->p.value_width) + e, a->p.value_width, a->p.columns);
+    out[e] =
+        ref_dot(a->dtype, weights, 1, vector(&a->v, r.first, a->p.value_width) + e, a->p.value_width, a->p.columns);
   }
 }
 
@@ -292,7 +307,8 @@ static void attend_back(const attention *a, int64_t at, const ref_real *grad, co
 static graft_status ref_scaled_dot_product_fused_attention_overrideable_backward(
     const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) {
   (void)exec;
-  attention a = {.philox = {.struct_size = sizeof a.philox, .seed = read_number(args->philox_seed),
+  attention a = {.philox = {.struct_size = sizeof a.philox,
+                            .seed = read_number(args->philox_seed),
                             .offset = read_number(args->philox_offset)}};
   bool ok = attention_open(&a, args->query, args->key, args->value, args->attn_bias, args->scale, args->dropout_p,
                            args->is_causal);
@@ -336,7 +352,9 @@ static graft_tensor *product(fx *s, const shape *p, graft_tensor *a, graft_tenso
   if (s->status || !a || !b) return NULL;
   return as_heads(s, fx_bmm(s, a, transposed ? fx_transpose(s, b, 1, 2) : b), p);
 }
-static graft_tensor *flipped(fx *s, graft_tensor *t) { return s->status || !t ? NULL : fx_transpose(s, t, 2, 3); }
+static graft_tensor *flipped(fx *s, graft_tensor *t) {
+  return s->status || !t ? NULL : fx_transpose(s, t, 2, 3);
+}
 
 /* The arguments of either direction. */
 typedef struct inputs {
@@ -348,13 +366,20 @@ typedef struct inputs {
 
 static inputs inputs_of(const graft_value *args, int query, int scale, int causal) {
   const graft_value *bias = &args[query + 3];
-  inputs in = {shape_of(args, query), args[query].as.tensor, args[query + 1].as.tensor, args[query + 2].as.tensor,
-               bias->kind == GRAFT_VALUE_TENSOR ? bias->as.tensor : NULL, 0, args[causal].as.i != 0};
+  inputs in = {shape_of(args, query),
+               args[query].as.tensor,
+               args[query + 1].as.tensor,
+               args[query + 2].as.tensor,
+               bias->kind == GRAFT_VALUE_TENSOR ? bias->as.tensor : NULL,
+               0,
+               args[causal].as.i != 0};
   in.scale = args[scale].kind == GRAFT_VALUE_FLOAT ? args[scale].as.f : 1 / sqrt((double)in.p.width);
   return in;
 }
 
-static graft_tensor *minus_infinity(fx *s, graft_tensor *like) { return fx_filled(s, like, 0, NULL, -INFINITY, like->dtype); }
+static graft_tensor *minus_infinity(fx *s, graft_tensor *like) {
+  return fx_filled(s, like, 0, NULL, -INFINITY, like->dtype);
+}
 
 static graft_tensor *scores_of(fx *s, const inputs *in) {
   graft_tensor *scores = fx_muls(s, product(s, &in->p, in->q, in->k, true), in->scale);
@@ -380,7 +405,8 @@ static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *scores = scores_of(s, &in), *most = s->status ? NULL : fx_amax(s, scores, (int64_t[]){3}, 1, false);
   graft_tensor *unscaled = weights_of(s, scores, most), *sum = fx_sum(s, unscaled, 1u << 3, false);
   if (s->status) return;
-  graft_tensor *shift = fx_where_self(s, fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY)), fx_zeros_like(s, most), most);
+  graft_tensor *shift =
+      fx_where_self(s, fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY)), fx_zeros_like(s, most), most);
   outs[1] = fx_add(s, shift, fx_log(s, sum));
   graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_number(graft_scalar_float(0x1p-60)));
   outs[0] = product(s, &in.p, fx_div(s, unscaled, s->status ? NULL : fx_unsqueeze(s, divisor, 3)), in.v, false);
@@ -444,12 +470,18 @@ static void vjp_forward(op_vjp *v) {
 #define OUT OP_SAVE_OUT
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE, .roles = "vvvv", .infer = infer_forward,
-     .decompose = decompose_forward, .vjp = vjp_forward,
-     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | OUT(0) | OUT(1) | OUT(6) | OUT(7), .without_grad = 1u << 1,
+    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE,
+     .roles = "vvvv",
+     .infer = infer_forward,
+     .decompose = decompose_forward,
+     .vjp = vjp_forward,
+     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | OUT(0) | OUT(1) | OUT(6) | OUT(7),
+     .without_grad = 1u << 1,
      .reference = OP_REF(scaled_dot_product_fused_attention_overrideable)},
-    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD, .roles = "vvvvvvkkkkk",
-     .infer = infer_backward, .decompose = decompose_backward,
+    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD,
+     .roles = "vvvvvvkkkkk",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
      .reference = OP_REF(scaled_dot_product_fused_attention_overrideable_backward)},
 };
 OP_FAMILY_END(attention, defs)

@@ -50,7 +50,8 @@ static graft_status infer_forward(op_call *c) {
   if (status) return status;
   graft_dtype statistics = dt_is_half(x->dtype) ? GRAFT_F32 : x->dtype;
   if (op_absent(c, 3)) {
-    c->args[3] = (graft_value){GRAFT_VALUE_FLOAT, 0, {.f = statistics == GRAFT_F32 ? (double)FLT_EPSILON : DBL_EPSILON}};
+    c->args[3] =
+        (graft_value){GRAFT_VALUE_FLOAT, 0, {.f = statistics == GRAFT_F32 ? (double)FLT_EPSILON : DBL_EPSILON}};
   }
   int64_t sizes[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < x->ndim; i++) sizes[i] = i < x->ndim - (int32_t)c->args[1].count ? x->sizes[i] : 1;
@@ -141,14 +142,18 @@ static graft_status ref_fused_rms_norm_backward(const graft_exec *exec, const gr
 /* --- on tensors --- */
 
 /* Bits of the last `count` of ndim dims. */
-static uint32_t last_dims(int32_t ndim, uint32_t count) { return ((1u << count) - 1) << (ndim - (int32_t)count); }
+static uint32_t last_dims(int32_t ndim, uint32_t count) {
+  return ((1u << count) - 1) << (ndim - (int32_t)count);
+}
 
 static graft_tensor *mean_of(fx *s, graft_tensor *t, uint32_t mask, double count) {
   graft_tensor *sum = fx_sum(s, t, mask, true);
   return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(sum), fx_number(graft_scalar_float(count)));
 }
 
-static double count_of(const graft_value *shape) { return (double)tns_numel((int32_t)shape->count, shape->as.ints); }
+static double count_of(const graft_value *shape) {
+  return (double)tns_numel((int32_t)shape->count, shape->as.ints);
+}
 
 static graft_tensor *rstd_of(fx *s, graft_tensor *x, const graft_value *shape, double eps) {
   graft_tensor *mean = mean_of(s, fx_mul(s, x, x), last_dims(x->ndim, shape->count), count_of(shape));
@@ -180,7 +185,8 @@ static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
   for (int32_t i = 0; i < x->ndim; i++) sizes[i] = i < x->ndim - (int32_t)c->args[2].count ? x->sizes[i] : 1;
   rstd = fx_reshape(s, rstd, x->ndim, sizes);
   if (s->status) return;
-  backward(s, op_tensor(c, 0), x, &c->args[2], rstd, op_tensor(c, 4), c->out_wanted[0], c->out_wanted[1], &outs[0], &outs[1]);
+  backward(s, op_tensor(c, 0), x, &c->args[2], rstd, op_tensor(c, 4), c->out_wanted[0], c->out_wanted[1], &outs[0],
+           &outs[1]);
 }
 
 static void vjp_forward(op_vjp *v) {
@@ -203,10 +209,17 @@ static void vjp_forward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_FUSED_RMS_NORM, .roles = "vv", .infer = infer_forward, .decompose = decompose_forward,
-     .vjp = vjp_forward, .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(2) | OP_SAVE_OUT(1),
+    {.op_id = GRAFT_OP_FUSED_RMS_NORM,
+     .roles = "vv",
+     .infer = infer_forward,
+     .decompose = decompose_forward,
+     .vjp = vjp_forward,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(2) | OP_SAVE_OUT(1),
      .reference = OP_REF(fused_rms_norm)},
-    {.op_id = GRAFT_OP_FUSED_RMS_NORM_BACKWARD, .roles = "vvkv", .infer = infer_backward,
-     .decompose = decompose_backward, .reference = OP_REF(fused_rms_norm_backward)},
+    {.op_id = GRAFT_OP_FUSED_RMS_NORM_BACKWARD,
+     .roles = "vvkv",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
+     .reference = OP_REF(fused_rms_norm_backward)},
 };
 OP_FAMILY_END(normalization_rms, defs)

@@ -5,18 +5,19 @@
 
 #include "ops/families.h"
 
-#define BOTH(name, KIND, DIMS)                                             \
-  {GRAFT_OP_##name, GRAFT_OP_##name##_BACKWARD, RESAMPLE_##KIND, DIMS, false}, \
-      {GRAFT_OP_##name##_BACKWARD, GRAFT_OP_##name, RESAMPLE_##KIND, DIMS, true}
+#define BOTH(name, KIND, DIMS)                                                   \
+  {GRAFT_OP_##name, GRAFT_OP_##name##_BACKWARD, RESAMPLE_##KIND, DIMS, false}, { \
+    GRAFT_OP_##name##_BACKWARD, GRAFT_OP_##name, RESAMPLE_##KIND, DIMS, true     \
+  }
 
 static const resample_row rows[] = {
-    BOTH(ADAPTIVE_AVG_POOL2D, ADAPTIVE, 2),     BOTH(ADAPTIVE_AVG_POOL3D, ADAPTIVE, 3),
-    BOTH(UPSAMPLE_NEAREST1D, NEAREST, 1),       BOTH(UPSAMPLE_NEAREST2D, NEAREST, 2),
-    BOTH(UPSAMPLE_NEAREST3D, NEAREST, 3),       BOTH(UPSAMPLE_NEAREST_EXACT2D, EXACT, 2),
-    BOTH(UPSAMPLE_LINEAR1D, LINEAR, 1),         BOTH(UPSAMPLE_BILINEAR2D, LINEAR, 2),
-    BOTH(UPSAMPLE_TRILINEAR3D, LINEAR, 3),      BOTH(REFLECTION_PAD1D, REFLECT, 1),
-    BOTH(REFLECTION_PAD2D, REFLECT, 2),         BOTH(REFLECTION_PAD3D, REFLECT, 3),
-    BOTH(REPLICATION_PAD1D, REPLICATE, 1),      BOTH(REPLICATION_PAD2D, REPLICATE, 2),
+    BOTH(ADAPTIVE_AVG_POOL2D, ADAPTIVE, 2), BOTH(ADAPTIVE_AVG_POOL3D, ADAPTIVE, 3),
+    BOTH(UPSAMPLE_NEAREST1D, NEAREST, 1),   BOTH(UPSAMPLE_NEAREST2D, NEAREST, 2),
+    BOTH(UPSAMPLE_NEAREST3D, NEAREST, 3),   BOTH(UPSAMPLE_NEAREST_EXACT2D, EXACT, 2),
+    BOTH(UPSAMPLE_LINEAR1D, LINEAR, 1),     BOTH(UPSAMPLE_BILINEAR2D, LINEAR, 2),
+    BOTH(UPSAMPLE_TRILINEAR3D, LINEAR, 3),  BOTH(REFLECTION_PAD1D, REFLECT, 1),
+    BOTH(REFLECTION_PAD2D, REFLECT, 2),     BOTH(REFLECTION_PAD3D, REFLECT, 3),
+    BOTH(REPLICATION_PAD1D, REPLICATE, 1),  BOTH(REPLICATION_PAD2D, REPLICATE, 2),
     BOTH(REPLICATION_PAD3D, REPLICATE, 3),
 };
 
@@ -67,7 +68,9 @@ static graft_status padded_sizes(op_call *c, const resample_row *row, int arg, i
     const int64_t *pad = c->args[arg].as.ints + 2 * d;
     int64_t size = in[ndim - 1 - d], *to = &out[ndim - 1 - d];
     bool reach = row->kind == RESAMPLE_REFLECT && (pad[0] >= size || pad[1] >= size);
-    if (reach) status = op_error(c, "padding %lld, %lld reaches past a dim of %lld", (long long)pad[0], (long long)pad[1], (long long)size);
+    if (reach)
+      status = op_error(c, "padding %lld, %lld reaches past a dim of %lld", (long long)pad[0], (long long)pad[1],
+                        (long long)size);
     *to = size + pad[0] + pad[1];
     if (!status && *to < 1) status = op_error(c, "the result would have a size of %lld", (long long)*to);
   }
@@ -185,18 +188,33 @@ static void vjp_backward(op_vjp *v) {
   if (!resample_is_upsample(row->kind) && vjp_needs(v, 1)) v->results[1] = fx_zeros_like(v->s, v->g[0]);
 }
 
-#define DEFS(name, saved)                                                                                          \
-  {.op_id = GRAFT_OP_##name, .roles = "v", .infer = infer_forward, .vjp = vjp_forward, .saves = saved,               \
-   .reference = ref_resample},                                                                              \
-  {                                                                                                         \
-    .op_id = GRAFT_OP_##name##_BACKWARD, .roles = "vv", .infer = infer_backward, .vjp = vjp_backward,       \
-    .reference = ref_resample                                                                               \
+#define DEFS(name, saved)                                                                             \
+  {.op_id = GRAFT_OP_##name,                                                                          \
+   .roles = "v",                                                                                      \
+   .infer = infer_forward,                                                                            \
+   .vjp = vjp_forward,                                                                                \
+   .saves = saved,                                                                                    \
+   .reference = ref_resample},                                                                        \
+  {                                                                                                   \
+    .op_id = GRAFT_OP_##name##_BACKWARD, .roles = "vv", .infer = infer_backward, .vjp = vjp_backward, \
+    .reference = ref_resample                                                                         \
   }
 
 static const op_def defs[] = {
-    DEFS(ADAPTIVE_AVG_POOL2D, OP_SAVE_ARG(0)), DEFS(ADAPTIVE_AVG_POOL3D, OP_SAVE_ARG(0)),   DEFS(UPSAMPLE_NEAREST1D, 0), DEFS(UPSAMPLE_NEAREST2D, 0),
-    DEFS(UPSAMPLE_NEAREST3D, 0),  DEFS(UPSAMPLE_NEAREST_EXACT2D, 0), DEFS(UPSAMPLE_LINEAR1D, 0), DEFS(UPSAMPLE_BILINEAR2D, 0),
-    DEFS(UPSAMPLE_TRILINEAR3D, 0), DEFS(REFLECTION_PAD1D, OP_SAVE_ARG(0)),     DEFS(REFLECTION_PAD2D, OP_SAVE_ARG(0)),   DEFS(REFLECTION_PAD3D, OP_SAVE_ARG(0)),
-    DEFS(REPLICATION_PAD1D, OP_SAVE_ARG(0)),   DEFS(REPLICATION_PAD2D, OP_SAVE_ARG(0)),     DEFS(REPLICATION_PAD3D, OP_SAVE_ARG(0)),
+    DEFS(ADAPTIVE_AVG_POOL2D, OP_SAVE_ARG(0)),
+    DEFS(ADAPTIVE_AVG_POOL3D, OP_SAVE_ARG(0)),
+    DEFS(UPSAMPLE_NEAREST1D, 0),
+    DEFS(UPSAMPLE_NEAREST2D, 0),
+    DEFS(UPSAMPLE_NEAREST3D, 0),
+    DEFS(UPSAMPLE_NEAREST_EXACT2D, 0),
+    DEFS(UPSAMPLE_LINEAR1D, 0),
+    DEFS(UPSAMPLE_BILINEAR2D, 0),
+    DEFS(UPSAMPLE_TRILINEAR3D, 0),
+    DEFS(REFLECTION_PAD1D, OP_SAVE_ARG(0)),
+    DEFS(REFLECTION_PAD2D, OP_SAVE_ARG(0)),
+    DEFS(REFLECTION_PAD3D, OP_SAVE_ARG(0)),
+    DEFS(REPLICATION_PAD1D, OP_SAVE_ARG(0)),
+    DEFS(REPLICATION_PAD2D, OP_SAVE_ARG(0)),
+    DEFS(REPLICATION_PAD3D, OP_SAVE_ARG(0)),
 };
 OP_FAMILY_END(resample, defs)

@@ -1,6 +1,7 @@
-/* Resampling: ops whose every dim is a small linear map of its own, so that an element of the result is a sum over taps:
- * adaptive average pooling, upsampling (nearest, linear), reflection and replication padding; and their gradients, the
- * same maps transposed. Rules and gradients in resample.c, taps and reference kernels in resample_kernels.c. */
+/* Resampling: ops whose every dim is a small linear map of its own, so that an element of the result is a sum over
+ * taps: adaptive average pooling, upsampling (nearest, linear), reflection and replication padding; and their
+ * gradients, the same maps transposed. Rules and gradients in resample.c, taps and reference kernels in
+ * resample_kernels.c. */
 #ifndef GRAFT_SDK_RESAMPLE_H
 #define GRAFT_SDK_RESAMPLE_H
 

@@ -22,7 +22,9 @@ typedef struct taps {
   ref_real *weights;
 } taps;
 
-static int64_t clamped(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+static int64_t clamped(int64_t i, int64_t size) {
+  return i < 0 ? 0 : i >= size ? size - 1 : i;
+}
 
 /* Indices are found in single precision whatever the dtype, as accelerators do. */
 static int64_t nearest(const dim *d, int64_t o) {
@@ -38,11 +40,17 @@ static double position(const dim *d, int64_t o) {
   return at < 0 ? 0 : at;
 }
 
-static int64_t reflected(int64_t i, int64_t size) { return i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i; }
+static int64_t reflected(int64_t i, int64_t size) {
+  return i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i;
+}
 
 /* The range of an adaptive window. */
-static int64_t window_begin(const dim *d, int64_t o) { return o * d->in / d->out; }
-static int64_t window_end(const dim *d, int64_t o) { return ((o + 1) * d->in + d->out - 1) / d->out; }
+static int64_t window_begin(const dim *d, int64_t o) {
+  return o * d->in / d->out;
+}
+static int64_t window_end(const dim *d, int64_t o) {
+  return ((o + 1) * d->in + d->out - 1) / d->out;
+}
 
 static int64_t count_taps(const dim *d, int64_t o) {
   if (d->kind == RESAMPLE_ADAPTIVE) return window_end(d, o) - window_begin(d, o);
@@ -126,8 +134,11 @@ static resampling resampling_of(const void *args) {
     int own = d - (MOST_DIMS - r.row->dims), at = in->dl.ndim - MOST_DIMS + d;
     r.dims[d] = (dim){.kind = RESAMPLE_REPLICATE, .in = 1, .out = 1};
     if (own < 0) continue;
-    r.dims[d] = (dim){.kind = r.row->kind, .in = in->dl.shape[at], .out = out->dl.shape[at],
-                      .scale = scale_of(args, schema, own, r.row->dims), .align = align && *align};
+    r.dims[d] = (dim){.kind = r.row->kind,
+                      .in = in->dl.shape[at],
+                      .out = out->dl.shape[at],
+                      .scale = scale_of(args, schema, own, r.row->dims),
+                      .align = align && *align};
     if (padding) r.dims[d].before = padding->items[2 * (MOST_DIMS - 1 - d)];
   }
   return r;

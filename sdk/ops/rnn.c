@@ -79,8 +79,8 @@ static graft_status infer_gru(op_call *c) {
   return GRAFT_OK;
 }
 
-/* _thnn_fused_lstm_cell_backward_impl(grad_hy, grad_cy, cx, cy, workspace, has_bias) -> (gates, cx, bias); nothing comes
- * of no gradient. */
+/* _thnn_fused_lstm_cell_backward_impl(grad_hy, grad_cy, cx, cy, workspace, has_bias) -> (gates, cx, bias); nothing
+ * comes of no gradient. */
 static graft_status infer_lstm_backward(op_call *c) {
   const graft_tensor *cx = op_tensor(c, 2);
   c->nouts = 3;
@@ -136,7 +136,9 @@ static graft_status close_arrays(ref_array *a, int ins, const graft_tensor_desc 
   return ok ? GRAFT_OK : ref_no_memory();
 }
 
-static ref_real sigmoid(ref_real x) { return 1 / (1 + expl(-x)); }
+static ref_real sigmoid(ref_real x) {
+  return 1 / (1 + expl(-x));
+}
 
 /* A gate before its nonlinearity. */
 static ref_real gate(const ref_array *a, int64_t at, int64_t column) {
@@ -146,7 +148,8 @@ static ref_real gate(const ref_array *a, int64_t at, int64_t column) {
 
 static graft_status ref_thnn_fused_lstm_cell(const graft_exec *exec, const graft_args_thnn_fused_lstm_cell *args) {
   (void)exec;
-  const graft_tensor_desc *in[] = {args->input_gates, args->hidden_gates, args->cx, args->input_bias, args->hidden_bias};
+  const graft_tensor_desc *in[] = {args->input_gates, args->hidden_gates, args->cx, args->input_bias,
+                                   args->hidden_bias};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2};
   ref_array a[MOST_ARRAYS];
   bool ok = open_arrays(a, in, 5, out, 3);
@@ -195,7 +198,8 @@ static graft_status ref_thnn_fused_lstm_cell_backward_impl(const graft_exec *exe
 
 static graft_status ref_thnn_fused_gru_cell(const graft_exec *exec, const graft_args_thnn_fused_gru_cell *args) {
   (void)exec;
-  const graft_tensor_desc *in[] = {args->input_gates, args->hidden_gates, args->hx, args->input_bias, args->hidden_bias};
+  const graft_tensor_desc *in[] = {args->input_gates, args->hidden_gates, args->hx, args->input_bias,
+                                   args->hidden_bias};
   const graft_tensor_desc *out[] = {args->out0, args->out1};
   ref_array a[MOST_ARRAYS];
   bool ok = open_arrays(a, in, 5, out, 2);
@@ -207,7 +211,7 @@ static graft_status ref_thnn_fused_gru_cell(const graft_exec *exec, const graft_
     ref_real new = tanhl(a[0].re[at + last] + (a[3].re ? a[3].re[column + last] : 0) + r * hidden), hx = a[2].re[i];
     ref_real kept[GRU_KEPT] = {r, z, new, hx, hidden};
     for (int k = 0; k < GRU_KEPT; k++) a[6].re[(row * GRU_KEPT + k) * width + column] = kept[k];
-    a[5].re[i] = new + z * (hx - new);
+    a[5].re[i] = new + z *(hx - new);
   }
   return close_arrays(a, 5, out, 2, ok);
 }
@@ -225,7 +229,7 @@ static graft_status ref_thnn_fused_gru_cell_backward(const graft_exec *exec,
     ref_real kept[GRU_KEPT], g = a[0].re[i];
     for (int k = 0; k < GRU_KEPT; k++) kept[k] = a[1].re[(row * GRU_KEPT + k) * width + column];
     ref_real r = kept[0], z = kept[1], new = kept[2];
-    ref_real dn = g * (1 - z) * (1 - new * new), dz = g * (kept[3] - new) * (1 - z) * z;
+    ref_real dn = g * (1 - z) * (1 - new *new), dz = g * (kept[3] - new) * (1 - z) * z;
     ref_real dr = dn * kept[4] * (1 - r) * r;
     ref_real to_input[] = {dr, dz, dn}, to_hidden[] = {dr, dz, dn * r};
     for (int k = 0; k < GRU_GATES; k++) {
@@ -245,11 +249,17 @@ static graft_tensor *part(fx *s, graft_tensor *t, int64_t k, int64_t width) {
   return s->status || !t ? NULL : fx_slice_Tensor(s, t, 1, &from, &to, 1);
 }
 
-static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) { return a && b ? fx_add(s, a, b) : a ? a : b; }
+static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {
+  return a && b ? fx_add(s, a, b) : a ? a : b;
+}
 
 /* y (1 - y) and 1 - y^2: the slopes of sigmoid and tanh. */
-static graft_tensor *sigmoid_slope(fx *s, graft_tensor *y) { return fx_sub(s, y, fx_mul(s, y, y)); }
-static graft_tensor *tanh_slope(fx *s, graft_tensor *y) { return fx_adds(s, fx_neg(s, fx_mul(s, y, y)), 1); }
+static graft_tensor *sigmoid_slope(fx *s, graft_tensor *y) {
+  return fx_sub(s, y, fx_mul(s, y, y));
+}
+static graft_tensor *tanh_slope(fx *s, graft_tensor *y) {
+  return fx_adds(s, fx_neg(s, fx_mul(s, y, y)), 1);
+}
 
 typedef struct lstm {
   graft_tensor *gates[LSTM_GATES], *cy;
@@ -375,15 +385,31 @@ static void vjp_gru(op_vjp *v) {
 #define CELL_ARGS (OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(2) | OP_SAVE_ARG(3) | OP_SAVE_ARG(4))
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL, .roles = "vvvvv", .infer = infer_lstm, .decompose = decompose_lstm,
-     .vjp = vjp_lstm, .saves = CELL_ARGS | OP_SAVE_OUT(1) | OP_SAVE_OUT(2), .without_grad = 1u << 2,
+    {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL,
+     .roles = "vvvvv",
+     .infer = infer_lstm,
+     .decompose = decompose_lstm,
+     .vjp = vjp_lstm,
+     .saves = CELL_ARGS | OP_SAVE_OUT(1) | OP_SAVE_OUT(2),
+     .without_grad = 1u << 2,
      .reference = OP_REF(thnn_fused_lstm_cell)},
-    {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL, .roles = "vvvvv", .infer = infer_lstm_backward,
-     .decompose = decompose_lstm_backward, .reference = OP_REF(thnn_fused_lstm_cell_backward_impl)},
-    {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL, .roles = "vvvvv", .infer = infer_gru, .decompose = decompose_gru,
-     .vjp = vjp_gru, .saves = CELL_ARGS | OP_SAVE_OUT(1), .without_grad = 1u << 1,
+    {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL,
+     .roles = "vvvvv",
+     .infer = infer_lstm_backward,
+     .decompose = decompose_lstm_backward,
+     .reference = OP_REF(thnn_fused_lstm_cell_backward_impl)},
+    {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL,
+     .roles = "vvvvv",
+     .infer = infer_gru,
+     .decompose = decompose_gru,
+     .vjp = vjp_gru,
+     .saves = CELL_ARGS | OP_SAVE_OUT(1),
+     .without_grad = 1u << 1,
      .reference = OP_REF(thnn_fused_gru_cell)},
-    {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD, .roles = "vv", .infer = infer_gru_backward,
-     .decompose = decompose_gru_backward, .reference = OP_REF(thnn_fused_gru_cell_backward)},
+    {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD,
+     .roles = "vv",
+     .infer = infer_gru_backward,
+     .decompose = decompose_gru_backward,
+     .reference = OP_REF(thnn_fused_gru_cell_backward)},
 };
 OP_FAMILY_END(rnn, defs)

@@ -60,8 +60,6 @@ typedef struct graft_args {
  *   uniform: f32 (w >> 8) * 2^-24; f64 ((high << 32 | low) >> 11) * 2^-53; half types from the f32 value, truncated, so
  *            that 1 is never reached; all in [0, 1).
  *   bernoulli, dropout: keep where u < 1 - p, u as for f32 (f64 tensors: as for f64).
- *   attention: dropout over the weights [batch, heads, query, key], u as for f32 in every dtype; backward is given seed
- *            and offset as forward put them out, and draws the same.
  *   randperm: a stable sort by 64-bit keys (two words each, low word first, compared as unsigned).
  *   randn: Box-Muller on pairs of elements (2j, 2j+1) with uniforms (u1, u2): r = sqrt(-2 ln(1 - u1)),
  *          r cos(2 pi u2), r sin(2 pi u2); held to the transcendental limit, not to bits. Half types use the uniforms
