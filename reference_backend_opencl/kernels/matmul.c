@@ -21,14 +21,14 @@ typedef struct call {
   const graft_scalar *alpha, *beta;
 } call;
 
-/* As in matmul.cl. */
+/* As in matmul_panels.cl and matmul.cl. */
 typedef struct factor {
   int64_t rows, depth, row_stride, depth_stride, batch_stride;
 } factor;
 
 typedef struct product {
   int64_t m, n, k, panels_m, panels_n, panels_per_item;
-  int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_depth;
+  int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   int64_t out_batch, out_row, out_column;
   int64_t addend_batch, addend_row, addend_column;
 } product;
@@ -80,13 +80,14 @@ static int64_t round_up(int64_t a, int64_t b) {
 /* ---- The tile ---- */
 
 typedef struct tile {
-  int64_t vec, m, v, n;
+  int64_t vec, m, v, n; /* lanes of a vector, rows, vectors in a row of a CPU's tile, columns */
 } tile;
 
+/* As in matmul_tiles.cl. */
+enum { SIDE = 16 };
+
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
-static tile choose_tile(const graft_device *device, const ocl_dtype *compute) {
-  bool complex = compute->class == OCL_CLASS_COMPLEX;
-  bool wide = compute->compute[0] == 'd' || compute->compute[0] == 'l' || compute->code == GRAFT_U64;
+static tile cpu_tile(const graft_device *device, bool complex, bool wide) {
   tile t;
   t.vec = complex ? 1 : wide && device->vector_width > 4 ? device->vector_width / 2 : device->vector_width;
   t.m = device->vector_width == 16 ? 8 : device->vector_width == 8 ? 6 : 4;
@@ -95,33 +96,67 @@ static tile choose_tile(const graft_device *device, const ocl_dtype *compute) {
   return t;
 }
 
+/* 64 x 64, or 128 x 128 of 4-byte numbers where there are enough such tiles for all of the machine. */
+static tile gpu_tile(const graft_device *device, bool complex, bool wide, const matrix *out) {
+  tile t;
+  t.vec = complex ? 1 : wide ? 2 : 4;
+  t.v = 4 / t.vec;
+  t.m = t.n = SIDE * t.vec * t.v;
+  int64_t large = 2 * t.m, count = ceil_divide(out->rows, large) * ceil_divide(out->columns, large) * out->batches;
+  if (t.vec == 4 && count >= (int64_t)device->compute_units) t.v *= 2, t.m = t.n = large;
+  return t;
+}
+
+static tile choose_tile(const graft_device *device, const ocl_dtype *compute, const matrix *out) {
+  bool complex = compute->class == OCL_CLASS_COMPLEX;
+  bool wide = compute->compute[0] == 'd' || compute->compute[0] == 'l' || compute->code == GRAFT_U64;
+  return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
+}
+
 static graft_status make_kernels(memo *memo, graft_device *device, bool addend, const tile *t) {
+  const char *files = device->is_cpu ? "matmul matmul_panels" : "matmul matmul_tiles";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s", memo->compute->name, (int)t->m,
                (int)t->v, addend ? "#define ADDEND\n" : "");
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->pack_a, device, head.items, "matmul", "pack");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->pack_b, device, head.items, "matmul", "pack");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->multiply, device, head.items, "matmul", "multiply");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->multiply, device, head.items, files, "multiply");
+  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_a, device, head.items, files, "pack");
+  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_b, device, head.items, files, "pack");
   ocl_text_free(&head);
   return status;
 }
 
 /* ---- The plan ---- */
 
-/* Whether a factor is packed, and how it lies then, or now. */
-static graft_status plan_packing(memo *memo, product *p, const matrix *a, const matrix *b, const tile *t) {
+/* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
+static graft_status plan_packing(memo *memo, product *p, const graft_device *device, const matrix *a, const matrix *b,
+                                 const tile *t) {
+  p->a_batch = a->batch_stride;
+  p->a_panel = t->n * a->row_stride;
+  p->a_row = a->row_stride;
+  p->a_depth = a->column_stride;
+  p->b_batch = b->batch_stride;
+  p->b_panel = t->n * b->column_stride;
+  p->b_column = b->column_stride;
+  p->b_depth = b->row_stride;
+  if (!device->is_cpu) return GRAFT_OK;
+
   bool in_place = memo->compute->bytes >= 4; /* nothing is computed in less */
   memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
   memo->packs_b = !in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0;
-  p->a_batch = memo->packs_a ? round_up(p->m, t->n) * p->k : a->batch_stride;
-  p->a_panel = t->n * (memo->packs_a ? p->k : a->row_stride);
-  p->a_row = memo->packs_a ? 1 : a->row_stride;
-  p->a_depth = memo->packs_a ? t->n : a->column_stride;
-  p->b_batch = memo->packs_b ? p->panels_n * t->n * p->k : b->batch_stride;
-  p->b_panel = memo->packs_b ? t->n * p->k : t->n;
-  p->b_depth = memo->packs_b ? t->n : b->row_stride;
+  if (memo->packs_a) {
+    p->a_panel = t->n * p->k;
+    p->a_batch = round_up(p->m, t->n) * p->k;
+    p->a_row = 1;
+    p->a_depth = t->n;
+  }
+  if (memo->packs_b) {
+    p->b_panel = t->n * p->k;
+    p->b_batch = p->panels_n * p->b_panel;
+    p->b_column = 1;
+    p->b_depth = t->n;
+  }
   factor fa = {p->m, p->k, a->row_stride, a->column_stride, a->batch_stride};
   factor fb = {p->n, p->k, b->column_stride, b->row_stride, b->batch_stride};
   graft_status status = ocl_kernel_constant(&memo->pack_a, 4, sizeof fa, &fa);
@@ -138,19 +173,21 @@ static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
  * enough items for all cores to end together. */
 static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
                        int64_t element) {
-  int64_t blocks = device->is_cpu ? ceil_divide(p->k, DEPTH_MAX) : 1, parts = p->panels_m;
-  memo->depth = p->k;
+  int64_t blocks = ceil_divide(p->k, DEPTH_MAX);
   memo->block = blocks > 1 ? ceil_divide(p->k, blocks) : p->k;
-  if (device->is_cpu) {
-    int64_t enough = ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
-    int64_t cached = ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
-    int64_t wanted = enough > cached ? enough : cached;
-    if (wanted < parts) parts = wanted;
-  }
-  p->panels_per_item = ceil_divide(p->panels_m, parts);
+  int64_t enough = ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
+  int64_t cached = ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
+  int64_t parts = enough > cached ? enough : cached;
+  p->panels_per_item = ceil_divide(p->panels_m, parts < p->panels_m ? parts : p->panels_m);
   set_global(&memo->pack_a, ceil_divide(p->k, STEP), ceil_divide(p->m, t->n), batches);
   set_global(&memo->pack_b, ceil_divide(p->k, STEP), p->panels_n, batches);
   set_global(&memo->multiply, p->panels_n, ceil_divide(p->panels_m, p->panels_per_item), batches);
+}
+
+static void plan_groups(memo *memo, const product *p, int64_t batches) {
+  memo->block = p->k;
+  set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches);
+  memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
 }
 
 static void plan_workspace(memo *memo, const product *p, int64_t batches, const tile *t, int64_t element) {
@@ -163,12 +200,12 @@ static void plan_workspace(memo *memo, const product *p, int64_t batches, const 
 }
 
 static graft_status prepare(memo *memo, graft_device *device, const call *call) {
-  tile t = choose_tile(device, memo->compute);
+  matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
+  tile t = choose_tile(device, memo->compute, &out);
   graft_status status = make_kernels(memo, device, call->addend, &t);
   if (status != GRAFT_OK) return status;
 
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
-  matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   memo->swapped =
       device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n && out.columns > out.rows;
   if (memo->swapped) {
@@ -189,8 +226,13 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call) 
     p.addend_column = addend.column_stride;
   }
   int64_t element = memo->compute->bytes < 4 ? 4 : memo->compute->bytes;
-  plan_items(memo, &p, device, out.batches, &t, element);
-  status = plan_packing(memo, &p, &a, &b, &t);
+  memo->depth = p.k;
+  if (device->is_cpu) {
+    plan_items(memo, &p, device, out.batches, &t, element);
+  } else {
+    plan_groups(memo, &p, out.batches);
+  }
+  status = plan_packing(memo, &p, device, &a, &b, &t);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
   return ocl_kernel_constant(&memo->multiply, 14, sizeof p, &p);
