@@ -1,14 +1,18 @@
 /* The matrix product of a backend against OpenBLAS with its best kernel for this machine, and CLBlast where it is
  * there.
  *
- *   matmul_vs_openblas [BACKEND [N...]]      with OPENBLAS_NUM_THREADS and POCL_MAX_PTHREAD_COUNT set by the caller
+ *   matmul_vs_openblas [BACKEND [N...]]      with OPENBLAS_NUM_THREADS, POCL_MAX_PTHREAD_COUNT and POCL_AFFINITY set by
+ *                                            the caller
  *
  * A peer is a process of its own, so that OPENBLAS_CORETYPE can differ from one to the next. Runs alternate, and each
  * begins with a call that is not timed. A side that has just run is not idle: OpenBLAS's worker polls for more work,
  * 100 ms with 0.3.21, and takes a core from whoever comes next. So before each run both processes are watched until
- * neither uses the CPU. "cores" is CPU time over wall time in the timed runs: where it is well below the number of
- * threads, the threads did not run side by side, because of other programs or of the system's scheduler. */
-#define _GNU_SOURCE
+ * neither uses the CPU.
+ *
+ * "cores" is CPU time over wall time in the runs: where it is well below the number of threads, the threads did not run
+ * side by side. Other programs may be the cause, or the system's scheduler: on a virtual machine Linux was seen to wake
+ * both of PoCL's threads, which sleep between calls, on one core and leave the other idle. POCL_AFFINITY=1 gives each
+ * its own. OpenBLAS's poll, and so keep theirs. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
