@@ -1,21 +1,32 @@
-/* The matrix product of a backend against OpenBLAS with its best kernel for this machine, and CLBlast where it is there.
+/* The matrix product of a backend against OpenBLAS with its best kernel for this machine, and CLBlast where it is
+ * there.
  *
- *   matmul_vs_openblas [BACKEND [N...]]      with OPENBLAS_NUM_THREADS and POCL_MAX_PTHREAD_COUNT set by the caller
+ *   matmul_vs_openblas [BACKEND [N...]]      with OPENBLAS_NUM_THREADS, POCL_MAX_PTHREAD_COUNT and POCL_AFFINITY set by
+ *                                            the caller
  *
- * A peer is a process of its own, so that OPENBLAS_CORETYPE can differ from one to the next. Runs alternate, with a pause
- * before each in which the other side's threads stop waiting for work. */
+ * A peer is a process of its own, so that OPENBLAS_CORETYPE can differ from one to the next. Runs alternate, and each
+ * begins with a call that is not timed. A side that has just run is not idle: OpenBLAS's worker polls for more work,
+ * 100 ms with 0.3.21, and takes a core from whoever comes next. So before each run both processes are watched until
+ * neither uses the CPU.
+ *
+ * "cores" is CPU time over wall time in the runs: where it is well below the number of threads, the threads did not run
+ * side by side. Other programs may be the cause, or the system's scheduler: on a virtual machine Linux was seen to wake
+ * both of PoCL's threads, which sleep between calls, on one core and leave the other idle. POCL_AFFINITY=1 gives each
+ * its own. OpenBLAS's poll, and so keep theirs. */
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "measure.h"
 
-enum { RUNS = 20, SLOW_RUNS = 5, TRIALS = 5, PAUSE_US = 60000 };
+enum { RUNS = 20, SLOW_RUNS = 5, TRIALS = 5, LOOK_US = 20000, LOOKS = 100 };
 static const double RUN_SECONDS = 0.05, SLOW_SECONDS = 0.5; /* a peer slower than this runs less often */
 
 /* --- peers --- */
 
 typedef struct peer {
   FILE *to, *from;
+  clockid_t cpu; /* its CPU time */
 } peer;
 
 static bool peer_open(peer *p, const char *folder, const char *program, long n, const char *core) {
@@ -34,7 +45,23 @@ static bool peer_open(peer *p, const char *folder, const char *program, long n, 
   }
   close(down[0]), close(up[1]);
   p->to = fdopen(down[1], "w"), p->from = fdopen(up[0], "r");
-  return child > 0 && p->to && p->from;
+  return child > 0 && clock_getcpuclockid(child, &p->cpu) == 0 && p->to && p->from;
+}
+
+static double seconds_of(clockid_t clock) {
+  struct timespec t = {0};
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Waits until neither side has used the CPU for a while. */
+static void settle(const peer *p) {
+  double before = -1, now;
+  for (int i = 0; i < LOOKS; i++, before = now) {
+    now = seconds_of(p->cpu) + seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    if (before >= 0 && now - before < 0.05 * LOOK_US * 1e-6) return;
+    usleep(LOOK_US);
+  }
 }
 
 /* Seconds of one product; negative when the peer is not there. */
@@ -57,7 +84,10 @@ static int calls_for(double seconds) {
 static double peer_try(peer *p) {
   double times[TRIALS], first = peer_run(p, 1);
   if (first < 0) return -1;
-  for (int i = 0; i < TRIALS; i++) times[i] = peer_run(p, calls_for(first));
+  for (int i = 0; i < TRIALS; i++) {
+    settle(p);
+    times[i] = peer_run(p, calls_for(first));
+  }
   return median_of(times, TRIALS);
 }
 
@@ -102,6 +132,22 @@ static double run(product *p, int calls) {
   return (now_s() - start) / calls;
 }
 
+/* How many cores a side had while it ran. */
+typedef struct cores {
+  clockid_t clock;
+  double cpu, wall;
+} cores;
+
+static void cores_begin(cores *c) {
+  c->cpu -= seconds_of(c->clock);
+  c->wall -= now_s();
+}
+
+static void cores_end(cores *c) {
+  c->cpu += seconds_of(c->clock);
+  c->wall += now_s();
+}
+
 static void compare(product *p, peer *other, long n, const char *name, double wanted) {
   double ours[RUNS], theirs[RUNS], first = peer_run(other, 1), flops = 2.0 * (double)n * (double)n * (double)n;
   if (first < 0) {
@@ -109,15 +155,21 @@ static void compare(product *p, peer *other, long n, const char *name, double wa
     return;
   }
   int calls = calls_for(first), our_calls = calls_for(run(p, 2)), runs = first > SLOW_SECONDS ? SLOW_RUNS : RUNS;
+  cores mine = {CLOCK_PROCESS_CPUTIME_ID, 0, 0}, its = {other->cpu, 0, 0};
   for (int i = 0; i < runs; i++) {
-    usleep(PAUSE_US);
+    settle(other);
+    cores_begin(&its);
     theirs[i] = peer_run(other, calls);
-    usleep(PAUSE_US);
+    cores_end(&its);
+    settle(other);
+    cores_begin(&mine);
     ours[i] = run(p, our_calls);
+    cores_end(&mine);
   }
   double us = median_of(ours, runs), them = median_of(theirs, runs);
-  printf("%5ld  %-28s %8.2f ms %8.1f GFLOP/s    Graft %8.2f ms %8.1f GFLOP/s   ratio %.2f", n, name, them * 1e3,
-         flops / them * 1e-9, us * 1e3, flops / us * 1e-9, them / us);
+  printf("%5ld  %-28s %8.2f ms %7.1f GFLOP/s %.2f cores   Graft %8.2f ms %7.1f GFLOP/s %.2f cores   ratio %.2f", n,
+         name, them * 1e3, flops / them * 1e-9, its.cpu / its.wall, us * 1e3, flops / us * 1e-9, mine.cpu / mine.wall,
+         them / us);
   if (wanted > 0) printf("   wanted %.2f", wanted);
   printf("\n");
   fflush(stdout);

@@ -1,0 +1,138 @@
+/* Matrix product on a CPU. A work-item takes TILE_N columns of B and some rows of A, and keeps a tile of TILE_M x TILE_N
+ * sums in registers while it walks along K, or along one block of a long K.
+ *
+ * Factors are copied into panels of TILE_N rows that lie side by side along K: cast to the compute type, freed of strides
+ * and remainders (which become zeros). A factor that serves as it lies is not copied: of A single elements are read, so
+ * it may have any strides, and had better have a contiguous K; B must give whole vectors, and is worth its copy where it
+ * is read more than once.
+ *
+ * The head defines TILE_M and TILE_V (vectors in a tile's row), too. */
+#define TILE_N (TILE_V * VEC)
+
+/* ---- Packing ---- */
+
+/* A factor: `rows` counts along the output, `depth` along K; strides in elements. */
+typedef struct {
+  long rows, depth, row_stride, depth_stride, batch_stride;
+} factor;
+
+/* A work-item packs STEP steps of depth of one panel: long enough to read whole cache lines either way round. */
+#define STEP 64
+
+#if VEC > 1
+/* Square: VEC vectors. Each round is a perfect shuffle of the two halves; it moves one bit of an element's row number
+ * below its column number. */
+static void transpose(VT block[VEC]) {
+#pragma unroll
+  for (int round = 1; round < VEC; round *= 2) {
+    VT next[VEC];
+#pragma unroll
+    for (int i = 0; i < VEC / 2; i++) {
+      next[2 * i].even = block[i].lo;
+      next[2 * i].odd = block[i + VEC / 2].lo;
+      next[2 * i + 1].even = block[i].hi;
+      next[2 * i + 1].odd = block[i + VEC / 2].hi;
+    }
+#pragma unroll
+    for (int i = 0; i < VEC; i++) block[i] = next[i];
+  }
+}
+
+/* Of a whole panel whose K is contiguous, the part that fills whole vectors. Returns where it ends. */
+static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, long row_stride) {
+  for (; k + VEC <= end; k += VEC) {
+    for (int v = 0; v < TILE_V; v++) {
+      VT block[VEC];
+#pragma unroll
+      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, from + (v * VEC + i) * row_stride + k);
+      transpose(block);
+#pragma unroll
+      for (int i = 0; i < VEC; i++) VSTORE(block[i], to + (k + i) * TILE_N + v * VEC);
+    }
+  }
+  return k;
+}
+#else
+static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, long row_stride) {
+  return k;
+}
+#endif
+
+/* Of a whole panel whose rows lie side by side, all. */
+static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, long end, long depth_stride) {
+  for (; k < end; k++) {
+#pragma unroll
+    for (int v = 0; v < TILE_V; v++) {
+      VSTORE(LOAD(D, __global, from + k * depth_stride + v * VEC), to + k * TILE_N + v * VEC);
+    }
+  }
+  return k;
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
+    __global uchar *work, ulong offset_work, __global const uchar *in, ulong offset, factor f) {
+  long k = (long)get_global_id(0) * STEP, panel = get_global_id(1), batch = get_global_id(2);
+  long end = min(k + STEP, f.depth), first = panel * TILE_N, count = min((long)TILE_N, f.rows - first);
+  __global const RAW(D) *from =
+      (__global const RAW(D) *)(in + offset) + batch * f.batch_stride + first * f.row_stride;
+  __global CT *to =
+      (__global CT *)(work + offset_work) + (batch * (long)get_global_size(1) + panel) * f.depth * TILE_N;
+  if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, end, f.depth_stride);
+  if (count == TILE_N && f.depth_stride == 1) k = pack_transposed(to, from, k, end, f.row_stride);
+  for (; k < end; k++) {
+    __global const RAW(D) *row = from + k * f.depth_stride;
+    for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(row + r * f.row_stride);
+    for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
+  }
+}
+
+/* ---- The product ---- */
+
+/* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void multiply(
+    __global const uchar *factor_a, ulong offset_a, __global const uchar *factor_b, ulong offset_b,
+    __global uchar *partial, ulong offset_partial, __global uchar *out, ulong offset_out,
+    __global const uchar *addend, ulong offset_addend, CT alpha, CT beta, long k_begin, long k_end, product p) {
+  long panel_n = get_global_id(0), batch = get_global_id(2);
+  long panel_m = get_global_id(1) * p.panels_per_item, last = min(panel_m + p.panels_per_item, p.panels_m);
+  for (; panel_m < last; panel_m++) {
+    long row = panel_m * TILE_M;
+    __global const CT *a =
+        (__global const CT *)(factor_a + offset_a) + batch * p.a_batch + k_begin * p.a_depth;
+    __global const CT *b =
+        (__global const CT *)(factor_b + offset_b) + batch * p.b_batch + panel_n * p.b_panel + k_begin * p.b_depth;
+    __global CT *sums = (__global CT *)(partial + offset_partial) +
+                        ((batch * p.panels_m + panel_m) * p.panels_n + panel_n) * TILE_M * TILE_N;
+    long at[TILE_M]; /* of the rows */
+    VT sum[TILE_M][TILE_V];
+#pragma unroll
+    for (int r = 0; r < TILE_M; r++) {
+      long i = min(row + r, p.m - 1); /* beyond the last, the last again */
+      at[r] = i / TILE_N * p.a_panel + i % TILE_N * p.a_row;
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) sum[r][v] = k_begin > 0 ? VLOAD(sums + r * TILE_N + v * VEC) : (VT)0;
+    }
+    for (long k = k_begin; k < k_end; k++, a += p.a_depth, b += p.b_depth) {
+      VT column[TILE_V];
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) column[v] = VLOAD(b + v * VEC);
+#pragma unroll
+      for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+        for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD((VT)a[at[r]], column[v], sum[r][v]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) {
+        if (k_end < p.k) {
+          VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
+        } else {
+          finish(sum[r][v], row + r, panel_n * TILE_N + v * VEC, p, batch, alpha, beta, out + offset_out,
+                 addend + offset_addend);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/* Matrix product on a GPU. A work-group of SIDE x SIDE makes a tile of TILE x TILE: step by step along K it brings a strip
+ * of both factors into local memory, from whatever strides and dtype, and each work-item holds its sums in registers.
+ * While it works on one strip, the next is on its way.
+ *
+ * A work-item's rows and columns are TILE_V vectors each, SPAN apart, so that neighbours read neighbouring vectors. */
+#define SIDE 16
+#define SPAN (SIDE * VEC)
+#define TILE (SPAN * TILE_V)
+#define STRIP 16 /* steps of K */
+#define PITCH (TILE + VEC) /* of a step in local memory: not a multiple of the banks */
+#define SHARE (TILE * STRIP / (SIDE * SIDE)) /* what a work-item brings of a strip */
+
+/* Element `s` of a work-item's share: its row and its step. Neighbours take what is contiguous in memory. */
+#define STEP_OF(s, along) ((along) ? ((s) * SIDE * SIDE + lane) % STRIP : ((s) * SIDE * SIDE + lane) / TILE)
+#define ROW_OF(s, along) ((along) ? ((s) * SIDE * SIDE + lane) / STRIP : ((s) * SIDE * SIDE + lane) % TILE)
+
+static void fetch(CT share[SHARE], __global const RAW(D) * from, long row_stride, long depth_stride, long rows,
+                  long depth, int lane) {
+  bool along = depth_stride == 1;
+#pragma unroll
+  for (int s = 0; s < SHARE; s++) {
+    long row = ROW_OF(s, along), step = STEP_OF(s, along);
+    share[s] = (CT)0;
+    if (row < rows && step < depth) share[s] = LOAD_ONE(from + row * row_stride + step * depth_stride);
+  }
+}
+
+static void place(__local CT *strip, const CT share[SHARE], bool along, int lane) {
+#pragma unroll
+  for (int s = 0; s < SHARE; s++) strip[STEP_OF(s, along) * PITCH + ROW_OF(s, along)] = share[s];
+}
+
+__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void multiply(
+    __global const uchar *factor_a, ulong offset_a, __global const uchar *factor_b, ulong offset_b,
+    __global uchar *partial, ulong offset_partial, __global uchar *out, ulong offset_out,
+    __global const uchar *addend, ulong offset_addend, CT alpha, CT beta, long k_begin, long k_end, product p) {
+  __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];
+  int x = get_local_id(0), y = get_local_id(1), lane = y * SIDE + x;
+  long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE, batch = get_group_id(2);
+  __global const RAW(D) *a = (__global const RAW(D) *)(factor_a + offset_a) + batch * p.a_batch + row * p.a_row;
+  __global const RAW(D) *b = (__global const RAW(D) *)(factor_b + offset_b) + batch * p.b_batch + column * p.b_column;
+  CT share_a[SHARE], share_b[SHARE];
+  VT sum[TILE_V * VEC][TILE_V];
+#pragma unroll
+  for (int r = 0; r < TILE_V * VEC; r++) {
+#pragma unroll
+    for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
+  }
+  fetch(share_a, a, p.a_row, p.a_depth, p.m - row, k_end - k_begin, lane);
+  fetch(share_b, b, p.b_column, p.b_depth, p.n - column, k_end - k_begin, lane);
+  for (long k = k_begin; k < k_end; k += STRIP) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    place((__local CT *)strip_a, share_a, p.a_depth == 1, lane);
+    place((__local CT *)strip_b, share_b, p.b_depth == 1, lane);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    long next = k + STRIP;
+    fetch(share_a, a + next * p.a_depth, p.a_row, p.a_depth, p.m - row, k_end - next, lane);
+    fetch(share_b, b + next * p.b_depth, p.b_column, p.b_depth, p.n - column, k_end - next, lane);
+#pragma unroll
+    for (int step = 0; step < STRIP; step++) {
+      union {
+        VT v[TILE_V];
+        CT one[TILE_V * VEC];
+      } rows;
+      VT columns[TILE_V];
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) {
+        rows.v[v] = strip_a[step * PITCH / VEC + v * SIDE + y];
+        columns[v] = strip_b[step * PITCH / VEC + v * SIDE + x];
+      }
+#pragma unroll
+      for (int r = 0; r < TILE_V * VEC; r++) {
+#pragma unroll
+        for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD((VT)rows.one[r], columns[v], sum[r][v]);
+      }
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < TILE_V * VEC; r++) {
+#pragma unroll
+    for (int v = 0; v < TILE_V; v++) {
+      finish(sum[r][v], row + r / VEC * SPAN + y * VEC + r % VEC, column + v * SPAN + x * VEC, p, batch, alpha, beta,
+             out + offset_out, addend + offset_addend);
+    }
+  }
+}
