@@ -77,8 +77,4 @@ def _register(dynamo):
                 device_module.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)
             )
 
-        @staticmethod
-        def get_compute_capability(device=None):
-            return device_module.get_device_properties(device).driver_version
-
     dynamo.register_interface_for_device(_registration.device_name(), Interface)
