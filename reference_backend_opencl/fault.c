@@ -35,6 +35,7 @@ static const struct {
     {GRAFT_OP_REMAINDER_TENSOR, "aten::remainder.Tensor"},
     {GRAFT_OP_REMAINDER_SCALAR, "aten::remainder.Scalar"},
     {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
+    {GRAFT_OP_BINARY_CROSS_ENTROPY, "aten::binary_cross_entropy"},
 };
 
 void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
@@ -44,6 +45,8 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
   }
   if (faults->seen[2] == 0) {
     snprintf(text, capacity, "%s: integer division by zero", name);
+  } else if (faults->seen[2] < 0) {
+    snprintf(text, capacity, "%s: self holds a number that does not lie between 0 and 1", name);
   } else {
     snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, (long long)faults->seen[1],
              (long long)faults->seen[2]);

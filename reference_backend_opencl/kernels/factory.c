@@ -4,6 +4,11 @@
 #include "families.h"
 
 bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps) {
+  if (op_id == GRAFT_OP_ZERO) {
+    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
+    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE;
+    return true;
+  }
   if (op_id != GRAFT_OP_ARANGE_START_STEP && op_id != GRAFT_OP_SCALAR_TENSOR) return false;
   caps->outputs = OCL_FLOATS | OCL_INTS;
   if (op_id == GRAFT_OP_SCALAR_TENSOR) caps->outputs |= OCL_BOOLS | OCL_COMPLEX;

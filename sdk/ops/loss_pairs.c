@@ -1,5 +1,5 @@
-/* Losses of two tensors, element by element, and their mean or sum: one row of `losses` a loss. In its formulas x is self,
- * y is target, d = x - y and z the number that the loss is about (beta, delta). */
+/* Losses of two tensors, element by element, and their mean or sum: one row of `losses` a loss. In its formulas x is
+ * self, y is target, d = x - y and z the number that the loss is about (beta, delta). */
 #include <string.h>
 
 #include "ops/families.h"
@@ -7,7 +7,6 @@
 #include "ops/loss.h"
 #include "ops/ref.h"
 #include "ops/wide.h"
-
 
 typedef struct pair_loss {
   uint32_t forward, backward;
@@ -23,13 +22,13 @@ typedef struct pair_loss {
 
 /* --- the formulas --- */
 
-#define LOSS(name, expression)                                                  \
-  static ref_real name(ref_real x, ref_real y, ref_real z) {                    \
-    ref_real d = x - y, size = fabsl(d);                                        \
-    (void)z, (void)d, (void)size;                                               \
-    return expression;                                                          \
+#define LOSS(name, expression)                               \
+  static ref_real name(ref_real x, ref_real y, ref_real z) { \
+    ref_real d = x - y, size = fabsl(d);                     \
+    (void)z, (void)d, (void)size;                            \
+    return expression;                                       \
   }
-LOSS(mse_loss, d * d)
+LOSS(mse_loss, d *d)
 LOSS(mse_slope, 2 * d)
 LOSS(smooth_loss, size < z ? 0.5L * d * d / z : size - 0.5L * z)
 LOSS(smooth_slope, d <= -z ? -1 : d >= z ? 1 : d / z)
@@ -44,8 +43,12 @@ static graft_tensor *choose(fx *s, graft_tensor *condition, graft_tensor *a, gra
   fx_call(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), fx_tensor(a), fx_tensor(b)}, 3, &out, 1);
   return out;
 }
-static graft_tensor *one_minus(fx *s, graft_tensor *x) { return fx_adds(s, fx_neg(s, x), 1); }
-static graft_tensor *square(fx *s, graft_tensor *x) { return fx_mul(s, x, x); }
+static graft_tensor *one_minus(fx *s, graft_tensor *x) {
+  return fx_adds(s, fx_neg(s, x), 1);
+}
+static graft_tensor *square(fx *s, graft_tensor *x) {
+  return fx_mul(s, x, x);
+}
 static graft_tensor *clamp(fx *s, graft_tensor *x, double z) {
   return fx_clamp(s, x, graft_scalar_float(-z), graft_scalar_float(z));
 }
@@ -56,8 +59,12 @@ static graft_tensor *near_by(fx *s, graft_tensor *x, graft_tensor *y, double z) 
 }
 
 #define COMPOSE(name) static graft_tensor *name(fx *s, graft_tensor *x, graft_tensor *y, double z)
-COMPOSE(compose_mse) { return (void)z, square(s, fx_sub(s, x, y)); }
-COMPOSE(compose_mse_slope) { return (void)z, fx_muls(s, fx_sub(s, x, y), 2); }
+COMPOSE(compose_mse) {
+  return (void)z, square(s, fx_sub(s, x, y));
+}
+COMPOSE(compose_mse_slope) {
+  return (void)z, fx_muls(s, fx_sub(s, x, y), 2);
+}
 COMPOSE(compose_mse_bend) {
   (void)z;
   graft_tensor *d = fx_sub(s, x, y);
@@ -69,15 +76,23 @@ COMPOSE(compose_smooth) {
   if (z == 0) return far;
   return choose(s, fx_lt_Scalar(s, size, graft_scalar_float(z)), fx_muls(s, square(s, size), 0.5 / z), far);
 }
-COMPOSE(compose_smooth_slope) { return clamp(s, fx_div_Scalar(s, fx_sub(s, x, y), graft_scalar_float(z)), 1); }
-COMPOSE(compose_smooth_bend) { return z == 0 ? near_by(s, x, y, 0) : fx_muls(s, near_by(s, x, y, z), 1 / z); }
+COMPOSE(compose_smooth_slope) {
+  return clamp(s, fx_div_Scalar(s, fx_sub(s, x, y), graft_scalar_float(z)), 1);
+}
+COMPOSE(compose_smooth_bend) {
+  return z == 0 ? near_by(s, x, y, 0) : fx_muls(s, near_by(s, x, y, z), 1 / z);
+}
 
 COMPOSE(compose_huber) {
   graft_tensor *size = fx_abs(s, fx_sub(s, x, y)), *far = fx_muls(s, fx_adds(s, size, -0.5 * z), z);
   return choose(s, fx_le_Scalar(s, size, graft_scalar_float(z)), fx_muls(s, square(s, size), 0.5), far);
 }
-COMPOSE(compose_huber_slope) { return clamp(s, fx_sub(s, x, y), z); }
-COMPOSE(compose_huber_bend) { return near_by(s, x, y, z); }
+COMPOSE(compose_huber_slope) {
+  return clamp(s, fx_sub(s, x, y), z);
+}
+COMPOSE(compose_huber_bend) {
+  return near_by(s, x, y, z);
+}
 
 static graft_tensor *log_kept(fx *s, graft_tensor *x) {
   return fx_clamp(s, fx_log(s, x), graft_scalar_float(-100), graft_scalar_none());
@@ -90,7 +105,9 @@ COMPOSE(compose_entropy) {
 static graft_tensor *variance(fx *s, graft_tensor *x) {
   return fx_clamp(s, fx_mul(s, one_minus(s, x), x), graft_scalar_float(1e-12f), graft_scalar_none());
 }
-COMPOSE(compose_entropy_slope) { return (void)z, fx_div(s, fx_sub(s, x, y), variance(s, x)); }
+COMPOSE(compose_entropy_slope) {
+  return (void)z, fx_div(s, fx_sub(s, x, y), variance(s, x));
+}
 /* x (1 - x), kept off 0 as PyTorch does it in second derivatives */
 static graft_tensor *variance_off_zero(fx *s, graft_tensor *x) {
   return fx_mul(s, fx_adds(s, x, 1e-12), fx_adds(s, one_minus(s, x), 1e-12));
@@ -109,8 +126,8 @@ static const pair_loss losses[] = {
      compose_smooth, compose_smooth_slope, compose_smooth_bend},
     {GRAFT_OP_HUBER_LOSS, GRAFT_OP_HUBER_LOSS_BACKWARD, -1, 2, 3, false, true, huber_loss, huber_slope, compose_huber,
      compose_huber_slope, compose_huber_bend},
-    {GRAFT_OP_BINARY_CROSS_ENTROPY, GRAFT_OP_BINARY_CROSS_ENTROPY_BACKWARD, 2, 3, -1, true, true, entropy_loss, entropy_slope,
-     compose_entropy, compose_entropy_slope, compose_entropy_bend},
+    {GRAFT_OP_BINARY_CROSS_ENTROPY, GRAFT_OP_BINARY_CROSS_ENTROPY_BACKWARD, 2, 3, -1, true, true, entropy_loss,
+     entropy_slope, compose_entropy, compose_entropy_slope, compose_entropy_bend},
 };
 
 /* The row of an op; *offset: where its arguments stand against those of the forward op. */
@@ -164,8 +181,8 @@ static bool fits_into(const graft_tensor *t, int32_t ndim, const int64_t *sizes)
   return fits;
 }
 
-/* binary_cross_entropy(self, target, weight, reduction): self and target alike, in shape and dtype. (PyTorch's own kernel
- * looks at the target's shape with its ones left out, and its module refuses what is not self's.) */
+/* binary_cross_entropy(self, target, weight, reduction): self and target alike, in shape and dtype. (PyTorch's own
+ * kernel looks at the target's shape with its ones left out, and its module refuses what is not self's.) */
 static graft_status infer_entropy(op_call *c, const graft_tensor *self, const graft_tensor *target) {
   const graft_tensor *weight = op_tensor(c, 2);
   if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
@@ -176,8 +193,10 @@ static graft_status infer_entropy(op_call *c, const graft_tensor *self, const gr
   }
   c->compute = self->dtype;
   c->decompose_only = weight && !same_shape(weight, self);
-  if (op_int(c, 3) == LOSS_NONE) op_out_like(c, 0, self->dtype, self);
-  else op_out(c, 0, self->dtype, 0, NULL);
+  if (op_int(c, 3) == LOSS_NONE)
+    op_out_like(c, 0, self->dtype, self);
+  else
+    op_out(c, 0, self->dtype, 0, NULL);
   return GRAFT_OK;
 }
 
@@ -221,8 +240,10 @@ static graft_status infer_backward(op_call *c) {
   if (p->of_self && !dt_is_float(self->dtype)) return op_refuse_dtype(c, 1, "a floating dtype");
   bool differ = op_tensor(c, 0)->dtype != self->dtype || op_tensor(c, 2)->dtype != self->dtype;
   if (p->one_dtype && differ) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
-  if (p->one_dtype) op_out_like(c, 0, self->dtype, self);
-  else op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  if (p->one_dtype)
+    op_out_like(c, 0, self->dtype, self);
+  else
+    op_out(c, 0, self->dtype, self->ndim, self->sizes);
   return GRAFT_OK;
 }
 
@@ -296,7 +317,9 @@ static uint32_t all_dims(const graft_tensor *t) {
   return t->ndim ? (1u << t->ndim) - 1 : 0;
 }
 
-static graft_tensor *weighted(fx *s, graft_tensor *t, graft_tensor *weight) { return weight ? fx_mul(s, t, weight) : t; }
+static graft_tensor *weighted(fx *s, graft_tensor *t, graft_tensor *weight) {
+  return weight ? fx_mul(s, t, weight) : t;
+}
 
 static double number_of(const pair_loss *p, const graft_value *args, int offset) {
   return p->number < 0 ? 0 : args[p->number + offset].as.f;
@@ -393,8 +416,8 @@ static void vjp_backward(op_vjp *v) {
   fx *s = v->s;
   bool entropy = p->forward == GRAFT_OP_BINARY_CROSS_ENTROPY;
   if (vjp_needs(v, 0)) {
-    graft_tensor *slope = entropy ? fx_div(s, fx_sub(s, self, target), variance_off_zero(s, self))
-                                  : p->compose_slope(s, self, target, z);
+    graft_tensor *slope =
+        entropy ? fx_div(s, fx_sub(s, self, target), variance_off_zero(s, self)) : p->compose_slope(s, self, target, z);
     v->results[0] = times_cotangent(s, slope, weight, v->g[0], reduction);
   }
   graft_tensor *both = fx_mul(s, v->g[0], g);
@@ -407,22 +430,19 @@ static void vjp_backward(op_vjp *v) {
 }
 
 #define ARG OP_SAVE_ARG
-#define PAIR(op, op_roles, op_saves)               \
-  {.op_id = GRAFT_OP_##op,                         \
-   .roles = op_roles,                              \
-   .infer = infer_forward,                         \
-   .decompose = decompose_forward,                 \
-   .vjp = vjp_forward,                             \
-   .saves = op_saves,                              \
-   .reference = ref_pair},                         \
-  {.op_id = GRAFT_OP_##op##_BACKWARD,              \
-   .roles = "bbbb",                                   \
-   .infer = infer_backward,                        \
-   .decompose = decompose_backward,                \
-   .vjp = vjp_backward,                            \
-   .saves = ARG(0) | ARG(1) | ARG(2) | (op_saves) << 1, \
-   .flags = OP_ELEMENTWISE,                        \
-   .reference = ref_pair}
+#define PAIR(op, op_roles, op_saves)                                                                              \
+  {.op_id = GRAFT_OP_##op,                                                                                        \
+   .roles = op_roles,                                                                                             \
+   .infer = infer_forward,                                                                                        \
+   .decompose = decompose_forward,                                                                                \
+   .vjp = vjp_forward,                                                                                            \
+   .saves = op_saves,                                                                                             \
+   .reference = ref_pair},                                                                                        \
+  {                                                                                                               \
+    .op_id = GRAFT_OP_##op##_BACKWARD, .roles = "bbbb", .infer = infer_backward, .decompose = decompose_backward, \
+    .vjp = vjp_backward, .saves = ARG(0) | ARG(1) | ARG(2) | (op_saves) << 1, .flags = OP_ELEMENTWISE,            \
+    .reference = ref_pair                                                                                         \
+  }
 
 static const op_def defs[] = {
     PAIR(MSE_LOSS, "vv", ARG(0) | ARG(1)),

@@ -20,104 +20,107 @@ typedef struct pw_rule {
 #define R0 OP_SAVE_OUT(0)
 
 /* op, roles, promotion, refused (and strides), tensor form, check, gradient, what it saves */
-#define POINTWISE_OPS(X)                                                                                          \
-  X(ABS, "b", PW_REAL, PW_NO_BOOL, 0, NULL, pw_vjp_abs, A0)                                                       \
-  X(NEG, "b", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_neg, 0)                                                        \
-  X(EXP, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_exp, R0)                                                               \
-  X(LOG, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log, A0)                                                               \
-  X(SQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sqrt, R0)                                                             \
-  X(RSQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_rsqrt, R0)                                                           \
-  X(SIN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sin, A0)                                                               \
-  X(COS, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_cos, A0)                                                               \
-  X(TANH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_tanh, R0)                                                             \
-  X(SIGMOID, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sigmoid, R0)                                                       \
-  X(ERF, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erf, A0)                                                   \
-  X(RECIPROCAL, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_reciprocal, R0)                                                 \
-  X(RELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_relu, R0)                                     \
-  X(GELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu, A0)                         \
-  X(SILU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu, A0)                                         \
-  X(FLOOR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                     \
-  X(ISNAN, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                  \
-  X(LOGICAL_NOT, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                            \
-  X(LOGICAL_AND, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                           \
-  X(BITWISE_NOT, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                                     \
-  X(BITWISE_AND_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                             \
-  X(ADD_TENSOR, "bb", PW_SAME, 0, 0, check_alpha, pw_vjp_add, 0)                                                  \
-  X(SUB_TENSOR, "bb", PW_SAME, 0, 0, check_sub, pw_vjp_sub, 0)                                                    \
-  X(MUL_TENSOR, "bb", PW_SAME, 0, 0, NULL, pw_vjp_mul, A0 | A1)                                                   \
-  X(DIV_TENSOR, "bb", PW_FLOAT, 0, 0, NULL, pw_vjp_div, A0 | A1)                                                  \
-  X(DIV_TENSOR_MODE, "bb", PW_SAME, 0, 0, check_div_mode, pw_vjp_div_mode, A0 | A1)                               \
-  X(ADD_SCALAR, "b", PW_SAME, 0, GRAFT_OP_ADD_TENSOR, check_alpha, pw_vjp_add, 0)                                 \
-  X(SUB_SCALAR, "b", PW_SAME, 0, GRAFT_OP_SUB_TENSOR, check_sub, pw_vjp_sub, 0)                                   \
-  X(MUL_SCALAR, "b", PW_SAME, 0, GRAFT_OP_MUL_TENSOR, NULL, pw_vjp_mul, 0)                                        \
-  X(DIV_SCALAR, "b", PW_FLOAT, 0, GRAFT_OP_DIV_TENSOR, NULL, pw_vjp_div, 0)                                       \
-  X(POW_TENSOR_TENSOR, "bb", PW_SAME, 0, 0, check_pow, pw_vjp_pow_tensor, A0 | A1 | R0)                           \
-  X(POW_TENSOR_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_scalar, A0)                                      \
-  X(POW_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_base, A1 | R0)                                          \
-  X(MAXIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_maximum, A0 | A1)                                      \
-  X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                                      \
-  X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                        \
-  X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                              \
-  X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                            \
-  X(EQ_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                \
-  X(NE_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                \
-  X(LT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
-  X(LE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
-  X(GT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
-  X(GE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                    \
-  X(EQ_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_EQ_TENSOR, NULL, NULL, 0)                                                \
-  X(NE_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_NE_TENSOR, NULL, NULL, 0)                                                \
-  X(LT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LT_TENSOR, NULL, NULL, 0)                                    \
-  X(LE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LE_TENSOR, NULL, NULL, 0)                                    \
-  X(GT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GT_TENSOR, NULL, NULL, 0)                                    \
-  X(GE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GE_TENSOR, NULL, NULL, 0)                                    \
-  X(ADDCMUL, "bbb", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_addcmul, A1 | A2)                                        \
-  X(ADDCDIV, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_addcdiv, pw_vjp_addcdiv, A1 | A2)                   \
-  X(LERP_SCALAR, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp, pw_vjp_lerp, 0)                            \
-  X(TANH_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                 \
-  X(SIGMOID_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)           \
-  X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX | PW_SECOND_FIRST, 0, NULL, pw_vjp_threshold_backward, A1)        \
-  X(GELU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu_backward, A0 | A1) \
-  X(SILU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu_backward, A0 | A1) \
-  X(ELU, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_elu, A0) \
-  X(CELU, "b", PW_SAME, PW_FLOATS, 0, check_celu, pw_vjp_celu, A0) \
-  X(HARDTANH, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX | PW_LIKE, 0, check_hardtanh, pw_vjp_hardtanh, A0) \
-  X(LEAKY_RELU, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_leaky_relu, A0) \
-  X(HARDSWISH, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardswish, A0) \
-  X(HARDSIGMOID, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardsigmoid, A0) \
-  X(SOFTPLUS, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softplus, A0) \
-  X(MISH, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_mish, A0) \
-  X(THRESHOLD, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, check_threshold, pw_vjp_threshold, A0) \
-  X(HARDSHRINK, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink, A0) \
-  X(SOFTSHRINK, "b", PW_SAME, PW_FLOATS, 0, check_softshrink, pw_vjp_softshrink, A0) \
-  X(PRELU_KERNEL, "bb", PW_SAME, PW_FLOATS | PW_LIKE, 0, check_one_dtype, pw_vjp_prelu, A0 | A1) \
-  X(ELU_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, check_elu_backward, pw_vjp_elu_backward, A0 | OP_SAVE_ARG(5)) \
-  X(HARDTANH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardtanh_backward, A1) \
-  X(LEAKY_RELU_BACKWARD, "bb", PW_SAME, PW_FLOATS | PW_SECOND_FIRST, 0, check_leaky_relu_backward, pw_vjp_leaky_relu_backward, A1) \
-  X(HARDSWISH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardswish_backward, A0 | A1) \
-  X(HARDSIGMOID_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardsigmoid_backward, A1) \
-  X(SOFTPLUS_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softplus_backward, A0 | A1) \
-  X(LOG_SIGMOID_BACKWARD, "bbb", PW_SAME, PW_FLOATS | PW_LIKE | PW_SECOND_FIRST, 0, NULL, pw_vjp_log_sigmoid_backward, A0 | A1 | A2) \
-  X(MISH_BACKWARD, "bb", PW_SECOND, PW_FLOATS, 0, check_second, pw_vjp_mish_backward, A0 | A1) \
-  X(HARDSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink_backward, A1) \
-  X(SOFTSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softshrink_backward, A1) \
-  X(ISNEGINF, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0) \
-  X(ISPOSINF, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0) \
-  X(NAN_TO_NUM, "b", PW_SAME, PW_LIKE, 0, NULL, pw_vjp_nan_to_num, A0) \
-  X(XLOGY_TENSOR, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_xlogy, A0 | A1) \
-  X(LOGIT, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_logit, A0) \
-  X(LOGIT_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_logit_backward, A0 | A1) \
-  X(LGAMMA, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_lgamma, A0) \
-  X(DIGAMMA, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_digamma, A0) \
-  X(POLYGAMMA, "b", PW_FLOAT, PW_NO_COMPLEX, 0, check_polygamma, pw_vjp_polygamma, A1) \
-  X(POLAR, "bb", PW_COMPLEX, PW_FLOATS, 0, check_parts, pw_vjp_polar, A0 | A1) \
-  X(COMPLEX, "bb", PW_COMPLEX, PW_FLOATS, 0, check_parts, pw_vjp_complex, 0) \
-  X(ANGLE, "b", PW_ANGLE, 0, 0, NULL, pw_vjp_angle, A0) \
-  X(LOGADDEXP, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_logaddexp, A0 | A1) \
-  X(LOGADDEXP2, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_logaddexp2, A0 | A1) \
-  X(FRAC, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_frac, 0) \
-  X(HEAVISIDE, "bb", PW_SAME, PW_NO_COMPLEX, 0, check_one_dtype, NULL, 0) \
-  X(SINC, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sinc, A0) \
+#define POINTWISE_OPS(X)                                                                                               \
+  X(ABS, "b", PW_REAL, PW_NO_BOOL, 0, NULL, pw_vjp_abs, A0)                                                            \
+  X(NEG, "b", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_neg, 0)                                                             \
+  X(EXP, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_exp, R0)                                                                    \
+  X(LOG, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log, A0)                                                                    \
+  X(SQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sqrt, R0)                                                                  \
+  X(RSQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_rsqrt, R0)                                                                \
+  X(SIN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sin, A0)                                                                    \
+  X(COS, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_cos, A0)                                                                    \
+  X(TANH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_tanh, R0)                                                                  \
+  X(SIGMOID, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sigmoid, R0)                                                            \
+  X(ERF, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erf, A0)                                                        \
+  X(RECIPROCAL, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_reciprocal, R0)                                                      \
+  X(RELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_relu, R0)                                          \
+  X(GELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu, A0)                              \
+  X(SILU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu, A0)                                              \
+  X(FLOOR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                          \
+  X(ISNAN, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                       \
+  X(LOGICAL_NOT, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                 \
+  X(LOGICAL_AND, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                \
+  X(BITWISE_NOT, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                                          \
+  X(BITWISE_AND_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                                  \
+  X(ADD_TENSOR, "bb", PW_SAME, 0, 0, check_alpha, pw_vjp_add, 0)                                                       \
+  X(SUB_TENSOR, "bb", PW_SAME, 0, 0, check_sub, pw_vjp_sub, 0)                                                         \
+  X(MUL_TENSOR, "bb", PW_SAME, 0, 0, NULL, pw_vjp_mul, A0 | A1)                                                        \
+  X(DIV_TENSOR, "bb", PW_FLOAT, 0, 0, NULL, pw_vjp_div, A0 | A1)                                                       \
+  X(DIV_TENSOR_MODE, "bb", PW_SAME, 0, 0, check_div_mode, pw_vjp_div_mode, A0 | A1)                                    \
+  X(ADD_SCALAR, "b", PW_SAME, 0, GRAFT_OP_ADD_TENSOR, check_alpha, pw_vjp_add, 0)                                      \
+  X(SUB_SCALAR, "b", PW_SAME, 0, GRAFT_OP_SUB_TENSOR, check_sub, pw_vjp_sub, 0)                                        \
+  X(MUL_SCALAR, "b", PW_SAME, 0, GRAFT_OP_MUL_TENSOR, NULL, pw_vjp_mul, 0)                                             \
+  X(DIV_SCALAR, "b", PW_FLOAT, 0, GRAFT_OP_DIV_TENSOR, NULL, pw_vjp_div, 0)                                            \
+  X(POW_TENSOR_TENSOR, "bb", PW_SAME, 0, 0, check_pow, pw_vjp_pow_tensor, A0 | A1 | R0)                                \
+  X(POW_TENSOR_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_scalar, A0)                                           \
+  X(POW_SCALAR, "b", PW_SAME, 0, 0, check_pow, pw_vjp_pow_base, A1 | R0)                                               \
+  X(MAXIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_maximum, A0 | A1)                                           \
+  X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                                           \
+  X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                             \
+  X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                                   \
+  X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                                 \
+  X(EQ_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                     \
+  X(NE_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                     \
+  X(LT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                         \
+  X(LE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                         \
+  X(GT_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                         \
+  X(GE_TENSOR, "bb", PW_BOOL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                         \
+  X(EQ_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_EQ_TENSOR, NULL, NULL, 0)                                                     \
+  X(NE_SCALAR, "b", PW_BOOL, 0, GRAFT_OP_NE_TENSOR, NULL, NULL, 0)                                                     \
+  X(LT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LT_TENSOR, NULL, NULL, 0)                                         \
+  X(LE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_LE_TENSOR, NULL, NULL, 0)                                         \
+  X(GT_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GT_TENSOR, NULL, NULL, 0)                                         \
+  X(GE_SCALAR, "b", PW_BOOL, PW_NO_COMPLEX, GRAFT_OP_GE_TENSOR, NULL, NULL, 0)                                         \
+  X(ADDCMUL, "bbb", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_addcmul, A1 | A2)                                             \
+  X(ADDCDIV, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_addcdiv, pw_vjp_addcdiv, A1 | A2)                        \
+  X(LERP_SCALAR, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp, pw_vjp_lerp, 0)                                 \
+  X(TANH_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                      \
+  X(SIGMOID_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)                \
+  X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX | PW_SECOND_FIRST,                                   \
+    0, NULL, pw_vjp_threshold_backward, A1)                                                                            \
+  X(GELU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu_backward, A0 | A1)      \
+  X(SILU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu_backward, A0 | A1)                      \
+  X(ELU, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_elu, A0)                                                             \
+  X(CELU, "b", PW_SAME, PW_FLOATS, 0, check_celu, pw_vjp_celu, A0)                                                     \
+  X(HARDTANH, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX | PW_LIKE, 0, check_hardtanh, pw_vjp_hardtanh, A0)              \
+  X(LEAKY_RELU, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_leaky_relu, A0)                                               \
+  X(HARDSWISH, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardswish, A0)                                                 \
+  X(HARDSIGMOID, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardsigmoid, A0)                                             \
+  X(SOFTPLUS, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softplus, A0)                                                   \
+  X(MISH, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_mish, A0)                                                           \
+  X(THRESHOLD, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, check_threshold, pw_vjp_threshold, A0)                     \
+  X(HARDSHRINK, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink, A0)                                               \
+  X(SOFTSHRINK, "b", PW_SAME, PW_FLOATS, 0, check_softshrink, pw_vjp_softshrink, A0)                                   \
+  X(PRELU_KERNEL, "bb", PW_SAME, PW_FLOATS | PW_LIKE, 0, check_one_dtype, pw_vjp_prelu, A0 | A1)                       \
+  X(ELU_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, check_elu_backward, pw_vjp_elu_backward, A0 | OP_SAVE_ARG(5))           \
+  X(HARDTANH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardtanh_backward, A1)                                \
+  X(LEAKY_RELU_BACKWARD, "bb", PW_SAME, PW_FLOATS | PW_SECOND_FIRST,                                                   \
+    0, check_leaky_relu_backward, pw_vjp_leaky_relu_backward, A1)                                                      \
+  X(HARDSWISH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardswish_backward, A0 | A1)                         \
+  X(HARDSIGMOID_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardsigmoid_backward, A1)                          \
+  X(SOFTPLUS_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softplus_backward, A0 | A1)                           \
+  X(LOG_SIGMOID_BACKWARD, "bbb", PW_SAME, PW_FLOATS | PW_LIKE | PW_SECOND_FIRST,                                       \
+    0, NULL, pw_vjp_log_sigmoid_backward, A0 | A1 | A2)                                                                \
+  X(MISH_BACKWARD, "bb", PW_SECOND, PW_FLOATS, 0, check_second, pw_vjp_mish_backward, A0 | A1)                         \
+  X(HARDSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink_backward, A1)                            \
+  X(SOFTSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softshrink_backward, A1)                            \
+  X(ISNEGINF, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                        \
+  X(ISPOSINF, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                        \
+  X(NAN_TO_NUM, "b", PW_SAME, PW_LIKE, 0, NULL, pw_vjp_nan_to_num, A0)                                                 \
+  X(XLOGY_TENSOR, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_xlogy, A0 | A1)                                       \
+  X(LOGIT, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_logit, A0)                                                    \
+  X(LOGIT_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_logit_backward, A0 | A1)                                 \
+  X(LGAMMA, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_lgamma, A0)                                                  \
+  X(DIGAMMA, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_digamma, A0)                                                \
+  X(POLYGAMMA, "b", PW_FLOAT, PW_NO_COMPLEX, 0, check_polygamma, pw_vjp_polygamma, A1)                                 \
+  X(POLAR, "bb", PW_COMPLEX, PW_FLOATS, 0, check_parts, pw_vjp_polar, A0 | A1)                                         \
+  X(COMPLEX, "bb", PW_COMPLEX, PW_FLOATS, 0, check_parts, pw_vjp_complex, 0)                                           \
+  X(ANGLE, "b", PW_ANGLE, 0, 0, NULL, pw_vjp_angle, A0)                                                                \
+  X(LOGADDEXP, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_logaddexp, A0 | A1)                              \
+  X(LOGADDEXP2, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_logaddexp2, A0 | A1)                                         \
+  X(FRAC, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_frac, 0)                                                            \
+  X(HEAVISIDE, "bb", PW_SAME, PW_NO_COMPLEX, 0, check_one_dtype, NULL, 0)                                              \
+  X(SINC, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sinc, A0 | R0)                                                             \
   X(ERFINV, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erfinv, R0)
 
 /* --- further conditions --- */

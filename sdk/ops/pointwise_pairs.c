@@ -4,7 +4,9 @@
 #include "ops/ref.h"
 #include "ops/wide.h"
 
-static ref_real logistic(ref_real x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
+static ref_real logistic(ref_real x) {
+  return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
+}
 
 static graft_status check_float(op_call *c, int from) {
   c->compute = op_promote_tensors(c, from);
@@ -82,8 +84,8 @@ static graft_status ref_prelu_kernel_backward(const graft_exec *exec, const graf
 static graft_tensor *choose(fx *s, graft_tensor *condition, graft_tensor *a, graft_tensor *b) {
   graft_tensor *out;
   graft_value zero = fx_number(graft_scalar_float(0));
-  fx_call(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), a ? fx_tensor(a) : zero, b ? fx_tensor(b) : zero},
-          3, &out, 1);
+  fx_call(s, GRAFT_OP_WHERE_SELF,
+          (graft_value[]){fx_tensor(condition), a ? fx_tensor(a) : zero, b ? fx_tensor(b) : zero}, 3, &out, 1);
   return out;
 }
 
@@ -103,7 +105,8 @@ static void vjp_prelu_backward(op_vjp *v) {
   graft_tensor *g = vjp_arg(v, 0), *self = vjp_arg(v, 1), *weight = vjp_arg(v, 2);
   graft_tensor *positive = fx_gt_Scalar(s, self, graft_scalar_int(0)), *first = v->g[0], *second = v->g[1];
   if (vjp_needs(v, 0)) {
-    graft_tensor *by_weight = first ? fx_mul(s, first, weight) : NULL, *by_self = second ? fx_mul(s, second, self) : NULL;
+    graft_tensor *by_weight = first ? fx_mul(s, first, weight) : NULL,
+                 *by_self = second ? fx_mul(s, second, self) : NULL;
     graft_tensor *rest = first && second ? fx_add(s, by_weight, by_self) : first ? by_weight : by_self;
     v->results[0] = s->status ? NULL : choose(s, positive, first, rest);
   }
@@ -147,7 +150,8 @@ static graft_status infer_glu_backward(op_call *c) {
   bool fits = g->ndim <= self->ndim;
   c->decompose_only = g->ndim < self->ndim;
   for (int32_t i = 1; fits && i <= g->ndim; i++) {
-    int64_t size = self->sizes[self->ndim - i] / (self->ndim - i == op_int(c, 2) ? 2 : 1), given = g->sizes[g->ndim - i];
+    int64_t size = self->sizes[self->ndim - i] / (self->ndim - i == op_int(c, 2) ? 2 : 1),
+            given = g->sizes[g->ndim - i];
     fits = given == size || given == 1;
     c->decompose_only |= given != size;
   }
@@ -224,9 +228,12 @@ static void decompose_glu_backward(fx *s, const op_call *c, graft_tensor **outs)
   if (!s->status) outs[0] = fx_cat(s, halves, 2, op_int(c, 2));
 }
 
-static void vjp_glu(op_vjp *v) { v->results[0] = fx_glu_backward(v->s, v->g[0], vjp_arg(v, 0), v->args[1].as.i); }
+static void vjp_glu(op_vjp *v) {
+  v->results[0] = fx_glu_backward(v->s, v->g[0], vjp_arg(v, 0), v->args[1].as.i);
+}
 
-/* The outputs are g s and g a s', with s = sigmoid(b), s' = s (1 - s), s'' = s' (1 - 2 s); h and k are their cotangents. */
+/* The outputs are g s and g a s', with s = sigmoid(b), s' = s (1 - s), s'' = s' (1 - 2 s); h and k are their
+ * cotangents. */
 static void vjp_glu_backward(op_vjp *v) {
   fx *s = v->s;
   int64_t dim = v->args[2].as.i;
@@ -244,16 +251,35 @@ static void vjp_glu_backward(op_vjp *v) {
 #define ARG OP_SAVE_ARG
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_LOG_SIGMOID_FORWARD, .roles = "b", .infer = infer_log_sigmoid,
-     .decompose = decompose_log_sigmoid, .vjp = vjp_log_sigmoid, .saves = ARG(0) | OP_SAVE_OUT(1),
-     .flags = OP_ELEMENTWISE, .reference = OP_REF(log_sigmoid_forward)},
-    {.op_id = GRAFT_OP_PRELU_KERNEL_BACKWARD, .roles = "bbb", .infer = infer_prelu_backward,
-     .decompose = decompose_prelu_backward, .vjp = vjp_prelu_backward, .saves = ARG(0) | ARG(1) | ARG(2),
-     .flags = OP_ELEMENTWISE | OP_SECOND_FIRST, .reference = OP_REF(prelu_kernel_backward)},
-    {.op_id = GRAFT_OP_GLU, .roles = "v", .infer = infer_glu, .decompose = decompose_glu, .vjp = vjp_glu,
-     .saves = ARG(0), .reference = OP_REF(glu)},
-    {.op_id = GRAFT_OP_GLU_BACKWARD, .roles = "vv", .infer = infer_glu_backward,
-     .decompose = decompose_glu_backward, .vjp = vjp_glu_backward, .saves = ARG(0) | ARG(1),
+    {.op_id = GRAFT_OP_LOG_SIGMOID_FORWARD,
+     .roles = "b",
+     .infer = infer_log_sigmoid,
+     .decompose = decompose_log_sigmoid,
+     .vjp = vjp_log_sigmoid,
+     .saves = ARG(0) | OP_SAVE_OUT(1),
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(log_sigmoid_forward)},
+    {.op_id = GRAFT_OP_PRELU_KERNEL_BACKWARD,
+     .roles = "bbb",
+     .infer = infer_prelu_backward,
+     .decompose = decompose_prelu_backward,
+     .vjp = vjp_prelu_backward,
+     .saves = ARG(0) | ARG(1) | ARG(2),
+     .flags = OP_ELEMENTWISE | OP_SECOND_FIRST,
+     .reference = OP_REF(prelu_kernel_backward)},
+    {.op_id = GRAFT_OP_GLU,
+     .roles = "v",
+     .infer = infer_glu,
+     .decompose = decompose_glu,
+     .vjp = vjp_glu,
+     .saves = ARG(0),
+     .reference = OP_REF(glu)},
+    {.op_id = GRAFT_OP_GLU_BACKWARD,
+     .roles = "vv",
+     .infer = infer_glu_backward,
+     .decompose = decompose_glu_backward,
+     .vjp = vjp_glu_backward,
+     .saves = ARG(0) | ARG(1),
      .reference = OP_REF(glu_backward)},
 };
 OP_FAMILY_END(pointwise_pairs, defs)

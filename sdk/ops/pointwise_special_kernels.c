@@ -52,7 +52,9 @@ static long double made_finite(long double x, const pw_context *c) {
   return x;
 }
 REAL(nan_to_num, made_finite(x[0], c))
-static dt_value c_nan_to_num(const dt_value *x, pw_context *c) { return (dt_value){made_finite(x->re, c), made_finite(x->im, c)}; }
+static dt_value c_nan_to_num(const dt_value *x, pw_context *c) {
+  return (dt_value){made_finite(x->re, c), made_finite(x->im, c)};
+}
 
 /* --- logit: P is eps, within which of 0 and 1 x is kept --- */
 
@@ -90,9 +92,9 @@ static dt_value c_logaddexp(const dt_value *v, pw_context *c) {
 /* --- gamma functions --- */
 
 /* Bernoulli numbers B2, B4, ... */
-static const long double bernoulli[] = {1 / 6.0L,         -1 / 30.0L,     1 / 42.0L,    -1 / 30.0L,        5 / 66.0L,
-                                        -691 / 2730.0L,   7 / 6.0L,       -3617 / 510.0L, 43867 / 798.0L, -174611 / 330.0L,
-                                        854513 / 138.0L};
+static const long double bernoulli[] = {1 / 6.0L,          -1 / 30.0L,    1 / 42.0L,         -1 / 30.0L,
+                                        5 / 66.0L,         -691 / 2730.0L, 7 / 6.0L,         -3617 / 510.0L,
+                                        43867 / 798.0L,    -174611 / 330.0L, 854513 / 138.0L};
 enum { BERNOULLIS = sizeof bernoulli / sizeof *bernoulli };
 static const long double FAR = 24; /* from here on the expansions at infinity have all digits */
 
@@ -148,8 +150,7 @@ static long double polygamma(long double n, long double x) {
 REAL(digamma, digamma(x[0]))
 REAL(polygamma, polygamma(P(0), x[0]))
 
-/* --- the inverse of erf: a first guess for the tail and for the middle, then Newton's steps on whichever of erf and erfc
- * is small there --- */
+/* --- the inverse of erf: a first guess, then Newton's steps on whichever of erf and erfc is small there --- */
 static long double r_erfinv(const long double *v, pw_context *c) {
   (void)c;
   long double y = fabsl(v[0]);

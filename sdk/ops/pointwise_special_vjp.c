@@ -14,7 +14,9 @@ static const double *float_arg(op_vjp *v, int arg) {
   return v->args[arg].kind == GRAFT_VALUE_FLOAT ? &v->args[arg].as.f : NULL;
 }
 
-static graft_tensor *is_zero(op_vjp *v, graft_tensor *t) { return compare(v, GRAFT_OP_EQ_TENSOR, fx_tensor(t), number(0)); }
+static graft_tensor *is_zero(op_vjp *v, graft_tensor *t) {
+  return compare(v, GRAFT_OP_EQ_TENSOR, fx_tensor(t), number(0));
+}
 
 VJP(frac) { SELF G; }
 VJP(lgamma) { SELF fx_mul(S, G, fx_digamma(S, X)); }
@@ -72,12 +74,10 @@ VJP(logaddexp2) {
   OTHER share(v, 1, 0, LN2);
 }
 
-/* (x cos x - sin x) / (pi x^2 ...) with x in units of pi; 0 at 0 */
+/* (cos(pi x) - sinc(x)) / x, which near 0 does not overflow; 0 at 0 */
 VJP(sinc) {
   if (!vjp_needs(v, 0)) return;
-  graft_tensor *x = fx_muls(S, X, PI);
-  graft_tensor *top = fx_sub(S, fx_mul(S, x, fx_cos(S, x)), fx_sin(S, x));
-  graft_tensor *slope = fx_div(S, top, fx_muls(S, fx_mul(S, X, X), PI));
+  graft_tensor *slope = fx_div(S, fx_sub(S, fx_cos(S, fx_muls(S, X, PI)), OUT), X);
   v->results[0] = pick(v, is_zero(v, X), number(0), fx_tensor(fx_mul(S, G, fx_conj(S, slope))));
 }
 
