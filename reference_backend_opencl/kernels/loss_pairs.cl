@@ -22,8 +22,13 @@ static VT slope(VT x, VT y, VT z) { return SLOPE; }
 #define WEIGHT(i, n) ((VT)1)
 #endif
 #ifdef CHECKED
-/* Of n lanes; those beyond are copies of the first. */
-#define CHECK(v) if (!all((v >= (VT)0) & (v <= (VT)1))) REPORT(faults, OP_ID, 0, -1);
+#if VEC == 1 /* where a true comparison is 1, which any() takes for false */
+#define SOME(mask) (mask)
+#else
+#define SOME(mask) any(mask)
+#endif
+/* Of n lanes; those beyond are copies of the first. NaN is no probability, either. */
+#define CHECK(v) if (SOME(!((v >= (VT)0) & (v <= (VT)1)))) REPORT(faults, OP_ID, 0, -1);
 #else
 #define CHECK(v)
 #endif
