@@ -87,7 +87,7 @@ static bool cf_whole_result(const cf_op *op) {
 static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
   const cf_op *op = w->op;
   bool floating = cf_mantissa(w->c.dtype) > 0, reals = floating && !dt_is_complex(w->c.dtype);
-  if (op->flags & CF_NATIVE) return;
+  if (op->flags & CF_NATIVE && !(op->flags & CF_SPECIAL)) return; /* random numbers come from no inputs */
   for (int fill = CF_INTEGERS; fill < CF_FILLS; fill++) {
     if (fill == CF_INTEGERS && !floating) continue;
     if (fill == CF_EXPONENTS && !(op->flags & CF_WIDE)) continue;

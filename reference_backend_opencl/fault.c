@@ -37,6 +37,7 @@ static const struct {
     {GRAFT_OP_MASKED_SCATTER, "aten::masked_scatter"},
     {GRAFT_OP_MULTINOMIAL, "aten::multinomial"},
     {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
+    {GRAFT_OP_BINARY_CROSS_ENTROPY, "aten::binary_cross_entropy"},
 };
 
 void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
@@ -47,9 +48,13 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
   if (faults->seen[1] == 0 && faults->seen[2] == 0) {
     snprintf(text, capacity, "%s: integer division by zero", name);
   } else if (faults->seen[2] < 0) {
-    snprintf(text, capacity,
-             "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0", name,
-             (long long)faults->seen[1]);
+    if (faults->seen[2] == -2) {
+      snprintf(text, capacity, "%s: self holds a number that does not lie between 0 and 1", name);
+    } else {
+      snprintf(text, capacity,
+               "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0", name,
+               (long long)faults->seen[1]);
+    }
   } else {
     snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, (long long)faults->seen[1],
              (long long)faults->seen[2]);

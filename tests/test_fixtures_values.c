@@ -14,14 +14,20 @@ enum { VALUE, GRAD, GRAD2 };
 static const struct {
   const char *ops;
   double limit;
+  int from; /* VALUE: values, too; GRAD: gradients and those of gradients; GRAD2: the latter */
   const char *why;
 } looser[] = {
-    {"aten::native_*_norm*", 1e-11, "a difference of sums that nearly cancel, times 1/sigma"},
+    {"aten::native_*_norm*", 1e-11, VALUE, "a difference of sums that nearly cancel, times 1/sigma"},
+    {"aten::hardsigmoid", 4e-8, GRAD, "torch multiplies doubles by 1/6 as a float"},
+    {"aten::hardsigmoid_backward", 4e-8, VALUE, "likewise"},
+    {"aten::polygamma", 1e-9, VALUE, "torch's trigamma is right to so many digits (psi'(0.5) is pi^2/2)"},
+    {"aten::digamma", 1e-9, GRAD, "likewise"},
+    {"aten::lgamma", 1e-9, GRAD2, "likewise"},
 };
 
-static double limit_of(const char *op) {
+static double limit_of(const char *op, int kind) {
   for (size_t i = 0; i < sizeof looser / sizeof *looser; i++)
-    if (fnmatch(looser[i].ops, op, 0) == 0) return looser[i].limit;
+    if (kind >= looser[i].from && fnmatch(looser[i].ops, op, 0) == 0) return looser[i].limit;
   return 1e-12;
 }
 
@@ -128,7 +134,7 @@ static void compare(row *r, int kind, const char *what, uint32_t index, graft_te
   if (graft_tensor_to_host(got, data) != GRAFT_OK) {
     wrong(r, kind, what, index, graft_last_error());
   } else {
-    int64_t i = first_wrong(want, data, limit_of(r->call.schema->name), each);
+    int64_t i = first_wrong(want, data, limit_of(r->call.schema->name, kind), each);
     if (i < 0) {
       r->tally->agreed[kind]++;
     } else {

@@ -28,6 +28,13 @@
 #define CONVERT(type, v) CAT(convert_, VEC_OF(type))(v)
 #define AS(type, v) CAT(as_, VEC_OF(type))(v)
 
+/* A constant of the compute type. */
+#ifdef IS_DOUBLE
+#define K(x) x
+#else
+#define K(x) x##f
+#endif
+
 #define VT VEC_OF(CT) /* a vector of values */
 #define VM VEC_OF(MT) /* a vector of masks, 0 or -1 */
 
@@ -140,7 +147,7 @@ static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y
 #endif
 
 /* Leaves the first fault of a stream in its words: an index and the size that it should lie below; (0, 0) for a division
- * by zero, (row, -1) for weights that are no distribution. */
+ * by zero, (row, -1) for weights that are no distribution, (0, -2) for a number that is no probability. */
 #define REPORT(words, op_id, index, size) report_fault(words, op_id, index, size)
 static void report_fault(__global long *words, int op_id, long index, long size) {
   if (atomic_cmpxchg((volatile __global int *)words, 0, op_id) != 0) return;

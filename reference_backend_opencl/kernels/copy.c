@@ -75,3 +75,10 @@ graft_status ocl_op_full(const graft_exec *exec, const graft_args_full *args) {
 graft_status ocl_op_full_like(const graft_exec *exec, const graft_args_full_like *args) {
   return fill(exec, args, args->head.op_id, args->fill_value, args->out);
 }
+
+/* Not one run of memory: the pointwise fill, which reads its arguments where fill.Scalar has them. */
+graft_status ocl_op_zero(const graft_exec *exec, const graft_args_zero *args) {
+  const graft_scalar none = {.dtype = GRAFT_I64};
+  const graft_args_fill_Scalar as_fill = {.self = args->self, .value = &none, .out = args->out};
+  return fill(exec, &as_fill, GRAFT_OP_FILL_SCALAR, &none, args->out);
+}

@@ -5,6 +5,11 @@
 #include "families.h"
 
 bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps) {
+  if (op_id == GRAFT_OP_ZERO) {
+    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
+    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE;
+    return true;
+  }
   switch (op_id) {
     case GRAFT_OP_ARANGE_START_STEP:
     case GRAFT_OP_LINSPACE:

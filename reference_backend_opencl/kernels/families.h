@@ -8,10 +8,12 @@
 
 /* Each family answers for its own ops; false for another's. */
 typedef bool (*ocl_family_caps)(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_pointwise_parts_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_pointwise_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_loss_pairs_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_pooling_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_scan_caps(uint32_t op_id, ocl_op_caps *caps);
@@ -50,6 +52,12 @@ graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint a
 /* The pointwise op of this id, for families that come to it in the end. */
 graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op_id);
 
+/* The args struct of the rows OCL_POINTWISE_PARTS. */
+typedef struct ocl_parts {
+  graft_args head;
+  const graft_tensor_desc *a, *b, *c, *out, *second;
+} ocl_parts;
+
 #define OCL_DECLARE(op)                  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args);
 #define OCL_DECLARE_ROW(fields, op, ...) OCL_DECLARE(op)
 
@@ -64,8 +72,10 @@ graft_status ocl_pointwise(const graft_exec *exec, const void *args, uint32_t op
 #define OCL_SOFTMAX_TRAIN(X) X(safe_softmax) X(softmax_backward_data) X(log_softmax_backward_data)
 
 #define OCL_LOSS_TRAIN(X)                                                                                       \
-  X(nll_loss_forward) X(nll_loss_backward) X(nll_loss2d_forward) X(nll_loss2d_backward) X(mse_loss)             \
-  X(mse_loss_backward)
+  X(nll_loss_forward) X(nll_loss_backward) X(nll_loss2d_forward) X(nll_loss2d_backward) OCL_LOSS_PAIRS(X)
+#define OCL_LOSS_PAIRS(X)                                                                                       \
+  X(mse_loss) X(mse_loss_backward) X(smooth_l1_loss) X(smooth_l1_loss_backward) X(huber_loss)                   \
+  X(huber_loss_backward) X(binary_cross_entropy) X(binary_cross_entropy_backward)
 
 #define OCL_NORMALIZATION_CORE(X) \
   X(native_layer_norm) X(native_layer_norm_backward) X(native_group_norm) X(native_group_norm_backward)
@@ -141,7 +151,10 @@ OCL_FUSED(OCL_DECLARE)
 OCL_FOREACH(OCL_DECLARE_FIRST)
 OCL_POINTWISE_CORE(OCL_DECLARE_ROW)
 OCL_POINTWISE_TRAIN(OCL_DECLARE_ROW)
+OCL_POINTWISE_PARTS(OCL_DECLARE_ROW)
+OCL_POINTWISE_COMPLEX(OCL_DECLARE_ROW)
 OCL_POINTWISE_COPY(OCL_DECLARE_ROW)
+OCL_DECLARE(zero)
 OCL_LINES_CORE(OCL_DECLARE)
 OCL_LINES_TRAIN(OCL_DECLARE)
 OCL_OTHER_CORE(OCL_DECLARE)

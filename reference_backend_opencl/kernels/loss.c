@@ -1,4 +1,4 @@
-/* Losses: negative log likelihood, mean squared error, and their gradients. */
+/* Negative log likelihood and its gradient. Losses of two tensors of one shape are in loss_pairs.c. */
 #include <stdlib.h>
 
 #include "families.h"
@@ -11,25 +11,20 @@ static bool is_likelihood(uint32_t op_id) {
 }
 
 bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps) {
-  bool squares = op_id == GRAFT_OP_MSE_LOSS || op_id == GRAFT_OP_MSE_LOSS_BACKWARD;
-  if (!squares && !is_likelihood(op_id)) return false;
+  if (!is_likelihood(op_id)) return false;
   caps->inputs = caps->outputs = OCL_FLOATS;
   caps->flags = GRAFT_CAP_UNALIGNED;
-  /* A gradient of the reduced loss is one number, expanded. */
-  if (op_id == GRAFT_OP_MSE_LOSS_BACKWARD) caps->flags |= GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED;
   return true;
 }
 
 typedef struct memo {
-  ocl_kernel kernel[2];
+  ocl_kernel kernel;
   const ocl_dtype *compute;
-  int64_t elements, parts;
 } memo;
 
 static void destroy_memo(void *pointer) {
   memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel[0]);
-  ocl_kernel_destroy(&memo->kernel[1]);
+  ocl_kernel_destroy(&memo->kernel);
   free(memo);
 }
 
@@ -98,7 +93,7 @@ static graft_status prepare_likelihood(memo *memo, graft_device *device, const o
   if (call->grad) lines = (ocl_lines){.outer = inner > 1 ? rows / inner * classes : rows,
                                       .size = inner > 1 ? inner : classes, .inner = 1};
   ocl_lines_plan(device, &lines);
-  ocl_kernel *kernel = &memo->kernel[0];
+  ocl_kernel *kernel = &memo->kernel;
   ocl_text head = {0};
   write_head(&head, call, &lines, dtype, target, memo->compute);
   if (call->grad && inner > 1) ocl_text_add(&head, "#define INNER\n");
@@ -133,7 +128,7 @@ static graft_status run_likelihood(const graft_exec *exec, const likelihood *cal
                           *third = call->grad ? call->total : call->values;
   const ocl_argument arguments[] = {OCL_TENSOR(call->out),    OCL_TENSOR(second), OCL_TENSOR(third),
                                     OCL_TENSOR(call->target), OCL_TENSOR(weight), OCL_VALUE(faults)};
-  return ocl_launch(&memo->kernel[0], exec->stream, 11, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, 11, arguments);
 }
 
 #define LIKELIHOOD_SLOTS(forward, backward, FORWARD, BACKWARD)                                                        \
@@ -149,109 +144,3 @@ static graft_status run_likelihood(const graft_exec *exec, const likelihood *cal
   }
 LIKELIHOOD_SLOTS(nll_loss_forward, nll_loss_backward, GRAFT_OP_NLL_LOSS_FORWARD, GRAFT_OP_NLL_LOSS_BACKWARD)
 LIKELIHOOD_SLOTS(nll_loss2d_forward, nll_loss2d_backward, GRAFT_OP_NLL_LOSS2D_FORWARD, GRAFT_OP_NLL_LOSS2D_BACKWARD)
-
-/* ---- Mean squared error ---- */
-
-typedef struct squares {
-  const graft_tensor_desc *out, *a, *b, *grad; /* grad: backward only */
-  int64_t reduction;
-} squares;
-
-static bool is_dense(const graft_dl_tensor *t) {
-  int64_t run = 1;
-  for (int d = t->ndim - 1; d >= 0; d--) {
-    if (t->shape[d] != 1 && t->strides[d] != run) return false;
-    run *= t->shape[d];
-  }
-  return true;
-}
-
-static bool is_one_number(const graft_dl_tensor *t) {
-  for (int d = 0; d < t->ndim; d++) {
-    if (t->shape[d] != 1 && t->strides[d] != 0) return false;
-  }
-  return true;
-}
-
-static graft_status prepare_squares(memo *memo, graft_device *device, const ocl_dtype *dtype, const void *pointer) {
-  const squares *call = pointer;
-  bool sums = !call->grad && call->reduction != REDUCE_NONE;
-  if (call->b->dl.dtype != dtype->code || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
-  if (!is_dense(&call->a->dl) || !is_dense(&call->b->dl) || !is_dense(&call->out->dl)) return GRAFT_UNIMPLEMENTED;
-  bool one = call->grad && is_one_number(&call->grad->dl);
-  if (call->grad && (call->grad->dl.dtype != dtype->code || (!one && !is_dense(&call->grad->dl)))) {
-    return GRAFT_UNIMPLEMENTED;
-  }
-  memo->elements = count_of(call->a);
-  ocl_lines lines = {.outer = 1, .size = memo->elements, .inner = 1};
-  ocl_lines_plan(device, &lines);
-  int64_t wanted = (device->is_cpu ? 4 : 16) * (int64_t)device->compute_units, least = 4096;
-  int64_t part = (memo->elements + wanted - 1) / wanted;
-  part = ((part < least ? least : part) + 63) / 64 * 64;
-  memo->parts = (memo->elements + part - 1) / part;
-  const int64_t shape[] = {memo->elements, part};
-  ocl_text head = {0};
-  ocl_lines_head(&head, &lines, memo->compute);
-  ocl_text_add(&head, "#define D %s\n%s", dtype->name, one ? "#define ONE_GRADIENT\n" : "");
-  const char *entry = call->grad ? "mse_gradient" : sums ? "mse_parts" : "mse_each";
-  ocl_kernel *kernel = &memo->kernel[0];
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "lines loss", entry);
-  if (status == GRAFT_OK && sums) {
-    status = ocl_kernel_init(&memo->kernel[1], device, head.items, "lines loss", "mse_finish");
-  }
-  ocl_text_free(&head);
-  if (status != GRAFT_OK) return status;
-  kernel->local[0] = lines.local;
-  kernel->global[0] = (size_t)memo->parts * lines.local;
-  ocl_number factor = {.re = call->reduction == REDUCE_MEAN ? 2.0 / (double)memo->elements : 2};
-  ocl_value value;
-  size_t bytes = ocl_number_as(&factor, memo->compute, &value);
-  status = ocl_kernel_constant(kernel, call->grad ? 8 : 6, sizeof shape, shape);
-  return status == GRAFT_OK && call->grad ? ocl_kernel_constant(kernel, 9, bytes, &value) : status;
-}
-
-static graft_status make_squares(const graft_exec *exec, const void *args, const void *call, void **out) {
-  (void)args;
-  return make(exec->device, ((const squares *)call)->a->dl.dtype, prepare_squares, call, out);
-}
-
-static graft_status run_squares(const graft_exec *exec, const squares *call) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_squares, destroy_memo, &pointer);
-  if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  if (call->grad) {
-    const ocl_argument gradient[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b),
-                                     OCL_TENSOR(call->grad)};
-    return ocl_launch(&memo->kernel[0], exec->stream, 8, gradient);
-  }
-  if (call->reduction == REDUCE_NONE) {
-    const ocl_argument each[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b)};
-    return ocl_launch(&memo->kernel[0], exec->stream, 6, each);
-  }
-  graft_buffer *parts;
-  uint64_t at;
-  status = exec->device->plugin->host->workspace(exec, (uint64_t)memo->parts * memo->compute->bytes, 0, &parts, &at);
-  if (status != GRAFT_OK) return status;
-  const ocl_argument first[] = {OCL_BUFFER(parts), OCL_VALUE(at), OCL_TENSOR(call->a), OCL_TENSOR(call->b)};
-  status = ocl_launch(&memo->kernel[0], exec->stream, 6, first);
-  if (status != GRAFT_OK) return status;
-  ocl_number count = {.is_int = true, .i = 1, .re = 1};
-  if (call->reduction == REDUCE_MEAN) count = (ocl_number){true, memo->elements, (double)memo->elements, 0};
-  ocl_value divisor;
-  size_t bytes = ocl_number_as(&count, memo->compute, &divisor);
-  const ocl_argument second[] = {OCL_TENSOR(call->out), OCL_BUFFER(parts), OCL_VALUE(at), OCL_VALUE(memo->parts),
-                                 {bytes, &divisor}};
-  return ocl_launch(&memo->kernel[1], exec->stream, 6, second);
-}
-
-graft_status ocl_op_mse_loss(const graft_exec *exec, const graft_args_mse_loss *args) {
-  squares call = {args->out, args->self, args->target, NULL, args->reduction};
-  return run_squares(exec, &call);
-}
-
-graft_status ocl_op_mse_loss_backward(const graft_exec *exec, const graft_args_mse_loss_backward *args) {
-  squares call = {args->out, args->self, args->target, args->grad_output, args->reduction};
-  return run_squares(exec, &call);
-}

@@ -1,10 +1,9 @@
-/* Losses: negative log likelihood and mean squared error, and their gradients. After lines.cl, all rows.
- * The head defines D (values), for the likelihood also D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum) and
+/* Negative log likelihood and its gradient. After lines.cl, all rows.
+ * The head defines D (values), D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum) and
  * EACH_ROW (1: a loss for each row). */
 #define MEAN 1
 DEFINE_ACCESS(value, D)
 
-#ifdef D_TARGET
 /* Values are outer x classes x inner; a row is one (outer, inner), of one target. */
 typedef struct {
   long rows, classes, inner, ignored;
@@ -109,63 +108,3 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_gradient(
 #endif
   }
 }
-
-#else
-
-typedef struct {
-  long elements, part;
-} squares;
-
-static VT square(VT v) { return v * v; }
-
-/* Each unit sums a part. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void mse_parts(
-    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
-    ulong offset_b, squares shape) {
-  __local CT shared[LOCAL];
-  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);
-  __global const RAW(D) *x = CONST_POINTER(D, a, offset_a) + start, *y = CONST_POINTER(D, b, offset_b) + start;
-  VT sum = (VT)0;
-  SUM(sum, size, square(get_value(x + i, n) - get_value(y + i, n)))
-  sum = total_sum(sum, shared);
-  CT lanes[VEC];
-  VSTORE(sum, lanes);
-  if (get_local_id(0) == 0) ((__global CT *)(out + offset_out))[get_group_id(0)] = lanes[0];
-}
-
-/* The parts' sum, divided by the number of elements for the mean. One work-item: there are few. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void mse_finish(__global uchar *out, ulong offset_out,
-                                                                         __global const uchar *parts,
-                                                                         ulong offset_parts, long count, CT divisor) {
-  CT sum = 0;
-  for (long k = 0; k < count; k++) sum += ((__global const CT *)(parts + offset_parts))[k];
-  put_value(POINTER(D, out, offset_out), (VT)(sum / divisor), 1);
-}
-
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void mse_each(
-    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
-    ulong offset_b, squares shape) {
-  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);
-  __global const RAW(D) *x = CONST_POINTER(D, a, offset_a) + start, *y = CONST_POINTER(D, b, offset_b) + start;
-  __global RAW(D) *to = POINTER(D, out, offset_out) + start;
-  EACH(0, size, put_value(to + i, square(get_value(x + i, n) - get_value(y + i, n)), n))
-}
-
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void mse_gradient(
-    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
-    ulong offset_b, __global const uchar *grad, ulong offset_grad, squares shape, CT factor) {
-  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);
-  __global const RAW(D) *x = CONST_POINTER(D, a, offset_a) + start, *y = CONST_POINTER(D, b, offset_b) + start;
-  __global const RAW(D) *g = CONST_POINTER(D, grad, offset_grad);
-  __global RAW(D) *to = POINTER(D, out, offset_out) + start;
-#ifdef ONE_GRADIENT
-  RAW(D) lanes[VEC];
-  for (int j = 0; j < VEC; j++) lanes[j] = g[0];
-  VT same = LOAD(D, __private, lanes);
-#define GRAD same
-#else
-#define GRAD get_value(g + start + i, n)
-#endif
-  EACH(0, size, put_value(to + i, (VT)factor * (get_value(x + i, n) - get_value(y + i, n)) * GRAD, n))
-}
-#endif

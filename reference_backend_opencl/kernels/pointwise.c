@@ -6,9 +6,10 @@
 
 enum { INPUTS_MAX = 3, SCALARS_MAX = 3 };
 
-/* Where a row's arguments lie in its args struct; 0 ends a list, since the head comes first. */
+/* Where a row's arguments lie in its args struct; 0 ends a list, since the head comes first. Numbers are scalars, or
+ * reals (pointers to double); a mode is a str, a bool (flag) or an int (whole), and makes a program of its own. */
 typedef struct fields {
-  uint16_t input[INPUTS_MAX], scalar[SCALARS_MAX], mode, out;
+  uint16_t input[INPUTS_MAX], scalar[SCALARS_MAX], real[SCALARS_MAX], mode, flag, whole, out, second;
 } fields;
 
 typedef struct row {
@@ -27,6 +28,8 @@ typedef struct row {
 #define NUM1(op, p)       .scalar = {AT(op, p)}
 #define NUM2(op, p, q)    .scalar = {AT(op, p), AT(op, q)}
 #define NUM3(op, p, q, r) .scalar = {AT(op, p), AT(op, q), AT(op, r)}
+#define REAL1(op, p)       .real = {AT(op, p)}
+#define REAL3(op, p, q, r) .real = {AT(op, p), AT(op, q), AT(op, r)}
 #define MODE(op, p)       .mode = AT(op, p)
 
 #define FIELDS_UNARY(op) \
@@ -93,15 +96,63 @@ typedef struct row {
   { IN3(op, condition, self, other), OUT(op) }
 #define FIELDS_MASKED_FILL_TENSOR(op) \
   { IN3(op, mask, self, value), OUT(op) }
+#define FIELDS_CELU(op) \
+  { IN1(op, self), NUM1(op, alpha), OUT(op) }
+#define FIELDS_REPLACE(op) \
+  { IN1(op, self), NUM2(op, threshold, value), OUT(op) }
+#define FIELDS_SHRINK(op) \
+  { IN1(op, self), NUM1(op, lambd), OUT(op) }
+#define FIELDS_PRELU(op) \
+  { IN2(op, self, weight), OUT(op) }
+#define FIELDS_HEAVISIDE(op) \
+  { IN2(op, self, values), OUT(op) }
+#define FIELDS_NAN_TO_NUM(op) \
+  { IN1(op, self), REAL3(op, nan, posinf, neginf), OUT(op) }
+#define FIELDS_LOGIT(op) \
+  { IN1(op, self), REAL1(op, eps), OUT(op) }
+#define FIELDS_POLYGAMMA(op) \
+  { IN1(op, self), .whole = AT(op, n), OUT(op) }
+#define FIELDS_ELU_GRAD(op) \
+  { IN2(op, grad_output, self_or_result), NUM3(op, alpha, scale, input_scale), .flag = AT(op, is_result), OUT(op) }
+#define FIELDS_HARDTANH_GRAD(op) \
+  { IN2(op, grad_output, self), NUM2(op, min_val, max_val), OUT(op) }
+#define FIELDS_LEAKY_GRAD(op) \
+  { IN2(op, grad_output, self), NUM1(op, negative_slope), OUT(op) }
+#define FIELDS_SOFTPLUS_GRAD(op) \
+  { IN2(op, grad_output, self), NUM2(op, beta, threshold), OUT(op) }
+#define FIELDS_HARDSHRINK_GRAD(op) \
+  { IN2(op, grad_out, self), NUM1(op, lambd), OUT(op) }
+#define FIELDS_SHRINK_GRAD(op) \
+  { IN2(op, grad_output, self), NUM1(op, lambd), OUT(op) }
+#define FIELDS_LOGIT_GRAD(op) \
+  { IN2(op, grad_output, self), REAL1(op, eps), OUT(op) }
+#define FIELDS_LOG_SIGMOID_GRAD(op) \
+  { IN3(op, grad_output, self, buffer), OUT(op) }
+#define FIELDS_LOG_SIGMOID(op) \
+  { IN1(op, self), .out = AT(op, output), .second = AT(op, buffer) }
+#define FIELDS_PRELU_GRAD(op) \
+  { IN3(op, grad_output, self, weight), .out = AT(op, out0), .second = AT(op, out1) }
+/* Those of pointwise_parts.c come with an args struct of its own. */
+#define PART(p) (uint16_t) offsetof(ocl_parts, p)
+#define FIELDS_PARTS2(op) \
+  { .input = {PART(a), PART(b)}, .out = PART(out), .second = PART(second) }
+#define FIELDS_PARTS3(op) \
+  { .input = {PART(a), PART(b), PART(c)}, .out = PART(out), .second = PART(second) }
+#define FIELDS_GATE(op) \
+  { .input = {PART(a), PART(b)}, .out = PART(out) }
 
 /* The rows, their numbers, and a typed slot for each. Those of OCL_POINTWISE_COPY have theirs in copy.c. */
 #define ROW(kind, op, id, dtypes, flags, expression) {GRAFT_OP_##id, FIELDS_##kind(op), dtypes, flags, expression},
-static const row rows[] = {OCL_POINTWISE_CORE(ROW) OCL_POINTWISE_TRAIN(ROW) OCL_POINTWISE_COPY(ROW)};
+static const row rows[] = {OCL_POINTWISE_CORE(ROW) OCL_POINTWISE_TRAIN(ROW) OCL_POINTWISE_COPY(ROW)
+                           OCL_POINTWISE_PARTS(ROW) OCL_POINTWISE_COMPLEX(ROW)};
 
 static graft_status run(const graft_exec *exec, const void *args, const row *row);
 
 #define NUMBER(kind, op, ...) ROW_##op,
-enum { OCL_POINTWISE_CORE(NUMBER) OCL_POINTWISE_TRAIN(NUMBER) OCL_POINTWISE_COPY(NUMBER) ROW_COUNT };
+enum {
+  OCL_POINTWISE_CORE(NUMBER) OCL_POINTWISE_TRAIN(NUMBER) OCL_POINTWISE_COPY(NUMBER) OCL_POINTWISE_PARTS(NUMBER)
+  OCL_POINTWISE_COMPLEX(NUMBER) ROW_COUNT
+};
 
 #define DEFINE_SLOT(kind, op, ...)                                                \
   graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) { \
@@ -122,7 +173,8 @@ bool ocl_pointwise_caps(uint32_t op_id, ocl_op_caps *caps) {
   if (!row) return false;
   caps->inputs = row->dtypes | (row->flags & FLOAT_RESULT ? WHOLE_SET : 0);
   caps->outputs = row->flags & BOOL_RESULT ? OCL_BOOLS : row->dtypes;
-  caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE;
+  caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
+  if (!row->at.second) caps->flags |= GRAFT_CAP_IN_PLACE; /* a second output is written while inputs are still read */
   if (!(row->flags & CAST)) caps->flags |= GRAFT_CAP_HOST_VALUE;
   if (!(row->flags & (BOOL_RESULT | MASK_FIRST))) caps->flags |= GRAFT_CAP_MIXED_DTYPE;
   return true;
@@ -131,8 +183,9 @@ bool ocl_pointwise_caps(uint32_t op_id, ocl_op_caps *caps) {
 /* ---- The arguments of a call ---- */
 
 typedef struct call {
-  const graft_tensor_desc *out, *input[INPUTS_MAX];
+  const graft_tensor_desc *out, *second, *input[INPUTS_MAX];
   const graft_scalar *scalar[SCALARS_MAX];
+  graft_scalar made[SCALARS_MAX]; /* of reals */
   int inputs, scalars;
   uint32_t mode;
 } call;
@@ -143,18 +196,34 @@ static const void *pointer_at(const void *args, uint16_t offset) {
   return value;
 }
 
-static call read_call(const void *args, const row *row) {
-  call call = {.out = pointer_at(args, row->at.out)};
-  while (call.inputs < INPUTS_MAX && row->at.input[call.inputs]) {
-    call.input[call.inputs] = pointer_at(args, row->at.input[call.inputs]);
-    call.inputs++;
+static void read_mode(call *call, const void *args, const fields *at) {
+  const char *base = args;
+  int64_t whole;
+  if (at->mode) memcpy(&call->mode, base + at->mode, sizeof call->mode);
+  if (at->flag) call->mode = *(const uint8_t *)(base + at->flag);
+  if (at->whole) memcpy(&whole, base + at->whole, sizeof whole), call->mode = (uint32_t)whole;
+}
+
+static void read_call(call *call, const void *args, const row *row) {
+  *call = (struct call){.out = pointer_at(args, row->at.out)};
+  if (row->at.second) call->second = pointer_at(args, row->at.second);
+  while (call->inputs < INPUTS_MAX && row->at.input[call->inputs]) {
+    call->input[call->inputs] = pointer_at(args, row->at.input[call->inputs]);
+    call->inputs++;
   }
-  while (call.scalars < SCALARS_MAX && row->at.scalar[call.scalars]) {
-    call.scalar[call.scalars] = pointer_at(args, row->at.scalar[call.scalars]);
-    call.scalars++;
+  while (call->scalars < SCALARS_MAX && row->at.scalar[call->scalars]) {
+    call->scalar[call->scalars] = pointer_at(args, row->at.scalar[call->scalars]);
+    call->scalars++;
   }
-  if (row->at.mode) memcpy(&call.mode, (const char *)args + row->at.mode, sizeof call.mode);
-  return call;
+  while (call->scalars < SCALARS_MAX && row->at.real[call->scalars]) {
+    const double *real = pointer_at(args, row->at.real[call->scalars]);
+    if (real) {
+      call->made[call->scalars] = (graft_scalar){.dtype = GRAFT_F64, .value.f = *real};
+      call->scalar[call->scalars] = &call->made[call->scalars];
+    }
+    call->scalars++;
+  }
+  read_mode(call, args, &row->at);
 }
 
 /* An operand that is a number, or absent: no memory stands behind it. */
@@ -255,7 +324,7 @@ static void destroy_memo(void *pointer) {
 
 static bool make_geometry(const call *call, ocl_geometry *geometry) {
   const graft_dl_tensor *out = &call->out->dl;
-  *geometry = (ocl_geometry){.operands = call->inputs + 1};
+  *geometry = (ocl_geometry){.operands = call->inputs + 1 + (call->second != NULL)};
   if (out->ndim > OCL_DIMS_MAX) return false;
   for (int d = out->ndim - 1; d >= 0; d--) {
     int64_t strides[OCL_OPERANDS_MAX] = {out->strides[d]};
@@ -265,6 +334,7 @@ static bool make_geometry(const call *call, ocl_geometry *geometry) {
       if (in->ndim != out->ndim || in->shape[d] != out->shape[d]) return false;
       strides[k + 1] = in->strides[d];
     }
+    if (call->second) strides[call->inputs + 1] = call->second->dl.strides[d];
     ocl_geometry_push_outer(geometry, out->shape[d], strides);
   }
   ocl_geometry_sort(geometry);
@@ -285,6 +355,7 @@ static void write_head(ocl_text *head, const graft_device *device, const call *c
   ocl_text_add(head, "#define EXPRESSION %s\n#define MODE %u\n", row->expression, call->mode);
   ocl_text_add(head, "#define D_OUT %s\n#define INNER_OUT %d\n", ocl_dtype_of(device, call->out->dl.dtype)->name,
                inner_kind(geometry->stride[0][0]));
+  if (call->second) ocl_text_add(head, "#define INNER_SECOND %d\n", inner_kind(geometry->stride[call->inputs + 1][0]));
   if (row->flags & BOOL_RESULT) ocl_text_add(head, "#define BOOL_RESULT\n");
   if (row->flags & MASK_FIRST) ocl_text_add(head, "#define MASK_0\n");
   int divisor = divisor_of(call, row, compute);
@@ -327,7 +398,7 @@ static void cut(const graft_device *device, const ocl_geometry *geometry, size_t
   *global = ((size_t)work_items + local - 1) / local * local;
 }
 
-static graft_status set_space(memo *memo, const call *call, const ocl_geometry *geometry, size_t local) {
+static graft_status set_space(memo *memo, const ocl_geometry *geometry, size_t local) {
   int64_t space[(OCL_OPERANDS_MAX + 1) * OCL_DIMS_MAX + 4];
   int n = 0;
   for (int d = 0; d < geometry->rank; d++) space[n++] = geometry->size[d];
@@ -336,14 +407,15 @@ static graft_status set_space(memo *memo, const call *call, const ocl_geometry *
   }
   cut(memo->kernel.device, geometry, local, space + n, &memo->kernel.global[0]);
   memo->kernel.local[0] = local;
-  cl_uint index = 2 + 2 * (cl_uint)call->inputs + SCALARS_MAX + memo->reports;
+  cl_uint index = 2 + 2 * (cl_uint)(geometry->operands - 1) + SCALARS_MAX + memo->reports;
   return ocl_kernel_constant(&memo->kernel, index, sizeof *space * (size_t)(n + 4), space);
 }
 
 static graft_status make_memo(const graft_exec *exec, const void *args, const void *row_pointer, void **out) {
   graft_device *device = exec->device;
   const row *row = row_pointer;
-  call call = read_call(args, row);
+  call call;
+  read_call(&call, args, row);
   const ocl_dtype *compute = compute_dtype(device, &call, row);
   ocl_geometry geometry;
   if (!compute || !make_geometry(&call, &geometry)) return GRAFT_UNIMPLEMENTED;
@@ -354,10 +426,11 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   size_t local = device->is_cpu ? 1 : 128;
   ocl_text head = {0};
   write_head(&head, device, &call, row, compute, &geometry, local);
+  const char *files = row->flags & SPECIAL ? "special pointwise" : "pointwise";
   graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "pointwise", "pointwise");
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, files, "pointwise");
   ocl_text_free(&head);
-  if (status == GRAFT_OK) status = set_space(memo, &call, &geometry, local);
+  if (status == GRAFT_OK) status = set_space(memo, &geometry, local);
   if (status != GRAFT_OK) {
     destroy_memo(memo);
     return status;
@@ -373,12 +446,17 @@ static graft_status run(const graft_exec *exec, const void *args, const row *row
   graft_status status = ocl_memo_get(exec, args, row, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
-  call call = read_call(args, row);
+  call call;
+  read_call(&call, args, row);
   static const uint64_t unused = 0;
   bool compares = row->flags & BOOL_RESULT;
   ocl_value values[INPUTS_MAX + SCALARS_MAX] = {0};
   ocl_argument arguments[OCL_ARGUMENTS_MAX] = {OCL_TENSOR(call.out)};
   cl_uint n = 2;
+  if (call.second) {
+    arguments[n++] = (ocl_argument){sizeof(cl_mem), &call.second->dl.data->handle};
+    arguments[n++] = (ocl_argument){sizeof(uint64_t), &call.second->dl.byte_offset};
+  }
   for (int k = 0; k < call.inputs + SCALARS_MAX; k++) {
     bool is_input = k < call.inputs, is_scalar = !is_input && k - call.inputs < call.scalars;
     const graft_tensor_desc *desc = is_input ? call.input[k] : NULL;

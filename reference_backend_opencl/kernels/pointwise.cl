@@ -4,15 +4,10 @@
  *   VALUE_0 ...       operand is a number     MASK_0 ...              operand is a mask
  *   RANK              after joining dimensions
  *   EXPRESSION        the op; MODE, HAS_X, HAS_Y: arguments it asks about
+ *   SECOND            what a second output gets, of the same dtype and shape; its innermost stride is INNER_SECOND
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
 /* ---- What expressions are made of ---- */
-
-#ifdef IS_DOUBLE
-#define K(x) x
-#else
-#define K(x) x##f
-#endif
 
 #define MAXIMUM(a, b) nan_max(a, b)
 #define MINIMUM(a, b) nan_min(a, b)
@@ -247,15 +242,30 @@ static VT int_pow(VT a, VT b) {
 #define STORE_RESULT(space, p, v) STORE(D_OUT, space, p, v)
 #endif
 
-static void put(__global RAW(D_OUT) * row, long stride, long i, int n, RESULT v) {
-  if (INNER_OUT == 1 && n == VEC) {
-    STORE_RESULT(__global, row + i, v);
-    return;
+#define DEFINE_PUT(name, inner)                                                              \
+  static void name(__global RAW(D_OUT) * row, long stride, long i, int n, RESULT v) {        \
+    if (inner == 1 && n == VEC) {                                                            \
+      STORE_RESULT(__global, row + i, v);                                                    \
+      return;                                                                                \
+    }                                                                                        \
+    RAW(D_OUT) lanes[VEC];                                                                   \
+    STORE_RESULT(__private, lanes, v);                                                       \
+    for (int j = 0; j < n; j++) row[(i + j) * stride] = lanes[j];                            \
   }
-  RAW(D_OUT) lanes[VEC];
-  STORE_RESULT(__private, lanes, v);
-  for (int j = 0; j < n; j++) row[(i + j) * stride] = lanes[j];
-}
+DEFINE_PUT(put, INNER_OUT)
+
+#ifdef SECOND
+DEFINE_PUT(put_second, INNER_SECOND)
+#define OPERANDS (INPUTS + 2)
+#define PARAMETER_SECOND , __global uchar *second, ulong offset_second
+#define ROW_SECOND __global RAW(D_OUT) *row_second = (__global RAW(D_OUT) *)(second + offset_second) + start[INPUTS + 1];
+#define PUT_SECOND(i, n) put_second(row_second, shape.stride[INPUTS + 1][0], i, n, (SECOND));
+#else
+#define OPERANDS (INPUTS + 1)
+#define PARAMETER_SECOND
+#define ROW_SECOND
+#define PUT_SECOND(i, n)
+#endif
 
 #ifdef VALUE_0
 #define PARAMETER_0 , CT in_0, ulong unused_0
@@ -323,18 +333,19 @@ DEFINE_FETCH(2)
     GET(i, n)                                                   \
     CHECK                                                       \
     put(row_out, shape.stride[0][0], i, n, (EXPRESSION));       \
+    PUT_SECOND(i, n)                                            \
   }
 
 /* ---- The kernel ---- */
 
 typedef struct {
   long size[RANK];
-  long stride[INPUTS + 1][RANK];
+  long stride[OPERANDS][RANK];
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
-    __global uchar *out, ulong offset_out PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
+    __global uchar *out, ulong offset_out PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
     PARAMETER_FAULTS space shape) {
   VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
   long first = (long)get_global_id(0) * shape.per_item;
@@ -343,15 +354,15 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     long outer = at / shape.chunks_per_row;
     long i = (at - outer * shape.chunks_per_row) * shape.chunk;
     long end = min(i + shape.chunk, shape.size[0]);
-    long start[INPUTS + 1];
-    for (int k = 0; k <= INPUTS; k++) start[k] = 0;
+    long start[OPERANDS];
+    for (int k = 0; k < OPERANDS; k++) start[k] = 0;
     for (int d = 1; d < RANK; d++) {
       long place = outer % shape.size[d];
       outer /= shape.size[d];
-      for (int k = 0; k <= INPUTS; k++) start[k] += place * shape.stride[k][d];
+      for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k][d];
     }
     __global RAW(D_OUT) *row_out = (__global RAW(D_OUT) *)(out + offset_out) + start[0];
-    ROW_0 ROW_1 ROW_2
+    ROW_SECOND ROW_0 ROW_1 ROW_2
     for (; i + VEC <= end; i += VEC) STEP(i, VEC)
     if (i < end) STEP(i, (int)(end - i))
   }

@@ -13,7 +13,11 @@
 #define FLOAT_RESULT  0x2 /* integer inputs give f32 */
 #define MASK_FIRST    0x4 /* the first tensor is a bool mask */
 #define CAST          0x8 /* computes in the input's dtype, stores in the output's */
+#define SPECIAL       0x20 /* with the functions of special.cl */
 #define DIVIDES       0x10 /* by its last operand or number, which must not be 0 for integers */
+
+/* A row's expression and that of its second output. */
+#define TWO(first, second) "(" first ")\n#define SECOND " second
 
 #define REAL_SET   (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
 #define WHOLE_SET  (OCL_INTS | OCL_BOOLS)
@@ -39,9 +43,9 @@
   X(UNARY, sqrt, SQRT, FLOAT_SET, FLOAT_RESULT, "sqrt(a)")                                                         \
   X(UNARY, rsqrt, RSQRT, FLOAT_SET, FLOAT_RESULT, "(VT)1 / sqrt(a)")                                               \
   X(UNARY, reciprocal, RECIPROCAL, FLOAT_SET, FLOAT_RESULT, "(VT)1 / a")                                           \
-  X(UNARY, sin, SIN, FLOAT_SET, FLOAT_RESULT, "apart_sin(a)")                                                            \
-  X(UNARY, cos, COS, FLOAT_SET, FLOAT_RESULT, "apart_cos(a)")                                                            \
-  X(UNARY, tan, TAN, FLOAT_SET, FLOAT_RESULT, "apart_tan(a)")                                                            \
+  X(UNARY, sin, SIN, FLOAT_SET, FLOAT_RESULT, "apart_sin(a)")                                                      \
+  X(UNARY, cos, COS, FLOAT_SET, FLOAT_RESULT, "apart_cos(a)")                                                      \
+  X(UNARY, tan, TAN, FLOAT_SET, FLOAT_RESULT, "apart_tan(a)")                                                      \
   X(UNARY, asin, ASIN, FLOAT_SET, FLOAT_RESULT, "asin(a)")                                                         \
   X(UNARY, acos, ACOS, FLOAT_SET, FLOAT_RESULT, "acos(a)")                                                         \
   X(UNARY, atan, ATAN, FLOAT_SET, FLOAT_RESULT, "atan(a)")                                                         \
@@ -55,7 +59,7 @@
   X(UNARY, sigmoid, SIGMOID, FLOAT_SET, FLOAT_RESULT, "sigmoid(a)")                                                \
   X(GELU, gelu, GELU, FLOAT_SET, 0, "MODE == 2 ? gelu_tanh(a) : gelu_erf(a)")                                      \
   X(ELU, elu, ELU, FLOAT_SET, 0, "a <= (VT)0 ? expm1(a * z) * x * y : a * y")                                      \
-  X(HARDTANH, hardtanh, HARDTANH, FLOAT_SET, 0, "MINIMUM(MAXIMUM(a, x), y)")                                       \
+  X(HARDTANH, hardtanh, HARDTANH, NUMBER_SET, 0, "MINIMUM(MAXIMUM(a, x), y)")                                      \
   X(LEAKY, leaky_relu, LEAKY_RELU, FLOAT_SET, 0, "a > (VT)0 ? a : a * x")                                          \
   X(UNARY, isnan, ISNAN, FLOAT_SET, BOOL_RESULT, "a != a")                                                         \
   X(UNARY, isinf, ISINF, FLOAT_SET, BOOL_RESULT, "fabs(a) == (VT)INFINITY")                                        \
@@ -70,12 +74,12 @@
   X(SCALAR, mul_Scalar, MUL_SCALAR, ARITH_SET, 0, "MUL(a, x)")                                                     \
   X(BINARY, div_Tensor, DIV_TENSOR, FLOAT_SET, FLOAT_RESULT, "a / b")                                              \
   X(SCALAR, div_Scalar, DIV_SCALAR, FLOAT_SET, FLOAT_RESULT, "a / x")                                              \
-  X(BINARY_MODE, div_Tensor_mode, DIV_TENSOR_MODE, NUMBER_SET, DIVIDES, "DIVIDE(a, b)")                                  \
-  X(SCALAR_MODE, div_Scalar_mode, DIV_SCALAR_MODE, NUMBER_SET, DIVIDES, "DIVIDE(a, x)")                                  \
-  X(BINARY, fmod_Tensor, FMOD_TENSOR, NUMBER_SET, DIVIDES, "FMOD(a, b)")                                                 \
-  X(SCALAR, fmod_Scalar, FMOD_SCALAR, NUMBER_SET, DIVIDES, "FMOD(a, x)")                                                 \
-  X(BINARY, remainder_Tensor, REMAINDER_TENSOR, NUMBER_SET, DIVIDES, "python_mod(a, b)")                                 \
-  X(SCALAR, remainder_Scalar, REMAINDER_SCALAR, NUMBER_SET, DIVIDES, "python_mod(a, x)")                                 \
+  X(BINARY_MODE, div_Tensor_mode, DIV_TENSOR_MODE, NUMBER_SET, DIVIDES, "DIVIDE(a, b)")                            \
+  X(SCALAR_MODE, div_Scalar_mode, DIV_SCALAR_MODE, NUMBER_SET, DIVIDES, "DIVIDE(a, x)")                            \
+  X(BINARY, fmod_Tensor, FMOD_TENSOR, NUMBER_SET, DIVIDES, "FMOD(a, b)")                                           \
+  X(SCALAR, fmod_Scalar, FMOD_SCALAR, NUMBER_SET, DIVIDES, "FMOD(a, x)")                                           \
+  X(BINARY, remainder_Tensor, REMAINDER_TENSOR, NUMBER_SET, DIVIDES, "python_mod(a, b)")                           \
+  X(SCALAR, remainder_Scalar, REMAINDER_SCALAR, NUMBER_SET, DIVIDES, "python_mod(a, x)")                           \
   X(POW, pow_Tensor_Tensor, POW_TENSOR_TENSOR, NUMBER_SET, 0, "POW(a, b)")                                         \
   X(POW_EXPONENT, pow_Tensor_Scalar, POW_TENSOR_SCALAR, NUMBER_SET, 0, "POW(a, x)")                                \
   X(POW_BASE, pow_Scalar, POW_SCALAR, NUMBER_SET, 0, "POW(x, a)")                                                  \
@@ -119,7 +123,7 @@
   X(SOFTPLUS, softplus, SOFTPLUS, FLOAT_SET, 0, "a * x > y ? a : log1p(exp(a * x)) / x")                           \
   X(CLAMP_MIN, clamp_min, CLAMP_MIN, NUMBER_SET, 0, "MAXIMUM(a, x)")                                               \
   X(CLAMP_MIN_TENSOR, clamp_min_Tensor, CLAMP_MIN_TENSOR, NUMBER_SET, 0, "MAXIMUM(a, b)")                          \
-  X(BINARY, floor_divide, FLOOR_DIVIDE, NUMBER_SET, DIVIDES, "floor_divide(a, b)")                                       \
+  X(BINARY, floor_divide, FLOOR_DIVIDE, NUMBER_SET, DIVIDES, "floor_divide(a, b)")                                 \
   X(BINARY, copysign_Tensor, COPYSIGN_TENSOR, FLOAT_SET, 0, "copysign(a, b)")                                      \
   X(BINARY, hypot, HYPOT, FLOAT_SET, 0, "hypot(a, b)")                                                             \
   X(ADDC, addcmul, ADDCMUL, NUMBER_SET, 0, "ADD(a, MUL(MUL(x, b), c))")                                            \
@@ -133,15 +137,67 @@
   X(THRESHOLD, threshold_backward, THRESHOLD_BACKWARD, NUMBER_SET, 0, "b <= x ? (VT)0 : a")                        \
   X(INPUT_GRAD, silu_backward, SILU_BACKWARD, FLOAT_SET, 0, "silu_grad(a, b)")                                     \
   X(GELU_GRAD, gelu_backward, GELU_BACKWARD, FLOAT_SET, 0,                                                         \
-    "MODE == 2 ? gelu_tanh_grad(a, b) : gelu_erf_grad(a, b)")
+    "MODE == 2 ? gelu_tanh_grad(a, b) : gelu_erf_grad(a, b)") OCL_POINTWISE_MORE(X)
+
+/* Activations of more kinds, their gradients, special functions. */
+#define OCL_POINTWISE_MORE(X)                                                                                      \
+  X(CELU, celu, CELU, FLOAT_SET, 0, "a <= (VT)0 ? expm1(a / x) * x : a")                                           \
+  X(UNARY, mish, MISH, FLOAT_SET, SPECIAL, "a * mish_gate(a)")                                                     \
+  X(REPLACE, threshold, THRESHOLD, NUMBER_SET, 0, "a <= x ? y : a")                                                \
+  X(SHRINK, hardshrink, HARDSHRINK, FLOAT_SET, 0, "(a >= -x) & (a <= x) ? (VT)0 : a")                              \
+  X(SHRINK, softshrink, SOFTSHRINK, FLOAT_SET, 0, "a > x ? a - x : a < -x ? a + x : a * (VT)0")                    \
+  X(PRELU, prelu_kernel, PRELU_KERNEL, FLOAT_SET, 0, "a > (VT)0 ? a : b * a")                                      \
+  X(LOG_SIGMOID, log_sigmoid_forward, LOG_SIGMOID_FORWARD, FLOAT_SET, 0,                                           \
+    TWO("MINIMUM(a, (VT)0) - log1p(exp(-fabs(a)))", "exp(-fabs(a))"))                                              \
+  X(ELU_GRAD, elu_backward, ELU_BACKWARD, FLOAT_SET, 0,                                                            \
+    "b <= (VT)0 ? a * z * (MODE ? b + x * y : x * y * exp(b * z)) : a * y")                                        \
+  X(HARDTANH_GRAD, hardtanh_backward, HARDTANH_BACKWARD, FLOAT_SET, 0, "(b <= x) | (b >= y) ? (VT)0 : a")          \
+  X(LEAKY_GRAD, leaky_relu_backward, LEAKY_RELU_BACKWARD, FLOAT_SET, 0, "b > (VT)0 ? a : a * x")                   \
+  X(INPUT_GRAD, hardswish_backward, HARDSWISH_BACKWARD, FLOAT_SET, 0,                                              \
+    "b <= (VT)(-3) ? (VT)0 : b < (VT)3 ? a * (b / (VT)3 + (VT)0.5f) : a")                                          \
+  X(INPUT_GRAD, hardsigmoid_backward, HARDSIGMOID_BACKWARD, FLOAT_SET, 0,                                          \
+    "(b > (VT)(-3)) & (b < (VT)3) ? a / (VT)6 : (VT)0")                                                            \
+  X(SOFTPLUS_GRAD, softplus_backward, SOFTPLUS_BACKWARD, FLOAT_SET, 0, "b * x > y ? a : a * sigmoid(b * x)")       \
+  X(LOG_SIGMOID_GRAD, log_sigmoid_backward, LOG_SIGMOID_BACKWARD, FLOAT_SET, 0,                                    \
+    "a * ((b < (VT)0 ? (VT)1 : c) / ((VT)1 + c))")                                                                 \
+  X(INPUT_GRAD, mish_backward, MISH_BACKWARD, FLOAT_SET, SPECIAL, "a * mish_slope(b, sigmoid(b))")                 \
+  X(HARDSHRINK_GRAD, hardshrink_backward, HARDSHRINK_BACKWARD, FLOAT_SET, 0, "(b >= -x) & (b <= x) ? (VT)0 : a")   \
+  X(SHRINK_GRAD, softshrink_backward, SOFTSHRINK_BACKWARD, FLOAT_SET, 0, "(b >= -x) & (b <= x) ? (VT)0 : a")       \
+  X(PRELU_GRAD, prelu_kernel_backward, PRELU_KERNEL_BACKWARD, FLOAT_SET, 0,                                        \
+    TWO("b > (VT)0 ? a : c * a", "b > (VT)0 ? (VT)0 : b * a"))                                                     \
+  X(UNARY, isneginf, ISNEGINF, REAL_SET, BOOL_RESULT | SPECIAL, "IS_INFINITE(a, -)")                               \
+  X(UNARY, isposinf, ISPOSINF, REAL_SET, BOOL_RESULT | SPECIAL, "IS_INFINITE(a, +)")                               \
+  X(NAN_TO_NUM, nan_to_num, NAN_TO_NUM, ARITH_SET, SPECIAL, "MADE_FINITE(a)")                                      \
+  X(BINARY, xlogy_Tensor, XLOGY_TENSOR, FLOAT_SET, FLOAT_RESULT, "b != b ? b : a == (VT)0 ? (VT)0 : a * log(b)")   \
+  X(LOGIT, logit, LOGIT, FLOAT_SET, FLOAT_RESULT | SPECIAL, "logit(KEPT_OFF(a, x))")                               \
+  X(LOGIT_GRAD, logit_backward, LOGIT_BACKWARD, FLOAT_SET, SPECIAL, "LOGIT_SLOPE(a, b, x)")                        \
+  X(UNARY, lgamma, LGAMMA, FLOAT_SET, FLOAT_RESULT | SPECIAL, "log_gamma(a)")                                      \
+  X(UNARY, digamma, DIGAMMA, FLOAT_SET, FLOAT_RESULT | SPECIAL, "digamma(a)")                                      \
+  X(POLYGAMMA, polygamma, POLYGAMMA, FLOAT_SET, FLOAT_RESULT | SPECIAL, "polygamma(a)")                            \
+  X(BINARY, logaddexp, LOGADDEXP, FLOAT_SET, SPECIAL, "add_exponentials(a, b, (VT)1)")                             \
+  X(BINARY, logaddexp2, LOGADDEXP2, FLOAT_SET, SPECIAL, "add_exponentials(a, b, (VT)K(0.69314718055994530942))")   \
+  X(UNARY, frac, FRAC, FLOAT_SET, 0, "a - trunc(a)")                                                               \
+  X(HEAVISIDE, heaviside, HEAVISIDE, REAL_SET, 0, "a == (VT)0 ? b : a > (VT)0 ? (VT)1 : (VT)0")                    \
+  X(UNARY, sinc, SINC, FLOAT_SET, FLOAT_RESULT | SPECIAL, "sinc(a)")                                               \
+  X(UNARY, erfinv, ERFINV, FLOAT_SET, FLOAT_RESULT | SPECIAL, "erfinv(a)")
+
+/* Slots of pointwise_parts.c, which hands in halves of a tensor, or real and imaginary parts, as operands. */
+#define OCL_POINTWISE_PARTS(X)                                                                                     \
+  X(GATE, glu, GLU, FLOAT_SET, 0, "a * sigmoid(b)")                                                                \
+  X(PARTS3, glu_backward, GLU_BACKWARD, FLOAT_SET, SPECIAL, TWO("c * sigmoid(b)", "c * a * sigmoid_slope(sigmoid(b))")) \
+  X(PARTS2, polar, POLAR, FLOAT_SET, 0, TWO("a * apart_cos(b)", "a * apart_sin(b)"))                               \
+  X(UNARY, angle, ANGLE, FLOAT_SET, FLOAT_RESULT, "a != a ? a : a < (VT)0 ? (VT)K(3.1415926535897932385) : (VT)0")
+
+/* Whose slot is .complex_, since complex is a word of C. */
+#define OCL_POINTWISE_COMPLEX(X) X(PARTS2, complex, COMPLEX, FLOAT_SET, 0, TWO("a", "b"))
 
 /* Slots of copy.c, which takes a shorter way where memory is one run, and else comes here. */
-#define OCL_POINTWISE_COPY(X)                                     \
-  X(UNARY, to_copy, TO_COPY, ARITH_SET, CAST, "a")                \
-  X(UNARY, clone, CLONE, ARITH_SET, CAST, "a")                    \
-  X(COPY, copy, COPY, ARITH_SET, CAST, "a")                       \
-  X(FILL, fill_Scalar, FILL_SCALAR, ARITH_SET, 0, "x")            \
-  X(FULL, full, FULL, ARITH_SET, 0, "x")                          \
+#define OCL_POINTWISE_COPY(X)                                                                                      \
+  X(UNARY, to_copy, TO_COPY, ARITH_SET, CAST, "a")                                                                 \
+  X(UNARY, clone, CLONE, ARITH_SET, CAST, "a")                                                                     \
+  X(COPY, copy, COPY, ARITH_SET, CAST, "a")                                                                        \
+  X(FILL, fill_Scalar, FILL_SCALAR, ARITH_SET, 0, "x")                                                             \
+  X(FULL, full, FULL, ARITH_SET, 0, "x")                                                                           \
   X(FULL, full_like, FULL_LIKE, ARITH_SET, 0, "x")
 
 #endif

@@ -42,6 +42,11 @@ static graft_status infer_fill(op_call *c) {
   return op_number_fits(c, 1, c->out[0].dtype);
 }
 
+static graft_status infer_zero(op_call *c) {
+  op_out_like(c, 0, op_tensor(c, 0)->dtype, op_tensor(c, 0));
+  return GRAFT_OK;
+}
+
 /* scalar_tensor(s, dtype, layout, device, pin_memory): without dtype the default float, whatever the number is */
 static graft_status infer_scalar_tensor(op_call *c) {
   graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : DT_DEFAULT;
@@ -177,6 +182,11 @@ static graft_status ref_fill_Scalar(const graft_exec *exec, const graft_args_fil
   return fill(a->out, a->value);
 }
 
+static graft_status ref_zero(const graft_exec *exec, const graft_args_zero *a) {
+  (void)exec;
+  return fill(a->out, &(graft_scalar){.dtype = GRAFT_I64});
+}
+
 static graft_status ref_scalar_tensor(const graft_exec *exec, const graft_args_scalar_tensor *a) {
   (void)exec;
   return fill(a->out, a->s);
@@ -267,6 +277,11 @@ static void decompose_full_like(fx *s, const op_call *c, graft_tensor **outs) {
   outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, op_scalar(c, 1), meta->dtype, c->device);
 }
 
+static void decompose_zero(fx *s, const op_call *c, graft_tensor **outs) {
+  const graft_meta *meta = &c->out[0];
+  outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, graft_scalar_int(0), meta->dtype, c->device);
+}
+
 static void decompose_scalar_tensor(fx *s, const op_call *c, graft_tensor **outs) {
   int64_t none = 0;
   outs[0] = fx_full(s, &none, 0, op_scalar(c, 0), c->out[0].dtype, c->device);
@@ -289,6 +304,13 @@ static const op_def defs[] = {
      .vjp = vjp_none,
      .flags = OP_ELEMENTWISE,
      .reference = OP_REF(fill_Scalar)},
+    {.op_id = GRAFT_OP_ZERO,
+     .roles = "c",
+     .infer = infer_zero,
+     .decompose = decompose_zero,
+     .vjp = vjp_none,
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(zero)},
     {.op_id = GRAFT_OP_SCALAR_TENSOR,
      .roles = "",
      .infer = infer_scalar_tensor,

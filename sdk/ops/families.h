@@ -6,11 +6,13 @@
 
 #define OP_FAMILIES(X) \
   X(pointwise)         \
+  X(pointwise_pairs)   \
   X(reduction)         \
   X(scan)              \
   X(softmax)           \
   X(normalization)     \
   X(loss)              \
+  X(loss_pairs)        \
   X(matmul)            \
   X(convolution)       \
   X(pooling)           \

@@ -142,6 +142,14 @@ graft_dtype op_promote(const op_call *call, int from, int to) {
   return combine(combine(c.dimensioned, c.rank0), c.number);
 }
 
+graft_dtype op_promote_tensors(const op_call *call, int from) {
+  categories c = {0};
+  for (int i = from; i < call->schema->nargs; i++) {
+    if (call->schema->args[i].kind == OPK_TENSOR && !gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
+  }
+  return combine(combine(c.dimensioned, c.rank0), c.number);
+}
+
 static long double most_of(graft_dtype dtype) {
   switch (dtype) {
     case GRAFT_F16: return 65504;

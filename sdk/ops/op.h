@@ -132,6 +132,8 @@ graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means
 
 /* The promoted dtype of tensor arguments with PyTorch's three categories; `from`..`to` are arguments (half-open). */
 graft_dtype op_promote(const op_call *call, int from, int to);
+/* The same of everything from argument `from` on that stands in a tensor's place; Scalar arguments have no say. */
+graft_dtype op_promote_tensors(const op_call *call, int from);
 
 /* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
  * imaginary part. Negative numbers wrap in unsigned types. */

@@ -1,23 +1,7 @@
 /* Reference kernels of pointwise ops: one function a value, in long double, int64 and complex. */
 #include <string.h>
 
-#include "ops/pointwise.h"
-#include "ops/ref.h"
-
-#define REAL(name, expression) \
-  static long double r_##name(const long double *x, pw_context *c) { (void)c; return expression; }
-#define INTEGER(name, expression) \
-  static int64_t i_##name(const int64_t *x, pw_context *c) { (void)c; return expression; }
-#define COMPLEX(name, expression)                                          \
-  static dt_value c_##name(const dt_value *v, pw_context *c) {             \
-    (void)c;                                                               \
-    ref_complex x = v[0].re + v[0].im * I, y = v[1].re + v[1].im * I, z = v[2].re + v[2].im * I; \
-    (void)x, (void)y, (void)z;                                             \
-    ref_complex r = expression;                                            \
-    return (dt_value){creall(r), cimagl(r)};                               \
-  }
-#define P(n) (c->p[n])
-#define CP(n) (c->p[n] + c->pi[n] * I)
+#include "ops/pointwise_kernels.h"
 
 /* f64 itself where one correctly rounded operation is asked for: long double would round twice. */
 static long double plus(const pw_context *c, long double a, long double b) {
@@ -230,11 +214,6 @@ static dt_value c_silu_backward(const dt_value *v, pw_context *c) {
   return (dt_value){creall(r), cimagl(r)};
 }
 
-#define RIC(op, name) {GRAFT_OP_##op, r_##name, i_##name, c_##name},
-#define RC(op, name) {GRAFT_OP_##op, r_##name, NULL, c_##name},
-#define RI(op, name) {GRAFT_OP_##op, r_##name, i_##name, NULL},
-#define RO(op, name) {GRAFT_OP_##op, r_##name, NULL, NULL},
-#define IO(op, name) {GRAFT_OP_##op, NULL, i_##name, NULL},
 static const pw_kernel kernels[] = {
     RIC(ABS, abs) RIC(NEG, neg) RC(EXP, exp) RC(LOG, log) RC(SQRT, sqrt) RC(RSQRT, rsqrt) RC(SIN, sin) RC(COS, cos)
     RC(TANH, tanh) RC(SIGMOID, sigmoid) RO(ERF, erf) RC(RECIPROCAL, reciprocal) RI(RELU, relu) RO(GELU, gelu)
@@ -248,9 +227,14 @@ static const pw_kernel kernels[] = {
     RC(SIGMOID_BACKWARD, sigmoid_backward) RI(THRESHOLD_BACKWARD, threshold_backward)
     RO(GELU_BACKWARD, gelu_backward) RC(SILU_BACKWARD, silu_backward)};
 
+PW_KERNELS(basic);
+
 const pw_kernel *pw_kernel_of(uint32_t op_id) {
-  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-    if (kernels[i].op_id == op_id) return &kernels[i];
+  static const pw_kernels *const all[] = {&pw_basic_kernels, &pw_activation_kernels, &pw_special_kernels};
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+    for (size_t i = 0; i < all[k]->count; i++) {
+      if (all[k]->items[i].op_id == op_id) return &all[k]->items[i];
+    }
   }
   return NULL;
 }
@@ -278,21 +262,46 @@ static long double as_number(const pw_run *r, long double value) {
   return dt_is_float(real) ? dt_round(dt_accumulate(real), value) : value;
 }
 
+/* The number at an argument's place; false where it is absent, or no number. */
+static bool number_at(const op_arg *arg, const void *args, dt_value *value) {
+  const char *at = (const char *)args + arg->offset;
+  const void *pointer = NULL;
+  double number;
+  int64_t whole;
+  if (arg->kind == OPK_INT) {
+    memcpy(&whole, at, sizeof whole);
+    *value = (dt_value){(long double)whole, 0};
+    return true;
+  }
+  if (arg->kind == OPK_SCALAR || arg->flags & OPA_OPTIONAL) {
+    pointer = field(args, arg->offset);
+    if (!pointer) return false;
+    at = pointer;
+  }
+  if (arg->kind == OPK_SCALAR) {
+    *value = dt_scalar_value(pointer);
+    return true;
+  }
+  memcpy(&number, at, sizeof number);
+  *value = (dt_value){number, 0};
+  return true;
+}
+
 static void collect(pw_run *r, const op_schema *schema, const void *args) {
-  int scalars = 0;
+  int numbers = 0;
   for (int i = 0; i < schema->nargs; i++) {
     const op_arg *arg = &schema->args[i];
     if (arg->kind == OPK_TENSOR) r->x[r->count++] = field(args, arg->offset);
     if (arg->kind == OPK_STR) memcpy(&r->c.mode, (const char *)args + arg->offset, sizeof r->c.mode);
-    if (arg->kind != OPK_SCALAR) continue;
-    const graft_scalar *scalar = field(args, arg->offset);
-    if (scalar) {
-      dt_value value = dt_scalar_value(scalar);
-      r->c.has[scalars] = true;
-      r->c.p[scalars] = value.re;
-      r->c.pi[scalars] = value.im;
+    if (arg->kind == OPK_BOOL) r->c.mode = ((const uint8_t *)args)[arg->offset];
+    if (arg->kind != OPK_SCALAR && arg->kind != OPK_FLOAT && arg->kind != OPK_INT) continue;
+    dt_value value;
+    if (number_at(arg, args, &value)) {
+      r->c.has[numbers] = true;
+      r->c.p[numbers] = value.re;
+      r->c.pi[numbers] = value.im;
     }
-    scalars++;
+    numbers++;
   }
   r->out = field(args, schema->rets[0].offset);
   r->c.compute = r->out->dl.dtype;
@@ -317,7 +326,8 @@ static dt_value compute_one(pw_run *r, const dt_value *x) {
   for (int i = 0; i < r->count; i++) {
     if (dt_is_complex(r->x[i]->dl.dtype)) category = DT_COMPLEX; /* logical ops take operands as they are */
   }
-  if (category == DT_COMPLEX && r->kernel->complex_) return r->kernel->complex_(x, &r->c);
+  bool pairs = !r->kernel->real && !r->kernel->integer; /* of real operands, too */
+  if ((category == DT_COMPLEX || pairs) && r->kernel->complex_) return r->kernel->complex_(x, &r->c);
   if (category <= DT_INTEGER && r->kernel->integer) {
     int64_t values[3];
     for (int i = 0; i < r->count; i++) values[i] = as_integer(r, x[i].re);
@@ -359,7 +369,6 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args) {
   pw_run r = {.kernel = pw_kernel_of(head->op_id)};
   collect(&r, op_schema_of(head->op_id), args);
   if (dt_category_of(r.c.compute) == DT_COMPLEX && !r.kernel->complex_) return GRAFT_UNIMPLEMENTED;
-  if (!r.kernel->real && !r.kernel->integer) return GRAFT_UNIMPLEMENTED;
   for (int i = 0; i < r.count; i++) r.at[i] = ref_data(r.x[i]);
   r.at[3] = ref_data(r.out);
   run_dim(&r, 0);

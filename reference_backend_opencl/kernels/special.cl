@@ -1,0 +1,199 @@
+/* Functions of activations and special functions, in front of pointwise.cl for the rows that ask for them (SPECIAL). */
+#if defined(CLASS_FLOAT)
+#define IS_INFINITE(a, sign) ((a) == (VT)(sign INFINITY))
+#define PI K(3.1415926535897932385)
+
+/* tanh(log(1 + e^a)) as n / (n + 2), n = e^a (e^a + 2); from 20 on it is 1. */
+static VT mish_gate(VT a) {
+  VT e = exp(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
+  return a > (VT)20 ? (VT)1 : n / (n + (VT)2);
+}
+/* s: sigmoid(a). 1 - gate^2 is 4 (n + 1) / (n + 2)^2. */
+static VT mish_slope(VT a, VT s) {
+  VT e = exp(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
+  VT rest = a > (VT)20 ? (VT)0 : (VT)4 * (n + (VT)1) / ((n + (VT)2) * (n + (VT)2));
+  return mish_gate(a) + a * s * rest;
+}
+
+static VT sigmoid_slope(VT s) { return s * ((VT)1 - s); }
+
+/* ---- logit ---- */
+
+#ifdef HAS_X
+#define KEPT_OFF(a, x) ((a) < (x) ? (x) : (a) > (VT)1 - (x) ? (VT)1 - (x) : (a))
+#define LOGIT_SLOPE(g, a, x) (((a) < (x)) | ((a) > (VT)1 - (x)) ? (VT)0 : logit_slope(g, a))
+#else
+#define KEPT_OFF(a, x) (a)
+#define LOGIT_SLOPE(g, a, x) (((a) < (VT)0) | ((a) > (VT)1) ? (VT)NAN : logit_slope(g, a))
+#endif
+static VT logit(VT a) { return log(a / ((VT)1 - a)); }
+static VT logit_slope(VT g, VT a) { return (a == (VT)0) | (a == (VT)1) ? g * (VT)INFINITY : g / (a * ((VT)1 - a)); }
+
+/* ---- sums of exponentials of base e^k: the larger operand, and what the smaller one adds ---- */
+static VT add_exponentials(VT a, VT b, VT k) {
+  VT most = a > b ? a : b;
+  VT sum = most + log1p(exp(-fabs(a - b) * k)) / k;
+  sum = (a == b) & (fabs(a) == (VT)INFINITY) ? a : sum;
+  return a != a ? a : b != b ? b : sum;
+}
+
+/* sin(pi a), by its period of 2: what is left of a is exact. */
+static VT sin_of_turns(VT a) {
+  VT r = a - (VT)2 * rint(a * (VT)0.5f);
+  r = r > (VT)0.5f ? (VT)1 - r : r < (VT)(-0.5f) ? (VT)(-1) - r : r;
+  return sin((VT)PI * r);
+}
+static VT sinc(VT a) { return a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT)NAN : sin_of_turns(a) / ((VT)PI * a); }
+
+/* ---- gamma functions: a recurrence up to FAR, then the expansions at infinity, whose coefficients are Bernoulli's
+ * numbers; left of 0 by reflection ---- */
+#define FAR ((VT)10)
+
+/* log Gamma of a > 0. Near 1 and 2, where it is 0, log of the product and the rest nearly cancel: the error there is one
+ * of the terms, not of the result. */
+static VT log_gamma_right(VT a) {
+  VT product = (VT)1;
+  while (any(a < FAR)) {
+    product = a < FAR ? product * a : product;
+    a = a < FAR ? a + (VT)1 : a;
+  }
+  VT t = (VT)1 / (a * a);
+  VT series = fma((VT)K(0.0064102564102564102564), t, (VT)K(-0.0019175269175269175269));
+  series = fma(series, t, (VT)K(0.00084175084175084175084));
+  series = fma(series, t, (VT)K(-0.00059523809523809523810));
+  series = fma(series, t, (VT)K(0.00079365079365079365079));
+  series = fma(series, t, (VT)K(-0.0027777777777777777778));
+  series = fma(series, t, (VT)K(0.083333333333333333333)) / a;
+  return (a - (VT)0.5f) * log(a) - a + (VT)K(0.91893853320467274178) + series - log(product);
+}
+static VT log_gamma(VT a) {
+  VM left = a < (VT)0.5f;
+  VT far = (fabs(a) == (VT)INFINITY) | (a != a) ? (VT)1 : a; /* the recurrence begins at a number */
+  VT right = log_gamma_right(left ? (VT)1 - far : far);
+  VT result = left ? log((VT)PI / fabs(sin_of_turns(far))) - right : right;
+  result = (a <= (VT)0) & (a == floor(a)) ? (VT)INFINITY : result;
+  return a != a ? a : fabs(a) == (VT)INFINITY ? (VT)INFINITY : result;
+}
+
+static VT digamma_right(VT a) {
+  VT sum = (VT)0;
+  while (any(a < FAR)) {
+    sum = a < FAR ? sum - (VT)1 / a : sum;
+    a = a < FAR ? a + (VT)1 : a;
+  }
+  VT t = (VT)1 / (a * a);
+  VT series = fma((VT)K(-0.083333333333333333333), t, (VT)K(0.021092796092796092796));
+  series = fma(series, t, (VT)K(-0.0075757575757575757576));
+  series = fma(series, t, (VT)K(0.0041666666666666666667));
+  series = fma(series, t, (VT)K(-0.0039682539682539682540));
+  series = fma(series, t, (VT)K(0.0083333333333333333333));
+  series = fma(series, t, (VT)K(-0.083333333333333333333)) * t;
+  return sum + log(a) - (VT)0.5f / a + series;
+}
+static VT digamma(VT a) {
+  VM left = a < (VT)0;
+  VT far = (fabs(a) == (VT)INFINITY) | (a != a) ? (VT)1 : a;
+  VT right = digamma_right(left ? (VT)1 - far : far == (VT)0 ? (VT)1 : far);
+  VT r = far - rint(far); /* tan has period 1 here */
+  VT result = left ? right - (VT)PI * cos((VT)PI * r) / sin((VT)PI * r) : right;
+  result = left & (a == floor(a)) ? (VT)NAN : a == (VT)0 ? copysign((VT)INFINITY, -a) : result;
+  return (a != a) | (a == (VT)INFINITY) ? a : result;
+}
+
+static VT inverse_power(VT a, int s) {
+  VT result = (VT)1;
+  for (int k = 0; k < s; k++) result /= a;
+  return result;
+}
+
+/* sum (a + k)^-s for whole s > 1, by Euler and Maclaurin from FAR on */
+static VT hurwitz(int s, VT a) {
+  VT sum = (VT)0;
+  while (any(a < FAR)) {
+    sum = a < FAR ? sum + inverse_power(a, s) : sum;
+    a = a < FAR ? a + (VT)1 : a;
+  }
+  const CT bernoulli[] = {K(0.16666666666666666667), K(-0.033333333333333333333), K(0.023809523809523809524),
+                          K(-0.033333333333333333333), K(0.075757575757575757576), K(-0.25311355311355311355),
+                          K(1.1666666666666666667)};
+  VT power = inverse_power(a, s), factor = (VT)(s * (CT)0.5f) * power / a;
+  sum += a * power / (VT)(s - 1) + power * (VT)0.5f;
+  for (int k = 1; k <= 7; k++) {
+    sum += (VT)bernoulli[k - 1] * factor;
+    factor *= (VT)((CT)(s + 2 * k - 1) * (CT)(s + 2 * k) / (CT)((2 * k + 1) * (2 * k + 2))) / (a * a);
+  }
+  return sum;
+}
+
+/* The derivative of digamma whose number is MODE. */
+static VT polygamma(VT a) {
+  if (MODE == 0) return digamma(a);
+  VM special = (fabs(a) == (VT)INFINITY) | (a != a);
+  VT far = special ? (VT)1 : a, result;
+  if (MODE == 1) { /* trigamma, by reflection left of a half */
+    VM left = far < (VT)0.5f;
+    VT s = sin_of_turns(far), right = hurwitz(2, left ? (VT)1 - far : far);
+    result = left ? (VT)PI / s * ((VT)PI / s) - right : right;
+    result = a == -(VT)INFINITY ? (VT)NAN : a == (VT)INFINITY ? (VT)0 : result;
+  } else {
+    CT factorial = 1;
+    for (int k = 2; k <= MODE; k++) factorial *= (CT)k;
+    VM is_pole = (far <= (VT)0) & (far == floor(far)), is_far = far < (VT)(-10000000);
+    result = hurwitz(MODE + 1, is_pole | is_far ? (VT)1 : far);
+    result = is_pole ? (VT)INFINITY : is_far ? (VT)NAN : result;
+    result *= (VT)(MODE % 2 ? factorial : -factorial);
+    result = a == (VT)INFINITY ? (VT)0 : a == -(VT)INFINITY ? (VT)NAN : result;
+  }
+  return a != a ? a : result;
+}
+
+/* ---- the inverse of erf: Winitzki's guess, then steps of Halley on whichever of erf and erfc is small there ---- */
+static VT erfinv(VT a) {
+  VT y = fabs(a), inside = y < (VT)1 ? y : (VT)0;
+  VT t = log(((VT)1 - inside) * ((VT)1 + inside)), k = (VT)K(4.3307467508872) + t * (VT)0.5f;
+  VT x = sqrt(fmax(sqrt(fmax(k * k - t / (VT)K(0.147), (VT)0)) - k, (VT)0));
+  x = inside < (VT)K(0.01) ? inside * (VT)K(0.88622692545275801365) : x; /* there the guess cancels */
+  for (int step = 0; step < 3; step++) {
+    VT miss = inside < (VT)0.5f ? erf(x) - inside : ((VT)1 - inside) - erfc(x);
+    miss *= (VT)K(0.88622692545275801365) * exp(x * x);
+    x -= miss / (fma(x, miss, (VT)1));
+  }
+  x = y < (VT)1 ? x : y == (VT)1 ? (VT)INFINITY : (VT)NAN;
+  return a == (VT)0 ? a : copysign(x, a);
+}
+
+/* ---- what takes the place of NaN and infinities; x, y, z where given ---- */
+#define LARGEST_f16 65504.0f
+#define LARGEST_bf16 0x1.fep127f
+#define LARGEST_f32 FLT_MAX
+#define LARGEST_f64 DBL_MAX
+#define NUMBER(n) (n)
+#elif defined(CLASS_INT)
+#define IS_INFINITE(a, sign) ((a) != (a))
+#define MADE_FINITE(a) (a)
+#else
+#define LARGEST_c64 FLT_MAX
+#define LARGEST_c128 DBL_MAX
+#define NUMBER(n) ((VT)((n).x))
+#endif
+
+#if !defined(CLASS_INT)
+#define LARGEST CAT(LARGEST_, D_OUT)
+#ifdef HAS_X
+#define FOR_NAN NUMBER(x)
+#else
+#define FOR_NAN (VT)0
+#endif
+#ifdef HAS_Y
+#define FOR_MOST NUMBER(y)
+#else
+#define FOR_MOST (VT)LARGEST
+#endif
+#ifdef HAS_Z
+#define FOR_LEAST NUMBER(z)
+#else
+#define FOR_LEAST (VT)(-LARGEST)
+#endif
+#define MADE_FINITE(a) \
+  ((a) != (a) ? FOR_NAN : (a) == (VT)INFINITY ? FOR_MOST : (a) == (VT)(-INFINITY) ? FOR_LEAST : (a))
+#endif
