@@ -28,6 +28,13 @@
 #define CONVERT(type, v) CAT(convert_, VEC_OF(type))(v)
 #define AS(type, v) CAT(as_, VEC_OF(type))(v)
 
+/* The strides of an operand, in a struct that is an argument: `STRIDES(rank) stride[operands]`. Not an array of arrays,
+ * as rusticl in Mesa 22.3 takes the size of a struct that has one to be less than it is. */
+#define STRIDES(rank) \
+  struct {            \
+    long along[rank]; \
+  }
+
 #define VT VEC_OF(CT) /* a vector of values */
 #define VM VEC_OF(MT) /* a vector of masks, 0 or -1 */
 

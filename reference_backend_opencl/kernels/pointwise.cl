@@ -265,7 +265,7 @@ static void put(__global RAW(D_OUT) * row, long stride, long i, int n, RESULT v)
 DEFINE_FETCH(0)
 #define PARAMETER_0 , __global const uchar *in_0, ulong offset_0
 #define ROW_0 __global const RAW(D_0) *row_0 = (__global const RAW(D_0) *)(in_0 + offset_0) + start[1];
-#define GET_0(i, n) fetch_0(row_0, shape.stride[1][0], i, n)
+#define GET_0(i, n) fetch_0(row_0, shape.stride[1].along[0], i, n)
 #else
 #define PARAMETER_0
 #define ROW_0
@@ -279,7 +279,7 @@ DEFINE_FETCH(0)
 DEFINE_FETCH(1)
 #define PARAMETER_1 , __global const uchar *in_1, ulong offset_1
 #define ROW_1 __global const RAW(D_1) *row_1 = (__global const RAW(D_1) *)(in_1 + offset_1) + start[2];
-#define GET_1(i, n) fetch_1(row_1, shape.stride[2][0], i, n)
+#define GET_1(i, n) fetch_1(row_1, shape.stride[2].along[0], i, n)
 #else
 #define PARAMETER_1
 #define ROW_1
@@ -293,7 +293,7 @@ DEFINE_FETCH(1)
 DEFINE_FETCH(2)
 #define PARAMETER_2 , __global const uchar *in_2, ulong offset_2
 #define ROW_2 __global const RAW(D_2) *row_2 = (__global const RAW(D_2) *)(in_2 + offset_2) + start[3];
-#define GET_2(i, n) fetch_2(row_2, shape.stride[3][0], i, n)
+#define GET_2(i, n) fetch_2(row_2, shape.stride[3].along[0], i, n)
 #else
 #define PARAMETER_2
 #define ROW_2
@@ -322,14 +322,14 @@ DEFINE_FETCH(2)
   {                                                             \
     GET(i, n)                                                   \
     CHECK                                                       \
-    put(row_out, shape.stride[0][0], i, n, (EXPRESSION));       \
+    put(row_out, shape.stride[0].along[0], i, n, (EXPRESSION)); \
   }
 
 /* ---- The kernel ---- */
 
 typedef struct {
   long size[RANK];
-  long stride[INPUTS + 1][RANK];
+  STRIDES(RANK) stride[INPUTS + 1];
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
@@ -348,7 +348,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     for (int d = 1; d < RANK; d++) {
       long place = outer % shape.size[d];
       outer /= shape.size[d];
-      for (int k = 0; k <= INPUTS; k++) start[k] += place * shape.stride[k][d];
+      for (int k = 0; k <= INPUTS; k++) start[k] += place * shape.stride[k].along[d];
     }
     __global RAW(D_OUT) *row_out = (__global RAW(D_OUT) *)(out + offset_out) + start[0];
     ROW_0 ROW_1 ROW_2
