@@ -29,7 +29,8 @@
 #define AS(type, v) CAT(as_, VEC_OF(type))(v)
 
 /* The strides of an operand, in a struct that is an argument: `STRIDES(rank) stride[operands]`. Not an array of arrays,
- * as rusticl in Mesa 22.3 takes the size of a struct that has one to be less than it is. */
+ * as rusticl in Mesa 22.3 takes the size of a struct that has one to be less than it is. Its llvmpipe crashes where an
+ * argument is indexed by what is not known once loops are unrolled: such loops run to their end, without break. */
 #define STRIDES(rank) \
   struct {            \
     long along[rank]; \

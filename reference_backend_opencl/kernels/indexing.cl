@@ -12,17 +12,18 @@ typedef struct {
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape,
                     __global long *faults) {
   long where = 0;
+  int is_out = 0;
 #pragma unroll
   for (int k = 0; k < INDICES; k++) {
     long v = index[k][at[k + 2] + i * shape->stride[k + 2].along[0]];
     long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
     if (wrapped < 0 || wrapped >= size) {
       REPORT(faults, OP_ID, v, size);
-      return -1;
+      is_out = 1;
     }
     where += wrapped * shape->step[k];
   }
-  return where;
+  return is_out ? -1 : where;
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(

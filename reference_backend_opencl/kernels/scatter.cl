@@ -22,18 +22,19 @@ typedef struct {
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape, long part,
                     __global long *faults) {
   long where = 0, row = 0;
+  int is_out = 0;
 #pragma unroll
   for (int k = 0; k < INDICES; k++) {
     long v = index[k][at[k + 2] + i * shape->free_stride[k + 2].along[0]];
     long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
     if (wrapped < 0 || wrapped >= size) {
       REPORT(faults, OP_ID, v, size);
-      return -1;
+      is_out = 1;
     }
     where += wrapped * shape->step[k];
     row = row * size + wrapped;
   }
-  if (row == shape->skip) return -1;
+  if (is_out || row == shape->skip) return -1;
   long first = part * shape->part_size;
   return row >= first && row < first + shape->part_size ? where : -1;
 }
@@ -102,9 +103,12 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
         __global RAW(D_TARGET) *element = to + where + i * shape.free_stride[1].along[0];
         put_target(element, n, COMBINE(get_target(element, n), v));
       }
+      int carries = 1;
       for (int d = 0; d < SCAN; d++) { /* on to the next place of the scan */
+        if (!carries) continue;
         for (int k = 0; k < INDICES + 2; k++) at[k] += shape.scan_stride[k].along[d];
-        if (++place[d] < shape.scan_size[d]) break;
+        carries = ++place[d] == shape.scan_size[d];
+        if (!carries) continue;
         place[d] = 0;
         for (int k = 0; k < INDICES + 2; k++) at[k] -= shape.scan_size[d] * shape.scan_stride[k].along[d];
       }
