@@ -389,7 +389,7 @@ typedef struct cf_options {
   cf_selection selection;
   uint32_t jobs;
   uint64_t seed;
-  bool fail_fast;
+  bool fail_fast, verbose;
   const char *waivers, *report, *dump;
   double time_limit_s;
 } cf_options;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conformance/cf.h"
+#include "memory/allocator.h"
 
 enum { CF_ZONE_BYTES = 512 };
 static const unsigned char cf_poisons[] = {0xFF, 0x5A};
@@ -28,10 +29,16 @@ static int64_t cf_place(const graft_tensor *view, int64_t i) {
   return at + view->offset;
 }
 
+/* None where each tensor has its own buffer: then a tool watches the accesses, and a zone would be a place to hide. */
+static uint64_t cf_zone_bytes(const graft_rt_device *device) {
+  if (mem_is_uncached()) return 0;
+  return CF_ZONE_BYTES > device->alignment ? CF_ZONE_BYTES : device->alignment;
+}
+
 static graft_status cf_guard_make(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
                                   const int64_t *strides, int64_t offset, unsigned char poison, const cf_array *values,
                                   cf_guarded *g) {
-  uint64_t each = dt_bytes(dtype), zone = CF_ZONE_BYTES > device->alignment ? CF_ZONE_BYTES : device->alignment;
+  uint64_t each = dt_bytes(dtype), zone = cf_zone_bytes(device);
   int64_t edge = (int64_t)(zone / each), span = cf_span(ndim, sizes, strides), total = 2 * edge + offset + span;
   memset(g, 0, sizeof *g);
   g->bytes = (uint64_t)total * each;

@@ -20,7 +20,7 @@ typedef struct cf_arguments {
 } cf_arguments;
 
 enum { CF_O_LEVEL = 256, CF_O_OP, CF_O_DTYPE, CF_O_GRAD, CF_O_JOBS, CF_O_SHARD, CF_O_SEED, CF_O_FAIL_FAST, CF_O_WAIVERS,
-       CF_O_REPORT, CF_O_WORKER, CF_O_LIMIT, CF_O_DUMP };
+       CF_O_REPORT, CF_O_WORKER, CF_O_LIMIT, CF_O_DUMP, CF_O_VERBOSE };
 
 static const struct argp_option cf_conformance_options[] = {
   {NULL, 'b', "NAME|PATH", 0, "the backend: a name that `graft backends` lists, or a library", 0},
@@ -37,6 +37,8 @@ static const struct argp_option cf_conformance_options[] = {
   {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
   {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
   {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
+  {"verbose", CF_O_VERBOSE, NULL, 0, "name each case on stderr before it is run, so that a driver's words can be told "
+   "apart (with --jobs 1)", 0},
   {"worker", CF_O_WORKER, NULL, OPTION_HIDDEN, NULL, 0},
   {0},
 };
@@ -107,6 +109,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_REPORT: o->report = arg; return 0;
     case CF_O_LIMIT: o->time_limit_s = (double)cf_parse_number(arg, "--time-limit", state); return 0;
     case CF_O_DUMP: o->dump = arg; return 0;
+    case CF_O_VERBOSE: o->verbose = true; return 0;
     case CF_O_WORKER: a->worker = true; return 0;
     case ARGP_KEY_ARG:
       if (!a->wants_id || a->id) return ARGP_ERR_UNKNOWN;

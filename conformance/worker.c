@@ -106,6 +106,8 @@ int cf_worker_main(const cf_options *options) {
   if (!cf_write_all(CF_WORKER_FD, &hello, sizeof hello)) return 2;
   while (cf_read_all(CF_WORKER_FD, &c, sizeof c) && c.op_id != 0) {
     cf_answer answer = {0};
+    char id[CF_ID_BYTES];
+    if (options->verbose && cf_case_id(&c, id)) fprintf(stderr, "case %s\n", id);
     cf_run(&backend, &c, &answer.result);
     cf_answer_statistics(&answer, backend.device);
     answer.leaving = cf_device_failed(backend.device);
@@ -145,6 +147,7 @@ static void cf_exec_worker(const cf_options *o, int fd) {
   int n = 9;
   snprintf(device, sizeof device, "%d", o->device);
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
+  if (o->verbose) argv[n++] = "--verbose";
   for (uint32_t i = 0; i < o->plugin_option_count; i++) argv[n++] = "-o", argv[n++] = o->plugin_options[i];
   if (dup2(fd, CF_WORKER_FD) < 0) _exit(127);
   execv("/proc/self/exe", (char *const *)(uintptr_t)argv);

@@ -114,7 +114,7 @@ graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, v
     case GRAFT_DEVICE_ALIGNMENT:
       ANSWER(uint64_t, 64);
     case GRAFT_DEVICE_GRANULARITY:
-      ANSWER(uint64_t, 512);
+      ANSWER(uint64_t, 1);
     case GRAFT_DEVICE_COPY_GRANULARITY:
       ANSWER(uint64_t, 1);
     case GRAFT_DEVICE_INDIVISIBLE:
@@ -167,7 +167,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->plugin = plugin;
   device->id = id;
   device->index = index;
-  device->is_cpu = device_kind(id) == GRAFT_DEVICE_KIND_CPU;
+  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device_kind(id) == GRAFT_DEVICE_KIND_CPU);
   device->has_f64 = has_f64(id);
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;

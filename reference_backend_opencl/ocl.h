@@ -41,6 +41,7 @@ typedef struct ocl_plugin {
   const graft_host *host;
   ocl_counters counters;
   char *selection; /* the user's choice of device, or NULL */
+  bool cpu_kernels, gpu_kernels; /* the user's choice of kernels, whatever the device is */
 
   pthread_mutex_t lock; /* guards what follows, filled at the first question about devices */
   bool probed;
@@ -63,7 +64,8 @@ struct graft_device {
   cl_context context;
   cl_command_queue map_queue; /* maps pinned memory; never carries work */
   int32_t index;
-  bool is_cpu, has_f64, exact_division;
+  bool is_cpu; /* long pieces of work for a few cores; else a work-item for each few elements */
+  bool has_f64, exact_division;
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
   cl_ulong max_allocation;

@@ -63,13 +63,14 @@ static graft_status close_plugin(void *self) {
   return GRAFT_OK;
 }
 
-/* The option wins over the environment, which a privileged program ignores. */
-static const char *chosen_device(const char *const *options) {
-  const char *key = "device=";
+/* The option wins over the environment, which a privileged program ignores. NULL: not said, or empty. */
+static const char *chosen(const char *const *options, const char *key, const char *variable) {
+  const char *value = secure_getenv(variable);
   for (; options && *options; options++) {
-    if (strncmp(*options, key, strlen(key)) == 0) return *options + strlen(key);
+    size_t length = strlen(key);
+    if (strncmp(*options, key, length) == 0 && (*options)[length] == '=') value = *options + length + 1;
   }
-  return secure_getenv("GRAFT_OPENCL_DEVICE");
+  return value && *value ? value : NULL;
 }
 
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **out) {
@@ -80,12 +81,23 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   }
   ocl_plugin *plugin = calloc(1, sizeof *plugin);
   if (!plugin) return GRAFT_OUT_OF_MEMORY;
-  const char *selection = chosen_device(options);
-  if (selection && *selection && !(plugin->selection = strdup(selection))) {
+  const char *selection = chosen(options, "device", "GRAFT_OPENCL_DEVICE");
+  if (selection && !(plugin->selection = strdup(selection))) {
     free(plugin);
     return GRAFT_OUT_OF_MEMORY;
   }
   plugin->host = host;
+  const char *kernels = chosen(options, "kernels", "GRAFT_OPENCL_KERNELS");
+  plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
+  plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
+  if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels) {
+    graft_status status = ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
+                                   "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu",
+                                   kernels);
+    free(plugin->selection);
+    free(plugin);
+    return status;
+  }
   pthread_mutex_init(&plugin->lock, NULL);
   plugin->api = (graft_plugin){
       .struct_size = sizeof plugin->api,

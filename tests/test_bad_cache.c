@@ -205,6 +205,7 @@ static const usage usages[] = {
     {"OCL_ICD_VENDORS=/nonexistent", OPENCL, "no OpenCL device found", true},
     {"GRAFT_OPENCL_DEVICE=nonesuch", OPENCL, "no OpenCL device matches \"nonesuch\"", true},
     {"GRAFT_OPENCL_DEVICE=4711", OPENCL, "no OpenCL device matches \"4711\"", true},
+    {"GRAFT_OPENCL_KERNELS=tpu", OPENCL, "kernels for \"tpu\"", true},
     {"", "nonesuch", "nonesuch", false},
     {"", "/tmp/there/is/none.so", "/tmp/there/is/none.so", false},
     {"", PROGRAM, "can't be loaded", false},

@@ -315,6 +315,23 @@ START_TEST(indivisible_devices) {
 }
 END_TEST
 
+START_TEST(without_caching) {
+  setenv("GRAFT_NO_MEMORY_CACHING", "1", 1);
+  graft_rt_device *device = device_with(OPTIONS("granularity=1"));
+  uint64_t before = counters_of(device).buffers;
+  mem_block *a = take(device, NULL, 1001), *b = take(device, NULL, 7);
+  ck_assert_uint_eq(a->bytes, 1001);
+  ck_assert_uint_eq(b->bytes, 7);
+  ck_assert_ptr_ne(a->buffer, b->buffer);
+  ck_assert_uint_eq(counters_of(device).buffers, before + 2);
+  mem_free(a);
+  a = take(device, NULL, 7); /* what was freed went back before */
+  ck_assert_uint_eq(counters_of(device).buffers, before + 2);
+  check_books(device);
+  mem_free(a), mem_free(b);
+}
+END_TEST
+
 /* --- addresses --- */
 
 static sigjmp_buf fault;
@@ -597,6 +614,7 @@ static Suite *suite(void) {
   tcase_add_test(blocks, events_are_used_again);
   tcase_add_test(blocks, alignment_and_granularity);
   tcase_add_test(blocks, indivisible_devices);
+  tcase_add_test(blocks, without_caching);
   tcase_add_loop_test(blocks, addresses, 0, 3);
   tcase_add_test(blocks, statistics_grow_by_size);
   tcase_add_test(limits, out_of_memory_releases_the_cache);

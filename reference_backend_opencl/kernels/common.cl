@@ -34,6 +34,13 @@
 #else
 #define K(x) x##f
 #endif
+/* The strides of an operand, in a struct that is an argument: `STRIDES(rank) stride[operands]`. Not an array of arrays,
+ * as rusticl in Mesa 22.3 takes the size of a struct that has one to be less than it is. Its llvmpipe crashes where an
+ * argument is indexed by what is not known once loops are unrolled: such loops run to their end, without break. */
+#define STRIDES(rank) \
+  struct {            \
+    long along[rank]; \
+  }
 
 #define VT VEC_OF(CT) /* a vector of values */
 #define VM VEC_OF(MT) /* a vector of masks, 0 or -1 */

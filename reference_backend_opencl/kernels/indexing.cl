@@ -2,7 +2,8 @@
  * are the same along the innermost dimension), CONTIGUOUS (plain and picked both are, along it), WRAPS, OP_ID. */
 #ifdef INDICES
 typedef struct {
-  long size[RANK], stride[INDICES + 2][RANK];
+  long size[RANK];
+  STRIDES(RANK) stride[INDICES + 2];
   long bound[INDICES], step[INDICES];
   long chunk, chunks_per_row, chunks, per_item;
 } space;
@@ -11,17 +12,18 @@ typedef struct {
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape,
                     __global long *faults) {
   long where = 0;
+  int is_out = 0;
 #pragma unroll
   for (int k = 0; k < INDICES; k++) {
-    long v = index[k][at[k + 2] + i * shape->stride[k + 2][0]];
+    long v = index[k][at[k + 2] + i * shape->stride[k + 2].along[0]];
     long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
     if (wrapped < 0 || wrapped >= size) {
       REPORT(faults, OP_ID, v, size);
-      return -1;
+      is_out = 1;
     }
     where += wrapped * shape->step[k];
   }
-  return where;
+  return is_out ? -1 : where;
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(
@@ -37,11 +39,11 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(
     for (int d = 1; d < RANK; d++) {
       long place = outer % shape.size[d];
       outer /= shape.size[d];
-      for (int k = 0; k < INDICES + 2; k++) at[k] += place * shape.stride[k][d];
+      for (int k = 0; k < INDICES + 2; k++) at[k] += place * shape.stride[k].along[d];
     }
     __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at[0];
     __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at[1];
-    long stride_to = shape.stride[0][0], stride_from = shape.stride[1][0];
+    long stride_to = shape.stride[0].along[0], stride_from = shape.stride[1].along[0];
 #ifdef ROWS
     long where = resolve(index, at, 0, &shape, faults);
     if (where < 0) continue;

@@ -199,8 +199,15 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void optimize(
   long at = get_global_id(0);
   if (at >= shape.chunks) return;
   int tensor = 0;
-  long flags = shape.flags;
-  for (int k = 1; k < GROUP; k++) tensor = at >= shape.first[k] ? k : tensor;
+  long flags = shape.flags, first = shape.first[0], size = shape.size[0];
+  CT own = number.x[0];
+  for (int k = 1; k < GROUP; k++) {
+    if (at < shape.first[k]) continue;
+    tensor = k;
+    first = shape.first[k];
+    size = shape.size[k];
+    own = number.x[k];
+  }
   __global uchar *p0 = 0, *p1 = 0, *p2 = 0, *p3 = 0, *p4 = 0, *p5 = 0;
   switch (tensor) { CHOOSE }
 #ifdef IS_FUSED
@@ -211,9 +218,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void optimize(
 #elif defined(MODE_UNSCALE)
   CT scale = (CT) * (__global const float *)(shared1 + offset1);
 #else
-  VT x = (VT)number.x[tensor];
+  VT x = (VT)own;
 #endif
-  long i = (at - shape.first[tensor]) * shape.chunk, end = min(i + shape.chunk, shape.size[tensor]);
+  long i = (at - first) * shape.chunk, end = min(i + shape.chunk, size);
   for (; i + VEC <= end; i += VEC) STEP(i, VEC)
   if (i < end) STEP(i, (int)(end - i))
 }

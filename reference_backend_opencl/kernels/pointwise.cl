@@ -259,7 +259,7 @@ DEFINE_PUT(put_second, INNER_SECOND)
 #define OPERANDS (INPUTS + 2)
 #define PARAMETER_SECOND , __global uchar *second, ulong offset_second
 #define ROW_SECOND __global RAW(D_OUT) *row_second = (__global RAW(D_OUT) *)(second + offset_second) + start[INPUTS + 1];
-#define PUT_SECOND(i, n) put_second(row_second, shape.stride[INPUTS + 1][0], i, n, (SECOND));
+#define PUT_SECOND(i, n) put_second(row_second, shape.stride[INPUTS + 1].along[0], i, n, (SECOND));
 #else
 #define OPERANDS (INPUTS + 1)
 #define PARAMETER_SECOND
@@ -275,7 +275,7 @@ DEFINE_PUT(put_second, INNER_SECOND)
 DEFINE_FETCH(0)
 #define PARAMETER_0 , __global const uchar *in_0, ulong offset_0
 #define ROW_0 __global const RAW(D_0) *row_0 = (__global const RAW(D_0) *)(in_0 + offset_0) + start[1];
-#define GET_0(i, n) fetch_0(row_0, shape.stride[1][0], i, n)
+#define GET_0(i, n) fetch_0(row_0, shape.stride[1].along[0], i, n)
 #else
 #define PARAMETER_0
 #define ROW_0
@@ -289,7 +289,7 @@ DEFINE_FETCH(0)
 DEFINE_FETCH(1)
 #define PARAMETER_1 , __global const uchar *in_1, ulong offset_1
 #define ROW_1 __global const RAW(D_1) *row_1 = (__global const RAW(D_1) *)(in_1 + offset_1) + start[2];
-#define GET_1(i, n) fetch_1(row_1, shape.stride[2][0], i, n)
+#define GET_1(i, n) fetch_1(row_1, shape.stride[2].along[0], i, n)
 #else
 #define PARAMETER_1
 #define ROW_1
@@ -303,7 +303,7 @@ DEFINE_FETCH(1)
 DEFINE_FETCH(2)
 #define PARAMETER_2 , __global const uchar *in_2, ulong offset_2
 #define ROW_2 __global const RAW(D_2) *row_2 = (__global const RAW(D_2) *)(in_2 + offset_2) + start[3];
-#define GET_2(i, n) fetch_2(row_2, shape.stride[3][0], i, n)
+#define GET_2(i, n) fetch_2(row_2, shape.stride[3].along[0], i, n)
 #else
 #define PARAMETER_2
 #define ROW_2
@@ -332,7 +332,7 @@ DEFINE_FETCH(2)
   {                                                             \
     GET(i, n)                                                   \
     CHECK                                                       \
-    put(row_out, shape.stride[0][0], i, n, (EXPRESSION));       \
+    put(row_out, shape.stride[0].along[0], i, n, (EXPRESSION));       \
     PUT_SECOND(i, n)                                            \
   }
 
@@ -340,7 +340,7 @@ DEFINE_FETCH(2)
 
 typedef struct {
   long size[RANK];
-  long stride[OPERANDS][RANK];
+  STRIDES(RANK) stride[OPERANDS];
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
@@ -359,7 +359,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
     for (int d = 1; d < RANK; d++) {
       long place = outer % shape.size[d];
       outer /= shape.size[d];
-      for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k][d];
+      for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];
     }
     __global RAW(D_OUT) *row_out = (__global RAW(D_OUT) *)(out + offset_out) + start[0];
     ROW_SECOND ROW_0 ROW_1 ROW_2

@@ -7,8 +7,10 @@
  * COMBINE(old, new), which may be new alone, and ROWS: indices are the same along the innermost free dimension, along
  * which vectors run if VEC is not 1. `number` is the source (IS_VALUE) or a factor of it (IS_SCALED). */
 typedef struct {
-  long free_size[FREE], free_stride[INDICES + 2][FREE];
-  long scan_size[SCAN], scan_stride[INDICES + 2][SCAN];
+  long free_size[FREE];
+  STRIDES(FREE) free_stride[INDICES + 2];
+  long scan_size[SCAN];
+  STRIDES(SCAN) scan_stride[INDICES + 2];
   long bound[INDICES], step[INDICES], skip;
   long width, units_per_row, units, per_item, parts, part_size, scans;
 } space;
@@ -20,18 +22,19 @@ typedef struct {
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape, long part,
                     __global long *faults) {
   long where = 0, row = 0;
+  int is_out = 0;
 #pragma unroll
   for (int k = 0; k < INDICES; k++) {
-    long v = index[k][at[k + 2] + i * shape->free_stride[k + 2][0]];
+    long v = index[k][at[k + 2] + i * shape->free_stride[k + 2].along[0]];
     long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
     if (wrapped < 0 || wrapped >= size) {
       REPORT(faults, OP_ID, v, size);
-      return -1;
+      is_out = 1;
     }
     where += wrapped * shape->step[k];
     row = row * size + wrapped;
   }
-  if (row == shape->skip) return -1;
+  if (is_out || row == shape->skip) return -1;
   long first = part * shape->part_size;
   return row >= first && row < first + shape->part_size ? where : -1;
 }
@@ -78,7 +81,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
     for (int d = 1; d < FREE; d++) {
       long i = outer % shape.free_size[d];
       outer /= shape.free_size[d];
-      for (int k = 0; k < INDICES + 2; k++) at[k] += i * shape.free_stride[k][d];
+      for (int k = 0; k < INDICES + 2; k++) at[k] += i * shape.free_stride[k].along[d];
     }
     for (int d = 0; d < SCAN; d++) place[d] = 0;
     for (long scan = 0; scan < shape.scans; scan++) {
@@ -96,15 +99,18 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
         long where = resolve(index, at, i, &shape, part, faults);
         if (where < 0) continue;
 #endif
-        VT v = SOURCE(from + i * shape.free_stride[0][0], n);
-        __global RAW(D_TARGET) *element = to + where + i * shape.free_stride[1][0];
+        VT v = SOURCE(from + i * shape.free_stride[0].along[0], n);
+        __global RAW(D_TARGET) *element = to + where + i * shape.free_stride[1].along[0];
         put_target(element, n, COMBINE(get_target(element, n), v));
       }
+      int carries = 1;
       for (int d = 0; d < SCAN; d++) { /* on to the next place of the scan */
-        for (int k = 0; k < INDICES + 2; k++) at[k] += shape.scan_stride[k][d];
-        if (++place[d] < shape.scan_size[d]) break;
+        if (!carries) continue;
+        for (int k = 0; k < INDICES + 2; k++) at[k] += shape.scan_stride[k].along[d];
+        carries = ++place[d] == shape.scan_size[d];
+        if (!carries) continue;
         place[d] = 0;
-        for (int k = 0; k < INDICES + 2; k++) at[k] -= shape.scan_size[d] * shape.scan_stride[k][d];
+        for (int k = 0; k < INDICES + 2; k++) at[k] -= shape.scan_size[d] * shape.scan_stride[k].along[d];
       }
     }
   }

@@ -1,7 +1,9 @@
 /* Movement: elements, taken as bits, from one place to another. The head defines D, RANK, and CONTIGUOUS (both sides are,
  * along the innermost dimension). Strides of the source may be 0 or negative. */
 typedef struct {
-  long size[RANK], stride[2][RANK], start[2];
+  long size[RANK];
+  STRIDES(RANK) stride[2];
+  long start[2];
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
@@ -16,8 +18,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void move(__global u
     for (int d = 1; d < RANK; d++) {
       long place = outer % shape.size[d];
       outer /= shape.size[d];
-      at_to += place * shape.stride[0][d];
-      at_from += place * shape.stride[1][d];
+      at_to += place * shape.stride[0].along[d];
+      at_from += place * shape.stride[1].along[d];
     }
     __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at_to;
     __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at_from;
@@ -25,7 +27,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void move(__global u
     for (; i + VEC <= end; i += VEC) VSTORE(VLOAD(from + i), to + i);
     for (; i < end; i++) to[i] = from[i];
 #else
-    long stride_to = shape.stride[0][0], stride_from = shape.stride[1][0];
+    long stride_to = shape.stride[0].along[0], stride_from = shape.stride[1].along[0];
     for (; i < end; i++) to[i * stride_to] = from[i * stride_from];
 #endif
   }
@@ -34,7 +36,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void move(__global u
 /* The target runs along dimension 0, the source along dimension 1: a work-item turns a tile of TILE x TILE. */
 #if RANK > 1
 typedef struct {
-  long size[RANK], stride[2][RANK], start[2];
+  long size[RANK];
+  STRIDES(RANK) stride[2];
+  long start[2];
   long tiles[2];
 } tiled_space;
 
@@ -48,17 +52,17 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void transpose(__glo
   long tile = get_global_id(0), i = tile % shape.tiles[0] * TILE, outer = tile / shape.tiles[0];
   long j = outer % shape.tiles[1] * TILE;
   outer /= shape.tiles[1];
-  long at_to = shape.start[0] + i + j * shape.stride[0][1], at_from = shape.start[1] + i * shape.stride[1][0] + j;
+  long at_to = shape.start[0] + i + j * shape.stride[0].along[1], at_from = shape.start[1] + i * shape.stride[1].along[0] + j;
   for (int d = 2; d < RANK; d++) {
     long place = outer % shape.size[d];
     outer /= shape.size[d];
-    at_to += place * shape.stride[0][d];
-    at_from += place * shape.stride[1][d];
+    at_to += place * shape.stride[0].along[d];
+    at_from += place * shape.stride[1].along[d];
   }
   if (outer > 0) return; /* beyond the last tile */
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at_to;
   __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at_from;
-  long stride_to = shape.stride[0][1], stride_from = shape.stride[1][0];
+  long stride_to = shape.stride[0].along[1], stride_from = shape.stride[1].along[0];
   if (i + TILE <= shape.size[0] && j + TILE <= shape.size[1]) {
     RAW(D) lanes[TILE][TILE];
     for (int r = 0; r < TILE; r++) {

@@ -10,6 +10,11 @@
 #include "memory/internal.h"
 #include "plugin/error.h"
 
+bool mem_is_uncached(void) {
+  const char *value = err_getenv("GRAFT_NO_MEMORY_CACHING");
+  return value && strcmp(value, "1") == 0;
+}
+
 static uint64_t round_up(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -24,6 +29,10 @@ static uint64_t min_u64(uint64_t a, uint64_t b) {
 
 /* --- sizes --- */
 
+static bool is_divided(const mem_allocator *allocator) {
+  return !allocator->device->indivisible && !allocator->uncached;
+}
+
 /* A buffer that is never divided is reused for another size only within its class: eighths of a power of two. */
 static uint64_t class_bytes(uint64_t bytes) {
   uint64_t step = 1;
@@ -32,6 +41,7 @@ static uint64_t class_bytes(uint64_t bytes) {
 }
 
 static uint64_t block_bytes(const mem_allocator *allocator, uint64_t bytes) {
+  if (allocator->uncached) return round_up(bytes, allocator->device->copy_granularity);
   if (!allocator->device->indivisible) return round_up(bytes, allocator->unit);
   return round_up(class_bytes(round_up(bytes, MEM_MIN_BLOCK)), allocator->unit);
 }
@@ -50,7 +60,7 @@ static uint64_t shared_segment(const mem_allocator *allocator, uint64_t bytes) {
 /* [locked] */
 static uint64_t segment_bytes(const mem_allocator *allocator, uint64_t bytes, bool small) {
   const graft_rt_device *device = allocator->device;
-  if (device->indivisible) return exact_segment(allocator, bytes);
+  if (!is_divided(allocator)) return exact_segment(allocator, bytes);
   uint64_t wanted = small                      ? MEM_SMALL_SEGMENT
                     : bytes < MEM_LARGE_SHARED ? shared_segment(allocator, bytes)
                                                : round_up(bytes, MEM_LARGE_ROUND);
@@ -59,7 +69,7 @@ static uint64_t segment_bytes(const mem_allocator *allocator, uint64_t bytes, bo
 }
 
 static bool worth_splitting(const mem_allocator *allocator, const mem_part *part, uint64_t bytes) {
-  if (allocator->device->indivisible) return false;
+  if (!is_divided(allocator)) return false;
   uint64_t rest = part->block.bytes - bytes;
   return part->segment->small ? rest >= allocator->unit : rest > MEM_SMALL_MAX;
 }
@@ -68,7 +78,7 @@ static bool worth_splitting(const mem_allocator *allocator, const mem_part *part
 
 static mem_part *find_fit(mem_allocator *allocator, mem_pool *pool, uint64_t bytes, bool small) {
   mem_part *part = mem_tree_at_least(&pool->free[small], bytes);
-  if (part && allocator->device->indivisible && part->block.bytes > exact_segment(allocator, bytes)) return NULL;
+  if (part && !is_divided(allocator) && part->block.bytes > exact_segment(allocator, bytes)) return NULL;
   return part;
 }
 
@@ -205,6 +215,7 @@ graft_status mem_allocate(graft_rt_device *device, graft_rt_stream *stream, uint
   if (exact_segment(allocator, rounded) > device->max_allocation) return out_of_memory(allocator, bytes);
 
   mem_poll(allocator, false);
+  if (allocator->uncached) mem_release_cached(allocator);
   mem_part *part = try_cached(allocator, stream, rounded, bytes);
   if (!part) {
     pthread_mutex_lock(&allocator->lock);
@@ -328,6 +339,7 @@ graft_status mem_create(graft_rt_device *device, mem_allocator **allocator) {
   if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its allocator", device->text);
   pthread_mutex_init(&made->lock, NULL);
   made->device = device;
+  made->uncached = mem_is_uncached();
   made->random = 2463534242u;
   made->waiting_end = &made->waiting;
   made->unit = max_u64(max_u64(MEM_MIN_BLOCK, device->alignment), device->copy_granularity);

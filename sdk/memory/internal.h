@@ -80,6 +80,7 @@ struct mem_allocator {
   pthread_mutex_t lock;
   uint64_t unit; /* sizes and offsets of blocks are multiples of it */
   uint64_t limit;
+  bool uncached; /* a segment for each request, of its very size, given back before the next */
   mem_segment *segments;
   mem_pool *pools;
   mem_part *waiting, **waiting_end; /* freed, but in use by other streams; oldest first */

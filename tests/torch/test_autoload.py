@@ -71,7 +71,8 @@ def test_refused_plugins_are_warnings(python, tmp_path):
         assert (torch.ones(2, device="graft") * 2).sum().item() == 4
         """
     python(code, GRAFT_PLUGIN_PATH=tmp_path).ok()
-    outcome = python("import torch; torch.ones(2, device='graft')", options=["-Werror"], GRAFT_PLUGIN_PATH=tmp_path).ok()
+    use = "import torch; torch.ones(2, device='graft')"
+    outcome = python(use, options=["-Werror"], GRAFT_PLUGIN_PATH=tmp_path).ok()
     assert "broken.graft.json" in outcome.err
 
 

@@ -102,7 +102,7 @@ def test_generators(device):
     assert torch.equal(torch.rand(5, device=device, generator=generator), a)
     x = torch.empty(100, device=device).normal_(generator=_seeded(device, 3))
     assert abs(x.mean().item()) < 0.5
-    with pytest.raises(RuntimeError, match="device"):
+    with pytest.raises(RuntimeError, match="generator"):
         torch.rand(3, device=device, generator=torch.Generator())
 
 

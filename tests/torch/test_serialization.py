@@ -78,12 +78,13 @@ def test_dlpack_round_trip_shares_memory(device, other):
     for where in (device, other):
         x = torch.arange(6.0, device=where).reshape(2, 3)
         assert x.__dlpack_device__() == (12, where.index)
-        for exchanged in (torch.from_dlpack(x), from_dlpack(x.t()).t(), from_dlpack(to_dlpack(x)), from_dlpack(x.__dlpack__())):
+        capsules = to_dlpack(x), x.__dlpack__(), x.__dlpack__(max_version=(1, 0))
+        for exchanged in (torch.from_dlpack(x), from_dlpack(x.t()).t(), *map(from_dlpack, capsules)):
             assert exchanged.device == where and exchanged.data_ptr() == x.data_ptr()
             exchanged.add_(1)
-        assert x.flatten().tolist() == [4, 5, 6, 7, 8, 9]
+        assert x.flatten().tolist() == [5, 6, 7, 8, 9, 10]
     part = torch.from_dlpack(x[1:, 1:])
-    assert part.tolist() == [[8, 9]] and part.storage_offset() == 4
+    assert part.tolist() == [[9, 10]] and part.storage_offset() == 4
 
 
 def test_dlpack_keeps_memory_alive(device):
