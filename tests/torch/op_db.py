@@ -147,15 +147,15 @@ def compare(ours, cpu, wide):
 
 
 def is_random(function, sample):
-    """Whether the CPU gives other numbers for another seed."""
+    """Whether the CPU gives other numbers for other seeds."""
     import torch
 
     results = []
-    for seed in (1, 2):
+    for seed in range(5):
         torch.manual_seed(seed)
         results.append(run_forward(function, Side(sample, "cpu")))
     return any(a.shape == b.shape and not torch.equal(a.isnan() | (a == b), torch.ones_like(a, dtype=torch.bool))
-               for a, b in zip(*results))
+               for other in results[1:] for a, b in zip(results[0], other))
 
 
 def shapes_only(results):
