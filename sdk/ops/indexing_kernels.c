@@ -184,6 +184,29 @@ graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Ten
   return status;
 }
 
+/* --- take --- */
+
+graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), index = ref_read(a->index), y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; i < index.count && !status; i++) {
+    int64_t from = (int64_t)index.re[i];
+    if (from < -x.count || from >= x.count) {
+      status = ref_invalid("aten::take: index %lld is out of range for %lld elements", (long long)from, (long long)x.count);
+      break;
+    }
+    if (from < 0) from += x.count;
+    y.re[i] = x.re[from];
+    if (y.im) y.im[i] = x.im[from];
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&x);
+  ref_free(&index);
+  ref_free(&y);
+  return status;
+}
+
 /* --- along one dim --- */
 
 graft_status ref_index_select(const graft_exec *exec, const graft_args_index_select *a) {

@@ -1,5 +1,5 @@
 /* Scatter: writing or adding elements where index tensors say. */
-#include "ops/indexing.h"
+#include "ops/scatter.h"
 
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
@@ -41,7 +41,7 @@ static graft_status infer_index_put(op_call *c) {
 }
 
 /* scatter.src, scatter_add(self, dim, index, src) */
-static graft_status infer_scatter(op_call *c) {
+graft_status sct_infer(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *src = op_tensor(c, 3);
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
@@ -244,10 +244,10 @@ static void vjp_index_put(op_vjp *v) {
 }
 
 /* What index names of g; where src is larger than index, the rest of it went nowhere. */
-static graft_tensor *gathered(op_vjp *v) {
+graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g) {
   graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
-  if (!index->numel) return fx_filled(v->s, v->g[0], src->ndim, src->sizes, 0, v->g[0]->dtype);
-  graft_tensor *g = fx_gather(v->s, v->g[0], v->args[1].as.i, index, false);
+  if (!index->numel) return fx_filled(v->s, g, src->ndim, src->sizes, 0, g->dtype);
+  g = fx_gather(v->s, g, v->args[1].as.i, index, false);
   int64_t pad[2 * GRAFT_MAX_DIMS] = {0};
   bool larger = false;
   if (index->ndim != src->ndim) return fx_reshape(v->s, g, src->ndim, src->sizes);
@@ -260,14 +260,14 @@ static graft_tensor *gathered(op_vjp *v) {
 
 static void vjp_scatter_add(op_vjp *v) {
   if (vjp_needs(v, 0)) v->results[0] = v->g[0];
-  if (vjp_needs(v, 3)) v->results[3] = gathered(v);
+  if (vjp_needs(v, 3)) v->results[3] = sct_to_src(v, v->g[0]);
 }
 
 static void vjp_scatter(op_vjp *v) {
   if (vjp_needs(v, 0)) {
     v->results[0] = fx_scatter_value(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2), graft_scalar_int(0));
   }
-  if (v->schema->id == GRAFT_OP_SCATTER_SRC && vjp_needs(v, 3)) v->results[3] = gathered(v);
+  if (v->schema->id == GRAFT_OP_SCATTER_SRC && vjp_needs(v, 3)) v->results[3] = sct_to_src(v, v->g[0]);
 }
 
 /* --- masked_scatter(self, mask, source): the elements of source, one after the other, where mask is true --- */
@@ -333,14 +333,14 @@ static const op_def defs[] = {
      .flags = OP_NO_WIDEN},
     {.op_id = GRAFT_OP_SCATTER_SRC,
      .roles = "viv",
-     .infer = infer_scatter,
+     .infer = sct_infer,
      .vjp = vjp_scatter,
      .saves = OP_SAVE_ARG(2),
      .flags = OP_NO_WIDEN,
      .reference = OP_REF(scatter_src)},
     {.op_id = GRAFT_OP_SCATTER_ADD,
      .roles = "viv",
-     .infer = infer_scatter,
+     .infer = sct_infer,
      .vjp = vjp_scatter_add,
      .saves = OP_SAVE_ARG(2),
      .flags = OP_NO_WIDEN,
@@ -359,5 +359,43 @@ static const op_def defs[] = {
      .saves = OP_SAVE_ARG(1),
      .flags = OP_NO_WIDEN,
      .reference = OP_REF(masked_scatter)},
+    {.op_id = GRAFT_OP_SCATTER_REDUCE_TWO,
+     .roles = "viv",
+     .infer = sct_infer_reduce,
+     .decompose = sct_decompose_reduce,
+     .vjp = sct_vjp_reduce,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(2) | OP_SAVE_ARG(3) | OP_SAVE_OUT(0),
+     .reference = OP_REF(scatter_reduce_two)},
+    {.op_id = GRAFT_OP_INDEX_ADD,
+     .roles = "viv",
+     .infer = sct_infer_along,
+     .decompose = sct_decompose_index_add,
+     .vjp = sct_vjp_index_add,
+     .saves = OP_SAVE_ARG(2),
+     .reference = OP_REF(index_add)},
+    {.op_id = GRAFT_OP_INDEX_COPY,
+     .roles = "viv",
+     .infer = sct_infer_along,
+     .decompose = sct_decompose_index_copy,
+     .vjp = sct_vjp_index_copy,
+     .saves = OP_SAVE_ARG(2),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(index_copy)},
+    {.op_id = GRAFT_OP_INDEX_FILL_INT_TENSOR,
+     .roles = "viv",
+     .infer = sct_infer_index_fill,
+     .decompose = sct_decompose_index_fill,
+     .vjp = sct_vjp_index_fill,
+     .saves = OP_SAVE_ARG(2),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(index_fill_int_Tensor)},
+    {.op_id = GRAFT_OP_PUT,
+     .roles = "viv",
+     .infer = sct_infer_put,
+     .decompose = sct_decompose_put,
+     .vjp = sct_vjp_put,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(put)},
 };
 OP_FAMILY_END(scatter, defs)
