@@ -88,9 +88,11 @@ typedef struct writer {
 } writer;
 
 static void write_one(const writer *w, ref_array *y, int64_t at, const ref_array *x, int64_t from) {
-  ref_complex term = ref_at(x, from);
-  if (w->adds && w->factor != 1) term *= w->factor;
-  ref_real re = creall(term), im = cimagl(term);
+  ref_real re = x->re[from], im = x->im ? x->im[from] : 0;
+  if (w->adds && w->factor != 1) {
+    ref_complex term = ref_at(x, from) * w->factor;
+    re = creall(term), im = cimagl(term);
+  }
   y->re[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->re[at], re}, 1, 2) : re;
   if (y->im) y->im[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->im[at], im}, 1, 2) : im;
 }
