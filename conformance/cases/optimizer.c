@@ -28,9 +28,15 @@ typedef struct cf_step {
 static cf_step cf_step_of(const cf_check *k, uint32_t out) {
   uint32_t n = k->call->text.args[0].count, item = out % n;
   const cf_array *step = cf_item(k, "state_steps", item);
-  return (cf_step){.list = out / n, .item = item, .p = cf_item(k, "self", item), .g = cf_item(k, "grads", item),
-                   .u = cf_u_acc(k->dtypes[out]), .lr = cf_number_of(k, "lr", 0), .wd = cf_number_of(k, "weight_decay", 0),
-                   .eps = cf_number_of(k, "eps", 0), .scale = cf_number_of(k, "grad_scale", 1),
+  return (cf_step){.list = out / n,
+                   .item = item,
+                   .p = cf_item(k, "self", item),
+                   .g = cf_item(k, "grads", item),
+                   .u = cf_u_acc(k->dtypes[out]),
+                   .lr = cf_number_of(k, "lr", 0),
+                   .wd = cf_number_of(k, "weight_decay", 0),
+                   .eps = cf_number_of(k, "eps", 0),
+                   .scale = cf_number_of(k, "grad_scale", 1),
                    .step = step ? step->v[0].re : 1};
 }
 
@@ -69,7 +75,8 @@ static void cf_l_adam(const cf_check *k, uint32_t out, long double *limits) {
     long double update = s.lr * m1 / c1 / (sqrtl(under / c2) + s.eps);
     if (s.list == 0) limit = 4 * u * p * (1 + s.lr * s.wd) + (11 + more + 5 * v_terms / v1 + powers) * u * update + ulp;
     if (s.list == 1) limit = s.scale == 1 ? 0 : ulp;
-    if (s.list == 2) limit = ulp + (4 + more) * u * (m1 + fabsl(m->v[i].re) + g.terms); /* as a lerp: m + (g - m)(1 - b1) */
+    if (s.list == 2)
+      limit = ulp + (4 + more) * u * (m1 + fabsl(m->v[i].re) + g.terms); /* as a lerp: m + (g - m)(1 - b1) */
     if (s.list >= 3) limit = ulp + (6 + more) * u * v_terms;
     limits[i] = limit;
   }
@@ -92,8 +99,8 @@ static void cf_l_sgd(const cf_check *k, uint32_t out, long double *limits) {
   }
 }
 
-/* Adagrad: s' = s + g g; p' = p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s') + eps). g has 5 roundings, s' twice that and
- * 2 more, the rate 6, and sqrt, sum, quotient and product one each. */
+/* Adagrad: s' = s + g g; p' = p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s') + eps). g has 5 roundings, s' twice that
+ * and 2 more, the rate 6, and sqrt, sum, quotient and product one each. */
 static void cf_l_adagrad(const cf_check *k, uint32_t out, long double *limits) {
   cf_step s = cf_step_of(k, out);
   const cf_array *o = &k->outs[out], *sums = cf_item(k, "state_sums", s.item);
@@ -133,63 +140,78 @@ static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
 }
 
 /* Two items in each list. */
-#define CF_TWO "{T[33];T[3,5]}"
-#define CF_TWO_POSITIVE "{T[33]+;T[3,5]+}"
-#define CF_STEPS "{f32[]=3;f32[]=3}"
-#define CF_ADAM(level, numbers) \
-  level " " CF_TWO " " CF_TWO " " CF_TWO " " CF_TWO_POSITIVE " {} " CF_STEPS " " numbers
+#define CF_TWO                  "{T[33];T[3,5]}"
+#define CF_TWO_POSITIVE         "{T[33]+;T[3,5]+}"
+#define CF_STEPS                "{f32[]=3;f32[]=3}"
+#define CF_ADAM(level, numbers) level " " CF_TWO " " CF_TWO " " CF_TWO " " CF_TWO_POSITIVE " {} " CF_STEPS " " numbers
 #define CF_AMSGRAD(level, numbers) \
   level " " CF_TWO " " CF_TWO " " CF_TWO " " CF_TWO_POSITIVE " " CF_TWO_POSITIVE " " CF_STEPS " " numbers
 #define CF_SGD(level, buffers, numbers) level " " CF_TWO " " CF_TWO " " buffers " " numbers
-#define CF_ADAGRAD(level, numbers) level " " CF_TWO " " CF_TWO " " CF_TWO_POSITIVE " " CF_STEPS " " numbers
+#define CF_ADAGRAD(level, numbers)      level " " CF_TWO " " CF_TWO " " CF_TWO_POSITIVE " " CF_STEPS " " numbers
 /* In a launch of its own what does not fit into one: 18 items. */
-#define CF_MANY "{T[3];T[13,17];T[1];T[5];T[6];T[7];T[8];T[9];T[10];T[11];T[12];T[13];T[14];T[15];T[16];T[17];T[18];T[19]}"
+#define CF_MANY \
+  "{T[3];T[13,17];T[1];T[5];T[6];T[7];T[8];T[9];T[10];T[11];T[12];T[13];T[14];T[15];T[16];T[17];T[18];T[19]}"
 #define CF_OPTIMIZER(name, texts, limit) \
-  {"aten::_fused_" name, texts, CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, 0, CF_G_NONE}
+  { "aten::_fused_" name, texts, CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, 0, CF_G_NONE }
 
 #define CF_EACH(name, level, dtypes, rule, domain, flags, lists) \
-  {"aten::_foreach_" name, CF_TEXTS(level " " lists), dtypes, rule, domain, flags, CF_G_NONE}
+  { "aten::_foreach_" name, CF_TEXTS(level " " lists), dtypes, rule, domain, flags, CF_G_NONE }
 
 static const cf_op cf_optimizer_ops[] = {
-    CF_OPTIMIZER("adamw",
-                 CF_TEXTS(CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
-                          CF_ADAM("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.0 eps=1e-06 amsgrad=false maximize=true"),
-                          CF_AMSGRAD("m", "lr=0.01 beta1=0.9 beta2=0.75 weight_decay=0.1 eps=1e-08 amsgrad=true maximize=false")),
-                 cf_l_adam),
+    CF_OPTIMIZER(
+        "adamw",
+        CF_TEXTS(
+            CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
+            CF_ADAM("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.0 eps=1e-06 amsgrad=false maximize=true"),
+            CF_AMSGRAD("m", "lr=0.01 beta1=0.9 beta2=0.75 weight_decay=0.1 eps=1e-08 amsgrad=true maximize=false")),
+        cf_l_adam),
     CF_OPTIMIZER("adamw.tensor_lr",
-                 CF_TEXTS(CF_ADAM("m", "lr=f32[]=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false "
-                                       "maximize=false grad_scale=f32[]=4 found_inf=f32[]=0")),
+                 CF_TEXTS(CF_ADAM("m",
+                                  "lr=f32[]=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false "
+                                  "maximize=false grad_scale=f32[]=4 found_inf=f32[]=0")),
                  cf_l_adam),
-    CF_OPTIMIZER("adam",
-                 CF_TEXTS(CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
-                          CF_AMSGRAD("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.1 eps=1e-06 amsgrad=true maximize=true "
-                                          "grad_scale=f32[]=3 found_inf=f32[]=0")),
-                 cf_l_adam),
-    CF_OPTIMIZER("adam.tensor_lr",
-                 CF_TEXTS(CF_ADAM("m", "lr=f32[]=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
-                          CF_ADAM("m", "lr=f32[1]=0.25 beta1=0.9 beta2=0.75 weight_decay=0.0 eps=1e-08 amsgrad=false "
-                                       "maximize=false grad_scale=f32[]=4 found_inf=f32[]=1")),
-                 cf_l_adam),
+    CF_OPTIMIZER(
+        "adam",
+        CF_TEXTS(CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
+                 CF_AMSGRAD("m",
+                            "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.1 eps=1e-06 amsgrad=true maximize=true "
+                            "grad_scale=f32[]=3 found_inf=f32[]=0")),
+        cf_l_adam),
+    CF_OPTIMIZER(
+        "adam.tensor_lr",
+        CF_TEXTS(
+            CF_ADAM("m", "lr=f32[]=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
+            CF_ADAM("m",
+                    "lr=f32[1]=0.25 beta1=0.9 beta2=0.75 weight_decay=0.0 eps=1e-08 amsgrad=false "
+                    "maximize=false grad_scale=f32[]=4 found_inf=f32[]=1")),
+        cf_l_adam),
     CF_OPTIMIZER("sgd",
-                 CF_TEXTS(CF_SGD("s", CF_TWO, "weight_decay=0.1 momentum=0.9 lr=0.01 dampening=0.25 nesterov=false maximize=false "
-                                              "is_first_step=false"),
-                          CF_SGD("m", "{}", "weight_decay=0.1 momentum=0.0 lr=0.5 dampening=0.0 nesterov=false maximize=true "
-                                            "is_first_step=false"),
-                          CF_SGD("m", CF_TWO, "weight_decay=0.0 momentum=0.5 lr=0.01 dampening=0.0 nesterov=true maximize=false "
-                                              "is_first_step=true grad_scale=f32[]=3 found_inf=f32[]=0"),
-                          CF_SGD("m", CF_TWO, "weight_decay=0.1 momentum=0.5 lr=0.01 dampening=0.0 nesterov=true maximize=true "
-                                              "is_first_step=false grad_scale=f32[]=4 found_inf=f32[]=1")),
+                 CF_TEXTS(CF_SGD("s", CF_TWO,
+                                 "weight_decay=0.1 momentum=0.9 lr=0.01 dampening=0.25 nesterov=false maximize=false "
+                                 "is_first_step=false"),
+                          CF_SGD("m", "{}",
+                                 "weight_decay=0.1 momentum=0.0 lr=0.5 dampening=0.0 nesterov=false maximize=true "
+                                 "is_first_step=false"),
+                          CF_SGD("m", CF_TWO,
+                                 "weight_decay=0.0 momentum=0.5 lr=0.01 dampening=0.0 nesterov=true maximize=false "
+                                 "is_first_step=true grad_scale=f32[]=3 found_inf=f32[]=0"),
+                          CF_SGD("m", CF_TWO,
+                                 "weight_decay=0.1 momentum=0.5 lr=0.01 dampening=0.0 nesterov=true maximize=true "
+                                 "is_first_step=false grad_scale=f32[]=4 found_inf=f32[]=1")),
                  cf_l_sgd),
     CF_OPTIMIZER("sgd.tensor_lr",
-                 CF_TEXTS(CF_SGD("m", CF_TWO, "weight_decay=0.1 momentum=0.9 lr=f32[]=0.01 dampening=0.25 nesterov=true "
-                                              "maximize=false is_first_step=false"),
-                          CF_SGD("m", "{}", "weight_decay=0.0 momentum=0.0 lr=f32[1]=0.3 dampening=0.0 nesterov=false "
-                                            "maximize=false is_first_step=false")),
+                 CF_TEXTS(CF_SGD("m", CF_TWO,
+                                 "weight_decay=0.1 momentum=0.9 lr=f32[]=0.01 dampening=0.25 nesterov=true "
+                                 "maximize=false is_first_step=false"),
+                          CF_SGD("m", "{}",
+                                 "weight_decay=0.0 momentum=0.0 lr=f32[1]=0.3 dampening=0.0 nesterov=false "
+                                 "maximize=false is_first_step=false")),
                  cf_l_sgd),
     CF_OPTIMIZER("adagrad",
                  CF_TEXTS(CF_ADAGRAD("s", "lr=0.01 lr_decay=0.1 weight_decay=0.1 eps=1e-10 maximize=false"),
-                          CF_ADAGRAD("m", "lr=0.5 lr_decay=0.0 weight_decay=0.0 eps=1e-06 maximize=true grad_scale=f32[]=3 "
-                                          "found_inf=f32[]=0")),
+                          CF_ADAGRAD("m",
+                                     "lr=0.5 lr_decay=0.0 weight_decay=0.0 eps=1e-06 maximize=true grad_scale=f32[]=3 "
+                                     "found_inf=f32[]=0")),
                  cf_l_adagrad),
 
     {"aten::_foreach_add.Scalar",
@@ -202,7 +224,8 @@ static const cf_op cf_optimizer_ops[] = {
     CF_EACH("reciprocal", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO),
     CF_EACH("zero", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO),
     CF_EACH("copy", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO " " CF_TWO),
-    CF_EACH("copy", "m", CF_FLOATS, CF_R_EXACT, CF_VALUES, 0, CF_TWO " {f32[33];f32[5]}"),
+    {"aten::_foreach_copy", CF_TEXTS("m " CF_TWO " {f32[33];f32[3,5]}", "m " CF_TWO " {T[33];T[5]}"), CF_FLOATS,
+     CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " " CF_TWO),
     CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_TWO " alpha=-3"),
     CF_EACH("add.ScalarList", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
@@ -218,15 +241,17 @@ static const cf_op cf_optimizer_ops[] = {
     CF_EACH("div.Tensor", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " T[]"),
     CF_EACH("addcmul.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_VALUES, 0, CF_TWO " " CF_TWO " " CF_TWO " 0.3"),
     CF_EACH("addcdiv.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_TWO " -0.5"),
-    CF_EACH("addcdiv.ScalarList", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_TWO " [-0.5,0.3]"),
+    CF_EACH("addcdiv.ScalarList", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0,
+            CF_TWO " " CF_TWO " " CF_TWO " [-0.5,0.3]"),
     CF_EACH("lerp.Scalar", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " 0.3"),
     CF_EACH("maximum.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
     CF_EACH("pow.ScalarAndTensor", "m", CF_FLOATS, CF_R_ULPS(16), CF_VALUES, 0, "2.5 " CF_TWO),
     {"aten::_amp_foreach_non_finite_check_and_unscale",
-     CF_TEXTS("s " CF_TWO " f32[]=0 f32[]=0.25", "m " CF_MANY " f32[1]=0 f32[1]=0.5", "m {T[33];T[0];T[]} f32[]=1 f32[]=1"),
+     CF_TEXTS("s " CF_TWO " f32[]=0 f32[]=0.25", "m " CF_MANY " f32[1]=0 f32[1]=0.5",
+              "m {T[33];T[0];T[]} f32[]=1 f32[]=1"),
      CF_FLOATS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_G_NONE},
-    {"aten::_amp_foreach_non_finite_check_and_unscale", CF_TEXTS("m " CF_TWO " f32[]=0 f32[]=0.3"), CF_BIT(F32) | CF_BIT(F64),
-     CF_R_ROUNDED, CF_VALUES, CF_WIDE, CF_G_NONE},
+    {"aten::_amp_foreach_non_finite_check_and_unscale", CF_TEXTS("m " CF_TWO " f32[]=0 f32[]=0.3"),
+     CF_BIT(F32) | CF_BIT(F64), CF_R_ROUNDED, CF_VALUES, CF_WIDE, CF_G_NONE},
     {"aten::_foreach_norm.Scalar",
      CF_TEXTS(
          "s {T[33];T[3,5];T[1025]} 2", "m {T[129];T[];T[0]} 1", "m {T[33,17];T[13]} inf", "m {T[33];T[129]} 3",
