@@ -172,7 +172,7 @@ static const cf_op cf_optimizer_ops[] = {
                  cf_l_adam),
     CF_OPTIMIZER(
         "adam",
-        CF_TEXTS(CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
+        CF_TEXTS(CF_ADAM("m", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
                  CF_AMSGRAD("m",
                             "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.1 eps=1e-06 amsgrad=true maximize=true "
                             "grad_scale=f32[]=3 found_inf=f32[]=0")),
