@@ -25,7 +25,9 @@ static graft_status check_targets(const op_call *c, const graft_tensor *self, co
   return fits ? GRAFT_OK : op_error(c, "expected one target for each row of self (%s)", op_show_tensors(c));
 }
 
-static int32_t class_dim(const graft_tensor *self) { return self->ndim > 1; }
+static int32_t class_dim(const graft_tensor *self) {
+  return self->ndim > 1;
+}
 
 /* self [N,C] or [C], target [N] or []; the weights are one a class. `at` is where self stands. */
 static graft_status check_nll(op_call *c, int at, bool exact_weight) {
@@ -76,7 +78,7 @@ static graft_status infer_nll_backward(op_call *c) {
 
 typedef struct nll {
   int64_t rows, classes, inner, ignored; /* self is outer x classes x inner, rows = outer x inner */
-  ref_array target, weight; /* weight.re NULL: all 1 */
+  ref_array target, weight;              /* weight.re NULL: all 1 */
 } nll;
 
 static graft_status nll_begin(nll *n, const graft_tensor_desc *self, const graft_tensor_desc *target,
@@ -237,7 +239,7 @@ static void vjp_nll_forward(op_vjp *v) {
   if (!v->g[0] || !vjp_needs(v, 0)) return;
   graft_tensor *self = vjp_arg(v, 0), *target = vjp_arg(v, 1);
   if (self->ndim == 1) target = fx_reshape(v->s, target, 0, (const int64_t[]){0});
-  const graft_value args[] = {fx_tensor(v->g[0]), fx_tensor(self), fx_tensor(target), v->args[2],
+  const graft_value args[] = {fx_tensor(v->g[0]), fx_tensor(self), fx_tensor(target),    v->args[2],
                               v->args[3],         v->args[4],      fx_tensor(v->outs[1])};
   bool plane = v->schema->id == GRAFT_OP_NLL_LOSS2D_FORWARD;
   fx_call(v->s, plane ? GRAFT_OP_NLL_LOSS2D_BACKWARD : GRAFT_OP_NLL_LOSS_BACKWARD, args, 7, &v->results[0], 1);

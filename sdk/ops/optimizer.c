@@ -11,7 +11,9 @@
 
 enum { EACH_MOST = 8 };
 
-static uint32_t item_op_of(const op_call *c) { return (uint32_t)c->def->extra; }
+static uint32_t item_op_of(const op_call *c) {
+  return (uint32_t)c->def->extra;
+}
 
 /* The length all list arguments have; an empty list is refused, as PyTorch does. */
 static graft_status check_lists(const op_call *c) {
@@ -21,7 +23,8 @@ static graft_status check_lists(const op_call *c) {
     if (v->kind != GRAFT_VALUE_TENSORS && v->kind != GRAFT_VALUE_SCALARS) continue;
     if (!v->count) return op_error(c, "%s is empty; expected at least one tensor", c->schema->args[i].name);
     if (seen++ && v->count != count) {
-      return op_error(c, "%s has %u items; expected %u, as the lists before it", c->schema->args[i].name, v->count, count);
+      return op_error(c, "%s has %u items; expected %u, as the lists before it", c->schema->args[i].name, v->count,
+                      count);
     }
     count = v->count;
     for (uint32_t j = 0; v->kind == GRAFT_VALUE_TENSORS && j < count; j++) {
@@ -35,8 +38,10 @@ static graft_status check_lists(const op_call *c) {
 static uint32_t item_args(const op_call *c, uint32_t i, graft_value *args) {
   for (uint32_t a = 0; a < c->schema->nargs; a++) {
     args[a] = c->args[a];
-    if (args[a].kind == GRAFT_VALUE_TENSORS) args[a] = fx_tensor(c->args[a].as.tensors[i]);
-    else if (args[a].kind == GRAFT_VALUE_SCALARS) args[a] = fx_number(c->args[a].as.scalars[i]);
+    if (args[a].kind == GRAFT_VALUE_TENSORS)
+      args[a] = fx_tensor(c->args[a].as.tensors[i]);
+    else if (args[a].kind == GRAFT_VALUE_SCALARS)
+      args[a] = fx_number(c->args[a].as.scalars[i]);
   }
   return c->schema->nargs;
 }
@@ -147,22 +152,22 @@ static graft_status infer_zeros(op_call *c) {
 
 static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
   for (uint32_t i = 0; i < c->args[0].count; i++) {
-    outs[i] = fx_full_like(s, c->args[0].as.tensors[i], graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
+    outs[i] =
+        fx_full_like(s, c->args[0].as.tensors[i], graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
   }
 }
 
-#define EACH(name, roles_, item)                                                                   \
-  {.op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
-   .extra = GRAFT_OP_##item, .list_item = each_item}
+#define EACH(name, roles_, item)                                                                         \
+  {                                                                                                      \
+    .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
+    .extra = GRAFT_OP_##item, .list_item = each_item                                                     \
+  }
 
-#define STEP(name, op, roles_, layout)       \
-  {.op_id = GRAFT_OP_FUSED_##name,           \
-   .roles = roles_,                          \
-   .infer = opt_infer_step,                  \
-   .decompose = opt_decompose_step,          \
-   .flags = OP_READS_FIRST,                  \
-   .reference = OP_REF(fused_##op),          \
-   .extra = layout}
+#define STEP(name, op, roles_, layout)                                                                         \
+  {                                                                                                            \
+    .op_id = GRAFT_OP_FUSED_##name, .roles = roles_, .infer = opt_infer_step, .decompose = opt_decompose_step, \
+    .flags = OP_READS_FIRST, .reference = OP_REF(fused_##op), .extra = layout                                  \
+  }
 
 static const op_def defs[] = {
     STEP(ADAMW, adamw, "vvvvvkkk", OPT_ADAM),

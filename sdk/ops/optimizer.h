@@ -19,8 +19,8 @@ graft_status ref_fused_adagrad(const graft_exec *exec, const graft_args_fused_ad
 
 graft_status opt_infer_unscale(op_call *call);
 void opt_decompose_unscale(fx *s, const op_call *call, graft_tensor **outs);
-graft_status ref_amp_foreach_non_finite_check_and_unscale(
-    const graft_exec *exec, const graft_args_amp_foreach_non_finite_check_and_unscale *a);
+graft_status ref_amp_foreach_non_finite_check_and_unscale(const graft_exec *exec,
+                                                          const graft_args_amp_foreach_non_finite_check_and_unscale *a);
 graft_status opt_infer_update_scale(op_call *call);
 void opt_decompose_update_scale(fx *s, const op_call *call, graft_tensor **outs);
 graft_status ref_amp_update_scale(const graft_exec *exec, const graft_args_amp_update_scale *a);

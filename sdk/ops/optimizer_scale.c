@@ -5,8 +5,8 @@
 
 #include "ops/generated/fx_ops.h"
 
-/* --- _amp_foreach_non_finite_check_and_unscale(self, found_inf, inv_scale) -> self * inv_scale, and found_inf, or 1 where
- * an element of self is not finite --- */
+/* --- _amp_foreach_non_finite_check_and_unscale(self, found_inf, inv_scale) -> self * inv_scale, and found_inf, or 1
+ * where an element of self is not finite --- */
 
 static graft_status check_f32_number(const op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
@@ -19,8 +19,10 @@ graft_status opt_infer_unscale(op_call *c) {
   if (!status) status = check_f32_number(c, 2);
   for (uint32_t i = 0; !status && i < c->args[0].count; i++) {
     const graft_tensor *t = c->args[0].as.tensors[i];
-    if (!t) status = op_error(c, "item %u of self is absent", i);
-    else if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype)) status = op_refuse_dtype(c, 0, "floating dtypes");
+    if (!t)
+      status = op_error(c, "item %u of self is absent", i);
+    else if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype))
+      status = op_refuse_dtype(c, 0, "floating dtypes");
   }
   if (status) return status;
   op_out_list(c, 0, 0);
@@ -66,8 +68,8 @@ void opt_decompose_unscale(fx *s, const op_call *c, graft_tensor **outs) {
     finite = finite ? fx_logical_and(s, finite, all_finite(s, x)) : all_finite(s, x);
   }
   if (finite) {
-    fx_call(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(finite), fx_tensor(found), fx_number(graft_scalar_int(1))}, 3,
-            &outs[count], 1);
+    fx_call(s, GRAFT_OP_WHERE_SELF,
+            (graft_value[]){fx_tensor(finite), fx_tensor(found), fx_number(graft_scalar_int(1))}, 3, &outs[count], 1);
   } else {
     outs[count] = found;
   }

@@ -1,6 +1,6 @@
-/* Fused optimizer steps over lists of tensors: Adam, AdamW, SGD, Adagrad. Each has lists of one length, of which the first
- * ones come out new; numbers; and at the end grad_scale, which gradients are divided by, and found_inf: where it is 1 the
- * step is not made. The learning rate is a number or, in the forms tensor_lr, a tensor. */
+/* Fused optimizer steps over lists of tensors: Adam, AdamW, SGD, Adagrad. Each has lists of one length, of which the
+ * first ones come out new; numbers; and at the end grad_scale, which gradients are divided by, and found_inf: where it
+ * is 1 the step is not made. The learning rate is a number or, in the forms tensor_lr, a tensor. */
 #include "ops/optimizer.h"
 
 #include <math.h>
@@ -18,22 +18,46 @@ typedef struct layout {
   uint8_t steps;       /* a list with the number of the step to be made, one for each item */
   uint8_t optional;    /* a list that may be empty */
   uint8_t lr, weight_decay, eps, maximize;
-  uint8_t beta1, beta2, amsgrad;                            /* Adam */
+  uint8_t beta1, beta2, amsgrad;                /* Adam */
   uint8_t momentum, dampening, nesterov, first; /* SGD */
-  uint8_t lr_decay;                                         /* Adagrad */
+  uint8_t lr_decay;                             /* Adagrad */
 } layout;
 
 static const layout layouts[] = {
-    [OPT_ADAM] = {.lists = 6, .outs = 5, .steps = 5, .optional = MAX_EXP_AVG_SQS, .lr = 6, .beta1 = 7, .beta2 = 8,
-                  .weight_decay = 9, .eps = 10, .amsgrad = 11, .maximize = 12},
-    [OPT_SGD] = {.lists = 3, .outs = 3, .optional = MOMENTUM_BUFFERS, .weight_decay = 3, .momentum = 4, .lr = 5,
-                 .dampening = 6, .nesterov = 7, .maximize = 8, .first = 9},
-    [OPT_ADAGRAD] = {.lists = 4, .outs = 4, .steps = 3, .lr = 4, .lr_decay = 5, .weight_decay = 6, .eps = 7, .maximize = 8},
+    [OPT_ADAM] = {.lists = 6,
+                  .outs = 5,
+                  .steps = 5,
+                  .optional = MAX_EXP_AVG_SQS,
+                  .lr = 6,
+                  .beta1 = 7,
+                  .beta2 = 8,
+                  .weight_decay = 9,
+                  .eps = 10,
+                  .amsgrad = 11,
+                  .maximize = 12},
+    [OPT_SGD] = {.lists = 3,
+                 .outs = 3,
+                 .optional = MOMENTUM_BUFFERS,
+                 .weight_decay = 3,
+                 .momentum = 4,
+                 .lr = 5,
+                 .dampening = 6,
+                 .nesterov = 7,
+                 .maximize = 8,
+                 .first = 9},
+    [OPT_ADAGRAD] =
+        {.lists = 4, .outs = 4, .steps = 3, .lr = 4, .lr_decay = 5, .weight_decay = 6, .eps = 7, .maximize = 8},
 };
 
-static const layout *layout_of(const op_call *c) { return &layouts[c->def->extra]; }
-static int grad_scale_of(const op_call *c) { return c->schema->nargs - 2; }
-static int found_inf_of(const op_call *c) { return c->schema->nargs - 1; }
+static const layout *layout_of(const op_call *c) {
+  return &layouts[c->def->extra];
+}
+static int grad_scale_of(const op_call *c) {
+  return c->schema->nargs - 2;
+}
+static int found_inf_of(const op_call *c) {
+  return c->schema->nargs - 1;
+}
 
 /* --- rule --- */
 
@@ -54,8 +78,8 @@ static graft_status check_item(const op_call *c, uint32_t list, uint32_t i) {
 
 static graft_status check_one_number(const op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
-  return !t || t->numel == 1 ? GRAFT_OK : op_error(c, "%s is %s; expected one number", c->schema->args[arg].name,
-                                                   op_show(c, arg));
+  return !t || t->numel == 1 ? GRAFT_OK
+                             : op_error(c, "%s is %s; expected one number", c->schema->args[arg].name, op_show(c, arg));
 }
 
 /* As long as self; Adam's greatest averages may be empty without amsgrad, SGD's buffers are without momentum. */
@@ -67,7 +91,8 @@ static graft_status check_length(const op_call *c, uint32_t list) {
     if (unused && (l->momentum || !has)) wanted = 0;
   }
   if (has == wanted) return GRAFT_OK;
-  return op_error(c, "%s has %u items; expected %u%s", c->schema->args[list].name, has, wanted, wanted ? ", as self" : "");
+  return op_error(c, "%s has %u items; expected %u%s", c->schema->args[list].name, has, wanted,
+                  wanted ? ", as self" : "");
 }
 
 static graft_status check_lists(op_call *c) {
@@ -119,8 +144,10 @@ static ref_real gradient(const step *how, ref_array *item, int64_t i) {
 static void adam(const step *how, ref_array *item, int64_t i) {
   ref_real grad = gradient(how, item, i), self = item[SELF].re[i];
   ref_real correction1 = 1 - powl(how->beta1, how->number), correction2 = 1 - powl(how->beta2, how->number);
-  if (how->decoupled) self -= (ref_real)how->lr * how->weight_decay * self;
-  else grad += how->weight_decay * self;
+  if (how->decoupled)
+    self -= (ref_real)how->lr * how->weight_decay * self;
+  else
+    grad += how->weight_decay * self;
   ref_real avg = item[EXP_AVGS].re[i] += (grad - item[EXP_AVGS].re[i]) * (1 - (ref_real)how->beta1);
   ref_real square = how->beta2 * item[EXP_AVG_SQS].re[i] + (1 - (ref_real)how->beta2) * grad * grad;
   item[EXP_AVG_SQS].re[i] = square;
@@ -154,7 +181,9 @@ typedef struct step_lists {
   graft_tensor_list in[OUTS_MOST], out[OUTS_MOST], numbers;
 } step_lists;
 
-static const graft_tensor_desc *item_of(graft_tensor_list list, uint64_t i) { return i < list.count ? list.items[i] : NULL; }
+static const graft_tensor_desc *item_of(graft_tensor_list list, uint64_t i) {
+  return i < list.count ? list.items[i] : NULL;
+}
 
 static graft_status step_item(step *how, const step_lists *lists, uint64_t i, step_fn element) {
   ref_array item[OUTS_MOST];
@@ -181,40 +210,52 @@ static graft_status run_steps(step how, const step_lists *lists, const graft_ten
   return status;
 }
 
-#define REF_ADAM(op, lr_, decoupled_)                                                                                \
-  graft_status ref_##op(const graft_exec *exec, const graft_args_##op *a) {                                          \
-    (void)exec;                                                                                                      \
-    const step how = {.lr = lr_, .weight_decay = a->weight_decay, .eps = a->eps, .beta1 = a->beta1, .beta2 = a->beta2, \
-                      .maximize = a->maximize, .amsgrad = a->amsgrad, .decoupled = decoupled_};                      \
-    const step_lists lists = {5,                                                                                     \
-                              {a->self, a->grads, a->exp_avgs, a->exp_avg_sqs, a->max_exp_avg_sqs},                  \
-                              {a->self_out, a->grads_out, a->exp_avgs_out, a->exp_avg_sqs_out, a->max_exp_avg_sqs_out}, \
-                              a->state_steps};                                                                       \
-    return run_steps(how, &lists, a->grad_scale, a->found_inf, adam);                                                \
+#define REF_ADAM(op, lr_, decoupled_)                                                             \
+  graft_status ref_##op(const graft_exec *exec, const graft_args_##op *a) {                       \
+    (void)exec;                                                                                   \
+    const step how = {.lr = lr_,                                                                  \
+                      .weight_decay = a->weight_decay,                                            \
+                      .eps = a->eps,                                                              \
+                      .beta1 = a->beta1,                                                          \
+                      .beta2 = a->beta2,                                                          \
+                      .maximize = a->maximize,                                                    \
+                      .amsgrad = a->amsgrad,                                                      \
+                      .decoupled = decoupled_};                                                   \
+    const step_lists lists = {                                                                    \
+        5,                                                                                        \
+        {a->self, a->grads, a->exp_avgs, a->exp_avg_sqs, a->max_exp_avg_sqs},                     \
+        {a->self_out, a->grads_out, a->exp_avgs_out, a->exp_avg_sqs_out, a->max_exp_avg_sqs_out}, \
+        a->state_steps};                                                                          \
+    return run_steps(how, &lists, a->grad_scale, a->found_inf, adam);                             \
   }
 REF_ADAM(fused_adam, a->lr, false)
 REF_ADAM(fused_adam_tensor_lr, (double)opt_number(a->lr, 0), false)
 REF_ADAM(fused_adamw, a->lr, true)
 REF_ADAM(fused_adamw_tensor_lr, (double)opt_number(a->lr, 0), true)
 
-#define REF_SGD(op, lr_)                                                                                          \
-  graft_status ref_##op(const graft_exec *exec, const graft_args_##op *a) {                                       \
-    (void)exec;                                                                                                   \
-    const step how = {.lr = lr_, .weight_decay = a->weight_decay, .momentum = a->momentum,                        \
-                      .dampening = a->dampening, .maximize = a->maximize, .nesterov = a->nesterov,                \
-                      .first = a->is_first_step};                                                                 \
-    const step_lists lists = {3,                                                                                  \
-                              {a->self, a->grads, a->momentum_buffer_list},                                       \
-                              {a->self_out, a->grads_out, a->momentum_buffer_list_out},                           \
-                              {NULL, 0}};                                                                         \
-    return run_steps(how, &lists, a->grad_scale, a->found_inf, sgd);                                              \
+#define REF_SGD(op, lr_)                                                                \
+  graft_status ref_##op(const graft_exec *exec, const graft_args_##op *a) {             \
+    (void)exec;                                                                         \
+    const step how = {.lr = lr_,                                                        \
+                      .weight_decay = a->weight_decay,                                  \
+                      .momentum = a->momentum,                                          \
+                      .dampening = a->dampening,                                        \
+                      .maximize = a->maximize,                                          \
+                      .nesterov = a->nesterov,                                          \
+                      .first = a->is_first_step};                                       \
+    const step_lists lists = {3,                                                        \
+                              {a->self, a->grads, a->momentum_buffer_list},             \
+                              {a->self_out, a->grads_out, a->momentum_buffer_list_out}, \
+                              {NULL, 0}};                                               \
+    return run_steps(how, &lists, a->grad_scale, a->found_inf, sgd);                    \
   }
 REF_SGD(fused_sgd, a->lr)
 REF_SGD(fused_sgd_tensor_lr, (double)opt_number(a->lr, 0))
 
 graft_status ref_fused_adagrad(const graft_exec *exec, const graft_args_fused_adagrad *a) {
   (void)exec;
-  const step how = {.lr = a->lr, .lr_decay = a->lr_decay, .weight_decay = a->weight_decay, .eps = a->eps, .maximize = a->maximize};
+  const step how = {
+      .lr = a->lr, .lr_decay = a->lr_decay, .weight_decay = a->weight_decay, .eps = a->eps, .maximize = a->maximize};
   const step_lists lists = {4,
                             {a->self, a->grads, a->state_sums, a->state_steps},
                             {a->self_out, a->grads_out, a->state_sums_out, a->state_steps_out},
@@ -268,8 +309,7 @@ static void compose_adam(item *t) {
   graft_tensor *grad = take_gradient(t, !decoupled), *self = t->old[SELF];
   if (decoupled) self = fx_sub(s, self, times_lr(t, fx_muls(s, self, op_float(t->c, t->l->weight_decay))));
   t->new[EXP_AVGS] = fx_lerp_Scalar(s, t->old[EXP_AVGS], grad, graft_scalar_float(1 - beta1));
-  t->new[EXP_AVG_SQS] =
-      fx_add(s, fx_muls(s, t->old[EXP_AVG_SQS], beta2), fx_muls(s, fx_mul(s, grad, grad), 1 - beta2));
+  t->new[EXP_AVG_SQS] = fx_add(s, fx_muls(s, t->old[EXP_AVG_SQS], beta2), fx_muls(s, fx_mul(s, grad, grad), 1 - beta2));
   graft_tensor *square = t->new[EXP_AVG_SQS];
   if (op_bool(t->c, t->l->amsgrad)) {
     square = t->new[MAX_EXP_AVG_SQS] = fx_maximum(s, t->old[MAX_EXP_AVG_SQS], square);
@@ -286,8 +326,10 @@ static void compose_sgd(item *t) {
   double momentum = op_float(t->c, t->l->momentum), dampening = op_float(t->c, t->l->dampening);
   if (momentum != 0) {
     graft_tensor *buffer = t->old[MOMENTUM_BUFFERS];
-    if (op_bool(t->c, t->l->first)) buffer = fx_clone(s, grad, GRAFT_FORMAT_PRESERVE);
-    else buffer = fx_add(s, fx_muls(s, buffer, momentum), fx_muls(s, grad, 1 - dampening));
+    if (op_bool(t->c, t->l->first))
+      buffer = fx_clone(s, grad, GRAFT_FORMAT_PRESERVE);
+    else
+      buffer = fx_add(s, fx_muls(s, buffer, momentum), fx_muls(s, grad, 1 - dampening));
     t->new[MOMENTUM_BUFFERS] = buffer;
     grad = op_bool(t->c, t->l->nesterov) ? fx_add(s, grad, fx_muls(s, buffer, momentum)) : buffer;
   }

@@ -1,5 +1,5 @@
-/* The ops of the family scatter that stand in files of their own: whole slices along a dim and put (scatter_along.c), and
- * scatter_reduce (scatter_reduce.c). Their rows are in scatter.c. */
+/* The ops of the family scatter that stand in files of their own: whole slices along a dim and put (scatter_along.c),
+ * and scatter_reduce (scatter_reduce.c). Their rows are in scatter.c. */
 #ifndef GRAFT_SDK_OPS_SCATTER_H
 #define GRAFT_SDK_OPS_SCATTER_H
 

@@ -8,7 +8,9 @@
 /* --- rules --- */
 
 /* The number of slices that source has; rank 0 counts as one. */
-static int64_t slices(const graft_tensor *t, int64_t dim) { return t->ndim ? t->sizes[dim] : 1; }
+static int64_t slices(const graft_tensor *t, int64_t dim) {
+  return t->ndim ? t->sizes[dim] : 1;
+}
 
 static graft_status check_alpha(const op_call *c) {
   graft_dtype alpha = op_scalar(c, 4).dtype;
@@ -37,9 +39,11 @@ graft_status sct_infer_along(op_call *c) {
   bool line = !adds && self->ndim <= 1 && source->ndim <= 1; /* there rank 0 is as good as rank 1 */
   bool fits = self->ndim == source->ndim || line;
   for (int32_t i = 0; fits && !line && i < self->ndim; i++) fits = i == dim || self->sizes[i] == source->sizes[i];
-  if (!fits) return op_error(c, "source must be self's shape but along dim %lld (%s)", (long long)dim, op_show_tensors(c));
+  if (!fits)
+    return op_error(c, "source must be self's shape but along dim %lld (%s)", (long long)dim, op_show_tensors(c));
   if (index->numel != slices(source, dim)) {
-    return op_error(c, "expected one index for each slice of source along dim %lld (%s)", (long long)dim, op_show_tensors(c));
+    return op_error(c, "expected one index for each slice of source along dim %lld (%s)", (long long)dim,
+                    op_show_tensors(c));
   }
   c->compute = self->dtype;
   op_out(c, 0, self->dtype, self->ndim, self->sizes);
@@ -88,9 +92,11 @@ typedef struct writer {
 } writer;
 
 static void write_one(const writer *w, ref_array *y, int64_t at, const ref_array *x, int64_t from) {
-  ref_complex term = ref_at(x, from);
-  if (w->adds && w->factor != 1) term *= w->factor;
-  ref_real re = creall(term), im = cimagl(term);
+  ref_real re = x->re[from], im = x->im ? x->im[from] : 0;
+  if (w->adds && w->factor != 1) {
+    ref_complex term = ref_at(x, from) * w->factor;
+    re = creall(term), im = cimagl(term);
+  }
   y->re[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->re[at], re}, 1, 2) : re;
   if (y->im) y->im[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->im[at], im}, 1, 2) : im;
 }
@@ -137,21 +143,35 @@ graft_status ref_index_add(const graft_exec *exec, const graft_args_index_add *a
     alpha.re = dt_round(dt_accumulate(dt_real(dtype)), alpha.re);
     alpha.im = dt_round(dt_accumulate(dt_real(dtype)), alpha.im);
   }
-  along call = {"aten::index_add", a->self, a->index, a->source, a->out, a->dim, false, false,
+  along call = {"aten::index_add",
+                a->self,
+                a->index,
+                a->source,
+                a->out,
+                a->dim,
+                false,
+                false,
                 {dtype, true, alpha.re + alpha.im * I}};
   return write_along(&call);
 }
 
 graft_status ref_index_copy(const graft_exec *exec, const graft_args_index_copy *a) {
   (void)exec;
-  along call = {.op = "aten::index_copy", .self = a->self, .index = a->index, .source = a->source, .out = a->out, .dim = a->dim};
+  along call = {
+      .op = "aten::index_copy", .self = a->self, .index = a->index, .source = a->source, .out = a->out, .dim = a->dim};
   return write_along(&call);
 }
 
 graft_status ref_index_fill_int_Tensor(const graft_exec *exec, const graft_args_index_fill_int_Tensor *a) {
   (void)exec;
-  along call = {.op = "aten::index_fill.int_Tensor", .self = a->self, .index = a->index, .source = a->value, .out = a->out,
-                .dim = a->dim, .one = true, .wraps = true};
+  along call = {.op = "aten::index_fill.int_Tensor",
+                .self = a->self,
+                .index = a->index,
+                .source = a->value,
+                .out = a->out,
+                .dim = a->dim,
+                .one = true,
+                .wraps = true};
   return write_along(&call);
 }
 
@@ -197,7 +217,8 @@ static void scatter_slices(fx *s, const op_call *c, graft_tensor *index, graft_t
   if (s->status) return;
   source = source->numel == row->numel && source->ndim ? fx_reshape(s, source, row->ndim, row->sizes)
                                                        : fx_expand(s, source, row->sizes, (uint32_t)row->ndim, false);
-  graft_tensor *out = adds ? fx_scatter_add(s, base, op_int(c, 1), row, source) : fx_scatter_src(s, base, op_int(c, 1), row, source);
+  graft_tensor *out =
+      adds ? fx_scatter_add(s, base, op_int(c, 1), row, source) : fx_scatter_src(s, base, op_int(c, 1), row, source);
   outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
 }
 
@@ -235,7 +256,9 @@ void sct_decompose_put(fx *s, const op_call *c, graft_tensor **outs) {
 
 /* --- gradients --- */
 
-static graft_tensor *zero(op_vjp *v) { return fx_filled(v->s, v->g[0], 0, NULL, 0, v->g[0]->dtype); }
+static graft_tensor *zero(op_vjp *v) {
+  return fx_filled(v->s, v->g[0], 0, NULL, 0, v->g[0]->dtype);
+}
 
 /* The slices of g that index names, in source's shape. */
 static graft_tensor *to_source(op_vjp *v) {

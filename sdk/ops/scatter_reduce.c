@@ -12,9 +12,13 @@ enum { SELF, DIM, INDEX, SRC, REDUCE, INCLUDE_SELF };
 
 /* --- rule --- */
 
-static bool reduces_by(const graft_value *args, const char *name) { return !strcmp(args[REDUCE].as.str, name); }
+static bool reduces_by(const graft_value *args, const char *name) {
+  return !strcmp(args[REDUCE].as.str, name);
+}
 
-static bool by_extremum(const graft_value *args) { return reduces_by(args, "amax") || reduces_by(args, "amin"); }
+static bool by_extremum(const graft_value *args) {
+  return reduces_by(args, "amax") || reduces_by(args, "amin");
+}
 
 graft_status sct_infer_reduce(op_call *c) {
   const graft_tensor *self = op_tensor(c, SELF);
@@ -25,13 +29,16 @@ graft_status sct_infer_reduce(op_call *c) {
   graft_status status = sct_infer(c);
   if (status) return status;
   if (dt_is_complex(self->dtype) && by_extremum(c->args)) return op_refuse_dtype(c, SELF, "a real dtype");
-  if (self->dtype == GRAFT_BOOL && reduces_by(c->args, "mean")) return op_refuse_dtype(c, SELF, "a dtype that is not bool");
+  if (self->dtype == GRAFT_BOOL && reduces_by(c->args, "mean"))
+    return op_refuse_dtype(c, SELF, "a dtype that is not bool");
   return GRAFT_OK;
 }
 
 /* --- kernel --- */
 
-static uint64_t whole(ref_real x) { return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x; }
+static uint64_t whole(ref_real x) {
+  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
 
 static ref_real product(graft_dtype dtype, ref_real a, ref_real b) {
   if (!dt_is_integral(dtype, true)) return a * b;
@@ -120,7 +127,8 @@ static graft_tensor *counts(fx *s, graft_tensor *self, int64_t dim, graft_tensor
   graft_tensor *ones = fx_filled(s, self, index->ndim, index->sizes, 1, GRAFT_I64);
   graft_tensor *own = fx_filled(s, self, self->ndim, self->sizes, include_self, GRAFT_I64);
   graft_tensor *sum = fx_scatter_add(s, own, dim, index, ones);
-  return include_self ? sum : fx_masked_fill_Scalar(s, sum, fx_eq_Scalar(s, sum, graft_scalar_int(0)), graft_scalar_int(1));
+  return include_self ? sum
+                      : fx_masked_fill_Scalar(s, sum, fx_eq_Scalar(s, sum, graft_scalar_int(0)), graft_scalar_int(1));
 }
 
 void sct_decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
@@ -175,9 +183,13 @@ typedef struct parts {
   bool own;
 } parts;
 
-static graft_tensor *named(const parts *p, graft_tensor *t) { return fx_gather(p->s, t, p->dim, p->index, false); }
+static graft_tensor *named(const parts *p, graft_tensor *t) {
+  return fx_gather(p->s, t, p->dim, p->index, false);
+}
 
-static graft_tensor *zero_of(const parts *p, graft_tensor *t) { return fx_eq_Scalar(p->s, t, graft_scalar_int(0)); }
+static graft_tensor *zero_of(const parts *p, graft_tensor *t) {
+  return fx_eq_Scalar(p->s, t, graft_scalar_int(0));
+}
 
 static graft_tensor *ones_at(const parts *p, graft_tensor *t, graft_tensor *mask) {
   return fx_masked_fill_Scalar(p->s, t, mask, graft_scalar_int(1));
@@ -234,9 +246,13 @@ void sct_vjp_reduce(op_vjp *v) {
     vjp_sum(v, &p, mean);
   } else {
     p.src = used_of_src(v);
-    if (by_extremum(v->args)) vjp_extremum(v, &p);
-    else vjp_product(v, &p);
+    if (by_extremum(v->args))
+      vjp_extremum(v, &p);
+    else
+      vjp_product(v, &p);
   }
-  if (!vjp_needs(v, SELF)) v->results[SELF] = NULL;
-  else if (!p.own) v->results[SELF] = fx_scatter_value(p.s, v->results[SELF], p.dim, index, graft_scalar_int(0));
+  if (!vjp_needs(v, SELF))
+    v->results[SELF] = NULL;
+  else if (!p.own)
+    v->results[SELF] = fx_scatter_value(p.s, v->results[SELF], p.dim, index, graft_scalar_int(0));
 }
