@@ -90,7 +90,7 @@ typedef struct cf_grad {
 } cf_grad;
 
 /* Values that an op's inputs are drawn from. */
-typedef enum cf_domain { CF_VALUES, CF_POSITIVE, CF_UNIT, CF_NONZERO, CF_PROBABILITY } cf_domain;
+typedef enum cf_domain { CF_VALUES, CF_POSITIVE, CF_UNIT, CF_NONZERO, CF_PROBABILITY, CF_ABOVE_ONE } cf_domain;
 
 enum {
   CF_SPECIAL = 1,   /* NaN, infinities, zeros of both signs and denormals are defined inputs */

@@ -62,6 +62,7 @@ static long double cf_draw_uniform(cf_domain domain, cf_random *r) {
     case CF_UNIT: return 2 * u - 1;
     case CF_NONZERO: return sign * (0.25L + 1.75L * u);
     case CF_PROBABILITY: return u;
+    case CF_ABOVE_ONE: return 1.25L + 2.75L * u;
     default: return 4 * u - 2;
   }
 }
@@ -73,6 +74,7 @@ static long double cf_draw_integer(cf_domain domain, bool product, cf_random *r)
     case CF_UNIT: return k > 0 ? 1 : k < 0 ? -1 : 0;
     case CF_NONZERO: return k == 0 ? 3 : k;
     case CF_PROBABILITY: return k > 0;
+    case CF_ABOVE_ONE: return 2 + (k < 0 ? -k : k);
     default: return k;
   }
 }
@@ -85,7 +87,8 @@ static long double cf_draw_exponent(graft_dtype dtype, cf_domain domain, bool re
   int e = (int)(cf_random_next(r) % (uint64_t)(2 * top + 1)) - top;
   long double m = 1 + cf_random_unit(r), sign = cf_random_next(r) & 1 ? -1 : 1;
   if (domain == CF_UNIT || domain == CF_PROBABILITY) e = -abs(e) - 1;
-  if (domain == CF_POSITIVE || domain == CF_PROBABILITY) sign = 1;
+  if (domain == CF_ABOVE_ONE) e = abs(e) + 1;
+  if (domain == CF_POSITIVE || domain == CF_PROBABILITY || domain == CF_ABOVE_ONE) sign = 1;
   return sign * ldexpl(m, e);
 }
 

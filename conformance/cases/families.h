@@ -7,7 +7,7 @@
 #define CF_FAMILY(id, label) \
   const cf_family cf_##id = {label, cf_##id##_ops, sizeof cf_##id##_ops / sizeof *cf_##id##_ops}
 
-extern const cf_family cf_pointwise, cf_activations, cf_reduction, cf_scan, cf_matmul, cf_convolution, cf_pooling, cf_normalization,
+extern const cf_family cf_pointwise, cf_activations, cf_elementary, cf_reduction, cf_scan, cf_matmul, cf_convolution, cf_pooling, cf_normalization,
     cf_softmax, cf_embedding, cf_indexing, cf_scatter, cf_sorting, cf_shape, cf_factory, cf_random_family, cf_loss,
     cf_optimizer, cf_linalg, cf_rnn, cf_attention, cf_resample, cf_normalization_rms;
 

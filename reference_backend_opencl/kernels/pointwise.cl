@@ -136,7 +136,13 @@ static VT gelu_tanh_grad(VT grad, VT a) {
 #define POW(a, b) pow(a, b)
 #define FMOD(a, b) exact_mod(a, b)
 #define TRUNC_DIVIDE(a, b) trunc((a) / (b))
-#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (a) == (VT)0 ? (VT)0 : (a))
+#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (VT)0)
+#define SIGNBIT(a) (AS(MT, a) < (VM)0)
+#define FLOOR(a) floor(a)
+#define CEIL(a) ceil(a)
+#define TRUNC(a) trunc(a)
+#define ROUND(a) rint(a)
+#define IS_INF(a) (fabs(a) == (VT)INFINITY)
 #endif
 
 #if defined(CLASS_INT)
@@ -185,6 +191,21 @@ static VT int_pow(VT a, VT b) {
 #define FMOD(a, b) c_mod(a, b)
 #define TRUNC_DIVIDE(a, b) quotient(a, b)
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (VT)0)
+#define SIGNBIT(a) ((a) < (VT)0)
+#define FLOOR(a) (a)
+#define CEIL(a) (a)
+#define TRUNC(a) (a)
+#define ROUND(a) (a)
+#define IS_INF(a) ((a) != (a))
+/* By a negative number, or by the width or more, nothing is left but the sign of a right shift. */
+#define WIDTH ((VT)(8 * sizeof(RAW(D_OUT))))
+#define SHIFTS_OUT(b) (((b) < (VT)0) | ((b) >= WIDTH))
+#define SHIFT_LEFT(a, b) (SHIFTS_OUT(b) ? (VT)0 : (a) << (SHIFTS_OUT(b) ? (VT)0 : (b)))
+#ifdef IS_UNSIGNED
+#define SHIFT_RIGHT(a, b) (SHIFTS_OUT(b) ? (VT)0 : (a) >> (SHIFTS_OUT(b) ? (VT)0 : (b)))
+#else
+#define SHIFT_RIGHT(a, b) ((a) >> (SHIFTS_OUT(b) ? WIDTH - (VT)1 : (b)))
+#endif
 #ifdef IS_BOOL
 #define BITNOT(a) ((a) == (VT)0)
 #else

@@ -14,6 +14,7 @@
 #define MASK_FIRST    0x4 /* the first tensor is a bool mask */
 #define CAST          0x8 /* computes in the input's dtype, stores in the output's */
 #define SPECIAL       0x20 /* with the functions of special.cl */
+#define LOGICAL       0x40 /* operands of any dtypes: only whether they are 0 counts */
 #define DIVIDES       0x10 /* by its last operand or number, which must not be 0 for integers */
 
 /* A row's expression and that of its second output. */
@@ -28,12 +29,12 @@
 #define OCL_POINTWISE_CORE(X)                                                                                      \
   X(UNARY, abs, ABS, NUMBER_SET, 0, "ABS(a)")                                                                      \
   X(UNARY, neg, NEG, NUMBER_SET | OCL_COMPLEX, 0, "NEG(a)")                                                        \
-  X(UNARY, sign, SIGN, NUMBER_SET, 0, "SIGN(a)")                                                                   \
+  X(UNARY, sign, SIGN, REAL_SET, 0, "SIGN(a)")                                                                       \
   X(UNARY, relu, RELU, NUMBER_SET, 0, "a <= (VT)0 ? (VT)0 : a")                                                    \
-  X(UNARY, floor, FLOOR, FLOAT_SET, 0, "floor(a)")                                                                 \
-  X(UNARY, ceil, CEIL, FLOAT_SET, 0, "ceil(a)")                                                                    \
-  X(UNARY, trunc, TRUNC, FLOAT_SET, 0, "trunc(a)")                                                                 \
-  X(UNARY, round, ROUND, FLOAT_SET, 0, "rint(a)")                                                                  \
+  X(UNARY, floor, FLOOR, NUMBER_SET, 0, "FLOOR(a)")                                                                  \
+  X(UNARY, ceil, CEIL, NUMBER_SET, 0, "CEIL(a)")                                                                     \
+  X(UNARY, trunc, TRUNC, NUMBER_SET, 0, "TRUNC(a)")                                                                  \
+  X(UNARY, round, ROUND, NUMBER_SET, 0, "ROUND(a)")                                                                  \
   X(UNARY, exp, EXP, FLOAT_SET, FLOAT_RESULT, "exp(a)")                                                            \
   X(UNARY, expm1, EXPM1, FLOAT_SET, FLOAT_RESULT, "expm1(a)")                                                      \
   X(UNARY, log, LOG, FLOAT_SET, FLOAT_RESULT, "log(a)")                                                            \
@@ -61,8 +62,8 @@
   X(ELU, elu, ELU, FLOAT_SET, 0, "a <= (VT)0 ? expm1(a * z) * x * y : a * y")                                      \
   X(HARDTANH, hardtanh, HARDTANH, NUMBER_SET, 0, "MINIMUM(MAXIMUM(a, x), y)")                                      \
   X(LEAKY, leaky_relu, LEAKY_RELU, FLOAT_SET, 0, "a > (VT)0 ? a : a * x")                                          \
-  X(UNARY, isnan, ISNAN, FLOAT_SET, BOOL_RESULT, "a != a")                                                         \
-  X(UNARY, isinf, ISINF, FLOAT_SET, BOOL_RESULT, "fabs(a) == (VT)INFINITY")                                        \
+  X(UNARY, isnan, ISNAN, REAL_SET, BOOL_RESULT, "a != a")                                                            \
+  X(UNARY, isinf, ISINF, REAL_SET, BOOL_RESULT, "IS_INF(a)")                                                         \
   X(UNARY, logical_not, LOGICAL_NOT, REAL_SET, BOOL_RESULT, "a == (VT)0")                                          \
   X(UNARY, bitwise_not, BITWISE_NOT, WHOLE_SET, 0, "BITNOT(a)")                                                    \
                                                                                                                    \
@@ -87,7 +88,7 @@
   X(BINARY, maximum, MAXIMUM, REAL_SET, 0, "MAXIMUM(a, b)")                                                        \
   X(BINARY, minimum, MINIMUM, REAL_SET, 0, "MINIMUM(a, b)")                                                        \
   X(CLAMP, clamp, CLAMP, NUMBER_SET, 0, "CLAMP_NUMBERS(a)")                                                        \
-  X(CLAMP_TENSOR, clamp_Tensor, CLAMP_TENSOR, NUMBER_SET, 0, "CLAMP_TENSORS(a)")                                   \
+  X(CLAMP_TENSOR, clamp_Tensor, CLAMP_TENSOR, REAL_SET, 0, "CLAMP_TENSORS(a)")                                       \
                                                                                                                    \
   X(BINARY, eq_Tensor, EQ_TENSOR, REAL_SET, BOOL_RESULT, "a == b")                                                 \
   X(BINARY, ne_Tensor, NE_TENSOR, REAL_SET, BOOL_RESULT, "a != b")                                                 \
@@ -101,9 +102,9 @@
   X(SCALAR, le_Scalar, LE_SCALAR, REAL_SET, BOOL_RESULT, "a <= x")                                                 \
   X(SCALAR, gt_Scalar, GT_SCALAR, REAL_SET, BOOL_RESULT, "a > x")                                                  \
   X(SCALAR, ge_Scalar, GE_SCALAR, REAL_SET, BOOL_RESULT, "a >= x")                                                 \
-  X(BINARY, logical_and, LOGICAL_AND, REAL_SET, BOOL_RESULT, "(a != (VT)0) & (b != (VT)0)")                        \
-  X(BINARY, logical_or, LOGICAL_OR, REAL_SET, BOOL_RESULT, "(a != (VT)0) | (b != (VT)0)")                          \
-  X(BINARY, logical_xor, LOGICAL_XOR, REAL_SET, BOOL_RESULT, "(a != (VT)0) ^ (b != (VT)0)")                        \
+  X(BINARY, logical_and, LOGICAL_AND, REAL_SET, BOOL_RESULT | LOGICAL, "(a != (VT)0) & (b != (VT)0)")                \
+  X(BINARY, logical_or, LOGICAL_OR, REAL_SET, BOOL_RESULT | LOGICAL, "(a != (VT)0) | (b != (VT)0)")                  \
+  X(BINARY, logical_xor, LOGICAL_XOR, REAL_SET, BOOL_RESULT | LOGICAL, "(a != (VT)0) ^ (b != (VT)0)")                \
   X(BINARY, bitwise_and_Tensor, BITWISE_AND_TENSOR, WHOLE_SET, 0, "a & b")                                         \
   X(BINARY, bitwise_or_Tensor, BITWISE_OR_TENSOR, WHOLE_SET, 0, "a | b")                                           \
   X(BINARY, bitwise_xor_Tensor, BITWISE_XOR_TENSOR, WHOLE_SET, 0, "a ^ b")                                         \
@@ -118,13 +119,15 @@
   X(UNARY, erfc, ERFC, FLOAT_SET, FLOAT_RESULT, "erfc(a)")                                                         \
   X(UNARY, hardswish, HARDSWISH, FLOAT_SET, 0, "a * clamp(a + (VT)3, (VT)0, (VT)6) / (VT)6")                       \
   X(UNARY, hardsigmoid, HARDSIGMOID, FLOAT_SET, 0, "MINIMUM(MAXIMUM(a + (VT)3, (VT)0), (VT)6) / (VT)6")            \
-  X(UNARY, sgn, SGN, NUMBER_SET, 0, "SIGN(a)")                                                                     \
-  X(UNARY, signbit, SIGNBIT, FLOAT_SET, BOOL_RESULT, "signbit(a)")                                                 \
+  X(UNARY, sgn, SGN, REAL_SET, 0, "SIGN(a)")                                                                         \
+  X(UNARY, signbit, SIGNBIT, REAL_SET, BOOL_RESULT, "SIGNBIT(a)")                                                    \
   X(SOFTPLUS, softplus, SOFTPLUS, FLOAT_SET, 0, "a * x > y ? a : log1p(exp(a * x)) / x")                           \
   X(CLAMP_MIN, clamp_min, CLAMP_MIN, NUMBER_SET, 0, "MAXIMUM(a, x)")                                               \
-  X(CLAMP_MIN_TENSOR, clamp_min_Tensor, CLAMP_MIN_TENSOR, NUMBER_SET, 0, "MAXIMUM(a, b)")                          \
+  X(CLAMP_MIN_TENSOR, clamp_min_Tensor, CLAMP_MIN_TENSOR, REAL_SET, 0, "MAXIMUM(a, b)")                              \
+  X(BINARY, bitwise_left_shift_Tensor, BITWISE_LEFT_SHIFT_TENSOR, OCL_INTS, 0, "SHIFT_LEFT(a, b)")                   \
+  X(BINARY, bitwise_right_shift_Tensor, BITWISE_RIGHT_SHIFT_TENSOR, OCL_INTS, 0, "SHIFT_RIGHT(a, b)")                \
   X(BINARY, floor_divide, FLOOR_DIVIDE, NUMBER_SET, DIVIDES, "floor_divide(a, b)")                                 \
-  X(BINARY, copysign_Tensor, COPYSIGN_TENSOR, FLOAT_SET, 0, "copysign(a, b)")                                      \
+  X(BINARY, copysign_Tensor, COPYSIGN_TENSOR, FLOAT_SET, FLOAT_RESULT, "copysign(a, b)")                             \
   X(BINARY, hypot, HYPOT, FLOAT_SET, 0, "hypot(a, b)")                                                             \
   X(ADDC, addcmul, ADDCMUL, NUMBER_SET, 0, "ADD(a, MUL(MUL(x, b), c))")                                            \
   X(ADDC, addcdiv, ADDCDIV, FLOAT_SET, 0, "a + x * b / c")                                                         \

@@ -123,7 +123,50 @@ typedef struct pw_rule {
   X(FRAC, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_frac, 0)                                                            \
   X(HEAVISIDE, "bb", PW_SAME, PW_NO_COMPLEX, 0, check_one_dtype, NULL, 0)                                              \
   X(SINC, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sinc, A0 | R0)                                                             \
-  X(ERFINV, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erfinv, R0)
+  X(ERFINV, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erfinv, R0)                                                  \
+  X(ACOS, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_acos, A0)                                                                  \
+  X(ACOSH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_acosh, A0)                                                                \
+  X(ASIN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_asin, A0)                                                                  \
+  X(ASINH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_asinh, A0)                                                                \
+  X(ATAN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_atan, A0)                                                                  \
+  X(ATANH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_atanh, A0)                                                                \
+  X(COSH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_cosh, A0)                                                                  \
+  X(SINH, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sinh, A0)                                                                  \
+  X(TAN, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_tan, R0)                                                                    \
+  X(EXP2, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_exp2, R0)                                                                  \
+  X(EXPM1, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_expm1, R0)                                                                \
+  X(LOG1P, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log1p, A0)                                                                \
+  X(LOG2, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log2, A0)                                                                  \
+  X(LOG10, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log10, A0)                                                                \
+  X(ERFC, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erfc, A0)                                                      \
+  X(ATAN2, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_atan2, A0 | A1)                                              \
+  X(HYPOT, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hypot, A0 | A1 | R0)                                              \
+  X(COPYSIGN_TENSOR, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_copysign, A0 | R0)                                 \
+  X(CEIL, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                           \
+  X(TRUNC, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                          \
+  X(ROUND, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                          \
+  X(SIGN, "b", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_zero, 0)                                                        \
+  X(SGN, "b", PW_SAME, 0, 0, NULL, pw_vjp_sgn, A0 | R0)                                                                \
+  X(SIGNBIT, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                         \
+  X(ISINF, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                       \
+  X(LOGICAL_OR, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                 \
+  X(LOGICAL_XOR, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                \
+  X(BITWISE_OR_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                                   \
+  X(BITWISE_XOR_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, 0, NULL, NULL, 0)                                  \
+  X(BITWISE_AND_SCALAR, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, GRAFT_OP_BITWISE_AND_TENSOR, NULL, NULL, 0)         \
+  X(BITWISE_OR_SCALAR, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, GRAFT_OP_BITWISE_OR_TENSOR, NULL, NULL, 0)           \
+  X(BITWISE_XOR_SCALAR, "b", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX, GRAFT_OP_BITWISE_XOR_TENSOR, NULL, NULL, 0)         \
+  X(BITWISE_LEFT_SHIFT_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, NULL, 0)              \
+  X(BITWISE_RIGHT_SHIFT_TENSOR, "bb", PW_SAME, PW_NO_FLOAT | PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, NULL, 0)             \
+  X(REMAINDER_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_remainder, A0 | A1)                   \
+  X(REMAINDER_SCALAR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, GRAFT_OP_REMAINDER_TENSOR, NULL, pw_vjp_remainder, 0)  \
+  X(FMOD_SCALAR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, GRAFT_OP_FMOD_TENSOR, NULL, pw_vjp_fmod, 0)                 \
+  X(FLOOR_DIVIDE, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, NULL, 0)                                         \
+  X(DIV_SCALAR_MODE, "b", PW_SAME, 0, GRAFT_OP_DIV_TENSOR_MODE, check_div_mode, pw_vjp_div_mode, 0)                    \
+  X(CLAMP_TENSOR, "bbb", PW_SAME, PW_NO_COMPLEX, 0, check_clamp_tensor, pw_vjp_clamp_tensor, A0 | A1 | A2)             \
+  X(CLAMP_MIN, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_clamp_min, A0)                                \
+  X(CLAMP_MIN_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_clamp_min, A0 | A1)                                \
+  X(LERP_TENSOR, "bbb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp_tensor, pw_vjp_lerp_tensor, A0 | A1 | A2)
 
 /* --- further conditions --- */
 
@@ -196,6 +239,14 @@ static graft_status check_clamp(op_call *c) {
   return GRAFT_OK;
 }
 
+/* With one bound it is a maximum or a minimum, which bools have too. */
+static graft_status check_clamp_tensor(op_call *c) {
+  if (c->compute == GRAFT_BOOL && !op_absent(c, 1) && !op_absent(c, 2)) {
+    return op_error(c, "not defined between two bounds for bool operands (%s)", op_show_tensors(c));
+  }
+  return check_clamp(c);
+}
+
 static graft_status check_addcdiv(op_call *c) {
   const graft_tensor *numerator = op_tensor(c, 1), *divisor = op_tensor(c, 2);
   if (numerator && divisor && dt_is_integral(numerator->dtype, true) && dt_is_integral(divisor->dtype, true)) {
@@ -210,6 +261,15 @@ static graft_status check_lerp(op_call *c) {
     return op_error(c, "self and end differ in dtype (%s)", op_show_tensors(c));
   }
   return GRAFT_OK;
+}
+
+/* A weight of rank 0 is brought to the others' dtype. */
+static graft_status check_lerp_tensor(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *weight = op_tensor(c, 2);
+  if (self && weight && weight->ndim && weight->dtype != self->dtype) {
+    return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
+  }
+  return check_lerp(c);
 }
 
 static graft_status check_celu(op_call *c) {
@@ -286,7 +346,8 @@ static graft_dtype promoted(const op_call *c, const pw_rule *rule) {
     case GRAFT_OP_MASKED_FILL_SCALAR:
     case GRAFT_OP_MASKED_FILL_TENSOR: return op_promote(c, 0, 1); /* self decides */
     case GRAFT_OP_POW_TENSOR_SCALAR:
-    case GRAFT_OP_POW_SCALAR: return op_promote(c, 0, 2);
+    case GRAFT_OP_POW_SCALAR:
+    case GRAFT_OP_CLAMP_MIN: return op_promote(c, 0, 2);
     case GRAFT_OP_CLAMP: return op_promote(c, 0, 3);
     case GRAFT_OP_WHERE_SELF: return op_promote_tensors(c, 1);
     default: return rule->tensor_form ? op_promote(c, 0, 2) : op_promote_tensors(c, 0);

@@ -36,7 +36,7 @@ typedef struct pw_context {
   bool is_double; /* f64: + - x / sqrt are rounded once, in double itself */
   bool is_u64;
   uint32_t mode;  /* the value of a str argument, or of a bool */
-  bool has[4];
+  bool has[4], present[3]; /* which numbers and which operands are given */
   long double p[4], pi[4];
   const char *error; /* set by a kernel: an integer division by zero */
 } pw_context;
@@ -54,8 +54,12 @@ typedef struct pw_kernels {
   const pw_kernel *items;
   size_t count;
 } pw_kernels;
-extern const pw_kernels pw_basic_kernels, pw_activation_kernels, pw_special_kernels;
+extern const pw_kernels pw_basic_kernels, pw_activation_kernels, pw_special_kernels, pw_elementary_kernels;
 const pw_kernel *pw_kernel_of(uint32_t op_id);
+/* Parts that kernels share: Python's //, and C's % of whole numbers. */
+long double pw_floor_divide(const long double *x, const pw_context *c);
+int64_t pw_integer_floor_divide(const int64_t *x, pw_context *c);
+int64_t pw_integer_fmod(const int64_t *x, pw_context *c);
 graft_status ref_pointwise(const graft_exec *exec, const void *args);
 
 #define PW_VJPS(X)                                                                                                   \
@@ -67,7 +71,9 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args);
   X(hardswish_backward) X(hardsigmoid) X(hardsigmoid_backward) X(softplus) X(softplus_backward)                      \
   X(log_sigmoid_backward) X(mish) X(mish_backward) X(threshold) X(hardshrink) X(hardshrink_backward) X(softshrink)   \
   X(softshrink_backward) X(prelu) X(nan_to_num) X(xlogy) X(logit) X(logit_backward) X(lgamma) X(digamma)             \
-  X(polygamma) X(polar) X(angle) X(complex) X(logaddexp) X(logaddexp2) X(frac) X(sinc) X(erfinv)
+  X(polygamma) X(polar) X(angle) X(complex) X(logaddexp) X(logaddexp2) X(frac) X(sinc) X(erfinv)  \
+  X(acos) X(acosh) X(asin) X(asinh) X(atan) X(atanh) X(cosh) X(sinh) X(tan) X(exp2) X(expm1) X(log1p) X(log2) X(log10) \
+  X(erfc) X(atan2) X(hypot) X(copysign) X(sgn) X(remainder) X(clamp_tensor) X(clamp_min) X(lerp_tensor)
 #define PW_DECLARE(name) void pw_vjp_##name(op_vjp *v);
 PW_VJPS(PW_DECLARE)
 #undef PW_DECLARE

@@ -97,9 +97,15 @@ static long double r_silu_backward(const long double *x, pw_context *c) {
 /* Rounded division as PyTorch defines it: trunc of the quotient as the dtype computes it; floor through fmod, so that
  * the result is exact. */
 static long double r_div_mode(const long double *x, pw_context *c) {
+  if (c->mode == GRAFT_STR_ROUNDING_MODE_FLOOR) return pw_floor_divide(x, c);
+  bool truncates = c->mode == GRAFT_STR_ROUNDING_MODE_TRUNC;
+  long double q = quotient(c, x[0], x[1]);
+  return truncates ? truncl(dt_round(dt_accumulate(c->compute), q)) : q;
+}
+
+long double pw_floor_divide(const long double *x, const pw_context *c) {
   long double a = x[0], b = x[1];
-  if (c->mode == GRAFT_STR_ROUNDING_MODE_TRUNC) return truncl(dt_round(dt_accumulate(c->compute), quotient(c, a, b)));
-  if (c->mode != GRAFT_STR_ROUNDING_MODE_FLOOR || b == 0) return quotient(c, a, b);
+  if (b == 0) return quotient(c, a, b);
   long double rest = fmodl(a, b), whole = (a - rest) / b;
   if (rest != 0 && (b < 0) != (rest < 0)) whole -= 1;
   if (whole == 0) return copysignl(0, a / b);
@@ -168,7 +174,7 @@ static bool division_fails(const int64_t *x, pw_context *c) {
   return x[1] == 0;
 }
 
-static int64_t i_fmod(const int64_t *x, pw_context *c) {
+int64_t pw_integer_fmod(const int64_t *x, pw_context *c) {
   if (division_fails(x, c)) return 0;
   if (c->is_u64) return (int64_t)(U(x[0]) % U(x[1]));
   return x[1] == -1 ? 0 : x[0] % x[1];
@@ -178,9 +184,14 @@ static int64_t i_div_mode(const int64_t *x, pw_context *c) {
   if (division_fails(x, c)) return 0;
   if (c->is_u64) return (int64_t)(U(x[0]) / U(x[1]));
   if (x[1] == -1) return (int64_t)-U(x[0]);
-  int64_t whole = x[0] / x[1];
-  bool down = c->mode == GRAFT_STR_ROUNDING_MODE_FLOOR && x[0] % x[1] && (x[0] < 0) != (x[1] < 0);
-  return whole - down;
+  return c->mode == GRAFT_STR_ROUNDING_MODE_FLOOR ? pw_integer_floor_divide(x, c) : x[0] / x[1];
+}
+
+int64_t pw_integer_floor_divide(const int64_t *x, pw_context *c) {
+  if (division_fails(x, c)) return 0;
+  if (c->is_u64) return (int64_t)(U(x[0]) / U(x[1]));
+  if (x[1] == -1) return (int64_t)-U(x[0]);
+  return x[0] / x[1] - (x[0] % x[1] && (x[0] < 0) != (x[1] < 0));
 }
 
 /* --- complex --- */
@@ -232,8 +243,8 @@ static const pw_kernel kernels[] = {
     IO(BITWISE_NOT, bitwise_not) IO(BITWISE_AND_TENSOR, bitwise_and) RIC(ADD_TENSOR, add) RIC(SUB_TENSOR, sub)
     RIC(MUL_TENSOR, mul) RC(DIV_TENSOR, div) {GRAFT_OP_DIV_TENSOR_MODE, r_div_mode, i_div_mode, c_div},
     RIC(POW_TENSOR_TENSOR, pow) RIC(POW_TENSOR_SCALAR, pow_scalar) RIC(POW_SCALAR, pow_base) RI(MAXIMUM, maximum)
-    RI(MINIMUM, minimum) RI(FMOD_TENSOR, fmod) RIC(WHERE_SELF, where) RIC(MASKED_FILL_SCALAR, masked_fill)
-    RIC(MASKED_FILL_TENSOR, masked_fill_tensor) RI(CLAMP, clamp) RIC(EQ_TENSOR, eq)
+    RI(MINIMUM, minimum) {GRAFT_OP_FMOD_TENSOR, r_fmod, pw_integer_fmod, NULL}, RIC(WHERE_SELF, where)
+    RIC(MASKED_FILL_SCALAR, masked_fill) RIC(MASKED_FILL_TENSOR, masked_fill_tensor) RI(CLAMP, clamp) RIC(EQ_TENSOR, eq)
     RIC(NE_TENSOR, ne) RI(LT_TENSOR, lt) RI(LE_TENSOR, le) RI(GT_TENSOR, gt) RI(GE_TENSOR, ge) RIC(ADDCMUL, addcmul)
     RC(ADDCDIV, addcdiv) RC(LERP_SCALAR, lerp) RC(TANH_BACKWARD, tanh_backward)
     RC(SIGMOID_BACKWARD, sigmoid_backward) RI(THRESHOLD_BACKWARD, threshold_backward)
@@ -242,7 +253,8 @@ static const pw_kernel kernels[] = {
 PW_KERNELS(basic);
 
 const pw_kernel *pw_kernel_of(uint32_t op_id) {
-  static const pw_kernels *const all[] = {&pw_basic_kernels, &pw_activation_kernels, &pw_special_kernels};
+  static const pw_kernels *const all[] = {&pw_basic_kernels, &pw_activation_kernels, &pw_special_kernels,
+                                           &pw_elementary_kernels};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
     for (size_t i = 0; i < all[k]->count; i++) {
       if (all[k]->items[i].op_id == op_id) return &all[k]->items[i];
@@ -299,6 +311,9 @@ static bool number_at(const op_arg *arg, const void *args, dt_value *value) {
   return true;
 }
 
+/* Neither absent nor a number. */
+static bool in_memory(const graft_tensor_desc *x) { return x && !(x->flags & GRAFT_TENSOR_HOST_VALUE); }
+
 static void collect(pw_run *r, const op_schema *schema, const void *args) {
   int numbers = 0;
   for (int i = 0; i < schema->nargs; i++) {
@@ -319,7 +334,8 @@ static void collect(pw_run *r, const op_schema *schema, const void *args) {
   r->c.compute = r->out->dl.dtype;
   for (int i = r->count - 1; i >= 0; i--) { /* a comparison is computed in the operands' dtype, not in bool */
     bool mask = schema->id == GRAFT_OP_WHERE_SELF && i == 0;
-    if (!mask && !(r->x[i]->flags & GRAFT_TENSOR_HOST_VALUE)) r->c.compute = r->x[i]->dl.dtype;
+    r->c.present[i] = r->x[i] != NULL;
+    if (!mask && in_memory(r->x[i])) r->c.compute = r->x[i]->dl.dtype;
   }
   r->c.is_double = r->c.compute == GRAFT_F64;
   r->c.is_u64 = r->c.compute == GRAFT_U64;
@@ -336,7 +352,7 @@ static int64_t as_integer(const pw_run *r, long double value) {
 static dt_value compute_one(pw_run *r, const dt_value *x) {
   dt_category category = dt_category_of(r->c.compute);
   for (int i = 0; i < r->count; i++) {
-    if (dt_is_complex(r->x[i]->dl.dtype)) category = DT_COMPLEX; /* logical ops take operands as they are */
+    if (r->x[i] && dt_is_complex(r->x[i]->dl.dtype)) category = DT_COMPLEX; /* logical ops take operands as they are */
   }
   bool pairs = !r->kernel->real && !r->kernel->integer; /* of real operands, too */
   if ((category == DT_COMPLEX || pairs) && r->kernel->complex_) return r->kernel->complex_(x, &r->c);
@@ -356,6 +372,7 @@ static void run_dim(pw_run *r, int32_t dim) {
   if (dim == out->ndim) {
     dt_value x[3] = {{0, 0}, {0, 0}, {0, 0}};
     for (int i = 0; i < r->count; i++) {
+      if (!r->x[i]) continue;
       x[i] = dt_load(r->x[i]->dl.dtype, r->at[i]);
       if (r->x[i]->flags & GRAFT_TENSOR_HOST_VALUE) x[i] = (dt_value){as_number(r, x[i].re), as_number(r, x[i].im)};
     }
@@ -367,7 +384,7 @@ static void run_dim(pw_run *r, int32_t dim) {
   for (int64_t n = 0; n < out->shape[dim]; n++) {
     run_dim(r, dim + 1);
     for (int i = 0; i < r->count; i++) {
-      if (r->x[i]->flags & GRAFT_TENSOR_HOST_VALUE) continue;
+      if (!in_memory(r->x[i])) continue;
       r->at[i] += r->x[i]->dl.strides[dim] * (int64_t)dt_bytes(r->x[i]->dl.dtype);
     }
     r->at[3] += out->strides[dim] * (int64_t)dt_bytes(out->dtype);
@@ -381,7 +398,7 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args) {
   pw_run r = {.kernel = pw_kernel_of(head->op_id)};
   collect(&r, op_schema_of(head->op_id), args);
   if (dt_category_of(r.c.compute) == DT_COMPLEX && !r.kernel->complex_) return GRAFT_UNIMPLEMENTED;
-  for (int i = 0; i < r.count; i++) r.at[i] = ref_data(r.x[i]);
+  for (int i = 0; i < r.count; i++) r.at[i] = r.x[i] ? ref_data(r.x[i]) : NULL;
   r.at[3] = ref_data(r.out);
   run_dim(&r, 0);
   return r.c.error ? ref_invalid("%s: %s", op_schema_of(head->op_id)->name, r.c.error) : GRAFT_OK;
