@@ -212,6 +212,13 @@ static void decompose_addmm(fx *s, const op_call *c, graft_tensor **outs) {
   outs[0] = added(s, c, fx_mm(s, op_tensor(c, 1), op_tensor(c, 2)));
 }
 
+static bool uses_gelu(const graft_value *args) { return args[5].as.i != 0; }
+
+static void decompose_addmm_activation(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *sum = fx_addmm(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), op_scalar(c, 3), op_scalar(c, 4));
+  outs[0] = uses_gelu(c->args) ? fx_gelu(s, sum, "tanh") : fx_relu(s, sum);
+}
+
 static void decompose_baddbmm(fx *s, const op_call *c, graft_tensor **outs) {
   outs[0] = added(s, c, fx_bmm(s, op_tensor(c, 1), op_tensor(c, 2)));
 }
