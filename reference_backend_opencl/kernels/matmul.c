@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "families.h"
+#include "indexed.h"
 
 static const uint32_t served[] = {GRAFT_OP_MM, GRAFT_OP_BMM, GRAFT_OP_ADDMM, GRAFT_OP_BADDBMM};
 

@@ -2,6 +2,7 @@
  * the same rows once; where many rows share a weight, partial sums are added in a launch of their own. */
 #include <stdlib.h>
 
+#include "indexed.h"
 #include "normalization.h"
 
 typedef struct call {
