@@ -44,6 +44,12 @@
 
 #define VT VEC_OF(CT) /* a vector of values */
 #define VM VEC_OF(MT) /* a vector of masks, 0 or -1 */
+/* Whether a comparison is true in some lane. Of scalars it is 1, which any() takes for false. */
+#if VEC == 1
+#define SOME(mask) (mask)
+#else
+#define SOME(mask) any(mask)
+#endif
 
 /* How an element lies in memory. */
 #define R_bool uchar

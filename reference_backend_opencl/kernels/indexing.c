@@ -161,7 +161,7 @@ static graft_status prepare(memo *memo, graft_device *device, const search *sear
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define D_VALUE %s\n#define RANK %d\n#define OP_ID %u\n", dtype->name, bits->name,
-               search->shape_argument ? in->ndim : 1, search->op_id);
+               search->shape_argument && in->ndim ? in->ndim : 1, search->op_id);
   graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->count, device, head.items, "indexing", "count");
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->accumulate, device, head.items, "indexing", "accumulate");
@@ -175,7 +175,7 @@ static graft_status prepare(memo *memo, graft_device *device, const search *sear
   memo->chunks = (memo->elements + memo->chunk - 1) / memo->chunk;
   memo->count.local[0] = memo->fill.local[0] = local;
   memo->count.global[0] = memo->fill.global[0] = (memo->chunks + local - 1) / local * local;
-  if (!search->shape_argument) return GRAFT_OK;
+  if (!search->shape_argument || in->ndim == 0) return GRAFT_OK;
   return ocl_kernel_constant(&memo->fill, search->shape_argument, sizeof *in->shape * (size_t)in->ndim, in->shape);
 }
 
@@ -185,9 +185,7 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   (void)args;
   if (!dtype || (search->value && !ocl_dtype_of_bits(exec->device, search->value->dl.dtype)))
     return GRAFT_UNIMPLEMENTED;
-  if (search->shape_argument && (search->in->dl.ndim == 0 || search->in->dl.ndim > OCL_DIMS_MAX)) {
-    return GRAFT_UNIMPLEMENTED;
-  }
+  if (search->shape_argument && search->in->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   graft_status status = prepare(memo, exec->device, search, dtype);
@@ -239,7 +237,7 @@ graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *ar
   const int64_t shape[] = {total, args->self->dl.ndim};
   const graft_tensor_desc *out;
   status = exec->device->plugin->host->output_shape(exec, args->out, 2, shape, &out);
-  if (status != GRAFT_OK || total == 0) return status;
+  if (status != GRAFT_OK || total == 0 || args->self->dl.ndim == 0) return status; /* of rank 0: rows of no numbers */
   const ocl_argument fill[] = {OCL_TENSOR(args->self),    OCL_BUFFER(work),       OCL_VALUE(at),
                                OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk), OCL_TENSOR(out)};
   return ocl_launch(&memo->fill, exec->stream, 8, fill);

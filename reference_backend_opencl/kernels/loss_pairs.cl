@@ -22,11 +22,6 @@ static VT slope(VT x, VT y, VT z) { return SLOPE; }
 #define WEIGHT(i, n) ((VT)1)
 #endif
 #ifdef CHECKED
-#if VEC == 1 /* where a true comparison is 1, which any() takes for false */
-#define SOME(mask) (mask)
-#else
-#define SOME(mask) any(mask)
-#endif
 /* Of n lanes; those beyond are copies of the first. NaN is no probability, either. */
 #define CHECK(v) if (SOME(!((v >= (VT)0) & (v <= (VT)1)))) REPORT(faults, OP_ID, 0, -2);
 #else

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "families.h"
+#include "indexed.h"
 
 static const uint32_t served[] = {GRAFT_OP_MM, GRAFT_OP_BMM, GRAFT_OP_ADDMM, GRAFT_OP_BADDBMM};
 
@@ -9,7 +10,7 @@ bool ocl_matmul_caps(uint32_t op_id, ocl_op_caps *caps) {
   for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
     if (served[i] != op_id) continue;
     caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_COMPLEX;
-    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
+    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;
     return true;
   }
   return false;
@@ -140,7 +141,7 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
   p->b_panel = t->n * b->column_stride;
   p->b_column = b->column_stride;
   p->b_depth = b->row_stride;
-  if (!device->is_cpu) return GRAFT_OK;
+  if (!device->is_cpu || p->k == 0) return GRAFT_OK;
 
   bool in_place = memo->compute->bytes >= 4; /* nothing is computed in less */
   memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
@@ -270,6 +271,10 @@ typedef struct source {
 
 static graft_status pack(ocl_kernel *kernel, graft_stream *stream, bool packs, graft_buffer *work, uint64_t at,
                          source *s) {
+  if (ocl_elements(s->tensor) == 0) { /* of no depth: some buffer that is there, since it is not looked at */
+    s->buffer = work;
+    return GRAFT_OK;
+  }
   if (!packs) {
     s->buffer = s->tensor->dl.data;
     s->offset = s->tensor->dl.byte_offset;
@@ -304,7 +309,8 @@ static graft_status run(const graft_exec *exec, const call *call) {
   ocl_number_as(&beta_number, memo->compute, &beta);
   uint64_t at_partial = at + memo->skip_partial;
   const graft_tensor_desc *addend = call->addend ? call->addend : call->out; /* not looked at where there is none */
-  for (int64_t k = 0, end; status == GRAFT_OK && k < memo->depth; k = end) {
+  int64_t k = 0, end;
+  for (bool first = true; status == GRAFT_OK && (first || k < memo->depth); first = false, k = end) { /* once where K is 0 */
     end = k + memo->block < memo->depth ? k + memo->block : memo->depth;
     const ocl_argument arguments[] = {OCL_BUFFER(a.buffer),  OCL_VALUE(a.offset), OCL_BUFFER(b.buffer),
                                       OCL_VALUE(b.offset),   OCL_BUFFER(work),    OCL_VALUE(at_partial),

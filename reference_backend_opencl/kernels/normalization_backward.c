@@ -2,6 +2,7 @@
  * the same rows once; where many rows share a weight, partial sums are added in a launch of their own. */
 #include <stdlib.h>
 
+#include "indexed.h"
 #include "normalization.h"
 
 typedef struct call {
@@ -204,8 +205,21 @@ static ocl_norm layer(const graft_device *device, const void *pointer) {
   return ocl_norm_layer(device, args->input, args->normalized_shape.count);
 }
 
+static graft_status clear(graft_stream *stream, const graft_tensor_desc *out) {
+  if (!out || ocl_elements(out) == 0) return GRAFT_OK;
+  const cl_uchar zero = 0;
+  size_t bytes = (size_t)ocl_elements(out) * ocl_dtype_of(stream->device, out->dl.dtype)->bytes;
+  cl_int error = clEnqueueFillBuffer(stream->queue, out->dl.data->handle, &zero, sizeof zero, out->dl.byte_offset, bytes,
+                                     0, NULL, NULL);
+  return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
+}
+
 graft_status ocl_op_native_layer_norm_backward(const graft_exec *exec,
                                                const graft_args_native_layer_norm_backward *args) {
+  if (ocl_elements(args->input) == 0) { /* no rows: sums of nothing */
+    graft_status status = clear(exec->stream, args->out1);
+    return status == GRAFT_OK ? clear(exec->stream, args->out2) : status;
+  }
   call call = {args->out0, args->out1, args->out2, args->grad_out, args->input, args->mean,
                args->rstd, args->weight, false,    0,              layer,       args};
   return run(exec, &call);

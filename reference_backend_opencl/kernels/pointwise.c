@@ -278,12 +278,30 @@ static bool mixed_is_served(const graft_device *device, const call *call, const 
   return fraction && to->code == GRAFT_F32;
 }
 
+/* Whether a value of `from` that is not 0 stays so in `to`, and not the other way round. */
+static bool keeps_more(const ocl_dtype *to, const ocl_dtype *from) {
+  bool to_float = to->class == OCL_CLASS_FLOAT, from_float = from->class == OCL_CLASS_FLOAT;
+  return to_float != from_float ? to_float : to->bytes > from->bytes;
+}
+
+/* The dtype that all operands of a logical op are converted to without one of them becoming 0. */
+static const ocl_dtype *logical_dtype(const graft_device *device, const call *call, const row *row) {
+  const ocl_dtype *most = NULL;
+  for (int k = 0; k < call->inputs; k++) {
+    const ocl_dtype *dtype = ocl_dtype_of(device, call->input[k]->dl.dtype);
+    if (!dtype || !(row->dtypes >> dtype->number & 1)) return NULL;
+    if (!most || keeps_more(dtype, most)) most = dtype;
+  }
+  return most;
+}
+
 /* The dtype that is computed in, or NULL where the call is not served. */
 static const ocl_dtype *compute_dtype(const graft_device *device, const call *call, const row *row) {
   int first = row->flags & MASK_FIRST ? 1 : 0;
   const ocl_dtype *out = ocl_dtype_of(device, call->out->dl.dtype), *in = NULL;
   bool same = true;
   if (!out) return NULL;
+  if (row->flags & LOGICAL) return out->code == GRAFT_BOOL ? logical_dtype(device, call, row) : NULL;
   if (first && call->input[0]->dl.dtype != GRAFT_BOOL) return NULL;
   for (int k = first; k < call->inputs; k++) {
     if (is_value(call->input[k])) continue;

@@ -75,7 +75,7 @@ static VT exact_mod(VT a, VT b) {
   VM valid = (r < (VT)INFINITY) & (divisor > (VT)0);
   r = valid ? r : (VT)0;
   divisor = valid ? divisor : (VT)1;
-  while (any(r >= divisor)) {
+  while (SOME(r >= divisor)) {
     VT step = r / divisor > (VT)HUGE_QUOTIENT ? divisor * (VT)HUGE_STEP : divisor;
     VT q = trunc(AS(CT, AS(MT, r / step * ((VT)1 - (VT)8 * (VT)EPSILON)) & LEADING_BITS));
     VT next = fma(-fmax(q, (VT)1), step, r);
@@ -88,7 +88,7 @@ static VT exact_mod(VT a, VT b) {
   static VT apart_##name(VT a) {                                       \
     VM is_far = fabs(a) > (VT)100;                                     \
     VT near_result = name(is_far ? (VT)0 : a);                         \
-    if (!any(is_far)) return near_result;                              \
+    if (!SOME(is_far)) return near_result;                              \
     return is_far ? name(is_far ? a : (VT)100000) : near_result;       \
   }
 DEFINE_TRIGONOMETRIC(sin)
@@ -343,7 +343,7 @@ DEFINE_FETCH(2)
 /* An integer divisor in memory is looked at; one given as a number, the host has seen. */
 #ifdef DIVISOR
 #define PARAMETER_FAULTS __global long *faults,
-#define CHECK if (any((DIVISOR) == (VT)0)) REPORT(faults, OP_ID, 0, 0);
+#define CHECK if (SOME((DIVISOR) == (VT)0)) REPORT(faults, OP_ID, 0, 0);
 #else
 #define PARAMETER_FAULTS
 #define CHECK

@@ -53,7 +53,7 @@ static VT sinc(VT a) { return a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT
  * of the terms, not of the result. */
 static VT log_gamma_right(VT a) {
   VT product = (VT)1;
-  while (any(a < FAR)) {
+  while (SOME(a < FAR)) {
     product = a < FAR ? product * a : product;
     a = a < FAR ? a + (VT)1 : a;
   }
@@ -77,7 +77,7 @@ static VT log_gamma(VT a) {
 
 static VT digamma_right(VT a) {
   VT sum = (VT)0;
-  while (any(a < FAR)) {
+  while (SOME(a < FAR)) {
     sum = a < FAR ? sum - (VT)1 / a : sum;
     a = a < FAR ? a + (VT)1 : a;
   }
@@ -109,7 +109,7 @@ static VT inverse_power(VT a, int s) {
 /* sum (a + k)^-s for whole s > 1, by Euler and Maclaurin from FAR on */
 static VT hurwitz(int s, VT a) {
   VT sum = (VT)0;
-  while (any(a < FAR)) {
+  while (SOME(a < FAR)) {
     sum = a < FAR ? sum + inverse_power(a, s) : sum;
     a = a < FAR ? a + (VT)1 : a;
   }

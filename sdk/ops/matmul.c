@@ -67,6 +67,14 @@ static graft_status infer_addmm(op_call *c) {
   return status ? status : finish_added(c);
 }
 
+/* The activation is relu, or gelu in the form with erf. */
+static graft_status infer_addmm_activation(op_call *c) {
+  graft_status status = infer_addmm(c);
+  if (status) return status;
+  if (dt_is_complex(c->compute)) return op_refuse_dtype(c, 1, "a real dtype");
+  return op_bool(c, 5) && !dt_is_float(c->compute) ? op_refuse_dtype(c, 1, "a floating dtype") : GRAFT_OK;
+}
+
 static graft_status infer_baddbmm(op_call *c) {
   graft_status status = infer_product(c, 1, 3);
   return status ? status : finish_added(c);
@@ -212,6 +220,11 @@ static void decompose_addmm(fx *s, const op_call *c, graft_tensor **outs) {
   outs[0] = added(s, c, fx_mm(s, op_tensor(c, 1), op_tensor(c, 2)));
 }
 
+static void decompose_addmm_activation(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *sum = fx_addmm(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), op_scalar(c, 3), op_scalar(c, 4));
+  outs[0] = op_bool(c, 5) ? fx_gelu(s, sum, "none") : fx_relu(s, sum);
+}
+
 static void decompose_baddbmm(fx *s, const op_call *c, graft_tensor **outs) {
   outs[0] = added(s, c, fx_bmm(s, op_tensor(c, 1), op_tensor(c, 2)));
 }
@@ -317,6 +330,8 @@ static const op_def defs[] = {
      .reference = OP_REF(bmm)},
     {.op_id = GRAFT_OP_ADDMM, .roles = "bvv", .infer = infer_addmm, .decompose = decompose_addmm, .vjp = vjp_addmm,
      .saves = FACTORS_12, .reference = OP_REF(addmm)},
+    {.op_id = GRAFT_OP_ADDMM_ACTIVATION, .roles = "bvv", .infer = infer_addmm_activation,
+     .decompose = decompose_addmm_activation}, /* no gradient, as in PyTorch */
     {.op_id = GRAFT_OP_BADDBMM, .roles = "bvv", .infer = infer_baddbmm, .decompose = decompose_baddbmm,
      .vjp = vjp_baddbmm, .saves = FACTORS_12, .reference = OP_REF(baddbmm)},
     {.op_id = GRAFT_OP_MV, .roles = "vv", .infer = infer_mv, .decompose = decompose_mv, .vjp = vjp_mv,
