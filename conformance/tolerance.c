@@ -122,9 +122,13 @@ static bool cf_alpha_is_one(const cf_call *call) { return cf_arg_number(call, "a
  * and to the half, since f32 cannot hold the product exactly. */
 static bool cf_has_long_number(const cf_call *call, graft_dtype dtype) {
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    if (call->args[i].kind != GRAFT_VALUE_SCALAR) continue;
-    long double v = dt_scalar_value(&call->args[i].as.scalar).re;
-    if (dt_round(dt_real(dtype), v) != v) return true;
+    const graft_value *value = &call->args[i];
+    bool list = value->kind == GRAFT_VALUE_SCALARS;
+    if (!list && value->kind != GRAFT_VALUE_SCALAR) continue;
+    for (uint32_t k = 0; k < (list ? value->count : 1); k++) {
+      long double v = dt_scalar_value(list ? &value->as.scalars[k] : &value->as.scalar).re;
+      if (dt_round(dt_real(dtype), v) != v) return true;
+    }
   }
   return false;
 }

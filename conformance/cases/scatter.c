@@ -1,4 +1,51 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "conformance/cases/families.h"
+
+/* scatter_reduce: of each element of the result, how many elements come together there, and the sum of their sizes. */
+typedef struct cf_meeting {
+  long double count, size;
+} cf_meeting;
+
+static void cf_meet(const cf_check *k, cf_meeting *of) {
+  const cf_array *self = &k->in[0], *index = &k->in[1], *src = &k->in[2];
+  int64_t dim = cf_arg_int(k->call, "dim", 0);
+  for (int64_t i = 0; i < index->numel; i++) {
+    int64_t rest = i, to = 0, from = 0, self_step = 1, src_step = 1;
+    for (int32_t d = self->ndim - 1; d >= 0; d--) {
+      int64_t own = rest % index->sizes[d];
+      rest /= index->sizes[d];
+      to += (d == dim ? (int64_t)index->v[i].re : own) * self_step;
+      from += own * src_step;
+      self_step *= self->sizes[d];
+      src_step *= src->sizes[d];
+    }
+    of[to].count += 1;
+    of[to].size += fabsl(src->v[from].re);
+  }
+  for (int64_t i = 0; i < self->numel && cf_arg_int(k->call, "include_self", 1); i++) {
+    of[i].count += 1;
+    of[i].size += fabsl(self->v[i].re);
+  }
+}
+
+/* sum: as any sum. mean: it and a division. prod: as any product. amax, amin: exact. */
+static void cf_l_scatter_reduce(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  const char *reduce = k->call->text.args[4].as.str;
+  long double u = cf_u_acc(k->dtypes[out]);
+  cf_meeting *of = calloc((size_t)o->numel + 1, sizeof *of);
+  if (of) cf_meet(k, of);
+  for (int64_t i = 0; of && i < o->numel; i++) {
+    long double n = of[i].count, result = fabsl(o->v[i].re), rounding = cf_ulp(k->dtypes[out], result) / 2;
+    if (!strcmp(reduce, "sum")) limits[i] = cf_growth(n) * u * of[i].size + rounding;
+    if (!strcmp(reduce, "mean") && n > 0) limits[i] = cf_growth(n) * u * of[i].size / n + 2 * u * result + rounding;
+    if (!strcmp(reduce, "prod")) limits[i] = n * u * result + rounding;
+  }
+  free(of);
+}
 
 static const cf_op cf_scatter_ops[] = {
     {"aten::scatter_add",
@@ -18,6 +65,44 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17! T[33,5]", "m T[33,17] 0 i64[5,17]<33! T[5,17]", "m T[13] 0 i64[3]<13! T[3]",
               "m T[33,17] 1 i64[33,0]<17 T[33,0]"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::index_add",
+     CF_TEXTS("s T[33,17] 0 i64[129]<33 T[129,17]", "m T[33,17] 1 i64[5]<17 T[33,5] alpha=2",
+              "m T[13] 0 i64[1025]<13 T[1025]", "m T[3,13,17] 1 i32[5]<13 T[3,5,17] alpha=-3",
+              "m T[33,17] 1 i64[0]<17 T[33,0]", "m T[] 0 i64[1]<1 T[]"),
+     CF_REALS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::index_add", CF_TEXTS("m T[33,17] 0 i64[129]<33 T[129,17] alpha=2.5"), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::index_copy",
+     CF_TEXTS("s T[33,17] 1 i64[5]<17! T[33,5]", "m T[33,17] 0 i64[33]<33! T[33,17]",
+              "m T[1025] 0 i64[129]<1025! T[129]", "m T[3,13,17] 1 i64[5]<13! T[3,5,17]",
+              "m T[33,17] 1 i64[0]<17 T[33,0]", "m T[] 0 i64[1]<1 T[]", "m T[13] 0 i64[]<13 T[]"),
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::index_fill.int_Tensor",
+     CF_TEXTS("s T[33,17] 1 i64[5]<17 T[]", "m T[33,17] 0 i64[33]<33 T[]", "m T[1025] 0 i64[129]<1025 T[]",
+              "m T[3,13,17] 1 i64[3]=-2 T[]", "m T[33,17] 1 i64[0]<17 T[]", "m T[] 0 i64[1]<1 T[]",
+              "m T[13] 0 i64[]=-13 T[]"),
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::put",
+     CF_TEXTS("m T[33,17] i64[33]<561! T[33]", "m T[1025] i64[39]<1025! T[3,13]", "m T[3,13,17] i64[]=-3 T[1]",
+              "m T[33] i64[0]<33 T[0]", "m T[] i64[1]<1 T[]"),
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::put", CF_TEXTS("m T[33,17] i64[1025]<561 T[1025] true", "m T[13] i64[129]=-5 T[3,43] true"), CF_REALS,
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::scatter_reduce.two",
+     CF_TEXTS("s T[33,17] 1 i64[33,5]<17 T[33,5] 'sum'", "m T[33,17] 0 i64[129,17]<33 T[129,17] 'mean'",
+              "m T[33,17] 0 i64[129,17]<33 T[129,17] 'sum' false", "m T[13] 0 i64[1025]<13 T[1025] 'mean' false",
+              "m T[3,13,17] 1 i64[3,5,17]<13 T[3,7,17] 'mean'", "m T[] 0 i64[]<1 T[] 'mean'",
+              "m T[33,17] 1 i64[33,0]<17 T[33,0] 'sum' false"),
+     CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
+    {"aten::scatter_reduce.two",
+     CF_TEXTS("m T[33,17] 1 i64[33,5]<17 T[33,5] 'prod'", "m T[33,17] 0 i64[29,17]<33 T[29,17] 'prod' false",
+              "m T[3,13,17] 1 i64[3,5,17]<13 T[3,7,17] 'prod'", "m T[] 0 i64[]<1 T[] 'prod' false"),
+     CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_NONZERO, CF_ORDERED, CF_G_SELECT(16)},
+    {"aten::scatter_reduce.two",
+     CF_TEXTS("m T[33,17] 1 i64[33,5]<17 T[33,5] 'amax'", "m T[33,17] 0 i64[129,17]<33 T[129,17] 'amin' false",
+              "m T[13] 0 i64[1025]<13 T[1025] 'amax' false", "m T[3,13,17] 1 i64[3,5,17]<13 T[3,7,17] 'amin'",
+              "m T[] 0 i64[]<1 T[] 'amin' false", "m T[33,17] 1 i64[33,0]<17 T[33,0] 'amax'"),
+     CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
     {"aten::masked_scatter",
      CF_TEXTS("s T[33,17] bool[33,17] T[561]", "m T[33,17] bool[17] T[33,17]", "m T[1025] bool[1025]=1 T[1025]",
               "m T[3,13,17] bool[13,1] T[900]", "m T[33] bool[33]=0 T[0]", "m T[] bool[] T[1]"),

@@ -107,6 +107,7 @@ graft_status ocl_op_index_copy(const graft_exec *exec, const graft_args_index_co
 graft_status ocl_op_index_fill_int_Tensor(const graft_exec *exec, const graft_args_index_fill_int_Tensor *args) {
   ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->value, OCL_SCATTER_SET);
   const graft_dl_tensor *out = &args->out->dl, *index = &args->index->dl;
+  call.indexed.wraps = true;
   ocl_indexed_add(&call.indexed, args->index, out->ndim ? out->shape[args->dim] : 1,
                   out->ndim ? out->strides[args->dim] : 0);
   if (out->ndim == 0) ocl_indexed_push(&call.indexed, index->ndim ? index->shape[0] : 1, 0, 0);

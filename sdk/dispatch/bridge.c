@@ -115,6 +115,11 @@ bool graft_op_known(uint32_t op_id) {
   return def && def->infer;
 }
 
+bool graft_op_is_dynamic(uint32_t op_id) {
+  const op_schema *schema = op_schema_of(op_id);
+  return schema && (schema->flags & OPF_DYNAMIC);
+}
+
 const char *graft_op_name(uint32_t op_id) {
   const op_schema *schema = op_schema_of(op_id);
   return schema ? schema->name : NULL;

@@ -85,6 +85,17 @@ static graft_status check_devices(const op_call *call) {
 
 /* --- inference --- */
 
+/* A number takes a tensor's place where it promotes with the others or is compared with them, nowhere else. */
+static graft_status check_numbers(const op_call *call) {
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->schema->args[i].kind != OPK_TENSOR || call->args[i].kind != GRAFT_VALUE_SCALAR) continue;
+    char role = op_role(call->schema, call->def, i);
+    if (role == 'b' || role == 'c') continue;
+    return op_error(call, "%s is a number; expected a tensor", call->schema->args[i].name);
+  }
+  return GRAFT_OK;
+}
+
 static graft_status infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
   call->def = op_def_of(schema->id);
   if (!call->def || !call->def->infer) {
@@ -101,6 +112,7 @@ static graft_status infer(op_call *call, const op_schema *schema, const graft_va
   memset(call->list_like, -1, sizeof call->list_like);
   call->device = device_of(call);
   status = check_devices(call);
+  if (!status) status = check_numbers(call);
   return status ? status : call->def->infer(call);
 }
 

@@ -205,12 +205,28 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
   return false;
 }
 
+/* A slot sees dtypes and strides, not which inputs had dimensions before they were expanded: where no input that keeps a
+ * stride has the promoted dtype, a floating one that lost all of its strides could be of rank 0 or not. */
+static bool mixes_clearly(const resolver *r) {
+  bool clear = true;
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    const dsp_operand *o = &r->plan->operands[i];
+    const graft_tensor *t = o->is_output || o->action == DSP_HOST_VALUE ? NULL : source_of(r, o);
+    if (!t) continue;
+    bool expanded = o->ndim > 0;
+    for (int32_t d = 0; d < o->ndim; d++) expanded = expanded && o->view_strides[d] == 0;
+    if (t->dtype == r->call->compute && !expanded) return true;
+    clear = clear && dt_is_integral(t->dtype, true);
+  }
+  return clear;
+}
+
 static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   const graft_tensor *t = source_of(r, o);
   if (!t) return !layout_served(r, o); /* a new output in strides the slot does not write */
   bool index = !o->is_output && op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'i';
   bool mixed = (r->caps.flags & GRAFT_CAP_MIXED_DTYPE) && r->plan->out_metas[0].dtype == r->call->compute;
-  if (t->dtype != o->dtype && (o->is_output || index || !mixed)) return true;
+  if (t->dtype != o->dtype && (o->is_output || index || !mixed || !mixes_clearly(r))) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
   if ((t->flags & (TNS_CONJ | TNS_NEG)) && !dsp_is_copy_op(r->call->schema->id)) return true;

@@ -306,6 +306,28 @@ static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
   outs[0] = fx_reshape(s, fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, row), at->ndim, at->sizes);
 }
 
+/* take(self, index): index counts the elements of self in a row, from the end where it is negative. */
+static graft_status infer_take(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 1);
+  if (index->dtype != GRAFT_I64) return op_refuse_dtype(c, 1, "i64");
+  if (!self->numel && index->numel) return op_error(c, "self has no element to take (%s)", op_show_tensors(c));
+  c->compute = self->dtype;
+  op_out(c, 0, self->dtype, index->ndim, index->sizes);
+  return GRAFT_OK;
+}
+
+graft_tensor *idx_from_the_end(fx *s, graft_tensor *index, int64_t size) {
+  graft_tensor *negative = fx_lt_Scalar(s, index, graft_scalar_int(0));
+  return fx_where_self(s, negative, fx_add_Scalar(s, index, graft_scalar_int(size), graft_scalar_int(1)), index);
+}
+
+static void decompose_take(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 1);
+  graft_tensor *row = fx_reshape(s, idx_from_the_end(s, index, self->numel), 1, &index->numel);
+  graft_tensor *picked = fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, row);
+  outs[0] = fx_reshape(s, picked, index->ndim, index->sizes);
+}
+
 /* nonzero(self) -> i64 [n, rank]: n is found by the op */
 static graft_status infer_nonzero(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0);
@@ -380,6 +402,8 @@ static void vjp_gather(op_vjp *v) {
   v->results[0] = fx_scatter_add(v->s, zeros_like_self(v), v->args[1].as.i, vjp_arg(v, 2), v->g[0]);
 }
 
+static void vjp_take(op_vjp *v) { v->results[0] = fx_put(v->s, zeros_like_self(v), vjp_arg(v, 1), v->g[0], true); }
+
 static void vjp_masked_select(op_vjp *v) {
   graft_tensor *self = vjp_arg(v, 0), *mask = vjp_arg(v, 1);
   int64_t sizes[GRAFT_MAX_DIMS];
@@ -397,6 +421,14 @@ static const op_def defs[] = {
      .saves = OP_SAVE_ARG(1),
      .flags = OP_NO_WIDEN,
      .reference = OP_REF(masked_select)},
+    {.op_id = GRAFT_OP_TAKE,
+     .roles = "vi",
+     .infer = infer_take,
+     .decompose = decompose_take,
+     .vjp = vjp_take,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(take)},
     {.op_id = GRAFT_OP_NONZERO, .roles = "k", .infer = infer_nonzero, .reference = OP_REF(nonzero)},
     {.op_id = GRAFT_OP_INDEX_TENSOR,
      .roles = "vi",

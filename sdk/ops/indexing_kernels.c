@@ -108,8 +108,8 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
   for (int64_t i = 0; i < t->count && !status; i++) {
     int64_t value = (int64_t)x.re[from.at[i]];
     if (value < -size || value >= size) {
-      status = ref_invalid("%s: index %lld is out of range for dim %lld of size %lld", op, (long long)value, (long long)dim,
-                           (long long)size);
+      status = ref_invalid("%s: index %lld is out of range for dim %lld of size %lld", op, (long long)value,
+                           (long long)dim, (long long)size);
       break;
     }
     t->at[i] += (value < 0 ? value + size : value) * stride;
@@ -184,11 +184,37 @@ graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Ten
   return status;
 }
 
+/* --- take --- */
+
+graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), index = ref_read(a->index),
+            y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; i < index.count && !status; i++) {
+    int64_t from = (int64_t)index.re[i];
+    if (from < -x.count || from >= x.count) {
+      status =
+          ref_invalid("aten::take: index %lld is out of range for %lld elements", (long long)from, (long long)x.count);
+      break;
+    }
+    if (from < 0) from += x.count;
+    y.re[i] = x.re[from];
+    if (y.im) y.im[i] = x.im[from];
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&x);
+  ref_free(&index);
+  ref_free(&y);
+  return status;
+}
+
 /* --- along one dim --- */
 
 graft_status ref_index_select(const graft_exec *exec, const graft_args_index_select *a) {
   (void)exec;
-  ref_array x = ref_read(a->self), index = ref_read(a->index), y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
+  ref_array x = ref_read(a->self), index = ref_read(a->index),
+            y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
   graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
   ref_split s = ref_split_at(a->self, a->dim);
   for (int64_t n = 0; n < y.count && !status; n++) {
@@ -234,7 +260,8 @@ int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *s
 
 graft_status ref_gather(const graft_exec *exec, const graft_args_gather *a) {
   (void)exec;
-  ref_array x = ref_read(a->self), index = ref_read(a->index), y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  ref_array x = ref_read(a->self), index = ref_read(a->index),
+            y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
   graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
   idx_line line = idx_line_of("aten::gather", a->self, a->index, a->dim);
   for (int64_t i = 0; i < index.count && !status; i++) {

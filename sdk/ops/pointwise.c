@@ -58,6 +58,8 @@ typedef struct pw_rule {
   X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                                           \
   X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                             \
   X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                                   \
+  X(MASKED_FILL_SCALAR, "bc", PW_SAME, 0, 0, check_masked_fill, pw_vjp_masked_fill, A1)                                \
+  X(MASKED_FILL_TENSOR, "bcb", PW_SAME, 0, 0, check_masked_fill, pw_vjp_masked_fill, A1)                               \
   X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                                 \
   X(EQ_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                     \
   X(NE_TENSOR, "bb", PW_BOOL, 0, 0, NULL, NULL, 0)                                                                     \
@@ -221,6 +223,17 @@ static graft_status check_where(op_call *c) {
   return GRAFT_OK;
 }
 
+/* The value becomes self's dtype, whatever it is. */
+static graft_status check_masked_fill(op_call *c) {
+  const graft_tensor *mask = op_tensor(c, 1), *value = op_tensor(c, 2);
+  if (!mask || mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, 1, "bool");
+  if (value && value->ndim) return op_refuse_dtype(c, 2, "one number, of rank 0");
+  if (value && dt_is_complex(value->dtype) && !dt_is_complex(c->compute)) {
+    return op_error(c, "a complex value does not fit into real self (%s)", op_show_tensors(c));
+  }
+  return op_number_fits(c, 2, c->compute);
+}
+
 static graft_status check_clamp(op_call *c) {
   if (op_absent(c, 1) && op_absent(c, 2)) return op_error(c, "at least one of min and max must be given");
   return GRAFT_OK;
@@ -330,6 +343,8 @@ static graft_status refuse(const op_call *c, uint32_t refused) {
 /* Of numbers only those in a tensor's place take part in promotion, and the Scalars that clamp and pow are about. */
 static graft_dtype promoted(const op_call *c, const pw_rule *rule) {
   switch (c->schema->id) {
+    case GRAFT_OP_MASKED_FILL_SCALAR:
+    case GRAFT_OP_MASKED_FILL_TENSOR: return op_promote(c, 0, 1); /* self decides */
     case GRAFT_OP_POW_TENSOR_SCALAR:
     case GRAFT_OP_POW_SCALAR:
     case GRAFT_OP_CLAMP_MIN: return op_promote(c, 0, 2);
@@ -375,7 +390,9 @@ static graft_status infer_pointwise(op_call *c) {
   if (rule->promo == PW_BOOL || rule->promo == PW_LOGICAL) dtype = GRAFT_BOOL;
   if (rule->promo == PW_LOGICAL) c->compute = GRAFT_DTYPE_NONE;
   status = op_out_broadcast(c, 0, dtype);
-  if (!status && c->schema->id == GRAFT_OP_POW_SCALAR) { /* PyTorch asks for contiguous strides there */
+  bool contiguous = c->schema->id == GRAFT_OP_POW_SCALAR || c->schema->id == GRAFT_OP_MASKED_FILL_SCALAR ||
+                    c->schema->id == GRAFT_OP_MASKED_FILL_TENSOR;
+  if (!status && contiguous) { /* PyTorch asks for it there */
     tns_contiguous_strides(c->out[0].ndim, c->out[0].sizes, c->out[0].strides);
   }
   if (!status && rule->refuse & PW_LIKE) keep_strides(c, op_tensor(c, 0), dtype);

@@ -65,7 +65,7 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args);
 #define PW_VJPS(X)                                                                                                   \
   X(abs) X(neg) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(tanh) X(sigmoid) X(erf) X(relu) X(gelu) X(silu)       \
   X(reciprocal) X(zero) X(add) X(sub) X(mul) X(div) X(div_mode) X(pow_tensor) X(pow_scalar) X(pow_base) X(maximum)   \
-  X(minimum) X(fmod) X(where) X(clamp) X(addcmul) X(addcdiv) X(lerp) X(tanh_backward) X(sigmoid_backward)            \
+  X(minimum) X(fmod) X(where) X(masked_fill) X(clamp) X(addcmul) X(addcdiv) X(lerp) X(tanh_backward) X(sigmoid_backward)            \
   X(threshold_backward) X(gelu_backward) X(silu_backward)                                                            \
   X(elu) X(elu_backward) X(celu) X(hardtanh) X(hardtanh_backward) X(leaky_relu) X(leaky_relu_backward) X(hardswish)  \
   X(hardswish_backward) X(hardsigmoid) X(hardsigmoid_backward) X(softplus) X(softplus_backward)                      \

@@ -46,6 +46,8 @@ REAL(maximum, isnan(x[0]) || x[0] > x[1] ? x[0] : x[1])
 REAL(minimum, isnan(x[0]) || x[0] < x[1] ? x[0] : x[1])
 REAL(fmod, fmodl(x[0], x[1]))
 REAL(where, x[0] != 0 ? x[1] : x[2])
+REAL(masked_fill, x[1] != 0 ? P(0) : x[0])
+REAL(masked_fill_tensor, x[1] != 0 ? x[2] : x[0])
 REAL(eq, x[0] == x[1])
 REAL(ne, x[0] != x[1])
 REAL(lt, x[0] < x[1])
@@ -117,6 +119,11 @@ static int64_t wrapped(const pw_context *c, uint64_t value) {
   (void)c;
   return (int64_t)value;
 }
+/* A number as self's dtype has it. */
+static int64_t number_in(const pw_context *c, long double value) {
+  if (c->compute == GRAFT_BOOL) return value != 0;
+  return c->is_u64 && value >= 0 ? (int64_t)(uint64_t)value : (int64_t)value;
+}
 #define U(v) ((uint64_t)(v))
 #define LESS(a, b) (c->is_u64 ? U(a) < U(b) : (a) < (b))
 
@@ -132,6 +139,8 @@ INTEGER(mul, wrapped(c, U(x[0]) * U(x[1])))
 INTEGER(maximum, LESS(x[0], x[1]) ? x[1] : x[0])
 INTEGER(minimum, LESS(x[0], x[1]) ? x[0] : x[1])
 INTEGER(where, x[0] ? x[1] : x[2])
+INTEGER(masked_fill, x[1] ? number_in(c, P(0)) : x[0])
+INTEGER(masked_fill_tensor, x[1] ? x[2] : x[0])
 INTEGER(eq, x[0] == x[1])
 INTEGER(ne, x[0] != x[1])
 INTEGER(lt, LESS(x[0], x[1]))
@@ -210,6 +219,8 @@ COMPLEX(pow, x == 0 && y == 0 ? 1 : cpowl(x, y))
 COMPLEX(pow_scalar, x == 0 && CP(0) == 0 ? 1 : CP(0) == 2 ? x * x : cpowl(x, CP(0)))
 COMPLEX(pow_base, x == 0 && CP(0) == 0 ? 1 : cpowl(CP(0), x))
 COMPLEX(where, x != 0 ? y : z)
+COMPLEX(masked_fill, y != 0 ? CP(0) : x)
+COMPLEX(masked_fill_tensor, y != 0 ? z : x)
 COMPLEX(eq, x == y)
 COMPLEX(ne, x != y)
 COMPLEX(addcmul, x + CP(0) * y * z)
@@ -232,7 +243,8 @@ static const pw_kernel kernels[] = {
     IO(BITWISE_NOT, bitwise_not) IO(BITWISE_AND_TENSOR, bitwise_and) RIC(ADD_TENSOR, add) RIC(SUB_TENSOR, sub)
     RIC(MUL_TENSOR, mul) RC(DIV_TENSOR, div) {GRAFT_OP_DIV_TENSOR_MODE, r_div_mode, i_div_mode, c_div},
     RIC(POW_TENSOR_TENSOR, pow) RIC(POW_TENSOR_SCALAR, pow_scalar) RIC(POW_SCALAR, pow_base) RI(MAXIMUM, maximum)
-    RI(MINIMUM, minimum) {GRAFT_OP_FMOD_TENSOR, r_fmod, pw_integer_fmod, NULL}, RIC(WHERE_SELF, where) RI(CLAMP, clamp) RIC(EQ_TENSOR, eq)
+    RI(MINIMUM, minimum) {GRAFT_OP_FMOD_TENSOR, r_fmod, pw_integer_fmod, NULL}, RIC(WHERE_SELF, where)
+    RIC(MASKED_FILL_SCALAR, masked_fill) RIC(MASKED_FILL_TENSOR, masked_fill_tensor) RI(CLAMP, clamp) RIC(EQ_TENSOR, eq)
     RIC(NE_TENSOR, ne) RI(LT_TENSOR, lt) RI(LE_TENSOR, le) RI(GT_TENSOR, gt) RI(GE_TENSOR, ge) RIC(ADDCMUL, addcmul)
     RC(ADDCDIV, addcdiv) RC(LERP_SCALAR, lerp) RC(TANH_BACKWARD, tanh_backward)
     RC(SIGMOID_BACKWARD, sigmoid_backward) RI(THRESHOLD_BACKWARD, threshold_backward)

@@ -152,6 +152,11 @@ VJP(where) {
   THIRD pick(v, X, number(0), fx_tensor(G));
 }
 
+VJP(masked_fill) {
+  SELF pick(v, Y, number(0), fx_tensor(G));
+  if (vjp_needs(v, 2)) v->results[2] = pick(v, Y, fx_tensor(G), number(0));
+}
+
 VJP(clamp) {
   if (!vjp_needs(v, 0)) return;
   graft_tensor *g = G;

@@ -1,5 +1,5 @@
 /* Scatter: writing or adding elements where index tensors say. */
-#include "ops/indexing.h"
+#include "ops/scatter.h"
 
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
@@ -14,7 +14,9 @@ static graft_tensor *lone_mask(const op_call *c) {
   return mask && !mask->ndim && idx_is_mask(mask) && op_tensor(c, 2)->numel == 1 && !op_bool(c, 3) ? mask : NULL;
 }
 
-static bool writes(const idx_shape *s) { return s->count && tns_numel(s->ndim, s->sizes) > 0; }
+static bool writes(const idx_shape *s) {
+  return s->count && tns_numel(s->ndim, s->sizes) > 0;
+}
 
 /* index_put(self, indices, values, accumulate), _index_put_impl(…, unsafe) */
 static graft_status infer_index_put(op_call *c) {
@@ -41,7 +43,7 @@ static graft_status infer_index_put(op_call *c) {
 }
 
 /* scatter.src, scatter_add(self, dim, index, src) */
-static graft_status infer_scatter(op_call *c) {
+graft_status sct_infer(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *src = op_tensor(c, 3);
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
@@ -75,8 +77,9 @@ static void put(ref_array *y, int64_t at, const ref_array *x, int64_t from, bool
   if (y->im) y->im[at] = add ? ref_sum(dtype, (ref_real[]){y->im[at], x->im[from]}, 1, 2) : x->im[from];
 }
 
-/* Where element i of the result of x[indices] finds its value in `values`, which broadcast to it. The shape of the result
- * is not known here, only how many elements lie inside of each dim of values: their sizes are those of the result or 1. */
+/* Where element i of the result of x[indices] finds its value in `values`, which broadcast to it. The shape of the
+ * result is not known here, only how many elements lie inside of each dim of values: their sizes are those of the
+ * result or 1. */
 typedef struct spread {
   int32_t ndim;
   int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
@@ -188,7 +191,8 @@ static void put_rows(fx *s, const op_call *c, const idx_shape *shape, graft_tens
   values = fx_expand(s, values, shape->result, (uint32_t)shape->result_ndim, false);
   values = fx_reshape(s, fx_permute(s, values, order, (uint32_t)shape->result_ndim), 2, size);
   graft_tensor *row = fx_expand(s, fx_unsqueeze(s, r.row, 1), size, 2, false);
-  graft_tensor *out = op_bool(c, 3) ? fx_scatter_add(s, r.matrix, 0, row, values) : fx_scatter_src(s, r.matrix, 0, row, values);
+  graft_tensor *out =
+      op_bool(c, 3) ? fx_scatter_add(s, r.matrix, 0, row, values) : fx_scatter_src(s, r.matrix, 0, row, values);
   outs[0] = fx_permute(s, fx_reshape(s, out, self->ndim, r.sizes), back, (uint32_t)self->ndim);
 }
 
@@ -226,13 +230,17 @@ static void vjp_index_put(op_vjp *v) {
   graft_tensor *values = vjp_arg(v, 2);
   graft_tensor *const *indices = v->args[1].as.tensors;
   bool accumulate = v->args[3].as.i;
-  if (v->args[1].count == 1 && indices[0] && !indices[0]->ndim && idx_is_mask(indices[0])) { /* all of self or nothing */
-    graft_value mask = fx_tensor(fx_cast(v->s, indices[0], GRAFT_BOOL)), zero = fx_number(graft_scalar_int(0)), g = fx_tensor(v->g[0]);
+  if (v->args[1].count == 1 && indices[0] && !indices[0]->ndim &&
+      idx_is_mask(indices[0])) { /* all of self or nothing */
+    graft_value mask = fx_tensor(fx_cast(v->s, indices[0], GRAFT_BOOL)), zero = fx_number(graft_scalar_int(0)),
+                g = fx_tensor(v->g[0]);
     graft_tensor *kept, *taken;
     fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){mask, zero, g}, 3, &kept, 1);
     fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){mask, g, zero}, 3, &taken, 1);
     v->results[0] = kept;
-    if (taken) v->results[2] = fx_reshape(v->s, fx_sum(v->s, taken, (1u << taken->ndim) - 1, false), values->ndim, values->sizes);
+    if (taken)
+      v->results[2] =
+          fx_reshape(v->s, fx_sum(v->s, taken, (1u << taken->ndim) - 1, false), values->ndim, values->sizes);
     return;
   }
   if (vjp_needs(v, 0)) {
@@ -240,14 +248,15 @@ static void vjp_index_put(op_vjp *v) {
     v->results[0] = accumulate ? v->g[0] : fx_index_put(v->s, v->g[0], indices, v->args[1].count, zero, false);
   }
   if (!vjp_needs(v, 2)) return;
-  v->results[2] = fx_sum_to(v->s, fx_index_Tensor(v->s, v->g[0], indices, v->args[1].count), values->ndim, values->sizes);
+  v->results[2] =
+      fx_sum_to(v->s, fx_index_Tensor(v->s, v->g[0], indices, v->args[1].count), values->ndim, values->sizes);
 }
 
 /* What index names of g; where src is larger than index, the rest of it went nowhere. */
-static graft_tensor *gathered(op_vjp *v) {
+graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g) {
   graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
-  if (!index->numel) return fx_filled(v->s, v->g[0], src->ndim, src->sizes, 0, v->g[0]->dtype);
-  graft_tensor *g = fx_gather(v->s, v->g[0], v->args[1].as.i, index, false);
+  if (!index->numel) return fx_filled(v->s, g, src->ndim, src->sizes, 0, g->dtype);
+  g = fx_gather(v->s, g, v->args[1].as.i, index, false);
   int64_t pad[2 * GRAFT_MAX_DIMS] = {0};
   bool larger = false;
   if (index->ndim != src->ndim) return fx_reshape(v->s, g, src->ndim, src->sizes);
@@ -260,14 +269,14 @@ static graft_tensor *gathered(op_vjp *v) {
 
 static void vjp_scatter_add(op_vjp *v) {
   if (vjp_needs(v, 0)) v->results[0] = v->g[0];
-  if (vjp_needs(v, 3)) v->results[3] = gathered(v);
+  if (vjp_needs(v, 3)) v->results[3] = sct_to_src(v, v->g[0]);
 }
 
 static void vjp_scatter(op_vjp *v) {
   if (vjp_needs(v, 0)) {
     v->results[0] = fx_scatter_value(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2), graft_scalar_int(0));
   }
-  if (v->schema->id == GRAFT_OP_SCATTER_SRC && vjp_needs(v, 3)) v->results[3] = gathered(v);
+  if (v->schema->id == GRAFT_OP_SCATTER_SRC && vjp_needs(v, 3)) v->results[3] = sct_to_src(v, v->g[0]);
 }
 
 /* --- masked_scatter(self, mask, source): the elements of source, one after the other, where mask is true --- */
@@ -333,14 +342,14 @@ static const op_def defs[] = {
      .flags = OP_NO_WIDEN},
     {.op_id = GRAFT_OP_SCATTER_SRC,
      .roles = "viv",
-     .infer = infer_scatter,
+     .infer = sct_infer,
      .vjp = vjp_scatter,
      .saves = OP_SAVE_ARG(2),
      .flags = OP_NO_WIDEN,
      .reference = OP_REF(scatter_src)},
     {.op_id = GRAFT_OP_SCATTER_ADD,
      .roles = "viv",
-     .infer = infer_scatter,
+     .infer = sct_infer,
      .vjp = vjp_scatter_add,
      .saves = OP_SAVE_ARG(2),
      .flags = OP_NO_WIDEN,
@@ -359,5 +368,43 @@ static const op_def defs[] = {
      .saves = OP_SAVE_ARG(1),
      .flags = OP_NO_WIDEN,
      .reference = OP_REF(masked_scatter)},
+    {.op_id = GRAFT_OP_SCATTER_REDUCE_TWO,
+     .roles = "viv",
+     .infer = sct_infer_reduce,
+     .decompose = sct_decompose_reduce,
+     .vjp = sct_vjp_reduce,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(2) | OP_SAVE_ARG(3) | OP_SAVE_OUT(0),
+     .reference = OP_REF(scatter_reduce_two)},
+    {.op_id = GRAFT_OP_INDEX_ADD,
+     .roles = "viv",
+     .infer = sct_infer_along,
+     .decompose = sct_decompose_index_add,
+     .vjp = sct_vjp_index_add,
+     .saves = OP_SAVE_ARG(2),
+     .reference = OP_REF(index_add)},
+    {.op_id = GRAFT_OP_INDEX_COPY,
+     .roles = "viv",
+     .infer = sct_infer_along,
+     .decompose = sct_decompose_index_copy,
+     .vjp = sct_vjp_index_copy,
+     .saves = OP_SAVE_ARG(2),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(index_copy)},
+    {.op_id = GRAFT_OP_INDEX_FILL_INT_TENSOR,
+     .roles = "viv",
+     .infer = sct_infer_index_fill,
+     .decompose = sct_decompose_index_fill,
+     .vjp = sct_vjp_index_fill,
+     .saves = OP_SAVE_ARG(2),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(index_fill_int_Tensor)},
+    {.op_id = GRAFT_OP_PUT,
+     .roles = "viv",
+     .infer = sct_infer_put,
+     .decompose = sct_decompose_put,
+     .vjp = sct_vjp_put,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(put)},
 };
 OP_FAMILY_END(scatter, defs)

@@ -6,11 +6,7 @@ namespace torch_graft {
 
 namespace {
 
-// The lists spell types without a namespace.
-using at::IntArrayRef;
-using at::Scalar;
-using at::ScalarType;
-using at::Tensor;
+using namespace at;  // the lists spell types without one, and not the same types in every version
 
 Tensor binary_cross_entropy(const Tensor &, const Tensor &, const std::optional<Tensor> &, int64_t) {
   TORCH_CHECK(false,

@@ -19,13 +19,17 @@ namespace {
 graft_value tensor_value(CallFrame &frame, const at::Tensor &tensor) {
   graft_value value = {};
   if (!tensor.defined()) return value;
-  if (C10_UNLIKELY(tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.device().is_cpu())) {
+  const bool number = tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.device().is_cpu();
+  value.kind = GRAFT_VALUE_TENSOR;
+  if (C10_LIKELY(!number)) {
+    value.as.tensor = frame.borrow(tensor);
+  } else if (frame.numbers_on_device) {
+    value.as.tensor = frame.borrow(frame.keep(tensor.to(*frame.numbers_on_device)));
+  } else {
     value.kind = GRAFT_VALUE_SCALAR;
     value.as.scalar = scalar_of(tensor.item());
-    return value;
+    frame.has_numbers = true;
   }
-  value.kind = GRAFT_VALUE_TENSOR;
-  value.as.tensor = frame.borrow(tensor);
   return value;
 }
 
@@ -279,15 +283,11 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
 }
 
 graft_status call_out_form(CallFrame &frame, const OpRow &row) {
+  if (C10_UNLIKELY(graft_op_is_dynamic(row.op_id))) return run_then_copy(frame, row);
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !may_resize(row)) return status;
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
-  uint32_t count = 0;
-  graft_meta metas[8];
-  if (graft_infer(row.op_id, frame.args, frame.nargs, metas, 8, &count) == GRAFT_UNIMPLEMENTED) {
-    return run_then_copy(frame, row);
-  }
   TORCH_CHECK(false, text);
 }
 
@@ -360,10 +360,28 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
 
 }  // namespace
 
+namespace {
+
+// The rare op that takes tensors only, and was given a Python number for one.
+graft_status call_without_numbers(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op,
+                                  torch::jit::Stack *stack, size_t nargs) {
+  std::string text = graft_last_error();
+  TORCH_CHECK(!frame.tensors().empty(), text);
+  c10::Device device = frame.tensors()[0]->device();
+  frame.restart();
+  frame.numbers_on_device = device;
+  return call(frame, row, op, stack, nargs);
+}
+
+}  // namespace
+
 void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const size_t nargs = op.schema().arguments().size();
   CallFrame frame;
   graft_status status = call(frame, row, op, stack, nargs);
+  if (C10_UNLIKELY(status == GRAFT_INVALID_ARGUMENT && frame.has_numbers)) {
+    status = call_without_numbers(frame, row, op, stack, nargs);
+  }
   if (C10_UNLIKELY(status != GRAFT_OK)) {
     if (status == GRAFT_UNIMPLEMENTED && !fallback_forbidden()) {
       frame.discard();

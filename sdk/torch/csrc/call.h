@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bridge.h"
@@ -49,6 +50,8 @@ class CallFrame {
   graft_tensor **outs = local_outs;
   const at::Tensor **out_tensors = local_out_tensors;
   uint32_t nouts = 0;
+  bool has_numbers = false;                      // a Python number stands where the op has a tensor
+  std::optional<c10::Device> numbers_on_device;  // where such numbers become tensors
 
   void add_arg(const graft_value &value) {
     TORCH_INTERNAL_ASSERT(nargs < kMaxArgs);
@@ -107,6 +110,16 @@ class CallFrame {
 
   // The tensors among the arguments.
   c10::ArrayRef<const at::Tensor *> tensors() const { return seen_; }
+
+  // Forgets arguments and results, for a call with other ones.
+  void restart() {
+    discard();
+    nargs = 0;
+    used_ = 0;
+    arena_used_ = 0;
+    seen_.clear();
+    has_numbers = false;
+  }
 
   // Releases results that nobody took.
   void discard() {

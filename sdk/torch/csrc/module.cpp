@@ -29,7 +29,7 @@ using BackendRow = std::tuple<std::string, std::string, std::string>;
 
 // Reads manifests; opens nothing.
 std::vector<BackendRow> backends() {
-  const graft_backend_info* infos = nullptr;
+  const graft_backend_info *infos = nullptr;
   size_t count = 0;
   check(graft_backends(&infos, &count));
   std::vector<BackendRow> rows;
@@ -42,19 +42,19 @@ std::vector<BackendRow> backends() {
 
 std::vector<std::pair<std::string, std::string>> device_rows() {
   std::vector<std::pair<std::string, std::string>> rows;
-  for (const DeviceRow& row : devices()) rows.emplace_back(row.text, row.plugin);
+  for (const DeviceRow &row : devices()) rows.emplace_back(row.text, row.plugin);
   return rows;
 }
 
 template <typename T>
-std::optional<T> query(graft_rt_device* device, graft_device_key key) {
+std::optional<T> query(graft_rt_device *device, graft_device_key key) {
   T value{};
   size_t size = 0;
   graft_status status = graft_device_query(device, key, &value, sizeof value, &size);
   return status == GRAFT_OK && size == sizeof value ? std::optional<T>(value) : std::nullopt;
 }
 
-std::string query_text(graft_rt_device* device, graft_device_key key) {
+std::string query_text(graft_rt_device *device, graft_device_key key) {
   char text[512] = "";
   size_t size = 0;
   return graft_device_query(device, key, text, sizeof text, &size) == GRAFT_OK ? text : "";
@@ -71,8 +71,8 @@ py::list dtypes_of(c10::DeviceIndex index) {
 }
 
 py::dict device_properties(int64_t index) {
-  constexpr const char* kKinds[] = {"other", "cpu", "gpu", "accelerator"};
-  graft_rt_device* device = device_of(narrow(index));
+  constexpr const char *kKinds[] = {"other", "cpu", "gpu", "accelerator"};
+  graft_rt_device *device = device_of(narrow(index));
   uint32_t kind = query<uint32_t>(device, GRAFT_DEVICE_KIND).value_or(0);
   py::dict row;
   row["text"] = graft_device_text(device);
@@ -90,7 +90,7 @@ py::dict device_properties(int64_t index) {
 }
 
 std::pair<size_t, size_t> memory_info(int64_t index) {
-  return static_cast<c10::DeviceAllocator*>(device_allocator())->getMemoryInfo(narrow(index));
+  return static_cast<c10::DeviceAllocator *>(device_allocator())->getMemoryInfo(narrow(index));
 }
 
 int64_t exchange_device(int64_t index) {
@@ -109,7 +109,7 @@ using FallbackTuple = std::tuple<std::string, std::string, std::string, std::str
 
 std::vector<FallbackTuple> fallback_rows() {
   std::vector<FallbackTuple> rows;
-  for (const FallbackRow& row : fallbacks()) rows.emplace_back(row.op, row.device, row.dtypes, row.way, row.count);
+  for (const FallbackRow &row : fallbacks()) rows.emplace_back(row.op, row.device, row.dtypes, row.way, row.count);
   return rows;
 }
 
@@ -117,40 +117,40 @@ std::vector<FallbackTuple> fallback_rows() {
 
 struct Versioned {
   using Managed = DLManagedTensorVersioned;
-  static constexpr const char* kName = "dltensor_versioned";
-  static constexpr const char* kUsed = "used_dltensor_versioned";
+  static constexpr const char *kName = "dltensor_versioned";
+  static constexpr const char *kUsed = "used_dltensor_versioned";
   static constexpr auto kExport = graft_tensor_to_dlpack;
   static constexpr auto kImport = graft_tensor_from_dlpack;
 };
 
 struct Unversioned {
   using Managed = DLManagedTensor;
-  static constexpr const char* kName = "dltensor";
-  static constexpr const char* kUsed = "used_dltensor";
+  static constexpr const char *kName = "dltensor";
+  static constexpr const char *kUsed = "used_dltensor";
   static constexpr auto kExport = graft_tensor_to_dlpack_old;
   static constexpr auto kImport = graft_tensor_from_dlpack_old;
 };
 
 // Of a capsule that nobody consumed; the consumer renames it.
 template <typename Kind>
-void drop_capsule(PyObject* capsule) {
+void drop_capsule(PyObject *capsule) {
   if (!PyCapsule_IsValid(capsule, Kind::kName)) return;
-  auto* managed = static_cast<typename Kind::Managed*>(PyCapsule_GetPointer(capsule, Kind::kName));
+  auto *managed = static_cast<typename Kind::Managed *>(PyCapsule_GetPointer(capsule, Kind::kName));
   managed->deleter(managed);
 }
 
 template <typename Kind>
-py::object make_capsule(const at::Tensor& tensor) {
+py::object make_capsule(const at::Tensor &tensor) {
   TORCH_CHECK_TYPE(is_ours(tensor), "to_dlpack: expected a tensor of this device, but got one on ", tensor.device());
   graft_tensor_space space;
-  graft_tensor* owned = nullptr;
+  graft_tensor *owned = nullptr;
   check(graft_tensor_detach(borrow(&space, tensor), &owned));
-  typename Kind::Managed* managed = nullptr;
+  typename Kind::Managed *managed = nullptr;
   graft_status status = Kind::kExport(owned, &managed);
   graft_tensor_release(owned);
   check(status);
   managed->dl_tensor.device = {kDLExtDev, tensor.device().index()};
-  PyObject* capsule = PyCapsule_New(managed, Kind::kName, drop_capsule<Kind>);
+  PyObject *capsule = PyCapsule_New(managed, Kind::kName, drop_capsule<Kind>);
   if (!capsule) {
     managed->deleter(managed);
     throw py::error_already_set();
@@ -158,23 +158,23 @@ py::object make_capsule(const at::Tensor& tensor) {
   return py::reinterpret_steal<py::object>(capsule);
 }
 
-py::object to_dlpack(const at::Tensor& tensor, bool versioned) {
+py::object to_dlpack(const at::Tensor &tensor, bool versioned) {
   return versioned ? make_capsule<Versioned>(tensor) : make_capsule<Unversioned>(tensor);
 }
 
 template <typename Kind>
-std::optional<at::Tensor> take_capsule(PyObject* capsule) {
+std::optional<at::Tensor> take_capsule(PyObject *capsule) {
   if (!PyCapsule_IsValid(capsule, Kind::kName)) return std::nullopt;
-  auto* managed = static_cast<typename Kind::Managed*>(PyCapsule_GetPointer(capsule, Kind::kName));
+  auto *managed = static_cast<typename Kind::Managed *>(PyCapsule_GetPointer(capsule, Kind::kName));
   if (managed->dl_tensor.device.device_type != kDLExtDev) return std::nullopt;
-  graft_tensor* tensor = nullptr;
+  graft_tensor *tensor = nullptr;
   check(Kind::kImport(managed, &tensor));
   PyCapsule_SetName(capsule, Kind::kUsed);
   return wrap(tensor);
 }
 
 // None for a capsule of memory that is no extension device's: that is PyTorch's own business.
-std::optional<at::Tensor> from_dlpack(const py::object& capsule) {
+std::optional<at::Tensor> from_dlpack(const py::object &capsule) {
   auto tensor = take_capsule<Versioned>(capsule.ptr());
   return tensor ? tensor : take_capsule<Unversioned>(capsule.ptr());
 }
@@ -183,30 +183,41 @@ std::optional<at::Tensor> from_dlpack(const py::object& capsule) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.doc() = "The C++ part of torch_graft; use torch_graft and torch.graft.";
-  auto def = [&m](const char* name, auto function, auto... extra) {
+  auto def = [&m](const char *name, auto function, auto... extra) {
     m.def(name, torch::wrap_pybind_function(function), extra...);
   };
-  auto def_without_gil = [&m](const char* name, auto function, auto... extra) {
+  auto def_without_gil = [&m](const char *name, auto function, auto... extra) {
     m.def(name, torch::wrap_pybind_function_no_gil(function), extra...);
   };
   m.attr("version") = graft_version();
   def("backends", backends);
   def_without_gil("devices", device_rows);
-  def_without_gil("load", +[](const std::string& path) { return static_cast<int64_t>(load(path)); });
-  def_without_gil("device_count", +[] { return static_cast<int64_t>(device_count()); });
-  def("is_initialized", +[] { return is_initialized(); });
-  def("is_forked", +[] { return is_forked(); });
-  def("is_registered", +[] { return is_registered(); });
-  def_without_gil("wait_for_engine", +[] { wait_for_engine(); });
+  def_without_gil(
+      "load", +[](const std::string &path) { return static_cast<int64_t>(load(path)); });
+  def_without_gil(
+      "device_count", +[] { return static_cast<int64_t>(device_count()); });
+  def(
+      "is_initialized", +[] { return is_initialized(); });
+  def(
+      "is_forked", +[] { return is_forked(); });
+  def(
+      "is_registered", +[] { return is_registered(); });
+  def_without_gil(
+      "wait_for_engine", +[] { wait_for_engine(); });
   def("device_properties", device_properties);
-  def("current_device", +[] { return static_cast<int64_t>(current_device()); });
-  def("set_device", +[](int64_t index) { set_device(narrow(index)); });
+  def(
+      "current_device", +[] { return static_cast<int64_t>(current_device()); });
+  def(
+      "set_device", +[](int64_t index) { set_device(narrow(index)); });
   def("exchange_device", exchange_device);
   def("default_stream", default_stream);
   def("memory_info", memory_info);
-  def("set_memory_fraction", +[](double fraction, int64_t index) { set_memory_fraction(fraction, narrow(index)); });
-  def("default_generator", +[](int64_t index) { return default_generator(narrow(index)); });
-  def("manual_seed_all", +[](uint64_t seed) { seed_all(seed); });
+  def(
+      "set_memory_fraction", +[](double fraction, int64_t index) { set_memory_fraction(fraction, narrow(index)); });
+  def(
+      "default_generator", +[](int64_t index) { return default_generator(narrow(index)); });
+  def(
+      "manual_seed_all", +[](uint64_t seed) { seed_all(seed); });
   def("fallbacks", fallback_rows);
   def("reset_fallbacks", reset_fallbacks);
   def("to_dlpack", to_dlpack);

@@ -3,7 +3,6 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
-#include <ATen/ops/bernoulli_native.h>
 #include <ATen/ops/fill_native.h>
 #include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/rsub_native.h>
@@ -21,6 +20,11 @@ at::Tensor &fill_(at::Tensor &self, const at::Tensor &value) {
 
 at::Tensor rsub(const at::Tensor &self, const at::Tensor &other, const at::Scalar &alpha) {
   return at::native::rsub(self, other, alpha);
+}
+
+at::Tensor &bernoulli_out(const at::Tensor &self, std::optional<at::Generator> generator, at::Tensor &out) {
+  at::native::resize_output(out, self.sizes());
+  return out.bernoulli_(self, std::move(generator));
 }
 
 at::Tensor &eye_out(int64_t n, at::Tensor &out) {
@@ -59,7 +63,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("eye.out", TORCH_FN(eye_out));
   m.impl("conj_physical.out", TORCH_FN(conj_physical_out));
   m.impl("conj_physical_", TORCH_FN(conj_physical_));
-  m.impl("bernoulli.out", TORCH_FN(at::native::bernoulli_out));
+  m.impl("bernoulli.out", TORCH_FN(bernoulli_out));
   m.impl("is_set_to", TORCH_FN(at::native::is_set_to));
   m.impl("_efficientzerotensor", TORCH_FN(efficient_zeros));
   m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(fits_nested));

@@ -46,12 +46,12 @@ def _on(tensor, dl_device, copy):
     if dl_device is None or tuple(dl_device) == here:
         return tensor.clone() if copy else tensor
     if copy is False:
-        raise BufferError(f"DLPack: {tensor.device} to device {tuple(dl_device)} needs a copy, which copy=False forbids")
+        raise BufferError(f"DLPack: {tensor.device} to device {tuple(dl_device)} takes a copy; copy=False forbids it")
     if dl_device[0] == DLDeviceType.kDLCPU:
         return tensor.cpu()
     if dl_device[0] == DLDeviceType.kDLExtDev:
         return tensor.to(torch.device(_registration.device_name(), dl_device[1]))
-    raise BufferError(f"DLPack: {tensor.device} can't be exported to device {tuple(dl_device)}; copy it to the CPU first")
+    raise BufferError(f"DLPack: {tensor.device} can't go to device {tuple(dl_device)}; copy it to the CPU first")
 
 
 def _export(original, versioned):

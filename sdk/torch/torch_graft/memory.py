@@ -9,7 +9,7 @@ _fractions = {}
 
 
 def memory_stats(device=None):
-    """Statistics of the caching allocator by name, such as "allocated_bytes.all.current". Empty before the first use."""
+    """Statistics of the caching allocator by name, such as "allocated_bytes.all.current"; none before the first use."""
     return torch.accelerator.memory_stats(device_index(device))
 
 

@@ -1,0 +1,64 @@
+"""The examples of docs/examples/torch in short form, and a slice of PyTorch's op database; nothing may leave the device."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples" / "torch"
+
+# An op or two of each family.
+OPS = """add mul div exp where clamp sum mean amax var cumsum mm bmm addmm nn.functional.conv2d nn.functional.gelu
+nn.functional.max_pool2d nn.functional.embedding softmax log_softmax nn.functional.batch_norm cat index_select gather
+scatter_add sort topk masked_fill tril""".split()
+
+
+def run(script, *options, timeout=400):
+    child = subprocess.run(
+        [sys.executable, str(script), *options],
+        env={**os.environ, "GRAFT_FALLBACK": "error"},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert child.returncode == 0, f"{child.stdout}\n{child.stderr}"
+    return child.stdout
+
+
+def number(pattern, text):
+    found = re.search(pattern, text)
+    assert found, text
+    return float(found[1])
+
+
+def test_digits_cnn_learns_as_on_the_cpu():
+    out = run(EXAMPLES / "digits_cnn.py", "--epochs", "12", "--compare")
+    assert number(r"([\d.]+) % of the digits held back", out) > 97
+    assert number(r"relative difference ([\d.e-]+) over the first epoch", out) < 1e-5
+
+
+def test_char_gpt_loss_is_that_of_the_cpu():
+    small = ["--steps", "20", "--layers", "2", "--width", "64", "--context", "32", "--batch", "8", "--compare"]
+    assert number(r"largest relative difference ([\d.e-]+)", run(EXAMPLES / "char_gpt.py", *small)) < 0.01
+
+
+def test_mixed_precision():
+    out = run(EXAMPLES / "mixed_precision.py", "--steps", "30")
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", out)]
+    assert len(losses) == 2 and max(losses) < 1.5, out
+
+
+def test_two_plugins():
+    out = run(EXAMPLES / "two_plugins.py")
+    assert "copies between the plugins: right" in out and "bit for bit" in out
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_slice_of_the_op_database(half):
+    """Forward, backward, in place and out variants of PyTorch's own samples; see op_db.py for the whole."""
+    out = run(ROOT / "tests" / "torch" / "op_db.py", "--op", ",".join(OPS[half::2]), "--jobs", "2")
+    assert "| f32 | backward |" in out
