@@ -15,7 +15,7 @@ const char *const cf_unary[] = {"s T[33,17]",   "m T[1025]",     "m T[]",       
                                 "f T[33,0,3]",  "f T[129,33]",   "f T[1025,3]",    NULL};
 
 const char *const cf_binary[] = {"s T[33,17] T[33,17]",
-                                 "s T[33,17] T[17]",
+                                 "m T[33,17] T[17]",
                                  "m T[1025] T[1025]",
                                  "m T[13,1] T[17]",
                                  "m T[3,1,17] T[13,1]",

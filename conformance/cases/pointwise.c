@@ -103,7 +103,7 @@ static const char *const cf_ternary[] = {
   "s T[33,17] T[33,17] T[33,17]", "m T[33,17] T[17] T[33,1]", "m T[1025] T[1025] T[1025] 2", "m T[13] T[13] T[13] -0.5",
   "m T[] T[] T[]", "m T[0] T[0] T[0]", "f T[2,3,1,17] T[3,13,1] T[17]", NULL};
 static const char *const cf_alpha[] = {
-  "s T[33,17] T[33,17] alpha=2", "m T[33,17] T[17] alpha=-3", "m T[1025] T[1025] alpha=2", NULL};
+  "m T[33,17] T[33,17] alpha=2", "s T[33,17] T[17] alpha=-3", "m T[1025] T[1025] alpha=2", NULL};
 
 static const cf_op cf_pointwise_ops[] = {
     CF_U("abs", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)),
@@ -142,11 +142,11 @@ static const cf_op cf_pointwise_ops[] = {
     {"aten::div.Scalar", CF_TEXTS("s T[33,17] 3", "m T[1025] 0.1", "m T[] 2.5", "m T[0] 2"), CF_FLOATS, CF_R_DIVISION,
      CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(4)},
     {"aten::div.Tensor_mode",
-     CF_TEXTS("s T[33,17] T[33,17] 'floor'", "s T[33,17] T[33,17] 'trunc'", "m T[1025] T[1025] 'floor'",
+     CF_TEXTS("s T[33,17] T[33,17] 'floor'", "m T[33,17] T[33,17] 'trunc'", "m T[1025] T[1025] 'floor'",
               "m T[129] T[129] 'trunc'", "m T[] T[] 'floor'", "m T[0] T[0] 'trunc'"),
      CF_REALS, CF_R_CUSTOM(cf_l_div_mode), CF_NONZERO, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
     {"aten::pow.Tensor_Scalar",
-     CF_TEXTS("s T[33,17] 2", "s T[33,17] 0.5", "m T[1025] 3", "m T[33] 2.5", "m T[] 2", "m T[0] 2", "m T[129] -1.5"),
+     CF_TEXTS("s T[33,17] 2", "m T[33,17] 0.5", "m T[1025] 3", "m T[33] 2.5", "m T[] 2", "m T[0] 2", "m T[129] -1.5"),
      CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(40)},
     {"aten::pow.Tensor_Tensor", cf_same_shape, CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(80)},
     {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]+ T[17]+"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_POSITIVE, 0,
@@ -157,7 +157,7 @@ static const cf_op cf_pointwise_ops[] = {
     CF_B("minimum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
     {"aten::fmod.Tensor", cf_same_shape, CF_REALS, CF_R_EXACT, CF_NONZERO, CF_INPLACE, CF_G_NONE},
     {"aten::where.self",
-     CF_TEXTS("s bool[33,17] T[33,17] T[33,17]", "s bool[17] T[33,17] T[33,1]", "m bool[1025] T[1025] T[1025]",
+     CF_TEXTS("s bool[33,17] T[33,17] T[33,17]", "m bool[17] T[33,17] T[33,1]", "m bool[1025] T[1025] T[1025]",
               "m bool[33,1] T[17] 2", "m bool[] T[] T[]", "m bool[0] T[0] T[0]", "f bool[2,3,1,17] T[3,13,1] T[17]"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(1)},
     {"aten::masked_fill.Scalar",

@@ -310,7 +310,8 @@ static graft_status run(const graft_exec *exec, const call *call) {
   uint64_t at_partial = at + memo->skip_partial;
   const graft_tensor_desc *addend = call->addend ? call->addend : call->out; /* not looked at where there is none */
   int64_t k = 0, end;
-  for (bool first = true; status == GRAFT_OK && (first || k < memo->depth); first = false, k = end) { /* once where K is 0 */
+  /* Once where K is 0. */
+  for (bool first = true; status == GRAFT_OK && (first || k < memo->depth); first = false, k = end) {
     end = k + memo->block < memo->depth ? k + memo->block : memo->depth;
     const ocl_argument arguments[] = {OCL_BUFFER(a.buffer),  OCL_VALUE(a.offset), OCL_BUFFER(b.buffer),
                                       OCL_VALUE(b.offset),   OCL_BUFFER(work),    OCL_VALUE(at_partial),
