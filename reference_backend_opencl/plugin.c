@@ -91,9 +91,9 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
   plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
   if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels) {
-    graft_status status = ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
-                                   "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu",
-                                   kernels);
+    graft_status status =
+        ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
+                 "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
     free(plugin->selection);
     free(plugin);
     return status;

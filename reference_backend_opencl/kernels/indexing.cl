@@ -12,18 +12,17 @@ typedef struct {
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape,
                     __global long *faults) {
   long where = 0;
-  int is_out = 0;
+  int in_range = 1;
 #pragma unroll
   for (int k = 0; k < INDICES; k++) {
+    if (!in_range) continue;
     long v = index[k][at[k + 2] + i * shape->stride[k + 2].along[0]];
     long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
-    if (wrapped < 0 || wrapped >= size) {
-      REPORT(faults, OP_ID, v, size);
-      is_out = 1;
-    }
-    where += wrapped * shape->step[k];
+    in_range = wrapped >= 0 && wrapped < size;
+    if (in_range) where += wrapped * shape->step[k];
+    else REPORT(faults, OP_ID, v, size);
   }
-  return is_out ? -1 : where;
+  return in_range ? where : -1;
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(

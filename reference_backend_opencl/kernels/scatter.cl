@@ -22,19 +22,21 @@ typedef struct {
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape, long part,
                     __global long *faults) {
   long where = 0, row = 0;
-  int is_out = 0;
+  int in_range = 1;
 #pragma unroll
   for (int k = 0; k < INDICES; k++) {
+    if (!in_range) continue;
     long v = index[k][at[k + 2] + i * shape->free_stride[k + 2].along[0]];
     long size = shape->bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
-    if (wrapped < 0 || wrapped >= size) {
+    in_range = wrapped >= 0 && wrapped < size;
+    if (!in_range) {
       REPORT(faults, OP_ID, v, size);
-      is_out = 1;
+      continue;
     }
     where += wrapped * shape->step[k];
     row = row * size + wrapped;
   }
-  if (is_out || row == shape->skip) return -1;
+  if (!in_range || row == shape->skip) return -1;
   long first = part * shape->part_size;
   return row >= first && row < first + shape->part_size ? where : -1;
 }

@@ -2,7 +2,7 @@
  *   - a buffer that comes where one was released before inherits the notes about the old one, of the old size;
  *   - a write, fill or copy by the host to a part of a buffer wipes the notes about the rest.
  * So buffers are not released, and the host always writes whole ones. Loaded in front of Oclgrind's own library. */
-#define _GNU_SOURCE /* RTLD_NEXT */
+#define _GNU_SOURCE              /* RTLD_NEXT */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -66,8 +66,7 @@ cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_
     free(image);
     return CL_INVALID_VALUE;
   }
-  cl_int error =
-      clEnqueueWriteBuffer(queue, to, CL_TRUE, to_offset, bytes, image + from_offset, count, events, done);
+  cl_int error = clEnqueueWriteBuffer(queue, to, CL_TRUE, to_offset, bytes, image + from_offset, count, events, done);
   free(image);
   return error;
 }
