@@ -65,11 +65,12 @@ static void check_alignment(ck_session *s) {
       check_answer(&request, asked[i] ? asked[i] : own, false);
       graft_stream *stream = round ? NULL : ck_stream(s, 0);
       unsigned char in[64], out[64];
-      ck_pattern(in, sizeof in, (unsigned)i);
+      size_t bytes = request.bytes < sizeof in ? (size_t)request.bytes : sizeof in;
+      ck_pattern(in, bytes, (unsigned)i);
       if (stream) {
-        ck_write(s, stream, request.buffer, 0, in, sizeof in);
-        ck_read(s, stream, request.buffer, 0, out, sizeof out);
-        ck_same(out, in, sizeof in, "a buffer with alignment %llu", (unsigned long long)asked[i]);
+        ck_write(s, stream, request.buffer, 0, in, bytes);
+        ck_read(s, stream, request.buffer, 0, out, bytes);
+        ck_same(out, in, bytes, "a buffer with alignment %llu", (unsigned long long)asked[i]);
       }
       release(s, request.buffer);
     }

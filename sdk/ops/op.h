@@ -71,11 +71,12 @@ typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint3
  *   i  index: its own shape, i64 (or i32)
  *   k  kept as it is */
 enum {
-  OP_ELEMENTWISE = 1,  /* flags: every output element depends on the elements at its own position only */
-  OP_NO_WIDEN = 2,     /* the decomposition takes half types as they are */
-  OP_NUMBER_FORM = 4,  /* X.Scalar: has a number where X.Tensor has a tensor */
-  OP_READS_FIRST = 8,  /* the reference kernel reads an item of its lists before it writes it: in place is fine */
-  OP_SECOND_FIRST = 16 /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
+  OP_ELEMENTWISE = 1,   /* flags: every output element depends on the elements at its own position only */
+  OP_NO_WIDEN = 2,      /* the decomposition takes half types as they are */
+  OP_NUMBER_FORM = 4,   /* X.Scalar: has a number where X.Tensor has a tensor */
+  OP_READS_FIRST = 8,   /* the reference kernel reads an item of its lists before it writes it: in place is fine */
+  OP_SECOND_FIRST = 16, /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
+  OP_TAKES_NUMBER = 32  /* a number may stand for a tensor that does not promote with the others */
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */

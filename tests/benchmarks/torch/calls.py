@@ -1,16 +1,20 @@
-"""The cost of a small call from Python, in microseconds: calls.py DEVICE; prints JSON.
+"""The cost of a small call from Python: calls.py PLUGIN.
 
-DEVICE is "yardstick" (kernels that only allocate their output, from yardstick.cpp), a device of torch_graft, or "cpu".
+Three processes in turn, medians over all turns: the bridge over PLUGIN (tests/plugins/null.so does nothing), hand-written
+kernels that only allocate their output (yardstick.cpp), and PyTorch's CPU. One process is calls.py --one DEVICE.
 """
 import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 
 import torch
 import torch.nn.functional as F
 
-RUNS = 31
+TURNS = 5
+RUNS = 11  # of a turn
 CALLS = 2000
 
 
@@ -47,13 +51,40 @@ def microseconds(call, synchronize):
     return statistics.median(times)
 
 
-def main():
+def one(name):
     torch.set_num_threads(1)
-    name = sys.argv[1]
-    device = yardstick() if name == "yardstick" else name
-    synchronize = (lambda: None) if name in ("yardstick", "cpu") else torch.accelerator.synchronize
+    device, synchronize = name, lambda: None
+    if name == "yardstick":
+        device = yardstick()
+    elif name != "cpu":
+        import torch_graft
+
+        device, synchronize = f"graft:{torch_graft.load(name)}", torch.accelerator.synchronize
     with torch.no_grad():
         print(json.dumps({text: microseconds(call, synchronize) for text, call in calls(device)}))
 
 
-main()
+def turn(name):
+    # PyTorch has room for one package of this kind in a process: the yardstick is another.
+    environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if name.endswith(".so") else "0"}
+    out = subprocess.run([sys.executable, __file__, "--one", name], check=True, env=environment, stdout=subprocess.PIPE)
+    return json.loads(out.stdout.splitlines()[-1])
+
+
+def main():
+    sides = {"bridge": os.path.abspath(sys.argv[1]), "yardstick": "yardstick", "cpu": "cpu"}
+    times = {}
+    for _ in range(TURNS):
+        for side, name in sides.items():
+            for text, value in turn(name).items():
+                times.setdefault(text, {}).setdefault(side, []).append(value)
+    print(f"{'us a call':18}{'bridge':>9}{'yardstick':>11}{'above it':>10}{'torch CPU':>11}{'ratio':>8}   wanted: 0.8 above, 1.3")
+    for text, sides_of in times.items():
+        bridge, least, cpu = (statistics.median(sides_of[side]) for side in sides)
+        print(f"{text:18}{bridge:9.2f}{least:11.2f}{bridge - least:10.2f}{cpu:11.2f}{bridge / cpu:8.2f}")
+
+
+if sys.argv[1] == "--one":
+    one(sys.argv[2])
+else:
+    main()
