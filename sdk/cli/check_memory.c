@@ -58,7 +58,7 @@ static void check_alignment(ck_session *s) {
   uint64_t own = ck_property(s, GRAFT_DEVICE_ALIGNMENT, 8, 64);
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     for (int round = 0; round < 5; round++) {
-      graft_allocation request = request_of(s, 64); /* a granule may be one byte */
+      graft_allocation request = request_of(s, 3);
       request.alignment = asked[i];
       CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate with alignment %llu%s",
               (unsigned long long)asked[i], asked[i] ? "" : " (the device's own)");
