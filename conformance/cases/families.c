@@ -34,11 +34,11 @@ const char *const cf_binary[] = {"s T[33,17] T[33,17]",
                                  "f T[1025,3] T[1025,1]",
                                  NULL};
 
-const char *const cf_number[] = {"s T[33,17] 2",    "m T[1025] 3",        "m T[] 2", "m T[0] 2", "m T[129] 1",
+const char *const cf_number[] = {"m T[33,17] 2",    "s T[1025] 3",        "m T[] 2", "m T[0] 2", "m T[129] 1",
                                  "f T[2,3,1,17] 3", "f T[2,1,3,2,2,3] 2", NULL};
 
 const char *const cf_reduce_dims[] = {"s T[33,17] [1]",
-                                      "s T[33,17] [0]",
+                                      "m T[33,17] [0]",
                                       "m T[33,17] [0,1]",
                                       "m T[1025] [0] true",
                                       "m T[3,13,17] [1] true",

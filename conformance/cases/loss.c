@@ -91,7 +91,7 @@ static const cf_op cf_loss_ops[] = {
               "m T[] T[2,3,33,17] i64[2,33,17]<3 _ 1 2 T[]+"),
      CF_FLOATS, CF_R_ULPS(3), CF_VALUES, 0, CF_G_NONE},
     {"aten::mse_loss",
-     CF_TEXTS("s T[13,17] T[13,17]", "s T[13,17] T[13,17] 0", "m T[1025] T[1025] 2", "m T[3,13,17] T[3,13,17]",
+     CF_TEXTS("s T[13,17] T[13,17]", "m T[13,17] T[13,17] 0", "m T[1025] T[1025] 2", "m T[3,13,17] T[3,13,17]",
               "m T[] T[]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_mse), CF_VALUES, CF_ORDERED, CF_G_SELECT(6)},
     {"aten::mse_loss_backward",

@@ -97,10 +97,10 @@ static void cf_lerp_limit(const cf_check *k, uint32_t out, long double *limits) 
   CF_N(n ".Scalar", CF_REALS, CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
 
 static const char *const cf_same_shape[] = {
-    "s T[33,17] T[33,17]", "m T[1025] T[1025]",         "m T[] T[]", "m T[0] T[0]",
+    "m T[33,17] T[33,17]", "s T[1025] T[1025]",         "m T[] T[]", "m T[0] T[0]",
     "m T[129] T[129]",     "f T[2,3,1,17] T[2,3,1,17]", NULL};
 static const char *const cf_ternary[] = {
-  "s T[33,17] T[33,17] T[33,17]", "m T[33,17] T[17] T[33,1]", "m T[1025] T[1025] T[1025] 2", "m T[13] T[13] T[13] -0.5",
+  "m T[33,17] T[33,17] T[33,17]", "s T[33,17] T[17] T[33,1]", "m T[1025] T[1025] T[1025] 2", "m T[13] T[13] T[13] -0.5",
   "m T[] T[] T[]", "m T[0] T[0] T[0]", "f T[2,3,1,17] T[3,13,1] T[17]", NULL};
 static const char *const cf_alpha[] = {
   "m T[33,17] T[33,17] alpha=2", "s T[33,17] T[17] alpha=-3", "m T[1025] T[1025] alpha=2", NULL};
@@ -146,12 +146,12 @@ static const cf_op cf_pointwise_ops[] = {
               "m T[129] T[129] 'trunc'", "m T[] T[] 'floor'", "m T[0] T[0] 'trunc'"),
      CF_REALS, CF_R_CUSTOM(cf_l_div_mode), CF_NONZERO, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
     {"aten::pow.Tensor_Scalar",
-     CF_TEXTS("s T[33,17] 2", "m T[33,17] 0.5", "m T[1025] 3", "m T[33] 2.5", "m T[] 2", "m T[0] 2", "m T[129] -1.5"),
+     CF_TEXTS("m T[33,17] 2", "m T[33,17] 0.5", "s T[1025] 3", "m T[33] 2.5", "m T[] 2", "m T[0] 2", "m T[129] -1.5"),
      CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(40)},
     {"aten::pow.Tensor_Tensor", cf_same_shape, CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(80)},
     {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]+ T[17]+"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_POSITIVE, 0,
      CF_G_NONE},
-    {"aten::pow.Scalar", CF_TEXTS("s 2.5 T[33,17]", "m 2 T[1025]", "m 0.5 T[]", "m 2.5 T[0]"), CF_FLOATS, CF_R_ULPS(16),
+    {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "s 2 T[1025]", "m 0.5 T[]", "m 2.5 T[0]"), CF_FLOATS, CF_R_ULPS(16),
      CF_VALUES, 0, CF_G_SELECT(80)},
     CF_B("maximum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
     CF_B("minimum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
@@ -184,20 +184,20 @@ static const cf_op cf_pointwise_ops[] = {
     {"aten::addcmul", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
     {"aten::addcdiv", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_NONZERO, CF_INPLACE, CF_G_LINEAR(8)},
     {"aten::lerp.Scalar",
-     CF_TEXTS("s T[33,17] T[33,17] 0.3", "m T[33,17] T[17] 0.75", "m T[1025] T[1025] 0.5", "m T[] T[] 0.3",
+     CF_TEXTS("m T[33,17] T[33,17] 0.3", "s T[33,17] T[17] 0.75", "m T[1025] T[1025] 0.5", "m T[] T[] 0.3",
               "m T[0] T[0] 0.3"),
      CF_FLOATS, CF_R_CUSTOM(cf_lerp_limit), CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
 
-    {"aten::sigmoid_backward", CF_TEXTS("s T[33,17] T[33,17]", "m T[1025] T[1025]", "m T[0] T[0]", "m T[] T[]"),
+    {"aten::sigmoid_backward", CF_TEXTS("m T[33,17] T[33,17]", "s T[1025] T[1025]", "m T[0] T[0]", "m T[] T[]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_sigmoid_backward), CF_PROBABILITY, CF_INPLACE, CF_G_NONE},
-    {"aten::tanh_backward", CF_TEXTS("s T[33,17] T[33,17]", "m T[1025] T[1025]", "m T[0] T[0]", "m T[] T[]"), CF_FLOATS,
+    {"aten::tanh_backward", CF_TEXTS("m T[33,17] T[33,17]", "s T[1025] T[1025]", "m T[0] T[0]", "m T[] T[]"), CF_FLOATS,
      CF_R_CUSTOM(cf_l_tanh_backward), CF_UNIT, CF_INPLACE, CF_G_NONE},
-    {"aten::gelu_backward", CF_TEXTS("s T[33,17] T[33,17]", "m T[1025] T[1025] 'tanh'", "m T[0] T[0]", "m T[] T[]"),
+    {"aten::gelu_backward", CF_TEXTS("m T[33,17] T[33,17]", "s T[1025] T[1025] 'tanh'", "m T[0] T[0]", "m T[] T[]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_gelu_backward), CF_VALUES, CF_INPLACE, CF_G_NONE},
-    {"aten::silu_backward", CF_TEXTS("s T[33,17] T[33,17]", "m T[1025] T[1025]", "m T[0] T[0]", "m T[] T[]"), CF_FLOATS,
+    {"aten::silu_backward", CF_TEXTS("m T[33,17] T[33,17]", "s T[1025] T[1025]", "m T[0] T[0]", "m T[] T[]"), CF_FLOATS,
      CF_R_CUSTOM(cf_l_silu_backward), CF_VALUES, CF_INPLACE, CF_G_NONE},
     {"aten::threshold_backward",
-     CF_TEXTS("s T[33,17] T[33,17] 0", "m T[1025] T[1025] 1", "m T[0] T[0] 0", "m T[] T[] 0"), CF_FLOATS, CF_R_EXACT,
+     CF_TEXTS("m T[33,17] T[33,17] 0", "s T[1025] T[1025] 1", "m T[0] T[0] 0", "m T[] T[] 0"), CF_FLOATS, CF_R_EXACT,
      CF_VALUES, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
 };
 

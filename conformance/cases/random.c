@@ -44,7 +44,7 @@ static const cf_op cf_random_ops[] = {
     {"aten::uniform", CF_TEXTS("s T[33,17]", "m T[1025]", "m T[]", "m T[0]", "m T[3,13]"), CF_FLOATS, CF_R_EXACT,
      CF_VALUES, CF_NATIVE, CF_G_NONE},
     {"aten::native_dropout",
-     CF_TEXTS("s T[33,17] 0.5 true", "s T[33,17] 0.3 true", "m T[1025] 0.1 true", "m T[33] 0.5 false", "m T[] 0.5 true",
+     CF_TEXTS("s T[33,17] 0.5 true", "m T[33,17] 0.3 true", "m T[1025] 0.1 true", "m T[33] 0.5 false", "m T[] 0.5 true",
               "m T[0] 0.5 true", "m T[3,13,17] 0.75 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_dropout), CF_VALUES, CF_NATIVE, CF_G_SELECT(6)},
     {"aten::native_dropout_backward",
@@ -73,7 +73,7 @@ static const cf_op cf_random_ops[] = {
      CF_TEXTS("m 0 100 [33,17] dtype=T", "m 3 9 [1025] dtype=T", "m 0 2 [] dtype=T", "m 5 6 [13] dtype=T"), CF_REALS,
      CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
     {"aten::multinomial",
-     CF_TEXTS("s T[3,129] 5 true", "s T[33] 4", "m T[1025] 1", "m T[13,17] 17", "m T[5,33] 129 true", "m T[1] 1"),
+     CF_TEXTS("s T[3,129] 5 true", "m T[33] 4", "m T[1025] 1", "m T[13,17] 17", "m T[5,33] 129 true", "m T[1] 1"),
      CF_FLOATS, CF_R_EXACT, CF_POSITIVE, CF_NATIVE, CF_G_NONE},
 };
 

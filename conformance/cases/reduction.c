@@ -207,12 +207,12 @@ static const char *const cf_true_texts[] = {
     "s T[33,17] 1", "m T[33,17]=1 0 true", "m T[1025] 0",        "m T[3,13,17]=1 1",
     "m T[] 0",      "m T[3,0] 1",          "f T[2,3,1,3,2,3] 3", NULL};
 static const char *const cf_all_texts[] = {"s T[33,17]", "m T[1025]=1", "m T[]", "m T[0]", "m T[3,13,17]=2", NULL};
-static const char *const cf_extreme_texts[] = {"s T[33,17] [1]",           "s T[33,17] [0]",       "m T[33,17]",
+static const char *const cf_extreme_texts[] = {"m T[33,17] [1]",           "s T[33,17] [0]",       "m T[33,17]",
                                                "m T[1025] [0] true",       "m T[3,13,17] [1]",     "m T[] []",
                                                "m T[13,129] [-1]",         "m T[2,3,13,17] [0,2]", "m T[0,3] [1]",
                                                "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]",    NULL};
 static const char *const cf_arg_texts[] = {
-  "s T[33,17] 1", "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[] _", "m T[13,129] -1",
+  "m T[33,17] 1", "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[] _", "m T[13,129] -1",
   "m T[0,3] 1", "f T[129,1025] 1", NULL};
 static const char *const cf_dim_texts[] = {
   "s T[33,17] 1", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[13,129] -1", "m T[3,0] 1", "m T[0,3] 1",
@@ -236,6 +236,8 @@ static const char *const cf_var_texts[] = {"s T[33,17] [1]",
 static const cf_op cf_reduction_ops[] = {
     {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::sum.dim_IntList", CF_TEXTS("s T[33,17] [0]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
+     CF_G_LINEAR(0)}, /* along columns: of the reductions by a dim, the one in smoke */
     {"aten::mean.dim", cf_reduce_dims, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,

@@ -86,7 +86,7 @@ static void cf_g_log_softmax(const cf_check *k, uint32_t in, long double *terms)
 }
 
 static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",
-                                            "s T[33,17] 0 false",
+                                            "m T[33,17] 0 false",
                                             "m T[1025] 0 false",
                                             "m T[3,13,17] 1 false",
                                             "m T[] 0 false",
