@@ -279,7 +279,7 @@ static graft_status infer_gather(op_call *c) {
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
   if (status) return status;
-  if (!idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
+  if (index->numel && !idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
   c->compute = self->dtype;
   op_out(c, 0, self->dtype, index->ndim, index->sizes);
   return GRAFT_OK;
