@@ -236,6 +236,8 @@ static const char *const cf_var_texts[] = {"s T[33,17] [1]",
 static const cf_op cf_reduction_ops[] = {
     {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::sum.dim_IntList", CF_TEXTS("s T[17,33] [0]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
+     CF_G_LINEAR(0)}, /* along columns: of the reductions by a dim, the one in smoke */
     {"aten::mean.dim", cf_reduce_dims, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
