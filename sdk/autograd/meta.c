@@ -92,14 +92,6 @@ graft_tensor *graft_tensor_grad(const graft_tensor *tensor) {
   return tensor && tensor->autograd ? tensor->autograd->node->grad : NULL;
 }
 
-static bool same_sizes(const graft_tensor *a, const graft_tensor *b) {
-  if (a->ndim != b->ndim) return false;
-  for (int32_t i = 0; i < a->ndim; i++) {
-    if (a->sizes[i] != b->sizes[i]) return false;
-  }
-  return true;
-}
-
 static graft_status check_grad(const graft_tensor *tensor, const graft_tensor *grad) {
   char is[160], expected[160];
   if (!is_leaf(tensor)) {
@@ -107,7 +99,7 @@ static graft_status check_grad(const graft_tensor *tensor, const graft_tensor *g
                    ag_node_name(tensor->autograd->node));
   }
   if (grad == tensor) return err_set(GRAFT_INVALID_ARGUMENT, "set_grad: a tensor can't be its own gradient");
-  if (same_sizes(tensor, grad) && tensor->dtype == grad->dtype && tensor->device == grad->device) return GRAFT_OK;
+  if (tns_same_sizes(tensor, grad) && tensor->dtype == grad->dtype && tensor->device == grad->device) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT, "set_grad: the gradient is %s on %s, expected %s on %s as the tensor is",
                  tns_describe(grad, is, sizeof is), graft_device_text(grad->device),
                  tns_describe(tensor, expected, sizeof expected), graft_device_text(tensor->device));

@@ -67,7 +67,7 @@ static graft_status infer_nll_backward(op_call *c) {
   if (status) return status;
   if (self->ndim == 1 && op_tensor(c, 2)->ndim) return op_refuse_dtype(c, 2, "one number, of rank 0");
   bool rows = op_int(c, 4) == LOSS_NONE && self->ndim > 1;
-  bool fits = rows ? op_same_shape(g, op_tensor(c, 2)) : g->ndim <= 1 && g->numel == 1;
+  bool fits = rows ? tns_same_sizes(g, op_tensor(c, 2)) : g->ndim <= 1 && g->numel == 1;
   if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));
   if (total->numel != 1) return op_error(c, "expected one number as total_weight (%s)", op_show_tensors(c));
   op_out(c, 0, self->dtype, self->ndim, self->sizes);

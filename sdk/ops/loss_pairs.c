@@ -181,12 +181,12 @@ static graft_status infer_entropy(op_call *c, const graft_tensor *self, const gr
   const graft_tensor *weight = op_tensor(c, 2);
   if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
   if (self->dtype != target->dtype) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
-  if (!op_same_shape(self, target)) return op_error(c, "self and target differ in shape (%s)", op_show_tensors(c));
+  if (!tns_same_sizes(self, target)) return op_error(c, "self and target differ in shape (%s)", op_show_tensors(c));
   if (weight && !fits_into(weight, self->ndim, self->sizes)) {
     return op_error(c, "weight does not broadcast to self's shape (%s)", op_show_tensors(c));
   }
   c->compute = self->dtype;
-  c->decompose_only = weight && !op_same_shape(weight, self);
+  c->decompose_only = weight && !tns_same_sizes(weight, self);
   if (op_int(c, 3) == LOSS_NONE)
     op_out_like(c, 0, self->dtype, self);
   else
@@ -208,7 +208,7 @@ static graft_status infer_forward(op_call *c) {
   graft_dtype dtype = p->of_self ? self->dtype : c->compute;
   if (!dt_is_float(c->compute) || !dt_is_float(dtype))
     return op_error(c, "expected a floating dtype (%s)", op_show_tensors(c));
-  bool same = op_same_shape(self, target);
+  bool same = tns_same_sizes(self, target);
   c->decompose_only = !same;
   status = out_of_both(c, dtype, self, target);
   if (!status && same && p->of_self) op_out_like(c, 0, dtype, self);
@@ -366,7 +366,7 @@ static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
 /* The backward op on operands of one shape and dtype, its formula on others. */
 static graft_tensor *slope_of(op_vjp *v, const pair_loss *p, graft_tensor *x, graft_tensor *y) {
   graft_value args[OP_MAX_ARGS] = {fx_tensor(v->g[0])};
-  bool alike = op_same_shape(vjp_arg(v, 0), vjp_arg(v, 1)) && x->dtype == y->dtype;
+  bool alike = tns_same_sizes(vjp_arg(v, 0), vjp_arg(v, 1)) && x->dtype == y->dtype;
   int64_t reduction = v->args[p->reduction].as.i;
   graft_tensor *out, *weight = weight_of(p, v->args, 0);
   if (!alike) {

@@ -23,12 +23,6 @@ graft_scalar op_scalar(const op_call *call, int arg) {
   return call->args[arg].kind == GRAFT_VALUE_SCALAR ? call->args[arg].as.scalar : graft_scalar_none();
 }
 
-bool op_same_shape(const graft_tensor *a, const graft_tensor *b) {
-  bool same = a->ndim == b->ndim;
-  for (int32_t i = 0; same && i < a->ndim; i++) same = a->sizes[i] == b->sizes[i];
-  return same;
-}
-
 char op_role(const op_schema *schema, const op_def *def, uint32_t arg) {
   const char *role = def->roles;
   for (uint32_t i = 0; i < arg && *role; i++) {

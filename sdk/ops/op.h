@@ -112,7 +112,6 @@ char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
 static inline bool op_absent(const op_call *c, int i) {
   return c->args[i].kind == GRAFT_VALUE_NONE;
 }
-bool op_same_shape(const graft_tensor *a, const graft_tensor *b);
 graft_tensor *op_tensor(const op_call *call, int arg); /* NULL: absent or a number */
 int64_t op_int(const op_call *call, int arg);
 double op_float(const op_call *call, int arg);

@@ -252,11 +252,8 @@ static void vjp_index_put(op_vjp *v) {
       fx_sum_to(v->s, fx_index_Tensor(v->s, v->g[0], indices, v->args[1].count), values->ndim, values->sizes);
 }
 
-/* What index names of g; where src is larger than index, the rest of it went nowhere. */
-graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g) {
-  graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
-  if (!index->numel) return fx_filled(v->s, g, src->ndim, src->sizes, 0, g->dtype);
-  g = fx_gather(v->s, g, v->args[1].as.i, index, false);
+graft_tensor *sct_padded(op_vjp *v, graft_tensor *g) {
+  const graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
   int64_t pad[2 * GRAFT_MAX_DIMS] = {0};
   bool larger = false;
   if (index->ndim != src->ndim) return fx_reshape(v->s, g, src->ndim, src->sizes);
@@ -265,6 +262,12 @@ graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g) {
     larger |= src->sizes[i] > index->sizes[i];
   }
   return larger ? fx_constant_pad_nd(v->s, g, pad, 2 * (uint32_t)src->ndim, graft_scalar_int(0)) : g;
+}
+
+graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g) {
+  graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
+  if (!index->numel) return fx_filled(v->s, g, src->ndim, src->sizes, 0, g->dtype);
+  return sct_padded(v, fx_gather(v->s, g, v->args[1].as.i, index, false));
 }
 
 static void vjp_scatter_add(op_vjp *v) {

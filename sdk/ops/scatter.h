@@ -7,7 +7,9 @@
 
 /* scatter.src, scatter_add, scatter_reduce: the rule of self, dim, index and src. */
 graft_status sct_infer(op_call *call);
-/* Their gradient for src: what index names of g, with 0 where src is larger than index. */
+/* A gradient in index's shape, in src's: where src is larger than index, the rest of it went nowhere. */
+graft_tensor *sct_padded(op_vjp *v, graft_tensor *g);
+/* Their gradient for src: what index names of g, padded. */
 graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g);
 
 graft_status sct_infer_along(op_call *call);

@@ -163,19 +163,6 @@ static graft_tensor *used_of_src(op_vjp *v) {
   return src;
 }
 
-/* A gradient in index's shape, in src's. */
-static graft_tensor *padded(op_vjp *v, graft_tensor *g) {
-  const graft_tensor *src = vjp_arg(v, SRC), *index = vjp_arg(v, INDEX);
-  int64_t pad[2 * GRAFT_MAX_DIMS] = {0};
-  bool larger = false;
-  if (index->ndim != src->ndim) return fx_reshape(v->s, g, src->ndim, src->sizes);
-  for (int32_t i = 0; i < src->ndim; i++) {
-    pad[2 * (src->ndim - 1 - i) + 1] = src->sizes[i] - index->sizes[i];
-    larger |= src->sizes[i] > index->sizes[i];
-  }
-  return larger ? fx_constant_pad_nd(v->s, g, pad, 2 * (uint32_t)src->ndim, graft_scalar_int(0)) : g;
-}
-
 typedef struct parts {
   fx *s;
   int64_t dim;
@@ -214,7 +201,7 @@ static void vjp_product(op_vjp *v, const parts *p) {
   graft_tensor *without = named(p, multiplied(p, p->self, ones_at(p, p->src, alone)));
   graft_tensor *others = fx_div(p->s, named(p, p->out), ones_at(p, p->src, is_zero));
   graft_tensor *slope = fx_where_self(p->s, alone, without, others);
-  v->results[SRC] = padded(v, fx_mul(p->s, named(p, p->g), fx_conj(p->s, slope)));
+  v->results[SRC] = sct_padded(v, fx_mul(p->s, named(p, p->g), fx_conj(p->s, slope)));
 }
 
 /* Those that are the extremum share the gradient. */
@@ -223,7 +210,7 @@ static void vjp_extremum(op_vjp *v, const parts *p) {
   graft_tensor *src_is = fx_cast(p->s, fx_eq_Tensor(p->s, p->src, named(p, p->out)), p->g->dtype);
   graft_tensor *each = fx_div(p->s, p->g, fx_scatter_add(p->s, self_is, p->dim, p->index, src_is));
   if (vjp_needs(v, SELF)) v->results[SELF] = fx_mul(p->s, self_is, each);
-  if (vjp_needs(v, SRC)) v->results[SRC] = padded(v, fx_mul(p->s, src_is, named(p, each)));
+  if (vjp_needs(v, SRC)) v->results[SRC] = sct_padded(v, fx_mul(p->s, src_is, named(p, each)));
 }
 
 static void vjp_sum(op_vjp *v, const parts *p, bool mean) {

@@ -105,18 +105,9 @@ static graft_status copy_stored(graft_tensor *to, graft_tensor *from) {
   return status;
 }
 
-/* Strides that matter (of sizes above 1) are equal, and both tensors are dense. */
-static bool dense_alike(const graft_tensor *a, const graft_tensor *b) {
-  if (a->ndim != b->ndim) return false;
-  for (int32_t i = 0; i < a->ndim; i++) {
-    if (a->sizes[i] != b->sizes[i] || (a->sizes[i] > 1 && a->strides[i] != b->strides[i])) return false;
-  }
-  return tns_is_dense(a->ndim, a->sizes, a->strides);
-}
-
 static graft_status copy_in_device(graft_tensor *to, graft_tensor *from, bits b) {
   graft_status status = GRAFT_UNIMPLEMENTED;
-  if (to->dtype == from->dtype && dense_alike(to, from)) status = tns_transfer_inside(to, from);
+  if (to->dtype == from->dtype && tns_dense_alike(to, from)) status = tns_transfer_inside(to, from);
   if (status == GRAFT_UNIMPLEMENTED) status = copy_stored(to, from);
   if (status == GRAFT_UNIMPLEMENTED) return tns_copy_staged(to, from, b.conj, b.neg);
   return status ? status : apply_bits(to, b);
@@ -143,10 +134,6 @@ static graft_status without_repeats(graft_tensor *from, graft_tensor **core) {
   return tns_view(from, from->ndim, sizes, from->strides, from->offset, core);
 }
 
-static bool same_sizes(const graft_tensor *a, const graft_tensor *b) {
-  return a->ndim == b->ndim && memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof *a->sizes) == 0;
-}
-
 /* A dense tensor of the wire's dtype on the source's side, ready to be sent; *b is what is still to be done after. */
 static graft_status pack(graft_tensor *core, graft_tensor *to, graft_dtype wire, bits *b, graft_tensor **packed) {
   bool dense = tns_is_dense(core->ndim, core->sizes, core->strides);
@@ -157,7 +144,7 @@ static graft_status pack(graft_tensor *core, graft_tensor *to, graft_dtype wire,
     return GRAFT_OK;
   }
   int64_t strides[GRAFT_MAX_DIMS];
-  bool lands_as_is = same_sizes(core, to) && tns_is_dense(to->ndim, to->sizes, to->strides);
+  bool lands_as_is = tns_same_sizes(core, to) && tns_is_dense(to->ndim, to->sizes, to->strides);
   if (lands_as_is) memcpy(strides, to->strides, sizeof strides);
   else tns_preserve_strides(core->ndim, core->sizes, core->strides, strides);
   graft_tensor *made;
@@ -172,7 +159,7 @@ static graft_status pack(graft_tensor *core, graft_tensor *to, graft_dtype wire,
 
 /* Sends `packed` and spreads it over `to`. */
 static graft_status unpack(graft_tensor *to, graft_tensor *packed, bits b) {
-  if (to->dtype == packed->dtype && dense_alike(to, packed)) {
+  if (to->dtype == packed->dtype && tns_dense_alike(to, packed)) {
     graft_status status = tns_transfer_across(to, packed);
     if (status || !bits_any(b)) return status;
     return to->device->is_reference ? copy_in_host(to, to, b) : apply_bits(to, b);
@@ -254,7 +241,7 @@ graft_status tns_copy(graft_tensor *to, graft_tensor *from) {
   graft_status status = check_copy(to, from);
   if (status) return status;
   if (to == from) return GRAFT_OK;
-  if (same_sizes(to, from)) return to->numel == 0 ? GRAFT_OK : copy_expanded(to, from);
+  if (tns_same_sizes(to, from)) return to->numel == 0 ? GRAFT_OK : copy_expanded(to, from);
   graft_tensor *expanded;
   if (from->ndim > to->ndim || tns_expand(from, to->ndim, to->sizes, &expanded)) return broadcast_error(to, from);
   if (to->numel != 0) status = copy_expanded(to, expanded);

@@ -110,11 +110,23 @@ static void order_by_stride(int32_t ndim, const int64_t *sizes, const int64_t *s
   }
 }
 
+bool tns_same_sizes(const graft_tensor *a, const graft_tensor *b) {
+  return a->ndim == b->ndim && memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof *a->sizes) == 0;
+}
+
 bool tns_is_dense(int32_t ndim, const int64_t *sizes, const int64_t *strides) {
   if (tns_is_contiguous(ndim, sizes, strides)) return true;
   int8_t order[GRAFT_MAX_DIMS];
   order_by_stride(ndim, sizes, strides, order);
   return packed_in_order(ndim, sizes, strides, order);
+}
+
+bool tns_dense_alike(const graft_tensor *a, const graft_tensor *b) {
+  if (!tns_same_sizes(a, b)) return false;
+  for (int32_t i = 0; i < a->ndim; i++) {
+    if (a->sizes[i] > 1 && a->strides[i] != b->strides[i]) return false;
+  }
+  return tns_is_dense(a->ndim, a->sizes, a->strides);
 }
 
 /* Whether, for a dense copy, dim b should be outside dim a: strides decide, with ties (and zero strides) by size, and
@@ -216,7 +228,6 @@ tns_overlap tns_overlap_of(const graft_tensor *a, const graft_tensor *b) {
   bool dense = tns_is_dense(a->ndim, a->sizes, a->strides) && tns_is_dense(b->ndim, b->sizes, b->strides);
   bool same_place = begin_a == begin_b && end_a == end_b && same_strides(a, b);
   if (dense) return same_place ? TNS_OVERLAP_FULL : TNS_OVERLAP_PARTIAL;
-  bool same_sizes = a->ndim == b->ndim && memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof(int64_t)) == 0;
-  if (same_place && same_sizes && item_a == item_b) return TNS_OVERLAP_FULL;
+  if (same_place && tns_same_sizes(a, b) && item_a == item_b) return TNS_OVERLAP_FULL;
   return interleaved(a, b) ? TNS_OVERLAP_NONE : TNS_OVERLAP_MAYBE;
 }

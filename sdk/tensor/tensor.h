@@ -71,6 +71,7 @@ int64_t tns_numel(int32_t ndim, const int64_t *sizes); /* -1 when it overflows *
 void tns_contiguous_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);
 bool tns_is_contiguous(int32_t ndim, const int64_t *sizes, const int64_t *strides);
 bool tns_is_channels_last(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* rank 4 or 5 */
+bool tns_same_sizes(const graft_tensor *a, const graft_tensor *b);
 bool tns_is_dense(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* non-overlapping and without gaps */
 void tns_channels_last_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);
 /* The strides of a dense copy that keeps the order of dims (empty_like with preserve_format): its own where it is
@@ -78,6 +79,8 @@ void tns_channels_last_strides(int32_t ndim, const int64_t *sizes, int64_t *stri
 void tns_preserve_strides(int32_t ndim, const int64_t *sizes, const int64_t *strides, int64_t *result);
 /* PyTorch's suggest_memory_format: CHANNELS_LAST(_3D) or CONTIGUOUS. */
 graft_memory_format tns_suggest_format(const graft_tensor *tensor);
+/* Both dense, of one shape, with equal strides where they matter (sizes above 1). */
+bool tns_dense_alike(const graft_tensor *a, const graft_tensor *b);
 /* Bytes from the storage's first byte that a view needs; -1 when it overflows. */
 int64_t tns_extent_bytes(graft_dtype dtype, int32_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 /* Whether two elements of the tensor share memory; with a size above 1 and stride 0, say. */

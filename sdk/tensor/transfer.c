@@ -148,19 +148,12 @@ graft_status tns_transfer_across(graft_tensor *to, graft_tensor *from) {
 
 /* --- without waiting --- */
 
-static bool alike(const graft_tensor *a, const graft_tensor *b) {
-  if (a->dtype != b->dtype || a->ndim != b->ndim || a->flags != b->flags || !a->numel) return false;
-  for (int32_t i = 0; i < a->ndim; i++) {
-    if (a->sizes[i] != b->sizes[i] || (a->sizes[i] > 1 && a->strides[i] != b->strides[i])) return false;
-  }
-  return tns_is_dense(a->ndim, a->sizes, a->strides);
-}
-
 graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from) {
   bool reads = to->device->is_reference;
   graft_tensor *there = reads ? from : to, *here = reads ? to : from;
   graft_rt_device *device = there->device;
-  if (device->is_reference || !here->device->is_reference || !alike(to, from)) return GRAFT_UNIMPLEMENTED;
+  if (device->is_reference || !here->device->is_reference || !to->numel) return GRAFT_UNIMPLEMENTED;
+  if (to->dtype != from->dtype || to->flags != from->flags || !tns_dense_alike(to, from)) return GRAFT_UNIMPLEMENTED;
   void *host = tns_host_data(here);
   range r = range_of(there);
   if (!fits_granularity(device, r) || !mem_is_pinned(device, host, r.bytes)) return GRAFT_UNIMPLEMENTED;

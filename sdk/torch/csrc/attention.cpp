@@ -8,9 +8,8 @@
 #include <array>
 #include <cmath>
 
-#include "bridge.h"
-#include "call.h"
 #include "graft/abi/op_ids.h"
+#include "hot.h"
 
 namespace torch_graft {
 
@@ -41,27 +40,6 @@ int64_t choose(const at::Tensor &query, const at::Tensor &key, const at::Tensor 
 
 // --- the fused op ---
 
-graft_value value_of(CallFrame &frame, const at::Tensor &tensor) {
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_TENSOR;
-  value.as.tensor = frame.borrow(tensor);
-  return value;
-}
-
-graft_value number(double x) {
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_FLOAT;
-  value.as.f = x;
-  return value;
-}
-
-graft_value flag(bool x) {
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_BOOL;
-  value.as.i = x;
-  return value;
-}
-
 using FusedResults = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor,
                                 at::Tensor, at::Tensor>;
 
@@ -69,12 +47,12 @@ FusedResults fused_attention(const at::Tensor &query, const at::Tensor &key, con
                              const optional<at::Tensor> &bias, double dropout, bool is_causal, bool debug_mask,
                              optional<double> scale) {
   CallFrame frame;
-  for (const at::Tensor *t : {&query, &key, &value}) frame.add_arg(value_of(frame, *t));
-  frame.add_arg(bias && bias->defined() ? value_of(frame, *bias) : graft_value{});
-  frame.add_arg(number(dropout));
-  frame.add_arg(flag(is_causal));
-  frame.add_arg(flag(debug_mask));
-  frame.add_arg(scale ? number(*scale) : graft_value{});
+  auto add = [&](const auto &argument) {
+    graft_value value = {};
+    set(frame, value, argument);
+    frame.add_arg(value);
+  };
+  add(query), add(key), add(value), add(bias), add(dropout), add(is_causal), add(debug_mask), add(scale);
   frame.reserve_outs(std::tuple_size_v<FusedResults>);
   check(graft_call(kForward, frame.args, frame.nargs, frame.outs, frame.nouts));
   auto take = [&](uint32_t i) {

@@ -184,5 +184,7 @@ struct FallbackRow {
 };
 std::vector<FallbackRow> fallbacks();
 void reset_fallbacks();
+// Whether GRAFT_FALLBACK=error.
+bool fallback_forbidden();
 
 }  // namespace torch_graft

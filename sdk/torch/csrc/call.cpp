@@ -56,49 +56,23 @@ graft_value tensors_value(CallFrame &frame, const OpRow &row, const c10::IValue 
   return value;
 }
 
-graft_value ints_value(CallFrame &frame, const c10::IValue &list) {
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_INTS;
-  auto items = list.toListRef();
-  int64_t *ints = frame.list<int64_t>(items.size());
-  for (size_t i = 0; i < items.size(); i++) {
-    ints[i] = items[i].isSymInt() ? items[i].toSymInt().guard_int(__FILE__, __LINE__) : items[i].toInt();
-  }
-  value.count = static_cast<uint32_t>(items.size());
-  value.as.ints = ints;
-  return value;
+int64_t int_of(const c10::IValue &value) {
+  return value.isSymInt() ? value.toSymInt().guard_int(__FILE__, __LINE__) : value.toInt();
 }
 
-graft_value floats_value(CallFrame &frame, const c10::IValue &list) {
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_FLOATS;
-  auto items = list.toListRef();
-  double *floats = frame.list<double>(items.size());
-  for (size_t i = 0; i < items.size(); i++) floats[i] = items[i].toDouble();
-  value.count = static_cast<uint32_t>(items.size());
-  value.as.floats = floats;
-  return value;
-}
+using Fields = decltype(graft_value::as);
 
-graft_value scalars_value(CallFrame &frame, const c10::IValue &list) {
+// A list of what `of` makes of the items; `field` is its place in a value.
+template <typename Item, typename Of>
+graft_value list_value(CallFrame &frame, const c10::IValue &list, graft_value_kind kind, const Item *Fields::*field,
+                       Of of) {
   graft_value value = {};
-  value.kind = GRAFT_VALUE_SCALARS;
   auto items = list.toListRef();
-  graft_scalar *scalars = frame.list<graft_scalar>(items.size());
-  for (size_t i = 0; i < items.size(); i++) scalars[i] = scalar_of(items[i].toScalar());
+  Item *made = frame.list<Item>(items.size());
+  for (size_t i = 0; i < items.size(); i++) made[i] = of(items[i]);
+  value.kind = kind;
   value.count = static_cast<uint32_t>(items.size());
-  value.as.scalars = scalars;
-  return value;
-}
-
-graft_value mask_value(CallFrame &frame, const c10::IValue &list) {
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_MASK;
-  auto items = list.toListRef();
-  uint8_t *mask = frame.list<uint8_t>(items.size());
-  for (size_t i = 0; i < items.size(); i++) mask[i] = items[i].toBool();
-  value.count = static_cast<uint32_t>(items.size());
-  value.as.mask = mask;
+  value.as.*field = made;
   return value;
 }
 
@@ -122,7 +96,7 @@ graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c
   switch (letter) {
     case 'i':
       value.kind = GRAFT_VALUE_INT;
-      value.as.i = from.isSymInt() ? from.toSymInt().guard_int(__FILE__, __LINE__) : from.toInt();
+      value.as.i = int_of(from);
       break;
     case 'f':
       value.kind = GRAFT_VALUE_FLOAT;
@@ -170,13 +144,14 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
     case 'L':
       return tensors_value(frame, row, from);
     case 'I':
-      return ints_value(frame, from);
+      return list_value(frame, from, GRAFT_VALUE_INTS, &Fields::ints, int_of);
     case 'F':
-      return floats_value(frame, from);
+      return list_value(frame, from, GRAFT_VALUE_FLOATS, &Fields::floats, [](const auto &x) { return x.toDouble(); });
     case 'S':
-      return scalars_value(frame, from);
+      return list_value(frame, from, GRAFT_VALUE_SCALARS, &Fields::scalars,
+                        [](const auto &x) { return scalar_of(x.toScalar()); });
     case 'm':
-      return mask_value(frame, from);
+      return list_value(frame, from, GRAFT_VALUE_MASK, &Fields::mask, [](const auto &x) { return x.toBool(); });
     default:
       return plain_value(frame, row, letter, from);
   }
@@ -283,9 +258,9 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
 }
 
 graft_status call_out_form(CallFrame &frame, const OpRow &row) {
-  if (C10_UNLIKELY(graft_op_is_dynamic(row.op_id))) return run_then_copy(frame, row);
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !may_resize(row)) return status;
+  if (graft_op_is_dynamic(row.op_id)) return run_then_copy(frame, row);
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   TORCH_CHECK(false, text);

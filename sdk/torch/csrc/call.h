@@ -11,9 +11,6 @@
 
 namespace torch_graft {
 
-// Whether GRAFT_FALLBACK=error.
-bool fallback_forbidden();
-
 // Sends PyTorch's deterministic mode with the calls of this thread, for the time of a call.
 class ExecFlags {
  public:

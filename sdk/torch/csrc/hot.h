@@ -58,8 +58,8 @@ inline graft_scalar number_of(const at::Tensor &tensor) {
   }
 }
 
-template <size_t N>
-void set(HotFrame<N> &frame, graft_value &value, const at::Tensor &tensor) {
+template <class Frame>
+void set(Frame &frame, graft_value &value, const at::Tensor &tensor) {
   if (!tensor.defined()) return;
   if (C10_UNLIKELY(tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.is_cpu())) {
     value.kind = GRAFT_VALUE_SCALAR;
@@ -81,64 +81,64 @@ void set(HotFrame<N> &frame, graft_value &value, const at::ITensorListRef &tenso
   }
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, const at::Scalar &number) {
+template <class Frame>
+void set(Frame &, graft_value &value, const at::Scalar &number) {
   value.kind = GRAFT_VALUE_SCALAR;
   value.as.scalar = scalar_of(number);
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, int64_t number) {
+template <class Frame>
+void set(Frame &, graft_value &value, int64_t number) {
   value.kind = GRAFT_VALUE_INT;
   value.as.i = number;
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, const c10::SymInt &number) {
+template <class Frame>
+void set(Frame &, graft_value &value, const c10::SymInt &number) {
   value.kind = GRAFT_VALUE_INT;
   value.as.i = number.guard_int(__FILE__, __LINE__);
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, double number) {
+template <class Frame>
+void set(Frame &, graft_value &value, double number) {
   value.kind = GRAFT_VALUE_FLOAT;
   value.as.f = number;
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, bool flag) {
+template <class Frame>
+void set(Frame &, graft_value &value, bool flag) {
   value.kind = GRAFT_VALUE_BOOL;
   value.as.i = flag;
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, at::IntArrayRef list) {
+template <class Frame>
+void set(Frame &, graft_value &value, at::IntArrayRef list) {
   value.kind = GRAFT_VALUE_INTS;
   value.count = static_cast<uint32_t>(list.size());
   value.as.ints = list.data();
 }
 
-template <size_t N>
-void set(HotFrame<N> &frame, graft_value &value, c10::SymIntArrayRef list) {
+template <class Frame>
+void set(Frame &frame, graft_value &value, c10::SymIntArrayRef list) {
   set(frame, value, C10_AS_INTARRAYREF_SLOW(list));
 }
 
-template <size_t N, size_t kLength>
-void set(HotFrame<N> &, graft_value &value, const std::array<bool, kLength> &mask) {
+template <class Frame, size_t kLength>
+void set(Frame &, graft_value &value, const std::array<bool, kLength> &mask) {
   static_assert(sizeof(bool) == sizeof(uint8_t));
   value.kind = GRAFT_VALUE_MASK;
   value.count = kLength;
   value.as.mask = reinterpret_cast<const uint8_t *>(mask.data());
 }
 
-template <size_t N>
-void set(HotFrame<N> &, graft_value &value, at::ScalarType type) {
+template <class Frame>
+void set(Frame &, graft_value &value, at::ScalarType type) {
   value.kind = GRAFT_VALUE_DTYPE;
   value.as.dtype = dtype_of(type);
 }
 
-template <size_t N>
-void set(HotFrame<N> &frame, graft_value &value, std::string_view text) {
+template <class Frame>
+void set(Frame &frame, graft_value &value, std::string_view text) {
   if (text.size() >= sizeof frame.text) {
     frame.fits = false;
     return;
@@ -149,13 +149,13 @@ void set(HotFrame<N> &frame, graft_value &value, std::string_view text) {
   value.as.str = frame.text;
 }
 
-template <size_t N, class T>
-void set(HotFrame<N> &frame, graft_value &value, const std::optional<T> &maybe) {
+template <class Frame, class T>
+void set(Frame &frame, graft_value &value, const std::optional<T> &maybe) {
   if (maybe) set(frame, value, *maybe);
 }
 
-template <size_t N, class T>
-void set(HotFrame<N> &frame, graft_value &value, const c10::OptionalArrayRef<T> &maybe) {
+template <class Frame, class T>
+void set(Frame &frame, graft_value &value, const c10::OptionalArrayRef<T> &maybe) {
   if (maybe) set(frame, value, *maybe);
 }
 
