@@ -15,7 +15,9 @@ typedef struct cf_reader {
   const char *dtype;
 } cf_reader;
 
-static bool cf_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static bool cf_word(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
 
 static void cf_emit(cf_reader *r, const char *from, size_t n) {
   for (size_t i = 0; i < n && r->to < r->end; i++) *r->to++ = from[i];
@@ -25,11 +27,16 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
 static void cf_read_note(cf_reader *r, cf_note *note) {
   for (;;) {
     char *end = NULL;
-    if (*r->at == '!') note->distinct = true, r->at++;
-    else if (*r->at == '+') note->positive = true, r->at++;
-    else if (*r->at == '<') note->bound = strtoll(r->at + 1, &end, 10), r->at = end;
-    else if (*r->at == '=') note->constant = true, note->value = strtold(r->at + 1, &end), r->at = end;
-    else return;
+    if (*r->at == '!')
+      note->distinct = true, r->at++;
+    else if (*r->at == '+')
+      note->positive = true, r->at++;
+    else if (*r->at == '<')
+      note->bound = strtoll(r->at + 1, &end, 10), r->at = end;
+    else if (*r->at == '=')
+      note->constant = true, note->value = strtold(r->at + 1, &end), r->at = end;
+    else
+      return;
   }
 }
 
@@ -146,9 +153,12 @@ static bool cf_to_prim(cf_call *call, const op_schema *prim) {
     const graft_value *given = &call->args[i], *fallback = aten->args[i].fallback;
     where[i] = from ? from->source : -1;
     if (given->kind == GRAFT_VALUE_NONE && fallback) given = fallback;
-    if (where[i] >= 0) args[where[i]] = *given;
-    else if (aten->args[i].flags & OPA_DROPPED || aten->args[i].kind == OPK_DEVICE) continue;
-    else if (!cf_same_constant(given, from ? from->constant : fallback)) return false;
+    if (where[i] >= 0)
+      args[where[i]] = *given;
+    else if (aten->args[i].flags & OPA_DROPPED || aten->args[i].kind == OPK_DEVICE)
+      continue;
+    else if (!cf_same_constant(given, from ? from->constant : fallback))
+      return false;
   }
   for (uint32_t i = 0; i < call->ntensors; i++) {
     if (where[call->spec_arg[i]] < 0) return false;
@@ -166,9 +176,15 @@ static bool cf_to_prim(cf_call *call, const op_schema *prim) {
 
 /* ---- calls ---- */
 
-const cf_op *cf_case_op(const cf_case *c) { return &cf_families[c->family]->ops[c->op]; }
-const char *cf_case_family(const cf_case *c) { return cf_families[c->family]->name; }
-static const char *cf_case_text(const cf_case *c) { return cf_case_op(c)->texts[c->text] + 2; }
+const cf_op *cf_case_op(const cf_case *c) {
+  return &cf_families[c->family]->ops[c->op];
+}
+const char *cf_case_family(const cf_case *c) {
+  return cf_families[c->family]->name;
+}
+static const char *cf_case_text(const cf_case *c) {
+  return cf_case_op(c)->texts[c->text] + 2;
+}
 
 bool cf_call_open(const cf_case *c, cf_call *call) {
   char plain[640];
@@ -176,8 +192,8 @@ bool cf_call_open(const cf_case *c, cf_call *call) {
   call->c = c;
   call->op = cf_case_op(c);
   int used = snprintf(plain, sizeof plain, "%s ", call->op->name);
-  uint32_t notes = cf_expand(cf_case_text(c), graft_dtype_name(c->dtype), plain + used, sizeof plain - (size_t)used,
-                             call->notes);
+  uint32_t notes =
+      cf_expand(cf_case_text(c), graft_dtype_name(c->dtype), plain + used, sizeof plain - (size_t)used, call->notes);
   if (txt_parse_call(plain, NULL, &call->text) != GRAFT_OK) return false;
   call->schema = call->text.schema;
   call->specs = call->text.specs;
@@ -250,7 +266,10 @@ uint32_t cf_call_outs(const cf_call *call) {
       if (call->args[a].kind != GRAFT_VALUE_TENSORS) continue;
       size_t name = strlen(call->schema->args[a].name);
       bool named = ret->name && strncmp(ret->name, call->schema->args[a].name, name) == 0 && ret->name[name] == '_';
-      if (named) { length = call->args[a].count; break; }
+      if (named) {
+        length = call->args[a].count;
+        break;
+      }
       if (!length) length = call->args[a].count;
     }
     if (!length) length = cf_list_length(call); /* split_with_sizes and its like */
@@ -278,8 +297,7 @@ void cf_call_fill(cf_call *call, uint64_t seed, bool denormals) {
       cf_axis x = cf_axis_of(a, d);
       for (int64_t o = 0; o < x.outer; o++)
         for (int64_t k2 = 1; k2 < x.length; k2++)
-          memcpy(&a->v[(o * x.length + k2) * x.inner], &a->v[o * x.length * x.inner],
-                 (size_t)x.inner * sizeof *a->v);
+          memcpy(&a->v[(o * x.length + k2) * x.inner], &a->v[o * x.length * x.inner], (size_t)x.inner * sizeof *a->v);
     }
   }
 }

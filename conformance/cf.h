@@ -32,11 +32,11 @@ typedef enum cf_level { CF_SMOKE, CF_MUSTPASS, CF_FULL } cf_level;
 
 /* Sets of dtypes, bits of GRAFT_NUMBER_*. */
 #define CF_BIT(name) (1u << GRAFT_NUMBER_##name)
-#define CF_FLOATS (CF_BIT(F32) | CF_BIT(F64) | CF_BIT(F16) | CF_BIT(BF16))
-#define CF_INTS (CF_BIT(I32) | CF_BIT(I64) | CF_BIT(I16) | CF_BIT(I8) | CF_BIT(U8))
-#define CF_BOOLS CF_BIT(BOOL)
-#define CF_COMPLEX (CF_BIT(C64) | CF_BIT(C128))
-#define CF_REALS (CF_FLOATS | CF_INTS)
+#define CF_FLOATS    (CF_BIT(F32) | CF_BIT(F64) | CF_BIT(F16) | CF_BIT(BF16))
+#define CF_INTS      (CF_BIT(I32) | CF_BIT(I64) | CF_BIT(I16) | CF_BIT(I8) | CF_BIT(U8))
+#define CF_BOOLS     CF_BIT(BOOL)
+#define CF_COMPLEX   (CF_BIT(C64) | CF_BIT(C128))
+#define CF_REALS     (CF_FLOATS | CF_INTS)
 #define CF_ANY_DTYPE (CF_FLOATS | CF_INTS | CF_BOOLS)
 
 /* The classes of the tolerance table (tolerance.c says the limit of each). */
@@ -93,15 +93,15 @@ typedef struct cf_grad {
 typedef enum cf_domain { CF_VALUES, CF_POSITIVE, CF_UNIT, CF_NONZERO, CF_PROBABILITY, CF_ABOVE_ONE } cf_domain;
 
 enum {
-  CF_SPECIAL = 1,   /* NaN, infinities, zeros of both signs and denormals are defined inputs */
-  CF_WIDE = 2,      /* so are exponents over the whole range */
-  CF_ANY_ZERO = 4,  /* the sign of a zero result is free */
-  CF_NATIVE = 8,    /* random: the oracle draws in the tested dtype, since draws depend on it */
-  CF_FLAT = 16,     /* no layout variants */
-  CF_INPLACE = 32,  /* the first tensor may be the output */
-  CF_ORDERED = 64,  /* the sum's order may vary between runs: also run deterministic, three times */
+  CF_SPECIAL = 1,      /* NaN, infinities, zeros of both signs and denormals are defined inputs */
+  CF_WIDE = 2,         /* so are exponents over the whole range */
+  CF_ANY_ZERO = 4,     /* the sign of a zero result is free */
+  CF_NATIVE = 8,       /* random: the oracle draws in the tested dtype, since draws depend on it */
+  CF_FLAT = 16,        /* no layout variants */
+  CF_INPLACE = 32,     /* the first tensor may be the output */
+  CF_ORDERED = 64,     /* the sum's order may vary between runs: also run deterministic, three times */
   CF_NO_ADJOINT = 256, /* the VJP is by definition not the derivative of the forward */
-  CF_DIFFERENCE = 128 /* alpha is subtracted: its absolute terms are those of a negative alpha */
+  CF_DIFFERENCE = 128  /* alpha is subtracted: its absolute terms are those of a negative alpha */
 };
 
 /* One op. texts: argument texts in sdk/dispatch/text.h's grammar where T stands for the tested dtype, each behind its
@@ -129,15 +129,24 @@ extern const uint32_t cf_family_count;
 extern const char *const cf_unary[], *const cf_binary[], *const cf_number[], *const cf_reduce_dims[];
 
 /* Rules by name, for rows. */
-#define CF_R_EXACT {.klass = CF_EXACT}
-#define CF_R_ROUNDED {.klass = CF_ROUNDED}
-#define CF_R_DIVISION {.klass = CF_DIVISION}
-#define CF_R_ALPHA {.klass = CF_ALPHA}
-#define CF_R_SCALED {.klass = CF_SCALED}
-#define CF_R_ULPS(n) {.klass = CF_ULPS, .ulps = (n)}
-#define CF_R_GATED(n) {.klass = CF_GATED, .ulps = (n)}
-#define CF_R_SUM(how) {.klass = CF_SUM, .terms = (how)}
-#define CF_R_CUSTOM(f) {.klass = CF_CUSTOM, .limit = (f)}
+#define CF_R_EXACT \
+  { .klass = CF_EXACT }
+#define CF_R_ROUNDED \
+  { .klass = CF_ROUNDED }
+#define CF_R_DIVISION \
+  { .klass = CF_DIVISION }
+#define CF_R_ALPHA \
+  { .klass = CF_ALPHA }
+#define CF_R_SCALED \
+  { .klass = CF_SCALED }
+#define CF_R_ULPS(n) \
+  { .klass = CF_ULPS, .ulps = (n) }
+#define CF_R_GATED(n) \
+  { .klass = CF_GATED, .ulps = (n) }
+#define CF_R_SUM(how) \
+  { .klass = CF_SUM, .terms = (how) }
+#define CF_R_CUSTOM(f) \
+  { .klass = CF_CUSTOM, .limit = (f) }
 
 /* ---- a case ---- */
 
@@ -179,9 +188,9 @@ int cf_level_parse(const char *name); /* -1: unknown */
 
 typedef struct cf_selection {
   cf_level level;
-  const char *op;     /* glob, over "aten.mm.default" and "aten::mm"; NULL: all */
-  uint32_t dtypes;    /* 0: all */
-  int grad;           /* 0 both, 1 only gradients, -1 none */
+  const char *op;         /* glob, over "aten.mm.default" and "aten::mm"; NULL: all */
+  uint32_t dtypes;        /* 0: all */
+  int grad;               /* 0 both, 1 only gradients, -1 none */
   uint32_t shard, shards; /* shards 0: all */
 } cf_selection;
 /* Visits the cases of a selection in a fixed order, until visit returns false. */
@@ -290,14 +299,14 @@ graft_status cf_oracle_tensor(const cf_array *a, cf_transform transform, bool na
 
 /* ---- tolerance ---- */
 
-int cf_mantissa(graft_dtype dtype);           /* bits, the leading one included; 0: not floating */
-long double cf_u(graft_dtype dtype);          /* unit roundoff */
-long double cf_u_acc(graft_dtype dtype);      /* of the dtype in which sums run */
+int cf_mantissa(graft_dtype dtype);      /* bits, the leading one included; 0: not floating */
+long double cf_u(graft_dtype dtype);     /* unit roundoff */
+long double cf_u_acc(graft_dtype dtype); /* of the dtype in which sums run */
 long double cf_ulp(graft_dtype dtype, long double x);
 long double cf_normal_min(graft_dtype dtype);
 long double cf_max(graft_dtype dtype);
 long double cf_modulus(dt_value v);
-long double cf_growth(long double n);         /* min(2 sqrt n, n) */
+long double cf_growth(long double n); /* min(2 sqrt n, n) */
 
 struct cf_check {
   const cf_call *call;
@@ -307,14 +316,14 @@ struct cf_check {
   const graft_dtype *dtypes; /* of the device's outputs */
   const cf_array *absolute;  /* S: the oracle on absolute values; NULL where no class asks */
   const cf_array *ones;
-  const cf_array *g;         /* cotangents, for gradients */
+  const cf_array *g; /* cotangents, for gradients */
 };
 
 typedef struct cf_verdict {
   bool ok;
-  double ratio;   /* the largest error / limit */
+  double ratio; /* the largest error / limit */
   double error;
-  int64_t index;  /* of the worst element */
+  int64_t index; /* of the worst element */
   uint32_t out;
   char text[200]; /* what failed */
 } cf_verdict;
@@ -345,8 +354,8 @@ typedef enum cf_outcome { CF_PASS, CF_FAIL, CF_UNSUPPORTED, CF_CRASH, CF_TIMEOUT
 typedef struct cf_result { /* crosses the pipe: plain bytes */
   cf_case c;
   uint8_t outcome;
-  uint8_t route; /* dsp_route */
-  uint8_t fallback; /* bytes left the device */
+  uint8_t route;        /* dsp_route */
+  uint8_t fallback;     /* bytes left the device */
   uint8_t waiver_stale; /* waived, and passed */
   uint32_t waiver_line;
   double ratio, error, limit;

@@ -27,8 +27,10 @@ bool cf_dump(const char *folder, const char *name, const cf_array *a) {
   for (int64_t i = 0; i < a->numel; i++) {
     double parts[2] = {(double)a->v[i].re, (double)a->v[i].im};
     int64_t whole = (int64_t)a->v[i].re;
-    if (complex || real) fwrite(parts, sizeof *parts, complex ? 2 : 1, f);
-    else fwrite(&whole, sizeof whole, 1, f);
+    if (complex || real)
+      fwrite(parts, sizeof *parts, complex ? 2 : 1, f);
+    else
+      fwrite(&whole, sizeof whole, 1, f);
   }
   return fclose(f) == 0;
 }

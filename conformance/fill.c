@@ -13,7 +13,9 @@ uint64_t cf_random_next(cf_random *r) { /* SplitMix64 */
   return z ^ z >> 31;
 }
 
-long double cf_random_unit(cf_random *r) { return (long double)(cf_random_next(r) >> 11) * 0x1p-53L; }
+long double cf_random_unit(cf_random *r) {
+  return (long double)(cf_random_next(r) >> 11) * 0x1p-53L;
+}
 
 uint64_t cf_hash(const char *text) { /* FNV-1a, mixed once more */
   uint64_t h = UINT64_C(0xCBF29CE484222325);
@@ -150,10 +152,14 @@ void cf_fill_values(cf_array *a, const cf_note *note, cf_fill fill, cf_domain do
   bool complex = dt_is_complex(a->dtype);
   for (int64_t i = 0; i < a->numel; i++) {
     long double re, im = 0;
-    if (note->constant) re = note->value;
-    else if (note->bound && note->distinct) re = cf_diagonal_index(a, i, note->bound);
-    else if (note->bound) re = (long double)(cf_random_next(r) % (uint64_t)note->bound);
-    else re = cf_draw(a, fill, domain, reduced, denormals, r);
+    if (note->constant)
+      re = note->value;
+    else if (note->bound && note->distinct)
+      re = cf_diagonal_index(a, i, note->bound);
+    else if (note->bound)
+      re = (long double)(cf_random_next(r) % (uint64_t)note->bound);
+    else
+      re = cf_draw(a, fill, domain, reduced, denormals, r);
     if (complex) im = cf_draw(a, fill, domain, reduced, denormals, r);
     a->v[i].re = dt_round(dt_real(a->dtype), re);
     a->v[i].im = complex ? dt_round(dt_real(a->dtype), im) : 0;

@@ -250,8 +250,8 @@ void cf_run_gradient(const cf_backend *backend, cf_call *call, cf_result *result
   cf_vjp *v = cf_vjp_new(backend, call, result);
   if (!v) return;
   cf_verdict verdict = {.ok = true};
-  bool ok = cf_device_gradient(v) && cf_oracle_gradient(v, CF_AS_IS, CF_AS_IS, v->outs, v->want) &&
-            cf_gradient_terms(v);
+  bool ok =
+      cf_device_gradient(v) && cf_oracle_gradient(v, CF_AS_IS, CF_AS_IS, v->outs, v->want) && cf_gradient_terms(v);
   for (uint32_t i = 0; ok && i < call->ntensors; i++)
     if (v->wants[i]) ok = cf_compare_gradient(v, i, &verdict);
   if (!verdict.ok) cf_fail(result, "%s", verdict.text);

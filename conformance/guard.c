@@ -43,8 +43,8 @@ static graft_status cf_guard_make(graft_rt_device *device, graft_dtype dtype, in
   memset(g, 0, sizeof *g);
   g->bytes = (uint64_t)total * each;
   g->image = malloc(g->bytes);
-  if (!g->image) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a tensor of %llu bytes",
-                                (unsigned long long)g->bytes);
+  if (!g->image)
+    return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a tensor of %llu bytes", (unsigned long long)g->bytes);
   memset(g->image, poison, g->bytes);
   graft_tensor shape = {.ndim = ndim, .offset = edge + offset};
   for (int32_t d = 0; d < ndim; d++) shape.sizes[d] = sizes[d], shape.strides[d] = strides[d];
@@ -99,13 +99,17 @@ bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, 
   for (uint64_t i = 0; ok && i < g->bytes / each; i++) {
     if ((mask && mask[i]) || memcmp(now + i * each, g->image + i * each, each) == 0) continue;
     long long at = (long long)i - (long long)g->view->offset;
-    if (may_write) snprintf(problem, capacity, "wrote %s (element %lld of its memory)", cf_zone_name(g, i), at);
-    else snprintf(problem, capacity, "was changed (element %lld of its memory)", at);
+    if (may_write)
+      snprintf(problem, capacity, "wrote %s (element %lld of its memory)", cf_zone_name(g, i), at);
+    else
+      snprintf(problem, capacity, "was changed (element %lld of its memory)", at);
     ok = false;
   }
   free(mask);
-  if (after && ok) *after = now;
-  else free(now);
+  if (after && ok)
+    *after = now;
+  else
+    free(now);
   return ok;
 }
 

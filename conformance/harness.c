@@ -215,8 +215,11 @@ static bool cf_check_identical(cf_run_state *s, int runs) {
       const cf_array *a = &s->results[0][i], *b = &s->results[run][i];
       for (int64_t k = 0; k < a->numel && k < b->numel; k++) {
         bool same = a->v[k].re == b->v[k].re || (isnan(a->v[k].re) && isnan(b->v[k].re));
-        if (!same) return cf_fail(s->result, "output %u: element %lld differs from run to run (%.9Lg, %.9Lg), although "
-                                  "determinism was asked for", i, (long long)k, a->v[k].re, b->v[k].re);
+        if (!same)
+          return cf_fail(s->result,
+                         "output %u: element %lld differs from run to run (%.9Lg, %.9Lg), although "
+                         "determinism was asked for",
+                         i, (long long)k, a->v[k].re, b->v[k].re);
       }
     }
   return true;
@@ -284,7 +287,8 @@ static void cf_compare_output(cf_run_state *s, const cf_check *check, const cf_t
   cf_limits(check, i, limits);
   cf_dump_output(s, t, i, limits);
   for (int run = 0; run < runs && v->ok; run++) {
-    if (permuted && i == 1) cf_check_permutation(s->call, &s->results[run][0], &s->results[run][1], &t->outs[1], v);
+    if (permuted && i == 1)
+      cf_check_permutation(s->call, &s->results[run][0], &s->results[run][1], &t->outs[1], v);
     else
       cf_compare(&s->results[run][i], &t->outs[i], limits, exact, op->flags & CF_ANY_ZERO, s->backend->flushes, what,
                  v);
@@ -320,8 +324,13 @@ static void cf_judge(cf_run_state *s, int runs) {
     cf_verdict v = {.ok = true};
     graft_dtype dtypes[CF_MAX_TENSORS];
     for (uint32_t i = 0; i < s->nouts; i++) dtypes[i] = s->results[0][i].dtype;
-    cf_check check = {.call = s->call, .in = s->call->in, .nouts = s->nouts, .outs = t->outs, .dtypes = dtypes,
-                      .absolute = t->has_absolute ? t->absolute : NULL, .ones = t->has_ones ? t->ones : NULL};
+    cf_check check = {.call = s->call,
+                      .in = s->call->in,
+                      .nouts = s->nouts,
+                      .outs = t->outs,
+                      .dtypes = dtypes,
+                      .absolute = t->has_absolute ? t->absolute : NULL,
+                      .ones = t->has_ones ? t->ones : NULL};
     for (uint32_t i = 0; i < s->nouts && v.ok; i++) {
       if (!s->results[0][i].v && !t->outs[i].v) continue; /* an output that the call does not produce */
       if (!s->results[0][i].v || !t->outs[i].v) {
@@ -375,9 +384,12 @@ void cf_run(const cf_backend *backend, const cf_case *c, cf_result *result) {
     snprintf(name, sizeof name, "input%u", i);
     cf_dump(backend->dump, name, &call.in[i]);
   }
-  if (c->mode == CF_FORWARD) cf_run_forward(backend, &call, result);
-  else if (c->mode == CF_ADJOINT) cf_run_adjoint(backend, &call, result);
-  else cf_run_gradient(backend, &call, result);
+  if (c->mode == CF_FORWARD)
+    cf_run_forward(backend, &call, result);
+  else if (c->mode == CF_ADJOINT)
+    cf_run_adjoint(backend, &call, result);
+  else
+    cf_run_gradient(backend, &call, result);
   cf_call_close(&call);
   result->milliseconds = cf_now_ms() - from;
 }

@@ -19,37 +19,53 @@ typedef struct cf_arguments {
   bool wants_id;
 } cf_arguments;
 
-enum { CF_O_LEVEL = 256, CF_O_OP, CF_O_DTYPE, CF_O_GRAD, CF_O_JOBS, CF_O_SHARD, CF_O_SEED, CF_O_FAIL_FAST, CF_O_WAIVERS,
-       CF_O_REPORT, CF_O_WORKER, CF_O_LIMIT, CF_O_DUMP, CF_O_VERBOSE };
+enum {
+  CF_O_LEVEL = 256,
+  CF_O_OP,
+  CF_O_DTYPE,
+  CF_O_GRAD,
+  CF_O_JOBS,
+  CF_O_SHARD,
+  CF_O_SEED,
+  CF_O_FAIL_FAST,
+  CF_O_WAIVERS,
+  CF_O_REPORT,
+  CF_O_WORKER,
+  CF_O_LIMIT,
+  CF_O_DUMP,
+  CF_O_VERBOSE
+};
 
 static const struct argp_option cf_conformance_options[] = {
-  {NULL, 'b', "NAME|PATH", 0, "the backend: a name that `graft backends` lists, or a library", 0},
-  {NULL, 'd', "N", 0, "its device, counted from 0", 0},
-  {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
-  {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
-  {"op", CF_O_OP, "GLOB", 0, "only these ops: 'aten.mm*', 'aten::mm', 'prims.*'", 0},
-  {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
-  {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
-  {"jobs", CF_O_JOBS, "N", 0, "worker processes (default: one a processor, at most 4)", 0},
-  {"shard", CF_O_SHARD, "I/N", 0, "the I-th of N parts of the cases", 0},
-  {"seed", CF_O_SEED, "N", 0, "other values in the same cases", 0},
-  {"fail-fast", CF_O_FAIL_FAST, NULL, 0, "stop at the first failure", 0},
-  {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
-  {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
-  {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
-  {"verbose", CF_O_VERBOSE, NULL, 0, "name each case on stderr before it is run, so that a driver's words can be told "
-   "apart (with --jobs 1)", 0},
-  {"worker", CF_O_WORKER, NULL, OPTION_HIDDEN, NULL, 0},
-  {0},
+    {NULL, 'b', "NAME|PATH", 0, "the backend: a name that `graft backends` lists, or a library", 0},
+    {NULL, 'd', "N", 0, "its device, counted from 0", 0},
+    {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
+    {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
+    {"op", CF_O_OP, "GLOB", 0, "only these ops: 'aten.mm*', 'aten::mm', 'prims.*'", 0},
+    {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
+    {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
+    {"jobs", CF_O_JOBS, "N", 0, "worker processes (default: one a processor, at most 4)", 0},
+    {"shard", CF_O_SHARD, "I/N", 0, "the I-th of N parts of the cases", 0},
+    {"seed", CF_O_SEED, "N", 0, "other values in the same cases", 0},
+    {"fail-fast", CF_O_FAIL_FAST, NULL, 0, "stop at the first failure", 0},
+    {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
+    {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
+    {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
+    {"verbose", CF_O_VERBOSE, NULL, 0,
+     "name each case on stderr before it is run, so that a driver's words can be told "
+     "apart (with --jobs 1)",
+     0},
+    {"worker", CF_O_WORKER, NULL, OPTION_HIDDEN, NULL, 0},
+    {0},
 };
 
 static const struct argp_option cf_case_options[] = {
-  {NULL, 'b', "NAME|PATH", 0, "the backend", 0},
-  {NULL, 'd', "N", 0, "its device, counted from 0", 0},
-  {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
-  {"seed", CF_O_SEED, "N", 0, "the seed of the run that failed", 0},
-  {"dump", CF_O_DUMP, "DIR", 0, "write inputs, result, oracle and limit there as .npy", 0},
-  {0},
+    {NULL, 'b', "NAME|PATH", 0, "the backend", 0},
+    {NULL, 'd', "N", 0, "its device, counted from 0", 0},
+    {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
+    {"seed", CF_O_SEED, "N", 0, "the seed of the run that failed", 0},
+    {"dump", CF_O_DUMP, "DIR", 0, "write inputs, result, oracle and limit there as .npy", 0},
+    {0},
 };
 
 static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
@@ -60,7 +76,8 @@ static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
     graft_dtype dtype = graft_dtype_parse(name);
     if (dtype == GRAFT_DTYPE_NONE)
       argp_error(state, "--dtype: no dtype is called '%s' (f32, bf16, i64, bool, ...)", name);
-    else set |= 1u << dt_number(dtype);
+    else
+      set |= 1u << dt_number(dtype);
   }
   return set;
 }
@@ -88,8 +105,10 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case 'b': o->backend = arg; return 0;
     case 'd': o->device = (int32_t)cf_parse_number(arg, "-d", state); return 0;
     case 'o':
-      if (o->plugin_option_count >= 15) argp_error(state, "-o: at most 15 options");
-      else o->plugin_options[o->plugin_option_count++] = arg;
+      if (o->plugin_option_count >= 15)
+        argp_error(state, "-o: at most 15 options");
+      else
+        o->plugin_options[o->plugin_option_count++] = arg;
       return 0;
     case CF_O_LEVEL:
       if (cf_level_parse(arg) < 0) argp_error(state, "--level: '%s' is none of smoke, mustpass, full", arg);
@@ -187,8 +206,7 @@ static bool cf_visit_result(void *context, uint32_t index, const cf_result *resu
   return !(failed && report->options->fail_fast);
 }
 
-static graft_status cf_write_one(const cf_report *report, const char *name,
-                                 void (*write)(FILE *, const cf_report *)) {
+static graft_status cf_write_one(const cf_report *report, const char *name, void (*write)(FILE *, const cf_report *)) {
   char path[1024];
   snprintf(path, sizeof path, "%s/%s", report->options->report, name);
   FILE *f = fopen(path, "w");
@@ -283,10 +301,14 @@ static int cf_case_failed(const char *text) {
 
 int cf_main_case(int argc, char **argv) {
   static const struct argp argp = {
-    cf_case_options, cf_parse, "ID",
-    "Runs one case of the conformance suite again, in this process, so that a debugger can follow it.\v"
-    "  graft case aten.mm.default/f32/33x17,17x129/transposed/uniform/0 -b opencl --dump out\n",
-    NULL, NULL, NULL};
+      cf_case_options,
+      cf_parse,
+      "ID",
+      "Runs one case of the conformance suite again, in this process, so that a debugger can follow it.\v"
+      "  graft case aten.mm.default/f32/33x17,17x129/transposed/uniform/0 -b opencl --dump out\n",
+      NULL,
+      NULL,
+      NULL};
   cf_arguments a = {.options = {.time_limit_s = 60}, .wants_id = true};
   cf_backend backend = {0};
   cf_result r;

@@ -4,15 +4,21 @@
 
 #include "conformance/cf.h"
 
-static const char *const cf_layout_names[] = {"contiguous", "transposed", "sliced", "offset", "expanded",
-                                              "channels_last", "out", "inplace", "deterministic"};
+static const char *const cf_layout_names[] = {"contiguous",    "transposed", "sliced",  "offset",       "expanded",
+                                              "channels_last", "out",        "inplace", "deterministic"};
 static const char *const cf_fill_names[] = {"uniform", "integers", "exponents", "special"};
 static const char *const cf_mode_names[] = {"forward", "vjp", "vjp_zero", "vjp_expanded", "adjoint"};
 static const char *const cf_level_names[] = {"smoke", "mustpass", "full"};
 
-const char *cf_layout_name(int layout) { return cf_layout_names[layout]; }
-const char *cf_fill_name(int fill) { return cf_fill_names[fill]; }
-const char *cf_mode_name(int mode) { return cf_mode_names[mode]; }
+const char *cf_layout_name(int layout) {
+  return cf_layout_names[layout];
+}
+const char *cf_fill_name(int fill) {
+  return cf_fill_names[fill];
+}
+const char *cf_mode_name(int mode) {
+  return cf_mode_names[mode];
+}
 
 int cf_level_parse(const char *name) {
   for (int i = 0; i < 3; i++)
@@ -28,7 +34,7 @@ typedef struct cf_walk {
   bool stopped;
   uint64_t number; /* cases so far, for shards */
   const cf_op *op;
-  cf_case c;           /* the case being varied */
+  cf_case c; /* the case being varied */
   cf_level text_level;
   uint32_t text_rank;  /* among the op's texts */
   graft_dtype primary; /* f32, or the first of the op's dtypes */
@@ -48,7 +54,9 @@ static void cf_offer(cf_walk *w, cf_level level) {
   if (!w->visit(w->context, &c, id)) w->stopped = true;
 }
 
-static cf_level cf_max_level(cf_level a, cf_level b) { return a > b ? a : b; }
+static cf_level cf_max_level(cf_level a, cf_level b) {
+  return a > b ? a : b;
+}
 
 /* Which dtypes an op has beside the primary one, and from which level each is run. */
 static cf_level cf_dtype_level(const cf_walk *w, uint32_t rank) {
@@ -126,9 +134,9 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
 
 /* The primary dtype first, then a half type (another for each op, so that both are met early), then the rest. */
 static uint32_t cf_dtype_order(const cf_walk *w, graft_dtype order[GRAFT_NUMBER_WIDE]) {
-  static const graft_dtype usual[] = {GRAFT_F32, GRAFT_F16, GRAFT_BF16, GRAFT_F64, GRAFT_I64, GRAFT_I32, GRAFT_BOOL,
-                                      GRAFT_U8, GRAFT_I8, GRAFT_I16, GRAFT_C64, GRAFT_C128, GRAFT_U16, GRAFT_U32,
-                                      GRAFT_U64, GRAFT_F8_E4M3FN, GRAFT_F8_E5M2};
+  static const graft_dtype usual[] = {GRAFT_F32,  GRAFT_F16, GRAFT_BF16, GRAFT_F64,       GRAFT_I64,    GRAFT_I32,
+                                      GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16,       GRAFT_C64,    GRAFT_C128,
+                                      GRAFT_U16,  GRAFT_U32, GRAFT_U64,  GRAFT_F8_E4M3FN, GRAFT_F8_E5M2};
   uint32_t n = 0;
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
     if (w->op->dtypes & 1u << dt_number(usual[i])) order[n++] = usual[i];

@@ -51,8 +51,10 @@ static void cf_oracle_numbers(const cf_call *call, cf_transform transform, bool 
     if (v->kind == GRAFT_VALUE_DTYPE && !native) v->as.dtype = cf_wide_of(v->as.dtype, false);
     if (v->kind == GRAFT_VALUE_SCALAR) v->as.scalar = cf_rounded_scalar(call, v->as.scalar, transform);
     if (difference && v->kind == GRAFT_VALUE_SCALAR && strcmp(call->schema->args[i].name, "alpha") == 0) {
-      if (v->as.scalar.dtype == GRAFT_F64) v->as.scalar.value.f = -v->as.scalar.value.f;
-      else v->as.scalar.value.i = -v->as.scalar.value.i;
+      if (v->as.scalar.dtype == GRAFT_F64)
+        v->as.scalar.value.f = -v->as.scalar.value.f;
+      else
+        v->as.scalar.value.i = -v->as.scalar.value.i;
     }
     if (v->kind != GRAFT_VALUE_SCALARS || side->nscalars + v->count > 64) continue;
     graft_scalar *to = side->scalars + side->nscalars;

@@ -26,9 +26,12 @@ void cf_tally_add(cf_tally *t, const cf_result *r) {
     return;
   }
   t->run++;
-  if (failed) t->failed++;
-  else if (r->outcome == CF_WAIVED) t->waived++;
-  else t->passed++;
+  if (failed)
+    t->failed++;
+  else if (r->outcome == CF_WAIVED)
+    t->waived++;
+  else
+    t->passed++;
   if (r->outcome != CF_PASS) return;
   const char *word = cf_result_word(r);
   if (strcmp(word, "fallback") == 0) t->fallback++;
@@ -53,7 +56,9 @@ void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_
     snprintf(text + n, capacity - (size_t)n, " --seed %llu", (unsigned long long)o->seed);
 }
 
-static bool cf_on_terminal(void) { return isatty(STDOUT_FILENO); }
+static bool cf_on_terminal(void) {
+  return isatty(STDOUT_FILENO);
+}
 
 static int cf_terminal_width(void) {
   struct winsize size;

@@ -9,10 +9,13 @@
 /* ---- the matrix ---- */
 
 /* Columns: dtypes, then layouts, then gradients. */
-static const struct { const char *name; graft_dtype dtype; } cf_dtype_columns[] = {
-  {"f32", GRAFT_F32}, {"f16", GRAFT_F16}, {"bf16", GRAFT_BF16}, {"f64", GRAFT_F64}, {"i64", GRAFT_I64},
-  {"i32", GRAFT_I32}, {"i16", GRAFT_I16}, {"i8", GRAFT_I8}, {"u8", GRAFT_U8}, {"bool", GRAFT_BOOL},
-  {"c64", GRAFT_C64}, {"c128", GRAFT_C128},
+static const struct {
+  const char *name;
+  graft_dtype dtype;
+} cf_dtype_columns[] = {
+    {"f32", GRAFT_F32}, {"f16", GRAFT_F16},   {"bf16", GRAFT_BF16}, {"f64", GRAFT_F64},
+    {"i64", GRAFT_I64}, {"i32", GRAFT_I32},   {"i16", GRAFT_I16},   {"i8", GRAFT_I8},
+    {"u8", GRAFT_U8},   {"bool", GRAFT_BOOL}, {"c64", GRAFT_C64},   {"c128", GRAFT_C128},
 };
 enum {
   CF_DTYPE_COLUMNS = sizeof cf_dtype_columns / sizeof *cf_dtype_columns,
@@ -105,8 +108,8 @@ static const char cf_style[] =
     "color:var(--fg);width:260px;margin-bottom:8px}";
 
 static const char cf_script[] =
-  "document.getElementById('q').oninput=e=>{const q=e.target.value.toLowerCase();"
-  "document.querySelectorAll('tr[data-op]').forEach(r=>r.hidden=!r.dataset.op.includes(q))}";
+    "document.getElementById('q').oninput=e=>{const q=e.target.value.toLowerCase();"
+    "document.querySelectorAll('tr[data-op]').forEach(r=>r.hidden=!r.dataset.op.includes(q))}";
 
 static void cf_html_text(FILE *f, const char *before, const char *text, const char *after) {
   fputs(before, f);
@@ -124,8 +127,10 @@ static void cf_html_head(FILE *f, const cf_report *report) {
   int status = cf_report_status(report);
   static const char *const verdicts[] = {"passed", "failed", "not run", "nothing was run"};
   const cf_tally *t = &report->all;
-  fprintf(f, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
-          "<title>Graft conformance</title><style>%s</style><main>", cf_style);
+  fprintf(f,
+          "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
+          "<title>Graft conformance</title><style>%s</style><main>",
+          cf_style);
   fprintf(f, "<h1>Graft conformance<span class=\"verdict %s\">%s</span></h1><div class=dim>",
           status == 0 ? "pass" : "fail", verdicts[status & 3]);
   cf_html_text(f, "", report->hello.device, " · ");
@@ -160,8 +165,10 @@ static void cf_html_family(FILE *f, const char *name, const cf_tally *t) {
 }
 
 static void cf_html_families(FILE *f, const cf_report *report) {
-  fputs("<h2>Families</h2><table class=sum><tr><th>family<th><th>run<th>passed<th>failed<th>decomposed<th>fallback<th>"
-        "unsupported", f);
+  fputs(
+      "<h2>Families</h2><table class=sum><tr><th>family<th><th>run<th>passed<th>failed<th>decomposed<th>fallback<th>"
+      "unsupported",
+      f);
   for (uint32_t i = 0; i < cf_family_count; i++)
     if (report->families[i].run + report->families[i].unsupported)
       cf_html_family(f, cf_families[i]->name, &report->families[i]);

@@ -6,16 +6,21 @@
 static void cf_json_string(FILE *f, const char *text) {
   putc('"', f);
   for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    if (*c == '"' || *c == '\\') fprintf(f, "\\%c", *c);
-    else if (*c < 0x20) fprintf(f, "\\u%04x", *c);
-    else putc(*c, f);
+    if (*c == '"' || *c == '\\')
+      fprintf(f, "\\%c", *c);
+    else if (*c < 0x20)
+      fprintf(f, "\\u%04x", *c);
+    else
+      putc(*c, f);
   }
   putc('"', f);
 }
 
 static void cf_json_number(FILE *f, const char *key, double value) {
-  if (isfinite(value)) fprintf(f, ",\"%s\":%.6g", key, value);
-  else fprintf(f, ",\"%s\":null", key);
+  if (isfinite(value))
+    fprintf(f, ",\"%s\":%.6g", key, value);
+  else
+    fprintf(f, ",\"%s\":null", key);
 }
 
 static void cf_json_text(FILE *f, const char *key, const char *text) {

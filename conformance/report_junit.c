@@ -29,8 +29,10 @@ static void cf_junit_case(FILE *f, const cf_report *report, const cf_result *r) 
   fprintf(f, ">\n      <%s message=\"", skipped ? "skipped" : "failure");
   cf_escape_xml(f, r->outcome == CF_WAIVED ? cf_waivers_link(report->waivers, r->waiver_line) : r->text);
   cf_reproduce(report, r, command, sizeof command);
-  if (skipped) fputs("\"/>", f);
-  else fputs("\">", f), cf_escape_xml(f, command), fputs("</failure>", f);
+  if (skipped)
+    fputs("\"/>", f);
+  else
+    fputs("\">", f), cf_escape_xml(f, command), fputs("</failure>", f);
   fputs("\n    </testcase>\n", f);
 }
 

@@ -14,9 +14,9 @@ typedef struct cf_format {
 } cf_format;
 
 static const cf_format cf_formats[] = {
-  {GRAFT_F16, 11, -14, 15},       {GRAFT_BF16, 8, -126, 127},   {GRAFT_F32, 24, -126, 127},
-  {GRAFT_F64, 53, -1022, 1023},   {GRAFT_F8_E4M3FN, 4, -6, 8},  {GRAFT_F8_E5M2, 3, -14, 15},
-  {GRAFT_WIDE, 64, -16382, 16383},
+    {GRAFT_F16, 11, -14, 15},        {GRAFT_BF16, 8, -126, 127},  {GRAFT_F32, 24, -126, 127},
+    {GRAFT_F64, 53, -1022, 1023},    {GRAFT_F8_E4M3FN, 4, -6, 8}, {GRAFT_F8_E5M2, 3, -14, 15},
+    {GRAFT_WIDE, 64, -16382, 16383},
 };
 
 static const cf_format *cf_format_of(graft_dtype dtype) {
@@ -61,7 +61,9 @@ long double cf_max(graft_dtype dtype) {
   return f ? ldexpl(2 - ldexpl(1, 1 - f->mantissa), f->emax) : 0;
 }
 
-long double cf_growth(long double n) { return n <= 0 ? 0 : fminl(2 * sqrtl(n), n); }
+long double cf_growth(long double n) {
+  return n <= 0 ? 0 : fminl(2 * sqrtl(n), n);
+}
 
 /* ---- arguments, for rules ---- */
 
@@ -105,18 +107,25 @@ cf_axis cf_axis_of(const cf_array *a, int64_t dim) {
   if (a->ndim == 0) return x;
   if (dim < 0) dim += a->ndim;
   for (int32_t d = 0; d < a->ndim; d++) {
-    if (d < dim) x.outer *= a->sizes[d];
-    else if (d == dim) x.length = a->sizes[d];
-    else x.inner *= a->sizes[d];
+    if (d < dim)
+      x.outer *= a->sizes[d];
+    else if (d == dim)
+      x.length = a->sizes[d];
+    else
+      x.inner *= a->sizes[d];
   }
   return x;
 }
 
 /* ---- limits ---- */
 
-static bool cf_half(graft_dtype dtype) { return dt_is_half(dt_real(dtype)); }
+static bool cf_half(graft_dtype dtype) {
+  return dt_is_half(dt_real(dtype));
+}
 
-static bool cf_alpha_is_one(const cf_call *call) { return cf_arg_number(call, "alpha", 1) == 1; }
+static bool cf_alpha_is_one(const cf_call *call) {
+  return cf_arg_number(call, "alpha", 1) == 1;
+}
 
 /* Whether a Python number of the call has more bits than the dtype: then a half type's result is rounded twice, to f32
  * and to the half, since f32 cannot hold the product exactly. */
@@ -152,7 +161,9 @@ bool cf_rule_needs_absolute(const cf_rule *rule) {
   return rule->klass == CF_SUM || rule->klass == CF_ALPHA || rule->klass == CF_SCALED || rule->absolute;
 }
 
-long double cf_modulus(dt_value v) { return v.im == 0 ? fabsl(v.re) : hypotl(v.re, v.im); }
+long double cf_modulus(dt_value v) {
+  return v.im == 0 ? fabsl(v.re) : hypotl(v.re, v.im);
+}
 
 static long double cf_terms_of(const cf_check *check, uint32_t out, int64_t i) {
   const cf_rule *rule = &check->call->op->rule;
@@ -317,7 +328,9 @@ void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_
       }
       v->ok = false, v->ratio = INFINITY, v->index = at;
       snprintf(v->text, sizeof v->text, "index %Lg at element %lld %s", index, (long long)at,
-               !inside ? "lies outside the dim" : same ? "is used twice" : "does not pick the value beside it");
+               !inside ? "lies outside the dim"
+               : same  ? "is used twice"
+                       : "does not pick the value beside it");
     }
   }
   free(used);

@@ -58,8 +58,10 @@ graft_status cf_waivers_read(const char *path, cf_waivers **waivers) {
   graft_status s = w ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "no memory for the waivers of %s", path);
   for (uint32_t n = 1; s == GRAFT_OK && fgets(line, sizeof line, f); n++) s = cf_waiver_line(w, path, n, line);
   fclose(f);
-  if (s != GRAFT_OK) cf_waivers_free(w);
-  else *waivers = w;
+  if (s != GRAFT_OK)
+    cf_waivers_free(w);
+  else
+    *waivers = w;
   return s;
 }
 

@@ -94,7 +94,7 @@ int cf_worker_main(const cf_options *options) {
   cf_backend backend = {0};
   cf_hello hello = {0};
   cf_case c;
-  dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the report's */
+  dup2(STDERR_FILENO, STDOUT_FILENO);   /* stdout is the report's */
   setenv("GRAFT_FALLBACK", "allow", 0); /* the report counts what leaves the device; no need to warn, too */
   if (cf_backend_open(options, &backend) != GRAFT_OK) {
     hello.status = 2;
@@ -122,9 +122,9 @@ int cf_worker_main(const cf_options *options) {
 typedef struct cf_worker {
   pid_t pid;
   int fd;
-  bool ready;        /* it has said hello */
-  int64_t index;     /* of the case at work, -1: none */
-  cf_answer last;    /* with the counts so far */
+  bool ready;     /* it has said hello */
+  int64_t index;  /* of the case at work, -1: none */
+  cf_answer last; /* with the counts so far */
   double deadline;
 } cf_worker;
 
@@ -179,7 +179,8 @@ static void cf_worker_end(cf_crew *crew, cf_worker *w, int *status) {
   memset(&w->last, 0, sizeof w->last);
   if (w->fd >= 0) close(w->fd);
   if (w->pid > 0) {
-    while (waitpid(w->pid, status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(w->pid, status, 0) < 0 && errno == EINTR) {
+    }
   }
   w->fd = -1, w->pid = 0, w->ready = false;
 }
@@ -205,9 +206,12 @@ static void cf_worker_died(cf_crew *crew, cf_worker *w, bool timed_out) {
   cf_worker_end(crew, w, &status);
   if (index >= 0) {
     cf_result r = {.c = crew->cases->items[index], .outcome = timed_out ? CF_TIMEOUT : CF_CRASH, .ratio = INFINITY};
-    if (timed_out) snprintf(r.text, sizeof r.text, "no answer within %.0f s", crew->options->time_limit_s);
-    else if (WIFSIGNALED(status)) snprintf(r.text, sizeof r.text, "the worker died: %s", strsignal(WTERMSIG(status)));
-    else snprintf(r.text, sizeof r.text, "the worker ended with status %d", WEXITSTATUS(status));
+    if (timed_out)
+      snprintf(r.text, sizeof r.text, "no answer within %.0f s", crew->options->time_limit_s);
+    else if (WIFSIGNALED(status))
+      snprintf(r.text, sizeof r.text, "the worker died: %s", strsignal(WTERMSIG(status)));
+    else
+      snprintf(r.text, sizeof r.text, "the worker ended with status %d", WEXITSTATUS(status));
     cf_deliver(crew, index, &r);
   }
   if (!was_ready && ++crew->failed_starts >= 3) {
@@ -278,8 +282,10 @@ static bool cf_crew_turn(cf_crew *crew) {
   now = cf_seconds();
   for (uint32_t i = 0; i < n; i++) {
     cf_worker *w = &crew->workers[who[i]];
-    if (ready > 0 && fds[i].revents) cf_take_answer(crew, w);
-    else if (w->deadline <= now) cf_worker_died(crew, w, true);
+    if (ready > 0 && fds[i].revents)
+      cf_take_answer(crew, w);
+    else if (w->deadline <= now)
+      cf_worker_died(crew, w, true);
   }
   return true;
 }
@@ -294,6 +300,7 @@ int cf_workers_run(const cf_options *options, const cf_cases *cases, cf_hello *h
     snprintf(hello->text, sizeof hello->text, "a worker process cannot be started: %s", strerror(errno));
     crew.status = 2, crew.stopped = true;
   }
-  while (cf_crew_turn(&crew)) {}
+  while (cf_crew_turn(&crew)) {
+  }
   return crew.status;
 }

@@ -99,46 +99,26 @@ graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, v
     return answer(&result, sizeof result, value, capacity, size); \
   } while (0)
   switch (key) {
-    case GRAFT_DEVICE_NAME:
-      return answer_string(id, CL_DEVICE_NAME, value, capacity, size);
-    case GRAFT_DEVICE_VENDOR:
-      return answer_string(id, CL_DEVICE_VENDOR, value, capacity, size);
-    case GRAFT_DEVICE_DRIVER_VERSION:
-      return answer_driver(id, value, capacity, size);
-    case GRAFT_DEVICE_KIND:
-      ANSWER(uint32_t, device_kind(id));
-    case GRAFT_DEVICE_TOTAL_MEMORY:
-      ANSWER(uint64_t, query_ulong(id, CL_DEVICE_GLOBAL_MEM_SIZE));
-    case GRAFT_DEVICE_MAX_ALLOCATION:
-      ANSWER(uint64_t, query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
-    case GRAFT_DEVICE_ALIGNMENT:
-      ANSWER(uint64_t, 64);
-    case GRAFT_DEVICE_GRANULARITY:
-      ANSWER(uint64_t, 1);
-    case GRAFT_DEVICE_COPY_GRANULARITY:
-      ANSWER(uint64_t, 1);
-    case GRAFT_DEVICE_INDIVISIBLE:
-      ANSWER(uint32_t, 0);
-    case GRAFT_DEVICE_UNIFIED_MEMORY:
-      ANSWER(uint32_t, query_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0);
-    case GRAFT_DEVICE_DTYPES:
-      ANSWER(uint64_t, dtype_set(id));
-    case GRAFT_DEVICE_DENORMALS:
-      ANSWER(uint64_t, denormal_set(id));
-    case GRAFT_DEVICE_VECTOR_WIDTH:
-      ANSWER(uint32_t, query_uint(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
-    case GRAFT_DEVICE_COMPUTE_UNITS:
-      ANSWER(uint32_t, query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS));
-    case GRAFT_DEVICE_STREAM_FLAGS:
-      ANSWER(uint32_t, GRAFT_STREAM_TIMING);
-    case GRAFT_DEVICE_EVENT_FLAGS:
-      ANSWER(uint32_t, GRAFT_EVENT_TIMING);
-    case GRAFT_DEVICE_MEMORY_FLAGS:
-      ANSWER(uint32_t, 0);
-    case GRAFT_DEVICE_MEMORY_KINDS:
-      ANSWER(uint32_t, 1u << GRAFT_MEMORY_DEVICE | 1u << GRAFT_MEMORY_PINNED);
-    default:
-      return GRAFT_UNIMPLEMENTED; /* free memory among them: OpenCL does not tell */
+    case GRAFT_DEVICE_NAME: return answer_string(id, CL_DEVICE_NAME, value, capacity, size);
+    case GRAFT_DEVICE_VENDOR: return answer_string(id, CL_DEVICE_VENDOR, value, capacity, size);
+    case GRAFT_DEVICE_DRIVER_VERSION: return answer_driver(id, value, capacity, size);
+    case GRAFT_DEVICE_KIND: ANSWER(uint32_t, device_kind(id));
+    case GRAFT_DEVICE_TOTAL_MEMORY: ANSWER(uint64_t, query_ulong(id, CL_DEVICE_GLOBAL_MEM_SIZE));
+    case GRAFT_DEVICE_MAX_ALLOCATION: ANSWER(uint64_t, query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+    case GRAFT_DEVICE_ALIGNMENT: ANSWER(uint64_t, 64);
+    case GRAFT_DEVICE_GRANULARITY: ANSWER(uint64_t, 1);
+    case GRAFT_DEVICE_COPY_GRANULARITY: ANSWER(uint64_t, 1);
+    case GRAFT_DEVICE_INDIVISIBLE: ANSWER(uint32_t, 0);
+    case GRAFT_DEVICE_UNIFIED_MEMORY: ANSWER(uint32_t, query_uint(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0);
+    case GRAFT_DEVICE_DTYPES: ANSWER(uint64_t, dtype_set(id));
+    case GRAFT_DEVICE_DENORMALS: ANSWER(uint64_t, denormal_set(id));
+    case GRAFT_DEVICE_VECTOR_WIDTH: ANSWER(uint32_t, query_uint(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
+    case GRAFT_DEVICE_COMPUTE_UNITS: ANSWER(uint32_t, query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS));
+    case GRAFT_DEVICE_STREAM_FLAGS: ANSWER(uint32_t, GRAFT_STREAM_TIMING);
+    case GRAFT_DEVICE_EVENT_FLAGS: ANSWER(uint32_t, GRAFT_EVENT_TIMING);
+    case GRAFT_DEVICE_MEMORY_FLAGS: ANSWER(uint32_t, 0);
+    case GRAFT_DEVICE_MEMORY_KINDS: ANSWER(uint32_t, 1u << GRAFT_MEMORY_DEVICE | 1u << GRAFT_MEMORY_PINNED);
+    default: return GRAFT_UNIMPLEMENTED; /* free memory among them: OpenCL does not tell */
   }
 #undef ANSWER
 }

@@ -111,9 +111,7 @@ void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *el
   uint16_t half;
   uint8_t truth = number->re != 0 || number->im != 0 || (number->is_int && number->i != 0);
   switch (dtype->code) {
-    case GRAFT_BOOL:
-      memcpy(element, &truth, 1);
-      return;
+    case GRAFT_BOOL: memcpy(element, &truth, 1); return;
     case GRAFT_F16:
       half = half_bits(f[0]);
       memcpy(element, &half, 2);
@@ -123,15 +121,10 @@ void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *el
       memcpy(element, &half, 2);
       return;
     case GRAFT_F32:
-    case GRAFT_C64:
-      memcpy(element, f, dtype->bytes);
-      return;
+    case GRAFT_C64: memcpy(element, f, dtype->bytes); return;
     case GRAFT_F64:
-    case GRAFT_C128:
-      memcpy(element, d, dtype->bytes);
-      return;
-    default:
-      memcpy(element, &number->i, dtype->bytes); /* little-endian: the low bytes come first */
+    case GRAFT_C128: memcpy(element, d, dtype->bytes); return;
+    default: memcpy(element, &number->i, dtype->bytes); /* little-endian: the low bytes come first */
   }
 }
 
@@ -142,45 +135,22 @@ bool ocl_number_of_tensor(const graft_tensor_desc *desc, ocl_number *number) {
 #define READ(type) (*(const type *)(const void *)bytes)
   switch (desc->dl.dtype) {
     case GRAFT_BOOL:
-    case GRAFT_U8:
-      number->i = READ(uint8_t);
-      break;
-    case GRAFT_I8:
-      number->i = READ(int8_t);
-      break;
-    case GRAFT_I16:
-      number->i = READ(int16_t);
-      break;
-    case GRAFT_U16:
-      number->i = READ(uint16_t);
-      break;
-    case GRAFT_I32:
-      number->i = READ(int32_t);
-      break;
-    case GRAFT_U32:
-      number->i = READ(uint32_t);
-      break;
-    case GRAFT_I64:
-      number->i = READ(int64_t);
-      break;
+    case GRAFT_U8: number->i = READ(uint8_t); break;
+    case GRAFT_I8: number->i = READ(int8_t); break;
+    case GRAFT_I16: number->i = READ(int16_t); break;
+    case GRAFT_U16: number->i = READ(uint16_t); break;
+    case GRAFT_I32: number->i = READ(int32_t); break;
+    case GRAFT_U32: number->i = READ(uint32_t); break;
+    case GRAFT_I64: number->i = READ(int64_t); break;
     case GRAFT_U64:
       number->i = READ(int64_t);
       number->re = (double)READ(uint64_t);
       return true;
-    case GRAFT_F16:
-      number->re = half_to_float(READ(uint16_t));
-      goto floating;
-    case GRAFT_BF16:
-      number->re = bits_to_float((uint32_t)READ(uint16_t) << 16);
-      goto floating;
-    case GRAFT_F32:
-      number->re = READ(float);
-      goto floating;
-    case GRAFT_F64:
-      number->re = READ(double);
-      goto floating;
-    default:
-      return false;
+    case GRAFT_F16: number->re = half_to_float(READ(uint16_t)); goto floating;
+    case GRAFT_BF16: number->re = bits_to_float((uint32_t)READ(uint16_t) << 16); goto floating;
+    case GRAFT_F32: number->re = READ(float); goto floating;
+    case GRAFT_F64: number->re = READ(double); goto floating;
+    default: return false;
   }
 #undef READ
   number->re = (double)number->i;
@@ -194,9 +164,7 @@ floating:
 void ocl_number_of_scalar(const graft_scalar *scalar, ocl_number *number) {
   *number = (ocl_number){0};
   switch (scalar->dtype) {
-    case GRAFT_F64:
-      number->re = scalar->value.f;
-      break;
+    case GRAFT_F64: number->re = scalar->value.f; break;
     case GRAFT_C128:
       number->re = scalar->value.c[0];
       number->im = scalar->value.c[1];
@@ -226,14 +194,8 @@ size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value
       value->d[0] = number->re;
       value->d[1] = number->im;
       return dtype->class == OCL_CLASS_COMPLEX ? 16 : 8;
-    case 'l':
-      value->i64 = number->i;
-      return 8;
-    case 'u':
-      value->i64 = number->i;
-      return dtype->code == GRAFT_U64 ? 8 : 4;
-    default:
-      value->i64 = (int64_t)(int32_t)(uint32_t)(uint64_t)number->i;
-      return 4;
+    case 'l': value->i64 = number->i; return 8;
+    case 'u': value->i64 = number->i; return dtype->code == GRAFT_U64 ? 8 : 4;
+    default: value->i64 = (int64_t)(int32_t)(uint32_t)(uint64_t)number->i; return 4;
   }
 }

@@ -40,7 +40,7 @@ typedef struct ocl_plugin {
   graft_plugin api; /* what the host holds; api.self is this struct */
   const graft_host *host;
   ocl_counters counters;
-  char *selection; /* the user's choice of device, or NULL */
+  char *selection;               /* the user's choice of device, or NULL */
   bool cpu_kernels, gpu_kernels; /* the user's choice of kernels, whatever the device is */
 
   pthread_mutex_t lock; /* guards what follows, filled at the first question about devices */
@@ -91,7 +91,8 @@ struct graft_buffer {
 };
 
 /* What the kernels of one stream found wrong: the id of the op (0: nothing), the index, and the size that it should lie
- * below (0: a division by zero; -1: the index is a row of weights that are no distribution). Shared by the stream and the events recorded on it. */
+ * below (0: a division by zero; -1: the index is a row of weights that are no distribution). Shared by the stream and
+ * the events recorded on it. */
 typedef struct ocl_faults {
   atomic_int references;
   cl_mem words;
@@ -107,7 +108,8 @@ struct graft_stream {
   pthread_mutex_t failure_lock;
   _Atomic(ocl_faults *) faults; /* NULL until a kernel that may report is launched */
   atomic_bool faults_unread;
-  atomic_uint_fast64_t submitted, finished; /* commands, counted once they are in the queue: equal when all are known done */
+  atomic_uint_fast64_t submitted,
+      finished; /* commands, counted once they are in the queue: equal when all are known done */
 };
 
 struct graft_event {
@@ -165,8 +167,8 @@ void ocl_text_free(ocl_text *text);
 /* The kernel sources, embedded at build time from kernels/<name>.cl; NULL where there is no such file. */
 const char *ocl_kernel_source(const char *name);
 
-/* The program for `head` (the #defines of the case at hand) followed by the named .cl file, or files with spaces between. Shared, kept until the
- * device is closed. Two threads that ask for the same one wait for one build. */
+/* The program for `head` (the #defines of the case at hand) followed by the named .cl file, or files with spaces
+ * between. Shared, kept until the device is closed. Two threads that ask for the same one wait for one build. */
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);
 cl_program ocl_program_handle(const ocl_program *program);
 void ocl_program_close_all(graft_device *device);

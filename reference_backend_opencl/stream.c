@@ -11,13 +11,10 @@
 static graft_status passing_failure(cl_int error) {
   switch (error) {
     case CL_MEM_OBJECT_ALLOCATION_FAILURE:
-    case CL_OUT_OF_HOST_MEMORY:
-      return GRAFT_OUT_OF_MEMORY;
+    case CL_OUT_OF_HOST_MEMORY: return GRAFT_OUT_OF_MEMORY;
     case CL_INVALID_VALUE:
-    case CL_MEM_COPY_OVERLAP:
-      return GRAFT_INVALID_ARGUMENT;
-    default:
-      return GRAFT_OK;
+    case CL_MEM_COPY_OVERLAP: return GRAFT_INVALID_ARGUMENT;
+    default: return GRAFT_OK;
   }
 }
 

@@ -59,8 +59,7 @@ void ocl_text_free(ocl_text *text) {
 
 const char *ocl_error_name(cl_int error) {
 #define NAME(code) \
-  case code:       \
-    return #code;
+  case code: return #code;
   switch (error) {
     NAME(CL_SUCCESS)
     NAME(CL_DEVICE_NOT_FOUND)
@@ -104,8 +103,7 @@ const char *ocl_error_name(cl_int error) {
     NAME(CL_INVALID_OPERATION)
     NAME(CL_INVALID_BUFFER_SIZE)
     NAME(CL_INVALID_GLOBAL_WORK_SIZE)
-    default:
-      return error == -1001 ? "CL_PLATFORM_NOT_FOUND_KHR" : "unknown OpenCL error";
+    default: return error == -1001 ? "CL_PLATFORM_NOT_FOUND_KHR" : "unknown OpenCL error";
   }
 #undef NAME
 }

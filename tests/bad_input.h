@@ -14,12 +14,14 @@
 #define PROGRAM GRAFT_BINARY_DIR "/bin/graft"
 #define OPENCL  GRAFT_BINARY_DIR "/lib/graft/plugins/graft_opencl.so"
 
-#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
+#define OK(call)    ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
 #define ROWS(cases) (int)(sizeof(cases) / sizeof *(cases))
 
 /* --- devices --- */
 
-static inline bool has_opencl(void) { return access(OPENCL, R_OK) == 0; }
+static inline bool has_opencl(void) {
+  return access(OPENCL, R_OK) == 0;
+}
 
 static inline graft_rt_device *device_at(const char *backend, const char *const *options, int32_t index) {
   graft_rt_backend *opened;
@@ -84,8 +86,8 @@ static inline graft_status fill(void *context, uint32_t index, graft_tensor *t) 
   graft_tensor *host = NULL;
   int64_t sizes[GRAFT_MAX_DIMS];
   memcpy(sizes, graft_tensor_sizes(t), sizeof *sizes * (size_t)graft_tensor_ndim(t));
-  graft_status status = graft_tensor_from_host(graft_device_reference(), graft_tensor_dtype(t), graft_tensor_ndim(t),
-                                               sizes, data, &host);
+  graft_status status =
+      graft_tensor_from_host(graft_device_reference(), graft_tensor_dtype(t), graft_tensor_ndim(t), sizes, data, &host);
   if (!status) status = graft_tensor_copy(t, host);
   graft_tensor_release(host);
   free(data);

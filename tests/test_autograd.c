@@ -635,6 +635,7 @@ START_TEST(threads) {
 }
 END_TEST
 
+/* clang-format off */
 #define TESTS(X)                                                                                                    \
   X(product_and_sum)                                                                                                \
   X(diamond) X(same_tensor_twice) X(given_gradient) X(several_roots) X(broadcast_is_summed) X(dtype_is_cast_back)   \
@@ -648,6 +649,7 @@ END_TEST
                                   X(in_place_on_a_constant) X(in_place_cycle_is_none) X(changed_saved_value)        \
                                       X(changed_saved_result) X(changed_value_that_is_not_read) X(in_place_product) \
                                           X(refused_writes) X(streams) X(threads)
+/* clang-format on */
 
 int main(void) {
   Suite *suite = suite_create("autograd");

@@ -30,10 +30,14 @@ static void remove_scratch(void) {
 
 /* Several programs: reaches further into compiling and writing than job. */
 static int many_programs(graft_rt_device *device) {
-  static const char *const lines[] = {"aten::add.Tensor f32[17] i64[17]", "aten::mul.Tensor i64[17] i64[17]",
-                                      "aten::neg i64[17]",                "aten::exp f32[17]",
-                                      "aten::sum.dim_IntList f32[3,17] [1]", "aten::mm f32[5,6] f32[6,7]",
-                                      "aten::eq.Tensor f32[17] f32[17]",  "aten::relu f64[17]"};
+  static const char *const lines[] = {"aten::add.Tensor f32[17] i64[17]",
+                                      "aten::mul.Tensor i64[17] i64[17]",
+                                      "aten::neg i64[17]",
+                                      "aten::exp f32[17]",
+                                      "aten::sum.dim_IntList f32[3,17] [1]",
+                                      "aten::mm f32[5,6] f32[6,7]",
+                                      "aten::eq.Tensor f32[17] f32[17]",
+                                      "aten::relu f64[17]"};
   for (int i = 0; i < ROWS(lines); i++) {
     if (call_of(lines[i], device, NULL)) return __LINE__;
   }
@@ -237,8 +241,8 @@ START_TEST(the_program_says_it_in_one_line) {
 END_TEST
 
 /* A plugin that fails in a slot is a red case, or none of its own, and the run goes on to its end. */
-static const char *const slot_lies[] = {"slot_crash", "slot_hang", "slot_garbage", "slot_fails", "slot_overrun",
-                                        "slot_input"};
+static const char *const slot_lies[] = {"slot_crash", "slot_hang",    "slot_garbage",
+                                        "slot_fails", "slot_overrun", "slot_input"};
 
 START_TEST(a_bad_slot_is_a_red_case) {
   char environment[64], arguments[2 * PATH_MAX];

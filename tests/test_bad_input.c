@@ -1,5 +1,5 @@
-/* Bad input, through the public interface: one clear line that names the thing, a status, and nothing broken: what comes
- * after still gives the right numbers. What test_plugin.c holds of discovery and loading is not said again here;
+/* Bad input, through the public interface: one clear line that names the thing, a status, and nothing broken: what
+ * comes after still gives the right numbers. What test_plugin.c holds of discovery and loading is not said again here;
  * test_bad_cache.c has files and the program. Each test is a process of its own. */
 #include "bad_input.h"
 
@@ -9,7 +9,9 @@
 #ifdef __SANITIZE_ADDRESS__
 /* What is too large is refused, as without sanitizers. */
 GRAFT_EXPORT const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__asan_default_options(void) {
+  return "allocator_may_return_null=1";
+}
 #endif
 
 static void assert_says(const char *text) {
@@ -45,11 +47,14 @@ static const refusal refusals[] = {
     {"aten::amax f32[0,3] [0]", {"aten::amax", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::_softmax f32[2,3] 5 false", {"aten::_softmax", "5"}, GRAFT_INVALID_ARGUMENT},
     {"aten::native_layer_norm f32[2,3] [4] _ _ 1e-5", {"aten::native_layer_norm", NULL}, GRAFT_INVALID_ARGUMENT},
-    {"aten::convolution f32[1,3,8,8] f32[4,2,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1", {"aten::convolution", NULL},
+    {"aten::convolution f32[1,3,8,8] f32[4,2,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1",
+     {"aten::convolution", NULL},
      GRAFT_INVALID_ARGUMENT},
-    {"aten::convolution f32[1,3,2,2] f32[4,3,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1", {"aten::convolution", NULL},
+    {"aten::convolution f32[1,3,2,2] f32[4,3,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1",
+     {"aten::convolution", NULL},
      GRAFT_INVALID_ARGUMENT},
-    {"aten::max_pool2d_with_indices f32[1,1,2,2] [3,3]", {"aten::max_pool2d_with_indices", NULL},
+    {"aten::max_pool2d_with_indices f32[1,1,2,2] [3,3]",
+     {"aten::max_pool2d_with_indices", NULL},
      GRAFT_INVALID_ARGUMENT},
     {"aten::gather f32[3,4] 0 i64[3]", {"aten::gather", "i64[3]"}, GRAFT_INVALID_ARGUMENT},
     {"aten::index_select f32[3,4] 0 i64[2,2]", {"aten::index_select", "i64[2,2]"}, GRAFT_INVALID_ARGUMENT},
@@ -76,7 +81,8 @@ static const refusal refusals[] = {
     {"aten::full [-1] 1", {"-1", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::full [1125899906842624] 1", {"out of memory", NULL}, GRAFT_OUT_OF_MEMORY},
     {"aten::repeat f32[3] [4611686018427387904,2]", {NULL, NULL}, GRAFT_INVALID_ARGUMENT},
-    {"aten::constant_pad_nd f32[3] [9223372036854775807,9223372036854775807] 0", {"aten::constant_pad_nd", NULL},
+    {"aten::constant_pad_nd f32[3] [9223372036854775807,9223372036854775807] 0",
+     {"aten::constant_pad_nd", NULL},
      GRAFT_INVALID_ARGUMENT},
     {"aten::constant_pad_nd f32[3] [-2,-2] 0", {"aten::constant_pad_nd", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::arange.start_step 0 1 0", {"aten::arange.start_step", NULL}, GRAFT_INVALID_ARGUMENT},
@@ -102,7 +108,8 @@ static void try_refusal(graft_rt_device *device, const refusal *row) {
     return;
   }
   for (int k = 0; k < 2; k++) {
-    if (row->says[k] && !strstr(text, row->says[k])) tell("%s: \"%s\" does not say %s\n", row->line, text, row->says[k]);
+    if (row->says[k] && !strstr(text, row->says[k]))
+      tell("%s: \"%s\" does not say %s\n", row->line, text, row->says[k]);
   }
   if (strchr(text, '\n')) tell("%s: more than one line: %s\n", row->line, text);
 }
@@ -198,7 +205,8 @@ END_TEST
 
 START_TEST(tensors_of_another_device) {
   graft_rt_device *devices[] = {graft_device_reference(), device_of(1), device_at(test_plugin("async"), NULL, 1),
-                                device_at(test_plugin("async"), (const char *const[]){"again=1", NULL}, 0), device_of(2)};
+                                device_at(test_plugin("async"), (const char *const[]){"again=1", NULL}, 0),
+                                device_of(2)};
   const int64_t sizes[] = {2, 2};
   const float values[] = {1, 2, 3, 4};
   for (int i = 0; i < ROWS(devices); i++) {

@@ -24,7 +24,9 @@ static int run(const char *arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static bool prints(const char *text) { return strstr(output, text) != NULL; }
+static bool prints(const char *text) {
+  return strstr(output, text) != NULL;
+}
 
 /* --- what passes --- */
 
@@ -49,8 +51,10 @@ START_TEST(honest_plugins_pass) {
   const honest *row = &honest_cases[_i];
   char arguments[2 * PATH_MAX];
   const char *plugin = *row->plugin == '/' ? row->plugin : test_plugin(row->plugin);
-  if (!strcmp(plugin, "/reference")) plugin++;
-  else if (access(plugin, R_OK)) return; /* built without OpenCL */
+  if (!strcmp(plugin, "/reference"))
+    plugin++;
+  else if (access(plugin, R_OK))
+    return; /* built without OpenCL */
   snprintf(arguments, sizeof arguments, "'%s' %s", plugin, row->options);
   int status = run(arguments);
   const char *first = strstr(output, "  FAIL"); /* a message has not room for all */
@@ -206,7 +210,9 @@ END_TEST
 
 static char folder[] = "/tmp/graft_test_XXXXXX";
 
-static void make_folder(void) { ck_assert_ptr_nonnull(mkdtemp(folder)); }
+static void make_folder(void) {
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+}
 
 static void remove_folder(void) {
   char command[128];

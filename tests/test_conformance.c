@@ -112,7 +112,9 @@ static bool collect(void *context, const cf_case *c, const char *id) {
   return true;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+static int by_text(const void *a, const void *b) {
+  return strcmp(a, b);
+}
 
 START_TEST(ids_are_unique_and_need_no_quotes) {
   cf_selection all = {.level = CF_FULL};
@@ -284,13 +286,16 @@ static int command(const char *a, const char *b, const char *c, const char *d) {
 }
 
 START_TEST(status_of_the_command) {
-  static const struct { const char *args[4]; int status; } rows[] = {
-    {{"-b", "reference", "--op", "aten::add.Tensor"}, 0},
-    {{"-b", "no_such_plugin", "--op", "aten::add.Tensor"}, 2},
-    {{"-b", "/nowhere/libnothing.so", "--op", "aten::add.Tensor"}, 2},
-    {{"-b", "reference", "-d", "7"}, 2},
-    {{"-b", "reference", "--op", "aten::nothing"}, 3},
-    {{"--waivers", "/nowhere/waivers", NULL, NULL}, 2},
+  static const struct {
+    const char *args[4];
+    int status;
+  } rows[] = {
+      {{"-b", "reference", "--op", "aten::add.Tensor"}, 0},
+      {{"-b", "no_such_plugin", "--op", "aten::add.Tensor"}, 2},
+      {{"-b", "/nowhere/libnothing.so", "--op", "aten::add.Tensor"}, 2},
+      {{"-b", "reference", "-d", "7"}, 2},
+      {{"-b", "reference", "--op", "aten::nothing"}, 3},
+      {{"--waivers", "/nowhere/waivers", NULL, NULL}, 2},
   };
   exit(command(rows[_i].args[0], rows[_i].args[1], rows[_i].args[2], rows[_i].args[3]) == rows[_i].status ? 0 : 1);
 }

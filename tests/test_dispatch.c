@@ -1,5 +1,5 @@
-/* The way of a call: plans, policy, in-place and out forms, numbers, prims, fallbacks. On the reference device and on the
- * null plugin, whose add does nothing. */
+/* The way of a call: plans, policy, in-place and out forms, numbers, prims, fallbacks. On the reference device and on
+ * the null plugin, whose add does nothing. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,21 @@ static graft_tensor *tensor(const float *values, int32_t ndim, const int64_t *si
   return t;
 }
 
-static graft_tensor *vector(int64_t n, const float *values) { return tensor(values, 1, (int64_t[]){n}); }
+static graft_tensor *vector(int64_t n, const float *values) {
+  return tensor(values, 1, (int64_t[]){n});
+}
 
 static void expect(graft_tensor *t, int64_t n, const float *values) {
   float got[64];
   ck_assert_int_eq(graft_tensor_numel(t), n);
   OK(graft_tensor_to_host(t, got));
-  for (int64_t i = 0; i < n; i++) ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
+  for (int64_t i = 0; i < n; i++)
+    ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
 }
 
-static graft_value boxed(graft_tensor *t) { return (graft_value){GRAFT_VALUE_TENSOR, 0, {.tensor = t}}; }
+static graft_value boxed(graft_tensor *t) {
+  return (graft_value){GRAFT_VALUE_TENSOR, 0, {.tensor = t}};
+}
 
 START_TEST(in_place_and_out) {
   graft_tensor *a = vector(3, (float[]){1, 2, 3}), *b = vector(3, (float[]){10, 20, 30}), *out;
@@ -53,7 +58,8 @@ START_TEST(out_is_checked) {
   ck_assert_int_eq(graft_op_add_Tensor(a, a, graft_scalar_none(), &small), GRAFT_INVALID_ARGUMENT);
   ck_assert_msg(strstr(graft_last_error(), "f32[2]"), "%s", graft_last_error());
   OK(graft_op_expand(a, (int64_t[]){2, 3}, 2, false, &wide));
-  ck_assert_int_eq(graft_op_add_Tensor(a, wide, graft_scalar_none(), &wide), GRAFT_INVALID_ARGUMENT); /* overlaps itself */
+  ck_assert_int_eq(graft_op_add_Tensor(a, wide, graft_scalar_none(), &wide),
+                   GRAFT_INVALID_ARGUMENT); /* overlaps itself */
   graft_tensor_release(a);
   graft_tensor_release(narrow);
   graft_tensor_release(small);
@@ -120,10 +126,12 @@ START_TEST(prims_are_the_aten_ops) {
 END_TEST
 
 START_TEST(errors_name_the_op) {
-  graft_tensor *a = tensor((float[]){1, 2, 3, 4, 5, 6}, 2, (int64_t[]){2, 3}), *b = vector(2, (float[]){1, 2}), *out = NULL;
+  graft_tensor *a = tensor((float[]){1, 2, 3, 4, 5, 6}, 2, (int64_t[]){2, 3}), *b = vector(2, (float[]){1, 2}),
+               *out = NULL;
   ck_assert_int_eq(graft_op_add_Tensor(a, b, graft_scalar_none(), &out), GRAFT_INVALID_ARGUMENT);
   ck_assert_msg(strstr(graft_last_error(), "aten::add.Tensor") && strstr(graft_last_error(), "f32[2,3]") &&
-                    strstr(graft_last_error(), "f32[2]"), "%s", graft_last_error());
+                    strstr(graft_last_error(), "f32[2]"),
+                "%s", graft_last_error());
   ck_assert_ptr_null(out);
   ck_assert_int_eq(graft_op_mm(a, a, &out), GRAFT_INVALID_ARGUMENT);
   ck_assert_int_eq(graft_call(GRAFT_OP_MM, &(graft_value){0}, 1, &out, 1), GRAFT_INVALID_ARGUMENT);
@@ -215,7 +223,8 @@ START_TEST(devices_do_not_mix) {
 END_TEST
 
 START_TEST(equal_seeds_draw_equal_numbers) {
-  graft_tensor *x = vector(8, (float[]){1, 1, 1, 1, 1, 1, 1, 1}), *first = NULL, *second = NULL, *mask = NULL, *other = NULL;
+  graft_tensor *x = vector(8, (float[]){1, 1, 1, 1, 1, 1, 1, 1}), *first = NULL, *second = NULL, *mask = NULL,
+               *other = NULL;
   graft_generator *generator = graft_generator_default(graft_device_reference());
   graft_generator_seed(generator, 42);
   OK(graft_op_native_dropout(x, 0.5, NULL, &first, &mask));

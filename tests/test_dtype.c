@@ -8,8 +8,8 @@
 #include "graft/tensor.h"
 #include "tensor/dtype.h"
 
-static const graft_dtype all[] = {GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16, GRAFT_I32, GRAFT_I64,
-                                  GRAFT_U16,  GRAFT_U32, GRAFT_U64,  GRAFT_F16, GRAFT_BF16, GRAFT_F32,
+static const graft_dtype all[] = {GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16,       GRAFT_I32,    GRAFT_I64,
+                                  GRAFT_U16,  GRAFT_U32, GRAFT_U64,  GRAFT_F16,       GRAFT_BF16,   GRAFT_F32,
                                   GRAFT_F64,  GRAFT_C64, GRAFT_C128, GRAFT_F8_E4M3FN, GRAFT_F8_E5M2};
 enum { DTYPES = sizeof all / sizeof all[0] };
 
@@ -58,12 +58,15 @@ END_TEST
 
 START_TEST(promotion_as_in_pytorch) {
   static const graft_dtype rows[][3] = {
-      {GRAFT_BOOL, GRAFT_U8, GRAFT_U8},      {GRAFT_U8, GRAFT_I8, GRAFT_I16},     {GRAFT_I64, GRAFT_F16, GRAFT_F16},
-      {GRAFT_F16, GRAFT_BF16, GRAFT_F32},    {GRAFT_BF16, GRAFT_F32, GRAFT_F32},  {GRAFT_F64, GRAFT_C64, GRAFT_C128},
-      {GRAFT_F16, GRAFT_C64, GRAFT_C64},     {GRAFT_U16, GRAFT_U32, 0},           {GRAFT_U16, GRAFT_I64, 0},
-      {GRAFT_U64, GRAFT_F16, GRAFT_F16},     {GRAFT_U32, GRAFT_C64, 0},           {GRAFT_BOOL, GRAFT_U16, 0},
-      {GRAFT_F8_E4M3FN, GRAFT_F8_E5M2, 0},   {GRAFT_F8_E5M2, GRAFT_F32, 0},       {GRAFT_WIDE, GRAFT_F64, GRAFT_WIDE},
-      {GRAFT_WIDE, GRAFT_C64, GRAFT_WIDE_COMPLEX}, {GRAFT_WIDE, GRAFT_F8_E5M2, 0}, {12345, GRAFT_F32, 0},
+      {GRAFT_BOOL, GRAFT_U8, GRAFT_U8},    {GRAFT_U8, GRAFT_I8, GRAFT_I16},
+      {GRAFT_I64, GRAFT_F16, GRAFT_F16},   {GRAFT_F16, GRAFT_BF16, GRAFT_F32},
+      {GRAFT_BF16, GRAFT_F32, GRAFT_F32},  {GRAFT_F64, GRAFT_C64, GRAFT_C128},
+      {GRAFT_F16, GRAFT_C64, GRAFT_C64},   {GRAFT_U16, GRAFT_U32, 0},
+      {GRAFT_U16, GRAFT_I64, 0},           {GRAFT_U64, GRAFT_F16, GRAFT_F16},
+      {GRAFT_U32, GRAFT_C64, 0},           {GRAFT_BOOL, GRAFT_U16, 0},
+      {GRAFT_F8_E4M3FN, GRAFT_F8_E5M2, 0}, {GRAFT_F8_E5M2, GRAFT_F32, 0},
+      {GRAFT_WIDE, GRAFT_F64, GRAFT_WIDE}, {GRAFT_WIDE, GRAFT_C64, GRAFT_WIDE_COMPLEX},
+      {GRAFT_WIDE, GRAFT_F8_E5M2, 0},      {12345, GRAFT_F32, 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     ck_assert_msg(dt_promote(rows[i][0], rows[i][1]) == rows[i][2], "%s with %s gives %s", graft_dtype_name(rows[i][0]),
@@ -152,11 +155,20 @@ START_TEST(integers_are_exact_and_wrap) {
     graft_dtype dtype;
     long double from, to;
   } rows[] = {
-      {GRAFT_I64, -0x1p63L, -0x1p63L}, {GRAFT_I64, 0x1p63L - 1, 0x1p63L - 1}, {GRAFT_U64, 0x1p64L - 1, 0x1p64L - 1},
-      {GRAFT_U64, -1, 0x1p64L - 1},    {GRAFT_U8, 300, 44},                   {GRAFT_I8, 200, -56},
-      {GRAFT_I32, 3e9L, -1294967296},  {GRAFT_U16, -1.9L, 65535},             {GRAFT_I16, 2.9L, 2},
-      {GRAFT_BOOL, -0.25L, 1},         {GRAFT_BOOL, 0, 0},                    {GRAFT_U32, 4294967295.0L, 4294967295.0L},
-      {GRAFT_I64, 1e30L, -0x1p63L},    {GRAFT_I8, 1e30L, 0},
+      {GRAFT_I64, -0x1p63L, -0x1p63L},
+      {GRAFT_I64, 0x1p63L - 1, 0x1p63L - 1},
+      {GRAFT_U64, 0x1p64L - 1, 0x1p64L - 1},
+      {GRAFT_U64, -1, 0x1p64L - 1},
+      {GRAFT_U8, 300, 44},
+      {GRAFT_I8, 200, -56},
+      {GRAFT_I32, 3e9L, -1294967296},
+      {GRAFT_U16, -1.9L, 65535},
+      {GRAFT_I16, 2.9L, 2},
+      {GRAFT_BOOL, -0.25L, 1},
+      {GRAFT_BOOL, 0, 0},
+      {GRAFT_U32, 4294967295.0L, 4294967295.0L},
+      {GRAFT_I64, 1e30L, -0x1p63L},
+      {GRAFT_I8, 1e30L, 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     ck_assert_msg(dt_round(rows[i].dtype, rows[i].from) == rows[i].to, "row %zu gives %Lg", i,

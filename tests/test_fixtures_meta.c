@@ -25,8 +25,8 @@ static void infer(txt_call *call, char *got, size_t capacity) {
   }
 }
 
-/* One expected result, up to " or " or the end, output by output. What PyTorch does not produce ("_": masked out) is not
- * compared, since infer has no word for it. */
+/* One expected result, up to " or " or the end, output by output. What PyTorch does not produce ("_": masked out) is
+ * not compared, since infer has no word for it. */
 static bool same(const char *expected, const char *got) {
   for (;;) {
     size_t n = strcspn(expected, " "), m = strcspn(got, " ");
@@ -65,7 +65,8 @@ static void judge_line(const char *line) {
     tally->agreed[0]++;
   } else {
     bool refused = strcmp(got, "error") == 0;
-    fixture_disagree(tally, 0, "%s\n    got %s%s%s\n", line, got, refused ? ": " : "", refused ? graft_last_error() : "");
+    fixture_disagree(tally, 0, "%s\n    got %s%s%s\n", line, got, refused ? ": " : "",
+                     refused ? graft_last_error() : "");
   }
   txt_free(&call);
 }

@@ -1,7 +1,7 @@
 /* Values, gradients and gradients of gradients as PyTorch computes them in double (tests/fixtures), against reference
  * kernels and gradient formulas. Run alone with GRAFT_FIXTURES_OP='aten::add.*'; see fixtures/reader.h. */
-#include <cjson/cJSON.h>
 #include <check.h>
+#include <cjson/cJSON.h>
 #include <math.h>
 
 #include "fixtures/reader.h"
@@ -50,7 +50,8 @@ typedef struct array {
 static graft_dtype dtype_of(const char *code) {
   char name[16];
   size_t i = 0;
-  for (; code[i] && i + 1 < sizeof name; i++) name[i] = (char)(code[i] >= 'A' && code[i] <= 'Z' ? code[i] + 32 : code[i]);
+  for (; code[i] && i + 1 < sizeof name; i++)
+    name[i] = (char)(code[i] >= 'A' && code[i] <= 'Z' ? code[i] + 32 : code[i]);
   name[i] = 0;
   return graft_dtype_parse(name);
 }
@@ -118,8 +119,10 @@ static void wrong(row *r, int kind, const char *what, uint32_t index, const char
 static void compare(row *r, int kind, const char *what, uint32_t index, graft_tensor *got, const array *want) {
   char text[400], shape[128];
   if (!got) { /* no gradient is a gradient of zero */
-    if (largest(want) == 0) r->tally->agreed[kind]++;
-    else wrong(r, kind, what, index, "none, expected one");
+    if (largest(want) == 0)
+      r->tally->agreed[kind]++;
+    else
+      wrong(r, kind, what, index, "none, expected one");
     return;
   }
   if (got->dtype != want->dtype || got->ndim != want->ndim ||
@@ -171,8 +174,10 @@ static void check_values(row *r) {
   array want;
   for (uint32_t i = 0; i < r->nouts; i++) {
     if (find(r->file, r->key, "out", i, &want)) {
-      if (r->outs[i]) compare(r, VALUE, "output", i, r->outs[i], &want);
-      else wrong(r, VALUE, "output", i, "none, expected one");
+      if (r->outs[i])
+        compare(r, VALUE, "output", i, r->outs[i], &want);
+      else
+        wrong(r, VALUE, "output", i, "none, expected one");
     }
   }
   if (find(r->file, r->key, "out", r->nouts, &want)) wrong(r, VALUE, "output", r->nouts, "not among the outputs");
@@ -261,8 +266,7 @@ static void check_row(row *r) {
   for (uint32_t i = 0; status == GRAFT_OK && i < r->call.ntensors; i++)
     if (is_active(r, i)) status = graft_tensor_set_requires_grad(r->call.tensors[i], true);
   graft_meta metas[MOST];
-  if (status == GRAFT_OK)
-    status = graft_infer(r->call.schema->id, r->call.args, r->call.nargs, metas, MOST, &r->nouts);
+  if (status == GRAFT_OK) status = graft_infer(r->call.schema->id, r->call.args, r->call.nargs, metas, MOST, &r->nouts);
   if (status == GRAFT_OK) status = graft_call(r->call.schema->id, r->call.args, r->call.nargs, r->outs, r->nouts);
   if (status != GRAFT_OK) return wrong(r, VALUE, "call", 0, graft_last_error());
   check_values(r);
@@ -275,8 +279,10 @@ static void judge_row(const values_file *file, const char *key, const char *line
   ck_assert_msg(txt_parse_call(line, NULL, &r.call) == GRAFT_OK, "%s", graft_last_error());
   if (fixture_wanted(r.call.schema)) {
     r.tally = fixture_tally_of(r.call.schema);
-    if (fixture_has_rule(r.call.schema)) check_row(&r);
-    else r.tally->disagreed[0]++;
+    if (fixture_has_rule(r.call.schema))
+      check_row(&r);
+    else
+      r.tally->disagreed[0]++;
   }
   for (uint32_t i = 0; i < r.nouts; i++) graft_tensor_release(r.outs[i]);
   txt_free(&r.call);

@@ -62,7 +62,8 @@ static void ck_close(double a, double b) {
   ck_assert_msg(fabs(a - b) <= 1e-13 * (1 + fabs(a)), "%s: %.17g is not %.17g", line_now, a, b);
 }
 
-/* <op(x), v> = <x, g>; then with w: <g(v), w> = <v, gradient of g>. Where x itself overlaps, a w of its own would not. */
+/* <op(x), v> = <x, g>; then with w: <g(v), w> = <v, gradient of g>. Where x itself overlaps, a w of its own would not.
+ */
 static void judge(graft_tensor *x, graft_tensor *out) {
   graft_tensor *v = random_like(out), *g = NULL, *gg = NULL;
   OK(graft_tensor_set_requires_grad(v, true));
@@ -101,11 +102,11 @@ static const char *const linear[] = {
     "aten::diagonal f64[3,4,5] 1 2 0",
     "aten::diagonal f64[3,4] 7",
     "aten::split_with_sizes f64[5,2] [2,0,3]",
-    "aten::as_strided f64[3,4]@5 [2,2] [1,3]",        /* the default offset is self's */
+    "aten::as_strided f64[3,4]@5 [2,2] [1,3]", /* the default offset is self's */
     "aten::as_strided f64[3,4]:1,3@2 [4] [2] 3",
-    "aten::as_strided f64[3,4] [3,3] [1,1] 2",        /* the result overlaps itself */
-    "aten::as_strided f64[3,3]:1,1 [5] [1]",          /* self does */
-    "aten::as_strided f64[3,2]:0,1@1 [2,2] [0,1] 1",  /* both do */
+    "aten::as_strided f64[3,4] [3,3] [1,1] 2",       /* the result overlaps itself */
+    "aten::as_strided f64[3,3]:1,1 [5] [1]",         /* self does */
+    "aten::as_strided f64[3,2]:0,1@1 [2,2] [0,1] 1", /* both do */
     "aten::as_strided f64[3,4] [] [] 4",
     "prims::as_strided_scatter f64[12] f64[2,2] [2,2] [3,2] 1",
     "aten::cat {f64[2,3];f64[0];f64[2,1]:1,5} 1",
@@ -150,8 +151,10 @@ START_TEST(adjoints) {
     for (uint32_t j = 0; j < call.ntensors; j++) {
       graft_tensor *t = call.tensors[j];
       if (!dt_is_float(t->dtype) && !dt_is_complex(t->dtype)) continue;
-      if (j == i) fill(NULL, j, t);
-      else if (t->numel) memset(t->storage->host_pointer, 0, t->storage->bytes);
+      if (j == i)
+        fill(NULL, j, t);
+      else if (t->numel)
+        memset(t->storage->host_pointer, 0, t->storage->bytes);
     }
     OK(graft_tensor_set_requires_grad(x, true));
     OK(graft_call(call.schema->id, call.args, call.nargs, outs, nouts));
@@ -195,7 +198,8 @@ START_TEST(refusals) {
   OK(txt_parse_call(line_now, NULL, &call));
   OK(txt_make(&call, graft_device_reference(), fill, NULL));
   graft_tensor *outs[2] = {out, NULL};
-  ck_assert_msg(graft_call(call.schema->id, call.args, call.nargs, outs, call.schema->nrets) != GRAFT_OK, "%s", line_now);
+  ck_assert_msg(graft_call(call.schema->id, call.args, call.nargs, outs, call.schema->nrets) != GRAFT_OK, "%s",
+                line_now);
   ck_assert_msg(strstr(graft_last_error(), refused[_i].says) != NULL, "%s: \"%s\" does not say \"%s\"", line_now,
                 graft_last_error(), refused[_i].says);
   txt_free(&call);

@@ -17,9 +17,13 @@ static void setup(void) {
   fx_begin(&s);
 }
 
-static void teardown(void) { ck_assert_msg(fx_end(&s) == GRAFT_OK, "%s", graft_last_error()); }
+static void teardown(void) {
+  ck_assert_msg(fx_end(&s) == GRAFT_OK, "%s", graft_last_error());
+}
 
-static void seed(uint64_t value, uint64_t offset) { graft_generator_set_state(graft_generator_default(cpu), value, offset); }
+static void seed(uint64_t value, uint64_t offset) {
+  graft_generator_set_state(graft_generator_default(cpu), value, offset);
+}
 
 static void ck_offset(uint64_t expected) {
   uint64_t value, offset;
@@ -38,11 +42,11 @@ static double *numbers(graft_tensor *t) {
 START_TEST(known_answers) {
   static const struct {
     uint32_t counter[4], key[2], words[4];
-  } rows[] = {
-      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-      {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
-       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
+  } rows[] = {{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+              {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+              {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+               {0xa4093822, 0x299f31d0},
+               {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     uint32_t words[4];
     ref_philox_block(rows[i].counter, rows[i].key, words);
@@ -164,7 +168,8 @@ END_TEST
 START_TEST(uniform_fills_in_logical_order) {
   int64_t sizes[] = {3, 5}, n = 15;
   graft_tensor *plain = fx_filled(&s, fx_full(&s, &n, 1, graft_scalar_int(0), GRAFT_F64, cpu), 2, sizes, 0, GRAFT_F64);
-  graft_tensor *turned = fx_clone(&s, fx_transpose(&s, fx_reshape(&s, plain, 2, (int64_t[]){5, 3}), 0, 1), GRAFT_FORMAT_PRESERVE);
+  graft_tensor *turned =
+      fx_clone(&s, fx_transpose(&s, fx_reshape(&s, plain, 2, (int64_t[]){5, 3}), 0, 1), GRAFT_FORMAT_PRESERVE);
   seed(1, 0);
   double *a = numbers(fx_uniform(&s, plain, -2, 3, NULL));
   seed(1, 0);
@@ -276,11 +281,13 @@ START_TEST(choices_follow_their_weights) {
 }
 END_TEST
 
+/* clang-format off */
 #define TESTS(X)                                                                                                     \
   X(known_answers)                                                                                                   \
   X(uniform_from_words) X(half_types_are_truncated) X(streams_go_on) X(normal_by_box_muller)                         \
       X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below) X(coins_fall_below_p) \
           X(whole_numbers_by_their_high_half) X(exponentials_are_above_zero) X(choices_follow_their_weights)
+/* clang-format on */
 
 int main(void) {
   Suite *suite = suite_create("random");

@@ -20,15 +20,20 @@
     ck_assert_msg(ok_status == GRAFT_OK, "%s", graft_last_error()); \
   } while (0)
 
-#define FAILS(call, word)                                                                                       \
-  do {                                                                                                          \
-    ck_assert_int_eq((call), GRAFT_INVALID_ARGUMENT);                                                           \
+#define FAILS(call, word)                                                                                            \
+  do {                                                                                                               \
+    ck_assert_int_eq((call), GRAFT_INVALID_ARGUMENT);                                                                \
     ck_assert_msg(strstr(graft_last_error(), word) != NULL, "\"%s\" does not say \"%s\"", graft_last_error(), word); \
   } while (0)
 
-#define SIZES(...) (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]) { __VA_ARGS__ }
+#define SIZES(...)                                               \
+  (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]) { \
+    __VA_ARGS__                                                  \
+  }
 
-static graft_rt_device *host(void) { return graft_device_reference(); }
+static graft_rt_device *host(void) {
+  return graft_device_reference();
+}
 
 enum { DEVICES = 3, PAIRS = DEVICES * DEVICES };
 
@@ -308,8 +313,10 @@ START_TEST(copy_between_all_dtypes) {
       OK(graft_tensor_empty(host(), dt_from_number(j), SIZES(3, 2), &to));
       OK(graft_tensor_copy(to, turned));
       bool truth = dt_from_number(i) == GRAFT_BOOL || dt_from_number(j) == GRAFT_BOOL;
-      if (truth) EXPECT(to, 0, 1, 1, 1, 1, 1);
-      else EXPECT(to, 0, 3, 1, 4, 2, 5);
+      if (truth)
+        EXPECT(to, 0, 1, 1, 1, 1, 1);
+      else
+        EXPECT(to, 0, 3, 1, 4, 2, 5);
       graft_tensor *all[] = {t, from, turned, to};
       for (int k = 0; k < 4; k++) graft_tensor_release(all[k]);
     }
@@ -362,13 +369,24 @@ typedef struct foreign {
   int deleted;
 } foreign;
 
-static void delete_foreign(struct DLManagedTensorVersioned *self) { ((foreign *)self->context)->deleted++; }
-static void delete_foreign_old(struct DLManagedTensor *self) { ((foreign *)self->context)->deleted++; }
+static void delete_foreign(struct DLManagedTensorVersioned *self) {
+  ((foreign *)self->context)->deleted++;
+}
+static void delete_foreign_old(struct DLManagedTensor *self) {
+  ((foreign *)self->context)->deleted++;
+}
 
 static void foreign_init(foreign *f) {
   *f = (foreign){.shape = {2, 3}, .strides = {4, 1}, .data = {0, 1, 2, 3, 4, 5, 6, 7}};
-  dlp_tensor dl = {.data = f->data, .device_type = DLP_CPU, .ndim = 2, .code = DLP_FLOAT, .bits = 32, .lanes = 1,
-                   .shape = f->shape, .strides = f->strides, .byte_offset = 4};
+  dlp_tensor dl = {.data = f->data,
+                   .device_type = DLP_CPU,
+                   .ndim = 2,
+                   .code = DLP_FLOAT,
+                   .bits = 32,
+                   .lanes = 1,
+                   .shape = f->shape,
+                   .strides = f->strides,
+                   .byte_offset = 4};
   f->managed = (struct DLManagedTensorVersioned){1, 3, f, delete_foreign, 0, dl};
   f->old = (struct DLManagedTensor){dl, f, delete_foreign_old};
 }
@@ -377,8 +395,10 @@ START_TEST(dlpack_import_shares_memory) {
   foreign f;
   foreign_init(&f);
   graft_tensor *t, *row;
-  if (_i) OK(graft_tensor_from_dlpack_old(&f.old, &t));
-  else OK(graft_tensor_from_dlpack(&f.managed, &t));
+  if (_i)
+    OK(graft_tensor_from_dlpack_old(&f.old, &t));
+  else
+    OK(graft_tensor_from_dlpack(&f.managed, &t));
   EXPECT(t, 1, 2, 3, 5, 6, 7);
   f.data[1] = 10;
   EXPECT(t, 10, 2, 3, 5, 6, 7);
@@ -393,10 +413,10 @@ END_TEST
 START_TEST(dlpack_import_refuses) {
   foreign f;
   graft_tensor *t;
-#define REFUSES(change, word)                                \
-  foreign_init(&f);                                          \
-  change;                                                    \
-  FAILS(graft_tensor_from_dlpack(&f.managed, &t), word);     \
+#define REFUSES(change, word)                            \
+  foreign_init(&f);                                      \
+  change;                                                \
+  FAILS(graft_tensor_from_dlpack(&f.managed, &t), word); \
   ck_assert_int_eq(f.deleted, 0)
   REFUSES(f.managed.major = 2, "version 2.3");
   REFUSES(f.managed.tensor.device_type = DLP_CUDA, "device type 2 (CUDA)");

@@ -198,7 +198,9 @@ static const view_case cases[] = {
     {BROADCAST, "f32[2,3]", "!strictly ascending", 5, {2, 2, 3, 1, 0}},
 };
 
-static const int64_t *bound(const int64_t *value) { return *value == NIL ? NULL : value; }
+static const int64_t *bound(const int64_t *value) {
+  return *value == NIL ? NULL : value;
+}
 
 static graft_status run(const view_case *c, graft_tensor *self, graft_tensor **view) {
   const int64_t *a = c->args;

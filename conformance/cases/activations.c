@@ -1,5 +1,5 @@
-/* The part of the pointwise family that networks are made of, and special functions. The second text of an op is the one
- * that smoke runs: one program an op. */
+/* The part of the pointwise family that networks are made of, and special functions. The second text of an op is the
+ * one that smoke runs: one program an op. */
 #include <math.h>
 
 #include "conformance/cases/families.h"
@@ -8,7 +8,9 @@
 
 /* ---- derivatives: the sum of the absolute terms of f'(x) ---- */
 
-static long double cf_sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double cf_sigmoid(long double x) {
+  return 1 / (1 + expl(-x));
+}
 
 static long double cf_k_hardswish(long double x) { /* x / 3 + 1/2, or 1 */
   return fabsl(x) / 3 + 1;
@@ -22,11 +24,12 @@ static long double cf_k_sinc(long double a) { /* (cos x - sin x / x) / a at x = 
   return a == 0 ? 0 : (fabsl(cosl(x)) + fabsl(s / x) + fabsl(x) * s) / fabsl(a);
 }
 
-/* Terms of what gamma functions are computed by: a recurrence up to 10, the expansion there, and reflection, where pi x is
- * rounded before its sine is taken. */
+/* Terms of what gamma functions are computed by: a recurrence up to 10, the expansion there, and reflection, where pi x
+ * is rounded before its sine is taken. */
 static long double cf_lgamma_terms(long double x) {
   long double product = 0, y = x;
-  if (x < 0.5L) return cf_lgamma_terms(1 - x) + fabsl(logl(CF_PI / fabsl(sinl(CF_PI * x)))) + fabsl(CF_PI * x / tanl(CF_PI * x));
+  if (x < 0.5L)
+    return cf_lgamma_terms(1 - x) + fabsl(logl(CF_PI / fabsl(sinl(CF_PI * x)))) + fabsl(CF_PI * x / tanl(CF_PI * x));
   for (; y < 10; y += 1) product += fabsl(logl(y));
   return (y - 0.5L) * logl(y) + y + 1 + product;
 }
@@ -45,7 +48,8 @@ static long double cf_trigamma_terms(long double x) {
 
 /* ---- limits of results ---- */
 
-/* `n` roundings of the terms at the first input, and half an ulp; in f64 the terms of special functions come out exact. */
+/* `n` roundings of the terms at the first input, and half an ulp; in f64 the terms of special functions come out exact.
+ */
 static void cf_term_limit(const cf_check *k, uint32_t out, long double *limits, long double (*terms)(long double),
                           long double n) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];
@@ -53,16 +57,20 @@ static void cf_term_limit(const cf_check *k, uint32_t out, long double *limits, 
     limits[i] = n * cf_u_acc(k->dtypes[out]) * terms(x->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
 /* log 3 ulp, which is 6 u, and the roundings of the sum. */
-static void cf_l_lgamma(const cf_check *k, uint32_t out, long double *l) { cf_term_limit(k, out, l, cf_lgamma_terms, 12); }
-static void cf_l_digamma(const cf_check *k, uint32_t out, long double *l) { cf_term_limit(k, out, l, cf_digamma_terms, 12); }
+static void cf_l_lgamma(const cf_check *k, uint32_t out, long double *l) {
+  cf_term_limit(k, out, l, cf_lgamma_terms, 12);
+}
+static void cf_l_digamma(const cf_check *k, uint32_t out, long double *l) {
+  cf_term_limit(k, out, l, cf_digamma_terms, 12);
+}
 
 /* g f'(x) */
 static void cf_slot_terms(const cf_check *k, uint32_t out, long double *limits, long double (*terms)(long double),
                           long double n) {
   const cf_array *g = &k->in[0], *x = &k->in[1], *o = &k->outs[out];
   for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = n * cf_u_acc(k->dtypes[out]) * fabsl(g->v[i].re) * terms(x->v[i].re) +
-                cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    limits[i] =
+        n * cf_u_acc(k->dtypes[out]) * fabsl(g->v[i].re) * terms(x->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
 static void cf_l_hardswish_backward(const cf_check *k, uint32_t out, long double *l) {
   cf_slot_terms(k, out, l, cf_k_hardswish, 4);
@@ -168,14 +176,16 @@ static void cf_l_glu_backward(const cf_check *k, uint32_t out, long double *limi
 /* ---- rows ---- */
 
 #define CF_SPECIAL_WIDE (CF_SPECIAL | CF_WIDE | CF_INPLACE)
-#define CF_CLAMPS (CF_SPECIAL_WIDE | CF_ANY_ZERO)
-#define CF_TO_FLOAT (CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BIT(U8))
-#define CF_PARTS (CF_BIT(F32) | CF_BIT(F64))
+#define CF_CLAMPS       (CF_SPECIAL_WIDE | CF_ANY_ZERO)
+#define CF_TO_FLOAT     (CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BIT(U8))
+#define CF_PARTS        (CF_BIT(F32) | CF_BIT(F64))
 /* Texts of ops of one tensor, and of two of one shape, with the same arguments behind. */
-#define CF_ONE(rest) CF_TEXTS("m T[33,17]" rest, "s T[129]" rest, "m T[]" rest, "m T[0]" rest, "m T[3,13,17]" rest, \
-                              "f T[2,1,3,2,2,3]" rest, "f T[1025]" rest)
-#define CF_TWO(rest) CF_TEXTS("m T[33,17] T[33,17]" rest, "s T[129] T[129]" rest, "m T[] T[]" rest, \
-                              "m T[0] T[0]" rest, "m T[3,13,17] T[3,13,17]" rest, "f T[1025] T[1025]" rest)
+#define CF_ONE(rest)                                                                             \
+  CF_TEXTS("m T[33,17]" rest, "s T[129]" rest, "m T[]" rest, "m T[0]" rest, "m T[3,13,17]" rest, \
+           "f T[2,1,3,2,2,3]" rest, "f T[1025]" rest)
+#define CF_TWO(rest)                                                                                 \
+  CF_TEXTS("m T[33,17] T[33,17]" rest, "s T[129] T[129]" rest, "m T[] T[]" rest, "m T[0] T[0]" rest, \
+           "m T[3,13,17] T[3,13,17]" rest, "f T[1025] T[1025]" rest)
 #define CF_SOME(...) CF_TEXTS(__VA_ARGS__)
 
 static const cf_op cf_activations_ops[] = {
@@ -212,9 +222,11 @@ static const cf_op cf_activations_ops[] = {
     {"aten::threshold", CF_ONE(" 0.25 7"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
     {"aten::threshold", CF_SOME("m T[33,17] 1 3", "m T[129] 0 5"), CF_INTS, CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE},
     {"aten::hardshrink", CF_ONE(" 0.5"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
-    {"aten::hardshrink_backward", CF_TWO(" 0.5"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
+    {"aten::hardshrink_backward", CF_TWO(" 0.5"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_INPLACE | CF_ANY_ZERO,
+     CF_G_NONE},
     {"aten::softshrink", CF_ONE(" 0.5"), CF_FLOATS, CF_R_ROUNDED, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
-    {"aten::softshrink_backward", CF_TWO(" 0.5"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
+    {"aten::softshrink_backward", CF_TWO(" 0.5"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_INPLACE | CF_ANY_ZERO,
+     CF_G_NONE},
     {"aten::_prelu_kernel",
      CF_TEXTS("m T[33,17] T[33,17]", "s T[33,17] T[17]", "m T[3,13,17] T[13,1]", "m T[] T[]", "m T[0] T[0]",
               "f T[2,3,1,17] T[3,1,1]"),
@@ -222,9 +234,8 @@ static const cf_op cf_activations_ops[] = {
     {"aten::_prelu_kernel_backward",
      CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "s T[129] T[129] T[129]", "m T[] T[] T[]", "m T[0] T[0] T[0]"), CF_FLOATS,
      CF_R_ROUNDED, CF_VALUES, CF_ANY_ZERO, CF_G_CUSTOM(cf_t_prelu, 4)},
-    {"aten::_prelu_kernel_backward",
-     CF_SOME("m T[33,17] T[33,17] T[17]", "m T[3,13,17] T[3,13,17] T[13,1]"), CF_FLOATS, CF_R_ROUNDED, CF_VALUES,
-     CF_ANY_ZERO, CF_G_NONE},
+    {"aten::_prelu_kernel_backward", CF_SOME("m T[33,17] T[33,17] T[17]", "m T[3,13,17] T[3,13,17] T[13,1]"), CF_FLOATS,
+     CF_R_ROUNDED, CF_VALUES, CF_ANY_ZERO, CF_G_NONE},
     {"aten::glu",
      CF_TEXTS("m T[33,34]", "s T[13,34]", "m T[13,34] 1", "m T[4,3,17] 0", "m T[3,8,17] -2", "m T[0,4]", "m T[258]",
               "f T[2,3,2,4,2,3] 3"),
@@ -252,8 +263,8 @@ static const cf_op cf_activations_ops[] = {
      CF_G_KAPPA(cf_trigamma_terms, 24)},
     /* s + 1 roundings a term, at most 17 positive terms */
     {"aten::polygamma", CF_SOME("m 0 T[33,17]"), CF_FLOATS, CF_R_CUSTOM(cf_l_digamma), CF_VALUES, 0, CF_G_NONE},
-    {"aten::polygamma", CF_TEXTS("m 1 T[33,17]", "s 2 T[129]", "m 3 T[33]", "m 1 T[0]", "m 2 T[]"),
-     CF_TO_FLOAT, CF_R_ULPS(24), CF_POSITIVE, 0, CF_G_SELECT(26)},
+    {"aten::polygamma", CF_TEXTS("m 1 T[33,17]", "s 2 T[129]", "m 3 T[33]", "m 1 T[0]", "m 2 T[]"), CF_TO_FLOAT,
+     CF_R_ULPS(24), CF_POSITIVE, 0, CF_G_SELECT(26)},
     {"aten::angle", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(0)},
     {"aten::angle", CF_SOME("m T[33,17]", "m T[129]"), CF_COMPLEX, CF_R_ULPS(6), CF_VALUES, 0, CF_G_SELECT(8)},
     {"aten::polar", CF_TWO(""), CF_PARTS, CF_R_ULPS(6), CF_VALUES, 0, CF_G_CUSTOM(cf_t_polar, 12)},

@@ -10,7 +10,8 @@ static void cf_l_mse(const cf_check *k, uint32_t out, long double *limits) {
     limits[i] = (cf_growth(n) + 4) * u * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
 
-/* ---- losses of pairs: the sum of the absolute terms of an element, of which `n` are rounded; then a sum of those ---- */
+/* ---- losses of pairs: the sum of the absolute terms of an element, of which `n` are rounded; then a sum of those ----
+ */
 
 typedef long double (*cf_pair_fn)(long double x, long double y, long double z);
 static void cf_pair_limit(const cf_check *k, uint32_t out, long double *limits, cf_pair_fn terms, const char *number,
@@ -112,8 +113,8 @@ static const cf_op cf_loss_ops[] = {
      CF_TEXTS("m T[] T[13,17] T[13,17] 1 0.5", "s T[129] T[129] T[129] 0 1", "m T[] T[1025] T[1025] 2 0.25"), CF_FLOATS,
      CF_R_ULPS(5), CF_VALUES, 0, CF_G_NONE},
     {"aten::binary_cross_entropy",
-     CF_TEXTS("m T[13,17] T[13,17]", "s T[129] T[129] _ 0", "m T[33,17] T[33,17] T[33,17]+ 1", "m T[33,17] T[33,17] T[17]+ 0",
-              "m T[1025] T[1025] _ 2", "m T[] T[]"),
+     CF_TEXTS("m T[13,17] T[13,17]", "s T[129] T[129] _ 0", "m T[33,17] T[33,17] T[33,17]+ 1",
+              "m T[33,17] T[33,17] T[17]+ 0", "m T[1025] T[1025] _ 2", "m T[] T[]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_entropy), CF_PROBABILITY, CF_ORDERED, CF_G_CUSTOM(cf_t_entropy, 12)},
     {"aten::binary_cross_entropy_backward",
      CF_TEXTS("m T[] T[13,17] T[13,17] _ 1", "s T[129] T[129] T[129] _ 0", "m T[] T[33,17] T[33,17] T[33,17]+ 1",

@@ -77,7 +77,9 @@ static cf_moments *cf_moments_of(const cf_array *x, const cf_geometry *g, long d
   return m;
 }
 
-static const cf_array *cf_optional(const cf_check *k, const char *name) { return cf_arg_array(k, name); }
+static const cf_array *cf_optional(const cf_check *k, const char *name) {
+  return cf_arg_array(k, name);
+}
 
 /* y = (x - m) r w + b. */
 static void cf_norm_value_limits(const cf_check *k, const cf_geometry *g, const cf_moments *m, long double *limits) {
@@ -150,8 +152,10 @@ static void cf_l_batch_norm(const cf_check *k, uint32_t out, long double *l) {
     if (training) cf_running_limits(k, &g, out - CF_MAX_TENSORS, l);
     return;
   }
-  if (training) cf_norm_limits(k, out, g, l);
-  else cf_eval_limits(k, out, &g, l);
+  if (training)
+    cf_norm_limits(k, out, g, l);
+  else
+    cf_eval_limits(k, out, &g, l);
 }
 
 /* ---- backward ---- */
@@ -241,7 +245,7 @@ static void cf_l_batch_norm_backward(const cf_check *k, uint32_t out, long doubl
 }
 
 #define CF_NORM(n, limit, gradient, ...) \
-  {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, CF_ORDERED, gradient}
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, CF_ORDERED, gradient }
 
 static const cf_op cf_normalization_ops[] = {
     CF_NORM("native_layer_norm", cf_l_layer_norm, CF_G_CUSTOM(cf_g_layer_norm, 160),

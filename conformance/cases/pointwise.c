@@ -4,14 +4,30 @@
 
 /* ---- derivatives: the sum of the absolute terms of f'(x) ---- */
 
-static long double cf_k_exp(long double x) { return expl(x); }
-static long double cf_k_log(long double x) { return 1 / fabsl(x); }
-static long double cf_k_sqrt(long double x) { return 0.5L / sqrtl(x); }
-static long double cf_k_rsqrt(long double x) { return 0.5L / (x * sqrtl(x)); }
-static long double cf_k_sin(long double x) { return fabsl(cosl(x)); }
-static long double cf_k_cos(long double x) { return fabsl(sinl(x)); }
-static long double cf_k_tanh(long double x) { return 1 + tanhl(x) * tanhl(x); } /* 1 - y y */
-static long double cf_k_reciprocal(long double x) { return 1 / (x * x); }
+static long double cf_k_exp(long double x) {
+  return expl(x);
+}
+static long double cf_k_log(long double x) {
+  return 1 / fabsl(x);
+}
+static long double cf_k_sqrt(long double x) {
+  return 0.5L / sqrtl(x);
+}
+static long double cf_k_rsqrt(long double x) {
+  return 0.5L / (x * sqrtl(x));
+}
+static long double cf_k_sin(long double x) {
+  return fabsl(cosl(x));
+}
+static long double cf_k_cos(long double x) {
+  return fabsl(sinl(x));
+}
+static long double cf_k_tanh(long double x) {
+  return 1 + tanhl(x) * tanhl(x);
+} /* 1 - y y */
+static long double cf_k_reciprocal(long double x) {
+  return 1 / (x * x);
+}
 
 static long double cf_k_sigmoid(long double x) { /* y (1 - y) */
   long double y = 1 / (1 + expl(-x));
@@ -41,8 +57,12 @@ static void cf_slot_limit(const cf_check *k, uint32_t out, long double *limits, 
     limits[i] = roundings * cf_u_acc(k->dtypes[out]) * fabsl(g->v[i].re) * terms(x->v[i].re) +
                 cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
-static long double cf_k_sigmoid_of_y(long double y) { return fabsl(y) + y * y; }
-static long double cf_k_tanh_of_y(long double y) { return 1 + y * y; }
+static long double cf_k_sigmoid_of_y(long double y) {
+  return fabsl(y) + y * y;
+}
+static long double cf_k_tanh_of_y(long double y) {
+  return 1 + y * y;
+}
 static void cf_l_sigmoid_backward(const cf_check *k, uint32_t out, long double *l) {
   cf_slot_limit(k, out, l, cf_k_sigmoid_of_y, 4);
 }
@@ -88,22 +108,30 @@ static void cf_lerp_limit(const cf_check *k, uint32_t out, long double *limits) 
 }
 
 #define CF_SPECIAL_WIDE (CF_SPECIAL | CF_WIDE | CF_INPLACE)
-#define CF_TO_FLOAT (CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BIT(U8))
-#define CF_U(n, dtypes, rule, domain, flags, ...) {"aten::" n, cf_unary, dtypes, rule, domain, flags, __VA_ARGS__}
-#define CF_B(n, dtypes, rule, domain, flags, ...) {"aten::" n, cf_binary, dtypes, rule, domain, flags, __VA_ARGS__}
-#define CF_N(n, dtypes, rule, flags, ...) {"aten::" n, cf_number, dtypes, rule, CF_VALUES, flags, __VA_ARGS__}
-#define CF_COMPARE(n) \
+#define CF_TO_FLOAT     (CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_BIT(U8))
+#define CF_U(n, dtypes, rule, domain, flags, ...) \
+  { "aten::" n, cf_unary, dtypes, rule, domain, flags, __VA_ARGS__ }
+#define CF_B(n, dtypes, rule, domain, flags, ...) \
+  { "aten::" n, cf_binary, dtypes, rule, domain, flags, __VA_ARGS__ }
+#define CF_N(n, dtypes, rule, flags, ...) \
+  { "aten::" n, cf_number, dtypes, rule, CF_VALUES, flags, __VA_ARGS__ }
+#define CF_COMPARE(n)                                                                      \
   CF_B(n ".Tensor", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE), \
-  CF_N(n ".Scalar", CF_REALS, CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
+      CF_N(n ".Scalar", CF_REALS, CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
 
 static const char *const cf_same_shape[] = {
     "m T[33,17] T[33,17]", "s T[1025] T[1025]",         "m T[] T[]", "m T[0] T[0]",
     "m T[129] T[129]",     "f T[2,3,1,17] T[2,3,1,17]", NULL};
-static const char *const cf_ternary[] = {
-  "m T[33,17] T[33,17] T[33,17]", "s T[33,17] T[17] T[33,1]", "m T[1025] T[1025] T[1025] 2", "m T[13] T[13] T[13] -0.5",
-  "m T[] T[] T[]", "m T[0] T[0] T[0]", "f T[2,3,1,17] T[3,13,1] T[17]", NULL};
-static const char *const cf_alpha[] = {
-  "m T[33,17] T[33,17] alpha=2", "s T[33,17] T[17] alpha=-3", "m T[1025] T[1025] alpha=2", NULL};
+static const char *const cf_ternary[] = {"m T[33,17] T[33,17] T[33,17]",
+                                         "s T[33,17] T[17] T[33,1]",
+                                         "m T[1025] T[1025] T[1025] 2",
+                                         "m T[13] T[13] T[13] -0.5",
+                                         "m T[] T[] T[]",
+                                         "m T[0] T[0] T[0]",
+                                         "f T[2,3,1,17] T[3,13,1] T[17]",
+                                         NULL};
+static const char *const cf_alpha[] = {"m T[33,17] T[33,17] alpha=2", "s T[33,17] T[17] alpha=-3",
+                                       "m T[1025] T[1025] alpha=2", NULL};
 
 static const cf_op cf_pointwise_ops[] = {
     CF_U("abs", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)),
@@ -164,11 +192,12 @@ static const cf_op cf_pointwise_ops[] = {
      CF_TEXTS("s T[33,17] bool[33,17] 2", "m T[33,17] bool[17] 3", "m T[17] bool[33,1] 2", "m T[1025] bool[1025] 1",
               "m T[] bool[] 2", "m T[0] bool[0] 2", "f T[2,3,1,17] bool[3,13,1] 2"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
-    {"aten::masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[33,17] -inf", "m T[13] bool[13] 0.1", "m T[13] bool[13] nan"),
-     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_NO_ADJOINT, CF_G_SELECT(1)},
+    {"aten::masked_fill.Scalar",
+     CF_TEXTS("m T[33,17] bool[33,17] -inf", "m T[13] bool[13] 0.1", "m T[13] bool[13] nan"), CF_FLOATS, CF_R_EXACT,
+     CF_VALUES, CF_SPECIAL_WIDE | CF_NO_ADJOINT, CF_G_SELECT(1)},
     {"aten::masked_fill.Tensor",
-     CF_TEXTS("m T[33,17] bool[33,17] T[]", "m T[33,17] bool[17] T[]", "m T[17] bool[33,1] T[]", "m T[1025] bool[1025] T[]",
-              "m T[] bool[] T[]", "m T[0] bool[0] T[]"),
+     CF_TEXTS("m T[33,17] bool[33,17] T[]", "m T[33,17] bool[17] T[]", "m T[17] bool[33,1] T[]",
+              "m T[1025] bool[1025] T[]", "m T[] bool[] T[]", "m T[0] bool[0] T[]"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
     {"aten::clamp",
      CF_TEXTS("s T[33,17] 0 1", "m T[33,17] _ 1", "m T[1025] 1 _", "m T[] 0 1", "m T[0] 0 1", "f T[2,1,3,2,2,3] 0 1"),

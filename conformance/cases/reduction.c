@@ -175,15 +175,24 @@ static const char *const cf_norm_texts[] = {
     "s T[33,17] 2 [1]",     "m T[33,17] 1 [0]", "m T[1025]",    "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",
     "m T[3,13,17] 2 [0,2]", "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]",     NULL};
 /* Twins of ops that are run early on begin at mustpass. */
-static const char *const cf_spread_texts[] = {"m T[33,17] [1]",     "m T[33,17] [0] correction=0", "m T[33,17]",
-                                              "m T[1025] [0] correction=2", "m T[3,13,17] [0,2] keepdim=true",
-                                              "f T[129,1025] [1]",  NULL};
-static const char *const cf_one_std_texts[] = {"s T[33,17] [1]", "m T[33,17] [0] correction=0", "m T[1025] [0] correction=2",
-                                               "m T[3,13,17] [0,2] keepdim=true", "m T[33,17]", "f T[129,1025] [1]", NULL};
+static const char *const cf_spread_texts[] = {"m T[33,17] [1]",
+                                              "m T[33,17] [0] correction=0",
+                                              "m T[33,17]",
+                                              "m T[1025] [0] correction=2",
+                                              "m T[3,13,17] [0,2] keepdim=true",
+                                              "f T[129,1025] [1]",
+                                              NULL};
+static const char *const cf_one_std_texts[] = {"s T[33,17] [1]",
+                                               "m T[33,17] [0] correction=0",
+                                               "m T[1025] [0] correction=2",
+                                               "m T[3,13,17] [0,2] keepdim=true",
+                                               "m T[33,17]",
+                                               "f T[129,1025] [1]",
+                                               NULL};
 static const char *const cf_min_texts[] = {"m T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
-static const char *const cf_numbers_texts[] = {"s T[33,17] [1]", "m T[33,17] [0]", "m T[1025] [0] true", "m T[3,13,17] [1]",
-                                               "m T[0] [0]",     "m T[] []",       "m T[33,17] _",       "m T[3,0,2] [1]",
-                                               "f T[129,1025] [1]", NULL};
+static const char *const cf_numbers_texts[] = {
+    "s T[33,17] [1]", "m T[33,17] [0]", "m T[1025] [0] true", "m T[3,13,17] [1]",  "m T[0] [0]",
+    "m T[] []",       "m T[33,17] _",   "m T[3,0,2] [1]",     "f T[129,1025] [1]", NULL};
 static const char *const cf_old_norm_texts[] = {"m T[33,17] _ [1]",
                                                 "m T[33,17] 1 [0]",
                                                 "m T[1025] 2 [0]",
@@ -211,15 +220,15 @@ static const char *const cf_extreme_texts[] = {"m T[33,17] [1]",           "s T[
                                                "m T[1025] [0] true",       "m T[3,13,17] [1]",     "m T[] []",
                                                "m T[13,129] [-1]",         "m T[2,3,13,17] [0,2]", "m T[0,3] [1]",
                                                "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]",    NULL};
-static const char *const cf_arg_texts[] = {
-  "m T[33,17] 1", "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[] _", "m T[13,129] -1",
-  "m T[0,3] 1", "f T[129,1025] 1", NULL};
-static const char *const cf_dim_texts[] = {
-  "s T[33,17] 1", "m T[33,17] 0 true", "m T[1025] 0", "m T[3,13,17] 1", "m T[13,129] -1", "m T[3,0] 1", "m T[0,3] 1",
-  "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_arg_texts[] = {"m T[33,17] 1",    "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0",
+                                           "m T[3,13,17] 1",  "m T[] _",    "m T[13,129] -1",    "m T[0,3] 1",
+                                           "f T[129,1025] 1", NULL};
+static const char *const cf_dim_texts[] = {"s T[33,17] 1",   "m T[33,17] 0 true",  "m T[1025] 0",
+                                           "m T[3,13,17] 1", "m T[13,129] -1",     "m T[3,0] 1",
+                                           "m T[0,3] 1",     "f T[2,3,1,3,2,3] 3", NULL};
 static const char *const cf_prod_texts[] = {"s T[33]", "m T[13,3]", "m T[]", "m T[0]", "m T[3,3,3]", NULL};
-static const char *const cf_prod_dim_texts[] = {
-  "s T[13,17] 1", "m T[17,13] 0 true", "m T[13] 0", "m T[3,13,17] 1", "m T[3,0] 1", "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_prod_dim_texts[] = {"s T[13,17] 1", "m T[17,13] 0 true",  "m T[13] 0", "m T[3,13,17] 1",
+                                                "m T[3,0] 1",   "f T[2,3,1,3,2,3] 3", NULL};
 static const char *const cf_var_texts[] = {"s T[33,17] [1]",
                                            "s T[33,17] [0] correction=0",
                                            "m T[33,17]",
@@ -231,7 +240,8 @@ static const char *const cf_var_texts[] = {"s T[33,17] [1]",
                                            NULL};
 
 /* The product of the others, from both sides in log2 n steps each, every one of them a tensor of the tested dtype. */
-#define CF_G_PRODUCT {.kind = CF_GRAD_SELECT, .steps = 16, .inner = 40}
+#define CF_G_PRODUCT \
+  { .kind = CF_GRAD_SELECT, .steps = 16, .inner = 40 }
 
 static const cf_op cf_reduction_ops[] = {
     {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,

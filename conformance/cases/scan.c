@@ -11,14 +11,14 @@ static void cf_l_cumprod(const cf_check *k, uint32_t out, long double *limits) {
         (long double)a.length * cf_u_acc(k->dtypes[out]) * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
 }
 
-#define CF_EXTREMUM(name, level)                                                                                \
-  {                                                                                                      \
-    name,                                                                                                \
+#define CF_EXTREMUM(name, level)                                                                              \
+  {                                                                                                           \
+    name,                                                                                                     \
         CF_TEXTS(level " T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0] 0", \
-                 "f T[2,3,1,3,2,3] 3", "f T[129,1025] 1"),                                               \
-        CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, {                       \
-      .kind = CF_GRAD_SELECT, .steps = 1, .inner = 64                                                    \
-    }                                                                                                    \
+                 "f T[2,3,1,3,2,3] 3", "f T[129,1025] 1"),                                                    \
+        CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, {                            \
+      .kind = CF_GRAD_SELECT, .steps = 1, .inner = 64                                                         \
+    }                                                                                                         \
   } /* an element may gather a line of 1025: 2 sqrt n */
 
 static const cf_op cf_scan_ops[] = {

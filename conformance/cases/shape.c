@@ -1,7 +1,7 @@
 #include "conformance/cases/families.h"
 
 #define CF_MOVE(n, flags, grad, ...) \
-  {"aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad}
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad }
 #define CF_SPECIALS_TOO (CF_SPECIAL | CF_WIDE)
 /* Views: done by the host, so that only their gradients run anything. */
 #define CF_VIEW(n, ...)                                                                                    \

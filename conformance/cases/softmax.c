@@ -35,8 +35,12 @@ static void cf_soft_limits(const cf_check *k, uint32_t out, long double *limits,
     }
   }
 }
-static void cf_l_softmax(const cf_check *k, uint32_t out, long double *l) { cf_soft_limits(k, out, l, false); }
-static void cf_l_log_softmax(const cf_check *k, uint32_t out, long double *l) { cf_soft_limits(k, out, l, true); }
+static void cf_l_softmax(const cf_check *k, uint32_t out, long double *l) {
+  cf_soft_limits(k, out, l, false);
+}
+static void cf_l_log_softmax(const cf_check *k, uint32_t out, long double *l) {
+  cf_soft_limits(k, out, l, true);
+}
 
 /* The sum of the absolute terms: y (g - sum(g y)), and g - exp(y) sum(g). */
 static void cf_soft_backward_terms(const cf_array *g, const cf_array *y, cf_axis a, bool logarithm,
@@ -96,9 +100,13 @@ static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",
                                             "f T[2,3,1,3,2,3] 3 false",
                                             "f T[129,1025] 1 false",
                                             NULL};
-static const char *const cf_soft_backward_texts[] = {
-  "s T[33,17] T[33,17] 1 T", "m T[33,17] T[33,17] 0 T", "m T[1025] T[1025] 0 T", "m T[3,13,17] T[3,13,17] 1 T",
-  "m T[0,3] T[0,3] 1 T", "f T[129,1025] T[129,1025] 1 T", NULL};
+static const char *const cf_soft_backward_texts[] = {"s T[33,17] T[33,17] 1 T",
+                                                     "m T[33,17] T[33,17] 0 T",
+                                                     "m T[1025] T[1025] 0 T",
+                                                     "m T[3,13,17] T[3,13,17] 1 T",
+                                                     "m T[0,3] T[0,3] 1 T",
+                                                     "f T[129,1025] T[129,1025] 1 T",
+                                                     NULL};
 
 static const cf_op cf_softmax_ops[] = {
     {"aten::_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,

@@ -61,12 +61,16 @@ static char *mut_at(const graft_tensor_desc *d, int64_t i) {
   return ref_buffer_data(d->dl.data) + d->dl.byte_offset + at * (int64_t)dt_bytes(d->dl.dtype);
 }
 
-static long double mut_get(const graft_tensor_desc *d, int64_t i) { return dt_load(d->dl.dtype, mut_at(d, i)).re; }
+static long double mut_get(const graft_tensor_desc *d, int64_t i) {
+  return dt_load(d->dl.dtype, mut_at(d, i)).re;
+}
 static void mut_put(const graft_tensor_desc *d, int64_t i, long double v) {
   dt_store(d->dl.dtype, mut_at(d, i), (dt_value){v, 0});
 }
 
-static graft_status mut_inner(const mut_call *c, const mut_args *copy) { return c->inner(c->exec, &copy->head); }
+static graft_status mut_inner(const mut_call *c, const mut_args *copy) {
+  return c->inner(c->exec, &copy->head);
+}
 
 static void mut_contiguous(graft_tensor_desc *d, int64_t strides[GRAFT_MAX_DIMS]) {
   tns_contiguous_strides(d->dl.ndim, d->dl.shape, strides);
@@ -97,9 +101,15 @@ static graft_status mut_edit_strides(const mut_call *c, const char *name, bool o
   mut_replace(c, &copy, name, &edited);
   return mut_inner(c, &copy);
 }
-static graft_status mut_stride(const mut_call *c) { return mut_edit_strides(c, "self", false); }
-static graft_status mut_expanded(const mut_call *c) { return mut_edit_strides(c, "other", true); }
-static graft_status mut_out_stride(const mut_call *c) { return mut_edit_strides(c, "out", false); }
+static graft_status mut_stride(const mut_call *c) {
+  return mut_edit_strides(c, "self", false);
+}
+static graft_status mut_expanded(const mut_call *c) {
+  return mut_edit_strides(c, "other", true);
+}
+static graft_status mut_out_stride(const mut_call *c) {
+  return mut_edit_strides(c, "out", false);
+}
 
 static graft_status mut_ignored_offset(const mut_call *c) {
   mut_args copy = mut_copy(c);
@@ -289,12 +299,24 @@ static graft_status mut_clear_argument(const mut_call *c, const char *name, size
   memset(mut_field(c, &copy, name), 0, bytes);
   return mut_inner(c, &copy);
 }
-static graft_status mut_no_alpha(const mut_call *c) { return mut_clear_argument(c, "alpha", sizeof(void *)); }
-static graft_status mut_no_accumulate(const mut_call *c) { return mut_clear_argument(c, "accumulate", 1); }
-static graft_status mut_no_pad_count(const mut_call *c) { return mut_clear_argument(c, "count_include_pad", 1); }
-static graft_status mut_no_weight(const mut_call *c) { return mut_clear_argument(c, "weight", sizeof(void *)); }
-static graft_status mut_no_descending(const mut_call *c) { return mut_clear_argument(c, "descending", 1); }
-static graft_status mut_no_largest(const mut_call *c) { return mut_clear_argument(c, "largest", 1); }
+static graft_status mut_no_alpha(const mut_call *c) {
+  return mut_clear_argument(c, "alpha", sizeof(void *));
+}
+static graft_status mut_no_accumulate(const mut_call *c) {
+  return mut_clear_argument(c, "accumulate", 1);
+}
+static graft_status mut_no_pad_count(const mut_call *c) {
+  return mut_clear_argument(c, "count_include_pad", 1);
+}
+static graft_status mut_no_weight(const mut_call *c) {
+  return mut_clear_argument(c, "weight", sizeof(void *));
+}
+static graft_status mut_no_descending(const mut_call *c) {
+  return mut_clear_argument(c, "descending", 1);
+}
+static graft_status mut_no_largest(const mut_call *c) {
+  return mut_clear_argument(c, "largest", 1);
+}
 
 static graft_status mut_no_correction(const mut_call *c) {
   static const graft_scalar one = {GRAFT_I64, 0, {.i = 1}};
@@ -383,47 +405,47 @@ static graft_status mut_short_sum(const mut_call *c) {
 /* ---- the table ---- */
 
 const mut_bug mut_bugs[] = {
-  {"tail", "aten::add.Tensor", "off by one at a tail", mut_tail, 0},
-  {"tail_copy", "aten::flip", "off by one at a tail", mut_tail, 0},
-  {"stride", "aten::exp", "ignored stride", mut_stride, 0},
-  {"expanded", "aten::sub.Tensor", "ignored stride 0", mut_expanded, 0},
-  {"out_stride", "aten::abs", "ignored stride of the output", mut_out_stride, 0},
-  {"offset", "aten::sqrt", "ignored offset", mut_ignored_offset, 0},
-  {"past_end", "aten::neg", "write past the end", mut_past_end, 0},
-  {"f16_sums", "aten::mm", "f16 accumulator", mut_f16_sums, 0},
-  {"truncated", "aten::mul.Tensor", "wrong rounding", mut_truncated, 0},
-  {"cut", "aten::_to_copy", "wrong rounding", mut_cut, 0},
-  {"nan_dropped", "aten::maximum", "NaN dropped", mut_nan_dropped, 0},
-  {"zero_sign", "aten::floor", "sign of zero lost", mut_zero_sign, 0},
-  {"flushed", "aten::relu", "denormals flushed", mut_flushed, 0},
-  {"saturated", "aten::add.Tensor", "integer overflow saturates", mut_saturated, 0},
-  {"changed_input", "aten::sigmoid", "changed input", mut_changed_input, 0},
-  {"missing_wait", "aten::tanh", "missing wait", mut_missing_wait, 0},
-  {"stale_memo", "aten::cos", "stale memo for another shape", mut_stale_memo, 0},
-  {"in_place", "aten::sin", "reads after it wrote in place", mut_in_place, 0},
-  {"not_deterministic", "aten::cumsum", "not deterministic", mut_not_deterministic, 0},
-  {"crash", "aten::log", "crash", mut_crash, 0},
-  {"hang", "aten::erf", "hang", mut_hang, 0},
-  {"no_alpha", "aten::sub.Tensor", "ignored argument", mut_no_alpha, 0},
-  {"no_accumulate", "aten::index_put", "overwrite instead of accumulate", mut_no_accumulate, 0},
-  {"overwrites", "aten::scatter_add", "overwrite instead of accumulate", mut_overwrites, 0},
-  {"no_pad_count", "aten::avg_pool2d", "ignored argument", mut_no_pad_count, 0},
-  {"no_weight", "aten::native_layer_norm", "ignored argument", mut_no_weight, 0},
-  {"no_descending", "aten::sort", "ignored argument", mut_no_descending, 0},
-  {"no_largest", "aten::topk", "ignored argument", mut_no_largest, 0},
-  {"no_correction", "aten::var.correction", "ignored argument", mut_no_correction, 0},
-  {"no_dilation", "aten::convolution", "ignored argument", mut_no_groups, 0},
-  {"no_statistics", "aten::native_batch_norm", "statistics not written", mut_no_statistics, 0},
-  {"philox", "aten::rand", "Philox offset not used", mut_philox, 0},
-  {"philox_dropout", "aten::native_dropout", "Philox offset not used", mut_philox, 0},
-  {"negated", "aten::_softmax_backward_data", "wrong gradient", mut_negated, 0},
-  {"half_gradient", "aten::sigmoid_backward", "wrong gradient", mut_half_gradient, 0},
-  {"last_tie", "aten::argmax", "wrong tie", mut_last_tie, 0},
-  {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},
+    {"tail", "aten::add.Tensor", "off by one at a tail", mut_tail, 0},
+    {"tail_copy", "aten::flip", "off by one at a tail", mut_tail, 0},
+    {"stride", "aten::exp", "ignored stride", mut_stride, 0},
+    {"expanded", "aten::sub.Tensor", "ignored stride 0", mut_expanded, 0},
+    {"out_stride", "aten::abs", "ignored stride of the output", mut_out_stride, 0},
+    {"offset", "aten::sqrt", "ignored offset", mut_ignored_offset, 0},
+    {"past_end", "aten::neg", "write past the end", mut_past_end, 0},
+    {"f16_sums", "aten::mm", "f16 accumulator", mut_f16_sums, 0},
+    {"truncated", "aten::mul.Tensor", "wrong rounding", mut_truncated, 0},
+    {"cut", "aten::_to_copy", "wrong rounding", mut_cut, 0},
+    {"nan_dropped", "aten::maximum", "NaN dropped", mut_nan_dropped, 0},
+    {"zero_sign", "aten::floor", "sign of zero lost", mut_zero_sign, 0},
+    {"flushed", "aten::relu", "denormals flushed", mut_flushed, 0},
+    {"saturated", "aten::add.Tensor", "integer overflow saturates", mut_saturated, 0},
+    {"changed_input", "aten::sigmoid", "changed input", mut_changed_input, 0},
+    {"missing_wait", "aten::tanh", "missing wait", mut_missing_wait, 0},
+    {"stale_memo", "aten::cos", "stale memo for another shape", mut_stale_memo, 0},
+    {"in_place", "aten::sin", "reads after it wrote in place", mut_in_place, 0},
+    {"not_deterministic", "aten::cumsum", "not deterministic", mut_not_deterministic, 0},
+    {"crash", "aten::log", "crash", mut_crash, 0},
+    {"hang", "aten::erf", "hang", mut_hang, 0},
+    {"no_alpha", "aten::sub.Tensor", "ignored argument", mut_no_alpha, 0},
+    {"no_accumulate", "aten::index_put", "overwrite instead of accumulate", mut_no_accumulate, 0},
+    {"overwrites", "aten::scatter_add", "overwrite instead of accumulate", mut_overwrites, 0},
+    {"no_pad_count", "aten::avg_pool2d", "ignored argument", mut_no_pad_count, 0},
+    {"no_weight", "aten::native_layer_norm", "ignored argument", mut_no_weight, 0},
+    {"no_descending", "aten::sort", "ignored argument", mut_no_descending, 0},
+    {"no_largest", "aten::topk", "ignored argument", mut_no_largest, 0},
+    {"no_correction", "aten::var.correction", "ignored argument", mut_no_correction, 0},
+    {"no_dilation", "aten::convolution", "ignored argument", mut_no_groups, 0},
+    {"no_statistics", "aten::native_batch_norm", "statistics not written", mut_no_statistics, 0},
+    {"philox", "aten::rand", "Philox offset not used", mut_philox, 0},
+    {"philox_dropout", "aten::native_dropout", "Philox offset not used", mut_philox, 0},
+    {"negated", "aten::_softmax_backward_data", "wrong gradient", mut_negated, 0},
+    {"half_gradient", "aten::sigmoid_backward", "wrong gradient", mut_half_gradient, 0},
+    {"last_tie", "aten::argmax", "wrong tie", mut_last_tie, 0},
+    {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},
 
-  {"right_reversed", NULL, "right: sums in the other order, narrow", NULL, REF_NARROW | REF_REVERSED},
-  {"right_narrow", NULL, "right: sums in the accumulator's own precision", NULL, REF_NARROW},
-  {"right_no_fma", NULL, "right: products rounded before they are added", NULL, REF_NARROW | REF_NO_FMA},
+    {"right_reversed", NULL, "right: sums in the other order, narrow", NULL, REF_NARROW | REF_REVERSED},
+    {"right_narrow", NULL, "right: sums in the accumulator's own precision", NULL, REF_NARROW},
+    {"right_no_fma", NULL, "right: products rounded before they are added", NULL, REF_NARROW | REF_NO_FMA},
 };
 const size_t mut_bug_count = sizeof mut_bugs / sizeof *mut_bugs;
 

@@ -14,8 +14,8 @@
 /* The exit status of `graft conformance` on a bug, in a child with its output in `log`. */
 static int mut_conformance(const char *plugin, const mut_bug *bug, FILE *log) {
   char option[64];
-  const char *argv[20] = {"conformance", "-b",       plugin,   "-o", option,         "--level",
-                          "mustpass",    "--jobs", "2", "--time-limit", "5"};
+  const char *argv[20] = {"conformance", "-b",     plugin, "-o",           option, "--level",
+                          "mustpass",    "--jobs", "2",    "--time-limit", "5"};
   int argc = 11, status = 0;
   snprintf(option, sizeof option, "bug=%s", bug->name);
   if (bug->op) argv[argc++] = "--op", argv[argc++] = bug->op, argv[argc++] = "--fail-fast";

@@ -1,5 +1,5 @@
-/* Convolutions of one to three spatial dimensions, forward and transposed, and their gradients. The gradient of the input
- * of one kind is a convolution of the other; see convolution.cl. */
+/* Convolutions of one to three spatial dimensions, forward and transposed, and their gradients. The gradient of the
+ * input of one kind is a convolution of the other; see convolution.cl. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +67,8 @@ static void flatten(space *s) {
   for (int d = 0; d < 2; d++) s->in_size[d] = s->out_size[d] = 1;
 }
 
-/* The convolution that takes `in` to `out`; w->transposed says of which kind that one is, `swapped` that the weight's first
- * two dimensions are the input's and the output's channels. */
+/* The convolution that takes `in` to `out`; w->transposed says of which kind that one is, `swapped` that the weight's
+ * first two dimensions are the input's and the output's channels. */
 static space space_of(const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out, bool swapped) {
   space s = {.batch = in->shape[0], .groups = w->groups};
   s.in_channels = in->shape[1] / w->groups;
@@ -257,7 +257,8 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-static const ocl_dtype *served_dtype(const graft_device *device, const graft_tensor_desc *a, const graft_tensor_desc *b) {
+static const ocl_dtype *served_dtype(const graft_device *device, const graft_tensor_desc *a,
+                                     const graft_tensor_desc *b) {
   const ocl_dtype *dtype = ocl_dtype_of(device, a->dl.dtype);
   bool computes = dtype && (dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_INT);
   return computes && b->dl.dtype == dtype->code && a->dl.ndim >= 3 && a->dl.ndim <= 5 ? dtype : NULL;
@@ -268,8 +269,8 @@ static graft_status make_convolution(const graft_exec *exec, const void *pointer
   const ocl_dtype *dtype = served_dtype(exec->device, args->input, args->weight);
   (void)row;
   if (!dtype || (args->bias && args->bias->dl.dtype != dtype->code)) return GRAFT_UNIMPLEMENTED;
-  window w = {&args->weight->dl, args->stride.items, args->padding.items, args->dilation.items, args->groups,
-              args->transposed};
+  window w = {&args->weight->dl,    args->stride.items, args->padding.items,
+              args->dilation.items, args->groups,       args->transposed};
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
@@ -311,8 +312,8 @@ static graft_status make_backward(const graft_exec *exec, const void *pointer, c
   (void)row;
   if (!dtype || args->grad_output->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   const graft_dl_tensor *in = &args->input->dl, *grad = &args->grad_output->dl;
-  window w = {&args->weight->dl, args->stride.items, args->padding.items, args->dilation.items, args->groups,
-              args->transposed};
+  window w = {&args->weight->dl,    args->stride.items, args->padding.items,
+              args->dilation.items, args->groups,       args->transposed};
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   graft_status status = GRAFT_OK;

@@ -65,7 +65,8 @@ graft_status ocl_op_fill_Scalar(const graft_exec *exec, const graft_args_fill_Sc
 }
 
 graft_status ocl_op_scalar_tensor(const graft_exec *exec, const graft_args_scalar_tensor *args) {
-  return ocl_dtype_of(exec->device, args->out->dl.dtype) ? fill(exec, args, 0, args->s, args->out) : GRAFT_UNIMPLEMENTED;
+  return ocl_dtype_of(exec->device, args->out->dl.dtype) ? fill(exec, args, 0, args->s, args->out)
+                                                         : GRAFT_UNIMPLEMENTED;
 }
 
 graft_status ocl_op_full(const graft_exec *exec, const graft_args_full *args) {

@@ -14,15 +14,10 @@ bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps) {
     case GRAFT_OP_ARANGE_START_STEP:
     case GRAFT_OP_LINSPACE:
     case GRAFT_OP_TRIL_INDICES:
-    case GRAFT_OP_TRIU_INDICES:
-      caps->outputs = OCL_FLOATS | OCL_INTS;
-      break;
+    case GRAFT_OP_TRIU_INDICES: caps->outputs = OCL_FLOATS | OCL_INTS; break;
     case GRAFT_OP_EYE_M:
-    case GRAFT_OP_SCALAR_TENSOR:
-      caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
-      break;
-    default:
-      return false;
+    case GRAFT_OP_SCALAR_TENSOR: caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX; break;
+    default: return false;
   }
   caps->flags = GRAFT_CAP_UNALIGNED;
   return true;
@@ -30,7 +25,8 @@ bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps) {
 
 typedef struct memo {
   ocl_kernel kernel;
-  const ocl_dtype *numbers; /* what start and step are given in: the widest there is, so that only the result is rounded */
+  const ocl_dtype
+      *numbers; /* what start and step are given in: the widest there is, so that only the result is rounded */
   int64_t elements, chunk;
 } memo;
 
@@ -107,8 +103,8 @@ graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_a
   ocl_value start, step;
   size_t bytes = ocl_number_as(&start_number, memo->numbers, &start);
   ocl_number_as(&step_number, memo->numbers, &step);
-  const ocl_argument arguments[] = {OCL_TENSOR(args->out), {bytes, &start},           {bytes, &step},
-                                    OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
+  const ocl_argument arguments[] = {
+      OCL_TENSOR(args->out), {bytes, &start}, {bytes, &step}, OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->kernel, exec->stream, 6, arguments);
 }
 

@@ -43,7 +43,7 @@ typedef struct ocl_lines {
 } ocl_lines;
 
 ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim);
-void ocl_lines_plan(const graft_device *device, ocl_lines *lines); /* once outer, size and inner are known */
+void ocl_lines_plan(const graft_device *device, ocl_lines *lines);         /* once outer, size and inner are known */
 void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines); /* even where inner is 1 */
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);
 /* Sets the kernel's `lines` argument and its work sizes. */
@@ -61,6 +61,7 @@ typedef struct ocl_parts {
 #define OCL_DECLARE(op)                  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args);
 #define OCL_DECLARE_ROW(fields, op, ...) OCL_DECLARE(op)
 
+/* clang-format off */
 #define OCL_REDUCTION_CORE(X)                                                                                     \
   X(sum_dim_IntList) X(mean_dim) X(mean) X(amax) X(amin) X(var_correction) X(any) X(any_dim) X(any_dims) X(prod) \
   X(prod_dim_int) X(argmax) X(argmin) X(max_dim) X(min_dim)
@@ -91,12 +92,14 @@ typedef struct ocl_parts {
 #define OCL_LINES_TRAIN(X)                                                                                  \
   OCL_REDUCTION_TRAIN(X) OCL_SOFTMAX_TRAIN(X) OCL_LOSS_TRAIN(X) OCL_NORMALIZATION_TRAIN(X) X(sort_stable) \
   X(cumprod) X(cummax) X(cummin) X(cummax_helper)
+/* clang-format on */
 
 #define OCL_OTHER_CORE(X)  X(mm) X(bmm) X(addmm) X(native_dropout) X(nonzero)
 #define OCL_OTHER_TRAIN(X) X(baddbmm) X(searchsorted_Tensor) X(bucketize_Tensor) X(isin_Tensor_Tensor)
 
-#define OCL_DECLARE_FIRST(op, ...)       OCL_DECLARE(op)
+#define OCL_DECLARE_FIRST(op, ...) OCL_DECLARE(op)
 
+/* clang-format off */
 #define OCL_FUSED(X)                                                                                     \
   X(fused_adam) X(fused_adam_tensor_lr) X(fused_adamw) X(fused_adamw_tensor_lr) X(fused_sgd)             \
   X(fused_sgd_tensor_lr) X(fused_adagrad) X(amp_foreach_non_finite_check_and_unscale)                    \
@@ -105,13 +108,16 @@ typedef struct ocl_parts {
 #define OCL_INDEXED_CORE(X)                                                                               \
   X(embedding) X(embedding_dense_backward) X(index_select) X(index_Tensor) X(gather) X(scatter_src)       \
   X(scatter_value) X(scatter_add) X(scatter_reduce_two) X(index_put) X(masked_scatter)
-#define OCL_INDEXED_TRAIN(X) X(masked_select) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
+/* clang-format on */
+#define OCL_INDEXED_TRAIN(X) \
+  X(masked_select) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
 
-#define OCL_SHAPE_CORE(X) X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
-#define OCL_SHAPE_TRAIN(X) X(tril) X(triu) X(roll)
-#define OCL_FACTORY_CORE(X) X(arange_start_step) X(scalar_tensor)
+#define OCL_SHAPE_CORE(X)    X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
+#define OCL_SHAPE_TRAIN(X)   X(tril) X(triu) X(roll)
+#define OCL_FACTORY_CORE(X)  X(arange_start_step) X(scalar_tensor)
 #define OCL_FACTORY_TRAIN(X) X(linspace) X(eye_m) X(tril_indices) X(triu_indices)
-#define OCL_RANDOM_CORE(X)  X(rand) X(randn) X(randperm)
+#define OCL_RANDOM_CORE(X)   X(rand) X(randn) X(randperm)
+/* clang-format off */
 #define OCL_RANDOM_TRAIN(X)                                                                                  \
   X(uniform) X(randperm_generator) X(native_dropout_backward) X(bernoulli_p) X(bernoulli_Tensor)             \
   X(normal_float_float) X(exponential) X(random_from) X(randint_low) X(multinomial)
@@ -131,6 +137,7 @@ typedef struct ocl_parts {
   X(upsample_trilinear3d) X(upsample_trilinear3d_backward) X(reflection_pad1d_backward) \
   X(reflection_pad2d_backward) X(reflection_pad3d_backward) X(replication_pad1d) \
   X(replication_pad1d_backward) X(replication_pad2d_backward) X(replication_pad3d_backward)
+/* clang-format on */
 #define OCL_NORMALIZATION_RMS_TRAIN(X) X(fused_rms_norm) X(fused_rms_norm_backward)
 
 OCL_NORMALIZATION_RMS_TRAIN(OCL_DECLARE)

@@ -1,4 +1,5 @@
-/* Indexing ops: gathers of all kinds, by one kernel, and nonzero, the pattern for an output whose size depends on data. */
+/* Indexing ops: gathers of all kinds, by one kernel, and nonzero, the pattern for an output whose size depends on data.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,20 +12,14 @@ bool ocl_indexing_caps(uint32_t op_id, ocl_op_caps *caps) {
   caps->inputs = caps->outputs = ALL_DTYPES;
   caps->flags = GRAFT_CAP_UNALIGNED;
   switch (op_id) {
-    case GRAFT_OP_NONZERO:
-      caps->outputs = OCL_BIT(I64);
-      return true;
+    case GRAFT_OP_NONZERO: caps->outputs = OCL_BIT(I64); return true;
     case GRAFT_OP_INDEX_SELECT:
     case GRAFT_OP_INDEX_TENSOR:
-    case GRAFT_OP_GATHER:
-      caps->flags |= GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED;
-      return true;
+    case GRAFT_OP_GATHER: caps->flags |= GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED; return true;
     case GRAFT_OP_TAKE:
     case GRAFT_OP_MASKED_SELECT:
-    case GRAFT_OP_MASKED_SCATTER:
-      return true;
-    default:
-      return false;
+    case GRAFT_OP_MASKED_SCATTER: return true;
+    default: return false;
   }
 }
 

@@ -20,7 +20,7 @@ enum {
 typedef struct ocl_lists {
   int operands; /* 0 is what is written; fused optimizers update others, too */
   graft_tensor_list list[OCL_LISTS_MAX];
-  const graft_tensor_desc *single[OCL_LISTS_MAX]; /* in place of a list: one tensor of one element for all */
+  const graft_tensor_desc *single[OCL_LISTS_MAX];           /* in place of a list: one tensor of one element for all */
   graft_tensor_list from[OCL_LISTS_MAX], to[OCL_LISTS_MAX]; /* copied first, unless they are the same memory */
   const graft_tensor_desc *shared[3], *shared_from;         /* found_inf, scale, learning rate */
   uint64_t dtypes;

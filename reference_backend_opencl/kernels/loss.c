@@ -90,8 +90,9 @@ static graft_status prepare_likelihood(memo *memo, graft_device *device, const o
   for (int d = class_dim + 1; d < values->ndim; d++) inner *= values->shape[d];
   const int64_t shape[] = {rows, classes, inner, call->ignored};
   ocl_lines lines = {.outer = 1, .size = 4096, .inner = 1};
-  if (call->grad) lines = (ocl_lines){.outer = inner > 1 ? rows / inner * classes : rows,
-                                      .size = inner > 1 ? inner : classes, .inner = 1};
+  if (call->grad)
+    lines = (ocl_lines){
+        .outer = inner > 1 ? rows / inner * classes : rows, .size = inner > 1 ? inner : classes, .inner = 1};
   ocl_lines_plan(device, &lines);
   ocl_kernel *kernel = &memo->kernel;
   ocl_text head = {0};
@@ -131,16 +132,16 @@ static graft_status run_likelihood(const graft_exec *exec, const likelihood *cal
   return ocl_launch(&memo->kernel, exec->stream, 11, arguments);
 }
 
-#define LIKELIHOOD_SLOTS(forward, backward, FORWARD, BACKWARD)                                                        \
-  graft_status ocl_op_##forward(const graft_exec *exec, const graft_args_##forward *args) {                           \
-    likelihood call = {args->self, args->target,    args->weight,       args->output, args->total_weight,             \
-                       NULL,       args->reduction, args->ignore_index, FORWARD};                                     \
-    return run_likelihood(exec, &call);                                                                               \
-  }                                                                                                                   \
-  graft_status ocl_op_##backward(const graft_exec *exec, const graft_args_##backward *args) {                         \
-    likelihood call = {args->self,        args->target,    args->weight,       args->out, args->total_weight,         \
-                       args->grad_output, args->reduction, args->ignore_index, BACKWARD};                             \
-    return run_likelihood(exec, &call);                                                                               \
+#define LIKELIHOOD_SLOTS(forward, backward, FORWARD, BACKWARD)                                                \
+  graft_status ocl_op_##forward(const graft_exec *exec, const graft_args_##forward *args) {                   \
+    likelihood call = {args->self, args->target,    args->weight,       args->output, args->total_weight,     \
+                       NULL,       args->reduction, args->ignore_index, FORWARD};                             \
+    return run_likelihood(exec, &call);                                                                       \
+  }                                                                                                           \
+  graft_status ocl_op_##backward(const graft_exec *exec, const graft_args_##backward *args) {                 \
+    likelihood call = {args->self,        args->target,    args->weight,       args->out, args->total_weight, \
+                       args->grad_output, args->reduction, args->ignore_index, BACKWARD};                     \
+    return run_likelihood(exec, &call);                                                                       \
   }
 LIKELIHOOD_SLOTS(nll_loss_forward, nll_loss_backward, GRAFT_OP_NLL_LOSS_FORWARD, GRAFT_OP_NLL_LOSS_BACKWARD)
 LIKELIHOOD_SLOTS(nll_loss2d_forward, nll_loss2d_backward, GRAFT_OP_NLL_LOSS2D_FORWARD, GRAFT_OP_NLL_LOSS2D_BACKWARD)

@@ -97,10 +97,9 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call) 
   ocl_norm_head(&head, &norm, dtype, memo->compute, call->weight, call->bias);
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_RUNNING %s\n%s%s", statistic->name, running->name,
                call->fixed ? "#define FIXED\n" : "", call->running_mean ? "#define UPDATES\n" : "");
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY
-                  : ocl_kernel_init(&memo->kernel, device, head.items, "lines normalization normalization_forward",
-                                    "forward");
+  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
+                                    : ocl_kernel_init(&memo->kernel, device, head.items,
+                                                      "lines normalization normalization_forward", "forward");
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = ocl_lines_set(&memo->kernel, &norm.lines, 19);
   return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 20, sizeof norm.rows, &norm.rows) : status;
@@ -133,10 +132,10 @@ static graft_status run(const graft_exec *exec, const call *call) {
   const graft_tensor_desc *weight = call->weight ? call->weight : call->in, *bias = call->bias ? call->bias : call->in;
   const graft_tensor_desc *running_mean = call->running_mean ? call->running_mean : call->mean;
   const graft_tensor_desc *running_var = call->running_var ? call->running_var : call->rstd;
-  const ocl_argument arguments[] = {
-      OCL_TENSOR(call->out),   OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd),   OCL_TENSOR(call->in),
-      OCL_TENSOR(weight),      OCL_TENSOR(bias),       OCL_TENSOR(running_mean), OCL_TENSOR(running_var),
-      {bytes, &values[0]},     {bytes, &values[1]},    {bytes, &values[2]}};
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out),    OCL_TENSOR(call->mean),  OCL_TENSOR(call->rstd),
+                                    OCL_TENSOR(call->in),     OCL_TENSOR(weight),      OCL_TENSOR(bias),
+                                    OCL_TENSOR(running_mean), OCL_TENSOR(running_var), {bytes, &values[0]},
+                                    {bytes, &values[1]},      {bytes, &values[2]}};
   return ocl_launch(&memo->kernel, exec->stream, 19, arguments);
 }
 
@@ -169,8 +168,8 @@ static ocl_norm batch(const graft_device *device, const void *pointer) {
 }
 
 graft_status ocl_op_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *args) {
-  call call = {args->out0,         args->out1,        args->out2,      args->input, args->weight,   args->bias,
-               args->running_mean, args->running_var, !args->training, args->eps,   args->momentum, batch,
-               args};
+  call call = {
+      args->out0,        args->out1,      args->out2, args->input,    args->weight, args->bias, args->running_mean,
+      args->running_var, !args->training, args->eps,  args->momentum, batch,        args};
   return run(exec, &call);
 }

@@ -44,10 +44,8 @@ static const char *sums_of(const graft_device *device, const call *call, const o
   *sum = memo->compute;
   if (!wants_sums(call)) return "";
   switch (norm->kind) {
-    case OCL_NORM_LAYER:
-      return device->is_cpu ? "#define SUMS_BESIDE\n" : "";
-    case OCL_NORM_GROUP:
-      return "#define SUMS_OF_SEGMENTS\n";
+    case OCL_NORM_LAYER: return device->is_cpu ? "#define SUMS_BESIDE\n" : "";
+    case OCL_NORM_GROUP: return "#define SUMS_OF_SEGMENTS\n";
     default:
       *sum = ocl_dtype_of(device, (call->weight_out ? call->weight_out : call->bias_out)->dl.dtype);
       return "#define SUMS_OF_ROWS\n";
@@ -81,9 +79,8 @@ static graft_status prepare_columns(ocl_kernel *kernel, graft_device *device, co
                statistic->name, memo->compute->name);
   add_wants(&head, call);
   graft_status status =
-      head.failed
-          ? GRAFT_OUT_OF_MEMORY
-          : ocl_kernel_init(kernel, device, head.items, "lines normalization normalization_backward", entry);
+      head.failed ? GRAFT_OUT_OF_MEMORY
+                  : ocl_kernel_init(kernel, device, head.items, "lines normalization normalization_backward", entry);
   ocl_text_free(&head);
   return status == GRAFT_OK ? ocl_lines_set(kernel, lines, argument) : status;
 }
@@ -179,19 +176,21 @@ static graft_status run(const graft_exec *exec, const call *call) {
   place weight_sums = place_of(call->weight_out, call->in), bias_sums = place_of(call->bias_out, call->in);
   if (memo->partial_bytes) {
     status = host->workspace(exec, memo->partial_bytes, 0, &weight_sums.buffer, &weight_sums.offset);
-    if (status == GRAFT_OK) status = host->workspace(exec, memo->partial_bytes, 0, &bias_sums.buffer, &bias_sums.offset);
+    if (status == GRAFT_OK)
+      status = host->workspace(exec, memo->partial_bytes, 0, &bias_sums.buffer, &bias_sums.offset);
     if (status != GRAFT_OK) return status;
   }
   place out = place_of(call->out, call->in), weight = place_of(call->weight, call->in);
   ocl_value epsilon;
   size_t bytes = ocl_number_as(&(ocl_number){.re = call->epsilon}, memo->compute, &epsilon);
-  const ocl_argument rows[] = {PLACE(out),             PLACE(weight_sums),   PLACE(bias_sums),
-                               OCL_TENSOR(call->grad), OCL_TENSOR(call->in), OCL_TENSOR(call->mean),
-                               OCL_TENSOR(call->rstd), PLACE(weight),        {bytes, &epsilon}};
+  const ocl_argument rows[] = {
+      PLACE(out),           PLACE(weight_sums),     PLACE(bias_sums),       OCL_TENSOR(call->grad),
+      OCL_TENSOR(call->in), OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd), PLACE(weight),
+      {bytes, &epsilon}};
   status = ocl_launch(&memo->rows, exec->stream, 17, rows);
   if (status == GRAFT_OK && memo->columns.handle) {
-    const ocl_argument columns[] = {PLACE(weight_sums),     PLACE(bias_sums),       OCL_TENSOR(call->grad),
-                                    OCL_TENSOR(call->in),   OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd),
+    const ocl_argument columns[] = {PLACE(weight_sums),        PLACE(bias_sums),       OCL_TENSOR(call->grad),
+                                    OCL_TENSOR(call->in),      OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd),
                                     OCL_VALUE(memo->row_count)};
     status = ocl_launch(&memo->columns, exec->stream, 13, columns);
   }
@@ -209,8 +208,8 @@ static graft_status clear(graft_stream *stream, const graft_tensor_desc *out) {
   if (!out || ocl_elements(out) == 0) return GRAFT_OK;
   const cl_uchar zero = 0;
   size_t bytes = (size_t)ocl_elements(out) * ocl_dtype_of(stream->device, out->dl.dtype)->bytes;
-  cl_int error = clEnqueueFillBuffer(stream->queue, out->dl.data->handle, &zero, sizeof zero, out->dl.byte_offset, bytes,
-                                     0, NULL, NULL);
+  cl_int error = clEnqueueFillBuffer(stream->queue, out->dl.data->handle, &zero, sizeof zero, out->dl.byte_offset,
+                                     bytes, 0, NULL, NULL);
   return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
 }
 
@@ -220,8 +219,8 @@ graft_status ocl_op_native_layer_norm_backward(const graft_exec *exec,
     graft_status status = clear(exec->stream, args->out1);
     return status == GRAFT_OK ? clear(exec->stream, args->out2) : status;
   }
-  call call = {args->out0, args->out1, args->out2, args->grad_out, args->input, args->mean,
-               args->rstd, args->weight, false,    0,              layer,       args};
+  call call = {args->out0,   args->out1, args->out2, args->grad_out, args->input, args->mean, args->rstd,
+               args->weight, false,      0,          layer,          args};
   return run(exec, &call);
 }
 
@@ -232,8 +231,8 @@ static ocl_norm group(const graft_device *device, const void *pointer) {
 
 graft_status ocl_op_native_group_norm_backward(const graft_exec *exec,
                                                const graft_args_native_group_norm_backward *args) {
-  call call = {args->out0, args->out1, args->out2, args->grad_out, args->input, args->mean,
-               args->rstd, args->weight, false,    0,              group,       args};
+  call call = {args->out0,   args->out1, args->out2, args->grad_out, args->input, args->mean, args->rstd,
+               args->weight, false,      0,          group,          args};
   return run(exec, &call);
 }
 

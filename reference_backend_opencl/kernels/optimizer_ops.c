@@ -32,12 +32,12 @@ static graft_status run_foreach(const graft_exec *exec, const void *args, const 
 
 /* Offsets need the struct's name in each row, so each op has its own row beside its slot. */
 #define OUT_OF(op) sizeof(graft_args_##op) - sizeof(graft_tensor_list)
-#define DEFINE_FOREACH(op, id, dtypes_, inputs, number, expression_)                                     \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                        \
-    typedef graft_args_##op ARGS;                                                                        \
-    static const row row = {GRAFT_OP_##id, dtypes_, inputs, number, .at.out = (uint16_t)(OUT_OF(op)),    \
-                            .expression = expression_};                                                  \
-    return run_foreach(exec, args, &row);                                                                \
+#define DEFINE_FOREACH(op, id, dtypes_, inputs, number, expression_)                                          \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                             \
+    typedef graft_args_##op ARGS;                                                                             \
+    static const row row = {                                                                                  \
+        GRAFT_OP_##id, dtypes_, inputs, number, .at.out = (uint16_t)(OUT_OF(op)), .expression = expression_}; \
+    return run_foreach(exec, args, &row);                                                                     \
   }
 OCL_FOREACH(DEFINE_FOREACH)
 
@@ -94,39 +94,39 @@ static graft_status run_fused(const graft_exec *exec, ocl_lists *call, const gra
   return ocl_lists_run(exec, call);
 }
 
-#define ADAM(op, adamw_flag, lr_number, lr_tensor)                                                        \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
-    ocl_lists call = {.operands = args->amsgrad ? 6 : 5, .defines = "#define MODE_ADAM\n"};               \
-    call.flags = (adamw_flag) | (args->maximize ? OCL_LISTS_MAXIMIZE : 0);                                \
-    add_updated(&call, 0, args->self, args->self_out);                                                    \
-    add_updated(&call, 1, args->grads, args->grads_out);                                                  \
-    add_updated(&call, 2, args->exp_avgs, args->exp_avgs_out);                                            \
-    add_updated(&call, 3, args->exp_avg_sqs, args->exp_avg_sqs_out);                                      \
-    call.list[4] = args->state_steps;                                                                     \
-    if (args->max_exp_avg_sqs.count) add_updated(&call, 5, args->max_exp_avg_sqs, args->max_exp_avg_sqs_out); \
-    const double numbers[] = {lr_number,          args->beta1, args->beta2, log(args->beta1), log(args->beta2), \
-                              args->weight_decay, args->eps,   1 - args->beta1, 1 - args->beta2};         \
-    memcpy(call.numbers, numbers, sizeof numbers);                                                        \
-    return run_fused(exec, &call, lr_tensor, args->grad_scale, args->found_inf);                          \
+#define ADAM(op, adamw_flag, lr_number, lr_tensor)                                                                  \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                                   \
+    ocl_lists call = {.operands = args->amsgrad ? 6 : 5, .defines = "#define MODE_ADAM\n"};                         \
+    call.flags = (adamw_flag) | (args->maximize ? OCL_LISTS_MAXIMIZE : 0);                                          \
+    add_updated(&call, 0, args->self, args->self_out);                                                              \
+    add_updated(&call, 1, args->grads, args->grads_out);                                                            \
+    add_updated(&call, 2, args->exp_avgs, args->exp_avgs_out);                                                      \
+    add_updated(&call, 3, args->exp_avg_sqs, args->exp_avg_sqs_out);                                                \
+    call.list[4] = args->state_steps;                                                                               \
+    if (args->max_exp_avg_sqs.count) add_updated(&call, 5, args->max_exp_avg_sqs, args->max_exp_avg_sqs_out);       \
+    const double numbers[] = {lr_number,          args->beta1, args->beta2,     log(args->beta1), log(args->beta2), \
+                              args->weight_decay, args->eps,   1 - args->beta1, 1 - args->beta2};                   \
+    memcpy(call.numbers, numbers, sizeof numbers);                                                                  \
+    return run_fused(exec, &call, lr_tensor, args->grad_scale, args->found_inf);                                    \
   }
 ADAM(fused_adam, 0, args->lr, NULL)
 ADAM(fused_adam_tensor_lr, 0, 0, args->lr)
 ADAM(fused_adamw, OCL_LISTS_DECOUPLED, args->lr, NULL)
 ADAM(fused_adamw_tensor_lr, OCL_LISTS_DECOUPLED, 0, args->lr)
 
-#define SGD(op, lr_number, lr_tensor)                                                                     \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
+#define SGD(op, lr_number, lr_tensor)                                                                         \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                             \
     ocl_lists call = {.operands = args->momentum_buffer_list.count ? 3 : 2, .defines = "#define MODE_SGD\n"}; \
-    call.flags = (args->maximize ? OCL_LISTS_MAXIMIZE : 0) | (args->nesterov ? OCL_LISTS_NESTEROV : 0) |  \
-                 (args->is_first_step ? OCL_LISTS_FIRST_STEP : 0);                                        \
-    add_updated(&call, 0, args->self, args->self_out);                                                    \
-    add_updated(&call, 1, args->grads, args->grads_out);                                                  \
-    if (args->momentum_buffer_list.count) {                                                               \
-      add_updated(&call, 2, args->momentum_buffer_list, args->momentum_buffer_list_out);                  \
-    }                                                                                                     \
-    const double numbers[] = {lr_number, args->momentum, 1 - args->dampening, args->weight_decay};        \
-    memcpy(call.numbers, numbers, sizeof numbers);                                                        \
-    return run_fused(exec, &call, lr_tensor, args->grad_scale, args->found_inf);                          \
+    call.flags = (args->maximize ? OCL_LISTS_MAXIMIZE : 0) | (args->nesterov ? OCL_LISTS_NESTEROV : 0) |      \
+                 (args->is_first_step ? OCL_LISTS_FIRST_STEP : 0);                                            \
+    add_updated(&call, 0, args->self, args->self_out);                                                        \
+    add_updated(&call, 1, args->grads, args->grads_out);                                                      \
+    if (args->momentum_buffer_list.count) {                                                                   \
+      add_updated(&call, 2, args->momentum_buffer_list, args->momentum_buffer_list_out);                      \
+    }                                                                                                         \
+    const double numbers[] = {lr_number, args->momentum, 1 - args->dampening, args->weight_decay};            \
+    memcpy(call.numbers, numbers, sizeof numbers);                                                            \
+    return run_fused(exec, &call, lr_tensor, args->grad_scale, args->found_inf);                              \
   }
 SGD(fused_sgd, args->lr, NULL)
 SGD(fused_sgd_tensor_lr, 0, args->lr)

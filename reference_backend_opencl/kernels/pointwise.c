@@ -20,17 +20,17 @@ typedef struct row {
   const char *expression;
 } row;
 
-#define AT(op, field)     (uint16_t) offsetof(graft_args_##op, field)
-#define OUT(op)           .out = AT(op, out)
-#define IN1(op, p)        .input = {AT(op, p)}
-#define IN2(op, p, q)     .input = {AT(op, p), AT(op, q)}
-#define IN3(op, p, q, r)  .input = {AT(op, p), AT(op, q), AT(op, r)}
-#define NUM1(op, p)       .scalar = {AT(op, p)}
-#define NUM2(op, p, q)    .scalar = {AT(op, p), AT(op, q)}
-#define NUM3(op, p, q, r) .scalar = {AT(op, p), AT(op, q), AT(op, r)}
+#define AT(op, field)      (uint16_t) offsetof(graft_args_##op, field)
+#define OUT(op)            .out = AT(op, out)
+#define IN1(op, p)         .input = {AT(op, p)}
+#define IN2(op, p, q)      .input = {AT(op, p), AT(op, q)}
+#define IN3(op, p, q, r)   .input = {AT(op, p), AT(op, q), AT(op, r)}
+#define NUM1(op, p)        .scalar = {AT(op, p)}
+#define NUM2(op, p, q)     .scalar = {AT(op, p), AT(op, q)}
+#define NUM3(op, p, q, r)  .scalar = {AT(op, p), AT(op, q), AT(op, r)}
 #define REAL1(op, p)       .real = {AT(op, p)}
 #define REAL3(op, p, q, r) .real = {AT(op, p), AT(op, q), AT(op, r)}
-#define MODE(op, p)       .mode = AT(op, p)
+#define MODE(op, p)        .mode = AT(op, p)
 
 #define FIELDS_UNARY(op) \
   { IN1(op, self), OUT(op) }
@@ -144,14 +144,14 @@ typedef struct row {
 /* The rows, their numbers, and a typed slot for each. Those of OCL_POINTWISE_COPY have theirs in copy.c. */
 #define ROW(kind, op, id, dtypes, flags, expression) {GRAFT_OP_##id, FIELDS_##kind(op), dtypes, flags, expression},
 static const row rows[] = {OCL_POINTWISE_CORE(ROW) OCL_POINTWISE_TRAIN(ROW) OCL_POINTWISE_COPY(ROW)
-                           OCL_POINTWISE_PARTS(ROW) OCL_POINTWISE_COMPLEX(ROW)};
+                               OCL_POINTWISE_PARTS(ROW) OCL_POINTWISE_COMPLEX(ROW)};
 
 static graft_status run(const graft_exec *exec, const void *args, const row *row);
 
 #define NUMBER(kind, op, ...) ROW_##op,
 enum {
   OCL_POINTWISE_CORE(NUMBER) OCL_POINTWISE_TRAIN(NUMBER) OCL_POINTWISE_COPY(NUMBER) OCL_POINTWISE_PARTS(NUMBER)
-  OCL_POINTWISE_COMPLEX(NUMBER) ROW_COUNT
+      OCL_POINTWISE_COMPLEX(NUMBER) ROW_COUNT
 };
 
 #define DEFINE_SLOT(kind, op, ...)                                                \

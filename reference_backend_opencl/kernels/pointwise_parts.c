@@ -46,9 +46,7 @@ bool ocl_pointwise_parts_caps(uint32_t op_id, ocl_op_caps *caps) {
   caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
   switch (op_id) {
     case GRAFT_OP_GLU:
-    case GRAFT_OP_GLU_BACKWARD:
-      caps->inputs = caps->outputs = OCL_FLOATS;
-      return true;
+    case GRAFT_OP_GLU_BACKWARD: caps->inputs = caps->outputs = OCL_FLOATS; return true;
     case GRAFT_OP_POLAR:
     case GRAFT_OP_COMPLEX:
       caps->inputs = parts;
@@ -58,8 +56,7 @@ bool ocl_pointwise_parts_caps(uint32_t op_id, ocl_op_caps *caps) {
       caps->inputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
       caps->outputs = OCL_FLOATS;
       return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 

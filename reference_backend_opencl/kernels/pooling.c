@@ -6,22 +6,18 @@
 bool ocl_pooling_caps(uint32_t op_id, ocl_op_caps *caps) {
   switch (op_id) {
     case GRAFT_OP_MAX_POOL2D_WITH_INDICES:
-    case GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD:
-      caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS;
-      break;
+    case GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD: caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS; break;
     case GRAFT_OP_AVG_POOL2D:
-    case GRAFT_OP_AVG_POOL2D_BACKWARD:
-      caps->inputs = caps->outputs = OCL_FLOATS | OCL_BIT(I64);
-      break;
-    default:
-      return false;
+    case GRAFT_OP_AVG_POOL2D_BACKWARD: caps->inputs = caps->outputs = OCL_FLOATS | OCL_BIT(I64); break;
+    default: return false;
   }
   caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
   return true;
 }
 
 typedef struct call {
-  const graft_tensor_desc *in, *out, *indices; /* in: the pooled side; out: the result's, or its gradient; indices: max */
+  const graft_tensor_desc *in, *out,
+      *indices; /* in: the pooled side; out: the result's, or its gradient; indices: max */
   graft_int_list kernel, stride, padding, dilation;
   bool count_padding, backward;
   int64_t divisor; /* 0: none given */
@@ -167,29 +163,49 @@ static graft_status run(const graft_exec *exec, const call *call) {
 
 graft_status ocl_op_max_pool2d_with_indices(const graft_exec *exec, const graft_args_max_pool2d_with_indices *args) {
   if (!args->out0 || !args->out1) return GRAFT_UNIMPLEMENTED;
-  call call = {.in = args->self, .out = args->out0, .indices = args->out1, .kernel = args->kernel_size,
-               .stride = args->stride, .padding = args->padding, .dilation = args->dilation};
+  call call = {.in = args->self,
+               .out = args->out0,
+               .indices = args->out1,
+               .kernel = args->kernel_size,
+               .stride = args->stride,
+               .padding = args->padding,
+               .dilation = args->dilation};
   return run(exec, &call);
 }
 
 graft_status ocl_op_max_pool2d_with_indices_backward(const graft_exec *exec,
                                                      const graft_args_max_pool2d_with_indices_backward *args) {
-  call call = {.in = args->out, .out = args->grad_output, .indices = args->indices, .kernel = args->kernel_size,
-               .stride = args->stride, .padding = args->padding, .dilation = args->dilation, .backward = true,
+  call call = {.in = args->out,
+               .out = args->grad_output,
+               .indices = args->indices,
+               .kernel = args->kernel_size,
+               .stride = args->stride,
+               .padding = args->padding,
+               .dilation = args->dilation,
+               .backward = true,
                .op_id = GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD};
   return run(exec, &call);
 }
 
 graft_status ocl_op_avg_pool2d(const graft_exec *exec, const graft_args_avg_pool2d *args) {
-  call call = {.in = args->self, .out = args->out, .kernel = args->kernel_size, .stride = args->stride,
-               .padding = args->padding, .count_padding = args->count_include_pad,
+  call call = {.in = args->self,
+               .out = args->out,
+               .kernel = args->kernel_size,
+               .stride = args->stride,
+               .padding = args->padding,
+               .count_padding = args->count_include_pad,
                .divisor = args->divisor_override ? *args->divisor_override : 0};
   return run(exec, &call);
 }
 
 graft_status ocl_op_avg_pool2d_backward(const graft_exec *exec, const graft_args_avg_pool2d_backward *args) {
-  call call = {.in = args->out, .out = args->grad_output, .kernel = args->kernel_size, .stride = args->stride,
-               .padding = args->padding, .count_padding = args->count_include_pad, .backward = true,
+  call call = {.in = args->out,
+               .out = args->grad_output,
+               .kernel = args->kernel_size,
+               .stride = args->stride,
+               .padding = args->padding,
+               .count_padding = args->count_include_pad,
+               .backward = true,
                .divisor = args->divisor_override ? *args->divisor_override : 0};
   return run(exec, &call);
 }

@@ -14,39 +14,26 @@ bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps) {
       caps->outputs |= OCL_BOOLS;
       caps->flags |= GRAFT_CAP_IN_PLACE;
       return true;
-    case GRAFT_OP_NATIVE_DROPOUT_BACKWARD:
-      caps->flags |= GRAFT_CAP_IN_PLACE;
-      return true;
+    case GRAFT_OP_NATIVE_DROPOUT_BACKWARD: caps->flags |= GRAFT_CAP_IN_PLACE; return true;
     case GRAFT_OP_UNIFORM:
       caps->flags |= GRAFT_CAP_IN_PLACE;
       caps->inputs = caps->outputs = OCL_FLOATS | OCL_COMPLEX;
       return true;
-    case GRAFT_OP_EXPONENTIAL:
-      caps->flags |= GRAFT_CAP_IN_PLACE;
-      return true;
+    case GRAFT_OP_EXPONENTIAL: caps->flags |= GRAFT_CAP_IN_PLACE; return true;
     case GRAFT_OP_BERNOULLI_P:
     case GRAFT_OP_BERNOULLI_TENSOR:
     case GRAFT_OP_RANDOM_FROM:
       caps->flags |= GRAFT_CAP_IN_PLACE;
       caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS;
       return true;
-    case GRAFT_OP_RANDINT_LOW:
-      caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS;
-      return true;
-    case GRAFT_OP_MULTINOMIAL:
-      caps->outputs = OCL_BIT(I64);
-      return true;
+    case GRAFT_OP_RANDINT_LOW: caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS; return true;
+    case GRAFT_OP_MULTINOMIAL: caps->outputs = OCL_BIT(I64); return true;
     case GRAFT_OP_NORMAL_FLOAT_FLOAT:
     case GRAFT_OP_RAND:
-    case GRAFT_OP_RANDN:
-      caps->outputs = OCL_FLOATS | OCL_COMPLEX;
-      return true;
+    case GRAFT_OP_RANDN: caps->outputs = OCL_FLOATS | OCL_COMPLEX; return true;
     case GRAFT_OP_RANDPERM:
-    case GRAFT_OP_RANDPERM_GENERATOR:
-      caps->outputs = OCL_FLOATS | OCL_INTS;
-      return true;
-    default:
-      return false;
+    case GRAFT_OP_RANDPERM_GENERATOR: caps->outputs = OCL_FLOATS | OCL_INTS; return true;
+    default: return false;
   }
 }
 
@@ -81,7 +68,8 @@ static graft_status make_memo(const graft_exec *exec, const void *pointer, const
   memo->blocks_per_item = device->is_cpu ? 1024 : 1;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define DROPOUT\n#define D %s\n%s", dtype->name, dtype->code == GRAFT_F64 ? "#define WIDE\n" : "");
+  ocl_text_add(&head, "#define DROPOUT\n#define D %s\n%s", dtype->name,
+               dtype->code == GRAFT_F64 ? "#define WIDE\n" : "");
   graft_status status =
       head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "random", "dropout");
   ocl_text_free(&head);
@@ -172,12 +160,9 @@ graft_status ocl_op_native_dropout_backward(const graft_exec *exec, const graft_
   ocl_number number = {.re = args->scale};
   ocl_value scale;
   size_t scale_bytes = ocl_number_as(&number, memo->dtype, &scale);
-  const ocl_argument arguments[] = {OCL_TENSOR(args->out),
-                                    OCL_TENSOR(args->grad_output),
-                                    OCL_TENSOR(args->mask),
-                                    {scale_bytes, &scale},
-                                    OCL_VALUE(memo->elements),
-                                    OCL_VALUE(memo->blocks_per_item)};
+  const ocl_argument arguments[] = {OCL_TENSOR(args->out),     OCL_TENSOR(args->grad_output),
+                                    OCL_TENSOR(args->mask),    {scale_bytes, &scale},
+                                    OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
   return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
 }
 
@@ -241,8 +226,9 @@ static graft_status draw(const graft_exec *exec, const drawing *call) {
   ocl_number_as(&range_number, memo->dtype, &range);
   uint64_t first_block = call->philox->offset / 4;
   int64_t truncates = call->truncates;
-  const ocl_argument arguments[] = {OCL_TENSOR(call->out),     OCL_VALUE(call->philox->seed), OCL_VALUE(first_block),
-                                    {bytes, &from},            {bytes, &range},               OCL_VALUE(truncates),
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out),     OCL_VALUE(call->philox->seed),
+                                    OCL_VALUE(first_block),    {bytes, &from},
+                                    {bytes, &range},           OCL_VALUE(truncates),
                                     OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
   return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
 }

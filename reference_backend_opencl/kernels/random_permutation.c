@@ -81,8 +81,8 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
     to = other;
   }
   if (status != GRAFT_OK) return status;
-  const ocl_argument places[] = {OCL_TENSOR(out),    OCL_BUFFER(work),   OCL_VALUE(from),
-                                 OCL_VALUE(memo->n), OCL_VALUE(memo->chunk)};
+  const ocl_argument places[] = {OCL_TENSOR(out), OCL_BUFFER(work), OCL_VALUE(from), OCL_VALUE(memo->n),
+                                 OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->places, exec->stream, 6, places);
 }
 

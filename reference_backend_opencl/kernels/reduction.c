@@ -122,7 +122,7 @@ typedef struct call {
   uint32_t reduced; /* bit d: dimension d of `in` */
   bool keepdim;
   int recipe;
-  double number; /* Y of the recipe; of a variance, how many elements do not count */
+  double number;                  /* Y of the recipe; of a variance, how many elements do not count */
   const graft_tensor_desc *other; /* a second output, or NULL: by the recipe `second` */
   int second;
 } call;

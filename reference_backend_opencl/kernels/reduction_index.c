@@ -54,8 +54,8 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call
     ocl_text_add(&head, "#define WITH_VALUES\n#define D_VALUES %s\n",
                  ocl_dtype_of(device, call->values->dl.dtype)->name);
   }
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(kernel, device, head.items, "lines reduction_index", "find");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "lines reduction_index", "find");
   ocl_text_free(&head);
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, lines, 10);
 }
@@ -140,11 +140,11 @@ static graft_status run(const graft_exec *exec, const call *call) {
   status = host->workspace(exec, memo->index_bytes, 0, &indices, &at_indices);
   if (status == GRAFT_OK) status = host->workspace(exec, memo->value_bytes, 0, &found, &at_found);
   if (status != GRAFT_OK) return status;
-  const ocl_argument first[] = {OCL_BUFFER(indices), OCL_VALUE(at_indices), OCL_BUFFER(found), OCL_VALUE(at_found),
-                                OCL_TENSOR(call->in), OCL_TENSOR(call->in), OCL_TENSOR(call->in)};
+  const ocl_argument first[] = {OCL_BUFFER(indices),  OCL_VALUE(at_indices), OCL_BUFFER(found),   OCL_VALUE(at_found),
+                                OCL_TENSOR(call->in), OCL_TENSOR(call->in),  OCL_TENSOR(call->in)};
   status = ocl_launch(&memo->kernel[0], exec->stream, 10, first);
   if (status != GRAFT_OK) return status;
-  const ocl_argument second[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values),    OCL_BUFFER(found),
+  const ocl_argument second[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values),  OCL_BUFFER(found),
                                  OCL_VALUE(at_found),       OCL_BUFFER(indices), OCL_VALUE(at_indices),
                                  OCL_TENSOR(call->in)};
   return ocl_launch(&memo->kernel[1], exec->stream, 10, second);
@@ -152,19 +152,19 @@ static graft_status run(const graft_exec *exec, const call *call) {
 
 /* ---- Slots ---- */
 
-#define ARG_SLOT(op, largest)                                                              \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {          \
-    int64_t dim = !args->dim ? -1 : *args->dim;                                            \
-    call call = {args->self, args->out, NULL, largest, args->self->dl.ndim ? dim : -1};    \
-    return run(exec, &call);                                                               \
+#define ARG_SLOT(op, largest)                                                           \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {       \
+    int64_t dim = !args->dim ? -1 : *args->dim;                                         \
+    call call = {args->self, args->out, NULL, largest, args->self->dl.ndim ? dim : -1}; \
+    return run(exec, &call);                                                            \
   }
 ARG_SLOT(argmax, true)
 ARG_SLOT(argmin, false)
 
-#define PICK_SLOT(op, largest)                                                                                       \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                                    \
-    call call = {args->self, args->indices, args->values, largest, args->self->dl.ndim ? args->dim : -1};            \
-    return args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;                                                   \
+#define PICK_SLOT(op, largest)                                                                            \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
+    call call = {args->self, args->indices, args->values, largest, args->self->dl.ndim ? args->dim : -1}; \
+    return args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;                                        \
   }
 PICK_SLOT(max_dim, true)
 PICK_SLOT(min_dim, false)

@@ -121,18 +121,10 @@ static void add_taps(table *t, const dim *d, int64_t o) {
       return;
     }
     case NEAREST:
-    case EXACT:
-      add_tap(t, o, nearest(d, o), 1);
-      return;
-    case LINEAR:
-      add_linear(t, d, o);
-      return;
-    case REFLECT:
-      add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1);
-      return;
-    case REPLICATE:
-      add_tap(t, o, clamp(i, d->in), 1);
-      return;
+    case EXACT: add_tap(t, o, nearest(d, o), 1); return;
+    case LINEAR: add_linear(t, d, o); return;
+    case REFLECT: add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1); return;
+    case REPLICATE: add_tap(t, o, clamp(i, d->in), 1); return;
   }
 }
 

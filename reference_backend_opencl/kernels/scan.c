@@ -6,16 +6,11 @@
 bool ocl_scan_caps(uint32_t op_id, ocl_op_caps *caps) {
   switch (op_id) {
     case GRAFT_OP_CUMSUM:
-    case GRAFT_OP_CUMPROD:
-      caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS;
-      break;
+    case GRAFT_OP_CUMPROD: caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS; break;
     case GRAFT_OP_CUMMAX:
     case GRAFT_OP_CUMMIN:
-    case GRAFT_OP_CUMMAX_HELPER:
-      caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS;
-      break;
-    default:
-      return false;
+    case GRAFT_OP_CUMMAX_HELPER: caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS; break;
+    default: return false;
   }
   caps->flags = GRAFT_CAP_UNALIGNED;
   return true;

@@ -45,8 +45,8 @@ static void split(const ocl_indexed *call, spaces *spaces) {
   ocl_geometry_collapse(&spaces->scan);
   spaces->rows = true;
   for (int k = 0; k < call->indices; k++) spaces->rows = spaces->rows && spaces->free.stride[OCL_INDEX + k][0] == 0;
-  spaces->contiguous = spaces->free.stride[OCL_PICKED][0] == 1 &&
-                       (spaces->free.stride[OCL_PLAIN][0] == 1 || spaces->free.size[0] == 1);
+  spaces->contiguous =
+      spaces->free.stride[OCL_PICKED][0] == 1 && (spaces->free.stride[OCL_PLAIN][0] == 1 || spaces->free.size[0] == 1);
   if (spaces->free.size[0] == 1) spaces->rows = spaces->rows && spaces->free.rank == 1;
 }
 
@@ -63,7 +63,8 @@ static size_t cut(const graft_device *device, const ocl_indexed *call, const spa
   for (int k = 0; k < call->indices; k++) range *= call->bound[k];
   int64_t width = device->is_cpu ? 4096 : vec;
   if (device->is_cpu && !spaces->rows) {
-    width = spaces->free.stride[OCL_PICKED][0] == 1 ? ceil_divide(size * rows, items) : 1; /* along memory, or a scan each */
+    width = spaces->free.stride[OCL_PICKED][0] == 1 ? ceil_divide(size * rows, items)
+                                                    : 1; /* along memory, or a scan each */
     width = width > 1024 ? 1024 : width < 64 && spaces->free.stride[OCL_PICKED][0] == 1 ? 64 : width;
   }
   if (width > size) width = size;
@@ -74,7 +75,8 @@ static size_t cut(const graft_device *device, const ocl_indexed *call, const spa
     if (device->is_cpu && parts > 4 * items) parts = 4 * items;
   }
   int64_t per_item = device->is_cpu && units > items ? ceil_divide(units, 4 * items) : 1;
-  int64_t values[7] = {width, per_row, units, per_item, parts, ceil_divide(range > 0 ? range : 1, parts), spaces->scans};
+  int64_t values[7] = {width,        per_row, units, per_item, parts, ceil_divide(range > 0 ? range : 1, parts),
+                       spaces->scans};
   memcpy(numbers, values, sizeof values);
   return (size_t)(ceil_divide(units, per_item) * parts);
 }
@@ -100,8 +102,8 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
   unsigned vec = vectors ? device->vector_width : 1;
   ocl_text head = {0};
   ocl_head_types(&head, memo->target, vec, local);
-  ocl_text_add(&head, "#define D_TARGET %s\n#define D_SOURCE %s\n#define FREE %d\n#define SCAN %d\n", memo->target->name,
-               source->name, spaces->free.rank, spaces->scan.rank);
+  ocl_text_add(&head, "#define D_TARGET %s\n#define D_SOURCE %s\n#define FREE %d\n#define SCAN %d\n",
+               memo->target->name, source->name, spaces->free.rank, spaces->scan.rank);
   ocl_text_add(&head, "#define COMBINE(a, b) %s\n%s%s%s", combination(only_sets ? OCL_SCATTER_SET : call->mode),
                spaces->rows ? "#define ROWS\n" : "", call->value || only_sets ? "#define IS_VALUE\n" : "",
                call->alpha && !only_sets ? "#define IS_SCALED\n" : "");
@@ -116,7 +118,8 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
   for (int k = 0; k < indexed->indices; k++) space[n++] = indexed->bound[k];
   for (int k = 0; k < indexed->indices; k++) space[n++] = indexed->step[k];
   space[n++] = call->skip;
-  kernel->global[0] = (size_t)ceil_divide((int64_t)cut(device, indexed, spaces, vec, space + n), (int64_t)local) * local;
+  kernel->global[0] =
+      (size_t)ceil_divide((int64_t)cut(device, indexed, spaces, vec, space + n), (int64_t)local) * local;
   kernel->local[0] = local;
   return ocl_kernel_constant(kernel, 6 + 2 * (cl_uint)indexed->indices, sizeof *space * (size_t)(n + 7), space);
 }
@@ -131,7 +134,8 @@ static graft_status make_conversion(ocl_kernel *kernel, const memo *memo, graft_
                memo->target->name, source->name);
   ocl_text_add(&head, "#define INDICES 1\n#define WRAPS 0\n#define OP_ID 0\n#define COMBINE(a, b) b\n");
   ocl_text_add(&head, "#define INDEX_PARAMETERS __global const long *index_0\n#define INDEX_POINTERS index_0\n");
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "scatter", name);
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "scatter", name);
   ocl_text_free(&head);
   kernel->local[0] = local;
   kernel->global[0] = ((size_t)ceil_divide(memo->elements, memo->chunk) + local - 1) / local * local;
@@ -195,8 +199,7 @@ static ocl_number nothing(const ocl_dtype *dtype, ocl_scatter_mode mode) {
   bool is_float = dtype->class == OCL_CLASS_FLOAT, is_unsigned = dtype->name[0] == 'u';
   int bits = 8 * (int)dtype->bytes;
   switch (mode) {
-    case OCL_SCATTER_MULTIPLY:
-      return (ocl_number){.is_int = true, .i = 1, .re = 1};
+    case OCL_SCATTER_MULTIPLY: return (ocl_number){.is_int = true, .i = 1, .re = 1};
     case OCL_SCATTER_MAXIMUM:
       if (is_float) return (ocl_number){.re = -INFINITY};
       if (is_unsigned || dtype->class == OCL_CLASS_BOOL) return (ocl_number){.is_int = true};
@@ -206,8 +209,7 @@ static ocl_number nothing(const ocl_dtype *dtype, ocl_scatter_mode mode) {
       if (dtype->class == OCL_CLASS_BOOL) return (ocl_number){.is_int = true, .i = 1};
       if (is_unsigned) return (ocl_number){.is_int = true, .i = bits == 64 ? -1 : (INT64_C(1) << bits) - 1};
       return (ocl_number){.is_int = true, .i = bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - 1)) - 1};
-    default:
-      return (ocl_number){.is_int = true};
+    default: return (ocl_number){.is_int = true};
   }
 }
 
@@ -238,8 +240,8 @@ static graft_status launch_scatter(ocl_kernel *kernel, graft_stream *stream, con
   if (status != GRAFT_OK) return status;
   ocl_value value;
   size_t bytes = ocl_number_as(number, memo->target, &value);
-  ocl_argument arguments[OCL_ARGUMENTS_MAX] = {OCL_VALUE(target.buffer), OCL_VALUE(target.offset), OCL_TENSOR(source),
-                                               {bytes, &value},          OCL_VALUE(faults)};
+  ocl_argument arguments[OCL_ARGUMENTS_MAX] = {
+      OCL_VALUE(target.buffer), OCL_VALUE(target.offset), OCL_TENSOR(source), {bytes, &value}, OCL_VALUE(faults)};
   cl_uint n = 6;
   for (int k = 0; k < indexed->indices; k++) {
     arguments[n++] = (ocl_argument){sizeof(cl_mem), &indexed->index[k]->dl.data->handle};

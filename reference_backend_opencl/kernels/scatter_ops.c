@@ -45,19 +45,11 @@ graft_status ocl_op_scatter_add(const graft_exec *exec, const graft_args_scatter
 graft_status ocl_op_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *args) {
   ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->src, OCL_SCATTER_ADD);
   switch (args->reduce) {
-    case GRAFT_STR_SCATTER_REDUCE_SUM:
-      break;
-    case GRAFT_STR_SCATTER_REDUCE_PROD:
-      call.mode = OCL_SCATTER_MULTIPLY;
-      break;
-    case GRAFT_STR_SCATTER_REDUCE_AMAX:
-      call.mode = OCL_SCATTER_MAXIMUM;
-      break;
-    case GRAFT_STR_SCATTER_REDUCE_AMIN:
-      call.mode = OCL_SCATTER_MINIMUM;
-      break;
-    default:
-      return GRAFT_UNIMPLEMENTED; /* a mean is a sum and a division */
+    case GRAFT_STR_SCATTER_REDUCE_SUM: break;
+    case GRAFT_STR_SCATTER_REDUCE_PROD: call.mode = OCL_SCATTER_MULTIPLY; break;
+    case GRAFT_STR_SCATTER_REDUCE_AMAX: call.mode = OCL_SCATTER_MAXIMUM; break;
+    case GRAFT_STR_SCATTER_REDUCE_AMIN: call.mode = OCL_SCATTER_MINIMUM; break;
+    default: return GRAFT_UNIMPLEMENTED; /* a mean is a sum and a division */
   }
   call.replaces = !args->include_self;
   ocl_indexed_each(&call.indexed, args->index, args->dim);
@@ -113,7 +105,8 @@ graft_status ocl_op_index_fill_int_Tensor(const graft_exec *exec, const graft_ar
   if (out->ndim == 0) ocl_indexed_push(&call.indexed, index->ndim ? index->shape[0] : 1, 0, 0);
   for (int d = 0; d < out->ndim; d++) {
     bool is_dim = d == args->dim;
-    ocl_indexed_push(&call.indexed, is_dim ? ocl_elements(args->index) : out->shape[d], 0, is_dim ? 0 : out->strides[d]);
+    ocl_indexed_push(&call.indexed, is_dim ? ocl_elements(args->index) : out->shape[d], 0,
+                     is_dim ? 0 : out->strides[d]);
     if (is_dim && index->ndim) call.indexed.stride[OCL_INDEX][d] = index->strides[0];
   }
   return ocl_scatter_run(exec, &call);

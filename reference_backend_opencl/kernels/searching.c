@@ -7,14 +7,9 @@
 bool ocl_searching_caps(uint32_t op_id, ocl_op_caps *caps) {
   switch (op_id) {
     case GRAFT_OP_SEARCHSORTED_TENSOR:
-    case GRAFT_OP_BUCKETIZE_TENSOR:
-      caps->outputs = OCL_BIT(I64) | OCL_BIT(I32);
-      break;
-    case GRAFT_OP_ISIN_TENSOR_TENSOR:
-      caps->outputs = OCL_BOOLS;
-      break;
-    default:
-      return false;
+    case GRAFT_OP_BUCKETIZE_TENSOR: caps->outputs = OCL_BIT(I64) | OCL_BIT(I32); break;
+    case GRAFT_OP_ISIN_TENSOR_TENSOR: caps->outputs = OCL_BOOLS; break;
+    default: return false;
   }
   caps->inputs = OCL_FLOATS | OCL_INTS;
   caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;

@@ -201,7 +201,8 @@ static graft_status join_runs(const graft_exec *exec, const graft_args_cat *args
   graft_status status = GRAFT_OK;
   for (uint64_t i = 0; i < args->tensors.count && status == GRAFT_OK; i++) {
     const graft_tensor_desc *part = args->tensors.items[i];
-    status = ocl_memory_api.copy(exec->stream, args->out->dl.data, at, part->dl.data, part->dl.byte_offset, bytes_of(part));
+    status =
+        ocl_memory_api.copy(exec->stream, args->out->dl.data, at, part->dl.data, part->dl.byte_offset, bytes_of(part));
     at += bytes_of(part);
   }
   return status;
@@ -248,8 +249,8 @@ graft_status ocl_op_constant_pad_nd(const graft_exec *exec, const graft_args_con
   if (args->value) ocl_number_of_scalar(args->value, &number);
   uint64_t element[2] = {0};
   ocl_number_store(&number, dtype, element);
-  graft_status status = ocl_memory_api.fill(exec->stream, out->data, out->byte_offset, bytes_of(args->out), element,
-                                            dtype->bytes);
+  graft_status status =
+      ocl_memory_api.fill(exec->stream, out->data, out->byte_offset, bytes_of(args->out), element, dtype->bytes);
   if (status != GRAFT_OK || is_empty(&region)) return status;
   return move_one(exec, args->out, args->self, &region);
 }

@@ -104,8 +104,7 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   return GRAFT_OK;
 }
 
-static graft_status run_network(const graft_exec *exec, memo *memo, const call *call, graft_buffer *work,
-                                uint64_t at) {
+static graft_status run_network(const graft_exec *exec, memo *memo, const call *call, graft_buffer *work, uint64_t at) {
   const ocl_argument load[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(call->in)};
   graft_status status = ocl_launch(&memo->load, exec->stream, 4, load);
   for (int64_t run = 2; run <= memo->space.padded; run *= 2) {

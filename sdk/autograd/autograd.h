@@ -8,8 +8,8 @@
 #include "graft/autograd.h"
 #include "ops/op.h"
 
-/* Whether this call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap: no lock,
- * no allocation; one thread-local read when no tensor has autograd state. */
+/* Whether this call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:
+ * no lock, no allocation; one thread-local read when no tensor has autograd state. */
 bool ag_wanted(const graft_value *args, uint32_t nargs);
 
 /* Before a call writes into `out` (in-place or out form) under grad mode: refuses a leaf that requires grad, an out

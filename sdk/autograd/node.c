@@ -22,18 +22,12 @@ static void *take(arena *a, size_t bytes) {
 /* What a value points to, as bytes to copy; tensors are saved elsewhere. */
 static size_t payload_bytes(const graft_value *v) {
   switch (v->kind) {
-    case GRAFT_VALUE_INTS:
-      return v->count * sizeof *v->as.ints;
-    case GRAFT_VALUE_FLOATS:
-      return v->count * sizeof *v->as.floats;
-    case GRAFT_VALUE_SCALARS:
-      return v->count * sizeof *v->as.scalars;
-    case GRAFT_VALUE_MASK:
-      return v->count;
-    case GRAFT_VALUE_STR:
-      return strlen(v->as.str) + 1;
-    default:
-      return 0;
+    case GRAFT_VALUE_INTS: return v->count * sizeof *v->as.ints;
+    case GRAFT_VALUE_FLOATS: return v->count * sizeof *v->as.floats;
+    case GRAFT_VALUE_SCALARS: return v->count * sizeof *v->as.scalars;
+    case GRAFT_VALUE_MASK: return v->count;
+    case GRAFT_VALUE_STR: return strlen(v->as.str) + 1;
+    default: return 0;
   }
 }
 

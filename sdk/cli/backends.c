@@ -72,8 +72,10 @@ static void show_backend(const graft_backend_info *info, cJSON *json) {
   if (!json) {
     printf("%s %s (%s)\n", info->name, info->version ? info->version : "", info->vendor ? info->vendor : "");
     printf("  from %s\n", info->manifest ? info->manifest : "libgraft itself");
-    if (problem) printf("  not usable: %s\n", problem);
-    else printf("  ABI %u.%u, devices: %d\n", backend->plugin.abi_major, backend->plugin.abi_minor, count);
+    if (problem)
+      printf("  not usable: %s\n", problem);
+    else
+      printf("  ABI %u.%u, devices: %d\n", backend->plugin.abi_major, backend->plugin.abi_minor, count);
   } else {
     cJSON_AddStringToObject(json, "name", info->name);
     if (info->version) cJSON_AddStringToObject(json, "version", info->version);
@@ -89,10 +91,14 @@ static void show_backend(const graft_backend_info *info, cJSON *json) {
 
 int cli_backends(int argc, char **argv) {
   static const struct argp_option rows[] = {{"json", 'j', NULL, 0, "one JSON array on stdout", 0}, {0}};
-  static const struct argp argp = {rows, parse, NULL,
+  static const struct argp argp = {rows,
+                                   parse,
+                                   NULL,
                                    "Lists the backends that discovery found, whether or not they can be used, with "
                                    "what refuses them, their ABI version and their devices.",
-                                   NULL, NULL, NULL};
+                                   NULL,
+                                   NULL,
+                                   NULL};
   options o = {false};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   const graft_backend_info *infos;

@@ -23,7 +23,8 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 'd': {
       char *end;
       long index = strtol(argument, &end, 10);
-      if (*end || end == argument || index < 0 || index > 9999) argp_error(state, "-d: '%s' is no device number", argument);
+      if (*end || end == argument || index < 0 || index > 9999)
+        argp_error(state, "-d: '%s' is no device number", argument);
       o->device = (int)index;
       return 0;
     }
@@ -55,9 +56,12 @@ static const char *rate_of(const bench_result *r, double *rate) {
 
 /* 12.3 us, 4.56 ms: three digits that mean something. */
 static void show_time(double seconds, char text[16]) {
-  if (seconds < 1e-3) snprintf(text, 16, "%.2f us", seconds * 1e6);
-  else if (seconds < 1) snprintf(text, 16, "%.2f ms", seconds * 1e3);
-  else snprintf(text, 16, "%.2f s", seconds);
+  if (seconds < 1e-3)
+    snprintf(text, 16, "%.2f us", seconds * 1e6);
+  else if (seconds < 1)
+    snprintf(text, 16, "%.2f ms", seconds * 1e3);
+  else
+    snprintf(text, 16, "%.2f s", seconds);
 }
 
 static void print_row(const bench_row *row, const bench_result *r) {
@@ -107,8 +111,10 @@ static int run_rows(const options *o, graft_rt_device *device, cJSON *list) {
     bench_run(row, device, &result);
     failed = failed || (result.status != GRAFT_OK && result.status != GRAFT_UNIMPLEMENTED);
     run += result.status == GRAFT_OK;
-    if (list) cJSON_AddItemToArray(list, json_row(row, &result));
-    else print_row(row, &result);
+    if (list)
+      cJSON_AddItemToArray(list, json_row(row, &result));
+    else
+      print_row(row, &result);
     fflush(stdout);
   }
   return failed ? -1 : run;
@@ -137,10 +143,15 @@ int cli_bench(int argc, char **argv) {
       {"op", 'o', "GLOB", 0, "only these ops: 'aten.mm*', 'aten::sum.*'", 0},
       {"json", 'j', NULL, 0, "one JSON array on stdout", 0},
       {0}};
-  static const struct argp argp = {rows, parse, NULL,
-                                   "Times ops on a backend: medians of repeated rounds of calls with results that are there "
-                                   "already, each round up to one synchronize. The first call builds what it needs.",
-                                   NULL, NULL, NULL};
+  static const struct argp argp = {
+      rows,
+      parse,
+      NULL,
+      "Times ops on a backend: medians of repeated rounds of calls with results that are there "
+      "already, each round up to one synchronize. The first call builds what it needs.",
+      NULL,
+      NULL,
+      NULL};
   options o = {"reference", NULL, 0, false};
   argp_err_exit_status = CLI_USAGE;
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
@@ -150,6 +161,7 @@ int cli_bench(int argc, char **argv) {
   if (!list) print_head(device);
   int run = run_rows(&o, device, list);
   if (list) print_json(list);
-  if (run == 0) fprintf(stderr, "graft bench: nothing was timed%s%s\n", o.op ? ": no row matches " : "", o.op ? o.op : "");
+  if (run == 0)
+    fprintf(stderr, "graft bench: nothing was timed%s%s\n", o.op ? ": no row matches " : "", o.op ? o.op : "");
   return run < 0 ? CLI_FAILED : run ? CLI_OK : CLI_NOTHING;
 }

@@ -6,9 +6,9 @@
 
 /* One call. Floating arguments are drawn from (0, 1], integers from [0, bound). */
 typedef struct bench_row {
-  const char *call;      /* in the grammar of dispatch/text.h */
-  double operations;     /* of one call; 0: the bytes of its tensors are what counts */
-  int64_t bound;         /* of indices; 0: 2 */
+  const char *call;  /* in the grammar of dispatch/text.h */
+  double operations; /* of one call; 0: the bytes of its tensors are what counts */
+  int64_t bound;     /* of indices; 0: 2 */
 } bench_row;
 
 extern const bench_row bench_rows[];
@@ -16,8 +16,8 @@ extern const size_t bench_row_count;
 
 /* What was measured of a row. Times are of one call. */
 typedef struct bench_result {
-  graft_status status; /* UNIMPLEMENTED: the backend has no way to run it; the text is graft_last_error */
-  const char *way;     /* who ran it: plugin, decomposition, reference, ... */
+  graft_status status;    /* UNIMPLEMENTED: the backend has no way to run it; the text is graft_last_error */
+  const char *way;        /* who ran it: plugin, decomposition, reference, ... */
   uint32_t rounds, calls; /* medians of `rounds` times `calls` calls */
   double first_s, median_s, best_s;
   double bytes, operations;

@@ -111,15 +111,21 @@ static int find(options *o) {
 
 int cli_check(int argc, char **argv) {
   static const struct argp argp = {
-      rows, parse, "PLUGIN",
+      rows,
+      parse,
+      "PLUGIN",
       "Holds a plugin to the rules of the ABI: its file and manifest, opening, devices and properties, memory, copies, "
       "streams, events, and what it says of its ops.\v"
-      "PLUGIN is a library's path, a manifest's, or a backend's name. Every check runs in a process of its own: a plugin "
+      "PLUGIN is a library's path, a manifest's, or a backend's name. Every check runs in a process of its own: a "
+      "plugin "
       "that crashes or hangs fails that one check. Whether numbers are right is what `graft conformance` tests.\n\n"
-      "Exit status: 0 no check failed, 1 one did, 2 usage, no such plugin, or one that can't be loaded or has no device.\n\n"
+      "Exit status: 0 no check failed, 1 one did, 2 usage, no such plugin, or one that can't be loaded or has no "
+      "device.\n\n"
       "  graft check build/my_chip.so\n"
       "  graft check opencl --only 'event.*'\n",
-      NULL, NULL, NULL};
+      NULL,
+      NULL,
+      NULL};
   options o = {.target = {.time_limit_s = 60}};
   argp_err_exit_status = CLI_USAGE;
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;

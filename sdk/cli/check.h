@@ -31,23 +31,14 @@ typedef struct ck_target {
 /* What must work before a check makes sense, in this order: the library loaded and its entry found; the entry gave a
  * plugin; its major is ours; its structs reach far enough; nothing mandatory is missing; it has devices; one opens. A
  * gate is the check that shows it. */
-typedef enum ck_stage {
-  CK_FILE,
-  CK_LIBRARY,
-  CK_TABLE,
-  CK_MAJOR,
-  CK_SIZES,
-  CK_PLUGIN,
-  CK_COUNT,
-  CK_DEVICE
-} ck_stage;
+typedef enum ck_stage { CK_FILE, CK_LIBRARY, CK_TABLE, CK_MAJOR, CK_SIZES, CK_PLUGIN, CK_COUNT, CK_DEVICE } ck_stage;
 
 typedef struct ck_session ck_session;
 
 typedef struct ck_check {
   const char *name;
   const char *rule;
-  ck_stage needs;                   /* must have been shown before, and is what the session has reached */
+  ck_stage needs; /* must have been shown before, and is what the session has reached */
   void (*run)(ck_session *session);
   ck_stage shows; /* the stage that this check shows; CK_FILE: none */
   bool fresh;     /* the session has only loaded the library: the check opens it in its own way */
@@ -89,7 +80,8 @@ void ck_is(graft_status got, graft_status expected);
 
 #define CK_OBJECTS_MAX 256
 
-/* An instance and what was made of it. Objects made by the helpers below are destroyed by ck_close in the ABI's order. */
+/* An instance and what was made of it. Objects made by the helpers below are destroyed by ck_close in the ABI's order.
+ */
 struct ck_session {
   const ck_target *target;
   graft_plugin_open_v1_fn entry;
@@ -124,10 +116,10 @@ struct ck_session {
 };
 
 /* Each brings a session further and fails the check if it can't. */
-void ck_load(ck_session *session);        /* CK_LIBRARY */
-void ck_enter(ck_session *session);       /* CK_TABLE: the table may still be anything */
-void ck_adopt(ck_session *session);       /* CK_PLUGIN */
-void ck_open_device(ck_session *session); /* CK_DEVICE */
+void ck_load(ck_session *session);                  /* CK_LIBRARY */
+void ck_enter(ck_session *session);                 /* CK_TABLE: the table may still be anything */
+void ck_adopt(ck_session *session);                 /* CK_PLUGIN */
+void ck_open_device(ck_session *session);           /* CK_DEVICE */
 void ck_reach(ck_session *session, ck_stage stage); /* all that leads there */
 /* Destroys everything in the ABI's order and closes; fails the check if the plugin does not succeed. */
 void ck_close(ck_session *session);

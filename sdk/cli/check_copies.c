@@ -180,8 +180,8 @@ static int32_t first_peer(ck_session *s) {
   int32_t peers[256];
   size_t size = 0;
   ck_doing("device_query(GRAFT_DEVICE_PEERS)");
-  graft_status status = s->plugin.device_query(s->plugin.self, s->target->device, GRAFT_DEVICE_PEERS, peers,
-                                               sizeof peers, &size);
+  graft_status status =
+      s->plugin.device_query(s->plugin.self, s->target->device, GRAFT_DEVICE_PEERS, peers, sizeof peers, &size);
   return status == GRAFT_OK && size >= sizeof *peers ? peers[0] : -1;
 }
 

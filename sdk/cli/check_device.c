@@ -15,7 +15,9 @@ static void check_count(ck_session *s) {
   if (s->target->device >= first) ck_fail("device %d was asked for; the plugin has %d", s->target->device, first);
 }
 
-static void check_opens(ck_session *s) { ck_open_device(s); }
+static void check_opens(ck_session *s) {
+  ck_open_device(s);
+}
 
 /* --- properties --- */
 
@@ -31,14 +33,18 @@ typedef struct property {
   { GRAFT_DEVICE_##key, #key, kind }
 
 static const property properties[] = {
-    PROPERTY(NAME, TEXT),           PROPERTY(VENDOR, TEXT),          PROPERTY(DRIVER_VERSION, TEXT),
-    PROPERTY(KIND, U32),            PROPERTY(TOTAL_MEMORY, U64),     PROPERTY(FREE_MEMORY, U64),
-    PROPERTY(MAX_ALLOCATION, U64),  PROPERTY(ALIGNMENT, U64),        PROPERTY(GRANULARITY, U64),
-    PROPERTY(COPY_GRANULARITY, U64), PROPERTY(INDIVISIBLE, U32),     PROPERTY(UNIFIED_MEMORY, U32),
-    PROPERTY(DTYPES, U64),          PROPERTY(DENORMALS, U64),        PROPERTY(VECTOR_WIDTH, U32),
-    PROPERTY(COMPUTE_UNITS, U32),   PROPERTY(PEERS, I32_LIST),       PROPERTY(DLPACK_TYPE, I32),
-    PROPERTY(MEMORY_FLAGS, U32),    PROPERTY(STREAM_FLAGS, U32),     PROPERTY(EVENT_FLAGS, U32),
-    PROPERTY(PRIORITIES, I32_PAIR), PROPERTY(MEMORY_KINDS, U32),
+    PROPERTY(NAME, TEXT),           PROPERTY(VENDOR, TEXT),
+    PROPERTY(DRIVER_VERSION, TEXT), PROPERTY(KIND, U32),
+    PROPERTY(TOTAL_MEMORY, U64),    PROPERTY(FREE_MEMORY, U64),
+    PROPERTY(MAX_ALLOCATION, U64),  PROPERTY(ALIGNMENT, U64),
+    PROPERTY(GRANULARITY, U64),     PROPERTY(COPY_GRANULARITY, U64),
+    PROPERTY(INDIVISIBLE, U32),     PROPERTY(UNIFIED_MEMORY, U32),
+    PROPERTY(DTYPES, U64),          PROPERTY(DENORMALS, U64),
+    PROPERTY(VECTOR_WIDTH, U32),    PROPERTY(COMPUTE_UNITS, U32),
+    PROPERTY(PEERS, I32_LIST),      PROPERTY(DLPACK_TYPE, I32),
+    PROPERTY(MEMORY_FLAGS, U32),    PROPERTY(STREAM_FLAGS, U32),
+    PROPERTY(EVENT_FLAGS, U32),     PROPERTY(PRIORITIES, I32_PAIR),
+    PROPERTY(MEMORY_KINDS, U32),
 };
 
 typedef struct answer {
@@ -60,14 +66,18 @@ static void check_text(const answer *a) {
 
 static void check_type(const property *p, const answer *a) {
   static const size_t sizes[] = {[U32] = 4, [U64] = 8, [I32] = 4, [I32_PAIR] = 8};
-  if (p->kind == TEXT) check_text(a);
-  else if (p->kind == I32_LIST && a->size % 4) ck_fail("the list of i32 has %zu bytes", a->size);
+  if (p->kind == TEXT)
+    check_text(a);
+  else if (p->kind == I32_LIST && a->size % 4)
+    ck_fail("the list of i32 has %zu bytes", a->size);
   else if (p->kind != I32_LIST && a->size != sizes[p->kind]) {
     ck_fail("the answer has %zu bytes, expected %zu", a->size, sizes[p->kind]);
   }
 }
 
-static bool power_of_two(uint64_t n) { return n && !(n & (n - 1)); }
+static bool power_of_two(uint64_t n) {
+  return n && !(n & (n - 1));
+}
 
 static void check_peers(ck_session *s, const answer *a) {
   int32_t count = 0;
@@ -129,7 +139,8 @@ static void check_properties(ck_session *s) {
     check_type(p, &first);
     check_sense(s, p, &first);
     ck_is(ask(s, p, &again), GRAFT_OK);
-    if (p->key != GRAFT_DEVICE_FREE_MEMORY && (first.size != again.size || memcmp(first.bytes, again.bytes, first.size))) {
+    if (p->key != GRAFT_DEVICE_FREE_MEMORY &&
+        (first.size != again.size || memcmp(first.bytes, again.bytes, first.size))) {
       ck_fail("asked twice, it answers differently");
     }
   }

@@ -35,7 +35,9 @@ typedef struct lane {
   graft_buffer *buffer;
 } lane;
 
-static lane lane_of(ck_session *s) { return (lane){ck_stream(s, 0), ck_buffer(s, BIG)}; }
+static lane lane_of(ck_session *s) {
+  return (lane){ck_stream(s, 0), ck_buffer(s, BIG)};
+}
 
 /* Takes the device a while, and leaves the buffer full of `value`. */
 static void fill_slowly(ck_session *s, lane *l, unsigned char value) {

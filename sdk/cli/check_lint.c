@@ -94,7 +94,9 @@ static void add_name(char *list, const char *name) {
   snprintf(list + used, LIST_BYTES - used, "%s%s", used ? ", " : "", name);
 }
 
-static bool starts_with(const char *text, const char *start) { return !strncmp(text, start, strlen(start)); }
+static bool starts_with(const char *text, const char *start) {
+  return !strncmp(text, start, strlen(start));
+}
 
 /* What linkers and sanitizers put there by themselves. */
 static bool is_toolchains(const char *name) {
@@ -185,7 +187,8 @@ static void check_manifest(ck_session *session) {
 static const ck_check checks[] = {
     {"lint.elf", "A plugin is a 64-bit shared library for this machine.", CK_FILE, .run = check_elf},
     {"lint.exports", "A plugin exports graft_plugin_open_v1 and nothing else.", CK_FILE, .run = check_exports},
-    {"lint.imports", "A plugin imports no symbol of the host, which hands its functions in.", CK_FILE, .run = check_imports},
+    {"lint.imports", "A plugin imports no symbol of the host, which hands its functions in.", CK_FILE,
+     .run = check_imports},
     {"lint.manifest", "NAME.graft.json beside the library is valid and leads to it.", CK_FILE, .run = check_manifest},
 };
 

@@ -77,8 +77,8 @@ static void check_alignment(ck_session *s) {
   }
 }
 
-/* Pinned memory is a place of the host's that copies start and end at; what the device would see of it as a buffer is not
- * said. */
+/* Pinned memory is a place of the host's that copies start and end at; what the device would see of it as a buffer is
+ * not said. */
 static void check_pinned(ck_session *s) {
   graft_stream *stream = ck_stream(s, 0);
   graft_allocation request = request_of(s, 8);
@@ -200,8 +200,7 @@ static void check_threads(ck_session *s) {
 }
 
 static const ck_check checks[] = {
-    {"memory.allocate", "Buffers of any multiple of the granularity live side by side.", CK_DEVICE,
-     .run = check_sizes},
+    {"memory.allocate", "Buffers of any multiple of the granularity live side by side.", CK_DEVICE, .run = check_sizes},
     {"memory.release", "release gives memory back.", CK_DEVICE, .run = check_reuse},
     {"memory.alignment", "A buffer begins at the alignment asked for.", CK_DEVICE, .run = check_alignment},
     {"memory.kinds", "Kinds that GRAFT_DEVICE_MEMORY_KINDS names work; others are UNIMPLEMENTED.", CK_DEVICE,
@@ -210,8 +209,8 @@ static const ck_check checks[] = {
      .run = check_flags},
     {"memory.newer_request", "A struct that is larger than known is read and written as far as it is known.", CK_DEVICE,
      .run = check_newer_request},
-    {"memory.too_much", "A request that can't be met fails, leaves its outputs untouched, and harms nothing.", CK_DEVICE,
-     .run = check_too_much},
+    {"memory.too_much", "A request that can't be met fails, leaves its outputs untouched, and harms nothing.",
+     CK_DEVICE, .run = check_too_much},
     {"memory.threads", "allocate and release are thread-safe.", CK_DEVICE, .run = check_threads},
 };
 

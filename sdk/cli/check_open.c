@@ -10,9 +10,13 @@
 
 /* --- the gates --- */
 
-static void check_loads(ck_session *session) { ck_load(session); }
+static void check_loads(ck_session *session) {
+  ck_load(session);
+}
 
-static void check_opens(ck_session *session) { ck_enter(session); }
+static void check_opens(ck_session *session) {
+  ck_enter(session);
+}
 
 static void check_major(ck_session *session) {
   const graft_plugin *plugin = session->raw;
@@ -78,11 +82,12 @@ static void check_mandatory(ck_session *session) {
   static const need of_memory[] = {NEED(graft_memory_api, allocate),       NEED(graft_memory_api, release),
                                    NEED(graft_memory_api, copy_from_host), NEED(graft_memory_api, copy_to_host),
                                    NEED(graft_memory_api, copy),           NEED(graft_memory_api, fill)};
-  static const need of_stream[] = {
-      NEED(graft_stream_api, create),       NEED(graft_stream_api, destroy),      NEED(graft_stream_api, query),
-      NEED(graft_stream_api, synchronize),  NEED(graft_stream_api, event_create), NEED(graft_stream_api, event_destroy),
-      NEED(graft_stream_api, event_record), NEED(graft_stream_api, stream_wait),  NEED(graft_stream_api, event_query),
-      NEED(graft_stream_api, event_synchronize), NEED(graft_stream_api, failure)};
+  static const need of_stream[] = {NEED(graft_stream_api, create),       NEED(graft_stream_api, destroy),
+                                   NEED(graft_stream_api, query),        NEED(graft_stream_api, synchronize),
+                                   NEED(graft_stream_api, event_create), NEED(graft_stream_api, event_destroy),
+                                   NEED(graft_stream_api, event_record), NEED(graft_stream_api, stream_wait),
+                                   NEED(graft_stream_api, event_query),  NEED(graft_stream_api, event_synchronize),
+                                   NEED(graft_stream_api, failure)};
   ck_doing("the tables");
   check_needs(session->raw, of_plugin, sizeof of_plugin / sizeof *of_plugin);
   check_needs(session->raw->memory, of_memory, sizeof of_memory / sizeof *of_memory);
@@ -139,8 +144,8 @@ static void check_fork(ck_session *session) {
 static void check_options(ck_session *session) {
   static const char *const none[] = {NULL};
   const graft_plugin *plugin = NULL;
-  CK_CALL(GRAFT_OK, session->entry(&session->host, session->target->options ? NULL : none, &plugin),
-          "opening with %s", session->target->options ? "options NULL" : "an empty list of options");
+  CK_CALL(GRAFT_OK, session->entry(&session->host, session->target->options ? NULL : none, &plugin), "opening with %s",
+          session->target->options ? "options NULL" : "an empty list of options");
   session->raw = plugin;
   ck_adopt(session);
 }

@@ -1,4 +1,5 @@
-/* What a plugin says of its ops, and how slots treat what is not theirs. Whether numbers are right is not asked here. */
+/* What a plugin says of its ops, and how slots treat what is not theirs. Whether numbers are right is not asked here.
+ */
 #include <string.h>
 
 #include "check.h"
@@ -27,8 +28,8 @@ static void check_unknown_op(ck_session *s) {
   need_caps(s);
   for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
     graft_op_caps caps = {.struct_size = sizeof caps}, before = caps;
-    CK_CALL(GRAFT_UNIMPLEMENTED, s->plugin.op_caps(s->device, ids[i], &caps), "op_caps of op %u, which there is none of",
-            ids[i]);
+    CK_CALL(GRAFT_UNIMPLEMENTED, s->plugin.op_caps(s->device, ids[i], &caps),
+            "op_caps of op %u, which there is none of", ids[i]);
     if (memcmp(&caps, &before, sizeof caps) != 0) ck_fail("it wrote its output all the same");
   }
 }
@@ -51,7 +52,8 @@ static void check_caps(ck_session *s) {
     if (caps.struct_size != sizeof caps) ck_fail("it changed struct_size");
     if (memcmp(&caps, &again, sizeof caps) != 0) ck_fail("asked twice, it answers differently");
     if (caps.input_dtypes >> 63 || caps.output_dtypes >> 63) ck_fail("a dtype set has bit 63; expected dtype numbers");
-    if (caps.exec_flags_known >> 16) ck_fail("exec_flags_known is 0x%x; hints do not belong there", caps.exec_flags_known);
+    if (caps.exec_flags_known >> 16)
+      ck_fail("exec_flags_known is 0x%x; hints do not belong there", caps.exec_flags_known);
     if (caps.args_size_known && caps.args_size_known < sizeof(graft_args)) {
       ck_fail("args_size_known is %u, less than the head of args", caps.args_size_known);
     }
@@ -97,8 +99,8 @@ static void check_caps_fit(ck_session *s) {
 /* --- calls --- */
 
 /* Ops of few arguments, so that a call can be made of any of them: square matrices and the number 1. */
-static const char *const probes[] = {"aten::add.Tensor", "aten::mul.Tensor", "aten::neg", "aten::relu", "aten::abs",
-                                     "aten::mm",         "aten::exp",        "aten::sub.Tensor"};
+static const char *const probes[] = {"aten::add.Tensor", "aten::mul.Tensor", "aten::neg", "aten::relu",
+                                     "aten::abs",        "aten::mm",         "aten::exp", "aten::sub.Tensor"};
 enum { PROBES = sizeof probes / sizeof *probes, SIDE = 5, ARGS_BYTES = 512, TENSORS = 4 };
 
 /* One call with everything it points to. Buffers have red zones around their tensor. */
@@ -153,7 +155,9 @@ static const graft_tensor_desc *add_tensor(ck_session *s, call *c, graft_stream 
   return &c->tensors[i];
 }
 
-static void put(call *c, uint32_t offset, const void *value) { memcpy(c->args.bytes + offset, &value, sizeof value); }
+static void put(call *c, uint32_t offset, const void *value) {
+  memcpy(c->args.bytes + offset, &value, sizeof value);
+}
 
 static void prepare(ck_session *s, call *c, const op_schema *schema, graft_stream *stream) {
   memset(c, 0, sizeof *c);
@@ -172,8 +176,8 @@ static void prepare(ck_session *s, call *c, const op_schema *schema, graft_strea
     if (arg->kind == OPK_SCALAR) put(c, arg->offset, &c->one);
   }
   put(c, schema->rets[0].offset, add_tensor(s, c, stream));
-  c->exec.exec = (graft_exec){
-      .struct_size = sizeof(graft_exec), .device = s->device, .stream = stream, .host_context = s};
+  c->exec.exec =
+      (graft_exec){.struct_size = sizeof(graft_exec), .device = s->device, .stream = stream, .host_context = s};
 }
 
 static graft_status run(ck_session *s, call *c) {
@@ -197,8 +201,7 @@ static void check_untouched(ck_session *s, call *c, bool output_too) {
     if (is_output && !output_too) {
       memcpy(c->contents[i] + c->offset, now + c->offset, c->bytes); /* its own to write */
     }
-    ck_same(now, c->contents[i], c->whole, "%s: the buffer of its %s", c->schema->name,
-            is_output ? "output" : "input");
+    ck_same(now, c->contents[i], c->whole, "%s: the buffer of its %s", c->schema->name, is_output ? "output" : "input");
   }
 }
 
@@ -223,7 +226,9 @@ static void visit_bounds(ck_session *s, call *c) {
   check_untouched(s, c, status == GRAFT_UNIMPLEMENTED);
 }
 
-static void check_bounds(ck_session *s) { each_probe(s, visit_bounds); }
+static void check_bounds(ck_session *s) {
+  each_probe(s, visit_bounds);
+}
 
 static void visit_newer(ck_session *s, call *c) {
   c->args.head.struct_size += 16;
@@ -234,7 +239,9 @@ static void visit_newer(ck_session *s, call *c) {
   check_untouched(s, c, false);
 }
 
-static void check_newer(ck_session *s) { each_probe(s, visit_newer); }
+static void check_newer(ck_session *s) {
+  each_probe(s, visit_newer);
+}
 
 /* The same call again, with the memo that the first one left. */
 static void visit_memo(ck_session *s, call *c) {
@@ -249,7 +256,9 @@ static void visit_memo(ck_session *s, call *c) {
   ck_same(second, first, c->bytes, "%s for the second time, with its memo", c->schema->name);
 }
 
-static void check_memo(ck_session *s) { each_probe(s, visit_memo); }
+static void check_memo(ck_session *s) {
+  each_probe(s, visit_memo);
+}
 
 static void set_dtype(call *c, graft_dtype dtype) {
   for (unsigned i = 0; i < c->count; i++) c->tensors[i].dl.dtype = dtype;

@@ -195,10 +195,10 @@ void ck_close(ck_session *s) {
 /* --- objects --- */
 
 /* Room for one more of `objects`, a list in the session. */
-#define KEEP(objects, item)                                                     \
-  do {                                                                          \
+#define KEEP(objects, item)                                                            \
+  do {                                                                                 \
     if ((objects).count == CK_OBJECTS_MAX) ck_fail("the check made too many objects"); \
-    (objects).items[(objects).count++] = (item);                                \
+    (objects).items[(objects).count++] = (item);                                       \
   } while (0)
 
 graft_buffer *ck_buffer(ck_session *s, uint64_t bytes) {

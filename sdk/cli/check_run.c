@@ -125,15 +125,17 @@ static outcome run_one(const ck_check *check, const ck_target *target) {
   close(ends[0]);
   outcome how = (outcome)atomic_load(&now->outcome);
   if (how != PENDING && in_time) return how;
-  if (in_time) explain_end(status);
-  else snprintf(now->text, sizeof now->text, "%s: no end after %d s", now->doing, target->time_limit_s);
+  if (in_time)
+    explain_end(status);
+  else
+    snprintf(now->text, sizeof now->text, "%s: no end after %d s", now->doing, target->time_limit_s);
   return FAILED;
 }
 
 static void print(const ck_check *check, outcome how) {
   static const char *const plain[] = {[OK] = "ok  ", [FAILED] = "FAIL", [SKIPPED] = "skip"};
-  static const char *const colour[] = {[OK] = "\033[32mok\033[0m  ", [FAILED] = "\033[1;31mFAIL\033[0m",
-                                       [SKIPPED] = "\033[33mskip\033[0m"};
+  static const char *const colour[] = {
+      [OK] = "\033[32mok\033[0m  ", [FAILED] = "\033[1;31mFAIL\033[0m", [SKIPPED] = "\033[33mskip\033[0m"};
   bool terminal = isatty(STDOUT_FILENO);
   char text[sizeof now->text];
   utf8_copy(text, sizeof text, how == OK ? "" : now->text);
@@ -143,13 +145,11 @@ static void print(const ck_check *check, outcome how) {
 }
 
 static const char *missing(ck_stage reached) {
-  static const char *const what[] = {[CK_FILE] = "the library does not load",
-                                     [CK_LIBRARY] = "the plugin does not open",
-                                     [CK_TABLE] = "the plugin is of another major",
-                                     [CK_MAJOR] = "its structs are too short",
-                                     [CK_SIZES] = "a mandatory function is missing",
-                                     [CK_PLUGIN] = "it has no device",
-                                     [CK_COUNT] = "the device does not open"};
+  static const char *const what[] = {
+      [CK_FILE] = "the library does not load",        [CK_LIBRARY] = "the plugin does not open",
+      [CK_TABLE] = "the plugin is of another major",  [CK_MAJOR] = "its structs are too short",
+      [CK_SIZES] = "a mandatory function is missing", [CK_PLUGIN] = "it has no device",
+      [CK_COUNT] = "the device does not open"};
   return what[reached];
 }
 

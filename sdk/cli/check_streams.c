@@ -93,7 +93,9 @@ static void check_synchronize(ck_session *s) {
   }
 }
 
-static void pause_briefly(void) { nanosleep(&(struct timespec){0, 200000}, NULL); }
+static void pause_briefly(void) {
+  nanosleep(&(struct timespec){0, 200000}, NULL);
+}
 
 /* Nothing but query is called: it flushes, and tells the truth. */
 static void check_query(ck_session *s) {
@@ -165,7 +167,8 @@ static void *work(void *argument) {
   unsigned char *in = ck_alloc(bytes), *out = ck_alloc(bytes);
   for (unsigned i = 0; i < ROUNDS; i++) {
     ck_pattern(in, bytes, w->seed + i);
-    CK_CALL(GRAFT_OK, s->memory.copy_from_host(w->stream, w->a, 0, in, bytes, 0), "copy_from_host in one of two threads");
+    CK_CALL(GRAFT_OK, s->memory.copy_from_host(w->stream, w->a, 0, in, bytes, 0),
+            "copy_from_host in one of two threads");
     CK_CALL(GRAFT_OK, s->memory.copy(w->stream, w->b, 0, w->a, 0, bytes), "copy in one of two threads");
     CK_CALL(GRAFT_OK, s->memory.copy_to_host(w->stream, out, w->b, 0, bytes, 0), "copy_to_host in one of two threads");
     CK_CALL(GRAFT_OK, s->stream.synchronize(w->stream), "synchronize in one of two threads");
@@ -199,7 +202,8 @@ static void *watch(void *argument) {
     ck_doing("query in one thread while another uses the stream");
     graft_status status = s->stream.query(w->watched->stream);
     if (status != GRAFT_NOT_READY) ck_is(status, GRAFT_OK);
-    CK_CALL(GRAFT_OK, s->stream.synchronize(w->watched->stream), "synchronize in one thread while another uses the stream");
+    CK_CALL(GRAFT_OK, s->stream.synchronize(w->watched->stream),
+            "synchronize in one thread while another uses the stream");
   }
   return NULL;
 }
@@ -222,8 +226,7 @@ static const ck_check checks[] = {
     {"stream.flags", "Flags that GRAFT_DEVICE_STREAM_FLAGS names are taken, others are INVALID_ARGUMENT; hints pass.",
      CK_DEVICE, .run = check_flags},
     {"stream.order", "A stream runs its work in the order of submission.", CK_DEVICE, .run = check_order},
-    {"stream.synchronize", "synchronize returns when all submitted work is done.", CK_DEVICE,
-     .run = check_synchronize},
+    {"stream.synchronize", "synchronize returns when all submitted work is done.", CK_DEVICE, .run = check_synchronize},
     {"stream.query", "query flushes, says NOT_READY until all submitted work is done, and then OK.", CK_DEVICE,
      .run = check_query},
     {"stream.flush", "After flush, work starts without further calls.", CK_DEVICE, .run = check_flush},

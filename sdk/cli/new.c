@@ -17,9 +17,12 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   if (key == ARGP_KEY_END && !o->name) argp_usage(state);
   if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
-  if (state->arg_num == 0) o->name = argument;
-  else if (state->arg_num == 1) o->folder = argument;
-  else argp_usage(state);
+  if (state->arg_num == 0)
+    o->name = argument;
+  else if (state->arg_num == 1)
+    o->folder = argument;
+  else
+    argp_usage(state);
   return 0;
 }
 
@@ -74,14 +77,20 @@ static bool write_file(const cli_template_file *file, const options *o) {
 }
 
 int cli_new(int argc, char **argv) {
-  static const struct argp argp = {NULL, parse, "NAME [DIR]",
-                                   "Writes a plugin project into DIR (default: ./NAME), a folder that must not exist yet: a "
-                                   "plugin with three ops that builds, loads and passes `graft check` at once.",
-                                   NULL, NULL, NULL};
+  static const struct argp argp = {
+      NULL,
+      parse,
+      "NAME [DIR]",
+      "Writes a plugin project into DIR (default: ./NAME), a folder that must not exist yet: a "
+      "plugin with three ops that builds, loads and passes `graft check` at once.",
+      NULL,
+      NULL,
+      NULL};
   options o = {NULL, NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   if (!good_name(o.name)) {
-    fprintf(stderr, "graft new: the name '%s' can't be used; expected lower-case letters, digits and _, such as my_chip\n",
+    fprintf(stderr,
+            "graft new: the name '%s' can't be used; expected lower-case letters, digits and _, such as my_chip\n",
             o.name);
     return CLI_USAGE;
   }
@@ -95,10 +104,11 @@ int cli_new(int argc, char **argv) {
   for (const cli_template_file *file = cli_template; file->name; file++) {
     if (!write_file(file, &o)) return CLI_FAILED;
   }
-  printf("%s is a plugin project now. Next:\n"
-         "  cmake -S %s -B %s/build && cmake --build %s/build\n"
-         "  graft check %s/build/%s.so\n"
-         "README.md there says how to go on.\n",
-         o.folder, o.folder, o.folder, o.folder, o.folder, o.name);
+  printf(
+      "%s is a plugin project now. Next:\n"
+      "  cmake -S %s -B %s/build && cmake --build %s/build\n"
+      "  graft check %s/build/%s.so\n"
+      "README.md there says how to go on.\n",
+      o.folder, o.folder, o.folder, o.folder, o.folder, o.name);
   return CLI_OK;
 }

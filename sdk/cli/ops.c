@@ -23,15 +23,19 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
 }
 
 static const char *const tables[] = {[OPT_CORE] = "core", [OPT_PRIMS] = "prims", [OPT_TRAIN] = "train"};
-static const char *const routes[] = {[OPROUTE_SLOT] = "slot", [OPROUTE_HOST] = "host", [OPROUTE_COMPOSITE] = "composite"};
+static const char *const routes[] = {
+    [OPROUTE_SLOT] = "slot", [OPROUTE_HOST] = "host", [OPROUTE_COMPOSITE] = "composite"};
 
 static void print_op(const op_schema *schema, graft_rt_device *device, bool with_schema) {
   uint32_t equal;
   dsp_route route = dsp_static_route(device, schema, &equal);
   printf("%u\t%s\t%s\t", schema->id, schema->name, routes[schema->route]);
-  if (schema->route == OPROUTE_COMPOSITE) printf("composite");
-  else if (route == DSP_ROUTE_EQUAL) printf("equal:%s", op_schema_of(equal)->name);
-  else printf("%s", dsp_route_name(route));
+  if (schema->route == OPROUTE_COMPOSITE)
+    printf("composite");
+  else if (route == DSP_ROUTE_EQUAL)
+    printf("equal:%s", op_schema_of(equal)->name);
+  else
+    printf("%s", dsp_route_name(route));
   if (with_schema) printf("\t%s", schema->schema);
   putchar('\n');
 }
@@ -43,12 +47,16 @@ int cli_ops(int argc, char **argv) {
       {"schema", 's', NULL, 0, "add the schema as a last column", 0},
       {0}};
   static const struct argp argp = {
-      rows, parse, NULL,
+      rows,
+      parse,
+      NULL,
       "Lists the ops, one a line, tab-separated: id, overload, route, implementer.\v"
       "The implementer is plugin (a slot of its own), equal:OVERLOAD (the slot of an op that is the same thing), "
       "decomposition (other ops on the device), reference (host memory), host (a view or metadata: no kernel), "
       "composite (PyTorch composes it) or unsupported.",
-      NULL, NULL, NULL};
+      NULL,
+      NULL,
+      NULL};
   options o = {NULL, "reference", false};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   int table = -1;

@@ -179,16 +179,11 @@ static graft_status run_empty(dsp_plan *plan, graft_tensor **outs) {
 static graft_status run_route(dsp_plan *plan, dsp_route route, const graft_value *args, graft_tensor **outs) {
   switch (route) {
     case DSP_ROUTE_PLUGIN:
-    case DSP_ROUTE_EQUAL:
-      return dsp_run_slot(plan, args, outs);
-    case DSP_ROUTE_DECOMPOSITION:
-      return dsp_run_decomposition(plan, args, outs);
-    case DSP_ROUTE_REFERENCE:
-      return run_reference(plan, args, outs);
-    case DSP_ROUTE_HOST:
-      return run_empty(plan, outs);
-    default:
-      return nothing_serves(plan, args);
+    case DSP_ROUTE_EQUAL: return dsp_run_slot(plan, args, outs);
+    case DSP_ROUTE_DECOMPOSITION: return dsp_run_decomposition(plan, args, outs);
+    case DSP_ROUTE_REFERENCE: return run_reference(plan, args, outs);
+    case DSP_ROUTE_HOST: return run_empty(plan, outs);
+    default: return nothing_serves(plan, args);
   }
 }
 

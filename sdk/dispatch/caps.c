@@ -5,8 +5,12 @@
 #include "dispatch/device.h"
 
 static _Atomic(uint64_t) mallocs;
-void dsp_count_malloc(void) { atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed); }
-uint64_t dsp_malloc_count(void) { return atomic_load(&mallocs); }
+void dsp_count_malloc(void) {
+  atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+}
+uint64_t dsp_malloc_count(void) {
+  return atomic_load(&mallocs);
+}
 
 dsp_device *dsp_device_of(graft_rt_device *device) {
   dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
@@ -37,8 +41,10 @@ static void ask(graft_rt_device *device, const op_schema *schema, dsp_op_state *
   if (offered && device->backend->plugin.op_caps) {
     graft_status status = device->backend->plugin.op_caps(device->handle, schema->id, &caps);
     /* A slot without a word on its capabilities may still be tried. */
-    if (status == GRAFT_UNIMPLEMENTED) caps = (graft_op_caps){.struct_size = sizeof caps};
-    else if (status) offered = false;
+    if (status == GRAFT_UNIMPLEMENTED)
+      caps = (graft_op_caps){.struct_size = sizeof caps};
+    else if (status)
+      offered = false;
   }
   state->slot = slot;
   state->caps = caps;

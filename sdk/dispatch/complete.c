@@ -3,21 +3,42 @@
 
 #include "dispatch/plan.h"
 
-static const char *const kind_names[] = {
-    [OPK_TENSOR] = "Tensor", [OPK_TENSORS] = "Tensor[]", [OPK_INT] = "int",       [OPK_FLOAT] = "float",
-    [OPK_BOOL] = "bool",     [OPK_SCALAR] = "number",    [OPK_INTS] = "int[]",    [OPK_FLOATS] = "float[]",
-    [OPK_SCALARS] = "number[]", [OPK_MASK] = "bool[]",   [OPK_STR] = "str",       [OPK_DTYPE] = "dtype",
-    [OPK_GENERATOR] = "Generator", [OPK_DEVICE] = "device", [OPK_LAYOUT] = "layout",
-    [OPK_MEMORY_FORMAT] = "memory format", [OPK_FLAG] = "bool"};
+static const char *const kind_names[] = {[OPK_TENSOR] = "Tensor",
+                                         [OPK_TENSORS] = "Tensor[]",
+                                         [OPK_INT] = "int",
+                                         [OPK_FLOAT] = "float",
+                                         [OPK_BOOL] = "bool",
+                                         [OPK_SCALAR] = "number",
+                                         [OPK_INTS] = "int[]",
+                                         [OPK_FLOATS] = "float[]",
+                                         [OPK_SCALARS] = "number[]",
+                                         [OPK_MASK] = "bool[]",
+                                         [OPK_STR] = "str",
+                                         [OPK_DTYPE] = "dtype",
+                                         [OPK_GENERATOR] = "Generator",
+                                         [OPK_DEVICE] = "device",
+                                         [OPK_LAYOUT] = "layout",
+                                         [OPK_MEMORY_FORMAT] = "memory format",
+                                         [OPK_FLAG] = "bool"};
 
 /* The one value kind of an argument kind that needs no conversion. */
-static const graft_value_kind own_kind[] = {
-    [OPK_TENSOR] = GRAFT_VALUE_TENSOR, [OPK_TENSORS] = GRAFT_VALUE_TENSORS, [OPK_INT] = GRAFT_VALUE_INT,
-    [OPK_FLOAT] = GRAFT_VALUE_FLOAT,   [OPK_BOOL] = GRAFT_VALUE_BOOL,       [OPK_SCALAR] = GRAFT_VALUE_SCALAR,
-    [OPK_INTS] = GRAFT_VALUE_INTS,     [OPK_FLOATS] = GRAFT_VALUE_FLOATS,   [OPK_SCALARS] = GRAFT_VALUE_SCALARS,
-    [OPK_MASK] = GRAFT_VALUE_MASK,     [OPK_STR] = GRAFT_VALUE_STR,         [OPK_DTYPE] = GRAFT_VALUE_DTYPE,
-    [OPK_GENERATOR] = GRAFT_VALUE_GENERATOR, [OPK_DEVICE] = GRAFT_VALUE_DEVICE,
-    [OPK_MEMORY_FORMAT] = GRAFT_VALUE_MEMORY_FORMAT, [OPK_FLAG] = GRAFT_VALUE_BOOL, [OPK_LAYOUT] = GRAFT_VALUE_INT};
+static const graft_value_kind own_kind[] = {[OPK_TENSOR] = GRAFT_VALUE_TENSOR,
+                                            [OPK_TENSORS] = GRAFT_VALUE_TENSORS,
+                                            [OPK_INT] = GRAFT_VALUE_INT,
+                                            [OPK_FLOAT] = GRAFT_VALUE_FLOAT,
+                                            [OPK_BOOL] = GRAFT_VALUE_BOOL,
+                                            [OPK_SCALAR] = GRAFT_VALUE_SCALAR,
+                                            [OPK_INTS] = GRAFT_VALUE_INTS,
+                                            [OPK_FLOATS] = GRAFT_VALUE_FLOATS,
+                                            [OPK_SCALARS] = GRAFT_VALUE_SCALARS,
+                                            [OPK_MASK] = GRAFT_VALUE_MASK,
+                                            [OPK_STR] = GRAFT_VALUE_STR,
+                                            [OPK_DTYPE] = GRAFT_VALUE_DTYPE,
+                                            [OPK_GENERATOR] = GRAFT_VALUE_GENERATOR,
+                                            [OPK_DEVICE] = GRAFT_VALUE_DEVICE,
+                                            [OPK_MEMORY_FORMAT] = GRAFT_VALUE_MEMORY_FORMAT,
+                                            [OPK_FLAG] = GRAFT_VALUE_BOOL,
+                                            [OPK_LAYOUT] = GRAFT_VALUE_INT};
 
 static bool as_scalar(const graft_value *v, graft_scalar *scalar) {
   switch (v->kind) {
@@ -83,8 +104,9 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
       convert(call, arg, &fallback, v);
     }
     stretch(call, arg, v);
-    bool may_miss = arg->flags & (OPA_OPTIONAL | OPA_DROPPED) || arg->kind == OPK_GENERATOR || arg->kind == OPK_DEVICE ||
-                    arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT || arg->kind == OPK_FLAG;
+    bool may_miss = arg->flags & (OPA_OPTIONAL | OPA_DROPPED) || arg->kind == OPK_GENERATOR ||
+                    arg->kind == OPK_DEVICE || arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT ||
+                    arg->kind == OPK_FLAG;
     if (v->kind == GRAFT_VALUE_NONE && !may_miss) {
       return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s is missing; expected %s", schema->name, arg->name,
                      kind_names[arg->kind]);
@@ -94,7 +116,8 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
   if (given->kind == own_kind[arg->kind]) {
     *v = *given;
   } else if (!convert(call, arg, given, v)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s expects %s", schema->name, arg->name, kind_names[arg->kind]);
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s expects %s", schema->name, arg->name,
+                   kind_names[arg->kind]);
   }
   stretch(call, arg, v);
   if (v->kind == GRAFT_VALUE_STR && !known_string(arg, v->as.str)) {

@@ -19,8 +19,10 @@ graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   if (status == GRAFT_UNIMPLEMENTED) {
     atomic_store(&plan->route, (int)DSP_ROUTE_NONE);
     status = dsp_allow_fallback(plan, full); /* the caller goes through host memory */
-    if (!status) status = GRAFT_UNIMPLEMENTED;
-    else status = GRAFT_INVALID_ARGUMENT;
+    if (!status)
+      status = GRAFT_UNIMPLEMENTED;
+    else
+      status = GRAFT_INVALID_ARGUMENT;
   }
   dsp_plan_release(plan);
   return status;
@@ -45,7 +47,9 @@ graft_status dsp_run_copy(const op_call *call, graft_tensor **outs) {
   bool grad = graft_grad_mode_set(false);
   status = graft_tensor_copy(made, from);
   graft_grad_mode_set(grad);
-  if (status) graft_tensor_release(made);
-  else outs[0] = made;
+  if (status)
+    graft_tensor_release(made);
+  else
+    outs[0] = made;
   return status;
 }

@@ -29,7 +29,8 @@ typedef enum dsp_route {
 dsp_route dsp_last_route(void);
 const char *dsp_route_name(dsp_route route);
 
-/* Which way a device would go for an op, judged by its tables alone: for `graft ops`. *equal receives the id of the equal slot. */
+/* Which way a device would go for an op, judged by its tables alone: for `graft ops`. *equal receives the id of the
+ * equal slot. */
 dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uint32_t *equal);
 
 /* What leaves the device: allowed, allowed with one warning an op, or an error. From GRAFT_FALLBACK. */

@@ -9,7 +9,8 @@ graft_status dsp_host_workspace(const graft_exec *exec, uint64_t bytes, uint64_t
                                 uint64_t *byte_offset) {
   dsp_frame *frame = exec->host_context;
   if (alignment > frame->device->alignment) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "workspace: an alignment of %llu bytes was asked for; the device's own is %llu",
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "workspace: an alignment of %llu bytes was asked for; the device's own is %llu",
                    (unsigned long long)alignment, (unsigned long long)frame->device->alignment);
   }
   if (frame->workspace_count == sizeof frame->workspaces / sizeof *frame->workspaces) {
@@ -31,7 +32,8 @@ graft_status dsp_host_output_shape(const graft_exec *exec, graft_output *output,
   if (output->tensor) return err_set(GRAFT_INVALID_ARGUMENT, "%s: output_shape was called twice for one output", op);
   const graft_meta *bound = &output->plan->out_metas[output->index];
   if (ndim != bound->ndim) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin gives an output of rank %d; expected %d", op, ndim, bound->ndim);
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin gives an output of rank %d; expected %d", op, ndim,
+                   bound->ndim);
   }
   for (int32_t i = 0; i < ndim; i++) {
     if (shape[i] < 0 || shape[i] > bound->sizes[i]) {

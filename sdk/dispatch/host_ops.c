@@ -5,9 +5,9 @@
 
 typedef graft_status (*host_fn)(op_call *call, graft_tensor **outs, uint32_t nouts);
 
-#define SELF op_tensor(call, 0)
-#define INTS(i) call->args[i].as.ints
-#define COUNT(i) call->args[i].count
+#define SELF          op_tensor(call, 0)
+#define INTS(i)       call->args[i].as.ints
+#define COUNT(i)      call->args[i].count
 #define HOST_OP(name) static graft_status host_##name(op_call *call, graft_tensor **outs, uint32_t nouts)
 #define VIEW(name, expression) \
   HOST_OP(name) {              \
@@ -96,13 +96,13 @@ HOST_OP(empty) {
   graft_meta meta = {.ndim = 0};
   int64_t format = op_absent(call, 5) ? GRAFT_FORMAT_CONTIGUOUS : op_int(call, 5);
   uint32_t rank = format == GRAFT_FORMAT_CHANNELS_LAST ? 4 : format == GRAFT_FORMAT_CHANNELS_LAST_3D ? 5 : COUNT(0);
-  if (format == GRAFT_FORMAT_PRESERVE) return op_error(call, "there is no tensor whose memory format could be preserved");
+  if (format == GRAFT_FORMAT_PRESERVE)
+    return op_error(call, "there is no tensor whose memory format could be preserved");
   graft_status status = op_check_sizes(call, 0);
   if (status) return status;
   if (rank != COUNT(0)) return op_error(call, "that memory format is for rank %u; size has %u items", rank, COUNT(0));
   op_call result = *call;
-  op_out_format(&result, 0, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0),
-                (graft_memory_format)format);
+  op_out_format(&result, 0, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0), (graft_memory_format)format);
   meta = result.out[0];
   return graft_tensor_empty_strided(call->device, meta.dtype, meta.ndim, meta.sizes, meta.strides, outs);
 }
@@ -111,7 +111,8 @@ HOST_OP(empty_strided) {
   (void)nouts;
   graft_dtype dtype = op_dtype(call, 2);
   if (COUNT(0) != COUNT(1)) return op_error(call, "size has %u items, stride %u; expected as many", COUNT(0), COUNT(1));
-  return graft_tensor_empty_strided(call->device, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0), INTS(1), outs);
+  return graft_tensor_empty_strided(call->device, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0), INTS(1),
+                                    outs);
 }
 
 static const struct host_row {
@@ -149,7 +150,9 @@ static const struct host_row *row_of(uint32_t op_id) {
   return NULL;
 }
 
-bool dsp_is_host_op(uint32_t op_id) { return row_of(op_id) != NULL; }
+bool dsp_is_host_op(uint32_t op_id) {
+  return row_of(op_id) != NULL;
+}
 
 graft_status dsp_run_host(const op_schema *schema, op_call *call, graft_tensor **outs, uint32_t nouts) {
   return row_of(schema->id)->run(call, outs, nouts);

@@ -24,7 +24,9 @@ static bool reserve(dsp_key *key, uint32_t more) {
   return true;
 }
 
-static void put(dsp_key *key, uint64_t word) { key->words[key->count++] = word; }
+static void put(dsp_key *key, uint64_t word) {
+  key->words[key->count++] = word;
+}
 
 static void put_bytes(dsp_key *key, const void *bytes, size_t count) {
   size_t words = (count + 7) / 8;
@@ -175,7 +177,9 @@ static bool same_key(const dsp_plan *plan, uint64_t hash, const dsp_key *key) {
   return plan->hash == hash && plan->key_words == key->count && !memcmp(plan->key, key->words, key->count * 8u);
 }
 
-static uint64_t hash_of(const dsp_key *key) { return XXH3_64bits(key->words, key->count * 8u); }
+static uint64_t hash_of(const dsp_key *key) {
+  return XXH3_64bits(key->words, key->count * 8u);
+}
 
 static dsp_plan *find_locked(dsp_device *state, uint64_t hash, const dsp_key *key) {
   for (dsp_plan *plan = state->buckets[hash % DSP_BUCKETS]; plan; plan = plan->next) {

@@ -9,8 +9,8 @@ typedef enum dsp_action {
   DSP_ABSENT,     /* NULL */
   DSP_DIRECT,     /* its own memory, seen with the plan's geometry */
   DSP_HOST_VALUE, /* a number in host memory */
-  DSP_TEMPORARY,  /* inputs: a contiguous copy in the plan's dtype; outputs: a new tensor that is copied to the result */
-  DSP_DYNAMIC     /* an output whose shape the op finds */
+  DSP_TEMPORARY, /* inputs: a contiguous copy in the plan's dtype; outputs: a new tensor that is copied to the result */
+  DSP_DYNAMIC    /* an output whose shape the op finds */
 } dsp_action;
 
 typedef struct dsp_operand {
@@ -20,7 +20,7 @@ typedef struct dsp_operand {
   int32_t item; /* item of a list, or -1; for outputs the index among the flat outputs */
   graft_dtype dtype;
   int32_t ndim;
-  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];       /* as the slot sees it */
+  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];           /* as the slot sees it */
   int64_t view_sizes[GRAFT_MAX_DIMS], view_strides[GRAFT_MAX_DIMS]; /* of the source, before a temporary */
 } dsp_operand;
 
@@ -39,11 +39,11 @@ typedef struct dsp_plan {
   atomic_uint refs;
   graft_rt_device *device;
   _Atomic(int) route;
-  op_call call; /* canonical; its tensors are those of the first call and only say which argument is one */
-  uint32_t nouts;         /* flat */
-  graft_meta *out_metas;  /* flat */
-  bool *out_wanted;       /* flat */
-  bool empty; /* no output has an element: nothing to run */
+  op_call call;          /* canonical; its tensors are those of the first call and only say which argument is one */
+  uint32_t nouts;        /* flat */
+  graft_meta *out_metas; /* flat */
+  bool *out_wanted;      /* flat */
+  bool empty;            /* no output has an element: nothing to run */
   const op_schema *slot_schema; /* of the slot: the call's own, or the equal one */
   op_slot slot;
   uint32_t noperands, nfields, nlist_items;

@@ -111,7 +111,9 @@ static void add_operands(resolver *r) {
  * memory order, and dims that lie one behind the other in every operand become one: channels_last and any other dense
  * layout arrive as one contiguous dim, and a kernel sees the fewest dims there can be. */
 
-static bool takes_part(const dsp_operand *o) { return o->action == DSP_DIRECT; }
+static bool takes_part(const dsp_operand *o) {
+  return o->action == DSP_DIRECT;
+}
 
 static void permute_operand(dsp_operand *o, const int32_t *order, int32_t ndim) {
   int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
@@ -169,7 +171,9 @@ static void normalise_elementwise(dsp_plan *plan) {
 
 /* --- capabilities --- */
 
-static bool dtype_offered(uint64_t set, graft_dtype dtype) { return !set || (set & dt_bit(dtype)); }
+static bool dtype_offered(uint64_t set, graft_dtype dtype) {
+  return !set || (set & dt_bit(dtype));
+}
 
 static bool is_aligned(const resolver *r, const graft_tensor *t) {
   if (!t->storage) return true;
@@ -186,7 +190,8 @@ static const graft_tensor *source_of(const resolver *r, const dsp_operand *o) {
 }
 
 static bool layout_served(const resolver *r, const dsp_operand *o) {
-  if (has_zero_stride(o)) return !o->is_output && (r->caps.flags & GRAFT_CAP_EXPANDED) && (r->caps.flags & GRAFT_CAP_STRIDED);
+  if (has_zero_stride(o))
+    return !o->is_output && (r->caps.flags & GRAFT_CAP_EXPANDED) && (r->caps.flags & GRAFT_CAP_STRIDED);
   return tns_is_contiguous(o->ndim, o->view_sizes, o->view_strides) || (r->caps.flags & GRAFT_CAP_STRIDED);
 }
 
@@ -205,8 +210,8 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
   return false;
 }
 
-/* A slot sees dtypes and strides, not which inputs had dimensions before they were expanded: where no input that keeps a
- * stride has the promoted dtype, a floating one that lost all of its strides could be of rank 0 or not. */
+/* A slot sees dtypes and strides, not which inputs had dimensions before they were expanded: where no input that keeps
+ * a stride has the promoted dtype, a floating one that lost all of its strides could be of rank 0 or not. */
 static bool mixes_clearly(const resolver *r) {
   bool clear = true;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
@@ -327,8 +332,13 @@ static void put_list(dsp_plan *plan, uint32_t i, const graft_value *v, unsigned 
 static void put_argument(dsp_plan *plan, uint32_t i, const op_arg *arg, const graft_value *v, uint32_t *used) {
   unsigned char *field = plan->args + arg->offset;
   switch (arg->kind) {
-    case OPK_INT: case OPK_FLOAT: case OPK_BOOL: case OPK_SCALAR: put_number(plan, i, arg, v, field, used); return;
-    case OPK_INTS: case OPK_FLOATS: case OPK_SCALARS: put_list(plan, i, v, field); return;
+    case OPK_INT:
+    case OPK_FLOAT:
+    case OPK_BOOL:
+    case OPK_SCALAR: put_number(plan, i, arg, v, field, used); return;
+    case OPK_INTS:
+    case OPK_FLOATS:
+    case OPK_SCALARS: put_list(plan, i, v, field); return;
     case OPK_MASK:
       if (v->kind == GRAFT_VALUE_MASK) memcpy(field, v->as.mask, arg->bytes < v->count ? arg->bytes : v->count);
       return;
@@ -458,7 +468,8 @@ static bool own_lists(op_call *call, const op_call *from) {
   return true;
 }
 
-/* Longer things a plan must keep: number lists and masks of the caller, strings. One block, owned through plan->small. */
+/* Longer things a plan must keep: number lists and masks of the caller, strings. One block, owned through plan->small.
+ */
 static bool own_bytes(dsp_plan *plan) {
   op_call *call = &plan->call;
   size_t bytes = OP_MAX_ARGS * sizeof *plan->small;
@@ -490,20 +501,21 @@ static graft_status check_outs(const op_call *call, const dsp_plan *plan, graft_
     const graft_tensor *out = outs[i];
     const graft_meta *meta = &plan->out_metas[i];
     if (!out || !plan->out_wanted[i]) continue;
-    if (out->device != call->device) return op_error(call, "the given output %u is on %s; expected %s", i,
-                                                     graft_device_text(out->device), graft_device_text(call->device));
+    if (out->device != call->device)
+      return op_error(call, "the given output %u is on %s; expected %s", i, graft_device_text(out->device),
+                      graft_device_text(call->device));
     if (call->dynamic) return op_error(call, "an output whose size depends on data can't be given");
     if (out->ndim != meta->ndim || memcmp(out->sizes, meta->sizes, (size_t)meta->ndim * 8)) {
       char text[160];
       return op_error(call, "the given output %u is %s; expected the result's shape, of rank %d with %lld elements", i,
-                      tns_describe(out, text, sizeof text), meta->ndim,
-                      (long long)tns_numel(meta->ndim, meta->sizes));
+                      tns_describe(out, text, sizeof text), meta->ndim, (long long)tns_numel(meta->ndim, meta->sizes));
     }
     if (dt_category_of(meta->dtype) > dt_category_of(out->dtype)) {
-      return op_error(call, "the result is %s and can't be written to a given output of %s", graft_dtype_name(meta->dtype),
-                      graft_dtype_name(out->dtype));
+      return op_error(call, "the result is %s and can't be written to a given output of %s",
+                      graft_dtype_name(meta->dtype), graft_dtype_name(out->dtype));
     }
-    if (tns_overlaps_itself(out)) return op_error(call, "elements of the given output %u share memory; clone() it first", i);
+    if (tns_overlaps_itself(out))
+      return op_error(call, "elements of the given output %u share memory; clone() it first", i);
   }
   return GRAFT_OK;
 }
@@ -564,7 +576,8 @@ static dsp_plan *plan_new(const op_call *call) {
   plan->operands = calloc(inputs + plan->nouts + 1, sizeof *plan->operands);
   plan->out_metas = calloc(plan->nouts + 1, sizeof *plan->out_metas);
   plan->out_wanted = calloc(plan->nouts + 1, sizeof *plan->out_wanted);
-  if (plan->operands && plan->out_metas && plan->out_wanted && own_lists(&plan->call, call) && own_bytes(plan)) return plan;
+  if (plan->operands && plan->out_metas && plan->out_wanted && own_lists(&plan->call, call) && own_bytes(plan))
+    return plan;
   dsp_plan_free(plan);
   return NULL;
 }
@@ -591,7 +604,8 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nout
   resolver r = {.plan = plan, .call = &plan->call, .outs = outs};
   plan->empty = all_empty(plan);
   dsp_route route = plan->empty ? DSP_ROUTE_HOST : choose(&r);
-  if ((route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && has_empty_input(&r) && !(r.caps.flags & GRAFT_CAP_EMPTY)) {
+  if ((route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && has_empty_input(&r) &&
+      !(r.caps.flags & GRAFT_CAP_EMPTY)) {
     /* One empty tensor of a list does not take the others off the device. */
     bool list = call->schema->nargs && call->schema->args[0].kind == OPK_TENSORS && call->def->decompose;
     route = call->device->is_reference ? route : list ? DSP_ROUTE_DECOMPOSITION : DSP_ROUTE_REFERENCE;

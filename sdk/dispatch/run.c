@@ -29,12 +29,11 @@ typedef struct run {
 void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
                    const int64_t *sizes, const int64_t *strides) {
   const graft_storage *storage = t->storage;
-  *desc = (graft_tensor_desc){
-      .struct_size = sizeof *desc,
-      .dl = {storage->buffer, t->device->dlpack_type, t->device->index, ndim, dtype, sizes, strides,
-             storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)},
-      .storage_id = storage->id,
-      .storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed)};
+  *desc = (graft_tensor_desc){.struct_size = sizeof *desc,
+                              .dl = {storage->buffer, t->device->dlpack_type, t->device->index, ndim, dtype, sizes,
+                                     strides, storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)},
+                              .storage_id = storage->id,
+                              .storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed)};
 }
 
 graft_status dsp_new_output(const dsp_plan *plan, uint32_t index, graft_tensor **out) {
@@ -97,8 +96,10 @@ static graft_status number_to_device(run *r, const dsp_operand *o, graft_tensor 
     graft_tensor_release(wide);
   }
   graft_tensor_release(one);
-  if (status) graft_tensor_release(full);
-  else *out = full;
+  if (status)
+    graft_tensor_release(full);
+  else
+    *out = full;
   return status;
 }
 
@@ -123,8 +124,10 @@ static graft_status make_temporary(run *r, uint32_t i) {
     status = graft_tensor_copy(t, view);
     graft_tensor_release(view);
   }
-  if (status) graft_tensor_release(t);
-  else r->temporaries[i] = t;
+  if (status)
+    graft_tensor_release(t);
+  else
+    r->temporaries[i] = t;
   return status;
 }
 
@@ -161,7 +164,8 @@ static graft_status prepare_operand(run *r, uint32_t i) {
       return GRAFT_OK;
     default: break;
   }
-  if (!o->is_output && r->args[o->arg].kind == GRAFT_VALUE_TENSOR && !source(r, o)->storage) return no_memory_behind(r, o);
+  if (!o->is_output && r->args[o->arg].kind == GRAFT_VALUE_TENSOR && !source(r, o)->storage)
+    return no_memory_behind(r, o);
   graft_status status = make_temporary(r, i);
   if (status) return status;
   dsp_fill_desc(&r->descs[i], r->temporaries[i], o->dtype, o->ndim, o->sizes, o->strides);
@@ -196,7 +200,8 @@ static void fill_args(run *r) {
 static graft_generator *generator_of(const run *r) {
   const op_schema *schema = r->plan->call.schema;
   for (uint32_t i = 0; i < schema->nargs; i++) {
-    if (schema->args[i].kind == OPK_GENERATOR && r->args[i].kind == GRAFT_VALUE_GENERATOR) return r->args[i].as.generator;
+    if (schema->args[i].kind == OPK_GENERATOR && r->args[i].kind == GRAFT_VALUE_GENERATOR)
+      return r->args[i].as.generator;
   }
   return &r->plan->device->generator;
 }

@@ -10,7 +10,7 @@
 /* Where parsing stands. The first error wins; after it every step does nothing and gives zeros. */
 typedef struct txt_reader {
   const char *line, *at;
-  char *arena;         /* room for lists and strings, large enough for the whole line */
+  char *arena; /* room for lists and strings, large enough for the whole line */
   txt_call *call;
   const char *subject; /* the argument being read, NULL before the first */
   graft_status status;
@@ -25,13 +25,17 @@ static void txt_expected(txt_reader *r, const char *what) {
                       shown ? "\"" : "");
 }
 
-static bool txt_ok(const txt_reader *r) { return r->status == GRAFT_OK; }
+static bool txt_ok(const txt_reader *r) {
+  return r->status == GRAFT_OK;
+}
 
 static void txt_blanks(txt_reader *r) {
   while (*r->at == ' ' || *r->at == '\t') r->at++;
 }
 
-static bool txt_at_end(const txt_reader *r) { return *r->at == 0 || *r->at == '\n'; }
+static bool txt_at_end(const txt_reader *r) {
+  return *r->at == 0 || *r->at == '\n';
+}
 
 static bool txt_accept(txt_reader *r, char c) {
   if (!txt_ok(r) || *r->at != c) return false;
@@ -44,7 +48,9 @@ static void txt_need(txt_reader *r, char c) {
   if (txt_ok(r) && !txt_accept(r, c)) txt_expected(r, what);
 }
 
-static bool txt_is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static bool txt_is_word(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
 
 /* The length of the word (letters, digits, underscores) that begins here. */
 static size_t txt_word(const char *at) {
@@ -177,11 +183,14 @@ static const char *txt_str(txt_reader *r) {
 }
 
 static graft_memory_format txt_memory_format(txt_reader *r) {
-  static const struct { const char *name; graft_memory_format format; } formats[] = {
-    {"'contiguous'", GRAFT_FORMAT_CONTIGUOUS},
-    {"'preserve'", GRAFT_FORMAT_PRESERVE},
-    {"'channels_last'", GRAFT_FORMAT_CHANNELS_LAST},
-    {"'channels_last_3d'", GRAFT_FORMAT_CHANNELS_LAST_3D},
+  static const struct {
+    const char *name;
+    graft_memory_format format;
+  } formats[] = {
+      {"'contiguous'", GRAFT_FORMAT_CONTIGUOUS},
+      {"'preserve'", GRAFT_FORMAT_PRESERVE},
+      {"'channels_last'", GRAFT_FORMAT_CHANNELS_LAST},
+      {"'channels_last_3d'", GRAFT_FORMAT_CHANNELS_LAST_3D},
   };
   for (size_t i = 0; txt_ok(r) && i < sizeof formats / sizeof *formats; i++) {
     size_t n = strlen(formats[i].name);
@@ -215,7 +224,8 @@ static void txt_tensor_spec(txt_reader *r, txt_tensor *spec) {
   }
   tns_contiguous_strides(spec->ndim, spec->sizes, spec->strides);
   const char *from = r->at;
-  /* A rank-0 tensor has no strides to write, but may have an offset: "f32[]@5"; "f32[]:" is how a list of none looks. */
+  /* A rank-0 tensor has no strides to write, but may have an offset: "f32[]@5"; "f32[]:" is how a list of none looks.
+   */
   if (txt_accept(r, ':') && spec->ndim > 0) {
     int32_t n = txt_dims(r, spec->strides, "a stride that is not negative");
     if (txt_ok(r) && n != spec->ndim) r->at = from, txt_expected(r, "one stride for each dim");
@@ -242,7 +252,9 @@ static void txt_new_tensor(txt_reader *r, uint32_t arg) {
 }
 
 /* Items of a list that begins here, for room: no item is shorter than one character and its separator. */
-static size_t txt_room(const txt_reader *r, const char *ends) { return strcspn(r->at, ends) / 2 + 1; }
+static size_t txt_room(const txt_reader *r, const char *ends) {
+  return strcspn(r->at, ends) / 2 + 1;
+}
 
 /* --- values, by the kind that the schema says --- */
 

@@ -10,7 +10,8 @@
 
 static bool shares_memory(const dsp_plan *plan, const graft_value *args, const graft_tensor *result) {
   for (uint32_t a = 0; a < plan->call.schema->nargs; a++) {
-    if (args[a].kind == GRAFT_VALUE_TENSOR && args[a].as.tensor && args[a].as.tensor->storage == result->storage) return true;
+    if (args[a].kind == GRAFT_VALUE_TENSOR && args[a].as.tensor && args[a].as.tensor->storage == result->storage)
+      return true;
     for (uint32_t i = 0; args[a].kind == GRAFT_VALUE_TENSORS && i < args[a].count; i++) {
       const graft_tensor *item = args[a].as.tensors[i];
       if (item && item->storage == result->storage) return true;
@@ -42,8 +43,10 @@ static graft_status deliver(dsp_plan *plan, const graft_value *args, uint32_t i,
                             : dsp_new_output(plan, i, &made);
   if (status) return status;
   status = graft_tensor_copy(made, result);
-  if (status) graft_tensor_release(made);
-  else *out = made;
+  if (status)
+    graft_tensor_release(made);
+  else
+    *out = made;
   return status;
 }
 
@@ -114,7 +117,8 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
     plan->call.def->decompose(&s, &call, results);
   } else { /* a half type that the slot does not take: the same op, wider */
     for (uint32_t i = 0; i < call.schema->nargs; i++) { /* else it would ask for the half type again */
-      if (call.args[i].kind == GRAFT_VALUE_DTYPE && dt_is_half(call.args[i].as.dtype)) op_set_dtype(&call, (int)i, GRAFT_F32);
+      if (call.args[i].kind == GRAFT_VALUE_DTYPE && dt_is_half(call.args[i].as.dtype))
+        op_set_dtype(&call, (int)i, GRAFT_F32);
     }
     fx_call(&s, call.schema->id, call.args, call.schema->nargs, results, plan->nouts);
   }
@@ -154,7 +158,7 @@ static void move_inputs(fx *s, const dsp_plan *plan, graft_value *args, graft_te
       v->as.tensors = items;
     } else if (v->kind == GRAFT_VALUE_DEVICE || v->kind == GRAFT_VALUE_GENERATOR) {
       *v = (graft_value){0};
-    } 
+    }
     if (plan->call.schema->args[i].kind == OPK_DEVICE) {
       *v = (graft_value){GRAFT_VALUE_DEVICE, 0, {.device = graft_device_reference()}};
     }
@@ -226,7 +230,8 @@ static void describe_dtypes(const dsp_plan *plan, const graft_value *args, char 
 static fallback_row *row_locked(uint32_t op_id, const char *device, const char *dtypes, bool *fresh) {
   *fresh = false;
   for (size_t i = 0; i < row_count; i++) {
-    if (rows[i]->info.op_id == op_id && rows[i]->info.device == device && !strcmp(rows[i]->dtypes, dtypes)) return rows[i];
+    if (rows[i]->info.op_id == op_id && rows[i]->info.device == device && !strcmp(rows[i]->dtypes, dtypes))
+      return rows[i];
   }
   if (row_count == row_capacity) {
     size_t capacity = row_capacity ? row_capacity * 2 : 64;
@@ -250,8 +255,10 @@ dsp_fallback dsp_fallback_policy(void) {
   if (policy >= 0) return (dsp_fallback)policy;
   const char *text = err_getenv("GRAFT_FALLBACK");
   policy = DSP_FALLBACK_WARN;
-  if (text && !strcmp(text, "allow")) policy = DSP_FALLBACK_ALLOW;
-  else if (text && !strcmp(text, "error")) policy = DSP_FALLBACK_ERROR;
+  if (text && !strcmp(text, "allow"))
+    policy = DSP_FALLBACK_ALLOW;
+  else if (text && !strcmp(text, "error"))
+    policy = DSP_FALLBACK_ERROR;
   else if (text && *text && strcmp(text, "warn")) {
     err_log(GRAFT_LOG_WARNING, "GRAFT_FALLBACK=%s is none of allow, warn, error; taken as warn", text);
   }

@@ -18,8 +18,8 @@ typedef struct mem_block {
 
 graft_status mem_create(graft_rt_device *device, mem_allocator **allocator);
 void mem_destroy(mem_allocator *allocator);
-/* GRAFT_NO_MEMORY_CACHING=1: each request has a buffer of its own, so that a tool that watches buffers sees every access
- * outside of a tensor. */
+/* GRAFT_NO_MEMORY_CACHING=1: each request has a buffer of its own, so that a tool that watches buffers sees every
+ * access outside of a tensor. */
 bool mem_is_uncached(void);
 
 /* `bytes` may be 0: a block without memory (buffer NULL). Ordered on `stream`: memory freed on it is reused at once. */

@@ -21,8 +21,8 @@ static graft_status window_list(op_call *c, int arg, int32_t dims, int64_t least
   }
   for (int32_t i = 0; i < dims; i++) {
     if (list->as.ints[i] >= least) continue;
-    return op_error(c, "%s holds %lld; expected at least %lld", c->schema->args[arg].name,
-                    (long long)list->as.ints[i], (long long)least);
+    return op_error(c, "%s holds %lld; expected at least %lld", c->schema->args[arg].name, (long long)list->as.ints[i],
+                    (long long)least);
   }
   return GRAFT_OK;
 }
@@ -36,8 +36,8 @@ typedef struct geometry {
 } geometry;
 
 static geometry geometry_of(const graft_value *args) {
-  return (geometry){args[0].as.ints, args[1].as.ints, args[2].as.ints, args[4].as.ints, args[0].count,
-                    args[3].as.i != 0, args[5].as.i};
+  return (geometry){args[0].as.ints, args[1].as.ints,   args[2].as.ints, args[4].as.ints,
+                    args[0].count,   args[3].as.i != 0, args[5].as.i};
 }
 
 static graft_status check_lists(op_call *c, int first, int32_t dims) {
@@ -47,7 +47,8 @@ static graft_status check_lists(op_call *c, int first, int32_t dims) {
   return status ? status : window_list(c, first + 4, dims, 0);
 }
 
-static graft_status check_channels(op_call *c, const geometry *g, const graft_tensor *input, const graft_tensor *weight) {
+static graft_status check_channels(op_call *c, const geometry *g, const graft_tensor *input,
+                                   const graft_tensor *weight) {
   if (g->groups < 1) return op_error(c, "groups is %lld; expected at least 1", (long long)g->groups);
   if (weight->sizes[0] < g->groups || weight->sizes[0] % g->groups) {
     return op_error(c, "the weight's first size must be a multiple of groups %lld (%s)", (long long)g->groups,
@@ -80,7 +81,8 @@ static graft_status output_size(op_call *c, const geometry *g, const graft_tenso
     return op_error(c, "output_padding %lld must be smaller than stride or dilation", (long long)extra);
   }
   if (*size > 0) return GRAFT_OK;
-  return op_error(c, "the result's size in spatial dim %u would be %lld (%s)", dim, (long long)*size, op_show_tensors(c));
+  return op_error(c, "the result's size in spatial dim %u would be %lld (%s)", dim, (long long)*size,
+                  op_show_tensors(c));
 }
 
 /* Checks everything but bias and gradient; the result's sizes. */
@@ -185,8 +187,8 @@ static void convolve_backward(fx *s, const geometry *g, graft_tensor *grad, graf
   const uint8_t mask[3] = {wanted[0], wanted[1], wanted[2]};
   outs[0] = outs[1] = outs[2] = NULL;
   if (s->status || !grad) return;
-  fx_convolution_backward(s, grad, x, w, &grad->sizes[1], 1, g->stride, n, g->padding, n, g->dilation, n,
-                          g->transposed, g->output_padding, n, g->groups, mask, &outs[0], &outs[1], &outs[2]);
+  fx_convolution_backward(s, grad, x, w, &grad->sizes[1], 1, g->stride, n, g->padding, n, g->dilation, n, g->transposed,
+                          g->output_padding, n, g->groups, mask, &outs[0], &outs[1], &outs[2]);
 }
 
 /* Pads or crops the spatial dims. */
@@ -258,7 +260,8 @@ static graft_tensor *by_product(fx *s, const geometry *g, graft_tensor *x, graft
   for (uint32_t i = 0; i < g->dims; i++) positions *= out->sizes[i + 2], taps *= w->sizes[i + 2];
   int64_t channels = w->sizes[0] / groups, inner = w->sizes[1] * taps;
   x = pad(s, x, g->dims, g->padding, g->padding);
-  graft_tensor *seen = fx_reshape(s, columns(s, g, x, w, out->sizes + 2, taps), 3, (int64_t[]){n * groups, inner, positions});
+  graft_tensor *seen =
+      fx_reshape(s, columns(s, g, x, w, out->sizes + 2, taps), 3, (int64_t[]){n * groups, inner, positions});
   w = fx_reshape(s, w, 4, (int64_t[]){1, groups, channels, inner});
   w = fx_expand(s, w, (int64_t[]){n, groups, channels, inner}, 4, false);
   w = fx_reshape(s, w, 3, (int64_t[]){n * groups, channels, inner});
@@ -287,8 +290,8 @@ static graft_tensor *by_plain(fx *s, const geometry *g, graft_tensor *x, graft_t
     after[i] = before[i] + g->output_padding[i];
   }
   geometry plain = {ones, zeros, g->dilation, zeros, g->dims, false, g->groups};
-  return convolve(s, &plain, pad(s, x, g->dims, before, after),
-                  flip(s, swap_channels(s, w, g->groups, true), g->dims), bias);
+  return convolve(s, &plain, pad(s, x, g->dims, before, after), flip(s, swap_channels(s, w, g->groups, true), g->dims),
+                  bias);
 }
 
 static void decompose_convolution(fx *s, const op_call *c, graft_tensor **outs) {
@@ -306,7 +309,8 @@ static void decompose_convolution(fx *s, const op_call *c, graft_tensor **outs) 
 
 /* --- of the backward: both gradients are convolutions --- */
 
-static graft_tensor *input_gradient(fx *s, const geometry *g, graft_tensor *grad, const graft_tensor *x, graft_tensor *w) {
+static graft_tensor *input_gradient(fx *s, const geometry *g, graft_tensor *grad, const graft_tensor *x,
+                                    graft_tensor *w) {
   int64_t extra[CONV_DIMS] = {0};
   geometry turned = *g;
   turned.transposed = !g->transposed;
@@ -319,11 +323,13 @@ static graft_tensor *input_gradient(fx *s, const geometry *g, graft_tensor *grad
 
 /* The finer of input and gradient, its channels as a batch and its batch as channels, seen through the coarser as the
  * weight: stride and dilation change places. */
-static graft_tensor *weight_gradient(fx *s, const geometry *g, graft_tensor *grad, graft_tensor *x, const graft_tensor *w) {
+static graft_tensor *weight_gradient(fx *s, const geometry *g, graft_tensor *grad, graft_tensor *x,
+                                     const graft_tensor *w) {
   static const int64_t zeros[CONV_DIMS];
   graft_tensor *fine = g->transposed ? grad : x, *coarse = g->transposed ? x : grad;
   geometry turned = {g->dilation, g->padding, g->stride, zeros, g->dims, false, g->groups};
-  graft_tensor *sums = convolve(s, &turned, swap_channels(s, fine, g->groups, false), fx_transpose(s, coarse, 0, 1), NULL);
+  graft_tensor *sums =
+      convolve(s, &turned, swap_channels(s, fine, g->groups, false), fx_transpose(s, coarse, 0, 1), NULL);
   return fx_transpose(s, crop(s, sums, g->dims, w->sizes + 2), 0, 1);
 }
 
@@ -343,7 +349,9 @@ static void vjp_convolution(op_vjp *v) {
   convolve_backward(v->s, &g, v->g[0], vjp_arg(v, 0), vjp_arg(v, 1), wanted, v->results);
 }
 
-static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) { return a && b ? fx_add(s, a, b) : a ? a : b; }
+static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {
+  return a && b ? fx_add(s, a, b) : a ? a : b;
+}
 
 /* The backward is linear in the gradient and in each of input and weight, so that its own gradients are convolutions
  * and backwards of the same geometry. */
@@ -372,10 +380,19 @@ static void vjp_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_CONVOLUTION, .roles = "vvv", .infer = infer_convolution, .decompose = decompose_convolution,
-     .vjp = vjp_convolution, .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1), .reference = OP_REF(convolution)},
-    {.op_id = GRAFT_OP_CONVOLUTION_BACKWARD, .roles = "vvv", .infer = infer_backward, .decompose = decompose_backward,
-     .vjp = vjp_backward, .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(2),
+    {.op_id = GRAFT_OP_CONVOLUTION,
+     .roles = "vvv",
+     .infer = infer_convolution,
+     .decompose = decompose_convolution,
+     .vjp = vjp_convolution,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1),
+     .reference = OP_REF(convolution)},
+    {.op_id = GRAFT_OP_CONVOLUTION_BACKWARD,
+     .roles = "vvv",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
+     .vjp = vjp_backward,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(2),
      .reference = OP_REF(convolution_backward)},
 };
 OP_FAMILY_END(convolution, defs)

@@ -1,9 +1,9 @@
 /* Reference kernels of convolutions.
  *
  * A convolution relates two grids: each position o of the coarse one sees, through tap k, position
- * o * stride - padding + k * dilation of the fine one. Forward and backward, plain and transposed, all are one of three sums
- * over that relation: to the coarse grid, to the fine grid, or to the taps. In all of them the weight is
- * [coarse channels, fine channels / groups, taps]. */
+ * o * stride - padding + k * dilation of the fine one. Forward and backward, plain and transposed, all are one of three
+ * sums over that relation: to the coarse grid, to the fine grid, or to the taps. In all of them the weight is [coarse
+ * channels, fine channels / groups, taps]. */
 #include "ops/convolution.h"
 #include "ops/ref.h"
 
@@ -11,9 +11,9 @@ typedef struct grid {
   int32_t dims;
   int64_t batch, groups, coarse_channels, fine_channels; /* channels of one group */
   int64_t coarse, fine, taps;                            /* positions */
-  int64_t *fine_at;   /* [coarse][taps]: the position seen, or -1 in the padding */
-  int64_t *coarse_at; /* [fine][taps]: the position that sees it so, or -1 */
-  ref_array x, y;     /* the factors of one sum */
+  int64_t *fine_at;                                      /* [coarse][taps]: the position seen, or -1 in the padding */
+  int64_t *coarse_at;                                    /* [fine][taps]: the position that sees it so, or -1 */
+  ref_array x, y;                                        /* the factors of one sum */
 } grid;
 
 typedef struct windows {
@@ -63,7 +63,10 @@ static graft_status grid_make(grid *g, const graft_tensor_desc *coarse, const gr
                               graft_int_list dilation, int64_t groups) {
   const int64_t *c = coarse->dl.shape, *f = fine->dl.shape, *w = weight->dl.shape;
   windows lists = {c + 2, f + 2, w + 2, stride.items, padding.items, dilation.items};
-  *g = (grid){.dims = coarse->dl.ndim - 2, .batch = c[0], .groups = groups, .coarse_channels = w[0] / groups,
+  *g = (grid){.dims = coarse->dl.ndim - 2,
+              .batch = c[0],
+              .groups = groups,
+              .coarse_channels = w[0] / groups,
               .fine_channels = w[1]};
   g->coarse = count_of(lists.coarse, g->dims);
   g->fine = count_of(lists.fine, g->dims);
@@ -86,7 +89,8 @@ static graft_status grid_make(grid *g, const graft_tensor_desc *coarse, const gr
  * c, f and w are dense: [batch, groups * coarse_channels, coarse], [batch, groups * fine_channels, fine] and
  * [groups * coarse_channels, fine_channels, taps]. */
 
-static const ref_real *plane(const grid *g, const ref_array *a, int64_t n, int64_t channels, int64_t channel, int64_t size) {
+static const ref_real *plane(const grid *g, const ref_array *a, int64_t n, int64_t channels, int64_t channel,
+                             int64_t size) {
   return a->re + ((n * g->groups * channels) + channel) * size;
 }
 
@@ -162,8 +166,10 @@ graft_status ref_convolution(const graft_exec *exec, const graft_args_convolutio
   ref_array x = ref_read(a->input), w = ref_read(a->weight), b = ref_read(a->bias);
   ref_array out = ref_new(ref_numel(a->out), false);
   if (x.re && w.re && out.re && (b.re || !a->bias)) {
-    if (a->transposed) sum_to_fine(&g, dtype, &x, &w, &out);
-    else sum_to_coarse(&g, dtype, &x, &w, &out);
+    if (a->transposed)
+      sum_to_fine(&g, dtype, &x, &w, &out);
+    else
+      sum_to_coarse(&g, dtype, &x, &w, &out);
     if (b.count) add_bias(&out, &b, a->transposed ? g.fine : g.coarse);
     ref_write(a->out, &out);
   } else {
@@ -178,7 +184,8 @@ graft_status ref_convolution(const graft_exec *exec, const graft_args_convolutio
 }
 
 /* The sum of a channel's gradients. */
-static graft_status backward_bias(const graft_tensor_desc *out, const ref_array *grad, int64_t batch, int64_t positions) {
+static graft_status backward_bias(const graft_tensor_desc *out, const ref_array *grad, int64_t batch,
+                                  int64_t positions) {
   if (!out) return GRAFT_OK;
   int64_t channels = ref_numel(out);
   ref_array sums = ref_new(channels, false), line = ref_new(batch * positions, false);
@@ -200,8 +207,10 @@ static graft_status backward_input(grid *g, const graft_args_convolution_backwar
   if (!a->out0) return GRAFT_OK;
   ref_array out = ref_new(ref_numel(a->out0), false);
   if (!out.re) return ref_no_memory();
-  if (a->transposed) sum_to_coarse(g, a->out0->dl.dtype, grad, w, &out);
-  else sum_to_fine(g, a->out0->dl.dtype, grad, w, &out);
+  if (a->transposed)
+    sum_to_coarse(g, a->out0->dl.dtype, grad, w, &out);
+  else
+    sum_to_fine(g, a->out0->dl.dtype, grad, w, &out);
   ref_write(a->out0, &out);
   ref_free(&out);
   return GRAFT_OK;

@@ -170,9 +170,20 @@ static void vjp_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_EMBEDDING, .roles = "vi", .infer = infer_embedding, .decompose = decompose_embedding,
-     .vjp = vjp_embedding, .saves = OP_SAVE_ARG(1), .flags = OP_NO_WIDEN, .reference = OP_REF(embedding)},
-    {.op_id = GRAFT_OP_EMBEDDING_DENSE_BACKWARD, .roles = "vi", .infer = infer_backward, .decompose = decompose_backward,
-     .vjp = vjp_backward, .saves = OP_SAVE_ARG(1), .reference = OP_REF(embedding_dense_backward)},
+    {.op_id = GRAFT_OP_EMBEDDING,
+     .roles = "vi",
+     .infer = infer_embedding,
+     .decompose = decompose_embedding,
+     .vjp = vjp_embedding,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(embedding)},
+    {.op_id = GRAFT_OP_EMBEDDING_DENSE_BACKWARD,
+     .roles = "vi",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
+     .vjp = vjp_backward,
+     .saves = OP_SAVE_ARG(1),
+     .reference = OP_REF(embedding_dense_backward)},
 };
 OP_FAMILY_END(embedding, defs)

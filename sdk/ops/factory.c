@@ -31,8 +31,10 @@ static graft_status infer_full_like(op_call *c) {
   graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : self->dtype;
   graft_memory_format format = op_absent(c, 6) ? GRAFT_FORMAT_PRESERVE : (graft_memory_format)op_int(c, 6);
   op_set_dtype(c, 2, dtype);
-  if (format == GRAFT_FORMAT_PRESERVE || !format) op_out_like(c, 0, dtype, self);
-  else op_out_format(c, 0, dtype, self->ndim, self->sizes, format);
+  if (format == GRAFT_FORMAT_PRESERVE || !format)
+    op_out_like(c, 0, dtype, self);
+  else
+    op_out_format(c, 0, dtype, self->ndim, self->sizes, format);
   return op_number_fits(c, 1, dtype);
 }
 
@@ -63,10 +65,12 @@ static graft_status arange_count(const op_call *c, graft_dtype dtype, double *co
     graft_scalar number = op_scalar(c, i);
     at[i] = dt_scalar_value(&number).re;
     if (dt_is_complex(number.dtype)) return op_error(c, "%s is complex", c->schema->args[i].name);
-    if (!isfinite((double)at[i])) return op_error(c, "%s is %Lg; expected a finite number", c->schema->args[i].name, at[i]);
+    if (!isfinite((double)at[i]))
+      return op_error(c, "%s is %Lg; expected a finite number", c->schema->args[i].name, at[i]);
   }
   for (int i = 0; i < 3 && dtype == GRAFT_I64; i++) {
-    if (!(fabsl(at[i]) <= 0x1p63L)) return op_error(c, "%s is %Lg, which is beyond i64", c->schema->args[i].name, at[i]);
+    if (!(fabsl(at[i]) <= 0x1p63L))
+      return op_error(c, "%s is %Lg, which is beyond i64", c->schema->args[i].name, at[i]);
     at[i] = truncl(at[i]);
   }
   ref_real start = at[0], end = at[1], step = at[2];
@@ -74,7 +78,8 @@ static graft_status arange_count(const op_call *c, graft_dtype dtype, double *co
   if (step > 0 ? end < start : end > start) {
     return op_error(c, "from %Lg to %Lg there is no way with step %Lg", start, end, step);
   }
-  *count = dtype == GRAFT_I64 ? (double)ceill((end - start) / step) : ceil(((double)end - (double)start) / (double)step);
+  *count =
+      dtype == GRAFT_I64 ? (double)ceill((end - start) / step) : ceil(((double)end - (double)start) / (double)step);
   if (!(*count < 0x1p62)) return op_error(c, "%g elements are too many", *count);
   return GRAFT_OK;
 }
@@ -287,7 +292,9 @@ static void decompose_scalar_tensor(fx *s, const op_call *c, graft_tensor **outs
   outs[0] = fx_full(s, &none, 0, op_scalar(c, 0), c->out[0].dtype, c->device);
 }
 
-static void vjp_none(op_vjp *v) { (void)v; } /* the result does not depend on self's values */
+static void vjp_none(op_vjp *v) {
+  (void)v;
+} /* the result does not depend on self's values */
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_REF(full)},

@@ -104,7 +104,8 @@ graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype) {
   return fx_to_copy(s, a, dtype, NULL, GRAFT_FORMAT_PRESERVE);
 }
 
-graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value, graft_dtype dtype) {
+graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value,
+                        graft_dtype dtype) {
   if (s->status || !like) return NULL;
   static const int64_t none = 0;
   return fx_full(s, sizes ? sizes : &none, (uint32_t)ndim, graft_scalar_float(value), dtype, like->device);
@@ -167,7 +168,8 @@ graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *siz
   return extra ? fx_reshape(s, sum, ndim, sizes) : sum;
 }
 
-graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim, const int64_t *sizes) {
+graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim,
+                          const int64_t *sizes) {
   if (s->status || !a) return NULL;
   if (!keepdim) {
     for (int32_t i = 0; i < ndim; i++) {

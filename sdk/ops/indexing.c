@@ -6,8 +6,12 @@
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
 
-bool idx_is_mask(const graft_tensor *t) { return t->dtype == GRAFT_BOOL || t->dtype == GRAFT_U8; }
-bool idx_is_index(const graft_tensor *t) { return t->dtype == GRAFT_I64 || t->dtype == GRAFT_I32; }
+bool idx_is_mask(const graft_tensor *t) {
+  return t->dtype == GRAFT_BOOL || t->dtype == GRAFT_U8;
+}
+bool idx_is_index(const graft_tensor *t) {
+  return t->dtype == GRAFT_I64 || t->dtype == GRAFT_I32;
+}
 
 /* --- the shape of x[indices] --- */
 
@@ -43,9 +47,12 @@ static graft_status join_shape(const op_call *c, idx_shape *s, int32_t ndim, con
   for (int32_t i = 0; i < ndim; i++) {
     int64_t *size = &s->sizes[s->ndim - ndim + i];
     if (sizes[i] == *size || sizes[i] == 1) continue;
-    if (*size == 1) *size = sizes[i];
-    else if (bound && sizes[i] > *size) continue;
-    else return op_error(c, "the indices do not broadcast: %s", op_show_tensors(c));
+    if (*size == 1)
+      *size = sizes[i];
+    else if (bound && sizes[i] > *size)
+      continue;
+    else
+      return op_error(c, "the indices do not broadcast: %s", op_show_tensors(c));
   }
   return GRAFT_OK;
 }
@@ -91,8 +98,10 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
   int32_t dim = 0;
   for (uint32_t i = 0; i < list->count; i++) {
     graft_status status = GRAFT_OK;
-    if (list->as.tensors[i]) status = add_index(c, s, i, list->as.tensors[i], &dim);
-    else if (++dim > self->ndim) status = op_error(c, "too many indices for self %s", op_show(c, 0));
+    if (list->as.tensors[i])
+      status = add_index(c, s, i, list->as.tensors[i], &dim);
+    else if (++dim > self->ndim)
+      status = op_error(c, "too many indices for self %s", op_show(c, 0));
     if (status) return status;
   }
   if (!s->count) {
@@ -113,7 +122,8 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
 }
 
 /* --- the strides of x[indices] ---
- * TensorIterator sees self with the indexed dims replaced by the indices' shape at stride 0, then each index in its place. */
+ * TensorIterator sees self with the indexed dims replaced by the indices' shape at stride 0, then each index in its
+ * place. */
 
 static void seen_self(const graft_tensor *self, const idx_shape *s, graft_tensor *seen) {
   *seen = (graft_tensor){.dtype = self->dtype, .ndim = s->result_ndim};
@@ -244,7 +254,8 @@ static graft_status infer_index_select(op_call *c) {
   if (status) return status;
   if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, 2));
   if (!idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
-  if (!self->ndim && index->numel != 1) return op_error(c, "self has rank 0, so index must be one element (%s)", op_show_tensors(c));
+  if (!self->ndim && index->numel != 1)
+    return op_error(c, "self has rank 0, so index must be one element (%s)", op_show_tensors(c));
   if (index->numel && self->ndim && !self->sizes[dim]) {
     return op_error(c, "dim %lld of self %s has no element to index", (long long)dim, op_show(c, 0));
   }
@@ -255,8 +266,12 @@ static graft_status infer_index_select(op_call *c) {
   return GRAFT_OK;
 }
 
-static int64_t extent(const graft_tensor *t, int32_t dim) { return t->ndim ? t->sizes[dim] : 1; }
-static int32_t rank(const graft_tensor *t) { return t->ndim ? t->ndim : 1; }
+static int64_t extent(const graft_tensor *t, int32_t dim) {
+  return t->ndim ? t->sizes[dim] : 1;
+}
+static int32_t rank(const graft_tensor *t) {
+  return t->ndim ? t->ndim : 1;
+}
 
 graft_status idx_check_line(op_call *c, int64_t *dim) {
   const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2);
@@ -402,7 +417,9 @@ static void vjp_gather(op_vjp *v) {
   v->results[0] = fx_scatter_add(v->s, zeros_like_self(v), v->args[1].as.i, vjp_arg(v, 2), v->g[0]);
 }
 
-static void vjp_take(op_vjp *v) { v->results[0] = fx_put(v->s, zeros_like_self(v), vjp_arg(v, 1), v->g[0], true); }
+static void vjp_take(op_vjp *v) {
+  v->results[0] = fx_put(v->s, zeros_like_self(v), vjp_arg(v, 1), v->g[0], true);
+}
 
 static void vjp_masked_select(op_vjp *v) {
   graft_tensor *self = vjp_arg(v, 0), *mask = vjp_arg(v, 1);

@@ -1,7 +1,7 @@
 /* Negative log likelihood. Losses of two tensors of one shape are in loss_pairs.c. */
+#include "ops/loss.h"
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
-#include "ops/loss.h"
 #include "ops/ref.h"
 #include "ops/wide.h"
 

@@ -29,8 +29,12 @@ static graft_status infer_product(op_call *c, int first, int32_t ndim) {
   return GRAFT_OK;
 }
 
-static graft_status infer_mm(op_call *c) { return infer_product(c, 0, 2); }
-static graft_status infer_bmm(op_call *c) { return infer_product(c, 0, 3); }
+static graft_status infer_mm(op_call *c) {
+  return infer_product(c, 0, 2);
+}
+static graft_status infer_bmm(op_call *c) {
+  return infer_product(c, 0, 3);
+}
 
 /* beta and alpha become numbers of the dtype's own kind: 2.5 counts as 2 for integers. */
 static graft_status canonical_factor(op_call *c, int arg) {
@@ -93,7 +97,9 @@ static graft_status infer_matrix_vector(op_call *c, int first) {
   return GRAFT_OK;
 }
 
-static graft_status infer_mv(op_call *c) { return infer_matrix_vector(c, 0); }
+static graft_status infer_mv(op_call *c) {
+  return infer_matrix_vector(c, 0);
+}
 
 static graft_status infer_addmv(op_call *c) {
   graft_status status = infer_matrix_vector(c, 1);
@@ -129,8 +135,8 @@ static void multiply(graft_dtype dtype, int64_t n, int64_t k, int64_t m, const r
       out->re[at] = ref_dot(dtype, a->re + row, 1, b->re + column, m, k);
       if (!out->im) continue;
       out->re[at] -= ref_dot(dtype, a->im + row, 1, b->im + column, m, k);
-      out->im[at] = ref_dot(dtype, a->re + row, 1, b->im + column, m, k) +
-                    ref_dot(dtype, a->im + row, 1, b->re + column, m, k);
+      out->im[at] =
+          ref_dot(dtype, a->re + row, 1, b->im + column, m, k) + ref_dot(dtype, a->im + row, 1, b->re + column, m, k);
     }
   }
 }
@@ -275,7 +281,9 @@ static graft_scalar conjugate(graft_scalar x) {
   return x;
 }
 
-static graft_scalar factor_of(const op_vjp *v, int arg) { return conjugate(v->args[arg].as.scalar); }
+static graft_scalar factor_of(const op_vjp *v, int arg) {
+  return conjugate(v->args[arg].as.scalar);
+}
 
 static void vjp_added(op_vjp *v, graft_tensor *(*times)(fx *, graft_tensor *, graft_tensor *)) {
   fx *s = v->s;
@@ -285,8 +293,12 @@ static void vjp_added(op_vjp *v, graft_tensor *(*times)(fx *, graft_tensor *, gr
   if (vjp_needs(v, 2)) v->results[2] = scaled(s, times(s, fx_adjoint(s, vjp_arg(v, 1)), v->g[0]), alpha);
 }
 
-static void vjp_addmm(op_vjp *v) { vjp_added(v, fx_mm); }
-static void vjp_baddbmm(op_vjp *v) { vjp_added(v, fx_bmm); }
+static void vjp_addmm(op_vjp *v) {
+  vjp_added(v, fx_mm);
+}
+static void vjp_baddbmm(op_vjp *v) {
+  vjp_added(v, fx_bmm);
+}
 
 /* Gradients of a x: g x^H and a^H g. */
 static graft_tensor *outer(fx *s, graft_tensor *g, graft_tensor *x) {
@@ -324,23 +336,59 @@ static void vjp_vdot(op_vjp *v) {
 
 /* self of addmm, baddbmm and addmv reaches a kernel in the result's shape ('b'): a bias has stride 0 there. */
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_MM, .roles = "vv", .infer = infer_mm, .vjp = vjp_mm, .saves = FACTORS_01,
+    {.op_id = GRAFT_OP_MM,
+     .roles = "vv",
+     .infer = infer_mm,
+     .vjp = vjp_mm,
+     .saves = FACTORS_01,
      .reference = OP_REF(mm)},
-    {.op_id = GRAFT_OP_BMM, .roles = "vv", .infer = infer_bmm, .vjp = vjp_bmm, .saves = FACTORS_01,
+    {.op_id = GRAFT_OP_BMM,
+     .roles = "vv",
+     .infer = infer_bmm,
+     .vjp = vjp_bmm,
+     .saves = FACTORS_01,
      .reference = OP_REF(bmm)},
-    {.op_id = GRAFT_OP_ADDMM, .roles = "bvv", .infer = infer_addmm, .decompose = decompose_addmm, .vjp = vjp_addmm,
-     .saves = FACTORS_12, .reference = OP_REF(addmm)},
-    {.op_id = GRAFT_OP_ADDMM_ACTIVATION, .roles = "bvv", .infer = infer_addmm_activation,
+    {.op_id = GRAFT_OP_ADDMM,
+     .roles = "bvv",
+     .infer = infer_addmm,
+     .decompose = decompose_addmm,
+     .vjp = vjp_addmm,
+     .saves = FACTORS_12,
+     .reference = OP_REF(addmm)},
+    {.op_id = GRAFT_OP_ADDMM_ACTIVATION,
+     .roles = "bvv",
+     .infer = infer_addmm_activation,
      .decompose = decompose_addmm_activation}, /* no gradient, as in PyTorch */
-    {.op_id = GRAFT_OP_BADDBMM, .roles = "bvv", .infer = infer_baddbmm, .decompose = decompose_baddbmm,
-     .vjp = vjp_baddbmm, .saves = FACTORS_12, .reference = OP_REF(baddbmm)},
-    {.op_id = GRAFT_OP_MV, .roles = "vv", .infer = infer_mv, .decompose = decompose_mv, .vjp = vjp_mv,
+    {.op_id = GRAFT_OP_BADDBMM,
+     .roles = "bvv",
+     .infer = infer_baddbmm,
+     .decompose = decompose_baddbmm,
+     .vjp = vjp_baddbmm,
+     .saves = FACTORS_12,
+     .reference = OP_REF(baddbmm)},
+    {.op_id = GRAFT_OP_MV,
+     .roles = "vv",
+     .infer = infer_mv,
+     .decompose = decompose_mv,
+     .vjp = vjp_mv,
      .saves = FACTORS_01},
-    {.op_id = GRAFT_OP_ADDMV, .roles = "bvv", .infer = infer_addmv, .decompose = decompose_addmv, .vjp = vjp_addmv,
+    {.op_id = GRAFT_OP_ADDMV,
+     .roles = "bvv",
+     .infer = infer_addmv,
+     .decompose = decompose_addmv,
+     .vjp = vjp_addmv,
      .saves = FACTORS_12},
-    {.op_id = GRAFT_OP_DOT, .roles = "vv", .infer = infer_dot, .decompose = decompose_dot, .vjp = vjp_dot,
+    {.op_id = GRAFT_OP_DOT,
+     .roles = "vv",
+     .infer = infer_dot,
+     .decompose = decompose_dot,
+     .vjp = vjp_dot,
      .saves = FACTORS_01},
-    {.op_id = GRAFT_OP_VDOT, .roles = "vv", .infer = infer_dot, .decompose = decompose_vdot, .vjp = vjp_vdot,
+    {.op_id = GRAFT_OP_VDOT,
+     .roles = "vv",
+     .infer = infer_dot,
+     .decompose = decompose_vdot,
+     .vjp = vjp_vdot,
      .saves = FACTORS_01},
 };
 OP_FAMILY_END(matmul, defs)

@@ -108,12 +108,8 @@ static graft_status check_shape(op_call *c, const norm_args *at, uint32_t *ndim,
       *ndim = shape->count;
       *sizes = shape->as.ints;
       return check_normalized(c, at);
-    case NORM_GROUP:
-      *sizes = &shape[1].as.i;
-      return check_groups(c, at);
-    default:
-      *sizes = &op_tensor(c, at->input)->sizes[1];
-      return check_batch(c, at);
+    case NORM_GROUP: *sizes = &shape[1].as.i; return check_groups(c, at);
+    default: *sizes = &op_tensor(c, at->input)->sizes[1]; return check_batch(c, at);
   }
 }
 

@@ -30,10 +30,12 @@ static inline bool norm_fixed(const norm_args *at, const graft_value *args) {
   return at->fixed || (at->train >= 0 && !args[at->train].as.i);
 }
 
+/* clang-format off */
 #define NORM_KERNELS(X)                                                                                 \
   X(native_layer_norm)                                                                                  \
   X(native_group_norm) X(native_batch_norm) X(native_layer_norm_backward) X(native_group_norm_backward) \
       X(native_batch_norm_backward)
+/* clang-format on */
 #define NORM_DECLARE(name) graft_status ref_##name(const graft_exec *exec, const graft_args_##name *args);
 NORM_KERNELS(NORM_DECLARE)
 #undef NORM_DECLARE

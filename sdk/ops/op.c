@@ -11,9 +11,15 @@ graft_tensor *op_tensor(const op_call *call, int arg) {
   return call->args[arg].kind == GRAFT_VALUE_TENSOR ? call->args[arg].as.tensor : NULL;
 }
 
-int64_t op_int(const op_call *call, int arg) { return call->args[arg].as.i; }
-double op_float(const op_call *call, int arg) { return call->args[arg].as.f; }
-bool op_bool(const op_call *call, int arg) { return call->args[arg].kind == GRAFT_VALUE_BOOL && call->args[arg].as.i; }
+int64_t op_int(const op_call *call, int arg) {
+  return call->args[arg].as.i;
+}
+double op_float(const op_call *call, int arg) {
+  return call->args[arg].as.f;
+}
+bool op_bool(const op_call *call, int arg) {
+  return call->args[arg].kind == GRAFT_VALUE_BOOL && call->args[arg].as.i;
+}
 
 graft_dtype op_dtype(const op_call *call, int arg) {
   return call->args[arg].kind == GRAFT_VALUE_DTYPE ? call->args[arg].as.dtype : GRAFT_DTYPE_NONE;
@@ -154,8 +160,10 @@ static long double most_of(graft_dtype dtype) {
   switch (dtype) {
     case GRAFT_F16: return 65504;
     case GRAFT_BF16: return 0x1.fep127L;
-    case GRAFT_F32: case GRAFT_C64: return 0x1.fffffep127L;
-    case GRAFT_F64: case GRAFT_C128: return 0x1.fffffffffffffp1023L;
+    case GRAFT_F32:
+    case GRAFT_C64: return 0x1.fffffep127L;
+    case GRAFT_F64:
+    case GRAFT_C128: return 0x1.fffffffffffffp1023L;
     case GRAFT_F8_E4M3FN: return 448;
     case GRAFT_F8_E5M2: return 57344;
     default: break;
@@ -173,9 +181,12 @@ graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
   bool has_infinity = !integral && dtype != GRAFT_F8_E4M3FN;
   bool wraps = integral && dt_is_unsigned(dtype) && dt_is_integral(number.dtype, false);
   bool fits = !(value.im != 0 && !dt_is_complex(dtype));
-  if (isnan(value.re)) fits &= !integral;
-  else if (isinf(value.re)) fits &= has_infinity;
-  else fits &= value.re <= most && value.re >= (integral && dt_is_unsigned(dtype) && !wraps ? 0 : -most - integral);
+  if (isnan(value.re))
+    fits &= !integral;
+  else if (isinf(value.re))
+    fits &= has_infinity;
+  else
+    fits &= value.re <= most && value.re >= (integral && dt_is_unsigned(dtype) && !wraps ? 0 : -most - integral);
   if (fits) return GRAFT_OK;
   return op_error(call, "%s is %Lg%s, which %s can't hold", call->schema->args[arg].name, value.re,
                   value.im != 0 ? " with an imaginary part" : "", graft_dtype_name(dtype));
@@ -184,11 +195,13 @@ graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
 graft_status op_check_sizes(const op_call *call, int arg) {
   const graft_value *v = &call->args[arg];
   const char *name = call->schema->args[arg].name;
-  if (v->count > GRAFT_MAX_DIMS) return op_error(call, "%s has %u items; expected at most %d", name, v->count, GRAFT_MAX_DIMS);
+  if (v->count > GRAFT_MAX_DIMS)
+    return op_error(call, "%s has %u items; expected at most %d", name, v->count, GRAFT_MAX_DIMS);
   for (uint32_t i = 0; i < v->count; i++) {
     if (v->as.ints[i] < 0) return op_error(call, "%s has a negative item, %lld", name, (long long)v->as.ints[i]);
   }
-  if (tns_numel((int32_t)v->count, v->as.ints) < 0) return op_error(call, "%s says more elements than can be counted", name);
+  if (tns_numel((int32_t)v->count, v->as.ints) < 0)
+    return op_error(call, "%s says more elements than can be counted", name);
   return GRAFT_OK;
 }
 
@@ -252,9 +265,12 @@ graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wante
     for (uint32_t i = 0; i < return_count(call, r) && !status; i++, n++) {
       if (n >= capacity) continue;
       if (wanted) wanted[n] = call->out_wanted[r];
-      if (!call->out_wanted[r]) metas[n] = (graft_meta){0};
-      else if (list) status = list_item(call, r, i, &metas[n]);
-      else metas[n] = call->out[r];
+      if (!call->out_wanted[r])
+        metas[n] = (graft_meta){0};
+      else if (list)
+        status = list_item(call, r, i, &metas[n]);
+      else
+        metas[n] = call->out[r];
     }
   }
   return status;

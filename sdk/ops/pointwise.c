@@ -78,8 +78,8 @@ typedef struct pw_rule {
   X(LERP_SCALAR, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, check_lerp, pw_vjp_lerp, 0)                                 \
   X(TANH_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_tanh_backward, A0 | A1)                      \
   X(SIGMOID_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_sigmoid_backward, A0 | A1)                \
-  X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX | PW_SECOND_FIRST,                                   \
-    0, NULL, pw_vjp_threshold_backward, A1)                                                                            \
+  X(THRESHOLD_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX | PW_SECOND_FIRST, 0, NULL,                          \
+    pw_vjp_threshold_backward, A1)                                                                                     \
   X(GELU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu_backward, A0 | A1)      \
   X(SILU_BACKWARD, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu_backward, A0 | A1)                      \
   X(ELU, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_elu, A0)                                                             \
@@ -96,13 +96,13 @@ typedef struct pw_rule {
   X(PRELU_KERNEL, "bb", PW_SAME, PW_FLOATS | PW_LIKE, 0, check_one_dtype, pw_vjp_prelu, A0 | A1)                       \
   X(ELU_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, check_elu_backward, pw_vjp_elu_backward, A0 | OP_SAVE_ARG(5))           \
   X(HARDTANH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardtanh_backward, A1)                                \
-  X(LEAKY_RELU_BACKWARD, "bb", PW_SAME, PW_FLOATS | PW_SECOND_FIRST,                                                   \
-    0, check_leaky_relu_backward, pw_vjp_leaky_relu_backward, A1)                                                      \
+  X(LEAKY_RELU_BACKWARD, "bb", PW_SAME, PW_FLOATS | PW_SECOND_FIRST, 0, check_leaky_relu_backward,                     \
+    pw_vjp_leaky_relu_backward, A1)                                                                                    \
   X(HARDSWISH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardswish_backward, A0 | A1)                         \
   X(HARDSIGMOID_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardsigmoid_backward, A1)                          \
   X(SOFTPLUS_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softplus_backward, A0 | A1)                           \
-  X(LOG_SIGMOID_BACKWARD, "bbb", PW_SAME, PW_FLOATS | PW_LIKE | PW_SECOND_FIRST,                                       \
-    0, NULL, pw_vjp_log_sigmoid_backward, A0 | A1 | A2)                                                                \
+  X(LOG_SIGMOID_BACKWARD, "bbb", PW_SAME, PW_FLOATS | PW_LIKE | PW_SECOND_FIRST, 0, NULL, pw_vjp_log_sigmoid_backward, \
+    A0 | A1 | A2)                                                                                                      \
   X(MISH_BACKWARD, "bb", PW_SECOND, PW_FLOATS, 0, check_second, pw_vjp_mish_backward, A0 | A1)                         \
   X(HARDSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink_backward, A1)                            \
   X(SOFTSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softshrink_backward, A1)                            \
@@ -302,8 +302,12 @@ static graft_status check_slope(op_call *c, int is_result, int slope) {
   return op_error(c, "a negative %s loses the sign that the gradient is found by; call the op out of place",
                   c->schema->args[slope].name);
 }
-static graft_status check_elu_backward(op_call *c) { return check_slope(c, 4, 1); }
-static graft_status check_leaky_relu_backward(op_call *c) { return check_slope(c, 3, 2); }
+static graft_status check_elu_backward(op_call *c) {
+  return check_slope(c, 4, 1);
+}
+static graft_status check_leaky_relu_backward(op_call *c) {
+  return check_slope(c, 3, 2);
+}
 
 static graft_status check_polygamma(op_call *c) {
   return op_int(c, 0) >= 0 ? GRAFT_OK : op_error(c, "n is %lld; expected 0 or more", (long long)op_int(c, 0));
@@ -409,16 +413,16 @@ enum {
   POINTWISE_OPS(INDEX)
 };
 
-#define DEF(op, roles_, promo, refuse, form, check, vjp_, saves_)                 \
-  {.op_id = GRAFT_OP_##op,                                                        \
-   .roles = roles_,                                                               \
-   .infer = infer_pointwise,                                                      \
-   .decompose = (form) ? decompose_scalar : NULL,                                 \
-   .vjp = vjp_,                                                                   \
-   .saves = saves_,                                                               \
-   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0) |        \
-            ((refuse) & PW_SECOND_FIRST ? OP_SECOND_FIRST : 0), \
-   .reference = (form) ? NULL : ref_pointwise,                                    \
+#define DEF(op, roles_, promo, refuse, form, check, vjp_, saves_)          \
+  {.op_id = GRAFT_OP_##op,                                                 \
+   .roles = roles_,                                                        \
+   .infer = infer_pointwise,                                               \
+   .decompose = (form) ? decompose_scalar : NULL,                          \
+   .vjp = vjp_,                                                            \
+   .saves = saves_,                                                        \
+   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0) | \
+            ((refuse)&PW_SECOND_FIRST ? OP_SECOND_FIRST : 0),              \
+   .reference = (form) ? NULL : ref_pointwise,                             \
    .extra = PW_INDEX_##op},
 static const op_def defs[] = {POINTWISE_OPS(DEF)};
 OP_FAMILY_END(pointwise, defs)

@@ -1,6 +1,6 @@
-/* The pointwise family: rules in pointwise.c, reference kernels in pointwise_kernels.c (activations and special functions
- * in files of their own), gradients in pointwise_vjp.c (likewise). One row an op in POINTWISE_OPS; the same names in all.
- * What has two outputs, or halves, is in pointwise_pairs.c. */
+/* The pointwise family: rules in pointwise.c, reference kernels in pointwise_kernels.c (activations and special
+ * functions in files of their own), gradients in pointwise_vjp.c (likewise). One row an op in POINTWISE_OPS; the same
+ * names in all. What has two outputs, or halves, is in pointwise_pairs.c. */
 #ifndef GRAFT_SDK_POINTWISE_H
 #define GRAFT_SDK_POINTWISE_H
 
@@ -35,7 +35,7 @@ typedef struct pw_context {
   graft_dtype compute;
   bool is_double; /* f64: + - x / sqrt are rounded once, in double itself */
   bool is_u64;
-  uint32_t mode;  /* the value of a str argument, or of a bool */
+  uint32_t mode;           /* the value of a str argument, or of a bool */
   bool has[4], present[3]; /* which numbers and which operands are given */
   long double p[4], pi[4];
   const char *error; /* set by a kernel: an integer division by zero */
@@ -62,6 +62,7 @@ int64_t pw_integer_floor_divide(const int64_t *x, pw_context *c);
 int64_t pw_integer_fmod(const int64_t *x, pw_context *c);
 graft_status ref_pointwise(const graft_exec *exec, const void *args);
 
+/* clang-format off */
 #define PW_VJPS(X)                                                                                                   \
   X(abs) X(neg) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(tanh) X(sigmoid) X(erf) X(relu) X(gelu) X(silu)       \
   X(reciprocal) X(zero) X(add) X(sub) X(mul) X(div) X(div_mode) X(pow_tensor) X(pow_scalar) X(pow_base) X(maximum)   \
@@ -74,6 +75,7 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args);
   X(polygamma) X(polar) X(angle) X(complex) X(logaddexp) X(logaddexp2) X(frac) X(sinc) X(erfinv)  \
   X(acos) X(acosh) X(asin) X(asinh) X(atan) X(atanh) X(cosh) X(sinh) X(tan) X(exp2) X(expm1) X(log1p) X(log2) X(log10) \
   X(erfc) X(atan2) X(hypot) X(copysign) X(sgn) X(remainder) X(clamp_tensor) X(clamp_min) X(lerp_tensor)
+/* clang-format on */
 #define PW_DECLARE(name) void pw_vjp_##name(op_vjp *v);
 PW_VJPS(PW_DECLARE)
 #undef PW_DECLARE

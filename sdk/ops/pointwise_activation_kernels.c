@@ -1,7 +1,9 @@
 /* Reference kernels of activations and of their gradients. Gradients take the cotangent first, then what was saved. */
 #include "ops/pointwise_kernels.h"
 
-static long double logistic(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
+static long double logistic(long double x) {
+  return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
+}
 /* NaN stays; where the limits cross, the upper one holds. */
 static long double between(long double x, long double low, long double high) {
   x = x < low ? low : x;
@@ -44,7 +46,9 @@ static long double r_log_sigmoid_backward(const long double *x, pw_context *c) {
 }
 
 /* x tanh(log(1 + e^x)) */
-static long double mish_gate(long double x) { return tanhl(x > 100 ? x : log1pl(expl(x))); }
+static long double mish_gate(long double x) {
+  return tanhl(x > 100 ? x : log1pl(expl(x)));
+}
 REAL(mish, x[0] * mish_gate(x[0]))
 static long double r_mish_backward(const long double *x, pw_context *c) {
   (void)c;
@@ -57,10 +61,11 @@ INTEGER(threshold, x[0] <= (int64_t)P(0) ? (int64_t)P(1) : x[0])
 
 static const pw_kernel kernels[] = {
     RO(ELU, elu) RO(CELU, celu) RO(ELU_BACKWARD, elu_backward) RI(HARDTANH, hardtanh)
-    RO(HARDTANH_BACKWARD, hardtanh_backward) RO(LEAKY_RELU, leaky_relu) RO(LEAKY_RELU_BACKWARD, leaky_relu_backward)
-    RO(HARDSWISH, hardswish) RO(HARDSWISH_BACKWARD, hardswish_backward) RO(HARDSIGMOID, hardsigmoid)
-    RO(HARDSIGMOID_BACKWARD, hardsigmoid_backward) RI(THRESHOLD, threshold) RO(HARDSHRINK, hardshrink)
-    RO(SOFTSHRINK, softshrink) RO(HARDSHRINK_BACKWARD, shrink_backward) RO(SOFTSHRINK_BACKWARD, shrink_backward)
-    RO(PRELU_KERNEL, prelu) RO(SOFTPLUS, softplus) RO(SOFTPLUS_BACKWARD, softplus_backward)
-    RO(LOG_SIGMOID_BACKWARD, log_sigmoid_backward) RO(MISH, mish) RO(MISH_BACKWARD, mish_backward)};
+        RO(HARDTANH_BACKWARD, hardtanh_backward) RO(LEAKY_RELU, leaky_relu) RO(LEAKY_RELU_BACKWARD, leaky_relu_backward)
+            RO(HARDSWISH, hardswish) RO(HARDSWISH_BACKWARD, hardswish_backward) RO(HARDSIGMOID, hardsigmoid)
+                RO(HARDSIGMOID_BACKWARD, hardsigmoid_backward) RI(THRESHOLD, threshold) RO(HARDSHRINK, hardshrink)
+                    RO(SOFTSHRINK, softshrink) RO(HARDSHRINK_BACKWARD, shrink_backward)
+                        RO(SOFTSHRINK_BACKWARD, shrink_backward) RO(PRELU_KERNEL, prelu) RO(SOFTPLUS, softplus)
+                            RO(SOFTPLUS_BACKWARD, softplus_backward) RO(LOG_SIGMOID_BACKWARD, log_sigmoid_backward)
+                                RO(MISH, mish) RO(MISH_BACKWARD, mish_backward)};
 PW_KERNELS(activation);

@@ -15,7 +15,9 @@ static graft_tensor *inside(op_vjp *v, graft_tensor *t, double low, double high,
 }
 
 /* s (1 - s) */
-static graft_tensor *sigmoid_slope(op_vjp *v, graft_tensor *s) { return fx_mul(S, s, fx_adds(S, fx_neg(S, s), 1)); }
+static graft_tensor *sigmoid_slope(op_vjp *v, graft_tensor *s) {
+  return fx_mul(S, s, fx_adds(S, fx_neg(S, s), 1));
+}
 
 VJP(elu) {
   SELF fx_elu_backward(S, G, scalar_arg(v, 1), scalar_arg(v, 2), scalar_arg(v, 3), false, X);
@@ -39,15 +41,33 @@ VJP(elu_backward) {
   v->results[5] = pick(v, compare(v, GRAFT_OP_LT_TENSOR, fx_tensor(at), number(0)), fx_tensor(bend), number(0));
 }
 
-VJP(hardtanh) { SELF fx_hardtanh_backward(S, G, X, scalar_arg(v, 1), scalar_arg(v, 2)); }
-VJP(leaky_relu) { SELF fx_leaky_relu_backward(S, G, X, scalar_arg(v, 1), false); }
-VJP(hardswish) { SELF fx_hardswish_backward(S, G, X); }
-VJP(hardsigmoid) { SELF fx_hardsigmoid_backward(S, G, X); }
-VJP(softplus) { SELF fx_softplus_backward(S, G, X, scalar_arg(v, 1), scalar_arg(v, 2)); }
-VJP(mish) { SELF fx_mish_backward(S, G, X); }
-VJP(threshold) { SELF fx_threshold_backward(S, G, X, scalar_arg(v, 1)); }
-VJP(hardshrink) { SELF fx_hardshrink_backward(S, G, X, scalar_arg(v, 1)); }
-VJP(softshrink) { SELF fx_softshrink_backward(S, G, X, scalar_arg(v, 1)); }
+VJP(hardtanh) {
+  SELF fx_hardtanh_backward(S, G, X, scalar_arg(v, 1), scalar_arg(v, 2));
+}
+VJP(leaky_relu) {
+  SELF fx_leaky_relu_backward(S, G, X, scalar_arg(v, 1), false);
+}
+VJP(hardswish) {
+  SELF fx_hardswish_backward(S, G, X);
+}
+VJP(hardsigmoid) {
+  SELF fx_hardsigmoid_backward(S, G, X);
+}
+VJP(softplus) {
+  SELF fx_softplus_backward(S, G, X, scalar_arg(v, 1), scalar_arg(v, 2));
+}
+VJP(mish) {
+  SELF fx_mish_backward(S, G, X);
+}
+VJP(threshold) {
+  SELF fx_threshold_backward(S, G, X, scalar_arg(v, 1));
+}
+VJP(hardshrink) {
+  SELF fx_hardshrink_backward(S, G, X, scalar_arg(v, 1));
+}
+VJP(softshrink) {
+  SELF fx_softshrink_backward(S, G, X, scalar_arg(v, 1));
+}
 
 VJP(prelu) {
   graft_tensor *of_self, *of_weight;

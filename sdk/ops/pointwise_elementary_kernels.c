@@ -1,7 +1,8 @@
-/* Reference kernels of elementary functions, of rounding and signs, of remainders and shifts, and of bounds that are tensors. */
+/* Reference kernels of elementary functions, of rounding and signs, of remainders and shifts, and of bounds that are
+ * tensors. */
 #include "ops/pointwise_kernels.h"
 
-#define LN2 0.693147180559945309417232121458176568L
+#define LN2  0.693147180559945309417232121458176568L
 #define LN10 2.302585092994045684017991454684364208L
 
 REAL(acos, acosl(x[0]))
@@ -31,7 +32,7 @@ COMPLEX(atanh, catanhl(x))
 COMPLEX(cosh, ccoshl(x))
 COMPLEX(sinh, csinhl(x))
 COMPLEX(tan, ctanl(x))
-COMPLEX(exp2, cexpl(LN2 * x))
+COMPLEX(exp2, cexpl(LN2 *x))
 COMPLEX(log1p, clogl(1 + x))
 COMPLEX(log2, clogl(x) / LN2)
 COMPLEX(log10, clogl(x) / LN10)
@@ -96,8 +97,12 @@ INTEGER(floor_divide, pw_integer_floor_divide(x, c))
 /* --- bounds and weights --- */
 
 /* A NaN on either side is the result. */
-static long double greater(long double a, long double b) { return isnan(a) || a > b ? a : b; }
-static long double smaller(long double a, long double b) { return isnan(a) || a < b ? a : b; }
+static long double greater(long double a, long double b) {
+  return isnan(a) || a > b ? a : b;
+}
+static long double smaller(long double a, long double b) {
+  return isnan(a) || a < b ? a : b;
+}
 #define LESS(a, b) (c->is_u64 ? (uint64_t)(a) < (uint64_t)(b) : (a) < (b))
 
 static long double r_clamp_tensor(const long double *x, pw_context *c) {
@@ -117,12 +122,12 @@ COMPLEX(lerp_tensor, cabsl(z) < 0.5L ? x + z * (y - x) : y - (y - x) * (1 - z))
 
 static const pw_kernel kernels[] = {
     RC(ACOS, acos) RC(ACOSH, acosh) RC(ASIN, asin) RC(ASINH, asinh) RC(ATAN, atan) RC(ATANH, atanh) RC(COSH, cosh)
-    RC(SINH, sinh) RC(TAN, tan) RC(EXP2, exp2) RC(EXPM1, expm1) RC(LOG1P, log1p) RC(LOG2, log2) RC(LOG10, log10)
-    RO(ERFC, erfc) RO(ATAN2, atan2) RO(HYPOT, hypot) RO(COPYSIGN_TENSOR, copysign) RI(CEIL, ceil) RI(TRUNC, trunc)
-    RI(ROUND, round) RI(SIGN, sign) {GRAFT_OP_SGN, r_sign, i_sign, c_sgn}, RO(SIGNBIT, signbit) RC(ISINF, isinf)
-    RC(LOGICAL_OR, logical_or) RC(LOGICAL_XOR, logical_xor) IO(BITWISE_OR_TENSOR, bitwise_or)
-    IO(BITWISE_XOR_TENSOR, bitwise_xor) IO(BITWISE_LEFT_SHIFT_TENSOR, left_shift)
-    IO(BITWISE_RIGHT_SHIFT_TENSOR, right_shift) RI(REMAINDER_TENSOR, remainder) RI(FLOOR_DIVIDE, floor_divide)
-    RI(CLAMP_TENSOR, clamp_tensor) RI(CLAMP_MIN, clamp_min) RI(CLAMP_MIN_TENSOR, clamp_min_tensor)
-    RC(LERP_TENSOR, lerp_tensor)};
+        RC(SINH, sinh) RC(TAN, tan) RC(EXP2, exp2) RC(EXPM1, expm1) RC(LOG1P, log1p) RC(LOG2, log2) RC(LOG10, log10)
+            RO(ERFC, erfc) RO(ATAN2, atan2) RO(HYPOT, hypot) RO(COPYSIGN_TENSOR, copysign) RI(CEIL, ceil)
+                RI(TRUNC, trunc) RI(ROUND, round) RI(SIGN, sign){GRAFT_OP_SGN, r_sign, i_sign, c_sgn},
+    RO(SIGNBIT, signbit) RC(ISINF, isinf) RC(LOGICAL_OR, logical_or) RC(LOGICAL_XOR, logical_xor)
+        IO(BITWISE_OR_TENSOR, bitwise_or) IO(BITWISE_XOR_TENSOR, bitwise_xor) IO(BITWISE_LEFT_SHIFT_TENSOR, left_shift)
+            IO(BITWISE_RIGHT_SHIFT_TENSOR, right_shift) RI(REMAINDER_TENSOR, remainder) RI(FLOOR_DIVIDE, floor_divide)
+                RI(CLAMP_TENSOR, clamp_tensor) RI(CLAMP_MIN, clamp_min) RI(CLAMP_MIN_TENSOR, clamp_min_tensor)
+                    RC(LERP_TENSOR, lerp_tensor)};
 PW_KERNELS(elementary);

@@ -1,30 +1,60 @@
 /* Gradients of elementary functions, of remainders, and of bounds and weights that are tensors. */
 #include "ops/pointwise_vjp.h"
 
-#define LN2 0.69314718055994530941723212145817657
+#define LN2  0.69314718055994530941723212145817657
 #define LN10 2.3025850929940456840179914546843642
 
 /* g times the conjugate of a slope, and over it */
-static graft_tensor *by_slope(op_vjp *v, graft_tensor *slope) { return fx_mul(S, G, fx_conj(S, slope)); }
-static graft_tensor *over_slope(op_vjp *v, graft_tensor *slope) { return fx_div(S, G, fx_conj(S, slope)); }
+static graft_tensor *by_slope(op_vjp *v, graft_tensor *slope) {
+  return fx_mul(S, G, fx_conj(S, slope));
+}
+static graft_tensor *over_slope(op_vjp *v, graft_tensor *slope) {
+  return fx_div(S, G, fx_conj(S, slope));
+}
 /* x x sign + by */
 static graft_tensor *square_and(op_vjp *v, double sign, double by) {
   return fx_adds(S, fx_muls(S, fx_mul(S, X, X), sign), by);
 }
 
-VJP(acos) { SELF fx_neg(S, by_slope(v, fx_rsqrt(S, square_and(v, -1, 1)))); }
-VJP(asin) { SELF by_slope(v, fx_rsqrt(S, square_and(v, -1, 1))); }
-VJP(asinh) { SELF by_slope(v, fx_rsqrt(S, square_and(v, 1, 1))); }
-VJP(atan) { SELF over_slope(v, square_and(v, 1, 1)); }
-VJP(atanh) { SELF over_slope(v, square_and(v, -1, 1)); }
-VJP(cosh) { SELF by_slope(v, fx_sinh(S, X)); }
-VJP(sinh) { SELF by_slope(v, fx_cosh(S, X)); }
-VJP(tan) { SELF by_slope(v, fx_adds(S, fx_mul(S, OUT, OUT), 1)); }
-VJP(exp2) { SELF by_slope(v, fx_muls(S, OUT, LN2)); }
-VJP(expm1) { SELF by_slope(v, fx_adds(S, OUT, 1)); }
-VJP(log1p) { SELF over_slope(v, fx_adds(S, X, 1)); }
-VJP(log2) { SELF over_slope(v, fx_muls(S, X, LN2)); }
-VJP(log10) { SELF over_slope(v, fx_muls(S, X, LN10)); }
+VJP(acos) {
+  SELF fx_neg(S, by_slope(v, fx_rsqrt(S, square_and(v, -1, 1))));
+}
+VJP(asin) {
+  SELF by_slope(v, fx_rsqrt(S, square_and(v, -1, 1)));
+}
+VJP(asinh) {
+  SELF by_slope(v, fx_rsqrt(S, square_and(v, 1, 1)));
+}
+VJP(atan) {
+  SELF over_slope(v, square_and(v, 1, 1));
+}
+VJP(atanh) {
+  SELF over_slope(v, square_and(v, -1, 1));
+}
+VJP(cosh) {
+  SELF by_slope(v, fx_sinh(S, X));
+}
+VJP(sinh) {
+  SELF by_slope(v, fx_cosh(S, X));
+}
+VJP(tan) {
+  SELF by_slope(v, fx_adds(S, fx_mul(S, OUT, OUT), 1));
+}
+VJP(exp2) {
+  SELF by_slope(v, fx_muls(S, OUT, LN2));
+}
+VJP(expm1) {
+  SELF by_slope(v, fx_adds(S, OUT, 1));
+}
+VJP(log1p) {
+  SELF over_slope(v, fx_adds(S, X, 1));
+}
+VJP(log2) {
+  SELF over_slope(v, fx_muls(S, X, LN2));
+}
+VJP(log10) {
+  SELF over_slope(v, fx_muls(S, X, LN10));
+}
 
 /* Of complex numbers the branch cuts of sqrt(x - 1) sqrt(x + 1) are those of acosh, of sqrt(x x - 1) they are not. */
 VJP(acosh) {

@@ -69,9 +69,12 @@ static long double r_clamp(const long double *x, pw_context *c) {
   return y;
 }
 
-/* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); else x Phi(x), by erfc so that the left tail keeps its digits. */
+/* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); else x Phi(x), by erfc so that the left tail keeps its
+ * digits. */
 #define GELU_C 0.797884560802865355879892119868763737L
-static long double gelu_tanh(long double x) { return tanhl(GELU_C * (x + 0.044715L * x * x * x)); }
+static long double gelu_tanh(long double x) {
+  return tanhl(GELU_C * (x + 0.044715L * x * x * x));
+}
 
 static long double r_gelu(const long double *x, pw_context *c) {
   if (c->mode == GRAFT_STR_APPROXIMATE_TANH) return 0.5L * x[0] * (1 + gelu_tanh(x[0]));
@@ -124,7 +127,7 @@ static int64_t number_in(const pw_context *c, long double value) {
   if (c->compute == GRAFT_BOOL) return value != 0;
   return c->is_u64 && value >= 0 ? (int64_t)(uint64_t)value : (int64_t)value;
 }
-#define U(v) ((uint64_t)(v))
+#define U(v)       ((uint64_t)(v))
 #define LESS(a, b) (c->is_u64 ? U(a) < U(b) : (a) < (b))
 
 INTEGER(abs, x[0] < 0 && !c->is_u64 ? wrapped(c, -U(x[0])) : x[0])
@@ -238,23 +241,24 @@ static dt_value c_silu_backward(const dt_value *v, pw_context *c) {
 
 static const pw_kernel kernels[] = {
     RIC(ABS, abs) RIC(NEG, neg) RC(EXP, exp) RC(LOG, log) RC(SQRT, sqrt) RC(RSQRT, rsqrt) RC(SIN, sin) RC(COS, cos)
-    RC(TANH, tanh) RC(SIGMOID, sigmoid) RO(ERF, erf) RC(RECIPROCAL, reciprocal) RI(RELU, relu) RO(GELU, gelu)
-    RC(SILU, silu) RI(FLOOR, floor) RC(ISNAN, isnan) RC(LOGICAL_NOT, logical_not) RC(LOGICAL_AND, logical_and)
-    IO(BITWISE_NOT, bitwise_not) IO(BITWISE_AND_TENSOR, bitwise_and) RIC(ADD_TENSOR, add) RIC(SUB_TENSOR, sub)
-    RIC(MUL_TENSOR, mul) RC(DIV_TENSOR, div) {GRAFT_OP_DIV_TENSOR_MODE, r_div_mode, i_div_mode, c_div},
+        RC(TANH, tanh) RC(SIGMOID, sigmoid) RO(ERF, erf) RC(RECIPROCAL, reciprocal) RI(RELU, relu) RO(GELU, gelu) RC(
+            SILU, silu) RI(FLOOR, floor) RC(ISNAN, isnan) RC(LOGICAL_NOT, logical_not) RC(LOGICAL_AND, logical_and)
+            IO(BITWISE_NOT, bitwise_not) IO(BITWISE_AND_TENSOR, bitwise_and) RIC(ADD_TENSOR, add) RIC(SUB_TENSOR, sub)
+                RIC(MUL_TENSOR, mul) RC(DIV_TENSOR, div){GRAFT_OP_DIV_TENSOR_MODE, r_div_mode, i_div_mode, c_div},
     RIC(POW_TENSOR_TENSOR, pow) RIC(POW_TENSOR_SCALAR, pow_scalar) RIC(POW_SCALAR, pow_base) RI(MAXIMUM, maximum)
-    RI(MINIMUM, minimum) {GRAFT_OP_FMOD_TENSOR, r_fmod, pw_integer_fmod, NULL}, RIC(WHERE_SELF, where)
-    RIC(MASKED_FILL_SCALAR, masked_fill) RIC(MASKED_FILL_TENSOR, masked_fill_tensor) RI(CLAMP, clamp) RIC(EQ_TENSOR, eq)
-    RIC(NE_TENSOR, ne) RI(LT_TENSOR, lt) RI(LE_TENSOR, le) RI(GT_TENSOR, gt) RI(GE_TENSOR, ge) RIC(ADDCMUL, addcmul)
-    RC(ADDCDIV, addcdiv) RC(LERP_SCALAR, lerp) RC(TANH_BACKWARD, tanh_backward)
-    RC(SIGMOID_BACKWARD, sigmoid_backward) RI(THRESHOLD_BACKWARD, threshold_backward)
-    RO(GELU_BACKWARD, gelu_backward) RC(SILU_BACKWARD, silu_backward)};
+        RI(MINIMUM, minimum){GRAFT_OP_FMOD_TENSOR, r_fmod, pw_integer_fmod, NULL},
+    RIC(WHERE_SELF, where) RIC(MASKED_FILL_SCALAR, masked_fill) RIC(MASKED_FILL_TENSOR, masked_fill_tensor)
+        RI(CLAMP, clamp) RIC(EQ_TENSOR, eq) RIC(NE_TENSOR, ne) RI(LT_TENSOR, lt) RI(LE_TENSOR, le) RI(GT_TENSOR, gt)
+            RI(GE_TENSOR, ge) RIC(ADDCMUL, addcmul) RC(ADDCDIV, addcdiv) RC(LERP_SCALAR, lerp)
+                RC(TANH_BACKWARD, tanh_backward) RC(SIGMOID_BACKWARD, sigmoid_backward)
+                    RI(THRESHOLD_BACKWARD, threshold_backward) RO(GELU_BACKWARD, gelu_backward)
+                        RC(SILU_BACKWARD, silu_backward)};
 
 PW_KERNELS(basic);
 
 const pw_kernel *pw_kernel_of(uint32_t op_id) {
   static const pw_kernels *const all[] = {&pw_basic_kernels, &pw_activation_kernels, &pw_special_kernels,
-                                           &pw_elementary_kernels};
+                                          &pw_elementary_kernels};
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
     for (size_t i = 0; i < all[k]->count; i++) {
       if (all[k]->items[i].op_id == op_id) return &all[k]->items[i];
@@ -312,7 +316,9 @@ static bool number_at(const op_arg *arg, const void *args, dt_value *value) {
 }
 
 /* Neither absent nor a number. */
-static bool in_memory(const graft_tensor_desc *x) { return x && !(x->flags & GRAFT_TENSOR_HOST_VALUE); }
+static bool in_memory(const graft_tensor_desc *x) {
+  return x && !(x->flags & GRAFT_TENSOR_HOST_VALUE);
+}
 
 static void collect(pw_run *r, const op_schema *schema, const void *args) {
   int numbers = 0;

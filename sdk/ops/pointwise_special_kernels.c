@@ -92,9 +92,9 @@ static dt_value c_logaddexp(const dt_value *v, pw_context *c) {
 /* --- gamma functions --- */
 
 /* Bernoulli numbers B2, B4, ... */
-static const long double bernoulli[] = {1 / 6.0L,          -1 / 30.0L,    1 / 42.0L,         -1 / 30.0L,
-                                        5 / 66.0L,         -691 / 2730.0L, 7 / 6.0L,         -3617 / 510.0L,
-                                        43867 / 798.0L,    -174611 / 330.0L, 854513 / 138.0L};
+static const long double bernoulli[] = {1 / 6.0L,       -1 / 30.0L,       1 / 42.0L,      -1 / 30.0L,
+                                        5 / 66.0L,      -691 / 2730.0L,   7 / 6.0L,       -3617 / 510.0L,
+                                        43867 / 798.0L, -174611 / 330.0L, 854513 / 138.0L};
 enum { BERNOULLIS = sizeof bernoulli / sizeof *bernoulli };
 static const long double FAR = 24; /* from here on the expansions at infinity have all digits */
 
@@ -166,7 +166,7 @@ static long double r_erfinv(const long double *v, pw_context *c) {
 
 static const pw_kernel kernels[] = {
     RI(ISNEGINF, isneginf) RI(ISPOSINF, isposinf) RO(FRAC, frac) RI(HEAVISIDE, heaviside) RO(XLOGY_TENSOR, xlogy)
-    RC(SINC, sinc) RC(ANGLE, angle) CO(COMPLEX, complex) CO(POLAR, polar) RIC(NAN_TO_NUM, nan_to_num) RO(LOGIT, logit)
-    RO(LOGIT_BACKWARD, logit_backward) RC(LOGADDEXP, logaddexp) RO(LOGADDEXP2, logaddexp2) RO(LGAMMA, lgamma)
-    RO(DIGAMMA, digamma) RO(POLYGAMMA, polygamma) RO(ERFINV, erfinv)};
+        RC(SINC, sinc) RC(ANGLE, angle) CO(COMPLEX, complex) CO(POLAR, polar) RIC(NAN_TO_NUM, nan_to_num)
+            RO(LOGIT, logit) RO(LOGIT_BACKWARD, logit_backward) RC(LOGADDEXP, logaddexp) RO(LOGADDEXP2, logaddexp2)
+                RO(LGAMMA, lgamma) RO(DIGAMMA, digamma) RO(POLYGAMMA, polygamma) RO(ERFINV, erfinv)};
 PW_KERNELS(special);

@@ -1,7 +1,7 @@
 /* Gradients of special functions and of the parts of complex numbers. */
 #include "ops/pointwise_vjp.h"
 
-#define PI 3.1415926535897932384626433832795029
+#define PI  3.1415926535897932384626433832795029
 #define LN2 0.69314718055994530941723212145817657
 
 /* Re and Im of a complex tensor. */
@@ -18,10 +18,18 @@ static graft_tensor *is_zero(op_vjp *v, graft_tensor *t) {
   return compare(v, GRAFT_OP_EQ_TENSOR, fx_tensor(t), number(0));
 }
 
-VJP(frac) { SELF G; }
-VJP(lgamma) { SELF fx_mul(S, G, fx_digamma(S, X)); }
-VJP(digamma) { SELF fx_mul(S, G, fx_polygamma(S, 1, X)); }
-VJP(polygamma) { OTHER fx_mul(S, G, fx_polygamma(S, v->args[0].as.i + 1, Y)); }
+VJP(frac) {
+  SELF G;
+}
+VJP(lgamma) {
+  SELF fx_mul(S, G, fx_digamma(S, X));
+}
+VJP(digamma) {
+  SELF fx_mul(S, G, fx_polygamma(S, 1, X));
+}
+VJP(polygamma) {
+  OTHER fx_mul(S, G, fx_polygamma(S, v->args[0].as.i + 1, Y));
+}
 
 /* sqrt(pi)/2 exp(y y) */
 VJP(erfinv) {
@@ -30,7 +38,9 @@ VJP(erfinv) {
 }
 
 /* A number that is not finite does not give 0 less itself. */
-VJP(nan_to_num) { SELF pick(v, is_zero(v, fx_sub(S, X, X)), fx_tensor(G), number(0)); }
+VJP(nan_to_num) {
+  SELF pick(v, is_zero(v, fx_sub(S, X, X)), fx_tensor(G), number(0));
+}
 
 VJP(xlogy) {
   if (vjp_needs(v, 0)) {
@@ -42,7 +52,9 @@ VJP(xlogy) {
   OTHER over(v, times(v, G, vjp_value(v, 0)), vjp_value(v, 1));
 }
 
-VJP(logit) { SELF fx_logit_backward(S, G, X, float_arg(v, 1)); }
+VJP(logit) {
+  SELF fx_logit_backward(S, G, X, float_arg(v, 1));
+}
 
 /* d/dx of 1 / (x (1 - x)) is (2 x - 1) / (x (1 - x))^2. */
 VJP(logit_backward) {

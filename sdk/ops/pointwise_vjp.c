@@ -1,29 +1,57 @@
-/* Gradients of pointwise ops. Sources: the derivatives are textbook; at ties and kinks they follow PyTorch (maximum and minimum
- * share the gradient between equal operands, clamp passes it at its limits, relu and abs give 0 at 0). */
+/* Gradients of pointwise ops. Sources: the derivatives are textbook; at ties and kinks they follow PyTorch (maximum and
+ * minimum share the gradient between equal operands, clamp passes it at its limits, relu and abs give 0 at 0). */
 #include <math.h>
 
 #include "ops/pointwise_vjp.h"
 
-VJP(neg) { SELF fx_neg(S, G); }
-VJP(exp) { SELF fx_mul(S, G, fx_conj(S, OUT)); }
-VJP(log) { SELF fx_div(S, G, fx_conj(S, X)); }
-VJP(sqrt) { SELF fx_div(S, G, fx_muls(S, fx_conj(S, OUT), 2)); }
-VJP(rsqrt) { SELF fx_muls(S, fx_mul(S, G, fx_conj(S, fx_powi(S, OUT, 3))), -0.5); }
-VJP(sin) { SELF fx_mul(S, G, fx_conj(S, fx_cos(S, X))); }
-VJP(cos) { SELF fx_neg(S, fx_mul(S, G, fx_conj(S, fx_sin(S, X)))); }
-VJP(tanh) { SELF fx_tanh_backward(S, G, OUT); }
-VJP(sigmoid) { SELF fx_sigmoid_backward(S, G, OUT); }
-VJP(reciprocal) { SELF fx_neg(S, fx_mul(S, G, fx_conj(S, fx_mul(S, OUT, OUT)))); }
-VJP(relu) { SELF fx_threshold_backward(S, G, OUT, graft_scalar_int(0)); }
-VJP(gelu) { SELF fx_gelu_backward(S, G, X, v->args[1].as.str); }
-VJP(zero) { SELF fx_zeros_like(S, G); }
+VJP(neg) {
+  SELF fx_neg(S, G);
+}
+VJP(exp) {
+  SELF fx_mul(S, G, fx_conj(S, OUT));
+}
+VJP(log) {
+  SELF fx_div(S, G, fx_conj(S, X));
+}
+VJP(sqrt) {
+  SELF fx_div(S, G, fx_muls(S, fx_conj(S, OUT), 2));
+}
+VJP(rsqrt) {
+  SELF fx_muls(S, fx_mul(S, G, fx_conj(S, fx_powi(S, OUT, 3))), -0.5);
+}
+VJP(sin) {
+  SELF fx_mul(S, G, fx_conj(S, fx_cos(S, X)));
+}
+VJP(cos) {
+  SELF fx_neg(S, fx_mul(S, G, fx_conj(S, fx_sin(S, X))));
+}
+VJP(tanh) {
+  SELF fx_tanh_backward(S, G, OUT);
+}
+VJP(sigmoid) {
+  SELF fx_sigmoid_backward(S, G, OUT);
+}
+VJP(reciprocal) {
+  SELF fx_neg(S, fx_mul(S, G, fx_conj(S, fx_mul(S, OUT, OUT))));
+}
+VJP(relu) {
+  SELF fx_threshold_backward(S, G, OUT, graft_scalar_int(0));
+}
+VJP(gelu) {
+  SELF fx_gelu_backward(S, G, X, v->args[1].as.str);
+}
+VJP(zero) {
+  SELF fx_zeros_like(S, G);
+}
 
 VJP(erf) {
   const double two_over_sqrt_pi = 1.1283791670955125738961589031215452;
   SELF fx_muls(S, fx_mul(S, G, fx_exp(S, fx_neg(S, fx_mul(S, X, X)))), two_over_sqrt_pi);
 }
 
-VJP(silu) { SELF fx_silu_backward(S, G, X); }
+VJP(silu) {
+  SELF fx_silu_backward(S, G, X);
+}
 
 VJP(abs) {
   if (!vjp_needs(v, 0)) return;
@@ -80,9 +108,12 @@ VJP(pow_scalar) {
     return;
   }
   graft_scalar less = exponent;
-  if (less.dtype == GRAFT_C128) less.value.c[0] -= 1;
-  else if (less.dtype == GRAFT_F64) less.value.f -= 1;
-  else less.value.i -= 1;
+  if (less.dtype == GRAFT_C128)
+    less.value.c[0] -= 1;
+  else if (less.dtype == GRAFT_F64)
+    less.value.f -= 1;
+  else
+    less.value.i -= 1;
   graft_tensor *slope = fx_scale(S, fx_pow_Tensor_Scalar(S, X, less), exponent);
   v->results[0] = fx_mul(S, G, fx_conj(S, slope));
 }
@@ -91,7 +122,7 @@ static graft_tensor *power_slope(op_vjp *v) { /* d/dx of x^y */
   graft_value less = fx_tensor(fx_adds(S, Y, -1));
   graft_tensor *slope = fx_mul(S, Y, fx_binary(S, GRAFT_OP_POW_TENSOR_TENSOR, vjp_value(v, 0), less));
   return pick(v, compare(v, GRAFT_OP_EQ_TENSOR, fx_tensor(Y), number(0)), number(0),
-                fx_tensor(fx_mul(S, G, fx_conj(S, slope))));
+              fx_tensor(fx_mul(S, G, fx_conj(S, slope))));
 }
 
 /* out * log(x), taken as 0 where x is 0 and y is not negative. */
@@ -135,8 +166,12 @@ static void extremum(op_vjp *v, uint32_t loses_first, uint32_t loses_second) {
   SELF pick(v, compare(v, loses_first, vjp_value(v, 0), vjp_value(v, 1)), number(0), fx_tensor(shared));
   OTHER pick(v, compare(v, loses_second, vjp_value(v, 0), vjp_value(v, 1)), number(0), fx_tensor(shared));
 }
-VJP(maximum) { extremum(v, GRAFT_OP_LT_TENSOR, GRAFT_OP_GT_TENSOR); }
-VJP(minimum) { extremum(v, GRAFT_OP_GT_TENSOR, GRAFT_OP_LT_TENSOR); }
+VJP(maximum) {
+  extremum(v, GRAFT_OP_LT_TENSOR, GRAFT_OP_GT_TENSOR);
+}
+VJP(minimum) {
+  extremum(v, GRAFT_OP_GT_TENSOR, GRAFT_OP_LT_TENSOR);
+}
 
 VJP(fmod) {
   SELF G;

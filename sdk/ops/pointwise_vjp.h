@@ -6,14 +6,17 @@
 
 #include "ops/generated/fx_ops.h"
 
-#define G v->g[0]
-#define X vjp_arg(v, 0)
-#define Y vjp_arg(v, 1)
+#define G   v->g[0]
+#define X   vjp_arg(v, 0)
+#define Y   vjp_arg(v, 1)
 #define OUT v->outs[0]
-#define S v->s
-#define SELF if (vjp_needs(v, 0)) v->results[0] =
-#define OTHER if (vjp_needs(v, 1)) v->results[1] =
-#define THIRD if (vjp_needs(v, 2)) v->results[2] =
+#define S   v->s
+#define SELF \
+  if (vjp_needs(v, 0)) v->results[0] =
+#define OTHER \
+  if (vjp_needs(v, 1)) v->results[1] =
+#define THIRD \
+  if (vjp_needs(v, 2)) v->results[2] =
 #define VJP(name) void pw_vjp_##name(op_vjp *v)
 
 /* A number or the conjugate of a tensor. */
@@ -42,11 +45,15 @@ static inline graft_tensor *pick(op_vjp *v, graft_tensor *condition, graft_value
   return out;
 }
 
-static inline graft_value number(double x) { return fx_number(graft_scalar_float(x)); }
+static inline graft_value number(double x) {
+  return fx_number(graft_scalar_float(x));
+}
 static inline graft_scalar scalar_arg(op_vjp *v, int arg) {
   return v->args[arg].kind == GRAFT_VALUE_SCALAR ? v->args[arg].as.scalar : graft_scalar_none();
 }
 /* g * conj(number) */
-static inline graft_tensor *scale(op_vjp *v, graft_tensor *g, int arg) { return times(v, g, conj_value(v, arg)); }
+static inline graft_tensor *scale(op_vjp *v, graft_tensor *g, int arg) {
+  return times(v, g, conj_value(v, arg));
+}
 
 #endif

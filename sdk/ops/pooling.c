@@ -17,7 +17,8 @@ static graft_status pair(op_call *c, int arg, int64_t lowest) {
   return GRAFT_OK;
 }
 
-/* Kernel, stride, padding and (where there is one) dilation stand from argument `first` on; no stride means the kernel. */
+/* Kernel, stride, padding and (where there is one) dilation stand from argument `first` on; no stride means the kernel.
+ */
 typedef struct windows {
   const int64_t *kernel, *stride, *padding, *dilation;
   bool ceil;
@@ -42,7 +43,9 @@ static graft_status infer_windows(op_call *c, int first, bool dilated, windows *
   return status;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 
 static int64_t pooled_size(const windows *w, int i, int64_t size) {
   int64_t room = size + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1;
@@ -78,7 +81,8 @@ static void out_pooled(op_call *c, int n, graft_dtype dtype, const int64_t *size
 /* max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) -> (values, positions in a plane) */
 static graft_status infer_max(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0);
-  if (dt_is_complex(self->dtype) || self->dtype == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a floating or integer dtype");
+  if (dt_is_complex(self->dtype) || self->dtype == GRAFT_BOOL)
+    return op_refuse_dtype(c, 0, "a floating or integer dtype");
   windows w;
   int64_t sizes[4];
   graft_status status = infer_windows(c, 1, true, &w);
@@ -129,7 +133,8 @@ static graft_status infer_backward(op_call *c, const windows *w) {
   return GRAFT_OK;
 }
 
-/* avg_pool2d_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */
+/* avg_pool2d_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+ */
 static graft_status infer_avg_backward(op_call *c) {
   windows w;
   graft_status status = average_dtype(c, 1);
@@ -182,8 +187,8 @@ static void overhang(const windows *w, const int64_t *size, const int64_t *out, 
 }
 
 /* How many elements each window counts, [1, 1, rows, columns]; padding counts or not, the overhang never. */
-static graft_tensor *window_counts(fx *s, const windows *w, graft_tensor *like, const int64_t *size, const int64_t *more,
-                                   bool count_padding) {
+static graft_tensor *window_counts(fx *s, const windows *w, graft_tensor *like, const int64_t *size,
+                                   const int64_t *more, bool count_padding) {
   static const int64_t zero[2];
   graft_tensor *inside = pad(s, ones(s, like, size[0], size[1]), w->padding, w->padding, count_padding);
   graft_tensor *counts = sum_windows(s, w, pad(s, inside, zero, more, 0), false);
@@ -195,8 +200,10 @@ static graft_tensor *by_divisor(fx *s, const windows *w, graft_tensor *x, const 
                                 const int64_t *more) {
   bool whole = more[0] <= 0 && more[1] <= 0 && (args[0].as.i || (!w->padding[0] && !w->padding[1]));
   graft_value divisor = fx_number(graft_scalar_int(w->kernel[0] * w->kernel[1]));
-  if (args[1].kind == GRAFT_VALUE_INT) divisor = fx_number(graft_scalar_int(args[1].as.i));
-  else if (!whole) divisor = fx_tensor(window_counts(s, w, x, size, more, args[0].as.i != 0));
+  if (args[1].kind == GRAFT_VALUE_INT)
+    divisor = fx_number(graft_scalar_int(args[1].as.i));
+  else if (!whole)
+    divisor = fx_tensor(window_counts(s, w, x, size, more, args[0].as.i != 0));
   if (s->status || !x) return NULL;
   if (dt_is_float(x->dtype)) return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(x), divisor);
   graft_tensor *out;
@@ -279,7 +286,9 @@ static void vjp_max(op_vjp *v) {
   if (v->g[0]) v->results[0] = call_backward(v, GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, 5, v->outs[1]);
 }
 
-static void vjp_avg(op_vjp *v) { v->results[0] = call_backward(v, GRAFT_OP_AVG_POOL2D_BACKWARD, 6, NULL); }
+static void vjp_avg(op_vjp *v) {
+  v->results[0] = call_backward(v, GRAFT_OP_AVG_POOL2D_BACKWARD, 6, NULL);
+}
 
 static void vjp_avg_backward(op_vjp *v) {
   if (vjp_needs(v, 0)) {
@@ -291,14 +300,31 @@ static void vjp_avg_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_MAX_POOL2D_WITH_INDICES, .roles = "v", .infer = infer_max, .vjp = vjp_max,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_OUT(1), .reference = OP_REF(max_pool2d_with_indices)},
-    {.op_id = GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, .roles = "vvi", .infer = infer_max_backward,
-     .decompose = decompose_max_backward, .vjp = vjp_max_backward, .saves = OP_SAVE_ARG(7),
+    {.op_id = GRAFT_OP_MAX_POOL2D_WITH_INDICES,
+     .roles = "v",
+     .infer = infer_max,
+     .vjp = vjp_max,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_OUT(1),
+     .reference = OP_REF(max_pool2d_with_indices)},
+    {.op_id = GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD,
+     .roles = "vvi",
+     .infer = infer_max_backward,
+     .decompose = decompose_max_backward,
+     .vjp = vjp_max_backward,
+     .saves = OP_SAVE_ARG(7),
      .reference = OP_REF(max_pool2d_with_indices_backward)},
-    {.op_id = GRAFT_OP_AVG_POOL2D, .roles = "v", .infer = infer_avg, .decompose = decompose_avg, .vjp = vjp_avg,
-     .saves = OP_SAVE_ARG(0), .reference = OP_REF(avg_pool2d)},
-    {.op_id = GRAFT_OP_AVG_POOL2D_BACKWARD, .roles = "vv", .infer = infer_avg_backward,
-     .decompose = decompose_avg_backward, .vjp = vjp_avg_backward, .reference = OP_REF(avg_pool2d_backward)},
+    {.op_id = GRAFT_OP_AVG_POOL2D,
+     .roles = "v",
+     .infer = infer_avg,
+     .decompose = decompose_avg,
+     .vjp = vjp_avg,
+     .saves = OP_SAVE_ARG(0),
+     .reference = OP_REF(avg_pool2d)},
+    {.op_id = GRAFT_OP_AVG_POOL2D_BACKWARD,
+     .roles = "vv",
+     .infer = infer_avg_backward,
+     .decompose = decompose_avg_backward,
+     .vjp = vjp_avg_backward,
+     .reference = OP_REF(avg_pool2d_backward)},
 };
 OP_FAMILY_END(pooling, defs)

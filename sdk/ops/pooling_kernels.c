@@ -14,7 +14,9 @@ static planes planes_of(const graft_tensor_desc *in, const graft_tensor_desc *ou
   return p;
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 /* --- max --- */
 

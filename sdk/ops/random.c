@@ -21,7 +21,8 @@ static bool is_drawn(graft_dtype dtype) {
 /* rand, randn(size, dtype, layout, device, pin_memory) */
 static graft_status infer_rand(op_call *c) {
   graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : DT_DEFAULT;
-  if (!is_drawn(dtype)) return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
+  if (!is_drawn(dtype))
+    return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
   graft_status status = op_check_sizes(c, 0);
   if (status) return status;
   op_set_dtype(c, 1, dtype);
@@ -61,9 +62,11 @@ static graft_status infer_permutation(op_call *c, int dtype_arg) {
   int64_t n = op_int(c, 0);
   graft_dtype dtype = op_dtype(c, dtype_arg) ? op_dtype(c, dtype_arg) : GRAFT_I64;
   bool integral = dt_is_integral(dtype, false) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
-  if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype))) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
+  if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype)))
+    return op_error(c, "not defined for %s", graft_dtype_name(dtype));
   if (n < 0) return op_error(c, "n is %lld; expected 0 or more", (long long)n);
-  if (n > most_integers(dtype)) return op_error(c, "n is %lld, which is too large for %s", (long long)n, graft_dtype_name(dtype));
+  if (n > most_integers(dtype))
+    return op_error(c, "n is %lld, which is too large for %s", (long long)n, graft_dtype_name(dtype));
   op_set_dtype(c, dtype_arg, dtype);
   c->draws = words_for(n, GRAFT_F64); /* two words an element */
   op_out(c, 0, dtype, 1, &n);
@@ -71,8 +74,12 @@ static graft_status infer_permutation(op_call *c, int dtype_arg) {
 }
 
 /* randperm(n, dtype, …); randperm.generator(n, generator, dtype, …) */
-static graft_status infer_randperm(op_call *c) { return infer_permutation(c, 1); }
-static graft_status infer_randperm_generator(op_call *c) { return infer_permutation(c, 2); }
+static graft_status infer_randperm(op_call *c) {
+  return infer_permutation(c, 1);
+}
+static graft_status infer_randperm_generator(op_call *c) {
+  return infer_permutation(c, 2);
+}
 
 /* channels_last where the strides are those of it, for empty tensors too. */
 static graft_memory_format layout_of(const graft_tensor *t) {
@@ -90,7 +97,8 @@ static graft_status infer_native_dropout(op_call *c) {
   double p = op_float(c, 1);
   bool train = op_absent(c, 2) || op_bool(c, 2);
   if (train && !(p >= 0 && p <= 1)) return op_error(c, "p is %g; expected 0 to 1", p);
-  if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
+  if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype))
+    return op_refuse_dtype(c, 0, "a floating dtype");
   c->compute = input->dtype;
   c->draws = words_for(input->numel, dt_real(input->dtype));
   graft_memory_format format = layout_of(input);
@@ -273,7 +281,9 @@ static ref_real wide_uniform(const graft_philox *p, graft_dtype dtype, uint64_t 
   return ref_philox_uniform(p, dt_is_half(dtype) ? GRAFT_F32 : dtype, element);
 }
 
-static ref_real draw_uniform(const graft_philox *p, graft_dtype dtype, uint64_t i) { return ref_philox_uniform(p, dtype, i); }
+static ref_real draw_uniform(const graft_philox *p, graft_dtype dtype, uint64_t i) {
+  return ref_philox_uniform(p, dtype, i);
+}
 
 static ref_real draw_normal(const graft_philox *p, graft_dtype dtype, uint64_t i) {
   const ref_real two_pi = 6.283185307179586476925286766559L;
@@ -529,7 +539,9 @@ static void vjp_native_dropout_backward(op_vjp *v) {
   v->results[0] = fx_native_dropout_backward(v->s, v->g[0], vjp_arg(v, 1), v->args[2].as.f);
 }
 
-static void vjp_none(op_vjp *v) { (void)v; } /* self says the shape only */
+static void vjp_none(op_vjp *v) {
+  (void)v;
+} /* self says the shape only */
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_RAND, .roles = "", .infer = infer_rand, .reference = OP_REF(rand)},

@@ -176,16 +176,12 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
       }
       *out = dt_real(dtype);
       break;
-    case RED_ANY:
-      *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL;
-      break;
+    case RED_ANY: *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL; break;
     case RED_INDEX:
       if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a real dtype that is not bool");
       *out = GRAFT_I64;
       break;
-    case RED_COUNT:
-      *out = GRAFT_I64;
-      break;
+    case RED_COUNT: *out = GRAFT_I64; break;
     case RED_FLOAT:
       if (whole) *out = dtype = DT_DEFAULT;
       break;

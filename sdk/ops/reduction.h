@@ -19,6 +19,7 @@ bool red_keepdim(uint32_t op_id, const graft_value *args);
 /* How many elements are reduced to one. */
 int64_t red_count(const graft_tensor *self, uint32_t mask);
 
+/* clang-format off */
 #define RED_KERNELS(X)                                                                                                \
   X(sum_dim_IntList)                                                                                                  \
   X(mean_dim)                                                                                                         \
@@ -26,6 +27,7 @@ int64_t red_count(const graft_tensor *self, uint32_t mask);
       X(linalg_vector_norm) X(max_dim) X(min_dim) X(all) X(all_dim) X(max) X(min) X(std_correction)                   \
           X(var_mean_correction) X(std_mean_correction) X(norm_ScalarOpt_dim) X(nansum) X(count_nonzero) X(logsumexp) \
               X(aminmax)
+/* clang-format on */
 #define RED_DECLARE(name) graft_status ref_##name(const graft_exec *exec, const graft_args_##name *args);
 RED_KERNELS(RED_DECLARE)
 #undef RED_DECLARE

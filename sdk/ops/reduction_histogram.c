@@ -16,7 +16,8 @@ graft_status red_infer_histc(op_call *c) {
   if (!whole && !real) return op_refuse_dtype(c, 0, "a real dtype other than bool");
   if (bins < 1) return op_error(c, "bins is %lld; expected 1 or more", (long long)bins);
   long double from = dt_scalar_value(&low).re, to = dt_scalar_value(&high).re;
-  if (!isfinite((double)from) || !isfinite((double)to)) return op_error(c, "from %Lg to %Lg is no finite interval", from, to);
+  if (!isfinite((double)from) || !isfinite((double)to))
+    return op_error(c, "from %Lg to %Lg is no finite interval", from, to);
   if (from > to) return op_error(c, "min is %Lg, max is %Lg; expected no more", from, to);
   c->compute = self->dtype;
   op_out(c, 0, self->dtype, 1, &bins);
@@ -29,15 +30,17 @@ static graft_tensor *either(fx *s, graft_tensor *condition, graft_value yes, gra
   return out;
 }
 
-/* The bounds as rank-0 tensors; equal ones stand for those of the data, and these, where they are equal, for one more on
- * either side. */
+/* The bounds as rank-0 tensors; equal ones stand for those of the data, and these, where they are equal, for one more
+ * on either side. */
 static void histogram_bounds(fx *s, const op_call *c, graft_tensor *x, graft_tensor *bound[2]) {
   graft_scalar given[2] = {op_scalar(c, 2), op_scalar(c, 3)};
   bool from_data = dt_scalar_value(&given[0]).re == dt_scalar_value(&given[1]).re && x->numel;
   int64_t none = 0;
   for (int i = 0; i < 2; i++) {
-    if (from_data) bound[i] = (i ? fx_amax : fx_amin)(s, x, &none, 1, false);
-    else bound[i] = fx_full(s, &none, 0, given[i], x->dtype, c->device);
+    if (from_data)
+      bound[i] = (i ? fx_amax : fx_amin)(s, x, &none, 1, false);
+    else
+      bound[i] = fx_full(s, &none, 0, given[i], x->dtype, c->device);
   }
   graft_tensor *equal = fx_eq_Tensor(s, bound[0], bound[1]);
   for (int i = 0; i < 2; i++) {
@@ -59,9 +62,11 @@ void red_decompose_histc(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *inside = fx_logical_and(s, fx_ge_Tensor(s, x, bound[0]), fx_le_Tensor(s, x, bound[1]));
   const graft_value number[] = {fx_number(graft_scalar_int(bins)), fx_number(graft_scalar_int(0))};
   x = either(s, inside, fx_tensor(x), fx_tensor(bound[0]));
-  graft_tensor *above = fx_scale(s, fx_sub(s, x, bound[0]), graft_scalar_int(bins)), *width = fx_sub(s, bound[1], bound[0]);
+  graft_tensor *above = fx_scale(s, fx_sub(s, x, bound[0]), graft_scalar_int(bins)),
+               *width = fx_sub(s, bound[1], bound[0]);
   graft_tensor *part = fx_cast(s, fx_div(s, above, width), GRAFT_I64);
-  part = either(s, fx_ge_Scalar(s, part, graft_scalar_int(bins)), fx_number(graft_scalar_int(bins - 1)), fx_tensor(part));
+  part =
+      either(s, fx_ge_Scalar(s, part, graft_scalar_int(bins)), fx_number(graft_scalar_int(bins - 1)), fx_tensor(part));
   part = either(s, inside, fx_tensor(part), number[0]);
   graft_tensor *zeros = fx_full(s, &more, 1, graft_scalar_int(0), self->dtype, c->device);
   graft_tensor *ones = fx_full(s, &self->numel, 1, graft_scalar_int(1), self->dtype, c->device);

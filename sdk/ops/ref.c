@@ -75,7 +75,9 @@ void ref_write(const graft_tensor_desc *d, const ref_array *values) {
   }
 }
 
-graft_status ref_no_memory(void) { return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a reference kernel"); }
+graft_status ref_no_memory(void) {
+  return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a reference kernel");
+}
 
 graft_status ref_invalid(const char *format, ...) {
   char text[512];
@@ -93,7 +95,9 @@ static ref_real narrow(graft_dtype dtype, ref_real x) {
 }
 
 /* Integer sums wrap at 64 bits, as machines have it. */
-static uint64_t whole(ref_real x) { return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x; }
+static uint64_t whole(ref_real x) {
+  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
 static ref_real unwhole(graft_dtype dtype, uint64_t sum) {
   return dtype == GRAFT_U64 ? (ref_real)sum : (ref_real)(int64_t)sum;
 }

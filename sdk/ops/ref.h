@@ -23,11 +23,13 @@ typedef struct ref_array {
   int64_t count;
   ref_real *re, *im; /* im NULL for real dtypes */
 } ref_array;
-ref_array ref_new(int64_t count, bool complex_values); /* zeros */
-ref_array ref_read(const graft_tensor_desc *d);        /* NULL: an array with re NULL and count 0 */
+ref_array ref_new(int64_t count, bool complex_values);               /* zeros */
+ref_array ref_read(const graft_tensor_desc *d);                      /* NULL: an array with re NULL and count 0 */
 void ref_write(const graft_tensor_desc *d, const ref_array *values); /* NULL: nothing */
 void ref_free(ref_array *a);
-static inline ref_complex ref_at(const ref_array *a, int64_t i) { return a->re[i] + (a->im ? a->im[i] : 0) * I; }
+static inline ref_complex ref_at(const ref_array *a, int64_t i) {
+  return a->re[i] + (a->im ? a->im[i] : 0) * I;
+}
 /* OUT_OF_MEMORY for a kernel to return. */
 graft_status ref_no_memory(void);
 /* INVALID_ARGUMENT with a text: an index out of range, found while running. */
@@ -48,7 +50,9 @@ uint32_t ref_philox_word(const graft_philox *p, uint64_t word);
 ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element); /* in [0, 1) */
 
 /* A scalar argument; `fallback` where absent. */
-static inline ref_real ref_scalar(const graft_scalar *s, ref_real fallback) { return s ? dt_scalar_value(s).re : fallback; }
+static inline ref_real ref_scalar(const graft_scalar *s, ref_real fallback) {
+  return s ? dt_scalar_value(s).re : fallback;
+}
 
 /* Splits a shape at a dim: outer x size x inner. */
 typedef struct ref_split {

@@ -6,8 +6,23 @@
 #include "graft/value.h"
 
 enum op_kind {
-  OPK_TENSOR, OPK_TENSORS, OPK_INT, OPK_FLOAT, OPK_BOOL, OPK_SCALAR, OPK_INTS, OPK_FLOATS, OPK_SCALARS, OPK_MASK,
-  OPK_STR, OPK_DTYPE, OPK_GENERATOR, OPK_DEVICE, OPK_LAYOUT, OPK_MEMORY_FORMAT, OPK_FLAG
+  OPK_TENSOR,
+  OPK_TENSORS,
+  OPK_INT,
+  OPK_FLOAT,
+  OPK_BOOL,
+  OPK_SCALAR,
+  OPK_INTS,
+  OPK_FLOATS,
+  OPK_SCALARS,
+  OPK_MASK,
+  OPK_STR,
+  OPK_DTYPE,
+  OPK_GENERATOR,
+  OPK_DEVICE,
+  OPK_LAYOUT,
+  OPK_MEMORY_FORMAT,
+  OPK_FLAG
 };
 enum { OPA_OPTIONAL = 1, OPA_KWARG = 2, OPA_MUTATED = 4, OPA_ALIASED = 8, OPA_DROPPED = 16 };
 enum { OPR_DYNAMIC = 1, OPR_ALIASED = 2 };
@@ -21,8 +36,8 @@ typedef struct op_arg {
   const char *name;
   uint8_t kind;
   uint8_t flags;
-  uint16_t offset; /* of the field in the args struct */
-  uint16_t bytes;  /* N of bool[N]; the expected length of int[N] */
+  uint16_t offset;             /* of the field in the args struct */
+  uint16_t bytes;              /* N of bool[N]; the expected length of int[N] */
   const graft_value *fallback; /* the schema's default; NULL: required, or None */
   const char *const *strings;  /* the values of a str argument, NULL-terminated; enum value = index + 1 */
 } op_arg;

@@ -1,5 +1,5 @@
-/* Movement: copies, joining, padding, repeating, writing into a part. Views are made by dispatch/host_ops.c; their rows here say
- * which gradient they have.
+/* Movement: copies, joining, padding, repeating, writing into a part. Views are made by dispatch/host_ops.c; their rows
+ * here say which gradient they have.
  *
  * Decompositions write into views of a new tensor by copies, which every plugin can do: nothing leaves the device. */
 #include "ops/shape.h"
@@ -66,13 +66,16 @@ static void write_into(fx *s, graft_tensor *view, graft_tensor *values) {
 /* A new tensor as infer promised the first output. */
 static graft_tensor *new_out(fx *s, const op_call *c) {
   const graft_meta *meta = &c->out[0];
-  return fx_empty_strided(s, meta->sizes, (uint32_t)meta->ndim, meta->strides, (uint32_t)meta->ndim, meta->dtype, c->device);
+  return fx_empty_strided(s, meta->sizes, (uint32_t)meta->ndim, meta->strides, (uint32_t)meta->ndim, meta->dtype,
+                          c->device);
 }
 
 /* --- cat --- */
 
 /* An empty tensor of rank 1 joins anything: PyTorch keeps that for old programs. */
-static bool is_skipped(const graft_tensor *t) { return t->ndim == 1 && t->sizes[0] == 0; }
+static bool is_skipped(const graft_tensor *t) {
+  return t->ndim == 1 && t->sizes[0] == 0;
+}
 
 static graft_memory_format format_of_all(const graft_value *list) {
   graft_memory_format format = tns_suggest_format(list->as.tensors[0]);
@@ -82,8 +85,8 @@ static graft_memory_format format_of_all(const graft_value *list) {
   return format;
 }
 
-static graft_status add_to_cat(const op_call *c, const graft_tensor *first, const graft_tensor *t, uint32_t i, int64_t dim,
-                               int64_t *size) {
+static graft_status add_to_cat(const op_call *c, const graft_tensor *first, const graft_tensor *t, uint32_t i,
+                               int64_t dim, int64_t *size) {
   bool same = t->ndim == first->ndim;
   for (int32_t d = 0; same && d < t->ndim; d++) same = d == dim || t->sizes[d] == first->sizes[d];
   if (!same) {
@@ -155,7 +158,9 @@ static padding padding_of(const graft_value *pad, int32_t ndim) {
   return p;
 }
 
-static int64_t negative_part(int64_t x) { return x >= 0 ? 0 : x == INT64_MIN ? INT64_MAX : -x; }
+static int64_t negative_part(int64_t x) {
+  return x >= 0 ? 0 : x == INT64_MIN ? INT64_MAX : -x;
+}
 
 /* constant_pad_nd(self, pad, value) */
 static graft_status infer_pad(op_call *c) {
@@ -175,15 +180,18 @@ static graft_status infer_pad(op_call *c) {
       cut.sizes[i] = self->sizes[i] - before - after;
       continue;
     }
-    return op_error(c, "padding by %lld and %lld leaves less than nothing, or more than can be counted, of dim %d of self %s",
-                    (long long)p.before[i], (long long)p.after[i], i, op_show(c, 0));
+    return op_error(
+        c, "padding by %lld and %lld leaves less than nothing, or more than can be counted, of dim %d of self %s",
+        (long long)p.before[i], (long long)p.after[i], i, op_show(c, 0));
   }
   c->compute = self->dtype;
   if (dt_is_complex(op_scalar(c, 2).dtype) && !dt_is_complex(self->dtype)) {
     return op_error(c, "value is complex, self is %s", op_show(c, 0));
   }
-  if (p.adds) op_out_format(c, 0, self->dtype, self->ndim, sizes, tns_suggest_format(self));
-  else op_out_like(c, 0, self->dtype, &cut);
+  if (p.adds)
+    op_out_format(c, 0, self->dtype, self->ndim, sizes, tns_suggest_format(self));
+  else
+    op_out_like(c, 0, self->dtype, &cut);
   return GRAFT_OK;
 }
 
@@ -216,11 +224,12 @@ static graft_status infer_repeat(op_call *c) {
   }
   int64_t sizes[GRAFT_MAX_DIMS], all = 1;
   for (int32_t i = 0; i < ndim; i++) {
-    if (repeats->as.ints[i] < 0) return op_error(c, "repeats has a negative item: %lld", (long long)repeats->as.ints[i]);
+    if (repeats->as.ints[i] < 0)
+      return op_error(c, "repeats has a negative item: %lld", (long long)repeats->as.ints[i]);
     if (__builtin_mul_overflow(repeats->as.ints[i], i < added ? 1 : self->sizes[i - added], &sizes[i]) ||
         __builtin_mul_overflow(all, sizes[i], &all)) {
-      return op_error(c, "self %s repeated %lld times along dim %d has more elements than can be counted", op_show(c, 0),
-                      (long long)repeats->as.ints[i], i);
+      return op_error(c, "self %s repeated %lld times along dim %d has more elements than can be counted",
+                      op_show(c, 0), (long long)repeats->as.ints[i], i);
     }
   }
   c->compute = self->dtype;
@@ -251,7 +260,8 @@ static void decompose_repeat(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *self = op_tensor(c, 0);
   int64_t base[GRAFT_MAX_DIMS], full[GRAFT_MAX_DIMS];
   uint32_t mask;
-  int32_t ndim = shape_interleave(self->ndim, self->sizes, (int32_t)c->args[1].count, c->args[1].as.ints, base, full, &mask);
+  int32_t ndim =
+      shape_interleave(self->ndim, self->sizes, (int32_t)c->args[1].count, c->args[1].as.ints, base, full, &mask);
   if (ndim < 0) {
     fx_fail(s, op_error(c, "repeating so many dims at once is more than %d dims", GRAFT_MAX_DIMS));
     return;
@@ -313,7 +323,8 @@ static graft_status infer_select_scatter(op_call *c) {
   if (status) return status;
   int64_t size = self->sizes[dim];
   if (index < -size || index >= size) {
-    return op_error(c, "index %lld is out of range for dim %lld of self %s", (long long)index, (long long)dim, op_show(c, 0));
+    return op_error(c, "index %lld is out of range for dim %lld of self %s", (long long)index, (long long)dim,
+                    op_show(c, 0));
   }
   op_set_int(c, 2, dim);
   op_set_int(c, 3, index < 0 ? index + size : index);
@@ -371,8 +382,8 @@ static void decompose_as_strided_scatter(fx *s, const op_call *c, graft_tensor *
   decompose_scatter(s, c, GRAFT_OP_AS_STRIDED, outs);
 }
 
-/* prims::as_strided_scatter(self, src, size, stride, storage_offset): of a contiguous self only, so that where an element
- * is does not depend on memory that nobody sees. */
+/* prims::as_strided_scatter(self, src, size, stride, storage_offset): of a contiguous self only, so that where an
+ * element is does not depend on memory that nobody sees. */
 static graft_status infer_as_strided_scatter(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0);
   const graft_value *size = &c->args[2], *stride = &c->args[3];
@@ -381,7 +392,8 @@ static graft_status infer_as_strided_scatter(op_call *c) {
   if (!tns_is_contiguous(self->ndim, self->sizes, self->strides)) {
     return op_error(c, "self is %s; expected a contiguous tensor", op_show(c, 0));
   }
-  if (size->count != stride->count) return op_error(c, "size has %u items, stride %u; expected as many", size->count, stride->count);
+  if (size->count != stride->count)
+    return op_error(c, "size has %u items, stride %u; expected as many", size->count, stride->count);
   if (size->count > GRAFT_MAX_DIMS) return op_error(c, "%u dims; expected at most %d", size->count, GRAFT_MAX_DIMS);
   for (uint32_t i = 0; i < size->count; i++) {
     if (size->as.ints[i] < 0 || stride->as.ints[i] < 0) return op_error(c, "a size or stride is negative");
@@ -481,7 +493,8 @@ static void decompose_roll(fx *s, const op_call *c, graft_tensor **outs) {
 
 /* --- the table --- */
 
-#define VIEW(name, formula) {.op_id = GRAFT_OP_##name, .roles = "k", .vjp = shape_vjp_##formula}
+#define VIEW(name, formula) \
+  { .op_id = GRAFT_OP_##name, .roles = "k", .vjp = shape_vjp_##formula }
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_TO_COPY,
      .roles = "c",

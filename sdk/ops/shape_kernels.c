@@ -71,8 +71,10 @@ graft_status ref_cat(const graft_exec *exec, const graft_args_cat *a) {
     const graft_tensor_desc *t = a->tensors.items[i];
     if (!ref_numel(t)) continue; /* of another rank, perhaps */
     ref_array x = ref_read(t);
-    if (!x.re) status = ref_no_memory();
-    else move(&y, at, &x, side_of(t), t->dl.ndim, t->dl.shape);
+    if (!x.re)
+      status = ref_no_memory();
+    else
+      move(&y, at, &x, side_of(t), t->dl.ndim, t->dl.shape);
     ref_free(&x);
     at.start += t->dl.shape[a->dim] * at.strides[a->dim];
   }
@@ -94,10 +96,13 @@ graft_status ref_constant_pad_nd(const graft_exec *exec, const graft_args_consta
   int64_t sizes[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < a->self->dl.ndim; i++) {
     uint64_t pair = 2 * (uint64_t)(a->self->dl.ndim - 1 - i); /* the last dim comes first */
-    int64_t before = pair < a->pad.count ? a->pad.items[pair] : 0, after = pair < a->pad.count ? a->pad.items[pair + 1] : 0;
+    int64_t before = pair < a->pad.count ? a->pad.items[pair] : 0,
+            after = pair < a->pad.count ? a->pad.items[pair + 1] : 0;
     sizes[i] = a->self->dl.shape[i] + (before < 0 ? before : 0) + (after < 0 ? after : 0);
-    if (before < 0) source.start -= before * source.strides[i];
-    else at.start += before * at.strides[i];
+    if (before < 0)
+      source.start -= before * source.strides[i];
+    else
+      at.start += before * at.strides[i];
   }
   move(&w.y, at, &w.x, source, a->self->dl.ndim, sizes);
   return end(&w, a->out);
@@ -139,13 +144,16 @@ graft_status ref_flip(const graft_exec *exec, const graft_args_flip *a) {
 }
 
 /* self with src moved over it: src's dims have `strides` in self. */
-static graft_status over(const graft_tensor_desc *self, const graft_tensor_desc *src, side at, const graft_tensor_desc *out) {
+static graft_status over(const graft_tensor_desc *self, const graft_tensor_desc *src, side at,
+                         const graft_tensor_desc *out) {
   work w;
   if (!begin(&w, self, out)) return end(&w, out);
   move(&w.y, side_of(out), &w.x, side_of(self), self->dl.ndim, self->dl.shape);
   ref_array x = ref_read(src);
-  if (x.re) move(&w.y, at, &x, side_of(src), src->dl.ndim, src->dl.shape);
-  else ref_free(&w.y);
+  if (x.re)
+    move(&w.y, at, &x, side_of(src), src->dl.ndim, src->dl.shape);
+  else
+    ref_free(&w.y);
   ref_free(&x);
   return end(&w, out);
 }

@@ -1,5 +1,6 @@
-/* Gradients of movement and of views. Each is made of recorded ops only (nothing is written into a view), so that gradients of
- * gradients come of themselves: the gradient of a part is a tensor of zeros with the part scattered into it. */
+/* Gradients of movement and of views. Each is made of recorded ops only (nothing is written into a view), so that
+ * gradients of gradients come of themselves: the gradient of a part is a tensor of zeros with the part scattered into
+ * it. */
 #include "ops/shape.h"
 
 #include <stdlib.h>
@@ -7,16 +8,18 @@
 #include "ops/generated/fx_ops.h"
 #include "tensor/view.h"
 
-#define G v->g[0]
-#define S v->s
-#define SELF vjp_arg(v, 0)
+#define G         v->g[0]
+#define S         v->s
+#define SELF      vjp_arg(v, 0)
 #define VJP(name) void shape_vjp_##name(op_vjp *v)
 
 static graft_tensor *zeros_for(op_vjp *v, const graft_tensor *like) {
   return fx_filled(S, G, like->ndim, like->sizes, 0, G->dtype);
 }
 
-VJP(same) { v->results[0] = G; }
+VJP(same) {
+  v->results[0] = G;
+}
 
 VJP(copy) {
   if (vjp_needs(v, 0)) v->results[0] = fx_zeros_like(S, G);
@@ -25,8 +28,12 @@ VJP(copy) {
   v->results[1] = fx_sum_to(S, G, source->ndim, source->sizes);
 }
 
-VJP(view) { v->results[0] = fx_reshape(S, G, SELF->ndim, SELF->sizes); }
-VJP(expand) { v->results[0] = fx_sum_to(S, G, SELF->ndim, SELF->sizes); }
+VJP(view) {
+  v->results[0] = fx_reshape(S, G, SELF->ndim, SELF->sizes);
+}
+VJP(expand) {
+  v->results[0] = fx_sum_to(S, G, SELF->ndim, SELF->sizes);
+}
 
 VJP(permute) {
   int64_t inverse[GRAFT_MAX_DIMS];
@@ -62,7 +69,9 @@ static graft_tensor *with_rest(op_vjp *v, uint32_t op_id, graft_tensor *first, g
   return out;
 }
 
-static void part_vjp(op_vjp *v, uint32_t scatter) { v->results[0] = with_rest(v, scatter, zeros_for(v, SELF), G, 1); }
+static void part_vjp(op_vjp *v, uint32_t scatter) {
+  v->results[0] = with_rest(v, scatter, zeros_for(v, SELF), G, 1);
+}
 
 /* self with src written over a part: the part of g is src's, the rest self's. */
 static void scatter_vjp(op_vjp *v, uint32_t scatter, uint32_t view, graft_tensor *g) {
@@ -70,10 +79,18 @@ static void scatter_vjp(op_vjp *v, uint32_t scatter, uint32_t view, graft_tensor
   if (vjp_needs(v, 1)) v->results[1] = with_rest(v, view, g, NULL, 2);
 }
 
-VJP(select) { part_vjp(v, GRAFT_OP_SELECT_SCATTER); }
-VJP(slice) { part_vjp(v, GRAFT_OP_SLICE_SCATTER); }
-VJP(select_scatter) { scatter_vjp(v, GRAFT_OP_SELECT_SCATTER, GRAFT_OP_SELECT_INT, G); }
-VJP(slice_scatter) { scatter_vjp(v, GRAFT_OP_SLICE_SCATTER, GRAFT_OP_SLICE_TENSOR, G); }
+VJP(select) {
+  part_vjp(v, GRAFT_OP_SELECT_SCATTER);
+}
+VJP(slice) {
+  part_vjp(v, GRAFT_OP_SLICE_SCATTER);
+}
+VJP(select_scatter) {
+  scatter_vjp(v, GRAFT_OP_SELECT_SCATTER, GRAFT_OP_SELECT_INT, G);
+}
+VJP(slice_scatter) {
+  scatter_vjp(v, GRAFT_OP_SLICE_SCATTER, GRAFT_OP_SLICE_TENSOR, G);
+}
 
 /* Positions are counted in memory order: the cotangent is brought to the layout of self, at offset 0. */
 VJP(as_strided_scatter) {
@@ -81,7 +98,8 @@ VJP(as_strided_scatter) {
   scatter_vjp(v, GRAFT_OP_PRIMS_AS_STRIDED_SCATTER, GRAFT_OP_AS_STRIDED, g);
 }
 
-static graft_tensor *as_strided_scatter(fx *s, graft_tensor *base, graft_tensor *part, const graft_tensor *like, int64_t offset) {
+static graft_tensor *as_strided_scatter(fx *s, graft_tensor *base, graft_tensor *part, const graft_tensor *like,
+                                        int64_t offset) {
   graft_value args[] = {fx_tensor(base), fx_tensor(part), wrap_ints(like->sizes, (uint32_t)like->ndim),
                         wrap_ints(like->strides, (uint32_t)like->ndim), wrap_int(offset)};
   graft_tensor *out;
@@ -95,8 +113,10 @@ VJP(diagonal) {
   tns_contiguous_strides(SELF->ndim, SELF->sizes, strides);
   graft_status status = tns_new(NULL, G->device, G->dtype, SELF->ndim, SELF->sizes, strides, 0, &whole);
   if (!status) status = tns_diagonal(fx_own(S, whole), v->args[1].as.i, v->args[2].as.i, v->args[3].as.i, &part);
-  if (status) fx_fail(S, status);
-  else fx_own(S, part);
+  if (status)
+    fx_fail(S, status);
+  else
+    fx_own(S, part);
   if (!S->status) v->results[0] = as_strided_scatter(S, zeros_for(v, SELF), G, part, part->offset);
 }
 
@@ -130,8 +150,8 @@ static graft_tensor *positions(op_vjp *v, const graft_tensor *t, int64_t offset)
     int64_t column[GRAFT_MAX_DIMS] = {t->sizes[i]};
     for (int32_t d = 1; d < t->ndim - i; d++) column[d] = 1;
     if (t->sizes[i] < 2 || !t->strides[i]) continue;
-    graft_tensor *steps = fx_arange_start_step(S, graft_scalar_int(0), graft_scalar_int(t->sizes[i]), graft_scalar_int(1),
-                                               GRAFT_I64, G->device);
+    graft_tensor *steps = fx_arange_start_step(S, graft_scalar_int(0), graft_scalar_int(t->sizes[i]),
+                                               graft_scalar_int(1), GRAFT_I64, G->device);
     steps = fx_scale(S, steps, graft_scalar_int(t->strides[i]));
     at = fx_add(S, at, fx_view(S, steps, column, (uint32_t)(t->ndim - i)));
   }
@@ -165,12 +185,13 @@ VJP(as_strided) {
   int64_t size = (out_end > self_end ? out_end : self_end) - first + 1;
   self_offset -= first;
   graft_tensor *base = lay_out(v, size, G, &out, out_offset - first);
-  graft_tensor *grad = fx_as_strided(S, base, SELF->sizes, (uint32_t)SELF->ndim, SELF->strides, (uint32_t)SELF->ndim,
-                                     &self_offset);
+  graft_tensor *grad =
+      fx_as_strided(S, base, SELF->sizes, (uint32_t)SELF->ndim, SELF->strides, (uint32_t)SELF->ndim, &self_offset);
   if (!S->status && shape_may_overlap(SELF->ndim, SELF->sizes, SELF->strides)) {
     graft_tensor *ones = fx_filled(S, G, SELF->ndim, SELF->sizes, 1, G->dtype);
     graft_tensor *count = lay_out(v, size, ones, SELF, self_offset);
-    count = fx_as_strided(S, count, SELF->sizes, (uint32_t)SELF->ndim, SELF->strides, (uint32_t)SELF->ndim, &self_offset);
+    count =
+        fx_as_strided(S, count, SELF->sizes, (uint32_t)SELF->ndim, SELF->strides, (uint32_t)SELF->ndim, &self_offset);
     grad = fx_div(S, grad, count);
   }
   v->results[0] = grad;
@@ -201,9 +222,11 @@ VJP(pad) {
 VJP(repeat) {
   int64_t base[GRAFT_MAX_DIMS], full[GRAFT_MAX_DIMS];
   uint32_t mask;
-  int32_t ndim = shape_interleave(SELF->ndim, SELF->sizes, (int32_t)v->args[1].count, v->args[1].as.ints, base, full, &mask);
+  int32_t ndim =
+      shape_interleave(SELF->ndim, SELF->sizes, (int32_t)v->args[1].count, v->args[1].as.ints, base, full, &mask);
   if (ndim < 0) {
-    fx_fail(S, err_set(GRAFT_UNIMPLEMENTED, "aten::repeat: its gradient takes at most %d dims, repeats counted", GRAFT_MAX_DIMS));
+    fx_fail(S, err_set(GRAFT_UNIMPLEMENTED, "aten::repeat: its gradient takes at most %d dims, repeats counted",
+                       GRAFT_MAX_DIMS));
     return;
   }
   graft_tensor *sum = fx_sum(S, fx_reshape(S, G, ndim, full), mask, false);
@@ -219,7 +242,9 @@ VJP(roll) {
   for (uint32_t i = 0; i < v->args[1].count; i++) back[i] = -v->args[1].as.ints[i];
   v->results[0] = fx_roll(S, G, back, v->args[1].count, v->args[2].as.ints, v->args[2].count);
 }
-VJP(flip) { v->results[0] = fx_flip(S, G, v->args[1].as.ints, v->args[1].count); }
+VJP(flip) {
+  v->results[0] = fx_flip(S, G, v->args[1].as.ints, v->args[1].count);
+}
 
 /* --- complex numbers --- */
 
@@ -229,7 +254,8 @@ static graft_tensor *view_of_dtype(fx *s, graft_tensor *x, graft_dtype dtype) {
   return out;
 }
 
-/* Pairs of real numbers, [..., 2], as complex ones in the shape of `like`; no arithmetic, so that no NaN comes of it. */
+/* Pairs of real numbers, [..., 2], as complex ones in the shape of `like`; no arithmetic, so that no NaN comes of it.
+ */
 static graft_tensor *from_pairs(fx *s, graft_tensor *pairs, const graft_tensor *like) {
   if (s->status || !pairs) return NULL;
   graft_tensor *out = view_of_dtype(s, fx_contiguous(s, pairs), dt_complex(pairs->dtype));
@@ -242,9 +268,15 @@ static graft_tensor *to_pairs(fx *s, graft_tensor *x) {
   return fx_view_as_real(s, x);
 }
 
-VJP(view_as_real) { v->results[0] = from_pairs(S, G, SELF); }
-VJP(conj) { v->results[0] = fx_conj(S, G); }
-VJP(real) { v->results[0] = G; } /* brought to self's dtype by the caller */
+VJP(view_as_real) {
+  v->results[0] = from_pairs(S, G, SELF);
+}
+VJP(conj) {
+  v->results[0] = fx_conj(S, G);
+}
+VJP(real) {
+  v->results[0] = G;
+} /* brought to self's dtype by the caller */
 
 VJP(imag) {
   graft_tensor *parts[] = {fx_unsqueeze(S, fx_zeros_like(S, G), -1), fx_unsqueeze(S, G, -1)};
@@ -261,7 +293,7 @@ VJP(view_of_dtype) {
   } else if (dt_is_complex(dtype) && SELF->dtype == dt_real(dtype)) {
     v->results[0] = fx_reshape(S, to_pairs(S, G), SELF->ndim, SELF->sizes);
   } else {
-    fx_fail(S, err_set(GRAFT_UNIMPLEMENTED, "prims::view_of_dtype: no gradient of %s seen as %s", graft_dtype_name(SELF->dtype),
-                       graft_dtype_name(dtype)));
+    fx_fail(S, err_set(GRAFT_UNIMPLEMENTED, "prims::view_of_dtype: no gradient of %s seen as %s",
+                       graft_dtype_name(SELF->dtype), graft_dtype_name(dtype)));
   }
 }

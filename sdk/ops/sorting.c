@@ -10,7 +10,8 @@ static graft_status infer_sorted(op_call *c, int dim_arg) {
   int64_t dim = op_int(c, dim_arg);
   graft_status status = op_wrap_dim(c, &dim, self->ndim);
   if (status) return status;
-  if (dt_is_complex(self->dtype) || (dt_is_float8(self->dtype) && self->ndim)) return op_refuse_dtype(c, 0, "a real dtype, which has an order");
+  if (dt_is_complex(self->dtype) || (dt_is_float8(self->dtype) && self->ndim))
+    return op_refuse_dtype(c, 0, "a real dtype, which has an order");
   op_set_int(c, dim_arg, dim);
   c->compute = self->dtype;
   op_out_like(c, 0, self->dtype, self);
@@ -19,8 +20,12 @@ static graft_status infer_sorted(op_call *c, int dim_arg) {
 }
 
 /* sort(self, dim, descending); sort.stable(self, stable, dim, descending) */
-static graft_status infer_sort(op_call *c) { return infer_sorted(c, 1); }
-static graft_status infer_sort_stable(op_call *c) { return infer_sorted(c, 2); }
+static graft_status infer_sort(op_call *c) {
+  return infer_sorted(c, 1);
+}
+static graft_status infer_sort_stable(op_call *c) {
+  return infer_sorted(c, 2);
+}
 
 /* topk(self, k, dim, largest, sorted) */
 static graft_status infer_topk(op_call *c) {
@@ -28,7 +33,8 @@ static graft_status infer_topk(op_call *c) {
   int64_t k = op_int(c, 1), dim = op_int(c, 2), sizes[GRAFT_MAX_DIMS];
   graft_status status = op_wrap_dim(c, &dim, self->ndim);
   if (status) return status;
-  if (dt_is_complex(self->dtype) || self->dtype == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a real dtype other than bool");
+  if (dt_is_complex(self->dtype) || self->dtype == GRAFT_BOOL)
+    return op_refuse_dtype(c, 0, "a real dtype other than bool");
   int64_t size = self->ndim ? self->sizes[dim] : 1;
   if (k < 0 || k > size) {
     return op_error(c, "k is %lld; expected 0 to %lld, the size of dim %lld of self %s", (long long)k, (long long)size,
@@ -132,9 +138,15 @@ static void back(op_vjp *v, int dim_arg) {
   v->results[0] = fx_scatter_src(v->s, zeros, v->args[dim_arg].as.i, v->outs[1], v->g[0]);
 }
 
-static void vjp_sort(op_vjp *v) { back(v, 1); }
-static void vjp_sort_stable(op_vjp *v) { back(v, 2); }
-static void vjp_topk(op_vjp *v) { back(v, 2); }
+static void vjp_sort(op_vjp *v) {
+  back(v, 1);
+}
+static void vjp_sort_stable(op_vjp *v) {
+  back(v, 2);
+}
+static void vjp_topk(op_vjp *v) {
+  back(v, 2);
+}
 
 /* --- searchsorted(sorted_sequence, self, out_int32, right, side, sorter), bucketize(self, boundaries, out_int32,
  * right) --- */

@@ -29,7 +29,7 @@ struct graft_rt_backend {
   int32_t device_count; /* -1: not yet asked */
   graft_rt_device **devices;
   struct graft_rt_backend *next;
-  char *key;                   /* path and options: the same again gives this handle */
+  char *key;                    /* path and options: the same again gives this handle */
   _Atomic(uint32_t) generation; /* of the process that first used the driver (see plg_generation), 0: not yet used */
   bool is_reference;
 };
@@ -58,7 +58,7 @@ struct graft_rt_device {
   _Atomic(dsp_device *) dispatch;
   /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
   graft_rt_event *events, *last_event;
-  uint32_t generation;    /* as the backend's */
+  uint32_t generation;                              /* as the backend's */
   uint32_t memory_flags, stream_flags, event_flags; /* must-understand flags that the plugin knows */
 };
 

@@ -259,24 +259,16 @@ static graft_status ref_device_query(void *self, int32_t index, graft_device_key
   static const uint64_t all = (UINT64_C(1) << 17) - 1;
   static const int32_t dlpack_cpu = 1;
   switch (key) {
-    case GRAFT_DEVICE_NAME:
-      return answer(name, sizeof name, value, capacity, size);
-    case GRAFT_DEVICE_KIND:
-      return answer(&cpu, sizeof cpu, value, capacity, size);
-    case GRAFT_DEVICE_UNIFIED_MEMORY:
-      return answer(&one, sizeof one, value, capacity, size);
+    case GRAFT_DEVICE_NAME: return answer(name, sizeof name, value, capacity, size);
+    case GRAFT_DEVICE_KIND: return answer(&cpu, sizeof cpu, value, capacity, size);
+    case GRAFT_DEVICE_UNIFIED_MEMORY: return answer(&one, sizeof one, value, capacity, size);
     case GRAFT_DEVICE_DTYPES:
-    case GRAFT_DEVICE_DENORMALS:
-      return answer(&all, sizeof all, value, capacity, size);
-    case GRAFT_DEVICE_DLPACK_TYPE:
-      return answer(&dlpack_cpu, sizeof dlpack_cpu, value, capacity, size);
+    case GRAFT_DEVICE_DENORMALS: return answer(&all, sizeof all, value, capacity, size);
+    case GRAFT_DEVICE_DLPACK_TYPE: return answer(&dlpack_cpu, sizeof dlpack_cpu, value, capacity, size);
     case GRAFT_DEVICE_STREAM_FLAGS:
-    case GRAFT_DEVICE_EVENT_FLAGS:
-      return answer(&timing, sizeof timing, value, capacity, size);
-    case GRAFT_DEVICE_MEMORY_KINDS:
-      return answer(&kinds, sizeof kinds, value, capacity, size);
-    default:
-      return GRAFT_UNIMPLEMENTED;
+    case GRAFT_DEVICE_EVENT_FLAGS: return answer(&timing, sizeof timing, value, capacity, size);
+    case GRAFT_DEVICE_MEMORY_KINDS: return answer(&kinds, sizeof kinds, value, capacity, size);
+    default: return GRAFT_UNIMPLEMENTED;
   }
 }
 

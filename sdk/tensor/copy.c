@@ -42,15 +42,24 @@ static bits bits_between(const graft_tensor *to, const graft_tensor *from) {
   return (bits){complex && (differ & TNS_CONJ), (differ & TNS_NEG) != 0};
 }
 
-static bool bits_any(bits b) { return b.conj || b.neg; }
+static bool bits_any(bits b) {
+  return b.conj || b.neg;
+}
 
 /* --- inside a device --- */
 
 static graft_status copy_in_host(graft_tensor *to, graft_tensor *from, bits b) {
   graft_rt_stream *stream = graft_stream_current(to->device);
-  tns_host_copy copy = {.to = tns_host_data(to), .from = tns_host_data(from), .to_dtype = to->dtype,
-                        .from_dtype = from->dtype, .ndim = to->ndim, .sizes = to->sizes, .to_strides = to->strides,
-                        .from_strides = from->strides, .conj = b.conj, .neg = b.neg};
+  tns_host_copy copy = {.to = tns_host_data(to),
+                        .from = tns_host_data(from),
+                        .to_dtype = to->dtype,
+                        .from_dtype = from->dtype,
+                        .ndim = to->ndim,
+                        .sizes = to->sizes,
+                        .to_strides = to->strides,
+                        .from_strides = from->strides,
+                        .conj = b.conj,
+                        .neg = b.neg};
   pthread_mutex_lock(&stream->lock);
   tns_copy_host(&copy);
   pthread_mutex_unlock(&stream->lock);
@@ -144,16 +153,20 @@ static graft_status pack(graft_tensor *core, graft_tensor *to, graft_dtype wire,
     return GRAFT_OK;
   }
   int64_t strides[GRAFT_MAX_DIMS];
-  bool lands_as_is = tns_same_sizes(core, to) && tns_is_dense(to->ndim, to->sizes, to->strides);
-  if (lands_as_is) memcpy(strides, to->strides, sizeof strides);
-  else tns_preserve_strides(core->ndim, core->sizes, core->strides, strides);
+  bool lands_as_is = same_sizes(core, to) && tns_is_dense(to->ndim, to->sizes, to->strides);
+  if (lands_as_is)
+    memcpy(strides, to->strides, sizeof strides);
+  else
+    tns_preserve_strides(core->ndim, core->sizes, core->strides, strides);
   graft_tensor *made;
   graft_status status = graft_tensor_empty_strided(core->device, wire, core->ndim, core->sizes, strides, &made);
   if (status) return status;
   status = copy_same(made, core, *b);
   *b = (bits){false, false};
-  if (status) graft_tensor_release(made);
-  else *packed = made;
+  if (status)
+    graft_tensor_release(made);
+  else
+    *packed = made;
   return status;
 }
 
@@ -165,8 +178,8 @@ static graft_status unpack(graft_tensor *to, graft_tensor *packed, bits b) {
     return to->device->is_reference ? copy_in_host(to, to, b) : apply_bits(to, b);
   }
   graft_tensor *landed, *spread = NULL;
-  graft_status status = graft_tensor_empty_strided(to->device, packed->dtype, packed->ndim, packed->sizes,
-                                                   packed->strides, &landed);
+  graft_status status =
+      graft_tensor_empty_strided(to->device, packed->dtype, packed->ndim, packed->sizes, packed->strides, &landed);
   if (status) return status;
   status = tns_transfer_across(landed, packed);
   if (!status) status = tns_expand(landed, to->ndim, to->sizes, &spread);
@@ -198,8 +211,10 @@ static graft_status check_copy(const graft_tensor *to, const graft_tensor *from)
     if (!t->device->is_reference && plg_forked(t->device)) return plg_forked_error(t->device);
   }
   if (tns_overlaps_itself(to)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "copy: more than one element of the written-to tensor %s refers to a single "
-                   "memory location; copy it to a tensor of its own first", TNS_SHAPE(to));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "copy: more than one element of the written-to tensor %s refers to a single "
+                   "memory location; copy it to a tensor of its own first",
+                   TNS_SHAPE(to));
   }
   return GRAFT_OK;
 }
@@ -269,8 +284,10 @@ graft_status tns_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype d
   graft_status status = graft_tensor_empty_strided(device, dtype, tensor->ndim, tensor->sizes, strides, &made);
   if (status) return status;
   status = tns_copy(made, tensor);
-  if (status) graft_tensor_release(made);
-  else *result = made;
+  if (status)
+    graft_tensor_release(made);
+  else
+    *result = made;
   return status;
 }
 

@@ -9,7 +9,7 @@ typedef struct row_copy {
   bool conj, neg;
 } row_copy;
 
-#define MOVE(bytes)                                                                      \
+#define MOVE(bytes)                                                                          \
   for (int64_t i = 0; i < count; i++) memcpy(to + i * to_step, from + i * from_step, bytes); \
   return
 
@@ -29,13 +29,13 @@ static void move_row(char *to, int64_t to_step, const char *from, int64_t from_s
   }
 }
 
-#define CONVERT(to_type, from_type)            \
-  for (int64_t i = 0; i < count; i++) {        \
-    from_type x;                               \
+#define CONVERT(to_type, from_type)             \
+  for (int64_t i = 0; i < count; i++) {         \
+    from_type x;                                \
     memcpy(&x, from + i * from_step, sizeof x); \
-    to_type y = (to_type)x;                    \
-    memcpy(to + i * to_step, &y, sizeof y);    \
-  }                                            \
+    to_type y = (to_type)x;                     \
+    memcpy(to + i * to_step, &y, sizeof y);     \
+  }                                             \
   return true
 
 #define PAIR(to_dtype, from_dtype) ((uint64_t)(to_dtype) << 32 | (from_dtype))

@@ -136,11 +136,21 @@ static void imported_release(void *context) {
 }
 
 static const char *device_type_name(int32_t type) {
-  static const char *const names[] = {
-      [DLP_CPU] = "CPU", [DLP_CUDA] = "CUDA", [DLP_CUDA_HOST] = "CUDA host", [DLP_OPENCL] = "OpenCL",
-      [DLP_VULKAN] = "Vulkan", [DLP_METAL] = "Metal", [DLP_VPI] = "VPI", [DLP_ROCM] = "ROCm",
-      [DLP_ROCM_HOST] = "ROCm host", [DLP_EXT_DEV] = "extension", [DLP_CUDA_MANAGED] = "CUDA managed",
-      [DLP_ONEAPI] = "oneAPI", [DLP_WEBGPU] = "WebGPU", [DLP_HEXAGON] = "Hexagon", [DLP_MAIA] = "MAIA"};
+  static const char *const names[] = {[DLP_CPU] = "CPU",
+                                      [DLP_CUDA] = "CUDA",
+                                      [DLP_CUDA_HOST] = "CUDA host",
+                                      [DLP_OPENCL] = "OpenCL",
+                                      [DLP_VULKAN] = "Vulkan",
+                                      [DLP_METAL] = "Metal",
+                                      [DLP_VPI] = "VPI",
+                                      [DLP_ROCM] = "ROCm",
+                                      [DLP_ROCM_HOST] = "ROCm host",
+                                      [DLP_EXT_DEV] = "extension",
+                                      [DLP_CUDA_MANAGED] = "CUDA managed",
+                                      [DLP_ONEAPI] = "oneAPI",
+                                      [DLP_WEBGPU] = "WebGPU",
+                                      [DLP_HEXAGON] = "Hexagon",
+                                      [DLP_MAIA] = "MAIA"};
   bool known = type > 0 && type < (int32_t)(sizeof names / sizeof *names) && names[type];
   return known ? names[type] : "unknown";
 }
@@ -239,7 +249,9 @@ static graft_status import_tensor(const dlp_tensor *dl, uint64_t flags, struct D
 }
 
 /* What this library exported comes back as a tensor over the same storage. */
-static graft_status reimport(const exported *e, graft_tensor **tensor) { return tns_alias(e->tensor, tensor); }
+static graft_status reimport(const exported *e, graft_tensor **tensor) {
+  return tns_alias(e->tensor, tensor);
+}
 
 graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, graft_tensor **tensor) {
   if (managed->major != DLP_MAJOR) {

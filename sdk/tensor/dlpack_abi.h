@@ -80,8 +80,7 @@ struct DLManagedTensorVersioned {
 
 _Static_assert(sizeof(dlp_tensor) == 48 && offsetof(dlp_tensor, shape) == 24, "layout of DLTensor");
 _Static_assert(sizeof(struct DLManagedTensor) == 64, "layout of DLManagedTensor");
-_Static_assert(sizeof(struct DLManagedTensorVersioned) == 80 &&
-                   offsetof(struct DLManagedTensorVersioned, tensor) == 32,
+_Static_assert(sizeof(struct DLManagedTensorVersioned) == 80 && offsetof(struct DLManagedTensorVersioned, tensor) == 32,
                "layout of DLManagedTensorVersioned");
 
 #endif

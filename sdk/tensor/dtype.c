@@ -37,8 +37,7 @@ static const dt_fact facts[] = {
     [N(F8_E4M3FN)] = {GRAFT_F8_E4M3FN, "f8_e4m3fn", 1, DT_FLOAT, N(F8_E4M3FN), N(C64), N(F32)},
     [N(F8_E5M2)] = {GRAFT_F8_E5M2, "f8_e5m2", 1, DT_FLOAT, N(F8_E5M2), N(C64), N(F32)},
     [N(WIDE)] = {GRAFT_WIDE, "wide", 16, DT_FLOAT, N(WIDE), N(WIDE_COMPLEX), N(WIDE)},
-    [N(WIDE_COMPLEX)] = {GRAFT_WIDE_COMPLEX, "wide_complex", 32, DT_COMPLEX, N(WIDE), N(WIDE_COMPLEX),
-                         N(WIDE_COMPLEX)},
+    [N(WIDE_COMPLEX)] = {GRAFT_WIDE_COMPLEX, "wide_complex", 32, DT_COMPLEX, N(WIDE), N(WIDE_COMPLEX), N(WIDE_COMPLEX)},
 };
 enum { FACTS = sizeof facts / sizeof facts[0], TORCH_DTYPES = N(F8_E5M2) + 1 };
 
@@ -48,11 +47,12 @@ int dt_number(graft_dtype dtype) {
   switch (dtype) {
 #define CASE(name) \
   case GRAFT_##name: return N(name);
+    /* clang-format off */
     CASE(BOOL) CASE(U8) CASE(I8) CASE(I16) CASE(I32) CASE(I64) CASE(U16) CASE(U32) CASE(U64)
     CASE(F16) CASE(BF16) CASE(F32) CASE(F64) CASE(C64) CASE(C128) CASE(F8_E4M3FN) CASE(F8_E5M2)
     CASE(WIDE) CASE(WIDE_COMPLEX)
+    default: return -1; /* clang-format on */
 #undef CASE
-    default: return -1;
   }
 }
 
@@ -67,10 +67,18 @@ graft_dtype dt_from_number(int number) {
   return number < 0 || number >= FACTS ? GRAFT_DTYPE_NONE : facts[number].dtype;
 }
 
-uint64_t dt_bytes(graft_dtype dtype) { return fact_of(dtype)->bytes; }
-dt_category dt_category_of(graft_dtype dtype) { return (dt_category)fact_of(dtype)->category; }
-bool dt_is_float(graft_dtype dtype) { return fact_of(dtype)->category == DT_FLOAT; }
-bool dt_is_complex(graft_dtype dtype) { return fact_of(dtype)->category == DT_COMPLEX; }
+uint64_t dt_bytes(graft_dtype dtype) {
+  return fact_of(dtype)->bytes;
+}
+dt_category dt_category_of(graft_dtype dtype) {
+  return (dt_category)fact_of(dtype)->category;
+}
+bool dt_is_float(graft_dtype dtype) {
+  return fact_of(dtype)->category == DT_FLOAT;
+}
+bool dt_is_complex(graft_dtype dtype) {
+  return fact_of(dtype)->category == DT_COMPLEX;
+}
 
 bool dt_is_integral(graft_dtype dtype, bool or_bool) {
   if (dtype == GRAFT_BOOL) return or_bool;
@@ -81,17 +89,27 @@ bool dt_is_unsigned(graft_dtype dtype) {
   return dtype == GRAFT_U8 || dtype == GRAFT_U16 || dtype == GRAFT_U32 || dtype == GRAFT_U64;
 }
 
-bool dt_is_half(graft_dtype dtype) { return dtype == GRAFT_F16 || dtype == GRAFT_BF16; }
-bool dt_is_float8(graft_dtype dtype) { return dtype == GRAFT_F8_E4M3FN || dtype == GRAFT_F8_E5M2; }
+bool dt_is_half(graft_dtype dtype) {
+  return dtype == GRAFT_F16 || dtype == GRAFT_BF16;
+}
+bool dt_is_float8(graft_dtype dtype) {
+  return dtype == GRAFT_F8_E4M3FN || dtype == GRAFT_F8_E5M2;
+}
 
 static graft_dtype by_number(graft_dtype dtype, size_t field) {
   if (dt_number(dtype) < 0) return GRAFT_DTYPE_NONE;
   return facts[*((const uint8_t *)fact_of(dtype) + field)].dtype;
 }
 
-graft_dtype dt_real(graft_dtype dtype) { return by_number(dtype, offsetof(dt_fact, real)); }
-graft_dtype dt_complex(graft_dtype dtype) { return by_number(dtype, offsetof(dt_fact, complex)); }
-graft_dtype dt_accumulate(graft_dtype dtype) { return by_number(dtype, offsetof(dt_fact, accumulate)); }
+graft_dtype dt_real(graft_dtype dtype) {
+  return by_number(dtype, offsetof(dt_fact, real));
+}
+graft_dtype dt_complex(graft_dtype dtype) {
+  return by_number(dtype, offsetof(dt_fact, complex));
+}
+graft_dtype dt_accumulate(graft_dtype dtype) {
+  return by_number(dtype, offsetof(dt_fact, accumulate));
+}
 
 uint64_t dt_bit(graft_dtype dtype) {
   int number = dt_number(dtype);
@@ -135,7 +153,9 @@ graft_dtype dt_promote(graft_dtype a, graft_dtype b) {
   return letter == '.' ? GRAFT_DTYPE_NONE : facts[letter - 'a'].dtype;
 }
 
-const char *graft_dtype_name(graft_dtype dtype) { return fact_of(dtype)->name; }
+const char *graft_dtype_name(graft_dtype dtype) {
+  return fact_of(dtype)->name;
+}
 
 graft_dtype graft_dtype_parse(const char *name) {
   if (!name) return GRAFT_DTYPE_NONE;

@@ -8,10 +8,11 @@
 #include "graft/abi/dtype.h"
 #include "graft/abi/tensor.h"
 
-/* long double in memory: the dtype of the conformance oracle. Only the reference backend knows it; no plugin sees it. */
-#define GRAFT_WIDE ((graft_dtype)0x00018080)
-#define GRAFT_WIDE_COMPLEX ((graft_dtype)0x00010081) /* two of them; 32 bytes */
-#define GRAFT_NUMBER_WIDE 30
+/* long double in memory: the dtype of the conformance oracle. Only the reference backend knows it; no plugin sees it.
+ */
+#define GRAFT_WIDE                ((graft_dtype)0x00018080)
+#define GRAFT_WIDE_COMPLEX        ((graft_dtype)0x00010081) /* two of them; 32 bytes */
+#define GRAFT_NUMBER_WIDE         30
 #define GRAFT_NUMBER_WIDE_COMPLEX 31
 
 typedef enum dt_category { DT_BOOL, DT_INTEGER, DT_FLOAT, DT_COMPLEX } dt_category;
@@ -20,11 +21,11 @@ int dt_number(graft_dtype dtype); /* GRAFT_NUMBER_*, -1 when unknown */
 graft_dtype dt_from_number(int number);
 uint64_t dt_bytes(graft_dtype dtype);
 dt_category dt_category_of(graft_dtype dtype);
-bool dt_is_float(graft_dtype dtype);     /* real floating, float8 and half types included */
+bool dt_is_float(graft_dtype dtype); /* real floating, float8 and half types included */
 bool dt_is_complex(graft_dtype dtype);
 bool dt_is_integral(graft_dtype dtype, bool or_bool);
 bool dt_is_unsigned(graft_dtype dtype);
-bool dt_is_half(graft_dtype dtype);      /* f16, bf16 */
+bool dt_is_half(graft_dtype dtype); /* f16, bf16 */
 bool dt_is_float8(graft_dtype dtype);
 graft_dtype dt_real(graft_dtype dtype);    /* c64 -> f32; others as they are */
 graft_dtype dt_complex(graft_dtype dtype); /* f32 -> c64, f64 -> c128 */

@@ -8,9 +8,9 @@
 typedef struct dt_format {
   int bits, fraction; /* widths */
   int bias;
-  uint32_t largest;   /* magnitude bits of the largest finite value */
-  uint32_t overflow;  /* magnitude bits that a larger value becomes: infinity, or `largest` where there is none */
-  uint32_t nan;       /* magnitude bits of NaN as it is written */
+  uint32_t largest;  /* magnitude bits of the largest finite value */
+  uint32_t overflow; /* magnitude bits that a larger value becomes: infinity, or `largest` where there is none */
+  uint32_t nan;      /* magnitude bits of NaN as it is written */
   bool has_infinity;
 } dt_format;
 
@@ -84,14 +84,24 @@ static const dt_format *format_f8(graft_dtype dtype) {
   return dtype == GRAFT_F8_E5M2 ? &format_e5m2 : &format_e4m3fn;
 }
 
-uint16_t dt_f16_from(long double value) { return (uint16_t)narrow(&format_f16, round_to_odd(value)); }
-long double dt_f16_to(uint16_t bits) { return widen(&format_f16, bits); }
-uint16_t dt_bf16_from(long double value) { return (uint16_t)narrow(&format_bf16, round_to_odd(value)); }
-long double dt_bf16_to(uint16_t bits) { return widen(&format_bf16, bits); }
+uint16_t dt_f16_from(long double value) {
+  return (uint16_t)narrow(&format_f16, round_to_odd(value));
+}
+long double dt_f16_to(uint16_t bits) {
+  return widen(&format_f16, bits);
+}
+uint16_t dt_bf16_from(long double value) {
+  return (uint16_t)narrow(&format_bf16, round_to_odd(value));
+}
+long double dt_bf16_to(uint16_t bits) {
+  return widen(&format_bf16, bits);
+}
 uint8_t dt_f8_from(long double value, graft_dtype dtype) {
   return (uint8_t)narrow(format_f8(dtype), round_to_odd(value));
 }
-long double dt_f8_to(uint8_t bits, graft_dtype dtype) { return widen(format_f8(dtype), bits); }
+long double dt_f8_to(uint8_t bits, graft_dtype dtype) {
+  return widen(format_f8(dtype), bits);
+}
 
 /* Towards zero, then modulo 2^64. What fits neither i64 nor u64, NaN too, is 2^63, as x86 converts it. */
 static uint64_t to_integer(long double value) {
@@ -106,11 +116,11 @@ static uint64_t to_integer(long double value) {
     memcpy(&raw, element, sizeof raw); \
     value.re = (long double)raw;       \
   } while (0)
-#define LOAD_PAIR(type)                         \
-  do {                                          \
-    type raw[2];                                \
-    memcpy(raw, element, sizeof raw);           \
-    value.re = raw[0], value.im = raw[1];       \
+#define LOAD_PAIR(type)                   \
+  do {                                    \
+    type raw[2];                          \
+    memcpy(raw, element, sizeof raw);     \
+    value.re = raw[0], value.im = raw[1]; \
   } while (0)
 
 dt_value dt_load(graft_dtype dtype, const void *element) {
@@ -146,10 +156,10 @@ dt_value dt_load(graft_dtype dtype, const void *element) {
     type raw = (type)(number);         \
     memcpy(element, &raw, sizeof raw); \
   } while (0)
-#define STORE_PAIR(type)                                 \
-  do {                                                   \
-    type raw[2] = {(type)value.re, (type)value.im};      \
-    memcpy(element, raw, sizeof raw);                    \
+#define STORE_PAIR(type)                            \
+  do {                                              \
+    type raw[2] = {(type)value.re, (type)value.im}; \
+    memcpy(element, raw, sizeof raw);               \
   } while (0)
 
 void dt_store(graft_dtype dtype, void *element, dt_value value) {

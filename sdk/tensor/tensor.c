@@ -108,7 +108,9 @@ graft_status graft_tensor_empty(graft_rt_device *device, graft_dtype dtype, int3
   return graft_tensor_empty_strided(device, dtype, ndim, sizes, NULL, tensor);
 }
 
-void graft_tensor_retain(graft_tensor *tensor) { atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed); }
+void graft_tensor_retain(graft_tensor *tensor) {
+  atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed);
+}
 
 void graft_tensor_release(graft_tensor *tensor) {
   if (!tensor || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1) return;
@@ -117,21 +119,41 @@ void graft_tensor_release(graft_tensor *tensor) {
   free(tensor);
 }
 
-graft_dtype graft_tensor_dtype(const graft_tensor *tensor) { return tensor->dtype; }
-int32_t graft_tensor_ndim(const graft_tensor *tensor) { return tensor->ndim; }
-const int64_t *graft_tensor_sizes(const graft_tensor *tensor) { return tensor->sizes; }
-const int64_t *graft_tensor_strides(const graft_tensor *tensor) { return tensor->strides; }
-int64_t graft_tensor_offset(const graft_tensor *tensor) { return tensor->offset; }
-int64_t graft_tensor_numel(const graft_tensor *tensor) { return tensor->numel; }
-graft_rt_device *graft_tensor_device(const graft_tensor *tensor) { return tensor->device; }
-bool graft_tensor_is_conj(const graft_tensor *tensor) { return tensor->flags & TNS_CONJ; }
-bool graft_tensor_is_neg(const graft_tensor *tensor) { return tensor->flags & TNS_NEG; }
+graft_dtype graft_tensor_dtype(const graft_tensor *tensor) {
+  return tensor->dtype;
+}
+int32_t graft_tensor_ndim(const graft_tensor *tensor) {
+  return tensor->ndim;
+}
+const int64_t *graft_tensor_sizes(const graft_tensor *tensor) {
+  return tensor->sizes;
+}
+const int64_t *graft_tensor_strides(const graft_tensor *tensor) {
+  return tensor->strides;
+}
+int64_t graft_tensor_offset(const graft_tensor *tensor) {
+  return tensor->offset;
+}
+int64_t graft_tensor_numel(const graft_tensor *tensor) {
+  return tensor->numel;
+}
+graft_rt_device *graft_tensor_device(const graft_tensor *tensor) {
+  return tensor->device;
+}
+bool graft_tensor_is_conj(const graft_tensor *tensor) {
+  return tensor->flags & TNS_CONJ;
+}
+bool graft_tensor_is_neg(const graft_tensor *tensor) {
+  return tensor->flags & TNS_NEG;
+}
 
 uint64_t graft_tensor_version(const graft_tensor *tensor) {
   return tensor->storage ? atomic_load_explicit(&tensor->storage->version, memory_order_acquire) : 0;
 }
 
-uint64_t graft_tensor_storage_id(const graft_tensor *tensor) { return tensor->storage ? tensor->storage->id : 0; }
+uint64_t graft_tensor_storage_id(const graft_tensor *tensor) {
+  return tensor->storage ? tensor->storage->id : 0;
+}
 
 bool graft_tensor_is_contiguous(const graft_tensor *tensor) {
   return tns_is_contiguous(tensor->ndim, tensor->sizes, tensor->strides);
@@ -174,8 +196,10 @@ graft_status graft_tensor_from_host(graft_rt_device *device, graft_dtype dtype, 
   tns_host_tensor host;
   tns_host_tensor_init(&host, made, (void *)data);
   status = tns_copy(made, &host.tensor);
-  if (status) graft_tensor_release(made);
-  else *tensor = made;
+  if (status)
+    graft_tensor_release(made);
+  else
+    *tensor = made;
   return status;
 }
 

@@ -18,12 +18,12 @@ typedef struct graft_storage {
   graft_rt_device *device;
   mem_block *block; /* NULL for memory owned by someone else (`release`) */
   graft_buffer *buffer;
-  uint64_t offset;    /* bytes: where the storage begins in buffer */
+  uint64_t offset; /* bytes: where the storage begins in buffer */
   uint64_t bytes;
-  uint64_t address;   /* data pointer of the first byte */
-  void *host_pointer; /* readable by the host, or NULL */
-  uint64_t id;        /* never used again in this process */
-  _Atomic(uint64_t) version; /* from 1; changes with every write */
+  uint64_t address;               /* data pointer of the first byte */
+  void *host_pointer;             /* readable by the host, or NULL */
+  uint64_t id;                    /* never used again in this process */
+  _Atomic(uint64_t) version;      /* from 1; changes with every write */
   void (*release)(void *context); /* for imported memory */
   void *release_context;
 } graft_storage;

@@ -21,8 +21,9 @@ char *tns_format_ints(char *buffer, size_t capacity, uint64_t count, const int64
 graft_status tns_wrap_dim(const char *op, int64_t *dim, int32_t ndim) {
   int64_t rank = ndim > 0 ? ndim : 1;
   if (*dim < -rank || *dim >= rank) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: dim out of range (expected to be in range of [%" PRId64 ", %" PRId64
-                   "], but got %" PRId64 ")", op, -rank, rank - 1, *dim);
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "%s: dim out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")",
+                   op, -rank, rank - 1, *dim);
   }
   if (*dim < 0) *dim += rank;
   return GRAFT_OK;
@@ -33,7 +34,9 @@ graft_status tns_alias(graft_tensor *self, graft_tensor **view) {
 }
 
 /* Views carry no history here, so this is an alias; the name says what is meant. */
-graft_status tns_detach(graft_tensor *self, graft_tensor **view) { return tns_alias(self, view); }
+graft_status tns_detach(graft_tensor *self, graft_tensor **view) {
+  return tns_alias(self, view);
+}
 
 static graft_status check_strided(graft_tensor *self, int32_t ndim, const int64_t *sizes, const int64_t *strides,
                                   int64_t offset) {
@@ -54,8 +57,9 @@ static graft_status check_strided(graft_tensor *self, int32_t ndim, const int64_
                    TNS_INTS(ndim, sizes), TNS_INTS(ndim, strides));
   }
   if (self->storage && (uint64_t)needed > self->storage->bytes) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "as_strided: sizes %s, strides %s, storage offset %" PRId64 " and itemsize %"
-                   PRIu64 " require a storage of %" PRId64 " bytes, out of bounds for storage of %" PRIu64 " bytes",
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "as_strided: sizes %s, strides %s, storage offset %" PRId64 " and itemsize %" PRIu64
+                   " require a storage of %" PRId64 " bytes, out of bounds for storage of %" PRIu64 " bytes",
                    TNS_INTS(ndim, sizes), TNS_INTS(ndim, strides), offset, dt_bytes(self->dtype), needed,
                    self->storage->bytes);
   }
@@ -109,8 +113,10 @@ graft_status tns_diagonal(graft_tensor *self, int64_t offset, int64_t dim1, int6
   geometry g = geometry_of(self);
   int64_t rows = self->sizes[dim1], columns = self->sizes[dim2];
   /* compared, not subtracted: the offset may be any number */
-  if (offset >= 0) columns = offset >= columns ? 0 : columns - offset;
-  else rows = offset <= -rows ? 0 : rows + offset;
+  if (offset >= 0)
+    columns = offset >= columns ? 0 : columns - offset;
+  else
+    rows = offset <= -rows ? 0 : rows + offset;
   int64_t length = rows < columns ? rows : columns;
   if (length > 0) {
     g.offset += offset >= 0 ? offset * self->strides[dim2] : -offset * self->strides[dim1];
@@ -123,8 +129,10 @@ graft_status tns_diagonal(graft_tensor *self, int64_t offset, int64_t dim1, int6
 
 graft_status tns_permute(graft_tensor *self, int32_t count, const int64_t *dims, graft_tensor **view) {
   if (count != self->ndim) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "permute: the number of dimensions of %s does not match the length of the "
-                   "desired ordering %s", TNS_SHAPE(self), TNS_INTS(count, dims));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "permute: the number of dimensions of %s does not match the length of the "
+                   "desired ordering %s",
+                   TNS_SHAPE(self), TNS_INTS(count, dims));
   }
   geometry g = geometry_of(self);
   uint32_t seen = 0;
@@ -201,8 +209,9 @@ graft_status tns_slice(graft_tensor *self, int64_t dim, const int64_t *start, co
   g.offset += first * self->strides[dim];
   g.sizes[dim] = length / step + (length % step != 0);
   if (__builtin_mul_overflow(self->strides[dim], step, &g.strides[dim])) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "slice: step %" PRId64 " of dimension %" PRId64 " with stride %" PRId64
-                   " overflows", step, dim, self->strides[dim]);
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "slice: step %" PRId64 " of dimension %" PRId64 " with stride %" PRId64 " overflows", step, dim,
+                   self->strides[dim]);
   }
   return geometry_view(self, &g, view);
 }
@@ -259,7 +268,9 @@ static graft_status squeeze_mask(graft_tensor *self, uint32_t mask, graft_tensor
   return geometry_view(self, &g, view);
 }
 
-graft_status tns_squeeze(graft_tensor *self, graft_tensor **view) { return squeeze_mask(self, UINT32_MAX, view); }
+graft_status tns_squeeze(graft_tensor *self, graft_tensor **view) {
+  return squeeze_mask(self, UINT32_MAX, view);
+}
 
 graft_status tns_squeeze_dim(graft_tensor *self, int64_t dim, graft_tensor **view) {
   return tns_squeeze_dims(self, 1, &dim, view);

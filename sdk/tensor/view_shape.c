@@ -51,8 +51,10 @@ bool tns_compute_strides(int32_t ndim, const int64_t *sizes, const int64_t *stri
   }
   if (tns_numel(ndim, sizes) == 0) {
     bool same = ndim == new_ndim && memcmp(sizes, new_sizes, (size_t)ndim * sizeof *sizes) == 0;
-    if (same) memcpy(new_strides, strides, (size_t)ndim * sizeof *strides);
-    else tns_contiguous_strides(new_ndim, new_sizes, new_strides);
+    if (same)
+      memcpy(new_strides, strides, (size_t)ndim * sizeof *strides);
+    else
+      tns_contiguous_strides(new_ndim, new_sizes, new_strides);
     return true;
   }
   /* From the innermost dim outward: collect old dims that lie one after another into a run, and let new dims use up
@@ -92,18 +94,23 @@ static graft_status expand_dim(const graft_tensor *self, int32_t ndim, const int
                                int64_t *strides) {
   int32_t d = i - (ndim - self->ndim);
   int64_t size = d >= 0 ? self->sizes[d] : 1, target = wanted[i];
-  if (d >= 0) strides[i] = self->strides[d];
-  else strides[i] = i + 1 < ndim && self->ndim > 0 ? sizes[i + 1] * strides[i + 1] : 0;
+  if (d >= 0)
+    strides[i] = self->strides[d];
+  else
+    strides[i] = i + 1 < ndim && self->ndim > 0 ? sizes[i + 1] * strides[i + 1] : 0;
   if (target == -1 && d < 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "expand: size -1 isn't allowed in a leading, non-existing dimension %d "
-                   "(size %s of %s)", i, TNS_INTS(ndim, wanted), TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "expand: size -1 isn't allowed in a leading, non-existing dimension %d "
+                   "(size %s of %s)",
+                   i, TNS_INTS(ndim, wanted), TNS_SHAPE(self));
   }
   sizes[i] = target == -1 ? size : target;
   if (sizes[i] == size) return GRAFT_OK;
   if (size != 1 || target < 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "expand: the expanded size %" PRId64 " must match the existing size %" PRId64
-                   " at non-singleton dimension %d (target %s, tensor %s)", target, size, i, TNS_INTS(ndim, wanted),
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "expand: the expanded size %" PRId64 " must match the existing size %" PRId64
+                   " at non-singleton dimension %d (target %s, tensor %s)",
+                   target, size, i, TNS_INTS(ndim, wanted), TNS_SHAPE(self));
   }
   strides[i] = 0;
   return GRAFT_OK;
@@ -135,8 +142,10 @@ static graft_status check_broadcast_dims(const graft_tensor *self, int32_t ndim,
     ascending = dims[i] > (i ? dims[i - 1] : -1) && dims[i] < ndim;
   }
   if (!ascending) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "broadcast_in_dim: expected one dim of shape %s for each of %s, strictly "
-                   "ascending, but got %s", TNS_INTS(ndim, sizes), TNS_SHAPE(self), TNS_INTS(count, dims));
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "broadcast_in_dim: expected one dim of shape %s for each of %s, strictly "
+                   "ascending, but got %s",
+                   TNS_INTS(ndim, sizes), TNS_SHAPE(self), TNS_INTS(count, dims));
   }
   for (uint32_t i = 0; i < count; i++) {
     if (self->sizes[i] == 1 || self->sizes[i] == sizes[dims[i]]) continue;
@@ -172,8 +181,8 @@ static graft_status collapse_strides(const graft_tensor *self, int64_t start, in
                                      int64_t *stride) {
   *length = self->sizes[end], *stride = self->strides[end];
   for (int64_t i = end - 1; i >= start; i--) {
-    bool nested = self->sizes[i] == 1 || self->sizes[i + 1] == 1 ||
-                  self->strides[i] == self->strides[i + 1] * self->sizes[i + 1];
+    bool nested =
+        self->sizes[i] == 1 || self->sizes[i + 1] == 1 || self->strides[i] == self->strides[i + 1] * self->sizes[i + 1];
     if (!nested && self->numel != 0) {
       return err_set(GRAFT_INVALID_ARGUMENT,
                      "collapse_view: dimensions %" PRId64 " to %" PRId64
@@ -218,8 +227,9 @@ graft_status tns_split_dim(graft_tensor *self, int64_t dim, int64_t outer_length
     return err_set(GRAFT_INVALID_ARGUMENT, "split_dim: dim %" PRId64 " is not one of %s", dim, TNS_SHAPE(self));
   }
   if (outer_length <= 0 || self->sizes[dim] % outer_length != 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "split_dim: dimension %" PRId64 " of %s can't be divided into %" PRId64
-                   " equal parts", dim, TNS_SHAPE(self), outer_length);
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "split_dim: dimension %" PRId64 " of %s can't be divided into %" PRId64 " equal parts", dim,
+                   TNS_SHAPE(self), outer_length);
   }
   int64_t inner = self->sizes[dim] / outer_length;
   int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];

@@ -131,8 +131,9 @@ static graft_status retype_larger(graft_tensor *self, graft_dtype dtype, int64_t
     divisible &= self->strides[i] % ratio == 0;
   }
   if (!divisible) {
-    return retype_error(self, dtype, "the size of the last dimension, the storage offset and the other strides must be "
-                                     "divisible by the ratio of the element sizes");
+    return retype_error(self, dtype,
+                        "the size of the last dimension, the storage offset and the other strides must be "
+                        "divisible by the ratio of the element sizes");
   }
   sizes[last] = self->sizes[last] / ratio, strides[last] = 1;
   return retype(self, dtype, self->ndim, sizes, strides, self->offset / ratio, self->flags, view);

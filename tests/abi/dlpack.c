@@ -1,5 +1,6 @@
-/* Compiled, not run: the DLTensor inside a descriptor has the layout of DLPack's own, and dtypes the codes of DLPack 1.x (the
- * installed header may be older and lack some, so the codes stand here as DLPack 1.1 publishes them). */
+/* Compiled, not run: the DLTensor inside a descriptor has the layout of DLPack's own, and dtypes the codes of
+ * DLPack 1.x (the installed header may be older and lack some, so the codes stand here as DLPack 1.1 publishes them).
+ */
 #include <dlpack/dlpack.h>
 
 #include "graft/abi/tensor.h"
@@ -16,7 +17,8 @@ SAME(byte_offset, byte_offset);
 _Static_assert(sizeof(graft_dl_tensor) == sizeof(DLTensor), "size");
 
 enum { INT = 0, UINT = 1, FLOAT = 2, BFLOAT = 4, COMPLEX = 5, BOOLEAN = 6, FLOAT8_E4M3FN = 10, FLOAT8_E5M2 = 12 };
-_Static_assert(INT == (int)kDLInt && UINT == (int)kDLUInt && FLOAT == (int)kDLFloat && BFLOAT == (int)kDLBfloat, "codes");
+_Static_assert(INT == (int)kDLInt && UINT == (int)kDLUInt && FLOAT == (int)kDLFloat && BFLOAT == (int)kDLBfloat,
+               "codes");
 
 #define DTYPE(dtype, code, bits) _Static_assert((dtype) == ((code) | (bits) << 8 | 1 << 16), #dtype)
 DTYPE(GRAFT_BOOL, BOOLEAN, 8);

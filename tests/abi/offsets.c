@@ -7,9 +7,10 @@
 #define GRAFT_ASSERT _Static_assert
 #endif
 #define GRAFT_ASSERT_OFFSET(type, field, offset) GRAFT_ASSERT(offsetof(type, field) == (offset), #type "." #field);
-#define GRAFT_ASSERT_SIZE(type, size) GRAFT_ASSERT(sizeof(type) == (size), #type);
+#define GRAFT_ASSERT_SIZE(type, size)            GRAFT_ASSERT(sizeof(type) == (size), #type);
 
-/* clang-format off: one assertion a line */
+/* One assertion a line. clang-format would wrap them: */
+/* clang-format off */
 #include "generated_offsets.h"
 #include "hand_written_offsets.h"
 

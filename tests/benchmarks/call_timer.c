@@ -61,10 +61,14 @@ int main(int argc, char **argv) {
   char line[512];
   while (fgets(line, sizeof line, stdin)) {
     line[strcspn(line, "\n")] = 0;
-    if (!strncmp(line, "make ", 5)) make(&t, line + 5), puts("made");
-    else if (!strncmp(line, "kept ", 5)) printf("%.9f\n", run(&t, atoi(line + 5), false));
-    else if (!strncmp(line, "fresh ", 6)) printf("%.9f\n", run(&t, atoi(line + 6), true));
-    else return fprintf(stderr, "call_timer: '%s' is no command\n", line), 2;
+    if (!strncmp(line, "make ", 5))
+      make(&t, line + 5), puts("made");
+    else if (!strncmp(line, "kept ", 5))
+      printf("%.9f\n", run(&t, atoi(line + 5), false));
+    else if (!strncmp(line, "fresh ", 6))
+      printf("%.9f\n", run(&t, atoi(line + 6), true));
+    else
+      return fprintf(stderr, "call_timer: '%s' is no command\n", line), 2;
     fflush(stdout);
   }
   return 0;

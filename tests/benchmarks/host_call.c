@@ -1,5 +1,5 @@
-/* What the host adds to a slot: a call of add with a preallocated output on a plugin that does nothing, against the bare
- * slot. Prints nanoseconds and the host's mallocs on the way; usage: host_call PATH-OF-NULL-PLUGIN. */
+/* What the host adds to a slot: a call of add with a preallocated output on a plugin that does nothing, against the
+ * bare slot. Prints nanoseconds and the host's mallocs on the way; usage: host_call PATH-OF-NULL-PLUGIN. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -52,8 +52,8 @@ static double slot_round(void *context) {
   graft_exec exec = {.struct_size = sizeof exec, .device = device->handle, .stream = device->default_stream->handle};
   graft_tensor_desc desc = {.struct_size = sizeof desc};
   graft_scalar one = graft_scalar_int(1);
-  graft_args_add_Tensor args = {.head = {sizeof args, GRAFT_OP_ADD_TENSOR, 0}, .self = &desc, .other = &desc,
-                                .alpha = &one, .out = &desc};
+  graft_args_add_Tensor args = {
+      .head = {sizeof args, GRAFT_OP_ADD_TENSOR, 0}, .self = &desc, .other = &desc, .alpha = &one, .out = &desc};
   double start = now_ns();
   for (int i = 0; i < CALLS; i++) must(s->slot(&exec, &args));
   return now_ns() - start;
@@ -73,7 +73,9 @@ int main(int argc, char **argv) {
   host_round(&s); /* the plan is made */
   uint64_t before = dsp_malloc_count();
   double host = median(host_round, &s), slot = median(slot_round, &s);
-  printf("add through the host   %7.1f ns\nthe slot alone         %7.1f ns\nthe host adds          %7.1f ns\nmallocs on the way     %7llu\n",
-         host, slot, host - slot, (unsigned long long)(dsp_malloc_count() - before));
+  printf(
+      "add through the host   %7.1f ns\nthe slot alone         %7.1f ns\nthe host adds          %7.1f ns\nmallocs on "
+      "the way     %7llu\n",
+      host, slot, host - slot, (unsigned long long)(dsp_malloc_count() - before));
   return 0;
 }

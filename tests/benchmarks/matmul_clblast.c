@@ -19,9 +19,8 @@ static void need(int good, const char *what) {
 static void multiply(void *context) {
   product *p = context;
   cl_event done = NULL;
-  CLBlastStatusCode status =
-      CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, p->n, p->n, p->n, 1, p->a, 0, p->n, p->b,
-                   0, p->n, 0, p->c, 0, p->n, &p->queue, &done);
+  CLBlastStatusCode status = CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, p->n, p->n,
+                                          p->n, 1, p->a, 0, p->n, p->b, 0, p->n, 0, p->c, 0, p->n, &p->queue, &done);
   need(status == CLBlastSuccess, "CLBlastSgemm");
   clWaitForEvents(1, &done);
   clReleaseEvent(done);

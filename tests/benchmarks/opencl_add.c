@@ -1,9 +1,9 @@
 /* What a call of add costs on the OpenCL backend, beyond OpenCL itself.
  *
  *   opencl_add            10,000 adds of 16 elements through the host and one synchronize, against the bare loop of
- *                         clSetKernelArg and clEnqueueNDRangeKernel that the backend itself performed, and one clFinish;
- *                         then how soon a kernel from the disk cache is ready in a fresh process
- *   opencl_add --ready    one add, in a process of its own
+ *                         clSetKernelArg and clEnqueueNDRangeKernel that the backend itself performed, and one
+ * clFinish; then how soon a kernel from the disk cache is ready in a fresh process opencl_add --ready    one add, in a
+ * process of its own
  *
  * The bare loop is recorded: this program stands in front of the OpenCL library with its own clSetKernelArg and
  * clEnqueueNDRangeKernel, notes what one add does, and repeats exactly that, on the same kernel, buffers and queue. */
@@ -23,8 +23,8 @@ enum { CALLS = 10000, ROUNDS = 21, ARGUMENTS = 64, FRESH = 7 };
 /* --- the recorder --- */
 
 typedef cl_int (*set_fn)(cl_kernel, cl_uint, size_t, const void *);
-typedef cl_int (*enqueue_fn)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint,
-                             const cl_event *, cl_event *);
+typedef cl_int (*enqueue_fn)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *,
+                             cl_uint, const cl_event *, cl_event *);
 
 static set_fn real_set;
 static enqueue_fn real_enqueue;
@@ -189,8 +189,9 @@ typedef struct fresh {
 static fresh run_fresh(const char *program, const char *folder, bool kept) {
   fresh f = {0};
   char command[4400];
-  snprintf(command, sizeof command, "d='%s/pocl%s' && %s mkdir -p $d && GRAFT_CACHE_DIR='%s' POCL_CACHE_DIR=$d '%s' --ready",
-           folder, kept ? "" : "_empty", kept ? "" : "rm -rf $d &&", folder, program);
+  snprintf(command, sizeof command,
+           "d='%s/pocl%s' && %s mkdir -p $d && GRAFT_CACHE_DIR='%s' POCL_CACHE_DIR=$d '%s' --ready", folder,
+           kept ? "" : "_empty", kept ? "" : "rm -rf $d &&", folder, program);
   FILE *pipe = popen(command, "r");
   if (!pipe || fscanf(pipe, "%d %d %lf %lf %lf", &f.built, &f.loaded, &f.program_ms, &f.first_ms, &f.second_ms) != 5) {
     fprintf(stderr, "opencl_add: a fresh process failed\n");

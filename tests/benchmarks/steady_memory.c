@@ -1,5 +1,5 @@
-/* Whether training holds its memory: 10,000 steps of the digits example, then what the device's allocator and malloc have
- * in use after step 1,000 and after step 10,000. Exit 1 when either differs.
+/* Whether training holds its memory: 10,000 steps of the digits example, then what the device's allocator and malloc
+ * have in use after step 1,000 and after step 10,000. Exit 1 when either differs.
  *
  *   steady_memory DATA [BACKEND [STEPS]] */
 #define main train_digits_main

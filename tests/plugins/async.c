@@ -54,8 +54,8 @@ typedef struct command {
   uint32_t pattern_bytes;
   char pattern[16];
   record *record;
-  graft_event *event;  /* for lies */
-  const void *source;  /* likewise */
+  graft_event *event; /* for lies */
+  const void *source; /* likewise */
 } command;
 
 struct graft_stream {
@@ -100,8 +100,10 @@ static command *command_new(void (*run)(command *)) {
 static void submit(graft_stream *stream, command *c) {
   pthread_mutex_lock(&stream->lock);
   c->number = ++stream->submitted;
-  if (stream->last) stream->last->next = c;
-  else stream->first = c;
+  if (stream->last)
+    stream->last->next = c;
+  else
+    stream->first = c;
   stream->last = c;
   pthread_cond_broadcast(&stream->changed);
   pthread_mutex_unlock(&stream->lock);
@@ -362,7 +364,8 @@ static graft_status ev_elapsed(graft_event *from, graft_event *to, double *milli
   record *a = latest_of(from), *b = latest_of(to);
   graft_status status = GRAFT_NOT_READY;
   if (a && b && a->timed && b->timed && record_is_done(a) && record_is_done(b)) {
-    *milliseconds = (double)(b->time.tv_sec - a->time.tv_sec) * 1e3 + (double)(b->time.tv_nsec - a->time.tv_nsec) * 1e-6;
+    *milliseconds =
+        (double)(b->time.tv_sec - a->time.tv_sec) * 1e3 + (double)(b->time.tv_nsec - a->time.tv_nsec) * 1e-6;
     status = GRAFT_OK;
   }
   record_drop(a);
@@ -390,7 +393,9 @@ static void run_neg(command *c) {
   }
 }
 
-static char *first_byte(const graft_tensor_desc *t) { return t->dl.data->memory + t->dl.byte_offset; }
+static char *first_byte(const graft_tensor_desc *t) {
+  return t->dl.data->memory + t->dl.byte_offset;
+}
 
 static graft_status neg(const graft_exec *exec, const graft_args_neg *args) {
   if (args->self->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
@@ -481,11 +486,11 @@ static graft_status async_open(const graft_host *host, const char *name, async_i
   async_instance *self = calloc(1, sizeof *self);
   if (!self) return GRAFT_OUT_OF_MEMORY;
   self->host = host;
-  self->memory = (graft_memory_api){sizeof self->memory, mem_allocate,  mem_release, mem_from_host,
-                                    mem_to_host,         mem_copy,      mem_copy_peer, mem_fill};
-  self->stream = (graft_stream_api){sizeof self->stream, st_create,     st_destroy,  st_flush,       st_query,
-                                    st_synchronize,      ev_create,     ev_destroy,  ev_record,      st_wait,
-                                    ev_query,            ev_synchronize, ev_elapsed, st_failure};
+  self->memory = (graft_memory_api){sizeof self->memory, mem_allocate, mem_release,   mem_from_host,
+                                    mem_to_host,         mem_copy,     mem_copy_peer, mem_fill};
+  self->stream = (graft_stream_api){sizeof self->stream, st_create,  st_destroy, st_flush, st_query, st_synchronize,
+                                    ev_create,           ev_destroy, ev_record,  st_wait,  ev_query, ev_synchronize,
+                                    ev_elapsed,          st_failure};
   self->core = (graft_core_ops){.struct_size = sizeof self->core, .neg = neg};
   self->plugin = (graft_plugin){.struct_size = sizeof self->plugin,
                                 .abi_major = GRAFT_ABI_MAJOR,

@@ -7,7 +7,9 @@
 
 static const char *lie; /* which is told */
 
-static int tells(const char *name) { return lie && !strcmp(lie, name); }
+static int tells(const char *name) {
+  return lie && !strcmp(lie, name);
+}
 
 /* --- opening --- */
 
@@ -69,8 +71,12 @@ static graft_status any_extension(void *self, const char *name, uint32_t minimum
   return GRAFT_OK;
 }
 
-static void extension_any(async_instance *self) { self->plugin.extension = any_extension; }
-static void vendor_text(async_instance *self) { self->plugin.vendor = "caf\xe9"; }
+static void extension_any(async_instance *self) {
+  self->plugin.extension = any_extension;
+}
+static void vendor_text(async_instance *self) {
+  self->plugin.vendor = "caf\xe9";
+}
 
 /* --- devices --- */
 
@@ -81,7 +87,9 @@ static graft_status growing_count(void *self, int32_t *count) {
   return GRAFT_OK;
 }
 
-static void count_changes(async_instance *self) { self->plugin.device_count = growing_count; }
+static void count_changes(async_instance *self) {
+  self->plugin.device_count = growing_count;
+}
 
 static graft_status lying_query(void *self, int32_t index, graft_device_key key, void *value, size_t capacity,
                                 size_t *size) {
@@ -102,7 +110,9 @@ static graft_status lying_query(void *self, int32_t index, graft_device_key key,
   return status;
 }
 
-static void query_lie(async_instance *self) { self->plugin.device_query = lying_query; }
+static void query_lie(async_instance *self) {
+  self->plugin.device_query = lying_query;
+}
 
 static graft_status one_device(void *self, int32_t index, graft_device **device) {
   static graft_device only;
@@ -127,7 +137,9 @@ static graft_status fail_to_close(graft_device *device) {
   return GRAFT_INTERNAL;
 }
 
-static void device_close_fails(async_instance *self) { self->plugin.device_close = fail_to_close; }
+static void device_close_fails(async_instance *self) {
+  self->plugin.device_close = fail_to_close;
+}
 
 /* --- memory --- */
 
@@ -380,8 +392,10 @@ static graft_status lying_neg(const graft_exec *exec, const graft_args_neg *args
   if (tells("slot_memo")) {
     const graft_host *host = exec->device->self->host;
     void *kept;
-    if (exec->memo) memset(out, 0, sizeof(float));
-    else host->memo_publish(exec, malloc(8), free, &kept);
+    if (exec->memo)
+      memset(out, 0, sizeof(float));
+    else
+      host->memo_publish(exec, malloc(8), free, &kept);
   }
   return tells("slot_side_effect") ? GRAFT_UNIMPLEMENTED : status;
 }
@@ -408,7 +422,8 @@ static const struct {
     {" same_device ", same_device},
     {" device_close_fails ", device_close_fails},
     {" memory_flags memory_kinds too_much alignment newer_request allocate_shared release_fails ", memory_lie},
-    {" copy_flags source_kept offset_32 from_host_short to_host_wide copy_crash copy_beside fill_tail fill_pattern peer ",
+    {" copy_flags source_kept offset_32 from_host_short to_host_wide copy_crash copy_beside fill_tail fill_pattern "
+     "peer ",
      copy_lie},
     {" synchronize_early synchronize_hangs query_early query_never priorities stream_flags stream_hints failure_text "
      "order two_streams ",

@@ -330,37 +330,19 @@ static graft_status device_query(void *self, int32_t index, graft_device_key key
   uint64_t wide = 0;
   uint32_t word = 0;
   switch (key) {
-    case GRAFT_DEVICE_NAME:
-      return answer("a device that does nothing", 27, value, capacity, size);
-    case GRAFT_DEVICE_ALIGNMENT:
-      wide = i->alignment;
-      break;
-    case GRAFT_DEVICE_GRANULARITY:
-      wide = i->granularity;
-      break;
-    case GRAFT_DEVICE_COPY_GRANULARITY:
-      wide = i->copy_granularity;
-      break;
-    case GRAFT_DEVICE_MAX_ALLOCATION:
-      wide = i->max_allocation;
-      break;
-    case GRAFT_DEVICE_TOTAL_MEMORY:
-      wide = i->capacity;
-      break;
-    case GRAFT_DEVICE_INDIVISIBLE:
-      word = (uint32_t)i->indivisible;
-      break;
+    case GRAFT_DEVICE_NAME: return answer("a device that does nothing", 27, value, capacity, size);
+    case GRAFT_DEVICE_ALIGNMENT: wide = i->alignment; break;
+    case GRAFT_DEVICE_GRANULARITY: wide = i->granularity; break;
+    case GRAFT_DEVICE_COPY_GRANULARITY: wide = i->copy_granularity; break;
+    case GRAFT_DEVICE_MAX_ALLOCATION: wide = i->max_allocation; break;
+    case GRAFT_DEVICE_TOTAL_MEMORY: wide = i->capacity; break;
+    case GRAFT_DEVICE_INDIVISIBLE: word = (uint32_t)i->indivisible; break;
     case GRAFT_DEVICE_MEMORY_KINDS:
       word = 1u << GRAFT_MEMORY_DEVICE | (uint32_t)i->pinned << GRAFT_MEMORY_PINNED;
       break;
-    case GRAFT_DEVICE_STREAM_FLAGS:
-      word = i->timing ? GRAFT_STREAM_TIMING : 0;
-      break;
-    case GRAFT_DEVICE_EVENT_FLAGS:
-      word = i->timing ? GRAFT_EVENT_TIMING : 0;
-      break;
-    default:
-      return GRAFT_UNIMPLEMENTED;
+    case GRAFT_DEVICE_STREAM_FLAGS: word = i->timing ? GRAFT_STREAM_TIMING : 0; break;
+    case GRAFT_DEVICE_EVENT_FLAGS: word = i->timing ? GRAFT_EVENT_TIMING : 0; break;
+    default: return GRAFT_UNIMPLEMENTED;
   }
   return wide ? answer(&wide, sizeof wide, value, capacity, size) : answer(&word, sizeof word, value, capacity, size);
 }

@@ -1,7 +1,7 @@
 /* @NAME@: a Graft backend.
  *
- * It works as it stands, on host memory, and serves three ops. Make it yours from top to bottom: put your driver's calls
- * behind memory, streams and events, then add kernels op by op. What a function must do stands in its header in
+ * It works as it stands, on host memory, and serves three ops. Make it yours from top to bottom: put your driver's
+ * calls behind memory, streams and events, then add kernels op by op. What a function must do stands in its header in
  * graft/abi; whatever you leave out, the host does by other means. */
 #include <graft/abi/plugin.h>
 #include <stdlib.h>
@@ -38,7 +38,9 @@ static graft_status fail(const instance *self, graft_status status, const char *
 }
 
 /* Flags in the low half must be understood: a call with one that we do not know is refused. */
-static int has_unknown(uint32_t flags, uint32_t known) { return (flags & 0xffff & ~known) != 0; }
+static int has_unknown(uint32_t flags, uint32_t known) {
+  return (flags & 0xffff & ~known) != 0;
+}
 
 /* --- memory ---
  * The host keeps a cache above this: it asks for large blocks, seldom. */
@@ -184,7 +186,9 @@ static const graft_stream_api streams = {
  * The host has promoted, broadcast, checked and allocated. With capabilities left at zero, tensors come contiguous,
  * aligned, non-empty and of one dtype. A case that you do not serve is GRAFT_UNIMPLEMENTED, before any side effect. */
 
-static float *f32(const graft_tensor_desc *t) { return (float *)(void *)(t->dl.data->data + t->dl.byte_offset); }
+static float *f32(const graft_tensor_desc *t) {
+  return (float *)(void *)(t->dl.data->data + t->dl.byte_offset);
+}
 
 static int64_t elements(const graft_tensor_desc *t) {
   int64_t n = 1;

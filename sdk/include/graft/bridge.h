@@ -74,7 +74,8 @@ GRAFT_EXPORT graft_status graft_pinned_record_stream(graft_rt_device *device, co
 /* Whether libgraft knows an op's rule, so that graft_call can run it on every backend. */
 GRAFT_EXPORT bool graft_op_known(uint32_t op_id);
 
-/* Whether the shape of an op's results depends on its inputs' values: such results can't be written to given tensors. */
+/* Whether the shape of an op's results depends on its inputs' values: such results can't be written to given tensors.
+ */
 GRAFT_EXPORT bool graft_op_is_dynamic(uint32_t op_id);
 
 /* The name of an op's overload, "aten::add.Tensor"; NULL when unknown. */

@@ -20,13 +20,14 @@ typedef struct graft_memory_stat {
   int64_t freed;
 } graft_memory_stat;
 
-/* Statistics under the names of torch.cuda.memory_stats (pool "all"). Sized by the caller. Bytes where the name says. */
+/* Statistics under the names of torch.cuda.memory_stats (pool "all"). Sized by the caller. Bytes where the name says.
+ */
 typedef struct graft_memory_statistics {
   size_t struct_size;
-  graft_memory_stat allocation;      /* blocks handed out */
-  graft_memory_stat segment;         /* buffers held from the plugin */
-  graft_memory_stat active;          /* blocks handed out, or freed but still in use by a stream */
-  graft_memory_stat inactive_split;  /* free parts of split segments */
+  graft_memory_stat allocation;     /* blocks handed out */
+  graft_memory_stat segment;        /* buffers held from the plugin */
+  graft_memory_stat active;         /* blocks handed out, or freed but still in use by a stream */
+  graft_memory_stat inactive_split; /* free parts of split segments */
   graft_memory_stat allocated_bytes;
   graft_memory_stat reserved_bytes;
   graft_memory_stat active_bytes;
@@ -47,8 +48,8 @@ GRAFT_EXPORT graft_status graft_memory_empty_cache(graft_rt_device *device);
 /* Limits reserved bytes; 0: no limit. A request beyond it is OUT_OF_MEMORY. */
 GRAFT_EXPORT void graft_memory_set_limit(graft_rt_device *device, uint64_t bytes);
 
-/* Page-locked host memory for fast copies, cached likewise; ordinary memory where the device offers none. Freed memory is reused
- * when the copies recorded on it are done. */
+/* Page-locked host memory for fast copies, cached likewise; ordinary memory where the device offers none. Freed memory
+ * is reused when the copies recorded on it are done. */
 GRAFT_EXPORT graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void **pointer);
 GRAFT_EXPORT graft_status graft_pinned_free(graft_rt_device *device, void *pointer);
 

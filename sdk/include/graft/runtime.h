@@ -40,9 +40,9 @@ typedef struct graft_backend_info {
 /* Lists what discovery found, sorted by name; *count receives the number. Reads the manifests on the first call. */
 GRAFT_EXPORT graft_status graft_backends(const graft_backend_info **infos, size_t *count);
 
-/* Opens a backend by name, or by the path of a library or of a manifest when `name_or_path` holds a slash; opening the same
- * one again gives the same handle. `options` is a NULL-terminated list of "key=value" or NULL.
- * Errors: INCOMPATIBLE, INVALID_ARGUMENT (no such plugin; the text lists those found), or what the plugin says. */
+/* Opens a backend by name, or by the path of a library or of a manifest when `name_or_path` holds a slash; opening the
+ * same one again gives the same handle. `options` is a NULL-terminated list of "key=value" or NULL. Errors:
+ * INCOMPATIBLE, INVALID_ARGUMENT (no such plugin; the text lists those found), or what the plugin says. */
 GRAFT_EXPORT graft_status graft_backend_open(const char *name_or_path, const char *const *options,
                                              graft_rt_backend **backend);
 

@@ -61,12 +61,13 @@ GRAFT_EXPORT bool graft_tensor_is_contiguous(const graft_tensor *tensor);
 GRAFT_EXPORT bool graft_tensor_is_conj(const graft_tensor *tensor);
 GRAFT_EXPORT bool graft_tensor_is_neg(const graft_tensor *tensor);
 
-/* Copies values of `from` into `to`: converts the dtype (on the narrower side of a transfer), honours strides and the conjugate
- * and negative bits of both, broadcasts, and crosses devices and plugins. Asynchronous on the current streams unless
- * one side is host memory. Errors: shapes that do not broadcast; `to` with overlapping elements. */
+/* Copies values of `from` into `to`: converts the dtype (on the narrower side of a transfer), honours strides and the
+ * conjugate and negative bits of both, broadcasts, and crosses devices and plugins. Asynchronous on the current streams
+ * unless one side is host memory. Errors: shapes that do not broadcast; `to` with overlapping elements. */
 GRAFT_EXPORT graft_status graft_tensor_copy(graft_tensor *to, graft_tensor *from);
 
-/* The tensor on another device and/or in another dtype (0: its own); the same tensor, retained, where nothing changes. */
+/* The tensor on another device and/or in another dtype (0: its own); the same tensor, retained, where nothing changes.
+ */
 GRAFT_EXPORT graft_status graft_tensor_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype dtype,
                                           graft_tensor **result);
 

@@ -1,7 +1,7 @@
 // The PyTorch bridge: any Graft plugin as a PyTorch device, through the PrivateUse1 key.
 //
-// Nothing about an op's meaning lives here: arguments go from PyTorch's stack to graft_call and results back. Everything
-// that all backends need (shape rules, promotion, decompositions, fallback) is libgraft's.
+// Nothing about an op's meaning lives here: arguments go from PyTorch's stack to graft_call and results back.
+// Everything that all backends need (shape rules, promotion, decompositions, fallback) is libgraft's.
 //
 //   device.cpp     graft:n is device k of plugin p; the table of devices; errors to exceptions
 //   memory.cpp     storages as c10::DataPtr, the caching allocator as c10::DeviceAllocator, pinned memory
@@ -46,10 +46,11 @@ namespace torch_graft {
 // added later: this many it is told of.
 constexpr int kCapacity = 16;
 
-// Device n of the table. Opens its plugin at the first use. Throws where there is no such device, naming those there are.
-graft_rt_device* device_of(c10::DeviceIndex index);
+// Device n of the table. Opens its plugin at the first use. Throws where there is no such device, naming those there
+// are.
+graft_rt_device *device_of(c10::DeviceIndex index);
 // Where a device of libgraft stands in the table; the reference device included if it is listed. -1: nowhere.
-c10::DeviceIndex index_of(const graft_rt_device* device) noexcept;
+c10::DeviceIndex index_of(const graft_rt_device *device) noexcept;
 // How many devices there are. Starts the drivers; 0 (and a warning, once) where none could be started.
 c10::DeviceIndex device_count() noexcept;
 // Whether a driver has been started by this process, without starting one.
@@ -61,7 +62,7 @@ bool is_open(c10::DeviceIndex index) noexcept;
 // Throws where there is no such device, naming those there are.
 void check_index(c10::DeviceIndex index);
 // Calls visit for each device that is open; none is opened meanwhile.
-void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device*)>& visit);
+void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device *)> &visit);
 
 struct DeviceRow {
   std::string text;    // "opencl:0"
@@ -69,7 +70,7 @@ struct DeviceRow {
 };
 std::vector<DeviceRow> devices();
 // Adds a plugin by the path of its library or manifest, or by name; returns the index of its first device.
-c10::DeviceIndex load(const std::string& path);
+c10::DeviceIndex load(const std::string &path);
 
 // Throws what a status means, with libgraft's text: torch.OutOfMemoryError, NotImplementedError, torch.AcceleratorError
 // where the device or a stream has failed, else RuntimeError.
@@ -84,12 +85,12 @@ inline void check(graft_status status) {
 c10::DeviceIndex current_device() noexcept;
 void set_device(c10::DeviceIndex index);
 // The table entry of a device, where index -1 is the current one.
-inline graft_rt_device* device_of(c10::Device device) {
+inline graft_rt_device *device_of(c10::Device device) {
   return device_of(device.index() < 0 ? current_device() : device.index());
 }
-graft_rt_stream* stream_of(const c10::Stream& stream);
+graft_rt_stream *stream_of(const c10::Stream &stream);
 c10::Stream current_stream(c10::DeviceIndex index);
-const c10::impl::DeviceGuardImplInterface* device_guard() noexcept;
+const c10::impl::DeviceGuardImplInterface *device_guard() noexcept;
 // Waits until the threads that the autograd engine has started need Python's lock no more: one that still waits for it
 // when the interpreter ends aborts the process. For an atexit handler, without that lock.
 void wait_for_engine() noexcept;
@@ -97,32 +98,32 @@ void wait_for_engine() noexcept;
 // --- memory.cpp ---
 
 // A DataPtr that owns the caller's reference to a storage; its context is the storage.
-c10::DataPtr data_ptr_of(graft_storage* storage, c10::DeviceIndex index);
-// The storage under a tensor on our device, borrowed; from the context of its DataPtr, never by address. Throws for memory
-// that is not libgraft's.
-graft_storage* storage_of(const c10::StorageImpl* storage);
+c10::DataPtr data_ptr_of(graft_storage *storage, c10::DeviceIndex index);
+// The storage under a tensor on our device, borrowed; from the context of its DataPtr, never by address. Throws for
+// memory that is not libgraft's.
+graft_storage *storage_of(const c10::StorageImpl *storage);
 // A new PyTorch storage over a libgraft storage (takes the reference).
-c10::Storage wrap_storage(graft_storage* storage, c10::DeviceIndex index);
-c10::Allocator* device_allocator() noexcept;
+c10::Storage wrap_storage(graft_storage *storage, c10::DeviceIndex index);
+c10::Allocator *device_allocator() noexcept;
 // Work on the stream uses the memory too: it is not reused before that is done.
-void use_on_stream(const c10::DataPtr& pointer, const c10::Stream& stream);
+void use_on_stream(const c10::DataPtr &pointer, const c10::Stream &stream);
 // Keeps what fits of the values.
-void resize_storage(c10::StorageImpl* storage, size_t bytes);
+void resize_storage(c10::StorageImpl *storage, size_t bytes);
 // Limits what is reserved on a device to a part of its memory.
 void set_memory_fraction(double fraction, c10::DeviceIndex index);
-at::HostAllocator* host_allocator() noexcept;
+at::HostAllocator *host_allocator() noexcept;
 // Whether it lies in memory of host_allocator(), of whichever device.
-bool is_pinned_pointer(const void* pointer);
+bool is_pinned_pointer(const void *pointer);
 
 // --- generator.cpp ---
 
 // The libgraft generator behind an at::Generator of our device.
-graft_generator* generator_of(const at::Generator& generator);
-const at::Generator& default_generator(c10::DeviceIndex index);
+graft_generator *generator_of(const at::Generator &generator);
+const at::Generator &default_generator(c10::DeviceIndex index);
 at::Generator new_generator(c10::DeviceIndex index);
 // Seeds the default generators of all devices, of those not open yet when they are opened; starts no driver.
 void seed_all(uint64_t seed);
-void seed_opened(graft_rt_device* device);  // for device.cpp
+void seed_opened(graft_rt_device *device);  // for device.cpp
 
 // --- hooks.cpp ---
 
@@ -131,18 +132,18 @@ bool is_registered() noexcept;
 
 // --- tensor.cpp ---
 
-graft_dtype dtype_of(c10::ScalarType type);     // throws for types that Graft has not
+graft_dtype dtype_of(c10::ScalarType type);  // throws for types that Graft has not
 c10::ScalarType scalar_type_of(graft_dtype dtype);
-graft_scalar scalar_of(const c10::Scalar& scalar);
-inline bool is_ours(const at::Tensor& tensor) {
+graft_scalar scalar_of(const c10::Scalar &scalar);
+inline bool is_ours(const at::Tensor &tensor) {
   return tensor.device().type() == c10::DeviceType::PrivateUse1;
 }
-// Describes a tensor of our device, or a CPU tensor (as one of libgraft's reference device), in `space`; valid while the
-// tensor lives. Throws for layouts that are not strided.
-graft_tensor* borrow(graft_tensor_space* space, const at::Tensor& tensor);
-// A PyTorch tensor over the result of a call; takes the reference. `inputs` are searched for the storage, so that a result
-// that aliases an input shares its storage in PyTorch, too.
-at::Tensor wrap(graft_tensor* tensor, c10::ArrayRef<const at::Tensor*> inputs = {});
+// Describes a tensor of our device, or a CPU tensor (as one of libgraft's reference device), in `space`; valid while
+// the tensor lives. Throws for layouts that are not strided.
+graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor);
+// A PyTorch tensor over the result of a call; takes the reference. `inputs` are searched for the storage, so that a
+// result that aliases an input shares its storage in PyTorch, too.
+at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs = {});
 
 // --- call.cpp ---
 
@@ -152,7 +153,7 @@ enum class Form : uint8_t {
   Mutating     // in place and out forms: results are written to arguments, which are returned as the schema says
 };
 struct OpRow {
-  const char* name;  // "add.out", without "aten::"
+  const char *name;  // "add.out", without "aten::"
   uint32_t op_id;    // GRAFT_OP_*
   Form form;
   // One letter an argument of PyTorch's schema. It becomes a value of:
@@ -161,23 +162,23 @@ struct OpRow {
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
   // and for arguments of the op that PyTorch's schema has not:
   //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes
-  const char* args;
+  const char *args;
   // Mutating: for each output of the op the argument it is written to, 'a' + index; '.' for one that is not returned.
-  const char* outs;
+  const char *outs;
 };
 extern const OpRow kOpRows[];  // registrations.cpp, from generated/registrations.inc
 extern const size_t kOpRowCount;
-void run(const OpRow& row, const c10::OperatorHandle& op, torch::jit::Stack* stack);
+void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack);
 
 // --- copy.cpp ---
 
-void copy_values(const at::Tensor& to, const at::Tensor& from, bool non_blocking);
+void copy_values(const at::Tensor &to, const at::Tensor &from, bool non_blocking);
 
 // --- fallback.cpp ---
 
 // Runs an op by PyTorch's CPU kernel, counted; throws under GRAFT_FALLBACK=error, naming op and dtypes. `why` is a part
 // of a sentence.
-void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 struct FallbackRow {
   std::string op, device, dtypes, way;  // way: "host kernel" (libgraft's) or "PyTorch CPU"
   uint64_t count;

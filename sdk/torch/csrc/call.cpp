@@ -78,16 +78,11 @@ graft_value list_value(CallFrame &frame, const c10::IValue &list, graft_value_ki
 
 int64_t memory_format_of(c10::MemoryFormat format) {
   switch (format) {
-    case c10::MemoryFormat::Contiguous:
-      return GRAFT_FORMAT_CONTIGUOUS;
-    case c10::MemoryFormat::Preserve:
-      return GRAFT_FORMAT_PRESERVE;
-    case c10::MemoryFormat::ChannelsLast:
-      return GRAFT_FORMAT_CHANNELS_LAST;
-    case c10::MemoryFormat::ChannelsLast3d:
-      return GRAFT_FORMAT_CHANNELS_LAST_3D;
-    default:
-      return GRAFT_FORMAT_DEFAULT;
+    case c10::MemoryFormat::Contiguous: return GRAFT_FORMAT_CONTIGUOUS;
+    case c10::MemoryFormat::Preserve: return GRAFT_FORMAT_PRESERVE;
+    case c10::MemoryFormat::ChannelsLast: return GRAFT_FORMAT_CHANNELS_LAST;
+    case c10::MemoryFormat::ChannelsLast3d: return GRAFT_FORMAT_CHANNELS_LAST_3D;
+    default: return GRAFT_FORMAT_DEFAULT;
   }
 }
 
@@ -130,8 +125,7 @@ graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c
       value.kind = GRAFT_VALUE_DEVICE;
       value.as.device = device_of(from.toDevice());
       break;
-    default:
-      raise_kind(row, letter, from);
+    default: raise_kind(row, letter, from);
   }
   return value;
 }
@@ -139,21 +133,13 @@ graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c
 graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10::IValue &from) {
   if (letter == '-' || from.isNone()) return {};
   switch (letter) {
-    case 'T':
-      return tensor_value(frame, from.toTensor());
-    case 'L':
-      return tensors_value(frame, row, from);
-    case 'I':
-      return list_value(frame, from, GRAFT_VALUE_INTS, &Fields::ints, int_of);
-    case 'F':
-      return list_value(frame, from, GRAFT_VALUE_FLOATS, &Fields::floats, [](const auto &x) { return x.toDouble(); });
-    case 'S':
-      return list_value(frame, from, GRAFT_VALUE_SCALARS, &Fields::scalars,
-                        [](const auto &x) { return scalar_of(x.toScalar()); });
-    case 'm':
-      return list_value(frame, from, GRAFT_VALUE_MASK, &Fields::mask, [](const auto &x) { return x.toBool(); });
-    default:
-      return plain_value(frame, row, letter, from);
+    case 'T': return tensor_value(frame, from.toTensor());
+    case 'L': return tensors_value(frame, row, from);
+    case 'I': return ints_value(frame, from);
+    case 'F': return floats_value(frame, from);
+    case 'S': return scalars_value(frame, from);
+    case 'm': return mask_value(frame, from);
+    default: return plain_value(frame, row, letter, from);
   }
 }
 
@@ -178,8 +164,7 @@ graft_value value_of_out(CallFrame &frame, char letter, const at::Tensor &out) {
       value.as.ints = ints;
       break;
     }
-    default:
-      value.kind = GRAFT_VALUE_INT;  // '0'
+    default: value.kind = GRAFT_VALUE_INT;  // '0'
   }
   return value;
 }

@@ -34,16 +34,11 @@ c10::Scalar local_scalar_dense(const at::Tensor &self) {
   graft_scalar value;
   check(graft_tensor_item(borrow(&space, self), &value));
   switch (value.dtype) {
-    case GRAFT_BOOL:
-      return c10::Scalar(value.value.i != 0);
-    case GRAFT_I64:
-      return c10::Scalar(value.value.i);
-    case GRAFT_U64:
-      return c10::Scalar(static_cast<uint64_t>(value.value.i));
-    case GRAFT_F64:
-      return c10::Scalar(value.value.f);
-    default:
-      return c10::Scalar(c10::complex<double>(value.value.c[0], value.value.c[1]));
+    case GRAFT_BOOL: return c10::Scalar(value.value.i != 0);
+    case GRAFT_I64: return c10::Scalar(value.value.i);
+    case GRAFT_U64: return c10::Scalar(static_cast<uint64_t>(value.value.i));
+    case GRAFT_F64: return c10::Scalar(value.value.f);
+    default: return c10::Scalar(c10::complex<double>(value.value.c[0], value.value.c[1]));
   }
 }
 

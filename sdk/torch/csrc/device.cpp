@@ -209,15 +209,11 @@ void raise(graft_status status) {
   const c10::SourceLocation here = {__func__, __FILE__, static_cast<uint32_t>(__LINE__)};
   std::string text = graft_last_error();
   switch (status) {
-    case GRAFT_OUT_OF_MEMORY:
-      throw c10::OutOfMemoryError(here, text);
-    case GRAFT_UNIMPLEMENTED:
-      throw c10::NotImplementedError(here, text);
+    case GRAFT_OUT_OF_MEMORY: throw c10::OutOfMemoryError(here, text);
+    case GRAFT_UNIMPLEMENTED: throw c10::NotImplementedError(here, text);
     case GRAFT_DEVICE_LOST:
-    case GRAFT_STREAM_FAILED:
-      throw c10::AcceleratorError(here, status, text);
-    default:
-      throw c10::Error(here, text);
+    case GRAFT_STREAM_FAILED: throw c10::AcceleratorError(here, status, text);
+    default: throw c10::Error(here, text);
   }
 }
 

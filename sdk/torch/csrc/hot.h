@@ -47,14 +47,10 @@ struct HotFrame {
 // A Python number comes as a tensor of the CPU; its value is read without a call.
 inline graft_scalar number_of(const at::Tensor &tensor) {
   switch (tensor.scalar_type()) {
-    case c10::ScalarType::Long:
-      return graft_scalar_int(*static_cast<const int64_t *>(tensor.const_data_ptr()));
-    case c10::ScalarType::Double:
-      return graft_scalar_float(*static_cast<const double *>(tensor.const_data_ptr()));
-    case c10::ScalarType::Bool:
-      return graft_scalar_bool(*static_cast<const bool *>(tensor.const_data_ptr()));
-    default:
-      return scalar_of(tensor.item());
+    case c10::ScalarType::Long: return graft_scalar_int(*static_cast<const int64_t *>(tensor.const_data_ptr()));
+    case c10::ScalarType::Double: return graft_scalar_float(*static_cast<const double *>(tensor.const_data_ptr()));
+    case c10::ScalarType::Bool: return graft_scalar_bool(*static_cast<const bool *>(tensor.const_data_ptr()));
+    default: return scalar_of(tensor.item());
   }
 }
 

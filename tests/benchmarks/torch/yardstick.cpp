@@ -1,5 +1,5 @@
-// The least a call can cost on a PrivateUse1 device: hand-written, unboxed kernels that allocate their output and compute
-// nothing. What a bridge adds is measured from here.
+// The least a call can cost on a PrivateUse1 device: hand-written, unboxed kernels that allocate their output and
+// compute nothing. What a bridge adds is measured from here.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -30,9 +30,9 @@ struct Allocator final : c10::Allocator {
     static char block[1 << 20];
     return {block, nullptr, &ignore, kDevice};
   }
-  static void ignore(void*) {}
+  static void ignore(void *) {}
   c10::DeleterFnPtr raw_deleter() const override { return &ignore; }
-  void copy_data(void*, const void*, std::size_t) const override {}
+  void copy_data(void *, const void *, std::size_t) const override {}
 };
 Allocator allocator;
 
@@ -45,11 +45,15 @@ at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType>, std::opt
   return empty_like_shape(size);
 }
 
-at::Tensor add(const at::Tensor& a, const at::Tensor&, const c10::Scalar&) { return empty_like_shape(a.sizes()); }
+at::Tensor add(const at::Tensor &a, const at::Tensor &, const c10::Scalar &) {
+  return empty_like_shape(a.sizes());
+}
 
-at::Tensor& add_out(const at::Tensor&, const at::Tensor&, const c10::Scalar&, at::Tensor& out) { return out; }
+at::Tensor &add_out(const at::Tensor &, const at::Tensor &, const c10::Scalar &, at::Tensor &out) {
+  return out;
+}
 
-at::Tensor convolution(const at::Tensor& input, const at::Tensor&, const std::optional<at::Tensor>&, c10::IntArrayRef,
+at::Tensor convolution(const at::Tensor &input, const at::Tensor &, const std::optional<at::Tensor> &, c10::IntArrayRef,
                        c10::IntArrayRef, c10::IntArrayRef, bool, c10::IntArrayRef, int64_t) {
   return empty_like_shape(input.sizes());
 }
