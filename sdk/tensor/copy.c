@@ -153,7 +153,7 @@ static graft_status pack(graft_tensor *core, graft_tensor *to, graft_dtype wire,
     return GRAFT_OK;
   }
   int64_t strides[GRAFT_MAX_DIMS];
-  bool lands_as_is = same_sizes(core, to) && tns_is_dense(to->ndim, to->sizes, to->strides);
+  bool lands_as_is = tns_same_sizes(core, to) && tns_is_dense(to->ndim, to->sizes, to->strides);
   if (lands_as_is)
     memcpy(strides, to->strides, sizeof strides);
   else

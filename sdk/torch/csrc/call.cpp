@@ -135,10 +135,13 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
   switch (letter) {
     case 'T': return tensor_value(frame, from.toTensor());
     case 'L': return tensors_value(frame, row, from);
-    case 'I': return ints_value(frame, from);
-    case 'F': return floats_value(frame, from);
-    case 'S': return scalars_value(frame, from);
-    case 'm': return mask_value(frame, from);
+    case 'I': return list_value(frame, from, GRAFT_VALUE_INTS, &Fields::ints, int_of);
+    case 'F':
+      return list_value(frame, from, GRAFT_VALUE_FLOATS, &Fields::floats, [](const auto &x) { return x.toDouble(); });
+    case 'S':
+      return list_value(frame, from, GRAFT_VALUE_SCALARS, &Fields::scalars,
+                        [](const auto &x) { return scalar_of(x.toScalar()); });
+    case 'm': return list_value(frame, from, GRAFT_VALUE_MASK, &Fields::mask, [](const auto &x) { return x.toBool(); });
     default: return plain_value(frame, row, letter, from);
   }
 }
