@@ -93,6 +93,10 @@ def upsampling():
     )
 
 
+def bag(mode):
+    return nn.Sequential(nn.EmbeddingBag(11, 16, mode=mode, padding_idx=3), nn.Linear(16, 5))
+
+
 def images():
     return torch.randn(6, 3, 8, 8)
 
@@ -107,6 +111,8 @@ MODELS = {
     "upsampling": (upsampling, images),
     "lstm": (lambda: Recurrent(nn.LSTM), tokens),
     "gru": (lambda: Recurrent(nn.GRU), tokens),
+    "mean_of_words": (lambda: bag("mean"), tokens),
+    "max_of_words": (lambda: bag("max"), tokens),
     "encoder": (Encoder, tokens),
     "decoder": (Decoder, tokens),
 }
