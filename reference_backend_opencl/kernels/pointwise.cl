@@ -67,8 +67,7 @@ static VT ERF(VT a) {
 static VT gelu_erf(VT a) { return (VT)0.5f * a * ((VT)1 + ERF(a * (VT)K(0.70710678118654752440))); }
 
 static VT gelu_tanh(VT a) {
-  VT inner = (VT)K(0.79788456080286535588) * (a + (VT)K(0.044715) * a * a * a);
-  return (VT)0.5f * a * ((VT)1 + tanh(inner));
+  return a * sigmoid((VT)K(1.59576912160573071176) * (a + (VT)K(0.044715) * a * a * a));
 }
 
 /* C's fmod, exact. The driver's own can't be trusted: PoCL 3.1's for double is wrong near 12 quotients. Each round takes
@@ -138,11 +137,12 @@ static VT gelu_erf_grad(VT grad, VT a) {
   return grad * (cdf + a * pdf);
 }
 
+/* With tanh(u) = 2 sigmoid(2 u) - 1; its slope, 1 - tanh(u)^2, would lose all its digits where tanh is near 1. */
 static VT gelu_tanh_grad(VT grad, VT a) {
   VT beta = (VT)K(0.79788456080286535588), cube = (VT)K(0.044715);
-  VT t = tanh(beta * (a + cube * a * a * a));
-  VT left = (VT)0.5f * ((VT)1 + t);
-  VT right = (VT)0.5f * a * ((VT)1 - t * t) * beta * ((VT)1 + (VT)3 * cube * a * a);
+  VT twice = (VT)2 * beta * (a + cube * a * a * a), e = exp(-fabs(twice)), share = (VT)1 / ((VT)1 + e);
+  VT left = (twice < (VT)0 ? e : (VT)1) * share;
+  VT right = (VT)2 * a * (e * share * share) * beta * ((VT)1 + (VT)3 * cube * a * a);
   return grad * (left + right);
 }
 
