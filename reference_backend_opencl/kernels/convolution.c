@@ -28,7 +28,7 @@ typedef struct space {
   int64_t mul[3], off[3], tap[3], div[3];
   int64_t weight_group, weight_out, weight_in;
   int64_t phase, row, first;
-  int64_t segments, blocks, units, per_item, images;
+  int64_t segments, blocks, units, per_item, images, splits;
   plane plane;
 } space;
 
@@ -253,10 +253,16 @@ static graft_status run_forward(const graft_exec *exec, forward *f, const graft_
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
 typedef struct weight_gradient {
-  ocl_kernel rows, outs, gradient;
-  uint64_t skip_outs, bytes;
-  int64_t out_row;
+  ocl_kernel rows, outs, gradient, sum;
+  uint64_t skip_outs, skip_parts, bytes;
+  int64_t out_row, splits;
 } weight_gradient;
+
+/* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
+static int64_t splits_for(const graft_device *device, int64_t batch, int64_t tiles) {
+  int64_t wanted = device->is_cpu ? 1 : ceil_divide(512 * (int64_t)device->compute_units, tiles);
+  return wanted < batch ? wanted : batch;
+}
 
 /* The result's rows, packed as they are. */
 static space outs_of(const space *s) {
@@ -281,15 +287,20 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
   g->out_row = outs.row;
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
-  g->bytes = g->skip_outs + (uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype);
-  int64_t tiles = s.groups * s.blocks * ceil_divide(s.in_channels, tile) * s.taps[0] * s.taps[1];
-  if (!device->is_cpu) tiles *= s.taps[2];
+  g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
+  int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
+  int64_t tiles = s.groups * s.blocks * ceil_divide(s.in_channels, tile) * (device->is_cpu ? taps / s.taps[2] : taps);
+  g->splits = s.splits = splits_for(device, s.batch, tiles);
+  g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
   graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, tile, &s, false);
   if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, tile, &s, false);
   if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, tile, &s, false);
+  if (status == GRAFT_OK && s.splits > 1)
+    status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, tile, &s, false);
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
-  return status == GRAFT_OK ? set_space(&g->gradient, device, 6, &s, tiles) : status;
+  if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, 4, &s, weights);
+  return status == GRAFT_OK ? set_space(&g->gradient, device, 7, &s, tiles * s.splits) : status;
 }
 
 static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const graft_tensor_desc *in,
@@ -298,14 +309,16 @@ static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const
   uint64_t at;
   graft_status status = exec->device->plugin->host->workspace(exec, g->bytes, 64, &work, &at);
   if (status != GRAFT_OK) return status;
-  uint64_t at_outs = at + g->skip_outs;
+  uint64_t at_outs = at + g->skip_outs, at_parts = at + g->skip_parts;
   const ocl_argument rows[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(in)};
   const ocl_argument outs[] = {OCL_BUFFER(work), OCL_VALUE(at_outs), OCL_TENSOR(out)};
-  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_BUFFER(work), OCL_VALUE(at), OCL_VALUE(at_outs),
-                                   OCL_VALUE(g->out_row)};
+  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_BUFFER(work),      OCL_VALUE(at),
+                                   OCL_VALUE(at_outs), OCL_VALUE(g->out_row), OCL_VALUE(at_parts)};
+  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work), OCL_VALUE(at_parts)};
   status = ocl_launch(&g->rows, exec->stream, 4, rows);
   if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, 4, outs);
-  return status == GRAFT_OK ? ocl_launch(&g->gradient, exec->stream, 6, gradient) : status;
+  if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, 7, gradient);
+  return status == GRAFT_OK && g->splits > 1 ? ocl_launch(&g->sum, exec->stream, 4, sum) : status;
 }
 
 /* ---- Memos ---- */
@@ -322,6 +335,7 @@ static void destroy_memo(void *pointer) {
   ocl_kernel_destroy(&memo->weight.rows);
   ocl_kernel_destroy(&memo->weight.outs);
   ocl_kernel_destroy(&memo->weight.gradient);
+  ocl_kernel_destroy(&memo->weight.sum);
   ocl_kernel_destroy(&memo->bias);
   free(memo);
 }
@@ -371,7 +385,7 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
   if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 6, sizeof spatial, &spatial);
   size_t local = device->is_cpu ? 1 : 64;
   kernel->local[0] = local;
-  kernel->global[0] = ((size_t)channels + local - 1) / local * local;
+  kernel->global[0] = (size_t)channels * local;
   return status;
 }
 

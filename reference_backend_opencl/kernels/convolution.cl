@@ -29,6 +29,7 @@ typedef struct {
   long weight_group, weight_out, weight_in; /* strides; taps are innermost and contiguous */
   long phase, row, first;                   /* elements of a packed phase and row; the place its first element has */
   long segments, blocks, units, per_item, images;
+  long splits; /* parts of the batch whose sums are made apart */
   plane plane;
 } space;
 
@@ -308,14 +309,16 @@ static void add_row(VT part[TILE][TILE], __global const CT *grad, const long gra
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient(
-    __global uchar *weight, ulong offset_weight, __global const uchar *work, ulong offset_rows, ulong offset_outs,
-    long outs, space s) {
+    __global uchar *weight, ulong offset_weight, __global uchar *work, ulong offset_rows, ulong offset_outs,
+    long outs, ulong offset_parts, space s) {
   long in_blocks = (s.in_channels + TILE - 1) / TILE, taps = s.taps[0] * s.taps[1] * TAPS;
   long at = get_global_id(0), k2 = at % (TAPS / EACH), k1 = at / (TAPS / EACH) % s.taps[1];
   long rest = at / (TAPS / EACH) / s.taps[1], k0 = rest % s.taps[0];
   rest /= s.taps[0];
-  long in_block = rest % in_blocks, block = rest / in_blocks % s.blocks, group = rest / in_blocks / s.blocks;
-  if (group >= s.groups) return;
+  long in_block = rest % in_blocks, block = rest / in_blocks % s.blocks;
+  long group = rest / in_blocks / s.blocks % s.groups, split = rest / in_blocks / s.blocks / s.groups;
+  if (split >= s.splits) return;
+  long each = (s.batch + s.splits - 1) / s.splits, end = min((split + 1) * each, s.batch);
   long in_step = s.in_size[0] * s.in_size[1] * s.row, out_step = s.out_size[0] * s.out_size[1] * outs;
   const inside counts = inside_of(&s);
   long row_channels[TILE], grad_channels[TILE]; /* past the last one: that again */
@@ -328,8 +331,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
 #pragma unroll
     for (int t = 0; t < TILE * TILE; t++) sum[k][t / TILE][t % TILE] = (VT)0;
   }
-  for (long n = 0; n < s.batch; n += s.images) {
-    long last = min(n + s.images, s.batch);
+  for (long n = split * each; n < end; n += s.images) {
+    long last = min(n + s.images, end);
     for (int k = 0; k < EACH; k++) {
       long start = tap_start(&s, k2 + k);
       VT part[TILE][TILE];
@@ -358,29 +361,37 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
     }
   }
   __global RAW(D) *to = (__global RAW(D) *)(weight + offset_weight);
+  __global CT *parts = (__global CT *)(work + offset_parts) + split * s.groups * s.out_channels * s.in_channels * taps;
   for (int a = 0; a < TILE; a++) {
     for (int b = 0; b < TILE; b++) {
       long out = block * TILE + a, in = in_block * TILE + b;
       if (out >= s.out_channels || in >= s.in_channels) continue;
-      __global RAW(D) *first = to + ((group * s.out_channels + out) * s.in_channels + in) * taps;
+      long first = ((group * s.out_channels + out) * s.in_channels + in) * taps + (k0 * s.taps[1] + k1) * TAPS + k2;
       for (int k = 0; k < EACH; k++) {
-        put_value(first + (k0 * s.taps[1] + k1) * TAPS + k2 + k, 1, (VT)total(sum[k][a][b]));
+        if (s.splits > 1) parts[first + k] = total(sum[k][a][b]);
+        else put_value(to + first + k, 1, (VT)total(sum[k][a][b]));
       }
     }
   }
 }
 
-/* The gradient of a bias: the sum of a channel over all images, from the packed rows. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(__global uchar *bias, ulong offset_bias,
-                                                                               __global const uchar *grad,
-                                                                               ulong offset_grad, long images,
-                                                                               long channels, long spatial) {
-  long channel = get_global_id(0);
-  if (channel >= channels) return;
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void sum_splits(__global uchar *weight, ulong offset_weight,
+                                                                            __global const uchar *work,
+                                                                            ulong offset_parts, space s) {
+  long all = s.groups * s.out_channels * s.in_channels * s.taps[0] * s.taps[1] * TAPS, i = get_global_id(0);
+  if (i >= all) return;
+  __global const CT *parts = (__global const CT *)(work + offset_parts);
+  CT sum = (CT)0;
+  for (long split = 0; split < s.splits; split++) sum = ADD1(sum, parts[split * all + i]);
+  put_value((__global RAW(D) *)(weight + offset_weight) + i, 1, (VT)sum);
+}
+
+/* The gradient of a bias: the sum of a channel over all images, on GPUs by a work-group. */
+#if LOCAL == 1
+static CT channel_sum(__global const RAW(D) * grad, long images, long step, long spatial) {
   CT sum = (CT)0;
   for (long n = 0; n < images; n++) {
-    __global const RAW(D) *from =
-        (__global const RAW(D) *)(grad + offset_grad) + (n * channels + channel) * spatial;
+    __global const RAW(D) *from = grad + n * step;
     VT part = (VT)0;
     long i = 0, block = 0;
     for (; i + VEC <= spatial; i += VEC) {
@@ -397,6 +408,35 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(_
     }
     sum = ADD1(sum, total(part));
   }
+  return sum;
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(__global uchar *bias, ulong offset_bias,
+                                                                               __global const uchar *grad,
+                                                                               ulong offset_grad, long images,
+                                                                               long channels, long spatial) {
+  long channel = get_group_id(0);
+  __global const RAW(D) *from = (__global const RAW(D) *)(grad + offset_grad) + channel * spatial;
+#if LOCAL == 1
+  CT sum = channel_sum(from, images, channels * spatial, spatial);
+#else
+  __local CT sums[LOCAL];
+  int item = get_local_id(0);
+  CT sum = (CT)0;
+  for (long n = 0; n < images; n++) {
+    CT part = (CT)0;
+    for (long i = item; i < spatial; i += LOCAL) part = ADD1(part, one_value(from + n * channels * spatial + i));
+    sum = ADD1(sum, part);
+  }
+  sums[item] = sum;
+  for (int half_of = LOCAL / 2; half_of; half_of /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < half_of) sums[item] = ADD1(sums[item], sums[item + half_of]);
+  }
+  if (item) return;
+  sum = sums[0];
+#endif
   put_value((__global RAW(D) *)(bias + offset_bias) + channel, 1, (VT)sum);
 }
 #endif

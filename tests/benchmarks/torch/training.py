@@ -9,6 +9,7 @@ most, each with its share when every op is waited for.
 import argparse
 import collections
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def synchronize(device):
     import torch
 
     if device != "cpu":
-        torch.accelerator.synchronize()
+        torch.get_device_module(device).synchronize()
 
 
 def watched(step, device, steps):
@@ -130,7 +131,9 @@ def side(model, device):
 class Process:
     def __init__(self, model, device):
         command = [sys.executable, __file__, "--side", model, "--device", device]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Where a Graft device is, autograd takes it for the only accelerator: a peer runs without.
+        environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0" if device in ("cpu", "cuda") else "1"}
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, what):
         self.process.stdin.write(what + "\n")
