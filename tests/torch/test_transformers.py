@@ -25,7 +25,8 @@ WORDS, LENGTH = 97, 12
 PAD, END = 0, WORDS - 1
 # Weights ten times as wide as usual: what a random model says then depends on what it was told.
 WIDTH = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "initializer_range": 0.2}
-TOKENS = {"vocab_size": WORDS, "max_position_embeddings": 64, "pad_token_id": PAD, "bos_token_id": 1, "eos_token_id": END}
+TOKENS = {"vocab_size": WORDS, "max_position_embeddings": 64, "pad_token_id": PAD, "bos_token_id": 1}
+TOKENS["eos_token_id"] = END
 # Dropout draws other numbers on the CPU.
 QUIET = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
