@@ -49,6 +49,7 @@ graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count,
   cl_int error = set_and_enqueue(kernel, stream->queue, count, arguments);
   pthread_mutex_unlock(&kernel->lock);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueNDRangeKernel");
+  ocl_faults_passed(stream, count, arguments);
   ocl_stream_submitted(stream);
   atomic_fetch_add_explicit(&kernel->device->plugin->counters.launches, 1, memory_order_relaxed);
   return GRAFT_OK;
