@@ -213,6 +213,20 @@ static VT int_pow(VT a, VT b) {
 #endif
 #endif
 
+#if defined(CLASS_COMPLEX)
+#define SIGN(a) complex_sign(a)
+/* Scaled by a power of two first, so that the modulus is within range, and no denormal. */
+#ifdef IS_DOUBLE
+#define RAISED 0x1p1000
+#else
+#define RAISED 0x1p100f
+#endif
+static VT complex_sign(VT a) {
+  VT scaled = a * ((fabs(a.x) > 1) | (fabs(a.y) > 1) ? (CT)0.5f : (CT)RAISED);
+  return (a.x == 0) & (a.y == 0) ? (VT)0 : scaled / hypot(scaled.x, scaled.y);
+}
+#endif
+
 #define DIVIDE(a, b) (MODE == 1 ? TRUNC_DIVIDE(a, b) : floor_divide(a, b))
 
 #if defined(HAS_X) && defined(HAS_Y)
