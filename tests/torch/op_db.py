@@ -31,6 +31,8 @@ OUTCOMES = ("right", "fallback", "wrong", "error", "refused")
 UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 # On any device they want their tensor arguments on the CPU.
 ARGUMENTS_ON_CPU = {"tensor_split"}
+# Among equal values the order is open, unless a stable one is asked for: op -> which argument after the input is dim.
+ORDER_IS_OPEN = {"sort": 0, "argsort": 0, "topk": 1}
 MAX_SAMPLES = 24  # of one op and dtype, evenly spread over those there are
 
 
@@ -174,19 +176,30 @@ def decomposed(function, side):
             return decomposition_table.get(func, func)(*args, **(kwargs or {}))
 
     with Decompose():
-        return run_forward(function, side)
+        return [result.cpu() for result in run_forward(function, side)]
 
 
 def shapes_differ(ours, cpu):
     return len(ours) == len(cpu) and any(a.shape != b.shape for a, b in zip(ours, cpu))
 
 
+def picked(results, sample, position):
+    """Results whose last one are indices: instead of these what they pick, and whether they pick nothing twice."""
+    import torch
+
+    dim = sample.kwargs.get("dim", sample.args[position] if len(sample.args) > position else -1)
+    *others, index = [result.detach().cpu() for result in results]
+    once = index.sort(dim).values.diff(dim=dim).ne(0).all() if index.dim() else torch.tensor(True)
+    return [*others, sample.input.detach().gather(dim, index), once]
+
+
 def refusal(error):
     """Whether an exception says clearly that Graft does not do this, and which part of it: "refused" or "in part"."""
-    if "graft" not in str(error).lower() or not isinstance(error, (NotImplementedError, TypeError)):
-        if "GRAFT_FALLBACK=error" not in str(error):
-            return None
-    return "in part" if "does not serve" in str(error) else "refused"
+    text = str(error)
+    if "does not serve" in text or "nothing serves" in text:
+        return "in part"
+    clear = isinstance(error, (NotImplementedError, TypeError)) and text.startswith("graft: ")
+    return "refused" if clear or "GRAFT_FALLBACK=error" in text else None
 
 
 def shapes_only(results):
@@ -201,7 +214,7 @@ class Runner:
         import torch_graft
 
         self.torch, self.graft, self.device = torch, torch_graft, device
-        self.arguments_on_cpu = False
+        self.info, self.arguments_on_cpu = None, False
 
     def attempt(self, run, function, sample, grad, shape_only):
         """(outcome, text) of one variant of a sample; None where the CPU itself refuses it."""
@@ -223,6 +236,9 @@ class Runner:
             elif run is not run_backward and shapes_differ(ours, cpu):
                 cpu, wide = decomposed(function, self.side(sample, grad)), None
             text = compare(ours, cpu, wide)
+            if text and self.info.name in ORDER_IS_OPEN and run is not run_backward and not sample.kwargs.get("stable"):
+                position = ORDER_IS_OPEN[self.info.name]
+                text = compare(picked(ours, sample, position), picked(cpu, sample, position), None)
         except Exception as error:
             return refusal(error) or "error", f"{type(error).__name__}: {error}"[:300]
         if text:
@@ -236,7 +252,7 @@ class Runner:
         """Counts of outcomes by variant, and what went wrong first of each."""
         torch = self.torch
         grads = dtype.is_floating_point and dtype == torch.float32 and info.supports_autograd
-        self.arguments_on_cpu = info.name in ARGUMENTS_ON_CPU
+        self.info, self.arguments_on_cpu = info, info.name in ARGUMENTS_ON_CPU
         samples = list(info.sample_inputs("cpu", dtype, requires_grad=grads))
         step = max(1, len(samples) // MAX_SAMPLES)
         counts, notes = collections.defaultdict(collections.Counter), {}
