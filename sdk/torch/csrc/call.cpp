@@ -1,7 +1,9 @@
 // The boxed path of every op: PyTorch's stack to graft_call and back.
+#include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bridge.h"
@@ -15,19 +17,42 @@ namespace {
   TORCH_CHECK(false, "graft: aten::", row.name, " was given ", value.tagKind(), " where its row says '", letter, "'");
 }
 
+// A tensor of the CPU without dimensions, which stands for a number: as it is where the op takes it so.
+graft_tensor *borrow_number(CallFrame &frame, const at::Tensor &tensor) {
+  frame.has_numbers = true;
+  return frame.borrow(frame.numbers_on_device ? frame.keep(tensor.to(*frame.numbers_on_device)) : tensor);
+}
+
+bool is_number(const at::Tensor &tensor) {
+  return tensor.device().is_cpu() && tensor.dim() == 0;
+}
+
 // A tensor, or a Python number in its place.
 graft_value tensor_value(CallFrame &frame, const at::Tensor &tensor) {
   graft_value value = {};
   if (!tensor.defined()) return value;
-  const bool number = tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.device().is_cpu();
   value.kind = GRAFT_VALUE_TENSOR;
-  if (C10_LIKELY(!number)) {
+  if (C10_LIKELY(!is_number(tensor))) {
     value.as.tensor = frame.borrow(tensor);
-  } else if (frame.numbers_on_device) {
-    value.as.tensor = frame.borrow(frame.keep(tensor.to(*frame.numbers_on_device)));
+  } else if (frame.numbers_on_device || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    value.as.tensor = borrow_number(frame, tensor);
   } else {
     value.kind = GRAFT_VALUE_SCALAR;
     value.as.scalar = scalar_of(tensor.item());
+    frame.has_numbers = true;
+  }
+  return value;
+}
+
+// A number where the op takes a tensor. Some ops take the number too.
+graft_value number_value(CallFrame &frame, const c10::Scalar &number) {
+  graft_value value = {};
+  if (frame.numbers_on_device) {
+    value.kind = GRAFT_VALUE_TENSOR;
+    value.as.tensor = frame.borrow(frame.keep(c10::scalar_to_tensor(number).to(*frame.numbers_on_device)));
+  } else {
+    value.kind = GRAFT_VALUE_SCALAR;
+    value.as.scalar = scalar_of(number);
     frame.has_numbers = true;
   }
   return value;
@@ -48,8 +73,11 @@ graft_value tensors_value(CallFrame &frame, const OpRow &row, const c10::IValue 
     tensors[i] = nullptr;
     if (absent) continue;
     const at::Tensor &item = items[i].toTensor();
-    const bool moves = is_indexing(row) && !is_ours(item);
-    tensors[i] = frame.borrow(moves ? frame.keep(item.to(frame.tensors()[0]->device())) : item);
+    if (is_indexing(row) && !is_ours(item)) {
+      tensors[i] = frame.borrow(frame.keep(item.to(frame.tensors()[0]->device())));
+    } else {
+      tensors[i] = is_number(item) ? borrow_number(frame, item) : frame.borrow(item);
+    }
   }
   value.count = static_cast<uint32_t>(items.size());
   value.as.tensors = tensors;
@@ -134,6 +162,7 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
   if (letter == '-' || from.isNone()) return {};
   switch (letter) {
     case 'T': return tensor_value(frame, from.toTensor());
+    case 'n': return number_value(frame, from.toScalar());
     case 'L': return tensors_value(frame, row, from);
     case 'I': return list_value(frame, from, GRAFT_VALUE_INTS, &Fields::ints, int_of);
     case 'F':
@@ -251,6 +280,7 @@ graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   if (graft_op_is_dynamic(row.op_id)) return run_then_copy(frame, row);
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
+  if (frame.has_numbers) return status;  // tried again without them
   TORCH_CHECK(false, text);
 }
 
@@ -279,23 +309,6 @@ size_t result_count(const c10::OperatorHandle &op, const CallFrame &frame, const
   TORCH_CHECK(false, "graft: aten::", row.name, " returns a list and takes none");
 }
 
-// Tensors of the CPU are refused here: for libgraft they are tensors of its reference device, which may be one of ours.
-// Those without dimensions go along as numbers do.
-void check_devices(const CallFrame &frame, const OpRow &row) {
-  const at::Tensor *first = nullptr, *odd = nullptr;
-  for (const at::Tensor *tensor : frame.tensors()) {
-    if (!is_ours(*tensor)) {
-      if (tensor->dim() > 0) odd = tensor;
-    } else if (!first) {
-      first = tensor;
-    } else if (tensor->device() != first->device()) {
-      odd = tensor;
-    }
-  }
-  TORCH_CHECK(!odd || !first, "Expected all tensors to be on the same device, but found at least two devices, ",
-              first->device(), " and ", odd->device(), "! (aten::", row.name, ")");
-}
-
 graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
                   size_t nargs) {
   size_t position = 0;
@@ -313,10 +326,10 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
   }
   if (row.form == Form::Mutating) {
     collect_outs(frame, row, stack, nargs);
-    check_devices(frame, row);
+    check_same_device(frame.tensors(), op);
     return call_out_form(frame, row);
   }
-  check_devices(frame, row);
+  check_same_device(frame.tensors(), op);
   frame.reserve_outs(result_count(op, frame, row));
   return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
 }
@@ -325,18 +338,36 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
 
 namespace {
 
-// The rare op that takes tensors only, and was given a Python number for one.
+// The rare op that takes tensors of the device only, and was given a number for one.
 graft_status call_without_numbers(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op,
                                   torch::jit::Stack *stack, size_t nargs) {
   std::string text = graft_last_error();
-  TORCH_CHECK(!frame.tensors().empty(), text);
-  c10::Device device = frame.tensors()[0]->device();
+  auto tensors = frame.tensors();
+  auto first = std::find_if(tensors.begin(), tensors.end(), [](const at::Tensor *tensor) { return is_ours(*tensor); });
+  TORCH_CHECK(first != tensors.end(), text);
+  c10::Device device = (*first)->device();
   frame.restart();
   frame.numbers_on_device = device;
   return call(frame, row, op, stack, nargs);
 }
 
 }  // namespace
+
+// Tensors of the CPU are refused here: for libgraft they are tensors of its reference device, which may be one of ours.
+void check_same_device(c10::ArrayRef<const at::Tensor *> tensors, const c10::OperatorHandle &op) {
+  const at::Tensor *first = nullptr, *odd = nullptr;
+  for (const at::Tensor *tensor : tensors) {
+    if (!is_ours(*tensor)) {
+      if (tensor->dim() > 0) odd = tensor;
+    } else if (!first) {
+      first = tensor;
+    } else if (tensor->device() != first->device()) {
+      odd = tensor;
+    }
+  }
+  TORCH_CHECK(!odd || !first, "Expected all tensors to be on the same device, but found at least two devices, ",
+              first->device(), " and ", odd->device(), "! (", op.operator_name(), ")");
+}
 
 void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const size_t nargs = op.schema().arguments().size();
