@@ -30,6 +30,7 @@ KNOWN = {
     "TestIndexing*.test_bool_indices_*": "no warning that indices of u8 are deprecated",
     "TestIndexing*.test_multiple_byte_mask_*": "no warning that indices of u8 are deprecated",
     "TestIndexing*.test_empty_ndim_index_*": "an error in other words",
+    "NumpyTests*.test_broaderrors_indexing_*": "an error in other words",
     "NumpyTests*.test_boolean_assignment_value_mismatch_*": "an error in other words",
     "TestIndexing*.test_byte_*": "no warning that indices of u8 are deprecated",
     "TestIndexing*.test_index_put_accumulate_large_tensor_*": "8 GiB of the device's memory",
