@@ -150,6 +150,14 @@ bool ocl_number_of_tensor(const graft_tensor_desc *desc, ocl_number *number) {
     case GRAFT_BF16: number->re = bits_to_float((uint32_t)READ(uint16_t) << 16); goto floating;
     case GRAFT_F32: number->re = READ(float); goto floating;
     case GRAFT_F64: number->re = READ(double); goto floating;
+    case GRAFT_C64:
+      number->re = READ(float);
+      number->im = ((const float *)(const void *)bytes)[1];
+      goto floating;
+    case GRAFT_C128:
+      number->re = READ(double);
+      number->im = ((const double *)(const void *)bytes)[1];
+      goto floating;
     default: return false;
   }
 #undef READ

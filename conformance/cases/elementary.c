@@ -127,6 +127,7 @@ static const cf_op cf_elementary_ops[] = {
     CF_EXACTLY("round", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
     CF_EXACTLY("sign", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_CLAMPS),
     CF_EXACTLY("sgn", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_CLAMPS),
+    {"aten::sgn", CF_ONE(""), CF_COMPLEX, CF_R_ULPS(6), CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     CF_EXACTLY("signbit", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_WIDE),
     CF_EXACTLY("isinf", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
 

@@ -17,6 +17,8 @@ static const cf_op cf_matmul_ops[] = {
               "m T[33,1] T[33,3] T[3,5]", "m T[5] T[3,0] T[0,5]", "m T[13] T[3,129] T[129,13] beta=0",
               "f T[65] T[129,33] T[33,65]"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::addmm", CF_TEXTS("m T[33,13] T[33,17] T[17,13] beta=0.5 alpha=2", "m T[13] T[3,129] T[129,13] beta=0"),
+     CF_COMPLEX, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* relu moves no result further off. gelu's slope is 1.13 at most and gelu(S) of the absolute terms S / 2 at least;
      * its own error is 10 u of what it is given. */
     {"aten::_addmm_activation",
@@ -35,6 +37,9 @@ static const cf_op cf_matmul_ops[] = {
      CF_TEXTS("s T[3,13,33] T[3,13,17] T[3,17,33]", "m T[33] T[3,13,17] T[3,17,33] beta=0.5 alpha=2",
               "m T[3,1,7] T[3,5,0] T[3,0,7]", "m T[5,3,3] T[5,3,129] T[5,129,3] beta=0"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::baddbmm",
+     CF_TEXTS("m T[33] T[3,13,17] T[3,17,33] beta=0.5 alpha=2", "m T[5,3,3] T[5,3,129] T[5,129,3] beta=0"), CF_COMPLEX,
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
 CF_FAMILY(matmul, "matmul");

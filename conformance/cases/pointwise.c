@@ -177,6 +177,8 @@ static const cf_op cf_pointwise_ops[] = {
      CF_TEXTS("m T[33,17] 2", "m T[33,17] 0.5", "s T[1025] 3", "m T[33] 2.5", "m T[] 2", "m T[0] 2", "m T[129] -1.5"),
      CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(40)},
     {"aten::pow.Tensor_Tensor", cf_same_shape, CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(80)},
+    {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]<10 T[33,17]<10"), CF_FLOATS, CF_R_ULPS(16), CF_VALUES, 0,
+     CF_G_NONE},
     {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]+ T[17]+"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_POSITIVE, 0,
      CF_G_NONE},
     {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "s 2 T[1025]", "m 0.5 T[]", "m 2.5 T[0]"), CF_FLOATS, CF_R_ULPS(16),

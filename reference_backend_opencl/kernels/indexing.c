@@ -16,9 +16,9 @@ bool ocl_indexing_caps(uint32_t op_id, ocl_op_caps *caps) {
     case GRAFT_OP_INDEX_SELECT:
     case GRAFT_OP_INDEX_TENSOR:
     case GRAFT_OP_GATHER: caps->flags |= GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED; return true;
+    case GRAFT_OP_MASKED_SCATTER: caps->flags |= GRAFT_CAP_EMPTY; return true;
     case GRAFT_OP_TAKE:
-    case GRAFT_OP_MASKED_SELECT:
-    case GRAFT_OP_MASKED_SCATTER: return true;
+    case GRAFT_OP_MASKED_SELECT: return true;
     default: return false;
   }
 }

@@ -48,7 +48,12 @@ static VT get(__global const RAW(D) * at, long stride, int n) {
   for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
   return LOAD(D, __private, lanes);
 }
-#define EPILOGUE(sum) (beta == (CT)0 ? MUL((VT)alpha, sum) : ADD(MUL((VT)alpha, sum), MUL((VT)beta, old)))
+#ifdef CLASS_COMPLEX
+#define ADDS_NOTHING ((beta.x == 0) & (beta.y == 0))
+#else
+#define ADDS_NOTHING (beta == 0)
+#endif
+#define EPILOGUE(sum) (ADDS_NOTHING ? MUL((VT)alpha, sum) : ADD(MUL((VT)alpha, sum), MUL((VT)beta, old)))
 #else
 #define EPILOGUE(sum) (sum)
 #endif

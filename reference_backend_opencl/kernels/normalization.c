@@ -54,7 +54,9 @@ bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps) {
     if (ops[i] != op_id) continue;
     caps->inputs = caps->outputs = OCL_FLOATS;
     caps->flags = GRAFT_CAP_UNALIGNED;
-    if (op_id == GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD) caps->flags |= GRAFT_CAP_EMPTY;
+    if (op_id == GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD || op_id == GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD) {
+      caps->flags |= GRAFT_CAP_EMPTY;
+    }
     return true;
   }
   return false;

@@ -213,12 +213,15 @@ static graft_status clear(graft_stream *stream, const graft_tensor_desc *out) {
   return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
 }
 
+/* Of an input without elements: sums of nothing. */
+static graft_status clear_both(graft_stream *stream, const graft_tensor_desc *weight, const graft_tensor_desc *bias) {
+  graft_status status = clear(stream, weight);
+  return status == GRAFT_OK ? clear(stream, bias) : status;
+}
+
 graft_status ocl_op_native_layer_norm_backward(const graft_exec *exec,
                                                const graft_args_native_layer_norm_backward *args) {
-  if (ocl_elements(args->input) == 0) { /* no rows: sums of nothing */
-    graft_status status = clear(exec->stream, args->out1);
-    return status == GRAFT_OK ? clear(exec->stream, args->out2) : status;
-  }
+  if (ocl_elements(args->input) == 0) return clear_both(exec->stream, args->out1, args->out2);
   call call = {args->out0,   args->out1, args->out2, args->grad_out, args->input, args->mean, args->rstd,
                args->weight, false,      0,          layer,          args};
   return run(exec, &call);
@@ -231,6 +234,7 @@ static ocl_norm group(const graft_device *device, const void *pointer) {
 
 graft_status ocl_op_native_group_norm_backward(const graft_exec *exec,
                                                const graft_args_native_group_norm_backward *args) {
+  if (ocl_elements(args->input) == 0) return clear_both(exec->stream, args->out1, args->out2);
   call call = {args->out0,   args->out1, args->out2, args->grad_out, args->input, args->mean, args->rstd,
                args->weight, false,      0,          group,          args};
   return run(exec, &call);

@@ -147,7 +147,18 @@ static VT gelu_tanh_grad(VT grad, VT a) {
 }
 
 #define ABS(a) fabs(a)
+/* PoCL 3.1's pow of double vectors is wrong where lanes differ in kind (one of them 0 or 1, say): lane by lane. */
+#if defined(IS_DOUBLE) && VEC > 1
+static VT POW(VT a, VT b) {
+  CT bases[VEC], powers[VEC];
+  VSTORE(a, bases);
+  VSTORE(b, powers);
+  for (int i = 0; i < VEC; i++) bases[i] = pow(bases[i], powers[i]);
+  return VLOAD(bases);
+}
+#else
 #define POW(a, b) pow(a, b)
+#endif
 #define FMOD(a, b) exact_mod(a, b)
 #define TRUNC_DIVIDE(a, b) trunc((a) / (b))
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (VT)0)
@@ -225,6 +236,20 @@ static VT int_pow(VT a, VT b) {
 #else
 #define BITNOT(a) (~(a))
 #endif
+#endif
+
+#if defined(CLASS_COMPLEX)
+#define SIGN(a) complex_sign(a)
+/* Scaled by a power of two first, so that the modulus is within range, and no denormal. */
+#ifdef IS_DOUBLE
+#define RAISED 0x1p1000
+#else
+#define RAISED 0x1p100f
+#endif
+static VT complex_sign(VT a) {
+  VT scaled = a * ((fabs(a.x) > 1) | (fabs(a.y) > 1) ? (CT)0.5f : (CT)RAISED);
+  return (a.x == 0) & (a.y == 0) ? (VT)0 : scaled / hypot(scaled.x, scaled.y);
+}
 #endif
 
 #define DIVIDE(a, b) (MODE == 1 ? TRUNC_DIVIDE(a, b) : floor_divide(a, b))

@@ -119,7 +119,7 @@
   X(UNARY, erfc, ERFC, FLOAT_SET, FLOAT_RESULT, "erfc(a)")                                                           \
   X(UNARY, hardswish, HARDSWISH, FLOAT_SET, 0, "a * clamp(a + (VT)3, (VT)0, (VT)6) / (VT)6")                         \
   X(UNARY, hardsigmoid, HARDSIGMOID, FLOAT_SET, 0, "MINIMUM(MAXIMUM(a + (VT)3, (VT)0), (VT)6) / (VT)6")              \
-  X(UNARY, sgn, SGN, REAL_SET, 0, "SIGN(a)")                                                                         \
+  X(UNARY, sgn, SGN, ARITH_SET, 0, "SIGN(a)")                                                                        \
   X(UNARY, signbit, SIGNBIT, REAL_SET, BOOL_RESULT, "SIGNBIT(a)")                                                    \
   X(SOFTPLUS, softplus, SOFTPLUS, FLOAT_SET, 0, "a * x > y ? a : log1p(exp(a * x)) / x")                             \
   X(CLAMP_MIN, clamp_min, CLAMP_MIN, NUMBER_SET, 0, "MAXIMUM(a, x)")                                                 \

@@ -350,8 +350,11 @@ static void decompose_logsumexp(fx *s, const op_call *c, graft_tensor **outs) {
   uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
   int64_t dims[GRAFT_MAX_DIMS];
   uint32_t count = reduced_dims(c, dims);
-  if (self->numel && !dt_is_complex(self->dtype)) {
-    shift = fx_amax(s, self, dims, count, true);
+  if (self->numel) { /* of complex numbers the real parts say how large their exponentials are */
+    const graft_value whole = fx_tensor(self);
+    graft_tensor *real = self;
+    if (dt_is_complex(self->dtype)) fx_call(s, GRAFT_OP_PRIMS_REAL, &whole, 1, &real, 1);
+    shift = fx_amax(s, real, dims, count, true);
     graft_tensor *endless = fx_eq_Scalar(s, fx_abs(s, shift), graft_scalar_float(INFINITY));
     const graft_value args[] = {fx_tensor(endless), fx_number(graft_scalar_float(0)), fx_tensor(shift)};
     fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &shift, 1);

@@ -192,15 +192,15 @@ static ref_complex line_nansum(const line *l) {
 }
 
 static ref_complex line_logsumexp(const line *l) {
+  ref_real shift = l->n ? l->re[extremum(l, 1)] : 0;
+  if (isinf(shift)) shift = 0;
   if (!l->im) {
-    ref_real shift = l->n ? l->re[extremum(l, 1)] : 0;
-    if (isinf(shift)) shift = 0;
     for (int64_t i = 0; i < l->n; i++) l->re[i] = expl(l->re[i] - shift);
     return logl(ref_sum(l->dtype, l->re, 1, l->n)) + shift;
   }
   ref_complex sum = 0;
-  for (int64_t i = 0; i < l->n; i++) sum += cexpl(pair(l->re[i], l->im[i]));
-  return clogl(sum);
+  for (int64_t i = 0; i < l->n; i++) sum += cexpl(pair(l->re[i] - shift, l->im[i]));
+  return clogl(sum) + shift;
 }
 
 static ref_real squares(graft_dtype dtype, ref_real *x, int64_t n) {

@@ -6,7 +6,8 @@ backward. Worker processes run the ops, each op within a limit; one that crashes
     right      values, dtype and shape are those of the CPU (random ops: dtype and shape)
     wrong      they are not
     error      the device raised where the CPU did not, or the worker died
-    refused    a clear NotImplementedError: what GRAFT_FALLBACK=error forbids, a dtype that Graft has not
+    refused    a clear NotImplementedError: what GRAFT_FALLBACK=error forbids, a dtype that Graft has not; under "in
+               part" where the op is one of Graft's, and it is this call that the device does not serve
     fallback   right, but part of the work left the device
 
 A value is right when it is as close to the result in twice the precision as PyTorch's CPU kernels are, four times over,
@@ -28,6 +29,10 @@ DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64"
 OUTCOMES = ("right", "fallback", "wrong", "error", "refused")
 # Their values are whatever was in memory.
 UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+# On any device they want their tensor arguments on the CPU.
+ARGUMENTS_ON_CPU = {"tensor_split"}
+# Among equal values the order is open, unless a stable one is asked for: op -> which argument after the input is dim.
+ORDER_IS_OPEN = {"sort": 0, "argsort": 0, "topk": 1}
 MAX_SAMPLES = 24  # of one op and dtype, evenly spread over those there are
 
 
@@ -49,13 +54,13 @@ def leaves(value):
 class Side:
     """One sample on one device and in one dtype: inputs of its own, so that in place variants harm nobody."""
 
-    def __init__(self, sample, device, wide=False, grad=False):
+    def __init__(self, sample, device, wide=False, grad=False, arguments_on_cpu=False):
         import torch
 
         up = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64,
               torch.complex64: torch.complex128}
 
-        def move(value):
+        def move(value, device=device):
             if isinstance(value, torch.dtype) and wide:
                 return up.get(value, value)
             if isinstance(value, torch.device) or (isinstance(value, str) and value.startswith("cpu")):
@@ -67,7 +72,9 @@ class Side:
             value = value.detach().to(device, dtype, copy=True)
             return value.requires_grad_(wants and grad)
 
-        self.input, self.args, self.kwargs = (tree_map(move, part) for part in (sample.input, sample.args, sample.kwargs))
+        where = "cpu" if arguments_on_cpu else device
+        self.input = tree_map(move, sample.input)
+        self.args, self.kwargs = (tree_map(lambda value: move(value, where), part) for part in (sample.args, sample.kwargs))
 
     def tensors(self):
         import torch
@@ -158,6 +165,43 @@ def is_random(function, sample):
                for other in results[1:] for a, b in zip(results[0], other))
 
 
+def decomposed(function, side):
+    """The results by PyTorch's decompositions. They follow the device where its kernels for the CPU have shapes of their
+    own, as the statistics of batch norms in evaluation."""
+    from torch._decomp import decomposition_table
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Decompose(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return decomposition_table.get(func, func)(*args, **(kwargs or {}))
+
+    with Decompose():
+        return [result.cpu() for result in run_forward(function, side)]
+
+
+def shapes_differ(ours, cpu):
+    return len(ours) == len(cpu) and any(a.shape != b.shape for a, b in zip(ours, cpu))
+
+
+def picked(results, sample, position):
+    """Results whose last one are indices: instead of these what they pick, and whether they pick nothing twice."""
+    import torch
+
+    dim = sample.kwargs.get("dim", sample.args[position] if len(sample.args) > position else -1)
+    *others, index = [result.detach().cpu() for result in results]
+    once = index.sort(dim).values.diff(dim=dim).ne(0).all() if index.dim() else torch.tensor(True)
+    return [*others, sample.input.detach().gather(dim, index), once]
+
+
+def refusal(error):
+    """Whether an exception says clearly that Graft does not do this, and which part of it: "refused" or "in part"."""
+    text = str(error)
+    if "does not serve" in text or "nothing serves" in text:
+        return "in part"
+    clear = isinstance(error, (NotImplementedError, TypeError)) and text.startswith("graft: ")
+    return "refused" if clear or "GRAFT_FALLBACK=error" in text else None
+
+
 def shapes_only(results):
     import torch
 
@@ -170,6 +214,7 @@ class Runner:
         import torch_graft
 
         self.torch, self.graft, self.device = torch, torch_graft, device
+        self.info, self.arguments_on_cpu = None, False
 
     def attempt(self, run, function, sample, grad, shape_only):
         """(outcome, text) of one variant of a sample; None where the CPU itself refuses it."""
@@ -183,26 +228,31 @@ class Runner:
             wide = None
         self.graft.reset_fallbacks()
         try:
-            ours = run(function, Side(sample, self.device, grad=grad))
+            ours = run(function, self.side(sample, grad))
             self.torch.accelerator.synchronize()
             left = sorted({row.op for row in self.graft.fallbacks()})
             if shape_only:
                 ours, cpu, wide = shapes_only(ours), shapes_only(cpu), None
+            elif run is not run_backward and shapes_differ(ours, cpu):
+                cpu, wide = decomposed(function, self.side(sample, grad)), None
             text = compare(ours, cpu, wide)
-        except (NotImplementedError, TypeError) as error:
-            known = "graft" in str(error)
-            return "refused" if known else "error", f"{type(error).__name__}: {error}"[:300]
+            if text and self.info.name in ORDER_IS_OPEN and run is not run_backward and not sample.kwargs.get("stable"):
+                position = ORDER_IS_OPEN[self.info.name]
+                text = compare(picked(ours, sample, position), picked(cpu, sample, position), None)
         except Exception as error:
-            refused = "GRAFT_FALLBACK=error" in str(error)
-            return "refused" if refused else "error", f"{type(error).__name__}: {error}"[:300]
+            return refusal(error) or "error", f"{type(error).__name__}: {error}"[:300]
         if text:
             return "wrong", text
         return ("fallback", " ".join(left)) if left else ("right", "")
+
+    def side(self, sample, grad):
+        return Side(sample, self.device, grad=grad, arguments_on_cpu=self.arguments_on_cpu)
 
     def op(self, info, dtype):
         """Counts of outcomes by variant, and what went wrong first of each."""
         torch = self.torch
         grads = dtype.is_floating_point and dtype == torch.float32 and info.supports_autograd
+        self.info, self.arguments_on_cpu = info, info.name in ARGUMENTS_ON_CPU
         samples = list(info.sample_inputs("cpu", dtype, requires_grad=grads))
         step = max(1, len(samples) // MAX_SAMPLES)
         counts, notes = collections.defaultdict(collections.Counter), {}
@@ -225,7 +275,7 @@ class Runner:
                 answer = self.attempt(run, call, sample, grad, shape_only)
                 if not answer:
                     continue
-                counts[name][answer[0]] += 1
+                counts[name]["refused" if answer[0] == "in part" else answer[0]] += 1
                 if answer[1]:
                     notes.setdefault(f"{name} {answer[0]}", f"sample {number * step}: {answer[1]}")
         return {name: dict(counter) for name, counter in counts.items()}, notes
@@ -364,8 +414,33 @@ def summary(rows):
 def troubles(rows):
     for row in rows:
         for what, text in row["notes"].items():
-            if "fallback" not in what and "refused" not in what:
+            if not what.endswith(("fallback", "refused", "in part")):
                 yield f"{row['op']} {row['dtype']} {what}: {text}"
+
+
+def served(rows):
+    """The entries of which the device does at least one sample itself."""
+    return [row for row in rows if any(counts.get("right") for counts in row["counts"].values())]
+
+
+def served_in_part(rows):
+    for row in rows:
+        for what, text in row["notes"].items():
+            if what.endswith("in part"):
+                yield f"{row['op']} {row['dtype']} {what}: {text}"
+
+
+def shares(rows):
+    """What the acceptance of a backend asks for."""
+    counts = collections.Counter()
+    for variant in totals(rows).values():
+        counts.update(variant)
+    total, own = sum(counts.values()), served(rows)
+    done = counts["right"] + counts["fallback"]
+    unsound = {line.split(" ", 1)[0] for line in [*troubles(own), *served_in_part(own)]}
+    yield f"{done} of {total} samples are right ({100 * done / total:.2f} %), {counts['right']} of them on the device alone"
+    yield (f"the device does samples of {len(own)} of {len(rows)} ops itself; {len(unsound)} of these have a sample that "
+           "is wrong, fails or is refused by an op of Graft")
 
 
 def main():
@@ -386,11 +461,10 @@ def main():
     if options.report:
         with open(options.report, "w") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
-    print("\n".join(summary(rows)))
-    bad = list(troubles(rows))
-    print("\n".join(bad))
     if not rows:
         return 3
+    bad = list(troubles(rows))
+    print("\n".join([*summary(rows), *shares(rows), *bad, *served_in_part(rows)]))
     return 1 if bad else 0
 
 

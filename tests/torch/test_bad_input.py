@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+import torch_graft
 
 
 def test_wrong_device_index(device):
@@ -48,6 +49,20 @@ def test_tensors_of_mixed_devices(device, other):
             with pytest.raises(RuntimeError, match="same device"):
                 use()
     assert (x + torch.tensor(2.0)).sum().item() == 12, "a CPU number goes along"
+    torch_graft.reset_fallbacks()
+    for y in (torch.ones(2, 2), torch.ones(2, 2, device=other)):
+        for use in (  # ops that PyTorch's CPU kernels do
+            lambda: torch.special.zeta(x, y),
+            lambda: torch.linalg.solve(x, y),
+            lambda: torch.lcm(x.int(), y.int()),
+            lambda: x.int().lcm_(y.int()),
+            lambda: torch.igamma(y, x),
+            lambda: torch.special.zeta(x, x, out=y),
+        ):
+            with pytest.raises(RuntimeError, match="same device|device"):
+                use()
+    assert [row for row in torch_graft.fallbacks() if row.way == "PyTorch CPU"] == []
+    assert torch.special.zeta(x + 1, torch.tensor(2.0)).shape == (2, 2)
     with pytest.raises(RuntimeError, match="device|index"):
         torch.nn.functional.embedding(torch.zeros(1, dtype=torch.int64), x)
 

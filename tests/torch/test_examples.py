@@ -14,7 +14,7 @@ EXAMPLES = ROOT / "docs" / "examples" / "torch"
 # An op or two of each family.
 OPS = """add mul div exp where clamp sum mean amax var cumsum mm bmm addmm nn.functional.conv2d nn.functional.gelu
 nn.functional.max_pool2d nn.functional.embedding softmax log_softmax nn.functional.batch_norm cat index_select gather
-scatter_add sort topk masked_fill tril""".split()
+scatter_add sort topk masked_fill tril searchsorted polar tensor_split native_batch_norm""".split()
 
 
 def run(script, *options, timeout=400):

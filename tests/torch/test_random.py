@@ -136,3 +136,51 @@ def test_multinomial_and_moments(device):
     assert counts[2] == 0 and abs(counts[1] - 3000) < 5 * (4000 * 0.75 * 0.25) ** 0.5
     x = torch.randn(10000, device=device)
     assert abs(x.mean().item()) < 0.05 and abs(x.std().item() - 1) < 0.04
+
+
+DRAWN_ON_THE_CPU = {
+    "poisson": lambda x, generator: torch.poisson(x * 9, generator=generator),
+    "binomial": lambda x, generator: torch.binomial(x * 20, x / 2, generator=generator),
+    "cauchy_": lambda x, generator: x.clone().cauchy_(generator=generator),
+    "geometric_": lambda x, generator: x.clone().geometric_(0.2, generator=generator),
+    "_standard_gamma": lambda x, generator: torch._standard_gamma(x, generator=generator),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWN_ON_THE_CPU.values(), ids=DRAWN_ON_THE_CPU)
+def test_what_the_cpu_draws_follows_the_seed_of_the_device(device, other, draw):
+    def numbers(where, generator):
+        return draw(torch.ones(50, device=where), generator).cpu()
+
+    torch_graft.reset_fallbacks()
+    torch.graft.manual_seed_all(21)
+    cpu = torch.get_rng_state()
+    first, second = numbers(device, None), numbers(device, None)
+    assert [row.way for row in torch_graft.fallbacks() if row.device.startswith("opencl")] == ["PyTorch CPU"]
+    assert not torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), cpu), "the CPU's generator is not touched"
+    torch.rand(3)
+    torch.graft.manual_seed_all(21)
+    assert torch.equal(numbers(device, None), first)
+    assert torch.equal(numbers(other, None), first)
+    assert torch.equal(numbers(device, _seeded(device, 21)), first)
+    default = torch.graft.get_rng_state()
+    numbers(device, _seeded(device, 4))
+    assert torch.equal(torch.graft.get_rng_state(), default)
+    with pytest.raises(RuntimeError, match="expected a generator of graft, but got one of cpu"):
+        numbers(device, torch.Generator())
+
+
+def test_normal_numbers_about_tensors(device):
+    mean, deviation = torch.tensor([[-50.0], [70.0]]), torch.tensor([0.0, 2.0, 5.0])
+    on = (mean.expand(2, 3).to(device), deviation.to(device))
+    torch_graft.reset_fallbacks()
+    x = torch.normal(on[0], on[1].expand(4000, 2, 3)).cpu()
+    assert x.shape == (4000, 2, 3) and torch.equal(x[..., 0], mean.expand(4000, 2, 1)[..., 0])
+    assert torch.allclose(x.mean(0), mean.expand(2, 3), atol=0.5)
+    assert torch.allclose(x.std(0), deviation.expand(2, 3), atol=0.5)
+    for some in (torch.normal(on[0], 1.0), torch.normal(3.0, on[1]), torch.normal(*on, out=torch.empty(0, device=device))):
+        assert some.device == device and some.shape[-1] == 3
+    assert torch_graft.fallbacks() == []
+    with pytest.raises(RuntimeError, match="std >= 0"):
+        torch.normal(on[0], -on[1])

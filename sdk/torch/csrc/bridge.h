@@ -159,6 +159,7 @@ struct OpRow {
   // One letter an argument of PyTorch's schema. It becomes a value of:
   //   T tensor, may be absent  L list of tensors, items may be absent  i int  f float  b bool  s Scalar  I int list
   //   F float list  S Scalar list  m bool list of fixed length  z str  d dtype  g generator  M memory format  V device
+  //   n Scalar where the op has a tensor
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
   // and for arguments of the op that PyTorch's schema has not:
   //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes
@@ -169,6 +170,9 @@ struct OpRow {
 extern const OpRow kOpRows[];  // registrations.cpp, from generated/registrations.inc
 extern const size_t kOpRowCount;
 void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack);
+// Throws PyTorch's error where a tensor of another device stands beside one of ours. Tensors of the CPU without
+// dimensions go along as numbers do.
+void check_same_device(c10::ArrayRef<const at::Tensor *> tensors, const c10::OperatorHandle &op);
 
 // --- copy.cpp ---
 
@@ -176,8 +180,7 @@ void copy_values(const at::Tensor &to, const at::Tensor &from, bool non_blocking
 
 // --- fallback.cpp ---
 
-// Runs an op by PyTorch's CPU kernel, counted; throws under GRAFT_FALLBACK=error, naming op and dtypes. `why` is a part
-// of a sentence.
+// Runs an op by PyTorch's CPU kernel, counted; throws under GRAFT_FALLBACK=error, naming op and dtypes.
 void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 struct FallbackRow {
   std::string op, device, dtypes, way;  // way: "host kernel" (libgraft's) or "PyTorch CPU"

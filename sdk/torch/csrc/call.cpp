@@ -1,4 +1,5 @@
 // The boxed path of every op: PyTorch's stack to graft_call and back.
+#include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 
@@ -38,6 +39,20 @@ graft_value tensor_value(CallFrame &frame, const at::Tensor &tensor) {
   } else {
     value.kind = GRAFT_VALUE_SCALAR;
     value.as.scalar = scalar_of(tensor.item());
+    frame.has_numbers = true;
+  }
+  return value;
+}
+
+// A number where the op takes a tensor. Some ops take the number too.
+graft_value number_value(CallFrame &frame, const c10::Scalar &number) {
+  graft_value value = {};
+  if (frame.numbers_on_device) {
+    value.kind = GRAFT_VALUE_TENSOR;
+    value.as.tensor = frame.borrow(frame.keep(c10::scalar_to_tensor(number).to(*frame.numbers_on_device)));
+  } else {
+    value.kind = GRAFT_VALUE_SCALAR;
+    value.as.scalar = scalar_of(number);
     frame.has_numbers = true;
   }
   return value;
@@ -147,6 +162,7 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
   if (letter == '-' || from.isNone()) return {};
   switch (letter) {
     case 'T': return tensor_value(frame, from.toTensor());
+    case 'n': return number_value(frame, from.toScalar());
     case 'L': return tensors_value(frame, row, from);
     case 'I': return list_value(frame, from, GRAFT_VALUE_INTS, &Fields::ints, int_of);
     case 'F':
@@ -264,6 +280,7 @@ graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   if (graft_op_is_dynamic(row.op_id)) return run_then_copy(frame, row);
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
+  if (frame.has_numbers) return status;  // tried again without them
   TORCH_CHECK(false, text);
 }
 
@@ -292,23 +309,6 @@ size_t result_count(const c10::OperatorHandle &op, const CallFrame &frame, const
   TORCH_CHECK(false, "graft: aten::", row.name, " returns a list and takes none");
 }
 
-// Tensors of the CPU are refused here: for libgraft they are tensors of its reference device, which may be one of ours.
-// Those without dimensions go along as numbers do.
-void check_devices(const CallFrame &frame, const OpRow &row) {
-  const at::Tensor *first = nullptr, *odd = nullptr;
-  for (const at::Tensor *tensor : frame.tensors()) {
-    if (!is_ours(*tensor)) {
-      if (tensor->dim() > 0) odd = tensor;
-    } else if (!first) {
-      first = tensor;
-    } else if (tensor->device() != first->device()) {
-      odd = tensor;
-    }
-  }
-  TORCH_CHECK(!odd || !first, "Expected all tensors to be on the same device, but found at least two devices, ",
-              first->device(), " and ", odd->device(), "! (aten::", row.name, ")");
-}
-
 graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
                   size_t nargs) {
   size_t position = 0;
@@ -326,10 +326,10 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
   }
   if (row.form == Form::Mutating) {
     collect_outs(frame, row, stack, nargs);
-    check_devices(frame, row);
+    check_same_device(frame.tensors(), op);
     return call_out_form(frame, row);
   }
-  check_devices(frame, row);
+  check_same_device(frame.tensors(), op);
   frame.reserve_outs(result_count(op, frame, row));
   return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
 }
@@ -352,6 +352,22 @@ graft_status call_without_numbers(CallFrame &frame, const OpRow &row, const c10:
 }
 
 }  // namespace
+
+// Tensors of the CPU are refused here: for libgraft they are tensors of its reference device, which may be one of ours.
+void check_same_device(c10::ArrayRef<const at::Tensor *> tensors, const c10::OperatorHandle &op) {
+  const at::Tensor *first = nullptr, *odd = nullptr;
+  for (const at::Tensor *tensor : tensors) {
+    if (!is_ours(*tensor)) {
+      if (tensor->dim() > 0) odd = tensor;
+    } else if (!first) {
+      first = tensor;
+    } else if (tensor->device() != first->device()) {
+      odd = tensor;
+    }
+  }
+  TORCH_CHECK(!odd || !first, "Expected all tensors to be on the same device, but found at least two devices, ",
+              first->device(), " and ", odd->device(), "! (", op.operator_name(), ")");
+}
 
 void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const size_t nargs = op.schema().arguments().size();

@@ -1,4 +1,5 @@
 // What leaves the device: PyTorch's CPU kernels for ops that libgraft does not know, and the counts of both kinds.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/native/CPUFallback.h>
 
 #include <algorithm>
@@ -30,28 +31,63 @@ std::map<std::string, uint64_t> &forgotten() {  // libgraft's counts at the late
   return *map;
 }
 
-void note(const at::Tensor &tensor, Key *key) {
-  if (!tensor.defined()) return;
-  if (!key->dtypes.empty()) key->dtypes += ',';
-  key->dtypes += is_ours(tensor) && tensor.layout() == c10::kStrided ? graft_dtype_name(dtype_of(tensor.scalar_type()))
-                                                                     : c10::toString(tensor.scalar_type());
-  if (key->device.empty() && is_ours(tensor)) key->device = graft_device_text(device_of(tensor.device()));
+// The tensors among the arguments, those in lists included.
+using Tensors = c10::SmallVector<const at::Tensor *, 8>;
+
+Tensors tensors_of(c10::ArrayRef<c10::IValue> arguments) {
+  Tensors tensors;
+  auto add = [&tensors](const c10::IValue &value) {
+    if (value.isTensor() && value.toTensor().defined()) tensors.push_back(&value.toTensor());
+  };
+  for (const c10::IValue &value : arguments) {
+    add(value);
+    if (!value.isList()) continue;
+    for (const c10::IValue &item : value.toListRef()) add(item);
+  }
+  return tensors;
 }
 
-Key key_of(const c10::OperatorHandle &op, const torch::jit::Stack *stack) {
+// The device that the op was meant for: of a tensor, or for an op that makes one, its argument.
+c10::Device device_of_call(c10::ArrayRef<c10::IValue> arguments, const Tensors &tensors) {
+  for (const at::Tensor *tensor : tensors) {
+    if (is_ours(*tensor)) return tensor->device();
+  }
+  for (const c10::IValue &value : arguments) {
+    if (value.isDevice()) return value.toDevice();
+  }
+  return c10::Device(c10::kPrivateUse1, current_device());
+}
+
+Key key_of(const c10::OperatorHandle &op, const Tensors &tensors, c10::Device device) {
   Key key;
   key.op = c10::toString(op.operator_name());
-  const size_t nargs = op.schema().arguments().size();
-  for (size_t i = 0; i < nargs; i++) {
-    const c10::IValue &value = torch::jit::peek(*stack, i, nargs);
-    if (value.isTensor()) note(value.toTensor(), &key);
-    if (value.isDevice() && key.device.empty()) key.device = graft_device_text(device_of(value.toDevice()));
-    if (!value.isList()) continue;
-    for (const c10::IValue &item : value.toListRef()) {
-      if (item.isTensor()) note(item.toTensor(), &key);
-    }
+  if (device.type() == c10::kPrivateUse1) key.device = graft_device_text(device_of(device));
+  for (const at::Tensor *tensor : tensors) {
+    if (!key.dtypes.empty()) key.dtypes += ',';
+    const bool has_name = is_ours(*tensor) && tensor->layout() == c10::kStrided;
+    key.dtypes += has_name ? graft_dtype_name(dtype_of(tensor->scalar_type())) : c10::toString(tensor->scalar_type());
   }
   return key;
+}
+
+bool is_generator(const c10::Argument &argument) {
+  c10::TypePtr type = argument.type();
+  if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+  return type->kind() == c10::TypeKind::GeneratorType;
+}
+
+// A CPU kernel takes a generator of the CPU. It gets one whose seed is drawn from the device's: equal seeds of the
+// device give equal numbers, whatever the CPU has drawn.
+void replace_generators(const c10::OperatorHandle &op, torch::jit::Stack *stack, c10::Device device) {
+  const auto &arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); i++) {
+    if (!is_generator(arguments[i])) continue;
+    c10::IValue &value = torch::jit::peek(*stack, i, arguments.size());
+    at::Generator ours = value.isNone() ? default_generator(device.index()) : value.toGenerator();
+    generator_of(ours);  // throws for one of another device
+    at::Tensor seed = at::empty({1}, at::TensorOptions(at::kLong).device(device)).random_(ours);
+    value = at::detail::createCPUGenerator(static_cast<uint64_t>(seed.item<int64_t>()));
+  }
 }
 
 void count(const Key &key) {
@@ -82,11 +118,16 @@ bool fallback_forbidden() {
 }
 
 void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
-  Key key = key_of(op, stack);
+  auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  Tensors tensors = tensors_of(arguments);
+  check_same_device(tensors, op);
+  c10::Device device = device_of_call(arguments, tensors);
+  Key key = key_of(op, tensors, device);
   TORCH_CHECK_NOT_IMPLEMENTED(!fallback_forbidden(), "graft: ", key.op, " has no kernel for ", key.dtypes, " on ",
                               key.device.empty() ? "this device" : key.device,
                               ", and GRAFT_FALLBACK=error forbids running it on the CPU");
   count(key);
+  replace_generators(op, stack, device);
   at::native::cpu_fallback(op, stack);
 }
 
