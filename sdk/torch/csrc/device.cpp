@@ -209,8 +209,9 @@ namespace {
 
 // What PyTorch raises as an IndexError; libgraft has one status for all arguments that are wrong.
 bool is_index_error(const std::string &text) {
-  constexpr const char *kTexts[] = {"is out of range", "has no element to index", "too many indices",
-                                    "differs in size from self"};
+  constexpr const char *kTexts[] = {
+      "is out of range",           "has no element to index",      "too many indices",
+      "differs in size from self", "the indices do not broadcast", "or a mask of bool or u8"};
   return std::any_of(std::begin(kTexts), std::end(kTexts),
                      [&](const char *part) { return text.find(part) != std::string::npos; });
 }
