@@ -35,6 +35,12 @@ static cl_ulong query_ulong(cl_device_id id, cl_device_info key) {
   return value;
 }
 
+static size_t query_size(cl_device_id id, cl_device_info key) {
+  size_t value = 0;
+  clGetDeviceInfo(id, key, sizeof value, &value, NULL);
+  return value;
+}
+
 static bool has_f64(cl_device_id id) {
   return has_extension(id, "cl_khr_fp64");
 }
@@ -131,7 +137,10 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
     return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT, "OpenCL device %d of %d", index, plugin->count);
   }
   graft_device *device = calloc(1, sizeof *device);
-  if (!device) return GRAFT_OUT_OF_MEMORY;
+  if (!device || !(device->tables = ocl_tables_new())) {
+    free(device);
+    return GRAFT_OUT_OF_MEMORY;
+  }
   cl_device_id id = plugin->candidates[index].id;
   cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)plugin->candidates[index].platform,
                                         0};
@@ -140,6 +149,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   if (error == CL_SUCCESS) device->map_queue = clCreateCommandQueue(device->context, id, 0, &error);
   if (error != CL_SUCCESS) {
     if (device->context) clReleaseContext(device->context);
+    ocl_tables_free(device->tables);
     free(device);
     return ocl_fail(plugin, GRAFT_INTERNAL, "OpenCL device %d can't be opened: %s", index, ocl_error_name(error));
   }
@@ -153,6 +163,8 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;
   device->compute_units = query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
+  pthread_mutex_init(&device->shared_lock, NULL);
   pthread_mutex_init(&device->program_lock, NULL);
   pthread_cond_init(&device->program_ready, NULL);
   *out = device;
@@ -160,11 +172,14 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
 }
 
 graft_status ocl_device_close(graft_device *device) {
+  ocl_tables_free(device->tables);
+  ocl_kernels_close_all(device);
   ocl_program_close_all(device);
   clReleaseCommandQueue(device->map_queue);
   clReleaseContext(device->context);
   pthread_cond_destroy(&device->program_ready);
   pthread_mutex_destroy(&device->program_lock);
+  pthread_mutex_destroy(&device->shared_lock);
   free(device);
   return GRAFT_OK;
 }

@@ -5,7 +5,7 @@
  *   device.c   opening one, its properties      launch.c   a prepared kernel, its arguments, its launch
  *   memory.c   buffers and copies               ops.c      which op lies in which slot, and what it says of itself
  *   stream.c   queues, events, failures         kernels/   one family of ops a file: <family>.c and <family>.cl
- *   fault.c    failures that kernels find
+ *   fault.c    failures that kernels find       table.c    small tables that kernels read
  *
  * An op, on its first call with some dtypes and shapes, generates the source of one kernel for just that case, and
  * hangs the prepared kernel on the call's memo. Every later call sets the buffers and launches. */
@@ -57,6 +57,8 @@ graft_status ocl_probe(ocl_plugin *plugin);
 /* ---- Devices ---- */
 
 typedef struct ocl_program ocl_program;
+typedef struct ocl_shared_kernel ocl_shared_kernel;
+typedef struct ocl_tables ocl_tables;
 
 struct graft_device {
   ocl_plugin *plugin;
@@ -69,11 +71,16 @@ struct graft_device {
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
   cl_ulong max_allocation;
+  size_t parameter_bytes; /* the most that the arguments of a kernel may have together */
 
   pthread_mutex_t program_lock; /* guards `programs` and the state of each */
   pthread_cond_t program_ready;
   ocl_program *programs;
   atomic_bool disk_unusable; /* said once, then no more tries */
+
+  pthread_mutex_t shared_lock; /* guards `shared_kernels` */
+  ocl_shared_kernel *shared_kernels;
+  ocl_tables *tables;
 };
 
 graft_status ocl_device_count(void *self, int32_t *count);
@@ -210,6 +217,15 @@ void ocl_kernel_destroy(ocl_kernel *kernel);
 /* Sets arguments 0 .. count-1 and enqueues. */
 graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count, const ocl_argument *arguments);
 
+/* As ocl_launch with a work size of this launch: so many work-groups. */
+graft_status ocl_launch_groups(ocl_kernel *kernel, graft_stream *stream, size_t groups, cl_uint count,
+                               const ocl_argument *arguments);
+
+/* The one kernel of the program for (head, file), for memos that have no constant arguments; the device keeps it. */
+graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const char *head, const char *file,
+                               const char *entry, size_t local);
+void ocl_kernels_close_all(graft_device *device);
+
 /* A tensor is two arguments: its buffer and its byte offset, 64 bits wide. */
 #define OCL_TENSOR(desc)                        \
   {sizeof(cl_mem), &(desc)->dl.data->handle}, { \
@@ -225,6 +241,13 @@ graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count,
 typedef graft_status (*ocl_memo_make)(const graft_exec *exec, const void *args, const void *row, void **memo);
 graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *row, ocl_memo_make make,
                           void (*destroy)(void *memo), void **memo);
+
+/* ---- Tables ---- */
+
+ocl_tables *ocl_tables_new(void);
+void ocl_tables_free(ocl_tables *tables);
+/* A read-only buffer with this content. The caller releases it once the kernel that reads it is enqueued. */
+graft_status ocl_table_get(graft_device *device, const void *content, size_t bytes, cl_mem *buffer);
 
 /* ---- Dtypes ---- */
 

@@ -442,6 +442,19 @@ START_TEST(properties_have_defaults) {
 }
 END_TEST
 
+START_TEST(extensions_can_be_asked_for) {
+  graft_rt_device *device = null_device(NULL);
+  const void *table = NULL;
+  void *self = NULL;
+  ck_assert_int_eq(graft_device_extension(device, NULL_EXTENSION, 1, &table, &self), GRAFT_OK);
+  ck_assert_ptr_nonnull(table);
+  ck_assert_ptr_eq(self, device->backend->plugin.self);
+  table = NULL;
+  ck_assert_int_eq(graft_device_extension(device, "no.such", 1, &table, &self), GRAFT_UNIMPLEMENTED);
+  ck_assert_ptr_null(table);
+}
+END_TEST
+
 START_TEST(reference_is_there) {
   graft_rt_device *device, *reference = graft_device_reference();
   ck_assert_ptr_nonnull(reference);
@@ -758,6 +771,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(load, older_and_newer_plugins_work, 0, 2);
   tcase_add_test(load, instances_differ_by_options);
   tcase_add_test(device, properties_have_defaults);
+  tcase_add_test(device, extensions_can_be_asked_for);
   tcase_add_test(device, reference_is_there);
   tcase_add_test(device, current_stream_is_per_thread_and_device);
   tcase_add_test(device, events_follow_the_stream);

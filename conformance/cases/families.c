@@ -1,10 +1,11 @@
 #include "conformance/cases/families.h"
 
 const cf_family *const cf_families[] = {
-    &cf_pointwise,   &cf_activations, &cf_elementary,    &cf_reduction, &cf_scan,          &cf_matmul,
-    &cf_convolution, &cf_pooling,     &cf_normalization, &cf_softmax,   &cf_embedding,     &cf_indexing,
-    &cf_scatter,     &cf_sorting,     &cf_shape,         &cf_factory,   &cf_random_family, &cf_loss,
-    &cf_optimizer,   &cf_linalg,      &cf_rnn,           &cf_attention, &cf_resample,      &cf_normalization_rms,
+    &cf_pointwise, &cf_activations,   &cf_elementary, &cf_reduction,         &cf_scan,
+    &cf_matmul,    &cf_convolution,   &cf_pooling,    &cf_normalization,     &cf_softmax,
+    &cf_embedding, &cf_indexing,      &cf_scatter,    &cf_sorting,           &cf_shape,
+    &cf_factory,   &cf_random_family, &cf_loss,       &cf_optimizer,         &cf_linalg,
+    &cf_rnn,       &cf_attention,     &cf_resample,   &cf_normalization_rms, &cf_embedding_bag,
 };
 const uint32_t cf_family_count = sizeof cf_families / sizeof *cf_families;
 

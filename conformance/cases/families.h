@@ -9,7 +9,8 @@
 
 extern const cf_family cf_pointwise, cf_activations, cf_elementary, cf_reduction, cf_scan, cf_matmul, cf_convolution,
     cf_pooling, cf_normalization, cf_softmax, cf_embedding, cf_indexing, cf_scatter, cf_sorting, cf_shape, cf_factory,
-    cf_random_family, cf_loss, cf_optimizer, cf_linalg, cf_rnn, cf_attention, cf_resample, cf_normalization_rms;
+    cf_random_family, cf_loss, cf_optimizer, cf_linalg, cf_rnn, cf_attention, cf_resample, cf_normalization_rms,
+    cf_embedding_bag;
 
 /* Gradient rules that many rows share. n counts roundings in u: at most six of them are roundings of intermediate
  * tensors to the tested dtype, the others happen inside kernels, at the precision in which these accumulate. */

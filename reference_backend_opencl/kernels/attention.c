@@ -18,7 +18,7 @@ bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps) {
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
 enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, NUMBERS = STRIDES + 4 * (BIAS_SIZES + 1) };
-enum { WIDEST = 256 }; /* rows of a block lie in private memory */
+enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
 typedef struct attention {
   const graft_tensor_desc *tensors[TENSORS];
@@ -77,7 +77,8 @@ static void write_head(ocl_text *head, const void *of) {
   ocl_text_add(head, "#define HAS_BIAS %d\n#define WANTS_QUERY %d\n#define WANTS_KEY %d\n#define WANTS_VALUE %d\n%s",
                a->tensors[BIAS] != NULL, a->tensors[TO_QUERY] != NULL, a->tensors[TO_KEY] != NULL,
                a->tensors[TO_VALUE] != NULL, all_dense(a) ? "#define UNIT\n" : "");
-  ocl_text_add(head, "%s#define D_LSE %s\n", a->tensors[GRAD] ? "" : "#define FORWARD\n",
+  ocl_text_add(head, "%s%s#define D_LSE %s\n", a->tensors[GRAD] ? "" : "#define FORWARD\n",
+               !a->is_cpu && width <= REGISTERS ? "#define REGISTERS\n" : "",
                lse == GRAFT_F64   ? "f64"
                : lse == GRAFT_F32 ? "f32"
                : lse == GRAFT_F16 ? "f16"

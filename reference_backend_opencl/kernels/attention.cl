@@ -37,20 +37,26 @@
 #define ELEMENT(e, stride) ((e) * (stride))
 #endif
 
-/* Rows in private memory are vectors of 16, the last one filled up with zeros. */
+/* Rows in private memory are vectors of 16, the last one filled up with zeros. GPUs keep them in registers, if every index
+ * is known when the kernel is compiled; on CPUs so long a code costs seconds of building and gains nothing. */
+#ifdef REGISTERS
+#define EACH_ELEMENT _Pragma("unroll")
+#else
+#define EACH_ELEMENT _Pragma("unroll 1")
+#endif
 #define VECTOR CAT(CT, 16)
 #define VECTORS(width) (((width) + 15) / 16 + ((width) == 0))
 
 static void read_row(VECTOR *to, __global const RAW(D) *from, int width, long stride) {
   CT *lanes = (CT *)to;
   if (width % 16) to[VECTORS(width) - 1] = 0;
-#pragma unroll 1
+  EACH_ELEMENT
   for (int e = 0; e < width; e++) lanes[e] = GET(from + ELEMENT(e, stride));
 }
 
 static CT dot_rows(const VECTOR *a, const VECTOR *b, int width) {
   VECTOR sum = 0;
-#pragma unroll 1
+  EACH_ELEMENT
   for (int i = 0; i < VECTORS(width); i++) sum = fma(a[i], b[i], sum);
   CAT(CT, 8) eight = sum.lo + sum.hi;
   CAT(CT, 4) four = eight.lo + eight.hi;
@@ -58,23 +64,23 @@ static CT dot_rows(const VECTOR *a, const VECTOR *b, int width) {
 }
 
 static void add_row(VECTOR *to, CT factor, const VECTOR *from, int width) {
-#pragma unroll 1
+  EACH_ELEMENT
   for (int i = 0; i < VECTORS(width); i++) to[i] = fma((VECTOR)factor, from[i], to[i]);
 }
 
 static void clear_row(VECTOR *to, int width) {
-#pragma unroll 1
+  EACH_ELEMENT
   for (int i = 0; i < VECTORS(width); i++) to[i] = 0;
 }
 
 static void scale_row(VECTOR *to, CT factor, int width) {
-#pragma unroll 1
+  EACH_ELEMENT
   for (int i = 0; i < VECTORS(width); i++) to[i] *= factor;
 }
 
 static void write_row(__global RAW(D) *to, const VECTOR *from, CT divisor, int width, long stride) {
   const CT *lanes = (const CT *)from;
-#pragma unroll 1
+  EACH_ELEMENT
   for (int e = 0; e < width; e++) PUT(to + ELEMENT(e, stride), lanes[e] / divisor);
 }
 

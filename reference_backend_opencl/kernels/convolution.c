@@ -13,14 +13,23 @@ bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps) {
   return true;
 }
 
+/* A window that is unrolled whole, and so many sums that storing single elements is little beside them. */
+enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
+
 /* As in convolution.cl. */
+typedef struct plane {
+  int64_t pitch, width, height, in_width, in_height;
+  int64_t rows, top, left, start, down, across;
+} plane;
+
 typedef struct space {
   int64_t batch, groups, out_channels, in_channels;
   int64_t out_size[3], in_size[3], taps[3];
   int64_t mul[3], off[3], tap[3], div[3];
   int64_t weight_group, weight_out, weight_in;
   int64_t phase, row, first;
-  int64_t segments, blocks, units, per_item;
+  int64_t segments, blocks, units, per_item, images, splits;
+  plane plane;
 } space;
 
 static int64_t ceil_divide(int64_t a, int64_t b) {
@@ -88,11 +97,58 @@ static int64_t vector_for(const graft_device *device, int64_t row) {
   return vec;
 }
 
+/* How many places the window covers beside its own, and the first of them for output 0. */
+static int64_t reach_of(const space *s, int d) {
+  int64_t reach = (s->taps[d] - 1) * s->tap[d];
+  return reach < 0 ? -reach : reach;
+}
+
+static int64_t first_of(const space *s, int d) {
+  return s->off[d] - (s->tap[d] < 0 ? reach_of(s, d) : 0);
+}
+
+/* Makes one row of a plane, in which rows begin `pitch` elements apart. */
+static void lay_plane(space *s, int64_t pitch, int64_t vec) {
+  plane *p = &s->plane;
+  int64_t shift = reach_of(s, 1) * pitch + reach_of(s, 2);
+  *p = (plane){.pitch = pitch,
+               .width = s->out_size[2],
+               .height = s->out_size[1],
+               .in_width = s->in_size[2],
+               .in_height = s->in_size[1],
+               .rows = s->out_size[1] + reach_of(s, 1),
+               .top = first_of(s, 1),
+               .left = first_of(s, 2),
+               .down = s->tap[1] * pitch,
+               .across = s->taps[2]};
+  p->start = (s->off[1] - p->top) * pitch + s->off[2] - p->left;
+  s->in_size[1] = s->out_size[1] = 1;
+  s->in_size[2] = s->out_size[2] = (p->height - 1) * pitch + p->width;
+  s->taps[2] *= s->taps[1];
+  s->taps[1] = 1;
+  s->off[1] = 0;
+  s->phase = s->row = round_up(round_up(s->out_size[2], vec) + shift, vec);
+}
+
+/* Short rows leave much of a vector unused. Where the window moves by single elements, a plane serves as one row: a tap
+ * is then a shift of the whole, and what is computed past the rows' ends is left out. Returns the pitch that rows need
+ * for the window to stay inside, 0 where rows are long enough. */
+static int64_t plane_pitch(const graft_device *device, const space *s) {
+  int64_t vec = device->vector_width, height = s->out_size[1], width = s->out_size[2];
+  int64_t pitch = width + reach_of(s, 2);
+  bool single = s->mul[1] == 1 && s->mul[2] == 1 && s->div[1] == 1 && s->div[2] == 1;
+  if (!device->is_cpu || !single || height < 2 || s->taps[1] * s->taps[2] > PLANE_TAPS) return 0;
+  int64_t as_plane = ceil_divide((height - 1) * pitch + width, vec);
+  int64_t as_rows = height * ceil_divide(width, vector_for(device, width));
+  return 5 * as_plane <= 4 * as_rows ? pitch : 0;
+}
+
 static void set_rows(space *s, int64_t vec, int64_t tile) {
-  int64_t reach = (s->taps[2] - 1) * s->tap[2];
-  s->first = s->off[2] + (reach < 0 ? reach : 0);
-  s->phase = round_up(round_up(s->out_size[2], vec) + (reach < 0 ? -reach : reach) / s->mul[2], vec);
-  s->row = s->phase * s->mul[2];
+  if (!s->plane.pitch) {
+    s->first = first_of(s, 2);
+    s->phase = round_up(round_up(s->out_size[2], vec) + reach_of(s, 2) / s->mul[2], vec);
+    s->row = s->phase * s->mul[2];
+  }
   s->segments = ceil_divide(s->out_size[2], vec);
   s->blocks = ceil_divide(s->out_channels, tile);
   s->units = s->batch * s->groups * s->blocks * s->out_size[0] * s->out_size[1] * s->segments;
@@ -113,12 +169,12 @@ static uint64_t padded(uint64_t bytes) {
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
-                                int64_t vec, int64_t taps, int64_t tile, bool forward) {
+                                int64_t vec, int64_t tile, const space *s, bool forward) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)vec, local);
-  ocl_text_add(&head, "#define D %s\n#define TAPS %d\n#define TILE %d\n%s", dtype->name, (int)taps, (int)tile,
-               forward ? "#define FORWARD\n" : "");
+  ocl_text_add(&head, "#define D %s\n#define TAPS %d\n#define TILE %d\n%s%s", dtype->name, (int)s->taps[2], (int)tile,
+               forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
   graft_status status =
       head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "convolution", name);
   ocl_text_free(&head);
@@ -157,15 +213,18 @@ static void destroy_forward(forward *f) {
 }
 
 static graft_status prepare_forward(forward *f, graft_device *device, const ocl_dtype *dtype, space s) {
-  int64_t vec = vector_for(device, s.out_size[2]), tile = 1;
+  int64_t tile = 1, pitch = plane_pitch(device, &s);
   while (tile < 8 && tile < s.out_channels) tile *= 2;
+  if (s.in_channels < PLANE_CHANNELS) pitch = 0;
+  int64_t vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
+  if (pitch) lay_plane(&s, pitch, vec);
   set_rows(&s, vec, tile);
   f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
-  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", vec, s.taps[2], tile, true);
-  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, s.taps[2], tile, true);
-  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, s.taps[2], tile, true);
+  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", vec, tile, &s, true);
+  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, tile, &s, true);
+  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, tile, &s, true);
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, 4, &s, packed);
   s.per_item = share(device, s.units, 16);
@@ -194,33 +253,54 @@ static graft_status run_forward(const graft_exec *exec, forward *f, const graft_
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
 typedef struct weight_gradient {
-  ocl_kernel rows, outs, gradient;
-  uint64_t skip_outs, bytes;
-  int64_t out_row;
+  ocl_kernel rows, outs, gradient, sum;
+  uint64_t skip_outs, skip_parts, bytes;
+  int64_t out_row, splits;
 } weight_gradient;
 
-static graft_status prepare_weight(weight_gradient *g, graft_device *device, const ocl_dtype *dtype, space s) {
-  const int64_t tile = 4;
-  int64_t vec = vector_for(device, s.out_size[2]);
-  set_rows(&s, vec, tile);
-  space outs = {.batch = s.batch, .groups = s.groups, .in_channels = s.out_channels};
+/* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
+static int64_t splits_for(const graft_device *device, int64_t batch, int64_t tiles) {
+  int64_t wanted = device->is_cpu ? 1 : ceil_divide(512 * (int64_t)device->compute_units, tiles);
+  return wanted < batch ? wanted : batch;
+}
+
+/* The result's rows, packed as they are. */
+static space outs_of(const space *s) {
+  space outs = {.batch = s->batch, .groups = s->groups, .in_channels = s->out_channels};
   for (int d = 0; d < 3; d++) {
-    outs.in_size[d] = outs.out_size[d] = s.out_size[d];
+    outs.in_size[d] = outs.out_size[d] = s->out_size[d];
     outs.taps[d] = outs.mul[d] = outs.tap[d] = outs.div[d] = 1;
   }
+  return outs;
+}
+
+static graft_status prepare_weight(weight_gradient *g, graft_device *device, const ocl_dtype *dtype, space s) {
+  const int64_t tile = 4, enough = 32; /* vectors summed before they are added to the others */
+  space outs = outs_of(&s);
+  int64_t pitch = plane_pitch(device, &s), vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
+  if (pitch) {
+    lay_plane(&s, pitch, vec);
+    lay_plane(&outs, pitch, vec);
+  }
+  set_rows(&s, vec, tile);
   set_rows(&outs, vec, tile);
+  s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
   g->out_row = outs.row;
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
-  g->bytes = g->skip_outs + (uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype);
-  int64_t tiles = s.groups * s.blocks * ceil_divide(s.in_channels, tile) * s.taps[0] * s.taps[1] * s.taps[2];
-  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, s.taps[2], tile, false);
-  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, s.taps[2], tile, false);
-  if (status == GRAFT_OK) {
-    status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, s.taps[2], tile, false);
-  }
+  g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
+  int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
+  int64_t tiles = s.groups * s.blocks * ceil_divide(s.in_channels, tile) * (device->is_cpu ? taps / s.taps[2] : taps);
+  g->splits = s.splits = splits_for(device, s.batch, tiles);
+  g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
+  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, tile, &s, false);
+  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, tile, &s, false);
+  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, tile, &s, false);
+  if (status == GRAFT_OK && s.splits > 1)
+    status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, tile, &s, false);
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
-  return status == GRAFT_OK ? set_space(&g->gradient, device, 6, &s, tiles) : status;
+  if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, 4, &s, weights);
+  return status == GRAFT_OK ? set_space(&g->gradient, device, 7, &s, tiles * s.splits) : status;
 }
 
 static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const graft_tensor_desc *in,
@@ -229,14 +309,16 @@ static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const
   uint64_t at;
   graft_status status = exec->device->plugin->host->workspace(exec, g->bytes, 64, &work, &at);
   if (status != GRAFT_OK) return status;
-  uint64_t at_outs = at + g->skip_outs;
+  uint64_t at_outs = at + g->skip_outs, at_parts = at + g->skip_parts;
   const ocl_argument rows[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(in)};
   const ocl_argument outs[] = {OCL_BUFFER(work), OCL_VALUE(at_outs), OCL_TENSOR(out)};
-  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_BUFFER(work), OCL_VALUE(at), OCL_VALUE(at_outs),
-                                   OCL_VALUE(g->out_row)};
+  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_BUFFER(work),      OCL_VALUE(at),
+                                   OCL_VALUE(at_outs), OCL_VALUE(g->out_row), OCL_VALUE(at_parts)};
+  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work), OCL_VALUE(at_parts)};
   status = ocl_launch(&g->rows, exec->stream, 4, rows);
   if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, 4, outs);
-  return status == GRAFT_OK ? ocl_launch(&g->gradient, exec->stream, 6, gradient) : status;
+  if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, 7, gradient);
+  return status == GRAFT_OK && g->splits > 1 ? ocl_launch(&g->sum, exec->stream, 4, sum) : status;
 }
 
 /* ---- Memos ---- */
@@ -253,6 +335,7 @@ static void destroy_memo(void *pointer) {
   ocl_kernel_destroy(&memo->weight.rows);
   ocl_kernel_destroy(&memo->weight.outs);
   ocl_kernel_destroy(&memo->weight.gradient);
+  ocl_kernel_destroy(&memo->weight.sum);
   ocl_kernel_destroy(&memo->bias);
   free(memo);
 }
@@ -294,14 +377,15 @@ graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolu
 static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype,
                                  const graft_dl_tensor *grad) {
   int64_t images = grad->shape[0], channels = grad->shape[1], spatial = 1;
+  const space s = {.taps = {1, 1, 1}};
   for (int d = 2; d < grad->ndim; d++) spatial *= grad->shape[d];
-  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 1, 4, false);
+  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 4, &s, false);
   if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 4, sizeof images, &images);
   if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 5, sizeof channels, &channels);
   if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 6, sizeof spatial, &spatial);
   size_t local = device->is_cpu ? 1 : 64;
   kernel->local[0] = local;
-  kernel->global[0] = ((size_t)channels + local - 1) / local * local;
+  kernel->global[0] = (size_t)channels * local;
   return status;
 }
 

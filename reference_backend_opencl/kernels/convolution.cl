@@ -4,8 +4,12 @@
  *   place = output * mul + off + tap_number * tap;  input = place / div, where div divides it
  * A forward convolution has mul = stride, a transposed one div = stride.
  *
- * The head defines D (the dtype), TAPS (the window's innermost size), TILE (channels of a work-item's result) and FORWARD
- * for the convolution itself, which is also the gradient of its input; else the gradients of weight and bias are made. */
+ * Short rows are packed as PLANE: all of a plane one after the other, `pitch` elements apart, so that it is one long row
+ * and each tap of the window a shift of the whole.
+ *
+ * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), TILE (channels of a work-item's
+ * result) and FORWARD for the convolution itself, which is also the gradient of its input; else the gradients of weight
+ * and bias are made. */
 #ifdef CLASS_FLOAT
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #else
@@ -13,12 +17,20 @@
 #endif
 
 typedef struct {
+  long pitch, width, height, in_width, in_height; /* of a row; the output's and the input's own sizes */
+  long rows, top, left;                           /* packed rows; the place of the first element */
+  long start, down, across; /* where the first tap is, how far down the next row of taps is, taps of a row */
+} plane;
+
+typedef struct {
   long batch, groups, out_channels, in_channels; /* channels of one group */
   long out_size[3], in_size[3], taps[3];
   long mul[3], off[3], tap[3], div[3];
   long weight_group, weight_out, weight_in; /* strides; taps are innermost and contiguous */
   long phase, row, first;                   /* elements of a packed phase and row; the place its first element has */
-  long segments, blocks, units, per_item;
+  long segments, blocks, units, per_item, images;
+  long splits; /* parts of the batch whose sums are made apart */
+  plane plane;
 } space;
 
 #define DEFINE_LOAD(name, dtype)                                     \
@@ -57,30 +69,50 @@ static CT total(VT v) {
 
 /* ---- Packing ---- */
 
+/* VEC elements of a row of `size`, of which the first is `place`: 0 outside it. */
+static VT row_part(__global const RAW(D) * from, long size, long place, long mul, long div) {
+  if (mul == 1 && div == 1 && place >= 0 && place + VEC <= size) return LOAD(D, __global, from + place);
+  RAW(D) lanes[VEC];
+  for (int j = 0; j < VEC; j++, place += mul) {
+    long i = div == 1 ? place : place / div;
+    bool inside = place >= 0 && i < size && i * div == place;
+    lanes[j] = inside ? from[inside ? i : 0] : (RAW(D))0;
+  }
+  return LOAD(D, __private, lanes);
+}
+
+#ifdef PLANE
+static void pack(__global const RAW(D) * in, __global CT *to, const space *s, long row) {
+  const plane *p = &s->plane;
+  in += row * p->in_width * p->in_height;
+  for (long q = 0; q < s->row; q += VEC) VSTORE((VT)0, to + q);
+  long x0 = max(-p->left, 0L), x1 = min(p->pitch, p->in_width - p->left);
+  for (long y = max(-p->top, 0L); y < min(p->rows, p->in_height - p->top); y++) {
+    __global const RAW(D) *from = in + (y + p->top) * p->in_width + p->left;
+    long x = x0;
+    for (; x + VEC <= x1; x += VEC) VSTORE(LOAD(D, __global, from + x), to + y * p->pitch + x);
+    for (; x < x1; x++) to[y * p->pitch + x] = one_value(from + x);
+  }
+}
+
+#else
+static void pack(__global const RAW(D) * in, __global CT *to, const space *s, long row) {
+  in += row * s->in_size[2];
+  for (long p = 0; p < s->mul[2]; p++) {
+    for (long q = 0; q < s->phase; q += VEC) {
+      VSTORE(row_part(in, s->in_size[2], q * s->mul[2] + p + s->first, s->mul[2], s->div[2]), to + p * s->phase + q);
+    }
+  }
+}
+
+#endif
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pack_rows(__global uchar *work, ulong offset_work,
                                                                            __global const uchar *in, ulong offset_in,
                                                                            space s) {
   long rows = s.batch * s.groups * s.in_channels * s.in_size[0] * s.in_size[1];
-  long row = get_global_id(0) * s.per_item, last = min(row + s.per_item, rows), size = s.in_size[2];
+  long row = get_global_id(0) * s.per_item, last = min(row + s.per_item, rows);
   for (; row < last; row++) {
-    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * size;
-    __global CT *to = (__global CT *)(work + offset_work) + row * s.row;
-    for (long p = 0; p < s.mul[2]; p++) {
-      for (long q = 0; q < s.phase; q += VEC) {
-        long place = q * s.mul[2] + p + s.first;
-        if (s.mul[2] == 1 && s.div[2] == 1 && place >= 0 && place + VEC <= size) {
-          VSTORE(LOAD(D, __global, from + place), to + p * s.phase + q);
-          continue;
-        }
-        RAW(D) lanes[VEC];
-        for (int j = 0; j < VEC; j++, place += s.mul[2]) {
-          long i = s.div[2] == 1 ? place : place / s.div[2];
-          bool inside = place >= 0 && i < size && i * s.div[2] == place;
-          lanes[j] = inside ? from[inside ? i : 0] : (RAW(D))0;
-        }
-        VSTORE(LOAD(D, __private, lanes), to + p * s.phase + q);
-      }
-    }
+    pack((__global const RAW(D) *)(in + offset_in), (__global CT *)(work + offset_work) + row * s.row, &s, row);
   }
 }
 
@@ -108,6 +140,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pack_weights(__
 
 /* Where tap k of a row begins, for output 0. */
 static long tap_start(const space *s, long k) {
+#ifdef PLANE
+  return s->plane.start + k / s->plane.across * s->plane.down + k % s->plane.across * s->tap[2];
+#endif
   long place = s->off[2] + k * s->tap[2] - s->first;
   return place % s->mul[2] * s->phase + place / s->mul[2];
 }
@@ -115,6 +150,49 @@ static long tap_start(const space *s, long k) {
 /* ---- Results ---- */
 
 #ifdef FORWARD
+/* Where a vector of results belongs in a channel. */
+typedef struct {
+  long spatial; /* elements of a channel */
+  long at;
+#ifdef PLANE
+  long x, y; /* of the first one */
+#endif
+  int count;
+} results;
+
+static results results_of(const space *s, long o0, long o1, long o2) {
+  results r;
+#ifdef PLANE
+  long plane = s->plane.height * s->plane.width;
+  r.spatial = s->out_size[0] * plane;
+  r.at = o0 * plane;
+  r.y = o2 / s->plane.pitch;
+  r.x = o2 - r.y * s->plane.pitch;
+#else
+  r.spatial = s->out_size[0] * s->out_size[1] * s->out_size[2];
+  r.at = (o0 * s->out_size[1] + o1) * s->out_size[2] + o2;
+#endif
+  r.count = (int)min((long)VEC, s->out_size[2] - o2);
+  return r;
+}
+
+static void put_results(const results *r, const space *s, __global RAW(D) * channel, VT v) {
+#ifdef PLANE
+  RAW(D) lanes[VEC];
+  STORE(D, __private, lanes, v);
+  long x = r->x, y = r->y;
+  for (long j = 0; j < r->count; x = 0, y++) {
+    __global RAW(D) *to = channel + r->at + y * s->plane.width + x;
+    long end = min(j + s->plane.width - x, (long)r->count), next = j + s->plane.pitch - x;
+    for (; j + 4 <= end; j += 4, to += 4) vstore4(vload4(0, lanes + j), 0, to);
+    for (; j < end; j++, to++) *to = lanes[j];
+    j = next;
+  }
+#else
+  put_value(channel + r->at, r->count, v);
+#endif
+}
+
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
     __global uchar *out, ulong offset_out, __global const uchar *work, ulong offset_rows, ulong offset_weights,
     __global const uchar *bias, ulong offset_bias, long has_bias, space s) {
@@ -151,8 +229,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
         }
       }
     }
-    long spatial = s.out_size[0] * s.out_size[1] * s.out_size[2];
-    int n = (int)min((long)VEC, s.out_size[2] - o2);
+    const results r = results_of(&s, o0, o1, o2);
 #pragma unroll
     for (int b = 0; b < TILE; b++) {
       long channel = block * TILE + b;
@@ -161,101 +238,160 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
         CT v = one_value((__global const RAW(D) *)(bias + offset_bias) + group * s.out_channels + channel);
         sum[b] = ADD(sum[b], (VT)v);
       }
-      put_value((__global RAW(D) *)(out + offset_out) + (image * s.out_channels + channel) * spatial +
-                  (o0 * s.out_size[1] + o1) * s.out_size[2] + o2,
-              n, sum[b]);
+      put_results(&r, &s, (__global RAW(D) *)(out + offset_out) + (image * s.out_channels + channel) * r.spatial, sum[b]);
     }
   }
 }
 
 #else
 /* The gradient of a weight: for each tap, the products of an output's rows (packed one by one, `outs` elements each) and
- * the input's, summed. A work-item has a tile of TILE outputs' and TILE inputs' channels. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient(
-    __global uchar *weight, ulong offset_weight, __global const uchar *work, ulong offset_rows, ulong offset_outs,
-    long outs, space s) {
-  long in_blocks = (s.in_channels + TILE - 1) / TILE, taps = s.taps[0] * s.taps[1] * TAPS;
-  long at = get_global_id(0), k2 = at % TAPS, k1 = at / TAPS % s.taps[1], k0 = at / TAPS / s.taps[1] % s.taps[0];
-  long rest = at / taps, in_block = rest % in_blocks, block = rest / in_blocks % s.blocks;
-  long group = rest / in_blocks / s.blocks;
-  if (group >= s.groups) return;
-  long in_step = s.in_size[0] * s.in_size[1] * s.row, out_step = s.out_size[0] * s.out_size[1] * outs;
-  CT sum[TILE][TILE];
-#pragma unroll
-  for (int a = 0; a < TILE; a++) {
-#pragma unroll
-    for (int b = 0; b < TILE; b++) sum[a][b] = (CT)0;
-  }
+ * the input's, summed. A work-item has a tile of TILE outputs' and TILE inputs' channels: on CPUs for all taps of a row of
+ * the window, so that what one tap has read is still near for the next, else for one tap. */
+#if LOCAL == 1
+#define EACH TAPS
+#else
+#define EACH 1
+#endif
+
+/* Which elements of a vector of outputs count: those of `lane` at the end of a row, in a PLANE those inside its rows. */
+typedef struct {
   VM lane;
-  MT lanes[VEC];
-  for (int j = 0; j < VEC; j++) lanes[j] = s.out_size[2] % VEC == 0 || j < s.out_size[2] % VEC ? -1 : 0;
-  lane = VLOAD(lanes);
-  for (long n = 0; n < s.batch; n++) {
-    for (long o0 = 0; o0 < s.out_size[0]; o0++) {
-      long i0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0];
-      if (i0 < 0 || i0 >= s.in_size[0]) continue;
-      VT part[TILE][TILE];
+#ifdef PLANE
+  VM first, step;
+#endif
+} inside;
+
+static inside inside_of(const space *s) {
+  inside i;
+  MT lane[VEC];
+  for (int j = 0; j < VEC; j++) lane[j] = s->out_size[2] % VEC == 0 || j < s->out_size[2] % VEC ? -1 : 0;
+  i.lane = VLOAD(lane);
+#ifdef PLANE
+  for (int j = 0; j < VEC; j++) lane[j] = j % s->plane.pitch;
+  i.first = VLOAD(lane);
+  i.step = (VM)(VEC % s->plane.pitch);
+#endif
+  return i;
+}
+
+/* Adds what a row of outputs gives for one tap. */
+static void add_row(VT part[TILE][TILE], __global const CT *grad, const long grad_channels[TILE],
+                    __global const CT *row, const long row_channels[TILE], const space *s, const inside *i) {
+#ifdef PLANE
+  VM column = i->first;
+#endif
+  for (long o2 = 0; o2 < s->out_size[2]; o2 += VEC) {
+    VT g[TILE], x[TILE];
+    bool tail = o2 + VEC > s->out_size[2];
 #pragma unroll
-      for (int a = 0; a < TILE; a++) {
-#pragma unroll
-        for (int b = 0; b < TILE; b++) part[a][b] = (VT)0;
-      }
-      for (long o1 = 0; o1 < s.out_size[1]; o1++) {
-        long i1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1];
-        if (i1 < 0 || i1 >= s.in_size[1]) continue;
-        __global const CT *rows = (__global const CT *)(work + offset_rows) +
-                                  (n * s.groups + group) * s.in_channels * in_step +
-                                  (i0 * s.in_size[1] + i1) * s.row + tap_start(&s, k2);
-        __global const CT *grads = (__global const CT *)(work + offset_outs) +
-                                   (n * s.groups + group) * s.out_channels * out_step +
-                                   (o0 * s.out_size[1] + o1) * outs;
-        for (long o2 = 0; o2 < s.out_size[2]; o2 += VEC) {
-          VT g[TILE], x[TILE];
-#pragma unroll
-          for (int a = 0; a < TILE; a++) g[a] = VLOAD(grads + min(block * TILE + a, s.out_channels - 1) * out_step + o2);
-#pragma unroll
-          for (int b = 0; b < TILE; b++) {
-            x[b] = VLOAD(rows + min(in_block * TILE + b, s.in_channels - 1) * in_step + o2);
-            if (o2 + VEC > s.out_size[2]) x[b] = SELECT(lane, x[b], (VT)0);
-          }
-#pragma unroll
-          for (int a = 0; a < TILE; a++) {
-#pragma unroll
-            for (int b = 0; b < TILE; b++) part[a][b] = MULTIPLY_ADD(g[a], x[b], part[a][b]);
-          }
-        }
-      }
-#pragma unroll
-      for (int a = 0; a < TILE; a++) {
-#pragma unroll
-        for (int b = 0; b < TILE; b++) sum[a][b] = ADD1(sum[a][b], total(part[a][b]));
-      }
-    }
-  }
-  __global RAW(D) *to = (__global RAW(D) *)(weight + offset_weight);
-#pragma unroll
-  for (int a = 0; a < TILE; a++) {
+    for (int a = 0; a < TILE; a++) g[a] = VLOAD(grad + grad_channels[a] + o2);
+#ifdef PLANE
+    VM counts = column < (VM)(MT)s->plane.width;
+    if (tail) counts &= i->lane;
+    column += i->step;
+    column -= (column >= (VM)(MT)s->plane.pitch) & (VM)(MT)s->plane.pitch;
+#endif
 #pragma unroll
     for (int b = 0; b < TILE; b++) {
-      long out = block * TILE + a, in = in_block * TILE + b;
-      if (out >= s.out_channels || in >= s.in_channels) continue;
-      put_value(to + ((group * s.out_channels + out) * s.in_channels + in) * taps + (k0 * s.taps[1] + k1) * TAPS + k2, 1,
-              (VT)sum[a][b]);
+      x[b] = VLOAD(row + row_channels[b] + o2);
+#ifdef PLANE
+      x[b] = SELECT(counts, x[b], (VT)0);
+#else
+      if (tail) x[b] = SELECT(i->lane, x[b], (VT)0);
+#endif
+    }
+#pragma unroll
+    for (int a = 0; a < TILE; a++) {
+#pragma unroll
+      for (int b = 0; b < TILE; b++) part[a][b] = MULTIPLY_ADD(g[a], x[b], part[a][b]);
     }
   }
 }
 
-/* The gradient of a bias: the sum of a channel over all images, from the packed rows. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(__global uchar *bias, ulong offset_bias,
-                                                                               __global const uchar *grad,
-                                                                               ulong offset_grad, long images,
-                                                                               long channels, long spatial) {
-  long channel = get_global_id(0);
-  if (channel >= channels) return;
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient(
+    __global uchar *weight, ulong offset_weight, __global uchar *work, ulong offset_rows, ulong offset_outs,
+    long outs, ulong offset_parts, space s) {
+  long in_blocks = (s.in_channels + TILE - 1) / TILE, taps = s.taps[0] * s.taps[1] * TAPS;
+  long at = get_global_id(0), k2 = at % (TAPS / EACH), k1 = at / (TAPS / EACH) % s.taps[1];
+  long rest = at / (TAPS / EACH) / s.taps[1], k0 = rest % s.taps[0];
+  rest /= s.taps[0];
+  long in_block = rest % in_blocks, block = rest / in_blocks % s.blocks;
+  long group = rest / in_blocks / s.blocks % s.groups, split = rest / in_blocks / s.blocks / s.groups;
+  if (split >= s.splits) return;
+  long each = (s.batch + s.splits - 1) / s.splits, end = min((split + 1) * each, s.batch);
+  long in_step = s.in_size[0] * s.in_size[1] * s.row, out_step = s.out_size[0] * s.out_size[1] * outs;
+  const inside counts = inside_of(&s);
+  long row_channels[TILE], grad_channels[TILE]; /* past the last one: that again */
+  for (int t = 0; t < TILE; t++) {
+    row_channels[t] = min((long)t, s.in_channels - 1 - in_block * TILE) * in_step;
+    grad_channels[t] = min((long)t, s.out_channels - 1 - block * TILE) * out_step;
+  }
+  VT sum[EACH][TILE][TILE];
+  for (int k = 0; k < EACH; k++) {
+#pragma unroll
+    for (int t = 0; t < TILE * TILE; t++) sum[k][t / TILE][t % TILE] = (VT)0;
+  }
+  for (long n = split * each; n < end; n += s.images) {
+    long last = min(n + s.images, end);
+    for (int k = 0; k < EACH; k++) {
+      long start = tap_start(&s, k2 + k);
+      VT part[TILE][TILE];
+#pragma unroll
+      for (int t = 0; t < TILE * TILE; t++) part[t / TILE][t % TILE] = (VT)0;
+      for (long image = n; image < last; image++) {
+        __global const CT *row = (__global const CT *)(work + offset_rows) +
+                                 ((image * s.groups + group) * s.in_channels + in_block * TILE) * in_step + start;
+        __global const CT *grad = (__global const CT *)(work + offset_outs) +
+                                  ((image * s.groups + group) * s.out_channels + block * TILE) * out_step;
+        for (long o0 = 0; o0 < s.out_size[0]; o0++) {
+          long i0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0];
+          if (i0 < 0 || i0 >= s.in_size[0]) continue;
+          for (long o1 = 0; o1 < s.out_size[1]; o1++) {
+            long i1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1];
+            if (i1 < 0 || i1 >= s.in_size[1]) continue;
+            add_row(part, grad + (o0 * s.out_size[1] + o1) * outs, grad_channels,
+                    row + (i0 * s.in_size[1] + i1) * s.row, row_channels, &s, &counts);
+          }
+        }
+      }
+#pragma unroll
+      for (int t = 0; t < TILE * TILE; t++) {
+        sum[k][t / TILE][t % TILE] = ADD(sum[k][t / TILE][t % TILE], part[t / TILE][t % TILE]);
+      }
+    }
+  }
+  __global RAW(D) *to = (__global RAW(D) *)(weight + offset_weight);
+  __global CT *parts = (__global CT *)(work + offset_parts) + split * s.groups * s.out_channels * s.in_channels * taps;
+  for (int a = 0; a < TILE; a++) {
+    for (int b = 0; b < TILE; b++) {
+      long out = block * TILE + a, in = in_block * TILE + b;
+      if (out >= s.out_channels || in >= s.in_channels) continue;
+      long first = ((group * s.out_channels + out) * s.in_channels + in) * taps + (k0 * s.taps[1] + k1) * TAPS + k2;
+      for (int k = 0; k < EACH; k++) {
+        if (s.splits > 1) parts[first + k] = total(sum[k][a][b]);
+        else put_value(to + first + k, 1, (VT)total(sum[k][a][b]));
+      }
+    }
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void sum_splits(__global uchar *weight, ulong offset_weight,
+                                                                            __global const uchar *work,
+                                                                            ulong offset_parts, space s) {
+  long all = s.groups * s.out_channels * s.in_channels * s.taps[0] * s.taps[1] * TAPS, i = get_global_id(0);
+  if (i >= all) return;
+  __global const CT *parts = (__global const CT *)(work + offset_parts);
+  CT sum = (CT)0;
+  for (long split = 0; split < s.splits; split++) sum = ADD1(sum, parts[split * all + i]);
+  put_value((__global RAW(D) *)(weight + offset_weight) + i, 1, (VT)sum);
+}
+
+/* The gradient of a bias: the sum of a channel over all images, on GPUs by a work-group. */
+#if LOCAL == 1
+static CT channel_sum(__global const RAW(D) * grad, long images, long step, long spatial) {
   CT sum = (CT)0;
   for (long n = 0; n < images; n++) {
-    __global const RAW(D) *from =
-        (__global const RAW(D) *)(grad + offset_grad) + (n * channels + channel) * spatial;
+    __global const RAW(D) *from = grad + n * step;
     VT part = (VT)0;
     long i = 0, block = 0;
     for (; i + VEC <= spatial; i += VEC) {
@@ -272,6 +408,35 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(_
     }
     sum = ADD1(sum, total(part));
   }
+  return sum;
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(__global uchar *bias, ulong offset_bias,
+                                                                               __global const uchar *grad,
+                                                                               ulong offset_grad, long images,
+                                                                               long channels, long spatial) {
+  long channel = get_group_id(0);
+  __global const RAW(D) *from = (__global const RAW(D) *)(grad + offset_grad) + channel * spatial;
+#if LOCAL == 1
+  CT sum = channel_sum(from, images, channels * spatial, spatial);
+#else
+  __local CT sums[LOCAL];
+  int item = get_local_id(0);
+  CT sum = (CT)0;
+  for (long n = 0; n < images; n++) {
+    CT part = (CT)0;
+    for (long i = item; i < spatial; i += LOCAL) part = ADD1(part, one_value(from + n * channels * spatial + i));
+    sum = ADD1(sum, part);
+  }
+  sums[item] = sum;
+  for (int half_of = LOCAL / 2; half_of; half_of /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < half_of) sums[item] = ADD1(sums[item], sums[item + half_of]);
+  }
+  if (item) return;
+  sum = sums[0];
+#endif
   put_value((__global RAW(D) *)(bias + offset_bias) + channel, 1, (VT)sum);
 }
 #endif

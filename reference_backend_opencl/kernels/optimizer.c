@@ -1,64 +1,30 @@
-/* Ops over lists of tensors: the _foreach ops and the fused optimizers. One launch serves as many tensors as a kernel
- * may have arguments for; so a model's hundred parameters are some ten launches. */
+/* Ops over lists of tensors that treat each element apart: the _foreach ops and the fused optimizers. One launch serves
+ * all tensors of the same dtypes (lists.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "families.h"
+#include "indexed.h"
 #include "lists.h"
 
-enum { GROUP_MAX = 16 };
-
-typedef struct launch {
-  ocl_kernel kernel;
-  uint32_t tensor[GROUP_MAX]; /* places in the lists */
-  uint32_t count;
-} launch;
-
 typedef struct memo {
-  launch *launches;
-  uint32_t count, group;
+  ocl_groups groups;
+  _Atomic(ocl_kernel *) *kernels; /* OCL_LIST_SIZES for each group; NULL: not yet needed */
 } memo;
 
 static void destroy_memo(void *pointer) {
   memo *memo = pointer;
-  for (uint32_t i = 0; i < memo->count; i++) ocl_kernel_destroy(&memo->launches[i].kernel);
-  free(memo->launches);
+  ocl_groups_free(&memo->groups);
+  free(memo->kernels);
   free(memo);
-}
-
-static const graft_tensor_desc *operand(const ocl_lists *call, int k, uint32_t tensor) {
-  return call->single[k] ? call->single[k] : call->list[k].items[tensor];
-}
-
-/* ---- Which tensors go together ---- */
-
-/* The device's limit on the bytes of arguments, less those that do not depend on the number of tensors. */
-static uint32_t group_of(const graft_device *device, const ocl_lists *call) {
-  size_t bytes = 1024, each = 16 * (size_t)call->operands + 16;
-  clGetDeviceInfo(device->id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof bytes, &bytes, NULL);
-  size_t group = (bytes - 256) / each;
-  return group < 1 ? 1 : group > GROUP_MAX ? GROUP_MAX : (uint32_t)group;
-}
-
-static bool same_dtypes(const ocl_lists *call, uint32_t a, uint32_t b) {
-  for (int k = 0; k < call->operands; k++) {
-    if (operand(call, k, a)->dl.dtype != operand(call, k, b)->dl.dtype) return false;
-  }
-  return true;
-}
-
-static int64_t elements(const graft_tensor_desc *desc) {
-  int64_t count = 1;
-  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
-  return count;
 }
 
 /* Half types and f32 are computed in f32, and may meet; f64 only where the output is. */
 static bool is_served(const graft_device *device, const ocl_lists *call, uint32_t tensor) {
   const ocl_dtype *out = NULL;
   for (int k = 0; k < call->operands; k++) {
-    const graft_tensor_desc *desc = operand(call, k, tensor);
+    const graft_tensor_desc *desc = ocl_lists_operand(call, k, tensor);
     const ocl_dtype *dtype = desc ? ocl_dtype_of(device, desc->dl.dtype) : NULL;
     if (!dtype || !(call->dtypes >> dtype->number & 1)) return false;
     if (!out) out = dtype;
@@ -71,31 +37,19 @@ static bool is_served(const graft_device *device, const ocl_lists *call, uint32_
 
 /* ---- The kernel ---- */
 
-static void add_buffers(ocl_text *head, const ocl_lists *call, uint32_t group) {
-  ocl_text_add(head, "#define PARAMETERS ");
-  for (uint32_t t = 0; t < group; t++) {
-    for (int k = 0; k < call->operands; k++) {
-      ocl_text_add(head, "%s__global uchar *buffer_%u_%d, ulong at_%u_%d", t || k ? ", " : "", t, k, t, k);
-    }
-  }
-  ocl_text_add(head, "\n#define CHOOSE ");
-  for (uint32_t t = 0; t < group; t++) {
-    ocl_text_add(head, "case %u: ", t);
-    for (int k = 0; k < call->operands; k++) ocl_text_add(head, "p%d = buffer_%u_%d + at_%u_%d; ", k, t, k, t, k);
-    ocl_text_add(head, "break; ");
-  }
-  ocl_text_add(head, "\n");
+static size_t local_of(const graft_device *device) {
+  return device->is_cpu ? 1 : 64;
 }
 
-static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_lists *call, uint32_t tensor,
-                                uint32_t group) {
-  size_t local = device->is_cpu ? 1 : 64;
+static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const ocl_lists *call, uint32_t tensor,
+                                int size) {
   ocl_text head = {0};
-  ocl_head_types(&head, ocl_dtype_of(device, operand(call, 0, tensor)->dl.dtype), device->vector_width, local);
-  ocl_text_add(&head, "#define OPERANDS %d\n#define GROUP %u\n%s", call->operands, group, call->defines);
+  ocl_head_types(&head, ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype), device->vector_width,
+                 local_of(device));
+  ocl_text_add(&head, "#define OPERANDS %d\n%s", call->operands, call->defines);
   for (int k = 0; k < call->operands; k++) {
     ocl_text_add(&head, "#define D_%d %s\n#define SINGLE_%d %d\n", k,
-                 ocl_dtype_of(device, operand(call, k, tensor)->dl.dtype)->name, k, call->single[k] != NULL);
+                 ocl_dtype_of(device, ocl_lists_operand(call, k, tensor)->dl.dtype)->name, k, call->single[k] != NULL);
   }
   if (call->expression) ocl_text_add(&head, "#define EXPRESSION %s\n", call->expression);
   if (call->flags & OCL_LISTS_LR) {
@@ -103,71 +57,63 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   } else {
     ocl_text_add(&head, "#define D_LR f32\n");
   }
-  add_buffers(&head, call, group);
+  ocl_batch_head(&head, size);
   graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "optimizer", "optimize");
+      head.failed ? GRAFT_OUT_OF_MEMORY
+                  : ocl_kernel_shared(kernel, device, head.items, "lists optimizer", "optimize", local_of(device));
   ocl_text_free(&head);
-  kernel->local[0] = local;
   return status;
-}
-
-/* The numbers, in the compute type; and how the tensors are cut. */
-static graft_status set_constants(launch *launch, graft_device *device, const ocl_lists *call, uint32_t group) {
-  const ocl_dtype *dtype = ocl_dtype_of(device, operand(call, 0, launch->tensor[0])->dl.dtype);
-  unsigned char numbers[GROUP_MAX * sizeof(double)] = {0};
-  size_t bytes = 0;
-  for (uint32_t i = 0; i < GROUP_MAX; i++) {
-    ocl_number number = {.is_int = true};
-    ocl_value value;
-    if (call->scalars) {
-      uint32_t of = launch->tensor[i < launch->count ? i : 0];
-      ocl_number_of_scalar(&call->scalars[call->scalar_each ? of : 0], &number);
-    } else {
-      number = (ocl_number){.re = call->numbers[i]};
-    }
-    bytes = ocl_number_as(&number, dtype, &value);
-    memcpy(numbers + i * bytes, &value, bytes);
-  }
-  int64_t space[2 * GROUP_MAX + 3], chunk = device->is_cpu ? 8192 : device->vector_width, chunks = 0;
-  for (uint32_t i = 0; i < group; i++) {
-    int64_t size = i < launch->count ? elements(operand(call, 0, launch->tensor[i])) : 0;
-    space[i] = i < launch->count ? chunks : INT64_MAX;
-    space[group + i] = size;
-    chunks += (size + chunk - 1) / chunk;
-  }
-  space[2 * group] = chunk;
-  space[2 * group + 1] = chunks;
-  space[2 * group + 2] = call->flags;
-  size_t local = launch->kernel.local[0];
-  launch->kernel.global[0] = ((size_t)chunks + local - 1) / local * local;
-  cl_uint index = 2 * group * (cl_uint)call->operands + 6;
-  graft_status status = ocl_kernel_constant(&launch->kernel, index, GROUP_MAX * bytes, numbers);
-  if (status != GRAFT_OK) return status;
-  return ocl_kernel_constant(&launch->kernel, index + 1, sizeof *space * (2 * group + 3), space);
 }
 
 /* ---- The memo ---- */
 
+/* The index space of a launch has a place for each element. A work-group takes `span` of them: on a CPU a long run,
+ * which may hold many tensors; on a GPU a piece of one tensor. So each tensor has some places more: what it costs to
+ * begin with it, or up to the next piece. */
+static void cut(ocl_group *group, const graft_device *device, const ocl_lists *call) {
+  const int64_t begin_costs = 256, least = 2048, most = 65536;
+  int64_t total = 0, unit = device->is_cpu ? 16 : (int64_t)local_of(device) * device->vector_width;
+  int64_t more = device->is_cpu ? begin_costs : 0;
+  for (uint32_t i = 0; i < group->count; i++) {
+    int64_t size = ocl_elements(ocl_lists_operand(call, 0, group->tensor[i]));
+    group->first[i] = total;
+    total += (size + more + unit - 1) / unit * unit;
+  }
+  group->first[group->count] = total;
+  group->span = unit;
+  if (!device->is_cpu) return;
+  int64_t span = total / (4 * (int64_t)device->compute_units);
+  group->span = (span < least ? least : span > most ? most : span) / unit * unit;
+}
+
+/* The numbers, in the compute type. */
+static void set_numbers(ocl_group *group, const graft_device *device, const ocl_lists *call) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, ocl_lists_operand(call, 0, group->tensor[0])->dl.dtype);
+  ocl_value value;
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < OCL_TABLE_NUMBERS; i++) {
+    ocl_number number = {.re = call->numbers[i]};
+    bytes = ocl_number_as(&number, dtype, &value);
+    memcpy((char *)group->numbers + i * bytes, &value, bytes);
+  }
+  for (uint32_t i = 0; call->scalars && i < group->count; i++) {
+    ocl_number number;
+    ocl_number_of_scalar(&call->scalars[call->scalar_each ? group->tensor[i] : 0], &number);
+    bytes = ocl_number_as(&number, dtype, &value);
+    memcpy(&group->own[i], &value, bytes);
+  }
+}
+
 static graft_status fill_memo(memo *memo, graft_device *device, const ocl_lists *call) {
-  launch *open = NULL;
-  uint64_t tensors = call->list[0].count;
-  memo->group = group_of(device, call);
-  memo->launches = calloc(tensors ? tensors : 1, sizeof *memo->launches);
-  if (!memo->launches) return GRAFT_OUT_OF_MEMORY;
-  for (uint32_t t = 0; t < tensors; t++) {
-    if (elements(operand(call, 0, t)) == 0) continue;
-    if (!open || open->count == memo->group || !same_dtypes(call, open->tensor[0], t)) {
-      open = &memo->launches[memo->count++];
-    }
-    open->tensor[open->count++] = t;
+  ocl_groups *groups = &memo->groups;
+  graft_status status = ocl_groups_make(groups, call, false);
+  if (status != GRAFT_OK) return status;
+  for (uint32_t i = 0; i < groups->count; i++) {
+    cut(&groups->items[i], device, call);
+    set_numbers(&groups->items[i], device, call);
   }
-  graft_status status = GRAFT_OK;
-  for (uint32_t i = 0; i < memo->count && status == GRAFT_OK; i++) {
-    launch *launch = &memo->launches[i];
-    status = make_kernel(&launch->kernel, device, call, launch->tensor[0], memo->group);
-    if (status == GRAFT_OK) status = set_constants(launch, device, call, memo->group);
-  }
-  return status;
+  memo->kernels = calloc((size_t)groups->count * OCL_LIST_SIZES + 1, sizeof *memo->kernels);
+  return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
 }
 
 static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
@@ -196,7 +142,7 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
 static graft_status copy_to_output(graft_stream *stream, const graft_tensor_desc *from, const graft_tensor_desc *to) {
   if (from->dl.data == to->dl.data && from->dl.byte_offset == to->dl.byte_offset) return GRAFT_OK;
   return ocl_memory_api.copy(stream, to->dl.data, to->dl.byte_offset, from->dl.data, from->dl.byte_offset,
-                             (uint64_t)elements(from) * GRAFT_DTYPE_BYTES(from->dl.dtype));
+                             (uint64_t)ocl_elements(from) * GRAFT_DTYPE_BYTES(from->dl.dtype));
 }
 
 static graft_status copy_updated(graft_stream *stream, const ocl_lists *call) {
@@ -210,25 +156,43 @@ static graft_status copy_updated(graft_stream *stream, const ocl_lists *call) {
   return status;
 }
 
-static graft_status run_launch(const graft_exec *exec, const ocl_lists *call, launch *launch, uint32_t group) {
+/* Laid out as in optimizer.cl. */
+typedef struct space {
+  int64_t begin, end, span, flags, tensors;
+} space;
+
+static graft_status launch_batch(const graft_exec *exec, const ocl_lists *call, const ocl_group *group,
+                                 const ocl_batch *batch, ocl_kernel *kernel) {
   static const uint64_t zero = 0;
-  ocl_argument arguments[2 * GROUP_MAX * OCL_LISTS_MAX + 6];
-  cl_uint n = 0;
-  const graft_tensor_desc *some = NULL;
-  for (uint32_t t = 0; t < group; t++) {
-    for (int k = 0; k < call->operands; k++) {
-      const graft_tensor_desc *desc = operand(call, k, launch->tensor[t < launch->count ? t : 0]);
-      if (!some) some = desc;
-      arguments[n++] = (ocl_argument){sizeof(cl_mem), &desc->dl.data->handle};
-      arguments[n++] = (ocl_argument){sizeof(uint64_t), &desc->dl.byte_offset};
-    }
-  }
+  ocl_argument arguments[OCL_BATCH_ARGUMENTS + 7];
+  cl_uint n = ocl_batch_arguments(batch, arguments);
   for (int k = 0; k < 3; k++) { /* what is absent is not looked at */
     const graft_tensor_desc *desc = call->shared[k];
-    arguments[n++] = (ocl_argument){sizeof(cl_mem), desc ? &desc->dl.data->handle : &some->dl.data->handle};
+    arguments[n++] = (ocl_argument){sizeof(cl_mem), desc ? &desc->dl.data->handle : &batch->buffers[0]};
     arguments[n++] = (ocl_argument){sizeof(uint64_t), desc ? &desc->dl.byte_offset : &zero};
   }
-  return ocl_launch(&launch->kernel, exec->stream, n, arguments);
+  const space space = {group->first[batch->begin], group->first[batch->end], group->span, call->flags,
+                       batch->end - batch->begin};
+  arguments[n++] = (ocl_argument){sizeof space, &space};
+  size_t work_groups = (size_t)((space.end - space.begin + space.span - 1) / space.span);
+  return ocl_launch_groups(kernel, exec->stream, work_groups, n, arguments);
+}
+
+/* The tensors of a group from `begin` on that fit in a launch; sets *end behind them. */
+static graft_status run_batch(const graft_exec *exec, const ocl_lists *call, const ocl_group *group,
+                              _Atomic(ocl_kernel *) *kernels, uint32_t begin, uint32_t *end) {
+  ocl_batch batch;
+  graft_status status = ocl_batch_make(&batch, exec->device, call, group, begin);
+  if (status != GRAFT_OK) return status;
+  ocl_kernel *kernel = atomic_load(&kernels[batch.size]);
+  if (!kernel) { /* a second thread finds the same one */
+    status = make_kernel(&kernel, exec->device, call, group->tensor[0], batch.size);
+    if (status == GRAFT_OK) atomic_store(&kernels[batch.size], kernel);
+  }
+  if (status == GRAFT_OK) status = launch_batch(exec, call, group, &batch, kernel);
+  *end = batch.end;
+  ocl_batch_free(&batch);
+  return status;
 }
 
 graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call) {
@@ -237,8 +201,11 @@ graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call) {
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
   status = copy_updated(exec->stream, call);
-  for (uint32_t i = 0; i < memo->count && status == GRAFT_OK; i++) {
-    status = run_launch(exec, call, &memo->launches[i], memo->group);
+  for (uint32_t i = 0; i < memo->groups.count; i++) {
+    const ocl_group *group = &memo->groups.items[i];
+    for (uint32_t at = 0; at < group->count && status == GRAFT_OK;) {
+      status = run_batch(exec, call, group, memo->kernels + (size_t)i * OCL_LIST_SIZES, at, &at);
+    }
   }
   return status;
 }

@@ -1,18 +1,13 @@
-/* Ops over lists of tensors. A launch serves up to GROUP of them, whose buffers are so many arguments; each tensor has
- * `OPERANDS` of them: p0 of tensor 3 is buffer BUFFER_3_0. The tensors are cut into chunks, numbered through.
+/* Ops over lists of tensors that treat each element apart, after lists.cl. The operands of a tensor lie at p0, p1, ...
  *
- * The head defines OPERANDS, D_0 ... (dtypes), SINGLE_2 (operand 2 has one element, for all), PARAMETERS (the buffers),
- * CHOOSE (a `case` for each tensor, which sets p0, p1, ...) and the op: MODE_ADAM, MODE_SGD, MODE_ADAGRAD, MODE_UNSCALE,
- * or else EXPRESSION, in which a, b, c are the operands after the output and x the number of this tensor. */
+ * The head defines, beside what lists.cl asks for, D_0 ... (dtypes), SINGLE_2 (operand 2 has one element, for all) and
+ * the op: MODE_ADAM, MODE_SGD, MODE_ADAGRAD, MODE_UNSCALE, or else EXPRESSION, in which a, b, c are the operands after
+ * the output and x the number of this tensor. */
 
 typedef struct {
-  CT x[16];
-} numbers;
-
-typedef struct {
-  long first[GROUP]; /* chunk each tensor begins with */
-  long size[GROUP];  /* elements */
-  long chunk, chunks, flags;
+  long begin, end; /* of the index space: the places of the tensors in the table */
+  long span;       /* places a work-group takes */
+  long flags, tensors;
 } space;
 
 #define HAS_LR 1 /* the learning rate is a tensor */
@@ -81,20 +76,20 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #ifdef MODE_ADAM
 #define PREPARE                                                                             \
   CT t = ONE(D_4, p4);                                                                      \
-  CT step_size = lr / bias_correction(number.x[3], t);                                      \
-  CT root = sqrt(bias_correction(number.x[4], t));                                          \
-  CT decay = number.x[5], keep = (CT)1 - lr * decay;
+  CT step_size = lr / bias_correction(number[3], t);                                      \
+  CT root = sqrt(bias_correction(number[4], t));                                          \
+  CT decay = number[5], keep = (CT)1 - lr * decay;
 #define STEP(i, n)                                                                          \
   {                                                                                         \
     VT p = get_0(p0, i, n), g = get_1(p1, i, n), m = get_2(p2, i, n), v = get_3(p3, i, n);  \
     UNSCALE(i, n)                                                                           \
     if (flags & DECOUPLED) p = p * keep; else g = decay == (CT)0 ? g : g + p * decay;       \
-    m = number.x[7] < (CT)0.5f ? m + number.x[7] * (g - m) : g - (g - m) * number.x[1];     \
-    v = number.x[2] * v + number.x[8] * g * g;                                              \
+    m = number[7] < (CT)0.5f ? m + number[7] * (g - m) : g - (g - m) * number[1];     \
+    v = number[2] * v + number[8] * g * g;                                              \
     put_2(p2, i, n, m);                                                                     \
     put_3(p3, i, n, v);                                                                     \
     GREATEST(i, n)                                                                          \
-    put_0(p0, i, n, p - step_size * m / (sqrt(v) / root + number.x[6]));                    \
+    put_0(p0, i, n, p - step_size * m / (sqrt(v) / root + number[6]));                    \
   }
 #if OPERANDS > 5
 #define GREATEST(i, n)                  \
@@ -110,13 +105,13 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 
 /* x: lr, momentum, 1 - dampening, weight decay; operands: parameter, gradient, momentum buffer */
 #ifdef MODE_SGD
-#define PREPARE CT decay = number.x[3];
+#define PREPARE CT decay = number[3];
 #if OPERANDS > 2
 #define MOMENTUM(i, n)                                                                           \
   {                                                                                              \
-    VT m = flags & FIRST_STEP ? g : number.x[1] * get_2(p2, i, n) + number.x[2] * g;             \
+    VT m = flags & FIRST_STEP ? g : number[1] * get_2(p2, i, n) + number[2] * g;             \
     put_2(p2, i, n, m);                                                                          \
-    g = flags & NESTEROV ? g + number.x[1] * m : m;                                              \
+    g = flags & NESTEROV ? g + number[1] * m : m;                                              \
   }
 #else
 #define MOMENTUM(i, n)
@@ -133,7 +128,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 
 /* x: lr, decay of lr, weight decay, eps; operands: parameter, gradient, sum of squares, step */
 #ifdef MODE_ADAGRAD
-#define PREPARE CT decay = number.x[2], rate = lr / ((CT)1 + (ONE(D_3, p3) - (CT)1) * number.x[1]);
+#define PREPARE CT decay = number[2], rate = lr / ((CT)1 + (ONE(D_3, p3) - (CT)1) * number[1]);
 #define STEP(i, n)                                                             \
   {                                                                            \
     VT p = get_0(p0, i, n), g = get_1(p1, i, n), sum = get_2(p2, i, n);        \
@@ -141,7 +136,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
     g = decay == (CT)0 ? g : g + p * decay;                                    \
     sum = sum + g * g;                                                         \
     put_2(p2, i, n, sum);                                                      \
-    put_0(p0, i, n, p - rate * g / (sqrt(sum) + number.x[3]));                 \
+    put_0(p0, i, n, p - rate * g / (sqrt(sum) + number[3]));                 \
   }
 #endif
 
@@ -195,32 +190,33 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void optimize(
     PARAMETERS, __global uchar *shared0, ulong offset0, __global const uchar *shared1, ulong offset1,
-    __global const uchar *shared2, ulong offset2, numbers number, space shape) {
-  long at = get_global_id(0);
-  if (at >= shape.chunks) return;
-  int tensor = 0;
-  long flags = shape.flags, first = shape.first[0], size = shape.size[0];
-  CT own = number.x[0];
-  for (int k = 1; k < GROUP; k++) {
-    if (at < shape.first[k]) continue;
-    tensor = k;
-    first = shape.first[k];
-    size = shape.size[k];
-    own = number.x[k];
-  }
-  __global uchar *p0 = 0, *p1 = 0, *p2 = 0, *p3 = 0, *p4 = 0, *p5 = 0;
-  switch (tensor) { CHOOSE }
+    __global const uchar *shared2, ulong offset2, space shape) {
+  long flags = shape.flags, at = shape.begin + (long)get_group_id(0) * shape.span;
+  long stop = min(at + shape.span, shape.end);
+  int tensors = (int)shape.tensors;
+  __global const long *first = FIRST(table);
 #ifdef IS_FUSED
+  CT number[NUMBERS];
+  for (int k = 0; k < NUMBERS; k++) number[k] = ((__global const CT *)table)[k];
   if (flags & HAS_FOUND && *(__global const float *)(shared0 + offset0) == 1.0f) return;
   CT scale = flags & HAS_SCALE ? (CT) * (__global const float *)(shared1 + offset1) : (CT)1;
-  CT lr = flags & HAS_LR ? ONE(D_LR, shared2 + offset2) : number.x[0];
-  PREPARE
+  CT lr = flags & HAS_LR ? ONE(D_LR, shared2 + offset2) : number[0];
 #elif defined(MODE_UNSCALE)
   CT scale = (CT) * (__global const float *)(shared1 + offset1);
-#else
-  VT x = (VT)own;
 #endif
-  long i = (at - first) * shape.chunk, end = min(i + shape.chunk, size);
-  for (; i + VEC <= end; i += VEC) STEP(i, VEC)
-  if (i < end) STEP(i, (int)(end - i))
+  for (int tensor = tensor_at(first, tensors, at); tensor < tensors && first[tensor] < stop; tensor++) {
+    __global const long *record = RECORD(first, tensors, tensor);
+    __global uchar *p[6] = {0, 0, 0, 0, 0, 0};
+    for (int k = 0; k < OPERANDS; k++) LOCATE(p[k], record, k)
+    __global uchar *p0 = p[0], *p1 = p[1], *p2 = p[2], *p3 = p[3], *p4 = p[4], *p5 = p[5];
+#ifdef IS_FUSED
+    PREPARE
+#elif !defined(MODE_UNSCALE)
+    VT x = (VT)OWN_NUMBER(record);
+#endif
+    long from = max(at - first[tensor], 0L), end = min(stop - first[tensor], SIZE(record));
+    long i = from + (long)get_local_id(0) * VEC;
+    for (; i + VEC <= end; i += LOCAL * VEC) STEP(i, VEC)
+    if (i < end) STEP(i, (int)(end - i))
+  }
 }

@@ -5,126 +5,95 @@
 
 #include "families.h"
 #include "indexed.h"
+#include "lists.h"
 
 /* ---- _foreach_norm ----
- * As many tensors as a kernel has arguments for are cut into chunks, numbered through: one launch gives each chunk a
- * partial result, another brings those of each tensor together. */
+ * The tensors are cut into chunks, numbered through: one launch gives each chunk a partial result, another brings those
+ * of each tensor together. */
 
-enum { GROUP = 16 };
-
-typedef struct group {
-  ocl_kernel parts, whole;
-  uint32_t tensor[GROUP], count; /* places in the list */
-  int64_t first_chunk, chunks;   /* of all groups' */
-} group;
+enum { KERNELS = 2 * OCL_LIST_SIZES };
 
 typedef struct memo {
-  group *groups;
-  uint32_t count;
-  uint64_t work_bytes;
+  ocl_groups groups;              /* their `first` counts chunks, of all groups */
+  _Atomic(ocl_kernel *) *kernels; /* for each group: norm_parts and norm_whole of each size; NULL: not yet needed */
+  int64_t chunk, chunks;
 } memo;
 
 static void destroy_memo(void *pointer) {
   memo *memo = pointer;
-  for (uint32_t i = 0; i < memo->count; i++) {
-    ocl_kernel_destroy(&memo->groups[i].parts);
-    ocl_kernel_destroy(&memo->groups[i].whole);
-  }
-  free(memo->groups);
+  ocl_groups_free(&memo->groups);
+  free(memo->kernels);
   free(memo);
 }
 
 typedef struct norm {
   const char *map, *join, *finish;
   double p;
+  ocl_lists call; /* the tensors and their norms */
 } norm;
 
 static norm norm_of(double p) {
-  if (isinf(p)) return (norm){"fabs(v)", p > 0 ? "LARGER(a, b)" : "SMALLER(a, b)", "v", p};
-  if (p == 0) return (norm){"(v != (VT)0 ? (VT)1 : (VT)0)", "a + b", "v", p};
-  if (p == 1) return (norm){"fabs(v)", "a + b", "v", p};
-  if (p == 2) return (norm){"v * v", "a + b", "sqrt(v)", p};
-  return (norm){"pow(fabs(v), (VT)P)", "a + b", "pow(v, (CT)1 / (CT)P)", p};
+  if (isinf(p)) return (norm){"fabs(v)", p > 0 ? "LARGER(a, b)" : "SMALLER(a, b)", "v", p, {0}};
+  if (p == 0) return (norm){"(v != (VT)0 ? (VT)1 : (VT)0)", "a + b", "v", p, {0}};
+  if (p == 1) return (norm){"fabs(v)", "a + b", "v", p, {0}};
+  if (p == 2) return (norm){"v * v", "a + b", "sqrt(v)", p, {0}};
+  return (norm){"pow(fabs(v), (VT)P)", "a + b", "pow(v, (CT)1 / (CT)P)", p, {0}};
 }
 
-static void add_parameters(ocl_text *head) {
-  ocl_text_add(head, "#define PARAMETERS ");
-  for (int t = 0; t < GROUP; t++) ocl_text_add(head, "%s__global uchar *buffer_%d, ulong at_%d", t ? ", " : "", t, t);
-  ocl_text_add(head, "\n#define CHOOSE ");
-  for (int t = 0; t < GROUP; t++) ocl_text_add(head, "case %d: p = buffer_%d + at_%d; break; ", t, t, t);
-  ocl_text_add(head, "\n");
+static size_t local_of(const graft_device *device) {
+  return device->is_cpu ? 1 : 64;
 }
 
-static graft_status make_group(group *group, graft_device *device, const graft_args_foreach_norm_Scalar *args,
-                               const norm *norm, int64_t chunk) {
-  const ocl_dtype *dtype = ocl_dtype_of(device, args->self.items[group->tensor[0]]->dl.dtype);
+static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const norm *norm, uint32_t tensor, int size,
+                                bool whole) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, ocl_lists_operand(&norm->call, 0, tensor)->dl.dtype);
   const ocl_dtype *compute = ocl_dtype_of(device, device->has_f64 ? GRAFT_F64 : GRAFT_F32);
-  size_t local = device->is_cpu ? 1 : 64;
-  int64_t space[2 * GROUP + 3];
-  group->chunks = 0;
-  for (uint32_t i = 0; i < GROUP; i++) {
-    int64_t size = i < group->count ? ocl_elements(args->self.items[group->tensor[i]]) : 0;
-    space[i] = group->chunks;
-    space[GROUP + i] = size;
-    group->chunks += (size + chunk - 1) / chunk;
-  }
-  space[2 * GROUP] = chunk;
-  space[2 * GROUP + 1] = group->chunks;
-  space[2 * GROUP + 2] = group->count;
   ocl_text head = {0};
-  ocl_head_types(&head, compute, device->vector_width, local);
-  ocl_text_add(&head, "#define NORMS\n#define D %s\n#define GROUP %d\n#define MAP(v) %s\n#define JOIN(a, b) %s\n",
-               dtype->name, GROUP, norm->map, norm->join);
+  ocl_head_types(&head, compute, device->vector_width, local_of(device));
+  ocl_text_add(&head, "#define NORMS\n#define OPERANDS %d\n#define D %s\n#define MAP(v) %s\n#define JOIN(a, b) %s\n",
+               norm->call.operands, dtype->name, norm->map, norm->join);
   ocl_text_add(&head, "#define FINISH(v) %s\n#define P %a%s\n#define NOTHING %s\n", norm->finish,
                isinf(norm->p) ? 0 : norm->p, device->has_f64 ? "" : "f",
                isinf(norm->p) && norm->p < 0 ? "INFINITY" : "0");
-  add_parameters(&head);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
-  if (status == GRAFT_OK)
-    status = ocl_kernel_init(&group->parts, device, head.items, "optimizer_scalars", "norm_parts");
-  if (status == GRAFT_OK)
-    status = ocl_kernel_init(&group->whole, device, head.items, "optimizer_scalars", "norm_whole");
+  ocl_batch_head(&head, size);
+  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
+                                    : ocl_kernel_shared(kernel, device, head.items, "lists optimizer_scalars",
+                                                        whole ? "norm_whole" : "norm_parts", local_of(device));
   ocl_text_free(&head);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(&group->parts, 2 * GROUP + 2, sizeof space, space);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(&group->whole, 2 * GROUP + 2, sizeof space, space);
-  group->parts.local[0] = group->whole.local[0] = local;
-  group->parts.global[0] = ((size_t)(group->chunks ? group->chunks : 1) + local - 1) / local * local;
-  group->whole.global[0] = (GROUP + local - 1) / local * local;
   return status;
 }
 
-static bool is_served(const graft_device *device, const graft_args_foreach_norm_Scalar *args, uint64_t i) {
-  const graft_tensor_desc *self = args->self.items[i], *out = args->out.items[i];
-  const ocl_dtype *dtype = ocl_dtype_of(device, self->dl.dtype);
-  return dtype && dtype->class == OCL_CLASS_FLOAT && out->dl.dtype == dtype->code;
+static bool is_served(const graft_device *device, const ocl_lists *call, uint32_t i) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->list[0].items[i]->dl.dtype);
+  return dtype && dtype->class == OCL_CLASS_FLOAT && call->list[1].items[i]->dl.dtype == dtype->code;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *pointer, const void *norm_pointer, void **out) {
-  const graft_args_foreach_norm_Scalar *args = pointer;
-  graft_device *device = exec->device;
-  size_t parameters = 1024;
-  clGetDeviceInfo(device->id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof parameters, &parameters, NULL);
-  if (parameters < 1024) return GRAFT_UNIMPLEMENTED;
-  for (uint64_t i = 0; i < args->self.count; i++) {
-    if (!is_served(device, args, i)) return GRAFT_UNIMPLEMENTED;
+static graft_status fill_memo(memo *memo, const graft_device *device, const ocl_lists *call) {
+  ocl_groups *groups = &memo->groups;
+  graft_status status = ocl_groups_make(groups, call, true);
+  if (status != GRAFT_OK) return status;
+  memo->chunk = device->is_cpu ? 8192 : 1024;
+  for (uint32_t g = 0; g < groups->count; g++) {
+    ocl_group *group = &groups->items[g];
+    for (uint32_t i = 0; i < group->count; i++) {
+      group->first[i] = memo->chunks;
+      memo->chunks += (ocl_elements(call->list[0].items[group->tensor[i]]) + memo->chunk - 1) / memo->chunk;
+    }
+    group->first[group->count] = memo->chunks;
+  }
+  memo->kernels = calloc((size_t)groups->count * KERNELS + 1, sizeof *memo->kernels);
+  return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
+  const ocl_lists *call = call_pointer;
+  (void)args;
+  for (uint32_t i = 0; i < call->list[0].count; i++) {
+    if (!is_served(exec->device, call, i)) return GRAFT_UNIMPLEMENTED;
   }
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
-  memo->groups = calloc(args->self.count + 1, sizeof *memo->groups);
-  graft_status status = memo->groups ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
-  group *open = NULL;
-  for (uint32_t i = 0; i < args->self.count && status == GRAFT_OK; i++) {
-    bool alike = open && args->self.items[open->tensor[0]]->dl.dtype == args->self.items[i]->dl.dtype;
-    if (!alike || open->count == GROUP) open = &memo->groups[memo->count++];
-    open->tensor[open->count++] = i;
-  }
-  int64_t chunks = 0;
-  for (uint32_t i = 0; i < memo->count && status == GRAFT_OK; i++) {
-    status = make_group(&memo->groups[i], device, args, norm_pointer, device->is_cpu ? 8192 : 1024);
-    memo->groups[i].first_chunk = chunks;
-    chunks += memo->groups[i].chunks;
-  }
-  memo->work_bytes = (uint64_t)(chunks + 1) * sizeof(double);
+  graft_status status = fill_memo(memo, exec->device, call);
   if (status != GRAFT_OK)
     destroy_memo(memo);
   else
@@ -132,39 +101,73 @@ static graft_status make_memo(const graft_exec *exec, const void *pointer, const
   return status;
 }
 
-static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const group *group, graft_tensor_list list,
-                           graft_buffer *work, uint64_t at) {
-  static const uint64_t zero = 0;
-  ocl_argument arguments[2 * GROUP + 2];
-  cl_uint n = 0;
-  for (uint32_t t = 0; t < GROUP; t++) { /* what has no elements may have no buffer, and is not looked at */
-    const graft_tensor_desc *desc = list.items[group->tensor[t < group->count ? t : 0]];
-    bool there = desc->dl.data != NULL;
-    arguments[n++] = (ocl_argument){sizeof(cl_mem), there ? &desc->dl.data->handle : &work->handle};
-    arguments[n++] = (ocl_argument){sizeof(uint64_t), there ? &desc->dl.byte_offset : &zero};
+/* Laid out as in optimizer_scalars.cl. */
+typedef struct norm_space {
+  int64_t begin, end, span, chunk, tensors;
+} norm_space;
+
+/* How many of `count` a work-item takes: all a GPU has, and on a CPU a few work-items for each core. */
+static int64_t span_of(const graft_device *device, int64_t count) {
+  int64_t items = 8 * (int64_t)device->compute_units;
+  return device->is_cpu ? (count + items - 1) / items : 1;
+}
+
+typedef struct work {
+  graft_buffer *buffer;
+  uint64_t at;
+} work;
+
+static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl_batch *batch, const work *work,
+                           norm_space space, int64_t count) {
+  ocl_argument arguments[OCL_BATCH_ARGUMENTS + 3];
+  cl_uint n = ocl_batch_arguments(batch, arguments);
+  space.span = span_of(exec->device, count);
+  arguments[n++] = (ocl_argument){sizeof(cl_mem), &work->buffer->handle};
+  arguments[n++] = (ocl_argument){sizeof(uint64_t), &work->at};
+  arguments[n++] = (ocl_argument)OCL_VALUE(space);
+  int64_t taken = space.span * (int64_t)kernel->local[0];
+  return ocl_launch_groups(kernel, exec->stream, (size_t)((count + taken - 1) / taken), n, arguments);
+}
+
+static graft_status run_batch(const graft_exec *exec, const norm *norm, const memo *memo, uint32_t which,
+                              const work *work, uint32_t begin, uint32_t *end) {
+  const ocl_group *group = &memo->groups.items[which];
+  ocl_batch batch;
+  graft_status status = ocl_batch_make(&batch, exec->device, &norm->call, group, begin);
+  if (status != GRAFT_OK) return status;
+  *end = batch.end;
+  norm_space space = {group->first[begin], group->first[batch.end], 0, memo->chunk, batch.end - begin};
+  for (int whole = 0; whole < 2 && status == GRAFT_OK; whole++) {
+    int64_t count = whole ? space.tensors : space.end - space.begin;
+    _Atomic(ocl_kernel *) *place = &memo->kernels[which * KERNELS + 2 * batch.size + whole];
+    ocl_kernel *kernel = atomic_load(place);
+    if (count == 0) continue;
+    if (!kernel) status = make_kernel(&kernel, exec->device, norm, group->tensor[0], batch.size, whole);
+    if (status != GRAFT_OK) continue;
+    atomic_store(place, kernel);
+    status = launch(exec, kernel, &batch, work, space, count);
   }
-  arguments[n++] = (ocl_argument){sizeof(cl_mem), &work->handle};
-  arguments[n++] = (ocl_argument){sizeof(uint64_t), &at};
-  return ocl_launch(kernel, exec->stream, n, arguments);
+  ocl_batch_free(&batch);
+  return status;
 }
 
 graft_status ocl_op_foreach_norm_Scalar(const graft_exec *exec, const graft_args_foreach_norm_Scalar *args) {
   ocl_number order = {.re = 2};
   if (args->ord) ocl_number_of_scalar(args->ord, &order);
   norm norm = norm_of(order.re);
+  norm.call = (ocl_lists){.operands = 2, .list = {args->self, args->out}};
   void *pointer;
-  graft_buffer *work;
-  uint64_t at;
+  work work;
   if (isnan(order.re)) return GRAFT_UNIMPLEMENTED;
-  graft_status status = ocl_memo_get(exec, args, &norm, make_memo, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(exec, NULL, &norm.call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
-  status = exec->device->plugin->host->workspace(exec, memo->work_bytes, 0, &work, &at);
-  for (uint32_t i = 0; i < memo->count && status == GRAFT_OK; i++) {
-    group *group = &memo->groups[i];
-    uint64_t of_group = at + (uint64_t)group->first_chunk * sizeof(double);
-    if (group->chunks) status = launch(exec, &group->parts, group, args->self, work, of_group);
-    if (status == GRAFT_OK) status = launch(exec, &group->whole, group, args->out, work, of_group);
+  uint64_t bytes = (uint64_t)(memo->chunks + 1) * sizeof(double);
+  status = exec->device->plugin->host->workspace(exec, bytes, 0, &work.buffer, &work.at);
+  for (uint32_t i = 0; i < memo->groups.count; i++) {
+    for (uint32_t at = 0; at < memo->groups.items[i].count && status == GRAFT_OK;) {
+      status = run_batch(exec, &norm, memo, i, &work, at, &at);
+    }
   }
   return status;
 }

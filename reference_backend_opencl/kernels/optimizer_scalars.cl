@@ -1,28 +1,20 @@
-/* Numbers of an optimizer step. With NORMS the head defines D, GROUP, PARAMETERS (the buffers), CHOOSE (a `case` for each
- * tensor, which sets p), MAP(v), JOIN(a, b), NOTHING, FINISH(v) and P, the order. */
+/* Numbers of an optimizer step. With NORMS, after lists.cl: the operands are a tensor and its norm, and the
+ * index space numbers chunks of the tensors. The head defines D, MAP(v), JOIN(a, b), NOTHING, FINISH(v) and P, the
+ * order. */
 #ifdef NORMS
 #define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 
 typedef struct {
-  long first[GROUP]; /* chunk each tensor begins with */
-  long size[GROUP];  /* elements */
-  long chunk, chunks, tensors;
+  long begin, end, span; /* chunks of the launch; how many a work-item takes */
+  long chunk;            /* elements */
+  long tensors;
 } norm_space;
 
 static CT joined(CT a, CT b) { return JOIN(a, b); }
 
-/* The sum, or the extremum, of what MAP gives over one chunk. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_parts(PARAMETERS, __global uchar *work,
-                                                                            ulong offset_work, norm_space space) {
-  long at = get_global_id(0);
-  if (at >= space.chunks) return;
-  int tensor = 0;
-  for (int k = 1; k < GROUP; k++) tensor = space.size[k] && at >= space.first[k] ? k : tensor;
-  __global uchar *p = 0;
-  switch (tensor) { CHOOSE }
-  __global const RAW(D) *from = (__global const RAW(D) *)p;
-  long i = (at - space.first[tensor]) * space.chunk, end = min(i + space.chunk, space.size[tensor]);
+/* The sum, or the extremum, of what MAP gives over elements i ... end - 1. */
+static CT norm_part(__global const RAW(D) *from, long i, long end) {
   VT total = (VT)(NOTHING);
   for (; i + VEC <= end; i += VEC) {
     VT v = LOAD(D, __global, from + i);
@@ -43,22 +35,41 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_parts(PARA
   for (int step = VEC / 2; step > 0; step /= 2) {
     for (int j = 0; j < step; j++) lanes[j] = joined(lanes[j], lanes[j + step]);
   }
-  ((__global CT *)(work + offset_work))[at] = lanes[0];
+  return lanes[0];
+}
+
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_parts(PARAMETERS, __global uchar *work,
+                                                                            ulong offset_work, norm_space space) {
+  long at = space.begin + (long)get_global_id(0) * space.span, stop = min(at + space.span, space.end);
+  __global const long *first = FIRST(table);
+  int tensors = (int)space.tensors;
+  for (int tensor = tensor_at(first, tensors, at); at < stop; at++) {
+    while (at >= first[tensor + 1]) tensor++;
+    __global const long *record = RECORD(first, tensors, tensor);
+    __global uchar *p;
+    LOCATE(p, record, 0)
+    long i = (at - first[tensor]) * space.chunk;
+    ((__global CT *)(work + offset_work))[at] =
+        norm_part((__global const RAW(D) *)p, i, min(i + space.chunk, SIZE(record)));
+  }
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_whole(PARAMETERS, __global const uchar *work,
                                                                             ulong offset_work, norm_space space) {
-  int tensor = (int)get_global_id(0);
-  if (tensor >= space.tensors) return;
-  __global uchar *p = 0;
-  switch (tensor) { CHOOSE }
-  long last = space.first[tensor] + (space.size[tensor] + space.chunk - 1) / space.chunk;
-  CT v = (CT)(NOTHING);
-  for (long k = space.first[tensor]; k < last; k++) v = joined(v, ((__global const CT *)(work + offset_work))[k]);
-  v = FINISH(v);
-  RAW(D) lanes[VEC];
-  STORE(D, __private, lanes, (VT)v);
-  *(__global RAW(D) *)p = lanes[0];
+  long from = (long)get_global_id(0) * space.span, stop = min(from + space.span, space.tensors);
+  __global const long *first = FIRST(table);
+  for (int tensor = (int)from; tensor < stop; tensor++) {
+    __global uchar *p;
+    LOCATE(p, RECORD(first, space.tensors, tensor), 1)
+    CT v = (CT)(NOTHING);
+    for (long k = first[tensor]; k < first[tensor + 1]; k++) {
+      v = joined(v, ((__global const CT *)(work + offset_work))[k]);
+    }
+    v = FINISH(v);
+    RAW(D) lanes[VEC];
+    STORE(D, __private, lanes, (VT)v);
+    *(__global RAW(D) *)p = lanes[0];
+  }
 }
 #endif
 

@@ -26,10 +26,23 @@ static VT sigmoid(VT a) {
 
 /* The driver's erf of f32 may go lane by lane (PoCL's does, and takes four times as long as reading and writing). This one
  * has no branch and is right to 1.1 ulp: polynomials through Chebyshev nodes of erf(a) / a - 1 in a a up to 1, and of
- * log(erfc(a)) + a beyond, where from 4 on the result is 1. */
+ * log2(erfc(a)) + a log2(e) beyond, where from 4 on the result is 1. */
 #ifdef IS_DOUBLE
 #define ERF(a) erf(a)
 #else
+/* 2 to the power of a, from -126 to 0, to 1 ulp; other arguments give anything, NaN gives NaN. */
+static VT power_of_2(VT a) {
+  const VT shift = (VT)12582912.0f; /* 1.5 * 2^23: the sum's last bits are the nearest whole number */
+  VT shifted = a + shift, f = a - (shifted - shift);
+  VT p = fma((VT)1.546144748e-04f, f, (VT)1.339086737e-03f);
+  p = fma(p, f, (VT)9.618056670e-03f);
+  p = fma(p, f, (VT)5.550357104e-02f);
+  p = fma(p, f, (VT)2.402265092e-01f);
+  p = fma(p, f, (VT)6.931471880e-01f);
+  p = fma(p, f, (VT)1);
+  return AS(CT, AS(UT, p) + (AS(UT, shifted) << 23));
+}
+
 static VT ERF(VT a) {
   VT size = fabs(a), t = size > (VT)4 ? (VT)4 : size, s = a * a; /* NaN stays */
   VT low = fma((VT)7.882497448e-05f, s, (VT)-8.018855006e-04f);
@@ -38,23 +51,23 @@ static VT ERF(VT a) {
   low = fma(low, s, (VT)1.128359735e-01f);
   low = fma(low, s, (VT)-3.761262596e-01f);
   low = fma(low, s, (VT)1.283791661e-01f);
-  VT high = fma((VT)1.614061603e-06f, t, (VT)-4.559062290e-05f);
-  high = fma(high, t, (VT)5.927695311e-04f);
-  high = fma(high, t, (VT)-4.740222357e-03f);
-  high = fma(high, t, (VT)2.636471763e-02f);
-  high = fma(high, t, (VT)-1.099782437e-01f);
-  high = fma(high, t, (VT)-6.319370866e-01f);
-  high = fma(high, t, (VT)-1.301666796e-01f);
-  high = fma(high, t, (VT)3.032129607e-04f);
-  return size < (VT)1 ? fma(low, a, a) : copysign((VT)1 - exp(high - t), a);
+  VT high = fma((VT)2.328598670e-06f, t, (VT)-6.577336557e-05f);
+  high = fma(high, t, (VT)8.551856629e-04f);
+  high = fma(high, t, (VT)-6.838695287e-03f);
+  high = fma(high, t, (VT)3.803624738e-02f);
+  high = fma(high, t, (VT)-1.586650668e-01f);
+  high = fma(high, t, (VT)-9.116925010e-01f);
+  high = fma(high, t, (VT)-1.877908231e-01f);
+  high = fma(high, t, (VT)4.374438347e-04f);
+  high = fma(t, (VT)-1.442695041f, high);
+  return size < (VT)1 ? fma(low, a, a) : copysign((VT)1 - power_of_2(high), a);
 }
 #endif
 
 static VT gelu_erf(VT a) { return (VT)0.5f * a * ((VT)1 + ERF(a * (VT)K(0.70710678118654752440))); }
 
 static VT gelu_tanh(VT a) {
-  VT inner = (VT)K(0.79788456080286535588) * (a + (VT)K(0.044715) * a * a * a);
-  return (VT)0.5f * a * ((VT)1 + tanh(inner));
+  return a * sigmoid((VT)K(1.59576912160573071176) * (a + (VT)K(0.044715) * a * a * a));
 }
 
 /* C's fmod, exact. The driver's own can't be trusted: PoCL 3.1's for double is wrong near 12 quotients. Each round takes
@@ -124,11 +137,12 @@ static VT gelu_erf_grad(VT grad, VT a) {
   return grad * (cdf + a * pdf);
 }
 
+/* With tanh(u) = 2 sigmoid(2 u) - 1; its slope, 1 - tanh(u)^2, would lose all its digits where tanh is near 1. */
 static VT gelu_tanh_grad(VT grad, VT a) {
   VT beta = (VT)K(0.79788456080286535588), cube = (VT)K(0.044715);
-  VT t = tanh(beta * (a + cube * a * a * a));
-  VT left = (VT)0.5f * ((VT)1 + t);
-  VT right = (VT)0.5f * a * ((VT)1 - t * t) * beta * ((VT)1 + (VT)3 * cube * a * a);
+  VT twice = (VT)2 * beta * (a + cube * a * a * a), e = exp(-fabs(twice)), share = (VT)1 / ((VT)1 + e);
+  VT left = (twice < (VT)0 ? e : (VT)1) * share;
+  VT right = (VT)2 * a * (e * share * share) * beta * ((VT)1 + (VT)3 * cube * a * a);
   return grad * (left + right);
 }
 

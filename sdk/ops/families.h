@@ -28,7 +28,8 @@
   X(rnn)               \
   X(attention)         \
   X(resample)          \
-  X(normalization_rms)
+  X(normalization_rms) \
+  X(embedding_bag)
 
 #define FAMILY(name) extern const op_family ops_##name;
 OP_FAMILIES(FAMILY)

@@ -230,3 +230,17 @@ graft_status graft_device_query(graft_rt_device *device, graft_device_key key, v
   graft_status status = plugin->device_query(plugin->self, device->index, key, value, capacity, size ? size : &unused);
   return plg_status(device, status, "querying a property");
 }
+
+graft_status graft_device_extension(graft_rt_device *device, const char *name, uint32_t minimum_version,
+                                    const void **table, void **self) {
+  if (plg_forked(device)) return plg_forked_error(device);
+  const graft_plugin *plugin = &device->backend->plugin;
+  const void *found = NULL;
+  err_clear();
+  graft_status status =
+      plugin->extension ? plugin->extension(plugin->self, name, minimum_version, &found) : GRAFT_UNIMPLEMENTED;
+  if (status != GRAFT_OK) return plg_status(device, status, "asking for an extension");
+  *table = found;
+  *self = plugin->self;
+  return GRAFT_OK;
+}

@@ -85,7 +85,16 @@ class BuildLibraries(BuildExtension):
             path.chmod(0o755 if path.is_dir() or ".so" in path.name else 0o644)
 
 
+def shared_libstdcxx():
+    """A compiler that was installed without a shared libstdc++ would put a second one into the extension, beside that of
+    PyTorch; exceptions and streams that meet both crash."""
+    compiler = os.environ.get("CXX", "g++").split()
+    found = subprocess.run([*compiler, "-print-file-name=libstdc++.so"], capture_output=True, text=True).stdout.strip()
+    return [] if os.path.isabs(found) else ["-l:libstdc++.so.6"]
+
+
 BASE.mkdir(parents=True, exist_ok=True)
+
 setup(
     install_requires=[f"torch == {TORCH}.*"],
     ext_modules=[
@@ -99,7 +108,7 @@ setup(
             ],
             libraries=["graft"],
             extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wall", "-Wno-interference-size", "-fvisibility=hidden"],
-            extra_link_args=["-Wl,-rpath,$ORIGIN/lib"],
+            extra_link_args=["-Wl,-rpath,$ORIGIN/lib", *shared_libstdcxx()],
         )
     ],
     cmdclass={"build_py": BuildPython, "build_ext": BuildLibraries},

@@ -284,13 +284,18 @@ static graft_status add_tensor(const graft_exec *exec, const graft_args_add_Tens
   return GRAFT_OK;
 }
 
+static graft_status convolution(const graft_exec *exec, const graft_args_convolution *args) {
+  (void)exec, (void)args;
+  return GRAFT_OK;
+}
+
 static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   (void)device;
-  if (op_id != GRAFT_OP_ADD_TENSOR) return GRAFT_UNIMPLEMENTED;
+  if (op_id != GRAFT_OP_ADD_TENSOR && op_id != GRAFT_OP_CONVOLUTION) return GRAFT_UNIMPLEMENTED;
   graft_op_caps known = {
       .input_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32) | GRAFT_DTYPE_BIT(GRAFT_NUMBER_I64),
       .output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32) | GRAFT_DTYPE_BIT(GRAFT_NUMBER_I64),
-      .flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_IN_PLACE,
+      .flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_IN_PLACE | GRAFT_CAP_HOST_VALUE,
   };
   known.struct_size = caps->struct_size;
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
@@ -419,7 +424,8 @@ static long_stream stream = {
     {sizeof(graft_stream_api), st_create, st_destroy, NULL, st_query, st_synchronize, ev_create, ev_destroy, ev_record,
      st_wait, ev_query, ev_synchronize, ev_elapsed, st_failure},
     &stream};
-static long_core core = {{.struct_size = sizeof(graft_core_ops), .add_Tensor = add_tensor}, &core};
+static long_core core = {{.struct_size = sizeof(graft_core_ops), .add_Tensor = add_tensor, .convolution = convolution},
+                         &core};
 
 static const graft_plugin *plugin_of(instance *self);
 

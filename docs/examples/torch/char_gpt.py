@@ -80,10 +80,11 @@ def train(device, options, say=print):
     model = GPT(len(letters), options.layers, options.width, options.heads, options.context).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     draw = torch.Generator().manual_seed(2)
+    firsts = torch.randint(len(ids) - options.context - 1, (options.steps, options.batch), generator=draw).to(device)
+    ids, places = ids.to(device), torch.arange(options.context + 1, device=device)
     losses, start = [], time.perf_counter()
     for step in range(options.steps):
-        first = torch.randint(len(ids) - options.context - 1, (options.batch,), generator=draw)
-        window = ids[first[:, None] + torch.arange(options.context + 1)].to(device)
+        window = ids[firsts[step][:, None] + places]
         logits = model(window[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
         optimizer.zero_grad()

@@ -32,9 +32,9 @@ def network(channels=(32, 64)):
         nn.Flatten(), nn.Linear(second * 16, 10))
 
 
-def batches(count, size, epoch):
+def batches(count, size, epoch, device):
     order = torch.randperm(count, generator=torch.Generator().manual_seed(epoch))
-    return order.split(size)
+    return order.to(device).split(size)
 
 
 def accuracy(model, images, labels):
@@ -56,8 +56,7 @@ def train(device, epochs, size=256, say=print):
     for epoch in range(epochs):
         start = time.perf_counter()
         steps = []
-        for chosen in batches(len(images), size, epoch):
-            chosen = chosen.to(device)
+        for chosen in batches(len(images), size, epoch, device):
             loss = F.cross_entropy(model(images[chosen]), labels[chosen])
             optimizer.zero_grad()
             loss.backward()

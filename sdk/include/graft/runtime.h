@@ -67,6 +67,12 @@ GRAFT_EXPORT const char *graft_device_text(const graft_rt_device *device);
 GRAFT_EXPORT graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value,
                                              size_t capacity, size_t *size);
 
+/* A table that the device's plugin offers beyond the ABI, as graft_plugin.extension gives it; *self is what its
+ * functions take first. Both are valid as long as the process. UNIMPLEMENTED: the plugin has none of that name and
+ * version. */
+GRAFT_EXPORT graft_status graft_device_extension(graft_rt_device *device, const char *name, uint32_t minimum_version,
+                                                 const void **table, void **self);
+
 /* Blocks until all streams of the device are done; reports a fault that sticks to one of them. */
 GRAFT_EXPORT graft_status graft_device_synchronize(graft_rt_device *device);
 

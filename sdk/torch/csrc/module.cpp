@@ -89,6 +89,16 @@ py::dict device_properties(int64_t index) {
   return row;
 }
 
+// Addresses of a table that the device's plugin offers beyond the ABI and of what its functions take first.
+std::optional<std::pair<uintptr_t, uintptr_t>> extension(int64_t index, const std::string &name, uint32_t version) {
+  const void *table = nullptr;
+  void *self = nullptr;
+  graft_status status = graft_device_extension(device_of(narrow(index)), name.c_str(), version, &table, &self);
+  if (status == GRAFT_UNIMPLEMENTED) return std::nullopt;
+  check(status);
+  return std::pair(reinterpret_cast<uintptr_t>(table), reinterpret_cast<uintptr_t>(self));
+}
+
 std::pair<size_t, size_t> memory_info(int64_t index) {
   return static_cast<c10::DeviceAllocator *>(device_allocator())->getMemoryInfo(narrow(index));
 }
@@ -205,6 +215,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   def_without_gil(
       "wait_for_engine", +[] { wait_for_engine(); });
   def("device_properties", device_properties);
+  def("extension", extension);
   def(
       "current_device", +[] { return static_cast<int64_t>(current_device()); });
   def(

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import torch  # noqa: F401  first: it calls autoload.py, which needs the rest of this package to be importable
 
 from torch_graft import _registration
+from torch_graft._statistics import Statistics, statistics
 
-__all__ = ["Device", "Fallback", "devices", "fallbacks", "load", "reset_fallbacks"]
+__all__ = ["Device", "Fallback", "Statistics", "devices", "fallbacks", "load", "reset_fallbacks", "statistics"]
 
 _registration.register()
 

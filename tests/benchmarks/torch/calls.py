@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+import types
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,7 @@ def yardstick():
 
     from torch.utils.cpp_extension import load
 
+    torch._register_device_module("privateuseone", types.ModuleType("privateuseone"))
     load("graft_yardstick", [str(Path(__file__).with_name("yardstick.cpp"))], extra_cflags=["-std=c++20", "-O2"])
     return "privateuseone:0"
 

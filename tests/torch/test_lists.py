@@ -1,0 +1,133 @@
+"""Ops over lists of tensors: how many launches they take, and that they are right however the tensors lie."""
+
+import threading
+
+import pytest
+import torch
+import torch_graft
+
+SHAPES = [(64,), (64, 64), (16, 16, 3, 3), (128,), (128, 64), (1,), (10, 128), (256, 256), (17,), (33, 5)] * 10
+
+
+def tensors(device, shapes=SHAPES, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.rand(shape, generator=generator).add_(0.5).to(device) for shape in shapes]
+
+
+def parameters(device):
+    made = [p.requires_grad_() for p in tensors(device)]
+    for p, grad in zip(made, tensors(device, seed=1)):
+        p.grad = grad
+    return made
+
+
+def launches(call):
+    call()
+    call()  # the first may make state
+    before = torch_graft.statistics().launches
+    call()
+    return torch_graft.statistics().launches - before
+
+
+@pytest.mark.parametrize(
+    "most, optimizer, options",
+    [
+        (20, torch.optim.AdamW, {"foreach": True}),
+        (5, torch.optim.SGD, {"foreach": True, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}),
+        (2, torch.optim.AdamW, {"fused": True}),
+        (1, torch.optim.SGD, {"fused": True, "momentum": 0.9}),
+    ],
+)
+def test_launches_of_a_step(device, most, optimizer, options):
+    mine, theirs = parameters(device), parameters("cpu")
+    step = optimizer(mine, **options).step
+    assert 0 < launches(step) <= most
+    reference = optimizer(theirs, **options)
+    for _ in range(3):
+        reference.step()
+    for a, b in zip(mine, theirs):
+        torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_launches_of_calls(device):
+    a, b, c = (tensors(device, seed=seed) for seed in range(3))
+    numbers = [1 + i / 100 for i in range(len(a))]
+    calls = {
+        "mul": lambda: torch._foreach_mul_(a, 0.99),
+        "mul by a tensor": lambda: torch._foreach_mul_(a, torch.ones((), device=device)),
+        "lerp": lambda: torch._foreach_lerp_(a, b, 0.1),
+        "addcmul": lambda: torch._foreach_addcmul_(a, b, c, value=0.1),
+        "addcdiv": lambda: torch._foreach_addcdiv_(a, b, c, numbers),
+        "sqrt": lambda: torch._foreach_sqrt(b),
+        "div": lambda: torch._foreach_div_(a, numbers),
+        "add": lambda: torch._foreach_add_(a, numbers),
+        "copy": lambda: torch._foreach_copy_(a, b),
+        "zero": lambda: torch._foreach_zero_(c),
+    }
+    allowed = {"mul by a tensor": 2}  # one makes the tensor
+    counts = {name: launches(call) for name, call in calls.items()}
+    assert {name: count for name, count in counts.items() if count > allowed.get(name, 1)} == {}
+    assert launches(lambda: torch._foreach_norm(a)) == 2
+    found, scale = torch.zeros((), device=device), torch.ones((), device=device)
+    assert launches(lambda: torch._amp_foreach_non_finite_check_and_unscale_(a, found, scale)) == 1
+
+
+def test_dtypes_interleaved(device):
+    kinds = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+    theirs = [t.to(kinds[i % 4]) for i, t in enumerate(tensors("cpu"))]
+    mine = [t.to(device) for t in theirs]
+    assert launches(lambda: torch._foreach_mul(mine, 3)) == len(kinds)
+    for a, b in zip(torch._foreach_mul(mine, 3), torch._foreach_mul(theirs, 3)):
+        assert torch.equal(a.cpu(), b)
+
+
+def test_empty_ones_and_views_with_gaps(device):
+    base = tensors("cpu", [(0,), (6, 8), (0, 3), (5,), (3, 0), (40, 20), (0,)])
+    theirs = [t[:, ::2] if t.dim() == 2 and t.numel() > 50 else t for t in base]
+    mine = [t.to(device) for t in base]
+    mine = [t[:, ::2] if t.dim() == 2 and t.numel() > 50 else t for t in mine]
+    torch._foreach_add_(mine, 2.5)
+    torch._foreach_add_(theirs, 2.5)
+    torch._foreach_addcdiv_(mine, mine, mine, [0.5] * len(mine))
+    torch._foreach_addcdiv_(theirs, theirs, theirs, [0.5] * len(theirs))
+    for a, b in zip(mine, theirs):
+        torch.testing.assert_close(a.cpu(), b)
+
+
+# More buffers than a kernel has arguments: each tensor has one of its own.
+BUFFERS = """
+import torch
+x, y = ([torch.full((n,), float(n), device="graft") for n in range(1, 152)] for _ in range(2))
+torch._foreach_add_(x, y)
+for n, t in enumerate(x, 1):
+    assert torch.equal(t.cpu(), torch.full((n,), 2.0 * n)), n
+assert [round(v.item()) for v in torch._foreach_norm(x, 1)] == [2 * n * n for n in range(1, 152)]
+"""
+
+
+def test_many_buffers(python):
+    python(BUFFERS, GRAFT_NO_MEMORY_CACHING="1").ok()
+
+
+# The same call on several streams and threads at once, with numbers that change, so that tables come and go.
+def test_streams(device):
+    wrong = []
+
+    def work(seed):
+        stream = torch.graft.Stream()
+        with torch.graft.stream(stream):
+            mine = [torch.full((i + 1,), float(i), device=device) for i in range(40)]
+            for step in range(60):
+                torch._foreach_add_(mine, [float(seed + step % 7)] * 40)
+            total = sum(float(seed + step % 7) for step in range(60))
+            stream.synchronize()
+            for i, t in enumerate(mine):
+                if not torch.equal(t.cpu(), torch.full((i + 1,), i + total)):
+                    wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
