@@ -82,9 +82,18 @@ graft_status ocl_stream_faults(graft_stream *stream, cl_mem *words) {
     if (!faults) return ocl_fail(stream->device->plugin, GRAFT_OUT_OF_MEMORY, "no memory for the stream's fault words");
     atomic_store_explicit(&stream->faults, faults, memory_order_release);
   }
-  atomic_store(&stream->faults_unread, true);
   *words = faults->words;
   return GRAFT_OK;
+}
+
+void ocl_faults_passed(graft_stream *stream, cl_uint count, const ocl_argument *arguments) {
+  const ocl_faults *faults = atomic_load_explicit(&stream->faults, memory_order_relaxed);
+  for (cl_uint i = 0; faults && i < count; i++) {
+    const ocl_argument *a = &arguments[i];
+    if (a->value && a->bytes == sizeof(cl_mem) && !memcmp(a->value, &faults->words, sizeof(cl_mem))) {
+      atomic_store(&stream->faults_unread, true);
+    }
+  }
 }
 
 /* Asks for the words; they have come when what is submitted next has been done. */

@@ -57,6 +57,7 @@ static graft_status launch(ocl_kernel *kernel, graft_stream *stream, const size_
   cl_int error = set_and_enqueue(kernel, stream->queue, global, count, arguments);
   pthread_mutex_unlock(&kernel->lock);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueNDRangeKernel");
+  ocl_faults_passed(stream, count, arguments);
   ocl_stream_submitted(stream);
   atomic_fetch_add_explicit(&kernel->device->plugin->counters.launches, 1, memory_order_relaxed);
   return GRAFT_OK;

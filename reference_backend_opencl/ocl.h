@@ -116,7 +116,10 @@ struct graft_stream {
   _Atomic(ocl_faults *) faults; /* NULL until a kernel that may report is launched */
   atomic_bool faults_unread;
   atomic_uint_fast64_t submitted,
-      finished; /* commands, counted once they are in the queue: equal when all are known done */
+      finished;                  /* commands, counted once they are in the queue: equal when all are known done */
+  pthread_mutex_t progress_lock; /* guards the two below, which answer query */
+  cl_event progress;             /* the last marker put for it, NULL at first */
+  uint64_t progress_reach;       /* `submitted` when it was */
 };
 
 struct graft_event {
@@ -216,6 +219,9 @@ graft_status ocl_kernel_constant(ocl_kernel *kernel, cl_uint index, size_t bytes
 void ocl_kernel_destroy(ocl_kernel *kernel);
 /* Sets arguments 0 .. count-1 and enqueues. */
 graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count, const ocl_argument *arguments);
+/* Notes after a launch that a kernel which has the fault words may write them. Not before: another thread that waits
+ * meanwhile would read them too early, and nobody again. */
+void ocl_faults_passed(graft_stream *stream, cl_uint count, const ocl_argument *arguments);
 
 /* As ocl_launch with a work size of this launch: so many work-groups. */
 graft_status ocl_launch_groups(ocl_kernel *kernel, graft_stream *stream, size_t groups, cl_uint count,

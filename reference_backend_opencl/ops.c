@@ -22,14 +22,33 @@ const graft_train_ops ocl_train_ops = {
 const graft_prims_ops ocl_prims_ops = {.struct_size = sizeof ocl_prims_ops};
 
 graft_status ocl_op_caps_of(graft_device *device, uint32_t op_id, graft_op_caps *out) {
-  static const ocl_family_caps families[] = {
-      ocl_pointwise_parts_caps,  ocl_pointwise_caps, ocl_reduction_caps,  ocl_reduction_index_caps,
-      ocl_softmax_caps,          ocl_loss_caps,      ocl_loss_pairs_caps, ocl_normalization_caps,
-      ocl_pooling_caps,          ocl_scan_caps,      ocl_sorting_caps,    ocl_searching_caps,
-      ocl_matmul_caps,           ocl_random_caps,    ocl_indexing_caps,   ocl_optimizer_caps,
-      ocl_embedding_caps,        ocl_scatter_caps,   ocl_shape_caps,      ocl_convolution_caps,
-      ocl_factory_caps,          ocl_rnn_caps,       ocl_attention_caps,  ocl_resample_caps,
-      ocl_normalization_rms_caps};
+  static const ocl_family_caps families[] = {ocl_pointwise_parts_caps,
+                                             ocl_pointwise_caps,
+                                             ocl_reduction_caps,
+                                             ocl_reduction_index_caps,
+                                             ocl_softmax_caps,
+                                             ocl_loss_caps,
+                                             ocl_loss_pairs_caps,
+                                             ocl_normalization_caps,
+                                             ocl_pooling_caps,
+                                             ocl_scan_caps,
+                                             ocl_sorting_caps,
+                                             ocl_searching_caps,
+                                             ocl_matmul_caps,
+                                             ocl_random_caps,
+                                             ocl_indexing_caps,
+                                             ocl_optimizer_caps,
+                                             ocl_embedding_caps,
+                                             ocl_scatter_caps,
+                                             ocl_shape_caps,
+                                             ocl_convolution_caps,
+                                             ocl_factory_caps,
+                                             ocl_rnn_caps,
+                                             ocl_attention_caps,
+                                             ocl_resample_caps,
+                                             ocl_normalization_rms_caps,
+                                             ocl_loss_margin_caps,
+                                             ocl_shape_windows_caps};
   const uint64_t f64 = OCL_BIT(F64) | OCL_BIT(C128);
   for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
     ocl_op_caps caps = {0};

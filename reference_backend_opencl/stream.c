@@ -105,14 +105,17 @@ static graft_status create(graft_device *device, int32_t priority, graft_stream_
     return ocl_fail(device->plugin, GRAFT_INTERNAL, "clCreateCommandQueue: %s", ocl_error_name(error));
   }
   pthread_mutex_init(&stream->failure_lock, NULL);
+  pthread_mutex_init(&stream->progress_lock, NULL);
   *out = stream;
   return GRAFT_OK;
 }
 
 static graft_status destroy(graft_stream *stream) {
+  if (stream->progress) clReleaseEvent(stream->progress);
   clReleaseCommandQueue(stream->queue);
   ocl_faults_release(atomic_load(&stream->faults));
   pthread_mutex_destroy(&stream->failure_lock);
+  pthread_mutex_destroy(&stream->progress_lock);
   free(stream);
   return GRAFT_OK;
 }
@@ -132,28 +135,54 @@ static graft_status marker_state(cl_event marker, cl_int *error) {
   return *error == CL_SUCCESS && state != CL_COMPLETE ? GRAFT_NOT_READY : GRAFT_OK;
 }
 
+/* A marker behind all that was submitted up to now, the caller's own reference. Who asks again and again shares one:
+ * as long as the last one was not reached, nothing after it was, either. */
+static cl_int progress_marker(graft_stream *stream, cl_event *marker, uint64_t *reach) {
+  cl_int error = CL_SUCCESS, failed = CL_SUCCESS;
+  pthread_mutex_lock(&stream->progress_lock);
+  uint64_t submitted = atomic_load(&stream->submitted);
+  if (stream->progress && stream->progress_reach != submitted && marker_state(stream->progress, &failed) == GRAFT_OK &&
+      failed == CL_SUCCESS) {
+    clReleaseEvent(stream->progress);
+    stream->progress = NULL;
+  }
+  if (!stream->progress) {
+    error = ocl_faults_read(stream);
+    if (error == CL_SUCCESS) error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &stream->progress);
+    if (error == CL_SUCCESS) error = clFlush(stream->queue);
+    stream->progress_reach = submitted;
+  }
+  if (error == CL_SUCCESS) error = clRetainEvent(stream->progress);
+  *marker = stream->progress;
+  *reach = stream->progress_reach;
+  pthread_mutex_unlock(&stream->progress_lock);
+  return error;
+}
+
 static graft_status query(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
   /* A marker takes its time even in an empty queue. */
-  uint64_t submitted = atomic_load(&stream->submitted);
+  uint64_t submitted = atomic_load(&stream->submitted), reach;
   if (atomic_load(&stream->finished) == submitted) return GRAFT_OK;
   cl_event marker;
-  cl_int error = ocl_faults_read(stream);
-  if (error == CL_SUCCESS) error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
+  cl_int error = progress_marker(stream, &marker, &reach);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueMarkerWithWaitList");
-  error = clFlush(stream->queue);
-  if (error == CL_SUCCESS) status = marker_state(marker, &error);
+  status = marker_state(marker, &error);
   clReleaseEvent(marker);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "a command of the stream");
-  if (status != GRAFT_OK) return status;
-  atomic_store(&stream->finished, submitted);
+  if (status != GRAFT_OK || reach < submitted) return GRAFT_NOT_READY;
+  atomic_store(&stream->finished, reach);
   return check_faults(stream);
 }
 
 static graft_status synchronize(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
-  if (status != GRAFT_OK) return status;
+  if (status != GRAFT_OK) {
+    /* What another thread had submitted before it could know: a failed stream is one without work. */
+    if (atomic_load(&stream->failure) == KERNEL_FAULT) clFinish(stream->queue);
+    return status;
+  }
   uint64_t submitted = atomic_load(&stream->submitted);
   cl_int error = ocl_faults_read(stream);
   if (error == CL_SUCCESS) error = clFinish(stream->queue);

@@ -63,6 +63,88 @@ static void cf_t_entropy(const cf_check *k, uint32_t in, long double *terms) {
   }
 }
 
+/* g y / (1 + exp(x y)): an error of the product x y counts by its own size; exp 3 ulp, four more roundings */
+static void cf_l_soft(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[1], *y = &k->in[2], *o = &k->outs[out];
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double product = fabsl(x->v[i % x->numel].re * y->v[i % y->numel].re), v = o->v[i].re;
+    limits[i] = (10 + product) * cf_u_acc(k->dtypes[out]) * fabsl(v) + cf_ulp(k->dtypes[out], v) / 2;
+  }
+}
+
+/* ---- losses of rows of scores: distances margin - x[class] + x[d], of which three roundings are in each ---- */
+
+/* Of a row the absolute terms of class d against `class`: of the loss, or of its slope by x[d]. */
+static long double cf_margin_term(const cf_check *k, const long double *sizes, int64_t class, int64_t d, bool slope) {
+  const cf_array *w = cf_arg_array(k, "weight");
+  long double z = fabsl((long double)cf_arg_number(k->call, "margin", 1)) + sizes[class] + sizes[d];
+  long double weight = w ? fabsl(w->v[class].re) : 1;
+  bool squared = cf_arg_number(k->call, "p", 1) == 2;
+  return d == class ? 0 : weight * (squared ? (slope ? 2 * z : z * z) : slope ? 1 : z);
+}
+
+enum { CF_MARGIN_CLASSES = 256 };
+
+/* A row's terms: *loss their sum, slopes[d] those of each class. All classes of a list count, be they in it twice. */
+static void cf_margin_row(const cf_check *k, int64_t row, int64_t classes, long double *loss, long double *slopes) {
+  const cf_array *x = cf_arg_array(k, "self"), *target = cf_arg_array(k, "target");
+  long double sizes[CF_MARGIN_CLASSES];
+  int64_t rows = x->ndim == 2 ? x->sizes[0] : 1, each = target->numel / rows;
+  *loss = 0;
+  for (int64_t d = 0; d < classes; d++) sizes[d] = fabsl(x->v[row * classes + d].re), slopes[d] = 0;
+  for (int64_t j = 0; j < each; j++) {
+    int64_t class = (int64_t)target->v[row * each + j].re;
+    for (int64_t d = 0; d < classes; d++) {
+      long double slope = cf_margin_term(k, sizes, class, d, true);
+      *loss += cf_margin_term(k, sizes, class, d, false) / (long double)classes;
+      slopes[d] += slope / (long double)classes;
+      slopes[class] += slope / (long double)classes;
+    }
+  }
+}
+
+static void cf_l_margin(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = cf_arg_array(k, "self"), *o = &k->outs[out];
+  int64_t classes = x->ndim ? x->sizes[x->ndim - 1] : 1, rows = x->numel / classes, mode = 0;
+  long double slopes[CF_MARGIN_CLASSES], loss, total = 0, u = cf_u_acc(k->dtypes[out]);
+  mode = cf_arg_int(k->call, "reduction", 1);
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = 0; /* is_target: exact */
+  if (out) return;
+  for (int64_t row = 0; row < rows; row++) {
+    cf_margin_row(k, row, classes, &loss, slopes);
+    total += loss;
+    if (o->numel == rows && mode == 0)
+      limits[row] =
+          (cf_growth((long double)classes * classes) + 8) * u * loss + cf_ulp(k->dtypes[out], o->v[row].re) / 2;
+  }
+  if (mode == 0) return;
+  long double n = (long double)(classes * classes * rows);
+  limits[0] =
+      (cf_growth(n) + 8) * u * total / (mode == 1 ? (long double)rows : 1) + cf_ulp(k->dtypes[out], o->v[0].re) / 2;
+}
+
+/* The same of a gradient, with the cotangent g[i] of row i, or g[0] of all. */
+static void cf_margin_slopes(const cf_check *k, const cf_array *g, long double *terms) {
+  const cf_array *x = cf_arg_array(k, "self");
+  int64_t classes = x->ndim ? x->sizes[x->ndim - 1] : 1, rows = x->numel / classes;
+  long double loss, mean = cf_arg_int(k->call, "reduction", 1) == 1 ? (long double)rows : 1;
+  for (int64_t row = 0; row < rows; row++) {
+    cf_margin_row(k, row, classes, &loss, terms + row * classes);
+    for (int64_t d = 0; d < classes; d++) terms[row * classes + d] *= fabsl(g->v[g->numel > 1 ? row : 0].re) / mean;
+  }
+}
+static void cf_t_margin(const cf_check *k, uint32_t in, long double *terms) {
+  if (in == 0) cf_margin_slopes(k, &k->g[0], terms);
+}
+static void cf_l_margin_slope(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  cf_margin_slopes(k, &k->in[0], limits);
+  for (int64_t i = 0; i < o->numel; i++) {
+    limits[i] = (cf_growth((long double)o->sizes[o->ndim - 1]) + 6) * cf_u_acc(k->dtypes[out]) * limits[i] +
+                cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  }
+}
+
 /* reduction: 0 none, 1 mean, 2 sum */
 static const cf_op cf_loss_ops[] = {
     {"aten::nll_loss_forward",
@@ -120,6 +202,25 @@ static const cf_op cf_loss_ops[] = {
      CF_TEXTS("m T[] T[13,17] T[13,17] _ 1", "s T[129] T[129] T[129] _ 0", "m T[] T[33,17] T[33,17] T[33,17]+ 1",
               "m T[13,17] T[13,17] T[13,17] T[17]+ 0", "m T[] T[1025] T[1025] _ 2"),
      CF_FLOATS, CF_R_ULPS(8), CF_PROBABILITY, 0, CF_G_NONE},
+    {"aten::soft_margin_loss_backward",
+     CF_TEXTS("m T[] T[13,17] T[13,17] 1", "m T[129] T[129] T[129] 0", "m T[] T[1025] T[1025] 2",
+              "m T[13,17] T[13,17] T[17] 0"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_soft), CF_VALUES, 0, CF_G_NONE},
+    {"aten::multi_margin_loss",
+     CF_TEXTS("m T[13,5] i64[13]<5 1 1 T[5]+ 1", "m T[129,3] i64[129]<3 2 0.5 _ 0",
+              "m T[33,17] i64[33]<17 2 1 T[17]+ 2", "m T[1025,3] i64[1025]<3", "m T[5] i64[]<5"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_margin), CF_VALUES, 0, CF_G_CUSTOM(cf_t_margin, 12)},
+    {"aten::multi_margin_loss_backward",
+     CF_TEXTS("m T[] T[13,5] i64[13]<5 1 1 T[5]+ 1", "m T[129] T[129,3] i64[129]<3 2 0.5 _ 0",
+              "m T[] T[33,17] i64[33]<17 2 1 T[17]+ 2"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_margin_slope), CF_VALUES, 0, CF_G_NONE},
+    {"aten::multilabel_margin_loss_forward",
+     CF_TEXTS("m T[13,5] i64[13,5]<5 1", "m T[129,3] i64[129,3]<2 0", "m T[33,17] i64[33,17]<9 2", "m T[5] i64[5]<3 1"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_margin), CF_VALUES, 0, CF_G_CUSTOM(cf_t_margin, 12)},
+    {"aten::multilabel_margin_loss_backward",
+     CF_TEXTS("m T[] T[13,5] i64[13,5]<5 1 T[13,5]<2", "m T[129] T[129,3] i64[129,3]<2 0 T[129,3]<2",
+              "m T[] T[33,17] i64[33,17]<9 2 T[33,17]<2"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_margin_slope), CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_FAMILY(loss, "loss");

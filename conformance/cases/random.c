@@ -34,6 +34,12 @@ static void cf_l_dropout(const cf_check *k, uint32_t out, long double *limits) {
     limits[i] = 1.5L * cf_ulp(k->dtypes[out], o->v[i].re) + 2 * cf_u_acc(k->dtypes[out]) * fabsl(o->v[i].re);
 }
 
+/* x times a slope, which is bit-equal where it is drawn (the noise) and else the rounded mean slope. */
+static void cf_l_rrelu(const cf_check *k, uint32_t out, long double *limits) {
+  if (out == 0) return cf_l_dropout(k, out, limits);
+  for (int64_t i = 0; i < k->outs[0].numel; i++) limits[i] = 0;
+}
+
 static const cf_op cf_random_ops[] = {
     {"aten::rand", CF_TEXTS("s [33,17] dtype=T", "m [1025] dtype=T", "m [] dtype=T", "m [0] dtype=T", "m [3] dtype=T"),
      CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
@@ -72,6 +78,15 @@ static const cf_op cf_random_ops[] = {
     {"aten::randint.low",
      CF_TEXTS("m 0 100 [33,17] dtype=T", "m 3 9 [1025] dtype=T", "m 0 2 [] dtype=T", "m 5 6 [13] dtype=T"), CF_REALS,
      CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
+    {"aten::rrelu_with_noise",
+     CF_TEXTS("m T[33,17] T[33,17] 0.125 0.3333333333333333 true", "m T[1025] T[1025] 0.1 0.9 true",
+              "m T[3,13,17] T[3,13,17] -0.5 0.25 true", "m T[33] T[33] 0.25 0.25 true", "m T[] T[] 0.125 0.5 true",
+              "m T[0] T[0] 0.125 0.5 true", "m T[33,17] T[33,17]"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_rrelu), CF_VALUES, CF_NATIVE | CF_INPLACE, CF_G_SELECT(4)},
+    {"aten::rrelu_with_noise_backward",
+     CF_TEXTS("m T[33,17] T[33,17] T[33,17] 0.125 0.5 true false", "m T[1025] T[1025] T[1025] 0.1 0.9 false false",
+              "m T[3,13,17] T[3,13,17] T[3,13,17] 0.125 0.5 false true"),
+     CF_FLOATS, CF_R_ULPS(2), CF_VALUES, 0, CF_G_NONE},
     {"aten::multinomial",
      CF_TEXTS("s T[3,129] 5 true", "m T[33] 4", "m T[1025] 1", "m T[13,17] 17", "m T[5,33] 129 true", "m T[1] 1"),
      CF_FLOATS, CF_R_EXACT, CF_POSITIVE, CF_NATIVE, CF_G_NONE},

@@ -14,6 +14,7 @@ bool ocl_reduction_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_loss_pairs_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_loss_margin_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_pooling_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_scan_caps(uint32_t op_id, ocl_op_caps *caps);
@@ -27,6 +28,7 @@ bool ocl_optimizer_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_embedding_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_scatter_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps);
+bool ocl_shape_windows_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps);
 bool ocl_rnn_caps(uint32_t op_id, ocl_op_caps *caps);
@@ -73,10 +75,15 @@ typedef struct ocl_parts {
 #define OCL_SOFTMAX_TRAIN(X) X(safe_softmax) X(softmax_backward_data) X(log_softmax_backward_data)
 
 #define OCL_LOSS_TRAIN(X)                                                                                       \
-  X(nll_loss_forward) X(nll_loss_backward) X(nll_loss2d_forward) X(nll_loss2d_backward) OCL_LOSS_PAIRS(X)
+  X(nll_loss_forward) X(nll_loss_backward) X(nll_loss2d_forward) X(nll_loss2d_backward) OCL_LOSS_PAIRS(X) \
+  OCL_LOSS_MARGIN(X)
 #define OCL_LOSS_PAIRS(X)                                                                                       \
   X(mse_loss) X(mse_loss_backward) X(smooth_l1_loss) X(smooth_l1_loss_backward) X(huber_loss)                   \
-  X(huber_loss_backward) X(binary_cross_entropy) X(binary_cross_entropy_backward)
+  X(huber_loss_backward) X(binary_cross_entropy) X(binary_cross_entropy_backward)                               \
+  X(soft_margin_loss_backward)
+#define OCL_LOSS_MARGIN(X)                                                                                      \
+  X(multi_margin_loss) X(multi_margin_loss_backward) X(multilabel_margin_loss_forward)                          \
+  X(multilabel_margin_loss_backward)
 
 #define OCL_NORMALIZATION_CORE(X) \
   X(native_layer_norm) X(native_layer_norm_backward) X(native_group_norm) X(native_group_norm_backward)
@@ -113,14 +120,14 @@ typedef struct ocl_parts {
   X(masked_select) X(take) X(put) X(index_put_impl) X(index_add) X(index_copy) X(index_fill_int_Tensor)
 
 #define OCL_SHAPE_CORE(X)    X(cat) X(constant_pad_nd) X(repeat) X(flip) X(select_scatter) X(slice_scatter)
-#define OCL_SHAPE_TRAIN(X)   X(tril) X(triu) X(roll)
+#define OCL_SHAPE_TRAIN(X)   X(tril) X(triu) X(roll) X(unfold_backward)
 #define OCL_FACTORY_CORE(X)  X(arange_start_step) X(scalar_tensor)
 #define OCL_FACTORY_TRAIN(X) X(linspace) X(eye_m) X(tril_indices) X(triu_indices)
 #define OCL_RANDOM_CORE(X)   X(rand) X(randn) X(randperm)
 /* clang-format off */
 #define OCL_RANDOM_TRAIN(X)                                                                                  \
   X(uniform) X(randperm_generator) X(native_dropout_backward) X(bernoulli_p) X(bernoulli_Tensor)             \
-  X(normal_float_float) X(exponential) X(random_from) X(randint_low) X(multinomial)
+  X(normal_float_float) X(exponential) X(random_from) X(randint_low) X(multinomial) X(rrelu_with_noise)
 #define OCL_CONVOLUTION_CORE(X) X(convolution) X(convolution_backward)
 #define OCL_RNN_TRAIN(X) \
   X(thnn_fused_lstm_cell) X(thnn_fused_lstm_cell_backward_impl) X(thnn_fused_gru_cell) X(thnn_fused_gru_cell_backward)

@@ -6,6 +6,8 @@
 
 enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 
+enum { NO_OP = 0 }; /* PyTorch composes the loss itself */
+
 /* In OpenCL C over x (self), y (target), z (beta or delta); D_SIZE is |x - y|. The slope is by x. */
 typedef struct row {
   uint32_t forward, backward;
@@ -24,6 +26,7 @@ static const row rows[] = {
      "x - y <= -z ? -z : x - y >= z ? z : x - y", 1, false},
     {GRAFT_OP_BINARY_CROSS_ENTROPY, GRAFT_OP_BINARY_CROSS_ENTROPY_BACKWARD,
      "(y - (VT)1) * KEPT(log1p(-x)) - y * KEPT(log(x))", "(x - y) / fmax(((VT)1 - x) * x, (VT)1e-12f)", 1, true},
+    {NO_OP, GRAFT_OP_SOFT_MARGIN_LOSS_BACKWARD, "x", "-y / ((VT)1 + exp(y * x))", 1, false},
 };
 
 static const row *row_of(uint32_t op_id) {
@@ -207,3 +210,8 @@ SLOTS(mse_loss, NULL, 0)
 SLOTS(smooth_l1_loss, NULL, args->beta)
 SLOTS(huber_loss, NULL, args->delta)
 SLOTS(binary_cross_entropy, args->weight, 0)
+graft_status ocl_op_soft_margin_loss_backward(const graft_exec *exec,
+                                              const graft_args_soft_margin_loss_backward *args) {
+  pair call = {args->head.op_id, args->out, args->self, args->target, NULL, args->grad_output, args->reduction, 0};
+  return run(exec, &call);
+}

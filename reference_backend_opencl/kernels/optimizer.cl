@@ -149,12 +149,14 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
   if (flags & MAXIMIZE) g = -g;
 #endif
 
-/* shared 0: 1 where a gradient was not finite; shared 1: what gradients are multiplied with */
+/* shared 0: 1 where a gradient was not finite; shared 1: what gradients are multiplied with. Many work-items may find one
+ * that was not: an atomic write, though all write the same. */
 #ifdef MODE_UNSCALE
+#define FOUND atomic_xchg((volatile __global int *)(shared0 + offset0), as_int(1.0f));
 #define STEP(i, n)                                                              \
   {                                                                             \
     VT a = get_1(p1, i, n);                                                     \
-    if (any(!isfinite(a))) *(__global float *)(shared0 + offset0) = 1;          \
+    if (any(!isfinite(a))) FOUND                                                \
     put_0(p0, i, n, scale == (CT)1 ? a : a * scale);                            \
   }
 #if VEC == 1

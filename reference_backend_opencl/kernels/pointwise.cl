@@ -40,7 +40,7 @@ static VT power_of_2(VT a) {
   p = fma(p, f, (VT)2.402265092e-01f);
   p = fma(p, f, (VT)6.931471880e-01f);
   p = fma(p, f, (VT)1);
-  return AS(CT, AS(UT, p) + (AS(UT, shifted) << 23));
+  return p * AS(CT, (AS(UT, shifted) << 23) + 0x3f800000u);
 }
 
 static VT ERF(VT a) {

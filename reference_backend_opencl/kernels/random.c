@@ -1,5 +1,5 @@
-/* Random ops: uniform, normal and exponential numbers, dropout. Whole numbers and choices are in random_discrete.c,
- * permutations in random_permutation.c. */
+/* Random ops: uniform, normal and exponential numbers, dropout, rrelu. Whole numbers and choices are in
+ * random_discrete.c, permutations in random_permutation.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,6 +14,7 @@ bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps) {
       caps->outputs |= OCL_BOOLS;
       caps->flags |= GRAFT_CAP_IN_PLACE;
       return true;
+    case GRAFT_OP_RRELU_WITH_NOISE: caps->flags |= GRAFT_CAP_IN_PLACE; return true;
     case GRAFT_OP_NATIVE_DROPOUT_BACKWARD: caps->flags |= GRAFT_CAP_IN_PLACE; return true;
     case GRAFT_OP_UNIFORM:
       caps->flags |= GRAFT_CAP_IN_PLACE;
@@ -53,25 +54,30 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *pointer, const void *row, void **out) {
-  const graft_args_native_dropout *args = pointer;
+/* Ops that draw a number for each element of a tensor and decide by it what becomes of that element. */
+typedef struct sieve {
+  const graft_tensor_desc *in, *out;
+  const char *define, *entry; /* of random.cl */
+} sieve;
+
+static graft_status make_sieve(const graft_exec *exec, const void *args, const void *pointer, void **out) {
+  const sieve *call = pointer;
   graft_device *device = exec->device;
-  const ocl_dtype *dtype = ocl_dtype_of(device, args->input->dl.dtype);
-  (void)row;
-  if (!dtype || dtype->class != OCL_CLASS_FLOAT || args->out0->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->in->dl.dtype);
+  (void)args;
+  if (!dtype || dtype->class != OCL_CLASS_FLOAT || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   size_t local = device->is_cpu ? 1 : 64;
   memo->dtype = dtype;
-  memo->elements = 1;
-  for (int d = 0; d < args->input->dl.ndim; d++) memo->elements *= (uint64_t)args->input->dl.shape[d];
+  memo->elements = (uint64_t)ocl_elements(call->in);
   memo->blocks_per_item = device->is_cpu ? 1024 : 1;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define DROPOUT\n#define D %s\n%s", dtype->name,
+  ocl_text_add(&head, "#define %s\n#define D %s\n%s", call->define, dtype->name,
                dtype->code == GRAFT_F64 ? "#define WIDE\n" : "");
   graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "random", "dropout");
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->kernel, device, head.items, "random", call->entry);
   ocl_text_free(&head);
   if (status != GRAFT_OK) {
     destroy_memo(memo);
@@ -102,7 +108,8 @@ graft_status ocl_op_native_dropout(const graft_exec *exec, const graft_args_nati
   if (!args->out0 || !args->out1 || has_state(args->philox)) return GRAFT_UNIMPLEMENTED;
   if (!trains) return keep_all(exec, args);
   void *pointer;
-  graft_status status = ocl_memo_get(exec, args, NULL, make_memo, destroy_memo, &pointer);
+  const sieve call = {args->input, args->out0, "DROPOUT", "dropout"};
+  graft_status status = ocl_memo_get(exec, NULL, &call, make_sieve, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
   double keep = 1 - args->p;
@@ -115,6 +122,32 @@ graft_status ocl_op_native_dropout(const graft_exec *exec, const graft_args_nati
       OCL_TENSOR(args->out0),        OCL_TENSOR(args->out1),    OCL_TENSOR(args->input),
       OCL_VALUE(args->philox->seed), OCL_VALUE(first_block),    OCL_VALUE(threshold),
       {scale_bytes, &scale},         OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
+  return ocl_launch(&memo->kernel, exec->stream, sizeof arguments / sizeof *arguments, arguments);
+}
+
+static size_t scalar_as(const graft_scalar *scalar, const ocl_dtype *dtype, ocl_value *value) {
+  ocl_number number;
+  ocl_number_of_scalar(scalar, &number);
+  return ocl_number_as(&number, dtype, value);
+}
+
+/* Calls without training draw nothing and never come here. */
+graft_status ocl_op_rrelu_with_noise(const graft_exec *exec, const graft_args_rrelu_with_noise *args) {
+  if (!args->training || args->noise->dl.dtype != args->self->dl.dtype || has_state(args->philox))
+    return GRAFT_UNIMPLEMENTED;
+  void *pointer;
+  const sieve call = {args->self, args->out, "RRELU", "rrelu"};
+  graft_status status = ocl_memo_get(exec, NULL, &call, make_sieve, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  ocl_value lower, upper;
+  size_t bytes = scalar_as(args->lower, memo->dtype, &lower);
+  scalar_as(args->upper, memo->dtype, &upper);
+  uint64_t first_block = args->philox->offset / 4;
+  const ocl_argument arguments[] = {
+      OCL_TENSOR(args->out),           OCL_TENSOR(args->noise), OCL_TENSOR(args->self), OCL_VALUE(args->philox->seed),
+      OCL_VALUE(first_block),          {bytes, &lower},         {bytes, &upper},        OCL_VALUE(memo->elements),
+      OCL_VALUE(memo->blocks_per_item)};
   return ocl_launch(&memo->kernel, exec->stream, sizeof arguments / sizeof *arguments, arguments);
 }
 

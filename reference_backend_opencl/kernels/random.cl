@@ -1,7 +1,7 @@
 /* Philox 4x32-10 and what is drawn from it. The numbers are the ABI's: element i takes word i mod 4 of the block with
  * counter offset/4 + i/4, f64 two words an element; so every backend draws the same ones.
  *
- * The head defines D (the dtype), WIDE for f64, and which kernels are wanted: DROPOUT, DROPOUT_BACKWARD, DRAW with
+ * The head defines D (the dtype), WIDE for f64, and which kernels are wanted: RRELU, DROPOUT, DROPOUT_BACKWARD, DRAW with
  * NORMAL, EXPONENTIAL or neither, INTEGERS, BERNOULLI (CHANCES: with D_P, one chance an element), MULTINOMIAL, PERMUTE. */
 static uint4 philox(ulong counter, ulong seed) {
   uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0, 0);
@@ -55,6 +55,38 @@ static void draw_blocks(ulong counter, ulong seed, uint *words) { vstore4(philox
 #define DRAW_BITS(k) ((ulong)(words[k] >> 8)) /* 24 bits */
 #endif
 
+#ifdef WIDE
+#define UNIFORM(k) ((double)DRAW_BITS(k) * 0x1p-53)
+#else
+#define UNIFORM(k) ((float)DRAW_BITS(k) * 0x1p-24f)
+#endif
+
+#ifdef RRELU
+/* What is not positive is scaled by lower + (upper - lower) * number, fused, then rounded to D; `noise` keeps that
+ * slope. */
+__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rrelu(
+    __global uchar *out, ulong offset_out, __global uchar *noise, ulong offset_noise, __global const uchar *in,
+    ulong offset_in, ulong seed, ulong first_block, CT lower, CT upper, ulong n, ulong blocks_per_item) {
+  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out), *kept = (__global RAW(D) *)(noise + offset_noise);
+  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
+  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
+  ulong last = min(block + blocks_per_item, blocks);
+  for (; block < last; block += BLOCKS) {
+    uint words[4 * BLOCKS];
+    draw_blocks(first_block + block, seed, words);
+    ulong begin = block * PER_BLOCK;
+    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
+    RAW(D) slopes[PER_BLOCK * BLOCKS];
+    for (int k = 0; k < PER_BLOCK * BLOCKS; k++) STORE(D, __private, slopes + k, fma(UNIFORM(k), upper - lower, lower));
+    for (int k = 0; k < count; k++) {
+      CT v = LOAD(D, __global, from + begin + k), slope = v <= 0 ? LOAD(D, __private, slopes + k) : (CT)1;
+      STORE(D, __global, kept + begin + k, slope);
+      STORE(D, __global, to + begin + k, v <= 0 ? v * slope : v);
+    }
+  }
+}
+#endif
+
 #ifdef DROPOUT
 /* Keeps an element where its number lies below `threshold`, (1 - p) in the numbers' own unit: no rounding is left to
  * differ in. A work-item takes `blocks_per_item` blocks. */
@@ -103,12 +135,6 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout_backwar
 #endif
 
 #ifdef DRAW
-#ifdef WIDE
-#define UNIFORM(k) ((double)DRAW_BITS(k) * 0x1p-53)
-#else
-#define UNIFORM(k) ((float)DRAW_BITS(k) * 0x1p-24f)
-#endif
-
 /* Half types take the f32 number truncated, so that 1 is never reached. */
 #define TRUNCATE_f16(p, u) vstore_half_rtz(u, 0, (__private half *)(p))
 #define TRUNCATE_bf16(p, u) (*(p) = (ushort)(as_uint(u) >> 16))

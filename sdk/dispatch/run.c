@@ -227,12 +227,12 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   r->frame = (dsp_frame){.plan = plan, .device = plan->device, .stream = stream};
   graft_exec exec = {.struct_size = sizeof exec,
                      .device = plan->device->handle,
-                     .stream = stream->handle,
                      .flags = dsp_exec_flags(),
                      .host_context = &r->frame,
                      .memo = atomic_load_explicit(&plan->memo, memory_order_acquire)};
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  exec.stream = stream->handle;
   graft_status status = plan->slot(&exec, r->packed);
   pthread_mutex_unlock(&stream->lock);
   for (uint32_t i = 0; i < r->frame.workspace_count; i++) mem_free(r->frame.workspaces[i]);

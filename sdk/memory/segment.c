@@ -109,7 +109,7 @@ void mem_release_cached(mem_allocator *allocator) {
   pthread_mutex_unlock(&allocator->lock);
   if (!unused) return;
   /* Free means free in the order of its stream: the work before may still be running. A failed stream has no work. */
-  graft_device_synchronize(allocator->device);
+  plg_wait_for_work(allocator->device);
   for (mem_segment *segment = unused; segment; segment = segment->next) give_back(allocator, segment);
   pthread_mutex_lock(&allocator->lock);
   while (unused) {

@@ -23,7 +23,7 @@ static graft_status copy_to(graft_rt_stream *stream, void *host, graft_buffer *f
   pthread_mutex_lock(&stream->lock);
   graft_status status = stream->device->backend->memory.copy_to_host(stream->handle, host, from, offset, bytes, 0);
   pthread_mutex_unlock(&stream->lock);
-  if (status) return plg_status(stream->device, status, "copying to the host");
+  if (status) return plg_waited(stream, status, "copying to the host");
   return graft_stream_synchronize(stream);
 }
 

@@ -49,9 +49,9 @@ static bool record(mem_allocator *allocator, mem_use *use) {
   if (atomic_load(&use->stream->id) != use->stream_id) return false; /* destroyed, so done */
   graft_status status = GRAFT_OK;
   if (!use->event) status = api->event_create(allocator->device->handle, 0, &use->event);
-  if (!status && use->event) status = api->event_record(use->event, use->stream->handle);
+  if (!status && use->event) status = plg_event_record(use->event, use->stream);
   if (!status && use->event) return true;
-  api->synchronize(use->stream->handle); /* without an event, or on a failed stream */
+  plg_wait_for_stream(use->stream); /* without an event, or on a failed stream */
   return false;
 }
 

@@ -13,14 +13,17 @@
   X(normalization)     \
   X(loss)              \
   X(loss_pairs)        \
+  X(loss_margin)       \
   X(matmul)            \
   X(convolution)       \
   X(pooling)           \
   X(embedding)         \
   X(optimizer)         \
   X(shape)             \
+  X(shape_windows)     \
   X(factory)           \
   X(random)            \
+  X(random_rrelu)      \
   X(indexing)          \
   X(scatter)           \
   X(sorting)           \

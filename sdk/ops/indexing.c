@@ -36,8 +36,7 @@ static graft_status add_index(const op_call *c, idx_shape *s, uint32_t item, con
   return GRAFT_OK;
 }
 
-/* Broadcasting; that the bound of a mask does not fit is no error yet where its count may. */
-static graft_status join_shape(const op_call *c, idx_shape *s, int32_t ndim, const int64_t *sizes, bool bound) {
+static graft_status join_shape(const op_call *c, idx_shape *s, int32_t ndim, const int64_t *sizes) {
   if (ndim > s->ndim) {
     int32_t extra = ndim - s->ndim;
     memmove(s->sizes + extra, s->sizes, (size_t)s->ndim * sizeof *s->sizes);
@@ -47,27 +46,33 @@ static graft_status join_shape(const op_call *c, idx_shape *s, int32_t ndim, con
   for (int32_t i = 0; i < ndim; i++) {
     int64_t *size = &s->sizes[s->ndim - ndim + i];
     if (sizes[i] == *size || sizes[i] == 1) continue;
-    if (*size == 1)
-      *size = sizes[i];
-    else if (bound && sizes[i] > *size)
-      continue;
-    else
-      return op_error(c, "the indices do not broadcast: %s", op_show_tensors(c));
+    if (*size != 1) return op_error(c, "the indices do not broadcast: %s", op_show_tensors(c));
+    *size = sizes[i];
   }
   return GRAFT_OK;
 }
 
+/* Broadcasting. How many elements of a mask are true is not known yet, only that they are no more than it has: this
+ * gives the most that there can be, and no two masks differ in size for certain. */
 static graft_status join_shapes(const op_call *c, idx_shape *s) {
-  for (int pass = 0; pass < 2; pass++) { /* masks last, when what is certain is known */
-    for (int32_t i = 0; i < s->count; i++) {
-      const graft_tensor *t = s->from[i];
-      bool mask = idx_is_mask(t);
-      if (mask != (pass == 1)) continue;
-      graft_status status = join_shape(c, s, mask ? 1 : t->ndim, mask ? &t->numel : t->sizes, mask && t->storage);
-      if (status) return status;
-    }
+  for (int32_t i = 0; i < s->count; i++) {
+    const graft_tensor *t = s->from[i];
+    bool mask = idx_is_mask(t);
+    if (mask && t->storage) continue;
+    graft_status status = join_shape(c, s, mask ? 1 : t->ndim, mask ? &t->numel : t->sizes);
+    if (status) return status;
   }
-  return GRAFT_OK;
+  if (!s->open) return GRAFT_OK;
+  graft_status status = join_shape(c, s, 1, &(int64_t){1});
+  int64_t *last = &s->sizes[s->ndim - 1];
+  bool known = *last != 1, first = true;
+  for (int32_t i = 0; i < s->count && !known; i++) {
+    const graft_tensor *t = s->from[i];
+    if (!idx_is_mask(t)) continue;
+    if (first || t->numel > *last) *last = t->numel;
+    first = false;
+  }
+  return status;
 }
 
 static graft_status place_shape(const op_call *c, idx_shape *s) {
@@ -356,8 +361,8 @@ static graft_status infer_masked_select(op_call *c) {
   const graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1);
   if (mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, 1, "bool");
   idx_shape s = {0};
-  graft_status status = join_shape(c, &s, self->ndim, self->sizes, false);
-  if (!status) status = join_shape(c, &s, mask->ndim, mask->sizes, false);
+  graft_status status = join_shape(c, &s, self->ndim, self->sizes);
+  if (!status) status = join_shape(c, &s, mask->ndim, mask->sizes);
   if (status) return status;
   int64_t most = tns_numel(s.ndim, s.sizes);
   c->dynamic = true;

@@ -8,6 +8,7 @@
 #include "ops/ref.h"
 #include "ops/wide.h"
 
+enum { NO_OP = 0 };
 typedef struct pair_loss {
   uint32_t forward, backward;
   int weight, reduction, number; /* arguments of the forward op; of the backward op the same plus 1. -1: none */
@@ -37,6 +38,7 @@ LOSS(huber_slope, d <= -z ? -z : d >= z ? z : d)
 /* Logarithms are kept above -100, so that a certain mistake does not cost infinitely much. */
 LOSS(entropy_loss, (y - 1) * fmaxl(log1pl(-x), -100) - y * fmaxl(logl(x), -100))
 LOSS(entropy_slope, d / fmaxl((1 - x) * x, 1e-12f)) /* in PyTorch, too, a float in all dtypes */
+LOSS(soft_slope, -y / (1 + expl(y * x)))
 
 static graft_tensor *choose(fx *s, graft_tensor *condition, graft_tensor *a, graft_tensor *b) {
   graft_tensor *out;
@@ -119,6 +121,15 @@ COMPOSE(compose_entropy_bend) {
   return fx_div(s, top, square(s, variance_off_zero(s, x)));
 }
 
+/* -y / (1 + exp(x y)), and y^2 / ((1 + exp(x y)) (1 + exp(-x y))) */
+COMPOSE(compose_soft_slope) {
+  return (void)z, fx_neg(s, fx_mul(s, y, fx_sigmoid(s, fx_neg(s, fx_mul(s, x, y)))));
+}
+COMPOSE(compose_soft_bend) {
+  graft_tensor *slope = compose_soft_slope(s, x, y, z);
+  return fx_neg(s, fx_mul(s, slope, fx_add(s, y, slope)));
+}
+
 static const pair_loss losses[] = {
     {GRAFT_OP_MSE_LOSS, GRAFT_OP_MSE_LOSS_BACKWARD, -1, 2, -1, false, false, mse_loss, mse_slope, compose_mse,
      compose_mse_slope, compose_mse_bend},
@@ -128,6 +139,8 @@ static const pair_loss losses[] = {
      compose_huber_slope, compose_huber_bend},
     {GRAFT_OP_BINARY_CROSS_ENTROPY, GRAFT_OP_BINARY_CROSS_ENTROPY_BACKWARD, 2, 3, -1, true, true, entropy_loss,
      entropy_slope, compose_entropy, compose_entropy_slope, compose_entropy_bend},
+    {NO_OP, GRAFT_OP_SOFT_MARGIN_LOSS_BACKWARD, -1, 2, -1, false, false, NULL, soft_slope, NULL, compose_soft_slope,
+     compose_soft_bend}, /* PyTorch composes the loss itself */
 };
 
 /* The row of an op; *offset: where its arguments stand against those of the forward op. */
@@ -423,6 +436,49 @@ static void vjp_backward(op_vjp *v) {
   v->results[2] = fx_neg(s, times_cotangent(s, bend, weight, both, reduction));
 }
 
+/* --- soft_margin_loss_backward(grad_output, self, target, reduction): log(1 + exp(-x y)), of a product, not a
+ * difference; self and target may have different shapes, and a mean is one over self's elements --- */
+
+static graft_status infer_soft_margin(op_call *c) {
+  const graft_tensor *g = op_tensor(c, 0), *self = op_tensor(c, 1), *target = op_tensor(c, 2);
+  graft_status status = check_reduction(c, 3);
+  if (status) return status;
+  c->compute = op_promote_tensors(c, 0);
+  if (!c->compute || !(dt_is_float(c->compute) || dt_is_complex(c->compute))) {
+    return op_error(c, "expected floating dtypes that promote to a common one (%s)", op_show_tensors(c));
+  }
+  status = out_of_both(c, c->compute, target, self);
+  if (status) return status;
+  if (!fits_into(g, c->out[0].ndim, c->out[0].sizes)) {
+    return op_error(c, "grad_output does not broadcast to the shape of self and target (%s)", op_show_tensors(c));
+  }
+  c->decompose_only = !tns_same_sizes(self, target) || dt_is_complex(c->compute);
+  return GRAFT_OK;
+}
+
+static graft_tensor *over_elements(fx *s, graft_tensor *value, const graft_tensor *self, int64_t reduction) {
+  return reduction == LOSS_MEAN ? fx_muls(s, value, 1 / (double)self->numel) : value;
+}
+
+static void decompose_soft_margin(fx *s, const op_call *c, graft_tensor **outs) {
+  if (!c->decompose_only && op_ran_wider(s, c, outs)) return;
+  graft_tensor *self = op_tensor(c, 1), *slope = compose_soft_slope(s, self, op_tensor(c, 2), 0);
+  outs[0] = over_elements(s, fx_mul(s, slope, op_tensor(c, 0)), self, op_int(c, 3));
+}
+
+static void vjp_soft_margin(op_vjp *v) {
+  graft_tensor *g = vjp_arg(v, 0), *self = vjp_arg(v, 1), *target = vjp_arg(v, 2), *both;
+  int64_t reduction = v->args[3].as.i;
+  fx *s = v->s;
+  if (vjp_needs(v, 0)) {
+    both = fx_mul(s, compose_soft_slope(s, self, target, 0), v->g[0]);
+    v->results[0] = over_elements(s, both, self, reduction);
+  }
+  if (!vjp_needs(v, 1)) return;
+  both = fx_mul(s, fx_mul(s, compose_soft_bend(s, self, target, 0), v->g[0]), g);
+  v->results[1] = fx_sum_to(s, over_elements(s, both, self, reduction), self->ndim, self->sizes);
+}
+
 #define ARG OP_SAVE_ARG
 #define PAIR(op, op_roles, op_saves)                                                                              \
   {.op_id = GRAFT_OP_##op,                                                                                        \
@@ -443,5 +499,13 @@ static const op_def defs[] = {
     PAIR(SMOOTH_L1_LOSS, "vv", ARG(0) | ARG(1)),
     PAIR(HUBER_LOSS, "vv", ARG(0) | ARG(1)),
     PAIR(BINARY_CROSS_ENTROPY, "vvv", ARG(0) | ARG(1) | ARG(2)),
+    {.op_id = GRAFT_OP_SOFT_MARGIN_LOSS_BACKWARD,
+     .roles = "bvv",
+     .infer = infer_soft_margin,
+     .decompose = decompose_soft_margin,
+     .vjp = vjp_soft_margin,
+     .saves = ARG(0) | ARG(1) | ARG(2),
+     .flags = OP_ELEMENTWISE,
+     .reference = ref_pair},
 };
 OP_FAMILY_END(loss_pairs, defs)

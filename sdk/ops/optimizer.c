@@ -2,6 +2,8 @@
  * optimizer_scale.c. The rows of all three. */
 #include "ops/optimizer.h"
 
+#include <string.h>
+
 #include "ops/families.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/ref.h"
@@ -53,16 +55,27 @@ static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, gra
   return graft_infer(item_op_of(c), args, nargs, meta, 1, &count);
 }
 
+/* Whether item i has one shape in all lists. */
+static bool alike(const op_call *c, uint32_t i, const graft_tensor *like) {
+  for (uint32_t a = 0; a < c->schema->nargs; a++) {
+    if (c->args[a].kind != GRAFT_VALUE_TENSORS) continue;
+    const graft_tensor *t = c->args[a].as.tensors[i];
+    if (t->ndim != like->ndim || memcmp(t->sizes, like->sizes, (size_t)t->ndim * sizeof *t->sizes)) return false;
+  }
+  return true;
+}
+
+/* A slot takes lists whose items keep their dtype and need no broadcasting. */
 static graft_status infer_each(op_call *c) {
   graft_status status = check_lists(c);
   int like = 0;
   while (c->args[like].kind != GRAFT_VALUE_TENSORS) like++;
   op_out_list(c, 0, like);
-  /* A slot takes lists whose items keep their dtype. */
   for (uint32_t i = 0; !status && i < c->args[like].count; i++) {
+    const graft_tensor *item = c->args[like].as.tensors[i];
     graft_meta meta;
     status = each_item(c, 0, i, &meta);
-    if (!status && meta.dtype != c->args[like].as.tensors[i]->dtype) c->decompose_only = true;
+    if (!status && (meta.dtype != item->dtype || !alike(c, i, item))) c->decompose_only = true;
   }
   return status;
 }
@@ -133,18 +146,6 @@ static void decompose_norms(fx *s, const op_call *c, graft_tensor **outs) {
 
 /* --- _foreach_copy(self, src, non_blocking), _foreach_zero(self) --- */
 
-/* A slot takes items of src in self's shape. */
-static graft_status infer_copies(op_call *c) {
-  graft_status status = infer_each(c);
-  for (uint32_t i = 0; !status && i < c->args[0].count; i++) {
-    const graft_tensor *self = c->args[0].as.tensors[i], *src = c->args[1].as.tensors[i];
-    bool same = self->ndim == src->ndim;
-    for (int32_t d = 0; same && d < self->ndim; d++) same = self->sizes[d] == src->sizes[d];
-    if (!same) c->decompose_only = true;
-  }
-  return status;
-}
-
 static graft_status infer_zeros(op_call *c) {
   op_out_list(c, 0, 0);
   return check_lists(c);
@@ -212,7 +213,7 @@ static const op_def defs[] = {
     EACH(SUB_LIST, "kk", SUB_TENSOR),
     {.op_id = GRAFT_OP_FOREACH_COPY,
      .roles = "kk",
-     .infer = infer_copies,
+     .infer = infer_each,
      .decompose = decompose_each,
      .extra = GRAFT_OP_COPY,
      .list_item = each_item},

@@ -65,7 +65,12 @@ struct graft_rt_device {
 struct graft_rt_stream {
   graft_rt_device *device;
   graft_stream *handle;
+  int32_t priority;
+  graft_stream_flags flags;
   pthread_mutex_t lock; /* serialises calls that name the stream */
+  /* Held for reading by calls that use the handle without the lock (query, synchronize, event_record); to exchange the
+   * handle takes both. */
+  pthread_rwlock_t exchange;
   /* Unique in the process, from 1; 0 once destroyed. The struct is recycled with another id, never freed, so that an
    * old pointer can be told from a live one. */
   _Atomic(uint64_t) id;
@@ -83,6 +88,17 @@ graft_rt_backend *plg_reference(void);
 
 /* All devices opened so far, for statistics and shutdown: calls visit for each. */
 void plg_each_device(void (*visit)(void *context, graft_rt_device *device), void *context);
+
+/* Waiting for libgraft's own needs: failures stay with their streams, to be reported to the user. */
+graft_status plg_wait_for_stream(graft_rt_stream *stream);
+void plg_wait_for_work(graft_rt_device *device);
+
+/* Puts the event behind what was submitted to the stream so far; as the plugin says, without a text. */
+graft_status plg_event_record(graft_event *event, graft_rt_stream *stream);
+
+/* Completes the text of a failed call that waits for the stream, and gives the user the news: a stream that a fault
+ * of its own made unusable is replaced by a new one behind the same graft_rt_stream. */
+graft_status plg_waited(graft_rt_stream *stream, graft_status status, const char *what);
 
 /* Draws `count` 32-bit words (a multiple of 4) from a generator: returns seed and offset before, and advances. */
 void plg_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset);

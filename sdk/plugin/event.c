@@ -87,8 +87,8 @@ graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) 
                    stream->device->text);
   }
   err_clear();
-  graft_status status = device->backend->stream.event_record(event->handle, stream->handle);
-  return status ? plg_stream_status(device, stream->handle, status, "recording an event") : GRAFT_OK;
+  graft_status status = plg_event_record(event->handle, stream);
+  return status ? plg_stream_status(device, stream, status, "recording an event") : GRAFT_OK;
 }
 
 graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
@@ -100,7 +100,7 @@ graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
   pthread_mutex_lock(&stream->lock);
   graft_status status = device->backend->stream.stream_wait(stream->handle, event->handle);
   pthread_mutex_unlock(&stream->lock);
-  return status ? plg_stream_status(device, stream->handle, status, "making a stream wait") : GRAFT_OK;
+  return status ? plg_stream_status(device, stream, status, "making a stream wait") : GRAFT_OK;
 }
 
 graft_status graft_event_query(graft_rt_event *event) {

@@ -61,8 +61,9 @@ graft_status plg_status_of(const char *who, graft_status status, const char *wha
 graft_status plg_stream_create_default(graft_rt_device *device);
 void plg_stream_destroy_default(graft_rt_device *device);
 
-/* plg_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. */
-graft_status plg_stream_status(graft_rt_device *device, graft_stream *stream, graft_status status, const char *what);
+/* plg_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. `stream` may be NULL.
+ */
+graft_status plg_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status, const char *what);
 /* Must-understand flags go to a plugin only if it says that it knows them. */
 graft_status plg_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known);
 

@@ -28,7 +28,10 @@ static graft_rt_stream *take_struct(void) {
   pthread_mutex_unlock(&spare_lock);
   if (stream) return stream;
   stream = calloc(1, sizeof *stream);
-  if (stream) init_lock(&stream->lock);
+  if (stream) {
+    init_lock(&stream->lock);
+    pthread_rwlock_init(&stream->exchange, NULL);
+  }
   return stream;
 }
 
@@ -40,40 +43,57 @@ static void return_struct(graft_rt_stream *stream) {
   pthread_mutex_unlock(&spare_lock);
 }
 
-graft_status plg_stream_status(graft_rt_device *device, graft_stream *stream, graft_status status, const char *what) {
-  static const char *const scopes[] = {"", " (this stream is unusable)", " (every stream of the device is unusable)",
+/* The plugin's account of a failure; false when it gives none. */
+static bool ask_failure(graft_rt_device *device, graft_stream *stream, char *text, size_t capacity,
+                        graft_failure_scope *scope) {
+  size_t length = 0;
+  *text = 0;
+  *scope = GRAFT_FAILURE_NONE;
+  graft_status asked = device->backend->stream.failure(device->handle, stream, text, capacity, &length, scope);
+  text[capacity - 1] = 0;
+  return !asked && *text;
+}
+
+graft_status plg_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status,
+                               const char *what) {
+  static const char *const scopes[] = {"", " (the stream takes no work until somebody has waited for it)",
+                                       " (every stream of the device is unusable)",
                                        " (only a new process can use the device)"};
   if (status != GRAFT_STREAM_FAILED && status != GRAFT_DEVICE_LOST) return plg_status(device, status, what);
-  char text[1024] = "";
-  size_t length = 0;
-  graft_failure_scope scope = GRAFT_FAILURE_NONE;
-  graft_status asked = device->backend->stream.failure(device->handle, stream, text, sizeof text, &length, &scope);
-  text[sizeof text - 1] = 0;
-  if (asked || !*text) return plg_status(device, status, what);
+  char text[1024];
+  graft_failure_scope scope;
+  if (stream) pthread_rwlock_rdlock(&stream->exchange);
+  bool told = ask_failure(device, stream ? stream->handle : NULL, text, sizeof text, &scope);
+  if (stream) pthread_rwlock_unlock(&stream->exchange);
+  if (!told) return plg_status(device, status, what);
   bool known = scope >= GRAFT_FAILURE_NONE && scope <= GRAFT_FAILURE_PROCESS;
   return err_set(status, "%s: %s: %s%s", device->text, what, text, known ? scopes[scope] : "");
 }
 
 /* --- life of a stream --- */
 
+static graft_status new_handle(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
+                               graft_stream **handle) {
+  *handle = NULL;
+  err_clear();
+  graft_status status = device->backend->stream.create(device->handle, priority, flags, handle);
+  if (status) return plg_status(device, status, "creating a stream");
+  if (*handle) return GRAFT_OK;
+  return err_set(GRAFT_INTERNAL, "%s: creating a stream: the plugin said OK and gave no stream", device->text);
+}
+
 static graft_status stream_new(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                graft_rt_stream **stream) {
   graft_rt_stream *made = take_struct();
   if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for a stream", device->text);
-  graft_stream *handle = NULL;
-  err_clear();
-  graft_status status = device->backend->stream.create(device->handle, priority, flags, &handle);
-  if (status) {
-    status = plg_status(device, status, "creating a stream");
-  } else if (!handle) {
-    status = err_set(GRAFT_INTERNAL, "%s: creating a stream: the plugin said OK and gave no stream", device->text);
-  }
+  graft_status status = new_handle(device, priority, flags, &made->handle);
   if (status) {
     return_struct(made);
     return status;
   }
   made->device = device;
-  made->handle = handle;
+  made->priority = priority;
+  made->flags = flags;
   atomic_store(&made->id, atomic_fetch_add(&last_id, 1) + 1);
   pthread_mutex_lock(&device->streams_lock);
   made->next = device->streams;
@@ -89,6 +109,13 @@ static void unlink_stream(graft_rt_stream *stream) {
   while (*at && *at != stream) at = &(*at)->next;
   if (*at) *at = stream->next;
   pthread_mutex_unlock(&stream->device->streams_lock);
+}
+
+graft_status plg_wait_for_stream(graft_rt_stream *stream) {
+  pthread_rwlock_rdlock(&stream->exchange);
+  graft_status status = stream->device->backend->stream.synchronize(stream->handle);
+  pthread_rwlock_unlock(&stream->exchange);
+  return status;
 }
 
 graft_status plg_stream_create_default(graft_rt_device *device) {
@@ -136,7 +163,7 @@ graft_status graft_stream_destroy(graft_rt_stream *stream) {
     return err_set(GRAFT_INVALID_ARGUMENT, "%s: the default stream is not destroyed", device->text);
   }
   /* The plugin is promised that no work refers to it. A failed stream has none, either. */
-  device->backend->stream.synchronize(stream->handle);
+  plg_wait_for_stream(stream);
   unlink_stream(stream);
   mem_stream_closing(stream);
   err_clear();
@@ -191,21 +218,62 @@ graft_rt_device *graft_stream_device(const graft_rt_stream *stream) {
   return stream->device;
 }
 
+/* A failed stream stays failed, by the rules of the ABI, so a new one takes its place. Not while a call of it runs in
+ * another thread: that one is told of the failure, too, and comes by here. [lock and exchange held] */
+static bool replace_failed(graft_rt_stream *stream, char *text, size_t capacity) {
+  graft_rt_device *device = stream->device;
+  graft_stream *fresh, *failed = stream->handle;
+  graft_failure_scope scope;
+  if (!ask_failure(device, failed, text, capacity, &scope) || scope != GRAFT_FAILURE_STREAM) return false;
+  if (new_handle(device, stream->priority, stream->flags, &fresh)) return false;
+  stream->handle = fresh;
+  device->backend->stream.destroy(failed);
+  return true;
+}
+
+graft_status plg_waited(graft_rt_stream *stream, graft_status status, const char *what) {
+  char text[1024];
+  bool replaced = false;
+  if (status == GRAFT_STREAM_FAILED && pthread_mutex_trylock(&stream->lock) == 0) {
+    if (pthread_rwlock_trywrlock(&stream->exchange) == 0) {
+      replaced = replace_failed(stream, text, sizeof text);
+      pthread_rwlock_unlock(&stream->exchange);
+    }
+    pthread_mutex_unlock(&stream->lock);
+  }
+  if (!replaced) return plg_stream_status(stream->device, stream, status, what);
+  return err_set(status, "%s: %s: %s (what this stream did from there on may be wrong; it takes new work)",
+                 stream->device->text, what, text);
+}
+
+static graft_status query_handle(graft_rt_stream *stream) {
+  pthread_rwlock_rdlock(&stream->exchange);
+  graft_status status = stream->device->backend->stream.query(stream->handle);
+  pthread_rwlock_unlock(&stream->exchange);
+  return status;
+}
+
+graft_status plg_event_record(graft_event *event, graft_rt_stream *stream) {
+  pthread_rwlock_rdlock(&stream->exchange);
+  graft_status status = stream->device->backend->stream.event_record(event, stream->handle);
+  pthread_rwlock_unlock(&stream->exchange);
+  return status;
+}
+
 graft_status graft_stream_query(graft_rt_stream *stream) {
   graft_rt_device *device = stream->device;
   if (plg_forked(device)) return plg_forked_error(device);
   err_clear();
-  graft_status status = device->backend->stream.query(stream->handle);
+  graft_status status = query_handle(stream);
   if (status == GRAFT_NOT_READY) return status; /* an answer, no failure */
-  return status ? plg_stream_status(device, stream->handle, status, "querying a stream") : GRAFT_OK;
+  return status ? plg_stream_status(device, stream, status, "querying a stream") : GRAFT_OK;
 }
 
 graft_status graft_stream_synchronize(graft_rt_stream *stream) {
-  graft_rt_device *device = stream->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (plg_forked(stream->device)) return plg_forked_error(stream->device);
   err_clear();
-  graft_status status = device->backend->stream.synchronize(stream->handle);
-  return status ? plg_stream_status(device, stream->handle, status, "waiting for a stream") : GRAFT_OK;
+  graft_status status = plg_wait_for_stream(stream);
+  return status ? plg_waited(stream, status, "waiting for a stream") : GRAFT_OK;
 }
 
 graft_status graft_device_synchronize(graft_rt_device *device) {
@@ -215,9 +283,16 @@ graft_status graft_device_synchronize(graft_rt_device *device) {
   pthread_mutex_lock(&device->streams_lock);
   for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) {
     err_clear();
-    graft_status status = device->backend->stream.synchronize(stream->handle);
-    if (status && !first) first = plg_stream_status(device, stream->handle, status, "waiting for the device");
+    graft_status status = plg_wait_for_stream(stream);
+    if (status && !first) first = plg_waited(stream, status, "waiting for the device");
   }
   pthread_mutex_unlock(&device->streams_lock);
   return first;
+}
+
+void plg_wait_for_work(graft_rt_device *device) {
+  if (plg_forked(device)) return;
+  pthread_mutex_lock(&device->streams_lock);
+  for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) plg_wait_for_stream(stream);
+  pthread_mutex_unlock(&device->streams_lock);
 }

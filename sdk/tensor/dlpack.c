@@ -128,7 +128,7 @@ static void give_back(struct DLManagedTensor *old, struct DLManagedTensorVersion
 static void imported_release(void *context) {
   imported *m = context;
   if (m->buffer && !plg_forked(m->device)) {
-    graft_device_synchronize(m->device);
+    plg_wait_for_work(m->device);
     m->device->backend->memory.release(m->device->handle, m->buffer);
   }
   give_back(m->old, m->versioned);

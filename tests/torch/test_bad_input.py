@@ -1,6 +1,7 @@
 """What goes wrong gives a clear Python exception, a right result or a clean exit: never a crash, a hang or a wrong
 number. What could take the process along runs in a process of its own."""
 
+import pathlib
 import signal
 import subprocess
 import sys
@@ -84,30 +85,102 @@ def test_shapes_dtypes_and_indices(device):
 
 
 def test_indices_out_of_range(python):
-    """Found by the device, so it is the stream that fails, from then on; other streams go on."""
+    """Found by the device, so that who waits for the stream is told; after that the stream takes new work."""
     python(
         """
         import torch
         x = torch.ones(2, 3, device="graft")
         def index(values):
             return torch.tensor(values, device="graft")
-        torch.graft.synchronize()
-        for use in (
+        def told(wait):
+            try:
+                wait()
+            except RuntimeError as error:
+                assert "index" in str(error) and "out of range" in str(error), error
+            else:
+                raise SystemExit("no error")
+        uses = (
             lambda: x[index([7])],
             lambda: torch.gather(x, 1, index([[9], [0]])),
             lambda: torch.nn.functional.embedding(index([2]), x),
             lambda: torch.zeros(2, device="graft").scatter_(0, index([5]), 1.0),
-        ):
+        )
+        for i in range(40):  # more than there are streams: they come again
             stream = torch.graft.Stream()
-            try:
-                with torch.graft.stream(stream):
-                    use()
-                    stream.synchronize()
-                raise SystemExit("no error")
-            except RuntimeError as error:
-                assert "index" in str(error) and "out of range" in str(error), error
-        assert (x + 1).sum().item() == 12
+            with torch.graft.stream(stream):
+                uses[i % 4]()
+                told(stream.synchronize)
+                assert (x + 1).sum().item() == 12
+        for wait in (torch.graft.synchronize, torch.accelerator.synchronize, lambda: x.sum().item(), lambda: x.cpu()):
+            uses[0]()
+            told(wait)
+            assert (x + 1).sum().item() == 12
+            torch.graft.synchronize()
         """
+    ).ok()
+
+
+def test_a_fault_of_the_device_in_backward(python):
+    python(
+        """
+        import torch
+
+        class Picks(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, at):
+                ctx.at = at
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad):
+                return grad[torch.tensor([0, 1, ctx.at], device=grad.device)] * 2, None
+
+        model = torch.nn.Linear(3, 3).to("graft")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        def step(at):
+            optimizer.zero_grad()
+            loss = Picks.apply(model(torch.ones(3, device="graft")), at).square().sum()
+            loss.backward()
+            torch.graft.synchronize()
+            optimizer.step()
+            return loss.item()
+        first = step(2)
+        try:
+            step(9)
+            raise SystemExit("no error")
+        except RuntimeError as error:
+            assert "out of range" in str(error), error
+        assert [step(2) for _ in range(3)][-1] < first
+        """
+    ).ok()
+
+
+@pytest.fixture(scope="session")
+def failing_plugin(tmp_path_factory):
+    here = pathlib.Path(__file__).parent
+    library = tmp_path_factory.mktemp("failing") / "failing.so"
+    folders = [f"-I{here.parents[1] / 'plugin_api/include'}", f"-I{here.parent / 'plugins'}"]
+    command = ["cc", "-shared", "-fPIC", "-pthread", *folders, "-o", library, here / "failing.c"]
+    subprocess.run(command, check=True)
+    return library
+
+
+def test_a_plugin_whose_op_fails_in_the_middle_of_backward(python, failing_plugin):
+    python(
+        f"""
+        import torch, torch_graft
+        device = torch.device("graft", torch_graft.load({str(failing_plugin)!r}))
+        x = torch.ones(3, device=device, requires_grad=True)
+        y = -(-x)
+        try:
+            y.backward(torch.ones(3, device=device))
+            raise SystemExit("no error")
+        except RuntimeError as error:
+            assert "the op broke" in str(error) and "aten::neg" in str(error), error
+        assert x.grad is None
+        (-(-(-x))).backward(torch.ones(3, device=device))
+        assert x.grad.tolist() == [-1, -1, -1]
+        """,
+        GRAFT_FAIL_AT=4,
     ).ok()
 
 
@@ -278,6 +351,46 @@ def test_exit_with_live_tensors_and_running_streams(python, end):
         timeout=60,
     ).ok()
     assert outcome.err == ""
+
+
+def test_exit_while_threads_work(python):
+    """The interpreter waits for its threads, one of them in backward; then come the hooks, which still hold things.
+    (Daemon threads in the midst of an op abort the process on the CPU, too.)"""
+    outcome = python(
+        """
+        import atexit, threading, torch
+
+        def work(backward):
+            for _ in range(50):
+                x = torch.ones(64, 64, device="graft", requires_grad=backward)
+                with torch.graft.stream(torch.graft.Stream()):
+                    y = (x @ x).relu().sum()
+                    y.backward() if backward else torch.graft.Event().record()
+                    torch.graft.synchronize()
+
+        held = [torch.ones(3, device="graft"), torch.graft.Event(enable_timing=True), torch.Generator("graft")]
+        held[1].record()
+        atexit.register(lambda: print((held[0] + 1).sum().item(), held[1].query()))
+        for backward in (False, True, False):
+            threading.Thread(target=work, args=(backward,)).start()
+        """,
+        timeout=60,
+    ).ok()
+    assert outcome.out == "6.0 True\n" and outcome.err == "", outcome.err
+
+
+def test_exit_by_an_exception(python):
+    outcome = python(
+        """
+        import torch
+        x = torch.ones(256, 256, device="graft")
+        for _ in range(20):
+            x = (x @ x).clamp(-1, 1)
+        raise KeyError("mine")
+        """,
+        timeout=60,
+    )
+    assert outcome.status == 1 and outcome.err.rstrip().endswith("KeyError: 'mine'"), outcome.err
 
 
 def test_keyboard_interrupt_in_a_long_loop():

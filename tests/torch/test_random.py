@@ -16,7 +16,7 @@ def test_numbers_are_those_of_the_specification(device, other):
         assert numpy.array_equal(second.cpu().numpy().ravel(), philox.uniform(2**33 + 5, 12, 15))
 
 
-@pytest.mark.parametrize("draw", ["rand", "randn", "dropout", "bernoulli", "randperm", "randint", "exponential"])
+@pytest.mark.parametrize("draw", ["rand", "randn", "dropout", "rrelu", "bernoulli", "randperm", "randint", "exponential"])
 def test_devices_of_different_plugins_draw_the_same(device, other, draw):
     def numbers(where):
         torch.manual_seed(11)
@@ -26,6 +26,7 @@ def test_devices_of_different_plugins_draw_the_same(device, other, draw):
             "rand": lambda: torch.rand(33, 17, device=where),
             "randn": lambda: torch.randn(33, 17, device=where),
             "dropout": lambda: torch.nn.functional.dropout(x, 0.3),
+            "rrelu": lambda: torch.nn.functional.rrelu(-x, training=True),
             "bernoulli": lambda: torch.bernoulli(x * 0.3),
             "randperm": lambda: torch.randperm(100, device=where),
             "randint": lambda: torch.randint(0, 1000, (33, 17), device=where),
@@ -39,6 +40,20 @@ def test_devices_of_different_plugins_draw_the_same(device, other, draw):
     exact = draw not in ("randn", "exponential")
     assert torch.equal(a, b) if exact else torch.allclose(a, b, rtol=1e-5, atol=1e-6)
     assert torch.equal(state_a, state_b), "both advance the offset alike"
+
+
+def test_rrelu_scales_what_is_not_positive(device):
+    x = torch.randn(33, 17, device=device, requires_grad=True)
+    y = torch.nn.functional.rrelu(x, 0.25, 0.5, training=True)
+    (slopes,) = torch.autograd.grad(y.sum(), x)
+    assert torch.equal(x * slopes, y)
+    assert (slopes[x > 0] == 1).all() and ((slopes[x <= 0] >= 0.25) & (slopes[x <= 0] <= 0.5)).all()
+    assert slopes[x <= 0].cpu().unique().numel() > 100
+    torch.manual_seed(3)
+    out = torch.nn.functional.rrelu(x.detach(), 0.25, 0.5, training=True)
+    torch.manual_seed(3)
+    assert torch.equal(torch.nn.functional.rrelu_(x.detach().clone(), 0.25, 0.5, training=True), out)
+    torch.testing.assert_close(torch.nn.RReLU().eval()(x).cpu(), torch.nn.RReLU().eval()(x.cpu()))
 
 
 def test_seeds(device):

@@ -133,3 +133,117 @@ def test_threads_on_streams_of_their_own(device):
     for thread in threads:
         thread.join(timeout=120)
     assert not any(thread.is_alive() for thread in threads) and failures == []
+
+
+def run_in_threads(work, count):
+    failures = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not any(thread.is_alive() for thread in threads) and failures == []
+
+
+def test_threads_on_one_stream(device):
+    """Its calls are put in order, and what one thread frees another gets."""
+    stream, queue = torch.graft.Stream(), []
+
+    def work(number):
+        with torch.graft.stream(stream):
+            for i in range(60):
+                x = torch.full((1000 + number * 64,), float(number), device=device)
+                queue.append(x * 2)
+                y = queue.pop(0)
+                event = stream.record_event()
+                assert y.min().item() == y.max().item() and y[0].item() % 2 == 0
+                event.synchronize()
+                assert event.query() and (x.sum() / len(x)).item() == number
+
+    run_in_threads(work, 6)
+
+
+def test_threads_that_watch_and_threads_that_work(device):
+    """query, synchronize and events of a stream from threads that do not use it."""
+    streams, done = [torch.graft.Stream() for _ in range(3)], threading.Event()
+    events = [stream.record_event() for stream in streams]
+
+    def work(number):
+        if number >= 3:
+            while not done.is_set():
+                for stream, event in zip(streams, events):
+                    stream.query(), event.query(), stream.wait_event(event)
+                    event.synchronize()
+            return
+        try:
+            with torch.graft.stream(streams[number]):
+                index = torch.tensor([0, 2], device=device)
+                for i in range(50):
+                    x = torch.full((3, 64), float(i), device=device)
+                    events[number].record()
+                    assert x[index].sum().item() == i * 128
+        finally:
+            if number == 0:
+                done.set()
+
+    run_in_threads(work, 5)
+
+
+def test_a_fault_is_told_to_whoever_waits(device):
+    """Threads that watch a stream all the while take no fault away: somebody is told of each."""
+    stream, told, stop = torch.graft.Stream(), [], threading.Event()
+    x, wrong = torch.ones(2, 3, device=device), torch.tensor([7], device=device)
+    torch.graft.synchronize()
+
+    def wait(call):
+        try:
+            call()
+        except RuntimeError as error:
+            assert "out of range" in str(error), error
+            told.append(error)
+
+    def work(number):
+        if number:
+            while not stop.is_set():
+                wait(stream.synchronize)
+            return
+        try:
+            with torch.graft.stream(stream):
+                for i in range(30):
+                    before = len(told)
+                    wait(lambda: x[wrong])
+                    wait(stream.synchronize)
+                    assert len(told) > before, f"fault {i} was lost"
+        finally:
+            stop.set()
+
+    run_in_threads(work, 3)
+    wait(stream.synchronize)
+    with torch.graft.stream(stream):
+        assert (x + 1).sum().item() == 12
+
+
+def test_polling_costs_nothing_that_stays(device):
+    stream = torch.graft.Stream()
+    x = torch.randn(512, 512, device=device)
+    torch.graft.synchronize()
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    with torch.graft.stream(stream):
+        for _ in range(10):
+            x = (x @ x).clamp(-1, 1)
+    stream.query()
+    before, polls = resident(), 0
+    while not stream.query() or polls < 1000:
+        polls += 1
+    assert resident() - before < 8 * 2**20

@@ -77,7 +77,9 @@ GRAFT_EXPORT graft_status graft_device_extension(graft_rt_device *device, const 
 GRAFT_EXPORT graft_status graft_device_synchronize(graft_rt_device *device);
 
 /* Streams. Every device has a default stream; each thread has a current stream for each device, at first the default
- * one. A created stream is destroyed by its creator, when its work is done. */
+ * one. A created stream is destroyed by its creator, when its work is done. After a fault of its own (an index out of
+ * range) a stream refuses work until somebody waits for it: synchronize, or a copy to the host, reports the fault, and
+ * from then on the stream takes new work. */
 GRAFT_EXPORT graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                               graft_rt_stream **stream);
 GRAFT_EXPORT graft_status graft_stream_destroy(graft_rt_stream *stream);

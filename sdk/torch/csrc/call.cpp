@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bridge.h"
@@ -16,16 +17,25 @@ namespace {
   TORCH_CHECK(false, "graft: aten::", row.name, " was given ", value.tagKind(), " where its row says '", letter, "'");
 }
 
+// A tensor of the CPU without dimensions, which stands for a number: as it is where the op takes it so.
+graft_tensor *borrow_number(CallFrame &frame, const at::Tensor &tensor) {
+  frame.has_numbers = true;
+  return frame.borrow(frame.numbers_on_device ? frame.keep(tensor.to(*frame.numbers_on_device)) : tensor);
+}
+
+bool is_number(const at::Tensor &tensor) {
+  return tensor.device().is_cpu() && tensor.dim() == 0;
+}
+
 // A tensor, or a Python number in its place.
 graft_value tensor_value(CallFrame &frame, const at::Tensor &tensor) {
   graft_value value = {};
   if (!tensor.defined()) return value;
-  const bool number = tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.device().is_cpu();
   value.kind = GRAFT_VALUE_TENSOR;
-  if (C10_LIKELY(!number)) {
+  if (C10_LIKELY(!is_number(tensor))) {
     value.as.tensor = frame.borrow(tensor);
-  } else if (frame.numbers_on_device) {
-    value.as.tensor = frame.borrow(frame.keep(tensor.to(*frame.numbers_on_device)));
+  } else if (frame.numbers_on_device || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    value.as.tensor = borrow_number(frame, tensor);
   } else {
     value.kind = GRAFT_VALUE_SCALAR;
     value.as.scalar = scalar_of(tensor.item());
@@ -63,8 +73,11 @@ graft_value tensors_value(CallFrame &frame, const OpRow &row, const c10::IValue 
     tensors[i] = nullptr;
     if (absent) continue;
     const at::Tensor &item = items[i].toTensor();
-    const bool moves = is_indexing(row) && !is_ours(item);
-    tensors[i] = frame.borrow(moves ? frame.keep(item.to(frame.tensors()[0]->device())) : item);
+    if (is_indexing(row) && !is_ours(item)) {
+      tensors[i] = frame.borrow(frame.keep(item.to(frame.tensors()[0]->device())));
+    } else {
+      tensors[i] = is_number(item) ? borrow_number(frame, item) : frame.borrow(item);
+    }
   }
   value.count = static_cast<uint32_t>(items.size());
   value.as.tensors = tensors;
@@ -325,12 +338,14 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
 
 namespace {
 
-// The rare op that takes tensors only, and was given a Python number for one.
+// The rare op that takes tensors of the device only, and was given a number for one.
 graft_status call_without_numbers(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op,
                                   torch::jit::Stack *stack, size_t nargs) {
   std::string text = graft_last_error();
-  TORCH_CHECK(!frame.tensors().empty(), text);
-  c10::Device device = frame.tensors()[0]->device();
+  auto tensors = frame.tensors();
+  auto first = std::find_if(tensors.begin(), tensors.end(), [](const at::Tensor *tensor) { return is_ours(*tensor); });
+  TORCH_CHECK(first != tensors.end(), text);
+  c10::Device device = (*first)->device();
   frame.restart();
   frame.numbers_on_device = device;
   return call(frame, row, op, stack, nargs);

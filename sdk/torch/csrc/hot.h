@@ -204,11 +204,16 @@ class HotKernel<Op, Result(Args...)> {
       frame.fits &= is_ours(written(args...));
       outs[0] = kInPlace || !frame.fits ? values[0].as.tensor : frame.borrow(written(args...));
     }
-    if (C10_LIKELY(frame.fits && graft_call(row_->op_id, values, count, outs, kOuts) == GRAFT_OK)) {
-      if constexpr (kMutating)
-        return written(args...);
-      else
-        return results(outs, std::make_index_sequence<kOuts>());
+    if (C10_LIKELY(frame.fits)) {
+      graft_status status = graft_call(row_->op_id, values, count, outs, kOuts);
+      if (C10_LIKELY(status == GRAFT_OK)) {
+        if constexpr (kMutating)
+          return written(args...);
+        else
+          return results(outs, std::make_index_sequence<kOuts>());
+      }
+      // What the boxed way may do better; what else failed may have begun, and is not done again.
+      if (status != GRAFT_INVALID_ARGUMENT && status != GRAFT_UNIMPLEMENTED) raise(status);
     }
     return boxed(std::forward<Args>(args)...);
   }

@@ -8,6 +8,7 @@ import os
 import statistics
 import sys
 import time
+from functools import partial
 
 os.environ.setdefault("GRAFT_FALLBACK", "error")
 
@@ -34,7 +35,7 @@ OPTIMIZERS = {
 }
 OTHERS = {  # calls beside a step: a function of the parameters
     "clip_grad_norm_": lambda p: lambda: torch.nn.utils.clip_grad_norm_(p, 1e9, foreach=True),
-    "zero_grad(set_to_none=False)": lambda p: lambda: torch.optim.SGD(p, foreach=True).zero_grad(set_to_none=False),
+    "zero_grad(set_to_none=False)": lambda p: partial(torch.optim.SGD(p, foreach=True).zero_grad, set_to_none=False),
 }
 
 

@@ -2,8 +2,8 @@
 
 The models are those of docs/examples/torch: the digits CNN (batch 256, channels 32 and 64) and the character GPT (4
 layers, width 256, context 128, batch 16). Each side is a process of its own with two threads; they take turns, and wait
-while the other one works. Printed: medians and their ratio, host-device transfers of a step, and the five ops that cost
-most, each with its share when every op is waited for.
+while the other one works. Printed: medians and their ratio, launches and host-device transfers of a step, and the five
+ops that cost most, each with its share when every op is waited for.
 """
 
 import argparse
@@ -75,8 +75,16 @@ def synchronize(device):
         torch.get_device_module(device).synchronize()
 
 
+def launches(device):
+    """Kernels enqueued so far; 0 where nobody counts them."""
+    import torch_graft
+
+    counts = torch_graft.statistics(device)
+    return counts.launches if counts else 0
+
+
 def watched(step, device, steps):
-    """Seconds of each op that is waited for, and how many transfers between host and device there are, of one step."""
+    """Of one step: seconds of each op that is waited for, transfers between host and device, and launches."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
@@ -98,10 +106,12 @@ def watched(step, device, steps):
             self.transfers += reads or len({t.device.type for t in tensors if t.dim() or t is result}) > 1
             return result
 
+    before = launches(device)
     with Watch() as watch:
         for _ in range(steps):
             step().item()
-    return {name: value / steps for name, value in watch.seconds.items()}, watch.transfers / steps
+    seconds = {name: value / steps for name, value in watch.seconds.items()}
+    return seconds, watch.transfers / steps, (launches(device) - before) / steps
 
 
 def side(model, device):
@@ -154,13 +164,13 @@ def compare(model, options):
     for _ in range(options.turns):
         for device, process in sides.items():
             seconds[device] += process.ask("time")
-    ops, transfers = sides[options.device].ask("watch")
+    ops, transfers, kernels = sides[options.device].ask("watch")
     for process in sides.values():
         process.end()
     ours, theirs = (statistics.median(seconds[device]) for device in sides)
     print(f"{model}: {1e3 * ours:.1f} ms a step on {options.device}, {1e3 * theirs:.1f} ms on {options.peer}; "
           f"ratio {ours / theirs:.2f} (wanted at most {WANTED}); "
-          f"{transfers:g} transfers a step (wanted at most {TRANSFERS})")
+          f"{kernels:g} launches and {transfers:g} transfers a step (wanted at most {TRANSFERS} transfers)")
     whole = sum(ops.values())
     for name, value in collections.Counter(ops).most_common(5):
         print(f"    {name:60}{1e3 * value:8.2f} ms {100 * value / whole:5.1f} %")
