@@ -31,7 +31,7 @@ static const row rows[] = {
 
 static const row *row_of(uint32_t op_id) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    if (rows[i].forward == op_id || rows[i].backward == op_id) return &rows[i];
+    if (op_id != NO_OP && (rows[i].forward == op_id || rows[i].backward == op_id)) return &rows[i];
   }
   return NULL;
 }
