@@ -3,6 +3,12 @@
 
 #include "ocl.h"
 
+int64_t ocl_elements(const graft_tensor_desc *desc) {
+  int64_t count = 1;
+  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
+  return count;
+}
+
 void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t *strides) {
   if (size == 1) return;
   int d = geometry->rank++;

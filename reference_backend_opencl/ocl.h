@@ -310,6 +310,9 @@ float ocl_round_to(graft_dtype dtype, float value);
 #define OCL_DIMS_MAX     12
 #define OCL_OPERANDS_MAX 8
 
+/* The product of the sizes. */
+int64_t ocl_elements(const graft_tensor_desc *desc);
+
 /* The index space of a kernel: dimension 0 is the innermost. Strides count elements; operand 0 is the output. */
 typedef struct ocl_geometry {
   int rank; /* at least 1 */

@@ -166,8 +166,8 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
   bool columns = args->grad_key || args->grad_value;
   call.stages[0] = (ocl_stage){.entry = "attention_rows", .units = blocks(&a, ROWS)};
   call.stages[1] = (ocl_stage){.entry = "attention_columns", .units = columns ? blocks(&a, COLUMNS) : 0};
-  call.stages[2] = (ocl_stage){.entry = "attention_bias",
-                               .units = args->grad_attn_bias ? ocl_direct_elements(args->grad_attn_bias) : 0};
+  call.stages[2] =
+      (ocl_stage){.entry = "attention_bias", .units = args->grad_attn_bias ? ocl_elements(args->grad_attn_bias) : 0};
   for (int s = 0; s < 3; s++) {
     for (int i = 0; i < PLACES; i++) call.stages[s].places[i] = i == DELTA ? delta : ocl_place_of(places[i]);
   }

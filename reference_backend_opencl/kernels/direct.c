@@ -18,12 +18,6 @@ void ocl_head_number(ocl_text *head, const char *name, graft_dtype dtype, double
                dtype == GRAFT_F64 ? value : (double)(float)value);
 }
 
-int64_t ocl_direct_elements(const graft_tensor_desc *desc) {
-  int64_t count = 1;
-  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
-  return count;
-}
-
 /* As direct.cl has it. */
 typedef struct numbers {
   int64_t of[OCL_DIRECT_NUMBERS], per_item, units;

@@ -40,6 +40,5 @@ graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call);
 
 /* A number for the head, exactly, in the compute type. */
 void ocl_head_number(ocl_text *head, const char *name, graft_dtype dtype, double value);
-int64_t ocl_direct_elements(const graft_tensor_desc *desc);
 
 #endif

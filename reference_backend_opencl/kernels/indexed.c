@@ -1,12 +1,6 @@
 /* Filling in an index space: see indexed.h. */
 #include "indexed.h"
 
-int64_t ocl_elements(const graft_tensor_desc *desc) {
-  int64_t count = 1;
-  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
-  return count;
-}
-
 const ocl_dtype *ocl_dtype_of_bits(const graft_device *device, graft_dtype code) {
   const ocl_dtype *dtype = ocl_dtype_of(device, code);
   if (!dtype || dtype->bytes == 16) return dtype;

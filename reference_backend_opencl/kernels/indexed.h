@@ -37,7 +37,6 @@ void ocl_indexed_each(ocl_indexed *call, const graft_tensor_desc *index, int64_t
 void ocl_indexed_head(ocl_text *head, const ocl_indexed *call);
 /* Elements are moved as bits where nothing is computed with them: an integer dtype of that size. */
 const ocl_dtype *ocl_dtype_of_bits(const graft_device *device, graft_dtype code);
-int64_t ocl_elements(const graft_tensor_desc *desc);
 
 graft_status ocl_gather(const graft_exec *exec, const ocl_indexed *call);
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "indexed.h"
-
 /* ---- Groups ---- */
 
 static bool same_dtypes(const ocl_lists *call, uint32_t a, uint32_t b) {

@@ -28,12 +28,6 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-static int64_t count_of(const graft_tensor_desc *desc) {
-  int64_t count = 1;
-  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
-  return count;
-}
-
 static const ocl_dtype *compute_of(const graft_device *device, const ocl_dtype *dtype) {
   return ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
 }
@@ -86,7 +80,7 @@ static graft_status prepare_likelihood(memo *memo, graft_device *device, const o
   }
   if (call->weight && call->weight->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   int class_dim = values->ndim > 1 ? 1 : 0;
-  int64_t classes = values->shape[class_dim], inner = 1, rows = count_of(call->values) / classes;
+  int64_t classes = values->shape[class_dim], inner = 1, rows = ocl_elements(call->values) / classes;
   for (int d = class_dim + 1; d < values->ndim; d++) inner *= values->shape[d];
   const int64_t shape[] = {rows, classes, inner, call->ignored};
   ocl_lines lines = {.outer = 1, .size = 4096, .inner = 1};

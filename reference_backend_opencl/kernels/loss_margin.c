@@ -32,7 +32,7 @@ static void write_head(ocl_text *head, const void *of) {
   double divisor = (double)m->numbers[1] * (m->reduction == REDUCE_MEAN ? (double)m->numbers[0] : 1);
   const char *wide = dtype == GRAFT_F64 ? "f64" : "f32";
   ocl_text_add(head, "#define P %d\n#define OP_ID %u\n#define EACH_ROW %d\n#define D_LOSS %s\n%s%s", (int)m->power,
-               m->op_id, m->grad && ocl_direct_elements(m->grad) > 1, m->summed ? wide : "D",
+               m->op_id, m->grad && ocl_elements(m->grad) > 1, m->summed ? wide : "D",
                m->weight ? "#define WEIGHTED\n" : "", m->labels ? "#define LABELS\n" : "");
   ocl_head_number(head, "MARGIN", dtype, m->margin);
   ocl_head_number(head, "DIVISOR", dtype, divisor);
@@ -77,7 +77,7 @@ static graft_status run(const graft_exec *exec, margin *m) {
 static double number_of(const graft_scalar *scalar) {
   ocl_number number;
   ocl_number_of_scalar(scalar, &number);
-  return number.is_int ? (double)number.i : number.re;
+  return number.re;
 }
 
 graft_status ocl_op_multi_margin_loss(const graft_exec *exec, const graft_args_multi_margin_loss *args) {

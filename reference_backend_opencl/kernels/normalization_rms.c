@@ -78,7 +78,7 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   if (!memo) return GRAFT_OUT_OF_MEMORY;
   ocl_lines lines = {.size = 1, .inner = 1};
   for (uint64_t i = 0; i < call->shape.count; i++) lines.size *= call->shape.items[i];
-  lines.outer = lines.size ? ocl_direct_elements(call->in) / lines.size : 0;
+  lines.outer = lines.size ? ocl_elements(call->in) / lines.size : 0;
   ocl_lines_plan(exec->device, &lines);
   graft_status status = GRAFT_OK;
   if (!lines.size) status = GRAFT_UNIMPLEMENTED;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "families.h"
-#include "indexed.h"
 #include "lists.h"
 
 typedef struct memo {

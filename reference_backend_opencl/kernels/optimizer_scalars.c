@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "families.h"
-#include "indexed.h"
 #include "lists.h"
 
 /* ---- _foreach_norm ----

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "families.h"
-#include "indexed.h"
 
 bool ocl_random_caps(uint32_t op_id, ocl_op_caps *caps) {
   caps->inputs = caps->outputs = OCL_FLOATS;

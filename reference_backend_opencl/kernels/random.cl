@@ -61,6 +61,17 @@ static void draw_blocks(ulong counter, ulong seed, uint *words) { vstore4(philox
 #define UNIFORM(k) ((float)DRAW_BITS(k) * 0x1p-24f)
 #endif
 
+/* The blocks of this work-item, BLOCKS at a time; and their words, for `count` elements from `begin` on. */
+#define EACH_DRAW                                                                                          \
+  const ulong own = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;           \
+  const ulong last = min(own + blocks_per_item, blocks);                                                    \
+  for (ulong block = own; block < last; block += BLOCKS)
+#define DRAWN                                                            \
+  uint words[4 * BLOCKS];                                                \
+  draw_blocks(first_block + block, seed, words);                         \
+  const ulong begin = block * PER_BLOCK;                                 \
+  const int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS)
+
 #ifdef RRELU
 /* What is not positive is scaled by lower + (upper - lower) * number, fused, then rounded to D; `noise` keeps that
  * slope. */
@@ -69,13 +80,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rrelu(
     ulong offset_in, ulong seed, ulong first_block, CT lower, CT upper, ulong n, ulong blocks_per_item) {
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out), *kept = (__global RAW(D) *)(noise + offset_noise);
   __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
-  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
-  ulong last = min(block + blocks_per_item, blocks);
-  for (; block < last; block += BLOCKS) {
-    uint words[4 * BLOCKS];
-    draw_blocks(first_block + block, seed, words);
-    ulong begin = block * PER_BLOCK;
-    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
+  EACH_DRAW {
+    DRAWN;
     RAW(D) slopes[PER_BLOCK * BLOCKS];
     for (int k = 0; k < PER_BLOCK * BLOCKS; k++) STORE(D, __private, slopes + k, fma(UNIFORM(k), upper - lower, lower));
     for (int k = 0; k < count; k++) {
@@ -95,13 +101,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout(
     ulong offset_in, ulong seed, ulong first_block, ulong threshold, CT scale, ulong n, ulong blocks_per_item) {
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
   __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
-  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
-  ulong last = min(block + blocks_per_item, blocks);
-  for (; block < last; block += BLOCKS) {
-    uint words[4 * BLOCKS];
-    draw_blocks(first_block + block, seed, words);
-    ulong begin = block * PER_BLOCK;
-    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
+  EACH_DRAW {
+    DRAWN;
     uchar keep[PER_BLOCK * BLOCKS];
     for (int k = 0; k < PER_BLOCK * BLOCKS; k++) keep[k] = DRAW_BITS(k) < threshold;
     for (int k = 0; k < count; k++) {
@@ -183,12 +184,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global u
                                                                       ulong first_block, CT from, CT range,
                                                                       long truncates, ulong n, ulong blocks_per_item) {
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
-  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
-  ulong last = min(block + blocks_per_item, blocks);
-  for (; block < last; block += BLOCKS) {
-    uint words[4 * BLOCKS];
-    draw_blocks(first_block + block, seed, words);
-    ulong begin = block * PER_BLOCK;
+  EACH_DRAW {
+    DRAWN;
     RAW(D) lanes[PER_BLOCK * BLOCKS];
 #if defined(NORMAL) || defined(EXPONENTIAL)
     CT first[PAIRS], second[PAIRS];
@@ -218,7 +215,6 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global u
       else STORE(D, __private, lanes + k, shifted(u, from, range));
     }
 #endif
-    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
     for (int k = 0; k < count; k++) to[begin + k] = lanes[k];
   }
 }
@@ -250,13 +246,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bernoulli(__glo
                                                                            ulong first_block, ulong threshold, ulong n,
                                                                            ulong blocks_per_item) {
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
-  ulong block = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;
-  ulong last = min(block + blocks_per_item, blocks);
-  for (; block < last; block += BLOCKS) {
-    uint words[4 * BLOCKS];
-    draw_blocks(first_block + block, seed, words);
-    ulong begin = block * PER_BLOCK;
-    int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS);
+  EACH_DRAW {
+    DRAWN;
     for (int k = 0; k < count; k++) {
 #ifdef CHANCES
       CT chance = LOAD(D_P, __global, (__global const RAW(D_P) *)(chances + offset_chances) + begin + k);

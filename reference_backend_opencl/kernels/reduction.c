@@ -127,12 +127,6 @@ typedef struct call {
   int second;
 } call;
 
-static int64_t count_of(const graft_tensor_desc *desc) {
-  int64_t count = 1;
-  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
-  return count;
-}
-
 static uint32_t all_dims(const graft_tensor_desc *in) {
   return (UINT32_C(1) << in->dl.ndim) - 1;
 }
@@ -398,7 +392,7 @@ static graft_status prepare_result(result *result, graft_device *device, const c
   bool asks = recipe == ANY || recipe == ALL || recipe == COUNT; /* whether an element is 0, whatever its dtype */
   if (only.in != only.out && !asks && !converts(only.in, only.out, &only.recipe.map)) return GRAFT_UNIMPLEMENTED;
   split_geometry(call, to, &only);
-  order(&only, count_of(call->in) == 0);
+  order(&only, ocl_elements(call->in) == 0);
   result->accumulator = accumulator(device, &only);
   bool float_count = recipe == COUNT && (only.in->class == OCL_CLASS_FLOAT || only.in->class == OCL_CLASS_COMPLEX);
   if (float_count && !device->has_f64 && elements(&only.reduced) > 1 << 24) return GRAFT_UNIMPLEMENTED;
@@ -464,7 +458,7 @@ static graft_status run_result(const graft_exec *exec, result *result, const gra
 
 static graft_status run(const graft_exec *exec, const void *args, const call *call) {
   void *pointer;
-  if (count_of(call->out) == 0) return GRAFT_OK;
+  if (ocl_elements(call->out) == 0) return GRAFT_OK;
   graft_status status = ocl_memo_get(exec, args, call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;

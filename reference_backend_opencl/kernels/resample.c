@@ -242,7 +242,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const call *ca
                                 numbers *n) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
-  n->units = ocl_direct_elements(call->to) / n->to[2];
+  n->units = ocl_elements(call->to) / n->to[2];
   n->per_item = (n->units + items - 1) / items;
   size_t parts = (size_t)((n->units + n->per_item - 1) / n->per_item);
   ocl_text head = {0};

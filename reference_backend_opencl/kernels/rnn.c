@@ -38,7 +38,7 @@ static graft_status forward(const graft_exec *exec, int op, const graft_tensor_d
                      .numbers = state->dl.shape,
                      .count = 2,
                      .places = FORWARD_PLACES};
-  call.stages[0] = (ocl_stage){.entry = "cell", .units = ocl_direct_elements(state)};
+  call.stages[0] = (ocl_stage){.entry = "cell", .units = ocl_elements(state)};
   for (int i = 0; i < FORWARD_PLACES; i++) call.stages[0].places[i] = ocl_place_of(places[i]);
   return ocl_direct_run(exec, &call);
 }
@@ -53,7 +53,7 @@ static graft_status backward(const graft_exec *exec, int op, const graft_tensor_
                      .numbers = state->dl.shape,
                      .count = 2,
                      .places = BACKWARD_PLACES};
-  call.stages[0] = (ocl_stage){.entry = "cell_backward", .units = ocl_direct_elements(state)};
+  call.stages[0] = (ocl_stage){.entry = "cell_backward", .units = ocl_elements(state)};
   call.stages[1] = (ocl_stage){.entry = "bias_backward", .units = c.bias ? state->dl.shape[1] : 0};
   for (int i = 0; i < BACKWARD_PLACES; i++) {
     call.stages[0].places[i] = call.stages[1].places[i] = ocl_place_of(places[i]);

@@ -11,7 +11,7 @@ bool ocl_shape_windows_caps(uint32_t op_id, ocl_op_caps *caps) {
 
 graft_status ocl_op_unfold_backward(const graft_exec *exec, const graft_args_unfold_backward *args) {
   const graft_dl_tensor *in = &args->grad_in->dl, *out = &args->out->dl;
-  int64_t inner = 1, elements = ocl_direct_elements(args->out);
+  int64_t inner = 1, elements = ocl_elements(args->out);
   if (in->dtype != out->dtype) return GRAFT_UNIMPLEMENTED;
   if (!elements) return GRAFT_OK;
   for (int d = (int)args->dim + 1; d < out->ndim; d++) inner *= out->shape[d];

@@ -50,18 +50,8 @@ static bool bits_any(bits b) {
 
 static graft_status copy_in_host(graft_tensor *to, graft_tensor *from, bits b) {
   graft_rt_stream *stream = graft_stream_current(to->device);
-  tns_host_copy copy = {.to = tns_host_data(to),
-                        .from = tns_host_data(from),
-                        .to_dtype = to->dtype,
-                        .from_dtype = from->dtype,
-                        .ndim = to->ndim,
-                        .sizes = to->sizes,
-                        .to_strides = to->strides,
-                        .from_strides = from->strides,
-                        .conj = b.conj,
-                        .neg = b.neg};
   pthread_mutex_lock(&stream->lock);
-  tns_copy_host(&copy);
+  tns_copy_elements(to, tns_host_data(to), from, tns_host_data(from), b.conj, b.neg);
   pthread_mutex_unlock(&stream->lock);
   return GRAFT_OK;
 }

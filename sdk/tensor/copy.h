@@ -26,5 +26,8 @@ typedef struct tns_host_copy {
   bool conj, neg; /* what happens to each value on the way */
 } tns_host_copy;
 void tns_copy_host(const tns_host_copy *copy);
+/* Between two tensors of equal sizes whose first elements lie at `to_data` and `from_data`. */
+void tns_copy_elements(const graft_tensor *to, void *to_data, const graft_tensor *from, const void *from_data,
+                       bool conj, bool neg);
 
 #endif

@@ -122,3 +122,17 @@ void tns_copy_host(const tns_host_copy *copy) {
     if (d < 0) return;
   }
 }
+
+void tns_copy_elements(const graft_tensor *to, void *to_data, const graft_tensor *from, const void *from_data,
+                       bool conj, bool neg) {
+  tns_copy_host(&(tns_host_copy){.to = to_data,
+                                 .from = from_data,
+                                 .to_dtype = to->dtype,
+                                 .from_dtype = from->dtype,
+                                 .ndim = to->ndim,
+                                 .sizes = to->sizes,
+                                 .to_strides = to->strides,
+                                 .from_strides = from->strides,
+                                 .conj = conj,
+                                 .neg = neg});
+}

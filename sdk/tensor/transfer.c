@@ -80,16 +80,7 @@ graft_status tns_copy_staged(graft_tensor *to, graft_tensor *from, bool conj, bo
   bool gaps = !tns_is_dense(to->ndim, to->sizes, to->strides);
   if (!status && gaps) status = mem_to_host(stream, host_to, t.buffer, t.offset, t.bytes);
   if (!status) {
-    tns_copy_host(&(tns_host_copy){.to = host_to,
-                                   .from = host_from,
-                                   .to_dtype = to->dtype,
-                                   .from_dtype = from->dtype,
-                                   .ndim = to->ndim,
-                                   .sizes = to->sizes,
-                                   .to_strides = to->strides,
-                                   .from_strides = from->strides,
-                                   .conj = conj,
-                                   .neg = neg});
+    tns_copy_elements(to, host_to, from, host_from, conj, neg);
     status = mem_from_host(stream, t.buffer, t.offset, host_to, t.bytes);
   }
   free(memory);
