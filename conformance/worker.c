@@ -96,6 +96,7 @@ int cf_worker_main(const cf_options *options) {
   cf_case c;
   dup2(STDERR_FILENO, STDOUT_FILENO);   /* stdout is the report's */
   setenv("GRAFT_FALLBACK", "allow", 0); /* the report counts what leaves the device; no need to warn, too */
+  setenv("GRAFT_CACHE_DIR", "none", 0); /* to save thousands of programs of one use takes a third of the time */
   if (cf_backend_open(options, &backend) != GRAFT_OK) {
     hello.status = 2;
     snprintf(hello.text, sizeof hello.text, "%s", graft_last_error());
@@ -122,9 +123,10 @@ int cf_worker_main(const cf_options *options) {
 typedef struct cf_worker {
   pid_t pid;
   int fd;
-  bool ready;     /* it has said hello */
-  int64_t index;  /* of the case at work, -1: none */
-  cf_answer last; /* with the counts so far */
+  bool ready;       /* it has said hello */
+  int64_t index;    /* of the case at work, -1: none */
+  uint32_t at, end; /* the cases it does after that one */
+  cf_answer last;   /* with the counts so far */
   double deadline;
 } cf_worker;
 
@@ -189,10 +191,34 @@ static void cf_deliver(cf_crew *crew, int64_t index, const cf_result *r) {
   if (!crew->visit(crew->context, (uint32_t)index, r)) crew->stopped = true;
 }
 
+/* Half of what the busiest other worker has still to do. */
+static void cf_steal(cf_crew *crew, cf_worker *w) {
+  cf_worker *from = &crew->workers[0];
+  for (uint32_t i = 1; i < crew->jobs; i++) {
+    if (crew->workers[i].end - crew->workers[i].at > from->end - from->at) from = &crew->workers[i];
+  }
+  w->end = from->end;
+  from->end -= (from->end - from->at + 1) / 2;
+  w->at = from->end;
+}
+
+/* Whether there is a case for this worker. The cases of a family stay with one, which has its programs. */
+static bool cf_claim(cf_crew *crew, cf_worker *w) {
+  const cf_cases *cases = crew->cases;
+  if (w->at == w->end && crew->next < cases->count) {
+    w->at = w->end = crew->next;
+    while (w->end < cases->count && cases->items[w->end].family == cases->items[w->at].family) w->end++;
+    crew->next = w->end;
+  } else if (w->at == w->end) {
+    cf_steal(crew, w);
+  }
+  return w->at < w->end;
+}
+
 static bool cf_next_case(cf_crew *crew, cf_worker *w) {
   static const cf_case end = {0};
-  bool more = !crew->stopped && crew->next < crew->cases->count;
-  w->index = more ? (int64_t)crew->next++ : -1;
+  bool more = !crew->stopped && cf_claim(crew, w);
+  w->index = more ? (int64_t)w->at++ : -1;
   w->deadline = cf_seconds() + (more ? crew->options->time_limit_s : 10);
   return cf_write_all(w->fd, more ? &crew->cases->items[w->index] : &end, sizeof end);
 }
@@ -219,7 +245,7 @@ static void cf_worker_died(cf_crew *crew, cf_worker *w, bool timed_out) {
     snprintf(crew->hello->text, sizeof crew->hello->text, "%s",
              timed_out ? "the device was not open within 120 s" : "the worker dies before the device is open");
   }
-  if (!crew->stopped && crew->next < crew->cases->count) cf_worker_start(crew, w);
+  if (!crew->stopped && cf_claim(crew, w)) cf_worker_start(crew, w);
 }
 
 static void cf_take_hello(cf_crew *crew, cf_worker *w) {

@@ -39,9 +39,11 @@ static bool path_of(graft_device *device, ocl_key key, char path[PATH_MAX]) {
   const graft_host *host = device->plugin->host;
   char folder[PATH_MAX - 64];
   size_t length = 0;
-  if (atomic_load(&device->disk_unusable) || !GRAFT_HAS(host, graft_host, cache_directory) ||
+  if (atomic_load(&device->disk_unusable)) return false;
+  if (!GRAFT_HAS(host, graft_host, cache_directory) ||
       host->cache_directory(host->context, folder, sizeof folder, &length) != GRAFT_OK || length == 0 ||
       length >= sizeof folder) {
+    atomic_store(&device->disk_unusable, true); /* the host has said why */
     return false;
   }
   snprintf(path, PATH_MAX, "%s/%016llx%016llx.clbin", folder, (unsigned long long)key.high,

@@ -42,10 +42,10 @@ static const refusal refusals[] = {
     {"aten::cat {f32[2,3];f32[2,4]} 0", {"aten::cat", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::expand f32[2,3] [2,4]", {"expand", "f32[2,3]"}, GRAFT_INVALID_ARGUMENT},
     {"aten::view f32[2,3] [4]", {"view", "[4]"}, GRAFT_INVALID_ARGUMENT},
-    {"aten::sum.dim_IntList f32[2,3] [2]", {"aten::sum.dim_IntList", "2"}, GRAFT_INVALID_ARGUMENT},
+    {"aten::sum.dim_IntList f32[2,3] [2]", {"aten::sum.dim_IntList", "2"}, GRAFT_OUT_OF_RANGE},
     {"aten::sum.dim_IntList f32[2,3] [0,0]", {"aten::sum.dim_IntList", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::amax f32[0,3] [0]", {"aten::amax", NULL}, GRAFT_INVALID_ARGUMENT},
-    {"aten::_softmax f32[2,3] 5 false", {"aten::_softmax", "5"}, GRAFT_INVALID_ARGUMENT},
+    {"aten::_softmax f32[2,3] 5 false", {"aten::_softmax", "5"}, GRAFT_OUT_OF_RANGE},
     {"aten::native_layer_norm f32[2,3] [4] _ _ 1e-5", {"aten::native_layer_norm", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::convolution f32[1,3,8,8] f32[4,2,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1",
      {"aten::convolution", NULL},
@@ -179,7 +179,7 @@ static const char *fault_of(int turn, graft_rt_device *device, const char *line,
   graft_stream_destroy(stream);
   snprintf(number, sizeof number, "%lld", (long long)w->index);
   snprintf(name, sizeof name, "%.*s", (int)strcspn(line, " "), line);
-  if (status != GRAFT_INVALID_ARGUMENT && status != GRAFT_STREAM_FAILED) return graft_status_name(status);
+  if (status != GRAFT_OUT_OF_RANGE && status != GRAFT_STREAM_FAILED) return graft_status_name(status);
   if (turn == 1) return NULL; /* it may name the op that this one was decomposed to, and its index */
   return strstr(graft_last_error(), number) && strstr(graft_last_error(), name) ? NULL : graft_last_error();
 }

@@ -102,6 +102,36 @@ START_TEST(questions_about_ops) {
 }
 END_TEST
 
+START_TEST(the_default_dtype_is_the_threads) {
+  int64_t values[2] = {4, 9};
+  float narrow[2];
+  double wide[2];
+  graft_tensor *in, *out = NULL;
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_I64, 1, (int64_t[]){2}, values, &in));
+  graft_value args[2] = {tensor_value(in), {GRAFT_VALUE_SCALAR, 0, {.scalar = graft_scalar_float(0.5)}}};
+  ck_assert_uint_eq(graft_default_dtype_get(), GRAFT_F32);
+  for (int round = 0; round < 3; round++) { /* the plan of one default is not taken for the other */
+    graft_dtype dtype = round == 1 ? GRAFT_F64 : GRAFT_F32;
+    OK(graft_default_dtype_set(dtype));
+    OK(graft_call(GRAFT_OP_SQRT, args, 1, &out, 1));
+    ck_assert_uint_eq(graft_tensor_dtype(out), dtype);
+    graft_tensor_release(out);
+    out = NULL;
+    OK(graft_call(GRAFT_OP_ADD_SCALAR, args, 2, &out, 1));
+    ck_assert_uint_eq(graft_tensor_dtype(out), dtype);
+    OK(graft_tensor_to_host(out, round == 1 ? (void *)wide : narrow));
+    graft_tensor_release(out);
+    out = NULL;
+  }
+  ck_assert_double_eq(wide[1], 9.5);
+  ck_assert_float_eq(narrow[1], 9.5f);
+  ck_assert_int_eq(graft_default_dtype_set(GRAFT_I64), GRAFT_INVALID_ARGUMENT);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "i64"));
+  ck_assert_uint_eq(graft_default_dtype_get(), GRAFT_F32);
+  graft_tensor_release(in);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("bridge");
   TCase *tests = tcase_create("bridge");
@@ -109,6 +139,7 @@ int main(void) {
   tcase_add_test(tests, borrowed_tensors_take_part_in_calls);
   tcase_add_test(tests, a_borrowed_conjugate_is_copied_as_one);
   tcase_add_test(tests, questions_about_ops);
+  tcase_add_test(tests, the_default_dtype_is_the_threads);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

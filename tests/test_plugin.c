@@ -62,6 +62,7 @@ END_TEST
 
 START_TEST(status_names) {
   ck_assert_str_eq(graft_status_name(GRAFT_FORKED), "FORKED");
+  ck_assert_str_eq(graft_status_name(GRAFT_OUT_OF_RANGE), "OUT_OF_RANGE");
   ck_assert_str_eq(graft_status_name(-1), "unknown status");
   ck_assert_str_eq(graft_status_name(1000), "unknown status");
 }
@@ -622,6 +623,8 @@ START_TEST(cache_directory) {
   chmod(expected, 0777);
   ck_assert_int_eq(host->cache_directory(host->context, path, sizeof path, &length), GRAFT_UNIMPLEMENTED);
   setenv("GRAFT_CACHE_DIR", "/dev/null/x", 1);
+  ck_assert_int_eq(host->cache_directory(host->context, path, sizeof path, &length), GRAFT_UNIMPLEMENTED);
+  setenv("GRAFT_CACHE_DIR", "none", 1);
   ck_assert_int_eq(host->cache_directory(host->context, path, sizeof path, &length), GRAFT_UNIMPLEMENTED);
   snprintf(path, sizeof path, "rm -rf '%s'", root);
   ck_assert_int_eq(system(path), 0);

@@ -132,6 +132,18 @@ graft_fallback_policy graft_fallback_policy_get(void) {
   return (graft_fallback_policy)dsp_fallback_policy();
 }
 
+graft_dtype graft_default_dtype_get(void) {
+  return dt_default();
+}
+
+graft_status graft_default_dtype_set(graft_dtype dtype) {
+  if (!dt_is_float(dtype) || dt_is_float8(dtype))
+    return err_set(GRAFT_INVALID_ARGUMENT, "the default dtype can't be %s; expected f16, bf16, f32 or f64",
+                   graft_dtype_name(dtype));
+  dt_set_default(dtype);
+  return GRAFT_OK;
+}
+
 graft_exec_flags graft_exec_flags_set(graft_exec_flags flags) {
   graft_exec_flags before = dsp_exec_flags();
   dsp_set_exec_flags(flags);

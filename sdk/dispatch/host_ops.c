@@ -102,7 +102,7 @@ HOST_OP(empty) {
   if (status) return status;
   if (rank != COUNT(0)) return op_error(call, "that memory format is for rank %u; size has %u items", rank, COUNT(0));
   op_call result = *call;
-  op_out_format(&result, 0, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0), (graft_memory_format)format);
+  op_out_format(&result, 0, dtype ? dtype : dt_default(), (int32_t)COUNT(0), INTS(0), (graft_memory_format)format);
   meta = result.out[0];
   return graft_tensor_empty_strided(call->device, meta.dtype, meta.ndim, meta.sizes, meta.strides, outs);
 }
@@ -111,7 +111,7 @@ HOST_OP(empty_strided) {
   (void)nouts;
   graft_dtype dtype = op_dtype(call, 2);
   if (COUNT(0) != COUNT(1)) return op_error(call, "size has %u items, stride %u; expected as many", COUNT(0), COUNT(1));
-  return graft_tensor_empty_strided(call->device, dtype ? dtype : DT_DEFAULT, (int32_t)COUNT(0), INTS(0), INTS(1),
+  return graft_tensor_empty_strided(call->device, dtype ? dtype : dt_default(), (int32_t)COUNT(0), INTS(0), INTS(1),
                                     outs);
 }
 

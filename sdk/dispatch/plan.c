@@ -151,7 +151,7 @@ bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *arg
   key->count = 0;
   key->capacity = DSP_KEY_LOCAL;
   put(key, (uint64_t)schema->id << 32 | dsp_exec_flags());
-  put(key, (uint64_t)nargs << 32 | nouts);
+  put(key, (uint64_t)dt_number(dt_default()) << 48 | (uint64_t)nargs << 32 | nouts);
   for (uint32_t i = 0; i < nargs; i++) {
     if (!put_value(key, &args[i], schema->args[i].kind)) return false;
   }

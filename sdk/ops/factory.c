@@ -7,8 +7,8 @@ static graft_dtype dtype_of_number(const graft_scalar *number) {
   switch (dt_category_of(number->dtype)) {
     case DT_BOOL: return GRAFT_BOOL;
     case DT_INTEGER: return GRAFT_I64;
-    case DT_FLOAT: return DT_DEFAULT;
-    default: return dt_complex(DT_DEFAULT);
+    case DT_FLOAT: return dt_default();
+    default: return dt_complex(dt_default());
   }
 }
 
@@ -51,7 +51,7 @@ static graft_status infer_zero(op_call *c) {
 
 /* scalar_tensor(s, dtype, layout, device, pin_memory): without dtype the default float, whatever the number is */
 static graft_status infer_scalar_tensor(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : DT_DEFAULT;
+  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : dt_default();
   op_set_dtype(c, 1, dtype);
   op_out(c, 0, dtype, 0, NULL);
   /* A finite number beyond a floating dtype becomes infinity here, where full refuses it. */
@@ -89,7 +89,7 @@ static graft_status infer_arange(op_call *c) {
   graft_dtype dtype = op_dtype(c, 3);
   bool integers = true;
   for (int i = 0; i < 3; i++) integers &= dt_is_integral(op_scalar(c, i).dtype, true);
-  if (!dtype) dtype = integers ? GRAFT_I64 : DT_DEFAULT;
+  if (!dtype) dtype = integers ? GRAFT_I64 : dt_default();
   bool integral = dt_is_integral(dtype, false) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
   if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype))) {
     return op_error(c, "not defined for %s", graft_dtype_name(dtype));
@@ -106,7 +106,7 @@ static graft_status infer_arange(op_call *c) {
 static graft_status infer_eye(op_call *c) {
   int64_t n = op_int(c, 0), m = op_int(c, 1);
   if (n < 0 || m < 0) return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)n, (long long)m);
-  op_set_dtype(c, 2, op_dtype(c, 2) ? op_dtype(c, 2) : DT_DEFAULT);
+  op_set_dtype(c, 2, op_dtype(c, 2) ? op_dtype(c, 2) : dt_default());
   op_out(c, 0, op_dtype(c, 2), 2, (int64_t[]){n, m});
   return GRAFT_OK;
 }
@@ -115,7 +115,7 @@ static graft_status infer_eye(op_call *c) {
 static graft_status infer_linspace(op_call *c) {
   int64_t steps = op_int(c, 2);
   bool has_complex = dt_is_complex(op_scalar(c, 0).dtype) || dt_is_complex(op_scalar(c, 1).dtype);
-  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : has_complex ? dt_complex(DT_DEFAULT) : DT_DEFAULT;
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : has_complex ? dt_complex(dt_default()) : dt_default();
   if (steps < 0) return op_error(c, "steps is %lld; expected 0 or more", (long long)steps);
   if (has_complex && !dt_is_complex(dtype))
     return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));

@@ -19,13 +19,14 @@ static graft_status add_index(const op_call *c, idx_shape *s, uint32_t item, con
   const graft_tensor *self = op_tensor(c, 0);
   bool mask = idx_is_mask(t);
   if (!mask && !idx_is_index(t)) {
-    return op_error(c, "index %u is %s; expected i64, i32, or a mask of bool or u8", item, graft_dtype_name(t->dtype));
+    return op_out_of_range(c, "index %u is %s; expected i64, i32, or a mask of bool or u8", item,
+                           graft_dtype_name(t->dtype));
   }
   int32_t covered = mask ? t->ndim : 1;
-  if (*dim + covered > self->ndim) return op_error(c, "too many indices for self %s", op_show(c, 0));
+  if (*dim + covered > self->ndim) return op_out_of_range(c, "too many indices for self %s", op_show(c, 0));
   for (int32_t i = 0; i < covered; i++) {
     if (mask && t->sizes[i] != self->sizes[*dim + i]) {
-      return op_error(c, "mask %u differs in size from self %s at dim %d", item, op_show(c, 0), *dim + i);
+      return op_out_of_range(c, "mask %u differs in size from self %s at dim %d", item, op_show(c, 0), *dim + i);
     }
     s->dims[s->count] = *dim + i;
     s->from[s->count++] = t;
@@ -46,7 +47,7 @@ static graft_status join_shape(const op_call *c, idx_shape *s, int32_t ndim, con
   for (int32_t i = 0; i < ndim; i++) {
     int64_t *size = &s->sizes[s->ndim - ndim + i];
     if (sizes[i] == *size || sizes[i] == 1) continue;
-    if (*size != 1) return op_error(c, "the indices do not broadcast: %s", op_show_tensors(c));
+    if (*size != 1) return op_out_of_range(c, "the indices do not broadcast: %s", op_show_tensors(c));
     *size = sizes[i];
   }
   return GRAFT_OK;
@@ -99,14 +100,14 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
   const graft_tensor *self = op_tensor(c, 0);
   const graft_value *list = &c->args[1];
   memset(s, 0, sizeof *s);
-  if (list->count > (uint32_t)self->ndim) return op_error(c, "too many indices for self %s", op_show(c, 0));
+  if (list->count > (uint32_t)self->ndim) return op_out_of_range(c, "too many indices for self %s", op_show(c, 0));
   int32_t dim = 0;
   for (uint32_t i = 0; i < list->count; i++) {
     graft_status status = GRAFT_OK;
     if (list->as.tensors[i])
       status = add_index(c, s, i, list->as.tensors[i], &dim);
     else if (++dim > self->ndim)
-      status = op_error(c, "too many indices for self %s", op_show(c, 0));
+      status = op_out_of_range(c, "too many indices for self %s", op_show(c, 0));
     if (status) return status;
   }
   if (!s->count) {
@@ -120,7 +121,7 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
   int64_t elements = tns_numel(s->ndim, s->sizes);
   for (int32_t i = 0; i < s->count && !s->open; i++) {
     if (!self->sizes[s->dims[i]] && elements) {
-      return op_error(c, "dim %d of self %s has no element to index", s->dims[i], op_show(c, 0));
+      return op_out_of_range(c, "dim %d of self %s has no element to index", s->dims[i], op_show(c, 0));
     }
   }
   return place_shape(c, s);
@@ -262,7 +263,7 @@ static graft_status infer_index_select(op_call *c) {
   if (!self->ndim && index->numel != 1)
     return op_error(c, "self has rank 0, so index must be one element (%s)", op_show_tensors(c));
   if (index->numel && self->ndim && !self->sizes[dim]) {
-    return op_error(c, "dim %lld of self %s has no element to index", (long long)dim, op_show(c, 0));
+    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)dim, op_show(c, 0));
   }
   for (int32_t i = 0; i < self->ndim; i++) sizes[i] = i == dim ? index->numel : self->sizes[i];
   c->compute = self->dtype;

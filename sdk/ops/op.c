@@ -61,8 +61,8 @@ void op_set_dtype(op_call *call, int arg, graft_dtype dtype) {
 graft_status op_wrap_dim(const op_call *call, int64_t *dim, int32_t ndim) {
   int64_t rank = ndim ? ndim : 1;
   if (*dim < -rank || *dim >= rank) {
-    return op_error(call, "dim %lld is out of range: expected %lld to %lld", (long long)*dim, (long long)-rank,
-                    (long long)rank - 1);
+    return op_out_of_range(call, "dim %lld is out of range: expected %lld to %lld", (long long)*dim, (long long)-rank,
+                           (long long)rank - 1);
   }
   if (*dim < 0) *dim += rank;
   return GRAFT_OK;
@@ -109,8 +109,8 @@ static graft_dtype number_dtype(const graft_scalar *scalar) {
   switch (dt_category_of(scalar->dtype)) {
     case DT_BOOL: return GRAFT_BOOL;
     case DT_INTEGER: return GRAFT_I64;
-    case DT_FLOAT: return DT_DEFAULT;
-    default: return dt_complex(DT_DEFAULT);
+    case DT_FLOAT: return dt_default();
+    default: return dt_complex(dt_default());
   }
 }
 
@@ -455,12 +455,19 @@ const char *op_show_tensors(const op_call *call) {
 }
 
 graft_status op_error(const op_call *call, const char *format, ...) {
-  char text[1024];
   va_list list;
   va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
+  graft_status status = err_set_list(GRAFT_INVALID_ARGUMENT, call->schema->name, format, list);
   va_end(list);
-  return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", call->schema->name, text);
+  return status;
+}
+
+graft_status op_out_of_range(const op_call *call, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  graft_status status = err_set_list(GRAFT_OUT_OF_RANGE, call->schema->name, format, list);
+  va_end(list);
+  return status;
 }
 
 graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected) {

@@ -165,6 +165,8 @@ graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wante
 
 /* An error that names the op: "aten::mm: self f32[2,3] and mat2 f32[4,5]: …". The format continues after "OP: ". */
 __attribute__((format(printf, 2, 3))) graft_status op_error(const op_call *call, const char *format, ...);
+/* The same with OUT_OF_RANGE: an index, or a dim, beyond what it addresses; PyTorch raises an IndexError. */
+__attribute__((format(printf, 2, 3))) graft_status op_out_of_range(const op_call *call, const char *format, ...);
 /* "f32[2,3]" of an argument, in one of a few rotating thread-local buffers. */
 const char *op_show(const op_call *call, int arg);
 /* All tensor arguments with their names: "self f32[2,3], other f32[4]". */

@@ -198,7 +198,7 @@ static graft_status check_sub(op_call *c) {
 
 static graft_status check_div_mode(op_call *c) {
   if (op_absent(c, 2)) {
-    if (dt_is_integral(c->compute, true)) c->compute = c->out[0].dtype = DT_DEFAULT;
+    if (dt_is_integral(c->compute, true)) c->compute = c->out[0].dtype = dt_default();
     return GRAFT_OK;
   }
   if (dt_is_complex(c->compute))
@@ -384,7 +384,7 @@ static graft_status infer_pointwise(op_call *c) {
   graft_status status = refuse(c, rule->refuse);
   if (status) return status;
   bool to_float = rule->promo == PW_FLOAT || rule->promo == PW_ANGLE;
-  if (to_float && dt_is_integral(dtype, true)) c->compute = dtype = DT_DEFAULT;
+  if (to_float && dt_is_integral(dtype, true)) c->compute = dtype = dt_default();
   c->out[0].dtype = dtype;
   if ((status = check_real_numbers(c))) return status;
   if (rule->check && (status = rule->check(c))) return status;

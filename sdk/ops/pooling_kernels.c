@@ -81,7 +81,8 @@ graft_status ref_max_pool2d_with_indices_backward(const graft_exec *exec,
   for (int64_t i = 0; !status && i < grad.count; i++) {
     int64_t at = (int64_t)indices.re[i];
     if (at < 0 || at >= size) {
-      status = ref_invalid("aten::max_pool2d_with_indices_backward: index %lld is out of range for a plane of %lld",
+      status =
+          ref_out_of_range("aten::max_pool2d_with_indices_backward: index %lld is out of range for a plane of %lld",
                            (long long)at, (long long)size);
       break;
     }

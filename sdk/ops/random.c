@@ -20,7 +20,7 @@ static bool is_drawn(graft_dtype dtype) {
 
 /* rand, randn(size, dtype, layout, device, pin_memory) */
 static graft_status infer_rand(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : DT_DEFAULT;
+  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : dt_default();
   if (!is_drawn(dtype))
     return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
   graft_status status = op_check_sizes(c, 0);
@@ -133,7 +133,7 @@ static graft_status infer_bernoulli(op_call *c) {
 
 /* normal.float_float(mean, std, size, generator, dtype, …) */
 static graft_status infer_normal(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 4) ? op_dtype(c, 4) : DT_DEFAULT;
+  graft_dtype dtype = op_dtype(c, 4) ? op_dtype(c, 4) : dt_default();
   double std = op_float(c, 1);
   if (!is_drawn(dtype))
     return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
@@ -270,7 +270,7 @@ static graft_status infer_multinomial(op_call *c) {
 /* native_dropout_backward(grad_output, mask, scale): scale is a number that promotes */
 static graft_status infer_native_dropout_backward(op_call *c) {
   graft_dtype dtype = op_tensor(c, 0)->dtype;
-  c->compute = dt_is_integral(dtype, true) ? DT_DEFAULT : dtype;
+  c->compute = dt_is_integral(dtype, true) ? dt_default() : dtype;
   return op_out_broadcast(c, 0, c->compute);
 }
 

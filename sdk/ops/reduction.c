@@ -183,7 +183,7 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
       break;
     case RED_COUNT: *out = GRAFT_I64; break;
     case RED_FLOAT:
-      if (whole) *out = dtype = DT_DEFAULT;
+      if (whole) *out = dtype = dt_default();
       break;
   }
   c->compute = dtype;

@@ -80,12 +80,19 @@ graft_status ref_no_memory(void) {
 }
 
 graft_status ref_invalid(const char *format, ...) {
-  char text[512];
   va_list list;
   va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
+  graft_status status = err_set_list(GRAFT_INVALID_ARGUMENT, NULL, format, list);
   va_end(list);
-  return err_set(GRAFT_INVALID_ARGUMENT, "%s", text);
+  return status;
+}
+
+graft_status ref_out_of_range(const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  graft_status status = err_set_list(GRAFT_OUT_OF_RANGE, NULL, format, list);
+  va_end(list);
+  return status;
 }
 
 /* --- sums --- */

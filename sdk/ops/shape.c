@@ -323,8 +323,8 @@ static graft_status infer_select_scatter(op_call *c) {
   if (status) return status;
   int64_t size = self->sizes[dim];
   if (index < -size || index >= size) {
-    return op_error(c, "index %lld is out of range for dim %lld of self %s", (long long)index, (long long)dim,
-                    op_show(c, 0));
+    return op_out_of_range(c, "index %lld is out of range for dim %lld of self %s", (long long)index, (long long)dim,
+                           op_show(c, 0));
   }
   op_set_int(c, 2, dim);
   op_set_int(c, 3, index < 0 ? index + size : index);

@@ -19,7 +19,7 @@ const char *graft_version(void) {
 
 graft_status plg_status_of(const char *who, graft_status status, const char *what) {
   if (status == GRAFT_OK) return GRAFT_OK;
-  bool known = status > 0 && status <= GRAFT_FORKED;
+  bool known = status > 0 && status <= GRAFT_OUT_OF_RANGE;
   if (!known) {
     return err_set(GRAFT_INTERNAL, "%s: %s: the plugin returned the unknown status %d%s%s", who, what, status,
                    err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");

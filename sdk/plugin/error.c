@@ -16,14 +16,21 @@
 static _Thread_local char err_text[ERR_CAPACITY];
 static _Thread_local bool err_fresh;
 
-graft_status err_set(graft_status status, const char *format, ...) {
+graft_status err_set_list(graft_status status, const char *prefix, const char *format, va_list arguments) {
   char text[ERR_CAPACITY]; /* an argument may be err_text itself */
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  int start = prefix ? snprintf(text, sizeof text, "%s: ", prefix) : 0;
+  if (start < 0 || start >= ERR_CAPACITY) start = 0;
+  vsnprintf(text + start, sizeof text - (size_t)start, format, arguments);
   utf8_copy(err_text, sizeof err_text, text);
   err_fresh = true;
+  return status;
+}
+
+graft_status err_set(graft_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  err_set_list(status, NULL, format, arguments);
+  va_end(arguments);
   return status;
 }
 
@@ -51,6 +58,7 @@ const char *graft_status_name(graft_status status) {
       [GRAFT_INTERNAL] = "INTERNAL",
       [GRAFT_INCOMPATIBLE] = "INCOMPATIBLE",
       [GRAFT_FORKED] = "FORKED",
+      [GRAFT_OUT_OF_RANGE] = "OUT_OF_RANGE",
   };
   if (status < 0 || status >= (graft_status)(sizeof names / sizeof *names)) return "unknown status";
   return names[status];

@@ -25,6 +25,7 @@ static void host_set_error(void *context, const char *message) {
 /* The folder above all plugins' cache folders: absolute, malloc'ed, or NULL. An answer is not yet made. */
 static char *cache_root(void) {
   const char *chosen = err_getenv("GRAFT_CACHE_DIR");
+  if (chosen && strcmp(chosen, "none") == 0) return NULL;
   if (chosen && *chosen) {
     if (*chosen == '/') return plg_text("%s", chosen);
     err_log(GRAFT_LOG_WARNING, "GRAFT_CACHE_DIR=%s is not an absolute path and is not used", chosen);

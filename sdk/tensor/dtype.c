@@ -107,6 +107,16 @@ graft_dtype dt_real(graft_dtype dtype) {
 graft_dtype dt_complex(graft_dtype dtype) {
   return by_number(dtype, offsetof(dt_fact, complex));
 }
+
+static _Thread_local graft_dtype default_dtype = GRAFT_F32;
+
+graft_dtype dt_default(void) {
+  return default_dtype;
+}
+void dt_set_default(graft_dtype dtype) {
+  default_dtype = dtype;
+}
+
 graft_dtype dt_accumulate(graft_dtype dtype) {
   return by_number(dtype, offsetof(dt_fact, accumulate));
 }

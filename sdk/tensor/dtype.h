@@ -33,8 +33,10 @@ uint64_t dt_bit(graft_dtype dtype);        /* 1 << number */
 
 /* PyTorch's promotion of two dtypes (c10::promoteTypes); NONE when it refuses. */
 graft_dtype dt_promote(graft_dtype a, graft_dtype b);
-/* The dtype that floating results of an integer input have: f32. */
-#define DT_DEFAULT GRAFT_F32
+/* The dtype that floating results of integer inputs have, and Python's floats beside integers: f32 unless this thread
+ * said otherwise. A part of every plan's key. */
+graft_dtype dt_default(void);
+void dt_set_default(graft_dtype dtype);
 /* The dtype in which a dtype is accumulated or computed: f16, bf16, f32 -> f32; f64 -> f64; integers -> i64. */
 graft_dtype dt_accumulate(graft_dtype dtype);
 

@@ -93,6 +93,12 @@ GRAFT_EXPORT graft_fallback_policy graft_fallback_policy_get(void);
 /* Flags sent with every op of this thread: GRAFT_EXEC_DETERMINISTIC, hints. Returns what they were. */
 GRAFT_EXPORT graft_exec_flags graft_exec_flags_set(graft_exec_flags flags);
 
+/* The dtype that this thread's ops give to floating results of integer inputs, and to numbers with a fraction beside
+ * integers: GRAFT_F32 at first. The dtype must be a real floating one of at least 16 bits, else GRAFT_INVALID_ARGUMENT
+ * and nothing changes. */
+GRAFT_EXPORT graft_dtype graft_default_dtype_get(void);
+GRAFT_EXPORT graft_status graft_default_dtype_set(graft_dtype dtype);
+
 /* Whether this process is the child of a fork and a driver had been in use before: then every device call fails. */
 GRAFT_EXPORT bool graft_is_forked(void);
 

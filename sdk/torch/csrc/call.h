@@ -11,24 +11,31 @@
 
 namespace torch_graft {
 
-// Sends PyTorch's deterministic mode with the calls of this thread, for the time of a call.
-class ExecFlags {
+// Sends PyTorch's process-wide modes with the calls of this thread, for the time of a call: deterministic algorithms,
+// and the default dtype where it is not f32.
+class Modes {
  public:
-  ExecFlags() {
+  Modes() {
     if (C10_UNLIKELY(at::globalContext().deterministicAlgorithms())) {
-      before_ = graft_exec_flags_set(GRAFT_EXEC_DETERMINISTIC);
-      set_ = true;
+      flags_before_ = graft_exec_flags_set(GRAFT_EXEC_DETERMINISTIC);
+      flags_set_ = true;
+    }
+    if (C10_UNLIKELY(c10::get_default_dtype_as_scalartype() != c10::ScalarType::Float)) {
+      dtype_before_ = graft_default_dtype_get();
+      dtype_set_ = graft_default_dtype_set(dtype_of(c10::get_default_dtype_as_scalartype())) == GRAFT_OK;
     }
   }
-  ~ExecFlags() {
-    if (C10_UNLIKELY(set_)) graft_exec_flags_set(before_);
+  ~Modes() {
+    if (C10_UNLIKELY(flags_set_)) graft_exec_flags_set(flags_before_);
+    if (C10_UNLIKELY(dtype_set_)) graft_default_dtype_set(dtype_before_);
   }
-  ExecFlags(const ExecFlags &) = delete;
-  ExecFlags &operator=(const ExecFlags &) = delete;
+  Modes(const Modes &) = delete;
+  Modes &operator=(const Modes &) = delete;
 
  private:
-  graft_exec_flags before_ = 0;
-  bool set_ = false;
+  graft_exec_flags flags_before_ = 0;
+  graft_dtype dtype_before_ = GRAFT_F32;
+  bool flags_set_ = false, dtype_set_ = false;
 };
 
 class CallFrame {
@@ -141,7 +148,7 @@ class CallFrame {
     capacity_ = larger;
   }
 
-  ExecFlags flags_;
+  Modes modes_;
   c10::SmallVector<const at::Tensor *, kSpaces> seen_;
   std::vector<std::unique_ptr<at::Tensor>> kept_;
   uint32_t used_ = 0;

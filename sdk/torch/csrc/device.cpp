@@ -205,19 +205,6 @@ void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device *)> &v
 
 // --- errors ---
 
-namespace {
-
-// What PyTorch raises as an IndexError; libgraft has one status for all arguments that are wrong.
-bool is_index_error(const std::string &text) {
-  constexpr const char *kTexts[] = {
-      "is out of range",           "has no element to index",      "too many indices",
-      "differs in size from self", "the indices do not broadcast", "or a mask of bool or u8"};
-  return std::any_of(std::begin(kTexts), std::end(kTexts),
-                     [&](const char *part) { return text.find(part) != std::string::npos; });
-}
-
-}  // namespace
-
 void raise(graft_status status) {
   const c10::SourceLocation here = {__func__, __FILE__, static_cast<uint32_t>(__LINE__)};
   std::string text = graft_last_error();
@@ -226,9 +213,7 @@ void raise(graft_status status) {
     case GRAFT_UNIMPLEMENTED: throw c10::NotImplementedError(here, text);
     case GRAFT_DEVICE_LOST:
     case GRAFT_STREAM_FAILED: throw c10::AcceleratorError(here, status, text);
-    case GRAFT_INVALID_ARGUMENT:
-      if (is_index_error(text)) throw c10::IndexError(here, text);
-      [[fallthrough]];
+    case GRAFT_OUT_OF_RANGE: throw c10::IndexError(here, text);
     default: throw c10::Error(here, text);
   }
 }

@@ -36,7 +36,7 @@ struct HotFrame {
   graft_tensor *list[kTensors + 1];
   char text[24];
   bool fits = true;  // false: not the usual case, and no call is made here
-  ExecFlags flags;
+  Modes modes;
 
   graft_tensor *borrow(const at::Tensor &tensor) {
     if (C10_UNLIKELY(!is_ours(tensor) && tensor.dim() > 0)) fits = false;  // refused on the boxed way

@@ -26,7 +26,7 @@
 #endif
 
 #define GRAFT_ABI_MAJOR 1
-#define GRAFT_ABI_MINOR 0
+#define GRAFT_ABI_MINOR 1
 
 /* Nothing unwinds (exceptions, longjmp) across the ABI, in either direction. The keyword is part of a function type
  * only from C++17 on; a plugin built as older C++ keeps the promise by hand. */
@@ -63,7 +63,8 @@ enum {
   GRAFT_STREAM_FAILED = 6,    /* an earlier fault sticks to this stream; graft_stream_api.failure says which */
   GRAFT_INTERNAL = 7,         /* a defect of the callee */
   GRAFT_INCOMPATIBLE = 8,     /* the two sides can't work together: another major, a mandatory function missing */
-  GRAFT_FORKED = 9            /* the driver was in use when this process was forked; use it in the parent only */
+  GRAFT_FORKED = 9,           /* the driver was in use when this process was forked; use it in the parent only */
+  GRAFT_OUT_OF_RANGE = 10     /* the caller's fault: an index or a dim beyond what it addresses */
 };
 
 #endif
