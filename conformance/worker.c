@@ -191,15 +191,16 @@ static void cf_deliver(cf_crew *crew, int64_t index, const cf_result *r) {
   if (!crew->visit(crew->context, (uint32_t)index, r)) crew->stopped = true;
 }
 
-/* Half of what the busiest other worker has still to do. */
+/* The next case of the worker that has most to do: what is left is done in its order, so that each of them meets one
+ * shape after another. */
 static void cf_steal(cf_crew *crew, cf_worker *w) {
   cf_worker *from = &crew->workers[0];
   for (uint32_t i = 1; i < crew->jobs; i++) {
     if (crew->workers[i].end - crew->workers[i].at > from->end - from->at) from = &crew->workers[i];
   }
-  w->end = from->end;
-  from->end -= (from->end - from->at + 1) / 2;
-  w->at = from->end;
+  if (from->at == from->end) return;
+  w->at = from->at++;
+  w->end = from->at;
 }
 
 /* Whether there is a case for this worker. The cases of a family stay with one, which has its programs. */
