@@ -510,6 +510,11 @@ static graft_status check_outs(const op_call *call, const dsp_plan *plan, graft_
       return op_error(call, "the given output %u is %s; expected the result's shape, of rank %d with %lld elements", i,
                       tns_describe(out, text, sizeof text), meta->ndim, (long long)tns_numel(meta->ndim, meta->sizes));
     }
+    if ((call->def->flags & OP_EXACT_OUT) && out->dtype != meta->dtype &&
+        !(meta->dtype == GRAFT_BOOL && out->dtype == GRAFT_U8)) {
+      return op_error(call, "the given output is %s; expected %s", graft_dtype_name(out->dtype),
+                      graft_dtype_name(meta->dtype));
+    }
     if (dt_category_of(meta->dtype) > dt_category_of(out->dtype)) {
       return op_error(call, "the result is %s and can't be written to a given output of %s",
                       graft_dtype_name(meta->dtype), graft_dtype_name(out->dtype));

@@ -450,7 +450,7 @@ static const op_def defs[] = {
      .decompose = decompose_take,
      .vjp = vjp_take,
      .saves = OP_SAVE_ARG(1),
-     .flags = OP_NO_WIDEN,
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
      .reference = OP_REF(take)},
     {.op_id = GRAFT_OP_NONZERO, .roles = "k", .infer = infer_nonzero, .reference = OP_REF(nonzero)},
     {.op_id = GRAFT_OP_INDEX_TENSOR,
@@ -466,7 +466,7 @@ static const op_def defs[] = {
      .infer = infer_index_select,
      .vjp = vjp_index_select,
      .saves = OP_SAVE_ARG(2),
-     .flags = OP_NO_WIDEN,
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
      .reference = OP_REF(index_select)},
     {.op_id = GRAFT_OP_GATHER,
      .roles = "vi",
@@ -474,7 +474,7 @@ static const op_def defs[] = {
      .decompose = decompose_gather,
      .vjp = vjp_gather,
      .saves = OP_SAVE_ARG(2),
-     .flags = OP_NO_WIDEN,
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
      .reference = OP_REF(gather)},
 };
 OP_FAMILY_END(indexing, defs)

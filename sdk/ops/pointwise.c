@@ -21,8 +21,8 @@ typedef struct pw_rule {
 
 /* op, roles, promotion, refused (and strides), tensor form, check, gradient, what it saves */
 #define POINTWISE_OPS(X)                                                                                               \
-  X(ABS, "b", PW_REAL, PW_NO_BOOL, 0, NULL, pw_vjp_abs, A0)                                                            \
-  X(NEG, "b", PW_SAME, PW_NO_BOOL, 0, NULL, pw_vjp_neg, 0)                                                             \
+  X(ABS, "b", PW_REAL, PW_NO_BOOL | PW_EXACT_OUT, 0, NULL, pw_vjp_abs, A0)                                             \
+  X(NEG, "b", PW_SAME, PW_NO_BOOL | PW_EXACT_OUT, 0, NULL, pw_vjp_neg, 0)                                              \
   X(EXP, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_exp, R0)                                                                    \
   X(LOG, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_log, A0)                                                                    \
   X(SQRT, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sqrt, R0)                                                                  \
@@ -34,9 +34,9 @@ typedef struct pw_rule {
   X(ERF, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erf, A0)                                                        \
   X(RECIPROCAL, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_reciprocal, R0)                                                      \
   X(RELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, NULL, pw_vjp_relu, R0)                                          \
-  X(GELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX, 0, NULL, pw_vjp_gelu, A0)                              \
+  X(GELU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX | PW_EXACT_OUT, 0, NULL, pw_vjp_gelu, A0)               \
   X(SILU, "b", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_silu, A0)                                              \
-  X(FLOOR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                          \
+  X(FLOOR, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL | PW_EXACT_OUT, 0, NULL, pw_vjp_zero, 0)                           \
   X(ISNAN, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                       \
   X(LOGICAL_NOT, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                 \
   X(LOGICAL_AND, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                \
@@ -57,7 +57,7 @@ typedef struct pw_rule {
   X(MAXIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_maximum, A0 | A1)                                           \
   X(MINIMUM, "bb", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_minimum, A0 | A1)                                           \
   X(FMOD_TENSOR, "bb", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_fmod, A0 | A1)                             \
-  X(WHERE_SELF, "cbb", PW_SAME, 0, 0, check_where, pw_vjp_where, A0)                                                   \
+  X(WHERE_SELF, "cbb", PW_SAME, PW_EXACT_OUT, 0, check_where, pw_vjp_where, A0)                                        \
   X(MASKED_FILL_SCALAR, "bc", PW_SAME, 0, 0, check_masked_fill, pw_vjp_masked_fill, A1)                                \
   X(MASKED_FILL_TENSOR, "bcb", PW_SAME, 0, 0, check_masked_fill, pw_vjp_masked_fill, A1)                               \
   X(CLAMP, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, check_clamp, pw_vjp_clamp, A0)                                 \
@@ -88,11 +88,11 @@ typedef struct pw_rule {
   X(LEAKY_RELU, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_leaky_relu, A0)                                               \
   X(HARDSWISH, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardswish, A0)                                                 \
   X(HARDSIGMOID, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardsigmoid, A0)                                             \
-  X(SOFTPLUS, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softplus, A0)                                                   \
+  X(SOFTPLUS, "b", PW_SAME, PW_FLOATS | PW_EXACT_OUT, 0, NULL, pw_vjp_softplus, A0)                                    \
   X(MISH, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_mish, A0)                                                           \
   X(THRESHOLD, "b", PW_SAME, PW_NO_BOOL | PW_NO_COMPLEX, 0, check_threshold, pw_vjp_threshold, A0)                     \
-  X(HARDSHRINK, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink, A0)                                               \
-  X(SOFTSHRINK, "b", PW_SAME, PW_FLOATS, 0, check_softshrink, pw_vjp_softshrink, A0)                                   \
+  X(HARDSHRINK, "b", PW_SAME, PW_FLOATS | PW_EXACT_OUT, 0, NULL, pw_vjp_hardshrink, A0)                                \
+  X(SOFTSHRINK, "b", PW_SAME, PW_FLOATS | PW_EXACT_OUT, 0, check_softshrink, pw_vjp_softshrink, A0)                    \
   X(PRELU_KERNEL, "bb", PW_SAME, PW_FLOATS | PW_LIKE, 0, check_one_dtype, pw_vjp_prelu, A0 | A1)                       \
   X(ELU_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, check_elu_backward, pw_vjp_elu_backward, A0 | OP_SAVE_ARG(5))           \
   X(HARDTANH_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardtanh_backward, A1)                                \
@@ -106,9 +106,9 @@ typedef struct pw_rule {
   X(MISH_BACKWARD, "bb", PW_SECOND, PW_FLOATS, 0, check_second, pw_vjp_mish_backward, A0 | A1)                         \
   X(HARDSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hardshrink_backward, A1)                            \
   X(SOFTSHRINK_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_softshrink_backward, A1)                            \
-  X(ISNEGINF, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                        \
-  X(ISPOSINF, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                        \
-  X(NAN_TO_NUM, "b", PW_SAME, PW_LIKE, 0, NULL, pw_vjp_nan_to_num, A0)                                                 \
+  X(ISNEGINF, "c", PW_LOGICAL, PW_NO_COMPLEX | PW_EXACT_OUT, 0, NULL, NULL, 0)                                         \
+  X(ISPOSINF, "c", PW_LOGICAL, PW_NO_COMPLEX | PW_EXACT_OUT, 0, NULL, NULL, 0)                                         \
+  X(NAN_TO_NUM, "b", PW_SAME, PW_LIKE | PW_EXACT_OUT, 0, NULL, pw_vjp_nan_to_num, A0)                                  \
   X(XLOGY_TENSOR, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_xlogy, A0 | A1)                                       \
   X(LOGIT, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_logit, A0)                                                    \
   X(LOGIT_BACKWARD, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_logit_backward, A0 | A1)                                 \
@@ -120,8 +120,8 @@ typedef struct pw_rule {
   X(ANGLE, "b", PW_ANGLE, 0, 0, NULL, pw_vjp_angle, A0)                                                                \
   X(LOGADDEXP, "bb", PW_SAME, PW_NO_BOOL | PW_NO_INT, 0, NULL, pw_vjp_logaddexp, A0 | A1)                              \
   X(LOGADDEXP2, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_logaddexp2, A0 | A1)                                         \
-  X(FRAC, "b", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_frac, 0)                                                            \
-  X(HEAVISIDE, "bb", PW_SAME, PW_NO_COMPLEX, 0, check_one_dtype, NULL, 0)                                              \
+  X(FRAC, "b", PW_SAME, PW_FLOATS | PW_EXACT_OUT, 0, NULL, pw_vjp_frac, 0)                                             \
+  X(HEAVISIDE, "bb", PW_SAME, PW_NO_COMPLEX | PW_EXACT_OUT, 0, check_one_dtype, NULL, 0)                               \
   X(SINC, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_sinc, A0 | R0)                                                             \
   X(ERFINV, "b", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_erfinv, R0)                                                  \
   X(ACOS, "b", PW_FLOAT, 0, 0, NULL, pw_vjp_acos, A0)                                                                  \
@@ -142,12 +142,12 @@ typedef struct pw_rule {
   X(ATAN2, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_atan2, A0 | A1)                                              \
   X(HYPOT, "bb", PW_SAME, PW_FLOATS, 0, NULL, pw_vjp_hypot, A0 | A1 | R0)                                              \
   X(COPYSIGN_TENSOR, "bb", PW_FLOAT, PW_NO_COMPLEX, 0, NULL, pw_vjp_copysign, A0 | R0)                                 \
-  X(CEIL, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                           \
-  X(TRUNC, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                          \
-  X(ROUND, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL, 0, NULL, pw_vjp_zero, 0)                                          \
-  X(SIGN, "b", PW_SAME, PW_NO_COMPLEX, 0, NULL, pw_vjp_zero, 0)                                                        \
-  X(SGN, "b", PW_SAME, 0, 0, NULL, pw_vjp_sgn, A0 | R0)                                                                \
-  X(SIGNBIT, "c", PW_LOGICAL, PW_NO_COMPLEX, 0, NULL, NULL, 0)                                                         \
+  X(CEIL, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL | PW_EXACT_OUT, 0, NULL, pw_vjp_zero, 0)                            \
+  X(TRUNC, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL | PW_EXACT_OUT, 0, NULL, pw_vjp_zero, 0)                           \
+  X(ROUND, "b", PW_SAME, PW_NO_COMPLEX | PW_NO_BOOL | PW_EXACT_OUT, 0, NULL, pw_vjp_zero, 0)                           \
+  X(SIGN, "b", PW_SAME, PW_NO_COMPLEX | PW_EXACT_OUT, 0, NULL, pw_vjp_zero, 0)                                         \
+  X(SGN, "b", PW_SAME, PW_EXACT_OUT, 0, NULL, pw_vjp_sgn, A0 | R0)                                                     \
+  X(SIGNBIT, "c", PW_LOGICAL, PW_NO_COMPLEX | PW_EXACT_OUT, 0, NULL, NULL, 0)                                          \
   X(ISINF, "c", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                       \
   X(LOGICAL_OR, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                 \
   X(LOGICAL_XOR, "cc", PW_LOGICAL, 0, 0, NULL, NULL, 0)                                                                \
@@ -413,16 +413,16 @@ enum {
   POINTWISE_OPS(INDEX)
 };
 
-#define DEF(op, roles_, promo, refuse, form, check, vjp_, saves_)          \
-  {.op_id = GRAFT_OP_##op,                                                 \
-   .roles = roles_,                                                        \
-   .infer = infer_pointwise,                                               \
-   .decompose = (form) ? decompose_scalar : NULL,                          \
-   .vjp = vjp_,                                                            \
-   .saves = saves_,                                                        \
-   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0) | \
-            ((refuse)&PW_SECOND_FIRST ? OP_SECOND_FIRST : 0),              \
-   .reference = (form) ? NULL : ref_pointwise,                             \
+#define DEF(op, roles_, promo, refuse, form, check, vjp_, saves_)                                          \
+  {.op_id = GRAFT_OP_##op,                                                                                 \
+   .roles = roles_,                                                                                        \
+   .infer = infer_pointwise,                                                                               \
+   .decompose = (form) ? decompose_scalar : NULL,                                                          \
+   .vjp = vjp_,                                                                                            \
+   .saves = saves_,                                                                                        \
+   .flags = OP_ELEMENTWISE | ((form) ? OP_NO_WIDEN | OP_NUMBER_FORM : 0) |                                 \
+            ((refuse)&PW_SECOND_FIRST ? OP_SECOND_FIRST : 0) | ((refuse)&PW_EXACT_OUT ? OP_EXACT_OUT : 0), \
+   .reference = (form) ? NULL : ref_pointwise,                                                             \
    .extra = PW_INDEX_##op},
 static const op_def defs[] = {POINTWISE_OPS(DEF)};
 OP_FAMILY_END(pointwise, defs)

@@ -19,7 +19,7 @@ typedef enum pw_promo {
 } pw_promo;
 
 /* What is refused, by the category of the promoted dtype; and how the result's strides differ from TensorIterator's for
- * these operands: those of empty_like(first operand), or with the second operand first. */
+ * these operands: those of empty_like(first operand), or with the second operand first; and OP_EXACT_OUT. */
 enum {
   PW_NO_BOOL = 1,
   PW_NO_INT = 2,
@@ -27,7 +27,8 @@ enum {
   PW_NO_COMPLEX = 8,
   PW_FLOATS = PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX,
   PW_LIKE = 16,
-  PW_SECOND_FIRST = 32
+  PW_SECOND_FIRST = 32,
+  PW_EXACT_OUT = 64
 };
 
 /* Kernel functions on the operands' values; p are the number arguments in schema order. */

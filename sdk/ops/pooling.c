@@ -314,6 +314,7 @@ static const op_def defs[] = {
      .saves = OP_SAVE_ARG(7),
      .reference = OP_REF(max_pool2d_with_indices_backward)},
     {.op_id = GRAFT_OP_AVG_POOL2D,
+     .flags = OP_EXACT_OUT,
      .roles = "v",
      .infer = infer_avg,
      .decompose = decompose_avg,

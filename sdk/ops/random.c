@@ -591,7 +591,7 @@ static const op_def defs[] = {
     {.op_id = GRAFT_OP_MULTINOMIAL,
      .roles = "v",
      .infer = infer_multinomial,
-     .flags = OP_NO_WIDEN,
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
      .reference = OP_REF(multinomial)},
 };
 OP_FAMILY_END(random, defs)

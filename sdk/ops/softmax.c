@@ -244,6 +244,7 @@ static void vjp_log_softmax_backward(op_vjp *v) {
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_SOFTMAX,
+     .flags = OP_EXACT_OUT,
      .roles = "v",
      .infer = infer_softmax,
      .decompose = decompose_softmax,
@@ -251,6 +252,7 @@ static const op_def defs[] = {
      .saves = OP_SAVE_OUT(0),
      .reference = OP_REF(softmax)},
     {.op_id = GRAFT_OP_LOG_SOFTMAX,
+     .flags = OP_EXACT_OUT,
      .roles = "v",
      .infer = infer_softmax,
      .decompose = decompose_log_softmax,

@@ -268,8 +268,11 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
     if (!fresh[i]) continue;
     at::Tensor result = wrap(fresh[i]);
     if (!frame.out_tensors[i]) continue;
-    at::native::resize_output(*frame.out_tensors[i], result.sizes());
-    frame.out_tensors[i]->copy_(result);
+    const at::Tensor &out = *frame.out_tensors[i];
+    TORCH_CHECK(out.scalar_type() == result.scalar_type(), "aten::", row.name, ": the given output is ",
+                out.scalar_type(), "; expected ", result.scalar_type());
+    at::native::resize_output(out, result.sizes());
+    out.copy_(result);
   }
   return GRAFT_OK;
 }
