@@ -177,6 +177,54 @@ def test_in_place_on_views_and_out(device):
         line[1:].add_(line[:-1])
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_the_default_dtype_is_pytorchs(device, dtype):
+    integers = torch.arange(1, 5)
+    ops = [torch.sqrt, lambda x: x + 0.5, lambda x: x / 2, lambda x: torch.add(x, 1.5),
+           lambda x: torch.where(x > 2, 1.0, 2.0), lambda x: x.new_full((2,), 3), lambda x: torch.atan2(x, x),
+           lambda x: torch.full_like(x, 1.5, dtype=torch.get_default_dtype()), lambda x: torch.ones(2, device=x.device),
+           lambda x: torch.arange(0.0, 2.0, device=x.device)]  # fmt: skip
+    if dtype == torch.float64:
+        ops.append(lambda x: x * (1 + 2j))
+    before = [op(integers.to(device)).dtype for op in ops]  # plans made for f32 are not taken for another
+    try:
+        torch.set_default_dtype(dtype)
+        for i, op in enumerate(ops):
+            expected, result = op(integers), op(integers.to(device))
+            assert result.dtype == expected.dtype, i
+            torch.testing.assert_close(result.cpu(), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert [op(integers.to(device)).dtype for op in ops] == before
+
+
+def test_given_outputs_are_cast_to_where_pytorch_casts(device):
+    x = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    ops = [torch.abs, torch.neg, torch.floor, torch.sin, torch.square, torch.signbit, torch.nonzero,
+           lambda x, out: torch.mm(x, x, out=out), lambda x, out: torch.add(x, 1, out=out),
+           lambda x, out: torch.gather(x, 0, (x > 0).long(), out=out), lambda x, out: torch.argmax(x, 0, out=out),
+           lambda x, out: torch.cat([x, x], out=out), lambda x, out: torch.mean(x, 0, out=out),
+           lambda x, out: torch.eq(x, 1, out=out), lambda x, out: torch.softmax(x, 0, out=out)]  # fmt: skip
+
+    def outcome(op, on, dtype):
+        out = torch.empty(0, dtype=dtype, device=on)
+        try:
+            return op(x.to(on), out=out).cpu()
+        except (RuntimeError, TypeError):
+            return "refused"
+
+    seen = set()
+    for i, op in enumerate(ops):
+        for dtype in (torch.float64, torch.float16, torch.int32, torch.bool):
+            expected, result = outcome(op, "cpu", dtype), outcome(op, device, dtype)
+            seen.add(isinstance(expected, str))
+            if isinstance(expected, str) or isinstance(result, str):
+                assert type(result) is type(expected), (i, dtype, expected, result)
+            else:
+                torch.testing.assert_close(result, expected)
+    assert seen == {True, False}
+
+
 def test_deterministic_mode(device):
     torch.use_deterministic_algorithms(True)
     try:

@@ -73,6 +73,8 @@ graft_value tensors_value(CallFrame &frame, const OpRow &row, const c10::IValue 
     tensors[i] = nullptr;
     if (absent) continue;
     const at::Tensor &item = items[i].toTensor();
+    if (is_indexing(row) && item.scalar_type() == c10::ScalarType::Byte)
+      TORCH_WARN("indexing with a mask of dtype torch.uint8 is deprecated, please use torch.bool instead.");
     if (is_indexing(row) && !is_ours(item)) {
       tensors[i] = frame.borrow(frame.keep(item.to(frame.tensors()[0]->device())));
     } else {
@@ -269,8 +271,8 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
     at::Tensor result = wrap(fresh[i]);
     if (!frame.out_tensors[i]) continue;
     const at::Tensor &out = *frame.out_tensors[i];
-    TORCH_CHECK(out.scalar_type() == result.scalar_type(), "aten::", row.name, ": the given output is ",
-                out.scalar_type(), "; expected ", result.scalar_type());
+    TORCH_CHECK(out.scalar_type() == result.scalar_type(), "aten::", row.name, ": the given output has scalar type ",
+                out.scalar_type(), "; expected scalar type ", result.scalar_type());
     at::native::resize_output(out, result.sizes());
     out.copy_(result);
   }
@@ -287,6 +289,14 @@ graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   TORCH_CHECK(false, text);
 }
 
+// A number of the CPU may stand among the inputs, and not for an output.
+void add_given(CallFrame &frame, const OpRow &row, const at::Tensor &tensor) {
+  TORCH_CHECK(!tensor.defined() || is_ours(tensor),
+              "Expected all tensors to be on the same device, but the output of aten::", row.name, " is on ",
+              tensor.device());
+  frame.add_out(&tensor);
+}
+
 // The outputs of an in place or out form, in the op's order.
 void collect_outs(CallFrame &frame, const OpRow &row, torch::jit::Stack *stack, size_t nargs) {
   for (const char *letter = row.outs; *letter; letter++) {
@@ -296,9 +306,9 @@ void collect_outs(CallFrame &frame, const OpRow &row, torch::jit::Stack *stack, 
     }
     const c10::IValue &value = torch::jit::peek(*stack, static_cast<size_t>(*letter - 'a'), nargs);
     if (value.isTensor()) {
-      frame.add_out(&value.toTensor());
+      add_given(frame, row, value.toTensor());
     } else {
-      for (const c10::IValue &item : value.toListRef()) frame.add_out(&item.toTensor());
+      for (const c10::IValue &item : value.toListRef()) add_given(frame, row, item.toTensor());
     }
   }
 }
