@@ -1,5 +1,5 @@
 /* Bad input, through the public interface: one clear line that names the thing, a status, and nothing broken: what
- * comes after still gives the right numbers. What test_plugin.c holds of discovery and loading is not said again here;
+ * comes after still gives the right numbers. What test_discovery.c and test_plugin.c hold is not said again here;
  * test_bad_cache.c has files and the program. Each test is a process of its own. */
 #include "bad_input.h"
 

@@ -1,44 +1,12 @@
-/* The caching allocator, pinned memory, staged copies; on the null plugin, whose memory is the host's. */
-#include <check.h>
+/* The caching allocator; on the null plugin, whose memory is the host's. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 
 #include "memory/internal.h"
-#include "plugin/error.h"
-#include "plugin_path.h"
-#include "plugins/null.h"
+#include "null_device.h"
 
-#define MIB          (UINT64_C(1) << 20)
-#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static graft_rt_device *device_with(const char *const *options) {
-  graft_rt_backend *backend;
-  graft_rt_device *device;
-  ck_assert_msg(graft_backend_open(test_plugin("null"), options, &backend) == GRAFT_OK, "%s", graft_last_error());
-  ck_assert_msg(graft_backend_device(backend, 0, &device) == GRAFT_OK, "%s", graft_last_error());
-  return device;
-}
-
-static const null_test_api *test_api(graft_rt_device *device) {
-  const void *table;
-  const graft_plugin *plugin = &device->backend->plugin;
-  ck_assert_int_eq(plugin->extension(plugin->self, NULL_EXTENSION, 1, &table), GRAFT_OK);
-  return table;
-}
-
-static null_counters counters_of(graft_rt_device *device) {
-  null_counters counters;
-  test_api(device)->counters(device->backend->plugin.self, &counters);
-  return counters;
-}
-
-static mem_block *take(graft_rt_device *device, graft_rt_stream *stream, uint64_t bytes) {
-  mem_block *block;
-  ck_assert_msg(mem_allocate(device, stream, bytes, &block) == GRAFT_OK, "%s", graft_last_error());
-  ck_assert_uint_ge(block->bytes, bytes);
-  return block;
-}
+#define MIB (UINT64_C(1) << 20)
 
 static graft_memory_statistics stats_of(graft_rt_device *device) {
   graft_memory_statistics stats = {.struct_size = sizeof stats};
@@ -80,7 +48,7 @@ START_TEST(sizes_become_segments) {
     uint64_t asked, segment;
   } rows[] = {{1, 2 * MIB},       {MIB, 2 * MIB},       {MIB + 1, 2 * MIB},       {3 * MIB, 4 * MIB},
               {5 * MIB, 6 * MIB}, {10 * MIB, 10 * MIB}, {10 * MIB + 1, 12 * MIB}, {33 * MIB, 34 * MIB}};
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   int64_t before = stats_of(device).reserved_bytes.current;
   mem_block *block = take(device, NULL, rows[_i].asked);
   ck_assert_int_eq(stats_of(device).reserved_bytes.current - before, (int64_t)rows[_i].segment);
@@ -92,7 +60,7 @@ START_TEST(sizes_become_segments) {
 END_TEST
 
 START_TEST(shared_segments_grow) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   mem_block *blocks[40];
   for (int i = 0; i < 40; i++) blocks[i] = take(device, NULL, 2 * MIB);
   check_books(device);
@@ -108,7 +76,7 @@ START_TEST(shared_segments_grow) {
 END_TEST
 
 START_TEST(best_fit_split_and_merge) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   mem_block *a = take(device, NULL, 1000), *b = take(device, NULL, 5000), *c = take(device, NULL, 1000);
   ck_assert_uint_eq(a->bytes, 1024);
   ck_assert_ptr_eq(a->buffer, b->buffer);
@@ -138,7 +106,7 @@ START_TEST(best_fit_split_and_merge) {
 END_TEST
 
 START_TEST(zero_bytes) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   mem_block *block = take(device, NULL, 0);
   ck_assert_ptr_null(block->buffer);
   ck_assert_uint_eq(block->bytes, 0);
@@ -151,7 +119,7 @@ START_TEST(zero_bytes) {
 END_TEST
 
 START_TEST(streams_have_their_own_memory) {
-  graft_rt_device *device = device_with(OPTIONS("lazy=1"));
+  graft_rt_device *device = null_device(OPTIONS("lazy=1"));
   graft_rt_stream *stream;
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
   mem_block *a = take(device, NULL, 4096);
@@ -178,7 +146,7 @@ START_TEST(streams_have_their_own_memory) {
 END_TEST
 
 START_TEST(memory_waits_for_other_streams) {
-  graft_rt_device *device = device_with(OPTIONS("lazy=1"));
+  graft_rt_device *device = null_device(OPTIONS("lazy=1"));
   graft_rt_stream *one, *two;
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &one), GRAFT_OK);
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &two), GRAFT_OK);
@@ -208,7 +176,7 @@ START_TEST(memory_waits_for_other_streams) {
 END_TEST
 
 START_TEST(events_are_used_again) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   graft_rt_stream *stream;
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
   for (int i = 0; i < 1000; i++) {
@@ -221,7 +189,7 @@ START_TEST(events_are_used_again) {
 END_TEST
 
 START_TEST(out_of_memory_releases_the_cache) {
-  graft_rt_device *device = device_with(OPTIONS("capacity=67108864", "lazy=1"));
+  graft_rt_device *device = null_device(OPTIONS("capacity=67108864", "lazy=1"));
   mem_block *a = take(device, NULL, 30 * MIB), *b = take(device, NULL, 30 * MIB), *block;
   mem_free(a);
   graft_rt_stream *stream;
@@ -252,7 +220,7 @@ START_TEST(out_of_memory_releases_the_cache) {
 END_TEST
 
 START_TEST(limit) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   graft_memory_set_limit(device, 40 * MIB);
   mem_block *a = take(device, NULL, 30 * MIB), *b;
   ck_assert_int_eq(mem_allocate(device, NULL, 12 * MIB, &b), GRAFT_OUT_OF_MEMORY);
@@ -267,7 +235,7 @@ START_TEST(limit) {
 END_TEST
 
 START_TEST(impossible_sizes) {
-  graft_rt_device *device = device_with(OPTIONS("max_allocation=8388608"));
+  graft_rt_device *device = null_device(OPTIONS("max_allocation=8388608"));
   mem_block *block;
   ck_assert_int_eq(mem_allocate(device, NULL, UINT64_MAX, &block), GRAFT_OUT_OF_MEMORY);
   ck_assert_int_eq(mem_allocate(device, NULL, UINT64_MAX - 511, &block), GRAFT_OUT_OF_MEMORY);
@@ -282,7 +250,7 @@ START_TEST(impossible_sizes) {
 END_TEST
 
 START_TEST(alignment_and_granularity) {
-  graft_rt_device *device = device_with(OPTIONS("alignment=4096", "granularity=3000", "copy_granularity=16"));
+  graft_rt_device *device = null_device(OPTIONS("alignment=4096", "granularity=3000", "copy_granularity=16"));
   mem_block *blocks[50];
   for (int i = 0; i < 50; i++) {
     blocks[i] = take(device, NULL, (uint64_t)i * 700 + 1);
@@ -297,7 +265,7 @@ START_TEST(alignment_and_granularity) {
 END_TEST
 
 START_TEST(indivisible_devices) {
-  graft_rt_device *device = device_with(OPTIONS("indivisible=1"));
+  graft_rt_device *device = null_device(OPTIONS("indivisible=1"));
   mem_block *a = take(device, NULL, 1000), *b = take(device, NULL, 1000);
   ck_assert_ptr_ne(a->buffer, b->buffer);
   ck_assert_uint_eq(a->offset, 0);
@@ -317,7 +285,7 @@ END_TEST
 
 START_TEST(without_caching) {
   setenv("GRAFT_NO_MEMORY_CACHING", "1", 1);
-  graft_rt_device *device = device_with(OPTIONS("granularity=1"));
+  graft_rt_device *device = null_device(OPTIONS("granularity=1"));
   uint64_t before = counters_of(device).buffers;
   mem_block *a = take(device, NULL, 1001), *b = take(device, NULL, 7);
   ck_assert_uint_eq(a->bytes, 1001);
@@ -341,7 +309,7 @@ static void on_fault(int signal) {
 
 START_TEST(addresses) {
   static const char *const kinds[] = {"address=host", "address=device", "address=none"};
-  graft_rt_device *device = device_with(OPTIONS(kinds[_i], "alignment=65536"));
+  graft_rt_device *device = null_device(OPTIONS(kinds[_i], "alignment=65536"));
   mem_block *a = take(device, NULL, 70000), *b = take(device, NULL, 5000);
   ck_assert_uint_ne(a->address, 0);
   ck_assert_uint_eq(a->address % 65536, 0);
@@ -361,96 +329,10 @@ START_TEST(addresses) {
 }
 END_TEST
 
-/* --- copies --- */
-
-static void fill_pattern(unsigned char *bytes, size_t count, unsigned seed) {
-  for (size_t i = 0; i < count; i++) bytes[i] = (unsigned char)(seed + i * 7);
-}
-
-static void check_copies(graft_rt_device *device) {
-  enum { SIZE = 4096 };
-  static const struct {
-    uint64_t offset, bytes;
-  } ranges[] = {{0, SIZE}, {3, 5}, {15, 2}, {16, 16}, {17, 100}, {0, 1}, {SIZE - 1, 1}, {1000, 0}};
-  unsigned char model[SIZE], piece[SIZE], back[SIZE];
-  graft_rt_stream *stream = device->default_stream;
-  mem_block *block = take(device, NULL, SIZE);
-  fill_pattern(model, SIZE, 1);
-  ck_assert_int_eq(mem_from_host(stream, block->buffer, block->offset, model, SIZE), GRAFT_OK);
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-    uint64_t offset = ranges[i].offset, bytes = ranges[i].bytes;
-    fill_pattern(piece, SIZE, 100 + (unsigned)i);
-    memcpy(model + offset, piece, bytes);
-    ck_assert_int_eq(mem_from_host(stream, block->buffer, block->offset + offset, piece, bytes), GRAFT_OK);
-    memset(piece, 0, SIZE); /* the source is free on return */
-    ck_assert_int_eq(mem_to_host(stream, back, block->buffer, block->offset, SIZE), GRAFT_OK);
-    ck_assert_mem_eq(back, model, SIZE);
-    memset(back, 0xee, SIZE);
-    ck_assert_int_eq(mem_to_host(stream, back, block->buffer, block->offset + offset, bytes), GRAFT_OK);
-    ck_assert_mem_eq(back, model + offset, bytes);
-    ck_assert_uint_eq(back[bytes < SIZE ? bytes : 0], bytes < SIZE ? 0xee : model[0]); /* not one byte more */
-  }
-  ck_assert_int_eq(counters_of(device).unaligned, 0);
-  mem_free(block);
-}
-
-START_TEST(copies) {
-  static const char *const words[] = {"copy_granularity=1", "copy_granularity=4", "copy_granularity=16"};
-  static const char *const pinned[] = {"pinned=0", "pinned=1"};
-  graft_rt_device *device = device_with(OPTIONS(words[_i % 3], pinned[_i / 3], "lazy=1"));
-  check_copies(device);
-  null_counters counters = counters_of(device);
-  ck_assert_int_eq(counters.copies_reusable == 0, _i / 3);
-  ck_assert_int_eq(counters.copies_kept != 0, _i / 3);
-}
-END_TEST
-
-START_TEST(copies_beyond_a_buffer_are_errors) {
-  graft_rt_device *device = device_with(NULL);
-  mem_block *block = take(device, NULL, 64);
-  char bytes[64] = {0};
-  ck_assert_int_eq(mem_from_host(device->default_stream, block->buffer, 100 * MIB, bytes, 64), GRAFT_INVALID_ARGUMENT);
-  ck_assert_ptr_nonnull(strstr(graft_last_error(), "null:0: copying from the host"));
-  mem_free(block);
-}
-END_TEST
-
-/* --- pinned memory --- */
-
-START_TEST(pinned_memory) {
-  graft_rt_device *device = device_with(OPTIONS(_i ? "pinned=1" : "pinned=0", "lazy=1"));
-  void *a, *b, *c;
-  ck_assert_int_eq(graft_pinned_allocate(device, 5000, &a), GRAFT_OK);
-  memset(a, 1, 5000);
-  ck_assert_int_eq(mem_is_pinned(device, (char *)a + 10, 4000), _i);
-  ck_assert(!mem_is_pinned(device, &a, sizeof a));
-  ck_assert_int_eq(graft_pinned_free(device, (char *)a + 1), GRAFT_INVALID_ARGUMENT);
-  ck_assert_int_eq(graft_pinned_free(device, &a), GRAFT_INVALID_ARGUMENT);
-  ck_assert_int_eq(graft_pinned_free(device, a), GRAFT_OK);
-  ck_assert_int_eq(graft_pinned_free(device, a), GRAFT_INVALID_ARGUMENT);
-  ck_assert_int_eq(graft_pinned_allocate(device, 8000, &b), GRAFT_OK);
-  ck_assert_ptr_eq(a, b);
-  ck_assert_int_eq(mem_pinned_record(device, (char *)b + 100, device->default_stream), GRAFT_OK);
-  ck_assert_int_eq(mem_pinned_record(device, &a, device->default_stream), GRAFT_OK);
-  ck_assert_int_eq(graft_pinned_free(device, b), GRAFT_OK);
-  ck_assert_int_eq(graft_pinned_allocate(device, 8000, &c), GRAFT_OK);
-  ck_assert_ptr_ne(c, b); /* a copy still reads it */
-  ck_assert_int_eq(graft_device_synchronize(device), GRAFT_OK);
-  ck_assert_int_eq(graft_pinned_allocate(device, 8000, &a), GRAFT_OK);
-  ck_assert_ptr_eq(a, b);
-  ck_assert_int_eq(counters_of(device).buffers, _i ? 2 : 0);
-  ck_assert_int_eq(graft_pinned_free(device, a), GRAFT_OK);
-  ck_assert_int_eq(graft_pinned_free(device, c), GRAFT_OK);
-  ck_assert_int_eq(graft_memory_empty_cache(device), GRAFT_OK);
-  ck_assert_int_eq(counters_of(device).buffers, 0);
-  ck_assert_int_eq(graft_pinned_allocate(device, UINT64_MAX, &a), GRAFT_OUT_OF_MEMORY);
-}
-END_TEST
-
 /* --- statistics --- */
 
 START_TEST(statistics_grow_by_size) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   mem_block *block = take(device, NULL, 64);
   struct {
     graft_memory_statistics stats;
@@ -501,7 +383,7 @@ static void random_step(graft_rt_device *device, graft_rt_stream *const *streams
 }
 
 START_TEST(random_steps_keep_the_books) {
-  graft_rt_device *device = device_with(_i ? OPTIONS("lazy=1", "indivisible=1") : OPTIONS("lazy=1"));
+  graft_rt_device *device = null_device(_i ? OPTIONS("lazy=1", "indivisible=1") : OPTIONS("lazy=1"));
   graft_rt_stream *streams[3] = {device->default_stream};
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &streams[1]), GRAFT_OK);
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &streams[2]), GRAFT_OK);
@@ -525,7 +407,7 @@ START_TEST(random_steps_keep_the_books) {
 END_TEST
 
 START_TEST(a_steady_state_asks_the_system_for_nothing) {
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   graft_rt_stream *stream;
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
   uint64_t system = 0;
@@ -569,7 +451,7 @@ static void *work(void *context) {
 
 START_TEST(threads) {
   enum { THREADS = 4 };
-  graft_rt_device *device = device_with(NULL);
+  graft_rt_device *device = null_device(NULL);
   pthread_t ids[THREADS];
   worker workers[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -584,7 +466,7 @@ START_TEST(threads) {
 END_TEST
 
 START_TEST(an_allocator_ends_with_nothing_left) {
-  graft_rt_device *device = device_with(OPTIONS("pinned=1"));
+  graft_rt_device *device = null_device(OPTIONS("pinned=1"));
   graft_rt_stream *stream;
   ck_assert_int_eq(graft_stream_create(device, 0, 0, &stream), GRAFT_OK);
   mem_block *block = take(device, NULL, 5 * MIB);
@@ -603,7 +485,7 @@ END_TEST
 
 static Suite *suite(void) {
   Suite *s = suite_create("memory");
-  TCase *blocks = tcase_create("blocks"), *limits = tcase_create("limits"), *copy = tcase_create("copy");
+  TCase *blocks = tcase_create("blocks"), *limits = tcase_create("limits");
   TCase *many = tcase_create("many");
   tcase_add_loop_test(blocks, sizes_become_segments, 0, 8);
   tcase_add_test(blocks, shared_segments_grow);
@@ -620,9 +502,6 @@ static Suite *suite(void) {
   tcase_add_test(limits, out_of_memory_releases_the_cache);
   tcase_add_test(limits, limit);
   tcase_add_test(limits, impossible_sizes);
-  tcase_add_loop_test(copy, copies, 0, 6);
-  tcase_add_test(copy, copies_beyond_a_buffer_are_errors);
-  tcase_add_loop_test(copy, pinned_memory, 0, 2);
   tcase_add_loop_test(many, random_steps_keep_the_books, 0, 2);
   tcase_add_test(many, a_steady_state_asks_the_system_for_nothing);
   tcase_add_test(many, threads);
@@ -630,7 +509,6 @@ static Suite *suite(void) {
   tcase_set_timeout(many, 60);
   suite_add_tcase(s, blocks);
   suite_add_tcase(s, limits);
-  suite_add_tcase(s, copy);
   suite_add_tcase(s, many);
   return s;
 }

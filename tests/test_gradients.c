@@ -1,0 +1,178 @@
+/* Gradients on the reference device that can be checked by hand, those of gradients among them. */
+#include "gradients.h"
+
+static graft_tensor *cube(graft_tensor *a) {
+  graft_tensor *out = NULL;
+  OK(graft_op_pow_Tensor_Scalar(a, graft_scalar_int(3), &out));
+  return keep(out);
+}
+
+/* --- values --- */
+
+START_TEST(product_and_sum) {
+  graft_tensor *a = leaf(VECTOR(1, 2, 3)), *b = leaf(VECTOR(4, 5, 6));
+  graft_tensor *y = sum(add(mul(a, b), a));
+  ck_assert(graft_tensor_requires_grad(y));
+  ck_assert(!graft_tensor_is_leaf(y));
+  ck_assert(graft_tensor_is_leaf(a));
+  OK(backward(y, 0));
+  GRAD_IS(a, 5, 6, 7);
+  GRAD_IS(b, 1, 2, 3);
+  ck_assert_ptr_null(graft_tensor_grad(y));
+  ck_assert(!graft_tensor_requires_grad(graft_tensor_grad(a)));
+}
+END_TEST
+
+START_TEST(diamond) {
+  graft_tensor *x = leaf(NUMBER(3));
+  graft_tensor *y = mul(x, x), *left = mul(y, x), *right = mul(y, y);
+  OK(backward(add(left, right), 0)); /* x^3 + x^4 */
+  GRAD_IS(x, 3 * 9 + 4 * 27);
+}
+END_TEST
+
+START_TEST(same_tensor_twice) {
+  graft_tensor *a = leaf(VECTOR(1, 2));
+  OK(backward(sum(add(a, a)), 0));
+  GRAD_IS(a, 2, 2);
+}
+END_TEST
+
+START_TEST(given_gradient) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *g = VECTOR(10, 100);
+  graft_tensor *y = mul(a, a);
+  FAILS(backward(y, 0), "root 0", "one element");
+  OK(graft_backward(&y, &g, 1, 0));
+  GRAD_IS(a, 20, 400);
+  IS(g, 10, 100);
+}
+END_TEST
+
+START_TEST(several_roots) {
+  graft_tensor *a = leaf(NUMBER(2));
+  graft_tensor *y = mul(a, a), *z = mul(y, a);
+  OK(graft_backward((graft_tensor *[]){y, z, a}, NULL, 3, 0)); /* y is below z as well */
+  GRAD_IS(a, 4 + 12 + 1);
+}
+END_TEST
+
+START_TEST(broadcast_is_summed) {
+  graft_tensor *row = leaf(VECTOR(1, 2, 3)), *number = leaf(NUMBER(10));
+  graft_tensor *matrix = leaf(tensor_of(GRAFT_F64, 2, (const int64_t[]){2, 3}, VALUES(1, 2, 3, 4, 5, 6)));
+  graft_tensor *column = leaf(tensor_of(GRAFT_F64, 2, (const int64_t[]){2, 1}, VALUES(7, 8)));
+  OK(backward(sum(mul(add(mul(matrix, row), number), column)), 0));
+  GRAD_IS(row, 1 * 7 + 4 * 8, 2 * 7 + 5 * 8, 3 * 7 + 6 * 8);
+  GRAD_IS(number, 3 * 7 + 3 * 8);
+  GRAD_IS(column, 14 + 30, 32 + 30);
+  ck_assert_int_eq(graft_tensor_ndim(graft_tensor_grad(column)), 2);
+  ck_assert_int_eq(graft_tensor_ndim(graft_tensor_grad(number)), 0);
+}
+END_TEST
+
+START_TEST(dtype_is_cast_back) {
+  const float ones[] = {1, 2};
+  graft_tensor *half = leaf(tensor_of(GRAFT_F32, 1, (const int64_t[]){2}, ones)), *wide = leaf(VECTOR(3, 4));
+  OK(backward(sum(mul(half, wide)), 0));
+  GRAD_IS(wide, 1, 2);
+  ck_assert_uint_eq(graft_tensor_dtype(graft_tensor_grad(half)), GRAFT_F32);
+  float values[2];
+  OK(graft_tensor_to_host(graft_tensor_grad(half), values));
+  ck_assert(values[0] == 3 && values[1] == 4);
+}
+END_TEST
+
+START_TEST(views) {
+  graft_tensor *a = leaf(VECTOR(1, 2, 3));
+  OK(backward(mul(select0(a, 1), select0(a, 2)), 0));
+  GRAD_IS(a, 0, 3, 2);
+}
+END_TEST
+
+START_TEST(list_argument) {
+  graft_tensor *a = leaf(VECTOR(1, 2)), *b = VECTOR(5), *c = leaf(VECTOR(3)), *all = NULL;
+  OK(graft_op_cat((graft_tensor *[]){a, b, c}, 3, 0, &all));
+  keep(all);
+  OK(backward(sum(mul(all, all)), 0));
+  GRAD_IS(a, 2, 4);
+  GRAD_IS(c, 6);
+  ck_assert_ptr_null(graft_tensor_grad(b));
+}
+END_TEST
+
+START_TEST(integer_results_have_no_history) {
+  graft_tensor *a = leaf(VECTOR(3, 1, 2)), *values = NULL, *indices = NULL;
+  OK(graft_op_sort(a, 0, false, &values, &indices));
+  keep(values), keep(indices);
+  ck_assert(graft_tensor_requires_grad(values));
+  ck_assert(!graft_tensor_requires_grad(indices));
+  OK(backward(sum(mul(values, VECTOR(10, 20, 30))), 0));
+  GRAD_IS(a, 30, 10, 20);
+}
+END_TEST
+
+/* --- higher orders --- */
+
+START_TEST(gradient_of_gradient) {
+  graft_tensor *x = leaf(NUMBER(2)), *y = cube(x), *first = NULL, *second = NULL, *third = NULL;
+  OK(graft_grad(&y, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &first));
+  keep(first);
+  IS(first, 12);
+  ck_assert(graft_tensor_requires_grad(first));
+  OK(graft_grad(&first, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &second));
+  keep(second);
+  IS(second, 12);
+  OK(graft_grad(&second, NULL, 1, &x, 1, 0, &third));
+  keep(third);
+  IS(third, 6);
+  ck_assert(!graft_tensor_requires_grad(third));
+}
+END_TEST
+
+START_TEST(gradient_through_saved_result) {
+  graft_tensor *x = leaf(VECTOR(0.5, -1)), *y = sum(exp_of(x)), *first = NULL, *second = NULL;
+  OK(graft_grad(&y, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &first));
+  keep(first);
+  graft_tensor *again = sum(first);
+  OK(graft_grad(&again, NULL, 1, &x, 1, 0, &second));
+  IS(keep(second), exp(0.5), exp(-1));
+}
+END_TEST
+
+START_TEST(accumulated_gradient_has_history_with_create_graph) {
+  graft_tensor *x = leaf(NUMBER(2));
+  OK(backward(cube(x), GRAFT_BACKWARD_CREATE_GRAPH));
+  graft_tensor *first = graft_tensor_grad(x);
+  ck_assert(graft_tensor_requires_grad(first));
+  graft_tensor_retain(first);
+  keep(first);
+  OK(graft_tensor_set_grad(x, NULL)); /* else x holds a gradient whose history holds x */
+  OK(backward(first, 0));
+  GRAD_IS(x, 12);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("gradients");
+  TCase *tests = tcase_create("gradients");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, product_and_sum);
+  tcase_add_test(tests, diamond);
+  tcase_add_test(tests, same_tensor_twice);
+  tcase_add_test(tests, given_gradient);
+  tcase_add_test(tests, several_roots);
+  tcase_add_test(tests, broadcast_is_summed);
+  tcase_add_test(tests, dtype_is_cast_back);
+  tcase_add_test(tests, views);
+  tcase_add_test(tests, list_argument);
+  tcase_add_test(tests, integer_results_have_no_history);
+  tcase_add_test(tests, gradient_of_gradient);
+  tcase_add_test(tests, gradient_through_saved_result);
+  tcase_add_test(tests, accumulated_gradient_has_history_with_create_graph);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
