@@ -78,6 +78,10 @@ void dsp_plan_free(dsp_plan *plan);
 /* Makes a plan for a canonical call. outs may hold tensors (out form); fewer than the call has are an error. */
 graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **plan);
 
+/* Makes the template of the args struct of a slot with this schema; `values` are in the schema's order. False when host
+ * memory runs out. */
+bool dsp_make_args(dsp_plan *plan, const op_schema *schema, const graft_value *values);
+
 /* Runs a plan's slot. args are complete (see dsp_complete); outs receive new tensors where NULL. */
 graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
 
