@@ -36,14 +36,13 @@ static void put_number(dsp_plan *plan, uint32_t i, const op_arg *arg, const graf
   }
 }
 
-static void put_list(dsp_plan *plan, uint32_t i, const graft_value *v, unsigned char *field) {
+static void put_list(dsp_plan *plan, const graft_value *v, unsigned char *field) {
   graft_int_list list = {NULL, 0}; /* all number lists are laid out alike */
   if (v->kind == GRAFT_VALUE_SCALARS) {
     list = (graft_int_list){(const int64_t *)(const void *)v->as.scalars, v->count};
   } else if (v->kind != GRAFT_VALUE_NONE) {
     list = (graft_int_list){v->as.ints ? v->as.ints : (const int64_t *)(const void *)plan->args, v->count};
   }
-  (void)i;
   memcpy(field, &list, sizeof list);
 }
 
@@ -56,7 +55,7 @@ static void put_argument(dsp_plan *plan, uint32_t i, const op_arg *arg, const gr
     case OPK_SCALAR: put_number(plan, i, arg, v, field, used); return;
     case OPK_INTS:
     case OPK_FLOATS:
-    case OPK_SCALARS: put_list(plan, i, v, field); return;
+    case OPK_SCALARS: put_list(plan, v, field); return;
     case OPK_MASK:
       if (v->kind == GRAFT_VALUE_MASK) memcpy(field, v->as.mask, arg->bytes < v->count ? arg->bytes : v->count);
       return;

@@ -85,7 +85,6 @@ static void add_output(resolver *r, uint32_t ret, uint32_t flat) {
 }
 
 static void add_operands(resolver *r) {
-  dsp_plan *plan = r->plan;
   const op_schema *schema = r->call->schema;
   for (uint32_t i = 0; i < schema->nargs; i++) {
     const graft_value *value = &r->call->args[i];
@@ -103,7 +102,6 @@ static void add_operands(resolver *r) {
     uint32_t count = schema->rets[ret].kind == OPK_TENSORS ? r->call->args[r->call->list_like[ret]].count : 1;
     for (uint32_t i = 0; i < count; i++) add_output(r, ret, flat++);
   }
-  (void)plan;
 }
 
 /* --- geometry ---
