@@ -237,8 +237,8 @@ void push_written(const OpRow &row, const c10::OperatorHandle &op, torch::jit::S
 }
 
 // PyTorch counts what is written in place where the schema returns it (ADInplaceOrView); _foreach_*_ return nothing and
-// count for themselves, else autograd would take values that were overwritten. The _fused_*_ steps count nothing on any
-// device.
+// count for themselves, else autograd would take values that were overwritten. PyTorch's own _fused_*_ steps of the
+// CPU count nothing, nor do these.
 c10::IValue counted_list(const OpRow &row, torch::jit::Stack *stack, size_t nargs) {
   constexpr std::string_view kPrefix = "_foreach_";
   const bool counts = row.form == Form::Mutating && !std::strncmp(row.name, kPrefix.data(), kPrefix.size());
