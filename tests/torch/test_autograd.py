@@ -196,3 +196,15 @@ def test_sparse_and_nested_are_refused_in_a_line(device):
     ):
         with pytest.raises((RuntimeError, NotImplementedError, TypeError), match="(?i)sparse|nested|quant|qint8"):
             make()
+
+
+def test_zeros_without_memory(device):
+    """What forward-mode AD and some gradients make of zeros (torch._efficientzerotensor) has no memory on the device."""
+    x = torch.randn(3, device=device)
+    zeros = torch._efficientzerotensor((3,), device=device)
+    assert torch.dot(x, zeros).item() == 0
+    assert torch.vdot(zeros, zeros).item() == 0
+    assert torch.isclose(x * 0, zeros).all()
+    assert torch.isclose(zeros, zeros).all()
+    torch.testing.assert_close((x + zeros).cpu(), x.cpu())
+    torch.testing.assert_close(zeros.clone(), torch.zeros(3, device=device))

@@ -94,6 +94,8 @@ class CallFrame {
 
   // `tensor` itself must outlive the frame.
   graft_tensor *borrow(const at::Tensor &tensor) {
+    // Zeros that autograd made without memory; most ops are given others by PyTorch, some take them as they are.
+    if (C10_UNLIKELY(tensor._is_zerotensor())) return borrow(keep(at::zeros(tensor.sizes(), tensor.options())));
     seen_.push_back(&tensor);
     if (C10_LIKELY(used_ < kSpaces)) return torch_graft::borrow(&spaces_[used_++], tensor);
     more_spaces_.push_back(std::make_unique<graft_tensor_space>());

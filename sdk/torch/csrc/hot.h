@@ -40,6 +40,10 @@ struct HotFrame {
 
   graft_tensor *borrow(const at::Tensor &tensor) {
     if (C10_UNLIKELY(!is_ours(tensor) && tensor.dim() > 0)) fits = false;  // refused on the boxed way
+    if (C10_UNLIKELY(tensor._is_zerotensor())) {
+      fits = false;
+      return nullptr;
+    }
     return torch_graft::borrow(&spaces[used++], tensor);
   }
 };
