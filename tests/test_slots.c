@@ -65,7 +65,8 @@ static uint64_t all_fallbacks(void) {
 START_TEST(a_kept_plan_checks_the_device_of_an_output) {
   graft_rt_device *one = device_of(0), *other = device_of(1);
   const float values[] = {1, 2, 3};
-  graft_tensor *a = vector(one, 3, values), *here = vector(one, 3, values), *there = vector(other, 3, values);
+  graft_tensor *a = vector(one, 3, values), *here = vector(one, 3, values);
+  graft_tensor *first = vector(other, 3, values), *there = vector(other, 3, values); /* aligned as `here` is */
   for (int i = 0; i < 2; i++) {
     OK(graft_op_neg(a, &here));
     ck_assert_int_eq(graft_op_neg(a, &there), GRAFT_INVALID_ARGUMENT);
@@ -77,7 +78,7 @@ START_TEST(a_kept_plan_checks_the_device_of_an_output) {
   }
   expect(there, 3, values);
   expect(here, 3, (float[]){7, 7, 7});
-  release((graft_tensor *[]){a, here, there}, 3);
+  release((graft_tensor *[]){a, here, first, there}, 4);
 }
 END_TEST
 
