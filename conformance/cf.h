@@ -412,6 +412,9 @@ typedef struct cf_hello {
 } cf_hello;
 
 int cf_worker_main(const cf_options *options); /* the child */
+/* What the device says once a case is done: a fault that comes late is the case's, too. Whether there was one: it
+ * sticks to its stream, so a fresh process goes on, and one faulty case does not turn those after it red. */
+bool cf_settle(cf_result *r, graft_status device, const char *text);
 graft_status cf_backend_open(const cf_options *options, cf_backend *backend);
 typedef struct cf_cases {
   cf_case *items;

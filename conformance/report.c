@@ -39,7 +39,7 @@ void cf_tally_add(cf_tally *t, const cf_result *r) {
 }
 
 int cf_report_status(const cf_report *report) {
-  if (report->all.failed) return 1;
+  if (report->all.failed || report->done < report->total) return 1;
   bool nothing = report->slots_selected ? report->executed == 0 : report->all.run == 0;
   return nothing ? 3 : 0;
 }
@@ -116,6 +116,9 @@ void cf_report_summary(const cf_report *report) {
            (unsigned long long)h->programs_loaded, (double)h->build_nanoseconds * 1e-9,
            (unsigned long long)h->launches);
   printf("\n");
+  if (report->done < report->total && !report->options->fail_fast)
+    printf("%u of %u cases were not run: no worker process could be started for them\n", report->total - report->done,
+           report->total);
   if (cf_report_status(report) == 3)
     printf("no case was run on the plugin: its op tables serve none of the %u cases selected\n", report->total);
 }

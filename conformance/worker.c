@@ -84,10 +84,13 @@ static void cf_answer_statistics(cf_answer *answer, graft_rt_device *device) {
   answer->launches = statistics.launches;
 }
 
-/* A fault sticks to its stream: a fresh process goes on, so that one faulty case does not turn those after it red. */
-static bool cf_device_failed(graft_rt_device *device) {
-  graft_status status = graft_device_synchronize(device);
-  return status == GRAFT_STREAM_FAILED || status == GRAFT_DEVICE_LOST;
+bool cf_settle(cf_result *r, graft_status device, const char *text) {
+  bool failed = device != GRAFT_OK && device != GRAFT_UNIMPLEMENTED;
+  if (failed && r->outcome != CF_FAIL) {
+    r->outcome = CF_FAIL;
+    snprintf(r->text, sizeof r->text, "right so far, but then the device failed: %s", text);
+  }
+  return failed;
 }
 
 int cf_worker_main(const cf_options *options) {
@@ -111,7 +114,7 @@ int cf_worker_main(const cf_options *options) {
     if (options->verbose && cf_case_id(&c, id)) fprintf(stderr, "case %s\n", id);
     cf_run(&backend, &c, &answer.result);
     cf_answer_statistics(&answer, backend.device);
-    answer.leaving = cf_device_failed(backend.device);
+    answer.leaving = cf_settle(&answer.result, graft_device_synchronize(backend.device), graft_last_error());
     if (!cf_write_all(CF_WORKER_FD, &answer, sizeof answer)) return 2;
     if (answer.leaving) return 0;
   }

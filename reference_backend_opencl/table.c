@@ -1,6 +1,6 @@
-/* Small tables of constants that kernels read, kept by their content: a call that comes again finds its table on the
- * device. A table is made whole and never changed, so that all streams may read it at once; the driver keeps one that
- * was dropped for as long as a submitted kernel needs it. */
+/* Tables of constants that kernels read, kept by their content or by what they are made from: a call that comes again
+ * finds its table on the device. A table is made whole and never changed, so that all streams may read it at once; the
+ * driver keeps one that was dropped for as long as a submitted kernel needs it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "ocl.h"
 
 enum { TABLES = 128 };
+#define MOST_BYTES ((size_t)64 << 20) /* of all together, but for the one in use */
 
 typedef struct table {
   XXH128_hash_t hash;
@@ -21,6 +22,7 @@ typedef struct table {
 struct ocl_tables {
   pthread_mutex_t lock;
   uint64_t lookups;
+  size_t bytes;
   table items[TABLES];
 };
 
@@ -38,15 +40,32 @@ void ocl_tables_free(ocl_tables *tables) {
   free(tables);
 }
 
-/* The table of this content, or the place of the one least recently used. */
-static table *find(ocl_tables *tables, XXH128_hash_t hash, size_t bytes, bool *found) {
+/* The table of this hash, or the place of the one least recently used. */
+static table *find(ocl_tables *tables, XXH128_hash_t hash, bool *found) {
   table *oldest = &tables->items[0];
   for (table *t = tables->items; t < tables->items + TABLES; t++) {
-    *found = t->buffer && t->bytes == bytes && t->hash.low64 == hash.low64 && t->hash.high64 == hash.high64;
+    *found = t->buffer && t->hash.low64 == hash.low64 && t->hash.high64 == hash.high64;
     if (*found) return t;
     if (t->used < oldest->used) oldest = t;
   }
   return oldest;
+}
+
+static void drop(ocl_tables *tables, table *t) {
+  if (t->buffer) clReleaseMemObject(t->buffer);
+  tables->bytes -= t->bytes;
+  *t = (table){0};
+}
+
+/* Drops tables, the oldest first, until so many bytes have room. */
+static void make_room(ocl_tables *tables, size_t bytes) {
+  while (tables->bytes && tables->bytes + bytes > MOST_BYTES) {
+    table *oldest = NULL;
+    for (table *t = tables->items; t < tables->items + TABLES; t++) {
+      if (t->buffer && (!oldest || t->used < oldest->used)) oldest = t;
+    }
+    drop(tables, oldest);
+  }
 }
 
 static graft_status replace(graft_device *device, table *t, XXH128_hash_t hash, const void *content, size_t bytes) {
@@ -56,8 +75,18 @@ static graft_status replace(graft_device *device, table *t, XXH128_hash_t hash, 
   if (error != CL_SUCCESS) {
     return ocl_fail(device->plugin, GRAFT_OUT_OF_MEMORY, "a table of %zu bytes: %s", bytes, ocl_error_name(error));
   }
-  if (t->buffer) clReleaseMemObject(t->buffer);
+  drop(device->tables, t);
+  make_room(device->tables, bytes);
   *t = (table){hash, bytes, buffer, 0};
+  device->tables->bytes += bytes;
+  return GRAFT_OK;
+}
+
+static graft_status use(ocl_tables *tables, table *t, graft_status status, cl_mem *buffer) {
+  if (status != GRAFT_OK) return status;
+  t->used = ++tables->lookups;
+  clRetainMemObject(t->buffer);
+  *buffer = t->buffer;
   return GRAFT_OK;
 }
 
@@ -66,13 +95,26 @@ graft_status ocl_table_get(graft_device *device, const void *content, size_t byt
   XXH128_hash_t hash = XXH3_128bits(content, bytes);
   bool found;
   pthread_mutex_lock(&tables->lock);
-  table *t = find(tables, hash, bytes, &found);
+  table *t = find(tables, hash, &found);
   graft_status status = found ? GRAFT_OK : replace(device, t, hash, content, bytes);
-  if (status == GRAFT_OK) {
-    t->used = ++tables->lookups;
-    clRetainMemObject(t->buffer);
-    *buffer = t->buffer;
-  }
+  status = use(tables, t, status, buffer);
+  pthread_mutex_unlock(&tables->lock);
+  return status;
+}
+
+graft_status ocl_table_made(graft_device *device, const void *key, size_t key_bytes, ocl_table_make make,
+                            const void *of, cl_mem *buffer) {
+  ocl_tables *tables = device->tables;
+  XXH128_hash_t hash = XXH3_128bits_withSeed(key, key_bytes, 1); /* not the hash of a content that equals the key */
+  bool found;
+  void *content = NULL;
+  size_t bytes = 0;
+  pthread_mutex_lock(&tables->lock);
+  table *t = find(tables, hash, &found);
+  graft_status status = found ? GRAFT_OK : make(of, &content, &bytes);
+  if (!found && status == GRAFT_OK) status = replace(device, t, hash, content, bytes);
+  free(content);
+  status = use(tables, t, status, buffer);
   pthread_mutex_unlock(&tables->lock);
   return status;
 }

@@ -261,6 +261,21 @@ START_TEST(status_follows_what_ran) {
   ck_assert_int_eq(cf_report_status(&r), 0);
   r.all.run = 0;
   ck_assert_int_eq(cf_report_status(&r), 3);
+  r.all.run = 5, r.done = 5, r.total = 7; /* two never ran */
+  ck_assert_int_eq(cf_report_status(&r), 1);
+}
+END_TEST
+
+START_TEST(a_late_fault_is_the_cases) {
+  cf_result r = {.outcome = CF_PASS};
+  ck_assert(!cf_settle(&r, GRAFT_OK, ""));
+  ck_assert_int_eq(r.outcome, CF_PASS);
+  ck_assert(cf_settle(&r, GRAFT_STREAM_FAILED, "index 9"));
+  ck_assert_int_eq(r.outcome, CF_FAIL);
+  ck_assert_ptr_nonnull(strstr(r.text, "index 9"));
+  cf_result wrong = {.outcome = CF_FAIL, .text = "element 3"}; /* keeps its own text */
+  ck_assert(cf_settle(&wrong, GRAFT_DEVICE_LOST, "gone"));
+  ck_assert_str_eq(wrong.text, "element 3");
 }
 END_TEST
 
@@ -322,6 +337,7 @@ int main(int argc, char **argv) {
   tcase_add_test(t, a_waived_case_that_passes_fails);
   tcase_add_test(t, a_bad_waiver_is_named);
   tcase_add_test(t, status_follows_what_ran);
+  tcase_add_test(t, a_late_fault_is_the_cases);
   tcase_add_test(t, fallback_is_not_a_pass_by_the_plugin);
   tcase_add_loop_exit_test(t, status_of_the_command, 0, 0, 6);
   Suite *s = suite_create("conformance");

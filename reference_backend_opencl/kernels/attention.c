@@ -17,7 +17,7 @@ bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps) {
 
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
-enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, NUMBERS = STRIDES + 4 * (BIAS_SIZES + 1) };
+enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
 typedef struct attention {
@@ -59,6 +59,11 @@ static bool prepare(attention *a, const graft_exec *exec) {
     int own = d - 4 + (bias ? bias->dl.ndim : 0);
     a->numbers[STRIDES + 4 * BIAS_SIZES + d] = own < 0 ? 1 : bias->dl.shape[own];
   }
+  graft_dtype dtype = a->tensors[QUERY]->dl.dtype;
+  double keep = 1 - a->dropout;
+  a->numbers[SCALE] = ocl_direct_number(dtype, a->scale ? *a->scale : 1 / sqrt((double)q[3]));
+  a->numbers[KEEP] = ocl_direct_number(dtype, keep > 0 ? 1 / keep : 0);
+  a->numbers[THRESHOLD] = (int64_t)ceil(keep * 0x1p24);
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
@@ -68,9 +73,7 @@ static int block_of(const attention *a) {
 
 static void write_head(ocl_text *head, const void *of) {
   const attention *a = of;
-  graft_dtype dtype = a->tensors[QUERY]->dl.dtype;
   int64_t width = a->tensors[QUERY]->dl.shape[3];
-  double keep = 1 - a->dropout;
   graft_dtype lse = a->tensors[LSE]->dl.dtype;
   ocl_text_add(head, "#define BLOCK %d\n#define WIDTH %lld\n#define VALUE_WIDTH %lld\n#define CAUSAL %d\n", block_of(a),
                (long long)width, (long long)a->tensors[VALUE]->dl.shape[3], a->causal);
@@ -83,10 +86,7 @@ static void write_head(ocl_text *head, const void *of) {
                : lse == GRAFT_F32 ? "f32"
                : lse == GRAFT_F16 ? "f16"
                                   : "bf16");
-  ocl_head_number(head, "SCALE", dtype, a->scale ? *a->scale : 1 / sqrt((double)width));
-  if (!a->dropout) return;
-  ocl_text_add(head, "#define DROPOUT\n#define THRESHOLD %lluu\n", (unsigned long long)ceil(keep * 0x1p24));
-  ocl_head_number(head, "KEEP", dtype, keep > 0 ? 1 / keep : 0);
+  if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
 }
 
 static ocl_direct call_of(const attention *a, int places) {

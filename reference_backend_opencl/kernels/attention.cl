@@ -1,8 +1,7 @@
 /* Scaled dot product attention, after random.cl (for philox) and direct.cl. A piece is a block of up to BLOCK rows of
  * scores of one head, or of as many of their columns; keys and values are read once for the block. The head defines
- * WIDTH and VALUE_WIDTH, SCALE, CAUSAL, HAS_BIAS, D_LSE, UNIT (last dims are dense), and with dropout DROPOUT, KEEP
- * (what is kept is multiplied by it) and THRESHOLD;
- * FORWARD, or WANTS_QUERY and so on for a backward.
+ * WIDTH and VALUE_WIDTH, CAUSAL, HAS_BIAS, D_LSE, UNIT (last dims are dense) and DROPOUT; FORWARD, or WANTS_QUERY and so on
+ * for a backward.
  *
  * Weights are made a few columns at a time with the largest score so far; when a larger one comes, what was summed is
  * scaled down. Backward makes them again from logsumexp. */
@@ -24,6 +23,9 @@
 #define LSE 10
 #define BIAS_SIZES 11
 #define STRIDE(tensor, dim) n.of[4 + 4 * (tensor) + (dim)]
+#define SCALE NUMBER(52)
+#define KEEP NUMBER(53) /* what is kept is multiplied by it */
+#define THRESHOLD ((uint)n.of[54])
 
 /* Where row i of a head begins. */
 #define START(tensor, head, i) \
@@ -86,14 +88,14 @@ static void write_row(__global RAW(D) *to, const VECTOR *from, CT divisor, int w
 
 #ifdef DROPOUT
 /* 0, or KEEP, for a weight. */
-static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulong element) {
+static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulong element, uint threshold, CT keep) {
   uint4 words = philox(*offset / 4 + element / 4, *seed);
   uint word = element % 4 == 0 ? words.x : element % 4 == 1 ? words.y : element % 4 == 2 ? words.z : words.w;
-  return (word >> 8) < THRESHOLD ? KEEP : (CT)0;
+  return (word >> 8) < threshold ? keep : (CT)0;
 }
 #define MASK(head, i, j)                                                                \
   mask_of((__global const ulong *)AS_ELEMENTS(u64, seed), (__global const ulong *)AS_ELEMENTS(u64, offset), \
-          (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)))
+          (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
 #else
 #define MASK(head, i, j) ((CT)1)
 #endif

@@ -13,9 +13,13 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-void ocl_head_number(ocl_text *head, const char *name, graft_dtype dtype, double value) {
-  ocl_text_add(head, dtype == GRAFT_F64 ? "#define %s (%a)\n" : "#define %s (%af)\n", name,
-               dtype == GRAFT_F64 ? value : (double)(float)value);
+int64_t ocl_direct_number(graft_dtype dtype, double value) {
+  ocl_value bits = {.i64 = 0};
+  if (dtype == GRAFT_F64)
+    bits.d[0] = value;
+  else
+    bits.f[0] = (float)value;
+  return bits.i64;
 }
 
 /* As direct.cl has it. */

@@ -38,7 +38,8 @@ typedef struct ocl_direct {
 
 graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call);
 
-/* A number for the head, exactly, in the compute type. */
-void ocl_head_number(ocl_text *head, const char *name, graft_dtype dtype, double value);
+/* A number of the compute type among `numbers`, where kernels read it as NUMBER(i): one in the head would be a program
+ * for each value. */
+int64_t ocl_direct_number(graft_dtype dtype, double value);
 
 #endif

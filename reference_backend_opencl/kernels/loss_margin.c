@@ -21,21 +21,17 @@ bool ocl_loss_margin_caps(uint32_t op_id, ocl_op_caps *caps) {
 typedef struct margin {
   uint32_t op_id;
   const graft_tensor_desc *out, *in, *target, *weight, *marks, *grad; /* weight or marks, as the op has it */
-  int64_t reduction, numbers[2];                                      /* numbers: rows, classes */
+  int64_t reduction, numbers[4];                                      /* rows, classes, margin, divisor */
   double power, margin;
   bool labels, summed;
 } margin;
 
 static void write_head(ocl_text *head, const void *of) {
   const margin *m = of;
-  graft_dtype dtype = m->in->dl.dtype;
-  double divisor = (double)m->numbers[1] * (m->reduction == REDUCE_MEAN ? (double)m->numbers[0] : 1);
-  const char *wide = dtype == GRAFT_F64 ? "f64" : "f32";
+  const char *wide = m->in->dl.dtype == GRAFT_F64 ? "f64" : "f32";
   ocl_text_add(head, "#define P %d\n#define OP_ID %u\n#define EACH_ROW %d\n#define D_LOSS %s\n%s%s", (int)m->power,
                m->op_id, m->grad && ocl_elements(m->grad) > 1, m->summed ? wide : "D",
                m->weight ? "#define WEIGHTED\n" : "", m->labels ? "#define LABELS\n" : "");
-  ocl_head_number(head, "MARGIN", dtype, m->margin);
-  ocl_head_number(head, "DIVISOR", dtype, divisor);
 }
 
 /* The row losses go to the result, or by way of a workspace to their sum. */
@@ -54,6 +50,9 @@ static graft_status run(const graft_exec *exec, margin *m) {
   const graft_dl_tensor *in = &m->in->dl;
   m->numbers[0] = in->ndim == 2 ? in->shape[0] : 1;
   m->numbers[1] = in->ndim ? in->shape[in->ndim - 1] : 1;
+  double divisor = (double)m->numbers[1] * (m->reduction == REDUCE_MEAN ? (double)m->numbers[0] : 1);
+  m->numbers[2] = ocl_direct_number(in->dtype, m->margin);
+  m->numbers[3] = ocl_direct_number(in->dtype, divisor);
   m->summed = !m->grad && m->reduction != REDUCE_NONE;
   if (!m->numbers[0] || m->target->dl.dtype != GRAFT_I64) return GRAFT_UNIMPLEMENTED;
   const graft_tensor_desc *forward[] = {NULL, m->in, m->target, m->weight};
@@ -65,7 +64,7 @@ static graft_status run(const graft_exec *exec, margin *m) {
                      .head = write_head,
                      .of = m,
                      .numbers = m->numbers,
-                     .count = 2,
+                     .count = 4,
                      .reports = true,
                      .places = m->grad ? 5 : 4};
   call.stages[0] = (ocl_stage){.entry = m->grad ? "margin_gradient" : "margin_rows", .units = m->numbers[0]};

@@ -1,9 +1,10 @@
 /* Losses of rows of scores, after direct.cl. A piece is a row of n.of[0] rows of n.of[1] classes. The head defines
- *   P          1 or 2, the power that a distance is raised to     MARGIN  what classes must be apart
- *   DIVISOR    of the loss, as a number of CT                     WEIGHTED  a weight for each class
+ *   P          1 or 2, the power that a distance is raised to     WEIGHTED  a weight for each class
  *   OP_ID      whose target is at fault                           D_LOSS  what row losses are stored as
  *   EACH_ROW   the cotangent is one a row                         LABELS  multilabel_margin_loss */
 #define CLASSES n.of[1]
+#define MARGIN NUMBER(2)  /* what classes must be apart */
+#define DIVISOR NUMBER(3) /* of the loss */
 #define TARGETS(row) ((__global const long *)(target + offset_target) + (row) * TARGET_STRIDE)
 #ifdef LABELS
 #define TARGET_STRIDE CLASSES

@@ -1,5 +1,6 @@
 /* Adaptive average pooling, upsampling, reflection and replication padding, and their gradients: maps that are a table
- * for each dim. The tables are made here, once for a case, and lie with its kernel. */
+ * for each dim. The tables are made here; a long dim's are large, so they are kept on the device for as long as there
+ * is room (table.c), and made again after that. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -55,12 +56,18 @@ typedef struct call {
 
 /* ---- Taps ---- */
 
+/* All fields are of one size: what a table is made from is also its key. */
 typedef struct dim {
-  kind kind;
-  int64_t in, out, before;
+  int64_t kind, in, out, before, align;
   double scale;
-  bool align;
 } dim;
+
+typedef struct source {
+  uint64_t op; /* so that no other family has this key */
+  int64_t backward;
+  const ocl_dtype *dtype;
+  dim dims[DIMS];
+} source;
 
 typedef struct tap {
   int64_t in, out;
@@ -114,7 +121,7 @@ static int64_t nearest(const dim *d, int64_t o) {
 
 static void add_taps(table *t, const dim *d, int64_t o) {
   int64_t i = o - d->before;
-  switch (d->kind) {
+  switch ((kind)d->kind) {
     case ADAPTIVE: {
       int64_t begin = o * d->in / d->out, end = ((o + 1) * d->in + d->out - 1) / d->out;
       for (int64_t k = begin; k < end; k++) add_tap(t, o, k, 1 / (double)(end - begin));
@@ -145,19 +152,18 @@ static dim dim_of(const call *call, int at) {
 
 /* As resample.cl has them, and what the kernel walks with. */
 typedef struct numbers {
-  int64_t from[DIMS], to[DIMS], first[DIMS], indices[DIMS], weights[DIMS], rest[62 - 5 * DIMS], per_item, units;
+  int64_t from[DIMS], to[DIMS], first[DIMS], indices[DIMS], weights[DIMS], all_weights, rest[61 - 5 * DIMS], per_item,
+      units;
 } numbers;
 
 typedef struct memo {
   ocl_kernel kernel;
-  cl_mem table, weights;
+  source source;
 } memo;
 
 static void destroy_memo(void *pointer) {
   memo *memo = pointer;
   ocl_kernel_destroy(&memo->kernel);
-  if (memo->table) clReleaseMemObject(memo->table);
-  if (memo->weights) clReleaseMemObject(memo->weights);
   free(memo);
 }
 
@@ -203,39 +209,57 @@ static void put_weight(const ocl_dtype *dtype, double weight, char *to) {
   }
 }
 
-static cl_mem upload(graft_device *device, size_t bytes, void *data, cl_int *error) {
-  return clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, data, error);
-}
-
-static graft_status make_tables(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype,
-                                const table *t, const int64_t *begin, numbers *n) {
-  int64_t ints = 0;
+/* Where a table's parts are: first and indices of all dims as ints, and then the weights. */
+static int64_t place_parts(const int64_t begin[DIMS + 1], numbers *n) {
+  int64_t at = 0, ints = 0;
   for (int d = 0; d < DIMS; d++) ints += n->to[d] + 1;
-  size_t each = weight_bytes(dtype), count = (size_t)t->count + 1;
-  int *table = calloc((size_t)ints + count, sizeof *table);
-  double *weights = calloc(count, sizeof *weights);
-  char *converted = calloc(count, each);
-  graft_status status = table && weights && converted ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
-  int64_t at = 0;
-  for (int d = 0; d < DIMS && status == GRAFT_OK; d++) {
-    struct table part = *t;
-    part.count = begin[d + 1];
+  for (int d = 0; d < DIMS; d++) {
     n->first[d] = at;
     n->indices[d] = ints + begin[d];
     n->weights[d] = begin[d];
-    lay_out(&part, begin[d], n->to[d], call->backward, table + at, table + n->indices[d], weights + begin[d]);
     at += n->to[d] + 1;
   }
-  for (size_t k = 0; k < count && status == GRAFT_OK; k++) put_weight(dtype, weights[k], converted + k * each);
-  cl_int error = CL_SUCCESS;
-  if (status == GRAFT_OK) memo->table = upload(device, ((size_t)ints + count) * sizeof *table, table, &error);
-  if (status == GRAFT_OK && error == CL_SUCCESS) memo->weights = upload(device, count * each, converted, &error);
-  if (error != CL_SUCCESS)
-    status = ocl_fail(device->plugin, GRAFT_OUT_OF_MEMORY, "tables of taps: %s", ocl_error_name(error));
-  free(table);
+  return n->all_weights = (ints + begin[DIMS] + 1) / 2 * 2; /* of 8 bytes, perhaps */
+}
+
+static graft_status fill_parts(const source *s, const table *t, const int64_t begin[DIMS + 1], const numbers *n,
+                               char *content) {
+  size_t each = weight_bytes(s->dtype);
+  int *ints = (int *)(void *)content;
+  double *weights = calloc((size_t)t->count + 1, sizeof *weights);
+  if (!weights) return GRAFT_OUT_OF_MEMORY;
+  for (int d = 0; d < DIMS; d++) {
+    table part = *t;
+    part.count = begin[d + 1];
+    lay_out(&part, begin[d], n->to[d], s->backward, ints + n->first[d], ints + n->indices[d], weights + begin[d]);
+  }
+  char *to = content + (size_t)n->all_weights * sizeof *ints;
+  for (size_t k = 0; k < (size_t)t->count; k++) put_weight(s->dtype, weights[k], to + k * each);
   free(weights);
-  free(converted);
+  return GRAFT_OK;
+}
+
+/* The table, and the numbers that say what is where in it. */
+static graft_status make_table(const source *s, numbers *n, void **content, size_t *bytes) {
+  table t = {0};
+  int64_t begin[DIMS + 1] = {0};
+  for (int d = 0; d < DIMS; d++) {
+    const dim *one = &s->dims[d];
+    n->from[d] = s->backward ? one->out : one->in;
+    n->to[d] = s->backward ? one->in : one->out;
+    for (int64_t o = 0; o < one->out; o++) add_taps(&t, one, o);
+    begin[d + 1] = t.count;
+  }
+  *bytes = (size_t)place_parts(begin, n) * sizeof(int) + ((size_t)t.count + 1) * weight_bytes(s->dtype);
+  *content = t.failed ? NULL : calloc(1, *bytes);
+  graft_status status = *content ? fill_parts(s, &t, begin, n, *content) : GRAFT_OUT_OF_MEMORY;
+  free(t.taps);
   return status;
+}
+
+static graft_status make_again(const void *of, void **content, size_t *bytes) {
+  numbers n;
+  return make_table(of, &n, content, bytes);
 }
 
 static graft_status make_kernel(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype,
@@ -253,9 +277,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const call *ca
   ocl_text_free(&head);
   memo->kernel.local[0] = local;
   memo->kernel.global[0] = (parts + local - 1) / local * local;
-  if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->kernel, 4, sizeof(cl_mem), &memo->table);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->kernel, 5, sizeof(cl_mem), &memo->weights);
-  return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 6, sizeof *n, n) : status;
+  return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 5, sizeof *n, n) : status;
 }
 
 static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
@@ -265,18 +287,13 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   if (!dtype) return GRAFT_UNIMPLEMENTED;
   memo *memo = calloc(1, sizeof *memo);
   if (!memo) return GRAFT_OUT_OF_MEMORY;
-  table t = {0};
+  memo->source = (source){GRAFT_OP_UPSAMPLE_NEAREST1D, call->backward, dtype, {{0}}};
+  for (int d = 0; d < DIMS; d++) memo->source.dims[d] = dim_of(call, d);
   numbers n = {0};
-  int64_t begin[DIMS + 1] = {0};
-  for (int d = 0; d < DIMS; d++) {
-    dim one = dim_of(call, d);
-    n.from[d] = call->backward ? one.out : one.in;
-    n.to[d] = call->backward ? one.in : one.out;
-    for (int64_t o = 0; o < one.out; o++) add_taps(&t, &one, o);
-    begin[d + 1] = t.count;
-  }
-  graft_status status = t.failed ? GRAFT_OUT_OF_MEMORY : make_tables(memo, exec->device, call, dtype, &t, begin, &n);
-  free(t.taps);
+  void *content = NULL;
+  size_t bytes;
+  graft_status status = make_table(&memo->source, &n, &content, &bytes);
+  free(content);
   if (status == GRAFT_OK) status = make_kernel(memo, exec->device, call, dtype, &n);
   if (status != GRAFT_OK) {
     destroy_memo(memo);
@@ -288,10 +305,16 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
 
 static graft_status run(const graft_exec *exec, const call *call) {
   void *pointer;
+  cl_mem table;
   graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
-  const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from)};
-  return ocl_launch(&((memo *)pointer)->kernel, exec->stream, 4, arguments);
+  memo *memo = pointer;
+  status = ocl_table_made(exec->device, &memo->source, sizeof memo->source, make_again, &memo->source, &table);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from), OCL_VALUE(table)};
+  status = ocl_launch(&memo->kernel, exec->stream, 5, arguments);
+  clReleaseMemObject(table);
+  return status;
 }
 
 /* ---- Slots ---- */

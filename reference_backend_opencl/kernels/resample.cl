@@ -1,13 +1,15 @@
 /* Resampling of planes, after direct.cl: an element of the result is a sum over taps, which each dim has in a table:
  * those of place o are entries first[o] to first[o + 1] - 1 of indices and weights. A gradient is the same with the
- * tables transposed. A piece is a row of the result. The head defines WT, the type of weights. */
+ * tables transposed. A piece is a row of the result. The head defines WT, the type of weights, which lie behind the ints
+ * of the table. */
 #define FROM(d) n.of[d]
 #define TO(d) n.of[3 + (d)]
 #define FIRST(d) (table + n.of[6 + (d)])
 #define INDICES(d) (table + n.of[9 + (d)])
 #define WEIGHTS(d) (weights + n.of[12 + (d)])
 
-KERNEL resample(PLACE(out), PLACE(in), __global const int *table, __global const WT *weights, numbers n) {
+KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
+  __global const WT *weights = (__global const WT *)(table + n.of[15]);
   __global const int *first2 = FIRST(2), *indices2 = INDICES(2);
   __global const WT *weights2 = WEIGHTS(2);
   EACH_UNIT(row) {

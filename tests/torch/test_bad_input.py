@@ -45,6 +45,7 @@ def test_tensors_of_mixed_devices(device, other):
             lambda: torch.add(x, x, out=y),
             lambda: torch.where(x > 0, x, y),
             lambda: torch.nn.functional.linear(x, y),
+            lambda: torch.nn.functional.scaled_dot_product_attention(*[x.view(1, 1, 2, 2)] * 3, attn_mask=y),
         ):
             with pytest.raises(RuntimeError, match="same device"):
                 use()

@@ -83,6 +83,27 @@ def test_to_and_back(device, dtype):
     assert y.to(device) is y
 
 
+@pytest.mark.parametrize("number", [2**63, 2**63 + 1, 2**64 - 1])
+def test_numbers_that_only_uint64_holds(device, number):
+    def made(where):
+        x = torch.full((2,), number, dtype=torch.uint64, device=where)
+        yield x
+        yield torch.zeros(2, dtype=torch.uint64, device=where).fill_(number)
+        yield x.new_full((3,), number)
+        yield x.eq(number)
+        yield x.ne(number - 1)
+        yield torch.full((2,), number - 2**64, device=where).eq(number)
+        yield torch.ones(2, device=where) + number
+        yield torch.ones(2, dtype=torch.int64, device=where).add_(number)
+        yield torch.full((2,), number, dtype=torch.float64, device=where)
+
+    for mine, theirs in zip(made(device), made("cpu"), strict=True):
+        assert mine.dtype == theirs.dtype and mine.tolist() == theirs.tolist()
+    assert torch.full((), number, dtype=torch.uint64, device=device).item() == number
+    with pytest.raises(RuntimeError, match="can't hold"):
+        torch.full((2,), number, device=device)
+
+
 def test_between_plugins(device, other):
     x = torch.randn(4, 5)
     here, there = x.to(device), x.to(other)

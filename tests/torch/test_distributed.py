@@ -1,4 +1,6 @@
-"""Two processes: collectives of the device's tensors, and DistributedDataParallel equals one process."""
+"""Two processes: collectives of the device's tensors; DistributedDataParallel and FSDP2 equal one process."""
+
+import datetime
 
 import torch
 import torch.distributed as dist
@@ -19,7 +21,7 @@ def train(model, x, y):
         optimizer.step()
 
 
-def collectives(rank, device):
+def collectives(rank, device, _):
     x = torch.full((3,), float(rank + 1), device=device)
     dist.all_reduce(x)
     assert x.tolist() == [3, 3, 3]
@@ -46,23 +48,127 @@ def collectives(rank, device):
     dist.barrier()
 
 
-def work(rank, folder):
-    dist.init_process_group("graft", init_method=f"file://{folder}/store", rank=rank, world_size=2)
-    device = torch.device("graft", 0)
-    collectives(rank, device)
+def numbered(rank, count, device):
+    """rank * 10, rank * 10 + 1, ..."""
+    return torch.arange(count, dtype=torch.float32, device=device) + 10 * rank
+
+
+def exchanges(rank, device, _):
+    """What each process sends is received only after it has called send."""
+    peer, x = 1 - rank, numbered(rank, 3, device)
+    first, second = torch.zeros(3, device=device), torch.zeros(3, device=device)
+    receiving, sending = dist.irecv(first, peer), dist.isend(x, peer)
+    x.fill_(-1)  # has been copied
+    receiving.wait()
+    sending.wait()
+    assert first.tolist() == numbered(peer, 3, "cpu").tolist()
+    first.fill_(5)
+    assert receiving.wait() and first.tolist() == [5, 5, 5], "a second wait writes nothing"
+
+    wanted = [dist.P2POp(dist.irecv, second, peer), dist.P2POp(dist.isend, x, peer)]
+    for pending in dist.batch_isend_irecv(wanted):
+        pending.wait()
+    assert second.tolist() == [-1, -1, -1]
+
+    if rank == 0:
+        assert dist.recv(first) == 1, "the sender, where none was named"
+        assert first.tolist() == [10, 11, 12]
+    else:
+        dist.send(numbered(rank, 3, device), 0)
+
+
+def asynchronous(rank, device, _):
+    x = numbered(rank, 2, device)
+    pending = dist.all_reduce(x, async_op=True)
+    while not pending.is_completed():
+        pass
+    assert x.tolist() == [10, 12]
+    doubled = dist.all_reduce(x, async_op=True).get_future().then(lambda future: future.value()[0] * 2)
+    assert doubled.wait().tolist() == [40, 48]
+    with dist._coalescing_manager(async_ops=True) as pending:
+        dist.all_reduce(x)
+        dist.all_reduce(y := torch.ones(3, device=device))
+    pending.wait()
+    assert x.tolist() == [40, 48] and y.tolist() == [2, 2, 2]
+
+
+def functional(rank, device, _):
+    import torch.distributed._functional_collectives as functional
+
+    group, x = dist.group.WORLD, numbered(rank, 4, device)
+    both = [0, 1, 2, 3, 10, 11, 12, 13]
+    mine = [10, 12] if rank == 0 else [14, 16]
+    assert functional.all_reduce(x, "sum", group).tolist() == [10, 12, 14, 16]
+    assert functional.broadcast(x, 1, group).tolist() == both[4:]
+    assert functional.all_gather_tensor(x, 0, group).tolist() == both
+    assert functional.reduce_scatter_tensor(x, "sum", 0, group).tolist() == mine
+    exchanged = functional.all_to_all_single(x, None, None, group)
+    assert exchanged.tolist() == ([0, 1, 10, 11] if rank == 0 else [2, 3, 12, 13])
+    lists = functional.all_gather_into_tensor_coalesced([x, x[:1].clone()], group)
+    assert [part.tolist() for part in lists] == [both, [0, 10]]
+    lists = functional.reduce_scatter_tensor_coalesced([x, 2 * x], "sum", [0, 0], group)
+    assert [part.tolist() for part in lists] == [mine, [2 * value for value in mine]]
+    assert x.tolist() == numbered(rank, 4, "cpu").tolist()
+
+
+def parameters(rank, device, _):
+    """Autograd does not hear of a collective, as on the CPU."""
+    weight = torch.nn.Parameter(numbered(rank, 2, device))
+    dist.broadcast(weight, 1)
+    assert weight.tolist() == [10, 11] and weight.is_leaf
+    y = weight * 2
+    before = y.grad_fn, y._version
+    dist.all_reduce(y)
+    assert y.tolist() == [40, 44] and (y.grad_fn, y._version) == before
+    y.sum().backward()
+    assert weight.grad.tolist() == [2, 2]
+    with torch.inference_mode():
+        constant = numbered(rank, 2, device)
+    dist.all_reduce(constant)
+    assert constant.tolist() == [10, 12]
+
+
+def data_parallel(rank, device, folder):
     model, x, y = model_and_data()
     parallel = torch.nn.parallel.DistributedDataParallel(model.to(device))
     part = slice(rank * 4, rank * 4 + 4)
     train(parallel, x[part].to(device), y[part].to(device))
-    torch.save([p.detach().cpu() for p in model.parameters()], f"{folder}/{rank}.pt")
+    torch.save([p.detach().cpu() for p in model.parameters()], folder / f"data_parallel{rank}.pt")
+
+
+def fully_sharded(rank, device, folder):
+    from torch.distributed.fsdp import fully_shard
+
+    model, x, y = model_and_data()
+    whole = [len(p) for p in model.to(device).parameters()]
+    mesh = dist.init_device_mesh("graft", (2,))
+    for module in (model[0], model[2], model):
+        fully_shard(module, mesh=mesh)
+    part = slice(rank * 4, rank * 4 + 4)
+    train(model, x[part].to(device), y[part].to(device))
+    for p, rows in zip(model.parameters(), whole, strict=True):
+        assert p.to_local().device == device and len(p.to_local()) < rows
+    torch.save([p.full_tensor().detach().cpu() for p in model.parameters()], folder / f"fully_sharded{rank}.pt")
+
+
+def work(rank, folder, parts):
+    start = f"file://{folder}/store"
+    dist.init_process_group("graft", start, datetime.timedelta(seconds=30), world_size=2, rank=rank)
+    for part in parts:
+        part(rank, torch.device("graft", 0), folder)
     dist.destroy_process_group()
 
 
+def test_collectives(tmp_path):
+    mp.spawn(work, args=(tmp_path, [collectives, exchanges, asynchronous, functional, parameters]), nprocs=2)
+
+
 def test_two_processes_equal_one(tmp_path):
-    mp.spawn(work, args=(str(tmp_path),), nprocs=2)
+    mp.spawn(work, args=(tmp_path, [data_parallel, fully_sharded]), nprocs=2)
     model, x, y = model_and_data()
     train(model, x, y)
-    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
-    for a, b, alone in zip(first, second, model.parameters(), strict=True):
-        assert torch.equal(a, b), "the processes have the same weights"
-        assert torch.allclose(a, alone, rtol=1e-5, atol=1e-6)
+    for name in "data_parallel", "fully_sharded":
+        first, second = (torch.load(tmp_path / f"{name}{rank}.pt") for rank in range(2))
+        for a, b, alone in zip(first, second, model.parameters(), strict=True):
+            assert torch.equal(a, b), "the processes have the same weights"
+            assert torch.allclose(a, alone, rtol=1e-5, atol=1e-6)

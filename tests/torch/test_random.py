@@ -121,6 +121,24 @@ def test_generators(device):
         torch.rand(3, device=device, generator=torch.Generator())
 
 
+def test_a_generator_of_another_device_is_refused(device, other):
+    theirs = torch.Generator(device=other)
+    text = f"Expected a '{device}' generator device but found '{other}'"
+    x = torch.ones(4, device=device)
+    for use in (
+        lambda: torch.rand(4, device=device, generator=theirs),
+        lambda: torch.randperm(4, device=device, generator=theirs),
+        lambda: x.normal_(generator=theirs),
+        lambda: x.bernoulli(generator=theirs),
+        lambda: x.multinomial(2, generator=theirs),
+        lambda: torch.normal(x, x, generator=theirs),
+        lambda: torch.binomial(x, x / 2, generator=theirs),  # drawn on the CPU
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            use()
+    assert torch.rand(4, device=other, generator=theirs).device == other
+
+
 def _seeded(device, seed):
     generator = torch.Generator(device=device)
     generator.manual_seed(seed)

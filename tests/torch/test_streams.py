@@ -1,6 +1,7 @@
 """Streams and events: order, waiting, timing, memory that another stream uses, many threads."""
 
 import threading
+import time
 
 import pytest
 import torch
@@ -63,19 +64,32 @@ def test_waiting_for_another_stream(device):
 
 
 def test_events_measure_time(device):
-    start, end = torch.graft.Event(enable_timing=True), torch.Event("graft", enable_timing=True)
+    start, end = torch.graft.Event(enable_timing=True), torch.graft.Event(enable_timing=True)
+    plainly = torch.Event("graft", enable_timing=True)
     x = torch.randn(256, 256, device=device)
     start.record()
     for _ in range(5):
         x = (x @ x).clamp(-1, 1)
     end.record()
-    end.synchronize()
-    assert start.query() and 0 < start.elapsed_time(end) < 60_000
+    plainly.record()
+    plainly.synchronize()
+    assert start.query() and 0 < start.elapsed_time(end) <= start.elapsed_time(plainly) < 60_000
+    assert end.elapsed_time(plainly) >= 0
     with pytest.raises((RuntimeError, ValueError), match="(?i)timing"):
         plain = torch.graft.Event()
         plain.record()
         plain.synchronize()
         plain.elapsed_time(end)
+
+
+def test_what_an_event_of_the_device_is():
+    class Marked(torch.graft.Event):
+        pass
+
+    assert issubclass(torch.graft.Event, torch.Event)
+    assert isinstance(torch.graft.Event(), torch.graft.Event) and isinstance(torch.Event("graft"), torch.graft.Event)
+    assert isinstance(Marked(), Marked) and isinstance(Marked(), torch.graft.Event)
+    assert not isinstance(torch.graft.Event(), Marked) and not isinstance(torch.graft.Stream(), torch.graft.Event)
 
 
 def test_an_event_that_was_not_recorded():
@@ -220,6 +234,10 @@ def test_a_fault_is_told_to_whoever_waits(device):
                     before = len(told)
                     wait(lambda: x[wrong])
                     wait(stream.synchronize)
+                    for _ in range(500):  # another thread may have it and not have noted it yet
+                        if len(told) > before:
+                            break
+                        time.sleep(0.01)
                     assert len(told) > before, f"fault {i} was lost"
         finally:
             stop.set()

@@ -53,6 +53,9 @@ FusedResults fused_attention(const at::Tensor &query, const at::Tensor &key, con
     frame.add_arg(value);
   };
   add(query), add(key), add(value), add(bias), add(dropout), add(is_causal), add(debug_mask), add(scale);
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_scaled_dot_product_fused_attention_overrideable", "");
+  check_same_device(frame.tensors(), op);
   frame.reserve_outs(std::tuple_size_v<FusedResults>);
   check(graft_call(kForward, frame.args, frame.nargs, frame.outs, frame.nouts));
   auto take = [&](uint32_t i) {

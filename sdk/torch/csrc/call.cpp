@@ -146,6 +146,7 @@ graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c
     case 'g':
       value.kind = GRAFT_VALUE_GENERATOR;
       value.as.generator = generator_of(from.toGenerator());
+      frame.generator_device = from.toGenerator().device();
       break;
     case 'M':
       value.kind = GRAFT_VALUE_MEMORY_FORMAT;
@@ -235,6 +236,35 @@ void push_written(const OpRow &row, const c10::OperatorHandle &op, torch::jit::S
   for (auto &result : results) stack->push_back(std::move(result));
 }
 
+// PyTorch counts what is written in place where the schema returns it (ADInplaceOrView); _foreach_*_ return nothing and
+// count for themselves, else autograd would take values that were overwritten. PyTorch's own _fused_*_ steps of the
+// CPU count nothing, nor do these.
+c10::IValue counted_list(const OpRow &row, torch::jit::Stack *stack, size_t nargs) {
+  constexpr std::string_view kPrefix = "_foreach_";
+  const bool counts = row.form == Form::Mutating && !std::strncmp(row.name, kPrefix.data(), kPrefix.size());
+  return counts ? torch::jit::peek(*stack, static_cast<size_t>(row.outs[0] - 'a'), nargs) : c10::IValue();
+}
+
+void count_writes(const c10::IValue &written) {
+  if (C10_LIKELY(!written.isTensorList())) return;
+  for (const c10::IValue &item : written.toListRef()) {
+    const at::Tensor &tensor = item.toTensor();
+    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+// An out tensor whose memory is an input's can't get another shape: the op would read what it writes.
+void check_not_read(const CallFrame &frame, const at::Tensor &out) {
+  const at::Tensor **outs_end = frame.out_tensors + frame.nouts;
+  for (const at::Tensor *tensor : frame.tensors()) {
+    const bool reads =
+        is_ours(*tensor) && tensor->numel() && std::find(frame.out_tensors, outs_end, tensor) == outs_end;
+    TORCH_CHECK(!reads || !tensor->is_alias_of(out),
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                "memory location. Please clone() the tensor before performing the operation.");
+  }
+}
+
 // Gives out tensors the shape that the op has for its inputs, as PyTorch does, with its warning for one that held
 // values.
 bool resize_outs(CallFrame &frame, const OpRow &row) {
@@ -247,11 +277,15 @@ bool resize_outs(CallFrame &frame, const OpRow &row) {
     if (!out) continue;
     c10::IntArrayRef sizes(metas[i].sizes, static_cast<size_t>(metas[i].ndim));
     if (out->sizes() == sizes) continue;
+    check_not_read(frame, *out);
+    frame.keep_memory(*out);  // an input without elements may have it
     at::native::resize_output(*out, sizes);
     c10::IntArrayRef strides(metas[i].strides, static_cast<size_t>(metas[i].ndim));
     if (out->numel() && out->strides() != strides) out->as_strided_(sizes, strides);
-    frame.outs[i] = frame.borrow(*out);
     changed = true;
+  }
+  for (uint32_t i = 0; changed && i < frame.nouts; i++) { /* all: outs may share a storage */
+    if (frame.outs[i]) frame.outs[i] = frame.borrow(*frame.out_tensors[i]);
   }
   return changed;
 }
@@ -322,6 +356,15 @@ size_t result_count(const c10::OperatorHandle &op, const CallFrame &frame, const
   TORCH_CHECK(false, "graft: aten::", row.name, " returns a list and takes none");
 }
 
+void check_devices(const CallFrame &frame, const c10::OperatorHandle &op) {
+  check_same_device(frame.tensors(), op);
+  if (C10_LIKELY(!frame.generator_device)) return;
+  for (const at::Tensor *tensor : frame.tensors()) {
+    TORCH_CHECK(!is_ours(*tensor) || tensor->device() == *frame.generator_device, "Expected a '", tensor->device(),
+                "' generator device but found '", *frame.generator_device, "'");
+  }
+}
+
 graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
                   size_t nargs) {
   size_t position = 0;
@@ -339,10 +382,10 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
   }
   if (row.form == Form::Mutating) {
     collect_outs(frame, row, stack, nargs);
-    check_same_device(frame.tensors(), op);
+    check_devices(frame, op);
     return call_out_form(frame, row);
   }
-  check_same_device(frame.tensors(), op);
+  check_devices(frame, op);
   frame.reserve_outs(result_count(op, frame, row));
   return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
 }
@@ -385,6 +428,7 @@ void check_same_device(c10::ArrayRef<const at::Tensor *> tensors, const c10::Ope
 void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const size_t nargs = op.schema().arguments().size();
   CallFrame frame;
+  const c10::IValue counted = counted_list(row, stack, nargs);
   graft_status status = call(frame, row, op, stack, nargs);
   if (C10_UNLIKELY(status == GRAFT_INVALID_ARGUMENT && frame.has_numbers)) {
     status = call_without_numbers(frame, row, op, stack, nargs);
@@ -393,10 +437,12 @@ void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *sta
     if (status == GRAFT_UNIMPLEMENTED && !fallback_forbidden()) {
       frame.discard();
       fallback(op, stack);
+      count_writes(counted);
       return;
     }
     raise(status);
   }
+  count_writes(counted);
   if (row.form == Form::Mutating)
     push_written(row, op, stack, nargs);
   else

@@ -56,6 +56,7 @@ class CallFrame {
   uint32_t nouts = 0;
   bool has_numbers = false;                      // a Python number stands where the op has a tensor
   std::optional<c10::Device> numbers_on_device;  // where such numbers become tensors
+  std::optional<c10::Device> generator_device;   // of a generator among the arguments
 
   void add_arg(const graft_value &value) {
     TORCH_INTERNAL_ASSERT(nargs < kMaxArgs);
@@ -82,6 +83,13 @@ class CallFrame {
   const at::Tensor &keep(at::Tensor tensor) {
     kept_.push_back(std::make_unique<at::Tensor>(std::move(tensor)));
     return *kept_.back();
+  }
+
+  // Holds the memory that `tensor` has now: what borrowed it may be used though the tensor gets another.
+  void keep_memory(const at::Tensor &tensor) {
+    graft_storage *storage = storage_of(tensor.storage().unsafeGetStorageImpl());
+    graft_storage_retain(storage);
+    kept_memory_.push_back(data_ptr_of(storage, tensor.device().index()));
   }
 
   // `tensor` itself must outlive the frame.
@@ -151,6 +159,7 @@ class CallFrame {
   Modes modes_;
   c10::SmallVector<const at::Tensor *, kSpaces> seen_;
   std::vector<std::unique_ptr<at::Tensor>> kept_;
+  std::vector<c10::DataPtr> kept_memory_;
   uint32_t used_ = 0;
   graft_tensor_space spaces_[kSpaces];
   std::vector<std::unique_ptr<graft_tensor_space>> more_spaces_;

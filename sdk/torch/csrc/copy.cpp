@@ -8,6 +8,7 @@
 namespace torch_graft {
 
 void copy_values(const at::Tensor &to, const at::Tensor &from, bool non_blocking) {
+  if (!is_ours(to)) to.mutable_data_ptr();  // a lazy clone gets memory of its own before it is written to
   graft_tensor_space to_space, from_space;
   graft_tensor *t = borrow(&to_space, to);
   graft_tensor *f = borrow(&from_space, from);

@@ -2,6 +2,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/InferSize.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
@@ -46,6 +48,17 @@ void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_me
   TORCH_CHECK(!pin_memory || !*pin_memory, "Only dense CPU tensors can be pinned");
 }
 
+// torch.utils.deterministic.fill_uninitialized_memory: what was not written reads as NaN or the largest integer.
+bool fills_memory() {
+  const at::Context &context = at::globalContext();
+  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+}
+
+at::Tensor filled(at::Tensor made) {
+  if (C10_UNLIKELY(fills_memory())) at::native::fill_empty_deterministic_(made);
+  return made;
+}
+
 at::Tensor empty(c10::SymIntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
                  std::optional<c10::Device> device, std::optional<bool> pin_memory,
                  std::optional<c10::MemoryFormat> format) {
@@ -53,7 +66,7 @@ at::Tensor empty(c10::SymIntArrayRef size, std::optional<c10::ScalarType> dtype,
   auto type = c10::dtype_or_default(dtype);
   dtype_of(type);
   DeviceScope scope(index_of_option(device));
-  return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), device_allocator(), kKeys, type, format);
+  return filled(at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(size), device_allocator(), kKeys, type, format));
 }
 
 at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride, std::optional<c10::ScalarType> dtype,
@@ -63,8 +76,8 @@ at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride, s
   auto type = c10::dtype_or_default(dtype);
   dtype_of(type);
   DeviceScope scope(index_of_option(device));
-  return at::detail::empty_strided_generic(C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride),
-                                           device_allocator(), kKeys, type);
+  return filled(at::detail::empty_strided_generic(C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride),
+                                                  device_allocator(), kKeys, type));
 }
 
 // --- views ---
@@ -97,6 +110,7 @@ const at::Tensor &resize_(const at::Tensor &self, c10::SymIntArrayRef size, std:
   auto sizes = C10_AS_INTARRAYREF_SLOW(size);
   auto *impl = self.unsafeGetTensorImpl();
   DeviceScope scope(self.device().index());
+  const int64_t bytes_before = static_cast<int64_t>(self.storage().nbytes());
   if (self.sizes() != sizes) {
     impl->set_sizes_contiguous(sizes);
     make_room(impl, at::detail::computeStorageNbytesContiguous(sizes, self.itemsize(), self.storage_offset()));
@@ -105,6 +119,7 @@ const at::Tensor &resize_(const at::Tensor &self, c10::SymIntArrayRef size, std:
     TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "Unsupported memory format", *format);
     impl->empty_tensor_restride(*format);
   }
+  if (C10_UNLIKELY(fills_memory())) at::native::fill_resize_deterministic_(self, bytes_before);
   return self;
 }
 

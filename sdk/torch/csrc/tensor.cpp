@@ -58,7 +58,10 @@ c10::ScalarType scalar_type_of(graft_dtype dtype) {
 
 graft_scalar scalar_of(const c10::Scalar &scalar) {
   if (scalar.isBoolean()) return graft_scalar_bool(scalar.toBool());
-  if (scalar.isIntegral(false)) return graft_scalar_int(scalar.toLong());
+  if (scalar.isIntegral(false)) {
+    if (C10_LIKELY(scalar.type() != c10::ScalarType::UInt64)) return graft_scalar_int(scalar.toLong());
+    return {GRAFT_U64, 0, {static_cast<int64_t>(scalar.toUInt64())}};  // 2^63 and above
+  }
   if (scalar.isFloatingPoint()) return graft_scalar_float(scalar.toDouble());
   auto value = scalar.toComplexDouble();
   graft_scalar complex = {GRAFT_C128, 0, {0}};

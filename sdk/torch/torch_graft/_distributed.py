@@ -1,8 +1,11 @@
 """torch.distributed for tensors of the device: the backend "graft", which is gloo over copies in host memory.
 
-A collective of tensors on the CPU is gloo's own. One of tensors of the device waits for gloo before it returns: what it
-gives is right, and nothing overlaps with it.
+A collective of tensors on the CPU is gloo's own. One of tensors of the device hands copies to gloo when it is called,
+and its wait() gives the device's tensors what gloo made of them: that is when they change, and not before.
 """
+
+import contextlib
+import datetime
 
 import torch
 
@@ -10,27 +13,34 @@ from torch_graft import _registration
 
 BACKEND = "graft"
 
-# Which argument of a collective is written.
-_WRITTEN = {
-    "allgather": 0,
-    "all_gather_single": 0,
-    "_allgather_base": 0,
-    "allreduce": 0,
-    "allreduce_coalesced": 0,
-    "all_to_all_single": 0,
-    "alltoall": 0,
-    "alltoall_base": 0,
-    "barrier": None,
-    "broadcast": 0,
-    "gather": 0,
-    "recv": 0,
-    "reduce": 0,
-    "reduce_scatter": 0,
-    "reduce_scatter_single": 0,
-    "_reduce_scatter_base": 0,
-    "scatter": 0,
-    "send": None,
-}
+# What a process group offers, under the names of all versions of PyTorch. The first argument of each is what it writes,
+# but for send, which writes nothing, and barrier, which has no tensors.
+_COLLECTIVES = (
+    "_allgather_base",
+    "_reduce_scatter_base",
+    "all_gather_single",
+    "all_gather_single_coalesced",
+    "all_to_all_single",
+    "allgather",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "allreduce",
+    "allreduce_coalesced",
+    "alltoall",
+    "alltoall_base",
+    "barrier",
+    "broadcast",
+    "gather",
+    "recv",
+    "recv_anysource",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_single_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    "scatter",
+    "send",
+)
 
 
 def install():
@@ -42,7 +52,7 @@ def install():
 
 
 def _create(store, rank, size, timeout):
-    return _process_group()(store, rank, size, timeout)
+    return _classes()[0](store, rank, size, timeout)
 
 
 class _Copies:
@@ -57,58 +67,114 @@ class _Copies:
         if not isinstance(value, torch.Tensor) or value.device.type != _registration.device_name():
             return value
         if id(value) not in self.pairs:
-            self.pairs[id(value)] = (value, value.cpu())
+            self.pairs[id(value)] = (value, value.detach().cpu())
         return self.pairs[id(value)][1]
 
     def write_back(self, value):
-        """Gives the device's tensors in `value` what their copies hold now."""
+        """Gives the device's tensors in `value` what their copies hold now. As with every backend of PyTorch, autograd
+        does not hear of it: parameters are written, no history is added, and no version counted up."""
         if isinstance(value, (list, tuple)):
             for item in value:
                 self.write_back(item)
         elif id(value) in self.pairs:
             tensor, copy = self.pairs[id(value)]
-            tensor.copy_(copy)
+            with torch.inference_mode():  # under no_grad tensors made in inference mode could not be written
+                tensor.data.copy_(copy)
 
 
-def _collective(name, written):
+def _collective(name):
     def call(self, *args, **kwargs):
         copies = _Copies()
         there = copies.of(args)
         work = getattr(self._gloo, name)(*there, **kwargs)
         if not copies.pairs:
             return work
-        work.wait()
-        if written is not None:
-            copies.write_back(args[written])
-        done = torch.futures.Future()
-        done.set_result(list(args[0]) if isinstance(args[0], (list, tuple)) else [args[0]])
-        return torch._C._distributed_c10d._create_work_from_future(done)
+        return _classes()[1](work, copies, [] if name == "send" else args[0])
 
     call.__name__ = name
     return call
 
 
-_class = None
+_made = None
+
+
+def _classes():
+    """The classes of process groups and of their work, made when the first group is: importing torch.distributed takes
+    long."""
+    global _made
+    if _made is None:
+        _made = _process_group(), _work()
+    return _made
 
 
 def _process_group():
-    """The class, made when the first group is."""
-    global _class
-    if _class is None:
-        from torch.distributed import ProcessGroup, ProcessGroupGloo
+    from torch.distributed import ProcessGroup, ProcessGroupGloo
 
-        class GraftProcessGroup(ProcessGroup):
-            def __init__(self, store, rank, size, timeout):
-                super().__init__(rank, size)
-                self._gloo = ProcessGroup(store, rank, size)
-                gloo = ProcessGroupGloo(store, rank, size, timeout=timeout)
-                self._gloo._register_backend(torch.device("cpu"), ProcessGroup.BackendType.GLOO, gloo)
+    class GraftProcessGroup(ProcessGroup):
+        def __init__(self, store, rank, size, timeout):
+            super().__init__(rank, size)
+            self._gloo = ProcessGroup(store, rank, size)
+            gloo = ProcessGroupGloo(store, rank, size, timeout=timeout)
+            for group, kind in (self._gloo, ProcessGroup.BackendType.GLOO), (self, ProcessGroup.BackendType.CUSTOM):
+                group._set_default_backend(kind)
+                # The group's name is kept in its backends; what asks for the device's gets gloo's properties.
+                for device in "cpu", _registration.device_name():
+                    group._register_backend(torch.device(device), kind, gloo)
 
-            def getBackendName(self):
-                return BACKEND
+        def getBackendName(self):
+            return BACKEND
 
-        for name, written in _WRITTEN.items():
-            if hasattr(ProcessGroup, name):  # some were renamed between versions of PyTorch
-                setattr(GraftProcessGroup, name, _collective(name, written))
-        _class = GraftProcessGroup
-    return _class
+    for name in _COLLECTIVES:
+        if hasattr(ProcessGroup, name):
+            setattr(GraftProcessGroup, name, _collective(name))
+    return GraftProcessGroup
+
+
+def _work():
+    from torch.distributed import Work
+
+    class GraftWork(Work):
+        """What gloo does with copies of the device's tensors, which live as long as this does."""
+
+        def __init__(self, gloo, copies, written):
+            super().__init__()
+            self._gloo, self._copies, self._written = gloo, copies, written
+
+        def wait(self, timeout=datetime.timedelta(0)):
+            # Once: gloo would wait for another message, and what the tensors hold after the first wait is theirs.
+            if self._copies and self._gloo.wait(timeout):
+                self._copies.write_back(self._written)
+                self._copies = None
+            return self._copies is None
+
+        synchronize = wait
+
+        def is_completed(self):
+            if self._copies and self._gloo.is_completed():
+                with contextlib.suppress(RuntimeError):  # of gloo; wait() raises it
+                    self.wait()
+                return True
+            return self._copies is None
+
+        def is_success(self):
+            return self._gloo.is_success()
+
+        def exception(self):
+            return self._gloo.exception()
+
+        def _source_rank(self):
+            return self._gloo._source_rank()
+
+        source_rank = _source_rank
+
+        def result(self):
+            return self._written if isinstance(self._written, (list, tuple)) else [self._written]
+
+        def get_future(self):
+            """A future that is done: it waits, since nothing here would tell one of the end."""
+            self.wait()
+            done = torch.futures.Future()
+            done.set_result(list(self.result()))
+            return done
+
+    return GraftWork

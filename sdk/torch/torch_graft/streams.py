@@ -24,13 +24,26 @@ class Stream(torch.Stream):
         return super().__new__(cls, device=_device(device), priority=priority)
 
 
-class Event(torch.Event):
+class _OfTheDevice(type):
+    """An event of the device is a torch.graft.Event, whichever class made it."""
+
+    def __instancecheck__(cls, value):
+        if cls is not Event:
+            return super().__instancecheck__(value)
+        return isinstance(value, torch.Event) and value.device.type == _registration.device_name()
+
+
+class Event(torch.Event, metaclass=_OfTheDevice):
     """A point in a stream."""
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
-        device = _device(None)
+        # elapsed_time takes no subclass of torch.Event.
         return super().__new__(
-            cls, device=device, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
+            torch.Event if cls is Event else cls,
+            device=_device(None),
+            enable_timing=enable_timing,
+            blocking=blocking,
+            interprocess=interprocess,
         )
 
 
