@@ -131,6 +131,22 @@ graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs
   return op_flat_outputs(&call, metas, NULL, capacity);
 }
 
+/* full_like for another device than its tensor's: only sizes, strides and dtype count, so one like it stands in. */
+static graft_status stand_in(const graft_value **args, uint32_t nargs, graft_value *mapped, graft_tensor **like) {
+  graft_rt_device *device = NULL;
+  for (uint32_t i = 0; i < nargs; i++) {
+    if ((*args)[i].kind == GRAFT_VALUE_DEVICE) device = (*args)[i].as.device;
+  }
+  const graft_tensor *t = nargs && (*args)[0].kind == GRAFT_VALUE_TENSOR ? (*args)[0].as.tensor : NULL;
+  if (!t || !device || t->device == device) return GRAFT_OK;
+  graft_status status = graft_tensor_empty_strided(device, t->dtype, t->ndim, t->sizes, t->strides, like);
+  if (status) return status;
+  if (*args != mapped) memcpy(mapped, *args, nargs * sizeof *mapped);
+  mapped[0] = fx_tensor(*like);
+  *args = mapped;
+  return GRAFT_OK;
+}
+
 /* --- running --- */
 
 static graft_status nothing_serves(const dsp_plan *plan, const graft_value *args) {
@@ -196,7 +212,7 @@ static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tens
     *taken = route;
     status = run_route(plan, route, args, outs);
     if (status != GRAFT_UNIMPLEMENTED || (route != DSP_ROUTE_PLUGIN && route != DSP_ROUTE_EQUAL)) break;
-    dsp_next_route(plan);
+    dsp_next_route(plan, route);
   }
   dsp_philox = before;
   return status;
@@ -240,7 +256,11 @@ static graft_rt_device *key_device(const graft_value *args, uint32_t nargs) {
 }
 
 /* Tensors of two devices have one key if their shapes agree: such a call must not find the plan of a good one. */
-static bool mixed_devices(const graft_value *args, uint32_t nargs, const graft_rt_device *device) {
+static bool mixed_devices(const graft_value *args, uint32_t nargs, graft_tensor *const *outs, uint32_t nouts,
+                          const graft_rt_device *device) {
+  for (uint32_t i = 0; i < nouts; i++) {
+    if (outs[i] && outs[i]->device != device) return true;
+  }
   for (uint32_t i = 0; i < nargs; i++) {
     const graft_value *v = &args[i];
     if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && v->as.tensor->device != device &&
@@ -263,15 +283,17 @@ graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uin
     dsp_key_free(&key);
     return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the key of a call", schema->name);
   }
-  bool foreign = mixed_devices(args, nargs, device);
-  *plan = foreign ? NULL : dsp_plan_find(device, &key);
+  /* Neither is in the key. */
+  bool unusual = mixed_devices(args, nargs, outs, nouts, device) ||
+                 dsp_written_overlap(schema, args, nargs, outs, nouts) != TNS_OVERLAP_NONE;
+  *plan = unusual ? NULL : dsp_plan_find(device, &key);
   graft_status status = GRAFT_OK;
   if (!*plan) {
     op_call call;
     status = infer(&call, schema, args, nargs);
     dsp_plan *made;
     if (!status) status = dsp_resolve(&call, outs, nouts, &made);
-    if (!status) *plan = dsp_plan_insert(device, &key, made);
+    if (!status) *plan = unusual ? made : dsp_plan_insert(device, &key, made);
   }
   dsp_key_free(&key);
   return status;
@@ -363,10 +385,13 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
   graft_tensor *returned = nouts && !outs[0] ? returned_argument(schema, args, nargs) : NULL;
   if (returned) outs[0] = returned;
   schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
+  graft_tensor *like = NULL;
   dsp_route taken = DSP_ROUTE_HOST;
   depth++;
-  graft_status status;
-  if (dsp_is_host_op(schema->id)) {
+  graft_status status = schema->id == GRAFT_OP_FULL_LIKE ? stand_in(&args, nargs, mapped, &like) : GRAFT_OK;
+  if (status) {
+    /* the error is told */
+  } else if (dsp_is_host_op(schema->id)) {
     status = call_host_op(schema, args, nargs, outs, nouts);
   } else if (dsp_is_copy_op(schema->id)) {
     status = call_copy_op(schema, args, nargs, outs);
@@ -375,6 +400,7 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
     status = call_slot_op(schema, args, nargs, outs, nouts, &taken);
   }
   depth--;
+  graft_tensor_release(like);
   if (!depth) last_route = taken;
   if (returned && status) outs[0] = NULL;
   if (returned && !status) graft_tensor_retain(returned);

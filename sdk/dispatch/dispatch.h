@@ -2,6 +2,7 @@
  *
  * call.c      graft_call: completes arguments, finds the device, the plan, and tells autograd
  * plan.c      a plan: one call resolved once; the cache of plans by key
+ * overlap.c   whether what a call writes lies across its other tensors
  * resolve.c   makes a plan: infer, geometry of operands, capabilities, the way (policy)
  * args.c      the args struct of a plan's slot, but for its tensors
  * run.c       runs a plan: descriptors, temporaries, the slot

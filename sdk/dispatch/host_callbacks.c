@@ -55,12 +55,16 @@ graft_status dsp_host_memo_publish(const graft_exec *exec, void *value, void (*d
   dsp_plan *plan = frame->plan;
   void *none = NULL;
   if (!value) return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: a memo can't be NULL");
+  if (frame->loser_count == DSP_MAX_LOSERS) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: one call may publish a memo %d times at most",
+                   DSP_MAX_LOSERS);
+  }
   plan->memo_destroy = destroy; /* one plugin, one op: every publisher brings the same function */
   if (atomic_compare_exchange_strong(&plan->memo, &none, value)) {
     *winner = value;
     return GRAFT_OK;
   }
-  if (destroy) destroy(value);
+  frame->losers[frame->loser_count++] = value; /* destroy is called under no lock, and the stream's is held here */
   *winner = none;
   return GRAFT_OK;
 }

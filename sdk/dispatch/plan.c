@@ -227,7 +227,6 @@ dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan 
   dsp_device *state = dsp_device_of(device);
   plan->hash = hash_of(key);
   plan->key = malloc(key->count * sizeof *plan->key + 1);
-  atomic_init(&plan->refs, 1);
   if (!plan->key) return plan; /* used once, not kept */
   memcpy(plan->key, key->words, key->count * sizeof *plan->key);
   plan->key_words = key->count;

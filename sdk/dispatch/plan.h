@@ -44,6 +44,7 @@ typedef struct dsp_plan {
   graft_meta *out_metas; /* flat */
   bool *out_wanted;      /* flat */
   bool empty;            /* no output has an element: nothing to run */
+  bool in_order;         /* an item of a list is read only when those before it are written */
   const op_schema *slot_schema; /* of the slot: the call's own, or the equal one */
   op_slot slot;
   uint32_t noperands, nfields, nlist_items;
@@ -75,6 +76,11 @@ dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan 
 void dsp_plan_release(dsp_plan *plan);
 void dsp_plan_free(dsp_plan *plan);
 
+/* How outputs that were given share memory with each other; for lists that go item by item also with an item of another
+ * place. The worst there is: PARTIAL, MAYBE, FULL, NONE. What is not NONE does not show in the key. */
+tns_overlap dsp_written_overlap(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                graft_tensor *const *outs, uint32_t nouts);
+
 /* Makes a plan for a canonical call. outs may hold tensors (out form); fewer than the call has are an error. */
 graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **plan);
 
@@ -99,8 +105,9 @@ bool dsp_is_host_op(uint32_t op_id);
 graft_status dsp_infer_host(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_meta *metas,
                             uint32_t capacity, uint32_t *count);
 
-/* Moves a plan to the next way after the slot said UNIMPLEMENTED; the last one is DSP_ROUTE_NONE. */
-dsp_route dsp_next_route(dsp_plan *plan);
+/* Moves a plan to the way behind the one that was tried and said UNIMPLEMENTED, unless another thread has done so; the
+ * last one is DSP_ROUTE_NONE. */
+void dsp_next_route(dsp_plan *plan, dsp_route tried);
 
 /* Completes arguments in schema order: defaults, numbers, lists of one. */
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
@@ -123,6 +130,7 @@ typedef struct dsp_philox_override {
 extern _Thread_local dsp_philox_override dsp_philox;
 
 /* What graft_exec.host_context points to. */
+enum { DSP_MAX_LOSERS = 4 };
 typedef struct dsp_frame {
   dsp_plan *plan;
   graft_rt_device *device;
@@ -130,8 +138,12 @@ typedef struct dsp_frame {
   struct dsp_output *outputs;
   mem_block *workspaces[8];
   uint32_t workspace_count;
+  void *losers[DSP_MAX_LOSERS]; /* memos that came too late; they are destroyed once the stream's lock is free */
+  uint32_t loser_count;
 } dsp_frame;
 
+/* Outputs whose shape the op finds lie among the first few of a call: unique has one in the third place. */
+enum { DSP_MAX_DYNAMIC = 3 };
 struct graft_output {
   dsp_plan *plan;
   uint32_t index;

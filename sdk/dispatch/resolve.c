@@ -260,6 +260,7 @@ static bool settle_operands(resolver *r) {
   r->plan->simple = true;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     dsp_operand *o = &r->plan->operands[i];
+    if (o->action == DSP_DYNAMIC && o->item >= DSP_MAX_DYNAMIC) return false;
     if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
     char role = o->is_output ? 'o' : op_role(r->call->schema, r->call->def, (uint32_t)o->arg);
     if (role == 'o' && !dtype_offered(r->caps.output_dtypes, o->dtype)) return false;
@@ -320,18 +321,17 @@ static dsp_route other_ways(const op_call *call, dsp_route after) {
 }
 
 static dsp_route choose(resolver *r) {
-  if (!r->call->decompose_only) {
+  if (!r->call->decompose_only && !r->plan->in_order) {
     if (try_slot(r, r->call->schema, r->call->args)) return DSP_ROUTE_PLUGIN;
     if (try_prims(r)) return DSP_ROUTE_EQUAL;
   }
   return other_ways(r->call, DSP_ROUTE_NONE);
 }
 
-dsp_route dsp_next_route(dsp_plan *plan) {
-  dsp_route now = (dsp_route)atomic_load(&plan->route);
-  dsp_route next = other_ways(&plan->call, now < DSP_ROUTE_DECOMPOSITION ? DSP_ROUTE_EQUAL : now);
-  atomic_store(&plan->route, (int)next);
-  return next;
+void dsp_next_route(dsp_plan *plan, dsp_route tried) {
+  int now = (int)tried;
+  dsp_route next = other_ways(&plan->call, tried < DSP_ROUTE_DECOMPOSITION ? DSP_ROUTE_EQUAL : tried);
+  atomic_compare_exchange_strong(&plan->route, &now, (int)next);
 }
 
 /* Lists live in the call's pool and in the caller's memory: the plan keeps copies of both. */
@@ -429,15 +429,22 @@ static bool all_empty(const dsp_plan *plan) {
   return !plan->call.dynamic;
 }
 
-/* An input without elements whose op still has a result (the sum of nothing): kernels of plugins are not asked. */
-static bool has_empty_input(const resolver *r) {
+/* An input without elements whose op still has a result (the sum of nothing): kernels of plugins are not asked. Where
+ * other inputs have elements, these stay on the device if the op is made of others. */
+static bool other_way_for_empty(const resolver *r, dsp_route *route) {
+  bool empty = false, full = false;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     const dsp_operand *o = &r->plan->operands[i];
     if (o->is_output || o->action == DSP_ABSENT || o->action == DSP_HOST_VALUE) continue;
     const graft_tensor *t = source_of(r, o);
-    if (t && t->numel == 0) return true;
+    empty |= t && t->numel == 0;
+    full |= t && t->numel != 0;
   }
-  return false;
+  const op_schema *schema = r->call->schema;
+  full |= schema->nargs && schema->args[0].kind == OPK_TENSORS; /* lists go item by item */
+  bool decompose = full && r->call->def->decompose && !r->call->no_decompose;
+  *route = decompose ? DSP_ROUTE_DECOMPOSITION : DSP_ROUTE_REFERENCE;
+  return empty;
 }
 
 static bool partial_overlap(const op_call *call, const dsp_plan *plan, graft_tensor *const *outs, uint32_t *which) {
@@ -456,6 +463,7 @@ static bool partial_overlap(const op_call *call, const dsp_plan *plan, graft_ten
 static dsp_plan *plan_new(const op_call *call) {
   dsp_plan *plan = calloc(1, sizeof *plan);
   if (!plan) return NULL;
+  atomic_init(&plan->refs, 1);
   plan->device = call->device;
   plan->call = *call;
   plan->nouts = op_flat_count(call);
@@ -473,6 +481,15 @@ static dsp_plan *plan_new(const op_call *call) {
   return NULL;
 }
 
+/* Outputs that share memory with each other: lists then go item by item, as PyTorch does, and no slot is asked. */
+static graft_status check_written(const op_call *call, dsp_plan *plan, graft_tensor *const *outs) {
+  tns_overlap overlap = dsp_written_overlap(call->schema, call->args, call->schema->nargs, outs, plan->nouts);
+  plan->in_order = overlap != TNS_OVERLAP_NONE && (call->def->flags & OP_ITEM_BY_ITEM);
+  if (plan->in_order || overlap != TNS_OVERLAP_PARTIAL) return GRAFT_OK;
+  return op_error(call,
+                  "some elements of two of the written tensors are one memory location; clone() one of them first");
+}
+
 graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **result) {
   dsp_plan *plan = plan_new(call);
   if (!plan) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the plan of a call", call->schema->name);
@@ -484,6 +501,7 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nout
   }
   if (!status) status = op_flat_outputs(call, plan->out_metas, plan->out_wanted, plan->nouts);
   if (!status) status = check_outs(call, plan, outs);
+  if (!status) status = check_written(call, plan, outs);
   if (!status && partial_overlap(call, plan, outs, &which)) {
     status = op_error(call, "some elements of %s and of the written tensor are one memory location; clone() it first",
                       call->schema->args[which].name);
@@ -495,12 +513,9 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nout
   resolver r = {.plan = plan, .call = &plan->call, .outs = outs};
   plan->empty = all_empty(plan);
   dsp_route route = plan->empty ? DSP_ROUTE_HOST : choose(&r);
-  if ((route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && has_empty_input(&r) &&
-      !(r.caps.flags & GRAFT_CAP_EMPTY)) {
-    /* One empty tensor of a list does not take the others off the device. */
-    bool list = call->schema->nargs && call->schema->args[0].kind == OPK_TENSORS && call->def->decompose;
-    route = call->device->is_reference ? route : list ? DSP_ROUTE_DECOMPOSITION : DSP_ROUTE_REFERENCE;
-  }
+  bool slot = (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && !call->device->is_reference;
+  dsp_route other;
+  if (slot && !(r.caps.flags & GRAFT_CAP_EMPTY) && other_way_for_empty(&r, &other)) route = other;
   atomic_init(&plan->route, (int)route);
   *result = plan;
   return GRAFT_OK;

@@ -23,7 +23,7 @@ typedef struct run {
   unsigned char *packed;
   bool *made; /* by flat output: made here, not given */
   dsp_frame frame;
-  graft_output dynamic[2];
+  graft_output dynamic[DSP_MAX_DYNAMIC];
 } run;
 
 void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
@@ -60,7 +60,12 @@ static dt_value number_value(const graft_value *value, graft_dtype *dtype, void 
   *dtype = t->dtype;
   const char *data = (const char *)t->storage->host_pointer + (uint64_t)t->offset * dt_bytes(t->dtype);
   memcpy(element, data, dt_bytes(t->dtype));
-  return dt_load(t->dtype, data);
+  dt_value number = dt_load(t->dtype, data);
+  if (!(t->flags & (TNS_CONJ | TNS_NEG))) return number;
+  if (t->flags & TNS_CONJ) number.im = -number.im;
+  if (t->flags & TNS_NEG) number = (dt_value){-number.re, -number.im};
+  dt_store(t->dtype, element, number);
+  return number;
 }
 
 static void number_desc(run *r, uint32_t i) {
@@ -157,7 +162,10 @@ static graft_status prepare_operand(run *r, uint32_t i) {
   switch (o->action) {
     case DSP_ABSENT:
     case DSP_DYNAMIC: return GRAFT_OK;
-    case DSP_HOST_VALUE: number_desc(r, i); return GRAFT_OK;
+    case DSP_HOST_VALUE:
+      if (r->args[o->arg].kind == GRAFT_VALUE_TENSOR && !source(r, o)->storage) return no_memory_behind(r, o);
+      number_desc(r, i);
+      return GRAFT_OK;
     case DSP_DIRECT:
       if (!source(r, o)->storage) return no_memory_behind(r, o);
       dsp_fill_desc(&r->descs[i], source(r, o), o->dtype, o->ndim, o->sizes, o->strides);
@@ -236,6 +244,9 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   graft_status status = plan->slot(&exec, r->packed);
   pthread_mutex_unlock(&stream->lock);
   for (uint32_t i = 0; i < r->frame.workspace_count; i++) mem_free(r->frame.workspaces[i]);
+  for (uint32_t i = 0; i < r->frame.loser_count; i++) {
+    if (plan->memo_destroy) plan->memo_destroy(r->frame.losers[i]);
+  }
   if (status == GRAFT_UNIMPLEMENTED && philox->struct_size && !dsp_philox.active) {
     /* The next way draws the same numbers. */
     dsp_philox = (dsp_philox_override){true, philox->seed, philox->offset};
@@ -244,18 +255,18 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   return status && status != GRAFT_UNIMPLEMENTED ? plg_status(plan->device, status, plan->call.schema->name) : status;
 }
 
-static graft_status take_dynamic(run *r) {
+/* The outputs whose shape the slot said; those of a slot that failed are dropped. */
+static graft_status take_dynamic(run *r, graft_status status) {
+  bool unsaid = false;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     const dsp_operand *o = &r->plan->operands[i];
     if (o->action != DSP_DYNAMIC) continue;
-    graft_output *output = &r->dynamic[o->item];
-    if (!output->tensor) {
-      return err_set(GRAFT_INTERNAL, "%s on %s: the plugin returned OK without saying an output's shape",
-                     r->plan->call.schema->name, graft_device_text(r->plan->device));
-    }
-    r->outs[o->item] = output->tensor;
+    r->outs[o->item] = r->dynamic[o->item].tensor;
+    unsaid |= !r->outs[o->item];
   }
-  return GRAFT_OK;
+  if (status || !unsaid) return status;
+  return err_set(GRAFT_INTERNAL, "%s on %s: the plugin returned OK without saying an output's shape",
+                 r->plan->call.schema->name, graft_device_text(r->plan->device));
 }
 
 static void mark_written(run *r) {
@@ -278,7 +289,7 @@ static graft_status run_prepared(run *r) {
   graft_philox philox = {0};
   fill_philox(r, &philox);
   graft_status status = call_slot(r, &philox);
-  if (!status) status = take_dynamic(r);
+  status = take_dynamic(r, status);
   for (uint32_t i = 0; !plan->simple && !status && i < plan->noperands; i++) status = copy_back(r, i);
   if (!status) mark_written(r);
   return status;
@@ -312,7 +323,10 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
   unsigned char *memory = on_heap ? malloc(bytes) : alloca(bytes);
   if (!memory) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for descriptors", plan->call.schema->name);
   if (on_heap) dsp_count_malloc();
-  run r = {.plan = plan, .args = args, .outs = outs};
+  run r; /* frame and dynamic are filled in when they are used */
+  r.plan = plan;
+  r.args = args;
+  r.outs = outs;
   r.numbers = (dt_value *)(((uintptr_t)memory + 15) / 16 * 16);
   r.descs = (graft_tensor_desc *)(r.numbers + n);
   r.temporaries = (graft_tensor **)(r.descs + n);

@@ -113,6 +113,7 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   fx s;
   fx_begin(&s);
   convert_inputs(&s, &call, lists);
+  if (plan->in_order) memcpy(results, outs, plan->nouts * sizeof *results);
   if (plan->call.def->decompose) {
     plan->call.def->decompose(&s, &call, results);
   } else { /* a half type that the slot does not take: the same op, wider */

@@ -43,21 +43,10 @@ graft_status mem_use_add(mem_allocator *allocator, mem_use **uses, graft_rt_stre
   return GRAFT_OK;
 }
 
-/* Puts the use's event on its stream; false when there is nothing to wait for any more. */
-static bool record(mem_allocator *allocator, mem_use *use) {
-  const graft_stream_api *api = &allocator->device->backend->stream;
-  if (atomic_load(&use->stream->id) != use->stream_id) return false; /* destroyed, so done */
-  graft_status status = GRAFT_OK;
-  if (!use->event) status = api->event_create(allocator->device->handle, 0, &use->event);
-  if (!status && use->event) status = plg_event_record(use->event, use->stream);
-  if (!status && use->event) return true;
-  plg_wait_for_stream(use->stream); /* without an event, or on a failed stream */
-  return false;
-}
-
 void mem_uses_fence(mem_allocator *allocator, mem_use **uses) {
   while (*uses) {
-    if (record(allocator, *uses)) {
+    mem_use *use = *uses;
+    if (plg_stream_fence(allocator->device, use->stream, use->stream_id, &use->event)) {
       uses = &(*uses)->next;
     } else {
       drop(allocator, uses);

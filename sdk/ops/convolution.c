@@ -333,11 +333,18 @@ static graft_tensor *weight_gradient(fx *s, const geometry *g, graft_tensor *gra
   return fx_transpose(s, crop(s, sums, g->dims, w->sizes + 2), 0, 1);
 }
 
+/* Sums over nothing: of an empty batch, or of no channels. */
+static graft_tensor *zeros_like(fx *s, graft_tensor *t) {
+  return fx_full_like(s, t, graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
+}
+
 static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
   geometry g = geometry_of(c->args + 4);
   graft_tensor *grad = op_tensor(c, 0), *x = op_tensor(c, 1), *w = op_tensor(c, 2);
-  if (c->out_wanted[0]) outs[0] = input_gradient(s, &g, grad, x, w);
-  if (c->out_wanted[1]) outs[1] = s->status ? NULL : weight_gradient(s, &g, grad, x, w);
+  bool nothing = !grad->numel || !x->numel || !w->numel;
+  if (c->out_wanted[0]) outs[0] = nothing ? zeros_like(s, x) : input_gradient(s, &g, grad, x, w);
+  if (c->out_wanted[1] && nothing) outs[1] = zeros_like(s, w);
+  if (c->out_wanted[1] && !nothing) outs[1] = s->status ? NULL : weight_gradient(s, &g, grad, x, w);
   if (c->out_wanted[2]) outs[2] = fx_sum(s, grad, ((1u << grad->ndim) - 1) & ~2u, false);
 }
 

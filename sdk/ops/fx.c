@@ -68,6 +68,11 @@ void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, gra
   for (uint32_t i = 0; i < nouts; i++) outs[i] = fx_own(s, outs[i]);
 }
 
+void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out) {
+  graft_status status = s->status ? GRAFT_OK : graft_call(op_id, args, nargs, &out, 1);
+  if (status) fx_fail(s, status);
+}
+
 graft_tensor *fx_binary(fx *s, uint32_t op_id, graft_value a, graft_value b) {
   graft_tensor *out;
   fx_call(s, op_id, (graft_value[]){a, b}, 2, &out, 1);

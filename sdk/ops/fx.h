@@ -18,6 +18,8 @@ void fx_begin(fx *s);
 graft_status fx_end(fx *s);
 
 void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts);
+/* Writes the one result to a tensor that is there. */
+void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out);
 
 /* Hands a reference to the scope, which releases it at the end; returns it. */
 graft_tensor *fx_own(fx *s, graft_tensor *tensor);

@@ -77,7 +77,8 @@ enum {
   OP_READS_FIRST = 8,   /* the reference kernel reads an item of its lists before it writes it: in place is fine */
   OP_SECOND_FIRST = 16, /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
   OP_TAKES_NUMBER = 32, /* a number may stand for a tensor that does not promote with the others */
-  OP_EXACT_OUT = 64     /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
+  OP_EXACT_OUT = 64,    /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
+  OP_ITEM_BY_ITEM = 128 /* the decomposition writes to outputs that it finds in place, each before it reads the next */
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */

@@ -80,6 +80,7 @@ static graft_status infer_each(op_call *c) {
   return status;
 }
 
+/* outs[i] is given only where items must be written in order. */
 static void decompose_each(fx *s, const op_call *c, graft_tensor **outs) {
   uint32_t count = 0;
   for (uint32_t a = 0; a < c->schema->nargs; a++) {
@@ -88,7 +89,10 @@ static void decompose_each(fx *s, const op_call *c, graft_tensor **outs) {
   for (uint32_t i = 0; i < count; i++) {
     graft_value args[EACH_MOST];
     uint32_t nargs = item_args(c, i, args);
-    fx_call(s, item_op_of(c), args, nargs, &outs[i], 1);
+    if (outs[i])
+      fx_call_into(s, item_op_of(c), args, nargs, outs[i]);
+    else
+      fx_call(s, item_op_of(c), args, nargs, &outs[i], 1);
   }
 }
 
@@ -161,7 +165,7 @@ static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
 #define EACH(name, roles_, item)                                                                         \
   {                                                                                                      \
     .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
-    .extra = GRAFT_OP_##item, .list_item = each_item                                                     \
+    .flags = OP_ITEM_BY_ITEM, .extra = GRAFT_OP_##item, .list_item = each_item                           \
   }
 
 #define STEP(name, op, roles_, layout)                                                                         \
@@ -183,7 +187,7 @@ static const op_def defs[] = {
      .infer = infer_each,
      .decompose = decompose_each,
      .vjp = vjp_foreach_add,
-     .flags = OP_READS_FIRST,
+     .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM,
      .reference = OP_REF(foreach_add_Scalar),
      .extra = GRAFT_OP_ADD_TENSOR,
      .list_item = each_item},
@@ -215,6 +219,7 @@ static const op_def defs[] = {
      .roles = "kk",
      .infer = infer_each,
      .decompose = decompose_each,
+     .flags = OP_ITEM_BY_ITEM,
      .extra = GRAFT_OP_COPY,
      .list_item = each_item},
     {.op_id = GRAFT_OP_FOREACH_ZERO, .roles = "k", .infer = infer_zeros, .decompose = decompose_zeros},

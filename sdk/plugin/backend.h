@@ -96,6 +96,10 @@ void plg_wait_for_work(graft_rt_device *device);
 /* Puts the event behind what was submitted to the stream so far; as the plugin says, without a text. */
 graft_status plg_event_record(graft_event *event, graft_rt_stream *stream);
 
+/* Puts *event, made here where it is NULL, behind what was submitted to the stream that had this id. False: there is
+ * nothing to wait for, because the stream was destroyed since, or was waited for in the event's stead. */
+bool plg_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t id, graft_event **event);
+
 /* Completes the text of a failed call that waits for the stream, and gives the user the news: a stream that a fault
  * of its own made unusable is replaced by a new one behind the same graft_rt_stream. */
 graft_status plg_waited(graft_rt_stream *stream, graft_status status, const char *what);

@@ -21,14 +21,22 @@ static void keep(graft_rt_event *event) {
   pthread_mutex_unlock(&device->streams_lock);
 }
 
-/* The event kept longest, if it is done. Only plain ones are kept: one with a time would remember an old record. */
+/* The event kept longest, if it is done. Only plain ones are kept: one with a time would remember an old record. One
+ * whose stream failed would tell its next owner of that failure. */
 static graft_rt_event *take_kept(graft_rt_device *device) {
   pthread_mutex_lock(&device->streams_lock);
   graft_rt_event *event = device->events;
   if (event) device->events = event->next;
   pthread_mutex_unlock(&device->streams_lock);
-  if (!event || device->backend->stream.event_query(event->handle) != GRAFT_NOT_READY) return event;
-  keep(event);
+  if (!event) return NULL;
+  graft_status status = device->backend->stream.event_query(event->handle);
+  if (status == GRAFT_OK) return event;
+  if (status == GRAFT_NOT_READY) {
+    keep(event);
+  } else {
+    device->backend->stream.event_destroy(event->handle);
+    free(event);
+  }
   return NULL;
 }
 

@@ -36,7 +36,6 @@ static graft_rt_stream *take_struct(void) {
 }
 
 static void return_struct(graft_rt_stream *stream) {
-  atomic_store(&stream->id, 0);
   pthread_mutex_lock(&spare_lock);
   stream->next = spare;
   spare = stream;
@@ -103,6 +102,16 @@ static graft_status stream_new(graft_rt_device *device, int32_t priority, graft_
   return GRAFT_OK;
 }
 
+/* From here on nobody else uses the handle: those who noted the stream by its id look at it under the same lock. */
+static graft_stream *retire_handle(graft_rt_stream *stream) {
+  pthread_rwlock_wrlock(&stream->exchange);
+  atomic_store(&stream->id, 0);
+  graft_stream *handle = stream->handle;
+  stream->handle = NULL;
+  pthread_rwlock_unlock(&stream->exchange);
+  return handle;
+}
+
 static void unlink_stream(graft_rt_stream *stream) {
   pthread_mutex_lock(&stream->device->streams_lock);
   graft_rt_stream **at = &stream->device->streams;
@@ -124,7 +133,7 @@ graft_status plg_stream_create_default(graft_rt_device *device) {
 
 void plg_stream_destroy_default(graft_rt_device *device) {
   unlink_stream(device->default_stream);
-  device->backend->stream.destroy(device->default_stream->handle);
+  device->backend->stream.destroy(retire_handle(device->default_stream));
   return_struct(device->default_stream);
   device->default_stream = NULL;
 }
@@ -166,8 +175,10 @@ graft_status graft_stream_destroy(graft_rt_stream *stream) {
   plg_wait_for_stream(stream);
   unlink_stream(stream);
   mem_stream_closing(stream);
+  graft_stream *handle = retire_handle(stream);
+  device->backend->stream.synchronize(handle); /* an event that the allocator put there meanwhile */
   err_clear();
-  graft_status status = device->backend->stream.destroy(stream->handle);
+  graft_status status = device->backend->stream.destroy(handle);
   return_struct(stream);
   return plg_status(device, status, "destroying a stream");
 }
@@ -258,6 +269,19 @@ graft_status plg_event_record(graft_event *event, graft_rt_stream *stream) {
   graft_status status = stream->device->backend->stream.event_record(event, stream->handle);
   pthread_rwlock_unlock(&stream->exchange);
   return status;
+}
+
+bool plg_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t id, graft_event **event) {
+  const graft_stream_api *api = &device->backend->stream;
+  bool recorded = false;
+  pthread_rwlock_rdlock(&stream->exchange);
+  if (atomic_load(&stream->id) == id) {
+    graft_status status = *event ? GRAFT_OK : api->event_create(device->handle, 0, event);
+    recorded = !status && *event && !api->event_record(*event, stream->handle);
+    if (!recorded) api->synchronize(stream->handle); /* without an event, or on a failed stream */
+  }
+  pthread_rwlock_unlock(&stream->exchange);
+  return recorded;
 }
 
 graft_status graft_stream_query(graft_rt_stream *stream) {

@@ -1,0 +1,18 @@
+/* What tests may ask of the plugin of odd slots, through its extension "slots.test". */
+#ifndef GRAFT_TESTS_SLOTS_H
+#define GRAFT_TESTS_SLOTS_H
+
+#include <stdatomic.h>
+
+#include "graft/abi/plugin.h"
+
+#define SLOTS_EXTENSION "slots.test"
+
+typedef struct slots_counters {
+  atomic_int late_records;       /* events put on a stream that was destroyed: the host's fault */
+  atomic_int memos, early_memos; /* memos destroyed, and those of them while their slot ran */
+  atomic_int list_calls;         /* of the slot of _foreach_add.Scalar */
+  atomic_int failing;            /* set by a test: events recorded now report a fault */
+} slots_counters;
+
+#endif

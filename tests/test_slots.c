@@ -1,0 +1,388 @@
+/* What the host does with slots, streams and events that behave as few do: on the plugin of tests/plugins/slots.c. */
+#include <check.h>
+#include <complex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/plan.h"
+#include "graft/bridge.h"
+#include "graft/graft.h"
+#include "null_device.h"
+#include "plugins/slots.h"
+
+#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
+
+static graft_rt_device *device_of(int32_t index) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  OK(graft_backend_open(test_plugin("slots"), NULL, &backend));
+  OK(graft_backend_device(backend, index, &device));
+  return device;
+}
+
+static slots_counters *seen_by(graft_rt_device *device) {
+  const void *table;
+  const graft_plugin *plugin = &device->backend->plugin;
+  ck_assert_int_eq(plugin->extension(plugin->self, SLOTS_EXTENSION, 1, &table), GRAFT_OK);
+  return (slots_counters *)(uintptr_t)table;
+}
+
+static graft_tensor *vector(graft_rt_device *device, int64_t n, const float *values) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, &n, values, &t));
+  return t;
+}
+
+static graft_tensor *part(graft_tensor *t, int64_t from, int64_t to) {
+  graft_tensor *view = NULL;
+  OK(graft_op_slice_Tensor(t, 0, &from, &to, 1, &view));
+  return view;
+}
+
+static void expect(graft_tensor *t, int64_t n, const float *values) {
+  float got[64];
+  ck_assert_int_eq(graft_tensor_numel(t), n);
+  OK(graft_tensor_to_host(t, got));
+  for (int64_t i = 0; i < n; i++)
+    ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
+}
+
+static void release(graft_tensor **tensors, int count) {
+  for (int i = 0; i < count; i++) graft_tensor_release(tensors[i]);
+}
+
+static uint64_t all_fallbacks(void) {
+  graft_fallback_info rows[256];
+  size_t count = graft_fallbacks(rows, 256);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count && i < 256; i++) sum += rows[i].count;
+  return sum;
+}
+
+/* --- devices --- */
+
+START_TEST(a_kept_plan_checks_the_device_of_an_output) {
+  graft_rt_device *one = device_of(0), *other = device_of(1);
+  const float values[] = {1, 2, 3};
+  graft_tensor *a = vector(one, 3, values), *here = vector(one, 3, values);
+  graft_tensor *first = vector(other, 3, values), *there = vector(other, 3, values); /* aligned as `here` is */
+  for (int i = 0; i < 2; i++) {
+    OK(graft_op_neg(a, &here));
+    ck_assert_int_eq(graft_op_neg(a, &there), GRAFT_INVALID_ARGUMENT);
+    assert_text("the given output 0 is on");
+    OK(graft_op_full((int64_t[]){3}, 1, graft_scalar_int(7), GRAFT_F32, one, &here));
+    ck_assert_int_eq(graft_op_full((int64_t[]){3}, 1, graft_scalar_int(7), GRAFT_F32, one, &there),
+                     GRAFT_INVALID_ARGUMENT);
+    assert_text("the given output 0 is on");
+  }
+  expect(there, 3, values);
+  expect(here, 3, (float[]){7, 7, 7});
+  release((graft_tensor *[]){a, here, first, there}, 4);
+}
+END_TEST
+
+START_TEST(full_like_goes_to_the_device_it_is_told) {
+  graft_rt_device *devices[] = {device_of(0), device_of(1), graft_device_reference()};
+  for (int from = 0; from < 3; from++) {
+    graft_tensor *x;
+    OK(graft_tensor_from_host(devices[from], GRAFT_F32, 2, (int64_t[]){2, 3}, (float[6]){0}, &x));
+    for (int to = 0; to < 3; to++) {
+      graft_tensor *out = NULL;
+      OK(graft_op_full_like(x, graft_scalar_int(2), GRAFT_DTYPE_NONE, devices[to], GRAFT_FORMAT_PRESERVE, &out));
+      ck_assert_ptr_eq(graft_tensor_device(out), devices[to]);
+      ck_assert_int_eq(graft_tensor_ndim(out), 2);
+      expect(out, 6, (float[]){2, 2, 2, 2, 2, 2});
+      graft_tensor_release(out);
+    }
+    graft_tensor_release(x);
+  }
+}
+END_TEST
+
+/* --- ways --- */
+
+enum { THREADS = 3, SHAPES = 60 };
+typedef struct racer {
+  pthread_barrier_t *start;
+  graft_tensor **matrices;
+  int failures;
+} racer;
+
+static void *multiply(void *argument) {
+  racer *r = argument;
+  for (int i = 0; i < SHAPES; i++) {
+    graft_tensor *out = NULL;
+    pthread_barrier_wait(r->start);
+    r->failures += graft_op_mm(r->matrices[i], r->matrices[i], &out) != GRAFT_OK;
+    graft_tensor_release(out);
+  }
+  return NULL;
+}
+
+START_TEST(threads_move_a_plan_on_once) {
+  graft_rt_device *device = device_of(0);
+  graft_tensor *matrices[SHAPES];
+  static const float zeros[SHAPES * SHAPES];
+  for (int64_t i = 0; i < SHAPES; i++)
+    OK(graft_tensor_from_host(device, GRAFT_F32, 2, (int64_t[]){i + 1, i + 1}, zeros, &matrices[i]));
+  pthread_barrier_t start;
+  pthread_t threads[THREADS];
+  racer racers[THREADS];
+  pthread_barrier_init(&start, NULL, THREADS);
+  for (int k = 0; k < THREADS; k++) {
+    racers[k] = (racer){&start, matrices, 0};
+    pthread_create(&threads[k], NULL, multiply, &racers[k]);
+  }
+  for (int k = 0; k < THREADS; k++) {
+    pthread_join(threads[k], NULL);
+    ck_assert_int_eq(racers[k].failures, 0);
+  }
+  pthread_barrier_destroy(&start);
+  release(matrices, SHAPES);
+}
+END_TEST
+
+START_TEST(a_slot_that_fails_leaves_no_output) {
+  graft_rt_device *device = device_of(0);
+  graft_tensor *a = vector(device, 3, (float[]){1, 0, 2}), *out = NULL;
+  graft_memory_statistics before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+  OK(graft_memory_stats(device, &before));
+  for (int i = 0; i < 10; i++) {
+    ck_assert_int_eq(graft_op_nonzero(a, &out), GRAFT_INTERNAL);
+    ck_assert_ptr_null(out);
+  }
+  OK(graft_memory_stats(device, &after));
+  ck_assert_int_eq(after.allocated_bytes.current, before.allocated_bytes.current);
+  graft_tensor_release(a);
+}
+END_TEST
+
+START_TEST(memos_that_come_too_late_are_destroyed_behind_the_slot) {
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *a = vector(device, 3, (float[]){1, 2, 3});
+  for (int i = 0; i < 2; i++) {
+    graft_tensor *out = NULL;
+    OK(graft_op_neg(a, &out));
+    expect(out, 3, (float[]){-1, -2, -3});
+    ck_assert_int_eq(seen->memos, 1);
+    ck_assert_int_eq(seen->early_memos, 0);
+    graft_tensor_release(out);
+  }
+  graft_tensor_release(a);
+}
+END_TEST
+
+START_TEST(an_empty_batch_stays_on_the_device) {
+  graft_rt_device *device = device_of(0);
+  graft_tensor *grad, *x, *weight, *outs[3] = {NULL};
+  for (int transposed = 0; transposed < 2; transposed++) {
+    for (int64_t groups = 1; groups <= 2; groups++) {
+      int64_t in = 4, out = 4, per_group[] = {4, 4 / groups, 3, 3};
+      OK(graft_tensor_empty(device, GRAFT_F32, 4, (int64_t[]){0, out, transposed ? 10 : 6, transposed ? 10 : 6},
+                            &grad));
+      OK(graft_tensor_empty(device, GRAFT_F32, 4, (int64_t[]){0, in, 8, 8}, &x));
+      OK(graft_tensor_empty(device, GRAFT_F32, 4, per_group, &weight));
+      uint64_t before = all_fallbacks();
+      OK(graft_op_convolution_backward(grad, x, weight, &out, 1, (int64_t[]){1, 1}, 2, (int64_t[]){0, 0}, 2,
+                                       (int64_t[]){1, 1}, 2, transposed, (int64_t[]){0, 0}, 2, groups,
+                                       (const uint8_t[]){1, 1, 1}, &outs[0], &outs[1], &outs[2]));
+      ck_assert_uint_eq(all_fallbacks(), before);
+      ck_assert_int_eq(graft_tensor_numel(outs[0]), 0);
+      float got[4 * 4 * 9];
+      OK(graft_tensor_to_host(outs[1], got));
+      for (int64_t i = 0; i < graft_tensor_numel(weight); i++) ck_assert(got[i] == 0);
+      expect(outs[2], 4, (float[]){0, 0, 0, 0});
+      release(outs, 3);
+      release((graft_tensor *[]){grad, x, weight}, 3);
+      memset(outs, 0, sizeof outs);
+    }
+  }
+}
+END_TEST
+
+/* --- numbers --- */
+
+START_TEST(numbers_in_host_memory_keep_their_bits) {
+  graft_rt_device *device = device_of(0);
+  float _Complex values[] = {1, I}, number = 2 + 3 * I, got[2];
+  graft_tensor *x, *k, *conjugate = NULL, *out = NULL;
+  OK(graft_tensor_from_host(device, GRAFT_C64, 1, (int64_t[]){2}, values, &x));
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_C64, 0, NULL, &number, &k));
+  OK(graft_op_prims_conj(k, &conjugate));
+  ck_assert(graft_tensor_is_conj(conjugate));
+  OK(graft_op_mul_Tensor(x, conjugate, &out));
+  ck_assert_int_eq(dsp_last_route(), DSP_ROUTE_PLUGIN);
+  OK(graft_tensor_to_host(out, got));
+  ck_assert(got[0] == 2 - 3 * I && got[1] == 3 + 2 * I);
+  release((graft_tensor *[]){x, k, conjugate, out}, 4);
+}
+END_TEST
+
+/* --- lists --- */
+
+static void add_one(graft_tensor **items, uint32_t count) {
+  OK(graft_op_foreach_add_Scalar(items, count, graft_scalar_int(1), items));
+}
+
+START_TEST(items_that_share_memory_go_in_order) {
+  graft_rt_device *devices[] = {device_of(0), graft_device_reference()};
+  slots_counters *seen = seen_by(devices[0]);
+  static const float zeros[8];
+  for (int d = 0; d < 2; d++) {
+    graft_tensor *p = vector(devices[d], 8, zeros), *q = vector(devices[d], 8, zeros),
+                 *r = vector(devices[d], 8, zeros);
+    graft_tensor *apart[] = {part(q, 0, 5), part(r, 3, 8)}, *across[] = {part(p, 0, 5), part(p, 3, 8)};
+    int calls = seen->list_calls;
+    add_one(apart, 2); /* a plan of the same shapes */
+    ck_assert_int_eq(seen->list_calls, calls + !d);
+    for (int i = 0; i < 2; i++) add_one(across, 2);
+    expect(p, 8, (float[]){2, 2, 2, 4, 4, 2, 2, 2});
+    add_one((graft_tensor *[]){p, p}, 2);
+    expect(p, 8, (float[]){4, 4, 4, 6, 6, 4, 4, 4});
+    OK(graft_op_foreach_neg(across, 2, across)); /* never more than made of other ops */
+    expect(p, 8, (float[]){-4, -4, -4, 6, 6, -4, -4, -4});
+    ck_assert_int_eq(seen->list_calls, calls + !d);
+    add_one(apart, 2);
+    ck_assert_int_eq(seen->list_calls, calls + 2 * !d);
+    expect(q, 8, (float[]){2, 2, 2, 2, 2, 0, 0, 0});
+    release((graft_tensor *[]){p, q, r, apart[0], apart[1], across[0], across[1]}, 7);
+  }
+}
+END_TEST
+
+/* Item 1 reads what item 0 wrote. */
+START_TEST(items_read_what_others_wrote) {
+  graft_rt_device *device = device_of(0);
+  const float ones[] = {1, 1, 1, 1};
+  graft_tensor *a = vector(device, 4, ones), *b = vector(device, 4, ones), *c = vector(device, 4, ones);
+  for (int i = 0; i < 2; i++) {
+    graft_tensor *self[] = {a, b}, *apart[] = {c, c}, *chained[] = {c, a};
+    OK(graft_op_foreach_add_List(self, 2, i ? chained : apart, 2, graft_scalar_int(1), self));
+  }
+  expect(a, 4, (float[]){3, 3, 3, 3});
+  expect(b, 4, (float[]){5, 5, 5, 5});
+  /* Of one item, some elements are one memory location: refused, as for the op of one tensor. */
+  graft_tensor *head = part(a, 0, 3), *tail = part(a, 1, 4);
+  ck_assert_int_eq(graft_op_foreach_add_List(&head, 1, &tail, 1, graft_scalar_int(1), &head), GRAFT_INVALID_ARGUMENT);
+  assert_text("clone()");
+  release((graft_tensor *[]){a, b, c, head, tail}, 5);
+}
+END_TEST
+
+START_TEST(outputs_that_overlap_are_refused) {
+  const float values[] = {1, 2, 3, 4, 5, 6};
+  graft_tensor *x, *p = vector(graft_device_reference(), 4, values), *outs[] = {part(p, 0, 3), part(p, 1, 4)};
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 2, (int64_t[]){3, 2}, values, &x));
+  graft_tensor *apart[] = {NULL, NULL};
+  OK(graft_op_var_mean_correction(x, (int64_t[]){1}, 1, graft_scalar_int(1), false, &apart[0], &apart[1]));
+  OK(graft_op_var_mean_correction(x, (int64_t[]){1}, 1, graft_scalar_int(1), false, &apart[0], &apart[1]));
+  ck_assert_int_eq(graft_op_var_mean_correction(x, (int64_t[]){1}, 1, graft_scalar_int(1), false, &outs[0], &outs[1]),
+                   GRAFT_INVALID_ARGUMENT);
+  assert_text("clone()");
+  expect(p, 4, values);
+  release((graft_tensor *[]){x, p, outs[0], outs[1], apart[0], apart[1]}, 6);
+}
+END_TEST
+
+START_TEST(long_lists_on_one_storage) {
+  enum { ITEMS = 1500 };
+  static float zeros[ITEMS * 2];
+  static graft_tensor *items[ITEMS];
+  graft_tensor *flat = vector(graft_device_reference(), ITEMS * 2, zeros);
+  for (int i = 0; i < ITEMS; i++) items[i] = part(flat, 2 * i, 2 * i + 2);
+  ck_assert_int_eq(dsp_written_overlap(op_schema_of(GRAFT_OP_FOREACH_NEG),
+                                       &(graft_value){GRAFT_VALUE_TENSORS, ITEMS, {.tensors = items}}, 1, items, ITEMS),
+                   TNS_OVERLAP_NONE);
+  graft_tensor *last = items[ITEMS - 1];
+  items[ITEMS - 1] = part(flat, 1, 3);
+  ck_assert_int_eq(dsp_written_overlap(op_schema_of(GRAFT_OP_FOREACH_NEG),
+                                       &(graft_value){GRAFT_VALUE_TENSORS, ITEMS, {.tensors = items}}, 1, items, ITEMS),
+                   TNS_OVERLAP_PARTIAL);
+  release(items, ITEMS);
+  release((graft_tensor *[]){flat, last}, 2);
+}
+END_TEST
+
+/* --- streams and events --- */
+
+typedef struct freeing {
+  pthread_barrier_t *turn;
+  graft_tensor *tensor;
+  int times;
+} freeing;
+
+static void *free_tensors(void *argument) {
+  freeing *f = argument;
+  for (int i = 0; i < f->times; i++) {
+    pthread_barrier_wait(f->turn);
+    graft_tensor_release(f->tensor);
+    pthread_barrier_wait(f->turn);
+  }
+  return NULL;
+}
+
+START_TEST(freed_memory_leaves_destroyed_streams_alone) {
+  graft_rt_device *device = device_of(0);
+  pthread_barrier_t turn;
+  pthread_t thread;
+  freeing f = {&turn, NULL, 400};
+  pthread_barrier_init(&turn, NULL, 2);
+  pthread_create(&thread, NULL, free_tensors, &f);
+  for (int i = 0; i < f.times; i++) {
+    graft_rt_stream *stream;
+    OK(graft_stream_create(device, 0, 0, &stream));
+    OK(graft_tensor_empty(device, GRAFT_F32, 1, (int64_t[]){64}, &f.tensor));
+    OK(graft_storage_record_stream(graft_tensor_storage(f.tensor), stream));
+    pthread_barrier_wait(&turn);
+    OK(graft_stream_destroy(stream));
+    pthread_barrier_wait(&turn);
+  }
+  pthread_join(thread, NULL);
+  pthread_barrier_destroy(&turn);
+  ck_assert_int_eq(seen_by(device)->late_records, 0);
+}
+END_TEST
+
+START_TEST(a_new_event_knows_no_failure) {
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_rt_event *failed, *fresh;
+  OK(graft_event_create(device, 0, &failed));
+  seen->failing = 1;
+  OK(graft_event_record(failed, graft_stream_current(device)));
+  seen->failing = 0;
+  ck_assert_int_eq(graft_event_query(failed), GRAFT_STREAM_FAILED);
+  OK(graft_event_destroy(failed));
+  OK(graft_event_create(device, 0, &fresh));
+  OK(graft_event_query(fresh));
+  OK(graft_event_destroy(fresh));
+}
+END_TEST
+
+int main(void) {
+  setenv("GRAFT_FALLBACK", "allow", 1);
+  Suite *suite = suite_create("slots");
+  TCase *tests = tcase_create("slots");
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, a_kept_plan_checks_the_device_of_an_output);
+  tcase_add_test(tests, full_like_goes_to_the_device_it_is_told);
+  tcase_add_test(tests, threads_move_a_plan_on_once);
+  tcase_add_test(tests, a_slot_that_fails_leaves_no_output);
+  tcase_add_test(tests, memos_that_come_too_late_are_destroyed_behind_the_slot);
+  tcase_add_test(tests, an_empty_batch_stays_on_the_device);
+  tcase_add_test(tests, numbers_in_host_memory_keep_their_bits);
+  tcase_add_test(tests, items_that_share_memory_go_in_order);
+  tcase_add_test(tests, items_read_what_others_wrote);
+  tcase_add_test(tests, outputs_that_overlap_are_refused);
+  tcase_add_test(tests, long_lists_on_one_storage);
+  tcase_add_test(tests, freed_memory_leaves_destroyed_streams_alone);
+  tcase_add_test(tests, a_new_event_knows_no_failure);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
