@@ -60,8 +60,9 @@ static CT dot_rows(const VECTOR *a, const VECTOR *b, int width) {
   VECTOR sum = 0;
   EACH_ELEMENT
   for (int i = 0; i < VECTORS(width); i++) sum = fma(a[i], b[i], sum);
-  CAT(CT, 8) eight = sum.lo + sum.hi;
-  CAT(CT, 4) four = eight.lo + eight.hi;
+  /* Halves are read as memory: Oclgrind takes those of a vector (.lo, .hi) for uninitialised. */
+  const CAT(CT, 8) eight = vload8(0, (const CT *)&sum) + vload8(1, (const CT *)&sum);
+  const CAT(CT, 4) four = vload4(0, (const CT *)&eight) + vload4(1, (const CT *)&eight);
   return (four.x + four.z) + (four.y + four.w);
 }
 

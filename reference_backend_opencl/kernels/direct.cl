@@ -4,16 +4,10 @@ typedef struct {
   long per_item, units;
 } numbers;
 
-/* A number of CT among them. */
-static CT number_of(long bits) {
-  union {
-    long bits;
-    CT value;
-  } number;
-  number.bits = bits;
-  return number.value;
-}
-#define NUMBER(i) number_of(n.of[i])
+/* A number of CT among them, which is float or double there. */
+#define BITS_AS_float(bits) as_float((int)(bits))
+#define BITS_AS_double(bits) as_double(bits)
+#define NUMBER(i) CAT(BITS_AS_, CT)(n.of[i])
 
 #define PLACE(name) __global uchar *name, ulong offset_##name
 #define KERNEL __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
