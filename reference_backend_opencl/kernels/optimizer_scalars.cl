@@ -43,8 +43,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_parts(PARA
   long at = space.begin + (long)get_global_id(0) * space.span, stop = min(at + space.span, space.end);
   __global const long *first = FIRST(table);
   int tensors = (int)space.tensors;
-  for (int tensor = tensor_at(first, tensors, at); at < stop; at++) {
-    while (at >= first[tensor + 1]) tensor++;
+  for (; at < stop; at++) {
+    /* Looked up for each chunk: a loop that steps on to the next tensor makes llvmpipe leave those behind it too early. */
+    const int tensor = tensor_at(first, tensors, at);
     __global const long *record = RECORD(first, tensors, tensor);
     __global uchar *p;
     LOCATE(p, record, 0)
