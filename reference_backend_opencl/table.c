@@ -82,39 +82,33 @@ static graft_status replace(graft_device *device, table *t, XXH128_hash_t hash, 
   return GRAFT_OK;
 }
 
-static graft_status use(ocl_tables *tables, table *t, graft_status status, cl_mem *buffer) {
-  if (status != GRAFT_OK) return status;
-  t->used = ++tables->lookups;
-  clRetainMemObject(t->buffer);
-  *buffer = t->buffer;
-  return GRAFT_OK;
+/* The table of this hash; `content`, or what make(of) gives, is put there where it is missing. */
+static graft_status get(graft_device *device, XXH128_hash_t hash, const void *content, size_t bytes,
+                        ocl_table_make make, const void *of, cl_mem *buffer) {
+  ocl_tables *tables = device->tables;
+  void *made = NULL;
+  bool found;
+  graft_status status = GRAFT_OK;
+  pthread_mutex_lock(&tables->lock);
+  table *t = find(tables, hash, &found);
+  if (!found && make) status = make(of, &made, &bytes);
+  if (!found && status == GRAFT_OK) status = replace(device, t, hash, make ? made : content, bytes);
+  if (status == GRAFT_OK) {
+    t->used = ++tables->lookups;
+    clRetainMemObject(t->buffer);
+    *buffer = t->buffer;
+  }
+  pthread_mutex_unlock(&tables->lock);
+  free(made);
+  return status;
 }
 
 graft_status ocl_table_get(graft_device *device, const void *content, size_t bytes, cl_mem *buffer) {
-  ocl_tables *tables = device->tables;
-  XXH128_hash_t hash = XXH3_128bits(content, bytes);
-  bool found;
-  pthread_mutex_lock(&tables->lock);
-  table *t = find(tables, hash, &found);
-  graft_status status = found ? GRAFT_OK : replace(device, t, hash, content, bytes);
-  status = use(tables, t, status, buffer);
-  pthread_mutex_unlock(&tables->lock);
-  return status;
+  return get(device, XXH3_128bits(content, bytes), content, bytes, NULL, NULL, buffer);
 }
 
 graft_status ocl_table_made(graft_device *device, const void *key, size_t key_bytes, ocl_table_make make,
                             const void *of, cl_mem *buffer) {
-  ocl_tables *tables = device->tables;
-  XXH128_hash_t hash = XXH3_128bits_withSeed(key, key_bytes, 1); /* not the hash of a content that equals the key */
-  bool found;
-  void *content = NULL;
-  size_t bytes = 0;
-  pthread_mutex_lock(&tables->lock);
-  table *t = find(tables, hash, &found);
-  graft_status status = found ? GRAFT_OK : make(of, &content, &bytes);
-  if (!found && status == GRAFT_OK) status = replace(device, t, hash, content, bytes);
-  free(content);
-  status = use(tables, t, status, buffer);
-  pthread_mutex_unlock(&tables->lock);
-  return status;
+  /* The seed: not the hash of a content that equals the key. */
+  return get(device, XXH3_128bits_withSeed(key, key_bytes, 1), NULL, 0, make, of, buffer);
 }

@@ -152,8 +152,7 @@ static dim dim_of(const call *call, int at) {
 
 /* As resample.cl has them, and what the kernel walks with. */
 typedef struct numbers {
-  int64_t from[DIMS], to[DIMS], first[DIMS], indices[DIMS], weights[DIMS], all_weights, rest[61 - 5 * DIMS], per_item,
-      units;
+  int64_t from[DIMS], to[DIMS], rest[62 - 2 * DIMS], per_item, units;
 } numbers;
 
 typedef struct memo {
@@ -167,10 +166,11 @@ static void destroy_memo(void *pointer) {
   free(memo);
 }
 
-/* A dim's entries behind those before: by what is written, in order of what is read. */
+/* A dim's entries, which are those from `begin` on: by what is written, in order of what is read. */
 static void lay_out(const table *t, int64_t begin, int64_t places, bool backward, int *first, int *indices,
                     double *weights) {
   for (int64_t i = 0; i <= places; i++) first[i] = 0;
+  first[0] = (int)begin;
   for (int64_t k = begin; k < t->count; k++) first[(backward ? t->taps[k].in : t->taps[k].out) + 1]++;
   for (int64_t i = 0; i < places; i++) first[i + 1] += first[i];
   for (int64_t k = begin; k < t->count; k++) {
@@ -180,7 +180,7 @@ static void lay_out(const table *t, int64_t begin, int64_t places, bool backward
     weights[at] = tap->weight;
   }
   for (int64_t i = places; i > 0; i--) first[i] = first[i - 1];
-  first[0] = 0;
+  first[0] = (int)begin;
 }
 
 static size_t weight_bytes(const ocl_dtype *dtype) {
@@ -209,57 +209,45 @@ static void put_weight(const ocl_dtype *dtype, double weight, char *to) {
   }
 }
 
-/* Where a table's parts are: first and indices of all dims as ints, and then the weights. */
-static int64_t place_parts(const int64_t begin[DIMS + 1], numbers *n) {
-  int64_t at = 0, ints = 0;
-  for (int d = 0; d < DIMS; d++) ints += n->to[d] + 1;
-  for (int d = 0; d < DIMS; d++) {
-    n->first[d] = at;
-    n->indices[d] = ints + begin[d];
-    n->weights[d] = begin[d];
-    at += n->to[d] + 1;
-  }
-  return n->all_weights = (ints + begin[DIMS] + 1) / 2 * 2; /* of 8 bytes, perhaps */
+static int64_t places_of(const source *s, int d) {
+  return s->backward ? s->dims[d].in : s->dims[d].out;
 }
 
-static graft_status fill_parts(const source *s, const table *t, const int64_t begin[DIMS + 1], const numbers *n,
-                               char *content) {
-  size_t each = weight_bytes(s->dtype);
-  int *ints = (int *)(void *)content;
+/* `first` of all dims, the indices, and from an even place on, as weights may have 8 bytes, the weights. */
+static graft_status fill_table(const source *s, const table *t, const int64_t begin[DIMS + 1], int *ints,
+                               int64_t firsts, char *converted) {
   double *weights = calloc((size_t)t->count + 1, sizeof *weights);
   if (!weights) return GRAFT_OUT_OF_MEMORY;
+  int *first = ints;
   for (int d = 0; d < DIMS; d++) {
     table part = *t;
     part.count = begin[d + 1];
-    lay_out(&part, begin[d], n->to[d], s->backward, ints + n->first[d], ints + n->indices[d], weights + begin[d]);
+    lay_out(&part, begin[d], places_of(s, d), s->backward, first, ints + firsts, weights);
+    first += places_of(s, d) + 1;
   }
-  char *to = content + (size_t)n->all_weights * sizeof *ints;
-  for (size_t k = 0; k < (size_t)t->count; k++) put_weight(s->dtype, weights[k], to + k * each);
+  for (size_t k = 0; k < (size_t)t->count; k++)
+    put_weight(s->dtype, weights[k], converted + k * weight_bytes(s->dtype));
   free(weights);
   return GRAFT_OK;
 }
 
-/* The table, and the numbers that say what is where in it. */
-static graft_status make_table(const source *s, numbers *n, void **content, size_t *bytes) {
+static graft_status make_table(const void *of, void **content, size_t *bytes) {
+  const source *s = of;
   table t = {0};
-  int64_t begin[DIMS + 1] = {0};
+  int64_t begin[DIMS + 1] = {0}, firsts = 0;
   for (int d = 0; d < DIMS; d++) {
-    const dim *one = &s->dims[d];
-    n->from[d] = s->backward ? one->out : one->in;
-    n->to[d] = s->backward ? one->in : one->out;
-    for (int64_t o = 0; o < one->out; o++) add_taps(&t, one, o);
+    for (int64_t o = 0; o < s->dims[d].out; o++) add_taps(&t, &s->dims[d], o);
     begin[d + 1] = t.count;
+    firsts += places_of(s, d) + 1;
   }
-  *bytes = (size_t)place_parts(begin, n) * sizeof(int) + ((size_t)t.count + 1) * weight_bytes(s->dtype);
-  *content = t.failed ? NULL : calloc(1, *bytes);
-  graft_status status = *content ? fill_parts(s, &t, begin, n, *content) : GRAFT_OUT_OF_MEMORY;
+  size_t before = (size_t)(firsts + t.count + 1) / 2 * 2 * sizeof(int);
+  *bytes = before + ((size_t)t.count + 1) * weight_bytes(s->dtype);
+  char *made = t.failed ? NULL : calloc(1, *bytes);
+  *content = made;
+  graft_status status =
+      made ? fill_table(s, &t, begin, (int *)(void *)made, firsts, made + before) : GRAFT_OUT_OF_MEMORY;
   free(t.taps);
   return status;
-}
-
-static graft_status make_again(const void *of, void **content, size_t *bytes) {
-  numbers n;
-  return make_table(of, &n, content, bytes);
 }
 
 static graft_status make_kernel(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype,
@@ -290,11 +278,11 @@ static graft_status make_memo(const graft_exec *exec, const void *args, const vo
   memo->source = (source){GRAFT_OP_UPSAMPLE_NEAREST1D, call->backward, dtype, {{0}}};
   for (int d = 0; d < DIMS; d++) memo->source.dims[d] = dim_of(call, d);
   numbers n = {0};
-  void *content = NULL;
-  size_t bytes;
-  graft_status status = make_table(&memo->source, &n, &content, &bytes);
-  free(content);
-  if (status == GRAFT_OK) status = make_kernel(memo, exec->device, call, dtype, &n);
+  for (int d = 0; d < DIMS; d++) {
+    n.to[d] = places_of(&memo->source, d);
+    n.from[d] = call->backward ? memo->source.dims[d].out : memo->source.dims[d].in;
+  }
+  graft_status status = make_kernel(memo, exec->device, call, dtype, &n);
   if (status != GRAFT_OK) {
     destroy_memo(memo);
     return status;
@@ -309,7 +297,7 @@ static graft_status run(const graft_exec *exec, const call *call) {
   graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
   if (status != GRAFT_OK) return status;
   memo *memo = pointer;
-  status = ocl_table_made(exec->device, &memo->source, sizeof memo->source, make_again, &memo->source, &table);
+  status = ocl_table_made(exec->device, &memo->source, sizeof memo->source, make_table, &memo->source, &table);
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from), OCL_VALUE(table)};
   status = ocl_launch(&memo->kernel, exec->stream, 5, arguments);

@@ -108,8 +108,8 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
   for (int64_t i = 0; i < t->count && !status; i++) {
     int64_t value = (int64_t)x.re[from.at[i]];
     if (value < -size || value >= size) {
-      status = ref_out_of_range("%s: index %lld is out of range for dim %lld of size %lld", op, (long long)value,
-                                (long long)dim, (long long)size);
+      status = err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for dim %lld of size %lld", op,
+                       (long long)value, (long long)dim, (long long)size);
       break;
     }
     t->at[i] += (value < 0 ? value + size : value) * stride;
@@ -194,8 +194,8 @@ graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
   for (int64_t i = 0; i < index.count && !status; i++) {
     int64_t from = (int64_t)index.re[i];
     if (from < -x.count || from >= x.count) {
-      status = ref_out_of_range("aten::take: index %lld is out of range for %lld elements", (long long)from,
-                                (long long)x.count);
+      status = err_set(GRAFT_OUT_OF_RANGE, "aten::take: index %lld is out of range for %lld elements", (long long)from,
+                       (long long)x.count);
       break;
     }
     if (from < 0) from += x.count;
@@ -221,8 +221,8 @@ graft_status ref_index_select(const graft_exec *exec, const graft_args_index_sel
     int64_t inner = n % s.inner, row = n / s.inner % index.count, outer = n / s.inner / index.count;
     int64_t value = (int64_t)index.re[row];
     if (value < 0 || value >= s.size) {
-      status = ref_out_of_range("aten::index_select: index %lld is out of range for dim %lld of size %lld",
-                                (long long)value, (long long)a->dim, (long long)s.size);
+      status = err_set(GRAFT_OUT_OF_RANGE, "aten::index_select: index %lld is out of range for dim %lld of size %lld",
+                       (long long)value, (long long)a->dim, (long long)s.size);
       break;
     }
     int64_t from = (outer * s.size + value) * s.inner + inner;
@@ -245,8 +245,8 @@ idx_line idx_line_of(const char *op, const graft_tensor_desc *self, const graft_
 int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *status) {
   int64_t size = l->self->dl.ndim ? l->self->dl.shape[l->dim] : 1, at = 0;
   if (value < 0 || value >= size) {
-    *status = ref_out_of_range("%s: index %lld is out of range for dim %lld of size %lld", l->op, (long long)value,
-                               (long long)l->dim, (long long)size);
+    *status = err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for dim %lld of size %lld", l->op,
+                      (long long)value, (long long)l->dim, (long long)size);
     return -1;
   }
   if (!l->self->dl.ndim || !l->index->dl.ndim) return value; /* rank 0 counts as rank 1 */

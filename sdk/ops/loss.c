@@ -104,8 +104,8 @@ static graft_status nll_row(const nll *n, int64_t row, int64_t *class, ref_real 
   *class = -1;
   if (target == n->ignored) return GRAFT_OK;
   if (target < 0 || target >= n->classes) {
-    return ref_out_of_range("target[%lld] is %lld; expected 0 to %lld, or ignore_index (%lld)", (long long)row,
-                            (long long)target, (long long)n->classes - 1, (long long)n->ignored);
+    return err_set(GRAFT_OUT_OF_RANGE, "target[%lld] is %lld; expected 0 to %lld, or ignore_index (%lld)",
+                   (long long)row, (long long)target, (long long)n->classes - 1, (long long)n->ignored);
   }
   *class = target;
   *weight = n->weight.re ? n->weight.re[target] : 1;

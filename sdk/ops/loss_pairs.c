@@ -286,7 +286,7 @@ static graft_status check_probabilities(const pair_args *a, const ref_array *x) 
   if (a->p->forward != GRAFT_OP_BINARY_CROSS_ENTROPY || a->grad) return GRAFT_OK;
   for (int64_t i = 0; i < x->count; i++) {
     if (!(x->re[i] >= 0 && x->re[i] <= 1)) {
-      return ref_invalid("self holds %Lg; expected numbers from 0 to 1", x->re[i]);
+      return err_set(GRAFT_INVALID_ARGUMENT, "self holds %Lg; expected numbers from 0 to 1", x->re[i]);
     }
   }
   return GRAFT_OK;

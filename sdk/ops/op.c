@@ -454,20 +454,13 @@ const char *op_show_tensors(const op_call *call) {
   return buffer;
 }
 
-graft_status op_error(const op_call *call, const char *format, ...) {
+graft_status op_fail(const op_call *call, graft_status status, const char *format, ...) {
+  char text[1024];
   va_list list;
   va_start(list, format);
-  graft_status status = err_set_list(GRAFT_INVALID_ARGUMENT, call->schema->name, format, list);
+  vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  return status;
-}
-
-graft_status op_out_of_range(const op_call *call, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  graft_status status = err_set_list(GRAFT_OUT_OF_RANGE, call->schema->name, format, list);
-  va_end(list);
-  return status;
+  return err_set(status, "%s: %s", call->schema->name, text);
 }
 
 graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected) {

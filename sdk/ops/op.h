@@ -166,9 +166,11 @@ uint32_t op_flat_count(const op_call *call);
 graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wanted, uint32_t capacity);
 
 /* An error that names the op: "aten::mm: self f32[2,3] and mat2 f32[4,5]: …". The format continues after "OP: ". */
-__attribute__((format(printf, 2, 3))) graft_status op_error(const op_call *call, const char *format, ...);
-/* The same with OUT_OF_RANGE: an index, or a dim, beyond what it addresses; PyTorch raises an IndexError. */
-__attribute__((format(printf, 2, 3))) graft_status op_out_of_range(const op_call *call, const char *format, ...);
+__attribute__((format(printf, 3, 4))) graft_status op_fail(const op_call *call, graft_status status, const char *format,
+                                                           ...);
+#define op_error(call, ...) op_fail(call, GRAFT_INVALID_ARGUMENT, __VA_ARGS__)
+/* An index, or a dim, beyond what it addresses; PyTorch raises an IndexError. */
+#define op_out_of_range(call, ...) op_fail(call, GRAFT_OUT_OF_RANGE, __VA_ARGS__)
 /* "f32[2,3]" of an argument, in one of a few rotating thread-local buffers. */
 const char *op_show(const op_call *call, int arg);
 /* All tensor arguments with their names: "self f32[2,3], other f32[4]". */

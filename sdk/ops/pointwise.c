@@ -322,8 +322,7 @@ static graft_status check_one_dtype(op_call *c) {
 static graft_status check_parts(op_call *c) {
   graft_status status = check_one_dtype(c);
   if (status || !dt_is_half(c->compute)) return status;
-  return err_set(GRAFT_UNIMPLEMENTED, "%s: there is no complex dtype of halves (%s)", c->schema->name,
-                 op_show_tensors(c));
+  return op_fail(c, GRAFT_UNIMPLEMENTED, "there is no complex dtype of halves (%s)", op_show_tensors(c));
 }
 
 static graft_status check_second(op_call *c) {

@@ -1,6 +1,7 @@
 /* Reference kernels of pooling. Tensors are dense here: planes of height x width, whatever the rank. */
 #include "ops/pooling.h"
 #include "ops/ref.h"
+#include "plugin/error.h"
 
 typedef struct planes {
   int64_t count, size[2], out[2]; /* size of the input's planes and of the result's */
@@ -81,9 +82,9 @@ graft_status ref_max_pool2d_with_indices_backward(const graft_exec *exec,
   for (int64_t i = 0; !status && i < grad.count; i++) {
     int64_t at = (int64_t)indices.re[i];
     if (at < 0 || at >= size) {
-      status =
-          ref_out_of_range("aten::max_pool2d_with_indices_backward: index %lld is out of range for a plane of %lld",
-                           (long long)at, (long long)size);
+      status = err_set(GRAFT_OUT_OF_RANGE,
+                       "aten::max_pool2d_with_indices_backward: index %lld is out of range for a plane of %lld",
+                       (long long)at, (long long)size);
       break;
     }
     ref_real *to = &out.re[i / windows * size + at];

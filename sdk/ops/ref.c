@@ -1,8 +1,6 @@
 /* See ref.h. */
 #include "ops/ref.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plugin/error.h"
@@ -77,22 +75,6 @@ void ref_write(const graft_tensor_desc *d, const ref_array *values) {
 
 graft_status ref_no_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a reference kernel");
-}
-
-graft_status ref_invalid(const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  graft_status status = err_set_list(GRAFT_INVALID_ARGUMENT, NULL, format, list);
-  va_end(list);
-  return status;
-}
-
-graft_status ref_out_of_range(const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  graft_status status = err_set_list(GRAFT_OUT_OF_RANGE, NULL, format, list);
-  va_end(list);
-  return status;
 }
 
 /* --- sums --- */

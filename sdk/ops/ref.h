@@ -32,10 +32,6 @@ static inline ref_complex ref_at(const ref_array *a, int64_t i) {
 }
 /* OUT_OF_MEMORY for a kernel to return. */
 graft_status ref_no_memory(void);
-/* INVALID_ARGUMENT and OUT_OF_RANGE with a text: a wrong value, a wrong index, found while running. */
-__attribute__((format(printf, 1, 2))) graft_status ref_invalid(const char *format, ...);
-__attribute__((format(printf, 1, 2))) graft_status ref_out_of_range(const char *format, ...);
-
 /* How sums are accumulated; REF_WIDE is the default. For tests: rounding after each step to the accumulator's dtype,
  * and the reverse order. Per thread. */
 enum { REF_WIDE = 0, REF_NARROW = 1, REF_REVERSED = 2, REF_NO_FMA = 4 };

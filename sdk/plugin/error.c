@@ -16,21 +16,14 @@
 static _Thread_local char err_text[ERR_CAPACITY];
 static _Thread_local bool err_fresh;
 
-graft_status err_set_list(graft_status status, const char *prefix, const char *format, va_list arguments) {
-  char text[ERR_CAPACITY]; /* an argument may be err_text itself */
-  int start = prefix ? snprintf(text, sizeof text, "%s: ", prefix) : 0;
-  if (start < 0 || start >= ERR_CAPACITY) start = 0;
-  vsnprintf(text + start, sizeof text - (size_t)start, format, arguments);
-  utf8_copy(err_text, sizeof err_text, text);
-  err_fresh = true;
-  return status;
-}
-
 graft_status err_set(graft_status status, const char *format, ...) {
+  char text[ERR_CAPACITY]; /* an argument may be err_text itself */
   va_list arguments;
   va_start(arguments, format);
-  err_set_list(status, NULL, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  utf8_copy(err_text, sizeof err_text, text);
+  err_fresh = true;
   return status;
 }
 

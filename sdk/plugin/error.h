@@ -2,7 +2,6 @@
 #ifndef GRAFT_SDK_ERROR_H
 #define GRAFT_SDK_ERROR_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 
 #include "graft/abi/host.h"
@@ -10,9 +9,6 @@
 
 /* Sets this thread's error text and returns `status`: return err_set(GRAFT_INVALID_ARGUMENT, "...", ...). */
 __attribute__((format(printf, 2, 3))) graft_status err_set(graft_status status, const char *format, ...);
-
-/* The same for functions that have arguments of their own; `prefix` and ": " come before the text unless it is NULL. */
-graft_status err_set_list(graft_status status, const char *prefix, const char *format, va_list arguments);
 
 /* Forgets the text, before a call whose text is to be told from an older one. */
 void err_clear(void);
