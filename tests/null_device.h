@@ -1,16 +1,20 @@
-/* What the tests on the null plugin share: its devices, what it counts, blocks of its memory; what an error says. */
+/* What the tests on the null plugin share: its devices, what it counts, blocks of its memory; what an error says, and
+ * what a tensor holds. */
 #ifndef GRAFT_TESTS_NULL_DEVICE_H
 #define GRAFT_TESTS_NULL_DEVICE_H
 
 #include <check.h>
 #include <string.h>
 
+#include "graft/graft.h"
 #include "memory/allocator.h"
 #include "plugin/error.h"
 #include "plugin_path.h"
 #include "plugins/null.h"
 
 #define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
 
 static inline void assert_text(const char *expected) {
   ck_assert_msg(strstr(graft_last_error(), expected) != NULL, "\"%s\" does not say \"%s\"", graft_last_error(),
@@ -43,6 +47,14 @@ static inline mem_block *take(graft_rt_device *device, graft_rt_stream *stream, 
   ck_assert_msg(mem_allocate(device, stream, bytes, &block) == GRAFT_OK, "%s", graft_last_error());
   ck_assert_uint_ge(block->bytes, bytes);
   return block;
+}
+
+static inline void expect(graft_tensor *t, int64_t n, const float *values) {
+  float got[64];
+  ck_assert_int_eq(graft_tensor_numel(t), n);
+  OK(graft_tensor_to_host(t, got));
+  for (int64_t i = 0; i < n; i++)
+    ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
 }
 
 #endif

@@ -8,8 +8,6 @@
 #include "graft/graft.h"
 #include "null_device.h"
 
-#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
-
 static graft_tensor *tensor(const float *values, int32_t ndim, const int64_t *sizes) {
   graft_tensor *t;
   OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, ndim, sizes, values, &t));
@@ -18,14 +16,6 @@ static graft_tensor *tensor(const float *values, int32_t ndim, const int64_t *si
 
 static graft_tensor *vector(int64_t n, const float *values) {
   return tensor(values, 1, (int64_t[]){n});
-}
-
-static void expect(graft_tensor *t, int64_t n, const float *values) {
-  float got[64];
-  ck_assert_int_eq(graft_tensor_numel(t), n);
-  OK(graft_tensor_to_host(t, got));
-  for (int64_t i = 0; i < n; i++)
-    ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
 }
 
 static graft_value boxed(graft_tensor *t) {

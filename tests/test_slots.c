@@ -11,8 +11,6 @@
 #include "null_device.h"
 #include "plugins/slots.h"
 
-#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
-
 static graft_rt_device *device_of(int32_t index) {
   graft_rt_backend *backend;
   graft_rt_device *device;
@@ -38,14 +36,6 @@ static graft_tensor *part(graft_tensor *t, int64_t from, int64_t to) {
   graft_tensor *view = NULL;
   OK(graft_op_slice_Tensor(t, 0, &from, &to, 1, &view));
   return view;
-}
-
-static void expect(graft_tensor *t, int64_t n, const float *values) {
-  float got[64];
-  ck_assert_int_eq(graft_tensor_numel(t), n);
-  OK(graft_tensor_to_host(t, got));
-  for (int64_t i = 0; i < n; i++)
-    ck_assert_msg(got[i] == values[i], "element %d is %g, not %g", (int)i, got[i], values[i]);
 }
 
 static void release(graft_tensor **tensors, int count) {
