@@ -2,7 +2,7 @@
 
 import layout
 import text
-from ops import TABLES, safe_name, str_enums
+from ops import TABLES, safe_name, slots_of, str_enums
 
 
 def op_ids(ops):
@@ -23,7 +23,7 @@ def _enum(rows):
 
 
 def table_header(table, ops):
-    slots = [op for op in ops if op.table is table and op.has_slot]
+    slots = slots_of(table, ops)
     body = []
     for op in slots:
         body += args_struct(op) + [""]
@@ -73,12 +73,11 @@ def offsets(ops):
             lines += [f"GRAFT_ASSERT_OFFSET({op.args_struct}, {f.name}, {f.offset})" for f in placed.fields]
             lines += [f"GRAFT_ASSERT_SIZE({op.args_struct}, {placed.bytes})"]
     for table in TABLES:
-        slots = [op for op in ops if op.table is table and op.has_slot]
-        lines += [f"GRAFT_ASSERT_OFFSET({table.struct_name}, {op.slot_name}, {slot_offset(index)})"
-                  for index, op in enumerate(slots)]
+        slots = slots_of(table, ops)
+        lines += [f"GRAFT_ASSERT_OFFSET({table.struct_name}, {op.slot_name}, {slot_offset(op.slot)})" for op in slots]
         lines += [f"GRAFT_ASSERT_SIZE({table.struct_name}, {slot_offset(len(slots))})"]
     return lines + ["/* clang-format on */"]
 
 
-def slot_offset(index):
-    return layout.POINTER * (1 + index)
+def slot_offset(number):
+    return layout.POINTER * (1 + number)

@@ -72,6 +72,7 @@ class Equal:
 class Op:
     table: Table
     id: int
+    slot: int  # its place in the table, or None
     family: str
     klass: str
     route: str
@@ -89,7 +90,8 @@ class Op:
 
     @property
     def has_slot(self):
-        return self.route == "slot"
+        """Whether the ABI has a slot for it. It keeps one whatever becomes of its route."""
+        return self.slot is not None
 
     @property
     def slot_name(self):
@@ -106,6 +108,11 @@ class Op:
 
 def safe_name(name):
     return name + "_" if name in RESERVED_WORDS else name
+
+
+def slots_of(table, ops):
+    """The ops of a table that have a slot, in the order of the slots."""
+    return sorted((op for op in ops if op.table is table and op.has_slot), key=lambda op: op.slot)
 
 
 def load(folder):
@@ -130,14 +137,28 @@ def parse_table(table, text):
         if after.id <= before.id:
             raise DescriptionError(f"{table.source}: id {after.id} follows {before.id}; ids are never reused, nor "
                                    "reordered")
+    _check_slots(table, ops)
     return ops
+
+
+def _check_slots(table, ops):
+    """Slots are numbered from 0 without a gap, and no op that is called through one lacks its number."""
+    placed = slots_of(table, ops)
+    for number, op in enumerate(placed):
+        if op.slot != number:
+            raise DescriptionError(f"{table.source}: {op.schema.qualified_name} has slot {op.slot} where slot {number} "
+                                   "is next; slots are appended, and none is left out, shared or taken away")
+    for op in ops:
+        if op.route == "slot" and not op.has_slot:
+            raise DescriptionError(f"{table.source}: {op.schema.qualified_name} has the route slot and no slot number; "
+                                   f"the next one is {len(placed)}")
 
 
 def parse_line(table, line):
     columns = line.split("\t")
-    if len(columns) != 7:
-        raise DescriptionError(f"{len(columns)} columns where 7 are expected")
-    id_text, family, klass, route, strides, notes, schema_text = columns
+    if len(columns) != 8:
+        raise DescriptionError(f"{len(columns)} columns where 8 are expected")
+    id_text, slot_text, family, klass, route, strides, notes, schema_text = columns
     schema = schemas.parse(schema_text)
     if schema.space != table.space:
         raise DescriptionError(f"{schema.qualified_name} does not belong to this table")
@@ -145,6 +166,7 @@ def parse_line(table, line):
     op = Op(
         table=table,
         id=_parse_id(id_text, table),
+        slot=_parse_slot(slot_text),
         family=_one_of(family, FAMILIES, "family"),
         klass=_one_of(klass, CLASSES, "class"),
         route=_one_of(route, ROUTES, "route"),
@@ -161,6 +183,12 @@ def _parse_id(text, table):
     if not re.fullmatch(r"[1-9]\d*", text) or not table.first_id <= int(text) <= table.last_id:
         raise DescriptionError(f"id {text} is not in {table.first_id}..{table.last_id}")
     return int(text)
+
+
+def _parse_slot(text):
+    if not re.fullmatch(r"-|0|[1-9]\d*", text):
+        raise DescriptionError(f"slot {text} is neither a number nor -")
+    return None if text == "-" else int(text)
 
 
 def _one_of(word, words, what):

@@ -1,5 +1,6 @@
 """Tests of the generator: python3 -m unittest discover -s plugin_api/gen -p 'test_*.py'"""
 
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -28,8 +29,9 @@ PRIMS_WITHOUT_EQUAL = {
 }
 
 
-def line(schema, number=1, family="pointwise", klass="functional", route="slot", strides="contiguous", notes="-"):
-    return "\t".join([str(number), family, klass, route, strides, notes, schema])
+def line(schema, number=1, slot=0, family="pointwise", klass="functional", route="slot", strides="contiguous",
+         notes="-"):
+    return "\t".join([str(number), str(slot), family, klass, route, strides, notes, schema])
 
 
 def op(schema, **columns):
@@ -74,6 +76,7 @@ class Lines(unittest.TestCase):
     def test_bad_columns(self):
         schema = "aten::f(Tensor self) -> Tensor"
         self.refused(line(schema, number=10001), "id 10001")
+        self.refused(line(schema, slot="01"), "slot 01")
         self.refused(line(schema, family="misc"), "unknown family")
         self.refused(line(schema, klass="odd"), "unknown class")
         self.refused(line(schema, route="slots"), "unknown route")
@@ -94,12 +97,12 @@ class Lines(unittest.TestCase):
         self.refused(line("aten::f__g(Tensor self) -> Tensor"), "reserved")
 
     def test_ids_and_names_are_used_once(self):
-        first, second = line("aten::f(Tensor self) -> Tensor", 1), line("aten::_f(Tensor self) -> Tensor", 2)
+        first, second = line("aten::f(Tensor self) -> Tensor", 1), line("aten::_f(Tensor self) -> Tensor", 2, 1)
         with self.assertRaisesRegex(DescriptionError, "C name f twice"):
             descriptions.check_all(descriptions.parse_table(CORE, f"{first}\n{second}\n"))
         with self.assertRaisesRegex(DescriptionError, "never reused"):
             descriptions.parse_table(CORE, f"{first}\n{first}\n")
-        renamed = line("aten::_f(Tensor self) -> Tensor", 2, notes="c_name=f_private")
+        renamed = line("aten::_f(Tensor self) -> Tensor", 2, 1, notes="c_name=f_private")
         descriptions.check_all(descriptions.parse_table(CORE, f"{first}\n{renamed}\n"))
 
     def test_str_enums_agree(self):
@@ -123,6 +126,47 @@ class Lines(unittest.TestCase):
                               ("aten::f(a,n,True,n)", "more arguments")):
             with self.assertRaisesRegex(DescriptionError, message):
                 check(call)
+
+
+class Slots(unittest.TestCase):
+    """A slot's place is its number, which is appended; neither the order of the ids nor a route decides it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.text = (generate.ROOT / TRAIN.source).read_text(encoding="utf-8")
+        cls.slots = [o.c_name for o in cls.table(cls.text)]
+
+    @staticmethod
+    def table(text_of_table):
+        return descriptions.slots_of(TRAIN, descriptions.parse_table(TRAIN, text_of_table))
+
+    def rms_norm(self, slot):
+        """The table with a slot for an op in its middle, which PyTorch composes today."""
+        before = "20226\t-\tnormalization\tcomposite_implicit\tcomposite\t"
+        self.assertIn(before, self.text)
+        return self.text.replace(before, f"20226\t{slot}\tnormalization\tcomposite_implicit\tslot\t")
+
+    def refused(self, text_of_table, message):
+        with self.assertRaisesRegex(DescriptionError, message):
+            descriptions.parse_table(TRAIN, text_of_table)
+
+    def test_a_new_slot_is_the_last(self):
+        self.assertEqual(self.table(self.rms_norm(len(self.slots)))[-1].c_name, "rms_norm")
+        self.assertEqual([o.c_name for o in self.table(self.rms_norm(len(self.slots)))][:-1], self.slots)
+
+    def test_a_route_alone_makes_no_slot(self):
+        self.refused(self.rms_norm("-"), f"rms_norm has the route slot and no slot number; the next one is "
+                                         f"{len(self.slots)}")
+
+    def test_a_slot_is_not_shared_nor_left_out(self):
+        self.refused(self.rms_norm(224), "appended")
+        self.refused(self.rms_norm(len(self.slots) + 1), f"where slot {len(self.slots)} is next")
+        self.refused("\n".join(row for row in self.text.splitlines() if not row.startswith("20100\t")), "appended")
+
+    def test_a_slot_stays_when_the_route_changes(self):
+        kept = re.sub(r"^(20100\t.*\t)slot(\t)", r"\1composite\2", self.text, flags=re.M)
+        self.assertNotEqual(kept, self.text)
+        self.assertEqual([o.c_name for o in self.table(kept)], self.slots)
 
 
 class Layouts(unittest.TestCase):
