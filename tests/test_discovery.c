@@ -1,4 +1,6 @@
 /* Manifests, and where plugins are found: what is searched, what is refused and why. */
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 
 #include "null_device.h"
@@ -195,17 +197,75 @@ START_TEST(discovery_distrusts_what_others_may_write) {
   snprintf(path, sizeof path, "%s/file.graft.json", t.one);
   chmod(path, 0666);
   snprintf(path, sizeof path, "%s/open.so", t.one);
-  chmod(path, 0775);
+  chmod(path, 0757);
   chmod(t.two, 0777);
-  ck_assert_ptr_nonnull(strstr(row_of("file", true)->problem, "written by others"));
-  ck_assert_ptr_nonnull(strstr(row_of("library", true)->problem, "open.so may be written by others"));
-  ck_assert_ptr_nonnull(strstr(row_of("folder", true)->problem, "two may be written by others"));
+  ck_assert_ptr_nonnull(strstr(row_of("file", true)->problem, "others may write"));
+  ck_assert_ptr_nonnull(strstr(row_of("library", true)->problem, "open.so"));
+  ck_assert_ptr_nonnull(strstr(row_of("folder", true)->problem, "/two"));
   /* What the user types is taken as it is. */
   graft_rt_backend *backend;
   copy_library("null", t.two, "null.so");
   put_manifest(t.two, "null", "null.so");
   snprintf(path, sizeof path, "%s/null.graft.json", t.two);
   ck_assert_msg(graft_backend_open(path, NULL, &backend) == GRAFT_OK, "%s", graft_last_error());
+  uproot(&t);
+}
+END_TEST
+
+/* One command mends a plugin: the message names all that is open. */
+START_TEST(discovery_names_all_that_is_open) {
+  tree t = plant();
+  put_manifest(t.two, "all", "null.so");
+  char path[128], command[512];
+  snprintf(path, sizeof path, "%s/all.graft.json", t.two);
+  chmod(path, 0666);
+  snprintf(path, sizeof path, "%s/null.so", t.two);
+  chmod(path, 0777);
+  chmod(t.two, 0777);
+  const char *problem = row_of("all", true)->problem, *way = strstr(problem, "chmod");
+  ck_assert_msg(way != NULL, "%s", problem);
+  snprintf(command, sizeof command, "%s", way);
+  ck_assert_int_eq(system(command), 0);
+  plg_manifest manifest;
+  snprintf(path, sizeof path, "%s/all.graft.json", t.two);
+  plg_manifest_read(path, PLG_DISCOVERED, &manifest);
+  ck_assert_msg(!manifest.problem, "%s", manifest.problem);
+  plg_manifest_free(&manifest);
+  uproot(&t);
+}
+END_TEST
+
+/* As umask 002 leaves things: a group may write to all of it. Only the user's own counts as the user. */
+static void open_to_group(const tree *t, gid_t group) {
+  char command[256];
+  snprintf(command, sizeof command, "chgrp -R %u '%s' && chmod -R g+w '%s'", (unsigned)group, t->one, t->one);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static bool has_private_group(void) {
+  const struct passwd *user = getpwuid(geteuid());
+  const struct group *group = getgrgid(getegid());
+  return user && group && strcmp(user->pw_name, group->gr_name) == 0 && !group->gr_mem[0];
+}
+
+START_TEST(discovery_trusts_the_private_group) {
+  if (!has_private_group()) return;
+  tree t = plant();
+  put_manifest(t.one, "null", "null.so");
+  open_to_group(&t, getegid());
+  ck_assert_ptr_nonnull(row_of("null", false));
+  uproot(&t);
+}
+END_TEST
+
+START_TEST(discovery_distrusts_other_groups) {
+  if (geteuid() != 0) return; /* only root can give files to a group that is not his */
+  tree t = plant();
+  put_manifest(t.one, "null", "null.so");
+  open_to_group(&t, _i ? 12345 : 1); /* a group without a name, and one of another name */
+  const graft_backend_info *row = row_of("null", true);
+  ck_assert_ptr_nonnull(row);
+  ck_assert_ptr_nonnull(strstr(row->problem, "null.so"));
   uproot(&t);
 }
 END_TEST
@@ -272,6 +332,9 @@ static Suite *suite(void) {
   tcase_add_test(found, discovery_finds_and_opens);
   tcase_add_test(found, discovery_reports_duplicates);
   tcase_add_test(found, discovery_distrusts_what_others_may_write);
+  tcase_add_test(found, discovery_names_all_that_is_open);
+  tcase_add_test(found, discovery_trusts_the_private_group);
+  tcase_add_loop_test(found, discovery_distrusts_other_groups, 0, 2);
   tcase_add_test(found, discovery_distrusts_other_owners);
   tcase_add_loop_test(found, discovery_filter, 0, 2);
   tcase_add_test(found, discovery_searches_the_users_folder);

@@ -155,7 +155,7 @@ static bool find_manifest(const char *path, plg_manifest *manifest) {
     const char *dot = strstr(entry->d_name, ".graft.json");
     if (!dot || strcmp(dot, ".graft.json")) continue;
     snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
-    plg_manifest_read(file, PLG_TYPED, manifest);
+    plg_manifest_read(file, plg_origin_of(file), manifest);
     if (leads_here(manifest, path) || !strcmp(entry->d_name, stem)) {
       closedir(listing);
       return true;
@@ -169,7 +169,7 @@ static bool find_manifest(const char *path, plg_manifest *manifest) {
 bool ck_manifest(const ck_target *target, plg_manifest *manifest) {
   if (!target->path) return false;
   if (!target->manifest) return find_manifest(target->path, manifest);
-  plg_manifest_read(target->manifest, PLG_TYPED, manifest);
+  plg_manifest_read(target->manifest, plg_origin_of(target->manifest), manifest);
   return true;
 }
 
@@ -189,7 +189,8 @@ static const ck_check checks[] = {
     {"lint.exports", "A plugin exports graft_plugin_open_v1 and nothing else.", CK_FILE, .run = check_exports},
     {"lint.imports", "A plugin imports no symbol of the host, which hands its functions in.", CK_FILE,
      .run = check_imports},
-    {"lint.manifest", "NAME.graft.json beside the library is valid and leads to it.", CK_FILE, .run = check_manifest},
+    {"lint.manifest", "NAME.graft.json beside the library is valid, leads to it, and is one that discovery takes.",
+     CK_FILE, .run = check_manifest},
 };
 
 const ck_table ck_lint_checks = {checks, sizeof checks / sizeof *checks};

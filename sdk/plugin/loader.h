@@ -2,13 +2,15 @@
 #ifndef GRAFT_SDK_LOADER_H
 #define GRAFT_SDK_LOADER_H
 
+#include <sys/stat.h>
+
 #include "plugin/backend.h"
 
 #define PLG_NAME_MAX 63
 
-/* Where a manifest came from. What discovery found must not be open to other users; what the user typed is taken as it
- * is. */
-typedef enum plg_origin { PLG_TYPED, PLG_DISCOVERED } plg_origin;
+/* Where a manifest came from. What discovery found must not be open to other users; what it found in libgraft's own
+ * folder, not more than libgraft itself is; what the user typed is taken as it is. */
+typedef enum plg_origin { PLG_TYPED, PLG_DISCOVERED, PLG_OWN } plg_origin;
 
 /* A manifest as read. Strings are owned; `problem` NULL means usable. A refused one still has a name to show. */
 typedef struct plg_manifest {
@@ -32,9 +34,23 @@ bool plg_name_is_valid(const char *name);
 /* A text of its own or NULL; asprintf that can't half fail. */
 __attribute__((format(printf, 1, 2))) char *plg_text(const char *format, ...);
 
-/* Why others might have put code into what lies at `path` (a file, or a folder that holds one): malloc'ed, or NULL when
- * it is owned by root or this user and writable by nobody else. */
-char *plg_trust_problem(const char *path);
+/* How discovery would come to the manifest at `path`: as one of libgraft's own folder, or of another. */
+plg_origin plg_origin_of(const char *path);
+
+/* Whether others might have put code into some files and folders: check each, then end. */
+typedef struct plg_trust {
+  plg_origin origin;
+  char *problem; /* the first that is not to be mended by chmod */
+  char *open;    /* what others may write to */
+} plg_trust;
+/* `info` is what is known of the file, or NULL: it is asked for. */
+void plg_trust_check(plg_trust *trust, const char *path, const struct stat *info);
+/* The problem, malloc'ed, with the way to mend it; NULL: all is trusted. */
+char *plg_trust_end(plg_trust *trust);
+
+/* The file that this code was loaded from, libgraft or a program it is linked into: absolute, resolved and malloc'ed;
+ * NULL: not known. */
+char *plg_own_file(void);
 
 /* dlopen, entry, negotiation. `name` is the manifest's, or NULL for a bare library. */
 graft_status plg_load(const char *path, const char *name, const char *const *options, graft_rt_backend **backend);

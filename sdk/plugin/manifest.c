@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plugin/error.h"
@@ -34,22 +33,6 @@ bool plg_name_is_valid(const char *name) {
     if (!isalnum((unsigned char)*name) && !strchr("_-.", *name)) return false;
   }
   return true;
-}
-
-static char *trust_problem_of(const char *path, const struct stat *info) {
-  if (info->st_uid != 0 && info->st_uid != geteuid()) {
-    return plg_text("%s belongs to user %u; it must belong to root or to you", path, (unsigned)info->st_uid);
-  }
-  if (info->st_mode & (S_IWGRP | S_IWOTH)) {
-    return plg_text("%s may be written by others; run chmod go-w on it", path);
-  }
-  return NULL;
-}
-
-char *plg_trust_problem(const char *path) {
-  struct stat info;
-  if (stat(path, &info) != 0) return plg_text("%s: %s", path, strerror(errno));
-  return trust_problem_of(path, &info);
 }
 
 /* How deep brackets nest outside strings. The parser's own limit is too generous for a page of text. */
@@ -142,14 +125,14 @@ void plg_manifest_parse(const char *text, size_t bytes, plg_manifest *manifest) 
 }
 
 /* Reads the whole file into `text`, which has room for one byte more than the limit. Returns a problem or NULL. */
-static char *read_file(const char *path, plg_origin origin, char *text, size_t *bytes) {
+static char *read_file(const char *path, plg_trust *trust, char *text, size_t *bytes) {
   /* NONBLOCK: a pipe of that name must not hang whoever imports us. */
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return plg_text("it can't be read: %s", strerror(errno));
   struct stat info;
   char *problem = NULL;
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) problem = plg_text("it is not a regular file");
-  if (!problem && origin == PLG_DISCOVERED) problem = trust_problem_of(path, &info);
+  if (!problem) plg_trust_check(trust, path, &info);
   while (!problem && *bytes <= MANIFEST_BYTES_MAX) {
     ssize_t got = read(file, text + *bytes, MANIFEST_BYTES_MAX + 1 - *bytes);
     if (got < 0 && errno == EINTR) continue;
@@ -171,20 +154,18 @@ static char *folder_of(const char *path) {
 }
 
 /* Checks the folder that holds `path`, and the one that holds what a link there leads to. */
-static char *check_folders(const char *path) {
+static void check_folders(plg_trust *trust, const char *path) {
   char *real = realpath(path, NULL);
-  char *folders[] = {folder_of(path), real ? folder_of(real) : NULL};
-  char *problem = folders[0] && folders[1] ? NULL : plg_text("%s: %s", path, strerror(errno));
-  for (int i = 0; i < 2; i++) {
-    if (!problem) problem = plg_trust_problem(folders[i]);
-    free(folders[i]);
-  }
+  char *folder = folder_of(path), *target = real ? folder_of(real) : NULL;
+  if (folder) plg_trust_check(trust, folder, NULL);
+  if (target && (!folder || strcmp(folder, target) != 0)) plg_trust_check(trust, target, NULL);
+  free(target);
+  free(folder);
   free(real);
-  return problem;
 }
 
 /* Replaces the relative library by its absolute, resolved path. */
-static char *resolve_library(const char *path, plg_origin origin, plg_manifest *manifest) {
+static char *resolve_library(const char *path, plg_manifest *manifest) {
   char *folder = folder_of(path);
   char *joined = folder ? plg_text("%s/%s", folder, manifest->library) : NULL;
   char *resolved = joined ? realpath(joined, NULL) : NULL;
@@ -194,12 +175,22 @@ static char *resolve_library(const char *path, plg_origin origin, plg_manifest *
   } else {
     free(manifest->library);
     manifest->library = resolved;
-    if (origin == PLG_DISCOVERED) problem = plg_trust_problem(resolved);
-    if (!problem && origin == PLG_DISCOVERED) problem = check_folders(resolved);
   }
   free(joined);
   free(folder);
   return problem;
+}
+
+/* All that others may write to is named at once, so that one command mends it. */
+static char *trust_problem(plg_trust *trust, const char *path, const char *library) {
+  char *manifest_folder = folder_of(path), *library_folder = folder_of(library);
+  check_folders(trust, path);
+  plg_trust_check(trust, library, NULL);
+  if (!manifest_folder || !library_folder || strcmp(manifest_folder, library_folder) != 0)
+    check_folders(trust, library);
+  free(manifest_folder);
+  free(library_folder);
+  return plg_trust_end(trust);
 }
 
 /* "x" of ".../x.graft.json", to have a name for what can't be read. */
@@ -218,10 +209,15 @@ void plg_manifest_read(const char *path, plg_origin origin, plg_manifest *manife
     manifest->problem = plg_text("no host memory to read it");
     return;
   }
-  manifest->problem = read_file(path, origin, text, &bytes);
-  if (!manifest->problem && origin == PLG_DISCOVERED) manifest->problem = check_folders(path);
+  plg_trust trust = {.origin = origin};
+  manifest->problem = read_file(path, &trust, text, &bytes);
   if (!manifest->problem) plg_manifest_parse(text, bytes, manifest);
-  if (!manifest->problem) manifest->problem = resolve_library(path, origin, manifest);
+  if (!manifest->problem) manifest->problem = resolve_library(path, manifest);
+  char *problem = manifest->problem ? plg_trust_end(&trust) : trust_problem(&trust, path, manifest->library);
+  if (problem) {
+    free(manifest->problem); /* what others may have written says nothing */
+    manifest->problem = problem;
+  }
   free(text);
 }
 

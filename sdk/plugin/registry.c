@@ -30,7 +30,7 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- discovery --- */
 
-static bool add(found *all, const char *path) {
+static bool add(found *all, const char *path, plg_origin origin) {
   if (all->count == all->capacity) {
     size_t capacity = all->capacity ? all->capacity * 2 : 16;
     plg_manifest *items = realloc(all->items, capacity * sizeof *items);
@@ -38,7 +38,7 @@ static bool add(found *all, const char *path) {
     all->items = items;
     all->capacity = capacity;
   }
-  plg_manifest_read(path, PLG_DISCOVERED, &all->items[all->count++]);
+  plg_manifest_read(path, origin, &all->items[all->count++]);
   return true;
 }
 
@@ -57,7 +57,7 @@ static bool seen(const found *all, const char *folder) {
   return false;
 }
 
-static void search_folder(found *all, const char *path) {
+static void search_folder(found *all, const char *path, plg_origin origin) {
   char *folder = realpath(path, NULL);
   if (!folder) {
     err_log(GRAFT_LOG_DEBUG, "no plugins in %s: there is no such folder", path);
@@ -67,7 +67,7 @@ static void search_folder(found *all, const char *path) {
   int count = seen(all, folder) ? 0 : scandir(folder, &entries, is_manifest, alphasort);
   for (int i = 0; i < count; i++) {
     char *manifest = plg_text("%s/%s", folder, entries[i]->d_name);
-    if (manifest) add(all, manifest);
+    if (manifest) add(all, manifest, origin);
     free(manifest);
     free(entries[i]);
   }
@@ -79,7 +79,7 @@ static void search_list(found *all, const char *list) {
   while (list && *list) {
     int length = (int)strcspn(list, ":");
     char *folder = plg_text("%.*s", length, list);
-    if (folder && *folder == '/') search_folder(all, folder);
+    if (folder && *folder == '/') search_folder(all, folder, PLG_DISCOVERED);
     if (folder && *folder && *folder != '/') {
       err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGIN_PATH: \"%s\" is not an absolute path and is not searched", folder);
     }
@@ -97,12 +97,11 @@ static void search_data_home(found *all) {
   } else if (home && *home == '/') {
     folder = plg_text("%s/.local/share/graft/plugins", home);
   }
-  if (folder) search_folder(all, folder);
+  if (folder) search_folder(all, folder, PLG_DISCOVERED);
   free(folder);
 }
 
-/* The file that this code was loaded from: libgraft, or a program it is linked into. */
-static char *own_file(void) {
+char *plg_own_file(void) {
   static const char here = 0;
   Dl_info info;
   struct link_map *map = NULL;
@@ -111,16 +110,36 @@ static char *own_file(void) {
   return realpath(map->l_name && *map->l_name ? map->l_name : "/proc/self/exe", NULL);
 }
 
-static void search_own_folder(found *all) {
+/* The nth folder of plugins that goes with libgraft, malloc'ed; NULL: there are no more. */
+static char *own_folder(int nth) {
   static const char *const places[] = {"%s/graft/plugins", "%s/../lib/graft/plugins"};
-  char *file = own_file();
-  if (!file) return;
-  const char *folder = dirname(file);
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    char path[4200];
-    if (snprintf(path, sizeof path, places[i], folder) < (int)sizeof path) search_folder(all, path);
-  }
+  if (nth == sizeof places / sizeof *places) return NULL;
+  char *file = plg_own_file();
+  char *path = file ? plg_text(places[nth], dirname(file)) : NULL;
   free(file);
+  return path;
+}
+
+static void search_own_folders(found *all) {
+  char *path;
+  for (int i = 0; (path = own_folder(i)); i++) {
+    search_folder(all, path, PLG_OWN);
+    free(path);
+  }
+}
+
+plg_origin plg_origin_of(const char *path) {
+  char *copy = plg_text("%s", path), *folder = copy ? realpath(dirname(copy), NULL) : NULL, *own;
+  plg_origin origin = PLG_DISCOVERED;
+  for (int i = 0; folder && (own = own_folder(i)); i++) {
+    char *resolved = realpath(own, NULL);
+    if (resolved && strcmp(resolved, folder) == 0) origin = PLG_OWN;
+    free(resolved);
+    free(own);
+  }
+  free(folder);
+  free(copy);
+  return origin;
 }
 
 /* --- what of it counts --- */
@@ -202,7 +221,7 @@ static void discover(void) {
   found all = {0};
   search_list(&all, err_getenv("GRAFT_PLUGIN_PATH"));
   search_data_home(&all);
-  search_own_folder(&all);
+  search_own_folders(&all);
   apply_filter(&all);
   refuse_duplicates(&all);
 
