@@ -2,9 +2,9 @@
 #ifndef OCL_FAMILIES_H
 #define OCL_FAMILIES_H
 
-#include "../ocl.h"
-#include "optimizer_table.h"
-#include "pointwise_table.h"
+#include "kernels/optimizer/table.h"
+#include "kernels/pointwise/table.h"
+#include "runtime/ocl.h"
 
 /* Each family answers for its own ops; false for another's. */
 typedef bool (*ocl_family_caps)(uint32_t op_id, ocl_op_caps *caps);

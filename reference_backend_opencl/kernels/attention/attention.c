@@ -1,0 +1,175 @@
+/* Scaled dot product attention and its gradient: no matrix of weights is ever kept. */
+#include <math.h>
+
+#include "kernels/core/direct.h"
+#include "kernels/families.h"
+
+bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps) {
+  if (op_id != GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE &&
+      op_id != GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD) {
+    return false;
+  }
+  caps->inputs = OCL_FLOATS;
+  caps->outputs = OCL_FLOATS | OCL_BIT(I64);
+  caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_EMPTY;
+  return true;
+}
+
+/* As attention.cl counts tensors and numbers. */
+enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
+enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
+enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
+
+typedef struct attention {
+  const graft_tensor_desc *tensors[TENSORS];
+  const double *scale;
+  double dropout;
+  bool causal, is_cpu;
+  int64_t numbers[NUMBERS];
+} attention;
+
+/* Dims align at the end; those that a tensor has not, or has once for all, stand still. */
+static void set_strides(attention *a, int which) {
+  const graft_tensor_desc *t = a->tensors[which];
+  for (int d = 0; t && d < t->dl.ndim; d++) {
+    int at = STRIDES + 4 * which + (which == LSE ? 3 : 4) - t->dl.ndim + d;
+    a->numbers[at] = t->dl.shape[d] == 1 ? 0 : t->dl.strides[d];
+  }
+}
+
+static bool all_dense(const attention *a) {
+  bool dense = true;
+  for (int i = 0; i < LSE; i++) {
+    const graft_tensor_desc *t = i == BIAS || i == TO_BIAS ? NULL : a->tensors[i];
+    dense = dense && (!t || t->dl.shape[3] == 1 || t->dl.strides[3] == 1);
+  }
+  return dense;
+}
+
+static bool prepare(attention *a, const graft_exec *exec) {
+  const int64_t *q = a->tensors[QUERY]->dl.shape;
+  a->is_cpu = exec->device->is_cpu;
+  a->numbers[BATCH] = q[0];
+  a->numbers[HEADS] = q[1];
+  a->numbers[ROWS] = q[2];
+  a->numbers[COLUMNS] = a->tensors[KEY]->dl.shape[2];
+  for (int i = 0; i < TENSORS; i++) set_strides(a, i);
+  const graft_tensor_desc *bias = a->tensors[BIAS];
+  for (int d = 0; d < 4; d++) {
+    int own = d - 4 + (bias ? bias->dl.ndim : 0);
+    a->numbers[STRIDES + 4 * BIAS_SIZES + d] = own < 0 ? 1 : bias->dl.shape[own];
+  }
+  graft_dtype dtype = a->tensors[QUERY]->dl.dtype;
+  double keep = 1 - a->dropout;
+  a->numbers[SCALE] = ocl_direct_number(dtype, a->scale ? *a->scale : 1 / sqrt((double)q[3]));
+  a->numbers[KEEP] = ocl_direct_number(dtype, keep > 0 ? 1 / keep : 0);
+  a->numbers[THRESHOLD] = (int64_t)ceil(keep * 0x1p24);
+  return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
+}
+
+static int block_of(const attention *a) {
+  return a->is_cpu ? 8 : 1;
+}
+
+static void write_head(ocl_text *head, const void *of) {
+  const attention *a = of;
+  int64_t width = a->tensors[QUERY]->dl.shape[3];
+  graft_dtype lse = a->tensors[LSE]->dl.dtype;
+  ocl_text_add(head, "#define BLOCK %d\n#define WIDTH %lld\n#define VALUE_WIDTH %lld\n#define CAUSAL %d\n", block_of(a),
+               (long long)width, (long long)a->tensors[VALUE]->dl.shape[3], a->causal);
+  ocl_text_add(head, "#define HAS_BIAS %d\n#define WANTS_QUERY %d\n#define WANTS_KEY %d\n#define WANTS_VALUE %d\n%s",
+               a->tensors[BIAS] != NULL, a->tensors[TO_QUERY] != NULL, a->tensors[TO_KEY] != NULL,
+               a->tensors[TO_VALUE] != NULL, all_dense(a) ? "#define UNIT\n" : "");
+  ocl_text_add(head, "%s%s#define D_LSE %s\n", a->tensors[GRAD] ? "" : "#define FORWARD\n",
+               !a->is_cpu && width <= REGISTERS ? "#define REGISTERS\n" : "",
+               lse == GRAFT_F64   ? "f64"
+               : lse == GRAFT_F32 ? "f32"
+               : lse == GRAFT_F16 ? "f16"
+                                  : "bf16");
+  if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
+}
+
+static ocl_direct call_of(const attention *a, int places) {
+  return (ocl_direct){.file = "random/random core/direct attention/attention",
+                      .dtype = a->tensors[QUERY]->dl.dtype,
+                      .head = write_head,
+                      .of = a,
+                      .numbers = a->numbers,
+                      .count = NUMBERS,
+                      .places = places};
+}
+
+static int64_t blocks(const attention *a, int length) {
+  int block = block_of(a);
+  return a->numbers[BATCH] * a->numbers[HEADS] * ((a->numbers[length] + block - 1) / block);
+}
+
+static graft_status put_number(const graft_exec *exec, const graft_tensor_desc *to, uint64_t value) {
+  return ocl_memory_api.fill(exec->stream, to->dl.data, to->dl.byte_offset, sizeof value, &value, sizeof value);
+}
+
+graft_status ocl_op_scaled_dot_product_fused_attention_overrideable(
+    const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable *args) {
+  attention a = {.tensors = {[QUERY] = args->query,
+                             [KEY] = args->key,
+                             [VALUE] = args->value,
+                             [BIAS] = args->attn_bias,
+                             [OUT] = args->output,
+                             [LSE] = args->logsumexp},
+                 .scale = args->scale,
+                 .dropout = args->dropout_p,
+                 .causal = args->is_causal};
+  if (!prepare(&a, exec) || (GRAFT_HAS(args->philox, graft_philox, state) && args->philox->state)) {
+    return GRAFT_UNIMPLEMENTED;
+  }
+  const graft_tensor_desc *places[] = {args->output, args->logsumexp, args->philox_seed, args->philox_offset,
+                                       args->query,  args->key,       args->value,       args->attn_bias};
+  enum { PLACES = sizeof places / sizeof *places };
+  ocl_direct call = call_of(&a, PLACES);
+  call.stages[0] = (ocl_stage){.entry = "attention", .units = blocks(&a, ROWS)};
+  for (int i = 0; i < PLACES; i++) call.stages[0].places[i] = ocl_place_of(places[i]);
+  graft_status status = GRAFT_OK;
+  if (a.dropout || !call.stages[0].units) { /* else the kernel writes zeros */
+    status = put_number(exec, args->philox_seed, a.dropout ? args->philox->seed : 0);
+    if (status == GRAFT_OK) status = put_number(exec, args->philox_offset, a.dropout ? args->philox->offset : 0);
+  }
+  return status == GRAFT_OK ? ocl_direct_run(exec, &call) : status;
+}
+
+graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
+    const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) {
+  attention a = {.tensors = {[QUERY] = args->query,
+                             [KEY] = args->key,
+                             [VALUE] = args->value,
+                             [BIAS] = args->attn_bias,
+                             [OUT] = args->out,
+                             [LSE] = args->logsumexp,
+                             [GRAD] = args->grad_out,
+                             [TO_QUERY] = args->grad_query,
+                             [TO_KEY] = args->grad_key,
+                             [TO_VALUE] = args->grad_value,
+                             [TO_BIAS] = args->grad_attn_bias},
+                 .scale = args->scale,
+                 .dropout = args->dropout_p,
+                 .causal = args->is_causal};
+  if (!prepare(&a, exec)) return GRAFT_UNIMPLEMENTED;
+  ocl_place delta;
+  uint64_t bytes = (uint64_t)(a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS] + 1) * 8;
+  graft_status status = exec->device->plugin->host->workspace(exec, bytes, 0, &delta.buffer, &delta.offset);
+  if (status != GRAFT_OK) return status;
+  const graft_tensor_desc *places[] = {
+      args->grad_query, args->grad_key,  args->grad_value,  args->grad_attn_bias, NULL,
+      args->grad_out,   args->query,     args->key,         args->value,          args->attn_bias,
+      args->out,        args->logsumexp, args->philox_seed, args->philox_offset};
+  enum { PLACES = sizeof places / sizeof *places, DELTA = 4 };
+  ocl_direct call = call_of(&a, PLACES);
+  bool columns = args->grad_key || args->grad_value;
+  call.stages[0] = (ocl_stage){.entry = "attention_rows", .units = blocks(&a, ROWS)};
+  call.stages[1] = (ocl_stage){.entry = "attention_columns", .units = columns ? blocks(&a, COLUMNS) : 0};
+  call.stages[2] =
+      (ocl_stage){.entry = "attention_bias", .units = args->grad_attn_bias ? ocl_elements(args->grad_attn_bias) : 0};
+  for (int s = 0; s < 3; s++) {
+    for (int i = 0; i < PLACES; i++) call.stages[s].places[i] = i == DELTA ? delta : ocl_place_of(places[i]);
+  }
+  return ocl_direct_run(exec, &call);
+}

@@ -1,0 +1,440 @@
+/* Convolutions of one to three spatial dimensions, forward and transposed, and their gradients. The gradient of the
+ * input of one kind is a convolution of the other; see convolution.cl. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/indexed.h"
+#include "kernels/families.h"
+
+bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps) {
+  if (op_id != GRAFT_OP_CONVOLUTION && op_id != GRAFT_OP_CONVOLUTION_BACKWARD) return false;
+  caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS;
+  caps->flags = GRAFT_CAP_UNALIGNED;
+  return true;
+}
+
+/* A window that is unrolled whole, and so many sums that storing single elements is little beside them. */
+enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
+
+/* As in convolution.cl. */
+typedef struct plane {
+  int64_t pitch, width, height, in_width, in_height;
+  int64_t rows, top, left, start, down, across;
+} plane;
+
+typedef struct space {
+  int64_t batch, groups, out_channels, in_channels;
+  int64_t out_size[3], in_size[3], taps[3];
+  int64_t mul[3], off[3], tap[3], div[3];
+  int64_t weight_group, weight_out, weight_in;
+  int64_t phase, row, first;
+  int64_t segments, blocks, units, per_item, images, splits;
+  plane plane;
+} space;
+
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t b) {
+  return ceil_divide(a, b) * b;
+}
+
+/* ---- A convolution as the kernels see it ---- */
+
+/* What the arguments of both ops say alike. */
+typedef struct window {
+  const graft_dl_tensor *weight;
+  const int64_t *stride, *padding, *dilation;
+  int64_t groups;
+  bool transposed;
+} window;
+
+static void set_sizes(space *s, const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out) {
+  int dims = in->ndim - 2;
+  for (int d = 0; d < 3; d++) {
+    s->out_size[d] = s->in_size[d] = s->taps[d] = s->mul[d] = s->tap[d] = s->div[d] = 1;
+    s->off[d] = 0;
+    int own = d - (3 - dims);
+    if (own < 0) continue;
+    s->in_size[d] = in->shape[own + 2];
+    s->out_size[d] = out->shape[own + 2];
+    s->taps[d] = w->weight->shape[own + 2];
+    s->mul[d] = w->transposed ? 1 : w->stride[own];
+    s->div[d] = w->transposed ? w->stride[own] : 1;
+    s->off[d] = w->transposed ? w->padding[own] : -w->padding[own];
+    s->tap[d] = w->transposed ? -w->dilation[own] : w->dilation[own];
+  }
+}
+
+/* A window of one element, taken at each: all spatial dimensions are one. */
+static void flatten(space *s) {
+  for (int d = 0; d < 3; d++) {
+    if (s->taps[d] != 1 || s->mul[d] != 1 || s->div[d] != 1 || s->off[d] != 0) return;
+  }
+  s->in_size[2] = s->out_size[2] = s->in_size[0] * s->in_size[1] * s->in_size[2];
+  for (int d = 0; d < 2; d++) s->in_size[d] = s->out_size[d] = 1;
+}
+
+/* The convolution that takes `in` to `out`; w->transposed says of which kind that one is, `swapped` that the weight's
+ * first two dimensions are the input's and the output's channels. */
+static space space_of(const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out, bool swapped) {
+  space s = {.batch = in->shape[0], .groups = w->groups};
+  s.in_channels = in->shape[1] / w->groups;
+  s.out_channels = out->shape[1] / w->groups;
+  set_sizes(&s, w, in, out);
+  int64_t taps = s.taps[0] * s.taps[1] * s.taps[2];
+  s.weight_group = s.in_channels * s.out_channels * taps;
+  s.weight_out = swapped ? taps : s.in_channels * taps;
+  s.weight_in = swapped ? s.out_channels * taps : taps;
+  flatten(&s);
+  return s;
+}
+
+static int64_t vector_for(const graft_device *device, int64_t row) {
+  int64_t vec = device->vector_width;
+  while (vec > 4 && row <= vec / 2) vec /= 2;
+  return vec;
+}
+
+/* How many places the window covers beside its own, and the first of them for output 0. */
+static int64_t reach_of(const space *s, int d) {
+  int64_t reach = (s->taps[d] - 1) * s->tap[d];
+  return reach < 0 ? -reach : reach;
+}
+
+static int64_t first_of(const space *s, int d) {
+  return s->off[d] - (s->tap[d] < 0 ? reach_of(s, d) : 0);
+}
+
+/* Makes one row of a plane, in which rows begin `pitch` elements apart. */
+static void lay_plane(space *s, int64_t pitch, int64_t vec) {
+  plane *p = &s->plane;
+  int64_t shift = reach_of(s, 1) * pitch + reach_of(s, 2);
+  *p = (plane){.pitch = pitch,
+               .width = s->out_size[2],
+               .height = s->out_size[1],
+               .in_width = s->in_size[2],
+               .in_height = s->in_size[1],
+               .rows = s->out_size[1] + reach_of(s, 1),
+               .top = first_of(s, 1),
+               .left = first_of(s, 2),
+               .down = s->tap[1] * pitch,
+               .across = s->taps[2]};
+  p->start = (s->off[1] - p->top) * pitch + s->off[2] - p->left;
+  s->in_size[1] = s->out_size[1] = 1;
+  s->in_size[2] = s->out_size[2] = (p->height - 1) * pitch + p->width;
+  s->taps[2] *= s->taps[1];
+  s->taps[1] = 1;
+  s->off[1] = 0;
+  s->phase = s->row = round_up(round_up(s->out_size[2], vec) + shift, vec);
+}
+
+/* Short rows leave much of a vector unused. Where the window moves by single elements, a plane serves as one row: a tap
+ * is then a shift of the whole, and what is computed past the rows' ends is left out. Returns the pitch that rows need
+ * for the window to stay inside, 0 where rows are long enough. */
+static int64_t plane_pitch(const graft_device *device, const space *s) {
+  int64_t vec = device->vector_width, height = s->out_size[1], width = s->out_size[2];
+  int64_t pitch = width + reach_of(s, 2);
+  bool single = s->mul[1] == 1 && s->mul[2] == 1 && s->div[1] == 1 && s->div[2] == 1;
+  if (!device->is_cpu || !single || height < 2 || s->taps[1] * s->taps[2] > PLANE_TAPS) return 0;
+  int64_t as_plane = ceil_divide((height - 1) * pitch + width, vec);
+  int64_t as_rows = height * ceil_divide(width, vector_for(device, width));
+  return 5 * as_plane <= 4 * as_rows ? pitch : 0;
+}
+
+static void set_rows(space *s, int64_t vec, int64_t tile) {
+  if (!s->plane.pitch) {
+    s->first = first_of(s, 2);
+    s->phase = round_up(round_up(s->out_size[2], vec) + reach_of(s, 2) / s->mul[2], vec);
+    s->row = s->phase * s->mul[2];
+  }
+  s->segments = ceil_divide(s->out_size[2], vec);
+  s->blocks = ceil_divide(s->out_channels, tile);
+  s->units = s->batch * s->groups * s->blocks * s->out_size[0] * s->out_size[1] * s->segments;
+}
+
+static int64_t packed_rows(const space *s) {
+  return s->batch * s->groups * s->in_channels * s->in_size[0] * s->in_size[1];
+}
+
+/* ---- Kernels ---- */
+
+static size_t element_bytes(const ocl_dtype *dtype) {
+  return dtype->bytes < 4 ? 4 : dtype->bytes; /* nothing is computed in less */
+}
+
+static uint64_t padded(uint64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
+                                int64_t vec, int64_t tile, const space *s, bool forward) {
+  size_t local = device->is_cpu ? 1 : 64;
+  ocl_text head = {0};
+  ocl_head_types(&head, dtype, (unsigned)vec, local);
+  ocl_text_add(&head, "#define D %s\n#define TAPS %d\n#define TILE %d\n%s%s", dtype->name, (int)s->taps[2], (int)tile,
+               forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "convolution/convolution", name);
+  ocl_text_free(&head);
+  return status;
+}
+
+/* So many work-items, and the struct as the kernel's last argument. */
+static graft_status set_space(ocl_kernel *kernel, graft_device *device, cl_uint index, const space *s, int64_t items) {
+  size_t local = device->is_cpu ? 1 : 64;
+  kernel->local[0] = local;
+  kernel->global[0] = ((size_t)items + local - 1) / local * local;
+  return ocl_kernel_constant(kernel, index, sizeof *s, s);
+}
+
+static int64_t share(const graft_device *device, int64_t units, int64_t each_core) {
+  int64_t items = each_core * (int64_t)device->compute_units;
+  return device->is_cpu && units > items ? ceil_divide(units, items) : 1;
+}
+
+static graft_status prepare_rows(ocl_kernel *kernel, graft_device *device, space s) {
+  int64_t rows = packed_rows(&s);
+  s.per_item = share(device, rows, 4);
+  return set_space(kernel, device, 4, &s, ceil_divide(rows, s.per_item));
+}
+
+/* A convolution of either kind. */
+typedef struct forward {
+  ocl_kernel rows, weights, convolve;
+  uint64_t skip_weights, bytes; /* the packed weights begin skip_weights bytes after the rows */
+} forward;
+
+static void destroy_forward(forward *f) {
+  ocl_kernel_destroy(&f->rows);
+  ocl_kernel_destroy(&f->weights);
+  ocl_kernel_destroy(&f->convolve);
+}
+
+static graft_status prepare_forward(forward *f, graft_device *device, const ocl_dtype *dtype, space s) {
+  int64_t tile = 1, pitch = plane_pitch(device, &s);
+  while (tile < 8 && tile < s.out_channels) tile *= 2;
+  if (s.in_channels < PLANE_CHANNELS) pitch = 0;
+  int64_t vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
+  if (pitch) lay_plane(&s, pitch, vec);
+  set_rows(&s, vec, tile);
+  f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
+  int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
+  f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
+  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", vec, tile, &s, true);
+  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, tile, &s, true);
+  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, tile, &s, true);
+  if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
+  if (status == GRAFT_OK) status = set_space(&f->weights, device, 4, &s, packed);
+  s.per_item = share(device, s.units, 16);
+  if (status == GRAFT_OK) status = set_space(&f->convolve, device, 8, &s, ceil_divide(s.units, s.per_item));
+  return status;
+}
+
+static graft_status run_forward(const graft_exec *exec, forward *f, const graft_tensor_desc *in,
+                                const graft_tensor_desc *weight, const graft_tensor_desc *bias,
+                                const graft_tensor_desc *out) {
+  graft_buffer *work;
+  uint64_t at;
+  graft_status status = exec->device->plugin->host->workspace(exec, f->bytes, 64, &work, &at);
+  if (status != GRAFT_OK) return status;
+  uint64_t at_weights = at + f->skip_weights;
+  int64_t has_bias = bias != NULL;
+  const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
+  const ocl_argument rows[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(in)};
+  const ocl_argument weights[] = {OCL_BUFFER(work), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
+  const ocl_argument convolve[] = {OCL_TENSOR(out),       OCL_BUFFER(work), OCL_VALUE(at),
+                                   OCL_VALUE(at_weights), OCL_TENSOR(some), OCL_VALUE(has_bias)};
+  status = ocl_launch(&f->rows, exec->stream, 4, rows);
+  if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, 4, weights);
+  return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, 8, convolve) : status;
+}
+
+/* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
+typedef struct weight_gradient {
+  ocl_kernel rows, outs, gradient, sum;
+  uint64_t skip_outs, skip_parts, bytes;
+  int64_t out_row, splits;
+} weight_gradient;
+
+/* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
+static int64_t splits_for(const graft_device *device, int64_t batch, int64_t tiles) {
+  int64_t wanted = device->is_cpu ? 1 : ceil_divide(512 * (int64_t)device->compute_units, tiles);
+  return wanted < batch ? wanted : batch;
+}
+
+/* The result's rows, packed as they are. */
+static space outs_of(const space *s) {
+  space outs = {.batch = s->batch, .groups = s->groups, .in_channels = s->out_channels};
+  for (int d = 0; d < 3; d++) {
+    outs.in_size[d] = outs.out_size[d] = s->out_size[d];
+    outs.taps[d] = outs.mul[d] = outs.tap[d] = outs.div[d] = 1;
+  }
+  return outs;
+}
+
+static graft_status prepare_weight(weight_gradient *g, graft_device *device, const ocl_dtype *dtype, space s) {
+  const int64_t tile = 4, enough = 32; /* vectors summed before they are added to the others */
+  space outs = outs_of(&s);
+  int64_t pitch = plane_pitch(device, &s), vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
+  if (pitch) {
+    lay_plane(&s, pitch, vec);
+    lay_plane(&outs, pitch, vec);
+  }
+  set_rows(&s, vec, tile);
+  set_rows(&outs, vec, tile);
+  s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
+  g->out_row = outs.row;
+  g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
+  g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
+  int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
+  int64_t tiles = s.groups * s.blocks * ceil_divide(s.in_channels, tile) * (device->is_cpu ? taps / s.taps[2] : taps);
+  g->splits = s.splits = splits_for(device, s.batch, tiles);
+  g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
+  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, tile, &s, false);
+  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, tile, &s, false);
+  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, tile, &s, false);
+  if (status == GRAFT_OK && s.splits > 1)
+    status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, tile, &s, false);
+  if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
+  if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
+  if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, 4, &s, weights);
+  return status == GRAFT_OK ? set_space(&g->gradient, device, 7, &s, tiles * s.splits) : status;
+}
+
+static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const graft_tensor_desc *in,
+                               const graft_tensor_desc *out, const graft_tensor_desc *weight) {
+  graft_buffer *work;
+  uint64_t at;
+  graft_status status = exec->device->plugin->host->workspace(exec, g->bytes, 64, &work, &at);
+  if (status != GRAFT_OK) return status;
+  uint64_t at_outs = at + g->skip_outs, at_parts = at + g->skip_parts;
+  const ocl_argument rows[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(in)};
+  const ocl_argument outs[] = {OCL_BUFFER(work), OCL_VALUE(at_outs), OCL_TENSOR(out)};
+  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_BUFFER(work),      OCL_VALUE(at),
+                                   OCL_VALUE(at_outs), OCL_VALUE(g->out_row), OCL_VALUE(at_parts)};
+  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work), OCL_VALUE(at_parts)};
+  status = ocl_launch(&g->rows, exec->stream, 4, rows);
+  if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, 4, outs);
+  if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, 7, gradient);
+  return status == GRAFT_OK && g->splits > 1 ? ocl_launch(&g->sum, exec->stream, 4, sum) : status;
+}
+
+/* ---- Memos ---- */
+
+typedef struct memo {
+  forward forward;
+  weight_gradient weight;
+  ocl_kernel bias;
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  destroy_forward(&memo->forward);
+  ocl_kernel_destroy(&memo->weight.rows);
+  ocl_kernel_destroy(&memo->weight.outs);
+  ocl_kernel_destroy(&memo->weight.gradient);
+  ocl_kernel_destroy(&memo->weight.sum);
+  ocl_kernel_destroy(&memo->bias);
+  free(memo);
+}
+
+static const ocl_dtype *served_dtype(const graft_device *device, const graft_tensor_desc *a,
+                                     const graft_tensor_desc *b) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, a->dl.dtype);
+  bool computes = dtype && (dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_INT);
+  return computes && b->dl.dtype == dtype->code && a->dl.ndim >= 3 && a->dl.ndim <= 5 ? dtype : NULL;
+}
+
+static graft_status make_convolution(const graft_exec *exec, const void *pointer, const void *row, void **out) {
+  const graft_args_convolution *args = pointer;
+  const ocl_dtype *dtype = served_dtype(exec->device, args->input, args->weight);
+  (void)row;
+  if (!dtype || (args->bias && args->bias->dl.dtype != dtype->code)) return GRAFT_UNIMPLEMENTED;
+  window w = {&args->weight->dl,    args->stride.items, args->padding.items,
+              args->dilation.items, args->groups,       args->transposed};
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
+  graft_status status = prepare_forward(&memo->forward, exec->device, dtype, s);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolution *args) {
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, args, NULL, make_convolution, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  return run_forward(exec, &memo->forward, args->input, args->weight, args->bias, args->out);
+}
+
+static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype,
+                                 const graft_dl_tensor *grad) {
+  int64_t images = grad->shape[0], channels = grad->shape[1], spatial = 1;
+  const space s = {.taps = {1, 1, 1}};
+  for (int d = 2; d < grad->ndim; d++) spatial *= grad->shape[d];
+  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 4, &s, false);
+  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 4, sizeof images, &images);
+  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 5, sizeof channels, &channels);
+  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 6, sizeof spatial, &spatial);
+  size_t local = device->is_cpu ? 1 : 64;
+  kernel->local[0] = local;
+  kernel->global[0] = (size_t)channels * local;
+  return status;
+}
+
+static graft_status make_backward(const graft_exec *exec, const void *pointer, const void *row, void **out) {
+  const graft_args_convolution_backward *args = pointer;
+  graft_device *device = exec->device;
+  const ocl_dtype *dtype = served_dtype(device, args->input, args->weight);
+  (void)row;
+  if (!dtype || args->grad_output->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
+  const graft_dl_tensor *in = &args->input->dl, *grad = &args->grad_output->dl;
+  window w = {&args->weight->dl,    args->stride.items, args->padding.items,
+              args->dilation.items, args->groups,       args->transposed};
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  graft_status status = GRAFT_OK;
+  if (args->out0) {
+    window back = w;
+    back.transposed = !w.transposed;
+    status = prepare_forward(&memo->forward, device, dtype, space_of(&back, grad, in, !w.transposed));
+  }
+  if (status == GRAFT_OK && args->out1) {
+    window from = w;
+    from.transposed = false;
+    space s = w.transposed ? space_of(&from, grad, in, false) : space_of(&from, in, grad, false);
+    status = prepare_weight(&memo->weight, device, dtype, s);
+  }
+  if (status == GRAFT_OK && args->out2) status = prepare_bias(&memo->bias, device, dtype, grad);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *args) {
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, args, NULL, make_backward, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  const graft_tensor_desc *grad = args->grad_output;
+  if (args->out0) status = run_forward(exec, &memo->forward, grad, args->weight, NULL, args->out0);
+  if (status == GRAFT_OK && args->out1) {
+    const graft_tensor_desc *in = args->transposed ? grad : args->input, *out = args->transposed ? args->input : grad;
+    status = run_weight(exec, &memo->weight, in, out, args->out1);
+  }
+  if (status == GRAFT_OK && args->out2) {
+    const ocl_argument bias[] = {OCL_TENSOR(args->out2), OCL_TENSOR(grad)};
+    status = ocl_launch(&memo->bias, exec->stream, 4, bias);
+  }
+  return status;
+}

@@ -1,0 +1,94 @@
+/* See direct.h. */
+#include "kernels/core/direct.h"
+
+#include <stdlib.h>
+
+typedef struct memo {
+  ocl_kernel kernels[OCL_DIRECT_STAGES];
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  for (int i = 0; i < OCL_DIRECT_STAGES; i++) ocl_kernel_destroy(&memo->kernels[i]);
+  free(memo);
+}
+
+int64_t ocl_direct_number(graft_dtype dtype, double value) {
+  ocl_value bits = {.i64 = 0};
+  if (dtype == GRAFT_F64)
+    bits.d[0] = value;
+  else
+    bits.f[0] = (float)value;
+  return bits.i64;
+}
+
+/* As direct.cl has it. */
+typedef struct numbers {
+  int64_t of[OCL_DIRECT_NUMBERS], per_item, units;
+} numbers;
+
+static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_direct *call, const ocl_stage *stage,
+                            const char *head) {
+  size_t local = device->is_cpu ? 1 : 64;
+  int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
+  numbers n = {.per_item = (stage->units + items - 1) / items, .units = stage->units};
+  for (int i = 0; i < call->count; i++) n.of[i] = call->numbers[i];
+  size_t parts = (size_t)((stage->units + n.per_item - 1) / n.per_item);
+  graft_status status = ocl_kernel_init(kernel, device, head, call->file, stage->entry);
+  if (status != GRAFT_OK) return status;
+  kernel->local[0] = local;
+  kernel->global[0] = (parts + local - 1) / local * local;
+  return ocl_kernel_constant(kernel, (cl_uint)(2 * call->places + call->reports), sizeof n, &n);
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
+  const ocl_direct *call = pointer;
+  graft_device *device = exec->device;
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->dtype);
+  (void)args;
+  if (!dtype) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  ocl_text head = {0};
+  ocl_head_types(&head, dtype, 1, device->is_cpu ? 1 : 64);
+  ocl_text_add(&head, "#define D %s\n", dtype->name);
+  if (call->head) call->head(&head, call->of);
+  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
+  for (int i = 0; i < OCL_DIRECT_STAGES && status == GRAFT_OK; i++) {
+    if (call->stages[i].units) status = prepare(&memo->kernels[i], device, call, &call->stages[i], head.items);
+  }
+  ocl_text_free(&head);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl_direct *call, const ocl_stage *stage,
+                           const cl_mem *faults) {
+  ocl_argument arguments[2 * OCL_DIRECT_PLACES + 1];
+  cl_uint count = 0;
+  const ocl_place *any = stage->places;
+  while (!any->buffer) any++;
+  for (int i = 0; i < call->places; i++) {
+    const ocl_place *place = stage->places[i].buffer ? &stage->places[i] : any;
+    arguments[count++] = (ocl_argument)OCL_BUFFER(place->buffer);
+    arguments[count++] = (ocl_argument)OCL_VALUE(place->offset);
+  }
+  if (call->reports) arguments[count++] = (ocl_argument){sizeof *faults, faults};
+  return ocl_launch(kernel, exec->stream, count, arguments);
+}
+
+graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call) {
+  void *pointer;
+  cl_mem faults = NULL;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  if (status == GRAFT_OK && call->reports) status = ocl_stream_faults(exec->stream, &faults);
+  for (int i = 0; i < OCL_DIRECT_STAGES && status == GRAFT_OK; i++) {
+    memo *memo = pointer;
+    if (call->stages[i].units) status = launch(exec, &memo->kernels[i], call, &call->stages[i], &faults);
+  }
+  return status;
+}

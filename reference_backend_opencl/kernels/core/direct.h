@@ -1,0 +1,45 @@
+/* Ops that are one kernel, or a few in a row, over contiguous tensors: each work-item makes some of the `units` pieces
+ * of what is written, one after the other. For families that need no engine of their own. */
+#ifndef OCL_DIRECT_H
+#define OCL_DIRECT_H
+
+#include "runtime/ocl.h"
+
+enum { OCL_DIRECT_STAGES = 4, OCL_DIRECT_PLACES = 14, OCL_DIRECT_NUMBERS = 62 };
+
+/* Where a kernel argument lies. */
+typedef struct ocl_place {
+  graft_buffer *buffer;
+  uint64_t offset;
+} ocl_place;
+
+/* An absent tensor has no buffer; the kernel is then given another one, and the head tells it not to look. */
+static inline ocl_place ocl_place_of(const graft_tensor_desc *desc) {
+  return desc ? (ocl_place){desc->dl.data, desc->dl.byte_offset} : (ocl_place){NULL, 0};
+}
+
+typedef struct ocl_stage {
+  const char *entry;
+  int64_t units; /* 0: the stage is left out */
+  ocl_place places[OCL_DIRECT_PLACES];
+} ocl_stage;
+
+typedef struct ocl_direct {
+  const char *file;
+  graft_dtype dtype;                            /* D, and what CT follows from */
+  void (*head)(ocl_text *head, const void *of); /* what the case at hand defines beside D; NULL: nothing */
+  const void *of;
+  const int64_t *numbers; /* of all stages: sizes and the like, so that they make no program of their own */
+  int count;
+  bool reports; /* kernels take `faults` before the numbers */
+  int places;   /* of every stage */
+  ocl_stage stages[OCL_DIRECT_STAGES];
+} ocl_direct;
+
+graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call);
+
+/* A number of the compute type among `numbers`, where kernels read it as NUMBER(i): one in the head would be a program
+ * for each value. */
+int64_t ocl_direct_number(graft_dtype dtype, double value);
+
+#endif

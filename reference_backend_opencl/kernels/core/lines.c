@@ -1,0 +1,48 @@
+/* How ops along one dimension are laid over a device: see lines.cl. */
+#include "kernels/families.h"
+
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+static void choose(const graft_device *device, ocl_lines *lines) {
+  int64_t side = lines->rows ? lines->size : lines->inner;
+  lines->vec = lines->rows || device->is_cpu ? device->vector_width : 1;
+  while (lines->vec > side) lines->vec = lines->vec > 4 ? lines->vec / 2 : 1;
+  lines->local = device->is_cpu ? 1 : lines->rows && lines->size >= 2048 ? 256 : 64;
+}
+
+ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim) {
+  ocl_lines lines = {.outer = 1, .size = 1, .inner = 1};
+  for (int64_t d = 0; d < tensor->ndim; d++) {
+    *(d < dim ? &lines.outer : d == dim ? &lines.size : &lines.inner) *= tensor->shape[d];
+  }
+  ocl_lines_plan(device, &lines);
+  return lines;
+}
+
+void ocl_lines_plan(const graft_device *device, ocl_lines *lines) {
+  lines->rows = lines->inner == 1;
+  choose(device, lines);
+}
+
+void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines) {
+  lines->rows = false;
+  choose(device, lines);
+}
+
+void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute) {
+  ocl_head_types(head, compute, lines->vec, lines->local);
+  if (lines->rows) ocl_text_add(head, "#define ROWS\n");
+}
+
+graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint argument) {
+  int64_t units_per_row = ceil_divide(lines->inner, lines->rows ? 1 : lines->vec), units = lines->outer * units_per_row;
+  int64_t items = kernel->device->is_cpu ? 8 * (int64_t)kernel->device->compute_units : INT32_MAX;
+  int64_t per_item = units > items ? ceil_divide(units, items) : 1;
+  const int64_t space[] = {lines->size, lines->inner, units_per_row, units, per_item};
+  size_t parts = (size_t)ceil_divide(units, per_item), local = lines->local;
+  kernel->local[0] = local;
+  kernel->global[0] = lines->rows ? parts * local : (parts + local - 1) / local * local;
+  return ocl_kernel_constant(kernel, argument, sizeof space, space);
+}

@@ -1,0 +1,167 @@
+/* Factories: numbers that follow from their place. Those that repeat one number are in copy.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/families.h"
+
+bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps) {
+  if (op_id == GRAFT_OP_ZERO) {
+    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
+    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE;
+    return true;
+  }
+  switch (op_id) {
+    case GRAFT_OP_ARANGE_START_STEP:
+    case GRAFT_OP_LINSPACE:
+    case GRAFT_OP_TRIL_INDICES:
+    case GRAFT_OP_TRIU_INDICES: caps->outputs = OCL_FLOATS | OCL_INTS; break;
+    case GRAFT_OP_EYE_M:
+    case GRAFT_OP_SCALAR_TENSOR: caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX; break;
+    default: return false;
+  }
+  caps->flags = GRAFT_CAP_UNALIGNED;
+  return true;
+}
+
+typedef struct memo {
+  ocl_kernel kernel;
+  const ocl_dtype
+      *numbers; /* what start and step are given in: the widest there is, so that only the result is rounded */
+  int64_t elements, chunk;
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  ocl_kernel_destroy(&memo->kernel);
+  free(memo);
+}
+
+/* Which kernel a call takes, and over how much. */
+typedef struct plan {
+  const graft_tensor_desc *out;
+  const char *entry;
+  graft_dtype compute; /* NONE: the output's own */
+  int64_t elements;
+  int64_t chunk; /* elements for a work-item of a CPU; 0 for the usual number */
+} plan;
+
+/* One number a work-item on a GPU, a few thousand of them on a CPU. */
+static graft_status prepare(memo *memo, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
+                            const plan *plan) {
+  size_t local = device->is_cpu ? 1 : 64;
+  bool whole = compute->class == OCL_CLASS_INT;
+  memo->numbers = ocl_dtype_of(device, whole ? GRAFT_I64 : device->has_f64 ? GRAFT_F64 : GRAFT_F32);
+  memo->elements = plan->elements;
+  memo->chunk = !device->is_cpu ? 1 : plan->chunk ? plan->chunk : 8192;
+  ocl_text head = {0};
+  ocl_head_types(&head, compute, 1, local);
+  ocl_text_add(&head, "#define D %s\n#define NT %s\n", dtype->name, memo->numbers->compute);
+  graft_status status = head.failed
+                            ? GRAFT_OUT_OF_MEMORY
+                            : ocl_kernel_init(&memo->kernel, device, head.items, "factory/factory", plan->entry);
+  ocl_text_free(&head);
+  size_t items = (size_t)((memo->elements + memo->chunk - 1) / memo->chunk);
+  memo->kernel.local[0] = local;
+  memo->kernel.global[0] = (items + local - 1) / local * local;
+  return status;
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *plan_pointer, void **out) {
+  const plan *plan = plan_pointer;
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, plan->out->dl.dtype), *compute = dtype;
+  (void)args;
+  if (plan->compute) compute = ocl_dtype_of(exec->device, plan->compute);
+  if (!dtype || !compute) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  graft_status status = prepare(memo, exec->device, dtype, compute, plan);
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
+  return status;
+}
+
+static graft_status memo_of(const graft_exec *exec, const plan *plan, memo **memo) {
+  void *pointer = NULL;
+  graft_status status = ocl_memo_get(exec, NULL, plan, make_memo, destroy_memo, &pointer);
+  *memo = pointer;
+  return status;
+}
+
+static bool is_complex(const graft_tensor_desc *desc) {
+  return desc->dl.dtype == GRAFT_C64 || desc->dl.dtype == GRAFT_C128;
+}
+
+graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *args) {
+  memo *memo;
+  if (is_complex(args->out) || args->out->dl.dtype == GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
+  graft_status status = memo_of(exec, &(plan){args->out, "arange", 0, args->out->dl.shape[0], 0}, &memo);
+  if (status != GRAFT_OK) return status;
+  ocl_number start_number, step_number = {.is_int = true, .i = 1, .re = 1};
+  ocl_number_of_scalar(args->start, &start_number);
+  if (args->step) ocl_number_of_scalar(args->step, &step_number);
+  ocl_value start, step;
+  size_t bytes = ocl_number_as(&start_number, memo->numbers, &start);
+  ocl_number_as(&step_number, memo->numbers, &step);
+  const ocl_argument arguments[] = {
+      OCL_TENSOR(args->out), {bytes, &start}, {bytes, &step}, OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
+  return ocl_launch(&memo->kernel, exec->stream, 6, arguments);
+}
+
+/* Whole numbers come from f64, too, and are cut: so there must be one. */
+graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *args) {
+  memo *memo;
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, args->out->dl.dtype);
+  if (!dtype || is_complex(args->out)) return GRAFT_UNIMPLEMENTED;
+  bool whole = dtype->class != OCL_CLASS_FLOAT;
+  if (whole && !exec->device->has_f64) return GRAFT_UNIMPLEMENTED;
+  graft_dtype compute = exec->device->has_f64 ? GRAFT_F64 : GRAFT_F32;
+  graft_status status = memo_of(exec, &(plan){args->out, "linspace", compute, args->steps, 0}, &memo);
+  if (status != GRAFT_OK) return status;
+  ocl_number start_number, end_number, step_number = {0};
+  ocl_number_of_scalar(args->start, &start_number);
+  ocl_number_of_scalar(args->end, &end_number);
+  if (whole) {
+    start_number.re = trunc(start_number.re);
+    end_number.re = trunc(end_number.re);
+  }
+  start_number.is_int = end_number.is_int = false;
+  if (args->steps > 1) step_number.re = (end_number.re - start_number.re) / (double)(args->steps - 1);
+  ocl_value start, end, step;
+  size_t bytes = ocl_number_as(&start_number, memo->numbers, &start);
+  ocl_number_as(&end_number, memo->numbers, &end);
+  ocl_number_as(&step_number, memo->numbers, &step);
+  const ocl_argument arguments[] = {OCL_TENSOR(args->out), {bytes, &start},           {bytes, &end},
+                                    {bytes, &step},        OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
+  return ocl_launch(&memo->kernel, exec->stream, 7, arguments);
+}
+
+graft_status ocl_op_eye_m(const graft_exec *exec, const graft_args_eye_m *args) {
+  memo *memo;
+  graft_status status = memo_of(exec, &(plan){args->out, "eye", 0, args->n * args->m, 0}, &memo);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument arguments[] = {OCL_TENSOR(args->out), OCL_VALUE(args->m), OCL_VALUE(memo->elements),
+                                    OCL_VALUE(memo->chunk)};
+  return ocl_launch(&memo->kernel, exec->stream, 5, arguments);
+}
+
+/* A work-item takes a row of the triangle, and finds its place by the sum of a progression. */
+static graft_status triangle(const graft_exec *exec, const graft_tensor_desc *out, int64_t rows, int64_t columns,
+                             int64_t offset, int64_t lower) {
+  memo *memo;
+  graft_status status = memo_of(exec, &(plan){out, "triangle_indices", GRAFT_I64, rows, 64}, &memo);
+  if (status != GRAFT_OK) return status;
+  int64_t count = out->dl.shape[1];
+  const ocl_argument arguments[] = {OCL_TENSOR(out),  OCL_VALUE(count), OCL_VALUE(columns),    OCL_VALUE(offset),
+                                    OCL_VALUE(lower), OCL_VALUE(rows),  OCL_VALUE(memo->chunk)};
+  return ocl_launch(&memo->kernel, exec->stream, 8, arguments);
+}
+
+graft_status ocl_op_tril_indices(const graft_exec *exec, const graft_args_tril_indices *args) {
+  return triangle(exec, args->out, args->row, args->col, args->offset, 1);
+}
+
+graft_status ocl_op_triu_indices(const graft_exec *exec, const graft_args_triu_indices *args) {
+  return triangle(exec, args->out, args->row, args->col, args->offset, 0);
+}

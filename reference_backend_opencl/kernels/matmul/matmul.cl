@@ -1,0 +1,71 @@
+/* What the matrix products of a CPU (panels.cl) and of a GPU (tiles.cl) share. The head defines D, the dtype
+ * of all tensors, and ADDEND for addmm and its kin. */
+#if defined(CLASS_FLOAT)
+#define MULTIPLY_ADD(a, b, c) fma(a, b, c)
+#else
+#define MULTIPLY_ADD(a, b, c) ADD(c, MUL(a, b))
+#endif
+
+/* One element as a value. */
+#define ONE_bool(p) (*(p))
+#define ONE_u8(p) (*(p))
+#define ONE_i8(p) (*(p))
+#define ONE_i16(p) (*(p))
+#define ONE_i32(p) (*(p))
+#define ONE_i64(p) (*(p))
+#define ONE_u16(p) (*(p))
+#define ONE_u32(p) (*(p))
+#define ONE_u64(p) (*(p))
+#define ONE_f16(p) vload_half(0, (__global const half *)(p))
+#define ONE_bf16(p) as_float((uint) * (p) << 16)
+#define ONE_f32(p) (*(p))
+#define ONE_f64(p) (*(p))
+#define ONE_c64(p) (*(p))
+#define ONE_c128(p) (*(p))
+#define LOAD_ONE(p) ((CT)CAT(ONE_, D)(p))
+
+/* Strides count elements. A and B are the tensors, or panels of TILE_N rows in the workspace. */
+typedef struct {
+  long m, n, k, panels_m, panels_n, panels_per_item;
+  long a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
+  long out_batch, out_row, out_column;
+  long addend_batch, addend_row, addend_column;
+} product;
+
+static void put(__global RAW(D) * at, long stride, int n, VT v) {
+  RAW(D) lanes[VEC];
+  if (stride == 1 && n >= VEC) {
+    STORE(D, __global, at, v);
+    return;
+  }
+  STORE(D, __private, lanes, v);
+  for (int j = 0; j < n && j < VEC; j++) at[j * stride] = lanes[j];
+}
+
+#ifdef ADDEND
+static VT get(__global const RAW(D) * at, long stride, int n) {
+  RAW(D) lanes[VEC];
+  for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
+  return LOAD(D, __private, lanes);
+}
+#ifdef CLASS_COMPLEX
+#define ADDS_NOTHING ((beta.x == 0) & (beta.y == 0))
+#else
+#define ADDS_NOTHING (beta == 0)
+#endif
+#define EPILOGUE(sum) (ADDS_NOTHING ? MUL((VT)alpha, sum) : ADD(MUL((VT)alpha, sum), MUL((VT)beta, old)))
+#else
+#define EPILOGUE(sum) (sum)
+#endif
+
+/* VEC sums of row i from column j on go out, as far as the matrix reaches. */
+static void finish(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, __global uchar *out,
+                   __global const uchar *addend) {
+  if (i >= p.m || j >= p.n) return;
+  int n = (int)min((long)VEC, p.n - j);
+#ifdef ADDEND
+  VT old = get((__global const RAW(D) *)addend + batch * p.addend_batch + i * p.addend_row + j * p.addend_column,
+               p.addend_column, n);
+#endif
+  put((__global RAW(D) *)out + batch * p.out_batch + i * p.out_row + j * p.out_column, p.out_column, n, EPILOGUE(sum));
+}

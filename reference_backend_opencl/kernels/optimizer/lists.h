@@ -1,0 +1,91 @@
+/* Ops over lists of tensors: as many tensors as can be in one launch, however many there are.
+ *
+ * A kernel finds its tensors in a table: a buffer with a record for each, which says how large it is and where its
+ * operands lie: in which of the buffers that are arguments, at which byte. A model's hundreds of tensors lie in few
+ * buffers, since the host divides large ones; only where they are more than a kernel may have arguments for, or where
+ * the dtypes differ, a call takes several launches. Tables are kept with the device, so that a step that is like the
+ * one before uploads none.
+ *
+ * The words of a table (64 bits each): OCL_TABLE_NUMBERS for numbers of the call; first[tensors + 1], where each tensor
+ * begins in the index space of the launch; and the records: elements, number of its own, place of each operand. */
+#ifndef OCL_LISTS_H
+#define OCL_LISTS_H
+
+#include "runtime/ocl.h"
+
+enum { OCL_LISTS_MAX = 6, OCL_TABLE_NUMBERS = 16, OCL_LIST_SIZES = 3, OCL_LIST_BUFFERS = 64 };
+
+/* As in optimizer.cl. */
+enum {
+  OCL_LISTS_LR = 1,
+  OCL_LISTS_SCALE = 2,
+  OCL_LISTS_FOUND = 4,
+  OCL_LISTS_MAXIMIZE = 8,
+  OCL_LISTS_DECOUPLED = 16,
+  OCL_LISTS_NESTEROV = 32,
+  OCL_LISTS_FIRST_STEP = 64
+};
+
+typedef struct ocl_lists {
+  int operands; /* 0 is what is written; fused optimizers update others, too */
+  graft_tensor_list list[OCL_LISTS_MAX];
+  const graft_tensor_desc *single[OCL_LISTS_MAX];           /* in place of a list: one tensor of one element for all */
+  graft_tensor_list from[OCL_LISTS_MAX], to[OCL_LISTS_MAX]; /* copied first, unless they are the same memory */
+  const graft_tensor_desc *shared[3], *shared_from;         /* found_inf, scale, learning rate */
+  uint64_t dtypes;
+  bool same_dtype; /* all operands have the output's */
+  const char *defines, *expression;
+  int64_t flags;
+  double numbers[OCL_TABLE_NUMBERS];
+  const graft_scalar *scalars; /* in place of numbers */
+  bool scalar_each;            /* one for each tensor */
+} ocl_lists;
+
+/* optimizer.c: an op that treats each element apart. */
+graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call);
+
+static inline const graft_tensor_desc *ocl_lists_operand(const ocl_lists *call, int k, uint32_t tensor) {
+  return call->single[k] ? call->single[k] : call->list[k].items[tensor];
+}
+
+/* ---- lists.c: tensors that go together ---- */
+
+/* Tensors of the same dtypes, and their table but for the places. */
+typedef struct ocl_group {
+  uint32_t *tensor, count; /* places in the lists */
+  int64_t *first;          /* count + 1 */
+  uint64_t *own;           /* a number for each */
+  uint64_t numbers[OCL_TABLE_NUMBERS];
+  int64_t span; /* of the index space: what a work-group takes */
+} ocl_group;
+
+typedef struct ocl_groups {
+  ocl_group *items;
+  uint32_t count;
+} ocl_groups;
+
+/* Sorts the tensors by the dtypes of their operands, in the order in which they come; `empty`: also those without
+ * elements. `first`, `own` and what follows are the caller's to fill. */
+graft_status ocl_groups_make(ocl_groups *groups, const ocl_lists *call, bool empty);
+void ocl_groups_free(ocl_groups *groups);
+
+/* The tensors begin ... end - 1 of a group, which fit in one launch; with size 0 ... OCL_LIST_SIZES - 1 for the number
+ * of buffers that the kernel is to take. */
+typedef struct ocl_batch {
+  uint32_t begin, end;
+  int size;
+  cl_mem buffers[OCL_LIST_BUFFERS];
+  cl_mem table; /* retained */
+} ocl_batch;
+
+graft_status ocl_batch_make(ocl_batch *batch, graft_device *device, const ocl_lists *call, const ocl_group *group,
+                            uint32_t begin);
+void ocl_batch_free(ocl_batch *batch);
+
+/* Writes BUFFERS, PARAMETERS (the table and the buffers) and CASES (a `case` for each buffer, which sets `base`). */
+void ocl_batch_head(ocl_text *head, int size);
+/* Adds the arguments of PARAMETERS; returns how many. */
+cl_uint ocl_batch_arguments(const ocl_batch *batch, ocl_argument *arguments);
+enum { OCL_BATCH_ARGUMENTS = OCL_LIST_BUFFERS + 1 };
+
+#endif

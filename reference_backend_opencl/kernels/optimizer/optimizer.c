@@ -1,0 +1,211 @@
+/* Ops over lists of tensors that treat each element apart: the _foreach ops and the fused optimizers. One launch serves
+ * all tensors of the same dtypes (lists.h). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/families.h"
+#include "kernels/optimizer/lists.h"
+
+typedef struct memo {
+  ocl_groups groups;
+  _Atomic(ocl_kernel *) *kernels; /* OCL_LIST_SIZES for each group; NULL: not yet needed */
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  ocl_groups_free(&memo->groups);
+  free(memo->kernels);
+  free(memo);
+}
+
+/* Half types and f32 are computed in f32, and may meet; f64 only where the output is. */
+static bool is_served(const graft_device *device, const ocl_lists *call, uint32_t tensor) {
+  const ocl_dtype *out = NULL;
+  for (int k = 0; k < call->operands; k++) {
+    const graft_tensor_desc *desc = ocl_lists_operand(call, k, tensor);
+    const ocl_dtype *dtype = desc ? ocl_dtype_of(device, desc->dl.dtype) : NULL;
+    if (!dtype || !(call->dtypes >> dtype->number & 1)) return false;
+    if (!out) out = dtype;
+    if (dtype->class != out->class || (dtype->class == OCL_CLASS_INT && dtype != out)) return false;
+    if (call->same_dtype && dtype != out) return false;
+    if (dtype->code == GRAFT_F64 && out->code != GRAFT_F64) return false;
+  }
+  return true;
+}
+
+/* ---- The kernel ---- */
+
+static size_t local_of(const graft_device *device) {
+  return device->is_cpu ? 1 : 64;
+}
+
+static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const ocl_lists *call, uint32_t tensor,
+                                int size) {
+  ocl_text head = {0};
+  ocl_head_types(&head, ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype), device->vector_width,
+                 local_of(device));
+  ocl_text_add(&head, "#define OPERANDS %d\n%s", call->operands, call->defines);
+  for (int k = 0; k < call->operands; k++) {
+    ocl_text_add(&head, "#define D_%d %s\n#define SINGLE_%d %d\n", k,
+                 ocl_dtype_of(device, ocl_lists_operand(call, k, tensor)->dl.dtype)->name, k, call->single[k] != NULL);
+  }
+  if (call->expression) ocl_text_add(&head, "#define EXPRESSION %s\n", call->expression);
+  if (call->flags & OCL_LISTS_LR) {
+    ocl_text_add(&head, "#define D_LR %s\n", ocl_dtype_of(device, call->shared[2]->dl.dtype)->name);
+  } else {
+    ocl_text_add(&head, "#define D_LR f32\n");
+  }
+  ocl_batch_head(&head, size);
+  graft_status status = head.failed
+                            ? GRAFT_OUT_OF_MEMORY
+                            : ocl_kernel_shared(kernel, device, head.items, "optimizer/lists optimizer/optimizer",
+                                                "optimize", local_of(device));
+  ocl_text_free(&head);
+  return status;
+}
+
+/* ---- The memo ---- */
+
+/* The index space of a launch has a place for each element. A work-group takes `span` of them: on a CPU a long run,
+ * which may hold many tensors; on a GPU a piece of one tensor. So each tensor has some places more: what it costs to
+ * begin with it, or up to the next piece. */
+static void cut(ocl_group *group, const graft_device *device, const ocl_lists *call) {
+  const int64_t begin_costs = 256, least = 2048, most = 65536;
+  int64_t total = 0, unit = device->is_cpu ? 16 : (int64_t)local_of(device) * device->vector_width;
+  int64_t more = device->is_cpu ? begin_costs : 0;
+  for (uint32_t i = 0; i < group->count; i++) {
+    int64_t size = ocl_elements(ocl_lists_operand(call, 0, group->tensor[i]));
+    group->first[i] = total;
+    total += (size + more + unit - 1) / unit * unit;
+  }
+  group->first[group->count] = total;
+  group->span = unit;
+  if (!device->is_cpu) return;
+  int64_t span = total / (4 * (int64_t)device->compute_units);
+  group->span = (span < least ? least : span > most ? most : span) / unit * unit;
+}
+
+/* The numbers, in the compute type. */
+static void set_numbers(ocl_group *group, const graft_device *device, const ocl_lists *call) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, ocl_lists_operand(call, 0, group->tensor[0])->dl.dtype);
+  ocl_value value;
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < OCL_TABLE_NUMBERS; i++) {
+    ocl_number number = {.re = call->numbers[i]};
+    bytes = ocl_number_as(&number, dtype, &value);
+    memcpy((char *)group->numbers + i * bytes, &value, bytes);
+  }
+  for (uint32_t i = 0; call->scalars && i < group->count; i++) {
+    ocl_number number;
+    ocl_number_of_scalar(&call->scalars[call->scalar_each ? group->tensor[i] : 0], &number);
+    bytes = ocl_number_as(&number, dtype, &value);
+    memcpy(&group->own[i], &value, bytes);
+  }
+}
+
+static graft_status fill_memo(memo *memo, graft_device *device, const ocl_lists *call) {
+  ocl_groups *groups = &memo->groups;
+  graft_status status = ocl_groups_make(groups, call, false);
+  if (status != GRAFT_OK) return status;
+  for (uint32_t i = 0; i < groups->count; i++) {
+    cut(&groups->items[i], device, call);
+    set_numbers(&groups->items[i], device, call);
+  }
+  memo->kernels = calloc((size_t)groups->count * OCL_LIST_SIZES + 1, sizeof *memo->kernels);
+  return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
+  const ocl_lists *call = call_pointer;
+  (void)args;
+  for (int k = 0; k < call->operands; k++) {
+    if (!call->single[k] && call->list[k].count != call->list[0].count) return GRAFT_UNIMPLEMENTED;
+  }
+  for (uint32_t t = 0; t < call->list[0].count; t++) {
+    if (!is_served(exec->device, call, t)) return GRAFT_UNIMPLEMENTED;
+  }
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  graft_status status = fill_memo(memo, exec->device, call);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+/* ---- A call ---- */
+
+/* The functional form: what is updated is copied first. */
+static graft_status copy_to_output(graft_stream *stream, const graft_tensor_desc *from, const graft_tensor_desc *to) {
+  if (from->dl.data == to->dl.data && from->dl.byte_offset == to->dl.byte_offset) return GRAFT_OK;
+  return ocl_memory_api.copy(stream, to->dl.data, to->dl.byte_offset, from->dl.data, from->dl.byte_offset,
+                             (uint64_t)ocl_elements(from) * GRAFT_DTYPE_BYTES(from->dl.dtype));
+}
+
+static graft_status copy_updated(graft_stream *stream, const ocl_lists *call) {
+  graft_status status = GRAFT_OK;
+  for (int k = 0; k < OCL_LISTS_MAX; k++) {
+    for (uint64_t t = 0; t < call->from[k].count && status == GRAFT_OK; t++) {
+      status = copy_to_output(stream, call->from[k].items[t], call->to[k].items[t]);
+    }
+  }
+  if (status == GRAFT_OK && call->shared_from) status = copy_to_output(stream, call->shared_from, call->shared[0]);
+  return status;
+}
+
+/* Laid out as in optimizer.cl. */
+typedef struct space {
+  int64_t begin, end, span, flags, tensors;
+} space;
+
+static graft_status launch_batch(const graft_exec *exec, const ocl_lists *call, const ocl_group *group,
+                                 const ocl_batch *batch, ocl_kernel *kernel) {
+  static const uint64_t zero = 0;
+  ocl_argument arguments[OCL_BATCH_ARGUMENTS + 7];
+  cl_uint n = ocl_batch_arguments(batch, arguments);
+  for (int k = 0; k < 3; k++) { /* what is absent is not looked at */
+    const graft_tensor_desc *desc = call->shared[k];
+    arguments[n++] = (ocl_argument){sizeof(cl_mem), desc ? &desc->dl.data->handle : &batch->buffers[0]};
+    arguments[n++] = (ocl_argument){sizeof(uint64_t), desc ? &desc->dl.byte_offset : &zero};
+  }
+  const space space = {group->first[batch->begin], group->first[batch->end], group->span, call->flags,
+                       batch->end - batch->begin};
+  arguments[n++] = (ocl_argument){sizeof space, &space};
+  size_t work_groups = (size_t)((space.end - space.begin + space.span - 1) / space.span);
+  return ocl_launch_groups(kernel, exec->stream, work_groups, n, arguments);
+}
+
+/* The tensors of a group from `begin` on that fit in a launch; sets *end behind them. */
+static graft_status run_batch(const graft_exec *exec, const ocl_lists *call, const ocl_group *group,
+                              _Atomic(ocl_kernel *) *kernels, uint32_t begin, uint32_t *end) {
+  ocl_batch batch;
+  graft_status status = ocl_batch_make(&batch, exec->device, call, group, begin);
+  if (status != GRAFT_OK) return status;
+  ocl_kernel *kernel = atomic_load(&kernels[batch.size]);
+  if (!kernel) { /* a second thread finds the same one */
+    status = make_kernel(&kernel, exec->device, call, group->tensor[0], batch.size);
+    if (status == GRAFT_OK) atomic_store(&kernels[batch.size], kernel);
+  }
+  if (status == GRAFT_OK) status = launch_batch(exec, call, group, &batch, kernel);
+  *end = batch.end;
+  ocl_batch_free(&batch);
+  return status;
+}
+
+graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call) {
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  status = copy_updated(exec->stream, call);
+  for (uint32_t i = 0; i < memo->groups.count; i++) {
+    const ocl_group *group = &memo->groups.items[i];
+    for (uint32_t at = 0; at < group->count && status == GRAFT_OK;) {
+      status = run_batch(exec, call, group, memo->kernels + (size_t)i * OCL_LIST_SIZES, at, &at);
+    }
+  }
+  return status;
+}

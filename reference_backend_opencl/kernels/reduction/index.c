@@ -1,0 +1,170 @@
+/* argmax, argmin, max.dim and min.dim: where the extremum of a line stands. One launch, or two where a few rows are so
+ * long that each is cut into parts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/families.h"
+
+#define REALS (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
+
+bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps) {
+  bool picks = op_id == GRAFT_OP_MAX_DIM || op_id == GRAFT_OP_MIN_DIM;
+  if (!picks && op_id != GRAFT_OP_ARGMAX && op_id != GRAFT_OP_ARGMIN) return false;
+  caps->inputs = REALS;
+  caps->outputs = picks ? REALS : OCL_BIT(I64);
+  caps->flags = GRAFT_CAP_UNALIGNED;
+  return true;
+}
+
+typedef struct call {
+  const graft_tensor_desc *in, *indices, *values; /* values may be NULL */
+  bool largest;
+  int64_t dim; /* -1: of all elements */
+} call;
+
+typedef struct memo {
+  ocl_kernel kernel[2];
+  int64_t part, parts, size; /* of a row */
+  uint64_t value_bytes, index_bytes;
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  ocl_kernel_destroy(&memo->kernel[0]);
+  ocl_kernel_destroy(&memo->kernel[1]);
+  free(memo);
+}
+
+/* The dtype that lies in memory as this one is computed with. */
+static const ocl_dtype *computed(const graft_device *device, const ocl_dtype *dtype) {
+  static const graft_dtype codes[] = {GRAFT_F32, GRAFT_F64, GRAFT_I32, GRAFT_I64, GRAFT_U32, GRAFT_U64};
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+    const ocl_dtype *candidate = ocl_dtype_of(device, codes[i]);
+    if (candidate && strcmp(candidate->compute, dtype->compute) == 0) return candidate;
+  }
+  return NULL;
+}
+
+static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call *call, const ocl_lines *lines,
+                            const ocl_dtype *in, const char *more) {
+  ocl_text head = {0};
+  ocl_lines_head(&head, lines, in);
+  ocl_text_add(&head, "#define D_IN %s\n%s%s", in->name, call->largest ? "#define LARGEST\n" : "", more);
+  if (call->values) {
+    ocl_text_add(&head, "#define WITH_VALUES\n#define D_VALUES %s\n",
+                 ocl_dtype_of(device, call->values->dl.dtype)->name);
+  }
+  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
+                                    : ocl_kernel_init(kernel, device, head.items, "core/lines reduction/index", "find");
+  ocl_text_free(&head);
+  return status != GRAFT_OK ? status : ocl_lines_set(kernel, lines, 10);
+}
+
+/* Arguments 11 to 13; a row in parts is so many units. */
+static graft_status set_parts(ocl_kernel *kernel, int64_t part, int64_t parts, int64_t size) {
+  graft_status status = ocl_kernel_constant(kernel, 11, sizeof part, &part);
+  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 12, sizeof parts, &parts);
+  return status == GRAFT_OK ? ocl_kernel_constant(kernel, 13, sizeof size, &size) : status;
+}
+
+static int64_t choose_parts(const graft_device *device, const ocl_lines *lines) {
+  const int64_t least = 16384;
+  int64_t wanted = (device->is_cpu ? 2 : 8) * (int64_t)device->compute_units / lines->outer;
+  int64_t most = (lines->size + least - 1) / least, forced = lines->size / INT32_MAX + 1;
+  int64_t parts = wanted < most ? wanted : most;
+  if (!lines->rows) return 1;
+  return parts > forced ? parts : forced;
+}
+
+static graft_status prepare_all(memo *memo, graft_device *device, const call *call, const ocl_dtype *in) {
+  ocl_lines lines = {.outer = 1, .size = 1, .inner = 1};
+  if (call->dim >= 0) {
+    lines = ocl_lines_of(device, &call->in->dl, call->dim);
+  } else {
+    for (int d = 0; d < call->in->dl.ndim; d++) lines.size *= call->in->dl.shape[d];
+    ocl_lines_plan(device, &lines);
+  }
+  if (!lines.rows && lines.size > INT32_MAX) return GRAFT_UNIMPLEMENTED;
+  const ocl_dtype *compute = computed(device, in);
+  memo->size = lines.size;
+  memo->parts = choose_parts(device, &lines);
+  memo->part = (lines.size + memo->parts - 1) / memo->parts;
+  if (memo->parts > 1) memo->parts = (lines.size + memo->part - 1) / memo->part;
+  ocl_lines first = lines, second = lines;
+  first.outer *= memo->parts; /* units; the kernel tells rows and parts apart */
+  memo->value_bytes = (uint64_t)first.outer * compute->bytes;
+  memo->index_bytes = (uint64_t)first.outer * sizeof(int64_t);
+  struct call partial = *call;
+  if (memo->parts > 1) partial.values = NULL;
+  graft_status status =
+      prepare(&memo->kernel[0], device, &partial, &first, in, memo->parts > 1 ? "#define PARTIAL\n" : "");
+  if (status == GRAFT_OK) status = set_parts(&memo->kernel[0], memo->part, memo->parts, memo->size);
+  if (memo->parts == 1 || status != GRAFT_OK) return status;
+  second.size = memo->parts;
+  ocl_lines_plan(device, &second);
+  status = prepare(&memo->kernel[1], device, call, &second, compute, "#define GIVEN\n");
+  return status == GRAFT_OK ? set_parts(&memo->kernel[1], memo->parts, 1, memo->size) : status;
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
+  const call *call = call_pointer;
+  const ocl_dtype *in = ocl_dtype_of(exec->device, call->in->dl.dtype);
+  (void)args;
+  if (!in || !(REALS >> in->number & 1)) return GRAFT_UNIMPLEMENTED;
+  if (call->values && call->values->dl.dtype != call->in->dl.dtype) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  graft_status status = prepare_all(memo, exec->device, call, in);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+static graft_status run(const graft_exec *exec, const call *call) {
+  const graft_host *host = exec->device->plugin->host;
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  const graft_tensor_desc *values = call->values ? call->values : call->indices;
+  if (memo->parts == 1) {
+    const ocl_argument only[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values), OCL_TENSOR(call->in),
+                                 OCL_TENSOR(call->in), OCL_TENSOR(call->in)};
+    return ocl_launch(&memo->kernel[0], exec->stream, 10, only);
+  }
+  graft_buffer *indices, *found;
+  uint64_t at_indices, at_found;
+  status = host->workspace(exec, memo->index_bytes, 0, &indices, &at_indices);
+  if (status == GRAFT_OK) status = host->workspace(exec, memo->value_bytes, 0, &found, &at_found);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument first[] = {OCL_BUFFER(indices),  OCL_VALUE(at_indices), OCL_BUFFER(found),   OCL_VALUE(at_found),
+                                OCL_TENSOR(call->in), OCL_TENSOR(call->in),  OCL_TENSOR(call->in)};
+  status = ocl_launch(&memo->kernel[0], exec->stream, 10, first);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument second[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values),  OCL_BUFFER(found),
+                                 OCL_VALUE(at_found),       OCL_BUFFER(indices), OCL_VALUE(at_indices),
+                                 OCL_TENSOR(call->in)};
+  return ocl_launch(&memo->kernel[1], exec->stream, 10, second);
+}
+
+/* ---- Slots ---- */
+
+#define ARG_SLOT(op, largest)                                                           \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {       \
+    int64_t dim = !args->dim ? -1 : *args->dim;                                         \
+    call call = {args->self, args->out, NULL, largest, args->self->dl.ndim ? dim : -1}; \
+    return run(exec, &call);                                                            \
+  }
+ARG_SLOT(argmax, true)
+ARG_SLOT(argmin, false)
+
+#define PICK_SLOT(op, largest)                                                                            \
+  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
+    call call = {args->self, args->indices, args->values, largest, args->self->dl.ndim ? args->dim : -1}; \
+    return args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;                                        \
+  }
+PICK_SLOT(max_dim, true)
+PICK_SLOT(min_dim, false)

@@ -1,0 +1,339 @@
+/* Adaptive average pooling, upsampling, reflection and replication padding, and their gradients: maps that are a table
+ * for each dim. The tables are made here; a long dim's are large, so they are kept on the device for as long as there
+ * is room (table.c), and made again after that. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/core/direct.h"
+#include "kernels/families.h"
+
+typedef enum kind { ADAPTIVE, NEAREST, EXACT, LINEAR, REFLECT, REPLICATE } kind;
+
+bool ocl_resample_caps(uint32_t op_id, ocl_op_caps *caps) {
+  static const struct {
+    uint32_t op_id;
+    uint64_t dtypes;
+  } ops[] = {
+#define BOTH(name, set) \
+  {GRAFT_OP_##name, set}, {GRAFT_OP_##name##_BACKWARD, (set) & (OCL_FLOATS | OCL_COMPLEX | OCL_BIT(U8))}
+#define ANY   (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
+#define BYTES (OCL_FLOATS | OCL_BIT(U8))
+      BOTH(ADAPTIVE_AVG_POOL2D, OCL_FLOATS),
+      BOTH(ADAPTIVE_AVG_POOL3D, OCL_FLOATS),
+      BOTH(UPSAMPLE_NEAREST1D, BYTES),
+      BOTH(UPSAMPLE_NEAREST2D, BYTES),
+      BOTH(UPSAMPLE_NEAREST3D, BYTES),
+      BOTH(UPSAMPLE_NEAREST_EXACT2D, BYTES),
+      BOTH(UPSAMPLE_LINEAR1D, OCL_FLOATS),
+      BOTH(UPSAMPLE_BILINEAR2D, OCL_FLOATS),
+      BOTH(UPSAMPLE_TRILINEAR3D, OCL_FLOATS),
+      BOTH(REFLECTION_PAD1D, ANY),
+      BOTH(REFLECTION_PAD2D, ANY),
+      BOTH(REFLECTION_PAD3D, ANY),
+      BOTH(REPLICATION_PAD1D, ANY),
+      BOTH(REPLICATION_PAD2D, ANY),
+      BOTH(REPLICATION_PAD3D, ANY),
+  };
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+    if (ops[i].op_id != op_id) continue;
+    caps->inputs = caps->outputs = ops[i].dtypes;
+    caps->flags = GRAFT_CAP_UNALIGNED;
+    return true;
+  }
+  return false;
+}
+
+enum { DIMS = 3 };
+
+typedef struct call {
+  kind kind;
+  int dims;
+  bool backward, align;
+  const graft_tensor_desc *from, *to;
+  const int64_t *padding;
+  const double *scales[DIMS]; /* of the last dims; NULL: from the sizes */
+} call;
+
+/* ---- Taps ---- */
+
+/* All fields are of one size: what a table is made from is also its key. */
+typedef struct dim {
+  int64_t kind, in, out, before, align;
+  double scale;
+} dim;
+
+typedef struct source {
+  uint64_t op; /* so that no other family has this key */
+  int64_t backward;
+  const ocl_dtype *dtype;
+  dim dims[DIMS];
+} source;
+
+typedef struct tap {
+  int64_t in, out;
+  double weight;
+} tap;
+
+/* The taps of all dims, in order of the results' places. */
+typedef struct table {
+  tap *taps;
+  int64_t count, capacity;
+  bool failed;
+} table;
+
+static void add_tap(table *t, int64_t out, int64_t in, double weight) {
+  if (t->count == t->capacity) {
+    t->capacity = t->capacity ? 2 * t->capacity : 256;
+    tap *grown = realloc(t->taps, (size_t)t->capacity * sizeof *grown);
+    t->failed = t->failed || !grown;
+    if (!grown)
+      t->capacity = t->count;
+    else
+      t->taps = grown;
+  }
+  if (!t->failed) t->taps[t->count++] = (tap){in, out, weight};
+}
+
+static int64_t clamp(int64_t i, int64_t size) {
+  return i < 0 ? 0 : i >= size ? size - 1 : i;
+}
+
+static void add_linear(table *t, const dim *d, int64_t o) {
+  double step = d->scale > 0 ? 1 / d->scale : (double)d->in / (double)d->out, at = step * ((double)o + 0.5) - 0.5;
+  if (d->align) at = d->out > 1 ? (double)(d->in - 1) / (double)(d->out - 1) * (double)o : 0;
+  if (d->in == d->out && !(d->scale > 0)) at = (double)o;
+  if (at < 0) at = 0;
+  int64_t low = clamp((int64_t)at, d->in);
+  double high = fmin(at - (double)low, 1);
+  add_tap(t, o, low, 1 - high);
+  if (high > 0 && low < d->in - 1)
+    add_tap(t, o, low + 1, high);
+  else if (high > 0)
+    add_tap(t, o, low, high);
+}
+
+/* Indices of nearest elements are found in single precision whatever the dtype. */
+static int64_t nearest(const dim *d, int64_t o) {
+  float step = d->scale > 0 ? (float)(1 / d->scale) : (float)d->in / (float)d->out;
+  float at = d->kind == EXACT ? ((float)o + 0.5f) * step : (float)o * step;
+  return clamp((int64_t)floorf(at), d->in);
+}
+
+static void add_taps(table *t, const dim *d, int64_t o) {
+  int64_t i = o - d->before;
+  switch ((kind)d->kind) {
+    case ADAPTIVE: {
+      int64_t begin = o * d->in / d->out, end = ((o + 1) * d->in + d->out - 1) / d->out;
+      for (int64_t k = begin; k < end; k++) add_tap(t, o, k, 1 / (double)(end - begin));
+      return;
+    }
+    case NEAREST:
+    case EXACT: add_tap(t, o, nearest(d, o), 1); return;
+    case LINEAR: add_linear(t, d, o); return;
+    case REFLECT: add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1); return;
+    case REPLICATE: add_tap(t, o, clamp(i, d->in), 1); return;
+  }
+}
+
+static dim dim_of(const call *call, int at) {
+  const graft_dl_tensor *in = &(call->backward ? call->to : call->from)->dl,
+                        *out = &(call->backward ? call->from : call->to)->dl;
+  if (at < DIMS - call->dims) return (dim){.kind = REPLICATE, .in = 1, .out = 1};
+  dim d = {.kind = call->kind,
+           .in = in->shape[in->ndim - DIMS + at],
+           .out = out->shape[in->ndim - DIMS + at],
+           .scale = call->scales[at] ? *call->scales[at] : 0,
+           .align = call->align};
+  if (call->padding) d.before = call->padding[2 * (DIMS - 1 - at)];
+  return d;
+}
+
+/* ---- The case ---- */
+
+/* As resample.cl has them, and what the kernel walks with. */
+typedef struct numbers {
+  int64_t from[DIMS], to[DIMS], rest[62 - 2 * DIMS], per_item, units;
+} numbers;
+
+typedef struct memo {
+  ocl_kernel kernel;
+  source source;
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  ocl_kernel_destroy(&memo->kernel);
+  free(memo);
+}
+
+/* A dim's entries, which are those from `begin` on: by what is written, in order of what is read. */
+static void lay_out(const table *t, int64_t begin, int64_t places, bool backward, int *first, int *indices,
+                    double *weights) {
+  for (int64_t i = 0; i <= places; i++) first[i] = 0;
+  first[0] = (int)begin;
+  for (int64_t k = begin; k < t->count; k++) first[(backward ? t->taps[k].in : t->taps[k].out) + 1]++;
+  for (int64_t i = 0; i < places; i++) first[i + 1] += first[i];
+  for (int64_t k = begin; k < t->count; k++) {
+    const tap *tap = &t->taps[k];
+    int at = first[backward ? tap->in : tap->out]++;
+    indices[at] = (int)(backward ? tap->out : tap->in);
+    weights[at] = tap->weight;
+  }
+  for (int64_t i = places; i > 0; i--) first[i] = first[i - 1];
+  first[0] = (int)begin;
+}
+
+static size_t weight_bytes(const ocl_dtype *dtype) {
+  return dtype->code == GRAFT_F64 || dtype->code == GRAFT_C128 || dtype->code == GRAFT_I64 || dtype->code == GRAFT_U64
+             ? 8
+             : 4;
+}
+
+static const char *weight_type(const ocl_dtype *dtype) {
+  bool wide = weight_bytes(dtype) == 8;
+  if (dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_COMPLEX) return wide ? "double" : "float";
+  return dtype->compute;
+}
+
+static void put_weight(const ocl_dtype *dtype, double weight, char *to) {
+  bool wide = weight_bytes(dtype) == 8;
+  if (dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_COMPLEX) {
+    if (wide)
+      *(double *)(void *)to = weight;
+    else
+      *(float *)(void *)to = (float)weight;
+  } else if (wide) {
+    *(int64_t *)(void *)to = 1;
+  } else {
+    *(int32_t *)(void *)to = 1;
+  }
+}
+
+static int64_t places_of(const source *s, int d) {
+  return s->backward ? s->dims[d].in : s->dims[d].out;
+}
+
+/* `first` of all dims, the indices, and from an even place on, as weights may have 8 bytes, the weights. */
+static graft_status fill_table(const source *s, const table *t, const int64_t begin[DIMS + 1], int *ints,
+                               int64_t firsts, char *converted) {
+  double *weights = calloc((size_t)t->count + 1, sizeof *weights);
+  if (!weights) return GRAFT_OUT_OF_MEMORY;
+  int *first = ints;
+  for (int d = 0; d < DIMS; d++) {
+    table part = *t;
+    part.count = begin[d + 1];
+    lay_out(&part, begin[d], places_of(s, d), s->backward, first, ints + firsts, weights);
+    first += places_of(s, d) + 1;
+  }
+  for (size_t k = 0; k < (size_t)t->count; k++)
+    put_weight(s->dtype, weights[k], converted + k * weight_bytes(s->dtype));
+  free(weights);
+  return GRAFT_OK;
+}
+
+static graft_status make_table(const void *of, void **content, size_t *bytes) {
+  const source *s = of;
+  table t = {0};
+  int64_t begin[DIMS + 1] = {0}, firsts = 0;
+  for (int d = 0; d < DIMS; d++) {
+    for (int64_t o = 0; o < s->dims[d].out; o++) add_taps(&t, &s->dims[d], o);
+    begin[d + 1] = t.count;
+    firsts += places_of(s, d) + 1;
+  }
+  size_t before = (size_t)(firsts + t.count + 1) / 2 * 2 * sizeof(int);
+  *bytes = before + ((size_t)t.count + 1) * weight_bytes(s->dtype);
+  char *made = t.failed ? NULL : calloc(1, *bytes);
+  *content = made;
+  graft_status status =
+      made ? fill_table(s, &t, begin, (int *)(void *)made, firsts, made + before) : GRAFT_OUT_OF_MEMORY;
+  free(t.taps);
+  return status;
+}
+
+static graft_status make_kernel(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype,
+                                numbers *n) {
+  size_t local = device->is_cpu ? 1 : 64;
+  int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
+  n->units = ocl_elements(call->to) / n->to[2];
+  n->per_item = (n->units + items - 1) / items;
+  size_t parts = (size_t)((n->units + n->per_item - 1) / n->per_item);
+  ocl_text head = {0};
+  ocl_head_types(&head, dtype, 1, local);
+  ocl_text_add(&head, "#define D %s\n#define WT %s\n", dtype->name, weight_type(dtype));
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY
+                  : ocl_kernel_init(&memo->kernel, device, head.items, "core/direct resample/resample", "resample");
+  ocl_text_free(&head);
+  memo->kernel.local[0] = local;
+  memo->kernel.global[0] = (parts + local - 1) / local * local;
+  return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 5, sizeof *n, n) : status;
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
+  const call *call = pointer;
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->to->dl.dtype);
+  (void)args;
+  if (!dtype) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  memo->source = (source){GRAFT_OP_UPSAMPLE_NEAREST1D, call->backward, dtype, {{0}}};
+  for (int d = 0; d < DIMS; d++) memo->source.dims[d] = dim_of(call, d);
+  numbers n = {0};
+  for (int d = 0; d < DIMS; d++) {
+    n.to[d] = places_of(&memo->source, d);
+    n.from[d] = call->backward ? memo->source.dims[d].out : memo->source.dims[d].in;
+  }
+  graft_status status = make_kernel(memo, exec->device, call, dtype, &n);
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+static graft_status run(const graft_exec *exec, const call *call) {
+  void *pointer;
+  cl_mem table;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  status = ocl_table_made(exec->device, &memo->source, sizeof memo->source, make_table, &memo->source, &table);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from), OCL_VALUE(table)};
+  status = ocl_launch(&memo->kernel, exec->stream, 5, arguments);
+  clReleaseMemObject(table);
+  return status;
+}
+
+/* ---- Slots ---- */
+
+#define SLOT(name, source, ...)                                                       \
+  graft_status ocl_op_##name(const graft_exec *exec, const graft_args_##name *args) { \
+    return run(exec, &(call){.from = args->source, .to = args->out, __VA_ARGS__});    \
+  }
+#define SLOTS(name, ...)        \
+  SLOT(name, self, __VA_ARGS__) \
+  SLOT(name##_backward, grad_output, .backward = true, __VA_ARGS__)
+
+#define SCALES_1 .scales = {NULL, NULL, args->scales}
+#define SCALES_2 .scales = {NULL, args->scales_h, args->scales_w}
+#define SCALES_3 .scales = {args->scales_d, args->scales_h, args->scales_w}
+#define ALIGN    .align = args->align_corners
+#define PADDING  .padding = args->padding.items
+
+SLOTS(adaptive_avg_pool2d, .kind = ADAPTIVE, .dims = 2)
+SLOTS(adaptive_avg_pool3d, .kind = ADAPTIVE, .dims = 3)
+SLOTS(upsample_nearest1d, .kind = NEAREST, .dims = 1, SCALES_1)
+SLOTS(upsample_nearest2d, .kind = NEAREST, .dims = 2, SCALES_2)
+SLOTS(upsample_nearest3d, .kind = NEAREST, .dims = 3, SCALES_3)
+SLOTS(upsample_nearest_exact2d, .kind = EXACT, .dims = 2, SCALES_2)
+SLOTS(upsample_linear1d, .kind = LINEAR, .dims = 1, ALIGN, SCALES_1)
+SLOTS(upsample_bilinear2d, .kind = LINEAR, .dims = 2, ALIGN, SCALES_2)
+SLOTS(upsample_trilinear3d, .kind = LINEAR, .dims = 3, ALIGN, SCALES_3)
+SLOTS(reflection_pad1d, .kind = REFLECT, .dims = 1, PADDING)
+SLOTS(reflection_pad2d, .kind = REFLECT, .dims = 2, PADDING)
+SLOTS(reflection_pad3d, .kind = REFLECT, .dims = 3, PADDING)
+SLOTS(replication_pad1d, .kind = REPLICATE, .dims = 1, PADDING)
+SLOTS(replication_pad2d, .kind = REPLICATE, .dims = 2, PADDING)
+SLOTS(replication_pad3d, .kind = REPLICATE, .dims = 3, PADDING)

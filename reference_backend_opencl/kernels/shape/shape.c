@@ -1,0 +1,410 @@
+/* Movement: joining, padding, repeating, turning round, writing into a part. Each is a few regions that are copied from
+ * one place to another. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/indexed.h"
+#include "kernels/families.h"
+#include "kernels/shape/shape.h"
+
+static const uint32_t served[] = {GRAFT_OP_CAT,
+                                  GRAFT_OP_CONSTANT_PAD_ND,
+                                  GRAFT_OP_REPEAT,
+                                  GRAFT_OP_FLIP,
+                                  GRAFT_OP_SELECT_SCATTER,
+                                  GRAFT_OP_SLICE_SCATTER,
+                                  GRAFT_OP_TRIL,
+                                  GRAFT_OP_TRIU,
+                                  GRAFT_OP_ROLL};
+
+bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps) {
+  for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
+    if (served[i] != op_id) continue;
+    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
+    caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;
+    return true;
+  }
+  return false;
+}
+
+/* ---- Kernels ---- */
+
+typedef struct memo {
+  uint32_t count;
+  ocl_kernel kernels[];
+} memo;
+
+static void destroy_memo(void *pointer) {
+  memo *memo = pointer;
+  for (uint32_t i = 0; i < memo->count; i++) ocl_kernel_destroy(&memo->kernels[i]);
+  free(memo);
+}
+
+static void geometry_of(const ocl_region *region, ocl_geometry *geometry) {
+  *geometry = (ocl_geometry){.operands = 2};
+  for (int d = region->rank - 1; d >= 0; d--) {
+    int64_t strides[OCL_OPERANDS_MAX] = {region->to[d], region->from[d]};
+    ocl_geometry_push_outer(geometry, region->size[d], strides);
+  }
+  ocl_geometry_sort(geometry);
+  ocl_geometry_collapse(geometry);
+}
+
+/* Where the source runs along another dimension than the target: that one comes second. False: not worth tiles. */
+static bool arrange_tiles(ocl_geometry *geometry) {
+  const int64_t least = 8;
+  if (geometry->stride[0][0] != 1 || geometry->stride[1][0] == 1 || geometry->size[0] < least) return false;
+  for (int d = 1; d < geometry->rank; d++) {
+    if (geometry->stride[1][d] != 1 || geometry->size[d] < least) continue;
+    ocl_geometry before = *geometry;
+    geometry->size[1] = before.size[d];
+    geometry->size[d] = before.size[1];
+    for (int k = 0; k < 2; k++) {
+      geometry->stride[k][1] = before.stride[k][d];
+      geometry->stride[k][d] = before.stride[k][1];
+    }
+    return true;
+  }
+  return false;
+}
+
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_dtype code, const ocl_region *region) {
+  const ocl_dtype *bits = ocl_dtype_of_bits(device, code);
+  ocl_geometry geometry;
+  geometry_of(region, &geometry);
+  bool contiguous = geometry.stride[0][0] == 1 && geometry.stride[1][0] == 1, tiled = arrange_tiles(&geometry);
+  size_t local = device->is_cpu ? 1 : 64;
+  int64_t tile = device->is_cpu ? 16 : 4;
+  ocl_text head = {0};
+  ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX || !contiguous ? 1 : device->vector_width, local);
+  ocl_text_add(&head, "#define D %s\n#define RANK %d\n#define TILE %d\n%s", bits->name, geometry.rank, (int)tile,
+               contiguous ? "#define CONTIGUOUS\n" : "");
+  graft_status status = head.failed
+                            ? GRAFT_OUT_OF_MEMORY
+                            : ocl_kernel_init(kernel, device, head.items, "shape/shape", tiled ? "transpose" : "move");
+  ocl_text_free(&head);
+  if (status != GRAFT_OK) return status;
+  int64_t space[OCL_GEOMETRY_NUMBERS + 6];
+  int n = ocl_geometry_numbers(&geometry, space);
+  space[n++] = region->start_to;
+  space[n++] = region->start_from;
+  if (tiled) {
+    int64_t tiles = 1;
+    for (int d = 0; d < geometry.rank; d++) {
+      int64_t count = d < 2 ? (geometry.size[d] + tile - 1) / tile : geometry.size[d];
+      if (d < 2) space[n++] = count;
+      tiles *= count;
+    }
+    kernel->global[0] = ((size_t)tiles + local - 1) / local * local;
+  } else {
+    ocl_cut cut;
+    ocl_geometry_cut(device, &geometry, local, &cut, &kernel->global[0]);
+    memcpy(space + n, &cut, sizeof cut);
+    n += 4;
+  }
+  kernel->local[0] = local;
+  return ocl_kernel_constant(kernel, 4, sizeof *space * (size_t)n, space);
+}
+
+/* ---- Moving regions of one output ---- */
+
+typedef struct call {
+  const graft_tensor_desc *to;
+  const graft_tensor_desc *const *from;
+  const ocl_region *regions;
+  uint32_t count;
+} call;
+
+static bool is_empty(const ocl_region *region) {
+  for (int d = 0; d < region->rank; d++) {
+    if (region->size[d] <= 0) return true;
+  }
+  return false;
+}
+
+static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
+  const call *call = call_pointer;
+  (void)args;
+  memo *memo = calloc(1, sizeof *memo + call->count * sizeof *memo->kernels);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  memo->count = call->count;
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < call->count && status == GRAFT_OK; i++) {
+    if (is_empty(&call->regions[i])) continue;
+    status = make_kernel(&memo->kernels[i], exec->device, call->to->dl.dtype, &call->regions[i]);
+  }
+  if (status != GRAFT_OK) {
+    destroy_memo(memo);
+    return status;
+  }
+  *out = memo;
+  return GRAFT_OK;
+}
+
+static bool is_served(const graft_exec *exec, const call *call) {
+  if (!ocl_dtype_of_bits(exec->device, call->to->dl.dtype)) return false;
+  for (uint32_t i = 0; i < call->count; i++) {
+    if (call->regions[i].rank > OCL_DIMS_MAX || call->from[i]->dl.dtype != call->to->dl.dtype) return false;
+  }
+  return true;
+}
+
+static graft_status move(const graft_exec *exec, const call *call) {
+  void *pointer;
+  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  for (uint32_t i = 0; i < call->count && status == GRAFT_OK; i++) {
+    if (!memo->kernels[i].handle) continue;
+    const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from[i])};
+    status = ocl_launch(&memo->kernels[i], exec->stream, 4, arguments);
+  }
+  return status;
+}
+
+/* Nothing is submitted for a call that is not served. */
+static graft_status move_one(const graft_exec *exec, const graft_tensor_desc *to, const graft_tensor_desc *from,
+                             const ocl_region *region) {
+  return move(exec, &(call){to, &from, region, 1});
+}
+
+/* The dimensions of `part`, at their strides in `whole`, from its beginning. */
+static ocl_region region_of(const graft_dl_tensor *part, const graft_dl_tensor *whole) {
+  ocl_region region = {.rank = part->ndim};
+  for (int d = 0; d < part->ndim; d++) {
+    region.size[d] = part->shape[d];
+    region.from[d] = part->strides[d];
+    region.to[d] = whole->strides[d];
+  }
+  return region;
+}
+
+graft_status ocl_move_whole(const graft_exec *exec, const graft_tensor_desc *from, const graft_tensor_desc *to) {
+  ocl_region region = region_of(&from->dl, &to->dl);
+  return move_one(exec, to, from, &region);
+}
+
+static uint64_t bytes_of(const graft_tensor_desc *desc) {
+  return (uint64_t)ocl_elements(desc) * GRAFT_DTYPE_BYTES(desc->dl.dtype);
+}
+
+static graft_status copy_all(graft_stream *stream, const graft_tensor_desc *from, const graft_tensor_desc *to) {
+  return ocl_memory_api.copy(stream, to->dl.data, to->dl.byte_offset, from->dl.data, from->dl.byte_offset,
+                             bytes_of(from));
+}
+
+/* ---- Slots ---- */
+
+/* Where everything before the joined dimension is one, the parts lie one behind the other. */
+static graft_status join_runs(const graft_exec *exec, const graft_args_cat *args) {
+  uint64_t at = args->out->dl.byte_offset;
+  graft_status status = GRAFT_OK;
+  for (uint64_t i = 0; i < args->tensors.count && status == GRAFT_OK; i++) {
+    const graft_tensor_desc *part = args->tensors.items[i];
+    status =
+        ocl_memory_api.copy(exec->stream, args->out->dl.data, at, part->dl.data, part->dl.byte_offset, bytes_of(part));
+    at += bytes_of(part);
+  }
+  return status;
+}
+
+graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
+  const graft_dl_tensor *out = &args->out->dl;
+  ocl_region few[16], *regions = few;
+  int64_t outer = 1, start = 0;
+  uint64_t count = args->tensors.count;
+  for (int64_t d = 0; d < args->dim; d++) outer *= out->shape[d];
+  for (uint64_t i = 0; i < count; i++) {
+    if (args->tensors.items[i]->dl.dtype != out->dtype) return GRAFT_UNIMPLEMENTED;
+  }
+  if (!ocl_dtype_of(exec->device, out->dtype)) return GRAFT_UNIMPLEMENTED;
+  if (outer == 1) return join_runs(exec, args);
+  if (count > 16 && !(regions = calloc(count, sizeof *regions))) return GRAFT_OUT_OF_MEMORY;
+  for (uint64_t i = 0; i < count; i++) {
+    const graft_dl_tensor *part = &args->tensors.items[i]->dl;
+    bool is_nothing = ocl_elements(args->tensors.items[i]) == 0;
+    regions[i] = is_nothing ? (ocl_region){.rank = 1} : region_of(part, out);
+    regions[i].start_to = start * out->strides[args->dim];
+    if (!is_nothing) start += part->shape[args->dim];
+  }
+  call call = {args->out, args->tensors.items, regions, (uint32_t)count};
+  graft_status status = is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
+  if (regions != few) free(regions);
+  return status;
+}
+
+graft_status ocl_op_constant_pad_nd(const graft_exec *exec, const graft_args_constant_pad_nd *args) {
+  const graft_dl_tensor *in = &args->self->dl, *out = &args->out->dl;
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, out->dtype);
+  ocl_region region = region_of(in, out);
+  if (!dtype || in->dtype != out->dtype || in->ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  for (uint64_t i = 0; i + 1 < args->pad.count; i += 2) { /* the last dimension comes first */
+    int d = in->ndim - 1 - (int)(i / 2);
+    int64_t before = args->pad.items[i], after = args->pad.items[i + 1];
+    if (before > 0) region.start_to += before * out->strides[d];
+    if (before < 0) region.start_from -= before * in->strides[d];
+    region.size[d] += (before < 0 ? before : 0) + (after < 0 ? after : 0);
+  }
+  ocl_number number = {.is_int = true};
+  if (args->value) ocl_number_of_scalar(args->value, &number);
+  uint64_t element[2] = {0};
+  ocl_number_store(&number, dtype, element);
+  graft_status status =
+      ocl_memory_api.fill(exec->stream, out->data, out->byte_offset, bytes_of(args->out), element, dtype->bytes);
+  if (status != GRAFT_OK || is_empty(&region)) return status;
+  return move_one(exec, args->out, args->self, &region);
+}
+
+graft_status ocl_op_repeat(const graft_exec *exec, const graft_args_repeat *args) {
+  const graft_dl_tensor *in = &args->self->dl, *out = &args->out->dl;
+  ocl_region region = {0};
+  int added = out->ndim - in->ndim;
+  for (int d = 0; d < out->ndim; d++) {
+    int64_t repeats = args->repeats.items[d], size = d < added ? 1 : in->shape[d - added];
+    if (region.rank + 2 > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+    if (repeats != 1) {
+      region.size[region.rank] = repeats;
+      region.to[region.rank++] = size * out->strides[d];
+    }
+    if (size != 1) {
+      region.size[region.rank] = size;
+      region.to[region.rank] = out->strides[d];
+      region.from[region.rank++] = in->strides[d - added];
+    }
+  }
+  const graft_tensor_desc *from = args->self;
+  call call = {args->out, &from, &region, 1};
+  return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
+}
+
+graft_status ocl_op_flip(const graft_exec *exec, const graft_args_flip *args) {
+  ocl_region region = region_of(&args->self->dl, &args->out->dl);
+  for (uint64_t i = 0; i < args->dims.count; i++) {
+    int64_t d = args->dims.items[i];
+    if (region.rank == 0) break;
+    region.start_from += (region.size[d] - 1) * region.from[d];
+    region.from[d] = -region.from[d];
+  }
+  const graft_tensor_desc *from = args->self;
+  call call = {args->out, &from, &region, 1};
+  return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
+}
+
+static graft_status write_part(const graft_exec *exec, const graft_tensor_desc *self, const graft_tensor_desc *src,
+                               const graft_tensor_desc *out, const ocl_region *region) {
+  call call = {out, &src, region, 1};
+  if (!is_served(exec, &call) || self->dl.dtype != out->dl.dtype) return GRAFT_UNIMPLEMENTED;
+  graft_status status = copy_all(exec->stream, self, out);
+  return status == GRAFT_OK && !is_empty(region) ? move(exec, &call) : status;
+}
+
+graft_status ocl_op_select_scatter(const graft_exec *exec, const graft_args_select_scatter *args) {
+  const graft_dl_tensor *out = &args->out->dl, *src = &args->src->dl;
+  ocl_region region = {.rank = src->ndim, .start_to = args->index * out->strides[args->dim]};
+  for (int d = 0; d < src->ndim; d++) {
+    region.size[d] = src->shape[d];
+    region.from[d] = src->strides[d];
+    region.to[d] = out->strides[d < args->dim ? d : d + 1];
+  }
+  return write_part(exec, args->self, args->src, args->out, &region);
+}
+
+graft_status ocl_op_slice_scatter(const graft_exec *exec, const graft_args_slice_scatter *args) {
+  const graft_dl_tensor *out = &args->out->dl;
+  ocl_region region = region_of(&args->src->dl, out);
+  region.start_to = (args->start ? *args->start : 0) * out->strides[args->dim];
+  region.to[args->dim] *= args->step;
+  return write_part(exec, args->self, args->src, args->out, &region);
+}
+
+/* ---- tril, triu ---- */
+
+static graft_status make_triangle(const graft_exec *exec, const void *args, const void *desc_pointer, void **out) {
+  const graft_tensor_desc *desc = desc_pointer;
+  graft_device *device = exec->device;
+  const ocl_dtype *bits = ocl_dtype_of_bits(device, desc->dl.dtype);
+  if (!bits || ((const graft_args_tril *)args)->self->dl.dtype != desc->dl.dtype) return GRAFT_UNIMPLEMENTED;
+  memo *memo = calloc(1, sizeof *memo + sizeof *memo->kernels);
+  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  memo->count = 1;
+  ocl_kernel *kernel = &memo->kernels[0];
+  size_t local = kernel->local[0] = device->is_cpu ? 1 : 64;
+  int64_t columns = desc->dl.shape[desc->dl.ndim - 1], rows = ocl_elements(desc) / (columns ? columns : 1);
+  int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : 1;
+  ocl_text head = {0};
+  ocl_head_types(&head, bits, 1, local);
+  ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);
+  graft_status status =
+      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "shape/shape", "triangle");
+  ocl_text_free(&head);
+  if (status == GRAFT_OK) {
+    const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
+    status = ocl_kernel_constant(kernel, 6, sizeof space, space);
+    kernel->global[0] = ((size_t)((rows + per_item - 1) / per_item) + local - 1) / local * local;
+  }
+  if (status != GRAFT_OK)
+    destroy_memo(memo);
+  else
+    *out = memo;
+  return status;
+}
+
+/* Of the columns of row r those before `first + r` are kept, or those from there on. tril and triu are laid out alike.
+ */
+static graft_status keep_triangle(const graft_exec *exec, const void *args, const graft_tensor_desc *self,
+                                  const graft_tensor_desc *out, int64_t first, int64_t lower) {
+  void *pointer;
+  if (ocl_elements(out) == 0) return GRAFT_OK;
+  graft_status status = ocl_memo_get(exec, args, out, make_triangle, destroy_memo, &pointer);
+  if (status != GRAFT_OK) return status;
+  memo *memo = pointer;
+  const ocl_argument arguments[] = {OCL_TENSOR(out), OCL_TENSOR(self), OCL_VALUE(first), OCL_VALUE(lower)};
+  return ocl_launch(&memo->kernels[0], exec->stream, 6, arguments);
+}
+
+_Static_assert(offsetof(graft_args_tril, self) == offsetof(graft_args_triu, self), "one memo for both");
+
+graft_status ocl_op_tril(const graft_exec *exec, const graft_args_tril *args) {
+  return keep_triangle(exec, args, args->self, args->out, args->diagonal + 1, 1);
+}
+
+graft_status ocl_op_triu(const graft_exec *exec, const graft_args_triu *args) {
+  return keep_triangle(exec, args, args->self, args->out, args->diagonal, 0);
+}
+
+/* ---- roll ---- */
+
+enum { ROLL_DIMS_MAX = 4 };
+
+/* Along each rolled dimension there are two parts, so that the whole is up to 2^n of them. */
+graft_status ocl_op_roll(const graft_exec *exec, const graft_args_roll *args) {
+  ocl_region whole = region_of(&args->self->dl, &args->out->dl), regions[1 << ROLL_DIMS_MAX];
+  const graft_tensor_desc *from[1 << ROLL_DIMS_MAX];
+  int64_t shift[OCL_DIMS_MAX] = {0};
+  if (args->self->dl.ndim > OCL_DIMS_MAX || args->dims.count > ROLL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  if (!args->dims.count) { /* all elements in a row, and both sides are contiguous */
+    whole = (ocl_region){.rank = 1, .size = {ocl_elements(args->self)}, .from = {1}, .to = {1}};
+    shift[0] = args->shifts.items[0];
+  }
+  for (uint64_t i = 0; i < args->dims.count; i++) {
+    int64_t d = args->dims.items[i], size = whole.size[d];
+    shift[d] = size ? (shift[d] + args->shifts.items[i]) % size : 0;
+  }
+  uint32_t count = 1;
+  regions[0] = whole;
+  for (int d = 0; d < whole.rank; d++) {
+    if (shift[d] == 0) continue;
+    for (uint32_t i = 0; i < count; i++) { /* what is moved on, and what begins anew */
+      ocl_region *first = &regions[i], *second = &regions[count + i];
+      *second = *first;
+      first->size[d] -= shift[d];
+      first->start_to += shift[d] * first->to[d];
+      second->size[d] = shift[d];
+      second->start_from += (whole.size[d] - shift[d]) * second->from[d];
+    }
+    count *= 2;
+  }
+  for (uint32_t i = 0; i < count; i++) from[i] = args->self;
+  call call = {args->out, from, regions, count};
+  return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
+}

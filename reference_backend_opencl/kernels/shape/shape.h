@@ -1,0 +1,17 @@
+/* Movement of elements, for families that come to it in the end. */
+#ifndef OCL_SHAPE_H
+#define OCL_SHAPE_H
+
+#include "runtime/ocl.h"
+
+/* What goes where: dimensions outermost first, all in elements. */
+typedef struct ocl_region {
+  int rank;
+  int64_t size[OCL_DIMS_MAX], to[OCL_DIMS_MAX], from[OCL_DIMS_MAX];
+  int64_t start_to, start_from;
+} ocl_region;
+
+/* The whole of a tensor, as it lies in another of its shape. */
+graft_status ocl_move_whole(const graft_exec *exec, const graft_tensor_desc *from, const graft_tensor_desc *to);
+
+#endif

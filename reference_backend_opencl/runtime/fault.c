@@ -1,0 +1,120 @@
+/* Faults that kernels find: an index out of range, a division by zero. A kernel never acts on such a value; it leaves
+ * one record in the stream's fault words (REPORT in common.cl), which are read back when somebody waits for the stream
+ * and then stick to it, as any fault of a device does. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+static const struct {
+  uint32_t op_id;
+  const char *name;
+} names[] = {
+    {GRAFT_OP_EMBEDDING, "aten::embedding"},
+    {GRAFT_OP_EMBEDDING_DENSE_BACKWARD, "aten::embedding_dense_backward"},
+    {GRAFT_OP_INDEX_SELECT, "aten::index_select"},
+    {GRAFT_OP_INDEX_TENSOR, "aten::index.Tensor"},
+    {GRAFT_OP_GATHER, "aten::gather"},
+    {GRAFT_OP_TAKE, "aten::take"},
+    {GRAFT_OP_SCATTER_SRC, "aten::scatter.src"},
+    {GRAFT_OP_SCATTER_VALUE, "aten::scatter.value"},
+    {GRAFT_OP_SCATTER_ADD, "aten::scatter_add"},
+    {GRAFT_OP_SCATTER_REDUCE_TWO, "aten::scatter_reduce.two"},
+    {GRAFT_OP_INDEX_PUT, "aten::index_put"},
+    {GRAFT_OP_INDEX_ADD, "aten::index_add"},
+    {GRAFT_OP_INDEX_COPY, "aten::index_copy"},
+    {GRAFT_OP_NLL_LOSS_FORWARD, "aten::nll_loss_forward"},
+    {GRAFT_OP_NLL_LOSS_BACKWARD, "aten::nll_loss_backward"},
+    {GRAFT_OP_NLL_LOSS2D_FORWARD, "aten::nll_loss2d_forward"},
+    {GRAFT_OP_NLL_LOSS2D_BACKWARD, "aten::nll_loss2d_backward"},
+    {GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, "aten::max_pool2d_with_indices_backward"},
+    {GRAFT_OP_DIV_TENSOR_MODE, "aten::div.Tensor_mode"},
+    {GRAFT_OP_DIV_SCALAR_MODE, "aten::div.Scalar_mode"},
+    {GRAFT_OP_FMOD_TENSOR, "aten::fmod.Tensor"},
+    {GRAFT_OP_FMOD_SCALAR, "aten::fmod.Scalar"},
+    {GRAFT_OP_REMAINDER_TENSOR, "aten::remainder.Tensor"},
+    {GRAFT_OP_REMAINDER_SCALAR, "aten::remainder.Scalar"},
+    {GRAFT_OP_MASKED_SCATTER, "aten::masked_scatter"},
+    {GRAFT_OP_MULTINOMIAL, "aten::multinomial"},
+    {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
+    {GRAFT_OP_BINARY_CROSS_ENTROPY, "aten::binary_cross_entropy"},
+};
+
+void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
+  const char *name = "an op";
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (names[i].op_id == (uint32_t)faults->seen[0]) name = names[i].name;
+  }
+  if (faults->seen[1] == 0 && faults->seen[2] == 0) {
+    snprintf(text, capacity, "%s: integer division by zero", name);
+  } else if (faults->seen[2] < 0) {
+    if (faults->seen[2] == -2) {
+      snprintf(text, capacity, "%s: self holds a number that does not lie between 0 and 1", name);
+    } else {
+      snprintf(text, capacity,
+               "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0", name,
+               (long long)faults->seen[1]);
+    }
+  } else {
+    snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, (long long)faults->seen[1],
+             (long long)faults->seen[2]);
+  }
+}
+
+static ocl_faults *make(graft_device *device) {
+  ocl_faults *faults = calloc(1, sizeof *faults);
+  if (!faults) return NULL;
+  cl_int error;
+  faults->words = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof faults->seen,
+                                 faults->seen, &error);
+  if (error != CL_SUCCESS) {
+    free(faults);
+    return NULL;
+  }
+  atomic_init(&faults->references, 1);
+  return faults;
+}
+
+graft_status ocl_stream_faults(graft_stream *stream, cl_mem *words) {
+  ocl_faults *faults = atomic_load_explicit(&stream->faults, memory_order_relaxed);
+  if (!faults) { /* calls that submit to one stream are serialised */
+    faults = make(stream->device);
+    if (!faults) return ocl_fail(stream->device->plugin, GRAFT_OUT_OF_MEMORY, "no memory for the stream's fault words");
+    atomic_store_explicit(&stream->faults, faults, memory_order_release);
+  }
+  *words = faults->words;
+  return GRAFT_OK;
+}
+
+void ocl_faults_passed(graft_stream *stream, cl_uint count, const ocl_argument *arguments) {
+  const ocl_faults *faults = atomic_load_explicit(&stream->faults, memory_order_relaxed);
+  for (cl_uint i = 0; faults && i < count; i++) {
+    const ocl_argument *a = &arguments[i];
+    if (a->value && a->bytes == sizeof(cl_mem) && !memcmp(a->value, &faults->words, sizeof(cl_mem))) {
+      atomic_store(&stream->faults_unread, true);
+    }
+  }
+}
+
+/* Asks for the words; they have come when what is submitted next has been done. */
+cl_int ocl_faults_read(graft_stream *stream) {
+  ocl_faults *faults = atomic_load_explicit(&stream->faults, memory_order_acquire);
+  if (!faults || !atomic_exchange(&stream->faults_unread, false)) return CL_SUCCESS;
+  return clEnqueueReadBuffer(stream->queue, faults->words, CL_FALSE, 0, sizeof faults->seen, faults->seen, 0, NULL,
+                             NULL);
+}
+
+bool ocl_faults_seen(const ocl_faults *faults) {
+  return faults && faults->seen[0] != 0;
+}
+
+ocl_faults *ocl_faults_retain(ocl_faults *faults) {
+  if (faults) atomic_fetch_add(&faults->references, 1);
+  return faults;
+}
+
+void ocl_faults_release(ocl_faults *faults) {
+  if (!faults || atomic_fetch_sub(&faults->references, 1) > 1) return;
+  clReleaseMemObject(faults->words);
+  free(faults);
+}

@@ -1,0 +1,98 @@
+/* Index spaces: which dimensions a kernel really has. Most tensors collapse to one. */
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+int64_t ocl_elements(const graft_tensor_desc *desc) {
+  int64_t count = 1;
+  for (int d = 0; d < desc->dl.ndim; d++) count *= desc->dl.shape[d];
+  return count;
+}
+
+void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t *strides) {
+  if (size == 1) return;
+  int d = geometry->rank++;
+  geometry->size[d] = size;
+  for (int k = 0; k < geometry->operands; k++) geometry->stride[k][d] = strides[k];
+}
+
+static void swap_dims(ocl_geometry *geometry, int a, int b) {
+  int64_t size = geometry->size[a];
+  geometry->size[a] = geometry->size[b];
+  geometry->size[b] = size;
+  for (int k = 0; k < geometry->operands; k++) {
+    int64_t stride = geometry->stride[k][a];
+    geometry->stride[k][a] = geometry->stride[k][b];
+    geometry->stride[k][b] = stride;
+  }
+}
+
+/* Whether dimension b should lie inside a. A stride of 0 has no opinion. */
+static bool out_of_order(const ocl_geometry *geometry, int a, int b) {
+  for (int k = 0; k < geometry->operands; k++) {
+    int64_t inner = geometry->stride[k][a], outer = geometry->stride[k][b];
+    if (inner != 0 && outer != 0 && inner != outer) return inner > outer;
+  }
+  return false;
+}
+
+void ocl_geometry_sort(ocl_geometry *geometry) {
+  for (int i = 1; i < geometry->rank; i++) {
+    for (int j = i; j > 0 && out_of_order(geometry, j - 1, j); j--) swap_dims(geometry, j - 1, j);
+  }
+}
+
+static bool one_run(const ocl_geometry *geometry, int inner, int outer) {
+  for (int k = 0; k < geometry->operands; k++) {
+    if (geometry->stride[k][outer] != geometry->stride[k][inner] * geometry->size[inner]) return false;
+  }
+  return true;
+}
+
+void ocl_geometry_collapse(ocl_geometry *geometry) {
+  if (geometry->rank == 0) { /* one element */
+    geometry->rank = 1;
+    geometry->size[0] = 1;
+    for (int k = 0; k < geometry->operands; k++) geometry->stride[k][0] = 1;
+    return;
+  }
+  int last = 0;
+  for (int d = 1; d < geometry->rank; d++) {
+    if (one_run(geometry, last, d)) {
+      geometry->size[last] *= geometry->size[d];
+    } else if (++last != d) {
+      swap_dims(geometry, last, d);
+    }
+  }
+  geometry->rank = last + 1;
+}
+
+void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, size_t local, ocl_cut *cut,
+                      size_t *global) {
+  int64_t rows = 1, items = device->is_cpu ? 4 * (int64_t)device->compute_units : INT64_MAX;
+  for (int d = 1; d < geometry->rank; d++) rows *= geometry->size[d];
+  int64_t size = geometry->size[0], chunk = device->vector_width;
+  if (device->is_cpu) {
+    const int64_t least = 2048; /* below, starting a work-group costs more than it does */
+    chunk = size * rows / items;
+    chunk = (chunk < least ? least : chunk) / 16 * 16;
+    if (chunk > 65536) chunk = 65536;
+  }
+  if (chunk > size) chunk = size;
+  cut->chunk = chunk;
+  cut->chunks_per_row = (size + chunk - 1) / chunk;
+  cut->chunks = cut->chunks_per_row * rows;
+  cut->per_item = cut->chunks / items > 0 ? (cut->chunks + items - 1) / items : 1;
+  if (device->is_cpu && cut->per_item * chunk < 1024) cut->per_item = (1024 + chunk - 1) / chunk;
+  size_t work_items = (size_t)((cut->chunks + cut->per_item - 1) / cut->per_item);
+  *global = (work_items + local - 1) / local * local;
+}
+
+int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers) {
+  int n = 0;
+  for (int d = 0; d < geometry->rank; d++) numbers[n++] = geometry->size[d];
+  for (int k = 0; k < geometry->operands; k++) {
+    for (int d = 0; d < geometry->rank; d++) numbers[n++] = geometry->stride[k][d];
+  }
+  return n;
+}

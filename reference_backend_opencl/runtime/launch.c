@@ -1,0 +1,142 @@
+/* Prepared kernels and memos: what makes a repeated call cheap. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+static graft_status init_of_program(ocl_kernel *kernel, graft_device *device, ocl_program *program, const char *file,
+                                    const char *entry) {
+  cl_int error;
+  kernel->program = program;
+  kernel->handle = clCreateKernel(ocl_program_handle(program), entry, &error);
+  if (error != CL_SUCCESS) {
+    return ocl_fail(device->plugin, GRAFT_INTERNAL, "kernel %s of %s.cl: %s", entry, file, ocl_error_name(error));
+  }
+  kernel->device = device;
+  for (int i = 0; i < 3; i++) { /* what the caller has not said */
+    if (!kernel->global[i]) kernel->global[i] = 1;
+    if (!kernel->local[i]) kernel->local[i] = 1;
+  }
+  pthread_mutex_init(&kernel->lock, NULL);
+  return GRAFT_OK;
+}
+
+graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const char *head, const char *file,
+                             const char *entry) {
+  ocl_program *program;
+  graft_status status = ocl_program_get(device, head, file, &program);
+  return status == GRAFT_OK ? init_of_program(kernel, device, program, file, entry) : status;
+}
+
+graft_status ocl_kernel_constant(ocl_kernel *kernel, cl_uint index, size_t bytes, const void *value) {
+  cl_int error = clSetKernelArg(kernel->handle, index, bytes, value);
+  if (error == CL_SUCCESS) return GRAFT_OK;
+  return ocl_fail(kernel->device->plugin, GRAFT_INTERNAL, "kernel argument %u: %s", index, ocl_error_name(error));
+}
+
+void ocl_kernel_destroy(ocl_kernel *kernel) {
+  if (!kernel->handle) return;
+  clReleaseKernel(kernel->handle);
+  pthread_mutex_destroy(&kernel->lock);
+}
+
+static cl_int set_and_enqueue(ocl_kernel *kernel, cl_command_queue queue, const size_t *global, cl_uint count,
+                              const ocl_argument *arguments) {
+  for (cl_uint i = 0; i < count; i++) {
+    cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
+    if (error != CL_SUCCESS) return error;
+  }
+  return clEnqueueNDRangeKernel(queue, kernel->handle, 3, NULL, global, kernel->local, 0, NULL, NULL);
+}
+
+static graft_status launch(ocl_kernel *kernel, graft_stream *stream, const size_t *global, cl_uint count,
+                           const ocl_argument *arguments) {
+  graft_status status = ocl_stream_check(stream);
+  if (status != GRAFT_OK) return status;
+  pthread_mutex_lock(&kernel->lock);
+  cl_int error = set_and_enqueue(kernel, stream->queue, global, count, arguments);
+  pthread_mutex_unlock(&kernel->lock);
+  if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueNDRangeKernel");
+  ocl_faults_passed(stream, count, arguments);
+  ocl_stream_submitted(stream);
+  atomic_fetch_add_explicit(&kernel->device->plugin->counters.launches, 1, memory_order_relaxed);
+  return GRAFT_OK;
+}
+
+graft_status ocl_launch(ocl_kernel *kernel, graft_stream *stream, cl_uint count, const ocl_argument *arguments) {
+  return launch(kernel, stream, kernel->global, count, arguments);
+}
+
+graft_status ocl_launch_groups(ocl_kernel *kernel, graft_stream *stream, size_t groups, cl_uint count,
+                               const ocl_argument *arguments) {
+  const size_t global[3] = {groups * kernel->local[0], 1, 1};
+  return launch(kernel, stream, global, count, arguments);
+}
+
+/* ---- Shared kernels ---- */
+
+struct ocl_shared_kernel {
+  ocl_shared_kernel *next;
+  const ocl_program *program;
+  const char *entry;
+  ocl_kernel kernel;
+};
+
+static ocl_shared_kernel *find_shared(graft_device *device, const ocl_program *program, const char *entry) {
+  ocl_shared_kernel *shared = device->shared_kernels;
+  while (shared && (shared->program != program || strcmp(shared->entry, entry) != 0)) shared = shared->next;
+  return shared;
+}
+
+graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const char *head, const char *file,
+                               const char *entry, size_t local) {
+  ocl_program *program;
+  graft_status status = ocl_program_get(device, head, file, &program);
+  if (status != GRAFT_OK) return status;
+  pthread_mutex_lock(&device->shared_lock);
+  ocl_shared_kernel *shared = find_shared(device, program, entry);
+  if (!shared && !(shared = calloc(1, sizeof *shared))) status = GRAFT_OUT_OF_MEMORY;
+  if (status == GRAFT_OK && !shared->program) {
+    status = init_of_program(&shared->kernel, device, program, file, entry);
+    shared->program = program;
+    shared->entry = entry;
+    shared->kernel.local[0] = local;
+    shared->next = device->shared_kernels;
+    if (status == GRAFT_OK)
+      device->shared_kernels = shared;
+    else
+      free(shared);
+  }
+  pthread_mutex_unlock(&device->shared_lock);
+  if (status == GRAFT_OK) *kernel = &shared->kernel;
+  return status;
+}
+
+void ocl_kernels_close_all(graft_device *device) {
+  while (device->shared_kernels) {
+    ocl_shared_kernel *shared = device->shared_kernels;
+    device->shared_kernels = shared->next;
+    ocl_kernel_destroy(&shared->kernel);
+    free(shared);
+  }
+}
+
+/* ---- Memos ---- */
+
+graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *row, ocl_memo_make make,
+                          void (*destroy)(void *memo), void **memo) {
+  if (exec->memo) {
+    *memo = exec->memo;
+    return GRAFT_OK;
+  }
+  void *made = NULL, *winner = NULL;
+  graft_status status = make(exec, args, row, &made);
+  if (status != GRAFT_OK) return status;
+  status = exec->device->plugin->host->memo_publish(exec, made, destroy, &winner);
+  if (status != GRAFT_OK) {
+    destroy(made);
+    return status;
+  }
+  *memo = winner;
+  return GRAFT_OK;
+}

@@ -1,0 +1,139 @@
+/* Buffers and copies. A buffer is a cl_mem, however large: the host divides it and hands kernels byte offsets.
+ * Sub-buffers would need an object a tensor and offsets aligned to the device's liking. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+/* A reusable source up to this size is copied aside; a larger one is cheaper to wait for. */
+#define STAGED_BYTES_MAX (1u << 20)
+
+static graft_status map_pinned(graft_device *device, graft_buffer *buffer) {
+  cl_int error;
+  buffer->mapped = clEnqueueMapBuffer(device->map_queue, buffer->handle, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                      buffer->bytes, 0, NULL, NULL, &error);
+  if (error == CL_SUCCESS) return GRAFT_OK;
+  return ocl_fail(device->plugin, GRAFT_OUT_OF_MEMORY, "%llu bytes of pinned memory: %s",
+                  (unsigned long long)buffer->bytes, ocl_error_name(error));
+}
+
+static graft_status allocate(graft_device *device, graft_allocation *request) {
+  const ocl_plugin *plugin = device->plugin;
+  if (request->kind != GRAFT_MEMORY_DEVICE && request->kind != GRAFT_MEMORY_PINNED) return GRAFT_UNIMPLEMENTED;
+  if (request->flags & 0xffffu) return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT, "unknown memory flags");
+  if (request->bytes == 0) return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT, "an allocation of 0 bytes");
+  if (request->bytes > device->max_allocation) {
+    return ocl_fail(plugin, GRAFT_OUT_OF_MEMORY, "%llu bytes asked for, the device's largest allocation is %llu",
+                    (unsigned long long)request->bytes, (unsigned long long)device->max_allocation);
+  }
+  graft_buffer *buffer = calloc(1, sizeof *buffer);
+  if (!buffer) return GRAFT_OUT_OF_MEMORY;
+  bool pinned = request->kind == GRAFT_MEMORY_PINNED;
+  cl_int error;
+  buffer->bytes = request->bytes;
+  buffer->handle = clCreateBuffer(device->context, CL_MEM_READ_WRITE | (pinned ? CL_MEM_ALLOC_HOST_PTR : 0),
+                                  request->bytes, NULL, &error);
+  if (error != CL_SUCCESS) {
+    free(buffer);
+    return ocl_fail(plugin, GRAFT_OUT_OF_MEMORY, "%llu bytes: %s", (unsigned long long)request->bytes,
+                    ocl_error_name(error));
+  }
+  if (pinned && map_pinned(device, buffer) != GRAFT_OK) {
+    clReleaseMemObject(buffer->handle);
+    free(buffer);
+    return GRAFT_OUT_OF_MEMORY;
+  }
+  request->buffer = buffer;
+  request->host_pointer = buffer->mapped;
+  request->device_address = 0;
+  return GRAFT_OK;
+}
+
+static graft_status release(graft_device *device, graft_buffer *buffer) {
+  if (buffer->mapped) {
+    clEnqueueUnmapMemObject(device->map_queue, buffer->handle, buffer->mapped, 0, NULL, NULL);
+    clFlush(device->map_queue);
+  }
+  clReleaseMemObject(buffer->handle);
+  free(buffer);
+  return GRAFT_OK;
+}
+
+static void CL_CALLBACK free_staged(cl_event event, cl_int status, void *staged) {
+  (void)event;
+  (void)status;
+  free(staged);
+}
+
+/* Writes from a copy of `from` that lives until the write is done. */
+static cl_int write_staged(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from, uint64_t bytes) {
+  void *staged = malloc(bytes);
+  if (!staged) return CL_OUT_OF_HOST_MEMORY;
+  memcpy(staged, from, bytes);
+  cl_event done;
+  cl_int error = clEnqueueWriteBuffer(stream->queue, to->handle, CL_FALSE, offset, bytes, staged, 0, NULL, &done);
+  if (error != CL_SUCCESS) {
+    free(staged);
+    return error;
+  }
+  if (clSetEventCallback(done, CL_COMPLETE, free_staged, staged) != CL_SUCCESS) {
+    clWaitForEvents(1, &done);
+    free(staged);
+  }
+  clReleaseEvent(done);
+  return CL_SUCCESS;
+}
+
+static graft_status copy_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
+                                   uint64_t bytes, graft_copy_flags flags) {
+  graft_status status = ocl_stream_check(stream);
+  if (status != GRAFT_OK || bytes == 0) return status;
+  bool reusable = flags & GRAFT_COPY_SOURCE_REUSABLE;
+  if (flags & 0xffffu & ~GRAFT_COPY_SOURCE_REUSABLE) {
+    return ocl_fail(stream->device->plugin, GRAFT_INVALID_ARGUMENT, "unknown copy flags");
+  }
+  cl_int error;
+  if (reusable && bytes <= STAGED_BYTES_MAX) {
+    error = write_staged(stream, to, offset, from, bytes);
+  } else {
+    error = clEnqueueWriteBuffer(stream->queue, to->handle, reusable, offset, bytes, from, 0, NULL, NULL);
+  }
+  return ocl_stream_result(stream, error, "clEnqueueWriteBuffer");
+}
+
+static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
+                                 graft_copy_flags flags) {
+  graft_status status = ocl_stream_check(stream);
+  if (status != GRAFT_OK || bytes == 0) return status;
+  if (flags & 0xffffu) return ocl_fail(stream->device->plugin, GRAFT_INVALID_ARGUMENT, "unknown copy flags");
+  return ocl_stream_result(stream,
+                           clEnqueueReadBuffer(stream->queue, from->handle, CL_FALSE, offset, bytes, to, 0, NULL, NULL),
+                           "clEnqueueReadBuffer");
+}
+
+static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
+                         uint64_t from_offset, uint64_t bytes) {
+  graft_status status = ocl_stream_check(stream);
+  if (status != GRAFT_OK || bytes == 0) return status;
+  cl_int error =
+      clEnqueueCopyBuffer(stream->queue, from->handle, to->handle, from_offset, to_offset, bytes, 0, NULL, NULL);
+  return ocl_stream_result(stream, error, "clEnqueueCopyBuffer");
+}
+
+static graft_status fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
+                         uint32_t pattern_bytes) {
+  graft_status status = ocl_stream_check(stream);
+  if (status != GRAFT_OK || bytes == 0) return status;
+  cl_int error = clEnqueueFillBuffer(stream->queue, to->handle, pattern, pattern_bytes, offset, bytes, 0, NULL, NULL);
+  return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
+}
+
+const graft_memory_api ocl_memory_api = {
+    .struct_size = sizeof ocl_memory_api,
+    .allocate = allocate,
+    .release = release,
+    .copy_from_host = copy_from_host,
+    .copy_to_host = copy_to_host,
+    .copy = copy,
+    .fill = fill,
+};

@@ -1,0 +1,125 @@
+/* The one exported function, and the table it answers with. Nothing here touches the OpenCL driver: applications fork
+ * after loading, and a driver does not survive that. */
+#define _GNU_SOURCE /* secure_getenv */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+static graft_status query_statistics(void *self, graft_opencl_statistics *out) {
+  ocl_plugin *plugin = self;
+  if (GRAFT_SIZE_TO(graft_opencl_statistics, launches) > out->struct_size) return GRAFT_INVALID_ARGUMENT;
+  out->programs_built = atomic_load(&plugin->counters.programs_built);
+  out->programs_loaded = atomic_load(&plugin->counters.programs_loaded);
+  out->build_nanoseconds = atomic_load(&plugin->counters.build_nanoseconds);
+  out->launches = atomic_load(&plugin->counters.launches);
+  return GRAFT_OK;
+}
+
+static graft_status native_device(graft_device *device, void **handle) {
+  *handle = device->id;
+  return GRAFT_OK;
+}
+
+static graft_status native_stream(graft_stream *stream, void **handle) {
+  *handle = stream->queue;
+  return GRAFT_OK;
+}
+
+static graft_status native_buffer(graft_buffer *buffer, void **handle) {
+  *handle = buffer->handle;
+  return GRAFT_OK;
+}
+
+static graft_status extension(void *self, const char *name, uint32_t minimum, const void **table) {
+  static const graft_opencl_statistics_api statistics = {sizeof statistics, query_statistics};
+  static const graft_native_handle_api native = {sizeof native, "opencl", native_device, native_stream, native_buffer};
+  static const struct {
+    const char *name;
+    uint32_t version;
+    const void *table;
+  } offered[] = {
+      {GRAFT_OPENCL_STATISTICS, GRAFT_OPENCL_STATISTICS_VERSION, &statistics},
+      {GRAFT_EXTENSION_NATIVE_HANDLE, GRAFT_NATIVE_HANDLE_VERSION, &native},
+  };
+  (void)self;
+  for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {
+    if (strcmp(name, offered[i].name) == 0 && minimum <= offered[i].version) {
+      *table = offered[i].table;
+      return GRAFT_OK;
+    }
+  }
+  return GRAFT_UNIMPLEMENTED;
+}
+
+static graft_status close_plugin(void *self) {
+  ocl_plugin *plugin = self;
+  pthread_mutex_destroy(&plugin->lock);
+  free(plugin->probe_error);
+  free(plugin->candidates);
+  free(plugin->selection);
+  free(plugin);
+  return GRAFT_OK;
+}
+
+/* The option wins over the environment, which a privileged program ignores. NULL: not said, or empty. */
+static const char *chosen(const char *const *options, const char *key, const char *variable) {
+  const char *value = secure_getenv(variable);
+  for (; options && *options; options++) {
+    size_t length = strlen(key);
+    if (strncmp(*options, key, length) == 0 && (*options)[length] == '=') value = *options + length + 1;
+  }
+  return value && *value ? value : NULL;
+}
+
+graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **out) {
+  if (host->abi_major != GRAFT_ABI_MAJOR) return GRAFT_INCOMPATIBLE;
+  if (!GRAFT_HAS(host, graft_host, set_error) || !GRAFT_HAS(host, graft_host, workspace) ||
+      !GRAFT_HAS(host, graft_host, output_shape) || !GRAFT_HAS(host, graft_host, memo_publish)) {
+    return GRAFT_INCOMPATIBLE;
+  }
+  ocl_plugin *plugin = calloc(1, sizeof *plugin);
+  if (!plugin) return GRAFT_OUT_OF_MEMORY;
+  const char *selection = chosen(options, "device", "GRAFT_OPENCL_DEVICE");
+  if (selection && !(plugin->selection = strdup(selection))) {
+    free(plugin);
+    return GRAFT_OUT_OF_MEMORY;
+  }
+  plugin->host = host;
+  const char *kernels = chosen(options, "kernels", "GRAFT_OPENCL_KERNELS");
+  plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
+  plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
+  if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels) {
+    graft_status status =
+        ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
+                 "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
+    free(plugin->selection);
+    free(plugin);
+    return status;
+  }
+  pthread_mutex_init(&plugin->lock, NULL);
+  plugin->api = (graft_plugin){
+      .struct_size = sizeof plugin->api,
+      .abi_major = GRAFT_ABI_MAJOR,
+      .abi_minor = GRAFT_ABI_MINOR,
+      .self = plugin,
+      .name = "opencl",
+      .vendor = "Graft",
+      .version = GRAFT_OPENCL_VERSION,
+      .close = close_plugin,
+      .device_count = ocl_device_count,
+      .device_query = ocl_device_query,
+      .device_open = ocl_device_open,
+      .device_close = ocl_device_close,
+      .memory = &ocl_memory_api,
+      .stream = &ocl_stream_api,
+      .core = &ocl_core_ops,
+      .prims = &ocl_prims_ops,
+      .train = &ocl_train_ops,
+      .op_caps = ocl_op_caps_of,
+      .extension = extension,
+  };
+  *out = &plugin->api;
+  return GRAFT_OK;
+}

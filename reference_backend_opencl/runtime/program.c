@@ -1,0 +1,162 @@
+/* Programs: kernel source to cl_program, once a device. In front of each stands a head that says what the case at hand
+ * is (types, rank, widths), and the helpers every kernel uses. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/ocl.h"
+
+typedef enum state { BUILDING, READY, FAILED } state;
+
+struct ocl_program {
+  ocl_program *next;
+  ocl_key key;
+  state state;
+  cl_program handle;
+};
+
+cl_program ocl_program_handle(const ocl_program *program) {
+  return program->handle;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static graft_status report_build(graft_device *device, cl_program handle, cl_int error, const char *file) {
+  char log[OCL_TEXT_CAPACITY - 128] = "";
+  clGetProgramBuildInfo(handle, device->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+  return ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl does not compile: %s\n%s", file, ocl_error_name(error), log);
+}
+
+/* Every kernel here has its work-group size fixed, so PoCL finishes all of them for the binary. Taken before any
+ * launch: PoCL 3.1 fails an assertion when one kernel is finished for a binary and for a launch at the same time. */
+static void save(graft_device *device, const ocl_program *program) {
+  size_t bytes = 0;
+  unsigned char *binary = NULL;
+  if (atomic_load(&device->disk_unusable)) return;
+  if (clGetProgramInfo(program->handle, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) == CL_SUCCESS &&
+      bytes > 0 && (binary = malloc(bytes)) &&
+      clGetProgramInfo(program->handle, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) {
+    ocl_disk_save(device, program->key, binary, bytes);
+  }
+  free(binary);
+}
+
+static graft_status compile(graft_device *device, ocl_program *program, const char *source, const char *options,
+                            const char *file) {
+  cl_int error;
+  program->handle = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
+  if (error == CL_SUCCESS) error = clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL);
+  if (error != CL_SUCCESS) return report_build(device, program->handle, error, file);
+  atomic_fetch_add(&device->plugin->counters.programs_built, 1);
+  save(device, program);
+  return GRAFT_OK;
+}
+
+/* A binary that the driver refuses is as good as none. */
+static bool load(graft_device *device, ocl_program *program, const char *options) {
+  size_t bytes;
+  void *binary = ocl_disk_load(device, program->key, &bytes);
+  if (!binary) return false;
+  cl_int status = CL_SUCCESS, error;
+  const unsigned char *bits = binary;
+  program->handle = clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &bits, &status, &error);
+  if (error == CL_SUCCESS && status == CL_SUCCESS) {
+    error = clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL);
+  }
+  free(binary);
+  if (error == CL_SUCCESS && status == CL_SUCCESS) {
+    atomic_fetch_add(&device->plugin->counters.programs_loaded, 1);
+    return true;
+  }
+  if (program->handle) clReleaseProgram(program->handle);
+  program->handle = NULL;
+  return false;
+}
+
+static ocl_program *find(graft_device *device, ocl_key key) {
+  ocl_program *program = device->programs;
+  while (program && (program->key.low != key.low || program->key.high != key.high)) program = program->next;
+  return program;
+}
+
+/* Returns the program of this key, with *mine true if the caller is the one to build it. */
+static ocl_program *claim(graft_device *device, ocl_key key, bool *mine) {
+  pthread_mutex_lock(&device->program_lock);
+  ocl_program *program = find(device, key);
+  *mine = !program;
+  if (*mine && (program = calloc(1, sizeof *program))) {
+    program->key = key;
+    program->next = device->programs;
+    device->programs = program;
+  }
+  while (!*mine && program->state == BUILDING) pthread_cond_wait(&device->program_ready, &device->program_lock);
+  pthread_mutex_unlock(&device->program_lock);
+  return program;
+}
+
+static void finish(graft_device *device, ocl_program *program, state state) {
+  pthread_mutex_lock(&device->program_lock);
+  program->state = state;
+  pthread_cond_broadcast(&device->program_ready);
+  pthread_mutex_unlock(&device->program_lock);
+}
+
+static void device_text(const graft_device *device, char *text, size_t capacity) {
+  char name[256] = "", driver[256] = "", version[256] = "";
+  clGetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+  clGetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+  clGetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+  snprintf(text, capacity, "%s|%s|%s", name, driver, version);
+}
+
+/* "lines softmax" is lines.cl and then softmax.cl. */
+static void add_files(ocl_text *source, const char *files) {
+  while (*files) {
+    char name[64];
+    size_t length = strcspn(files, " ");
+    snprintf(name, sizeof name, "%.*s", (int)length, files);
+    ocl_text_add(source, "%s", ocl_kernel_source(name));
+    files += length + strspn(files + length, " ");
+  }
+}
+
+graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
+  /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
+  const char *options =
+      device->exact_division ? "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-w -cl-std=CL1.2";
+  char name[800];
+  device_text(device, name, sizeof name);
+  ocl_text source = {0};
+  ocl_text_add(&source, "%s%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "",
+               device->is_cpu ? "#define IS_CPU\n" : "", head, ocl_kernel_source("core/common"));
+  add_files(&source, file);
+  if (source.failed) return GRAFT_OUT_OF_MEMORY;
+  bool mine;
+  ocl_program *program = claim(device, ocl_key_of(source.items, options, name), &mine);
+  graft_status status = program ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
+  if (program && mine) {
+    uint64_t begin = now_ns();
+    if (!load(device, program, options)) status = compile(device, program, source.items, options, file);
+    atomic_fetch_add(&device->plugin->counters.build_nanoseconds, now_ns() - begin);
+    finish(device, program, status == GRAFT_OK ? READY : FAILED);
+  } else if (program && program->state == FAILED) {
+    status = ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl did not compile when it was first needed", file);
+  }
+  ocl_text_free(&source);
+  if (status == GRAFT_OK) *out = program;
+  return status;
+}
+
+void ocl_program_close_all(graft_device *device) {
+  while (device->programs) {
+    ocl_program *program = device->programs;
+    device->programs = program->next;
+    if (program->handle) clReleaseProgram(program->handle);
+    free(program);
+  }
+}

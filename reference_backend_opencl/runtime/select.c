@@ -1,0 +1,113 @@
+/* Which OpenCL devices this instance offers: all of them, or those that the user's choice names. The choice is an index
+ * into the list of all devices, a kind (cpu, gpu, accelerator), or part of a device's or platform's name. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+typedef struct found {
+  ocl_candidate candidate;
+  cl_device_type type;
+  char name[256], platform[256];
+} found;
+
+static bool contains(const char *text, const char *part) {
+  size_t length = strlen(part);
+  for (; *text; text++) {
+    size_t i = 0;
+    while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+    if (i == length) return true;
+  }
+  return false;
+}
+
+static const char *kind_name(cl_device_type type) {
+  if (type & CL_DEVICE_TYPE_CPU) return "cpu";
+  if (type & CL_DEVICE_TYPE_GPU) return "gpu";
+  return "accelerator";
+}
+
+static bool matches(const found *device, size_t index, const char *choice) {
+  if (!choice) return true;
+  char *end;
+  unsigned long number = strtoul(choice, &end, 10);
+  if (*end == '\0') return number == index;
+  if (strcmp(choice, "cpu") == 0 || strcmp(choice, "gpu") == 0 || strcmp(choice, "accelerator") == 0) {
+    return strcmp(choice, kind_name(device->type)) == 0;
+  }
+  return contains(device->name, choice) || contains(device->platform, choice);
+}
+
+/* Lists all devices of all platforms. A platform without devices is nothing to report. */
+static cl_int list_devices(found **list, size_t *count) {
+  cl_platform_id platforms[64];
+  cl_device_id ids[64];
+  cl_uint platform_count = 0;
+  cl_int error = clGetPlatformIDs(64, platforms, &platform_count);
+  if (error != CL_SUCCESS) return error;
+  if (platform_count > 64) platform_count = 64;
+  *list = calloc(platform_count ? 64 * platform_count : 1, sizeof **list);
+  if (!*list) return CL_OUT_OF_HOST_MEMORY;
+  for (cl_uint p = 0; p < platform_count; p++) {
+    cl_uint device_count = 0;
+    if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, 64, ids, &device_count) != CL_SUCCESS) continue;
+    for (cl_uint d = 0; d < device_count && d < 64; d++) {
+      found *entry = &(*list)[(*count)++];
+      entry->candidate = (ocl_candidate){platforms[p], ids[d]};
+      clGetDeviceInfo(ids[d], CL_DEVICE_TYPE, sizeof entry->type, &entry->type, NULL);
+      clGetDeviceInfo(ids[d], CL_DEVICE_NAME, sizeof entry->name - 1, entry->name, NULL);
+      clGetPlatformInfo(platforms[p], CL_PLATFORM_NAME, sizeof entry->platform - 1, entry->platform, NULL);
+    }
+  }
+  return CL_SUCCESS;
+}
+
+static void explain_no_match(ocl_text *text, const char *choice, const found *list, size_t count) {
+  ocl_text_add(text, "no OpenCL device matches \"%s\" (GRAFT_OPENCL_DEVICE or option \"device\"); found:", choice);
+  for (size_t i = 0; i < count; i++) {
+    ocl_text_add(text, " [%zu] %s, %s, %s%s", i, kind_name(list[i].type), list[i].name, list[i].platform,
+                 i + 1 < count ? ";" : "");
+  }
+}
+
+static graft_status probe(ocl_plugin *plugin) {
+  found *list = NULL;
+  size_t count = 0;
+  ocl_text error_text = {0};
+  graft_status status = GRAFT_OK;
+  cl_int error = list_devices(&list, &count);
+  if (count > 0 && !(plugin->candidates = calloc(count, sizeof *plugin->candidates))) error = CL_OUT_OF_HOST_MEMORY;
+  if (error == CL_OUT_OF_HOST_MEMORY) {
+    status = GRAFT_OUT_OF_MEMORY;
+    ocl_text_add(&error_text, "no memory to list OpenCL devices");
+  } else if (count == 0) {
+    status = GRAFT_INVALID_ARGUMENT;
+    ocl_text_add(&error_text,
+                 "no OpenCL device found (%s): install an OpenCL driver for the device, or "
+                 "pocl-opencl-icd for the CPU; `clinfo -l` lists what the ICD loader sees",
+                 error == CL_SUCCESS ? "no platform offers one" : ocl_error_name(error));
+  } else {
+    for (size_t i = 0; i < count; i++) {
+      if (matches(&list[i], i, plugin->selection)) plugin->candidates[plugin->count++] = list[i].candidate;
+    }
+    if (plugin->count == 0) {
+      status = GRAFT_INVALID_ARGUMENT;
+      explain_no_match(&error_text, plugin->selection, list, count);
+    }
+  }
+  plugin->probe_error = error_text.items;
+  free(list);
+  return status;
+}
+
+graft_status ocl_probe(ocl_plugin *plugin) {
+  pthread_mutex_lock(&plugin->lock);
+  if (!plugin->probed) {
+    plugin->probe_status = probe(plugin);
+    plugin->probed = true;
+  }
+  pthread_mutex_unlock(&plugin->lock);
+  if (plugin->probe_status == GRAFT_OK) return GRAFT_OK;
+  return ocl_fail(plugin, plugin->probe_status, "%s", plugin->probe_error ? plugin->probe_error : "no memory");
+}

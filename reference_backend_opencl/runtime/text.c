@@ -1,0 +1,109 @@
+/* Words: error texts, log lines, and strings that grow. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl.h"
+
+graft_status ocl_fail(const ocl_plugin *plugin, graft_status status, const char *format, ...) {
+  char text[OCL_TEXT_CAPACITY];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  plugin->host->set_error(plugin->host->context, text);
+  return status;
+}
+
+void ocl_log(const ocl_plugin *plugin, graft_log_level level, const char *format, ...) {
+  if (!GRAFT_HAS(plugin->host, graft_host, log)) return;
+  char text[OCL_TEXT_CAPACITY];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  plugin->host->log(plugin->host->context, level, text);
+}
+
+void ocl_text_add(ocl_text *text, const char *format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  int needed = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  if (!text->failed && needed >= 0) {
+    size_t end = text->length + (size_t)needed;
+    if (end >= text->capacity) {
+      size_t capacity = end + 1 > 2 * text->capacity ? end + 1 : 2 * text->capacity;
+      char *items = realloc(text->items, capacity);
+      if (items) {
+        text->items = items;
+        text->capacity = capacity;
+      } else {
+        ocl_text_free(text);
+        text->failed = true;
+      }
+    }
+    if (!text->failed) {
+      vsnprintf(text->items + text->length, (size_t)needed + 1, format, again);
+      text->length = end;
+    }
+  }
+  va_end(again);
+}
+
+void ocl_text_free(ocl_text *text) {
+  free(text->items);
+  *text = (ocl_text){0};
+}
+
+const char *ocl_error_name(cl_int error) {
+#define NAME(code) \
+  case code: return #code;
+  switch (error) {
+    NAME(CL_SUCCESS)
+    NAME(CL_DEVICE_NOT_FOUND)
+    NAME(CL_DEVICE_NOT_AVAILABLE)
+    NAME(CL_COMPILER_NOT_AVAILABLE)
+    NAME(CL_MEM_OBJECT_ALLOCATION_FAILURE)
+    NAME(CL_OUT_OF_RESOURCES)
+    NAME(CL_OUT_OF_HOST_MEMORY)
+    NAME(CL_PROFILING_INFO_NOT_AVAILABLE)
+    NAME(CL_MEM_COPY_OVERLAP)
+    NAME(CL_BUILD_PROGRAM_FAILURE)
+    NAME(CL_MAP_FAILURE)
+    NAME(CL_MISALIGNED_SUB_BUFFER_OFFSET)
+    NAME(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+    NAME(CL_INVALID_VALUE)
+    NAME(CL_INVALID_DEVICE_TYPE)
+    NAME(CL_INVALID_PLATFORM)
+    NAME(CL_INVALID_DEVICE)
+    NAME(CL_INVALID_CONTEXT)
+    NAME(CL_INVALID_QUEUE_PROPERTIES)
+    NAME(CL_INVALID_COMMAND_QUEUE)
+    NAME(CL_INVALID_HOST_PTR)
+    NAME(CL_INVALID_MEM_OBJECT)
+    NAME(CL_INVALID_BINARY)
+    NAME(CL_INVALID_BUILD_OPTIONS)
+    NAME(CL_INVALID_PROGRAM)
+    NAME(CL_INVALID_PROGRAM_EXECUTABLE)
+    NAME(CL_INVALID_KERNEL_NAME)
+    NAME(CL_INVALID_KERNEL_DEFINITION)
+    NAME(CL_INVALID_KERNEL)
+    NAME(CL_INVALID_ARG_INDEX)
+    NAME(CL_INVALID_ARG_VALUE)
+    NAME(CL_INVALID_ARG_SIZE)
+    NAME(CL_INVALID_KERNEL_ARGS)
+    NAME(CL_INVALID_WORK_DIMENSION)
+    NAME(CL_INVALID_WORK_GROUP_SIZE)
+    NAME(CL_INVALID_WORK_ITEM_SIZE)
+    NAME(CL_INVALID_GLOBAL_OFFSET)
+    NAME(CL_INVALID_EVENT_WAIT_LIST)
+    NAME(CL_INVALID_EVENT)
+    NAME(CL_INVALID_OPERATION)
+    NAME(CL_INVALID_BUFFER_SIZE)
+    NAME(CL_INVALID_GLOBAL_WORK_SIZE)
+    default: return error == -1001 ? "CL_PLATFORM_NOT_FOUND_KHR" : "unknown OpenCL error";
+  }
+#undef NAME
+}
