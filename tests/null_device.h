@@ -6,9 +6,9 @@
 #include <check.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "graft/graft.h"
 #include "memory/allocator.h"
-#include "plugin/error.h"
 #include "plugin_path.h"
 #include "plugins/null.h"
 

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "device/internal.h"
 #include "null_device.h"
-#include "plugin/loader.h"
 
 /* --- properties --- */
 
@@ -153,13 +153,13 @@ END_TEST
 START_TEST(unknown_statuses_are_internal) {
   graft_rt_device *device = null_device(NULL);
   err_clear();
-  ck_assert_int_eq(plg_status(device, 77, "adding"), GRAFT_INTERNAL);
+  ck_assert_int_eq(dev_status(device, 77, "adding"), GRAFT_INTERNAL);
   assert_text("null:0: adding: the plugin returned the unknown status 77");
   err_clear();
-  ck_assert_int_eq(plg_status(device, GRAFT_INTERNAL, "adding"), GRAFT_INTERNAL);
+  ck_assert_int_eq(dev_status(device, GRAFT_INTERNAL, "adding"), GRAFT_INTERNAL);
   assert_text("null:0: adding: the plugin says INTERNAL");
   err_set(GRAFT_INTERNAL, "null:0: told already");
-  plg_status(device, GRAFT_INTERNAL, "adding");
+  dev_status(device, GRAFT_INTERNAL, "adding");
   ck_assert_str_eq(graft_last_error(), "null:0: told already");
 }
 END_TEST
@@ -168,14 +168,14 @@ START_TEST(generators) {
   graft_generator *own, *common = graft_generator_default(graft_device_reference());
   uint64_t seed, offset;
   graft_generator_seed(common, 42);
-  plg_generator_draw(common, 8, &seed, &offset);
+  dev_generator_draw(common, 8, &seed, &offset);
   ck_assert_uint_eq(seed, 42);
   ck_assert_uint_eq(offset, 0);
   graft_generator_state(common, &seed, &offset);
   ck_assert_uint_eq(offset, 8);
   ck_assert_int_eq(graft_generator_create(graft_device_reference(), &own), GRAFT_OK);
   graft_generator_set_state(own, 7, 16);
-  plg_generator_draw(own, 4, &seed, &offset);
+  dev_generator_draw(own, 4, &seed, &offset);
   ck_assert_uint_eq(seed, 7);
   ck_assert_uint_eq(offset, 16);
   graft_generator_destroy(own);
@@ -328,9 +328,9 @@ static void count_device(void *context, graft_rt_device *device) {
 
 START_TEST(each_device_is_visited) {
   int before = 0, after = 0;
-  plg_each_device(count_device, &before);
+  dev_each(count_device, &before);
   null_device(NULL);
-  plg_each_device(count_device, &after);
+  dev_each(count_device, &after);
   ck_assert_int_eq(after, before + 1);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* Loading and negotiation: what a plugin must be, and what is said of one that is not; texts and statuses. */
+#include "base/utf8.h"
 #include "null_device.h"
 #include "plugin/loader.h"
-#include "plugin/utf8.h"
 
 /* --- texts --- */
 

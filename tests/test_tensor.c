@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/internal.h"
 #include "graft/autograd.h"
 #include "graft/dlpack.h"
 #include "graft/memory.h"

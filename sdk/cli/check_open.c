@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "check.h"
 #include "check_manifest.h"
-#include "plugin/utf8.h"
 
 /* --- the gates --- */
 

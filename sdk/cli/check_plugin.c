@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "check.h"
-#include "plugin/error.h"
 #include "reference/reference.h"
 
 /* --- the host's functions --- */

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "check.h"
-#include "plugin/utf8.h"
 
 typedef enum outcome { PENDING, OK, FAILED, SKIPPED } outcome;
 

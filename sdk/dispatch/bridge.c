@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "dispatch/dispatch.h"
-#include "plugin/loader.h"
 #include "reference/reference.h"
 #include "tensor/copy.h"
 #include "tensor/transfer.h"
@@ -20,7 +20,7 @@ _Static_assert(_Alignof(graft_tensor_space) >= _Alignof(borrowed), "aligned like
 /* --- storages --- */
 
 graft_status graft_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   return tns_storage_new(device, bytes, storage);
 }
 

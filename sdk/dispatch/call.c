@@ -277,7 +277,7 @@ static bool mixed_devices(const graft_value *args, uint32_t nargs, graft_tensor 
 graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                            uint32_t nouts, dsp_plan **plan) {
   graft_rt_device *device = key_device(args, nargs);
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   dsp_key key;
   if (!dsp_key_build(&key, schema, args, nargs, outs, nouts)) {
     dsp_key_free(&key);
@@ -336,7 +336,7 @@ static graft_status call_copy_op(const op_schema *schema, const graft_value *arg
   op_call call;
   graft_status status = infer(&call, schema, args, nargs);
   if (status) return status;
-  if (plg_forked(call.device)) return plg_forked_error(call.device);
+  if (dev_forked(call.device)) return dev_forked_error(call.device);
   bool record = ag_wanted(call.args, schema->nargs);
   status = check_writes(schema, call.args, schema->nargs, outs, 1);
   if (!status) status = dsp_run_copy(&call, outs);

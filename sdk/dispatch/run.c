@@ -222,7 +222,7 @@ static void fill_philox(run *r, graft_philox *philox) {
     philox->seed = dsp_philox.seed;
     philox->offset = dsp_philox.offset;
   } else {
-    plg_generator_draw(generator_of(r), r->plan->call.draws, &philox->seed, &philox->offset);
+    dev_generator_draw(generator_of(r), r->plan->call.draws, &philox->seed, &philox->offset);
   }
   memcpy(r->packed + schema->philox_offset, &(const graft_philox *){philox}, sizeof(void *));
 }
@@ -252,7 +252,7 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
     dsp_philox = (dsp_philox_override){true, philox->seed, philox->offset};
     return status;
   }
-  return status && status != GRAFT_UNIMPLEMENTED ? plg_status(plan->device, status, plan->call.schema->name) : status;
+  return status && status != GRAFT_UNIMPLEMENTED ? dev_status(plan->device, status, plan->call.schema->name) : status;
 }
 
 /* The outputs whose shape the slot said; those of a slot that failed are dropped. */

@@ -190,7 +190,7 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
       if (args[i].kind == GRAFT_VALUE_GENERATOR) generator = args[i].as.generator;
     }
     dsp_philox.active = true;
-    plg_generator_draw(generator, plan->call.draws, &dsp_philox.seed, &dsp_philox.offset);
+    dev_generator_draw(generator, plan->call.draws, &dsp_philox.seed, &dsp_philox.offset);
   }
   bool grad = graft_grad_mode_set(false);
   fx s;

@@ -2,8 +2,8 @@
  * tensor's data pointer is then ordinary arithmetic, two tensors never share one, and a host read faults at once. */
 #include <sys/mman.h>
 
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 graft_status mem_address_reserve(uint64_t bytes, uint64_t alignment, uint64_t *address, uint64_t *reserved) {
   const uint64_t page = 4096;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 bool mem_is_uncached(void) {
   const char *value = err_getenv("GRAFT_NO_MEMORY_CACHING");
@@ -206,7 +206,7 @@ static graft_status empty_block(mem_allocator *allocator, mem_block **block) {
 }
 
 graft_status mem_allocate(graft_rt_device *device, graft_rt_stream *stream, uint64_t bytes, mem_block **block) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   mem_allocator *allocator = device->allocator;
   if (!stream) stream = device->default_stream;
   if (bytes == 0) return empty_block(allocator, block);
@@ -242,7 +242,7 @@ static void append_waiting(mem_allocator *allocator, mem_part *part) {
 }
 
 void mem_free(mem_block *block) {
-  if (!block || plg_forked(block->device)) return;
+  if (!block || dev_forked(block->device)) return;
   mem_part *part = (mem_part *)block;
   mem_allocator *allocator = block->device->allocator;
   if (part->uses) mem_uses_fence(allocator, &part->uses);
@@ -262,7 +262,7 @@ void mem_free(mem_block *block) {
 
 graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream) {
   graft_rt_device *device = block->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   mem_part *part = (mem_part *)block;
   if (stream->device != device) {
     return err_set(GRAFT_INVALID_ARGUMENT, "memory of %s can't be used on a stream of %s", device->text,

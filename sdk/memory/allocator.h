@@ -4,7 +4,7 @@
 #ifndef GRAFT_SDK_ALLOCATOR_H
 #define GRAFT_SDK_ALLOCATOR_H
 
-#include "plugin/backend.h"
+#include "device/device.h"
 
 /* A block handed out. The fields are read-only for users. */
 typedef struct mem_block {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 #define SLAB 64
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 #define PINNED_MIN_LOG2 12 /* a page */
 
@@ -170,7 +170,7 @@ void mem_pinned_release_cached(mem_allocator *allocator) {
 /* --- the interface --- */
 
 graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void **pointer) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   if (bytes > MEM_REQUEST_MAX) {
     return err_set(GRAFT_OUT_OF_MEMORY, "%s: %llu bytes of pinned memory are more than there can be", device->text,
                    (unsigned long long)bytes);
@@ -190,7 +190,7 @@ graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void
 }
 
 graft_status graft_pinned_free(graft_rt_device *device, void *pointer) {
-  if (!pointer || plg_forked(device)) return GRAFT_OK;
+  if (!pointer || dev_forked(device)) return GRAFT_OK;
   mem_allocator *allocator = device->allocator;
   pthread_mutex_lock(&allocator->lock);
   mem_pinned *memory = containing(allocator, pointer);
@@ -214,7 +214,7 @@ graft_status graft_pinned_free(graft_rt_device *device, void *pointer) {
 }
 
 graft_status mem_pinned_record(graft_rt_device *device, const void *pointer, graft_rt_stream *stream) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   mem_allocator *allocator = device->allocator;
   pthread_mutex_lock(&allocator->lock);
   mem_pinned *memory = containing(allocator, pointer);
@@ -224,7 +224,7 @@ graft_status mem_pinned_record(graft_rt_device *device, const void *pointer, gra
 }
 
 bool mem_is_pinned(graft_rt_device *device, const void *pointer, uint64_t bytes) {
-  if (plg_forked(device)) return false;
+  if (dev_forked(device)) return false;
   mem_allocator *allocator = device->allocator;
   pthread_mutex_lock(&allocator->lock);
   const mem_pinned *memory = containing(allocator, pointer);

@@ -1,6 +1,6 @@
 /* Segments: buffers held from the plugin. Nothing here holds the allocator's lock while the plugin is called. */
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 static void give_back(mem_allocator *allocator, mem_segment *segment) {
   graft_rt_device *device = allocator->device;
@@ -43,7 +43,7 @@ static graft_status allocate(mem_allocator *allocator, uint64_t bytes, mem_segme
   graft_allocation request = {.struct_size = sizeof request, .bytes = bytes, .kind = GRAFT_MEMORY_DEVICE};
   err_clear();
   graft_status status = device->backend->memory.allocate(device->handle, &request);
-  if (status) return plg_status(device, status, "allocating memory");
+  if (status) return dev_status(device, status, "allocating memory");
   if (!request.buffer) {
     return err_set(GRAFT_INTERNAL, "%s: allocating memory: the plugin said OK and gave no buffer", device->text);
   }
@@ -109,7 +109,7 @@ void mem_release_cached(mem_allocator *allocator) {
   pthread_mutex_unlock(&allocator->lock);
   if (!unused) return;
   /* Free means free in the order of its stream: the work before may still be running. A failed stream has no work. */
-  plg_wait_for_work(allocator->device);
+  dev_wait_for_work(allocator->device);
   for (mem_segment *segment = unused; segment; segment = segment->next) give_back(allocator, segment);
   pthread_mutex_lock(&allocator->lock);
   while (unused) {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 #define STAGED_MAX       (UINT64_C(4) << 20)  /* of one copy */
 #define STAGED_TOTAL_MAX (UINT64_C(64) << 20) /* beyond it copies wait instead */
@@ -15,7 +15,7 @@ static graft_status copy_from(graft_rt_stream *stream, graft_buffer *to, uint64_
   pthread_mutex_lock(&stream->lock);
   graft_status status = stream->device->backend->memory.copy_from_host(stream->handle, to, offset, host, bytes, flags);
   pthread_mutex_unlock(&stream->lock);
-  return plg_status(stream->device, status, "copying from the host");
+  return dev_status(stream->device, status, "copying from the host");
 }
 
 static graft_status copy_to(graft_rt_stream *stream, void *host, graft_buffer *from, uint64_t offset, uint64_t bytes) {
@@ -23,7 +23,7 @@ static graft_status copy_to(graft_rt_stream *stream, void *host, graft_buffer *f
   pthread_mutex_lock(&stream->lock);
   graft_status status = stream->device->backend->memory.copy_to_host(stream->handle, host, from, offset, bytes, 0);
   pthread_mutex_unlock(&stream->lock);
-  if (status) return plg_waited(stream, status, "copying to the host");
+  if (status) return dev_waited(stream, status, "copying to the host");
   return graft_stream_synchronize(stream);
 }
 
@@ -102,14 +102,14 @@ static graft_status to_host_by_words(graft_rt_stream *stream, void *host, graft_
 
 graft_status mem_from_host(graft_rt_stream *stream, graft_buffer *to, uint64_t offset, const void *host,
                            uint64_t bytes) {
-  if (plg_forked(stream->device)) return plg_forked_error(stream->device);
+  if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   if (bytes == 0) return GRAFT_OK;
   if (!is_whole(stream->device, offset, bytes)) return from_host_by_words(stream, to, offset, host, bytes);
   return copy_from_aligned(stream, to, offset, host, bytes);
 }
 
 graft_status mem_to_host(graft_rt_stream *stream, void *host, graft_buffer *from, uint64_t offset, uint64_t bytes) {
-  if (plg_forked(stream->device)) return plg_forked_error(stream->device);
+  if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   if (bytes == 0) return GRAFT_OK;
   if (!is_whole(stream->device, offset, bytes)) return to_host_by_words(stream, host, from, offset, bytes);
   return copy_to(stream, host, from, offset, bytes);

@@ -1,8 +1,8 @@
 /* The allocator as applications see it: graft/memory.h, but for pinned memory. */
 #include <string.h>
 
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics *statistics) {
   size_t given = statistics->struct_size;
@@ -10,7 +10,7 @@ graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_memory_stats: struct_size is %zu; set it to sizeof of the struct",
                    given);
   }
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   mem_allocator *allocator = device->allocator;
   pthread_mutex_lock(&allocator->lock);
   graft_memory_statistics stats = allocator->stats;
@@ -21,7 +21,7 @@ graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics
 }
 
 void graft_memory_reset_peak(graft_rt_device *device) {
-  if (plg_forked(device)) return;
+  if (dev_forked(device)) return;
   mem_allocator *allocator = device->allocator;
   graft_memory_statistics *stats = &allocator->stats;
   graft_memory_stat *all[] = {
@@ -34,7 +34,7 @@ void graft_memory_reset_peak(graft_rt_device *device) {
 }
 
 graft_status graft_memory_empty_cache(graft_rt_device *device) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   mem_poll(device->allocator, true);
   mem_release_cached(device->allocator);
   mem_pinned_poll(device->allocator, true);
@@ -43,7 +43,7 @@ graft_status graft_memory_empty_cache(graft_rt_device *device) {
 }
 
 void graft_memory_set_limit(graft_rt_device *device, uint64_t bytes) {
-  if (plg_forked(device)) return;
+  if (dev_forked(device)) return;
   pthread_mutex_lock(&device->allocator->lock);
   device->allocator->limit = bytes;
   pthread_mutex_unlock(&device->allocator->lock);

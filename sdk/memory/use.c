@@ -1,7 +1,7 @@
 /* Work of other streams on memory: while it is handed out, only the streams are noted; when it is freed, an event is
  * put on each, and the memory waits until they are done. */
+#include "base/error.h"
 #include "memory/internal.h"
-#include "plugin/error.h"
 
 #define SLAB 64
 
@@ -46,7 +46,7 @@ graft_status mem_use_add(mem_allocator *allocator, mem_use **uses, graft_rt_stre
 void mem_uses_fence(mem_allocator *allocator, mem_use **uses) {
   while (*uses) {
     mem_use *use = *uses;
-    if (plg_stream_fence(allocator->device, use->stream, use->stream_id, &use->event)) {
+    if (dev_stream_fence(allocator->device, use->stream, use->stream_id, &use->event)) {
       uses = &(*uses)->next;
     } else {
       drop(allocator, uses);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "graft/abi/op_ids.h"
 #include "ops/generated/fx_ops.h"
-#include "plugin/error.h"
 #include "tensor/tensor.h"
 
 void fx_begin(fx *s) {

@@ -9,11 +9,11 @@
 #ifndef GRAFT_SDK_OP_H
 #define GRAFT_SDK_OP_H
 
+#include "base/error.h"
 #include "graft/abi/plugin.h"
 #include "graft/value.h"
 #include "ops/fx.h"
 #include "ops/schema.h"
-#include "plugin/error.h"
 #include "tensor/tensor.h"
 
 enum { OP_MAX_ARGS = 24, OP_MAX_OUTS = 10, OP_POOL = 256 };

@@ -1,7 +1,7 @@
 /* Reference kernels of pooling. Tensors are dense here: planes of height x width, whatever the rank. */
+#include "base/error.h"
 #include "ops/pooling.h"
 #include "ops/ref.h"
-#include "plugin/error.h"
 
 typedef struct planes {
   int64_t count, size[2], out[2]; /* size of the input's planes and of the result's */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plugin/error.h"
+#include "base/error.h"
 #include "reference/reference.h"
 
 _Thread_local unsigned ref_mode;

@@ -1,7 +1,7 @@
-/* plugin/: discovery, loading and negotiation of plugins; devices, streams, events and generators above them.
+/* plugin/: discovery, loading and negotiation of plugins.
  *
- * Internal to libgraft. Depends on memory/ (a device owns an allocator) and nothing above. Begin reading in
- * registry.c (what is there), then load.c (one plugin), then device.c and stream.c. */
+ * Internal to libgraft. Depends on base/ only. Begin reading in registry.c (what is there), then load.c (one
+ * plugin). */
 #ifndef GRAFT_SDK_BACKEND_H
 #define GRAFT_SDK_BACKEND_H
 
@@ -11,9 +11,6 @@
 
 #include "graft/abi/plugin.h"
 #include "graft/runtime.h"
-
-typedef struct mem_allocator mem_allocator;
-typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilities, plans, counters */
 
 /* Host-side copies of a plugin's tables: as large as this host knows them, missing tail fields NULL, so that the rest
  * of libgraft never asks GRAFT_HAS. */
@@ -30,85 +27,18 @@ struct graft_rt_backend {
   graft_rt_device **devices;
   struct graft_rt_backend *next;
   char *key;                    /* path and options: the same again gives this handle */
-  _Atomic(uint32_t) generation; /* of the process that first used the driver (see plg_generation), 0: not yet used */
+  _Atomic(uint32_t) generation; /* of the process that first used the driver (see device/fork.c), 0: not yet used */
   bool is_reference;
 };
-
-struct graft_generator {
-  pthread_mutex_t lock;
-  uint64_t seed, offset;
-};
-
-struct graft_rt_device {
-  graft_rt_backend *backend;
-  int32_t index;
-  graft_device *handle;
-  char text[80];
-  /* Properties that the hot path needs, with their defaults filled in. */
-  uint64_t alignment, granularity, copy_granularity, max_allocation;
-  uint64_t dtypes, denormals;
-  int32_t dlpack_type;
-  uint32_t memory_kinds;
-  bool indivisible, unified, is_reference;
-  graft_rt_stream *default_stream;
-  pthread_mutex_t streams_lock;
-  graft_rt_stream *streams; /* all created ones, for graft_device_synchronize */
-  graft_generator generator;
-  mem_allocator *allocator;
-  _Atomic(dsp_device *) dispatch;
-  /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
-  graft_rt_event *events, *last_event;
-  uint32_t generation;                              /* as the backend's */
-  uint32_t memory_flags, stream_flags, event_flags; /* must-understand flags that the plugin knows */
-};
-
-struct graft_rt_stream {
-  graft_rt_device *device;
-  graft_stream *handle;
-  int32_t priority;
-  graft_stream_flags flags;
-  pthread_mutex_t lock; /* serialises calls that name the stream */
-  /* Held for reading by calls that use the handle without the lock (query, synchronize, event_record); to exchange the
-   * handle takes both. */
-  pthread_rwlock_t exchange;
-  /* Unique in the process, from 1; 0 once destroyed. The struct is recycled with another id, never freed, so that an
-   * old pointer can be told from a live one. */
-  _Atomic(uint64_t) id;
-  struct graft_rt_stream *next;
-};
-
-/* Whether a driver was used before this process was forked from its parent, or the process has begun to exit: nothing
- * may enter a plugin then. The check is one comparison of a counter that pthread_atfork and atexit handlers move. */
-bool plg_forked(const graft_rt_device *device);
-/* FORKED with its text, to return. */
-graft_status plg_forked_error(const graft_rt_device *device);
 
 /* The built-in reference backend, opened at first use; aborts only if memory for it can't be had. */
 graft_rt_backend *plg_reference(void);
 
-/* All devices opened so far, for statistics and shutdown: calls visit for each. */
-void plg_each_device(void (*visit)(void *context, graft_rt_device *device), void *context);
+/* The backends opened so far, linked by `next`; the list only grows, at its head. */
+graft_rt_backend *plg_opened(void);
 
-/* Waiting for libgraft's own needs: failures stay with their streams, to be reported to the user. */
-graft_status plg_wait_for_stream(graft_rt_stream *stream);
-void plg_wait_for_work(graft_rt_device *device);
-
-/* Puts the event behind what was submitted to the stream so far; as the plugin says, without a text. */
-graft_status plg_event_record(graft_event *event, graft_rt_stream *stream);
-
-/* Puts *event, made here where it is NULL, behind what was submitted to the stream that had this id. False: there is
- * nothing to wait for, because the stream was destroyed since, or was waited for in the event's stead. */
-bool plg_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t id, graft_event **event);
-
-/* Completes the text of a failed call that waits for the stream, and gives the user the news: a stream that a fault
- * of its own made unusable is replaced by a new one behind the same graft_rt_stream. */
-graft_status plg_waited(graft_rt_stream *stream, graft_status status, const char *what);
-
-/* Draws `count` 32-bit words (a multiple of 4) from a generator: returns seed and offset before, and advances. */
-void plg_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset);
-
-/* Turns a plugin's status into one of ours (unknown positive: INTERNAL) and completes the thread's error text with the
- * device, or a text of its own when the plugin gave none: `what` says what was being done. */
-graft_status plg_status(const graft_rt_device *device, graft_status status, const char *what);
+/* Turns a plugin's status into one of ours (unknown positive: INTERNAL) and completes the thread's error text, or gives
+ * it a text when the plugin gave none: `who` heads it, `what` says what was being done. */
+graft_status plg_status_of(const char *who, graft_status status, const char *what);
 
 #endif

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "dispatch/host_callbacks.h"
-#include "plugin/error.h"
 #include "plugin/loader.h"
 
 static void host_log(void *context, graft_log_level level, const char *message) {
@@ -27,13 +27,13 @@ static char *cache_root(void) {
   const char *chosen = err_getenv("GRAFT_CACHE_DIR");
   if (chosen && strcmp(chosen, "none") == 0) return NULL;
   if (chosen && *chosen) {
-    if (*chosen == '/') return plg_text("%s", chosen);
+    if (*chosen == '/') return str_new("%s", chosen);
     err_log(GRAFT_LOG_WARNING, "GRAFT_CACHE_DIR=%s is not an absolute path and is not used", chosen);
   }
   const char *cache = err_getenv("XDG_CACHE_HOME");
-  if (cache && *cache == '/') return plg_text("%s/graft", cache);
+  if (cache && *cache == '/') return str_new("%s/graft", cache);
   const char *home = err_getenv("HOME");
-  if (home && *home == '/') return plg_text("%s/.cache/graft", home);
+  if (home && *home == '/') return str_new("%s/.cache/graft", home);
   return NULL;
 }
 
@@ -65,7 +65,7 @@ static graft_status host_cache_directory(void *context, char *path, size_t capac
   const graft_rt_backend *backend = context;
   char *root = cache_root();
   if (!root) return GRAFT_UNIMPLEMENTED;
-  char *folder = plg_text("%s/%s", root, backend->name);
+  char *folder = str_new("%s/%s", root, backend->name);
   free(root);
   if (!folder) return GRAFT_OUT_OF_MEMORY;
 

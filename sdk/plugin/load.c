@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "plugin/error.h"
+#include "base/error.h"
 #include "plugin/loader.h"
 
 /* A pointer that must not be NULL. */
@@ -132,7 +132,7 @@ static graft_status adopt(graft_rt_backend *backend, const char *who, const char
   if (!status) status = copy_op_table(who, &prims_table, copy->prims, &backend->prims);
   if (!status) status = copy_op_table(who, &train_table, copy->train, &backend->train);
   if (status) return status;
-  char *name = plg_text("%s", copy->name);
+  char *name = str_new("%s", copy->name);
   if (!name) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its name", who);
   free(backend->name);
   backend->name = name;
@@ -160,7 +160,7 @@ static char *stem_of(const char *path) {
   const char *base = strrchr(path, '/');
   base = base ? base + 1 : path;
   if (strncmp(base, "lib", 3) == 0 && base[3] != '.') base += 3;
-  char *stem = plg_text("%.*s", (int)strcspn(base, "."), base);
+  char *stem = str_new("%.*s", (int)strcspn(base, "."), base);
   if (stem && !plg_name_is_valid(stem)) strcpy(stem, *stem ? "x" : "");
   return stem;
 }
@@ -170,11 +170,25 @@ static graft_rt_backend *backend_new(const char *path, const char *name) {
   if (!backend) return NULL;
   pthread_mutex_init(&backend->lock, NULL);
   backend->device_count = -1;
-  backend->path = path ? plg_text("%s", path) : NULL;
-  backend->name = name ? plg_text("%s", name) : stem_of(path ? path : "plugin");
+  backend->path = path ? str_new("%s", path) : NULL;
+  backend->name = name ? str_new("%s", name) : stem_of(path ? path : "plugin");
   if (backend->name && (backend->path || !path)) return backend;
   backend_free(backend);
   return NULL;
+}
+
+graft_status plg_status_of(const char *who, graft_status status, const char *what) {
+  if (status == GRAFT_OK) return GRAFT_OK;
+  bool known = status > 0 && status <= GRAFT_OUT_OF_RANGE;
+  if (!known) {
+    return err_set(GRAFT_INTERNAL, "%s: %s: the plugin returned the unknown status %d%s%s", who, what, status,
+                   err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");
+  }
+  if (!err_is_set()) return err_set(status, "%s: %s: the plugin says %s", who, what, graft_status_name(status));
+  size_t length = strlen(who);
+  if (strncmp(graft_last_error(), who, length) == 0 && graft_last_error()[length] == ':') return status;
+  bool named = strncmp(graft_last_error(), what, strlen(what)) == 0;
+  return err_set(status, "%s: %s%s%s", who, named ? "" : what, named ? "" : ": ", graft_last_error());
 }
 
 graft_status plg_negotiate(graft_plugin_open_v1_fn entry, const char *path, const char *name,

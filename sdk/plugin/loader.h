@@ -1,9 +1,10 @@
-/* What the files of plugin/ share among themselves: manifests, opening, forks. */
+/* What the files of plugin/ share among themselves: manifests, opening. */
 #ifndef GRAFT_SDK_LOADER_H
 #define GRAFT_SDK_LOADER_H
 
 #include <sys/stat.h>
 
+#include "base/str.h"
 #include "plugin/backend.h"
 
 #define PLG_NAME_MAX 63
@@ -30,9 +31,6 @@ void plg_manifest_parse(const char *text, size_t bytes, plg_manifest *manifest);
 
 /* Whether a name can be part of "name:0", of a path and of a list with commas. */
 bool plg_name_is_valid(const char *name);
-
-/* A text of its own or NULL; asprintf that can't half fail. */
-__attribute__((format(printf, 1, 2))) char *plg_text(const char *format, ...);
 
 /* How discovery would come to the manifest at `path`: as one of libgraft's own folder, or of another. */
 plg_origin plg_origin_of(const char *path);
@@ -64,26 +62,5 @@ void plg_publish(graft_rt_backend *backend);
 
 /* Fills the table that a plugin receives. */
 void plg_host_init(graft_rt_backend *backend);
-
-/* A number that changes in a child after fork and when exit begins; never 0. */
-uint32_t plg_generation(void);
-/* FORKED unless the backend's driver may be used here. Notes the first use. */
-graft_status plg_enter(graft_rt_backend *backend);
-
-/* plg_status without a device; `who` heads the text. */
-graft_status plg_status_of(const char *who, graft_status status, const char *what);
-
-/* The default stream of a device that is being opened, and its end when opening fails. */
-graft_status plg_stream_create_default(graft_rt_device *device);
-void plg_stream_destroy_default(graft_rt_device *device);
-
-/* plg_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. `stream` may be NULL.
- */
-graft_status plg_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status, const char *what);
-/* Must-understand flags go to a plugin only if it says that it knows them. */
-graft_status plg_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known);
-
-#define PLG_DEFAULT_SEED UINT64_C(67280421310721)
-void plg_generator_init(graft_generator *generator);
 
 #endif

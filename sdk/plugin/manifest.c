@@ -11,20 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/error.h"
+#include "base/error.h"
 #include "plugin/loader.h"
 
 #define MANIFEST_BYTES_MAX (64 * 1024)
 #define MANIFEST_DEPTH_MAX 8
-
-char *plg_text(const char *format, ...) {
-  char *text = NULL;
-  va_list arguments;
-  va_start(arguments, format);
-  if (vasprintf(&text, format, arguments) < 0) text = NULL;
-  va_end(arguments);
-  return text;
-}
 
 bool plg_name_is_valid(const char *name) {
   if (!name || !*name || *name == '.' || *name == '-' || strlen(name) > PLG_NAME_MAX) return false;
@@ -64,7 +55,7 @@ static bool take_string(const cJSON *root, const char *key, char **string) {
   if (!item) return true;
   if (!cJSON_IsString(item)) return false;
   free(*string);
-  *string = plg_text("%s", item->valuestring);
+  *string = str_new("%s", item->valuestring);
   return true;
 }
 
@@ -72,44 +63,44 @@ static char *check_version(const cJSON *root) {
   const cJSON *major = cJSON_GetObjectItemCaseSensitive(root, "abi_major");
   const cJSON *minor = cJSON_GetObjectItemCaseSensitive(root, "abi_minor");
   if (!cJSON_IsNumber(major) || (minor && !cJSON_IsNumber(minor))) {
-    return plg_text("abi_major and abi_minor must be numbers (abi_major is required)");
+    return str_new("abi_major and abi_minor must be numbers (abi_major is required)");
   }
   if (major->valuedouble == GRAFT_ABI_MAJOR) return NULL;
-  return plg_text("it is built for ABI major %g and this libgraft speaks %d; install a build of it for that",
-                  major->valuedouble, GRAFT_ABI_MAJOR);
+  return str_new("it is built for ABI major %g and this libgraft speaks %d; install a build of it for that",
+                 major->valuedouble, GRAFT_ABI_MAJOR);
 }
 
 static char *check_fields(const cJSON *root, plg_manifest *manifest) {
   static const char *const keys[] = {"name", "vendor", "version", "library", "licence"};
   char *licence = NULL;
   char **const places[] = {&manifest->name, &manifest->vendor, &manifest->version, &manifest->library, &licence};
-  if (!cJSON_IsObject(root)) return plg_text("it holds no JSON object");
+  if (!cJSON_IsObject(root)) return str_new("it holds no JSON object");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-    if (!take_string(root, keys[i], places[i])) return plg_text("\"%s\" must be a string", keys[i]);
+    if (!take_string(root, keys[i], places[i])) return str_new("\"%s\" must be a string", keys[i]);
   }
   free(licence);
-  if (!cJSON_GetObjectItemCaseSensitive(root, "name")) return plg_text("\"name\" is missing");
+  if (!cJSON_GetObjectItemCaseSensitive(root, "name")) return str_new("\"name\" is missing");
   if (!plg_name_is_valid(manifest->name)) {
-    return plg_text("\"name\" must be 1 to %d letters, digits and _ - . (not \"none\")", PLG_NAME_MAX);
+    return str_new("\"name\" must be 1 to %d letters, digits and _ - . (not \"none\")", PLG_NAME_MAX);
   }
-  if (strcmp(manifest->name, "reference") == 0) return plg_text("\"reference\" is the name of the built-in backend");
-  if (!manifest->library || !*manifest->library) return plg_text("\"library\" is missing");
-  if (manifest->library[0] == '/') return plg_text("\"library\" must be relative to the manifest's folder");
-  if (climbs_out(manifest->library)) return plg_text("\"library\" must not climb out of its folder with \"..\"");
+  if (strcmp(manifest->name, "reference") == 0) return str_new("\"reference\" is the name of the built-in backend");
+  if (!manifest->library || !*manifest->library) return str_new("\"library\" is missing");
+  if (manifest->library[0] == '/') return str_new("\"library\" must be relative to the manifest's folder");
+  if (climbs_out(manifest->library)) return str_new("\"library\" must not climb out of its folder with \"..\"");
   return check_version(root);
 }
 
 void plg_manifest_parse(const char *text, size_t bytes, plg_manifest *manifest) {
   if (bytes > MANIFEST_BYTES_MAX) {
-    manifest->problem = plg_text("it is larger than %d KiB", MANIFEST_BYTES_MAX / 1024);
+    manifest->problem = str_new("it is larger than %d KiB", MANIFEST_BYTES_MAX / 1024);
     return;
   }
   if (memchr(text, 0, bytes)) {
-    manifest->problem = plg_text("it is not text: it holds a NUL byte");
+    manifest->problem = str_new("it is not text: it holds a NUL byte");
     return;
   }
   if (nesting(text) > MANIFEST_DEPTH_MAX) {
-    manifest->problem = plg_text("its brackets nest deeper than %d", MANIFEST_DEPTH_MAX);
+    manifest->problem = str_new("its brackets nest deeper than %d", MANIFEST_DEPTH_MAX);
     return;
   }
   const char *end = text;
@@ -121,22 +112,22 @@ void plg_manifest_parse(const char *text, size_t bytes, plg_manifest *manifest) 
   }
   int line = 1;
   for (const char *at = text; at < end; at++) line += *at == '\n';
-  manifest->problem = plg_text("it is not valid JSON (near line %d)", line);
+  manifest->problem = str_new("it is not valid JSON (near line %d)", line);
 }
 
 /* Reads the whole file into `text`, which has room for one byte more than the limit. Returns a problem or NULL. */
 static char *read_file(const char *path, plg_trust *trust, char *text, size_t *bytes) {
   /* NONBLOCK: a pipe of that name must not hang whoever imports us. */
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file < 0) return plg_text("it can't be read: %s", strerror(errno));
+  if (file < 0) return str_new("it can't be read: %s", strerror(errno));
   struct stat info;
   char *problem = NULL;
-  if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) problem = plg_text("it is not a regular file");
+  if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) problem = str_new("it is not a regular file");
   if (!problem) plg_trust_check(trust, path, &info);
   while (!problem && *bytes <= MANIFEST_BYTES_MAX) {
     ssize_t got = read(file, text + *bytes, MANIFEST_BYTES_MAX + 1 - *bytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) problem = plg_text("it can't be read: %s", strerror(errno));
+    if (got < 0) problem = str_new("it can't be read: %s", strerror(errno));
     if (got <= 0) break;
     *bytes += (size_t)got;
   }
@@ -147,7 +138,7 @@ static char *read_file(const char *path, plg_trust *trust, char *text, size_t *b
 
 /* The absolute path of a file's folder, malloc'ed. */
 static char *folder_of(const char *path) {
-  char *copy = plg_text("%s", path);
+  char *copy = str_new("%s", path);
   char *folder = copy ? realpath(dirname(copy), NULL) : NULL;
   free(copy);
   return folder;
@@ -167,11 +158,11 @@ static void check_folders(plg_trust *trust, const char *path) {
 /* Replaces the relative library by its absolute, resolved path. */
 static char *resolve_library(const char *path, plg_manifest *manifest) {
   char *folder = folder_of(path);
-  char *joined = folder ? plg_text("%s/%s", folder, manifest->library) : NULL;
+  char *joined = folder ? str_new("%s/%s", folder, manifest->library) : NULL;
   char *resolved = joined ? realpath(joined, NULL) : NULL;
   char *problem = NULL;
   if (!resolved) {
-    problem = plg_text("its library %s: %s", joined ? joined : manifest->library, strerror(errno));
+    problem = str_new("its library %s: %s", joined ? joined : manifest->library, strerror(errno));
   } else {
     free(manifest->library);
     manifest->library = resolved;
@@ -198,15 +189,15 @@ static char *stem_of(const char *path) {
   const char *base = strrchr(path, '/');
   base = base ? base + 1 : path;
   const char *end = strstr(base, ".graft.json");
-  return plg_text("%.*s", (int)(end && end > base ? (size_t)(end - base) : strlen(base)), base);
+  return str_new("%.*s", (int)(end && end > base ? (size_t)(end - base) : strlen(base)), base);
 }
 
 void plg_manifest_read(const char *path, plg_origin origin, plg_manifest *manifest) {
-  *manifest = (plg_manifest){.path = plg_text("%s", path), .name = stem_of(path)};
+  *manifest = (plg_manifest){.path = str_new("%s", path), .name = stem_of(path)};
   char *text = malloc(MANIFEST_BYTES_MAX + 2);
   size_t bytes = 0;
   if (!text) {
-    manifest->problem = plg_text("no host memory to read it");
+    manifest->problem = str_new("no host memory to read it");
     return;
   }
   plg_trust trust = {.origin = origin};

@@ -9,9 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/error.h"
+#include "base/error.h"
 #include "plugin/loader.h"
 #include "reference/reference.h"
+
+#ifndef GRAFT_VERSION
+#define GRAFT_VERSION "1.0.0"
+#endif
+
+const char *graft_version(void) {
+  return GRAFT_VERSION;
+}
 
 #define MANIFEST_SUFFIX ".graft.json"
 
@@ -66,7 +74,7 @@ static void search_folder(found *all, const char *path, plg_origin origin) {
   struct dirent **entries = NULL;
   int count = seen(all, folder) ? 0 : scandir(folder, &entries, is_manifest, alphasort);
   for (int i = 0; i < count; i++) {
-    char *manifest = plg_text("%s/%s", folder, entries[i]->d_name);
+    char *manifest = str_new("%s/%s", folder, entries[i]->d_name);
     if (manifest) add(all, manifest, origin);
     free(manifest);
     free(entries[i]);
@@ -78,7 +86,7 @@ static void search_folder(found *all, const char *path, plg_origin origin) {
 static void search_list(found *all, const char *list) {
   while (list && *list) {
     int length = (int)strcspn(list, ":");
-    char *folder = plg_text("%.*s", length, list);
+    char *folder = str_new("%.*s", length, list);
     if (folder && *folder == '/') search_folder(all, folder, PLG_DISCOVERED);
     if (folder && *folder && *folder != '/') {
       err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGIN_PATH: \"%s\" is not an absolute path and is not searched", folder);
@@ -93,9 +101,9 @@ static void search_data_home(found *all) {
   const char *home = err_getenv("HOME");
   char *folder = NULL;
   if (data && *data == '/') {
-    folder = plg_text("%s/graft/plugins", data);
+    folder = str_new("%s/graft/plugins", data);
   } else if (home && *home == '/') {
-    folder = plg_text("%s/.local/share/graft/plugins", home);
+    folder = str_new("%s/.local/share/graft/plugins", home);
   }
   if (folder) search_folder(all, folder, PLG_DISCOVERED);
   free(folder);
@@ -115,7 +123,7 @@ static char *own_folder(int nth) {
   static const char *const places[] = {"%s/graft/plugins", "%s/../lib/graft/plugins"};
   if (nth == sizeof places / sizeof *places) return NULL;
   char *file = plg_own_file();
-  char *path = file ? plg_text(places[nth], dirname(file)) : NULL;
+  char *path = file ? str_new(places[nth], dirname(file)) : NULL;
   free(file);
   return path;
 }
@@ -129,7 +137,7 @@ static void search_own_folders(found *all) {
 }
 
 plg_origin plg_origin_of(const char *path) {
-  char *copy = plg_text("%s", path), *folder = copy ? realpath(dirname(copy), NULL) : NULL, *own;
+  char *copy = str_new("%s", path), *folder = copy ? realpath(dirname(copy), NULL) : NULL, *own;
   plg_origin origin = PLG_DISCOVERED;
   for (int i = 0; folder && (own = own_folder(i)); i++) {
     char *resolved = realpath(own, NULL);
@@ -166,7 +174,7 @@ static bool is_found(const found *all, const char *name) {
 static void warn_of_absent(const found *all, const char *filter) {
   while (*filter) {
     size_t length = strcspn(filter, ",");
-    char *name = plg_text("%.*s", (int)length, filter);
+    char *name = str_new("%.*s", (int)length, filter);
     if (name && *name && !is_found(all, name)) {
       err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGINS: no plugin is called \"%s\"", name);
     }
@@ -183,7 +191,7 @@ static void apply_filter(found *all) {
     plg_manifest *manifest = &all->items[i];
     if (list_holds(filter, manifest->name)) continue;
     free(manifest->problem);
-    manifest->problem = plg_text("left out by GRAFT_PLUGINS=%s", filter);
+    manifest->problem = str_new("left out by GRAFT_PLUGINS=%s", filter);
   }
 }
 
@@ -193,7 +201,7 @@ static void refuse_duplicates(found *all) {
     for (size_t k = 0; k < i && !all->items[i].problem; k++) {
       if (all->items[k].problem || strcmp(all->items[k].name, all->items[i].name) != 0) continue;
       all->items[i].problem =
-          plg_text("another plugin of this name is found before it: %s; remove one of them", all->items[k].path);
+          str_new("another plugin of this name is found before it: %s; remove one of them", all->items[k].path);
     }
   }
 }
@@ -260,13 +268,17 @@ graft_status graft_backends(const graft_backend_info **rows, size_t *count) {
 
 /* What tells one instance from another: path and options. */
 static char *key_of(const char *path, const char *const *options) {
-  char *key = plg_text("%s", path);
+  char *key = str_new("%s", path);
   for (; key && options && *options; options++) {
-    char *longer = plg_text("%s\n%s", key, *options);
+    char *longer = str_new("%s\n%s", key, *options);
     free(key);
     key = longer;
   }
   return key;
+}
+
+graft_rt_backend *plg_opened(void) {
+  return atomic_load(&opened);
 }
 
 void plg_publish(graft_rt_backend *backend) {
@@ -372,16 +384,6 @@ graft_rt_backend *plg_reference(void) {
   return reference;
 }
 
-void plg_each_device(void (*visit)(void *context, graft_rt_device *device), void *context) {
-  for (graft_rt_backend *backend = atomic_load(&opened); backend; backend = backend->next) {
-    pthread_mutex_lock(&backend->lock);
-    int32_t count = backend->device_count;
-    pthread_mutex_unlock(&backend->lock);
-    for (int32_t i = 0; i < count; i++) {
-      pthread_mutex_lock(&backend->lock);
-      graft_rt_device *device = backend->devices[i];
-      pthread_mutex_unlock(&backend->lock);
-      if (device) visit(context, device);
-    }
-  }
+const char *graft_backend_name(const graft_rt_backend *backend) {
+  return backend->name;
 }

@@ -66,7 +66,7 @@ static bool as_open_as_libgraft(const struct stat *info) {
 
 /* Appends to a list of names; what memory can't be had for is left out of the list. */
 static void add_name(char **list, const char *name) {
-  char *longer = *list ? plg_text("%s %s", *list, name) : plg_text("%s", name);
+  char *longer = *list ? str_new("%s %s", *list, name) : str_new("%s", name);
   if (!longer) return;
   free(*list);
   *list = longer;
@@ -76,13 +76,13 @@ void plg_trust_check(plg_trust *trust, const char *path, const struct stat *info
   struct stat asked;
   if (trust->problem || trust->origin == PLG_TYPED) return;
   if (!info && stat(path, &asked) != 0) {
-    trust->problem = plg_text("%s: %s", path, strerror(errno));
+    trust->problem = str_new("%s: %s", path, strerror(errno));
     return;
   }
   if (!info) info = &asked;
   if (trust->origin == PLG_OWN && as_open_as_libgraft(info)) return;
   if (info->st_uid != 0 && info->st_uid != geteuid()) {
-    trust->problem = plg_text("%s belongs to user %u; it must belong to root or to you", path, (unsigned)info->st_uid);
+    trust->problem = str_new("%s belongs to user %u; it must belong to root or to you", path, (unsigned)info->st_uid);
   } else if ((info->st_mode & S_IWOTH) || ((info->st_mode & S_IWGRP) && !is_private_group(info->st_gid))) {
     add_name(&trust->open, path);
   }
@@ -91,7 +91,7 @@ void plg_trust_check(plg_trust *trust, const char *path, const struct stat *info
 char *plg_trust_end(plg_trust *trust) {
   char *problem = trust->problem;
   if (!problem && trust->open) {
-    problem = plg_text("others may write to what it loads; run: chmod go-w %s", trust->open);
+    problem = str_new("others may write to what it loads; run: chmod go-w %s", trust->open);
   }
   free(trust->open);
   *trust = (plg_trust){.origin = trust->origin};

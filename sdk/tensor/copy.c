@@ -198,7 +198,7 @@ static graft_status check_copy(const graft_tensor *to, const graft_tensor *from)
   for (int i = 0; i < 2; i++) {
     const graft_tensor *t = i ? from : to;
     if (!t->storage) return err_set(GRAFT_INVALID_ARGUMENT, "copy: %s has a shape but no memory", TNS_SHAPE(t));
-    if (!t->device->is_reference && plg_forked(t->device)) return plg_forked_error(t->device);
+    if (!t->device->is_reference && dev_forked(t->device)) return dev_forked_error(t->device);
   }
   if (tns_overlaps_itself(to)) {
     return err_set(GRAFT_INVALID_ARGUMENT,

@@ -127,8 +127,8 @@ static void give_back(struct DLManagedTensor *old, struct DLManagedTensorVersion
 
 static void imported_release(void *context) {
   imported *m = context;
-  if (m->buffer && !plg_forked(m->device)) {
-    plg_wait_for_work(m->device);
+  if (m->buffer && !dev_forked(m->device)) {
+    dev_wait_for_work(m->device);
     m->device->backend->memory.release(m->device->handle, m->buffer);
   }
   give_back(m->old, m->versioned);
@@ -208,7 +208,7 @@ static graft_status import_buffer(imported *m, void *pointer, tns_foreign *memor
   request.bytes = memory->bytes + skipped;
   request.host_pointer = (char *)pointer - skipped;
   graft_status status = m->device->backend->memory.allocate(m->device->handle, &request);
-  if (status) return plg_status(m->device, status, "importing host memory");
+  if (status) return dev_status(m->device, status, "importing host memory");
   m->buffer = memory->buffer = request.buffer;
   memory->offset = skipped;
   memory->address = address;

@@ -1,7 +1,7 @@
 /* Storages: memory with an identity and a version. */
 #include <stdlib.h>
 
-#include "plugin/error.h"
+#include "base/error.h"
 #include "tensor/tensor.h"
 
 static graft_storage *storage_make(graft_rt_device *device) {

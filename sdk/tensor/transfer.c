@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "graft/memory.h"
-#include "plugin/error.h"
 #include "tensor/copy.h"
 
 /* The bytes of a dense tensor in its buffer. */
@@ -35,7 +35,7 @@ graft_status tns_transfer_inside(graft_tensor *to, graft_tensor *from) {
   pthread_mutex_lock(&stream->lock);
   graft_status status = device->backend->memory.copy(stream->handle, t.buffer, t.offset, f.buffer, f.offset, t.bytes);
   pthread_mutex_unlock(&stream->lock);
-  return status ? plg_status(device, status, "copying inside the device") : GRAFT_OK;
+  return status ? dev_status(device, status, "copying inside the device") : GRAFT_OK;
 }
 
 /* --- to and from the host; memory/ sees to granularity, staging and waiting --- */
@@ -122,7 +122,7 @@ static graft_status copy_peer(graft_tensor *to, graft_tensor *from) {
                                                  from->device->handle, f.buffer, f.offset, t.bytes);
   pthread_mutex_unlock(&stream->lock);
   if (status == GRAFT_UNIMPLEMENTED) return status;
-  if (status) return plg_status(to->device, status, "copying between devices");
+  if (status) return dev_status(to->device, status, "copying between devices");
   return follow(other, stream); /* the source's memory is reused in the order of its own stream */
 }
 
@@ -148,7 +148,7 @@ graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from) {
   void *host = tns_host_data(here);
   range r = range_of(there);
   if (!fits_granularity(device, r) || !mem_is_pinned(device, host, r.bytes)) return GRAFT_UNIMPLEMENTED;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   graft_rt_stream *stream = graft_stream_current(device);
   graft_status status = mem_pinned_record(device, host, stream);
   if (status) return status;
@@ -158,5 +158,5 @@ graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from) {
   status = reads ? memory->copy_to_host(stream->handle, host, r.buffer, r.offset, r.bytes, 0)
                  : memory->copy_from_host(stream->handle, r.buffer, r.offset, host, r.bytes, 0);
   pthread_mutex_unlock(&stream->lock);
-  return plg_status(device, status, reads ? "copying to the host" : "copying from the host");
+  return dev_status(device, status, reads ? "copying to the host" : "copying from the host");
 }

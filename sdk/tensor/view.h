@@ -7,7 +7,7 @@
 #ifndef GRAFT_SDK_VIEW_H
 #define GRAFT_SDK_VIEW_H
 
-#include "plugin/error.h"
+#include "base/error.h"
 #include "tensor/tensor.h"
 
 /* --- view.c --- */

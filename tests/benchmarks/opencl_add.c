@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "device/device.h"
 #include "graft_opencl.h"
 #include "measure.h"
-#include "plugin/backend.h"
 
 enum { CALLS = 10000, ROUNDS = 21, ARGUMENTS = 64, FRESH = 7 };
 

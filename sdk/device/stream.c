@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/internal.h"
 #include "memory/allocator.h"
-#include "plugin/error.h"
-#include "plugin/loader.h"
 
 /* Structs of destroyed streams, kept for the next ones: see graft_rt_stream.id. */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,18 +52,18 @@ static bool ask_failure(graft_rt_device *device, graft_stream *stream, char *tex
   return !asked && *text;
 }
 
-graft_status plg_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status,
+graft_status dev_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status,
                                const char *what) {
   static const char *const scopes[] = {"", " (the stream takes no work until somebody has waited for it)",
                                        " (every stream of the device is unusable)",
                                        " (only a new process can use the device)"};
-  if (status != GRAFT_STREAM_FAILED && status != GRAFT_DEVICE_LOST) return plg_status(device, status, what);
+  if (status != GRAFT_STREAM_FAILED && status != GRAFT_DEVICE_LOST) return dev_status(device, status, what);
   char text[1024];
   graft_failure_scope scope;
   if (stream) pthread_rwlock_rdlock(&stream->exchange);
   bool told = ask_failure(device, stream ? stream->handle : NULL, text, sizeof text, &scope);
   if (stream) pthread_rwlock_unlock(&stream->exchange);
-  if (!told) return plg_status(device, status, what);
+  if (!told) return dev_status(device, status, what);
   bool known = scope >= GRAFT_FAILURE_NONE && scope <= GRAFT_FAILURE_PROCESS;
   return err_set(status, "%s: %s: %s%s", device->text, what, text, known ? scopes[scope] : "");
 }
@@ -76,7 +75,7 @@ static graft_status new_handle(graft_rt_device *device, int32_t priority, graft_
   *handle = NULL;
   err_clear();
   graft_status status = device->backend->stream.create(device->handle, priority, flags, handle);
-  if (status) return plg_status(device, status, "creating a stream");
+  if (status) return dev_status(device, status, "creating a stream");
   if (*handle) return GRAFT_OK;
   return err_set(GRAFT_INTERNAL, "%s: creating a stream: the plugin said OK and gave no stream", device->text);
 }
@@ -120,25 +119,25 @@ static void unlink_stream(graft_rt_stream *stream) {
   pthread_mutex_unlock(&stream->device->streams_lock);
 }
 
-graft_status plg_wait_for_stream(graft_rt_stream *stream) {
+graft_status dev_wait_for_stream(graft_rt_stream *stream) {
   pthread_rwlock_rdlock(&stream->exchange);
   graft_status status = stream->device->backend->stream.synchronize(stream->handle);
   pthread_rwlock_unlock(&stream->exchange);
   return status;
 }
 
-graft_status plg_stream_create_default(graft_rt_device *device) {
+graft_status dev_stream_create_default(graft_rt_device *device) {
   return stream_new(device, 0, 0, &device->default_stream);
 }
 
-void plg_stream_destroy_default(graft_rt_device *device) {
+void dev_stream_destroy_default(graft_rt_device *device) {
   unlink_stream(device->default_stream);
   device->backend->stream.destroy(retire_handle(device->default_stream));
   return_struct(device->default_stream);
   device->default_stream = NULL;
 }
 
-graft_status plg_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known) {
+graft_status dev_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known) {
   uint32_t unknown = flags & 0xffffu & ~known;
   if (!unknown) return GRAFT_OK;
   return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not know the %s flag 0x%x%s", device->text, what, unknown,
@@ -147,8 +146,8 @@ graft_status plg_check_flags(const graft_rt_device *device, const char *what, ui
 
 graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                  graft_rt_stream **stream) {
-  if (plg_forked(device)) return plg_forked_error(device);
-  graft_status status = plg_check_flags(device, "stream", flags, device->stream_flags);
+  if (dev_forked(device)) return dev_forked_error(device);
+  graft_status status = dev_check_flags(device, "stream", flags, device->stream_flags);
   if (status) return status;
   int32_t range[2] = {0, 0};
   size_t size = 0;
@@ -167,12 +166,12 @@ graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graf
 graft_status graft_stream_destroy(graft_rt_stream *stream) {
   if (!stream) return GRAFT_OK;
   graft_rt_device *device = stream->device;
-  if (plg_forked(device)) return GRAFT_OK;
+  if (dev_forked(device)) return GRAFT_OK;
   if (stream == device->default_stream) {
     return err_set(GRAFT_INVALID_ARGUMENT, "%s: the default stream is not destroyed", device->text);
   }
   /* The plugin is promised that no work refers to it. A failed stream has none, either. */
-  plg_wait_for_stream(stream);
+  dev_wait_for_stream(stream);
   unlink_stream(stream);
   mem_stream_closing(stream);
   graft_stream *handle = retire_handle(stream);
@@ -180,7 +179,7 @@ graft_status graft_stream_destroy(graft_rt_stream *stream) {
   err_clear();
   graft_status status = device->backend->stream.destroy(handle);
   return_struct(stream);
-  return plg_status(device, status, "destroying a stream");
+  return dev_status(device, status, "destroying a stream");
 }
 
 /* --- the current stream of a thread --- */
@@ -242,7 +241,7 @@ static bool replace_failed(graft_rt_stream *stream, char *text, size_t capacity)
   return true;
 }
 
-graft_status plg_waited(graft_rt_stream *stream, graft_status status, const char *what) {
+graft_status dev_waited(graft_rt_stream *stream, graft_status status, const char *what) {
   char text[1024];
   bool replaced = false;
   if (status == GRAFT_STREAM_FAILED && pthread_mutex_trylock(&stream->lock) == 0) {
@@ -252,7 +251,7 @@ graft_status plg_waited(graft_rt_stream *stream, graft_status status, const char
     }
     pthread_mutex_unlock(&stream->lock);
   }
-  if (!replaced) return plg_stream_status(stream->device, stream, status, what);
+  if (!replaced) return dev_stream_status(stream->device, stream, status, what);
   return err_set(status, "%s: %s: %s (what this stream did from there on may be wrong; it takes new work)",
                  stream->device->text, what, text);
 }
@@ -264,14 +263,14 @@ static graft_status query_handle(graft_rt_stream *stream) {
   return status;
 }
 
-graft_status plg_event_record(graft_event *event, graft_rt_stream *stream) {
+graft_status dev_event_record(graft_event *event, graft_rt_stream *stream) {
   pthread_rwlock_rdlock(&stream->exchange);
   graft_status status = stream->device->backend->stream.event_record(event, stream->handle);
   pthread_rwlock_unlock(&stream->exchange);
   return status;
 }
 
-bool plg_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t id, graft_event **event) {
+bool dev_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t id, graft_event **event) {
   const graft_stream_api *api = &device->backend->stream;
   bool recorded = false;
   pthread_rwlock_rdlock(&stream->exchange);
@@ -286,37 +285,37 @@ bool plg_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t
 
 graft_status graft_stream_query(graft_rt_stream *stream) {
   graft_rt_device *device = stream->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   err_clear();
   graft_status status = query_handle(stream);
   if (status == GRAFT_NOT_READY) return status; /* an answer, no failure */
-  return status ? plg_stream_status(device, stream, status, "querying a stream") : GRAFT_OK;
+  return status ? dev_stream_status(device, stream, status, "querying a stream") : GRAFT_OK;
 }
 
 graft_status graft_stream_synchronize(graft_rt_stream *stream) {
-  if (plg_forked(stream->device)) return plg_forked_error(stream->device);
+  if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   err_clear();
-  graft_status status = plg_wait_for_stream(stream);
-  return status ? plg_waited(stream, status, "waiting for a stream") : GRAFT_OK;
+  graft_status status = dev_wait_for_stream(stream);
+  return status ? dev_waited(stream, status, "waiting for a stream") : GRAFT_OK;
 }
 
 graft_status graft_device_synchronize(graft_rt_device *device) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   graft_status first = GRAFT_OK;
   /* Held meanwhile, so that no stream is destroyed under us; only making and destroying streams waits for it. */
   pthread_mutex_lock(&device->streams_lock);
   for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) {
     err_clear();
-    graft_status status = plg_wait_for_stream(stream);
-    if (status && !first) first = plg_waited(stream, status, "waiting for the device");
+    graft_status status = dev_wait_for_stream(stream);
+    if (status && !first) first = dev_waited(stream, status, "waiting for the device");
   }
   pthread_mutex_unlock(&device->streams_lock);
   return first;
 }
 
-void plg_wait_for_work(graft_rt_device *device) {
-  if (plg_forked(device)) return;
+void dev_wait_for_work(graft_rt_device *device) {
+  if (dev_forked(device)) return;
   pthread_mutex_lock(&device->streams_lock);
-  for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) plg_wait_for_stream(stream);
+  for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) dev_wait_for_stream(stream);
   pthread_mutex_unlock(&device->streams_lock);
 }

@@ -1,4 +1,4 @@
-#include "plugin/error.h"
+#include "base/error.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "plugin/utf8.h"
+#include "base/utf8.h"
 
 #define ERR_CAPACITY 2048
 

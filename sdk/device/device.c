@@ -3,35 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+#include "device/internal.h"
 #include "memory/allocator.h"
-#include "plugin/error.h"
-#include "plugin/loader.h"
 
-#ifndef GRAFT_VERSION
-#define GRAFT_VERSION "1.0.0"
-#endif
-
-const char *graft_version(void) {
-  return GRAFT_VERSION;
-}
-
-/* --- statuses --- */
-
-graft_status plg_status_of(const char *who, graft_status status, const char *what) {
-  if (status == GRAFT_OK) return GRAFT_OK;
-  bool known = status > 0 && status <= GRAFT_OUT_OF_RANGE;
-  if (!known) {
-    return err_set(GRAFT_INTERNAL, "%s: %s: the plugin returned the unknown status %d%s%s", who, what, status,
-                   err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");
-  }
-  if (!err_is_set()) return err_set(status, "%s: %s: the plugin says %s", who, what, graft_status_name(status));
-  size_t length = strlen(who);
-  if (strncmp(graft_last_error(), who, length) == 0 && graft_last_error()[length] == ':') return status;
-  bool named = strncmp(graft_last_error(), what, strlen(what)) == 0;
-  return err_set(status, "%s: %s%s%s", who, named ? "" : what, named ? "" : ": ", graft_last_error());
-}
-
-graft_status plg_status(const graft_rt_device *device, graft_status status, const char *what) {
+graft_status dev_status(const graft_rt_device *device, graft_status status, const char *what) {
   return status == GRAFT_OK ? GRAFT_OK : plg_status_of(device->text, status, what);
 }
 
@@ -91,7 +67,7 @@ static void read_properties(graft_rt_device *device) {
 
 static void device_free(graft_rt_device *device) {
   if (device->allocator) mem_destroy(device->allocator);
-  if (device->default_stream) plg_stream_destroy_default(device);
+  if (device->default_stream) dev_stream_destroy_default(device);
   if (device->handle) device->backend->plugin.device_close(device->handle);
   pthread_mutex_destroy(&device->streams_lock);
   free(device);
@@ -102,7 +78,7 @@ static graft_status open_handle(graft_rt_device *device) {
   graft_device *handle = NULL;
   err_clear();
   graft_status status = plugin->device_open(plugin->self, device->index, &handle);
-  if (status) return plg_status(device, status, "opening the device");
+  if (status) return dev_status(device, status, "opening the device");
   if (!handle) return err_set(GRAFT_INTERNAL, "%s: device_open said OK and gave no device", device->text);
   device->handle = handle;
   return GRAFT_OK;
@@ -117,10 +93,10 @@ static graft_status device_new(graft_rt_backend *backend, int32_t index, graft_r
   made->generation = backend->generation;
   snprintf(made->text, sizeof made->text, "%s:%d", backend->name, index);
   pthread_mutex_init(&made->streams_lock, NULL);
-  plg_generator_init(&made->generator);
+  dev_generator_init(&made->generator);
   read_properties(made);
   graft_status status = open_handle(made);
-  if (!status) status = plg_stream_create_default(made);
+  if (!status) status = dev_stream_create_default(made);
   if (!status) status = mem_create(made, &made->allocator);
   if (status) {
     device_free(made);
@@ -147,7 +123,7 @@ static graft_status count_devices(graft_rt_backend *backend) {
 }
 
 graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *count) {
-  graft_status status = plg_enter(backend);
+  graft_status status = dev_enter(backend);
   if (status) return status;
   pthread_mutex_lock(&backend->lock);
   status = count_devices(backend);
@@ -164,7 +140,7 @@ static graft_status no_such_device(const graft_rt_backend *backend, int32_t inde
 }
 
 graft_status graft_backend_device(graft_rt_backend *backend, int32_t index, graft_rt_device **device) {
-  graft_status status = plg_enter(backend);
+  graft_status status = dev_enter(backend);
   if (status) return status;
   pthread_mutex_lock(&backend->lock);
   status = count_devices(backend);
@@ -190,7 +166,7 @@ graft_status graft_device_find(const char *text, graft_rt_device **device) {
   const char *colon = index_part(text);
   unsigned long index = *colon ? strtoul(colon + 1, NULL, 10) : 0;
   if (index > INT32_MAX) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the index of the device is too large", text);
-  char *name = plg_text("%.*s", (int)(colon - text), text);
+  char *name = str_new("%.*s", (int)(colon - text), text);
   if (!name) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to open the device", text);
   graft_rt_backend *backend = NULL;
   graft_status status = graft_backend_open(name, NULL, &backend);
@@ -213,34 +189,44 @@ graft_rt_device *graft_device_reference(void) {
   return reference;
 }
 
-const char *graft_backend_name(const graft_rt_backend *backend) {
-  return backend->name;
-}
-
 const char *graft_device_text(const graft_rt_device *device) {
   return device->text;
 }
 
 graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value, size_t capacity,
                                 size_t *size) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   const graft_plugin *plugin = &device->backend->plugin;
   size_t unused = 0;
   err_clear();
   graft_status status = plugin->device_query(plugin->self, device->index, key, value, capacity, size ? size : &unused);
-  return plg_status(device, status, "querying a property");
+  return dev_status(device, status, "querying a property");
 }
 
 graft_status graft_device_extension(graft_rt_device *device, const char *name, uint32_t minimum_version,
                                     const void **table, void **self) {
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   const graft_plugin *plugin = &device->backend->plugin;
   const void *found = NULL;
   err_clear();
   graft_status status =
       plugin->extension ? plugin->extension(plugin->self, name, minimum_version, &found) : GRAFT_UNIMPLEMENTED;
-  if (status != GRAFT_OK) return plg_status(device, status, "asking for an extension");
+  if (status != GRAFT_OK) return dev_status(device, status, "asking for an extension");
   *table = found;
   *self = plugin->self;
   return GRAFT_OK;
+}
+
+void dev_each(void (*visit)(void *context, graft_rt_device *device), void *context) {
+  for (graft_rt_backend *backend = plg_opened(); backend; backend = backend->next) {
+    pthread_mutex_lock(&backend->lock);
+    int32_t count = backend->device_count;
+    pthread_mutex_unlock(&backend->lock);
+    for (int32_t i = 0; i < count; i++) {
+      pthread_mutex_lock(&backend->lock);
+      graft_rt_device *device = backend->devices[i];
+      pthread_mutex_unlock(&backend->lock);
+      if (device) visit(context, device);
+    }
+  }
 }

@@ -1,9 +1,8 @@
 /* Drivers do not survive fork, and nothing may be called once exit has begun. Both move one counter. */
 #include <stdlib.h>
 
+#include "device/internal.h"
 #include "graft/bridge.h"
-#include "plugin/error.h"
-#include "plugin/loader.h"
 
 static _Atomic(uint32_t) generation = 1;
 static _Atomic(uint32_t) used_in; /* the generation in which a driver was first used */
@@ -26,17 +25,17 @@ static void watch(void) {
   atexit(at_exit);
 }
 
-uint32_t plg_generation(void) {
+uint32_t dev_generation(void) {
   return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 bool graft_is_forked(void) {
   uint32_t first = atomic_load_explicit(&used_in, memory_order_relaxed);
-  return first && first != plg_generation() && !atomic_load(&exiting);
+  return first && first != dev_generation() && !atomic_load(&exiting);
 }
 
-bool plg_forked(const graft_rt_device *device) {
-  return device->generation != plg_generation() && !device->is_reference;
+bool dev_forked(const graft_rt_device *device) {
+  return device->generation != dev_generation() && !device->is_reference;
 }
 
 static graft_status gone(const char *who) {
@@ -47,14 +46,14 @@ static graft_status gone(const char *who) {
                  who);
 }
 
-graft_status plg_forked_error(const graft_rt_device *device) {
+graft_status dev_forked_error(const graft_rt_device *device) {
   return gone(device->text);
 }
 
-graft_status plg_enter(graft_rt_backend *backend) {
+graft_status dev_enter(graft_rt_backend *backend) {
   pthread_once(&once, watch);
   if (backend->is_reference) return GRAFT_OK;
-  uint32_t now = plg_generation(), before = 0, unused = 0;
+  uint32_t now = dev_generation(), before = 0, unused = 0;
   if (atomic_load(&exiting)) return gone(backend->name);
   atomic_compare_exchange_strong(&used_in, &unused, now);
   if (atomic_compare_exchange_strong(&backend->generation, &before, now) || before == now) return GRAFT_OK;

@@ -2,8 +2,7 @@
  * does; nor must its owner wait. So it is kept, and given out again once it is done. */
 #include <stdlib.h>
 
-#include "plugin/error.h"
-#include "plugin/loader.h"
+#include "device/internal.h"
 
 struct graft_rt_event {
   graft_rt_device *device;
@@ -41,8 +40,8 @@ static graft_rt_event *take_kept(graft_rt_device *device) {
 }
 
 graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event) {
-  if (plg_forked(device)) return plg_forked_error(device);
-  graft_status status = plg_check_flags(device, "event", flags, device->event_flags);
+  if (dev_forked(device)) return dev_forked_error(device);
+  graft_status status = dev_check_flags(device, "event", flags, device->event_flags);
   if (status) return status;
   graft_rt_event *made = flags ? NULL : take_kept(device);
   if (made) {
@@ -56,7 +55,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
   err_clear();
   status = device->backend->stream.event_create(device->handle, flags, &made->handle);
   if (status) {
-    status = plg_status(device, status, "creating an event");
+    status = dev_status(device, status, "creating an event");
   } else if (!made->handle) {
     status = err_set(GRAFT_INTERNAL, "%s: creating an event: the plugin said OK and gave no event", device->text);
   }
@@ -71,7 +70,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
 graft_status graft_event_destroy(graft_rt_event *event) {
   if (!event) return GRAFT_OK;
   graft_rt_device *device = event->device;
-  if (plg_forked(device)) {
+  if (dev_forked(device)) {
     free(event);
     return GRAFT_OK;
   }
@@ -82,55 +81,55 @@ graft_status graft_event_destroy(graft_rt_event *event) {
   const graft_stream_api *api = &device->backend->stream;
   if (api->event_query(event->handle) == GRAFT_NOT_READY) api->event_synchronize(event->handle);
   err_clear();
-  graft_status status = plg_status(device, api->event_destroy(event->handle), "destroying an event");
+  graft_status status = dev_status(device, api->event_destroy(event->handle), "destroying an event");
   free(event);
   return status;
 }
 
 graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) {
   graft_rt_device *device = event->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   if (stream->device != device) {
     return err_set(GRAFT_INVALID_ARGUMENT, "an event of %s can't be recorded on a stream of %s", device->text,
                    stream->device->text);
   }
   err_clear();
-  graft_status status = plg_event_record(event->handle, stream);
-  return status ? plg_stream_status(device, stream, status, "recording an event") : GRAFT_OK;
+  graft_status status = dev_event_record(event->handle, stream);
+  return status ? dev_stream_status(device, stream, status, "recording an event") : GRAFT_OK;
 }
 
 graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
   graft_rt_device *device = stream->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   /* Another device's event means nothing to this one: the host waits in its stead. */
   if (event->device != device) return graft_event_synchronize(event);
   err_clear();
   pthread_mutex_lock(&stream->lock);
   graft_status status = device->backend->stream.stream_wait(stream->handle, event->handle);
   pthread_mutex_unlock(&stream->lock);
-  return status ? plg_stream_status(device, stream, status, "making a stream wait") : GRAFT_OK;
+  return status ? dev_stream_status(device, stream, status, "making a stream wait") : GRAFT_OK;
 }
 
 graft_status graft_event_query(graft_rt_event *event) {
   graft_rt_device *device = event->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   err_clear();
   graft_status status = device->backend->stream.event_query(event->handle);
   if (status == GRAFT_NOT_READY) return status;
-  return status ? plg_stream_status(device, NULL, status, "querying an event") : GRAFT_OK;
+  return status ? dev_stream_status(device, NULL, status, "querying an event") : GRAFT_OK;
 }
 
 graft_status graft_event_synchronize(graft_rt_event *event) {
   graft_rt_device *device = event->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   err_clear();
   graft_status status = device->backend->stream.event_synchronize(event->handle);
-  return status ? plg_stream_status(device, NULL, status, "waiting for an event") : GRAFT_OK;
+  return status ? dev_stream_status(device, NULL, status, "waiting for an event") : GRAFT_OK;
 }
 
 graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, double *milliseconds) {
   graft_rt_device *device = from->device;
-  if (plg_forked(device)) return plg_forked_error(device);
+  if (dev_forked(device)) return dev_forked_error(device);
   if (to->device != device) {
     return err_set(GRAFT_INVALID_ARGUMENT, "the time between events of %s and %s can't be told", device->text,
                    to->device->text);
@@ -141,7 +140,7 @@ graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, doubl
   double time = 0;
   err_clear();
   graft_status status = device->backend->stream.event_elapsed(from->handle, to->handle, &time);
-  if (status) return plg_status(device, status, "measuring the time between events");
+  if (status) return dev_status(device, status, "measuring the time between events");
   *milliseconds = time;
   return GRAFT_OK;
 }

@@ -1,16 +1,15 @@
 /* The random streams of devices: a seed and an offset. What is drawn from them is said in graft/abi/exec.h. */
 #include <stdlib.h>
 
-#include "plugin/error.h"
-#include "plugin/loader.h"
+#include "device/internal.h"
 
-void plg_generator_init(graft_generator *generator) {
+void dev_generator_init(graft_generator *generator) {
   pthread_mutex_init(&generator->lock, NULL);
-  generator->seed = PLG_DEFAULT_SEED;
+  generator->seed = DEV_DEFAULT_SEED;
   generator->offset = 0;
 }
 
-void plg_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset) {
+void dev_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset) {
   pthread_mutex_lock(&generator->lock);
   *seed = generator->seed;
   *offset = generator->offset;
@@ -44,7 +43,7 @@ graft_status graft_generator_create(graft_rt_device *device, graft_generator **g
   (void)device; /* every device draws from the same stream of numbers */
   graft_generator *made = calloc(1, sizeof *made);
   if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a random generator");
-  plg_generator_init(made);
+  dev_generator_init(made);
   *generator = made;
   return GRAFT_OK;
 }

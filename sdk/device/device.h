@@ -1,0 +1,86 @@
+/* device/: devices, streams, events and generators above a plugin.
+ *
+ * Internal to libgraft. Depends on plugin/; what stands above (the allocator, dispatch) keeps its state of a device
+ * here. Begin reading in device.c, then stream.c. */
+#ifndef GRAFT_SDK_DEVICE_H
+#define GRAFT_SDK_DEVICE_H
+
+#include "plugin/backend.h"
+
+typedef struct mem_allocator mem_allocator;
+typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilities, plans, counters */
+
+struct graft_generator {
+  pthread_mutex_t lock;
+  uint64_t seed, offset;
+};
+
+struct graft_rt_device {
+  graft_rt_backend *backend;
+  int32_t index;
+  graft_device *handle;
+  char text[80];
+  /* Properties that the hot path needs, with their defaults filled in. */
+  uint64_t alignment, granularity, copy_granularity, max_allocation;
+  uint64_t dtypes, denormals;
+  int32_t dlpack_type;
+  uint32_t memory_kinds;
+  bool indivisible, unified, is_reference;
+  graft_rt_stream *default_stream;
+  pthread_mutex_t streams_lock;
+  graft_rt_stream *streams; /* all created ones, for graft_device_synchronize */
+  graft_generator generator;
+  mem_allocator *allocator;
+  _Atomic(dsp_device *) dispatch;
+  /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
+  graft_rt_event *events, *last_event;
+  uint32_t generation;                              /* as the backend's */
+  uint32_t memory_flags, stream_flags, event_flags; /* must-understand flags that the plugin knows */
+};
+
+struct graft_rt_stream {
+  graft_rt_device *device;
+  graft_stream *handle;
+  int32_t priority;
+  graft_stream_flags flags;
+  pthread_mutex_t lock; /* serialises calls that name the stream */
+  /* Held for reading by calls that use the handle without the lock (query, synchronize, event_record); to exchange the
+   * handle takes both. */
+  pthread_rwlock_t exchange;
+  /* Unique in the process, from 1; 0 once destroyed. The struct is recycled with another id, never freed, so that an
+   * old pointer can be told from a live one. */
+  _Atomic(uint64_t) id;
+  struct graft_rt_stream *next;
+};
+
+/* Whether a driver was used before this process was forked from its parent, or the process has begun to exit: nothing
+ * may enter a plugin then. The check is one comparison of a counter that pthread_atfork and atexit handlers move. */
+bool dev_forked(const graft_rt_device *device);
+/* FORKED with its text, to return. */
+graft_status dev_forked_error(const graft_rt_device *device);
+
+/* All devices opened so far, for statistics and shutdown: calls visit for each. */
+void dev_each(void (*visit)(void *context, graft_rt_device *device), void *context);
+
+/* Waiting for libgraft's own needs: failures stay with their streams, to be reported to the user. */
+graft_status dev_wait_for_stream(graft_rt_stream *stream);
+void dev_wait_for_work(graft_rt_device *device);
+
+/* Puts the event behind what was submitted to the stream so far; as the plugin says, without a text. */
+graft_status dev_event_record(graft_event *event, graft_rt_stream *stream);
+
+/* Puts *event, made here where it is NULL, behind what was submitted to the stream that had this id. False: there is
+ * nothing to wait for, because the stream was destroyed since, or was waited for in the event's stead. */
+bool dev_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t id, graft_event **event);
+
+/* Completes the text of a failed call that waits for the stream, and gives the user the news: a stream that a fault
+ * of its own made unusable is replaced by a new one behind the same graft_rt_stream. */
+graft_status dev_waited(graft_rt_stream *stream, graft_status status, const char *what);
+
+/* Draws `count` 32-bit words (a multiple of 4) from a generator: returns seed and offset before, and advances. */
+void dev_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset);
+
+/* plg_status_of for a call that concerns a device. */
+graft_status dev_status(const graft_rt_device *device, graft_status status, const char *what);
+
+#endif

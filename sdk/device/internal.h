@@ -1,0 +1,26 @@
+/* What the files of device/ share among themselves. */
+#ifndef GRAFT_SDK_DEVICE_INTERNAL_H
+#define GRAFT_SDK_DEVICE_INTERNAL_H
+
+#include "base/error.h"
+#include "device/device.h"
+
+/* A number that changes in a child after fork and when exit begins; never 0. */
+uint32_t dev_generation(void);
+/* FORKED unless the backend's driver may be used here. Notes the first use. */
+graft_status dev_enter(graft_rt_backend *backend);
+
+/* The default stream of a device that is being opened, and its end when opening fails. */
+graft_status dev_stream_create_default(graft_rt_device *device);
+void dev_stream_destroy_default(graft_rt_device *device);
+
+/* dev_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. `stream` may be NULL.
+ */
+graft_status dev_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status, const char *what);
+/* Must-understand flags go to a plugin only if it says that it knows them. */
+graft_status dev_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known);
+
+#define DEV_DEFAULT_SEED UINT64_C(67280421310721)
+void dev_generator_init(graft_generator *generator);
+
+#endif
