@@ -8,6 +8,7 @@
 #endif
 #define GRAFT_ASSERT_OFFSET(type, field, offset) GRAFT_ASSERT(offsetof(type, field) == (offset), #type "." #field);
 #define GRAFT_ASSERT_SIZE(type, size)            GRAFT_ASSERT(sizeof(type) == (size), #type);
+#define GRAFT_ASSERT_SIZE_TODAY(type, size)      GRAFT_ASSERT_SIZE(type, size) /* of a struct that may grow */
 
 /* One assertion a line. clang-format would wrap them: */
 /* clang-format off */

@@ -1,0 +1,70 @@
+/* Graft plugin ABI, version 1: language level, status codes and how structs grow.
+ *
+ * Every header of this folder compiles alone as C99 to C23 and C++11 to C++23 and depends on nothing but <stddef.h>
+ * and <stdint.h>. Copy the folder and write a plugin against it; no library is linked.
+ *
+ * Growth. A struct that begins with `struct_size` grows at its end and nowhere else. Whoever fills such a struct sets
+ * struct_size to the end of the last field it knows (sizeof is right: no struct here has hidden tail padding), whoever
+ * reads one asks GRAFT_HAS before it touches a field. Sizes and versions are never compared for equality. Zero means
+ * "default" or "unknown" in every field, for ever. An out-struct is zero-filled and sized by the caller; the callee
+ * writes only what fits. Structs without struct_size (the DLTensor, scalars, lists, the head of args) are frozen.
+ *
+ * Flags. In every flags word the low 16 bits must be understood: a reader that meets one it does not know refuses the
+ * call with GRAFT_INVALID_ARGUMENT. The high 16 bits are hints, which may be ignored. Fields named `reserved` are zero
+ * and a reader may check that. */
+#ifndef GRAFT_ABI_BASE_H
+#define GRAFT_ABI_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if UINTPTR_MAX != UINT64_MAX
+#error "The Graft ABI is defined for 64-bit targets only."
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "The Graft ABI is defined for little-endian targets only."
+#endif
+
+#define GRAFT_ABI_MAJOR 1
+#define GRAFT_ABI_MINOR 1
+
+/* Nothing unwinds (exceptions, longjmp) across the ABI, in either direction. The keyword is part of a function type
+ * only from C++17 on; a plugin built as older C++ keeps the promise by hand. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#define GRAFT_NOEXCEPT noexcept
+#else
+#define GRAFT_NOEXCEPT
+#endif
+
+/* Marks the one function a plugin exports; hide everything else (a version script, or -fvisibility=hidden). */
+#if defined(__GNUC__)
+#define GRAFT_EXPORT __attribute__((visibility("default")))
+#else
+#define GRAFT_EXPORT
+#endif
+
+/* The size in bytes that a struct has up to and including `field`. */
+#define GRAFT_SIZE_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+
+/* Whether the struct at `pointer`, written by a possibly older party, reaches as far as `field` and has it non-zero. */
+#define GRAFT_HAS(pointer, type, field) \
+  ((pointer)->struct_size >= GRAFT_SIZE_TO(type, field) && (pointer)->field != 0)
+
+/* What a call returns. Failures leave every output untouched; their text goes to graft_host.set_error. A positive value
+ * that a reader does not know reads as GRAFT_INTERNAL; negative values are reserved and never returned. */
+typedef int32_t graft_status;
+enum {
+  GRAFT_OK = 0,
+  GRAFT_INVALID_ARGUMENT = 1, /* the caller's fault: a bad handle, an unknown must-understand flag, a bad shape */
+  GRAFT_UNIMPLEMENTED = 2,    /* not offered for these dtypes, shapes or flags; said before any side effect, no text */
+  GRAFT_OUT_OF_MEMORY = 3,    /* the host frees its cache and asks once more */
+  GRAFT_NOT_READY = 4,        /* a query: the work is still running */
+  GRAFT_DEVICE_LOST = 5,      /* the device is gone; every later call on it but release and destroy says so too */
+  GRAFT_STREAM_FAILED = 6,    /* an earlier fault sticks to this stream; graft_stream_api.failure says which */
+  GRAFT_INTERNAL = 7,         /* a defect of the callee */
+  GRAFT_INCOMPATIBLE = 8,     /* the two sides can't work together: another major, a mandatory function missing */
+  GRAFT_FORKED = 9,           /* the driver was in use when this process was forked; use it in the parent only */
+  GRAFT_OUT_OF_RANGE = 10     /* the caller's fault: an index or a dim beyond what it addresses */
+};
+
+#endif

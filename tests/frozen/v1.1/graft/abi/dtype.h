@@ -1,0 +1,63 @@
+/* Graft plugin ABI: element types.
+ *
+ * A graft_dtype is the four bytes of a DLDataType (code, bits, lanes) read as a little-endian integer. The values are
+ * literals, so that binding generators see them and they can stand in a switch. Codes 128 and up are Graft's own; they
+ * never leave through DLPack and no plugin is ever sent one.
+ *
+ * Storage: bool is one byte, 0 or 1. Half types are two bytes. Complex is real part, imaginary part. */
+#ifndef GRAFT_ABI_DTYPE_H
+#define GRAFT_ABI_DTYPE_H
+
+#include "graft/abi/base.h"
+
+typedef uint32_t graft_dtype;
+enum {
+  GRAFT_DTYPE_NONE = 0,
+  GRAFT_BOOL = 0x00010806,
+  GRAFT_U8 = 0x00010801,
+  GRAFT_I8 = 0x00010800,
+  GRAFT_I16 = 0x00011000,
+  GRAFT_I32 = 0x00012000,
+  GRAFT_I64 = 0x00014000,
+  GRAFT_U16 = 0x00011001,
+  GRAFT_U32 = 0x00012001,
+  GRAFT_U64 = 0x00014001,
+  GRAFT_F16 = 0x00011002,
+  GRAFT_BF16 = 0x00011004,
+  GRAFT_F32 = 0x00012002,
+  GRAFT_F64 = 0x00014002,
+  GRAFT_C64 = 0x00014005,  /* two f32 */
+  GRAFT_C128 = 0x00018005, /* two f64 */
+  GRAFT_F8_E4M3FN = 0x0001080A,
+  GRAFT_F8_E5M2 = 0x0001080C
+};
+
+/* Frozen numbers of the dtypes above: bit n of a capability's dtype set speaks of number n. */
+typedef uint32_t graft_dtype_number;
+enum {
+  GRAFT_NUMBER_BOOL = 0,
+  GRAFT_NUMBER_U8 = 1,
+  GRAFT_NUMBER_I8 = 2,
+  GRAFT_NUMBER_I16 = 3,
+  GRAFT_NUMBER_I32 = 4,
+  GRAFT_NUMBER_I64 = 5,
+  GRAFT_NUMBER_U16 = 6,
+  GRAFT_NUMBER_U32 = 7,
+  GRAFT_NUMBER_U64 = 8,
+  GRAFT_NUMBER_F16 = 9,
+  GRAFT_NUMBER_BF16 = 10,
+  GRAFT_NUMBER_F32 = 11,
+  GRAFT_NUMBER_F64 = 12,
+  GRAFT_NUMBER_C64 = 13,
+  GRAFT_NUMBER_C128 = 14,
+  GRAFT_NUMBER_F8_E4M3FN = 15,
+  GRAFT_NUMBER_F8_E5M2 = 16
+};
+
+/* A set of dtypes: GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32) | GRAFT_DTYPE_BIT(GRAFT_NUMBER_F16). */
+#define GRAFT_DTYPE_BIT(number) (UINT64_C(1) << (number))
+
+/* The size of one element in bytes; 0 for a dtype that is not a whole number of bytes. */
+#define GRAFT_DTYPE_BYTES(dtype) ((uint64_t)((((dtype) >> 8) & 0xffu) / 8u) * ((dtype) >> 16))
+
+#endif
