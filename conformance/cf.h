@@ -21,7 +21,7 @@
 #include "graft/autograd.h"
 #include "graft/runtime.h"
 #include "graft/value.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "tensor/tensor.h"
 
 /* ---- what is tested: rows of cases/<family>.c ---- */

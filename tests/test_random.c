@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "graft/runtime.h"
-#include "ops/op.h"
-#include "ops/ref.h"
+#include "ops/core/op.h"
+#include "ops/core/ref.h"
 
 #include "ops/generated/fx_ops.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ops/ref.h"
+#include "ops/core/ref.h"
 
 /* ---- access ---- */
 

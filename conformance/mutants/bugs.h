@@ -3,7 +3,7 @@
 #ifndef GRAFT_MUTANTS_BUGS_H
 #define GRAFT_MUTANTS_BUGS_H
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "reference/reference.h"
 
 typedef graft_status (*mut_slot)(const graft_exec *exec, const graft_args *args);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "conformance/mutants/bugs.h"
-#include "ops/ref.h"
+#include "ops/core/ref.h"
 
 static const mut_bug *planted;
 static uint32_t planted_op;

@@ -9,7 +9,7 @@ from schema import DescriptionError
 
 FAMILIES = frozenset(
     "pointwise reduction scan matmul convolution pooling normalization softmax attention embedding indexing scatter "
-    "sorting shape factory random fft loss optimizer linalg quantized upsample rnn".split())
+    "sorting shape factory random fft loss optimizer linalg quantized resample rnn".split())
 CLASSES = frozenset("structured functional composite_explicit composite_implicit prim".split())
 ROUTES = frozenset("slot host composite".split())
 STRIDES = frozenset("contiguous pointwise like suggest view none".split())

@@ -65,7 +65,7 @@ def schema_inc(ops):
         details += _result_rows(op, placed)
         details += _equal_rows(op, by_name, values)
         rows += _schema_row(op, placed, slots)
-    lines = text.banner(text.ALL_OPS, "Included by sdk/ops/schema.c, which has the types.")
+    lines = text.banner(text.ALL_OPS, "Included by sdk/ops/core/schema.c, which has the types.")
     lines += ["/* clang-format off */", ""] + values.lines() + [""]
     lines += [f"static const char *const {name}[] = {{{', '.join(map(text.c_string, items))}, NULL}};"
               for items, name in strings.items()]

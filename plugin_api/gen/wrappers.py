@@ -101,7 +101,7 @@ def _public_parameters(call):
 
 def wrappers_c(ops):
     lines = text.banner(text.ALL_OPS, "Each function boxes its arguments and calls graft_call.")
-    lines += ['#include "graft/ops.h"', "", '#include "graft/abi/op_ids.h"', '#include "ops/wrap.h"', "",
+    lines += ['#include "graft/ops.h"', "", '#include "graft/abi/op_ids.h"', '#include "ops/core/wrap.h"', "",
               "/* clang-format off */"]
     for call in calls(ops):
         lines += [""] + text.call(f"graft_status graft_op_{call.op.c_name}", _public_parameters(call), " {")
@@ -158,7 +158,7 @@ def fx_ops_h(ops):
                         "the builder, and what follows it does nothing. A single result is returned, several go to "
                         "pointers. Included by the header that declares fx and fx_call.")
     lines += ["#ifndef GRAFT_OPS_FX_OPS_H", "#define GRAFT_OPS_FX_OPS_H", "", '#include "graft/abi/op_ids.h"',
-              '#include "ops/wrap.h"', "", "/* clang-format off */"]
+              '#include "ops/core/wrap.h"', "", "/* clang-format off */"]
     for call in calls(ops):
         # A composition has no use for results that are several lists; graft_call serves who needs one.
         if call.op.schema.space == "aten" and not (call.has_lists and len(call.outputs) > 1):

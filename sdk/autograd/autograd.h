@@ -6,7 +6,7 @@
 #define GRAFT_SDK_AUTOGRAD_H
 
 #include "graft/autograd.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 /* Whether this call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:
  * no lock, no allocation; one thread-local read when no tensor has autograd state. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "ops/schema.h"
+#include "ops/core/schema.h"
 
 /* --- capabilities --- */
 

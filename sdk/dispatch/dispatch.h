@@ -16,7 +16,7 @@
 #define GRAFT_SDK_DISPATCH_H
 
 #include "graft/autograd.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 typedef enum dsp_route {
   DSP_ROUTE_NONE,

@@ -20,7 +20,7 @@
 #ifndef GRAFT_SDK_TEXT_H
 #define GRAFT_SDK_TEXT_H
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 /* A tensor as written, before it exists. */
 typedef struct txt_tensor {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 struct graft_device {
   int unused;

@@ -5,7 +5,7 @@
 #define GRAFT_OPS_FX_OPS_H
 
 #include "graft/abi/op_ids.h"
-#include "ops/wrap.h"
+#include "ops/core/wrap.h"
 
 /* clang-format off */
 

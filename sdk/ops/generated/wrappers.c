@@ -3,7 +3,7 @@
 #include "graft/ops.h"
 
 #include "graft/abi/op_ids.h"
-#include "ops/wrap.h"
+#include "ops/core/wrap.h"
 
 /* clang-format off */
 

@@ -1,0 +1,487 @@
+/* Scaled dot product attention: out = dropout(softmax(scale * query key^T + bias)) value, and its gradient.
+ *
+ * logsumexp of each row of scores goes from forward to backward, which makes the weights again from it; with dropout,
+ * the seed and the offset of the Philox stream do the same for the mask. A row that masks leave nothing of gives zeros.
+ */
+#include <string.h>
+
+#include "graft/autograd.h"
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* Batch, heads, lengths of query and key, widths of key and value. */
+typedef struct shape {
+  int64_t batch, heads, rows, columns, width, value_width;
+} shape;
+
+static shape shape_of(const graft_value *args, int query) {
+  const graft_tensor *q = args[query].as.tensor, *k = args[query + 1].as.tensor, *v = args[query + 2].as.tensor;
+  return (shape){q->sizes[0], q->sizes[1], q->sizes[2], k->sizes[2], q->sizes[3], v->sizes[3]};
+}
+
+/* --- rules --- */
+
+static graft_status check_sizes(const op_call *c, int arg, const int64_t sizes[4]) {
+  const graft_tensor *t = op_tensor(c, arg);
+  bool same = t->ndim == 4;
+  for (int i = 0; same && i < 4; i++) same = t->sizes[i] == sizes[i];
+  if (same) return GRAFT_OK;
+  return op_error(c, "%s is %s; expected [%lld,%lld,%lld,%lld]", c->schema->args[arg].name, op_show(c, arg),
+                  (long long)sizes[0], (long long)sizes[1], (long long)sizes[2], (long long)sizes[3]);
+}
+
+static graft_status check_bias(const op_call *c, int arg, const shape *p) {
+  const graft_tensor *t = op_tensor(c, arg);
+  const int64_t sizes[] = {p->batch, p->heads, p->rows, p->columns};
+  if (!t) return GRAFT_OK;
+  bool fits = t->ndim <= 4;
+  for (int32_t i = 0; fits && i < t->ndim; i++) fits = t->sizes[i] == 1 || t->sizes[i] == sizes[4 - t->ndim + i];
+  return fits ? GRAFT_OK : op_error(c, "attn_bias does not broadcast to the scores (%s)", op_show_tensors(c));
+}
+
+/* query, key and value from argument `query` on, and the bias behind them. */
+static graft_status check_inputs(op_call *c, int query, shape *p) {
+  for (int i = query; i < query + 4; i++) {
+    const graft_tensor *t = op_tensor(c, i);
+    if (!t) continue;
+    if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype)) return op_refuse_dtype(c, i, "a floating dtype");
+    if (t->dtype != op_tensor(c, query)->dtype) return op_error(c, "dtypes differ (%s)", op_show_tensors(c));
+    if (i < query + 3 && t->ndim != 4) return op_refuse_dtype(c, i, "[batch,heads,length,width]");
+  }
+  *p = shape_of(c->args, query);
+  graft_status status = check_sizes(c, query + 1, (int64_t[]){p->batch, p->heads, p->columns, p->width});
+  if (!status) status = check_sizes(c, query + 2, (int64_t[]){p->batch, p->heads, p->columns, p->value_width});
+  c->compute = op_tensor(c, query)->dtype;
+  return status ? status : check_bias(c, query + 3, p);
+}
+
+static graft_status check_dropout(op_call *c, int arg) {
+  double p = op_float(c, arg);
+  if (!(p >= 0 && p <= 1)) return op_error(c, "dropout_p is %g; expected 0 to 1", p);
+  c->no_decompose = p > 0; /* what draws from a given place of the stream is the slot and the reference kernel */
+  return GRAFT_OK;
+}
+
+/* Dims in the order in which the query's lie in memory. */
+static void out_as_query(op_call *c, const graft_tensor *query, const int64_t sizes[4]) {
+  op_out_like(c, 0, query->dtype, query);
+  if (sizes[3] == query->sizes[3]) return;
+  int order[4] = {0, 1, 2, 3}; /* outermost first */
+  for (int i = 1; i < 4; i++) {
+    for (int k = i; k > 0 && query->strides[order[k - 1]] < query->strides[order[k]]; k--) {
+      int swap = order[k];
+      order[k] = order[k - 1];
+      order[k - 1] = swap;
+    }
+  }
+  op_out(c, 0, query->dtype, 4, sizes);
+  int64_t stride = 1;
+  for (int i = 3; i >= 0; i--) {
+    c->out[0].strides[order[i]] = stride;
+    stride *= sizes[order[i]];
+  }
+}
+
+enum { FORWARD_BIAS = 3, FORWARD_DROPOUT, FORWARD_CAUSAL, FORWARD_DEBUG, FORWARD_SCALE, FORWARD_OUTS = 9 };
+
+/* forward(query, key, value, attn_bias, dropout_p, is_causal, return_debug_mask, scale)
+ * -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, philox_seed, philox_offset, debug_attn_mask), of which
+ * those of sequences of several lengths and the debug mask are not there. */
+static graft_status infer_forward(op_call *c) {
+  shape p;
+  graft_status status = check_inputs(c, 0, &p);
+  if (!status) status = check_dropout(c, FORWARD_DROPOUT);
+  if (!status && op_bool(c, FORWARD_DEBUG)) status = op_error(c, "return_debug_mask is not served");
+  if (status) return status;
+  const graft_tensor *query = op_tensor(c, 0);
+  const int64_t sizes[] = {p.batch, p.heads, p.rows, p.value_width};
+  /* A number for each weight, four a block: those of f32 in every dtype. */
+  uint64_t weights = (uint64_t)(p.batch * p.heads * p.rows * p.columns);
+  c->draws = c->no_decompose ? (weights + 3) / 4 * 4 : 0;
+  out_as_query(c, query, sizes);
+  op_out(c, 1, dt_is_half(query->dtype) ? GRAFT_F32 : query->dtype, 3, sizes);
+  op_out(c, 6, GRAFT_I64, 0, NULL);
+  op_out(c, 7, GRAFT_I64, 0, NULL);
+  c->nouts = FORWARD_OUTS;
+  return GRAFT_OK;
+}
+
+enum {
+  BACK_GRAD,
+  BACK_QUERY,
+  BACK_KEY,
+  BACK_VALUE,
+  BACK_BIAS,
+  BACK_MASK,
+  BACK_OUT,
+  BACK_LSE,
+  BACK_DROPOUT = 12,
+  BACK_CAUSAL,
+  BACK_SEED,
+  BACK_OFFSET,
+  BACK_SCALE
+};
+
+static graft_status check_number(const op_call *c, int arg) {
+  const graft_tensor *t = op_tensor(c, arg);
+  return t->numel == 1 && t->dtype == GRAFT_I64 ? GRAFT_OK : op_refuse_dtype(c, arg, "one number of i64");
+}
+
+static graft_status infer_backward(op_call *c) {
+  shape p;
+  if (c->args[BACK_MASK].count < 4) return op_error(c, "grad_input_mask must be 4 bools");
+  graft_status status = check_inputs(c, BACK_QUERY, &p);
+  const int64_t sizes[] = {p.batch, p.heads, p.rows, p.value_width};
+  for (int i = 0; !status && i < 2; i++) {
+    int arg = i ? BACK_OUT : BACK_GRAD;
+    status = check_sizes(c, arg, sizes);
+    if (!status && op_tensor(c, arg)->dtype != c->compute) status = op_refuse_dtype(c, arg, "the query's dtype");
+  }
+  const graft_tensor *lse = op_tensor(c, BACK_LSE);
+  if (!status && !dt_is_float(lse->dtype)) status = op_refuse_dtype(c, BACK_LSE, "a floating dtype");
+  if (!status && (lse->ndim != 3 || lse->numel != p.batch * p.heads * p.rows || lse->sizes[2] != p.rows)) {
+    status = op_refuse_dtype(c, BACK_LSE, "a number for each row of scores");
+  }
+  if (!status) status = check_dropout(c, BACK_DROPOUT);
+  if (!status) status = check_number(c, BACK_SEED);
+  if (!status) status = check_number(c, BACK_OFFSET);
+  if (status) return status;
+  c->nouts = 4;
+  for (int i = 0; i < 4; i++) {
+    const graft_tensor *like = op_tensor(c, BACK_QUERY + i);
+    if (like && c->args[BACK_MASK].as.mask[i]) op_out_like(c, i, like->dtype, like);
+  }
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
+
+/* What both directions have in common. */
+typedef struct attention {
+  shape p;
+  ref_array q, k, v, bias;
+  int64_t bias_stride[4]; /* 0 where the bias broadcasts */
+  ref_real scale, keep;   /* keep: what a kept weight is multiplied by */
+  double dropout;
+  bool causal;
+  graft_dtype dtype;
+  graft_philox philox;
+} attention;
+
+static bool attention_open(attention *a, const graft_tensor_desc *q, const graft_tensor_desc *k,
+                           const graft_tensor_desc *v, const graft_tensor_desc *bias, const double *scale,
+                           double dropout, bool causal) {
+  const int64_t *s = q->dl.shape;
+  a->p = (shape){s[0], s[1], s[2], k->dl.shape[2], s[3], v->dl.shape[3]};
+  a->q = ref_read(q), a->k = ref_read(k), a->v = ref_read(v), a->bias = ref_read(bias);
+  int64_t stride = 1;
+  for (int32_t i = bias ? bias->dl.ndim - 1 : -1; i >= 0; i--) {
+    if (bias->dl.shape[i] != 1) a->bias_stride[4 - bias->dl.ndim + i] = stride;
+    stride *= bias->dl.shape[i];
+  }
+  a->scale = scale ? (ref_real)*scale : 1 / sqrtl((ref_real)a->p.width);
+  a->dropout = dropout;
+  a->keep = dropout < 1 ? 1 / (1 - (ref_real)dropout) : 0;
+  a->causal = causal;
+  a->dtype = q->dl.dtype;
+  return a->q.re && a->k.re && a->v.re && (!bias || a->bias.re);
+}
+
+static void attention_close(attention *a) {
+  ref_array *all[] = {&a->q, &a->k, &a->v, &a->bias};
+  for (int i = 0; i < 4; i++) ref_free(all[i]);
+}
+
+/* A row of one head: row `at` of query and result; the head's key and value begin at row `first`. */
+typedef struct attention_row {
+  int64_t at, first, i, bias;
+} attention_row;
+
+static attention_row row_of(const attention *a, int64_t at) {
+  int64_t head = at / a->p.rows, i = at % a->p.rows;
+  const int64_t *s = a->bias_stride;
+  int64_t bias = head / a->p.heads * s[0] + head % a->p.heads * s[1] + i * s[2];
+  return (attention_row){at, head * a->p.columns, i, bias};
+}
+
+static ref_real *vector(const ref_array *a, int64_t row, int64_t width) {
+  return a->re + row * width;
+}
+
+static ref_real score(const attention *a, const attention_row *r, int64_t j) {
+  if (a->causal && j > r->i) return -INFINITY;
+  const ref_real *q = vector(&a->q, r->at, a->p.width), *k = vector(&a->k, r->first + j, a->p.width);
+  ref_real s = a->scale * ref_dot(a->dtype, q, 1, k, 1, a->p.width);
+  return a->bias.re ? s + a->bias.re[r->bias + j * a->bias_stride[3]] : s;
+}
+
+/* 0, or what a kept weight is multiplied by. */
+static ref_real mask_of(const attention *a, const attention_row *r, int64_t j) {
+  if (!a->dropout) return 1;
+  uint64_t element = (uint64_t)(r->at * a->p.columns + j);
+  return ref_philox_uniform(&a->philox, GRAFT_F32, element) < 1 - (ref_real)a->dropout ? a->keep : 0;
+}
+
+/* One row of the result and its logsumexp; `weights` has room for a row. */
+static void attend(const attention *a, int64_t at, ref_real *weights, ref_real *out, ref_real *lse) {
+  attention_row r = row_of(a, at);
+  ref_real most = -INFINITY;
+  for (int64_t j = 0; j < a->p.columns; j++) {
+    weights[j] = score(a, &r, j);
+    if (weights[j] > most || isnan(weights[j])) most = weights[j];
+  }
+  *lse = most;
+  if (most == -INFINITY) return;
+  for (int64_t j = 0; j < a->p.columns; j++) weights[j] = expl(weights[j] - most);
+  ref_real sum = ref_sum(a->dtype, weights, 1, a->p.columns);
+  *lse = most + logl(sum);
+  for (int64_t j = 0; j < a->p.columns; j++) weights[j] = weights[j] / sum * mask_of(a, &r, j);
+  for (int64_t e = 0; e < a->p.value_width; e++) {
+    out[e] =
+        ref_dot(a->dtype, weights, 1, vector(&a->v, r.first, a->p.value_width) + e, a->p.value_width, a->p.columns);
+  }
+}
+
+static void write_number(const graft_tensor_desc *to, uint64_t value) {
+  memcpy(ref_data(to), &value, sizeof value);
+}
+
+static uint64_t read_number(const graft_tensor_desc *from) {
+  uint64_t value;
+  memcpy(&value, ref_data(from), sizeof value);
+  return value;
+}
+
+static graft_status ref_scaled_dot_product_fused_attention_overrideable(
+    const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable *args) {
+  (void)exec;
+  attention a = {.philox = *args->philox};
+  bool ok = attention_open(&a, args->query, args->key, args->value, args->attn_bias, args->scale, args->dropout_p,
+                           args->is_causal);
+  ref_array out = ref_new(ref_numel(args->output), false), lse = ref_new(ref_numel(args->logsumexp), false);
+  ref_array weights = ref_new(a.p.columns, false);
+  ok &= out.re && lse.re && weights.re;
+  for (int64_t at = 0; ok && at < lse.count; at++) {
+    attend(&a, at, weights.re, vector(&out, at, a.p.value_width), &lse.re[at]);
+  }
+  if (ok) {
+    ref_write(args->output, &out);
+    ref_write(args->logsumexp, &lse);
+    write_number(args->philox_seed, a.dropout ? a.philox.seed : 0);
+    write_number(args->philox_offset, a.dropout ? a.philox.offset : 0);
+  }
+  attention_close(&a);
+  ref_free(&out);
+  ref_free(&lse);
+  ref_free(&weights);
+  return ok ? GRAFT_OK : ref_no_memory();
+}
+
+static void add_scaled(graft_dtype dtype, ref_real *to, ref_real factor, const ref_real *from, int64_t count) {
+  for (int64_t e = 0; e < count; e++) to[e] = ref_sum(dtype, (ref_real[]){to[e], factor * from[e]}, 1, 2);
+}
+
+enum { OF_QUERY, OF_KEY, OF_VALUE, OF_BIAS, GRADIENTS };
+
+static void attend_back(const attention *a, int64_t at, const ref_real *grad, const ref_real *out, ref_real lse,
+                        ref_array *to) {
+  attention_row r = row_of(a, at);
+  int64_t width = a->p.width, value_width = a->p.value_width;
+  ref_real delta = ref_dot(a->dtype, grad, 1, out, 1, value_width);
+  for (int64_t j = 0; j < a->p.columns; j++) {
+    ref_real s = score(a, &r, j), weight = s == -INFINITY || lse == -INFINITY ? 0 : expl(s - lse);
+    ref_real mask = mask_of(a, &r, j);
+    const ref_real *v = vector(&a->v, r.first + j, value_width);
+    ref_real slope = weight * (mask * ref_dot(a->dtype, grad, 1, v, 1, value_width) - delta);
+    const ref_real *q = vector(&a->q, at, width), *k = vector(&a->k, r.first + j, width);
+    if (to[OF_QUERY].re) add_scaled(a->dtype, vector(&to[OF_QUERY], at, width), a->scale * slope, k, width);
+    if (to[OF_KEY].re) add_scaled(a->dtype, vector(&to[OF_KEY], r.first + j, width), a->scale * slope, q, width);
+    if (to[OF_VALUE].re) {
+      add_scaled(a->dtype, vector(&to[OF_VALUE], r.first + j, value_width), weight * mask, grad, value_width);
+    }
+    if (to[OF_BIAS].re) add_scaled(a->dtype, &to[OF_BIAS].re[r.bias + j * a->bias_stride[3]], 1, &slope, 1);
+  }
+}
+
+static graft_status ref_scaled_dot_product_fused_attention_overrideable_backward(
+    const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) {
+  (void)exec;
+  attention a = {.philox = {.struct_size = sizeof a.philox,
+                            .seed = read_number(args->philox_seed),
+                            .offset = read_number(args->philox_offset)}};
+  bool ok = attention_open(&a, args->query, args->key, args->value, args->attn_bias, args->scale, args->dropout_p,
+                           args->is_causal);
+  const graft_tensor_desc *to_desc[] = {args->grad_query, args->grad_key, args->grad_value, args->grad_attn_bias};
+  ref_array grad = ref_read(args->grad_out), out = ref_read(args->out), lse = ref_read(args->logsumexp), to[GRADIENTS];
+  ok &= grad.re && out.re && lse.re;
+  for (int i = 0; i < GRADIENTS; i++) {
+    to[i] = to_desc[i] ? ref_new(ref_numel(to_desc[i]), false) : (ref_array){0};
+    ok &= !to_desc[i] || to[i].re;
+  }
+  for (int64_t at = 0; ok && at < lse.count; at++) {
+    attend_back(&a, at, vector(&grad, at, a.p.value_width), vector(&out, at, a.p.value_width), lse.re[at], to);
+  }
+  for (int i = 0; i < GRADIENTS; i++) {
+    if (ok) ref_write(to_desc[i], &to[i]);
+    ref_free(&to[i]);
+  }
+  attention_close(&a);
+  ref_free(&grad);
+  ref_free(&out);
+  ref_free(&lse);
+  return ok ? GRAFT_OK : ref_no_memory();
+}
+
+/* --- on tensors: decompositions without dropout, and gradients of gradients --- */
+
+static graft_tensor *as_batch(fx *s, graft_tensor *t) {
+  if (s->status || !t) return NULL;
+  return fx_reshape(s, t, 3, (int64_t[]){t->sizes[0] * t->sizes[1], t->sizes[2], t->sizes[3]});
+}
+
+static graft_tensor *as_heads(fx *s, graft_tensor *t, const shape *p) {
+  if (s->status || !t) return NULL;
+  return fx_reshape(s, t, 4, (int64_t[]){p->batch, p->heads, t->sizes[1], t->sizes[2]});
+}
+
+/* a b of each head; `transposed`: of a with b^T. */
+static graft_tensor *product(fx *s, const shape *p, graft_tensor *a, graft_tensor *b, bool transposed) {
+  a = as_batch(s, a);
+  b = as_batch(s, b);
+  if (s->status || !a || !b) return NULL;
+  return as_heads(s, fx_bmm(s, a, transposed ? fx_transpose(s, b, 1, 2) : b), p);
+}
+static graft_tensor *flipped(fx *s, graft_tensor *t) {
+  return s->status || !t ? NULL : fx_transpose(s, t, 2, 3);
+}
+
+/* The arguments of either direction. */
+typedef struct inputs {
+  shape p;
+  graft_tensor *q, *k, *v, *bias;
+  double scale;
+  bool causal;
+} inputs;
+
+static inputs inputs_of(const graft_value *args, int query, int scale, int causal) {
+  const graft_value *bias = &args[query + 3];
+  inputs in = {shape_of(args, query),
+               args[query].as.tensor,
+               args[query + 1].as.tensor,
+               args[query + 2].as.tensor,
+               bias->kind == GRAFT_VALUE_TENSOR ? bias->as.tensor : NULL,
+               0,
+               args[causal].as.i != 0};
+  in.scale = args[scale].kind == GRAFT_VALUE_FLOAT ? args[scale].as.f : 1 / sqrt((double)in.p.width);
+  return in;
+}
+
+static graft_tensor *minus_infinity(fx *s, graft_tensor *like) {
+  return fx_filled(s, like, 0, NULL, -INFINITY, like->dtype);
+}
+
+static graft_tensor *scores_of(fx *s, const inputs *in) {
+  graft_tensor *scores = fx_muls(s, product(s, &in->p, in->q, in->k, true), in->scale);
+  if (in->bias) scores = fx_add(s, scores, in->bias);
+  if (!in->causal || s->status) return scores;
+  graft_scalar zero = graft_scalar_int(0), one = graft_scalar_int(1);
+  graft_tensor *i = fx_arange_start_step(s, zero, graft_scalar_int(in->p.rows), one, GRAFT_I64, in->q->device);
+  graft_tensor *j = fx_arange_start_step(s, zero, graft_scalar_int(in->p.columns), one, GRAFT_I64, in->q->device);
+  graft_tensor *seen = fx_le_Tensor(s, j, s->status ? NULL : fx_unsqueeze(s, i, 1));
+  return s->status ? NULL : fx_where_self(s, seen, scores, minus_infinity(s, scores));
+}
+
+/* exp(scores - lse), and 0 in rows without a number. */
+static graft_tensor *weights_of(fx *s, graft_tensor *scores, graft_tensor *lse) {
+  if (s->status || !scores || !lse) return NULL;
+  graft_tensor *empty = fx_eq_Scalar(s, lse, graft_scalar_float(-INFINITY));
+  graft_tensor *finite = fx_where_self(s, empty, fx_zeros_like(s, lse), lse);
+  return s->status ? NULL : fx_exp(s, fx_sub(s, scores, fx_unsqueeze(s, finite, 3)));
+}
+
+static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
+  inputs in = inputs_of(c->args, 0, FORWARD_SCALE, FORWARD_CAUSAL);
+  graft_tensor *scores = scores_of(s, &in), *most = s->status ? NULL : fx_amax(s, scores, (int64_t[]){3}, 1, false);
+  graft_tensor *unscaled = weights_of(s, scores, most), *sum = fx_sum(s, unscaled, 1u << 3, false);
+  if (s->status) return;
+  graft_tensor *shift =
+      fx_where_self(s, fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY)), fx_zeros_like(s, most), most);
+  outs[1] = fx_add(s, shift, fx_log(s, sum));
+  graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_number(graft_scalar_float(0x1p-60)));
+  outs[0] = product(s, &in.p, fx_div(s, unscaled, s->status ? NULL : fx_unsqueeze(s, divisor, 3)), in.v, false);
+  outs[6] = outs[7] = s->status ? NULL : fx_filled(s, in.q, 0, NULL, 0, GRAFT_I64);
+}
+
+/* The gradients that `wanted` asks for, from the weights and the sums of grad * out. */
+static void gradients(fx *s, const inputs *in, graft_tensor *grad, graft_tensor *weights, graft_tensor *delta,
+                      const bool wanted[GRADIENTS], graft_tensor **to) {
+  graft_tensor *slope = fx_mul(s, weights, fx_sub(s, product(s, &in->p, grad, in->v, true), delta));
+  if (wanted[OF_QUERY]) to[OF_QUERY] = fx_muls(s, product(s, &in->p, slope, in->k, false), in->scale);
+  if (wanted[OF_KEY]) to[OF_KEY] = fx_muls(s, product(s, &in->p, flipped(s, slope), in->q, false), in->scale);
+  if (wanted[OF_VALUE]) to[OF_VALUE] = product(s, &in->p, flipped(s, weights), grad, false);
+  if (wanted[OF_BIAS] && in->bias) to[OF_BIAS] = fx_sum_to(s, slope, in->bias->ndim, in->bias->sizes);
+}
+
+static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  inputs in = inputs_of(c->args, BACK_QUERY, BACK_SCALE, BACK_CAUSAL);
+  graft_tensor *grad = op_tensor(c, BACK_GRAD), *lse = fx_cast(s, op_tensor(c, BACK_LSE), in.q->dtype);
+  if (s->status) return;
+  lse = fx_reshape(s, lse, 3, in.q->sizes);
+  graft_tensor *delta = fx_sum(s, fx_mul(s, grad, op_tensor(c, BACK_OUT)), 1u << 3, true);
+  bool wanted[GRADIENTS];
+  for (int i = 0; i < GRADIENTS; i++) wanted[i] = c->out_wanted[i];
+  gradients(s, &in, grad, weights_of(s, scores_of(s, &in), lse), delta, wanted, outs);
+}
+
+static void vjp_again(op_vjp *v, const bool wanted[GRADIENTS]) {
+  fx *s = v->s;
+  inputs in = inputs_of(v->args, 0, FORWARD_SCALE, FORWARD_CAUSAL);
+  if (v->args[FORWARD_DROPOUT].as.f > 0) {
+    fx_fail(s, err_set(GRAFT_UNIMPLEMENTED, "%s: with dropout its gradient can't be differentiated", v->schema->name));
+    return;
+  }
+  graft_tensor *scores = scores_of(s, &in);
+  graft_tensor *weights = s->status ? NULL : fx_safe_softmax(s, scores, 3, GRAFT_DTYPE_NONE);
+  graft_tensor *by_weight = fx_mul(s, weights, product(s, &in.p, v->g[0], in.v, true));
+  gradients(s, &in, v->g[0], weights, fx_sum(s, by_weight, 1u << 3, true), wanted, v->results);
+}
+
+static void vjp_forward(op_vjp *v) {
+  bool wanted[GRADIENTS];
+  uint8_t mask[GRADIENTS];
+  for (int i = 0; i < GRADIENTS; i++) mask[i] = wanted[i] = vjp_needs(v, i);
+  if (!v->g[0]) return;
+  if (graft_grad_mode()) {
+    vjp_again(v, wanted);
+    return;
+  }
+  const graft_value *args = v->args;
+  const double *scale = args[FORWARD_SCALE].kind == GRAFT_VALUE_FLOAT ? &args[FORWARD_SCALE].as.f : NULL;
+  graft_tensor *q = vjp_arg(v, 0), *k = vjp_arg(v, 1), *d[GRADIENTS] = {NULL};
+  fx_scaled_dot_product_fused_attention_overrideable_backward(
+      v->s, v->g[0], q, k, vjp_arg(v, 2), vjp_arg(v, FORWARD_BIAS), mask, v->outs[0], v->outs[1], NULL, NULL,
+      q->sizes[2], k->sizes[2], args[FORWARD_DROPOUT].as.f, args[FORWARD_CAUSAL].as.i != 0, v->outs[6], v->outs[7],
+      scale, &d[0], &d[1], &d[2], &d[3]);
+  for (int i = 0; i < GRADIENTS; i++) v->results[i] = mask[i] ? d[i] : NULL;
+}
+
+#define ARG OP_SAVE_ARG
+#define OUT OP_SAVE_OUT
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE,
+     .roles = "vvvv",
+     .infer = infer_forward,
+     .decompose = decompose_forward,
+     .vjp = vjp_forward,
+     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | OUT(0) | OUT(1) | OUT(6) | OUT(7),
+     .without_grad = 1u << 1,
+     .reference = OP_REF(scaled_dot_product_fused_attention_overrideable)},
+    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD,
+     .roles = "vvvvvvkkkkk",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
+     .reference = OP_REF(scaled_dot_product_fused_attention_overrideable_backward)},
+};
+OP_TABLE(attention, defs)

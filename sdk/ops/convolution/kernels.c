@@ -1,0 +1,247 @@
+/* Reference kernels of convolutions.
+ *
+ * A convolution relates two grids: each position o of the coarse one sees, through tap k, position
+ * o * stride - padding + k * dilation of the fine one. Forward and backward, plain and transposed, all are one of three
+ * sums over that relation: to the coarse grid, to the fine grid, or to the taps. In all of them the weight is [coarse
+ * channels, fine channels / groups, taps]. */
+#include "ops/convolution/convolution.h"
+#include "ops/core/ref.h"
+
+typedef struct grid {
+  int32_t dims;
+  int64_t batch, groups, coarse_channels, fine_channels; /* channels of one group */
+  int64_t coarse, fine, taps;                            /* positions */
+  int64_t *fine_at;                                      /* [coarse][taps]: the position seen, or -1 in the padding */
+  int64_t *coarse_at;                                    /* [fine][taps]: the position that sees it so, or -1 */
+  ref_array x, y;                                        /* the factors of one sum */
+} grid;
+
+typedef struct windows {
+  const int64_t *coarse, *fine, *taps, *stride, *padding, *dilation;
+} windows;
+
+static int64_t count_of(const int64_t *sizes, int32_t dims) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < dims; i++) count *= sizes[i];
+  return count;
+}
+
+static int64_t position(const grid *g, const windows *w, int64_t coarse, int64_t tap) {
+  int64_t at = 0, step = 1;
+  for (int32_t i = g->dims - 1; i >= 0; i--) {
+    int64_t here = coarse % w->coarse[i] * w->stride[i] - w->padding[i] + tap % w->taps[i] * w->dilation[i];
+    if (here < 0 || here >= w->fine[i]) return -1;
+    at += here * step;
+    step *= w->fine[i];
+    coarse /= w->coarse[i];
+    tap /= w->taps[i];
+  }
+  return at;
+}
+
+static void grid_free(grid *g) {
+  free(g->fine_at);
+  free(g->coarse_at);
+  ref_free(&g->x);
+  ref_free(&g->y);
+}
+
+static void relate(grid *g, const windows *w) {
+  for (int64_t i = 0; i < g->fine * g->taps; i++) g->coarse_at[i] = -1;
+  for (int64_t o = 0; o < g->coarse; o++) {
+    for (int64_t k = 0; k < g->taps; k++) {
+      int64_t at = position(g, w, o, k);
+      g->fine_at[o * g->taps + k] = at;
+      if (at >= 0) g->coarse_at[at * g->taps + k] = o;
+    }
+  }
+}
+
+/* From the tensors on the two grids and the weight's shape. */
+static graft_status grid_make(grid *g, const graft_tensor_desc *coarse, const graft_tensor_desc *fine,
+                              const graft_tensor_desc *weight, graft_int_list stride, graft_int_list padding,
+                              graft_int_list dilation, int64_t groups) {
+  const int64_t *c = coarse->dl.shape, *f = fine->dl.shape, *w = weight->dl.shape;
+  windows lists = {c + 2, f + 2, w + 2, stride.items, padding.items, dilation.items};
+  *g = (grid){.dims = coarse->dl.ndim - 2,
+              .batch = c[0],
+              .groups = groups,
+              .coarse_channels = w[0] / groups,
+              .fine_channels = w[1]};
+  g->coarse = count_of(lists.coarse, g->dims);
+  g->fine = count_of(lists.fine, g->dims);
+  g->taps = count_of(lists.taps, g->dims);
+  g->fine_at = calloc((size_t)(g->coarse * g->taps) + 1, sizeof *g->fine_at);
+  g->coarse_at = calloc((size_t)(g->fine * g->taps) + 1, sizeof *g->coarse_at);
+  int64_t longest = (g->fine_channels > g->coarse_channels ? g->fine_channels : g->coarse_channels) * g->taps;
+  if (g->batch * g->coarse > longest) longest = g->batch * g->coarse;
+  g->x = ref_new(longest, false);
+  g->y = ref_new(longest, false);
+  if (!g->fine_at || !g->coarse_at || !g->x.re || !g->y.re) {
+    grid_free(g);
+    return ref_no_memory();
+  }
+  relate(g, &lists);
+  return GRAFT_OK;
+}
+
+/* --- the three sums ---
+ * c, f and w are dense: [batch, groups * coarse_channels, coarse], [batch, groups * fine_channels, fine] and
+ * [groups * coarse_channels, fine_channels, taps]. */
+
+static const ref_real *plane(const grid *g, const ref_array *a, int64_t n, int64_t channels, int64_t channel,
+                             int64_t size) {
+  return a->re + ((n * g->groups * channels) + channel) * size;
+}
+
+static void sum_to_coarse(grid *g, graft_dtype dtype, const ref_array *f, const ref_array *w, ref_array *c) {
+  int64_t all = g->groups * g->coarse_channels;
+  for (int64_t i = 0; i < c->count; i++) {
+    int64_t o = i % g->coarse, cc = i / g->coarse % all, n = i / g->coarse / all, terms = 0;
+    int64_t first = cc / g->coarse_channels * g->fine_channels;
+    for (int64_t cf = 0; cf < g->fine_channels; cf++) {
+      const ref_real *seen = plane(g, f, n, g->fine_channels, first + cf, g->fine);
+      const ref_real *taps = w->re + (cc * g->fine_channels + cf) * g->taps;
+      for (int64_t k = 0; k < g->taps; k++) {
+        int64_t at = g->fine_at[o * g->taps + k];
+        if (at < 0) continue;
+        g->x.re[terms] = seen[at];
+        g->y.re[terms++] = taps[k];
+      }
+    }
+    c->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
+  }
+}
+
+static void sum_to_fine(grid *g, graft_dtype dtype, const ref_array *c, const ref_array *w, ref_array *f) {
+  int64_t all = g->groups * g->fine_channels;
+  for (int64_t i = 0; i < f->count; i++) {
+    int64_t at = i % g->fine, cf = i / g->fine % all, n = i / g->fine / all, terms = 0;
+    int64_t first = cf / g->fine_channels * g->coarse_channels;
+    for (int64_t cc = first; cc < first + g->coarse_channels; cc++) {
+      const ref_real *from = plane(g, c, n, g->coarse_channels, cc, g->coarse);
+      const ref_real *taps = w->re + (cc * g->fine_channels + cf % g->fine_channels) * g->taps;
+      for (int64_t k = 0; k < g->taps; k++) {
+        int64_t o = g->coarse_at[at * g->taps + k];
+        if (o < 0) continue;
+        g->x.re[terms] = from[o];
+        g->y.re[terms++] = taps[k];
+      }
+    }
+    f->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
+  }
+}
+
+static void sum_to_taps(grid *g, graft_dtype dtype, const ref_array *c, const ref_array *f, ref_array *w) {
+  for (int64_t i = 0; i < w->count; i++) {
+    int64_t k = i % g->taps, cf = i / g->taps % g->fine_channels, cc = i / g->taps / g->fine_channels, terms = 0;
+    int64_t seen_channel = cc / g->coarse_channels * g->fine_channels + cf;
+    for (int64_t n = 0; n < g->batch; n++) {
+      const ref_real *from = plane(g, c, n, g->coarse_channels, cc, g->coarse);
+      const ref_real *seen = plane(g, f, n, g->fine_channels, seen_channel, g->fine);
+      for (int64_t o = 0; o < g->coarse; o++) {
+        int64_t at = g->fine_at[o * g->taps + k];
+        if (at < 0) continue;
+        g->x.re[terms] = from[o];
+        g->y.re[terms++] = seen[at];
+      }
+    }
+    w->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
+  }
+}
+
+/* --- slots --- */
+
+static void add_bias(ref_array *out, const ref_array *bias, int64_t positions) {
+  for (int64_t i = 0; i < out->count; i++) out->re[i] += bias->re[i / positions % bias->count];
+}
+
+graft_status ref_convolution(const graft_exec *exec, const graft_args_convolution *a) {
+  (void)exec;
+  grid g;
+  const graft_tensor_desc *coarse = a->transposed ? a->input : a->out, *fine = a->transposed ? a->out : a->input;
+  graft_status status = grid_make(&g, coarse, fine, a->weight, a->stride, a->padding, a->dilation, a->groups);
+  if (status) return status;
+  graft_dtype dtype = a->out->dl.dtype;
+  ref_array x = ref_read(a->input), w = ref_read(a->weight), b = ref_read(a->bias);
+  ref_array out = ref_new(ref_numel(a->out), false);
+  if (x.re && w.re && out.re && (b.re || !a->bias)) {
+    if (a->transposed)
+      sum_to_fine(&g, dtype, &x, &w, &out);
+    else
+      sum_to_coarse(&g, dtype, &x, &w, &out);
+    if (b.count) add_bias(&out, &b, a->transposed ? g.fine : g.coarse);
+    ref_write(a->out, &out);
+  } else {
+    status = ref_no_memory();
+  }
+  ref_free(&x);
+  ref_free(&w);
+  ref_free(&b);
+  ref_free(&out);
+  grid_free(&g);
+  return status;
+}
+
+/* The sum of a channel's gradients. */
+static graft_status backward_bias(const graft_tensor_desc *out, const ref_array *grad, int64_t batch,
+                                  int64_t positions) {
+  if (!out) return GRAFT_OK;
+  int64_t channels = ref_numel(out);
+  ref_array sums = ref_new(channels, false), line = ref_new(batch * positions, false);
+  graft_status status = sums.re && line.re ? GRAFT_OK : ref_no_memory();
+  for (int64_t c = 0; !status && grad->count && c < channels; c++) {
+    for (int64_t i = 0; i < line.count; i++) {
+      line.re[i] = grad->re[(i / positions * channels + c) * positions + i % positions];
+    }
+    sums.re[c] = ref_sum(out->dl.dtype, line.re, 1, line.count);
+  }
+  if (!status) ref_write(out, &sums);
+  ref_free(&sums);
+  ref_free(&line);
+  return status;
+}
+
+static graft_status backward_input(grid *g, const graft_args_convolution_backward *a, const ref_array *grad,
+                                   const ref_array *w) {
+  if (!a->out0) return GRAFT_OK;
+  ref_array out = ref_new(ref_numel(a->out0), false);
+  if (!out.re) return ref_no_memory();
+  if (a->transposed)
+    sum_to_coarse(g, a->out0->dl.dtype, grad, w, &out);
+  else
+    sum_to_fine(g, a->out0->dl.dtype, grad, w, &out);
+  ref_write(a->out0, &out);
+  ref_free(&out);
+  return GRAFT_OK;
+}
+
+static graft_status backward_weight(grid *g, const graft_args_convolution_backward *a, const ref_array *grad,
+                                    const ref_array *x) {
+  if (!a->out1) return GRAFT_OK;
+  ref_array out = ref_new(ref_numel(a->out1), false);
+  if (!out.re) return ref_no_memory();
+  sum_to_taps(g, a->out1->dl.dtype, a->transposed ? x : grad, a->transposed ? grad : x, &out);
+  ref_write(a->out1, &out);
+  ref_free(&out);
+  return GRAFT_OK;
+}
+
+graft_status ref_convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *a) {
+  (void)exec;
+  grid g;
+  const graft_tensor_desc *coarse = a->transposed ? a->input : a->grad_output;
+  const graft_tensor_desc *fine = a->transposed ? a->grad_output : a->input;
+  graft_status status = grid_make(&g, coarse, fine, a->weight, a->stride, a->padding, a->dilation, a->groups);
+  if (status) return status;
+  ref_array grad = ref_read(a->grad_output), x = ref_read(a->input), w = ref_read(a->weight);
+  status = grad.re && x.re && w.re ? GRAFT_OK : ref_no_memory();
+  if (!status) status = backward_input(&g, a, &grad, &w);
+  if (!status) status = backward_weight(&g, a, &grad, &x);
+  if (!status) status = backward_bias(a->out2, &grad, g.batch, a->transposed ? g.fine : g.coarse);
+  ref_free(&grad);
+  ref_free(&x);
+  ref_free(&w);
+  grid_free(&g);
+  return status;
+}

@@ -1,0 +1,405 @@
+/* Convolutions: rules, decompositions, gradients. Kernels are in convolution_kernels.c. */
+#include "ops/convolution/convolution.h"
+
+#include <stdlib.h>
+
+#include "ops/core/families.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- rules --- */
+
+/* A list with one number a spatial dim, each at least `least`; a list of one stands for all. */
+static graft_status window_list(op_call *c, int arg, int32_t dims, int64_t least) {
+  const graft_value *list = &c->args[arg];
+  if (list->count == 1 && dims > 1) {
+    int64_t same[CONV_DIMS] = {list->as.ints[0], list->as.ints[0], list->as.ints[0]};
+    op_set_ints(c, arg, same, (uint32_t)dims);
+  }
+  if (list->count != (uint32_t)dims) {
+    return op_error(c, "%s has %u numbers; expected %d, one a spatial dim (%s)", c->schema->args[arg].name, list->count,
+                    dims, op_show_tensors(c));
+  }
+  for (int32_t i = 0; i < dims; i++) {
+    if (list->as.ints[i] >= least) continue;
+    return op_error(c, "%s holds %lld; expected at least %lld", c->schema->args[arg].name, (long long)list->as.ints[i],
+                    (long long)least);
+  }
+  return GRAFT_OK;
+}
+
+/* Stride, padding, dilation, transposed, output_padding and groups, from argument `first` on. */
+typedef struct geometry {
+  const int64_t *stride, *padding, *dilation, *output_padding;
+  uint32_t dims;
+  bool transposed;
+  int64_t groups;
+} geometry;
+
+static geometry geometry_of(const graft_value *args) {
+  return (geometry){args[0].as.ints, args[1].as.ints,   args[2].as.ints, args[4].as.ints,
+                    args[0].count,   args[3].as.i != 0, args[5].as.i};
+}
+
+static graft_status check_lists(op_call *c, int first, int32_t dims) {
+  graft_status status = window_list(c, first, dims, 1);
+  if (!status) status = window_list(c, first + 1, dims, 0);
+  if (!status) status = window_list(c, first + 2, dims, 1);
+  return status ? status : window_list(c, first + 4, dims, 0);
+}
+
+static graft_status check_channels(op_call *c, const geometry *g, const graft_tensor *input,
+                                   const graft_tensor *weight) {
+  if (g->groups < 1) return op_error(c, "groups is %lld; expected at least 1", (long long)g->groups);
+  if (weight->sizes[0] < g->groups || weight->sizes[0] % g->groups) {
+    return op_error(c, "the weight's first size must be a multiple of groups %lld (%s)", (long long)g->groups,
+                    op_show_tensors(c));
+  }
+  int64_t expected = g->transposed ? weight->sizes[0] : weight->sizes[1] * g->groups;
+  if (input->sizes[1] == expected) return GRAFT_OK;
+  return op_error(c, "the weight expects an input of %lld channels with groups %lld (%s)", (long long)expected,
+                  (long long)g->groups, op_show_tensors(c));
+}
+
+static int64_t span(const geometry *g, const graft_tensor *weight, uint32_t dim) {
+  return g->dilation[dim] * (weight->sizes[dim + 2] - 1) + 1;
+}
+
+static graft_status output_size(op_call *c, const geometry *g, const graft_tensor *input, const graft_tensor *weight,
+                                uint32_t dim, int64_t *size) {
+  int64_t in = input->sizes[dim + 2], extra = g->output_padding[dim];
+  int64_t most = g->stride[dim] > g->dilation[dim] ? g->stride[dim] : g->dilation[dim];
+  if (!g->transposed) {
+    int64_t room = in + 2 * g->padding[dim] - span(g, weight, dim);
+    *size = room / g->stride[dim] + 1;
+    if (extra) return op_error(c, "output_padding is for transposed convolutions; got %lld", (long long)extra);
+    if (room >= 0) return GRAFT_OK;
+    return op_error(c, "the window spans %lld and the padded input %lld in spatial dim %u (%s)",
+                    (long long)span(g, weight, dim), (long long)(in + 2 * g->padding[dim]), dim, op_show_tensors(c));
+  }
+  *size = (in - 1) * g->stride[dim] - 2 * g->padding[dim] + span(g, weight, dim) + extra;
+  if (extra >= most) {
+    return op_error(c, "output_padding %lld must be smaller than stride or dilation", (long long)extra);
+  }
+  if (*size > 0) return GRAFT_OK;
+  return op_error(c, "the result's size in spatial dim %u would be %lld (%s)", dim, (long long)*size,
+                  op_show_tensors(c));
+}
+
+/* Checks everything but bias and gradient; the result's sizes. */
+static graft_status infer_sizes(op_call *c, int input_arg, int first, int64_t *sizes) {
+  const graft_tensor *input = op_tensor(c, input_arg), *weight = op_tensor(c, input_arg + 1);
+  int32_t dims = weight->ndim - 2;
+  if (input->ndim != weight->ndim || dims < 1 || dims > CONV_DIMS) {
+    return op_error(c, "expected input and weight of one rank, 3 to 5; a batch of one has a dim too (%s)",
+                    op_show_tensors(c));
+  }
+  if (dt_is_complex(input->dtype) || input->dtype == GRAFT_BOOL || dt_is_float8(input->dtype)) {
+    return op_refuse_dtype(c, input_arg, "a floating or integer dtype");
+  }
+  if (input->dtype != weight->dtype) return op_error(c, "input and weight differ in dtype (%s)", op_show_tensors(c));
+  graft_status status = check_lists(c, first, dims);
+  if (status) return status;
+  geometry g = geometry_of(c->args + first);
+  status = check_channels(c, &g, input, weight);
+  sizes[0] = input->sizes[0];
+  sizes[1] = g.transposed ? weight->sizes[1] * g.groups : weight->sizes[0];
+  if (!input->sizes[1]) sizes[1] = 0; /* as PyTorch has it */
+  for (uint32_t i = 0; !status && i < g.dims; i++) status = output_size(c, &g, input, weight, i, &sizes[i + 2]);
+  return status;
+}
+
+/* Channels last where the input or the weight is. */
+static graft_memory_format format_of(const graft_tensor *input, const graft_tensor *weight) {
+  graft_memory_format format = tns_suggest_format(input);
+  return format == GRAFT_FORMAT_CONTIGUOUS ? tns_suggest_format(weight) : format;
+}
+
+/* A bias of another dtype is converted, except where PyTorch's library kernels refuse it. */
+static graft_status check_bias(op_call *c, const graft_tensor *input, const graft_tensor *weight) {
+  const graft_tensor *bias = op_tensor(c, 2);
+  if (!bias) return GRAFT_OK;
+  geometry g = geometry_of(c->args + 3);
+  int64_t channels = g.transposed ? weight->sizes[1] * g.groups : weight->sizes[0];
+  if (bias->ndim != 1 || bias->sizes[0] != channels) {
+    return op_error(c, "bias is %s; expected one number for each of %lld channels", op_show(c, 2), (long long)channels);
+  }
+  bool strict = input->dtype == GRAFT_F32 || input->dtype == GRAFT_BF16;
+  return strict && bias->dtype != input->dtype ? op_error(c, "input and bias differ in dtype (%s)", op_show_tensors(c))
+                                               : GRAFT_OK;
+}
+
+/* convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) */
+static graft_status infer_convolution(op_call *c) {
+  int64_t sizes[CONV_DIMS + 2];
+  graft_status status = infer_sizes(c, 0, 3, sizes);
+  if (status) return status;
+  const graft_tensor *input = op_tensor(c, 0), *weight = op_tensor(c, 1);
+  status = check_bias(c, input, weight);
+  c->compute = input->dtype;
+  op_out_format(c, 0, input->dtype, input->ndim, sizes, format_of(input, weight));
+  return status;
+}
+
+static graft_status check_gradient(op_call *c, const int64_t *sizes) {
+  const graft_tensor *grad = op_tensor(c, 0), *input = op_tensor(c, 1);
+  bool same = grad->ndim == input->ndim;
+  for (int32_t i = 0; same && i < grad->ndim; i++) same = grad->sizes[i] == sizes[i];
+  if (!same) return op_error(c, "grad_output has not the shape of the convolution's result (%s)", op_show_tensors(c));
+  if (grad->dtype == input->dtype) return GRAFT_OK;
+  return op_error(c, "grad_output and input differ in dtype (%s)", op_show_tensors(c));
+}
+
+static void out_masked(op_call *c, int n, const graft_tensor *like, graft_memory_format format) {
+  c->out[n] = (graft_meta){0};
+  if (c->args[10].as.mask[n]) op_out_format(c, n, like->dtype, like->ndim, like->sizes, format);
+}
+
+/* convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+ * groups, output_mask) -> (input's, weight's, bias's gradient) */
+static graft_status infer_backward(op_call *c) {
+  int64_t sizes[CONV_DIMS + 2];
+  graft_status status = infer_sizes(c, 1, 4, sizes);
+  if (!status) status = check_gradient(c, sizes);
+  if (status) return status;
+  const graft_tensor *input = op_tensor(c, 1), *weight = op_tensor(c, 2);
+  graft_memory_format format = format_of(input, weight);
+  c->compute = input->dtype;
+  out_masked(c, 0, input, format);
+  out_masked(c, 1, weight, format);
+  c->out[2] = (graft_meta){0};
+  if (!c->args[10].as.mask[2]) return GRAFT_OK;
+  int64_t channels = c->args[3].count ? c->args[3].as.ints[0] : sizes[1];
+  op_out(c, 2, input->dtype, 1, &channels);
+  return GRAFT_OK;
+}
+
+/* --- composing --- */
+
+static graft_tensor *convolve(fx *s, const geometry *g, graft_tensor *x, graft_tensor *w, graft_tensor *bias) {
+  uint32_t n = g->dims;
+  return fx_convolution(s, x, w, bias, g->stride, n, g->padding, n, g->dilation, n, g->transposed, g->output_padding, n,
+                        g->groups);
+}
+
+static void convolve_backward(fx *s, const geometry *g, graft_tensor *grad, graft_tensor *x, graft_tensor *w,
+                              const bool wanted[3], graft_tensor *outs[3]) {
+  uint32_t n = g->dims;
+  const uint8_t mask[3] = {wanted[0], wanted[1], wanted[2]};
+  outs[0] = outs[1] = outs[2] = NULL;
+  if (s->status || !grad) return;
+  fx_convolution_backward(s, grad, x, w, &grad->sizes[1], 1, g->stride, n, g->padding, n, g->dilation, n, g->transposed,
+                          g->output_padding, n, g->groups, mask, &outs[0], &outs[1], &outs[2]);
+}
+
+/* Pads or crops the spatial dims. */
+static graft_tensor *pad(fx *s, graft_tensor *x, uint32_t dims, const int64_t *before, const int64_t *after) {
+  int64_t list[2 * CONV_DIMS];
+  bool any = false;
+  for (uint32_t i = 0; i < dims; i++) {
+    list[2 * i] = before[dims - 1 - i];
+    list[2 * i + 1] = after[dims - 1 - i];
+    any |= list[2 * i] || list[2 * i + 1];
+  }
+  return any ? fx_constant_pad_nd(s, x, list, 2 * dims, graft_scalar_int(0)) : x;
+}
+
+/* The first `sizes` elements of the spatial dims. */
+static graft_tensor *crop(fx *s, graft_tensor *x, uint32_t dims, const int64_t *sizes) {
+  for (uint32_t i = 0; x && i < dims; i++) {
+    if (x->sizes[i + 2] != sizes[i]) x = fx_slice_Tensor(s, x, i + 2, NULL, &sizes[i], 1);
+  }
+  return x;
+}
+
+static graft_tensor *flip(fx *s, graft_tensor *x, uint32_t dims) {
+  static const int64_t spatial[CONV_DIMS] = {2, 3, 4};
+  return fx_flip(s, x, spatial, dims);
+}
+
+/* Swaps the halves of a dim of groups * size: [groups * a, b, ...] becomes [groups * b, a, ...], or, without groups
+ * in front, [a, groups * b, ...] becomes [b, groups * a, ...]. */
+static graft_tensor *swap_channels(fx *s, graft_tensor *x, int64_t groups, bool in_front) {
+  if (s->status || !x) return NULL;
+  if (groups == 1) return fx_transpose(s, x, 0, 1);
+  int64_t a = in_front ? x->sizes[0] / groups : x->sizes[0], b = in_front ? x->sizes[1] : x->sizes[1] / groups;
+  int64_t split[CONV_DIMS + 3] = {in_front ? groups : a, in_front ? a : groups, b};
+  int64_t joined[CONV_DIMS + 2] = {in_front ? groups * b : b, in_front ? a : groups * a};
+  for (int32_t i = 2; i < x->ndim; i++) split[i + 1] = joined[i] = x->sizes[i];
+  graft_tensor *parts = fx_reshape(s, x, x->ndim + 1, split);
+  return fx_reshape(s, fx_transpose(s, parts, in_front ? 1 : 0, 2), x->ndim, joined);
+}
+
+/* --- the decomposition of a plain convolution: windows side by side, then one batched matrix product --- */
+
+/* Where tap `tap` of every window falls, as a view of the padded input. */
+static graft_tensor *tap_view(fx *s, const geometry *g, graft_tensor *x, const graft_tensor *w, const int64_t *out,
+                              int64_t tap) {
+  for (int32_t i = (int32_t)g->dims - 1; i >= 0; i--) {
+    int64_t start = tap % w->sizes[i + 2] * g->dilation[i], end = start + (out[i] - 1) * g->stride[i] + 1;
+    x = fx_slice_Tensor(s, x, i + 2, &start, &end, g->stride[i]);
+    tap /= w->sizes[i + 2];
+  }
+  return fx_unsqueeze(s, x, 2);
+}
+
+static graft_tensor *columns(fx *s, const geometry *g, graft_tensor *x, const graft_tensor *w, const int64_t *out,
+                             int64_t taps) {
+  graft_tensor **views = malloc((size_t)taps * sizeof *views);
+  if (!views) {
+    fx_fail(s, err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the taps of a convolution"));
+    return NULL;
+  }
+  for (int64_t k = 0; k < taps; k++) views[k] = tap_view(s, g, x, w, out, k);
+  graft_tensor *all = s->status ? NULL : taps == 1 ? views[0] : fx_cat(s, views, (uint32_t)taps, 2);
+  free(views);
+  return all;
+}
+
+static graft_tensor *by_product(fx *s, const geometry *g, graft_tensor *x, graft_tensor *w, const graft_meta *out) {
+  int64_t n = x->sizes[0], groups = g->groups, positions = 1, taps = 1;
+  for (uint32_t i = 0; i < g->dims; i++) positions *= out->sizes[i + 2], taps *= w->sizes[i + 2];
+  int64_t channels = w->sizes[0] / groups, inner = w->sizes[1] * taps;
+  x = pad(s, x, g->dims, g->padding, g->padding);
+  graft_tensor *seen =
+      fx_reshape(s, columns(s, g, x, w, out->sizes + 2, taps), 3, (int64_t[]){n * groups, inner, positions});
+  w = fx_reshape(s, w, 4, (int64_t[]){1, groups, channels, inner});
+  w = fx_expand(s, w, (int64_t[]){n, groups, channels, inner}, 4, false);
+  w = fx_reshape(s, w, 3, (int64_t[]){n * groups, channels, inner});
+  return fx_reshape(s, fx_bmm(s, w, seen), out->ndim, out->sizes);
+}
+
+/* --- of a transposed one: zeros between the elements, and a plain one with the taps in reverse --- */
+
+static graft_tensor *spread(fx *s, graft_tensor *x, uint32_t dim, int64_t stride) {
+  if (s->status || !x || stride == 1) return x;
+  int32_t at = (int32_t)dim + 2, ndim = x->ndim;
+  int64_t list[2 * CONV_DIMS + 2] = {0}, sizes[CONV_DIMS + 2], size = (x->sizes[at] - 1) * stride + 1;
+  for (int32_t i = 0; i < ndim; i++) sizes[i] = x->sizes[i] * (i == at ? stride : 1);
+  uint32_t pairs = (uint32_t)(ndim - at);
+  list[2 * pairs - 1] = stride - 1;
+  graft_tensor *wide = fx_constant_pad_nd(s, fx_unsqueeze(s, x, at + 1), list, 2 * pairs, graft_scalar_int(0));
+  return fx_slice_Tensor(s, fx_reshape(s, wide, ndim, sizes), at, NULL, &size, 1);
+}
+
+static graft_tensor *by_plain(fx *s, const geometry *g, graft_tensor *x, graft_tensor *w, graft_tensor *bias) {
+  static const int64_t ones[CONV_DIMS] = {1, 1, 1}, zeros[CONV_DIMS];
+  int64_t before[CONV_DIMS], after[CONV_DIMS];
+  for (uint32_t i = 0; i < g->dims; i++) {
+    x = spread(s, x, i, g->stride[i]);
+    before[i] = span(g, w, i) - 1 - g->padding[i];
+    after[i] = before[i] + g->output_padding[i];
+  }
+  geometry plain = {ones, zeros, g->dilation, zeros, g->dims, false, g->groups};
+  return convolve(s, &plain, pad(s, x, g->dims, before, after), flip(s, swap_channels(s, w, g->groups, true), g->dims),
+                  bias);
+}
+
+static void decompose_convolution(fx *s, const op_call *c, graft_tensor **outs) {
+  geometry g = geometry_of(c->args + 3);
+  graft_tensor *x = op_tensor(c, 0), *w = op_tensor(c, 1), *bias = op_tensor(c, 2);
+  if (g.transposed) {
+    outs[0] = by_plain(s, &g, x, w, bias);
+    return;
+  }
+  outs[0] = by_product(s, &g, x, w, &c->out[0]);
+  if (!bias) return;
+  int64_t sizes[CONV_DIMS + 2] = {1, bias->sizes[0], 1, 1, 1};
+  outs[0] = fx_add(s, outs[0], fx_reshape(s, bias, x->ndim, sizes));
+}
+
+/* --- of the backward: both gradients are convolutions --- */
+
+static graft_tensor *input_gradient(fx *s, const geometry *g, graft_tensor *grad, const graft_tensor *x,
+                                    graft_tensor *w) {
+  int64_t extra[CONV_DIMS] = {0};
+  geometry turned = *g;
+  turned.transposed = !g->transposed;
+  turned.output_padding = extra;
+  for (uint32_t i = 0; turned.transposed && i < g->dims; i++) {
+    extra[i] = x->sizes[i + 2] - ((grad->sizes[i + 2] - 1) * g->stride[i] - 2 * g->padding[i] + span(g, w, i));
+  }
+  return crop(s, convolve(s, &turned, grad, w, NULL), g->dims, x->sizes + 2);
+}
+
+/* The finer of input and gradient, its channels as a batch and its batch as channels, seen through the coarser as the
+ * weight: stride and dilation change places. */
+static graft_tensor *weight_gradient(fx *s, const geometry *g, graft_tensor *grad, graft_tensor *x,
+                                     const graft_tensor *w) {
+  static const int64_t zeros[CONV_DIMS];
+  graft_tensor *fine = g->transposed ? grad : x, *coarse = g->transposed ? x : grad;
+  geometry turned = {g->dilation, g->padding, g->stride, zeros, g->dims, false, g->groups};
+  graft_tensor *sums =
+      convolve(s, &turned, swap_channels(s, fine, g->groups, false), fx_transpose(s, coarse, 0, 1), NULL);
+  return fx_transpose(s, crop(s, sums, g->dims, w->sizes + 2), 0, 1);
+}
+
+/* Sums over nothing: of an empty batch, or of no channels. */
+static graft_tensor *zeros_like(fx *s, graft_tensor *t) {
+  return fx_full_like(s, t, graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
+}
+
+static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  geometry g = geometry_of(c->args + 4);
+  graft_tensor *grad = op_tensor(c, 0), *x = op_tensor(c, 1), *w = op_tensor(c, 2);
+  bool nothing = !grad->numel || !x->numel || !w->numel;
+  if (c->out_wanted[0]) outs[0] = nothing ? zeros_like(s, x) : input_gradient(s, &g, grad, x, w);
+  if (c->out_wanted[1] && nothing) outs[1] = zeros_like(s, w);
+  if (c->out_wanted[1] && !nothing) outs[1] = s->status ? NULL : weight_gradient(s, &g, grad, x, w);
+  if (c->out_wanted[2]) outs[2] = fx_sum(s, grad, ((1u << grad->ndim) - 1) & ~2u, false);
+}
+
+/* --- gradients --- */
+
+static void vjp_convolution(op_vjp *v) {
+  geometry g = geometry_of(v->args + 3);
+  bool wanted[3] = {vjp_needs(v, 0), vjp_needs(v, 1), vjp_needs(v, 2)};
+  convolve_backward(v->s, &g, v->g[0], vjp_arg(v, 0), vjp_arg(v, 1), wanted, v->results);
+}
+
+static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {
+  return a && b ? fx_add(s, a, b) : a ? a : b;
+}
+
+/* The backward is linear in the gradient and in each of input and weight, so that its own gradients are convolutions
+ * and backwards of the same geometry. */
+static void vjp_backward(op_vjp *v) {
+  static const bool input_only[3] = {true}, weight_only[3] = {false, true};
+  geometry g = geometry_of(v->args + 4);
+  graft_tensor *grad = vjp_arg(v, 0), *x = vjp_arg(v, 1), *w = vjp_arg(v, 2), *outs[3];
+  graft_tensor *to_x = v->g[0], *to_w = v->g[1], *to_bias = v->g[2];
+  if (vjp_needs(v, 0)) {
+    if (to_x) v->results[0] = convolve(v->s, &g, to_x, w, NULL);
+    if (to_w) v->results[0] = plus(v->s, v->results[0], convolve(v->s, &g, x, to_w, NULL));
+    if (to_bias) {
+      int64_t sizes[CONV_DIMS + 2] = {1, to_bias->sizes[0], 1, 1, 1};
+      graft_tensor *spread_out = fx_reshape(v->s, to_bias, grad->ndim, sizes);
+      v->results[0] = plus(v->s, v->results[0], fx_expand(v->s, spread_out, grad->sizes, (uint32_t)grad->ndim, false));
+    }
+  }
+  if (vjp_needs(v, 1) && to_w) {
+    convolve_backward(v->s, &g, grad, x, to_w, input_only, outs);
+    v->results[1] = outs[0];
+  }
+  if (vjp_needs(v, 2) && to_x) {
+    convolve_backward(v->s, &g, grad, to_x, w, weight_only, outs);
+    v->results[2] = outs[1];
+  }
+}
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_CONVOLUTION,
+     .roles = "vvv",
+     .infer = infer_convolution,
+     .decompose = decompose_convolution,
+     .vjp = vjp_convolution,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1),
+     .reference = OP_REF(convolution)},
+    {.op_id = GRAFT_OP_CONVOLUTION_BACKWARD,
+     .roles = "vvv",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
+     .vjp = vjp_backward,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(2),
+     .reference = OP_REF(convolution_backward)},
+};
+OP_TABLE(convolution, defs)

@@ -1,0 +1,185 @@
+/* See fx.h. */
+#include "ops/core/fx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graft/abi/op_ids.h"
+#include "ops/generated/fx_ops.h"
+#include "tensor/tensor.h"
+
+void fx_begin(fx *s) {
+  s->status = GRAFT_OK;
+  s->count = 0;
+  s->capacity = sizeof s->local / sizeof *s->local;
+  s->owned = s->local;
+}
+
+graft_status fx_end(fx *s) {
+  for (uint32_t i = 0; i < s->count; i++) graft_tensor_release(s->owned[i]);
+  if (s->owned != s->local) free(s->owned);
+  s->count = 0;
+  s->owned = s->local;
+  return s->status;
+}
+
+void fx_fail(fx *s, graft_status status) {
+  if (!s->status) s->status = status;
+}
+
+static bool grow(fx *s) {
+  uint32_t capacity = s->capacity * 2;
+  graft_tensor **owned = malloc(capacity * sizeof *owned);
+  if (!owned) return false;
+  memcpy(owned, s->owned, s->count * sizeof *owned);
+  if (s->owned != s->local) free(s->owned);
+  s->owned = owned;
+  s->capacity = capacity;
+  return true;
+}
+
+graft_tensor *fx_own(fx *s, graft_tensor *tensor) {
+  if (!tensor) return NULL;
+  if (s->count == s->capacity && !grow(s)) {
+    graft_tensor_release(tensor);
+    fx_fail(s, err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a list of intermediate tensors"));
+    return NULL;
+  }
+  s->owned[s->count++] = tensor;
+  return tensor;
+}
+
+graft_tensor *fx_keep(fx *s, graft_tensor *tensor) {
+  if (s->status || !tensor) return NULL;
+  graft_tensor_retain(tensor);
+  return tensor;
+}
+
+void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
+  for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
+  if (s->status) return;
+  graft_status status = graft_call(op_id, args, nargs, outs, nouts);
+  if (status) {
+    fx_fail(s, status);
+    for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
+    return;
+  }
+  for (uint32_t i = 0; i < nouts; i++) outs[i] = fx_own(s, outs[i]);
+}
+
+void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out) {
+  graft_status status = s->status ? GRAFT_OK : graft_call(op_id, args, nargs, &out, 1);
+  if (status) fx_fail(s, status);
+}
+
+graft_tensor *fx_binary(fx *s, uint32_t op_id, graft_value a, graft_value b) {
+  graft_tensor *out;
+  fx_call(s, op_id, (graft_value[]){a, b}, 2, &out, 1);
+  return out;
+}
+
+graft_tensor *fx_add(fx *s, graft_tensor *a, graft_tensor *b) {
+  return fx_binary(s, GRAFT_OP_ADD_TENSOR, fx_tensor(a), fx_tensor(b));
+}
+graft_tensor *fx_sub(fx *s, graft_tensor *a, graft_tensor *b) {
+  return fx_binary(s, GRAFT_OP_SUB_TENSOR, fx_tensor(a), fx_tensor(b));
+}
+graft_tensor *fx_mul(fx *s, graft_tensor *a, graft_tensor *b) {
+  return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), fx_tensor(b));
+}
+graft_tensor *fx_div(fx *s, graft_tensor *a, graft_tensor *b) {
+  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(a), fx_tensor(b));
+}
+graft_tensor *fx_adds(fx *s, graft_tensor *a, double b) {
+  return fx_binary(s, GRAFT_OP_ADD_TENSOR, fx_tensor(a), fx_number(graft_scalar_float(b)));
+}
+graft_tensor *fx_muls(fx *s, graft_tensor *a, double b) {
+  return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), fx_number(graft_scalar_float(b)));
+}
+graft_tensor *fx_scale(fx *s, graft_tensor *a, graft_scalar b) {
+  return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), fx_number(b));
+}
+graft_tensor *fx_powi(fx *s, graft_tensor *a, int n) {
+  return fx_pow_Tensor_Scalar(s, a, graft_scalar_int(n));
+}
+
+graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype) {
+  if (s->status || !a || a->dtype == dtype) return a;
+  return fx_to_copy(s, a, dtype, NULL, GRAFT_FORMAT_PRESERVE);
+}
+
+graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value,
+                        graft_dtype dtype) {
+  if (s->status || !like) return NULL;
+  static const int64_t none = 0;
+  return fx_full(s, sizes ? sizes : &none, (uint32_t)ndim, graft_scalar_float(value), dtype, like->device);
+}
+
+graft_tensor *fx_zeros_like(fx *s, graft_tensor *a) {
+  return a ? fx_filled(s, a, a->ndim, a->sizes, 0.0, a->dtype) : NULL;
+}
+
+graft_tensor *fx_contiguous(fx *s, graft_tensor *a) {
+  if (s->status || !a || graft_tensor_is_contiguous(a)) return a;
+  return fx_clone(s, a, GRAFT_FORMAT_CONTIGUOUS);
+}
+
+graft_tensor *fx_reshape(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes) {
+  if (s->status || !a) return NULL;
+  return fx_view(s, fx_contiguous(s, a), sizes, (uint32_t)ndim);
+}
+
+graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1) {
+  if (s->status || !a) return NULL;
+  int64_t dims[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < a->ndim; i++) dims[i] = i;
+  dims[dim0] = dim1;
+  dims[dim1] = dim0;
+  return fx_permute(s, a, dims, (uint32_t)a->ndim);
+}
+
+graft_tensor *fx_conj(fx *s, graft_tensor *a) {
+  if (s->status || !a || !dt_is_complex(a->dtype)) return a;
+  graft_tensor *out;
+  fx_call(s, GRAFT_OP_PRIMS_CONJ, (graft_value[]){fx_tensor(a)}, 1, &out, 1);
+  return out;
+}
+
+graft_tensor *fx_adjoint(fx *s, graft_tensor *a) {
+  return s->status || !a ? NULL : fx_conj(s, fx_transpose(s, a, a->ndim - 2, a->ndim - 1));
+}
+
+graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim) {
+  if (s->status || !a) return NULL;
+  if (!dims_mask) return a;
+  int64_t dims[GRAFT_MAX_DIMS];
+  uint32_t count = 0;
+  for (int32_t i = 0; i < a->ndim; i++) {
+    if (dims_mask >> i & 1) dims[count++] = i;
+  }
+  return fx_sum_dim_IntList(s, a, dims, count, keepdim, a->dtype);
+}
+
+graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes) {
+  if (s->status || !a) return NULL;
+  int32_t extra = a->ndim - ndim;
+  uint32_t mask = 0;
+  for (int32_t i = 0; i < a->ndim; i++) {
+    if (i < extra || (sizes[i - extra] == 1 && a->sizes[i] != 1)) mask |= 1u << i;
+  }
+  if (!mask) return a;
+  graft_tensor *sum = fx_sum(s, a, mask, true);
+  return extra ? fx_reshape(s, sum, ndim, sizes) : sum;
+}
+
+graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim,
+                          const int64_t *sizes) {
+  if (s->status || !a) return NULL;
+  if (!keepdim) {
+    for (int32_t i = 0; i < ndim; i++) {
+      if (dims_mask >> i & 1) a = fx_unsqueeze(s, a, i);
+    }
+  }
+  return fx_expand(s, a, sizes, (uint32_t)ndim, false);
+}

@@ -1,0 +1,188 @@
+/* ops/: all that is known about an op in one place. A folder a family, and in it for each op one row of a table of
+ * op_def (families.h lists the tables): how arguments are prepared, the shape, stride and dtype rule, the
+ * decomposition, the gradient and the reference kernel, which reference/ puts behind the ABI. core/ is what the
+ * families are written with: this file for rules, fx.h for decompositions and gradients, ref.h for reference kernels.
+ *
+ * Everything here is right for all backends at once, so it is held against fixtures made with PyTorch.
+ *
+ * Depends on tensor/. Rules (infer) only look at shapes and numbers; decompositions and gradients run ops through fx.h
+ * and never look at memory. */
+#ifndef GRAFT_SDK_OP_H
+#define GRAFT_SDK_OP_H
+
+#include "base/error.h"
+#include "graft/abi/plugin.h"
+#include "graft/value.h"
+#include "ops/core/fx.h"
+#include "ops/core/schema.h"
+#include "tensor/tensor.h"
+
+enum { OP_MAX_ARGS = 24, OP_MAX_OUTS = 10, OP_POOL = 256 };
+
+/* A call while it is being resolved. infer reads the arguments, checks them, rewrites them in canonical form (dims
+ * non-negative and complete, defaults filled in, lists at their full length) and fills in out and compute. Kernels,
+ * decompositions and gradients see the canonical form. */
+typedef struct op_call {
+  const op_schema *schema;
+  const struct op_def *def;
+  graft_rt_device *device;
+  graft_value args[OP_MAX_ARGS];
+  graft_meta out[OP_MAX_OUTS]; /* one for each output of the schema; unused for a Tensor[] */
+  uint32_t nouts;
+  bool out_wanted[OP_MAX_OUTS];  /* false: an output the call does not produce (an output mask) */
+  int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with, and shaped like unless the op has
+                                  * list_item; -1: a Tensor */
+  bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
+  bool no_decompose;             /* this very call is for a slot or the reference kernel only */
+  graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
+  bool dynamic;                  /* out[0] is an upper bound only; the op says its shape */
+  uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */
+  int64_t pool[OP_POOL];         /* canonical lists live here; see op_ints */
+  uint32_t pool_used;
+} op_call;
+
+typedef graft_status (*op_infer_fn)(op_call *call);
+/* Gives outs[i] for each output, as tensors owned by the scope. Inputs are call->args, already promoted and, for half
+ * types, widened to f32; the caller rounds once. */
+typedef void (*op_decompose_fn)(fx *s, const op_call *call, graft_tensor **outs);
+
+/* One call's gradient. results are owned by the scope; leave NULL where there is none. Gradients of broadcast ('b')
+ * arguments are summed to the argument's shape, and all are cast to its dtype, by the caller. */
+typedef struct op_vjp {
+  fx *s;
+  const op_schema *schema;
+  const graft_value *args;      /* canonical; tensors not named in saves have a shape but no memory */
+  graft_tensor *const *outs;    /* likewise */
+  graft_tensor *const *g;       /* cotangents, one an output; NULL: zero */
+  uint64_t needs;               /* bit n: argument n wants a gradient */
+  graft_tensor **results;       /* one an argument */
+  graft_tensor ***list_results; /* for Tensor[] arguments: an array of the list's length, filled with NULLs */
+} op_vjp;
+typedef void (*op_vjp_fn)(op_vjp *v);
+/* One item of a Tensor[] output, where it is not simply like the item it is aligned with. */
+typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint32_t item, graft_meta *meta);
+
+#define OP_SAVE_ARG(n) (UINT64_C(1) << (n))
+#define OP_SAVE_OUT(n) (UINT64_C(1) << (32 + (n)))
+
+/* How each tensor argument reaches a kernel: one letter an argument of kind Tensor or Tensor[], in schema order.
+ *   b  value, broadcast to the output's shape, converted to `compute`
+ *   c  broadcast to the output's shape, keeping its dtype (a condition or mask)
+ *   v  value, its own shape, converted to `compute`
+ *   i  index: its own shape, i64 (or i32)
+ *   k  kept as it is */
+enum {
+  OP_ELEMENTWISE = 1,   /* flags: every output element depends on the elements at its own position only */
+  OP_NO_WIDEN = 2,      /* the decomposition takes half types as they are */
+  OP_NUMBER_FORM = 4,   /* X.Scalar: has a number where X.Tensor has a tensor */
+  OP_READS_FIRST = 8,   /* the reference kernel reads an item of its lists before it writes it: in place is fine */
+  OP_SECOND_FIRST = 16, /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
+  OP_TAKES_NUMBER = 32, /* a number may stand for a tensor that does not promote with the others */
+  OP_EXACT_OUT = 64,    /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
+  OP_ITEM_BY_ITEM = 128 /* the decomposition writes to outputs that it finds in place, each before it reads the next */
+};
+
+/* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */
+typedef graft_status (*op_slot)(const graft_exec *exec, const void *args);
+#define OP_REF(name) _Generic(&ref_##name, graft_##name##_fn : (op_slot)(void *)&ref_##name)
+
+typedef struct op_def {
+  uint32_t op_id;
+  const char *roles;
+  op_infer_fn infer;
+  op_decompose_fn decompose; /* NULL: none */
+  op_vjp_fn vjp;             /* NULL: not differentiable */
+  uint64_t saves;            /* OP_SAVE_*: what vjp reads the memory of */
+  uint32_t without_grad;     /* bit n: output n is a workspace or a statistic that nothing is differentiated through */
+  uint32_t flags;
+  op_slot reference;         /* NULL: by decomposition only */
+  int32_t extra;             /* the family's own: a row of its table */
+  op_list_item_fn list_item; /* NULL: items are like those of list_like */
+} op_def;
+
+const op_def *op_def_of(uint32_t op_id); /* NULL: libgraft knows no rule for it */
+
+/* The letter of argument `arg`; 'k' where roles name none. */
+char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
+
+/* --- helpers for infer --- */
+static inline bool op_absent(const op_call *c, int i) {
+  return c->args[i].kind == GRAFT_VALUE_NONE;
+}
+graft_tensor *op_tensor(const op_call *call, int arg); /* NULL: absent or a number */
+int64_t op_int(const op_call *call, int arg);
+double op_float(const op_call *call, int arg);
+bool op_bool(const op_call *call, int arg);
+graft_dtype op_dtype(const op_call *call, int arg); /* NONE: absent */
+graft_scalar op_scalar(const op_call *call, int arg);
+
+/* Room for a canonical list of `count` numbers in the call's pool; never NULL for count <= OP_POOL - used. */
+int64_t *op_ints_new(op_call *call, uint32_t count);
+void op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count); /* copies into the pool */
+void op_set_int(op_call *call, int arg, int64_t value);
+void op_set_dtype(op_call *call, int arg, graft_dtype dtype);
+
+/* Wraps a dim of a rank into [0, rank); rank 0 counts as 1. */
+graft_status op_wrap_dim(const op_call *call, int64_t *dim, int32_t ndim);
+/* Makes argument `arg` (an int list of dims, absent or empty: all when empty_means_all) canonical: wrapped, sorted,
+ * distinct. *mask receives a bit a dim. */
+graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means_all, uint32_t *mask);
+
+/* The promoted dtype of tensor arguments with PyTorch's three categories; `from`..`to` are arguments (half-open). */
+graft_dtype op_promote(const op_call *call, int from, int to);
+/* The same of everything from argument `from` on that stands in a tensor's place; Scalar arguments have no say. */
+graft_dtype op_promote_tensors(const op_call *call, int from);
+
+/* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
+ * imaginary part. Negative numbers wrap in unsigned types. */
+graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
+
+/* An int list that is a shape: at most GRAFT_MAX_DIMS sizes, none negative, and a number of elements. */
+graft_status op_check_sizes(const op_call *call, int arg);
+
+/* Fills out[n]: contiguous strides; or those of a like tensor; or as PyTorch's TensorIterator gives for broadcast
+ * operands. */
+void op_out(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes);
+void op_out_like(op_call *call, int n, graft_dtype dtype, const graft_tensor *like); /* preserve: dense strides kept */
+void op_out_format(op_call *call, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
+                   graft_memory_format format);
+/* The broadcast shape of the 'b' and 'c' arguments into out[n], with TensorIterator's strides. */
+graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype);
+
+/* The strides TensorIterator gives a result of out's sizes; they come in contiguous. A number among the operands is
+ * NULL. */
+void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, int count);
+
+/* Output n is a Tensor[] aligned with list argument `like`. */
+void op_out_list(op_call *call, int n, int like);
+
+/* The flat outputs of a call after infer: how many, and each one's shape (dtype NONE: not produced). */
+uint32_t op_flat_count(const op_call *call);
+graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wanted, uint32_t capacity);
+
+/* An error that names the op: "aten::mm: self f32[2,3] and mat2 f32[4,5]: …". The format continues after "OP: ". */
+__attribute__((format(printf, 3, 4))) graft_status op_fail(const op_call *call, graft_status status, const char *format,
+                                                           ...);
+#define op_error(call, ...) op_fail(call, GRAFT_INVALID_ARGUMENT, __VA_ARGS__)
+/* An index, or a dim, beyond what it addresses; PyTorch raises an IndexError. */
+#define op_out_of_range(call, ...) op_fail(call, GRAFT_OUT_OF_RANGE, __VA_ARGS__)
+/* "f32[2,3]" of an argument, in one of a few rotating thread-local buffers. */
+const char *op_show(const op_call *call, int arg);
+/* All tensor arguments with their names: "self f32[2,3], other f32[4]". */
+const char *op_show_tensors(const op_call *call);
+/* "aten::floor: self is c64[2]; expected a real dtype" */
+graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected);
+
+/* --- helpers for gradients --- */
+static inline bool vjp_needs(const op_vjp *v, int arg) {
+  return (v->needs >> arg) & 1;
+}
+static inline graft_tensor *vjp_arg(const op_vjp *v, int arg) {
+  return v->args[arg].kind == GRAFT_VALUE_TENSOR ? v->args[arg].as.tensor : NULL;
+}
+/* The argument as the value to hand to another op: a tensor, or the number it was given as. */
+static inline graft_value vjp_value(const op_vjp *v, int arg) {
+  return v->args[arg];
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* The dtype that operands are brought to, with PyTorch's three categories; and whether a number fits a dtype. */
+#include <math.h>
+
+#include "ops/core/op.h"
+
+typedef struct categories {
+  graft_dtype dimensioned, rank0, number;
+} categories;
+
+static graft_dtype join(graft_dtype a, graft_dtype b) {
+  if (!a) return b;
+  return b ? dt_promote(a, b) : a;
+}
+
+/* What a Python number weighs: bool, i64, the default float, the default complex. */
+static graft_dtype number_dtype(const graft_scalar *scalar) {
+  switch (dt_category_of(scalar->dtype)) {
+    case DT_BOOL: return GRAFT_BOOL;
+    case DT_INTEGER: return GRAFT_I64;
+    case DT_FLOAT: return dt_default();
+    default: return dt_complex(dt_default());
+  }
+}
+
+static bool gather(categories *c, const graft_value *value) {
+  if (value->kind == GRAFT_VALUE_SCALAR) {
+    c->number = join(c->number, number_dtype(&value->as.scalar));
+    return c->number;
+  }
+  if (value->kind == GRAFT_VALUE_TENSORS) {
+    for (uint32_t i = 0; i < value->count; i++) {
+      graft_value item = fx_tensor(value->as.tensors[i]);
+      if (!gather(c, &item)) return false;
+    }
+    return true;
+  }
+  if (value->kind != GRAFT_VALUE_TENSOR) return true;
+  graft_dtype *at = value->as.tensor->ndim ? &c->dimensioned : &c->rank0;
+  *at = join(*at, value->as.tensor->dtype);
+  return *at;
+}
+
+/* A lower category counts only where its kind (bool < integer < float < complex) is higher, and then only by its kind
+ * where the higher one is floating. */
+static graft_dtype combine(graft_dtype higher, graft_dtype lower) {
+  if (!higher) return lower;
+  if (!lower || dt_category_of(lower) <= dt_category_of(higher)) return higher;
+  return dt_is_float(higher) ? dt_complex(higher) : dt_promote(higher, lower);
+}
+
+graft_dtype op_promote(const op_call *call, int from, int to) {
+  categories c = {0};
+  for (int i = from; i < to; i++) {
+    if (!gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
+  }
+  return combine(combine(c.dimensioned, c.rank0), c.number);
+}
+
+graft_dtype op_promote_tensors(const op_call *call, int from) {
+  categories c = {0};
+  for (int i = from; i < call->schema->nargs; i++) {
+    if (call->schema->args[i].kind == OPK_TENSOR && !gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
+  }
+  return combine(combine(c.dimensioned, c.rank0), c.number);
+}
+
+static long double most_of(graft_dtype dtype) {
+  switch (dtype) {
+    case GRAFT_F16: return 65504;
+    case GRAFT_BF16: return 0x1.fep127L;
+    case GRAFT_F32:
+    case GRAFT_C64: return 0x1.fffffep127L;
+    case GRAFT_F64:
+    case GRAFT_C128: return 0x1.fffffffffffffp1023L;
+    case GRAFT_F8_E4M3FN: return 448;
+    case GRAFT_F8_E5M2: return 57344;
+    default: break;
+  }
+  if (!dt_is_integral(dtype, false)) return INFINITY; /* what only the oracle knows */
+  return ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
+}
+
+graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
+  graft_scalar number = op_scalar(call, arg);
+  if (!number.dtype || number.dtype == GRAFT_BOOL || dtype == GRAFT_BOOL) return GRAFT_OK;
+  dt_value value = dt_scalar_value(&number);
+  long double most = most_of(dtype);
+  bool integral = dt_is_integral(dtype, false);
+  bool has_infinity = !integral && dtype != GRAFT_F8_E4M3FN;
+  bool wraps = integral && dt_is_unsigned(dtype) && dt_is_integral(number.dtype, false);
+  bool fits = !(value.im != 0 && !dt_is_complex(dtype));
+  if (isnan(value.re))
+    fits &= !integral;
+  else if (isinf(value.re))
+    fits &= has_infinity;
+  else
+    fits &= value.re <= most && value.re >= (integral && dt_is_unsigned(dtype) && !wraps ? 0 : -most - integral);
+  if (fits) return GRAFT_OK;
+  return op_error(call, "%s is %Lg%s, which %s can't hold", call->schema->args[arg].name, value.re,
+                  value.im != 0 ? " with an imaginary part" : "", graft_dtype_name(dtype));
+}

@@ -1,0 +1,177 @@
+/* See ref.h. */
+#include "ops/core/ref.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "reference/reference.h"
+
+_Thread_local unsigned ref_mode;
+
+char *ref_data(const graft_tensor_desc *d) {
+  if (d->flags & GRAFT_TENSOR_HOST_VALUE) return (char *)d->dl.data;
+  return d->dl.data ? ref_buffer_data(d->dl.data) + d->dl.byte_offset : NULL;
+}
+
+int64_t ref_numel(const graft_tensor_desc *d) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < d->dl.ndim; i++) count *= d->dl.shape[i];
+  return count;
+}
+
+ref_array ref_new(int64_t count, bool complex_values) {
+  ref_array a = {count, calloc((size_t)count + 1, sizeof *a.re), NULL};
+  if (a.re && complex_values) a.im = calloc((size_t)count + 1, sizeof *a.im);
+  if (complex_values && !a.im) ref_free(&a);
+  return a;
+}
+
+void ref_free(ref_array *a) {
+  free(a->re);
+  free(a->im);
+  *a = (ref_array){0};
+}
+
+/* Visits a strided tensor's elements in row-major order. */
+typedef struct walker {
+  const graft_tensor_desc *d;
+  char *at;
+  int64_t index[GRAFT_REF_DIMS];
+  int64_t bytes;
+} walker;
+
+static walker walk(const graft_tensor_desc *d) {
+  return (walker){.d = d, .at = ref_data(d), .bytes = (int64_t)dt_bytes(d->dl.dtype)};
+}
+
+static void step(walker *w) {
+  for (int32_t i = w->d->dl.ndim - 1; i >= 0; i--) {
+    w->at += w->d->dl.strides[i] * w->bytes;
+    if (++w->index[i] < w->d->dl.shape[i]) return;
+    w->at -= w->d->dl.strides[i] * w->bytes * w->d->dl.shape[i];
+    w->index[i] = 0;
+  }
+}
+
+ref_array ref_read(const graft_tensor_desc *d) {
+  if (!d) return (ref_array){0};
+  ref_array a = ref_new(ref_numel(d), dt_is_complex(d->dl.dtype));
+  walker w = walk(d);
+  for (int64_t i = 0; a.re && i < a.count; i++, step(&w)) {
+    dt_value value = dt_load(d->dl.dtype, w.at);
+    a.re[i] = value.re;
+    if (a.im) a.im[i] = value.im;
+  }
+  return a;
+}
+
+void ref_write(const graft_tensor_desc *d, const ref_array *values) {
+  if (!d) return;
+  walker w = walk(d);
+  for (int64_t i = 0; i < values->count; i++, step(&w)) {
+    dt_store(d->dl.dtype, w.at, (dt_value){values->re[i], values->im ? values->im[i] : 0});
+  }
+}
+
+graft_status ref_no_memory(void) {
+  return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a reference kernel");
+}
+
+/* --- sums --- */
+
+static ref_real narrow(graft_dtype dtype, ref_real x) {
+  return ref_mode & REF_NARROW ? dt_round(dt_accumulate(dtype), x) : x;
+}
+
+/* Integer sums wrap at 64 bits, as machines have it. */
+static uint64_t whole(ref_real x) {
+  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
+static ref_real unwhole(graft_dtype dtype, uint64_t sum) {
+  return dtype == GRAFT_U64 ? (ref_real)sum : (ref_real)(int64_t)sum;
+}
+
+static ref_real integer_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += whole(x[i * step_size]);
+  return unwhole(dtype, sum);
+}
+
+static ref_real integer_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys,
+                            int64_t count) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += whole(x[i * xs]) * whole(y[i * ys]);
+  return unwhole(dtype, sum);
+}
+
+ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
+  if (dt_is_integral(dtype, false)) return integer_sum(dtype, x, step_size, count);
+  ref_real sum = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;
+    sum = narrow(dtype, sum + x[at * step_size]);
+  }
+  return sum;
+}
+
+ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count) {
+  if (dt_is_integral(dtype, false)) return integer_dot(dtype, x, xs, y, ys, count);
+  ref_real sum = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;
+    ref_real product = x[at * xs] * y[at * ys];
+    if (ref_mode & REF_NO_FMA) product = narrow(dtype, product);
+    sum = narrow(dtype, sum + product);
+  }
+  return sum;
+}
+
+/* --- Philox --- */
+
+void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t words[4]) {
+  uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]}, k0 = key[0], k1 = key[1];
+  for (int round = 0; round < 10; round++) {
+    uint64_t m0 = (uint64_t)0xD2511F53u * c[0], m1 = (uint64_t)0xCD9E8D57u * c[2];
+    uint32_t n0 = (uint32_t)(m1 >> 32) ^ c[1] ^ k0, n2 = (uint32_t)(m0 >> 32) ^ c[3] ^ k1;
+    c[1] = (uint32_t)m1;
+    c[3] = (uint32_t)m0;
+    c[0] = n0;
+    c[2] = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  memcpy(words, c, sizeof c);
+}
+
+uint32_t ref_philox_word(const graft_philox *p, uint64_t word) {
+  uint64_t block = p->offset / 4 + word / 4;
+  uint32_t words[4];
+  ref_philox_block((uint32_t[]){(uint32_t)block, (uint32_t)(block >> 32), 0, 0},
+                   (uint32_t[]){(uint32_t)p->seed, (uint32_t)(p->seed >> 32)}, words);
+  return words[word % 4];
+}
+
+/* Towards 0, to so many significant bits. (Numbers here are multiples of 2^-24, which f16's denormals are too.) */
+static ref_real truncated(ref_real u, int bits) {
+  int exponent;
+  frexpl(u, &exponent);
+  return ldexpl(truncl(ldexpl(u, bits - exponent)), exponent - bits);
+}
+
+ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element) {
+  if (dtype == GRAFT_F64 || dtype == GRAFT_WIDE) {
+    uint64_t low = ref_philox_word(p, 2 * element), high = ref_philox_word(p, 2 * element + 1);
+    return (ref_real)((high << 32 | low) >> 11) * 0x1p-53L;
+  }
+  ref_real u = (ref_real)(ref_philox_word(p, element) >> 8) * 0x1p-24L;
+  return dtype == GRAFT_F16 ? truncated(u, 11) : dtype == GRAFT_BF16 ? truncated(u, 8) : u;
+}
+
+ref_split ref_split_at(const graft_tensor_desc *d, int64_t dim) {
+  ref_split s = {1, 1, 1};
+  for (int32_t i = 0; i < d->dl.ndim; i++) {
+    int64_t *at = i < dim ? &s.outer : i == dim ? &s.size : &s.inner;
+    *at *= d->dl.shape[i];
+  }
+  return s;
+}

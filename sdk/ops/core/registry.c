@@ -1,0 +1,38 @@
+/* Which tables there are, and finding an op's row by its id. A new table adds one line to families.h. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "ops/core/families.h"
+
+const op_table *const op_tables[] = {
+#define OP_TABLE_ITEM(name) &ops_##name,
+    OP_TABLES(OP_TABLE_ITEM)
+#undef OP_TABLE_ITEM
+        NULL,
+};
+
+/* Ids count from 1 in each table of the ABI: core below 10000, prims from 10001, train from 20001. */
+enum { RANGE = 10000, RANGES = 3, RANGE_ROOM = 1024 };
+static const op_def *by_id[RANGES][RANGE_ROOM];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const op_def **place(uint32_t op_id) {
+  uint32_t range = op_id / RANGE, row = op_id % RANGE;
+  return range < RANGES && row < RANGE_ROOM ? &by_id[range][row] : NULL;
+}
+
+static void build(void) {
+  for (const op_table *const *table = op_tables; *table; table++) {
+    for (uint32_t i = 0; i < (*table)->count; i++) {
+      const op_def **at = place((*table)->defs[i].op_id);
+      if (!at || *at) abort(); /* RANGE_ROOM is too small, or an id has two rows */
+      *at = &(*table)->defs[i];
+    }
+  }
+}
+
+const op_def *op_def_of(uint32_t op_id) {
+  pthread_once(&once, build);
+  const op_def **at = place(op_id);
+  return at ? *at : NULL;
+}

@@ -1,0 +1,88 @@
+/* The op descriptions as tables, and finding a row. */
+#include "ops/core/schema.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "graft/abi/plugin.h"
+#include "ops/generated/schema.inc"
+
+enum { HASH_SIZE = 2048 };
+static uint16_t name_table[HASH_SIZE]; /* row + 1, open addressing */
+static pthread_once_t names_once = PTHREAD_ONCE_INIT;
+
+/* FNV-1a over the name with "::" read as '.', so that both spellings find the same row. */
+static uint32_t name_hash(const char *name, size_t length) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < length; i++) {
+    unsigned char ch = (unsigned char)name[i];
+    if (ch == ':') {
+      if (i + 1 < length && name[i + 1] == ':') i++;
+      ch = '.';
+    }
+    hash = (hash ^ ch) * 16777619u;
+  }
+  return hash;
+}
+
+static bool name_equal(const char *row, const char *name, size_t length) {
+  size_t i = 0;
+  for (; *row && i < length; row++, i++) {
+    if (*row == ':') {
+      row++;
+      if (name[i] == '.') continue;
+      if (name[i] == ':' && i + 1 < length && name[i + 1] == ':') {
+        i++;
+        continue;
+      }
+      return false;
+    }
+    if (*row != name[i]) return false;
+  }
+  return !*row && i == length;
+}
+
+static void names_build(void) {
+  for (size_t row = 0; row < OP_SCHEMA_COUNT; row++) {
+    const char *name = op_schemas[row].name;
+    uint32_t at = name_hash(name, strlen(name)) % HASH_SIZE;
+    while (name_table[at]) at = (at + 1) % HASH_SIZE;
+    name_table[at] = (uint16_t)(row + 1);
+  }
+}
+
+const op_schema *op_schema_find(const char *name) {
+  pthread_once(&names_once, names_build);
+  size_t length = strlen(name);
+  static const char suffix[] = ".default";
+  if (length > sizeof suffix - 1 && !strcmp(name + length - (sizeof suffix - 1), suffix)) length -= sizeof suffix - 1;
+  for (uint32_t at = name_hash(name, length) % HASH_SIZE; name_table[at]; at = (at + 1) % HASH_SIZE) {
+    const op_schema *schema = &op_schemas[name_table[at] - 1];
+    if (name_equal(schema->name, name, length)) return schema;
+  }
+  return NULL;
+}
+
+const op_schema *op_schema_of(uint32_t op_id) {
+  size_t low = 0, high = OP_SCHEMA_COUNT;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (op_schemas[middle].id < op_id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < OP_SCHEMA_COUNT && op_schemas[low].id == op_id ? &op_schemas[low] : NULL;
+}
+
+const op_schema *op_schema_all(size_t *count) {
+  *count = OP_SCHEMA_COUNT;
+  return op_schemas;
+}
+
+uint32_t graft_op_find(const char *name) {
+  const op_schema *schema = op_schema_find(name);
+  return schema ? schema->id : 0;
+}

@@ -1,0 +1,189 @@
+/* Embedding: rows of a table picked by index, and the table's gradient. */
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- rules --- */
+
+static graft_status check_indices(op_call *c) {
+  graft_dtype dtype = op_tensor(c, 1)->dtype;
+  return dtype == GRAFT_I64 || dtype == GRAFT_I32 ? GRAFT_OK : op_refuse_dtype(c, 1, "i64 or i32");
+}
+
+/* embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse): the last three concern the gradient alone */
+static graft_status infer_embedding(op_call *c) {
+  const graft_tensor *weight = op_tensor(c, 0), *indices = op_tensor(c, 1);
+  if (weight->ndim != 2) return op_error(c, "weight is %s; expected a matrix", op_show(c, 0));
+  graft_status status = check_indices(c);
+  if (status) return status;
+  if (indices->ndim == GRAFT_MAX_DIMS) return op_error(c, "indices has %d dims, the most there can be", indices->ndim);
+  int64_t sizes[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < indices->ndim; i++) sizes[i] = indices->sizes[i];
+  sizes[indices->ndim] = weight->sizes[1];
+  c->compute = weight->dtype;
+  op_out(c, 0, weight->dtype, indices->ndim + 1, sizes);
+  return GRAFT_OK;
+}
+
+/* embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq) */
+static graft_status infer_backward(op_call *c) {
+  const graft_tensor *grad = op_tensor(c, 0), *indices = op_tensor(c, 1);
+  graft_status status = check_indices(c);
+  if (status) return status;
+  int64_t width = grad->ndim ? grad->sizes[grad->ndim - 1] : -1;
+  if (width < 0 || grad->numel != indices->numel * width) {
+    return op_error(c, "grad_output has not one row for each index (%s)", op_show_tensors(c));
+  }
+  if (op_int(c, 2) < 0) return op_error(c, "num_weights is %lld; expected at least 0", (long long)op_int(c, 2));
+  c->compute = grad->dtype;
+  op_out(c, 0, grad->dtype, 2, (int64_t[]){op_int(c, 2), width});
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
+
+static graft_status check_range(const char *op, const ref_array *indices, int64_t rows) {
+  for (int64_t i = 0; i < indices->count; i++) {
+    if (indices->re[i] >= 0 && indices->re[i] < rows) continue;
+    return err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld at position %lld is out of range for a table of %lld rows", op,
+                   (long long)indices->re[i], (long long)i, (long long)rows);
+  }
+  return GRAFT_OK;
+}
+
+static void copy_row(const ref_array *from, int64_t from_row, ref_array *to, int64_t to_row, int64_t width) {
+  for (int64_t j = 0; j < width; j++) {
+    to->re[to_row * width + j] = from->re[from_row * width + j];
+    if (to->im) to->im[to_row * width + j] = from->im[from_row * width + j];
+  }
+}
+
+static graft_status ref_embedding(const graft_exec *exec, const graft_args_embedding *a) {
+  (void)exec;
+  int64_t width = a->weight->dl.shape[1];
+  ref_array weight = ref_read(a->weight), indices = ref_read(a->indices);
+  ref_array out = ref_new(ref_numel(a->out), weight.im != NULL);
+  graft_status status = weight.re && indices.re && out.re ? GRAFT_OK : ref_no_memory();
+  if (!status) status = check_range("aten::embedding", &indices, a->weight->dl.shape[0]);
+  for (int64_t i = 0; !status && i < indices.count; i++) copy_row(&weight, (int64_t)indices.re[i], &out, i, width);
+  if (!status) ref_write(a->out, &out);
+  ref_free(&weight);
+  ref_free(&indices);
+  ref_free(&out);
+  return status;
+}
+
+/* How often the index at `of` occurs. */
+static int64_t frequency(const ref_array *indices, int64_t of) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < indices->count; i++) count += indices->re[i] == indices->re[of];
+  return count;
+}
+
+static void add_row(graft_dtype dtype, const ref_real *from, ref_real *to, int64_t width, ref_real divisor) {
+  for (int64_t j = 0; j < width; j++) {
+    ref_real share = divisor == 1 ? from[j] : from[j] / divisor;
+    to[j] = ref_sum(dtype, (ref_real[]){to[j], share}, 1, 2);
+  }
+}
+
+static graft_status ref_embedding_dense_backward(const graft_exec *exec, const graft_args_embedding_dense_backward *a) {
+  (void)exec;
+  int64_t width = a->out->dl.shape[1];
+  graft_dtype dtype = a->out->dl.dtype;
+  ref_array grad = ref_read(a->grad_output), indices = ref_read(a->indices);
+  ref_array out = ref_new(ref_numel(a->out), grad.im != NULL);
+  graft_status status = grad.re && indices.re && out.re ? GRAFT_OK : ref_no_memory();
+  if (!status) status = check_range("aten::embedding_dense_backward", &indices, a->num_weights);
+  for (int64_t i = 0; !status && i < indices.count; i++) {
+    int64_t row = (int64_t)indices.re[i];
+    if (row == a->padding_idx) continue;
+    ref_real divisor = a->scale_grad_by_freq ? (ref_real)frequency(&indices, i) : 1;
+    add_row(dtype, grad.re + i * width, out.re + row * width, width, divisor);
+    if (out.im) add_row(dtype, grad.im + i * width, out.im + row * width, width, divisor);
+  }
+  if (!status) ref_write(a->out, &out);
+  ref_free(&grad);
+  ref_free(&indices);
+  ref_free(&out);
+  return status;
+}
+
+/* --- decompositions --- */
+
+static graft_tensor *flat(fx *s, graft_tensor *indices) {
+  return indices ? fx_reshape(s, indices, 1, &indices->numel) : NULL;
+}
+
+static graft_tensor *rows_of(fx *s, graft_tensor *table, graft_tensor *indices) {
+  if (s->status || !table || !indices) return NULL;
+  int64_t sizes[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < indices->ndim; i++) sizes[i] = indices->sizes[i];
+  sizes[indices->ndim] = table->sizes[1];
+  return fx_reshape(s, fx_index_select(s, table, 0, flat(s, indices)), indices->ndim + 1, sizes);
+}
+
+static void decompose_embedding(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = rows_of(s, op_tensor(c, 0), op_tensor(c, 1));
+}
+
+/* Rows [n, width] without those of the padding index, and by how often their index occurs. */
+static graft_tensor *weighed(fx *s, graft_tensor *rows, graft_tensor *indices, int64_t num_weights, int64_t padding_idx,
+                             bool by_frequency) {
+  if (s->status || !rows) return NULL;
+  if (by_frequency) {
+    graft_tensor *ones = fx_filled(s, rows, 2, (int64_t[]){indices->numel, 1}, 1, rows->dtype);
+    graft_tensor *counts = fx_embedding_dense_backward(s, ones, indices, num_weights, -1, false);
+    rows = fx_div(s, rows, fx_embedding(s, counts, indices, -1, false, false));
+  }
+  if (padding_idx < 0 || padding_idx >= num_weights || s->status) return rows;
+  graft_tensor *kept = fx_unsqueeze(s, fx_ne_Scalar(s, indices, graft_scalar_int(padding_idx)), 1);
+  return fx_where_self(s, kept, rows, fx_zeros_like(s, rows));
+}
+
+static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *grad = op_tensor(c, 0), *indices = flat(s, op_tensor(c, 1));
+  int64_t num_weights = op_int(c, 2), width = c->out[0].sizes[1];
+  if (s->status) return;
+  graft_tensor *rows = fx_reshape(s, grad, 2, (int64_t[]){indices->numel, width});
+  rows = weighed(s, rows, indices, num_weights, op_int(c, 3), op_bool(c, 4));
+  graft_tensor *zeros = fx_filled(s, grad, 2, c->out[0].sizes, 0, grad->dtype);
+  graft_tensor *column = fx_unsqueeze(s, fx_cast(s, indices, GRAFT_I64), 1);
+  graft_tensor *places = fx_expand(s, column, (int64_t[]){indices->numel, width}, 2, false);
+  outs[0] = fx_scatter_add(s, zeros, 0, places, rows);
+}
+
+/* --- gradients --- */
+
+static void vjp_embedding(op_vjp *v) {
+  v->results[0] = fx_embedding_dense_backward(v->s, v->g[0], vjp_arg(v, 1), vjp_arg(v, 0)->sizes[0], v->args[2].as.i,
+                                              v->args[3].as.i != 0);
+}
+
+/* PyTorch's own formula forgets the frequencies here. */
+static void vjp_backward(op_vjp *v) {
+  graft_tensor *grad = vjp_arg(v, 0), *indices = flat(v->s, vjp_arg(v, 1));
+  if (v->s->status) return;
+  graft_tensor *rows = fx_embedding(v->s, v->g[0], indices, -1, false, false);
+  rows = weighed(v->s, rows, indices, v->args[2].as.i, v->args[3].as.i, v->args[4].as.i != 0);
+  v->results[0] = fx_reshape(v->s, rows, grad->ndim, grad->sizes);
+}
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_EMBEDDING,
+     .roles = "vi",
+     .infer = infer_embedding,
+     .decompose = decompose_embedding,
+     .vjp = vjp_embedding,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(embedding)},
+    {.op_id = GRAFT_OP_EMBEDDING_DENSE_BACKWARD,
+     .roles = "vi",
+     .infer = infer_backward,
+     .decompose = decompose_backward,
+     .vjp = vjp_backward,
+     .saves = OP_SAVE_ARG(1),
+     .reference = OP_REF(embedding_dense_backward)},
+};
+OP_TABLE(embedding_rows, defs)

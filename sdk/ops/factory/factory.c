@@ -1,0 +1,332 @@
+/* Factories: tensors made from numbers. */
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+static graft_dtype dtype_of_number(const graft_scalar *number) {
+  switch (dt_category_of(number->dtype)) {
+    case DT_BOOL: return GRAFT_BOOL;
+    case DT_INTEGER: return GRAFT_I64;
+    case DT_FLOAT: return dt_default();
+    default: return dt_complex(dt_default());
+  }
+}
+
+/* --- rules --- */
+
+/* full(size, fill_value, dtype, layout, device, pin_memory) */
+static graft_status infer_full(op_call *c) {
+  graft_scalar value = op_scalar(c, 1);
+  graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : dtype_of_number(&value);
+  graft_status status = op_check_sizes(c, 0);
+  if (status) return status;
+  op_set_dtype(c, 2, dtype);
+  op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
+  return op_number_fits(c, 1, dtype);
+}
+
+/* full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format) */
+static graft_status infer_full_like(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : self->dtype;
+  graft_memory_format format = op_absent(c, 6) ? GRAFT_FORMAT_PRESERVE : (graft_memory_format)op_int(c, 6);
+  op_set_dtype(c, 2, dtype);
+  if (format == GRAFT_FORMAT_PRESERVE || !format)
+    op_out_like(c, 0, dtype, self);
+  else
+    op_out_format(c, 0, dtype, self->ndim, self->sizes, format);
+  return op_number_fits(c, 1, dtype);
+}
+
+/* fill.Scalar(self, value) */
+static graft_status infer_fill(op_call *c) {
+  op_out_like(c, 0, op_tensor(c, 0)->dtype, op_tensor(c, 0));
+  return op_number_fits(c, 1, c->out[0].dtype);
+}
+
+static graft_status infer_zero(op_call *c) {
+  op_out_like(c, 0, op_tensor(c, 0)->dtype, op_tensor(c, 0));
+  return GRAFT_OK;
+}
+
+/* scalar_tensor(s, dtype, layout, device, pin_memory): without dtype the default float, whatever the number is */
+static graft_status infer_scalar_tensor(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : dt_default();
+  op_set_dtype(c, 1, dtype);
+  op_out(c, 0, dtype, 0, NULL);
+  /* A finite number beyond a floating dtype becomes infinity here, where full refuses it. */
+  return dt_is_float(dtype) && !dt_is_complex(op_scalar(c, 0).dtype) ? GRAFT_OK : op_number_fits(c, 0, dtype);
+}
+
+/* Elements of a range: in f64, but exactly for i64, where the bounds are cut to integers first. */
+static graft_status arange_count(const op_call *c, graft_dtype dtype, double *count) {
+  ref_real at[3];
+  for (int i = 0; i < 3; i++) {
+    graft_scalar number = op_scalar(c, i);
+    at[i] = dt_scalar_value(&number).re;
+    if (dt_is_complex(number.dtype)) return op_error(c, "%s is complex", c->schema->args[i].name);
+    if (!isfinite((double)at[i]))
+      return op_error(c, "%s is %Lg; expected a finite number", c->schema->args[i].name, at[i]);
+  }
+  for (int i = 0; i < 3 && dtype == GRAFT_I64; i++) {
+    if (!(fabsl(at[i]) <= 0x1p63L))
+      return op_error(c, "%s is %Lg, which is beyond i64", c->schema->args[i].name, at[i]);
+    at[i] = truncl(at[i]);
+  }
+  ref_real start = at[0], end = at[1], step = at[2];
+  if (step == 0) return op_error(c, "step is 0");
+  if (step > 0 ? end < start : end > start) {
+    return op_error(c, "from %Lg to %Lg there is no way with step %Lg", start, end, step);
+  }
+  *count =
+      dtype == GRAFT_I64 ? (double)ceill((end - start) / step) : ceil(((double)end - (double)start) / (double)step);
+  if (!(*count < 0x1p62)) return op_error(c, "%g elements are too many", *count);
+  return GRAFT_OK;
+}
+
+/* arange.start_step(start, end, step, dtype, layout, device, pin_memory) */
+static graft_status infer_arange(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 3);
+  bool integers = true;
+  for (int i = 0; i < 3; i++) integers &= dt_is_integral(op_scalar(c, i).dtype, true);
+  if (!dtype) dtype = integers ? GRAFT_I64 : dt_default();
+  bool integral = dt_is_integral(dtype, false) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
+  if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype))) {
+    return op_error(c, "not defined for %s", graft_dtype_name(dtype));
+  }
+  double count = 0;
+  graft_status status = arange_count(c, dtype, &count);
+  if (status) return status;
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, 1, (int64_t[]){(int64_t)count});
+  return GRAFT_OK;
+}
+
+/* eye.m(n, m, dtype, layout, device, pin_memory) */
+static graft_status infer_eye(op_call *c) {
+  int64_t n = op_int(c, 0), m = op_int(c, 1);
+  if (n < 0 || m < 0) return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)n, (long long)m);
+  op_set_dtype(c, 2, op_dtype(c, 2) ? op_dtype(c, 2) : dt_default());
+  op_out(c, 0, op_dtype(c, 2), 2, (int64_t[]){n, m});
+  return GRAFT_OK;
+}
+
+/* linspace(start, end, steps, dtype, layout, device, pin_memory) */
+static graft_status infer_linspace(op_call *c) {
+  int64_t steps = op_int(c, 2);
+  bool has_complex = dt_is_complex(op_scalar(c, 0).dtype) || dt_is_complex(op_scalar(c, 1).dtype);
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : has_complex ? dt_complex(dt_default()) : dt_default();
+  if (steps < 0) return op_error(c, "steps is %lld; expected 0 or more", (long long)steps);
+  if (has_complex && !dt_is_complex(dtype))
+    return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));
+  bool served = dtype != GRAFT_BOOL && !dt_is_float8(dtype) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
+  if (!served && steps > 1) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, 1, &steps);
+  for (int i = 0; i < 2 && steps; i++) {
+    graft_status status = op_number_fits(c, i, dtype);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}
+
+/* How many columns of a triangle's row there are, summed over the rows before `row`. */
+static int64_t triangle_before(int64_t row, int64_t columns, int64_t offset, bool lower) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < row; i++) {
+    int64_t below = i + offset + lower; /* columns on this side of the diagonal, or before it */
+    below = below < 0 ? 0 : below > columns ? columns : below;
+    sum += lower ? below : columns - below;
+  }
+  return sum;
+}
+
+/* tril_indices, triu_indices(row, col, offset, dtype, layout, device, pin_memory) */
+static graft_status infer_triangle(op_call *c) {
+  int64_t rows = op_int(c, 0), columns = op_int(c, 1);
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : GRAFT_I64;
+  if (rows < 0 || columns < 0) {
+    return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)rows, (long long)columns);
+  }
+  bool served = dtype == GRAFT_I64 || dtype == GRAFT_I32;
+  bool lower = c->schema->id == GRAFT_OP_TRIL_INDICES;
+  int64_t count = triangle_before(rows, columns, op_int(c, 2), lower);
+  if (!served) return op_error(c, "not defined for %s; expected i64 or i32", graft_dtype_name(dtype));
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, 2, (int64_t[]){2, count});
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
+
+static graft_status fill(const graft_tensor_desc *out, const graft_scalar *value) {
+  ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
+  if (!y.re) return ref_no_memory();
+  dt_value number = dt_scalar_value(value);
+  for (int64_t i = 0; i < y.count; i++) {
+    y.re[i] = number.re;
+    if (y.im) y.im[i] = number.im;
+  }
+  ref_write(out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_full(const graft_exec *exec, const graft_args_full *a) {
+  (void)exec;
+  return fill(a->out, a->fill_value);
+}
+
+static graft_status ref_full_like(const graft_exec *exec, const graft_args_full_like *a) {
+  (void)exec;
+  return fill(a->out, a->fill_value);
+}
+
+static graft_status ref_fill_Scalar(const graft_exec *exec, const graft_args_fill_Scalar *a) {
+  (void)exec;
+  return fill(a->out, a->value);
+}
+
+static graft_status ref_zero(const graft_exec *exec, const graft_args_zero *a) {
+  (void)exec;
+  return fill(a->out, &(graft_scalar){.dtype = GRAFT_I64});
+}
+
+static graft_status ref_scalar_tensor(const graft_exec *exec, const graft_args_scalar_tensor *a) {
+  (void)exec;
+  return fill(a->out, a->s);
+}
+
+static graft_status ref_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *a) {
+  (void)exec;
+  ref_array y = ref_new(ref_numel(a->out), false);
+  if (!y.re) return ref_no_memory();
+  ref_real start = ref_scalar(a->start, 0), step = ref_scalar(a->step, 1);
+  if (dt_is_integral(a->dtype, false)) start = truncl(start), step = truncl(step);
+  for (int64_t i = 0; i < y.count; i++) y.re[i] = start + (ref_real)i * step;
+  ref_write(a->out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_eye_m(const graft_exec *exec, const graft_args_eye_m *a) {
+  (void)exec;
+  ref_array y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
+  if (!y.re) return ref_no_memory();
+  for (int64_t i = 0; i < a->n && i < a->m; i++) y.re[i * (a->m + 1)] = 1;
+  ref_write(a->out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+/* From both ends, so that the last is `end` itself. Integers are cut after arithmetic in f64, as every backend's. */
+static ref_real between(bool whole, ref_real start, ref_real end, int64_t steps, int64_t i) {
+  if (steps == 1) return start;
+  bool first = i < steps / 2;
+  int64_t k = first ? i : steps - 1 - i;
+  if (!whole)
+    return first ? start + (ref_real)k * ((end - start) / (ref_real)(steps - 1))
+                 : end - (ref_real)k * ((end - start) / (ref_real)(steps - 1));
+  double step = ((double)end - (double)start) / (double)(steps - 1);
+  return trunc(first ? fma((double)k, step, (double)start) : fma((double)-k, step, (double)end));
+}
+
+static graft_status ref_linspace(const graft_exec *exec, const graft_args_linspace *a) {
+  (void)exec;
+  graft_dtype dtype = a->out->dl.dtype;
+  bool whole = dt_is_integral(dtype, false);
+  ref_array y = ref_new(ref_numel(a->out), dt_is_complex(dtype));
+  if (!y.re) return ref_no_memory();
+  dt_value start = dt_scalar_value(a->start), end = dt_scalar_value(a->end);
+  if (whole) start.re = truncl(start.re), end.re = truncl(end.re);
+  for (int64_t i = 0; i < y.count; i++) {
+    y.re[i] = between(whole, start.re, end.re, y.count, i);
+    if (y.im) y.im[i] = between(false, start.im, end.im, y.count, i);
+  }
+  ref_write(a->out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, int64_t columns, int64_t offset,
+                                   bool lower) {
+  ref_array y = ref_new(ref_numel(out), false);
+  if (!y.re) return ref_no_memory();
+  int64_t n = 0, count = y.count / 2;
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t column = 0; column < columns; column++) {
+      if (lower ? column - row > offset : column - row < offset) continue;
+      y.re[n] = (ref_real)row;
+      y.re[count + n++] = (ref_real)column;
+    }
+  }
+  ref_write(out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_tril_indices(const graft_exec *exec, const graft_args_tril_indices *a) {
+  (void)exec;
+  return write_triangle(a->out, a->row, a->col, a->offset, true);
+}
+
+static graft_status ref_triu_indices(const graft_exec *exec, const graft_args_triu_indices *a) {
+  (void)exec;
+  return write_triangle(a->out, a->row, a->col, a->offset, false);
+}
+
+/* --- decompositions --- */
+
+static void decompose_full_like(fx *s, const op_call *c, graft_tensor **outs) {
+  const graft_meta *meta = &c->out[0];
+  outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, op_scalar(c, 1), meta->dtype, c->device);
+}
+
+static void decompose_zero(fx *s, const op_call *c, graft_tensor **outs) {
+  const graft_meta *meta = &c->out[0];
+  outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, graft_scalar_int(0), meta->dtype, c->device);
+}
+
+static void decompose_scalar_tensor(fx *s, const op_call *c, graft_tensor **outs) {
+  int64_t none = 0;
+  outs[0] = fx_full(s, &none, 0, op_scalar(c, 0), c->out[0].dtype, c->device);
+}
+
+static void vjp_none(op_vjp *v) {
+  (void)v;
+} /* the result does not depend on self's values */
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_REF(full)},
+    {.op_id = GRAFT_OP_FULL_LIKE,
+     .roles = "k",
+     .infer = infer_full_like,
+     .decompose = decompose_full_like,
+     .vjp = vjp_none,
+     .reference = OP_REF(full_like)},
+    {.op_id = GRAFT_OP_FILL_SCALAR,
+     .roles = "c",
+     .infer = infer_fill,
+     .decompose = decompose_full_like,
+     .vjp = vjp_none,
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(fill_Scalar)},
+    {.op_id = GRAFT_OP_ZERO,
+     .roles = "c",
+     .infer = infer_zero,
+     .decompose = decompose_zero,
+     .vjp = vjp_none,
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(zero)},
+    {.op_id = GRAFT_OP_SCALAR_TENSOR,
+     .roles = "",
+     .infer = infer_scalar_tensor,
+     .decompose = decompose_scalar_tensor,
+     .reference = OP_REF(scalar_tensor)},
+    {.op_id = GRAFT_OP_ARANGE_START_STEP, .roles = "", .infer = infer_arange, .reference = OP_REF(arange_start_step)},
+    {.op_id = GRAFT_OP_EYE_M, .roles = "", .infer = infer_eye, .reference = OP_REF(eye_m)},
+    {.op_id = GRAFT_OP_LINSPACE, .roles = "", .infer = infer_linspace, .reference = OP_REF(linspace)},
+    {.op_id = GRAFT_OP_TRIL_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_REF(tril_indices)},
+    {.op_id = GRAFT_OP_TRIU_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_REF(triu_indices)},
+};
+OP_TABLE(factory, defs)

@@ -1,0 +1,278 @@
+/* Reference kernels of indexing, and what those of scatter share with them. */
+#include <string.h>
+
+#include "ops/core/ref.h"
+#include "ops/indexing/indexing.h"
+#include "reference/reference.h"
+
+/* --- nonzero --- */
+
+static void write_positions(const graft_tensor_desc *self, const ref_array *x, int64_t *out) {
+  for (int64_t i = 0; i < x->count; i++) {
+    if (x->re[i] == 0 && !(x->im && x->im[i] != 0)) continue;
+    int64_t rest = i;
+    for (int32_t d = self->dl.ndim - 1; d >= 0; d--) {
+      out[d] = rest % self->dl.shape[d];
+      rest /= self->dl.shape[d];
+    }
+    out += self->dl.ndim;
+  }
+}
+
+graft_status ref_nonzero(const graft_exec *exec, const graft_args_nonzero *a) {
+  ref_array x = ref_read(a->self);
+  if (!x.re) return ref_no_memory();
+  int64_t count = 0;
+  for (int64_t i = 0; i < x.count; i++) count += x.re[i] != 0 || (x.im && x.im[i] != 0);
+  const graft_tensor_desc *out;
+  graft_status status = ref_host()->output_shape(exec, a->out, 2, (int64_t[]){count, a->self->dl.ndim}, &out);
+  if (!status && count) write_positions(a->self, &x, (int64_t *)(void *)ref_data(out));
+  ref_free(&x);
+  return status;
+}
+
+/* --- masked_select --- */
+
+graft_status ref_masked_select(const graft_exec *exec, const graft_args_masked_select *a) {
+  ref_array x = ref_read(a->self), mask = ref_read(a->mask), y = ref_new(x.count, x.im != NULL);
+  graft_status status = x.re && mask.re && y.re ? GRAFT_OK : ref_no_memory();
+  int64_t count = 0;
+  for (int64_t i = 0; !status && i < x.count; i++) {
+    if (mask.re[i] == 0) continue;
+    if (y.im) y.im[count] = x.im[i];
+    y.re[count++] = x.re[i];
+  }
+  const graft_tensor_desc *out;
+  if (!status) status = ref_host()->output_shape(exec, a->out, 1, &count, &out);
+  y.count = count;
+  if (!status && count) ref_write(out, &y);
+  ref_free(&x);
+  ref_free(&mask);
+  ref_free(&y);
+  return status;
+}
+
+/* --- index.Tensor and index_put --- */
+
+/* Offsets of all combinations of some dims, row-major. */
+typedef struct table {
+  int64_t count, *at;
+} table;
+
+static table table_of(int32_t ndim, const int64_t *sizes, const int64_t *strides) {
+  table t = {tns_numel(ndim, sizes), NULL};
+  t.at = calloc((size_t)t.count + 1, sizeof *t.at);
+  for (int64_t n = 0; t.at && n < t.count; n++) {
+    int64_t rest = n;
+    for (int32_t d = ndim - 1; d >= 0; d--) {
+      t.at[n] += rest % sizes[d] * strides[d];
+      rest /= sizes[d];
+    }
+  }
+  return t;
+}
+
+typedef struct broadcast {
+  int32_t ndim;
+  int64_t sizes[GRAFT_MAX_DIMS];
+} broadcast;
+
+static broadcast broadcast_of(const graft_tensor_list *indices) {
+  broadcast b = {0, {0}};
+  for (uint64_t i = 0; i < indices->count; i++) {
+    if (indices->items[i] && indices->items[i]->dl.ndim > b.ndim) b.ndim = indices->items[i]->dl.ndim;
+  }
+  for (int32_t d = 0; d < b.ndim; d++) b.sizes[d] = 1;
+  for (uint64_t i = 0; i < indices->count; i++) {
+    if (!indices->items[i]) continue;
+    const graft_dl_tensor *t = &indices->items[i]->dl;
+    for (int32_t d = 0; d < t->ndim; d++) {
+      if (t->shape[d] != 1) b.sizes[b.ndim - t->ndim + d] = t->shape[d];
+    }
+  }
+  return b;
+}
+
+/* Adds index * stride to each offset of the table. */
+static graft_status add_index(const char *op, table *t, const broadcast *b, const graft_tensor_desc *index, int64_t dim,
+                              int64_t size, int64_t stride) {
+  ref_array x = ref_read(index);
+  if (!x.re) return ref_no_memory();
+  int64_t own[GRAFT_MAX_DIMS] = {0}, strides[GRAFT_MAX_DIMS] = {0};
+  tns_contiguous_strides(index->dl.ndim, index->dl.shape, own);
+  for (int32_t d = 0; d < index->dl.ndim; d++) {
+    strides[b->ndim - index->dl.ndim + d] = index->dl.shape[d] == 1 ? 0 : own[d];
+  }
+  table from = table_of(b->ndim, b->sizes, strides);
+  graft_status status = from.at ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; i < t->count && !status; i++) {
+    int64_t value = (int64_t)x.re[from.at[i]];
+    if (value < -size || value >= size) {
+      status = err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for dim %lld of size %lld", op,
+                       (long long)value, (long long)dim, (long long)size);
+      break;
+    }
+    t->at[i] += (value < 0 ? value + size : value) * stride;
+  }
+  free(from.at);
+  ref_free(&x);
+  return status;
+}
+
+static int64_t *combine(const table *outer, const table *middle, const table *inner, int64_t *count) {
+  *count = outer->count * middle->count * inner->count;
+  int64_t *at = malloc(((size_t)*count + 1) * sizeof *at), n = 0;
+  for (int64_t i = 0; at && i < outer->count; i++) {
+    for (int64_t j = 0; j < middle->count; j++) {
+      for (int64_t k = 0; k < inner->count; k++) at[n++] = outer->at[i] + middle->at[j] + inner->at[k];
+    }
+  }
+  return at;
+}
+
+int64_t *idx_places(const char *op, const graft_tensor_desc *self, const graft_tensor_list *indices, int64_t *count,
+                    graft_status *status) {
+  int64_t strides[GRAFT_MAX_DIMS] = {0}, zeros[GRAFT_MAX_DIMS] = {0};
+  int64_t sizes[2][GRAFT_MAX_DIMS], steps[2][GRAFT_MAX_DIMS]; /* dims not indexed, before and after */
+  int32_t n[2] = {0, 0}, first = -1, last = -1, indexed = 0;
+  tns_contiguous_strides(self->dl.ndim, self->dl.shape, strides);
+  for (uint64_t i = 0; i < indices->count; i++) {
+    if (!indices->items[i]) continue;
+    if (first < 0) first = (int32_t)i;
+    last = (int32_t)i;
+    indexed++;
+  }
+  bool neighbours = last - first == indexed - 1;
+  for (int32_t i = 0; i < self->dl.ndim; i++) {
+    if ((uint64_t)i < indices->count && indices->items[i]) continue;
+    int side = neighbours && i < first ? 0 : 1;
+    sizes[side][n[side]] = self->dl.shape[i];
+    steps[side][n[side]++] = strides[i];
+  }
+  broadcast b = broadcast_of(indices);
+  table outer = table_of(n[0], sizes[0], steps[0]), inner = table_of(n[1], sizes[1], steps[1]);
+  table middle = table_of(b.ndim, b.sizes, zeros);
+  int64_t *at = NULL;
+  *status = outer.at && inner.at && middle.at ? GRAFT_OK : ref_no_memory();
+  for (uint64_t i = 0; i < indices->count && !*status; i++) {
+    if (indices->items[i]) {
+      *status = add_index(op, &middle, &b, indices->items[i], (int64_t)i, self->dl.shape[i], strides[i]);
+    }
+  }
+  if (!*status && !(at = combine(&outer, &middle, &inner, count))) *status = ref_no_memory();
+  free(outer.at);
+  free(inner.at);
+  free(middle.at);
+  return at;
+}
+
+graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Tensor *a) {
+  (void)exec;
+  graft_status status;
+  int64_t count, *at = idx_places("aten::index.Tensor", a->self, &a->indices, &count, &status);
+  if (!at) return status;
+  ref_array x = ref_read(a->self), y = ref_new(count, dt_is_complex(a->out->dl.dtype));
+  if (!x.re || !y.re) status = ref_no_memory();
+  for (int64_t i = 0; i < count && !status; i++) {
+    y.re[i] = x.re[at[i]];
+    if (y.im) y.im[i] = x.im[at[i]];
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&x);
+  ref_free(&y);
+  free(at);
+  return status;
+}
+
+/* --- take --- */
+
+graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), index = ref_read(a->index),
+            y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; i < index.count && !status; i++) {
+    int64_t from = (int64_t)index.re[i];
+    if (from < -x.count || from >= x.count) {
+      status = err_set(GRAFT_OUT_OF_RANGE, "aten::take: index %lld is out of range for %lld elements", (long long)from,
+                       (long long)x.count);
+      break;
+    }
+    if (from < 0) from += x.count;
+    y.re[i] = x.re[from];
+    if (y.im) y.im[i] = x.im[from];
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&x);
+  ref_free(&index);
+  ref_free(&y);
+  return status;
+}
+
+/* --- along one dim --- */
+
+graft_status ref_index_select(const graft_exec *exec, const graft_args_index_select *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), index = ref_read(a->index),
+            y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
+  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  ref_split s = ref_split_at(a->self, a->dim);
+  for (int64_t n = 0; n < y.count && !status; n++) {
+    int64_t inner = n % s.inner, row = n / s.inner % index.count, outer = n / s.inner / index.count;
+    int64_t value = (int64_t)index.re[row];
+    if (value < 0 || value >= s.size) {
+      status = err_set(GRAFT_OUT_OF_RANGE, "aten::index_select: index %lld is out of range for dim %lld of size %lld",
+                       (long long)value, (long long)a->dim, (long long)s.size);
+      break;
+    }
+    int64_t from = (outer * s.size + value) * s.inner + inner;
+    y.re[n] = x.re[from];
+    if (y.im) y.im[n] = x.im[from];
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&x);
+  ref_free(&index);
+  ref_free(&y);
+  return status;
+}
+
+idx_line idx_line_of(const char *op, const graft_tensor_desc *self, const graft_tensor_desc *index, int64_t dim) {
+  idx_line l = {op, self, index, dim, {0}};
+  tns_contiguous_strides(self->dl.ndim, self->dl.shape, l.strides);
+  return l;
+}
+
+int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *status) {
+  int64_t size = l->self->dl.ndim ? l->self->dl.shape[l->dim] : 1, at = 0;
+  if (value < 0 || value >= size) {
+    *status = err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for dim %lld of size %lld", l->op,
+                      (long long)value, (long long)l->dim, (long long)size);
+    return -1;
+  }
+  if (!l->self->dl.ndim || !l->index->dl.ndim) return value; /* rank 0 counts as rank 1 */
+  for (int32_t d = l->index->dl.ndim - 1; d >= 0; d--) {
+    int64_t own = i % l->index->dl.shape[d];
+    i /= l->index->dl.shape[d];
+    at += (d == l->dim ? value : own) * l->strides[d];
+  }
+  return at;
+}
+
+graft_status ref_gather(const graft_exec *exec, const graft_args_gather *a) {
+  (void)exec;
+  ref_array x = ref_read(a->self), index = ref_read(a->index),
+            y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  idx_line line = idx_line_of("aten::gather", a->self, a->index, a->dim);
+  for (int64_t i = 0; i < index.count && !status; i++) {
+    int64_t from = idx_line_at(&line, i, (int64_t)index.re[i], &status);
+    if (status) break;
+    y.re[i] = x.re[from];
+    if (y.im) y.im[i] = x.im[from];
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&x);
+  ref_free(&index);
+  ref_free(&y);
+  return status;
+}

@@ -1,0 +1,402 @@
+/* Matrix products: rules, reference kernels, decompositions, gradients. */
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- rules --- */
+
+static graft_status same_dtype(op_call *c, int first, int second) {
+  if (op_tensor(c, first)->dtype == op_tensor(c, second)->dtype) return GRAFT_OK;
+  return op_error(c, "%s and %s differ in dtype (%s)", c->schema->args[first].name, c->schema->args[second].name,
+                  op_show_tensors(c));
+}
+
+/* Two factors of one rank (2, or 3 with a batch): out[n] becomes their product's shape. */
+static graft_status infer_product(op_call *c, int first, int32_t ndim) {
+  const graft_tensor *a = op_tensor(c, first), *b = op_tensor(c, first + 1);
+  if (a->ndim != ndim || b->ndim != ndim) {
+    return op_error(c, "expected two factors of rank %d, got %s", ndim, op_show_tensors(c));
+  }
+  if (ndim == 3 && a->sizes[0] != b->sizes[0]) return op_error(c, "the batch sizes differ: %s", op_show_tensors(c));
+  if (a->sizes[ndim - 1] != b->sizes[ndim - 2]) return op_error(c, "the inner sizes differ: %s", op_show_tensors(c));
+  graft_status status = same_dtype(c, first, first + 1);
+  if (status) return status;
+  if (a->dtype == GRAFT_BOOL && a->numel && b->numel) return op_refuse_dtype(c, first, "a dtype with arithmetic");
+  c->compute = a->dtype;
+  int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[ndim - 1]};
+  sizes[ndim - 1] = b->sizes[ndim - 1];
+  op_out(c, 0, a->dtype, ndim, sizes);
+  return GRAFT_OK;
+}
+
+static graft_status infer_mm(op_call *c) {
+  return infer_product(c, 0, 2);
+}
+static graft_status infer_bmm(op_call *c) {
+  return infer_product(c, 0, 3);
+}
+
+/* beta and alpha become numbers of the dtype's own kind: 2.5 counts as 2 for integers. */
+static graft_status canonical_factor(op_call *c, int arg) {
+  graft_scalar *factor = &c->args[arg].as.scalar;
+  dt_value value = dt_scalar_value(factor);
+  if (dt_is_complex(c->compute)) return GRAFT_OK;
+  if (dt_is_complex(factor->dtype)) {
+    return op_error(c, "%s is complex and the tensors are %s", c->schema->args[arg].name, graft_dtype_name(c->compute));
+  }
+  if (dt_is_integral(c->compute, true)) *factor = graft_scalar_int((int64_t)value.re);
+  return GRAFT_OK;
+}
+
+static graft_status expands(op_call *c, const graft_tensor *self) {
+  const graft_meta *out = &c->out[0];
+  bool fits = self->ndim <= out->ndim;
+  for (int32_t i = 0; fits && i < self->ndim; i++) {
+    int64_t size = out->sizes[out->ndim - self->ndim + i];
+    fits = self->sizes[i] == size || self->sizes[i] == 1;
+  }
+  return fits ? GRAFT_OK : op_error(c, "self does not expand to the product's shape: %s", op_show_tensors(c));
+}
+
+/* self * beta + alpha * (a b): addmm, baddbmm, addmv */
+static graft_status finish_added(op_call *c) {
+  graft_status status = same_dtype(c, 0, 1);
+  if (!status) status = expands(c, op_tensor(c, 0));
+  if (!status) status = canonical_factor(c, 3);
+  return status ? status : canonical_factor(c, 4);
+}
+
+static graft_status infer_addmm(op_call *c) {
+  graft_status status = infer_product(c, 1, 2);
+  return status ? status : finish_added(c);
+}
+
+/* The activation is relu, or gelu in the form with erf. */
+static graft_status infer_addmm_activation(op_call *c) {
+  graft_status status = infer_addmm(c);
+  if (status) return status;
+  if (dt_is_complex(c->compute)) return op_refuse_dtype(c, 1, "a real dtype");
+  return op_bool(c, 5) && !dt_is_float(c->compute) ? op_refuse_dtype(c, 1, "a floating dtype") : GRAFT_OK;
+}
+
+static graft_status infer_baddbmm(op_call *c) {
+  graft_status status = infer_product(c, 1, 3);
+  return status ? status : finish_added(c);
+}
+
+/* A matrix and a vector. */
+static graft_status infer_matrix_vector(op_call *c, int first) {
+  const graft_tensor *a = op_tensor(c, first), *x = op_tensor(c, first + 1);
+  if (a->ndim != 2 || x->ndim != 1) return op_error(c, "expected a matrix and a vector, got %s", op_show_tensors(c));
+  if (a->sizes[1] != x->sizes[0]) return op_error(c, "the inner sizes differ: %s", op_show_tensors(c));
+  graft_status status = same_dtype(c, first, first + 1);
+  if (status) return status;
+  if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, first, "a dtype with arithmetic");
+  c->compute = a->dtype;
+  op_out(c, 0, a->dtype, 1, a->sizes);
+  return GRAFT_OK;
+}
+
+static graft_status infer_mv(op_call *c) {
+  return infer_matrix_vector(c, 0);
+}
+
+static graft_status infer_addmv(op_call *c) {
+  graft_status status = infer_matrix_vector(c, 1);
+  return status ? status : finish_added(c);
+}
+
+static graft_status infer_dot(op_call *c) {
+  const graft_tensor *a = op_tensor(c, 0), *b = op_tensor(c, 1);
+  if (a->ndim != 1 || b->ndim != 1) return op_error(c, "expected two vectors, got %s", op_show_tensors(c));
+  if (a->sizes[0] != b->sizes[0]) return op_error(c, "the sizes differ: %s", op_show_tensors(c));
+  graft_status status = same_dtype(c, 0, 1);
+  if (status) return status;
+  if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a dtype with arithmetic");
+  c->compute = a->dtype;
+  op_out(c, 0, a->dtype, 0, NULL);
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
+
+/* One kernel serves all: out = beta self + alpha (a b), for each of a batch. self is NULL where it does not count. */
+typedef struct product {
+  const graft_tensor_desc *a, *b, *self, *out;
+  const graft_scalar *beta, *alpha;
+} product;
+
+/* out = a b for dense a [n,k] and b [k,m]; complex products by their parts. */
+static void multiply(graft_dtype dtype, int64_t n, int64_t k, int64_t m, const ref_array *a, int64_t a0,
+                     const ref_array *b, int64_t b0, ref_array *out, int64_t out0) {
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j < m; j++) {
+      int64_t row = a0 + i * k, column = b0 + j, at = out0 + i * m + j;
+      out->re[at] = ref_dot(dtype, a->re + row, 1, b->re + column, m, k);
+      if (!out->im) continue;
+      out->re[at] -= ref_dot(dtype, a->im + row, 1, b->im + column, m, k);
+      out->im[at] =
+          ref_dot(dtype, a->re + row, 1, b->im + column, m, k) + ref_dot(dtype, a->im + row, 1, b->re + column, m, k);
+    }
+  }
+}
+
+static ref_complex factor(const graft_scalar *scalar) {
+  if (!scalar) return 1;
+  dt_value value = dt_scalar_value(scalar);
+  return value.re + value.im * I;
+}
+
+/* A factor of 0 takes its term away, NaN and infinity with it, where PyTorch says so: for beta. */
+static void scale_and_add(const product *p, const ref_array *self, ref_array *out) {
+  ref_complex alpha = factor(p->alpha), beta = self->re ? factor(p->beta) : 0;
+  for (int64_t i = 0; i < out->count; i++) {
+    if (!out->im) {
+      ref_real value = creall(alpha) * out->re[i];
+      out->re[i] = beta != 0 ? value + creall(beta) * self->re[i] : value;
+      continue;
+    }
+    ref_complex value = alpha == 1 ? ref_at(out, i) : alpha * ref_at(out, i);
+    if (beta != 0) value += beta == 1 ? ref_at(self, i) : beta * ref_at(self, i);
+    out->re[i] = creall(value);
+    out->im[i] = cimagl(value);
+  }
+}
+
+static graft_status run_product(const product *p) {
+  ref_array a = ref_read(p->a), b = ref_read(p->b), self = ref_read(p->self);
+  ref_array out = ref_new(ref_numel(p->out), a.im != NULL);
+  graft_status status = a.re && b.re && out.re && (self.re || !p->self) ? GRAFT_OK : ref_no_memory();
+  if (!status) {
+    int32_t ndim = p->out->dl.ndim;
+    const int64_t *left = p->a->dl.shape + ndim - 2, *right = p->b->dl.shape + ndim - 2;
+    int64_t n = left[0], k = left[1], m = right[1], batch = ndim == 3 ? p->out->dl.shape[0] : 1;
+    for (int64_t i = 0; i < batch; i++) {
+      multiply(p->out->dl.dtype, n, k, m, &a, i * n * k, &b, i * k * m, &out, i * n * m);
+    }
+    if (p->alpha) scale_and_add(p, &self, &out);
+    ref_write(p->out, &out);
+  }
+  ref_free(&a);
+  ref_free(&b);
+  ref_free(&self);
+  ref_free(&out);
+  return status;
+}
+
+static graft_status ref_mm(const graft_exec *exec, const graft_args_mm *a) {
+  (void)exec;
+  return run_product(&(product){.a = a->self, .b = a->mat2, .out = a->out});
+}
+
+static graft_status ref_bmm(const graft_exec *exec, const graft_args_bmm *a) {
+  (void)exec;
+  return run_product(&(product){.a = a->self, .b = a->mat2, .out = a->out});
+}
+
+static graft_status ref_addmm(const graft_exec *exec, const graft_args_addmm *a) {
+  (void)exec;
+  return run_product(&(product){a->mat1, a->mat2, a->self, a->out, a->beta, a->alpha});
+}
+
+static graft_status ref_baddbmm(const graft_exec *exec, const graft_args_baddbmm *a) {
+  (void)exec;
+  return run_product(&(product){a->batch1, a->batch2, a->self, a->out, a->beta, a->alpha});
+}
+
+/* --- decompositions --- */
+
+static bool is_number(graft_scalar scalar, long double value) {
+  dt_value v = dt_scalar_value(&scalar);
+  return v.re == value && v.im == 0;
+}
+
+static graft_tensor *scaled(fx *s, graft_tensor *t, graft_scalar by) {
+  return is_number(by, 1) ? t : fx_scale(s, t, by);
+}
+
+/* beta self + alpha times a product; beta 0 leaves self out, whatever it holds. */
+static graft_tensor *added(fx *s, const op_call *c, graft_tensor *made) {
+  graft_scalar beta = op_scalar(c, 3);
+  graft_tensor *out = scaled(s, made, op_scalar(c, 4));
+  return is_number(beta, 0) ? out : fx_add(s, out, scaled(s, op_tensor(c, 0), beta));
+}
+
+static void decompose_addmm(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = added(s, c, fx_mm(s, op_tensor(c, 1), op_tensor(c, 2)));
+}
+
+static void decompose_addmm_activation(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *sum = fx_addmm(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), op_scalar(c, 3), op_scalar(c, 4));
+  outs[0] = op_bool(c, 5) ? fx_gelu(s, sum, "none") : fx_relu(s, sum);
+}
+
+static void decompose_baddbmm(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = added(s, c, fx_bmm(s, op_tensor(c, 1), op_tensor(c, 2)));
+}
+
+static graft_tensor *times_vector(fx *s, graft_tensor *a, graft_tensor *x) {
+  if (!a || !x) return NULL;
+  graft_tensor *column = fx_reshape(s, x, 2, (int64_t[]){x->sizes[0], 1});
+  return fx_reshape(s, fx_mm(s, a, column), 1, a->sizes);
+}
+
+static void decompose_mv(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = times_vector(s, op_tensor(c, 0), op_tensor(c, 1));
+}
+
+static void decompose_addmv(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = added(s, c, times_vector(s, op_tensor(c, 1), op_tensor(c, 2)));
+}
+
+static graft_tensor *inner_product(fx *s, graft_tensor *a, graft_tensor *b) {
+  if (!a || !b) return NULL;
+  graft_tensor *row = fx_reshape(s, a, 2, (int64_t[]){1, a->sizes[0]});
+  graft_tensor *column = fx_reshape(s, b, 2, (int64_t[]){b->sizes[0], 1});
+  return fx_reshape(s, fx_mm(s, row, column), 0, (int64_t[]){0});
+}
+
+static void decompose_dot(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = inner_product(s, op_tensor(c, 0), op_tensor(c, 1));
+}
+
+static void decompose_vdot(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[0] = inner_product(s, fx_conj(s, op_tensor(c, 0)), op_tensor(c, 1));
+}
+
+/* --- gradients --- */
+
+static void vjp_mm(op_vjp *v) {
+  if (vjp_needs(v, 0)) v->results[0] = fx_mm(v->s, v->g[0], fx_adjoint(v->s, vjp_arg(v, 1)));
+  if (vjp_needs(v, 1)) v->results[1] = fx_mm(v->s, fx_adjoint(v->s, vjp_arg(v, 0)), v->g[0]);
+}
+
+static void vjp_bmm(op_vjp *v) {
+  if (vjp_needs(v, 0)) v->results[0] = fx_bmm(v->s, v->g[0], fx_adjoint(v->s, vjp_arg(v, 1)));
+  if (vjp_needs(v, 1)) v->results[1] = fx_bmm(v->s, fx_adjoint(v->s, vjp_arg(v, 0)), v->g[0]);
+}
+
+static graft_scalar conjugate(graft_scalar x) {
+  if (dt_is_complex(x.dtype)) x.value.c[1] = -x.value.c[1];
+  return x;
+}
+
+static graft_scalar factor_of(const op_vjp *v, int arg) {
+  return conjugate(v->args[arg].as.scalar);
+}
+
+static void vjp_added(op_vjp *v, graft_tensor *(*times)(fx *, graft_tensor *, graft_tensor *)) {
+  fx *s = v->s;
+  if (vjp_needs(v, 0)) v->results[0] = scaled(s, v->g[0], factor_of(v, 3));
+  graft_scalar alpha = factor_of(v, 4);
+  if (vjp_needs(v, 1)) v->results[1] = scaled(s, times(s, v->g[0], fx_adjoint(s, vjp_arg(v, 2))), alpha);
+  if (vjp_needs(v, 2)) v->results[2] = scaled(s, times(s, fx_adjoint(s, vjp_arg(v, 1)), v->g[0]), alpha);
+}
+
+static void vjp_addmm(op_vjp *v) {
+  vjp_added(v, fx_mm);
+}
+static void vjp_baddbmm(op_vjp *v) {
+  vjp_added(v, fx_bmm);
+}
+
+/* Gradients of a x: g x^H and a^H g. */
+static graft_tensor *outer(fx *s, graft_tensor *g, graft_tensor *x) {
+  return fx_mul(s, fx_unsqueeze(s, g, 1), fx_unsqueeze(s, fx_conj(s, x), 0));
+}
+
+static void vjp_mv(op_vjp *v) {
+  fx *s = v->s;
+  if (vjp_needs(v, 0)) v->results[0] = outer(s, v->g[0], vjp_arg(v, 1));
+  if (vjp_needs(v, 1)) v->results[1] = times_vector(s, fx_adjoint(s, vjp_arg(v, 0)), v->g[0]);
+}
+
+static void vjp_addmv(op_vjp *v) {
+  fx *s = v->s;
+  if (vjp_needs(v, 0)) v->results[0] = scaled(s, v->g[0], factor_of(v, 3));
+  graft_scalar alpha = factor_of(v, 4);
+  if (vjp_needs(v, 1)) v->results[1] = scaled(s, outer(s, v->g[0], vjp_arg(v, 2)), alpha);
+  if (vjp_needs(v, 2)) v->results[2] = scaled(s, times_vector(s, fx_adjoint(s, vjp_arg(v, 1)), v->g[0]), alpha);
+}
+
+static void vjp_dot(op_vjp *v) {
+  fx *s = v->s;
+  if (vjp_needs(v, 0)) v->results[0] = fx_mul(s, v->g[0], fx_conj(s, vjp_arg(v, 1)));
+  if (vjp_needs(v, 1)) v->results[1] = fx_mul(s, v->g[0], fx_conj(s, vjp_arg(v, 0)));
+}
+
+static void vjp_vdot(op_vjp *v) {
+  fx *s = v->s;
+  if (vjp_needs(v, 0)) v->results[0] = fx_mul(s, fx_conj(s, v->g[0]), vjp_arg(v, 1));
+  if (vjp_needs(v, 1)) v->results[1] = fx_mul(s, v->g[0], vjp_arg(v, 0));
+}
+
+#define FACTORS_01 (OP_SAVE_ARG(0) | OP_SAVE_ARG(1))
+#define FACTORS_12 (OP_SAVE_ARG(1) | OP_SAVE_ARG(2))
+
+/* self of addmm, baddbmm and addmv reaches a kernel in the result's shape ('b'): a bias has stride 0 there. */
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_MM,
+     .flags = OP_EXACT_OUT,
+     .roles = "vv",
+     .infer = infer_mm,
+     .vjp = vjp_mm,
+     .saves = FACTORS_01,
+     .reference = OP_REF(mm)},
+    {.op_id = GRAFT_OP_BMM,
+     .flags = OP_EXACT_OUT,
+     .roles = "vv",
+     .infer = infer_bmm,
+     .vjp = vjp_bmm,
+     .saves = FACTORS_01,
+     .reference = OP_REF(bmm)},
+    {.op_id = GRAFT_OP_ADDMM,
+     .flags = OP_EXACT_OUT,
+     .roles = "bvv",
+     .infer = infer_addmm,
+     .decompose = decompose_addmm,
+     .vjp = vjp_addmm,
+     .saves = FACTORS_12,
+     .reference = OP_REF(addmm)},
+    {.op_id = GRAFT_OP_ADDMM_ACTIVATION,
+     .roles = "bvv",
+     .infer = infer_addmm_activation,
+     .decompose = decompose_addmm_activation}, /* no gradient, as in PyTorch */
+    {.op_id = GRAFT_OP_BADDBMM,
+     .flags = OP_EXACT_OUT,
+     .roles = "bvv",
+     .infer = infer_baddbmm,
+     .decompose = decompose_baddbmm,
+     .vjp = vjp_baddbmm,
+     .saves = FACTORS_12,
+     .reference = OP_REF(baddbmm)},
+    {.op_id = GRAFT_OP_MV,
+     .flags = OP_EXACT_OUT,
+     .roles = "vv",
+     .infer = infer_mv,
+     .decompose = decompose_mv,
+     .vjp = vjp_mv,
+     .saves = FACTORS_01},
+    {.op_id = GRAFT_OP_ADDMV,
+     .flags = OP_EXACT_OUT,
+     .roles = "bvv",
+     .infer = infer_addmv,
+     .decompose = decompose_addmv,
+     .vjp = vjp_addmv,
+     .saves = FACTORS_12},
+    {.op_id = GRAFT_OP_DOT,
+     .flags = OP_EXACT_OUT,
+     .roles = "vv",
+     .infer = infer_dot,
+     .decompose = decompose_dot,
+     .vjp = vjp_dot,
+     .saves = FACTORS_01},
+    {.op_id = GRAFT_OP_VDOT,
+     .flags = OP_EXACT_OUT,
+     .roles = "vv",
+     .infer = infer_dot,
+     .decompose = decompose_vdot,
+     .vjp = vjp_vdot,
+     .saves = FACTORS_01},
+};
+OP_TABLE(matmul, defs)

@@ -1,0 +1,244 @@
+/* Ops on lists of tensors: _foreach ops here, optimizer steps in optimizer_steps.c, the scale of losses in
+ * optimizer_scale.c. The rows of all three. */
+#include "ops/optimizer/optimizer.h"
+
+#include <string.h>
+
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- foreach: an op of single tensors, item by item ---
+ * That op has the same arguments in the same order; where the foreach op has a list, it has one of the items. */
+
+enum { EACH_MOST = 8 };
+
+static uint32_t item_op_of(const op_call *c) {
+  return (uint32_t)c->def->extra;
+}
+
+/* The length all list arguments have; an empty list is refused, as PyTorch does. */
+static graft_status check_lists(const op_call *c) {
+  uint32_t count = 0;
+  for (uint32_t i = 0, seen = 0; i < c->schema->nargs; i++) {
+    const graft_value *v = &c->args[i];
+    if (v->kind != GRAFT_VALUE_TENSORS && v->kind != GRAFT_VALUE_SCALARS) continue;
+    if (!v->count) return op_error(c, "%s is empty; expected at least one tensor", c->schema->args[i].name);
+    if (seen++ && v->count != count) {
+      return op_error(c, "%s has %u items; expected %u, as the lists before it", c->schema->args[i].name, v->count,
+                      count);
+    }
+    count = v->count;
+    for (uint32_t j = 0; v->kind == GRAFT_VALUE_TENSORS && j < count; j++) {
+      if (!v->as.tensors[j]) return op_error(c, "item %u of %s is absent", j, c->schema->args[i].name);
+    }
+  }
+  return GRAFT_OK;
+}
+
+/* The arguments of item i. */
+static uint32_t item_args(const op_call *c, uint32_t i, graft_value *args) {
+  for (uint32_t a = 0; a < c->schema->nargs; a++) {
+    args[a] = c->args[a];
+    if (args[a].kind == GRAFT_VALUE_TENSORS)
+      args[a] = fx_tensor(c->args[a].as.tensors[i]);
+    else if (args[a].kind == GRAFT_VALUE_SCALARS)
+      args[a] = fx_number(c->args[a].as.scalars[i]);
+  }
+  return c->schema->nargs;
+}
+
+static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, graft_meta *meta) {
+  (void)ret;
+  graft_value args[EACH_MOST];
+  uint32_t count, nargs = item_args(c, item, args);
+  return graft_infer(item_op_of(c), args, nargs, meta, 1, &count);
+}
+
+/* Whether item i has one shape in all lists. */
+static bool alike(const op_call *c, uint32_t i, const graft_tensor *like) {
+  for (uint32_t a = 0; a < c->schema->nargs; a++) {
+    if (c->args[a].kind != GRAFT_VALUE_TENSORS) continue;
+    const graft_tensor *t = c->args[a].as.tensors[i];
+    if (t->ndim != like->ndim || memcmp(t->sizes, like->sizes, (size_t)t->ndim * sizeof *t->sizes)) return false;
+  }
+  return true;
+}
+
+/* A slot takes lists whose items keep their dtype and need no broadcasting. */
+static graft_status infer_each(op_call *c) {
+  graft_status status = check_lists(c);
+  int like = 0;
+  while (c->args[like].kind != GRAFT_VALUE_TENSORS) like++;
+  op_out_list(c, 0, like);
+  for (uint32_t i = 0; !status && i < c->args[like].count; i++) {
+    const graft_tensor *item = c->args[like].as.tensors[i];
+    graft_meta meta;
+    status = each_item(c, 0, i, &meta);
+    if (!status && (meta.dtype != item->dtype || !alike(c, i, item))) c->decompose_only = true;
+  }
+  return status;
+}
+
+/* outs[i] is given only where items must be written in order. */
+static void decompose_each(fx *s, const op_call *c, graft_tensor **outs) {
+  uint32_t count = 0;
+  for (uint32_t a = 0; a < c->schema->nargs; a++) {
+    if (c->args[a].kind == GRAFT_VALUE_TENSORS) count = c->args[a].count;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    graft_value args[EACH_MOST];
+    uint32_t nargs = item_args(c, i, args);
+    if (outs[i])
+      fx_call_into(s, item_op_of(c), args, nargs, outs[i]);
+    else
+      fx_call(s, item_op_of(c), args, nargs, &outs[i], 1);
+  }
+}
+
+static graft_status ref_foreach_add_Scalar(const graft_exec *exec, const graft_args_foreach_add_Scalar *a) {
+  (void)exec;
+  dt_value number = dt_scalar_value(a->scalar);
+  for (uint64_t i = 0; i < a->self.count; i++) {
+    const graft_tensor_desc *self = a->self.items[i];
+    graft_dtype dtype = self->dl.dtype;
+    ref_array x = ref_read(self);
+    if (!x.re) return ref_no_memory();
+    bool rounds = dt_is_float(dt_real(dtype));
+    ref_real re = rounds ? dt_round(dt_accumulate(dt_real(dtype)), number.re) : number.re;
+    ref_real im = rounds ? dt_round(dt_accumulate(dt_real(dtype)), number.im) : number.im;
+    for (int64_t j = 0; j < x.count; j++) {
+      /* f64 itself, which long double would round twice */
+      x.re[j] = dtype == GRAFT_F64 ? (double)x.re[j] + (double)re : x.re[j] + re;
+      if (x.im) x.im[j] += im;
+    }
+    ref_write(a->out.items[i], &x);
+    ref_free(&x);
+  }
+  return GRAFT_OK;
+}
+
+static void vjp_foreach_add(op_vjp *v) {
+  for (uint32_t i = 0; i < v->args[0].count; i++) v->list_results[0][i] = v->g[i];
+}
+
+/* --- _foreach_norm.Scalar(self, ord, dtype) --- */
+
+static graft_status norm_item(const op_call *c, uint32_t ret, uint32_t item, graft_meta *meta) {
+  (void)ret;
+  const graft_value args[] = {fx_tensor(c->args[0].as.tensors[item]), c->args[1], {0}, {0}, c->args[2]};
+  uint32_t count;
+  return graft_infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, 1, &count);
+}
+
+static graft_status infer_norms(op_call *c) {
+  graft_status status = check_lists(c);
+  op_out_list(c, 0, 0);
+  for (uint32_t i = 0; !status && i < c->args[0].count; i++) { /* a slot takes tensors that keep their dtype */
+    graft_meta meta;
+    status = norm_item(c, 0, i, &meta);
+    if (!status && meta.dtype != c->args[0].as.tensors[i]->dtype) c->decompose_only = true;
+  }
+  return status;
+}
+
+static void decompose_norms(fx *s, const op_call *c, graft_tensor **outs) {
+  for (uint32_t i = 0; i < c->args[0].count; i++) {
+    outs[i] = fx_linalg_vector_norm(s, c->args[0].as.tensors[i], op_scalar(c, 1), NULL, 0, false, op_dtype(c, 2));
+  }
+}
+
+/* --- _foreach_copy(self, src, non_blocking), _foreach_zero(self) --- */
+
+static graft_status infer_zeros(op_call *c) {
+  op_out_list(c, 0, 0);
+  return check_lists(c);
+}
+
+static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
+  for (uint32_t i = 0; i < c->args[0].count; i++) {
+    outs[i] =
+        fx_full_like(s, c->args[0].as.tensors[i], graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
+  }
+}
+
+#define EACH(name, roles_, item)                                                                         \
+  {                                                                                                      \
+    .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
+    .flags = OP_ITEM_BY_ITEM, .extra = GRAFT_OP_##item, .list_item = each_item                           \
+  }
+
+#define STEP(name, op, roles_, layout)                                                                         \
+  {                                                                                                            \
+    .op_id = GRAFT_OP_FUSED_##name, .roles = roles_, .infer = opt_infer_step, .decompose = opt_decompose_step, \
+    .flags = OP_READS_FIRST, .reference = OP_REF(fused_##op), .extra = layout                                  \
+  }
+
+static const op_def defs[] = {
+    STEP(ADAMW, adamw, "vvvvvkkk", OPT_ADAM),
+    STEP(ADAMW_TENSOR_LR, adamw_tensor_lr, "vvvvvkkkk", OPT_ADAM),
+    STEP(ADAM, adam, "vvvvvkkk", OPT_ADAM),
+    STEP(ADAM_TENSOR_LR, adam_tensor_lr, "vvvvvkkkk", OPT_ADAM),
+    STEP(SGD, sgd, "vvvkk", OPT_SGD),
+    STEP(SGD_TENSOR_LR, sgd_tensor_lr, "vvvkkk", OPT_SGD),
+    STEP(ADAGRAD, adagrad, "vvvkkk", OPT_ADAGRAD),
+    {.op_id = GRAFT_OP_FOREACH_ADD_SCALAR,
+     .roles = "k",
+     .infer = infer_each,
+     .decompose = decompose_each,
+     .vjp = vjp_foreach_add,
+     .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM,
+     .reference = OP_REF(foreach_add_Scalar),
+     .extra = GRAFT_OP_ADD_TENSOR,
+     .list_item = each_item},
+    EACH(ABS, "k", ABS),
+    EACH(ADD_LIST, "kk", ADD_TENSOR),
+    EACH(ADD_SCALARLIST, "k", ADD_TENSOR),
+    EACH(ADDCDIV_SCALAR, "kkk", ADDCDIV),
+    EACH(ADDCDIV_SCALARLIST, "kkk", ADDCDIV),
+    EACH(ADDCMUL_SCALAR, "kkk", ADDCMUL),
+    EACH(DIV_LIST, "kk", DIV_TENSOR),
+    EACH(DIV_SCALAR, "k", DIV_TENSOR),
+    EACH(DIV_SCALARLIST, "k", DIV_TENSOR),
+    EACH(DIV_TENSOR, "kk", DIV_TENSOR),
+    EACH(LERP_LIST, "kkk", LERP_TENSOR),
+    EACH(LERP_SCALAR, "kk", LERP_SCALAR),
+    EACH(MAXIMUM_LIST, "kk", MAXIMUM),
+    EACH(MUL_LIST, "kk", MUL_TENSOR),
+    EACH(MUL_SCALAR, "k", MUL_TENSOR),
+    EACH(MUL_SCALARLIST, "k", MUL_TENSOR),
+    EACH(MUL_TENSOR, "kk", MUL_TENSOR),
+    EACH(NEG, "k", NEG),
+    EACH(POW_SCALARANDTENSOR, "k", POW_SCALAR),
+    EACH(RECIPROCAL, "k", RECIPROCAL),
+    EACH(RSQRT, "k", RSQRT),
+    EACH(SIGN, "k", SIGN),
+    EACH(SQRT, "k", SQRT),
+    EACH(SUB_LIST, "kk", SUB_TENSOR),
+    {.op_id = GRAFT_OP_FOREACH_COPY,
+     .roles = "kk",
+     .infer = infer_each,
+     .decompose = decompose_each,
+     .flags = OP_ITEM_BY_ITEM,
+     .extra = GRAFT_OP_COPY,
+     .list_item = each_item},
+    {.op_id = GRAFT_OP_FOREACH_ZERO, .roles = "k", .infer = infer_zeros, .decompose = decompose_zeros},
+    {.op_id = GRAFT_OP_FOREACH_NORM_SCALAR,
+     .roles = "k",
+     .infer = infer_norms,
+     .decompose = decompose_norms,
+     .list_item = norm_item},
+    {.op_id = GRAFT_OP_AMP_UPDATE_SCALE,
+     .roles = "kkk",
+     .infer = opt_infer_update_scale,
+     .decompose = opt_decompose_update_scale,
+     .flags = OP_READS_FIRST,
+     .reference = OP_REF(amp_update_scale)},
+    {.op_id = GRAFT_OP_AMP_FOREACH_NON_FINITE_CHECK_AND_UNSCALE,
+     .roles = "kkk",
+     .infer = opt_infer_unscale,
+     .decompose = opt_decompose_unscale,
+     .flags = OP_READS_FIRST,
+     .reference = OP_REF(amp_foreach_non_finite_check_and_unscale)},
+};
+OP_TABLE(optimizer, defs)

@@ -1,0 +1,599 @@
+/* Random numbers: Philox 4x32-10 as graft/abi/exec.h specifies it, the same on every backend. Element i is element i of
+ * the logical order, so none of these ops is elementwise. A complex number is two elements, the real part first. */
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- rules --- */
+
+/* 32-bit words that n elements of a dtype draw, rounded up to whole blocks. */
+static uint64_t words_for(int64_t n, graft_dtype dtype) {
+  if (dt_is_complex(dtype)) n *= 2;
+  graft_dtype real = dt_real(dtype);
+  uint64_t per_block = real == GRAFT_F64 || real == GRAFT_WIDE ? 2 : 4;
+  return 4 * (((uint64_t)n + per_block - 1) / per_block);
+}
+
+static bool is_drawn(graft_dtype dtype) {
+  return dt_is_complex(dtype) || (dt_is_float(dtype) && !dt_is_float8(dtype));
+}
+
+/* rand, randn(size, dtype, layout, device, pin_memory) */
+static graft_status infer_rand(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : dt_default();
+  if (!is_drawn(dtype))
+    return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
+  graft_status status = op_check_sizes(c, 0);
+  if (status) return status;
+  op_set_dtype(c, 1, dtype);
+  c->draws = words_for(tns_numel((int32_t)c->args[0].count, c->args[0].as.ints), dtype);
+  op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
+  return GRAFT_OK;
+}
+
+/* uniform(self, from, to, generator) */
+static graft_status infer_uniform(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  double from = op_float(c, 1), to = op_float(c, 2);
+  if (!is_drawn(self->dtype)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
+  if (!(from <= to)) return op_error(c, "from %g to %g is no interval", from, to);
+  if (!isfinite((double)dt_round(dt_real(self->dtype), to - from))) {
+    return op_error(c, "the interval from %g to %g is too wide for %s", from, to, graft_dtype_name(self->dtype));
+  }
+  c->draws = words_for(self->numel, self->dtype);
+  op_out_like(c, 0, self->dtype, self);
+  return GRAFT_OK;
+}
+
+/* The largest n whose numbers below n a dtype holds. */
+static int64_t most_integers(graft_dtype dtype) {
+  switch (dtype) {
+    case GRAFT_F16: return (INT64_C(1) << 11) + 1;
+    case GRAFT_F32: return (INT64_C(1) << 24) + 1;
+    case GRAFT_F64: return (INT64_C(1) << 53) + 1;
+    case GRAFT_BOOL: return 0;
+    default: break;
+  }
+  if (!dt_is_integral(dtype, false) || dt_bytes(dtype) == 8) return INT64_MAX;
+  return (INT64_C(1) << (8 * dt_bytes(dtype) - !dt_is_unsigned(dtype))) - 1;
+}
+
+static graft_status infer_permutation(op_call *c, int dtype_arg) {
+  int64_t n = op_int(c, 0);
+  graft_dtype dtype = op_dtype(c, dtype_arg) ? op_dtype(c, dtype_arg) : GRAFT_I64;
+  bool integral = dt_is_integral(dtype, false) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
+  if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype)))
+    return op_error(c, "not defined for %s", graft_dtype_name(dtype));
+  if (n < 0) return op_error(c, "n is %lld; expected 0 or more", (long long)n);
+  if (n > most_integers(dtype))
+    return op_error(c, "n is %lld, which is too large for %s", (long long)n, graft_dtype_name(dtype));
+  op_set_dtype(c, dtype_arg, dtype);
+  c->draws = words_for(n, GRAFT_F64); /* two words an element */
+  op_out(c, 0, dtype, 1, &n);
+  return GRAFT_OK;
+}
+
+/* randperm(n, dtype, …); randperm.generator(n, generator, dtype, …) */
+static graft_status infer_randperm(op_call *c) {
+  return infer_permutation(c, 1);
+}
+static graft_status infer_randperm_generator(op_call *c) {
+  return infer_permutation(c, 2);
+}
+
+/* channels_last where the strides are those of it, for empty tensors too. */
+static graft_memory_format layout_of(const graft_tensor *t) {
+  int64_t strides[GRAFT_MAX_DIMS];
+  if (t->numel || t->ndim < 4 || t->ndim > 5) return tns_suggest_format(t);
+  tns_channels_last_strides(t->ndim, t->sizes, strides);
+  bool same = true;
+  for (int32_t i = 0; i < t->ndim; i++) same &= strides[i] == t->strides[i];
+  return !same ? GRAFT_FORMAT_CONTIGUOUS : t->ndim == 4 ? GRAFT_FORMAT_CHANNELS_LAST : GRAFT_FORMAT_CHANNELS_LAST_3D;
+}
+
+/* native_dropout(input, p, train) -> (out, mask); without training p is not looked at */
+static graft_status infer_native_dropout(op_call *c) {
+  const graft_tensor *input = op_tensor(c, 0);
+  double p = op_float(c, 1);
+  bool train = op_absent(c, 2) || op_bool(c, 2);
+  if (train && !(p >= 0 && p <= 1)) return op_error(c, "p is %g; expected 0 to 1", p);
+  if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype))
+    return op_refuse_dtype(c, 0, "a floating dtype");
+  c->compute = input->dtype;
+  c->draws = words_for(input->numel, dt_real(input->dtype));
+  graft_memory_format format = layout_of(input);
+  for (int i = 0; i < 2; i++) {
+    op_out_format(c, i, i ? GRAFT_BOOL : input->dtype, input->ndim, input->sizes, format);
+    if (format == GRAFT_FORMAT_CONTIGUOUS) op_iterator_strides(&c->out[i], &(const graft_tensor *){input}, 1);
+  }
+  return GRAFT_OK;
+}
+
+/* bernoulli.p(self, p, generator), bernoulli.Tensor(self, p, generator): self says shape and dtype */
+static graft_status infer_bernoulli(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *p = op_tensor(c, 1);
+  bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
+  if (!real && (p || self->numel)) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
+  if (p)
+    op_out_like(c, 0, self->dtype, self);
+  else
+    op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  c->draws = words_for(self->numel, self->dtype);
+  if (!p) {
+    double chance = op_float(c, 1);
+    return chance >= 0 && chance <= 1 ? GRAFT_OK : op_error(c, "p is %g; expected 0 to 1", chance);
+  }
+  if (!dt_is_float(p->dtype) || dt_is_float8(p->dtype)) return op_refuse_dtype(c, 1, "a floating dtype");
+  bool fits = p->ndim <= self->ndim;
+  for (int32_t i = 0; fits && i < p->ndim; i++) {
+    fits = p->sizes[i] == 1 || p->sizes[i] == self->sizes[self->ndim - p->ndim + i];
+  }
+  return fits ? GRAFT_OK : op_error(c, "p does not broadcast to self (%s)", op_show_tensors(c));
+}
+
+/* normal.float_float(mean, std, size, generator, dtype, …) */
+static graft_status infer_normal(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 4) ? op_dtype(c, 4) : dt_default();
+  double std = op_float(c, 1);
+  if (!is_drawn(dtype))
+    return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
+  if (!(std >= 0)) return op_error(c, "std is %g; expected 0 or more", std);
+  graft_status status = op_check_sizes(c, 2);
+  if (status) return status;
+  op_set_dtype(c, 4, dtype);
+  c->draws = words_for(tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), dtype);
+  op_out(c, 0, dtype, (int32_t)c->args[2].count, c->args[2].as.ints);
+  return GRAFT_OK;
+}
+
+/* exponential(self, lambd, generator) */
+static graft_status infer_exponential(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  bool drawn = dt_is_float(self->dtype) && (is_drawn(self->dtype) || !self->numel); /* of nothing: as PyTorch */
+  if (!drawn) return op_refuse_dtype(c, 0, "a floating dtype");
+  if (!(op_float(c, 1) > 0)) return op_error(c, "lambd is %g; expected more than 0", op_float(c, 1));
+  c->draws = words_for(self->numel, self->dtype);
+  op_out_like(c, 0, self->dtype, self);
+  return GRAFT_OK;
+}
+
+/* --- bounds of random integers --- */
+
+static int digits_of(graft_dtype dtype) {
+  return dtype == GRAFT_F16 ? 11 : dtype == GRAFT_BF16 ? 8 : dtype == GRAFT_F32 ? 24 : 53;
+}
+
+/* The step of a floating dtype's numbers at whole number x, if more than 1. */
+static int64_t step_at(graft_dtype dtype, int64_t x) {
+  int bits = 0;
+  for (uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x; size >>= 1;) bits++;
+  int lost = bits - digits_of(dtype) + 1;
+  return lost > 0 ? INT64_C(1) << lost : 1;
+}
+
+/* Bounds that a floating dtype rounds outwards move inwards, to its nearest numbers: what is drawn stays within. */
+static void round_bounds(graft_dtype dtype, int64_t *from, int64_t *to) {
+  ref_real low = dt_round(dtype, (ref_real)*from + 1), high = to ? dt_round(dtype, (ref_real)*to - 1) : 0;
+  if (low < (ref_real)*from) *from = (int64_t)low + step_at(dtype, *from + 1);
+  if (to && high >= (ref_real)*to) *to = (int64_t)(high - (ref_real)step_at(dtype, *to - 1));
+}
+
+/* The largest number that a bound may be in a dtype, and the smallest. */
+static void integer_range(graft_dtype dtype, ref_real *least, ref_real *most) {
+  ref_real top = dtype == GRAFT_F16 ? 65504 : dtype == GRAFT_BF16 || dtype == GRAFT_F32 ? 0x1p127L : 0x1p1023L;
+  *least = -top, *most = top;
+  if (dt_is_float(dtype)) return;
+  if (dtype == GRAFT_BOOL)
+    top = 1;
+  else
+    top = ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
+  *least = dtype == GRAFT_BOOL || dt_is_unsigned(dtype) ? 0 : -top - 1;
+  *most = top;
+}
+
+/* Draws numbers of [from, to), or without `to` up to the largest of the dtype. In canonical form `to` is absent only
+ * where the largest is that of 64 bits. */
+static graft_status draw_integers(op_call *c, graft_dtype dtype, int64_t numel, int from_arg, int to_arg) {
+  int64_t from = op_int(c, from_arg), to = op_absent(c, to_arg) ? 0 : op_int(c, to_arg);
+  const char *low = c->schema->args[from_arg].name, *high = c->schema->args[to_arg].name;
+  bool floating = dt_is_float(dtype);
+  if (dt_is_complex(dtype) || dt_is_float8(dtype)) {
+    return op_error(c, "not defined for %s; expected a real dtype", graft_dtype_name(dtype));
+  }
+  c->draws = words_for(numel, GRAFT_F64); /* two words an element */
+  ref_real least, most;
+  integer_range(dtype, &least, &most);
+  if (op_absent(c, to_arg)) {
+    if (from == INT64_MIN && (floating || dt_bytes(dtype) == 8)) return GRAFT_OK; /* all 64 bits */
+    if (floating) most = ldexpl(1, digits_of(dtype));
+    if (floating) round_bounds(dtype, &from, NULL);
+    if (most < 0x1p63L - 1) op_set_int(c, to_arg, to = (int64_t)most + 1);
+  } else {
+    if (from >= to)
+      return op_error(c, "%s is %lld, %s is %lld; expected less", low, (long long)from, high, (long long)to);
+    if (floating) round_bounds(dtype, &from, &to);
+    if (from >= to)
+      return op_error(c, "%s holds no whole number from %lld to %lld", graft_dtype_name(dtype),
+                      (long long)op_int(c, from_arg), (long long)op_int(c, to_arg));
+    if ((ref_real)to - 1 > most || (ref_real)to - 1 < least) {
+      return op_error(c, "%s - 1 is %lld, which is out of bounds for %s", high, (long long)(to - 1),
+                      graft_dtype_name(dtype));
+    }
+    op_set_int(c, to_arg, to);
+  }
+  if ((ref_real)from < least || (ref_real)from > most) {
+    return op_error(c, "%s is %lld, which is out of bounds for %s", low, (long long)from, graft_dtype_name(dtype));
+  }
+  op_set_int(c, from_arg, from);
+  return GRAFT_OK;
+}
+
+/* random.from(self, from, to, generator) */
+static graft_status infer_random_from(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  op_out_like(c, 0, self->dtype, self);
+  return draw_integers(c, self->dtype, self->numel, 1, 2);
+}
+
+/* randint.low(low, high, size, dtype, …) */
+static graft_status infer_randint(op_call *c) {
+  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : GRAFT_I64;
+  graft_status status = op_check_sizes(c, 2);
+  if (status) return status;
+  op_set_dtype(c, 3, dtype);
+  op_out(c, 0, dtype, (int32_t)c->args[2].count, c->args[2].as.ints);
+  return draw_integers(c, dtype, tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), 0, 1);
+}
+
+/* multinomial(self, num_samples, replacement, generator) -> i64 */
+static graft_status infer_multinomial(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  int64_t samples = op_int(c, 1), categories = self->ndim ? self->sizes[self->ndim - 1] : 0;
+  if (self->ndim < 1 || self->ndim > 2) return op_error(c, "self is %s; expected rank 1 or 2", op_show(c, 0));
+  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
+  if (samples < 1) return op_error(c, "num_samples is %lld; expected 1 or more", (long long)samples);
+  if (!op_bool(c, 2) && samples > categories) {
+    return op_error(c, "num_samples is %lld, of %lld categories; more than there are needs replacement",
+                    (long long)samples, (long long)categories);
+  }
+  if (categories > INT64_C(1) << 24)
+    return op_error(c, "%lld categories; expected at most 2^24", (long long)categories);
+  int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : samples, samples};
+  if (!categories && (self->ndim == 1 || sizes[0]))
+    return op_error(c, "self is %s; expected categories", op_show(c, 0));
+  c->compute = self->dtype;
+  c->draws = words_for(sizes[0] * (self->ndim == 2 ? samples : 1), GRAFT_F64);
+  op_out(c, 0, GRAFT_I64, self->ndim, sizes);
+  return GRAFT_OK;
+}
+
+/* native_dropout_backward(grad_output, mask, scale): scale is a number that promotes */
+static graft_status infer_native_dropout_backward(op_call *c) {
+  graft_dtype dtype = op_tensor(c, 0)->dtype;
+  c->compute = dt_is_integral(dtype, true) ? dt_default() : dtype;
+  return op_out_broadcast(c, 0, c->compute);
+}
+
+/* --- kernels --- */
+
+/* The element's uniform number for arithmetic: half types compute with that of f32. */
+static ref_real wide_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element) {
+  return ref_philox_uniform(p, dt_is_half(dtype) ? GRAFT_F32 : dtype, element);
+}
+
+static ref_real draw_uniform(const graft_philox *p, graft_dtype dtype, uint64_t i) {
+  return ref_philox_uniform(p, dtype, i);
+}
+
+static ref_real draw_normal(const graft_philox *p, graft_dtype dtype, uint64_t i) {
+  const ref_real two_pi = 6.283185307179586476925286766559L;
+  ref_real u1 = wide_uniform(p, dtype, i & ~UINT64_C(1)), u2 = wide_uniform(p, dtype, i | 1);
+  ref_real r = sqrtl(-2 * logl(1 - u1));
+  return i & 1 ? r * sinl(two_pi * u2) : r * cosl(two_pi * u2);
+}
+
+typedef ref_real (*draw_fn)(const graft_philox *p, graft_dtype dtype, uint64_t element);
+
+/* out = a + b * draw; both parts of a complex number alike. */
+static graft_status draw(const graft_tensor_desc *out, const graft_philox *p, draw_fn fn, ref_real a, ref_real b) {
+  graft_dtype real = dt_real(out->dl.dtype);
+  ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
+  if (!y.re) return ref_no_memory();
+  for (int64_t i = 0; i < y.count; i++) {
+    uint64_t element = (uint64_t)i * (y.im ? 2 : 1);
+    y.re[i] = a + b * fn(p, real, element);
+    if (y.im) y.im[i] = a + b * fn(p, real, element + 1);
+  }
+  ref_write(out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_rand(const graft_exec *exec, const graft_args_rand *a) {
+  (void)exec;
+  return draw(a->out, a->philox, draw_uniform, 0, 1);
+}
+
+/* The variance of a complex number is 1, so that of each part a half. */
+static graft_status ref_randn(const graft_exec *exec, const graft_args_randn *a) {
+  (void)exec;
+  return draw(a->out, a->philox, draw_normal, 0, dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1);
+}
+
+static graft_status ref_uniform(const graft_exec *exec, const graft_args_uniform *a) {
+  (void)exec;
+  bool unit = a->from == 0 && a->to == 1; /* then a half type's number is truncated, else computed and rounded once */
+  return draw(a->out, a->philox, unit ? draw_uniform : wide_uniform, a->from, (ref_real)a->to - a->from);
+}
+
+/* -ln(1 - u); u = 0 counts as the next number, so that the result is never 0. */
+static ref_real draw_exponential(const graft_philox *p, graft_dtype dtype, uint64_t i) {
+  ref_real u = wide_uniform(p, dtype, i), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
+  return -log1pl(-(u > least ? u : least));
+}
+
+static graft_status ref_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *a) {
+  (void)exec;
+  ref_real part = dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1;
+  return draw(a->out, a->philox, draw_normal, a->mean, a->std * part);
+}
+
+static graft_status ref_exponential(const graft_exec *exec, const graft_args_exponential *a) {
+  (void)exec;
+  return draw(a->out, a->philox, draw_exponential, 0, 1 / (ref_real)a->lambd);
+}
+
+/* 1 with probability p, or that of the same element of ps. */
+static graft_status draw_bernoulli(const graft_tensor_desc *out, const graft_philox *p, double chance,
+                                   const graft_tensor_desc *chances) {
+  ref_array y = ref_new(ref_numel(out), false), each = ref_read(chances);
+  graft_status status = y.re && (each.re || !chances) ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; !status && i < y.count; i++) {
+    y.re[i] = wide_uniform(p, out->dl.dtype, (uint64_t)i) < (each.re ? each.re[i] : (ref_real)chance);
+  }
+  if (!status) ref_write(out, &y);
+  ref_free(&y);
+  ref_free(&each);
+  return status;
+}
+
+static graft_status ref_bernoulli_p(const graft_exec *exec, const graft_args_bernoulli_p *a) {
+  (void)exec;
+  return draw_bernoulli(a->out, a->philox, a->p, NULL);
+}
+
+static graft_status ref_bernoulli_Tensor(const graft_exec *exec, const graft_args_bernoulli_Tensor *a) {
+  (void)exec;
+  return draw_bernoulli(a->out, a->philox, 0, a->p);
+}
+
+/* from + the high half of range * r, r of 64 bits; a range of 0 stands for 2^64. */
+static graft_status draw_from(const graft_tensor_desc *out, const graft_philox *p, int64_t from, const int64_t *to) {
+  uint64_t range = to ? (uint64_t)*to - (uint64_t)from : (uint64_t)INT64_MAX - (uint64_t)from + 1;
+  ref_array y = ref_new(ref_numel(out), false);
+  if (!y.re) return ref_no_memory();
+  for (int64_t i = 0; i < y.count; i++) {
+    uint64_t low = ref_philox_word(p, 2 * (uint64_t)i),
+             r = (uint64_t)ref_philox_word(p, 2 * (uint64_t)i + 1) << 32 | low;
+    uint64_t step = range ? (uint64_t)((unsigned __int128)r * range >> 64) : r;
+    y.re[i] = (ref_real)(int64_t)((uint64_t)from + step);
+  }
+  ref_write(out, &y);
+  ref_free(&y);
+  return GRAFT_OK;
+}
+
+static graft_status ref_random_from(const graft_exec *exec, const graft_args_random_from *a) {
+  (void)exec;
+  return draw_from(a->out, a->philox, a->from, a->to);
+}
+
+static graft_status ref_randint_low(const graft_exec *exec, const graft_args_randint_low *a) {
+  (void)exec;
+  return draw_from(a->out, a->philox, a->low, &a->high);
+}
+
+/* Of the weights that are left (what is taken is negative): their sum, in f64 and in order. */
+static double total_of(const double *weights, int64_t n) {
+  double sum = 0;
+  for (int64_t k = 0; k < n; k++) sum += weights[k] > 0 ? weights[k] : 0;
+  return sum;
+}
+
+/* The first category whose running sum lies above u * total, or is the total where that product rounds to it. Where no
+ * weight is left, the first category without one. */
+static int64_t category_at(const double *weights, int64_t n, double u) {
+  double sum = 0, total = total_of(weights, n), at = u * total;
+  for (int64_t k = 0; k < n; k++) {
+    if (total > 0 ? weights[k] <= 0 : weights[k] < 0) continue;
+    sum += weights[k];
+    if (sum > at || sum >= total) return k;
+  }
+  return 0;
+}
+
+static graft_status check_weights(const double *weights, int64_t n) {
+  for (int64_t k = 0; k < n; k++) {
+    if (!(weights[k] >= 0) || isinf(weights[k])) {
+      return err_set(GRAFT_INVALID_ARGUMENT, "aten::multinomial: weight %lld is %g; expected 0 or more, and finite",
+                     (long long)k, weights[k]);
+    }
+  }
+  return total_of(weights, n) > 0
+             ? GRAFT_OK
+             : err_set(GRAFT_INVALID_ARGUMENT, "aten::multinomial: no category of a row has a weight");
+}
+
+static graft_status ref_multinomial(const graft_exec *exec, const graft_args_multinomial *a) {
+  (void)exec;
+  const graft_dl_tensor *self = &a->self->dl;
+  int64_t n = self->shape[self->ndim - 1], rows = n ? ref_numel(a->self) / n : 0, samples = a->num_samples;
+  ref_array x = ref_read(a->self), y = ref_new(rows * samples, false);
+  double *weights = calloc((size_t)n + 1, sizeof *weights);
+  graft_status status = x.re && y.re && weights ? GRAFT_OK : ref_no_memory();
+  for (int64_t row = 0; !status && row < rows; row++) {
+    for (int64_t k = 0; k < n; k++) weights[k] = (double)x.re[row * n + k];
+    status = check_weights(weights, n);
+    for (int64_t j = 0; !status && j < samples; j++) {
+      int64_t i = row * samples + j;
+      int64_t pick = category_at(weights, n, (double)ref_philox_uniform(a->philox, GRAFT_F64, (uint64_t)i));
+      y.re[i] = (ref_real)pick;
+      if (!a->replacement) weights[pick] = -1;
+    }
+  }
+  if (!status) ref_write(a->out, &y);
+  free(weights);
+  ref_free(&x);
+  ref_free(&y);
+  return status;
+}
+
+typedef struct keyed {
+  uint64_t key;
+  int64_t index;
+} keyed;
+
+static int by_key(const void *a, const void *b) {
+  const keyed *x = a, *y = b;
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static graft_status permute(const graft_tensor_desc *out, const graft_philox *p) {
+  ref_array y = ref_new(ref_numel(out), false);
+  keyed *items = calloc((size_t)y.count + 1, sizeof *items);
+  graft_status status = y.re && items ? GRAFT_OK : ref_no_memory();
+  if (!status) {
+    for (int64_t i = 0; i < y.count; i++) {
+      uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), high = ref_philox_word(p, 2 * (uint64_t)i + 1);
+      items[i] = (keyed){high << 32 | low, i};
+    }
+    qsort(items, (size_t)y.count, sizeof *items, by_key);
+    for (int64_t i = 0; i < y.count; i++) y.re[i] = (ref_real)items[i].index;
+    ref_write(out, &y);
+  }
+  free(items);
+  ref_free(&y);
+  return status;
+}
+
+static graft_status ref_randperm(const graft_exec *exec, const graft_args_randperm *a) {
+  (void)exec;
+  return permute(a->out, a->philox);
+}
+
+static graft_status ref_randperm_generator(const graft_exec *exec, const graft_args_randperm_generator *a) {
+  (void)exec;
+  return permute(a->out, a->philox);
+}
+
+static graft_status ref_native_dropout(const graft_exec *exec, const graft_args_native_dropout *a) {
+  (void)exec;
+  ref_array x = ref_read(a->input), mask = ref_new(x.count, false);
+  graft_status status = x.re && mask.re ? GRAFT_OK : ref_no_memory();
+  bool train = !a->train || *a->train;
+  graft_dtype real = dt_real(a->input->dl.dtype);
+  ref_real scale = !train ? 1 : a->p < 1 ? 1 / (1 - (ref_real)a->p) : 0;
+  for (int64_t i = 0; !status && i < x.count; i++) {
+    mask.re[i] = !train || wide_uniform(a->philox, real, (uint64_t)i) < 1 - (ref_real)a->p;
+    x.re[i] = mask.re[i] != 0 ? x.re[i] * scale : 0;
+    if (x.im) x.im[i] = mask.re[i] != 0 ? x.im[i] * scale : 0;
+  }
+  if (!status) {
+    ref_write(a->out0, &x);
+    ref_write(a->out1, &mask);
+  }
+  ref_free(&x);
+  ref_free(&mask);
+  return status;
+}
+
+static graft_status ref_native_dropout_backward(const graft_exec *exec, const graft_args_native_dropout_backward *a) {
+  (void)exec;
+  ref_array g = ref_read(a->grad_output), mask = ref_read(a->mask);
+  graft_status status = g.re && mask.re ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; !status && i < g.count; i++) {
+    ref_real factor = mask.re[i] * (ref_real)a->scale;
+    g.re[i] *= factor;
+    if (g.im) g.im[i] *= factor;
+  }
+  if (!status) ref_write(a->out, &g);
+  ref_free(&g);
+  ref_free(&mask);
+  return status;
+}
+
+/* --- decompositions and gradients --- */
+
+static void decompose_native_dropout_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *g = op_tensor(c, 0), *mask = op_tensor(c, 1);
+  outs[0] = fx_mul(s, g, fx_muls(s, fx_cast(s, mask, dt_real(c->compute)), op_float(c, 2)));
+}
+
+static void vjp_native_dropout(op_vjp *v) {
+  double p = v->args[1].as.f;
+  bool train = v->args[2].kind == GRAFT_VALUE_NONE || v->args[2].as.i;
+  if (!v->g[0]) return;
+  v->results[0] = train ? fx_native_dropout_backward(v->s, v->g[0], v->outs[1], p < 1 ? 1 / (1 - p) : 0) : v->g[0];
+}
+
+static void vjp_native_dropout_backward(op_vjp *v) {
+  v->results[0] = fx_native_dropout_backward(v->s, v->g[0], vjp_arg(v, 1), v->args[2].as.f);
+}
+
+static void vjp_none(op_vjp *v) {
+  (void)v;
+} /* self says the shape only */
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_RAND, .roles = "", .infer = infer_rand, .reference = OP_REF(rand)},
+    {.op_id = GRAFT_OP_RANDN, .roles = "", .infer = infer_rand, .reference = OP_REF(randn)},
+    {.op_id = GRAFT_OP_RANDPERM, .roles = "", .infer = infer_randperm, .reference = OP_REF(randperm)},
+    {.op_id = GRAFT_OP_RANDPERM_GENERATOR,
+     .roles = "",
+     .infer = infer_randperm_generator,
+     .reference = OP_REF(randperm_generator)},
+    {.op_id = GRAFT_OP_UNIFORM, .roles = "k", .infer = infer_uniform, .vjp = vjp_none, .reference = OP_REF(uniform)},
+    {.op_id = GRAFT_OP_NATIVE_DROPOUT,
+     .roles = "v",
+     .infer = infer_native_dropout,
+     .vjp = vjp_native_dropout,
+     .saves = OP_SAVE_OUT(1),
+     .reference = OP_REF(native_dropout)},
+    {.op_id = GRAFT_OP_NATIVE_DROPOUT_BACKWARD,
+     .roles = "bc",
+     .infer = infer_native_dropout_backward,
+     .decompose = decompose_native_dropout_backward,
+     .vjp = vjp_native_dropout_backward,
+     .saves = OP_SAVE_ARG(1),
+     .flags = OP_ELEMENTWISE,
+     .reference = OP_REF(native_dropout_backward)},
+    {.op_id = GRAFT_OP_BERNOULLI_P,
+     .roles = "k",
+     .infer = infer_bernoulli,
+     .vjp = vjp_none,
+     .reference = OP_REF(bernoulli_p)},
+    {.op_id = GRAFT_OP_BERNOULLI_TENSOR,
+     .roles = "kc",
+     .infer = infer_bernoulli,
+     .vjp = vjp_none,
+     .reference = OP_REF(bernoulli_Tensor)},
+    {.op_id = GRAFT_OP_NORMAL_FLOAT_FLOAT, .roles = "", .infer = infer_normal, .reference = OP_REF(normal_float_float)},
+    {.op_id = GRAFT_OP_EXPONENTIAL,
+     .roles = "k",
+     .infer = infer_exponential,
+     .vjp = vjp_none,
+     .reference = OP_REF(exponential)},
+    {.op_id = GRAFT_OP_RANDOM_FROM,
+     .roles = "k",
+     .infer = infer_random_from,
+     .vjp = vjp_none,
+     .reference = OP_REF(random_from)},
+    {.op_id = GRAFT_OP_RANDINT_LOW, .roles = "", .infer = infer_randint, .reference = OP_REF(randint_low)},
+    {.op_id = GRAFT_OP_MULTINOMIAL,
+     .roles = "v",
+     .infer = infer_multinomial,
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
+     .reference = OP_REF(multinomial)},
+};
+OP_TABLE(random, defs)

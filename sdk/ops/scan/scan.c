@@ -1,0 +1,244 @@
+/* Scans: results that run along a dim. */
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* cumsum, cumprod(self, dim, dtype) */
+static graft_status infer_cumulative(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  graft_dtype dtype = op_dtype(c, 2);
+  int64_t dim = op_int(c, 1);
+  graft_status status = op_wrap_dim(c, &dim, self->ndim);
+  if (status) return status;
+  if (!dtype) dtype = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
+  if (dtype == GRAFT_BOOL) return op_error(c, "dtype is bool; expected a dtype of numbers");
+  if (dt_is_float8(dtype) && self->numel && self->ndim) return op_refuse_dtype(c, 0, "a dtype of numbers");
+  c->compute = dtype;
+  op_set_int(c, 1, dim);
+  op_set_dtype(c, 2, dtype);
+  op_out(c, 0, dtype, self->ndim, self->sizes);
+  return GRAFT_OK;
+}
+
+/* Integers wrap around in 64 bits; the store cuts to the dtype. */
+static void scan_integers(ref_real *x, int64_t count, int64_t step) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < count; i++) {
+    ref_real value = x[i * step];
+    sum += value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+    x[i * step] = (ref_real)(int64_t)sum;
+  }
+}
+
+static void scan_reals(graft_dtype dtype, ref_real *x, int64_t count, int64_t step) {
+  for (int64_t i = 1; i < count; i++) {
+    x[i * step] = ref_sum(dtype, (const ref_real[]){x[(i - 1) * step], x[i * step]}, 1, 2);
+  }
+}
+
+static graft_status ref_cumsum(const graft_exec *exec, const graft_args_cumsum *a) {
+  (void)exec;
+  graft_dtype dtype = a->self->dl.dtype;
+  ref_array x = ref_read(a->self);
+  if (!x.re) return ref_no_memory();
+  ref_split s = ref_split_at(a->self, a->dim);
+  for (int64_t line = 0; line < s.outer * s.inner; line++) {
+    int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
+    if (dt_is_integral(dtype, true))
+      scan_integers(x.re + start, s.size, s.inner);
+    else
+      scan_reals(dt_real(dtype), x.re + start, s.size, s.inner);
+    if (x.im) scan_reals(dt_real(dtype), x.im + start, s.size, s.inner);
+  }
+  ref_write(a->out, &x);
+  ref_free(&x);
+  return GRAFT_OK;
+}
+
+/* Each element is in all sums from its own on: the sums of the cotangent from the other end. */
+static void vjp_cumsum(op_vjp *v) {
+  int64_t dim = v->args[1].as.i;
+  graft_tensor *g = v->g[0];
+  if (g->ndim) {
+    graft_tensor *sums = fx_cumsum(v->s, fx_flip(v->s, g, &dim, 1), dim, g->dtype);
+    v->results[0] = fx_flip(v->s, sums, &dim, 1);
+  } else {
+    v->results[0] = g;
+  }
+}
+
+/* --- cumprod --- */
+
+static void multiply_integers(ref_real *x, int64_t count, int64_t step) {
+  uint64_t product = 1;
+  for (int64_t i = 0; i < count; i++) {
+    ref_real value = x[i * step];
+    product *= value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+    x[i * step] = (ref_real)(int64_t)product;
+  }
+}
+
+static void multiply_numbers(graft_dtype dtype, ref_real *re, ref_real *im, int64_t count, int64_t step) {
+  for (int64_t i = step; i < count * step; i += step) {
+    ref_real a = re[i - step], b = im ? im[i - step] : 0, c = re[i], d = im ? im[i] : 0;
+    re[i] = im ? a * c - b * d : a * c;
+    if (im) im[i] = a * d + b * c;
+    if (ref_mode & REF_NARROW) re[i] = dt_round(dt_accumulate(dt_real(dtype)), re[i]);
+  }
+}
+
+static graft_status ref_cumprod(const graft_exec *exec, const graft_args_cumprod *a) {
+  (void)exec;
+  graft_dtype dtype = a->self->dl.dtype;
+  ref_array x = ref_read(a->self);
+  if (!x.re) return ref_no_memory();
+  ref_split s = ref_split_at(a->self, a->dim);
+  for (int64_t line = 0; line < s.outer * s.inner; line++) {
+    int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
+    if (dt_is_integral(dtype, true))
+      multiply_integers(x.re + start, s.size, s.inner);
+    else
+      multiply_numbers(dtype, x.re + start, x.im ? x.im + start : NULL, s.size, s.inner);
+  }
+  ref_write(a->out, &x);
+  ref_free(&x);
+  return GRAFT_OK;
+}
+
+/* The sums of t from the other end. */
+static graft_tensor *sums_after(op_vjp *v, graft_tensor *t, int64_t dim) {
+  graft_tensor *sums = fx_cumsum(v->s, fx_flip(v->s, t, &dim, 1), dim, t ? t->dtype : GRAFT_DTYPE_NONE);
+  return fx_flip(v->s, sums, &dim, 1);
+}
+
+static graft_tensor *choose(op_vjp *v, graft_tensor *condition, graft_value yes, graft_value no) {
+  graft_tensor *out;
+  fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), yes, no}, 3, &out, 1);
+  return out;
+}
+
+/* Before the first zero of a line, the sum of g out from the element on, over the element. At that zero, the same with
+ * it taken for 1, since all other products there have it as a factor. Behind it nothing. */
+static void vjp_cumprod(op_vjp *v) {
+  graft_tensor *g = v->g[0], *x = vjp_arg(v, 0);
+  int64_t dim = v->args[1].as.i;
+  const graft_value zero = fx_number(graft_scalar_int(0)), one = fx_number(graft_scalar_int(1));
+  if (!g->ndim || !g->numel) {
+    v->results[0] = g;
+    return;
+  }
+  if (x->dtype != g->dtype) x = fx_cast(v->s, x, g->dtype);
+  graft_tensor *is_zero = fx_eq_Scalar(v->s, x, graft_scalar_int(0));
+  graft_tensor *zeros = fx_cumsum(v->s, is_zero, dim, GRAFT_I64);
+  graft_tensor *before = fx_eq_Scalar(v->s, zeros, graft_scalar_int(0));
+  graft_tensor *first = fx_logical_and(v->s, is_zero, fx_eq_Scalar(v->s, zeros, graft_scalar_int(1)));
+  graft_tensor *terms = fx_mul(v->s, g, fx_conj(v->s, v->outs[0]));
+  graft_tensor *divisor = choose(v, is_zero, one, fx_tensor(x));
+  graft_tensor *usual = fx_div(v->s, sums_after(v, terms, dim), fx_conj(v->s, divisor));
+  graft_tensor *without = fx_cumprod(v->s, choose(v, first, one, fx_tensor(x)), dim, g->dtype);
+  graft_tensor *at_zero = sums_after(v, fx_mul(v->s, g, fx_conj(v->s, without)), dim);
+  graft_tensor *rest = choose(v, first, fx_tensor(at_zero), zero);
+  v->results[0] = choose(v, before, fx_tensor(usual), fx_tensor(rest));
+}
+
+/* --- cummax, cummin: the extremum so far, the last of equals; a NaN goes before all --- */
+
+static graft_status infer_extremum(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0);
+  bool helper = !c->schema->nrets;
+  int dim_arg = helper ? 3 : 1;
+  int64_t dim = op_int(c, dim_arg);
+  graft_status status = self->numel ? op_wrap_dim(c, &dim, self->ndim) : GRAFT_OK; /* of nothing: as PyTorch */
+  if (status) return status;
+  if (!self->numel) dim = 0;
+  bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
+  if (!real && self->numel && (self->ndim || helper)) return op_refuse_dtype(c, 0, "a real dtype, which has an order");
+  c->compute = self->dtype;
+  op_set_int(c, dim_arg, dim);
+  if (!helper) {
+    op_out(c, 0, self->dtype, self->ndim, self->sizes);
+    op_out(c, 1, GRAFT_I64, self->ndim, self->sizes);
+    return GRAFT_OK;
+  }
+  for (int i = 1; i <= 2; i++) { /* what it writes */
+    const graft_tensor *t = op_tensor(c, i);
+    bool fits = t->ndim == self->ndim && t->dtype == (i == 1 ? self->dtype : GRAFT_I64);
+    for (int32_t d = 0; fits && d < t->ndim; d++) fits = t->sizes[d] == self->sizes[d];
+    if (!fits) {
+      return op_error(c, "%s is %s; expected the shape of self %s, and %s", c->schema->args[i].name, op_show(c, i),
+                      op_show(c, 0), i == 1 ? "its dtype" : "i64");
+    }
+  }
+  return GRAFT_OK;
+}
+
+static graft_status scan_extremum(const graft_tensor_desc *self, int64_t dim, int sign, const graft_tensor_desc *values,
+                                  const graft_tensor_desc *indices) {
+  ref_array x = ref_read(self), at = ref_new(x.count, false);
+  graft_status status = x.re && at.re ? GRAFT_OK : ref_no_memory();
+  ref_split s = ref_split_at(self, dim);
+  for (int64_t line = 0; !status && line < s.outer * s.inner; line++) {
+    int64_t start = line / s.inner * s.size * s.inner + line % s.inner, best = 0;
+    for (int64_t i = 0; i < s.size; i++) {
+      ref_real value = x.re[start + i * s.inner], most = x.re[start + best * s.inner];
+      if (isnan(value) || (!isnan(most) && (sign > 0 ? value >= most : value <= most))) best = i;
+      at.re[start + i * s.inner] = (ref_real)best;
+    }
+    for (int64_t i = s.size - 1; i >= 0; i--) {
+      x.re[start + i * s.inner] = x.re[start + (int64_t)at.re[start + i * s.inner] * s.inner];
+    }
+  }
+  if (!status) {
+    ref_write(values, &x);
+    ref_write(indices, &at);
+  }
+  ref_free(&x);
+  ref_free(&at);
+  return status;
+}
+
+#define EXTREMUM(name, sign)                                                           \
+  static graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    (void)exec;                                                                        \
+    return scan_extremum(a->self, a->dim, sign, a->values, a->indices);                \
+  }
+EXTREMUM(cummax, 1)
+EXTREMUM(cummin, -1)
+EXTREMUM(cummax_helper, 1)
+
+static void vjp_extremum(op_vjp *v) {
+  graft_tensor *self = vjp_arg(v, 0);
+  if (!v->g[0]) return;
+  graft_tensor *zeros = fx_filled(v->s, v->g[0], self->ndim, self->sizes, 0, v->g[0]->dtype);
+  v->results[0] = fx_scatter_add(v->s, zeros, v->args[1].as.i, v->outs[1], v->g[0]);
+}
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_CUMSUM, .roles = "v", .infer = infer_cumulative, .vjp = vjp_cumsum, .reference = OP_REF(cumsum)},
+    {.op_id = GRAFT_OP_CUMPROD,
+     .roles = "v",
+     .infer = infer_cumulative,
+     .vjp = vjp_cumprod,
+     .saves = OP_SAVE_ARG(0) | OP_SAVE_OUT(0),
+     .reference = OP_REF(cumprod)},
+    {.op_id = GRAFT_OP_CUMMAX,
+     .roles = "v",
+     .infer = infer_extremum,
+     .vjp = vjp_extremum,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(cummax)},
+    {.op_id = GRAFT_OP_CUMMIN,
+     .roles = "v",
+     .infer = infer_extremum,
+     .vjp = vjp_extremum,
+     .saves = OP_SAVE_OUT(1),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(cummin)},
+    {.op_id = GRAFT_OP_CUMMAX_HELPER,
+     .roles = "vkk",
+     .infer = infer_extremum,
+     .flags = OP_NO_WIDEN,
+     .reference = OP_REF(cummax_helper)},
+};
+OP_TABLE(scan, defs)

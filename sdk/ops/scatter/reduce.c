@@ -1,0 +1,245 @@
+/* scatter_reduce.two(self, dim, index, src, reduce, include_self): what index names of self, brought together with the
+ * elements of src that go there, by a sum, product, mean or extremum; without self's own element where it is not
+ * included. See scatter.h. */
+#include "ops/scatter/scatter.h"
+
+#include <string.h>
+
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+enum { SELF, DIM, INDEX, SRC, REDUCE, INCLUDE_SELF };
+
+/* --- rule --- */
+
+static bool reduces_by(const graft_value *args, const char *name) {
+  return !strcmp(args[REDUCE].as.str, name);
+}
+
+static bool by_extremum(const graft_value *args) {
+  return reduces_by(args, "amax") || reduces_by(args, "amin");
+}
+
+graft_status sct_infer_reduce(op_call *c) {
+  const graft_tensor *self = op_tensor(c, SELF);
+  static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
+  bool known = false;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) known |= reduces_by(c->args, names[i]);
+  if (!known) return op_error(c, "reduce is '%s'; expected sum, prod, mean, amax or amin", c->args[REDUCE].as.str);
+  graft_status status = sct_infer(c);
+  if (status) return status;
+  if (dt_is_complex(self->dtype) && by_extremum(c->args)) return op_refuse_dtype(c, SELF, "a real dtype");
+  if (self->dtype == GRAFT_BOOL && reduces_by(c->args, "mean"))
+    return op_refuse_dtype(c, SELF, "a dtype that is not bool");
+  return GRAFT_OK;
+}
+
+/* --- kernel --- */
+
+static uint64_t whole(ref_real x) {
+  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+}
+
+static ref_real product(graft_dtype dtype, ref_real a, ref_real b) {
+  if (!dt_is_integral(dtype, true)) return a * b;
+  uint64_t bits = whole(a) * whole(b); /* wraps, as machines have it */
+  return dtype == GRAFT_U64 ? (ref_real)bits : (ref_real)(int64_t)bits;
+}
+
+/* An integer as its dtype holds it. */
+static ref_real wrapped(graft_dtype dtype, ref_real x) {
+  unsigned char bytes[16];
+  if (!dt_is_integral(dtype, false)) return x;
+  dt_store(dtype, bytes, (dt_value){x, 0});
+  return dt_load(dtype, bytes).re;
+}
+
+static void join(uint32_t reduce, graft_dtype dtype, ref_array *y, int64_t at, const ref_array *x, int64_t from) {
+  ref_real a = y->re[at], b = x->re[from];
+  if (reduce == GRAFT_STR_SCATTER_REDUCE_AMAX) {
+    y->re[at] = isnan(a) || a > b ? a : b;
+  } else if (reduce == GRAFT_STR_SCATTER_REDUCE_AMIN) {
+    y->re[at] = isnan(a) || a < b ? a : b;
+  } else if (reduce == GRAFT_STR_SCATTER_REDUCE_PROD) {
+    ref_complex both = y->im ? ref_at(y, at) * ref_at(x, from) : product(dtype, a, b);
+    y->re[at] = wrapped(dtype, creall(both));
+    if (y->im) y->im[at] = cimagl(both);
+  } else {
+    y->re[at] = wrapped(dtype, ref_sum(dtype, (ref_real[]){a, b}, 1, 2));
+    if (y->im) y->im[at] = ref_sum(dtype, (ref_real[]){y->im[at], x->im[from]}, 1, 2);
+  }
+}
+
+static void divide(graft_dtype dtype, ref_array *y, int64_t at, ref_real count) {
+  y->re[at] /= count;
+  if (y->im) y->im[at] /= count;
+  if (dt_is_integral(dtype, false)) y->re[at] = floorl(y->re[at]);
+}
+
+typedef struct reduction {
+  const graft_args_scatter_reduce_two *a;
+  ref_array y, x, index, count; /* count: elements brought together, 0 where index names nothing */
+} reduction;
+
+/* The first to come replaces self's own element where that is not included. */
+static graft_status reduce_all(reduction *r) {
+  const graft_args_scatter_reduce_two *a = r->a;
+  graft_dtype dtype = a->self->dl.dtype;
+  idx_line line = idx_line_of("aten::scatter_reduce.two", a->self, a->index, a->dim);
+  idx_line source = idx_line_of(line.op, a->src, a->index, 0);
+  graft_status status = GRAFT_OK;
+  for (int64_t i = 0; i < r->index.count && !status; i++) {
+    int64_t at = idx_line_at(&line, i, (int64_t)r->index.re[i], &status);
+    int64_t row = a->index->dl.ndim ? i / (r->index.count / a->index->dl.shape[0]) : 0;
+    int64_t from = status ? 0 : idx_line_at(&source, i, row, &status);
+    if (status) break;
+    if (a->include_self || r->count.re[at] > 0) {
+      join(a->reduce, dtype, &r->y, at, &r->x, from);
+    } else {
+      r->y.re[at] = r->x.re[from];
+      if (r->y.im) r->y.im[at] = r->x.im[from];
+    }
+    r->count.re[at]++;
+  }
+  for (int64_t i = 0; i < r->y.count && !status && a->reduce == GRAFT_STR_SCATTER_REDUCE_MEAN; i++) {
+    ref_real count = r->count.re[i] + (a->include_self ? 1 : 0);
+    if (r->count.re[i] > 0) divide(dtype, &r->y, i, count);
+  }
+  return status;
+}
+
+graft_status ref_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *a) {
+  (void)exec;
+  reduction r = {a, ref_read(a->self), ref_read(a->src), ref_read(a->index), ref_new(ref_numel(a->self), false)};
+  graft_status status = r.y.re && r.x.re && r.index.re && r.count.re ? reduce_all(&r) : ref_no_memory();
+  if (!status) ref_write(a->out, &r.y);
+  ref_free(&r.y);
+  ref_free(&r.x);
+  ref_free(&r.index);
+  ref_free(&r.count);
+  return status;
+}
+
+/* --- decomposition: sums and means; products and extrema have none --- */
+
+/* How many elements come together; 1 where none do. */
+static graft_tensor *counts(fx *s, graft_tensor *self, int64_t dim, graft_tensor *index, bool include_self) {
+  graft_tensor *ones = fx_filled(s, self, index->ndim, index->sizes, 1, GRAFT_I64);
+  graft_tensor *own = fx_filled(s, self, self->ndim, self->sizes, include_self, GRAFT_I64);
+  graft_tensor *sum = fx_scatter_add(s, own, dim, index, ones);
+  return include_self ? sum
+                      : fx_masked_fill_Scalar(s, sum, fx_eq_Scalar(s, sum, graft_scalar_int(0)), graft_scalar_int(1));
+}
+
+void sct_decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, SELF), *index = op_tensor(c, INDEX), *src = op_tensor(c, SRC);
+  int64_t dim = op_int(c, DIM);
+  bool mean = reduces_by(c->args, "mean"), own = op_bool(c, INCLUDE_SELF);
+  if (!mean && !reduces_by(c->args, "sum")) {
+    fx_fail(s, GRAFT_UNIMPLEMENTED);
+    return;
+  }
+  graft_tensor *base = own ? self : fx_scatter_value(s, self, dim, index, graft_scalar_int(0));
+  outs[0] = fx_scatter_add(s, base, dim, index, src);
+  if (!mean) return;
+  graft_tensor *count = counts(s, self, dim, index, own);
+  if (dt_is_integral(self->dtype, false)) {
+    outs[0] = fx_div_Tensor_mode(s, outs[0], fx_cast(s, count, self->dtype), "floor");
+  } else {
+    outs[0] = fx_div(s, outs[0], fx_cast(s, count, dt_real(self->dtype)));
+  }
+}
+
+/* --- gradient --- */
+
+/* The part of src that index names places for. */
+static graft_tensor *used_of_src(op_vjp *v) {
+  graft_tensor *src = vjp_arg(v, SRC), *index = vjp_arg(v, INDEX);
+  if (src->ndim != index->ndim) return fx_reshape(v->s, src, index->ndim, index->sizes);
+  for (int32_t i = 0; i < index->ndim; i++) {
+    const int64_t first = 0, end = index->sizes[i];
+    if (src && src->sizes[i] > end) src = fx_slice_Tensor(v->s, src, i, &first, &end, 1);
+  }
+  return src;
+}
+
+typedef struct parts {
+  fx *s;
+  int64_t dim;
+  graft_tensor *self, *index, *src, *g, *out;
+  bool own;
+} parts;
+
+static graft_tensor *named(const parts *p, graft_tensor *t) {
+  return fx_gather(p->s, t, p->dim, p->index, false);
+}
+
+static graft_tensor *zero_of(const parts *p, graft_tensor *t) {
+  return fx_eq_Scalar(p->s, t, graft_scalar_int(0));
+}
+
+static graft_tensor *ones_at(const parts *p, graft_tensor *t, graft_tensor *mask) {
+  return fx_masked_fill_Scalar(p->s, t, mask, graft_scalar_int(1));
+}
+
+static graft_tensor *multiplied(const parts *p, graft_tensor *self, graft_tensor *src) {
+  return fx_scatter_reduce_two(p->s, self, p->dim, p->index, src, "prod", p->own);
+}
+
+/* What the product of the others is: the product over the element, or without it where it alone is 0. */
+static void vjp_product(op_vjp *v, const parts *p) {
+  if (vjp_needs(v, SELF)) {
+    graft_tensor *self = ones_at(p, p->self, zero_of(p, p->self));
+    graft_tensor *others = fx_div(p->s, multiplied(p, self, p->src), self);
+    v->results[SELF] = fx_mul(p->s, p->g, fx_conj(p->s, others));
+  }
+  if (!vjp_needs(v, SRC)) return;
+  graft_tensor *is_zero = zero_of(p, p->src);
+  graft_tensor *none = fx_filled(p->s, p->g, p->self->ndim, p->self->sizes, 0, GRAFT_I64);
+  graft_tensor *zeros = named(p, fx_scatter_add(p->s, none, p->dim, p->index, fx_cast(p->s, is_zero, GRAFT_I64)));
+  graft_tensor *alone = fx_logical_and(p->s, is_zero, fx_eq_Scalar(p->s, zeros, graft_scalar_int(1)));
+  graft_tensor *without = named(p, multiplied(p, p->self, ones_at(p, p->src, alone)));
+  graft_tensor *others = fx_div(p->s, named(p, p->out), ones_at(p, p->src, is_zero));
+  graft_tensor *slope = fx_where_self(p->s, alone, without, others);
+  v->results[SRC] = sct_padded(v, fx_mul(p->s, named(p, p->g), fx_conj(p->s, slope)));
+}
+
+/* Those that are the extremum share the gradient. */
+static void vjp_extremum(op_vjp *v, const parts *p) {
+  graft_tensor *self_is = fx_cast(p->s, fx_eq_Tensor(p->s, p->self, p->out), p->g->dtype);
+  graft_tensor *src_is = fx_cast(p->s, fx_eq_Tensor(p->s, p->src, named(p, p->out)), p->g->dtype);
+  graft_tensor *each = fx_div(p->s, p->g, fx_scatter_add(p->s, self_is, p->dim, p->index, src_is));
+  if (vjp_needs(v, SELF)) v->results[SELF] = fx_mul(p->s, self_is, each);
+  if (vjp_needs(v, SRC)) v->results[SRC] = sct_padded(v, fx_mul(p->s, src_is, named(p, each)));
+}
+
+static void vjp_sum(op_vjp *v, const parts *p, bool mean) {
+  graft_tensor *g = p->g;
+  if (mean) g = fx_div(p->s, g, fx_cast(p->s, counts(p->s, p->self, p->dim, p->index, p->own), dt_real(g->dtype)));
+  v->results[SELF] = g;
+  if (vjp_needs(v, SRC)) v->results[SRC] = sct_to_src(v, g);
+}
+
+void sct_vjp_reduce(op_vjp *v) {
+  graft_tensor *index = vjp_arg(v, INDEX), *src = vjp_arg(v, SRC);
+  parts p = {v->s, v->args[DIM].as.i, vjp_arg(v, SELF), index, NULL, v->g[0], v->outs[0], v->args[INCLUDE_SELF].as.i};
+  if (!index->numel) {
+    v->results[SELF] = p.g;
+    v->results[SRC] = fx_filled(p.s, p.g, src->ndim, src->sizes, 0, p.g->dtype);
+    return;
+  }
+  bool mean = reduces_by(v->args, "mean");
+  if (mean || reduces_by(v->args, "sum")) {
+    vjp_sum(v, &p, mean);
+  } else {
+    p.src = used_of_src(v);
+    if (by_extremum(v->args))
+      vjp_extremum(v, &p);
+    else
+      vjp_product(v, &p);
+  }
+  if (!vjp_needs(v, SELF))
+    v->results[SELF] = NULL;
+  else if (!p.own)
+    v->results[SELF] = fx_scatter_value(p.s, v->results[SELF], p.dim, index, graft_scalar_int(0));
+}

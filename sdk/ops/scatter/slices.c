@@ -1,0 +1,305 @@
+/* index_add, index_copy and index_fill, which write slices of self along a dim, and put, which writes elements of self
+ * counted in a row. See scatter.h. */
+#include "ops/scatter/scatter.h"
+
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* --- rules --- */
+
+/* The number of slices that source has; rank 0 counts as one. */
+static int64_t slices(const graft_tensor *t, int64_t dim) {
+  return t->ndim ? t->sizes[dim] : 1;
+}
+
+static graft_status check_alpha(const op_call *c) {
+  graft_dtype alpha = op_scalar(c, 4).dtype;
+  if (dt_is_integral(c->compute, false) && !dt_is_integral(alpha, true)) {
+    return op_error(c, "alpha must be an integer for integer operands (%s)", op_show_tensors(c));
+  }
+  if (dt_is_float(c->compute) && dt_is_complex(alpha)) {
+    return op_error(c, "alpha is complex, but the operands are real (%s)", op_show_tensors(c));
+  }
+  return GRAFT_OK;
+}
+
+/* index_add(self, dim, index, source, alpha), index_copy(self, dim, index, source) */
+graft_status sct_infer_along(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *source = op_tensor(c, 3);
+  bool adds = c->schema->id == GRAFT_OP_INDEX_ADD;
+  int64_t dim = op_int(c, 1);
+  graft_status status = op_wrap_dim(c, &dim, self->ndim);
+  if (status) return status;
+  op_set_int(c, 1, dim);
+  if (index->dtype != GRAFT_I64 && !(adds && index->dtype == GRAFT_I32)) {
+    return op_refuse_dtype(c, 2, adds ? "i64 or i32" : "i64");
+  }
+  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, 2));
+  if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  bool line = !adds && self->ndim <= 1 && source->ndim <= 1; /* there rank 0 is as good as rank 1 */
+  bool fits = self->ndim == source->ndim || line;
+  for (int32_t i = 0; fits && !line && i < self->ndim; i++) fits = i == dim || self->sizes[i] == source->sizes[i];
+  if (!fits)
+    return op_error(c, "source must be self's shape but along dim %lld (%s)", (long long)dim, op_show_tensors(c));
+  if (index->numel != slices(source, dim)) {
+    return op_error(c, "expected one index for each slice of source along dim %lld (%s)", (long long)dim,
+                    op_show_tensors(c));
+  }
+  c->compute = self->dtype;
+  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  return adds ? check_alpha(c) : GRAFT_OK;
+}
+
+/* index_fill.int_Tensor(self, dim, index, value) */
+graft_status sct_infer_index_fill(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *value = op_tensor(c, 3);
+  int64_t dim = op_int(c, 1);
+  graft_status status = op_wrap_dim(c, &dim, self->ndim);
+  if (status) return status;
+  op_set_int(c, 1, dim);
+  if (index->dtype != GRAFT_I64) return op_refuse_dtype(c, 2, "i64");
+  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, 2));
+  if (value && value->ndim) return op_refuse_dtype(c, 3, "one number, of rank 0");
+  if (value && dt_is_complex(value->dtype) && !dt_is_complex(self->dtype)) {
+    return op_error(c, "a complex value does not fit into real self (%s)", op_show_tensors(c));
+  }
+  c->compute = self->dtype;
+  op_out_like(c, 0, self->dtype, self);
+  return op_number_fits(c, 3, self->dtype);
+}
+
+/* put(self, index, source, accumulate) */
+graft_status sct_infer_put(op_call *c) {
+  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 1), *source = op_tensor(c, 2);
+  if (index->dtype != GRAFT_I64) return op_refuse_dtype(c, 1, "i64");
+  if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  if (index->numel != source->numel) {
+    return op_error(c, "expected as many elements in index as in source (%s)", op_show_tensors(c));
+  }
+  if (!self->numel && index->numel) return op_error(c, "self has no element to write (%s)", op_show_tensors(c));
+  c->compute = self->dtype;
+  op_out_like(c, 0, self->dtype, self);
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
+
+/* What happens to an element and the one that is written there. */
+typedef struct writer {
+  graft_dtype dtype;
+  bool adds;
+  ref_complex factor; /* of what is added */
+} writer;
+
+static void write_one(const writer *w, ref_array *y, int64_t at, const ref_array *x, int64_t from) {
+  ref_real re = x->re[from], im = x->im ? x->im[from] : 0;
+  if (w->adds && w->factor != 1) {
+    ref_complex term = ref_at(x, from) * w->factor;
+    re = creall(term), im = cimagl(term);
+  }
+  y->re[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->re[at], re}, 1, 2) : re;
+  if (y->im) y->im[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->im[at], im}, 1, 2) : im;
+}
+
+static graft_status check_index(const char *op, int64_t *value, int64_t size, bool wraps, const char *of) {
+  bool inside = *value >= (wraps ? -size : 0) && *value < size;
+  if (!inside) {
+    return err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for %s %lld", op, (long long)*value, of,
+                   (long long)size);
+  }
+  if (*value < 0) *value += size;
+  return GRAFT_OK;
+}
+
+typedef struct along {
+  const char *op;
+  const graft_tensor_desc *self, *index, *source, *out;
+  int64_t dim;
+  bool one, wraps; /* one: source is a single element for all */
+  writer how;
+} along;
+
+static graft_status write_along(const along *a) {
+  ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
+  graft_status status = x.re && y.re && index.re ? GRAFT_OK : ref_no_memory();
+  ref_split s = ref_split_at(a->self, a->dim);
+  int64_t rows = index.count;
+  for (int64_t n = 0; n < s.outer * rows * s.inner && !status; n++) {
+    int64_t inner = n % s.inner, row = n / s.inner % rows, outer = n / s.inner / rows, value = (int64_t)index.re[row];
+    status = check_index(a->op, &value, s.size, a->wraps, "a dim of size");
+    if (!status) write_one(&a->how, &y, (outer * s.size + value) * s.inner + inner, &x, a->one ? 0 : n);
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&y);
+  ref_free(&x);
+  ref_free(&index);
+  return status;
+}
+
+graft_status ref_index_add(const graft_exec *exec, const graft_args_index_add *a) {
+  (void)exec;
+  graft_dtype dtype = a->self->dl.dtype;
+  dt_value alpha = a->alpha ? dt_scalar_value(a->alpha) : (dt_value){1, 0};
+  if (dt_is_float(dt_real(dtype))) { /* as kernels have it */
+    alpha.re = dt_round(dt_accumulate(dt_real(dtype)), alpha.re);
+    alpha.im = dt_round(dt_accumulate(dt_real(dtype)), alpha.im);
+  }
+  along call = {"aten::index_add",
+                a->self,
+                a->index,
+                a->source,
+                a->out,
+                a->dim,
+                false,
+                false,
+                {dtype, true, alpha.re + alpha.im * I}};
+  return write_along(&call);
+}
+
+graft_status ref_index_copy(const graft_exec *exec, const graft_args_index_copy *a) {
+  (void)exec;
+  along call = {
+      .op = "aten::index_copy", .self = a->self, .index = a->index, .source = a->source, .out = a->out, .dim = a->dim};
+  return write_along(&call);
+}
+
+graft_status ref_index_fill_int_Tensor(const graft_exec *exec, const graft_args_index_fill_int_Tensor *a) {
+  (void)exec;
+  along call = {.op = "aten::index_fill.int_Tensor",
+                .self = a->self,
+                .index = a->index,
+                .source = a->value,
+                .out = a->out,
+                .dim = a->dim,
+                .one = true,
+                .wraps = true};
+  return write_along(&call);
+}
+
+graft_status ref_put(const graft_exec *exec, const graft_args_put *a) {
+  (void)exec;
+  ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
+  graft_status status = x.re && y.re && index.re ? GRAFT_OK : ref_no_memory();
+  writer how = {a->self->dl.dtype, a->accumulate, 1};
+  for (int64_t i = 0; i < index.count && !status; i++) {
+    int64_t at = (int64_t)index.re[i];
+    status = check_index("aten::put", &at, y.count, true, "a number of elements of");
+    if (!status) write_one(&how, &y, at, &x, i);
+  }
+  if (!status) ref_write(a->out, &y);
+  ref_free(&y);
+  ref_free(&x);
+  ref_free(&index);
+  return status;
+}
+
+/* --- decompositions: as scatters along dim 0 of rank 1, or along dim with the index in source's shape --- */
+
+/* self as rank 1 where it has rank 0. */
+static graft_tensor *at_least_one_dim(fx *s, graft_tensor *t) {
+  return t->ndim ? t : fx_reshape(s, t, 1, (const int64_t[]){1});
+}
+
+/* index, expanded to the shape that self has with as many slices as there are indices. */
+static graft_tensor *spread_index(fx *s, const graft_tensor *self, int64_t dim, graft_tensor *index) {
+  int64_t sizes[GRAFT_MAX_DIMS], line[GRAFT_MAX_DIMS];
+  int32_t ndim = self->ndim ? self->ndim : 1;
+  for (int32_t i = 0; i < ndim; i++) {
+    line[i] = i == dim ? index->numel : 1;
+    sizes[i] = i == dim || !self->ndim ? index->numel : self->sizes[i];
+  }
+  return fx_expand(s, fx_reshape(s, index, ndim, line), sizes, (uint32_t)ndim, false);
+}
+
+static void scatter_slices(fx *s, const op_call *c, graft_tensor *index, graft_tensor *source, bool adds,
+                           graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *row = spread_index(s, self, op_int(c, 1), index);
+  graft_tensor *base = at_least_one_dim(s, self);
+  if (s->status) return;
+  source = source->numel == row->numel && source->ndim ? fx_reshape(s, source, row->ndim, row->sizes)
+                                                       : fx_expand(s, source, row->sizes, (uint32_t)row->ndim, false);
+  graft_tensor *out =
+      adds ? fx_scatter_add(s, base, op_int(c, 1), row, source) : fx_scatter_src(s, base, op_int(c, 1), row, source);
+  outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
+}
+
+void sct_decompose_index_add(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_scalar alpha = op_scalar(c, 4);
+  graft_tensor *source = op_tensor(c, 3);
+  bool plain = !alpha.dtype || (dt_scalar_value(&alpha).re == 1 && dt_scalar_value(&alpha).im == 0);
+  if (!plain) source = fx_scale(s, source, alpha);
+  scatter_slices(s, c, op_tensor(c, 2), source, true, outs);
+}
+
+void sct_decompose_index_copy(fx *s, const op_call *c, graft_tensor **outs) {
+  scatter_slices(s, c, op_tensor(c, 2), op_tensor(c, 3), false, outs);
+}
+
+/* The value as a tensor, of a number, too. */
+static graft_tensor *value_of(fx *s, const op_call *c, int arg) {
+  graft_tensor *value = op_tensor(c, arg), *self = op_tensor(c, 0);
+  return value ? value : fx_full(s, NULL, 0, op_scalar(c, arg), self->dtype, self->device);
+}
+
+void sct_decompose_index_fill(fx *s, const op_call *c, graft_tensor **outs) {
+  const graft_tensor *self = op_tensor(c, 0);
+  graft_tensor *index = idx_from_the_end(s, op_tensor(c, 2), slices(self, op_int(c, 1)));
+  scatter_slices(s, c, index, value_of(s, c, 3), false, outs);
+}
+
+void sct_decompose_put(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *self = op_tensor(c, 0), *source = op_tensor(c, 2);
+  graft_tensor *row = fx_reshape(s, idx_from_the_end(s, op_tensor(c, 1), self->numel), 1, &source->numel);
+  graft_tensor *flat = fx_reshape(s, self, 1, &self->numel), *x = fx_reshape(s, source, 1, &source->numel);
+  graft_tensor *out = op_bool(c, 3) ? fx_scatter_add(s, flat, 0, row, x) : fx_scatter_src(s, flat, 0, row, x);
+  outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
+}
+
+/* --- gradients --- */
+
+static graft_tensor *zero(op_vjp *v) {
+  return fx_filled(v->s, v->g[0], 0, NULL, 0, v->g[0]->dtype);
+}
+
+/* The slices of g that index names, in source's shape. */
+static graft_tensor *to_source(op_vjp *v) {
+  graft_tensor *source = vjp_arg(v, 3);
+  return fx_reshape(v->s, fx_index_select(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2)), source->ndim, source->sizes);
+}
+
+void sct_vjp_index_add(op_vjp *v) {
+  if (vjp_needs(v, 0)) v->results[0] = v->g[0];
+  if (!vjp_needs(v, 3)) return;
+  graft_scalar alpha = v->args[4].kind == GRAFT_VALUE_SCALAR ? v->args[4].as.scalar : graft_scalar_int(1);
+  if (alpha.dtype == GRAFT_C128) alpha.value.c[1] *= -1;
+  bool plain = dt_scalar_value(&alpha).re == 1 && dt_scalar_value(&alpha).im == 0;
+  v->results[3] = plain ? to_source(v) : fx_scale(v->s, to_source(v), alpha);
+}
+
+void sct_vjp_index_copy(op_vjp *v) {
+  if (vjp_needs(v, 0)) v->results[0] = fx_index_fill_int_Tensor(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2), zero(v));
+  if (vjp_needs(v, 3)) v->results[3] = to_source(v);
+}
+
+/* An element that several indices name counts once. */
+void sct_vjp_index_fill(op_vjp *v) {
+  graft_tensor *g = v->g[0], *index = vjp_arg(v, 2);
+  int64_t dim = v->args[1].as.i;
+  if (vjp_needs(v, 0)) v->results[0] = fx_index_fill_int_Tensor(v->s, g, dim, index, zero(v));
+  if (!vjp_needs(v, 3)) return;
+  graft_tensor *none = fx_filled(v->s, g, g->ndim, g->sizes, 0, GRAFT_BOOL), *taken;
+  graft_tensor *named = fx_index_fill_int_Tensor(v->s, none, dim, index, fx_filled(v->s, g, 0, NULL, 1, GRAFT_BOOL));
+  const graft_value args[] = {fx_tensor(named), fx_tensor(g), fx_number(graft_scalar_int(0))};
+  fx_call(v->s, GRAFT_OP_WHERE_SELF, args, 3, &taken, 1);
+  if (taken) v->results[3] = fx_sum(v->s, taken, taken->ndim ? (1u << taken->ndim) - 1 : 0, false);
+}
+
+void sct_vjp_put(op_vjp *v) {
+  graft_tensor *g = v->g[0], *index = vjp_arg(v, 1), *source = vjp_arg(v, 2);
+  if (vjp_needs(v, 0)) {
+    bool accumulates = v->args[3].as.i;
+    graft_tensor *zeros = accumulates ? NULL : fx_filled(v->s, g, source->ndim, source->sizes, 0, g->dtype);
+    v->results[0] = accumulates ? g : fx_put(v->s, g, index, zeros, false);
+  }
+  if (vjp_needs(v, 2)) v->results[2] = fx_reshape(v->s, fx_take(v->s, g, index), source->ndim, source->sizes);
+}

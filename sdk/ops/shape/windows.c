@@ -1,0 +1,108 @@
+/* unfold_backward: the windows along a dim, each `size` long and `step` after the one before, added back into the
+ * tensor they are windows of. */
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
+
+/* unfold_backward(grad_in, input_sizes, dim, size, step): grad_in has a size for the windows at dim, and the places in
+ * a window last. */
+static graft_status infer_unfold_backward(op_call *c) {
+  const graft_tensor *grad = op_tensor(c, 0);
+  const int64_t *sizes = c->args[1].as.ints;
+  int32_t ndim = (int32_t)c->args[1].count;
+  int64_t dim = op_int(c, 2), size = op_int(c, 3), step = op_int(c, 4);
+  graft_status status = op_check_sizes(c, 1);
+  if (!status) status = op_wrap_dim(c, &dim, ndim);
+  if (status) return status;
+  int64_t length = ndim ? sizes[dim] : 1;
+  if (step < 1) return op_error(c, "step is %lld; expected 1 or more", (long long)step);
+  if (size < 0 || size > length) {
+    return op_error(c, "size is %lld; expected 0 to %lld, the size of dim %lld", (long long)size, (long long)length,
+                    (long long)dim);
+  }
+  int64_t windows = (length - size) / step + 1;
+  bool fits = grad->ndim == ndim + 1 && grad->sizes[ndim] == size;
+  for (int32_t i = 0; fits && i < ndim; i++) fits = grad->sizes[i] == (i == dim ? windows : sizes[i]);
+  if (!fits) {
+    return op_error(c, "grad_in is %s; expected %lld windows of %lld at dim %lld, and input_sizes for the others",
+                    op_show(c, 0), (long long)windows, (long long)size, (long long)dim);
+  }
+  if (dt_is_float8(grad->dtype)) return op_refuse_dtype(c, 0, "a dtype that adds");
+  op_set_int(c, 2, dim);
+  c->compute = grad->dtype;
+  op_out(c, 0, grad->dtype, ndim, sizes);
+  return GRAFT_OK;
+}
+
+/* The sums of the places of all windows that cover place i of the line, in order of the windows. */
+static ref_real sum_of(const graft_args_unfold_backward *a, const ref_real *g, int64_t i, int64_t windows,
+                       const ref_split *s, int64_t outer, int64_t inner) {
+  graft_dtype dtype = a->out->dl.dtype;
+  int64_t first = i < a->size ? 0 : (i - a->size) / a->step + 1, last = i / a->step;
+  if (last >= windows) last = windows - 1;
+  if (!a->size || last < first) return 0;
+  const ref_real *at = g + ((outer * windows + first) * s->inner + inner) * a->size + (i - first * a->step);
+  return ref_sum(dtype, at, s->inner * a->size - a->step, last - first + 1);
+}
+
+static graft_status ref_unfold_backward(const graft_exec *exec, const graft_args_unfold_backward *a) {
+  (void)exec;
+  ref_array g = ref_read(a->grad_in), out = ref_new(ref_numel(a->out), g.im != NULL);
+  graft_status status = g.re && out.re ? GRAFT_OK : ref_no_memory();
+  ref_split s = ref_split_at(a->out, a->dim);
+  int64_t windows = (s.size - a->size) / a->step + 1;
+  for (int64_t at = 0; !status && at < out.count; at++) {
+    int64_t outer = at / s.inner / s.size, i = at / s.inner % s.size, inner = at % s.inner;
+    out.re[at] = sum_of(a, g.re, i, windows, &s, outer, inner);
+    if (g.im) out.im[at] = sum_of(a, g.im, i, windows, &s, outer, inner);
+  }
+  if (!status) ref_write(a->out, &out);
+  ref_free(&g);
+  ref_free(&out);
+  return status;
+}
+
+/* The windows' places side by side along dim are added to those of the tensor they stand for. */
+static void decompose_unfold_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *g = op_tensor(c, 0);
+  int64_t dim = op_int(c, 2), size = op_int(c, 3), step = op_int(c, 4), dims[GRAFT_MAX_DIMS], sizes[GRAFT_MAX_DIMS];
+  int32_t ndim = g->ndim - 1;
+  graft_tensor *zeros = fx_filled(s, g, c->out[0].ndim, c->out[0].sizes, 0, g->dtype);
+  if (!ndim) { /* of a number: one window of it, or of nothing */
+    outs[0] = size ? fx_reshape(s, g, 0, NULL) : zeros;
+    return;
+  }
+  int64_t windows = g->sizes[dim], count = windows * size;
+  for (int32_t i = 0, to = 0; i < ndim; i++) {
+    dims[to++] = i;
+    if (i == dim) dims[to++] = ndim;
+  }
+  for (int32_t i = 0; i < ndim; i++) sizes[i] = i == dim ? count : g->sizes[i];
+  graft_tensor *places = fx_reshape(s, fx_permute(s, g, dims, (uint32_t)g->ndim), ndim, sizes);
+  graft_tensor *starts = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(windows * step),
+                                              graft_scalar_int(step), GRAFT_I64, c->device);
+  graft_tensor *offsets =
+      fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(size), graft_scalar_int(1), GRAFT_I64, c->device);
+  graft_tensor *index = fx_add(s, fx_reshape(s, starts, 2, (int64_t[]){windows, 1}), offsets);
+  outs[0] = fx_index_add(s, zeros, dim, fx_reshape(s, index, 1, &count), places, graft_scalar_int(1));
+}
+
+/* Linear: the gradient is the windows of the cotangent, a view. */
+static void vjp_unfold_backward(op_vjp *v) {
+  graft_tensor *g = v->g[0], *windows = vjp_arg(v, 0);
+  int64_t dim = v->args[2].as.i, step = v->args[4].as.i, strides[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < g->ndim; i++) strides[i] = i == dim ? g->strides[i] * step : g->strides[i];
+  strides[g->ndim] = g->ndim ? g->strides[dim] : 1;
+  v->results[0] =
+      fx_as_strided(v->s, g, windows->sizes, (uint32_t)windows->ndim, strides, (uint32_t)windows->ndim, NULL);
+}
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_UNFOLD_BACKWARD,
+     .roles = "v",
+     .infer = infer_unfold_backward,
+     .decompose = decompose_unfold_backward,
+     .vjp = vjp_unfold_backward,
+     .reference = OP_REF(unfold_backward)},
+};
+OP_TABLE(shape_windows, defs)
