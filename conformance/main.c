@@ -7,8 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "conformance/cf.h"
 #include "conformance/conformance.h"
+#include "conformance/report/report.h"
+#include "conformance/run/case.h"
+#include "dispatch/dispatch.h"
 
 /* ---- options ---- */
 
@@ -170,61 +172,28 @@ typedef struct cf_session {
 } cf_session;
 
 static bool cf_collect(void *context, const cf_case *c, const char *id) {
-  cf_session *session = context;
-  cf_cases *cases = &session->cases;
+  cf_cases *cases = context;
   (void)id;
   if (cases->count == cases->capacity) {
     uint32_t capacity = cases->capacity ? 2 * cases->capacity : 1024;
     cf_case *items = realloc(cases->items, capacity * sizeof *items);
-    if (!items) return false;
+    if (!items) return cases->incomplete = true, false;
     cases->items = items, cases->capacity = capacity;
   }
   cases->items[cases->count++] = *c;
-  session->report.slots_selected += op_schema_of(c->op_id)->route == OPROUTE_SLOT && c->mode != CF_ADJOINT;
   return true;
-}
-
-static bool cf_computed(const cf_result *r) {
-  bool route = r->route == DSP_ROUTE_PLUGIN || r->route == DSP_ROUTE_EQUAL || r->route == DSP_ROUTE_DECOMPOSITION;
-  return r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT || (route && !r->fallback);
 }
 
 static bool cf_visit_result(void *context, uint32_t index, const cf_result *result) {
   cf_session *session = context;
   cf_report *report = &session->report;
   char id[CF_ID_BYTES] = "";
-  cf_result *r = &report->results[index];
-  *r = *result;
-  cf_case_id(&r->c, id);
-  cf_waivers_apply(report->waivers, session->today, id, r);
-  report->done++;
-  report->executed += cf_computed(r);
-  cf_tally_add(&report->all, r);
-  cf_tally_add(&report->families[r->c.family], r);
-  cf_report_line(report, r);
-  bool failed = r->outcome == CF_FAIL || r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT;
-  return !(failed && report->options->fail_fast);
-}
-
-static graft_status cf_write_one(const cf_report *report, const char *name, void (*write)(FILE *, const cf_report *)) {
-  char path[1024];
-  snprintf(path, sizeof path, "%s/%s", report->options->report, name);
-  FILE *f = fopen(path, "w");
-  if (!f) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", path, strerror(errno));
-  write(f, report);
-  return fclose(f) == 0 ? GRAFT_OK : err_set(GRAFT_INTERNAL, "%s: %s", path, strerror(errno));
-}
-
-graft_status cf_report_write(const cf_report *report) {
-  const char *folder = report->options->report;
-  if (!folder) return GRAFT_OK;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-    return err_set(GRAFT_INVALID_ARGUMENT, "--report %s: %s", folder, strerror(errno));
-  graft_status s = cf_write_one(report, "results.jsonl", cf_write_json);
-  if (s == GRAFT_OK) s = cf_write_one(report, "junit.xml", cf_write_junit);
-  if (s == GRAFT_OK) s = cf_write_one(report, "report.html", cf_write_html);
-  if (s == GRAFT_OK) printf("report: %s/report.html\n", folder);
-  return s;
+  cf_result r = *result;
+  cf_case_id(&r.c, id);
+  cf_waivers_apply(report->waivers, session->today, id, &r);
+  cf_report_add(report, index, &r);
+  cf_report_line(report, &r);
+  return !(cf_is_red(&r) && report->options->fail_fast);
 }
 
 static int cf_usage(const char *text) {
@@ -236,10 +205,8 @@ static int cf_session_run(cf_session *session) {
   cf_report *report = &session->report;
   const cf_options *o = report->options;
   struct timespec to;
-  cf_menu(&o->selection, cf_collect, session);
-  report->total = session->cases.count;
-  report->results = calloc((size_t)report->total + 1, sizeof *report->results);
-  if (!report->results) return cf_usage("no memory for the results");
+  cf_menu(&o->selection, cf_collect, &session->cases);
+  if (session->cases.incomplete || !cf_report_open(report, &session->cases)) return cf_usage("no memory for the cases");
   clock_gettime(CLOCK_MONOTONIC, &session->from);
   int status = cf_workers_run(o, &session->cases, &report->hello, cf_visit_result, session);
   clock_gettime(CLOCK_MONOTONIC, &to);
@@ -285,8 +252,7 @@ int cf_main_conformance(int argc, char **argv) {
   cf_today(session->today);
   bool readable = !a.options.waivers || cf_waivers_read(a.options.waivers, &session->report.waivers) == GRAFT_OK;
   int status = readable ? cf_session_run(session) : cf_usage(graft_last_error());
-  cf_waivers_free(session->report.waivers);
-  free(session->report.results);
+  cf_report_close(&session->report);
   free(session->cases.items);
   free(session);
   return status;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dispatch/text.h"
+#include "conformance/text/text.h"
 #include "graft/graft.h"
 #include "plugin_path.h"
 

@@ -5,8 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conformance/cf.h"
+#include "conformance/cases/cases.h"
 #include "conformance/conformance.h"
+#include "conformance/judge/tolerance.h"
+#include "conformance/report/report.h"
+#include "conformance/run/call.h"
+#include "conformance/run/case.h"
+#include "dispatch/dispatch.h"
 
 /* ---- formats ---- */
 
@@ -47,7 +52,8 @@ static cf_verdict compare_one(graft_dtype dtype, long double r, long double o, l
   cf_array_new(&a, dtype, 1, &one);
   cf_array_new(&b, GRAFT_WIDE, 1, &one);
   a.v[0].re = r, b.v[0].re = o;
-  cf_compare(&a, &b, &limit, exact, any_zero, flushes, "result", &v);
+  cf_comparison how = {.limits = &limit, .exact = exact, .any_zero = any_zero, .flushes = flushes, .what = "result"};
+  cf_compare(&a, &b, &how, &v);
   cf_array_free(&a);
   cf_array_free(&b);
   return v;
@@ -171,13 +177,13 @@ START_TEST(levels_grow_and_shards_divide) {
 END_TEST
 
 START_TEST(every_row_can_be_read) {
-  for (uint32_t f = 0; f < cf_family_count; f++)
-    for (uint32_t i = 0; i < cf_families[f]->count; i++) {
-      const cf_op *op = &cf_families[f]->ops[i];
+  for (uint32_t topic = 0; topic < cf_topic_count; topic++)
+    for (uint32_t i = 0; i < cf_topics[topic]->count; i++) {
+      const cf_op *op = &cf_topics[topic]->ops[i];
       const op_schema *schema = op_schema_find(op->name);
       ck_assert_msg(schema != NULL, "no op is called %s", op->name);
       for (uint32_t t = 0; op->texts[t]; t++) {
-        cf_case c = {.family = (uint16_t)f, .op = (uint16_t)i, .text = (uint16_t)t, .op_id = schema->id};
+        cf_case c = {.topic = (uint16_t)topic, .op = (uint16_t)i, .text = (uint16_t)t, .op_id = schema->id};
         cf_call call;
         for (int n = 0; n < GRAFT_NUMBER_WIDE && !c.dtype; n++)
           if (op->dtypes & 1u << n) c.dtype = dt_from_number(n);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/text.h"
+#include "conformance/text/text.h"
 #include "graft/autograd.h"
 #include "graft/runtime.h"
 

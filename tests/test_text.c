@@ -1,10 +1,10 @@
-/* The text form of op calls (sdk/dispatch/text.h): what it accepts, what it says of what it does not, and that text
+/* The text form of op calls (conformance/text/text.h): what it accepts, what it says of what it does not, and that text
  * written from a parsed call is the canonical form of it. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/text.h"
+#include "conformance/text/text.h"
 
 /* --- text to call to text --- */
 

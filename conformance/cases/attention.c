@@ -1,10 +1,10 @@
 /* Attention. A score's error is that of a dot product; a weight's is its score's, that of logsumexp and of exp; results
  * are sums over weights. In absolute terms, so that dropout's mask need not be known: it only takes terms away. */
-#include "conformance/near.h"
+#include "conformance/judge/near.h"
 
 #include <stdlib.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 typedef struct cf_attention_call {
   const cf_check *k;
@@ -226,4 +226,4 @@ static const cf_op cf_attention_ops[] = {
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
 };
 
-CF_FAMILY(attention, "attention");
+CF_TOPIC(attention, "attention", cf_attention_ops);

@@ -1,4 +1,4 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* input weight bias stride padding dilation transposed output_padding groups */
 static const cf_op cf_convolution_ops[] = {
@@ -29,4 +29,4 @@ static const cf_op cf_convolution_ops[] = {
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
-CF_FAMILY(convolution, "convolution");
+CF_TOPIC(convolution, "convolution", cf_convolution_ops);

@@ -1,4 +1,18 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
+
+/* A sum of as many rows as the bag has, each times its weight; a mean divides it once more. */
+static void cf_l_bag(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  int64_t width = o->ndim == 2 ? o->sizes[1] : 1;
+  for (int64_t i = 0; out == 0 && i < o->numel; i++) {
+    long double n = k->outs[2].v[i / width].re;
+    limits[i] = (cf_growth(n) + 2) * cf_u_acc(k->dtypes[0]) * cf_modulus(k->absolute[0].v[i]) +
+                cf_ulp(k->dtypes[0], cf_modulus(o->v[i])) / 2;
+  }
+}
+
+#define CF_R_BAG \
+  { .klass = CF_CUSTOM, .limit = cf_l_bag, .absolute = true }
 
 static const cf_op cf_embedding_ops[] = {
     {"aten::embedding",
@@ -12,6 +26,21 @@ static const cf_op cf_embedding_ops[] = {
      CF_TEXTS("s T[5,3,17] i64[5,3]<33 33 -1 false", "m T[129,3] i64[129]<5 5 2 false",
               "m T[13,17] i64[13]<4 33 -1 false"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    /* Offsets `<N!` rise by one: small bags and a large one. `=0`: empty bags, and all in the last. The terms of a
+     * gradient are counted by what ones give, which is less than one a row for means: there a row comes a few times
+     * only. */
+    {"aten::_embedding_bag",
+     CF_TEXTS("s T[33,17] i64[13]<33 i64[5]<33!", "m T[129,1] i64[65]<129 i64[3]=0",
+              "m T[33,17] i64[13]<33 i64[5]<33! false 1", "m T[3,17] i64[0]<3 i64[4]=0 false 1",
+              "m T[7,5] i32[33]<7 i32[9]<33! false 0 false _ true 2",
+              "m T[129,33] i64[65]<129 i64[3]=0 false 1 false _ false 3",
+              "m T[33,17] i64[13]<33 i64[5]<33! false 0 false T[13]",
+              "m T[7,5] i64[33]<7 i64[9]<33! false 0 false T[33] true"),
+     CF_FLOATS, CF_R_BAG, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_LINEAR(2)},
+    {"aten::_embedding_bag",
+     CF_TEXTS("m T[33,17] i64[13]<33 i64[5]<33! false 2", "m T[129,1] i64[65]<129 i64[3]=0 false 2",
+              "m T[7,5] i32[33]<7 i32[9]<33! false 2 false _ true 2", "m T[3,17] i64[0]<3 i64[4]=0 false 2"),
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_SELECT(0)},
 };
 
-CF_FAMILY(embedding, "embedding");
+CF_TOPIC(embedding, "embedding", cf_embedding_ops);

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* start + i step or end - i step, fused or not: roundings of the step, the product and the sum. */
 static void cf_l_linspace(const cf_check *k, uint32_t out, long double *limits) {
@@ -42,4 +42,4 @@ static const cf_op cf_factory_ops[] = {
      CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
 };
 
-CF_FAMILY(factory, "factory");
+CF_TOPIC(factory, "factory", cf_factory_ops);

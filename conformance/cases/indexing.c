@@ -1,4 +1,4 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 static const cf_op cf_indexing_ops[] = {
     {"aten::index.Tensor",
@@ -27,4 +27,4 @@ static const cf_op cf_indexing_ops[] = {
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(1)},
 };
 
-CF_FAMILY(indexing, "indexing");
+CF_TOPIC(indexing, "indexing", cf_indexing_ops);

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* (x - y)^2: the difference and the square round, then a sum of positive terms and a division. */
 static void cf_l_mse(const cf_check *k, uint32_t out, long double *limits) {
@@ -223,4 +223,4 @@ static const cf_op cf_loss_ops[] = {
      CF_FLOATS, CF_R_CUSTOM(cf_l_margin_slope), CF_VALUES, 0, CF_G_NONE},
 };
 
-CF_FAMILY(loss, "loss");
+CF_TOPIC(loss, "loss", cf_loss_ops);

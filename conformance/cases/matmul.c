@@ -1,4 +1,4 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 #define CF_MATMUL_DTYPES (CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_COMPLEX)
 
@@ -42,4 +42,4 @@ static const cf_op cf_matmul_ops[] = {
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
-CF_FAMILY(matmul, "matmul");
+CF_TOPIC(matmul, "matmul", cf_matmul_ops);

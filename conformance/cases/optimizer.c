@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* ---- fused steps, to first order in u ---- */
 
@@ -265,4 +265,4 @@ static const cf_op cf_optimizer_ops[] = {
      CF_BIT(F32), CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
 };
 
-CF_FAMILY(optimizer, "optimizer");
+CF_TOPIC(optimizer, "optimizer", cf_optimizer_ops);

@@ -1,4 +1,4 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 static const cf_op cf_pooling_ops[] = {
     {"aten::max_pool2d_with_indices",
@@ -25,4 +25,4 @@ static const cf_op cf_pooling_ops[] = {
      CF_G_NONE},
 };
 
-CF_FAMILY(pooling, "pooling");
+CF_TOPIC(pooling, "pooling", cf_pooling_ops);

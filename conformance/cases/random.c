@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* Box-Muller: r cos(2 pi u), r sin(2 pi u) with r = sqrt(-2 ln(1 - u1)): log 3 ulp and sqrt 1 ulp in r, sin and cos 4
  * ulp, and the rounding of 2 pi u, up to 2 pi, which near a zero of cos or sin counts against r. The pair's own length
@@ -92,4 +92,4 @@ static const cf_op cf_random_ops[] = {
      CF_FLOATS, CF_R_EXACT, CF_POSITIVE, CF_NATIVE, CF_G_NONE},
 };
 
-const cf_family cf_random_family = {"random", cf_random_ops, sizeof cf_random_ops / sizeof *cf_random_ops};
+CF_TOPIC(random, "random", cf_random_ops);

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* ---- rows along the reduced dims ---- */
 
@@ -292,4 +292,4 @@ static const cf_op cf_reduction_ops[] = {
      CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
 };
 
-CF_FAMILY(reduction, "reduction");
+CF_TOPIC(reduction, "reduction", cf_reduction_ops);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* Of the dims that are resampled: the sizes of the side that is read by forward, and of the other. */
 typedef struct cf_sides {
@@ -140,4 +140,4 @@ static const cf_op cf_resample_ops[] = {
     CF_MOVED_BACK("replication_pad3d", "s T[2,3,4,12,7] T[2,3,3,5,4] [1,2,3,4,1,0]"),
 };
 
-CF_FAMILY(resample, "resample");
+CF_TOPIC(resample, "resample", cf_resample_ops);

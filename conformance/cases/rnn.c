@@ -1,9 +1,9 @@
 /* Recurrent cells. Limits follow the formulas (near.h) through sigmoid, 4 ulp, and tanh, 5 ulp. */
-#include "conformance/near.h"
+#include "conformance/judge/near.h"
 
 #include <stdlib.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 enum { CF_LSTM = 4, CF_GRU = 3 };
 
@@ -228,4 +228,4 @@ static const cf_op cf_rnn_ops[] = {
      CF_R_CUSTOM(cf_l_gru_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
 };
 
-CF_FAMILY(rnn, "rnn");
+CF_TOPIC(rnn, "rnn", cf_rnn_ops);

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* A product of n factors has n roundings at most, in the order of the line or another. */
 static void cf_l_cumprod(const cf_check *k, uint32_t out, long double *limits) {
@@ -41,4 +41,4 @@ static const cf_op cf_scan_ops[] = {
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_NONE},
 };
 
-CF_FAMILY(scan, "scan");
+CF_TOPIC(scan, "scan", cf_scan_ops);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* scatter_reduce: of each element of the result, how many elements come together there, and the sum of their sizes. */
 typedef struct cf_meeting {
@@ -109,4 +109,4 @@ static const cf_op cf_scatter_ops[] = {
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
 };
 
-CF_FAMILY(scatter, "scatter");
+CF_TOPIC(scatter, "scatter", cf_scatter_ops);

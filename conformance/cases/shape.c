@@ -1,4 +1,4 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 #define CF_MOVE(n, flags, grad, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad }
@@ -58,4 +58,4 @@ static const cf_op cf_shape_ops[] = {
     CF_VIEW("view", "s T[33,17] [17,33]", "m T[3,13,17] [39,-1]", "m T[] [1,1]", "m T[0,3] [3,0]"),
 };
 
-CF_FAMILY(shape, "shape");
+CF_TOPIC(shape, "shape", cf_shape_ops);

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 /* One row along the dim: its largest value, and sums over e = exp(x - max). */
 typedef struct cf_soft_row {
@@ -119,4 +119,4 @@ static const cf_op cf_softmax_ops[] = {
      CF_UNIT, 0, CF_G_NONE},
 };
 
-CF_FAMILY(softmax, "softmax");
+CF_TOPIC(softmax, "softmax", cf_softmax_ops);

@@ -1,4 +1,4 @@
-#include "conformance/cases/families.h"
+#include "conformance/cases/rows.h"
 
 static const cf_op cf_sorting_ops[] = {
     {"aten::sort",
@@ -39,4 +39,4 @@ static const cf_op cf_sorting_ops[] = {
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_G_NONE},
 };
 
-CF_FAMILY(sorting, "sorting");
+CF_TOPIC(sorting, "sorting", cf_sorting_ops);

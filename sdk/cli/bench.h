@@ -2,11 +2,11 @@
 #ifndef GRAFT_CLI_BENCH_H
 #define GRAFT_CLI_BENCH_H
 
-#include "dispatch/text.h"
+#include "conformance/text/text.h"
 
 /* One call. Floating arguments are drawn from (0, 1], integers from [0, bound). */
 typedef struct bench_row {
-  const char *call;  /* in the grammar of dispatch/text.h */
+  const char *call;  /* in the grammar of conformance/text/text.h */
   double operations; /* of one call; 0: the bytes of its tensors are what counts */
   int64_t bound;     /* of indices; 0: 2 */
 } bench_row;

@@ -1,12 +1,12 @@
 /* Times calls on a backend for a program that compares: commands on stdin, one answer line each.
  *
  *   call_timer BACKEND
- *     make CALL        makes the tensors of a call (the grammar of sdk/dispatch/text.h) and runs it twice
+ *     make CALL        makes the tensors of a call (the grammar of conformance/text/text.h) and runs it twice
  *     kept N, fresh N  seconds of one call: N calls up to a synchronize, into results that are there already, or into
  *                      new ones each time */
 #include <string.h>
 
-#include "dispatch/text.h"
+#include "conformance/text/text.h"
 #include "measure.h"
 
 typedef struct timer {

@@ -1,0 +1,139 @@
+/* Sums, products, quotients, powers, bounds and choices. */
+#include <math.h>
+
+#include "conformance/cases/pointwise/pointwise.h"
+
+static long double cf_k_reciprocal(long double x) {
+  return 1 / (x * x);
+}
+
+/* Where the quotient lies within its own rounding of a whole number, either neighbour is right. */
+static void cf_l_div_mode(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out], *a = &k->in[0], *b = &k->in[1];
+  graft_dtype dtype = k->dtypes[out];
+  bool rounded = cf_arg_number(k->call, "rounding_mode", -1) == -1 && k->call->text.args[2].kind == GRAFT_VALUE_STR;
+  for (int64_t i = 0; i < o->numel; i++) {
+    if (!rounded) {
+      limits[i] = cf_ulp(dtype, o->v[i].re);
+      continue;
+    }
+    bool same = a->numel == o->numel && b->numel == o->numel;
+    long double q = same ? a->v[i].re / b->v[i].re : o->v[i].re;
+    bool near = fabsl(q - rintl(q)) <= 2 * cf_u(dtype) * fabsl(q);
+    limits[i] = near ? fmaxl(1, cf_ulp(dtype, q)) : cf_ulp(dtype, q) / 2;
+  }
+}
+
+/* a + w (b - a), or a (1 - w) + w b: 1 ulp + 2u (|a| + |w| (|a| + |b|)). */
+static void cf_l_lerp(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out], *a = &k->in[0], *b = &k->in[1], *weight = cf_arg_array(k, "weight");
+  long double w = fabs(cf_arg_number(k->call, "weight", 1)), u = cf_u_acc(k->dtypes[out]);
+  for (int64_t i = 0; i < o->numel; i++) { /* b and the weight broadcast over leading dims */
+    long double x = fabsl(a->v[i % a->numel].re), y = fabsl(b->v[i % b->numel].re);
+    if (weight) w = fabsl(weight->v[i % weight->numel].re);
+    limits[i] = cf_ulp(k->dtypes[out], o->v[i].re) + 2 * u * (x + w * (x + y));
+  }
+}
+
+/* g - g w, g w, g b - g a */
+static void cf_t_lerp(const cf_check *k, uint32_t in, long double *terms) {
+  for (int64_t i = 0; i < k->in[in].numel; i++) {
+    long double a = fabsl(k->in[0].v[i].re), b = fabsl(k->in[1].v[i].re), w = fabsl(k->in[2].v[i].re);
+    terms[i] = fabsl(k->g[0].v[i].re) * (in == 0 ? 1 + w : in == 1 ? w : a + b);
+  }
+}
+
+static const char *const cf_same_shape[] = {
+    "m T[33,17] T[33,17]", "s T[1025] T[1025]",         "m T[] T[]", "m T[0] T[0]",
+    "m T[129] T[129]",     "f T[2,3,1,17] T[2,3,1,17]", NULL};
+static const char *const cf_ternary[] = {"m T[33,17] T[33,17] T[33,17]",
+                                         "s T[33,17] T[17] T[33,1]",
+                                         "m T[1025] T[1025] T[1025] 2",
+                                         "m T[13] T[13] T[13] -0.5",
+                                         "m T[] T[] T[]",
+                                         "m T[0] T[0] T[0]",
+                                         "f T[2,3,1,17] T[3,13,1] T[17]",
+                                         NULL};
+static const char *const cf_alpha[] = {"m T[33,17] T[33,17] alpha=2", "s T[33,17] T[17] alpha=-3",
+                                       "m T[1025] T[1025] alpha=2", NULL};
+
+static const cf_op cf_arithmetic_ops[] = {
+    CF_U("abs", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)),
+    CF_U("neg", CF_REALS | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)),
+    CF_U("reciprocal", CF_TO_FLOAT, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_KAPPA(cf_k_reciprocal, 8)),
+    CF_B("add.Tensor", CF_ANY_DTYPE | CF_COMPLEX, CF_R_SCALED, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
+    {"aten::add.Tensor", cf_alpha, CF_REALS, CF_R_SCALED, CF_VALUES, CF_INPLACE, CF_G_LINEAR(2)},
+    CF_N("add.Scalar", CF_REALS, CF_R_SCALED, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
+    CF_B("sub.Tensor", CF_REALS | CF_COMPLEX, CF_R_SCALED, CF_VALUES, CF_SPECIAL_WIDE | CF_DIFFERENCE, CF_G_LINEAR(1)),
+    {"aten::sub.Tensor", cf_alpha, CF_REALS, CF_R_SCALED, CF_VALUES, CF_INPLACE | CF_DIFFERENCE, CF_G_LINEAR(2)},
+    CF_N("sub.Scalar", CF_REALS, CF_R_SCALED, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
+    CF_B("mul.Tensor", CF_ANY_DTYPE | CF_COMPLEX, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
+    {"aten::mul.Scalar", CF_TEXTS("s T[33,17] 0.1", "m T[1025] 3", "m T[] 2.5", "m T[0] 2"), CF_FLOATS, CF_R_ROUNDED,
+     CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(2)},
+    CF_B("div.Tensor", CF_TO_FLOAT, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_LINEAR(6)),
+    {"aten::div.Scalar", CF_TEXTS("s T[33,17] 3", "m T[1025] 0.1", "m T[] 2.5", "m T[0] 2"), CF_FLOATS, CF_R_DIVISION,
+     CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(4)},
+    {"aten::div.Tensor_mode",
+     CF_TEXTS("s T[33,17] T[33,17] 'floor'", "m T[33,17] T[33,17] 'trunc'", "m T[1025] T[1025] 'floor'",
+              "m T[129] T[129] 'trunc'", "m T[] T[] 'floor'", "m T[0] T[0] 'trunc'"),
+     CF_REALS, CF_R_CUSTOM(cf_l_div_mode), CF_NONZERO, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
+    CF_EXACTLY("div.Scalar_mode",
+               CF_TEXTS("m T[33,17] 0.5 'trunc'", "s T[129] 3 'floor'", "m T[] 2 'trunc'", "m T[0] 2 'floor'"),
+               CF_FLOATS, CF_VALUES, CF_INPLACE | CF_ANY_ZERO),
+    CF_EXACTLY("div.Scalar_mode", CF_TEXTS("m T[33,17] 3 'trunc'", "m T[129] 3 'floor'"), CF_INTS, CF_VALUES, CF_WIDE),
+    CF_EXACTLY("floor_divide", CF_MEETING, CF_REALS, CF_NONZERO, CF_INPLACE | CF_ANY_ZERO),
+    {"aten::remainder.Tensor", CF_MEETING, CF_REALS, CF_R_ROUNDED, CF_NONZERO, CF_INPLACE, CF_G_NONE},
+    {"aten::remainder.Scalar", CF_ONE(" -3"), CF_FLOATS | CF_BIT(I64) | CF_BIT(I32), CF_R_ROUNDED, CF_VALUES,
+     CF_INPLACE, CF_G_SELECT(1)},
+    {"aten::fmod.Tensor", cf_same_shape, CF_REALS, CF_R_EXACT, CF_NONZERO, CF_INPLACE, CF_G_NONE},
+    CF_EXACTLY("fmod.Scalar", CF_ONE(" 3"), CF_REALS, CF_VALUES, CF_INPLACE),
+    {"aten::pow.Tensor_Scalar",
+     CF_TEXTS("m T[33,17] 2", "m T[33,17] 0.5", "s T[1025] 3", "m T[33] 2.5", "m T[] 2", "m T[0] 2", "m T[129] -1.5"),
+     CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(40)},
+    {"aten::pow.Tensor_Tensor", cf_same_shape, CF_FLOATS, CF_R_ULPS(16), CF_POSITIVE, CF_INPLACE, CF_G_SELECT(80)},
+    {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]<10 T[33,17]<10"), CF_FLOATS, CF_R_ULPS(16), CF_VALUES, 0,
+     CF_G_NONE},
+    {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]+ T[17]+"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_POSITIVE, 0,
+     CF_G_NONE},
+    {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "s 2 T[1025]", "m 0.5 T[]", "m 2.5 T[0]"), CF_FLOATS, CF_R_ULPS(16),
+     CF_VALUES, 0, CF_G_SELECT(80)},
+    CF_B("maximum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
+    CF_B("minimum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
+    {"aten::clamp",
+     CF_TEXTS("s T[33,17] 0 1", "m T[33,17] _ 1", "m T[1025] 1 _", "m T[] 0 1", "m T[0] 0 1", "f T[2,1,3,2,2,3] 0 1"),
+     CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)},
+    {"aten::clamp.Tensor",
+     CF_TEXTS("m T[33,17] T[17] T[33,1]", "s T[129] T[129] T[129]", "m T[33,17] _ T[17]", "m T[1025] T[1025] _",
+              "m T[] T[] T[]", "m T[0] T[0] T[0]", "f T[2,3,1,17] T[3,13,1] T[17]"),
+     CF_REALS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
+    {"aten::clamp_min", CF_ONE(" 1"), CF_REALS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
+    {"aten::clamp_min.Tensor", CF_MEETING, CF_REALS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
+    {"aten::where.self",
+     CF_TEXTS("s bool[33,17] T[33,17] T[33,17]", "m bool[17] T[33,17] T[33,1]", "m bool[1025] T[1025] T[1025]",
+              "m bool[33,1] T[17] 2", "m bool[] T[] T[]", "m bool[0] T[0] T[0]", "f bool[2,3,1,17] T[3,13,1] T[17]"),
+     CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(1)},
+    {"aten::masked_fill.Scalar",
+     CF_TEXTS("s T[33,17] bool[33,17] 2", "m T[33,17] bool[17] 3", "m T[17] bool[33,1] 2", "m T[1025] bool[1025] 1",
+              "m T[] bool[] 2", "m T[0] bool[0] 2", "f T[2,3,1,17] bool[3,13,1] 2"),
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
+    {"aten::masked_fill.Scalar",
+     CF_TEXTS("m T[33,17] bool[33,17] -inf", "m T[13] bool[13] 0.1", "m T[13] bool[13] nan"), CF_FLOATS, CF_R_EXACT,
+     CF_VALUES, CF_SPECIAL_WIDE | CF_NO_ADJOINT, CF_G_SELECT(1)},
+    {"aten::masked_fill.Tensor",
+     CF_TEXTS("m T[33,17] bool[33,17] T[]", "m T[33,17] bool[17] T[]", "m T[17] bool[33,1] T[]",
+              "m T[1025] bool[1025] T[]", "m T[] bool[] T[]", "m T[0] bool[0] T[]"),
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
+    {"aten::addcmul", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
+    {"aten::addcdiv", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_NONZERO, CF_INPLACE, CF_G_LINEAR(8)},
+    {"aten::lerp.Scalar",
+     CF_TEXTS("m T[33,17] T[33,17] 0.3", "s T[33,17] T[17] 0.75", "m T[1025] T[1025] 0.5", "m T[] T[] 0.3",
+              "m T[0] T[0] 0.3"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
+    {"aten::lerp.Tensor",
+     CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "s T[129] T[129] T[129]", "m T[] T[] T[]", "m T[0] T[0] T[0]"), CF_FLOATS,
+     CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_CUSTOM(cf_t_lerp, 6)},
+    {"aten::lerp.Tensor", CF_TEXTS("m T[33,17] T[17] T[17]", "m T[33,17] T[17] T[]"), CF_FLOATS, CF_R_CUSTOM(cf_l_lerp),
+     CF_VALUES, 0, CF_G_NONE},
+};
+
+CF_TOPIC(pointwise_arithmetic, "pointwise", cf_arithmetic_ops);

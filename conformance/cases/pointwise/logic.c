@@ -1,0 +1,57 @@
+/* Rounding, signs, comparisons, logic and bits: what is exact. */
+#include "conformance/cases/pointwise/pointwise.h"
+
+#define CF_COMPARE(n)                                                                      \
+  CF_B(n ".Tensor", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE), \
+      CF_N(n ".Scalar", CF_REALS, CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
+
+static const cf_op cf_logic_ops[] = {
+    CF_U("floor", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_NONE),
+    CF_EXACTLY("ceil", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
+    CF_EXACTLY("trunc", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
+    CF_EXACTLY("round", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
+    {"aten::frac", CF_ONE(""), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
+    CF_EXACTLY("sign", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_CLAMPS),
+    CF_EXACTLY("sgn", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_CLAMPS),
+    {"aten::sgn", CF_ONE(""), CF_COMPLEX, CF_R_ULPS(6), CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    CF_EXACTLY("signbit", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_WIDE),
+    CF_U("isnan", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
+    CF_EXACTLY("isinf", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
+    {"aten::isneginf", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::isposinf", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::nan_to_num", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_INPLACE | CF_NATIVE,
+     CF_G_SELECT(1)},
+    {"aten::nan_to_num", CF_TEXTS("m T[33,17] 1.5 2 -3", "m T[129] nan=7"), CF_FLOATS, CF_R_EXACT, CF_VALUES,
+     CF_SPECIAL | CF_NATIVE, CF_G_SELECT(1)},
+    {"aten::copysign.Tensor", CF_TWO(""), CF_TO_FLOAT, CF_R_EXACT, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
+    {"aten::heaviside", CF_TWO(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_INPLACE, CF_G_NONE},
+    CF_COMPARE("eq"),
+    CF_COMPARE("ne"),
+    CF_COMPARE("lt"),
+    CF_COMPARE("le"),
+    CF_COMPARE("gt"),
+    CF_COMPARE("ge"),
+    CF_U("logical_not", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
+    CF_B("logical_and", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
+    CF_EXACTLY("logical_or", CF_MEETING, CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
+    CF_EXACTLY("logical_xor", CF_MEETING, CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
+    CF_EXACTLY("logical_xor", CF_TEXTS("m bool[33,17] T[33,17]", "m T[33,17] f32[17]", "m i64[13,1] T[17]"),
+               CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL),
+    CF_U("bitwise_not", CF_INTS | CF_BOOLS, CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE),
+    CF_B("bitwise_and.Tensor", CF_INTS | CF_BOOLS, CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE),
+    CF_EXACTLY("bitwise_or.Tensor", CF_TWO(""), CF_INTS | CF_BOOLS, CF_VALUES, CF_WIDE | CF_INPLACE),
+    CF_EXACTLY("bitwise_xor.Tensor", CF_TWO(""), CF_INTS | CF_BOOLS, CF_VALUES, CF_WIDE | CF_INPLACE),
+    CF_EXACTLY("bitwise_and.Scalar", CF_ONE(" 5"), CF_INTS, CF_VALUES, CF_WIDE | CF_INPLACE),
+    CF_EXACTLY("bitwise_or.Scalar", CF_ONE(" 5"), CF_INTS, CF_VALUES, CF_WIDE | CF_INPLACE),
+    CF_EXACTLY("bitwise_xor.Scalar", CF_ONE(" 5"), CF_INTS, CF_VALUES, CF_WIDE | CF_INPLACE),
+    CF_EXACTLY("bitwise_left_shift.Tensor",
+               CF_TEXTS("m T[33,17] 3", "s T[129] T[129]<9", "m T[33,17] T[17]<66", "m T[13,1] -1", "m T[] T[]<8",
+                        "m T[0] T[0]"),
+               CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("bitwise_right_shift.Tensor",
+               CF_TEXTS("m T[33,17] 3", "s T[129] T[129]<9", "m T[33,17] T[17]<66", "m T[13,1] -1", "m T[] T[]<8",
+                        "m T[0] T[0]"),
+               CF_INTS, CF_VALUES, 0),
+};
+
+CF_TOPIC(pointwise_logic, "pointwise", cf_logic_ops);

@@ -1,0 +1,62 @@
+/* A case, and the call that it makes: what rows' limits and the runner both look at. run/ makes and runs them. */
+#ifndef GRAFT_CF_CALL_H
+#define GRAFT_CF_CALL_H
+
+#include "conformance/judge/array.h"
+#include "conformance/judge/row.h"
+#include "conformance/text/text.h"
+
+enum { CF_MAX_TENSORS = 24 };
+
+typedef enum cf_level { CF_SMOKE, CF_MUSTPASS, CF_FULL } cf_level;
+
+typedef enum cf_layout {
+  CF_CONTIGUOUS,
+  CF_TRANSPOSED,    /* the last two dims swapped in memory */
+  CF_SLICED,        /* with gaps */
+  CF_OFFSET,        /* begins off alignment */
+  CF_EXPANDED,      /* stride 0 in the first dim that is larger than 1 */
+  CF_CHANNELS_LAST, /* rank 4 */
+  CF_OUT,           /* outputs with gaps and an offset */
+  CF_IN_PLACE,      /* the first tensor is the output */
+  CF_DETERMINISTIC, /* determinism asked for: three identical runs */
+  CF_LAYOUTS
+} cf_layout;
+
+typedef enum cf_fill { CF_UNIFORM, CF_INTEGERS, CF_EXPONENTS, CF_SPECIALS, CF_FILLS } cf_fill;
+typedef enum cf_mode { CF_FORWARD, CF_VJP, CF_VJP_ZERO, CF_VJP_EXPANDED, CF_ADJOINT, CF_MODES } cf_mode;
+
+/* Plain numbers, so that a case crosses a pipe. */
+typedef struct cf_case {
+  uint16_t topic, op, text; /* where the row stands: cf_topics[topic]->ops[op].texts[text] */
+  uint16_t level;
+  uint32_t op_id; /* what is called: the row's op, or a prim that equals it */
+  graft_dtype dtype;
+  uint8_t layout, fill, mode, variant;
+} cf_case;
+
+/* What stands behind a tensor in a row's text. */
+typedef struct cf_note {
+  bool tested, distinct, positive, constant;
+  int64_t bound; /* 0: none */
+  long double value;
+} cf_note;
+
+typedef struct cf_call {
+  const cf_case *c;
+  const cf_op *op;
+  const op_schema *schema;       /* of what is called */
+  txt_call text;                 /* of the row's own op */
+  graft_value args[OP_MAX_ARGS]; /* as parsed; tensors NULL */
+  uint32_t ntensors;
+  txt_tensor *specs; /* of text: dtype, sizes; strides and offset as the layout has them */
+  uint32_t spec_arg[CF_MAX_TENSORS];
+  cf_note notes[CF_MAX_TENSORS];
+  cf_array in[CF_MAX_TENSORS]; /* what every side is given, rounded to the tensor's dtype */
+} cf_call;
+
+/* The row's own arguments by name, also where a prim that equals its op is called; `otherwise` where absent. */
+double cf_arg_number(const cf_call *call, const char *name, double otherwise);
+int64_t cf_arg_int(const cf_call *call, const char *name, int64_t otherwise);
+
+#endif

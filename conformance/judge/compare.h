@@ -1,0 +1,29 @@
+/* A result against the oracle's. */
+#ifndef GRAFT_CF_COMPARE_H
+#define GRAFT_CF_COMPARE_H
+
+#include "conformance/judge/call.h"
+
+typedef struct cf_verdict {
+  bool ok;
+  double ratio; /* the largest error / limit */
+  double error;
+  int64_t index;  /* of the worst element */
+  char text[200]; /* what failed */
+} cf_verdict;
+
+/* How two sides are compared. */
+typedef struct cf_comparison {
+  const long double *limits; /* one an element; NULL: 0 */
+  bool exact;                /* the rounded oracle is the only right answer */
+  bool any_zero;             /* the sign of a zero is free */
+  bool flushes;              /* the device may give 0 for a denormal */
+  const char *what;          /* "result", for the verdict's text */
+} cf_comparison;
+
+/* Worsens a verdict, which begins as {.ok = true}. */
+void cf_compare(const cf_array *result, const cf_array *oracle, const cf_comparison *how, cf_verdict *v);
+/* topk and unstable sort: each index picks its value, and none is used twice along the dim. */
+void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_array *indices, cf_verdict *v);
+
+#endif

@@ -1,0 +1,55 @@
+/* What is told of a run: on the terminal, as JSON lines, as JUnit's XML, and as a page. */
+#ifndef GRAFT_CF_REPORT_H
+#define GRAFT_CF_REPORT_H
+
+#include <stdio.h>
+
+#include "conformance/report/waivers.h"
+#include "conformance/run/worker.h"
+
+typedef struct cf_tally {
+  uint64_t run, passed, failed, decomposed, fallback, unsupported, waived;
+} cf_tally;
+
+typedef struct cf_family {
+  const char *name;
+  cf_tally tally;
+} cf_family;
+
+typedef struct cf_report {
+  const cf_options *options;
+  cf_hello hello;
+  double seconds;
+  cf_result *results; /* one a case, in the menu's order; op_id 0: it was not run */
+  uint32_t total, done;
+  uint64_t slots_selected, executed; /* cases of ops with a slot; cases that the plugin itself computed */
+  cf_tally all;
+  cf_family *families; /* in the table's order */
+  uint32_t family_count;
+  cf_waivers *waivers;
+} cf_report;
+
+/* Makes room for the results of the cases. False: no memory. */
+bool cf_report_open(cf_report *report, const cf_cases *cases);
+void cf_report_close(cf_report *report);
+/* Notes a result. */
+void cf_report_add(cf_report *report, uint32_t index, const cf_result *r);
+/* The exit status of a run: 0, 1 or 3. */
+int cf_report_status(const cf_report *report);
+
+/* On the terminal: what is red, and how far the run has come; then the sums. */
+void cf_report_line(const cf_report *report, const cf_result *r);
+void cf_report_summary(const cf_report *report);
+/* results.jsonl, junit.xml and report.html in the folder of --report, if one was asked for. */
+graft_status cf_report_write(const cf_report *report);
+
+/* ---- for the writers ---- */
+
+/* The command that runs a case again. */
+void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_t capacity);
+void cf_write_json(FILE *f, const cf_report *report);
+void cf_write_junit(FILE *f, const cf_report *report);
+void cf_write_html(FILE *f, const cf_report *report);
+void cf_escape_xml(FILE *f, const char *text);
+
+#endif

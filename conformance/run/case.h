@@ -1,0 +1,18 @@
+/* Cases by name: ids, and what their parts are called. */
+#ifndef GRAFT_CF_CASE_H
+#define GRAFT_CF_CASE_H
+
+#include "conformance/judge/call.h"
+
+enum { CF_ID_BYTES = 288 };
+
+/* aten.mm.default/f32/33x17,17x129/transposed/uniform/0, then /vjp and so on for gradients. False: the case does not
+ * exist (a layout that changes nothing, a prim that can't say it). */
+bool cf_case_id(const cf_case *c, char id[CF_ID_BYTES]);
+
+const char *cf_layout_name(int layout);
+const char *cf_fill_name(int fill);
+const char *cf_mode_name(int mode);
+int cf_level_parse(const char *name); /* -1: unknown */
+
+#endif

@@ -1,0 +1,10 @@
+/* Arrays as .npy files (format 1.0): floats as f8, complex as c16, everything else as i8 (int64). */
+#ifndef GRAFT_CF_DUMP_H
+#define GRAFT_CF_DUMP_H
+
+#include "conformance/judge/array.h"
+
+/* Writes `folder`/`name`.npy, the name with a number behind it. Nothing where folder is NULL. */
+void cf_dump(const char *folder, const char *name, uint32_t number, const cf_array *a);
+
+#endif

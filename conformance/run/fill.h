@@ -1,0 +1,23 @@
+/* Values: seeded, and rounded to the tensor's dtype before anybody sees them, so that the oracle computes with what the
+ * kernel is given. */
+#ifndef GRAFT_CF_FILL_H
+#define GRAFT_CF_FILL_H
+
+#include "conformance/judge/call.h"
+
+typedef struct cf_random {
+  uint64_t state;
+} cf_random;
+uint64_t cf_random_next(cf_random *r);
+long double cf_random_unit(cf_random *r); /* [0, 1) */
+uint64_t cf_hash(const char *text);
+
+typedef struct cf_filling {
+  cf_fill fill;
+  cf_domain domain;
+  bool reduced;   /* the values are summed or multiplied up: moderate ones */
+  bool denormals; /* the device keeps them */
+} cf_filling;
+void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_random *r);
+
+#endif

@@ -1,0 +1,133 @@
+/* A base holds [zone | the view, with its gaps | zone]; what lies outside the view's
+ * elements must not change, and an input not at all. Zones of inputs are all ones: NaN to a float, -1 to an index, so
+ * that a kernel which reads too far shows it, too. */
+#include "conformance/run/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/allocator.h"
+
+enum { CF_ZONE_BYTES = 512 };
+static const unsigned char cf_poisons[] = {0xFF, 0x5A};
+
+static int64_t cf_span(int32_t ndim, const int64_t *sizes, const int64_t *strides) {
+  int64_t last = 0;
+  for (int32_t d = 0; d < ndim; d++) {
+    if (sizes[d] == 0) return 0;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+/* Where element i of a view lies, in elements from its first. */
+static int64_t cf_place(const graft_tensor *view, int64_t i) {
+  int64_t at = 0;
+  for (int32_t d = view->ndim - 1; d >= 0; d--) {
+    at += i % view->sizes[d] * view->strides[d];
+    i /= view->sizes[d];
+  }
+  return at + view->offset;
+}
+
+/* None where each tensor has its own buffer: then a tool watches the accesses, and a zone would be a place to hide. */
+static uint64_t cf_zone_bytes(const graft_rt_device *device) {
+  if (mem_is_uncached()) return 0;
+  return CF_ZONE_BYTES > device->alignment ? CF_ZONE_BYTES : device->alignment;
+}
+
+static graft_status cf_guard_make(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
+                                  const int64_t *strides, int64_t offset, unsigned char poison, const cf_array *values,
+                                  cf_guarded *g) {
+  uint64_t each = dt_bytes(dtype), zone = cf_zone_bytes(device);
+  int64_t edge = (int64_t)(zone / each), span = cf_span(ndim, sizes, strides), total = 2 * edge + offset + span;
+  memset(g, 0, sizeof *g);
+  g->bytes = (uint64_t)total * each;
+  g->image = malloc(g->bytes);
+  if (!g->image)
+    return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a tensor of %llu bytes", (unsigned long long)g->bytes);
+  memset(g->image, poison, g->bytes);
+  graft_tensor shape = {.ndim = ndim, .offset = edge + offset};
+  for (int32_t d = 0; d < ndim; d++) shape.sizes[d] = sizes[d], shape.strides[d] = strides[d];
+  for (int64_t i = 0; values && i < values->numel; i++)
+    dt_store(dtype, g->image + (uint64_t)cf_place(&shape, i) * each, values->v[i]);
+  graft_status s = graft_tensor_from_host(device, dtype, 1, &total, g->image, &g->base);
+  if (s == GRAFT_OK) s = tns_view(g->base, ndim, sizes, strides, edge + offset, &g->view);
+  if (s != GRAFT_OK) cf_guard_free(g);
+  return s;
+}
+
+graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *t, const cf_array *values, cf_guarded *g) {
+  return cf_guard_make(device, t->dtype, t->ndim, t->sizes, t->strides, t->offset, 0xFF, values, g);
+}
+
+graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bool gaps, int poison, cf_guarded *g) {
+  int64_t strides[GRAFT_MAX_DIMS];
+  int64_t step = 2;
+  for (int32_t d = meta->ndim - 1; d >= 0; d--) {
+    strides[d] = gaps ? step : meta->strides[d];
+    step = step * meta->sizes[d] + 1;
+  }
+  return cf_guard_make(device, meta->dtype, meta->ndim, meta->sizes, strides, gaps ? 5 : 0, cf_poisons[poison & 1],
+                       NULL, g);
+}
+
+void cf_guard_free(cf_guarded *g) {
+  graft_tensor_release(g->view);
+  graft_tensor_release(g->base);
+  free(g->image);
+  memset(g, 0, sizeof *g);
+}
+
+/* One byte an element of the base: 1 where the view may have been written. */
+static unsigned char *cf_guard_mask(const cf_guarded *g) {
+  unsigned char *mask = calloc(g->bytes / dt_bytes(g->view->dtype) + 1, 1);
+  for (int64_t i = 0; mask && i < g->view->numel; i++) mask[cf_place(g->view, i)] = 1;
+  return mask;
+}
+
+static const char *cf_zone_name(const cf_guarded *g, uint64_t element) {
+  int64_t span = cf_span(g->view->ndim, g->view->sizes, g->view->strides);
+  if ((int64_t)element < g->view->offset) return "before the tensor";
+  return (int64_t)element >= g->view->offset + span ? "behind the tensor" : "in a gap between its strides";
+}
+
+bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, char *problem, size_t capacity) {
+  uint64_t each = dt_bytes(g->view->dtype);
+  unsigned char *now = malloc(g->bytes), *mask = may_write ? cf_guard_mask(g) : NULL;
+  bool ok = now && graft_tensor_to_host(g->base, now) == GRAFT_OK;
+  if (!ok) snprintf(problem, capacity, "cannot be read back: %s", graft_last_error());
+  for (uint64_t i = 0; ok && i < g->bytes / each; i++) {
+    if ((mask && mask[i]) || memcmp(now + i * each, g->image + i * each, each) == 0) continue;
+    long long at = (long long)i - (long long)g->view->offset;
+    if (may_write)
+      snprintf(problem, capacity, "wrote %s (element %lld of its memory)", cf_zone_name(g, i), at);
+    else
+      snprintf(problem, capacity, "was changed (element %lld of its memory)", at);
+    ok = false;
+  }
+  free(mask);
+  if (after && ok)
+    *after = now;
+  else
+    free(now);
+  return ok;
+}
+
+bool cf_guard_values(const cf_guarded *g, const unsigned char *image, cf_array *a) {
+  uint64_t each = dt_bytes(g->view->dtype);
+  if (!cf_array_new(a, g->view->dtype, g->view->ndim, g->view->sizes)) return false;
+  for (int64_t i = 0; i < a->numel; i++) a->v[i] = dt_load(a->dtype, image + (uint64_t)cf_place(g->view, i) * each);
+  return true;
+}
+
+int64_t cf_guard_unwritten(const cf_guarded *a, const unsigned char *after_a, const cf_guarded *b,
+                           const unsigned char *after_b) {
+  uint64_t each = dt_bytes(a->view->dtype);
+  for (int64_t i = 0; i < a->view->numel; i++) {
+    uint64_t at = (uint64_t)cf_place(a->view, i) * each;
+    if (memcmp(after_a + at, a->image + at, each) == 0 && memcmp(after_b + at, b->image + at, each) == 0) return i;
+  }
+  return -1;
+}

@@ -1,0 +1,25 @@
+/* Tensors between red zones, poisoned outputs, inputs that must not change. */
+#ifndef GRAFT_CF_GUARD_H
+#define GRAFT_CF_GUARD_H
+
+#include "conformance/judge/call.h"
+
+typedef struct cf_guarded {
+  graft_tensor *base, *view; /* the view lies inside the base, red zones around it and in its gaps */
+  unsigned char *image;      /* what the base held before the call */
+  uint64_t bytes;
+} cf_guarded;
+
+graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *spec, const cf_array *values, cf_guarded *g);
+graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bool gaps, int poison, cf_guarded *g);
+/* Reads the base back: the elements' bytes into *after (malloc'd, whole base). True: intact; else `problem` says what
+ * is wrong. */
+bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, char *problem, size_t capacity);
+/* The elements of the view in an image of the base. False: no memory. */
+bool cf_guard_values(const cf_guarded *g, const unsigned char *image, cf_array *a);
+/* An element whose bytes are the poison in both images; -1: none. */
+int64_t cf_guard_unwritten(const cf_guarded *a, const unsigned char *after_a, const cf_guarded *b,
+                           const unsigned char *after_b);
+void cf_guard_free(cf_guarded *g);
+
+#endif

@@ -1,0 +1,232 @@
+/* The order of cases is fixed, and an id means the same case at every level. */
+#include "conformance/run/menu.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/cases/cases.h"
+#include "conformance/judge/tolerance.h"
+#include "conformance/run/case.h"
+
+/* What is visited, and what is known of the row at hand. */
+typedef struct cf_walk {
+  const cf_selection *selection;
+  cf_visit_fn visit;
+  void *context;
+  bool stopped;
+  uint64_t number; /* cases so far, for shards */
+  const cf_op *op;
+  cf_case c; /* the case being varied */
+  cf_level text_level;
+  uint32_t text_rank;  /* among the op's texts */
+  graft_dtype primary; /* f32, or the first of the op's dtypes */
+} cf_walk;
+
+static void cf_offer(cf_walk *w, cf_level level) {
+  const cf_selection *s = w->selection;
+  if (w->stopped || level > s->level) return;
+  if (s->dtypes && !(s->dtypes & 1u << dt_number(w->c.dtype))) return;
+  bool gradient = w->c.mode != CF_FORWARD;
+  if ((s->grad > 0 && !gradient) || (s->grad < 0 && gradient)) return;
+  char id[CF_ID_BYTES];
+  cf_case c = w->c;
+  c.level = (uint16_t)level;
+  if (!cf_case_id(&c, id)) return;
+  if (s->shards && w->number++ % s->shards != s->shard - 1) return;
+  if (!w->visit(w->context, &c, id)) w->stopped = true;
+}
+
+static cf_level cf_max_level(cf_level a, cf_level b) {
+  return a > b ? a : b;
+}
+
+/* Which dtypes an op has beside the primary one, and from which level each is run. */
+static cf_level cf_dtype_level(const cf_walk *w, uint32_t rank) {
+  bool first = w->text_rank == 0;
+  if (rank == 0) return w->text_level;
+  if (first) return rank == 1 ? w->text_level : cf_max_level(CF_MUSTPASS, w->text_level);
+  /* Other texts take one further dtype in turn: all of them together see them all. */
+  return rank == 1 + w->text_rank % 3 ? cf_max_level(CF_MUSTPASS, w->text_level) : CF_FULL;
+}
+
+static void cf_walk_layouts(cf_walk *w, uint32_t dtype_rank) {
+  const cf_op *op = w->op;
+  bool slot = op_schema_find(op->name)->route == OPROUTE_SLOT && !(op_schema_find(op->name)->flags & OPF_DYNAMIC);
+  for (int layout = CF_TRANSPOSED; layout < CF_LAYOUTS; layout++) {
+    if (layout <= CF_CHANNELS_LAST && (op->flags & CF_FLAT)) continue;
+    if (layout == CF_OUT && !slot) continue;
+    if (layout == CF_IN_PLACE && (!(op->flags & CF_INPLACE) || w->text_rank > 0)) continue;
+    if (layout == CF_DETERMINISTIC && !(op->flags & CF_ORDERED)) continue;
+    if (layout == CF_IN_PLACE && cf_mantissa(w->c.dtype) == 0) continue;
+    cf_level level = CF_FULL;
+    if (dtype_rank == 0 && w->text_rank < 2) level = CF_MUSTPASS;
+    if (dtype_rank == 0 && w->text_rank == 0 && layout == CF_TRANSPOSED) level = CF_SMOKE;
+    w->c.layout = (uint8_t)layout;
+    cf_offer(w, cf_max_level(level, w->text_level));
+  }
+  w->c.layout = CF_CONTIGUOUS;
+}
+
+/* Whether integers give integers. Where they become floats first, large ones round on the way, which is another op's
+ * matter. */
+static bool cf_whole_result(const cf_op *op) {
+  cf_class k = op->rule.klass;
+  return k == CF_EXACT || k == CF_ROUNDED || k == CF_SCALED || k == CF_SUM || k == CF_PERMUTED;
+}
+
+static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
+  const cf_op *op = w->op;
+  bool floating = cf_mantissa(w->c.dtype) > 0, reals = floating && !dt_is_complex(w->c.dtype);
+  if (op->flags & CF_NATIVE && !(op->flags & CF_SPECIAL)) return; /* random numbers come from no inputs */
+  for (int fill = CF_INTEGERS; fill < CF_FILLS; fill++) {
+    if (fill == CF_INTEGERS && !floating) continue;
+    if (fill == CF_EXPONENTS && !(op->flags & CF_WIDE)) continue;
+    if (fill == CF_EXPONENTS && !floating && !cf_whole_result(op)) continue;
+    if (fill == CF_SPECIALS && (!(op->flags & CF_SPECIAL) || !reals)) continue;
+    bool early = w->text_rank == 0 && (dtype_rank < 2 || (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64));
+    cf_level level = early ? CF_MUSTPASS : CF_FULL;
+    w->c.fill = (uint8_t)fill;
+    cf_offer(w, cf_max_level(level, w->text_level));
+  }
+  w->c.fill = CF_UNIFORM;
+}
+
+static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
+  const cf_op *op = w->op;
+  bool floating = cf_mantissa(w->c.dtype) > 0, first = w->text_rank == 0;
+  if (op->grad.kind == CF_GRAD_NONE || !floating) return;
+  w->c.mode = CF_VJP;
+  cf_level level = dtype_rank == 0 ? CF_SMOKE : first ? CF_MUSTPASS : CF_FULL;
+  if (dtype_rank == 0 && !first) level = CF_MUSTPASS;
+  cf_offer(w, cf_max_level(level, w->text_level));
+  level = dtype_rank == 0 && first ? CF_MUSTPASS : CF_FULL;
+  w->c.mode = CF_VJP_ZERO, cf_offer(w, cf_max_level(level, w->text_level));
+  w->c.mode = CF_VJP_EXPANDED, cf_offer(w, cf_max_level(level, w->text_level));
+  w->c.mode = CF_ADJOINT; /* of the oracle alone: once, with values of f64, which hardly ever tie */
+  bool finest = w->c.dtype == GRAFT_F64 || (dtype_rank == 0 && !(op->dtypes & CF_BIT(F64)));
+  if (finest && !(op->flags & (CF_NATIVE | CF_NO_ADJOINT))) cf_offer(w, cf_max_level(CF_MUSTPASS, w->text_level));
+  w->c.mode = CF_VJP;
+  for (int layout = CF_TRANSPOSED; layout <= CF_EXPANDED && !(op->flags & CF_FLAT); layout++) {
+    w->c.layout = (uint8_t)layout;
+    bool early = dtype_rank == 0 && first && layout == CF_TRANSPOSED;
+    cf_offer(w, cf_max_level(early ? CF_MUSTPASS : CF_FULL, w->text_level));
+  }
+  w->c.layout = CF_CONTIGUOUS, w->c.mode = CF_FORWARD;
+}
+
+/* The primary dtype first, then a half type (another for each op, so that both are met early), then the rest. */
+static uint32_t cf_dtype_order(const cf_walk *w, graft_dtype order[GRAFT_NUMBER_WIDE]) {
+  static const graft_dtype usual[] = {GRAFT_F32,  GRAFT_F16, GRAFT_BF16, GRAFT_F64,       GRAFT_I64,    GRAFT_I32,
+                                      GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16,       GRAFT_C64,    GRAFT_C128,
+                                      GRAFT_U16,  GRAFT_U32, GRAFT_U64,  GRAFT_F8_E4M3FN, GRAFT_F8_E5M2};
+  uint32_t n = 0;
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+    if (w->op->dtypes & 1u << dt_number(usual[i])) order[n++] = usual[i];
+  if (n > 2 && order[1] == GRAFT_F16 && order[2] == GRAFT_BF16 && w->c.op_id % 2)
+    order[1] = GRAFT_BF16, order[2] = GRAFT_F16;
+  return n;
+}
+
+static void cf_walk_text(cf_walk *w) {
+  graft_dtype order[GRAFT_NUMBER_WIDE];
+  uint32_t n = cf_dtype_order(w, order);
+  for (uint32_t rank = 0; rank < n && !w->stopped; rank++) {
+    w->c.dtype = order[rank];
+    cf_offer(w, cf_dtype_level(w, rank));
+    cf_walk_layouts(w, rank);
+    cf_walk_fills(w, rank);
+    cf_walk_gradients(w, rank);
+  }
+}
+
+/* A glob over "aten.mm.default" and, as PyTorch writes it, "aten::mm". */
+static bool cf_op_selected(const cf_selection *s, const char *name) {
+  char dotted[128];
+  if (!s->op || fnmatch(s->op, name, 0) == 0) return true;
+  snprintf(dotted, sizeof dotted, "%s", name);
+  char *colons = strstr(dotted, "::");
+  if (!colons) return false;
+  memmove(colons + 1, colons + 2, strlen(colons + 2) + 1);
+  *colons = '.';
+  if (fnmatch(s->op, dotted, 0) == 0) return true;
+  if (!strchr(colons + 1, '.')) strncat(dotted, ".default", sizeof dotted - strlen(dotted) - 1);
+  return fnmatch(s->op, dotted, 0) == 0;
+}
+
+/* Prims that equal the row's op: routing is what is tested, so the first text that they can say is enough. */
+static void cf_walk_prims(cf_walk *w, uint32_t aten) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  graft_dtype order[GRAFT_NUMBER_WIDE];
+  if (!cf_dtype_order(w, order)) return;
+  for (size_t i = 0; i < count && !w->stopped; i++) {
+    if (all[i].table != OPT_PRIMS || !all[i].equal || all[i].equal->op_id != aten) continue;
+    if (!cf_op_selected(w->selection, all[i].name)) continue;
+    w->c.op_id = all[i].id;
+    for (uint32_t text = 0; w->op->texts[text]; text++) {
+      char id[CF_ID_BYTES];
+      w->c.text = (uint16_t)text, w->c.dtype = order[0];
+      if (!cf_case_id(&w->c, id)) continue;
+      cf_offer(w, CF_SMOKE);
+      break;
+    }
+  }
+}
+
+static bool cf_prims_selected(const cf_selection *s, uint32_t aten) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++)
+    if (all[i].table == OPT_PRIMS && all[i].equal && all[i].equal->op_id == aten && cf_op_selected(s, all[i].name))
+      return true;
+  return false;
+}
+
+static void cf_walk_op(cf_walk *w) {
+  const op_schema *schema = op_schema_find(w->op->name);
+  if (!schema) return;
+  w->c.op_id = schema->id;
+  w->text_rank = 0;
+  for (uint32_t i = 0; w->op->texts[i] && cf_op_selected(w->selection, w->op->name) && !w->stopped; i++) {
+    char level = w->op->texts[i][0];
+    w->c.text = (uint16_t)i;
+    w->text_level = level == 's' ? CF_SMOKE : level == 'm' ? CF_MUSTPASS : CF_FULL;
+    cf_walk_text(w);
+    w->text_rank++;
+  }
+  if (cf_prims_selected(w->selection, schema->id)) cf_walk_prims(w, schema->id);
+}
+
+void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context) {
+  cf_walk w = {.selection = selection, .visit = visit, .context = context};
+  for (uint32_t t = 0; t < cf_topic_count; t++)
+    for (uint32_t i = 0; i < cf_topics[t]->count && !w.stopped; i++) {
+      w.c = (cf_case){.topic = (uint16_t)t, .op = (uint16_t)i};
+      w.op = &cf_topics[t]->ops[i];
+      cf_walk_op(&w);
+    }
+}
+
+typedef struct cf_search {
+  const char *id;
+  cf_case *found;
+  bool done;
+} cf_search;
+
+static bool cf_search_visit(void *context, const cf_case *c, const char *id) {
+  cf_search *s = context;
+  if (strcmp(id, s->id) != 0) return true;
+  *s->found = *c;
+  s->done = true;
+  return false;
+}
+
+bool cf_case_find(const char *id, cf_case *c) {
+  char op[96];
+  snprintf(op, sizeof op, "%.*s", (int)strcspn(id, "/"), id);
+  cf_selection all = {.level = CF_FULL, .op = op};
+  cf_search search = {.id = id, .found = c};
+  cf_menu(&all, cf_search_visit, &search);
+  return search.done;
+}

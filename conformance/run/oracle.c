@@ -1,0 +1,100 @@
+#include "conformance/run/oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/run/call.h"
+
+static graft_dtype cf_wide_of(graft_dtype dtype, bool integers) {
+  if (dt_is_complex(dtype)) return GRAFT_WIDE_COMPLEX;
+  if (dt_is_float(dtype)) return GRAFT_WIDE;
+  return integers && dtype != GRAFT_BOOL ? GRAFT_WIDE : dtype;
+}
+
+static dt_value cf_transformed(dt_value v, cf_transform transform) {
+  if (transform == CF_ONES) return (dt_value){1, 0};
+  if (transform == CF_ABSOLUTE) return (dt_value){fabsl(v.re), fabsl(v.im)};
+  return v;
+}
+
+graft_status cf_oracle_tensor(const cf_array *a, cf_transform transform, cf_precision precision,
+                              graft_tensor **tensor) {
+  graft_dtype dtype = precision.native ? a->dtype : cf_wide_of(a->dtype, precision.widen_integers);
+  if (dtype == a->dtype && !dt_is_float(dtype) && !dt_is_complex(dtype)) transform = CF_AS_IS; /* indices and masks */
+  uint64_t each = dt_bytes(dtype);
+  unsigned char *bytes = calloc((size_t)a->numel + 1, each);
+  if (!bytes) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the oracle's tensor");
+  for (int64_t i = 0; i < a->numel; i++)
+    dt_store(dtype, bytes + (uint64_t)i * each, cf_transformed(a->v[i], transform));
+  graft_status s = graft_tensor_from_host(graft_device_reference(), dtype, a->ndim, a->sizes, bytes, tensor);
+  free(bytes);
+  return s;
+}
+
+/* Python numbers reach a kernel in the precision in which it computes: f32 for half types and f32. The oracle must use
+ * the same number. */
+static graft_scalar cf_rounded_scalar(const cf_call *call, graft_scalar s, cf_transform transform) {
+  bool single = dt_is_half(call->c->dtype) || call->c->dtype == GRAFT_F32 || call->c->dtype == GRAFT_C64;
+  if (s.dtype == GRAFT_F64) {
+    if (single) s.value.f = (double)(float)s.value.f;
+    if (transform == CF_ABSOLUTE) s.value.f = fabs(s.value.f);
+  }
+  if (s.dtype == GRAFT_I64 && transform == CF_ABSOLUTE && s.value.i < 0) s.value.i = -s.value.i;
+  return s;
+}
+
+static void cf_oracle_numbers(const cf_call *call, cf_transform transform, bool native, cf_side *side) {
+  bool difference = transform == CF_ABSOLUTE && call->op->flags & CF_DIFFERENCE;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    graft_value *v = &side->args[i];
+    if (v->kind == GRAFT_VALUE_DTYPE && !native) v->as.dtype = cf_wide_of(v->as.dtype, false);
+    if (v->kind == GRAFT_VALUE_SCALAR) v->as.scalar = cf_rounded_scalar(call, v->as.scalar, transform);
+    if (difference && v->kind == GRAFT_VALUE_SCALAR && strcmp(call->schema->args[i].name, "alpha") == 0) {
+      if (v->as.scalar.dtype == GRAFT_F64)
+        v->as.scalar.value.f = -v->as.scalar.value.f;
+      else
+        v->as.scalar.value.i = -v->as.scalar.value.i;
+    }
+    if (v->kind != GRAFT_VALUE_SCALARS || side->nscalars + v->count > 64) continue;
+    graft_scalar *to = side->scalars + side->nscalars;
+    for (uint32_t k = 0; k < v->count; k++) to[k] = cf_rounded_scalar(call, v->as.scalars[k], transform);
+    side->nscalars += v->count;
+    v->as.scalars = to;
+  }
+}
+
+graft_status cf_oracle_open(const cf_call *call, cf_transform transform, bool integers, cf_side *side) {
+  bool native = call->op->flags & CF_NATIVE;
+  memset(side, 0, sizeof *side);
+  for (uint32_t i = 0; i < call->ntensors; i++) {
+    cf_precision precision = {.native = native, .widen_integers = integers && call->notes[i].tested};
+    graft_status s = cf_oracle_tensor(&call->in[i], transform, precision, &side->in[i]);
+    if (s != GRAFT_OK) return cf_side_close(side), s;
+  }
+  cf_call_args(call, graft_device_reference(), side->in, side->args, side->items);
+  cf_oracle_numbers(call, transform, native, side);
+  return GRAFT_OK;
+}
+
+void cf_side_close(cf_side *side) {
+  for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) graft_tensor_release(side->in[i]);
+  memset(side, 0, sizeof *side);
+}
+
+graft_status cf_oracle_run(const cf_call *call, cf_transform transform, bool integers, uint32_t nouts, cf_array *outs,
+                           cf_array *mutated) {
+  cf_side side;
+  graft_tensor *results[CF_MAX_TENSORS] = {0};
+  graft_status s = cf_oracle_open(call, transform, integers, &side);
+  if (s != GRAFT_OK) return s;
+  if (cf_call_returns_input(call)) graft_tensor_retain(results[0] = side.in[0]);
+  s = graft_call(call->schema->id, side.args, call->schema->nargs, results, nouts);
+  for (uint32_t i = 0; s == GRAFT_OK && i < nouts; i++)
+    if (results[i] && !cf_array_read(&outs[i], results[i])) s = GRAFT_INTERNAL;
+  for (uint32_t i = 0; s == GRAFT_OK && mutated && i < call->ntensors; i++)
+    if (cf_call_mutates(call, i) && !cf_array_read(&mutated[i], side.in[i])) s = GRAFT_INTERNAL;
+  for (uint32_t i = 0; i < nouts; i++) graft_tensor_release(results[i]);
+  cf_side_close(&side);
+  return s;
+}
