@@ -11,10 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import torch
-from setuptools import setup
-from setuptools.command.build_py import build_py
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # what is installed already may be broken
+
+import torch  # noqa: E402
+from setuptools import setup  # noqa: E402
+from setuptools.command.build_py import build_py  # noqa: E402
+from torch.utils.cpp_extension import BuildExtension, CppExtension  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

@@ -11,6 +11,9 @@ os.environ.setdefault("GRAFT_FALLBACK", "allow")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+
+if not hasattr(torch, "graft"):  # beside a GPU that PyTorch itself serves; the processes that tests start use Graft's
+    os.environ["GRAFT_TORCH_AUTOLOAD"] = "1"
 import torch_graft  # noqa: E402
 
 torch.set_num_threads(2)

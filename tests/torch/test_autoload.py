@@ -194,3 +194,19 @@ def test_built_for_another_torch(python):
         assert torch.ones(2).sum().item() == 2
         """
     ).ok()
+
+
+def test_an_installation_that_is_broken(python, tmp_path):
+    (tmp_path / "torch_graft").mkdir()
+    (tmp_path / "torch_graft/__init__.py").write_text("raise NameError('half of it is missing')")
+    python(
+        f"""
+        import sys, warnings
+        sys.path.insert(0, {str(tmp_path)!r})
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            import torch
+        assert any("half of it is missing" in str(w.message) for w in seen)
+        assert torch.ones(2).sum().item() == 2
+        """
+    ).ok()

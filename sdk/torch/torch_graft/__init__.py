@@ -7,9 +7,9 @@ says) is the device module, with the functions that torch.cuda has.
 
 from typing import NamedTuple
 
-import torch  # noqa: F401  first: it calls autoload.py, which needs the rest of this package to be importable
+import torch  # noqa: F401  first: it calls torch_graft_autoload, which may import this package
 
-from torch_graft import _registration
+from torch_graft import _device, _registration
 from torch_graft._statistics import Statistics, statistics
 
 __all__ = ["Device", "Fallback", "Statistics", "devices", "fallbacks", "load", "reset_fallbacks", "statistics"]
@@ -33,20 +33,20 @@ class Fallback(NamedTuple):
 
 def devices():
     """The devices of all plugins in the order of their indices. Opens the plugins."""
-    return [Device(index, *row) for index, row in enumerate(_registration.library().devices())]
+    return [Device(index, *row) for index, row in enumerate(_device.library().devices())]
 
 
 def load(path):
     """Adds a plugin, by name or by the path of its library or manifest; returns the index of its first device."""
-    return _registration.library().load(str(path))
+    return _device.library().load(str(path))
 
 
 def fallbacks():
     """The calls that left their device since the start or the latest reset, most frequent first."""
-    rows = [Fallback(*row) for row in _registration.library().fallbacks()]
+    rows = [Fallback(*row) for row in _device.library().fallbacks()]
     return sorted(rows, key=lambda row: (-row.count, row.op))
 
 
 def reset_fallbacks():
     """Begins to count anew."""
-    _registration.library().reset_fallbacks()
+    _device.library().reset_fallbacks()

@@ -5,6 +5,9 @@ import importlib.abc
 import importlib.util
 import sys
 
+from torch_graft import device_module
+from torch_graft._device import device_name
+
 MODULE = "torch._dynamo.device_interface"
 
 
@@ -45,8 +48,6 @@ class _Loader(importlib.abc.Loader):
 
 
 def _register(dynamo):
-    from torch_graft import _registration, device_module
-
     class Interface(dynamo.DeviceInterface):
         device = device_module.device
         Event = device_module.Event
@@ -77,4 +78,4 @@ def _register(dynamo):
                 device_module.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)
             )
 
-    dynamo.register_interface_for_device(_registration.device_name(), Interface)
+    dynamo.register_interface_for_device(device_name(), Interface)

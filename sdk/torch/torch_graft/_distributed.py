@@ -9,7 +9,7 @@ import datetime
 
 import torch
 
-from torch_graft import _registration
+from torch_graft._device import device_name
 
 BACKEND = "graft"
 
@@ -48,7 +48,7 @@ def install():
 
     if not distributed.is_available() or not distributed.is_gloo_available():
         return
-    distributed.Backend.register_backend(BACKEND, _create, devices=[_registration.device_name(), "cpu"])
+    distributed.Backend.register_backend(BACKEND, _create, devices=[device_name(), "cpu"])
 
 
 def _create(store, rank, size, timeout):
@@ -64,7 +64,7 @@ class _Copies:
     def of(self, value):
         if isinstance(value, (list, tuple)):
             return [self.of(item) for item in value]
-        if not isinstance(value, torch.Tensor) or value.device.type != _registration.device_name():
+        if not isinstance(value, torch.Tensor) or value.device.type != device_name():
             return value
         if id(value) not in self.pairs:
             self.pairs[id(value)] = (value, value.detach().cpu())
@@ -118,7 +118,7 @@ def _process_group():
             for group, kind in (self._gloo, ProcessGroup.BackendType.GLOO), (self, ProcessGroup.BackendType.CUSTOM):
                 group._set_default_backend(kind)
                 # The group's name is kept in its backends; what asks for the device's gets gloo's properties.
-                for device in "cpu", _registration.device_name():
+                for device in "cpu", device_name():
                     group._register_backend(torch.device(device), kind, gloo)
 
         def getBackendName(self):

@@ -11,7 +11,7 @@ import torch
 from torch.overrides import has_torch_function_unary
 from torch.utils.dlpack import DLDeviceType
 
-from torch_graft import _registration
+from torch_graft._device import device_name, library
 
 
 def install():
@@ -23,7 +23,7 @@ def install():
 
 
 def _is_ours(tensor):
-    return tensor.device.type == _registration.device_name()
+    return tensor.device.type == device_name()
 
 
 def _device(original):
@@ -50,7 +50,7 @@ def _on(tensor, dl_device, copy):
     if dl_device[0] == DLDeviceType.kDLCPU:
         return tensor.cpu()
     if dl_device[0] == DLDeviceType.kDLExtDev:
-        return tensor.to(torch.device(_registration.device_name(), dl_device[1]))
+        return tensor.to(torch.device(device_name(), dl_device[1]))
     raise BufferError(f"DLPack: {tensor.device} can't go to device {tuple(dl_device)}; copy it to the CPU first")
 
 
@@ -60,7 +60,7 @@ def _export(original, versioned):
         if not _is_ours(tensor):
             return original(tensor, dl_device=dl_device, copy=copy)
         moved = _on(tensor, dl_device, copy)
-        return _registration.library().to_dlpack(moved, versioned) if _is_ours(moved) else original(moved)
+        return library().to_dlpack(moved, versioned) if _is_ours(moved) else original(moved)
 
     return to_dlpack
 
@@ -68,7 +68,7 @@ def _export(original, versioned):
 def _import(original):
     @functools.wraps(original)
     def from_dlpack(capsule):
-        tensor = _registration.library().from_dlpack(capsule)
+        tensor = library().from_dlpack(capsule)
         return original(capsule) if tensor is None else tensor
 
     return from_dlpack

@@ -1,57 +1,39 @@
-"""Makes the devices known to PyTorch, once: for `import torch` (autoload.py) and for `import torch_graft`.
+"""Makes the devices known to PyTorch, once, when the package is imported.
 
-Reads manifests only. Nothing here may raise, since PyTorch is being imported meanwhile: what is wrong becomes a warning
-and the reason that library() gives.
+Reads manifests only. Nothing here may raise, since PyTorch may be being imported meanwhile: what is wrong becomes a
+warning and the reason that _device.library() gives.
 """
 
 import atexit
 import os
 import sys
-import warnings
 from importlib import import_module
 from importlib.metadata import entry_points
 
 import torch
 
+from torch_graft import _beside, _device
+from torch_graft._warning import warn
+
 GROUP = "torch.backends"
 UNNAMED = "privateuseone"  # how PyTorch calls the key while no package has named it
 
 _done = False
-_problem = None
-_library = None
 
 
 def register():
     """Registers the device under its name. A second call does nothing."""
-    global _done, _problem
+    global _done
     if _done:
         return
     _done = True
     try:
-        _problem = _register()
+        problem = _register()
     except Exception as error:
-        _problem = f"registering the device failed: {type(error).__name__}: {error}"
-    if _problem:
-        warn(_problem)
-
-
-def library():
-    """The C++ module; raises where the device could not be registered."""
-    if _problem:
-        raise RuntimeError(f"torch_graft: {_problem}")
-    return _library
-
-
-def device_name():
-    """The name of the device type: "graft", or what GRAFT_TORCH_DEVICE_NAME said."""
-    return torch._C._get_privateuse1_backend_name()
-
-
-def warn(text):
-    try:
-        warnings.warn(f"torch_graft: {text}", RuntimeWarning, stacklevel=2)
-    except Warning:  # made an error by -W error; that must not stop `import torch`
-        print(f"torch_graft: {text}", file=sys.stderr)
+        problem = f"registering the device failed: {type(error).__name__}: {error}"
+    if problem:
+        _device.refuse(problem)
+        warn(problem)
 
 
 # --- the steps ---
@@ -59,21 +41,23 @@ def warn(text):
 
 def _register():
     """Returns what is wrong, or None."""
-    global _library
     problem = _other_torch() or _taken()
     if problem:
         return problem
     name = _chosen_name()
     try:
-        _library = import_module("torch_graft._C")
+        library = import_module("torch_graft._C")
     except ImportError as error:
         return f"its C++ part does not load ({error}); build it again: pip install --no-build-isolation ./sdk/torch"
-    if not _library.is_registered():
+    if not library.is_registered():
         return "another package has taken PyTorch's device key for out-of-tree devices (PrivateUse1)"
+    other = torch._C._accelerator_getAccelerator()
     torch.utils.rename_privateuse1_backend(name)
-    atexit.register(_library.wait_for_engine)
+    atexit.register(library.wait_for_engine)
+    _device.provide(library)
     _publish(name)
-    _warn_of_refused()
+    _beside.tell_at_first_use(other)
+    _warn_of_refused(library.backends())
     return None
 
 
@@ -93,14 +77,14 @@ def _other_torch():
 def _taken():
     """PyTorch has one key for devices from outside. Whoever else wants it goes first: a second one to rename it would
     stop `import torch`, and of the two only this package knows how to stand aside."""
-    others = [entry for entry in entry_points(group=GROUP) if not entry.value.startswith("torch_graft.")]
+    others = [entry for entry in entry_points(group=GROUP) if not entry.value.startswith("torch_graft_autoload:")]
     if torch._is_device_backend_autoload_enabled():
         for entry in others:
             try:
                 entry.load()
             except Exception:  # PyTorch loads it too, and reports what is wrong with it
                 pass
-    name = device_name()
+    name = _device.device_name()
     accelerator = torch._C._accelerator_getAccelerator()
     if name == UNNAMED and (accelerator is None or accelerator.type != UNNAMED):
         return None
@@ -147,9 +131,8 @@ def _publish(name):
     _distributed.install()
 
 
-def _warn_of_refused():
+def _warn_of_refused(rows):
     """Plugins that can't be used, unless another of their name can, or GRAFT_PLUGINS left them out."""
-    rows = _library.backends()
     usable = {name for name, _, problem in rows if not problem}
     chosen = os.environ.get("GRAFT_PLUGINS")
     for name, manifest, problem in rows:

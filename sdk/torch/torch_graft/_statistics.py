@@ -3,7 +3,7 @@
 import ctypes
 from typing import NamedTuple
 
-from torch_graft import _registration
+from torch_graft._device import device_index, library
 
 
 class Statistics(NamedTuple):
@@ -35,9 +35,8 @@ def statistics(device=None):
 
     The launches of some code are the difference of two calls.
     """
-    from torch_graft._index import device_index  # needs the device to be registered
 
-    found = _registration.library().extension(device_index(device), "opencl.statistics", 1)
+    found = library().extension(device_index(device), "opencl.statistics", 1)
     if found is None:
         return None
     table, plugin = found

@@ -7,7 +7,7 @@ import functools
 
 import torch
 
-from torch_graft import _registration
+from torch_graft._device import device_name
 
 
 def install():
@@ -17,7 +17,7 @@ def install():
 
 
 def _is_ours(storage):
-    return storage.device.type == _registration.device_name()
+    return storage.device.type == device_name()
 
 
 def _write(original):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from torch_graft import _registration, amp, memory, random, streams
-from torch_graft._index import device_index
+from torch_graft import amp, memory, random, streams
+from torch_graft._device import device_index, device_name, library
 from torch_graft.memory import (
     empty_cache,
     get_per_process_memory_fraction,
@@ -94,7 +94,7 @@ __all__ = [
     "synchronize",
 ]
 
-_C = _registration._library
+_C = library()
 
 
 def __getattr__(name):
@@ -132,7 +132,7 @@ def init():
 def _lazy_init():
     if _is_in_bad_fork():
         raise RuntimeError(
-            f"{_registration.device_name()} devices can't be used in a forked process after the parent has used one: "
+            f"{device_name()} devices can't be used in a forked process after the parent has used one: "
             'start the process with multiprocessing\'s method "spawn" or "forkserver"'
         )
 
@@ -183,7 +183,7 @@ class device_of(device):
     """Context manager: the device of a tensor or storage is current within; no change for one of another kind."""
 
     def __init__(self, obj):
-        ours = obj.device.type == _registration.device_name()
+        ours = obj.device.type == device_name()
         super().__init__(obj.get_device() if ours else None)
 
 

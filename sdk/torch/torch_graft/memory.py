@@ -2,8 +2,7 @@
 
 import torch
 
-from torch_graft import _registration
-from torch_graft._index import device_index
+from torch_graft._device import device_index, device_name, library
 
 _fractions = {}
 
@@ -54,13 +53,13 @@ def empty_cache():
 
 def mem_get_info(device=None):
     """Free and total bytes of the device."""
-    return _registration.library().memory_info(device_index(device))
+    return library().memory_info(device_index(device))
 
 
 def set_per_process_memory_fraction(fraction, device=None):
     """Limits what this process takes of a device to a part of its memory; torch.OutOfMemoryError beyond."""
     index = device_index(device)
-    _registration.library().set_memory_fraction(fraction, index)
+    library().set_memory_fraction(fraction, index)
     _fractions[index] = fraction
 
 
@@ -99,7 +98,7 @@ def memory_summary(device=None, abbreviated=False):
     stats = memory_stats(index)
     columns = ("current", "peak", "allocated", "freed")
     lines = [
-        f"{_registration.device_name()}:{index}: {stats.get('num_ooms', 0)} out-of-memory errors, "
+        f"{device_name()}:{index}: {stats.get('num_ooms', 0)} out-of-memory errors, "
         f"{stats.get('num_alloc_retries', 0)} retries after emptying the cache",
         "  ".join([f"{'':<22}", *(f"{column:>12}" for column in columns)]),
     ]

@@ -2,16 +2,15 @@
 
 import torch
 
-from torch_graft import _registration
-from torch_graft._index import device_index
+from torch_graft._device import device_index, library
 
 
 def _generator(device):
-    return _registration.library().default_generator(device_index(device))
+    return library().default_generator(device_index(device))
 
 
 def _all():
-    return range(_registration.library().device_count())
+    return range(library().device_count())
 
 
 def manual_seed(seed):
@@ -21,7 +20,7 @@ def manual_seed(seed):
 
 def manual_seed_all(seed):
     """Seeds all devices, also those added later."""
-    _registration.library().manual_seed_all(int(seed))
+    library().manual_seed_all(int(seed))
 
 
 def seed():

@@ -2,12 +2,11 @@
 
 import torch
 
-from torch_graft import _registration
-from torch_graft._index import device_index
+from torch_graft._device import device_index, device_name, library
 
 
 def _device(device):
-    return torch.device(_registration.device_name(), device_index(device))
+    return torch.device(device_name(), device_index(device))
 
 
 def _typed(stream):
@@ -30,7 +29,7 @@ class _OfTheDevice(type):
     def __instancecheck__(cls, value):
         if cls is not Event:
             return super().__instancecheck__(value)
-        return isinstance(value, torch.Event) and value.device.type == _registration.device_name()
+        return isinstance(value, torch.Event) and value.device.type == device_name()
 
 
 class Event(torch.Event, metaclass=_OfTheDevice):
@@ -57,7 +56,7 @@ class StreamContext:
     def __enter__(self):
         if self.stream is None:
             return
-        self._before.append((_registration.library().current_device(), current_stream(self.stream.device)))
+        self._before.append((library().current_device(), current_stream(self.stream.device)))
         set_stream(self.stream)
 
     def __exit__(self, *exception):
@@ -65,7 +64,7 @@ class StreamContext:
             return
         device, before = self._before.pop()
         set_stream(before)
-        _registration.library().set_device(device)
+        library().set_device(device)
 
 
 def stream(stream):
@@ -86,4 +85,4 @@ def current_stream(device=None):
 
 def default_stream(device=None):
     """The stream that is current where none was chosen."""
-    return _typed(_registration.library().default_stream(device_index(device)))
+    return _typed(library().default_stream(device_index(device)))
