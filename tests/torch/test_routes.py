@@ -105,9 +105,9 @@ def test_no_composite_that_is_differentiated_through_is_registered(tables, codeg
 
 
 def described(rows, schema):
-    """An op as plugin_api/ops would describe it."""
-    core = next(table for table in rows.descriptions.TABLES if table.name == "core")
-    return rows.descriptions.parse_table(core, f"1\tpointwise\tfunctional\tslot\tpointwise\t-\t{schema}")[0]
+    """relu as plugin_api/ops would describe it with another schema."""
+    relu = next(op for op in ops(rows) if op.schema.qualified_name == "aten::relu")
+    return replace(relu, schema=rows.schemas.parse(schema))
 
 
 @pytest.mark.parametrize(
