@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "graft/graft.h"
-#include "memory/allocator.h"
+#include "memory/memory.h"
 #include "plugin_path.h"
 #include "plugins/null.h"
 

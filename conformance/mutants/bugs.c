@@ -58,7 +58,7 @@ static char *mut_at(const graft_tensor_desc *d, int64_t i) {
     at += i % d->dl.shape[k] * d->dl.strides[k];
     i /= d->dl.shape[k];
   }
-  return ref_buffer_data(d->dl.data) + d->dl.byte_offset + at * (int64_t)dt_bytes(d->dl.dtype);
+  return ref_data(d) + at * (int64_t)dt_bytes(d->dl.dtype);
 }
 
 static long double mut_get(const graft_tensor_desc *d, int64_t i) {

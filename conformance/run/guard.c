@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/allocator.h"
+#include "memory/memory.h"
 
 enum { CF_ZONE_BYTES = 512 };
 static const unsigned char cf_poisons[] = {0xFF, 0x5A};

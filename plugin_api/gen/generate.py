@@ -26,7 +26,7 @@ def outputs(ops):
         "tests/abi/generated_offsets.h": headers.offsets(ops),
         "sdk/include/graft/ops.h": wrappers.ops_h(ops),
         "sdk/ops/generated/schema.inc": tables.schema_inc(ops),
-        "sdk/ops/generated/wrappers.c": wrappers.wrappers_c(ops),
+        "sdk/dispatch/generated/wrappers.c": wrappers.wrappers_c(ops),
         "sdk/ops/generated/fx_ops.h": wrappers.fx_ops_h(ops),
     }
     return {path: "\n".join(lines) + "\n" for path, lines in files.items()}

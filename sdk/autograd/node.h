@@ -142,7 +142,4 @@ graft_rt_stream *ag_stream_of(const ag_node *node);
 /* Makes `tensor`, computed on stream `from`, usable on `to`. */
 graft_status ag_stream_hand_over(graft_tensor *tensor, graft_rt_stream *from, graft_rt_stream *to);
 
-/* --- modes.c --- */
-bool ag_anomaly_mode(void);
-
 #endif

@@ -8,9 +8,10 @@
  * A function returns when all is well and ends its process by ck_fail or ck_skip otherwise. What it is doing is noted
  * before each call of the plugin, and is what a crash or a hang is reported with.
  *
- *   check.c         the command            check_lint.c    the file and its manifest
- *   check_run.c     children, the report   check_open.c    opening, instances
- *   check_plugin.c  plugin, host, helpers  check_device.c, check_memory.c, check_copies.c, check_streams.c, ... */
+ *   check_command.c  the command                 check_lint.c    the file and its manifest
+ *   check_run.c      children, the report        check_open.c    opening, instances
+ *   check_message.c  what a child says           check_device.c, check_memory.c, check_copies.c, check_streams.c, ...
+ *   check_plugin.c   plugin, host, helpers */
 #ifndef GRAFT_CLI_CHECK_H
 #define GRAFT_CLI_CHECK_H
 

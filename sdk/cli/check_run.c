@@ -15,56 +15,13 @@
 
 #include "base/utf8.h"
 #include "check.h"
-
-typedef enum outcome { PENDING, OK, FAILED, SKIPPED } outcome;
-
-/* What a child tells its parent, in shared memory: it outlives a crash. */
-typedef struct message {
-  _Atomic(int) outcome;
-  char text[1024];
-  char doing[256];
-} message;
-
-static message *now;
+#include "check_message.h"
 
 static const ck_table *const tables[] = {&ck_lint_checks,     &ck_open_checks,   &ck_device_checks,
                                          &ck_instance_checks, &ck_memory_checks, &ck_copy_checks,
                                          &ck_stream_checks,   &ck_event_checks,  &ck_op_checks};
 
 /* --- inside the child --- */
-
-void ck_doing(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(now->doing, sizeof now->doing, format, arguments);
-  va_end(arguments);
-}
-
-/* The first word counts: threads may fail together. */
-static _Noreturn void end(outcome how, const char *format, va_list arguments) {
-  int pending = PENDING;
-  char text[700] = "";
-  if (format) vsnprintf(text, sizeof text, format, arguments);
-  if (how == FAILED && now->doing[0]) {
-    snprintf(now->text, sizeof now->text, "%s: %s", now->doing, text);
-  } else {
-    snprintf(now->text, sizeof now->text, "%s", text);
-  }
-  atomic_compare_exchange_strong(&now->outcome, &pending, (int)how);
-  _exit(0);
-}
-
-void ck_fail(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  end(FAILED, format, arguments);
-}
-
-void ck_skip(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  end(SKIPPED, format, arguments);
-}
 
 static _Noreturn void child(const ck_check *check, const ck_target *target) {
   /* Nobody needs a core file of it, or the process once the parent is gone. */
@@ -78,8 +35,8 @@ static _Noreturn void child(const ck_check *check, const ck_target *target) {
   ck_reach(session, check->fresh ? CK_LIBRARY : check->needs);
   check->run(session);
   ck_close(session);
-  int pending = PENDING; /* a thread, or a child of this one, may have said otherwise */
-  atomic_compare_exchange_strong(&now->outcome, &pending, OK);
+  int pending = CK_PENDING; /* a thread, or a child of this one, may have said otherwise */
+  atomic_compare_exchange_strong(&ck_now->outcome, &pending, CK_OK);
   _exit(0);
 }
 
@@ -98,23 +55,23 @@ static bool wait_for(pid_t pid, int pipe, int limit_s, int *status) {
 }
 
 static void explain_end(int status) {
-  const char *doing = now->doing[0] ? now->doing : "before anything was done";
+  const char *doing = ck_now->doing[0] ? ck_now->doing : "before anything was done";
   if (WIFSIGNALED(status)) {
-    snprintf(now->text, sizeof now->text, "%s: crashed: %s", doing, strsignal(WTERMSIG(status)));
+    snprintf(ck_now->text, sizeof ck_now->text, "%s: crashed: %s", doing, strsignal(WTERMSIG(status)));
   } else {
-    snprintf(now->text, sizeof now->text, "%s: the process ended with status %d", doing, WEXITSTATUS(status));
+    snprintf(ck_now->text, sizeof ck_now->text, "%s: the process ended with status %d", doing, WEXITSTATUS(status));
   }
 }
 
-static outcome run_one(const ck_check *check, const ck_target *target) {
+static ck_outcome run_one(const ck_check *check, const ck_target *target) {
   int ends[2], status;
-  memset(now, 0, sizeof *now);
-  if (pipe(ends)) return SKIPPED;
+  memset(ck_now, 0, sizeof *ck_now);
+  if (pipe(ends)) return CK_SKIPPED;
   fflush(NULL);
   pid_t pid = fork();
   if (pid < 0) {
-    snprintf(now->text, sizeof now->text, "no child process could be made");
-    return SKIPPED;
+    snprintf(ck_now->text, sizeof ck_now->text, "no child process could be made");
+    return CK_SKIPPED;
   }
   if (pid == 0) {
     close(ends[0]);
@@ -123,24 +80,24 @@ static outcome run_one(const ck_check *check, const ck_target *target) {
   close(ends[1]);
   bool in_time = wait_for(pid, ends[0], target->time_limit_s, &status);
   close(ends[0]);
-  outcome how = (outcome)atomic_load(&now->outcome);
-  if (how != PENDING && in_time) return how;
+  ck_outcome how = (ck_outcome)atomic_load(&ck_now->outcome);
+  if (how != CK_PENDING && in_time) return how;
   if (in_time)
     explain_end(status);
   else
-    snprintf(now->text, sizeof now->text, "%s: no end after %d s", now->doing, target->time_limit_s);
-  return FAILED;
+    snprintf(ck_now->text, sizeof ck_now->text, "%s: no end after %d s", ck_now->doing, target->time_limit_s);
+  return CK_FAILED;
 }
 
-static void print(const ck_check *check, outcome how) {
-  static const char *const plain[] = {[OK] = "ok  ", [FAILED] = "FAIL", [SKIPPED] = "skip"};
+static void print(const ck_check *check, ck_outcome how) {
+  static const char *const plain[] = {[CK_OK] = "ok  ", [CK_FAILED] = "FAIL", [CK_SKIPPED] = "skip"};
   static const char *const colour[] = {
-      [OK] = "\033[32mok\033[0m  ", [FAILED] = "\033[1;31mFAIL\033[0m", [SKIPPED] = "\033[33mskip\033[0m"};
+      [CK_OK] = "\033[32mok\033[0m  ", [CK_FAILED] = "\033[1;31mFAIL\033[0m", [CK_SKIPPED] = "\033[33mskip\033[0m"};
   bool terminal = isatty(STDOUT_FILENO);
-  char text[sizeof now->text];
-  utf8_copy(text, sizeof text, how == OK ? "" : now->text);
+  char text[sizeof ck_now->text];
+  utf8_copy(text, sizeof text, how == CK_OK ? "" : ck_now->text);
   printf("  %s  %-22s%s%s\n", (terminal ? colour : plain)[how], check->name, *text ? "  " : "", text);
-  if (how == FAILED) printf("        rule: %s\n", check->rule);
+  if (how == CK_FAILED) printf("        rule: %s\n", check->rule);
   fflush(stdout);
 }
 
@@ -154,25 +111,25 @@ static const char *missing(ck_stage reached) {
 }
 
 static void run(const ck_check *check, const ck_target *target, bool wanted, ck_counts *counts) {
-  outcome how;
+  ck_outcome how;
   if (check->needs > counts->reached) {
-    memset(now, 0, sizeof *now);
-    snprintf(now->text, sizeof now->text, "%s", missing(counts->reached));
-    how = SKIPPED;
+    memset(ck_now, 0, sizeof *ck_now);
+    snprintf(ck_now->text, sizeof ck_now->text, "%s", missing(counts->reached));
+    how = CK_SKIPPED;
   } else {
     how = run_one(check, target);
   }
-  if (how == OK && check->shows) counts->reached = check->shows;
-  if (!wanted && how != FAILED) return;
-  counts->ok += how == OK;
-  counts->failed += how == FAILED;
-  counts->skipped += how == SKIPPED;
+  if (how == CK_OK && check->shows) counts->reached = check->shows;
+  if (!wanted && how != CK_FAILED) return;
+  counts->ok += how == CK_OK;
+  counts->failed += how == CK_FAILED;
+  counts->skipped += how == CK_SKIPPED;
   print(check, how);
 }
 
 void ck_run_all(const ck_target *target, const char *pattern, ck_counts *counts) {
-  now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (now == MAP_FAILED) abort();
+  ck_now = mmap(NULL, sizeof *ck_now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (ck_now == MAP_FAILED) abort();
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
     for (size_t i = 0; i < tables[t]->count; i++) {
       const ck_check *check = &tables[t]->checks[i];
@@ -180,7 +137,7 @@ void ck_run_all(const ck_target *target, const char *pattern, ck_counts *counts)
       if (wanted || check->shows) run(check, target, wanted, counts);
     }
   }
-  munmap(now, sizeof *now);
+  munmap(ck_now, sizeof *ck_now);
 }
 
 void ck_list(void) {

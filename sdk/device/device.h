@@ -1,7 +1,7 @@
 /* device/: devices, streams, events and generators above a plugin.
  *
  * Internal to libgraft. Depends on plugin/; what stands above (the allocator, dispatch) keeps its state of a device
- * here. Begin reading in device.c, then stream.c. */
+ * here. Begin reading in open.c, then stream.c. */
 #ifndef GRAFT_SDK_DEVICE_H
 #define GRAFT_SDK_DEVICE_H
 
@@ -9,6 +9,15 @@
 
 typedef struct mem_allocator mem_allocator;
 typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilities, plans, counters */
+
+/* What stands above device/ and is needed here; wiring.c fills it in. */
+typedef struct dev_hooks_table {
+  graft_status (*allocator_create)(graft_rt_device *device, mem_allocator **allocator); /* when a device is opened */
+  void (*allocator_destroy)(mem_allocator *allocator);
+  /* The stream is done and about to be destroyed: its memory belongs to the default stream from now on. */
+  void (*stream_closing)(graft_rt_stream *stream);
+} dev_hooks_table;
+extern const dev_hooks_table dev_hooks;
 
 struct graft_generator {
   pthread_mutex_t lock;
@@ -81,6 +90,8 @@ graft_status dev_waited(graft_rt_stream *stream, graft_status status, const char
 void dev_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset);
 
 /* plg_status_of for a call that concerns a device. */
-graft_status dev_status(const graft_rt_device *device, graft_status status, const char *what);
+static inline graft_status dev_status(const graft_rt_device *device, graft_status status, const char *what) {
+  return status == GRAFT_OK ? GRAFT_OK : plg_status_of(device->text, status, what);
+}
 
 #endif

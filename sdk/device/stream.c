@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "device/internal.h"
-#include "memory/allocator.h"
 
 /* Structs of destroyed streams, kept for the next ones: see graft_rt_stream.id. */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -173,7 +172,7 @@ graft_status graft_stream_destroy(graft_rt_stream *stream) {
   /* The plugin is promised that no work refers to it. A failed stream has none, either. */
   dev_wait_for_stream(stream);
   unlink_stream(stream);
-  mem_stream_closing(stream);
+  dev_hooks.stream_closing(stream);
   graft_stream *handle = retire_handle(stream);
   device->backend->stream.synchronize(handle); /* an event that the allocator put there meanwhile */
   err_clear();

@@ -5,14 +5,14 @@
 
 #include "base/error.h"
 #include "dispatch/dispatch.h"
-#include "reference/reference.h"
+#include "ops/core/ref.h"
 #include "tensor/copy.h"
 #include "tensor/transfer.h"
 
 /* What a graft_tensor_space holds. */
 typedef struct borrowed {
   tns_host_tensor host;
-  ref_buffer_space buffer;
+  graft_buffer buffer;
 } borrowed;
 _Static_assert(sizeof(graft_tensor_space) >= sizeof(borrowed), "room for a tensor and its storage");
 _Static_assert(_Alignof(graft_tensor_space) >= _Alignof(borrowed), "aligned like a tensor");

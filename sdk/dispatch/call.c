@@ -2,28 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autograd/autograd.h"
-#include "dispatch/device.h"
+#include "dispatch/state.h"
 
-static _Thread_local graft_exec_flags exec_flags;
 static _Thread_local dsp_route last_route;
 static _Thread_local uint32_t depth;
 
 dsp_route dsp_last_route(void) {
   return last_route;
 }
-void dsp_set_exec_flags(graft_exec_flags flags) {
-  exec_flags = flags;
-}
-graft_exec_flags dsp_exec_flags(void) {
-  return exec_flags;
-}
-
-const char *dsp_route_name(dsp_route route) {
-  static const char *const names[] = {"unsupported", "plugin", "equal", "decomposition", "reference", "host"};
-  return names[route];
-}
-
 /* --- which op, which device --- */
 
 /* A prim that equals an aten op is that op: its arguments in the other order, the rest constants. */
@@ -48,74 +34,7 @@ static const op_schema *resolve_equal(const op_schema *schema, const graft_value
   return op_schema_of(schema->equal->op_id);
 }
 
-static graft_rt_device *device_of(const op_call *call) {
-  graft_rt_device *number = NULL; /* a rank-0 tensor in host memory decides only if no other tensor does */
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    const graft_value *v = &call->args[i];
-    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
-    for (uint32_t j = 0; j < count; j++) {
-      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
-      if (!t) continue;
-      if (t->ndim || !t->device->is_reference) return t->device;
-      number = t->device;
-    }
-  }
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    if (call->args[i].kind == GRAFT_VALUE_DEVICE && call->args[i].as.device) return call->args[i].as.device;
-  }
-  return number ? number : graft_device_reference();
-}
-
-static graft_status check_devices(const op_call *call) {
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    const graft_value *v = &call->args[i];
-    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
-    for (uint32_t j = 0; j < count; j++) {
-      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
-      if (!t || t->device == call->device) continue;
-      if (v->kind == GRAFT_VALUE_TENSOR && !t->ndim && t->device->is_reference &&
-          op_role(call->schema, call->def, i) == 'b')
-        continue;
-      return op_error(call, "%s is on %s, but another tensor is on %s; move it there with graft_tensor_to",
-                      call->schema->args[i].name, graft_device_text(t->device), graft_device_text(call->device));
-    }
-  }
-  return GRAFT_OK;
-}
-
 /* --- inference --- */
-
-/* A number takes a tensor's place where it promotes with the others or is compared with them, nowhere else. */
-static graft_status check_numbers(const op_call *call) {
-  if (call->def->flags & OP_TAKES_NUMBER) return GRAFT_OK;
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    if (call->schema->args[i].kind != OPK_TENSOR || call->args[i].kind != GRAFT_VALUE_SCALAR) continue;
-    char role = op_role(call->schema, call->def, i);
-    if (role == 'b' || role == 'c') continue;
-    return op_error(call, "%s is a number; expected a tensor", call->schema->args[i].name);
-  }
-  return GRAFT_OK;
-}
-
-static graft_status infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
-  call->def = op_def_of(schema->id);
-  if (!call->def || !call->def->infer) {
-    return err_set(GRAFT_UNIMPLEMENTED, "%s: libgraft has no rule for this op yet", schema->name);
-  }
-  graft_status status = dsp_complete(call, schema, args, nargs);
-  if (status) return status;
-  call->nouts = 0;
-  call->compute = GRAFT_DTYPE_NONE;
-  call->dynamic = false;
-  call->decompose_only = call->no_decompose = false;
-  call->draws = 0;
-  memset(call->out_wanted, 0, sizeof call->out_wanted);
-  memset(call->list_like, -1, sizeof call->list_like);
-  call->device = device_of(call);
-  status = check_devices(call);
-  if (!status) status = check_numbers(call);
-  return status ? status : call->def->infer(call);
-}
 
 graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
                          uint32_t *count) {
@@ -125,13 +44,13 @@ graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs
   schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
   op_call call;
   if (dsp_is_host_op(schema->id)) return dsp_infer_host(schema, args, nargs, metas, capacity, count);
-  graft_status status = infer(&call, schema, args, nargs);
+  graft_status status = dsp_infer(&call, schema, args, nargs);
   if (status) return status;
   *count = op_flat_count(&call);
   return op_flat_outputs(&call, metas, NULL, capacity);
 }
 
-/* full_like for another device than its tensor's: only sizes, strides and dtype count, so one like it stands in. */
+/* OP_LIKE for another device than its tensor's: one like it stands in. */
 static graft_status stand_in(const graft_value **args, uint32_t nargs, graft_value *mapped, graft_tensor **like) {
   graft_rt_device *device = NULL;
   for (uint32_t i = 0; i < nargs; i++) {
@@ -163,18 +82,6 @@ static bool reads_device(const dsp_plan *plan, const graft_value *args) {
     if (args[i].kind == GRAFT_VALUE_TENSORS && args[i].count) return true;
   }
   return false;
-}
-
-graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args) {
-  if (dsp_fallback_policy() == DSP_FALLBACK_ERROR) {
-    op_call call = plan->call;
-    memcpy(call.args, args, call.schema->nargs * sizeof *args);
-    return err_set(GRAFT_UNIMPLEMENTED,
-                   "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
-                   call.schema->name, graft_device_text(plan->device), op_show_tensors(&call));
-  }
-  dsp_count_fallback(plan, args);
-  return GRAFT_OK;
 }
 
 static graft_status run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
@@ -218,87 +125,6 @@ static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tens
   return status;
 }
 
-/* Arguments in full, for a plan that was found by its key: the plan's canonical values and this call's tensors. */
-void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full) {
-  for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
-    uint8_t kind = plan->call.schema->args[i].kind;
-    bool data = kind == OPK_TENSOR || kind == OPK_TENSORS || kind == OPK_GENERATOR || kind == OPK_DEVICE;
-    full[i] = plan->call.args[i];
-    if (!data) continue;
-    full[i] = i < nargs ? args[i] : (graft_value){0};
-    if (kind == OPK_TENSOR && full[i].kind == GRAFT_VALUE_TENSOR && !full[i].as.tensor) full[i] = (graft_value){0};
-    if (kind == OPK_TENSOR &&
-        (full[i].kind == GRAFT_VALUE_INT || full[i].kind == GRAFT_VALUE_FLOAT || full[i].kind == GRAFT_VALUE_BOOL)) {
-      full[i] = (graft_value){GRAFT_VALUE_SCALAR,
-                              0,
-                              {.scalar = full[i].kind == GRAFT_VALUE_FLOAT ? graft_scalar_float(args[i].as.f)
-                                         : full[i].kind == GRAFT_VALUE_INT ? graft_scalar_int(args[i].as.i)
-                                                                           : graft_scalar_bool(args[i].as.i != 0)}};
-    }
-  }
-}
-
-/* The device whose cache holds the plan: a guess from the raw arguments is enough, being the same for equal calls. */
-static graft_rt_device *key_device(const graft_value *args, uint32_t nargs) {
-  for (uint32_t i = 0; i < nargs; i++) {
-    const graft_value *v = &args[i];
-    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && (v->as.tensor->ndim || !v->as.tensor->device->is_reference)) {
-      return v->as.tensor->device;
-    }
-    if (v->kind == GRAFT_VALUE_TENSORS) {
-      for (uint32_t j = 0; j < v->count; j++) {
-        if (v->as.tensors[j]) return v->as.tensors[j]->device;
-      }
-    }
-    if (v->kind == GRAFT_VALUE_DEVICE && v->as.device) return v->as.device;
-  }
-  return graft_device_reference();
-}
-
-/* Tensors of two devices have one key if their shapes agree: such a call must not find the plan of a good one. */
-static bool mixed_devices(const graft_value *args, uint32_t nargs, graft_tensor *const *outs, uint32_t nouts,
-                          const graft_rt_device *device) {
-  for (uint32_t i = 0; i < nouts; i++) {
-    if (outs[i] && outs[i]->device != device) return true;
-  }
-  for (uint32_t i = 0; i < nargs; i++) {
-    const graft_value *v = &args[i];
-    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && v->as.tensor->device != device &&
-        !(v->as.tensor->device->is_reference && !v->as.tensor->ndim)) {
-      return true;
-    }
-    for (uint32_t j = 0; v->kind == GRAFT_VALUE_TENSORS && j < v->count; j++) {
-      if (v->as.tensors[j] && v->as.tensors[j]->device != device) return true;
-    }
-  }
-  return false;
-}
-
-graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                           uint32_t nouts, dsp_plan **plan) {
-  graft_rt_device *device = key_device(args, nargs);
-  if (dev_forked(device)) return dev_forked_error(device);
-  dsp_key key;
-  if (!dsp_key_build(&key, schema, args, nargs, outs, nouts)) {
-    dsp_key_free(&key);
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the key of a call", schema->name);
-  }
-  /* Neither is in the key. */
-  bool unusual = mixed_devices(args, nargs, outs, nouts, device) ||
-                 dsp_written_overlap(schema, args, nargs, outs, nouts) != TNS_OVERLAP_NONE;
-  *plan = unusual ? NULL : dsp_plan_find(device, &key);
-  graft_status status = GRAFT_OK;
-  if (!*plan) {
-    op_call call;
-    status = infer(&call, schema, args, nargs);
-    dsp_plan *made;
-    if (!status) status = dsp_resolve(&call, outs, nouts, &made);
-    if (!status) *plan = unusual ? made : dsp_plan_insert(device, &key, made);
-  }
-  dsp_key_free(&key);
-  return status;
-}
-
 static bool any_out(graft_tensor *const *outs, uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) {
     if (outs[i]) return true;
@@ -310,7 +136,7 @@ static graft_status check_writes(const op_schema *schema, const graft_value *arg
                                  uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) {
     if (!outs[i]) continue;
-    graft_status status = ag_check_write(schema, args, nargs, outs[i]);
+    graft_status status = dsp_hooks.check_write(schema, args, nargs, outs[i]);
     if (status) return status;
   }
   return GRAFT_OK;
@@ -323,10 +149,10 @@ static graft_status call_slot_op(const op_schema *schema, const graft_value *arg
   if (status) return status;
   graft_value full[OP_MAX_ARGS];
   dsp_full_args(plan, args, nargs, full);
-  bool record = ag_wanted(full, schema->nargs);
+  bool record = dsp_hooks.recording_wanted(full, schema->nargs);
   if (any_out(outs, nouts)) status = check_writes(schema, full, schema->nargs, outs, nouts);
   if (!status) status = run_plan(plan, full, outs, taken);
-  if (!status && record) status = ag_record(schema, plan->call.def, full, schema->nargs, outs, plan->nouts);
+  if (!status && record) status = dsp_hooks.record(schema, plan->call.def, full, schema->nargs, outs, plan->nouts);
   dsp_plan_release(plan);
   return status;
 }
@@ -334,13 +160,13 @@ static graft_status call_slot_op(const op_schema *schema, const graft_value *arg
 static graft_status call_copy_op(const op_schema *schema, const graft_value *args, uint32_t nargs,
                                  graft_tensor **outs) {
   op_call call;
-  graft_status status = infer(&call, schema, args, nargs);
+  graft_status status = dsp_infer(&call, schema, args, nargs);
   if (status) return status;
   if (dev_forked(call.device)) return dev_forked_error(call.device);
-  bool record = ag_wanted(call.args, schema->nargs);
+  bool record = dsp_hooks.recording_wanted(call.args, schema->nargs);
   status = check_writes(schema, call.args, schema->nargs, outs, 1);
   if (!status) status = dsp_run_copy(&call, outs);
-  return !status && record ? ag_record(schema, call.def, call.args, schema->nargs, outs, 1) : status;
+  return !status && record ? dsp_hooks.record(schema, call.def, call.args, schema->nargs, outs, 1) : status;
 }
 
 /* Views know themselves by a short name ("expand: …"); the caller wrote the overload's. */
@@ -357,12 +183,12 @@ static graft_status call_host_op(const op_schema *schema, const graft_value *arg
   op_call call = {.def = op_def_of(schema->id)};
   graft_status status = dsp_complete(&call, schema, args, nargs);
   if (status) return status;
-  call.device = device_of(&call);
+  call.device = dsp_device_of_call(&call);
   if (any_out(outs, nouts)) return op_error(&call, "a view can't be written to a given output");
   status = dsp_run_host(schema, &call, outs, nouts);
   if (status) return name_op(schema, status);
-  if (!ag_wanted(call.args, schema->nargs)) return GRAFT_OK;
-  return ag_record(schema, call.def, call.args, schema->nargs, outs, nouts);
+  if (!dsp_hooks.recording_wanted(call.args, schema->nargs)) return GRAFT_OK;
+  return dsp_hooks.record(schema, call.def, call.args, schema->nargs, outs, nouts);
 }
 
 /* prims::copy_to(a!, b) and atan2.out(…, out!) return the argument that they write. */
@@ -388,12 +214,14 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
   graft_tensor *like = NULL;
   dsp_route taken = DSP_ROUTE_HOST;
   depth++;
-  graft_status status = schema->id == GRAFT_OP_FULL_LIKE ? stand_in(&args, nargs, mapped, &like) : GRAFT_OK;
+  const op_def *def = op_def_of(schema->id);
+  uint32_t flags = def ? def->flags : 0;
+  graft_status status = flags & OP_LIKE ? stand_in(&args, nargs, mapped, &like) : GRAFT_OK;
   if (status) {
     /* the error is told */
   } else if (dsp_is_host_op(schema->id)) {
     status = call_host_op(schema, args, nargs, outs, nouts);
-  } else if (dsp_is_copy_op(schema->id)) {
+  } else if (flags & OP_COPY) {
     status = call_copy_op(schema, args, nargs, outs);
     taken = DSP_ROUTE_PLUGIN;
   } else {

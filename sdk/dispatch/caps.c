@@ -2,28 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/device.h"
-
-static _Atomic(uint64_t) mallocs;
-void dsp_count_malloc(void) {
-  atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-}
-uint64_t dsp_malloc_count(void) {
-  return atomic_load(&mallocs);
-}
-
-dsp_device *dsp_device_of(graft_rt_device *device) {
-  dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
-  if (state) return state;
-  dsp_device *made = calloc(1, sizeof *made);
-  if (!made) abort();
-  made->device = device;
-  pthread_mutex_init(&made->lock, NULL);
-  if (atomic_compare_exchange_strong(&device->dispatch, &state, made)) return made;
-  pthread_mutex_destroy(&made->lock);
-  free(made);
-  return state;
-}
+#include "dispatch/state.h"
 
 static op_slot slot_of(const graft_rt_backend *backend, const op_schema *schema) {
   const void *tables[] = {[OPT_CORE] = backend->core, [OPT_PRIMS] = backend->prims, [OPT_TRAIN] = backend->train};
@@ -105,28 +84,4 @@ bool dsp_to_prim(const op_call *call, const op_schema *prim, graft_value *args) 
     if (!has_constant(value, constant)) return false;
   }
   return true;
-}
-
-dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uint32_t *equal) {
-  *equal = 0;
-  op_slot slot;
-  graft_op_caps caps;
-  const op_schema *meaning = schema->equal ? op_schema_of(schema->equal->op_id) : schema;
-  if (schema->route == OPROUTE_HOST || dsp_is_host_op(schema->id)) return DSP_ROUTE_HOST;
-  if (dsp_caps(device, schema, &slot, &caps)) return DSP_ROUTE_PLUGIN;
-  if (meaning && meaning != schema && dsp_caps(device, meaning, &slot, &caps)) {
-    *equal = meaning->id;
-    return DSP_ROUTE_EQUAL;
-  }
-  for (uint32_t nth = 0; meaning; nth++) {
-    const op_schema *prim = dsp_equal_prim(meaning, nth);
-    if (!prim) break;
-    if (prim == schema || !dsp_caps(device, prim, &slot, &caps)) continue;
-    *equal = prim->id;
-    return DSP_ROUTE_EQUAL;
-  }
-  const op_def *def = meaning ? op_def_of(meaning->id) : NULL;
-  if (!def) return DSP_ROUTE_NONE;
-  if (def->decompose) return DSP_ROUTE_DECOMPOSITION;
-  return def->reference ? DSP_ROUTE_REFERENCE : DSP_ROUTE_NONE;
 }

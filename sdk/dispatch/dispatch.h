@@ -42,6 +42,23 @@ dsp_fallback dsp_fallback_policy(void);
 /* How many times a call of the hot path had to allocate memory of the host; see tests. */
 uint64_t dsp_malloc_count(void);
 
+/* What stands above dispatch/ and is needed here: autograd, which records calls; wiring.c fills it in. */
+typedef struct dsp_hooks_table {
+  /* Whether a call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:
+   * no lock, no allocation. */
+  bool (*recording_wanted)(const graft_value *args, uint32_t nargs);
+  /* Before a call writes into `out`: refuses what would falsify a gradient, with the op's name. */
+  graft_status (*check_write)(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor *out);
+  /* Records a call that has run. */
+  graft_status (*record)(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
+                         graft_tensor **outs, uint32_t nouts);
+} dsp_hooks_table;
+extern const dsp_hooks_table dsp_hooks;
+
+/* What tensor/ asks of ops; see tns_hooks. */
+graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from);
+graft_status dsp_negate(graft_tensor *tensor);
+
 /* Exec flags of this thread: GRAFT_EXEC_DETERMINISTIC and hints. */
 void dsp_set_exec_flags(graft_exec_flags flags);
 graft_exec_flags dsp_exec_flags(void);

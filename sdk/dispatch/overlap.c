@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/device.h"
+#include "dispatch/state.h"
 
 enum { NONE = UINT32_MAX, STACK_MOST = 1024 };
 

@@ -95,8 +95,11 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
 graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
 graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
 graft_status dsp_run_host(const op_schema *schema, op_call *call, graft_tensor **outs, uint32_t nouts);
-bool dsp_is_copy_op(uint32_t op_id);
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs);
+/* The device that a call runs on, found from its arguments. */
+graft_rt_device *dsp_device_of_call(const op_call *call);
+/* Completes the arguments and applies the op's rule. */
+graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
 /* The plan of a call, found or made, retained; and its arguments in full: canonical values and this call's tensors. */
 graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                            uint32_t nouts, dsp_plan **plan);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/device.h"
+#include "dispatch/state.h"
 
 /* Everything resolve works on; the plan owns what it allocates. */
 typedef struct resolver {
@@ -232,7 +232,7 @@ static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   if (t->dtype != o->dtype && (o->is_output || index || !mixed || !mixes_clearly(r))) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
-  if ((t->flags & (TNS_CONJ | TNS_NEG)) && !dsp_is_copy_op(r->call->schema->id)) return true;
+  if ((t->flags & (TNS_CONJ | TNS_NEG)) && !(r->call->def->flags & OP_COPY)) return true;
   return !is_aligned(r, t) && !(r->caps.flags & GRAFT_CAP_UNALIGNED);
 }
 
@@ -268,7 +268,7 @@ static bool settle_operands(resolver *r) {
     if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;
     if (o->action == DSP_DIRECT && needs_temporary(r, o)) {
       /* Making a temporary is itself a copy: a copy goes as it is or through host memory. */
-      if (dsp_is_copy_op(r->call->schema->id)) return false;
+      if (r->call->def->flags & OP_COPY) return false;
       o->action = DSP_TEMPORARY;
     }
     if (o->action == DSP_DIRECT) {
@@ -307,7 +307,7 @@ static bool try_prims(resolver *r) {
 }
 
 static dsp_route other_ways(const op_call *call, dsp_route after) {
-  if (dsp_is_copy_op(call->schema->id)) return DSP_ROUTE_NONE;
+  if (call->def->flags & OP_COPY) return DSP_ROUTE_NONE;
   bool may = after < DSP_ROUTE_DECOMPOSITION && !call->no_decompose;
   if (may && !call->device->is_reference) {
     bool half = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);

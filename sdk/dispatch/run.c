@@ -3,11 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/copy_kernel.h"
-#include "dispatch/device.h"
-#include "dispatch/host_callbacks.h"
-
-_Thread_local dsp_philox_override dsp_philox;
+#include "dispatch/state.h"
 
 enum { STACK_LIMIT = 32 * 1024 };
 

@@ -1,10 +1,10 @@
-/* The ways beside a slot: decomposition on the device, the reference kernels in host memory; and what was counted. */
-#include <stdio.h>
+/* The ways beside a slot: decomposition on the device, the reference kernels in host memory. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/device.h"
+#include "dispatch/state.h"
 #include "ops/generated/fx_ops.h"
+#include "tensor/copy.h"
 
 /* --- results --- */
 
@@ -138,7 +138,7 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
 static graft_tensor *to_reference(fx *s, graft_tensor *t) {
   graft_tensor *moved = NULL;
   if (!t || s->status) return NULL;
-  graft_status status = graft_tensor_to(t, graft_device_reference(), GRAFT_DTYPE_NONE, &moved);
+  graft_status status = tns_to(t, graft_device_reference(), GRAFT_DTYPE_NONE, &moved);
   if (status) fx_fail(s, status);
   return fx_own(s, moved);
 }
@@ -205,87 +205,4 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
   for (uint32_t i = 0; i < nargs; i++) free(lists[i]);
   free(results);
   return status;
-}
-
-/* --- what was counted --- */
-
-typedef struct fallback_row {
-  graft_fallback_info info;
-  char dtypes[64];
-} fallback_row;
-
-static pthread_mutex_t rows_lock = PTHREAD_MUTEX_INITIALIZER;
-static fallback_row **rows;
-static size_t row_count, row_capacity;
-
-static void describe_dtypes(const dsp_plan *plan, const graft_value *args, char *text, size_t room) {
-  size_t used = 0;
-  *text = 0;
-  for (uint32_t i = 0; i < plan->call.schema->nargs && used + 16 < room; i++) {
-    const graft_tensor *t = args[i].kind == GRAFT_VALUE_TENSOR ? args[i].as.tensor : NULL;
-    if (args[i].kind == GRAFT_VALUE_TENSORS && args[i].count) t = args[i].as.tensors[0];
-    if (t) used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "," : "", graft_dtype_name(t->dtype));
-  }
-}
-
-static fallback_row *row_locked(uint32_t op_id, const char *device, const char *dtypes, bool *fresh) {
-  *fresh = false;
-  for (size_t i = 0; i < row_count; i++) {
-    if (rows[i]->info.op_id == op_id && rows[i]->info.device == device && !strcmp(rows[i]->dtypes, dtypes))
-      return rows[i];
-  }
-  if (row_count == row_capacity) {
-    size_t capacity = row_capacity ? row_capacity * 2 : 64;
-    fallback_row **grown = realloc(rows, capacity * sizeof *rows);
-    if (!grown) return NULL;
-    rows = grown;
-    row_capacity = capacity;
-  }
-  fallback_row *row = calloc(1, sizeof *row);
-  if (!row) return NULL;
-  snprintf(row->dtypes, sizeof row->dtypes, "%s", dtypes);
-  row->info = (graft_fallback_info){op_id, device, row->dtypes, 0};
-  rows[row_count++] = row;
-  *fresh = true;
-  return row;
-}
-
-dsp_fallback dsp_fallback_policy(void) {
-  static _Atomic(int) known = -1;
-  int policy = atomic_load_explicit(&known, memory_order_relaxed);
-  if (policy >= 0) return (dsp_fallback)policy;
-  const char *text = err_getenv("GRAFT_FALLBACK");
-  policy = DSP_FALLBACK_WARN;
-  if (text && !strcmp(text, "allow"))
-    policy = DSP_FALLBACK_ALLOW;
-  else if (text && !strcmp(text, "error"))
-    policy = DSP_FALLBACK_ERROR;
-  else if (text && *text && strcmp(text, "warn")) {
-    err_log(GRAFT_LOG_WARNING, "GRAFT_FALLBACK=%s is none of allow, warn, error; taken as warn", text);
-  }
-  atomic_store(&known, policy);
-  return (dsp_fallback)policy;
-}
-
-void dsp_count_fallback(const dsp_plan *plan, const graft_value *args) {
-  char dtypes[64];
-  describe_dtypes(plan, args, dtypes, sizeof dtypes);
-  const char *device = graft_device_text(plan->device);
-  pthread_mutex_lock(&rows_lock);
-  bool fresh;
-  fallback_row *row = row_locked(plan->call.schema->id, device, dtypes, &fresh);
-  if (row) row->info.count++;
-  pthread_mutex_unlock(&rows_lock);
-  if (fresh && dsp_fallback_policy() == DSP_FALLBACK_WARN) {
-    err_log(GRAFT_LOG_WARNING, "%s (%s) is not served by %s and runs in host memory; GRAFT_FALLBACK=error forbids this",
-            plan->call.schema->name, dtypes, device);
-  }
-}
-
-size_t graft_fallbacks(graft_fallback_info *out, size_t capacity) {
-  pthread_mutex_lock(&rows_lock);
-  for (size_t i = 0; i < row_count && i < capacity; i++) out[i] = rows[i]->info;
-  size_t count = row_count;
-  pthread_mutex_unlock(&rows_lock);
-  return count;
 }

@@ -1,7 +1,7 @@
 /* The caching allocator: what a request becomes, which free part serves it, what happens when there is none. The policy
  * is PyTorch's, so that its users find the behaviour and the statistics they know, but for the size of large segments:
  * see shared_segment. */
-#include "memory/allocator.h"
+#include "memory/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

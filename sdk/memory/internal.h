@@ -11,7 +11,7 @@
 #define GRAFT_SDK_MEMORY_INTERNAL_H
 
 #include "graft/memory.h"
-#include "memory/allocator.h"
+#include "memory/memory.h"
 
 #define MEM_MIN_BLOCK     UINT64_C(512)
 #define MEM_SMALL_MAX     (UINT64_C(1) << 20) /* up to this a request comes from a small segment */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "dispatch/host_callbacks.h"
 #include "plugin/loader.h"
 
 static void host_log(void *context, graft_log_level level, const char *message) {
@@ -97,9 +96,9 @@ void plg_host_init(graft_rt_backend *backend) {
       .context = backend,
       .log = host_log,
       .set_error = host_set_error,
-      .workspace = dsp_host_workspace,
-      .output_shape = dsp_host_output_shape,
-      .memo_publish = dsp_host_memo_publish,
+      .workspace = plg_hooks.workspace,
+      .output_shape = plg_hooks.output_shape,
+      .memo_publish = plg_hooks.memo_publish,
       .cache_directory = host_cache_directory,
       .extension = host_extension,
   };

@@ -9,6 +9,18 @@
 
 #define PLG_NAME_MAX 63
 
+/* What stands above plugin/ and is needed here; wiring.c fills it in. */
+typedef struct plg_hooks_table {
+  graft_plugin_open_v1_fn builtin; /* the entry of the built-in backend "reference" */
+  /* The functions of graft_host that belong to the call of an op; their types are those of the fields there. */
+  graft_status (*workspace)(const graft_exec *exec, uint64_t bytes, uint64_t alignment, graft_buffer **buffer,
+                            uint64_t *byte_offset);
+  graft_status (*output_shape)(const graft_exec *exec, graft_output *output, int32_t ndim, const int64_t *shape,
+                               const graft_tensor_desc **desc);
+  graft_status (*memo_publish)(const graft_exec *exec, void *value, void (*destroy)(void *value), void **winner);
+} plg_hooks_table;
+extern const plg_hooks_table plg_hooks;
+
 /* Where a manifest came from. What discovery found must not be open to other users; what it found in libgraft's own
  * folder, not more than libgraft itself is; what the user typed is taken as it is. */
 typedef enum plg_origin { PLG_TYPED, PLG_DISCOVERED, PLG_OWN } plg_origin;

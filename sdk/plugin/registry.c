@@ -1,8 +1,6 @@
 /* What is there: discovery by manifests, and the list of backends that are open. */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <libgen.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +9,6 @@
 
 #include "base/error.h"
 #include "plugin/loader.h"
-#include "reference/reference.h"
 
 #ifndef GRAFT_VERSION
 #define GRAFT_VERSION "1.0.0"
@@ -107,15 +104,6 @@ static void search_data_home(found *all) {
   }
   if (folder) search_folder(all, folder, PLG_DISCOVERED);
   free(folder);
-}
-
-char *plg_own_file(void) {
-  static const char here = 0;
-  Dl_info info;
-  struct link_map *map = NULL;
-  if (!dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return NULL;
-  /* For the program itself the loader knows no path but argv[0], which whoever started it could choose. */
-  return realpath(map->l_name && *map->l_name ? map->l_name : "/proc/self/exe", NULL);
 }
 
 /* The nth folder of plugins that goes with libgraft, malloc'ed; NULL: there are no more. */
@@ -372,7 +360,7 @@ static pthread_once_t reference_once = PTHREAD_ONCE_INIT;
 static graft_rt_backend *reference;
 
 static void open_reference(void) {
-  if (plg_negotiate(ref_plugin_open, NULL, "reference", NULL, &reference)) {
+  if (plg_negotiate(plg_hooks.builtin, NULL, "reference", NULL, &reference)) {
     err_log(GRAFT_LOG_ERROR, "the built-in reference backend does not open: %s", graft_last_error());
     abort();
   }

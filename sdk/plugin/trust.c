@@ -4,9 +4,11 @@
  * keep the rule usable where umask 002 is the default: the user's private group (it has his name and no other member)
  * counts as the user, and what lies in libgraft's own folder is trusted as far as libgraft itself is, since who can
  * replace libgraft needs no plugin. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <libgen.h>
+#include <link.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,15 @@
 #include "plugin/loader.h"
 
 enum { ACCOUNT_BYTES = 16 * 1024 };
+
+char *plg_own_file(void) {
+  static const char here = 0;
+  Dl_info info;
+  struct link_map *map = NULL;
+  if (!dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return NULL;
+  /* For the program itself the loader knows no path but argv[0], which whoever started it could choose. */
+  return realpath(map->l_name && *map->l_name ? map->l_name : "/proc/self/exe", NULL);
+}
 
 /* Whether another account of this machine has the group as its first one; getgrgid does not name those. */
 static bool is_first_group_of_others(gid_t gid) {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "ops/core/op.h"
+#include "ops/core/ref.h"
 
 struct graft_device {
   int unused;
@@ -19,23 +20,7 @@ struct graft_event {
   bool recorded, timed;
   struct timespec time;
 };
-struct graft_buffer {
-  char *data;
-  bool imported;
-};
-
 static graft_device the_device;
-
-char *ref_buffer_data(const graft_buffer *buffer) {
-  return buffer->data;
-}
-
-_Static_assert(sizeof(ref_buffer_space) >= sizeof(graft_buffer), "room for a buffer");
-graft_buffer *ref_buffer_over(ref_buffer_space *space, void *data) {
-  graft_buffer *buffer = (graft_buffer *)(void *)space;
-  *buffer = (graft_buffer){.data = data, .imported = true};
-  return buffer;
-}
 
 /* --- memory --- */
 
@@ -295,15 +280,9 @@ static graft_status ref_device_close(graft_device *device) {
   return GRAFT_OK;
 }
 
-/* Every host of this process offers the same functions, so the latest serves all instances. */
-static _Atomic(const graft_host *) host_table;
-const graft_host *ref_host(void) {
-  return atomic_load(&host_table);
-}
-
 graft_status ref_plugin_open(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
   (void)options;
-  atomic_store(&host_table, host);
+  ref_host_set(host);
   static graft_plugin made = {.struct_size = sizeof made,
                               .abi_major = GRAFT_ABI_MAJOR,
                               .abi_minor = GRAFT_ABI_MINOR,

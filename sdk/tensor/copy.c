@@ -7,10 +7,8 @@
 
 #include <string.h>
 
-#include "dispatch/copy_kernel.h"
-#include "graft/abi/op_ids.h"
-#include "graft/autograd.h"
-#include "graft/value.h"
+#include "base/error.h"
+#include "tensor/copy_host.h"
 #include "tensor/transfer.h"
 #include "tensor/view.h"
 
@@ -61,12 +59,7 @@ static graft_status negate_part(graft_tensor *plain, graft_status (*part)(graft_
   graft_tensor *view;
   graft_status status = part(plain, &view);
   if (status) return status;
-  graft_value self = {GRAFT_VALUE_TENSOR, 0, {0}};
-  self.as.tensor = view;
-  graft_tensor *out = view;
-  bool grad = graft_grad_mode_set(false);
-  status = graft_call(GRAFT_OP_NEG, &self, 1, &out, 1);
-  graft_grad_mode_set(grad);
+  status = tns_hooks.negate(view);
   graft_tensor_release(view);
   return status;
 }
@@ -92,12 +85,12 @@ static graft_status apply_bits(graft_tensor *to, bits b) {
 
 static graft_status copy_stored(graft_tensor *to, graft_tensor *from) {
   graft_tensor *plain_to, *plain_from;
-  if (!((to->flags | from->flags) & (TNS_CONJ | TNS_NEG))) return dsp_copy_kernel(to, from);
+  if (!((to->flags | from->flags) & (TNS_CONJ | TNS_NEG))) return tns_hooks.copy_kernel(to, from);
   graft_status status = stored(to, &plain_to);
   if (status) return status;
   status = stored(from, &plain_from);
   if (!status) {
-    status = dsp_copy_kernel(plain_to, plain_from);
+    status = tns_hooks.copy_kernel(plain_to, plain_from);
     graft_tensor_release(plain_from);
   }
   graft_tensor_release(plain_to);
@@ -278,20 +271,5 @@ graft_status tns_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype d
     graft_tensor_release(made);
   else
     *result = made;
-  return status;
-}
-
-graft_status graft_tensor_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype dtype, graft_tensor **result) {
-  bool changes = (device && device != tensor->device) || (dtype && dtype != tensor->dtype);
-  if (!changes || !graft_grad_mode() || !graft_tensor_requires_grad(tensor))
-    return tns_to(tensor, device, dtype, result);
-  /* As the op, so that it takes part in history. */
-  graft_value args[6] = {{GRAFT_VALUE_TENSOR, 0, {0}}};
-  args[0].as.tensor = tensor;
-  if (dtype) args[1].kind = GRAFT_VALUE_DTYPE, args[1].as.dtype = dtype;
-  if (device) args[3].kind = GRAFT_VALUE_DEVICE, args[3].as.device = device;
-  graft_tensor *out = NULL;
-  graft_status status = graft_call(GRAFT_OP_TO_COPY, args, 6, &out, 1);
-  if (!status) *result = out;
   return status;
 }

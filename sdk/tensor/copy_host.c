@@ -1,7 +1,7 @@
 /* The copy between strided host memory: order the dims, merge what lies together, then go row by row. */
 #include <string.h>
 
-#include "tensor/copy.h"
+#include "tensor/copy_host.h"
 
 typedef struct row_copy {
   graft_dtype to_dtype, from_dtype;

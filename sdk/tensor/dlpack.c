@@ -46,7 +46,7 @@ static graft_status check_export(const graft_tensor *tensor) {
     return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s is a dtype of Graft's own; convert it first",
                    graft_dtype_name(tensor->dtype));
   }
-  if (graft_tensor_requires_grad(tensor)) {
+  if (tensor->autograd && tns_hooks.requires_grad(tensor)) {
     return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s requires grad, which DLPack can't carry; detach it first",
                    TNS_SHAPE(tensor));
   }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tensor/tensor.h"
-#include "tensor/view.h"
 
 int64_t tns_numel(int32_t ndim, const int64_t *sizes) {
   int64_t numel = 1;

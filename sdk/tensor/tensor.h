@@ -1,17 +1,16 @@
 /* tensor/: storages, tensors and views; dtype facts; copies.
  *
- * Internal to libgraft. Depends on plugin/ and memory/. A storage is memory with an identity and a version; a tensor is
- * a strided view of it. Views are made here by the host alone (view.c); nothing here runs an op, except that copies
- * which a plugin's memory functions can't do go through dispatch/ (see copy.c). */
+ * Internal to libgraft. Depends on memory/. A storage is memory with an identity and a version; a tensor is a strided
+ * view of it. Views are made here by the host alone (view.c); nothing here runs an op, except that copies which a
+ * plugin's memory functions can't do ask the hooks below. Begin reading in make.c, then copy.c. */
 #ifndef GRAFT_SDK_TENSOR_H
 #define GRAFT_SDK_TENSOR_H
 
 #include "graft/tensor.h"
-#include "memory/allocator.h"
+#include "memory/memory.h"
 #include "tensor/dtype.h"
 
-typedef struct ag_meta ag_meta;       /* autograd/'s state of a tensor: history, gradient, hooks; NULL for most */
-typedef struct ag_storage ag_storage; /* unused by others */
+typedef struct ag_meta ag_meta; /* autograd/'s state of a tensor: history, gradient, hooks; NULL for most */
 
 typedef struct graft_storage {
   atomic_int refs;
@@ -43,6 +42,21 @@ struct graft_tensor {
   int64_t sizes[GRAFT_MAX_DIMS];
   int64_t strides[GRAFT_MAX_DIMS];
 };
+
+/* What stands above tensor/ and is needed here; wiring.c fills it in. */
+typedef struct tns_hooks_table {
+  /* The end of autograd/'s part of a tensor, which is never NULL here; and whether a tensor that has one requires grad.
+   */
+  void (*history_release)(ag_meta *history);
+  bool (*requires_grad)(const graft_tensor *tensor);
+  /* Copies on one device through the plugin's _to_copy slot: `from` has been expanded to `to`'s sizes; any strides, any
+   * dtypes; conjugate and negative bits are the caller's to honour. UNIMPLEMENTED, without text, where the plugin takes
+   * no such pair as it is: the caller then goes through host memory. */
+  graft_status (*copy_kernel)(graft_tensor *to, graft_tensor *from);
+  /* Negates a tensor in place, on its device and without history. */
+  graft_status (*negate)(graft_tensor *tensor);
+} tns_hooks_table;
+extern const tns_hooks_table tns_hooks;
 
 graft_status tns_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage);
 /* A storage over memory owned by someone else: `release` is called with `context` when the storage goes, not on
@@ -95,5 +109,8 @@ void tns_bump(graft_tensor *tensor);
 
 /* "f32[2,3]", "f32[2,3]:1,2" with strides where not contiguous; writes at most `capacity` bytes and returns buffer. */
 char *tns_describe(const graft_tensor *tensor, char *buffer, size_t capacity);
+char *tns_format_ints(char *buffer, size_t capacity, uint64_t count, const int64_t *items);
+#define TNS_INTS(count, items) tns_format_ints((char[320]){0}, 320, (uint64_t)(count), (items))
+#define TNS_SHAPE(tensor)      tns_describe((tensor), (char[480]){0}, 480)
 
 #endif

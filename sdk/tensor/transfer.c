@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "graft/memory.h"
-#include "tensor/copy.h"
+#include "tensor/copy_host.h"
 
 /* The bytes of a dense tensor in its buffer. */
 typedef struct range {

@@ -5,19 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-char *tns_format_ints(char *buffer, size_t capacity, uint64_t count, const int64_t *items) {
-  size_t at = (size_t)snprintf(buffer, capacity, "[");
-  for (uint64_t i = 0; i < count; i++) {
-    if (at + 32 >= capacity) {
-      at += (size_t)snprintf(buffer + at, capacity - at, ",...");
-      break;
-    }
-    at += (size_t)snprintf(buffer + at, capacity - at, "%s%" PRId64, i ? "," : "", items[i]);
-  }
-  snprintf(buffer + at, capacity - at, "]");
-  return buffer;
-}
-
 graft_status tns_wrap_dim(const char *op, int64_t *dim, int32_t ndim) {
   int64_t rank = ndim > 0 ? ndim : 1;
   if (*dim < -rank || *dim >= rank) {

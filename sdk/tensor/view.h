@@ -62,8 +62,5 @@ graft_status tns_view_of_dtype(graft_tensor *self, graft_dtype dtype, graft_tens
 /* Wraps a dim of a rank into [0, rank); rank 0 counts as 1. */
 graft_status tns_wrap_dim(const char *op, int64_t *dim, int32_t ndim);
 /* "[2,3]" of a list; writes at most `capacity` bytes, cuts a long list short, and returns buffer. */
-char *tns_format_ints(char *buffer, size_t capacity, uint64_t count, const int64_t *items);
-#define TNS_INTS(count, items) tns_format_ints((char[320]){0}, 320, (uint64_t)(count), (items))
-#define TNS_SHAPE(tensor)      tns_describe((tensor), (char[480]){0}, 480)
 
 #endif

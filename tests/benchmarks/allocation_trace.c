@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "graft/memory.h"
-#include "memory/allocator.h"
+#include "memory/memory.h"
 
 #define MIB           (1024.0 * 1024.0)
 #define LIMIT_RATIO   1.3

@@ -59,7 +59,7 @@ graft_tensor *fx_keep(fx *s, graft_tensor *tensor) {
 void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
   if (s->status) return;
-  graft_status status = graft_call(op_id, args, nargs, outs, nouts);
+  graft_status status = fx_hooks.call(op_id, args, nargs, outs, nouts);
   if (status) {
     fx_fail(s, status);
     for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
@@ -69,7 +69,7 @@ void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, gra
 }
 
 void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out) {
-  graft_status status = s->status ? GRAFT_OK : graft_call(op_id, args, nargs, &out, 1);
+  graft_status status = s->status ? GRAFT_OK : fx_hooks.call(op_id, args, nargs, &out, 1);
   if (status) fx_fail(s, status);
 }
 

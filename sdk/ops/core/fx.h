@@ -13,6 +13,14 @@ typedef struct fx {
   graft_tensor *local[24];
 } fx;
 
+/* What stands above ops/ and is needed here; wiring.c fills it in. */
+typedef struct fx_hooks_table {
+  graft_status (*call)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts);
+  graft_status (*infer)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
+                        uint32_t *count);
+} fx_hooks_table;
+extern const fx_hooks_table fx_hooks;
+
 void fx_begin(fx *s);
 /* Releases all intermediates; those to keep were retained with fx_keep. Returns the status. */
 graft_status fx_end(fx *s);

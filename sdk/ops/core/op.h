@@ -72,14 +72,16 @@ typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint3
  *   i  index: its own shape, i64 (or i32)
  *   k  kept as it is */
 enum {
-  OP_ELEMENTWISE = 1,   /* flags: every output element depends on the elements at its own position only */
-  OP_NO_WIDEN = 2,      /* the decomposition takes half types as they are */
-  OP_NUMBER_FORM = 4,   /* X.Scalar: has a number where X.Tensor has a tensor */
-  OP_READS_FIRST = 8,   /* the reference kernel reads an item of its lists before it writes it: in place is fine */
-  OP_SECOND_FIRST = 16, /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
-  OP_TAKES_NUMBER = 32, /* a number may stand for a tensor that does not promote with the others */
-  OP_EXACT_OUT = 64,    /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
-  OP_ITEM_BY_ITEM = 128 /* the decomposition writes to outputs that it finds in place, each before it reads the next */
+  OP_ELEMENTWISE = 1,    /* flags: every output element depends on the elements at its own position only */
+  OP_NO_WIDEN = 2,       /* the decomposition takes half types as they are */
+  OP_NUMBER_FORM = 4,    /* X.Scalar: has a number where X.Tensor has a tensor */
+  OP_READS_FIRST = 8,    /* the reference kernel reads an item of its lists before it writes it: in place is fine */
+  OP_SECOND_FIRST = 16,  /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
+  OP_TAKES_NUMBER = 32,  /* a number may stand for a tensor that does not promote with the others */
+  OP_EXACT_OUT = 64,     /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
+  OP_ITEM_BY_ITEM = 128, /* the decomposition writes to outputs that it finds in place, each before it reads the next */
+  OP_COPY = 256, /* the values of the last tensor argument, as they are: tensor/copy.c does it, any two devices */
+  OP_LIKE = 512  /* only sizes, strides and dtype of the first tensor count: it may lie on another device */
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */

@@ -1,16 +1,31 @@
 /* See ref.h. */
 #include "ops/core/ref.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "reference/reference.h"
 
 _Thread_local unsigned ref_mode;
 
+enum { REF_MAX_DIMS = 64 };
+
+graft_buffer *ref_buffer_over(graft_buffer *space, void *data) {
+  *space = (graft_buffer){.data = data, .imported = true};
+  return space;
+}
+
+static _Atomic(const graft_host *) host_table;
+const graft_host *ref_host(void) {
+  return atomic_load(&host_table);
+}
+void ref_host_set(const graft_host *host) {
+  atomic_store(&host_table, host);
+}
+
 char *ref_data(const graft_tensor_desc *d) {
   if (d->flags & GRAFT_TENSOR_HOST_VALUE) return (char *)d->dl.data;
-  return d->dl.data ? ref_buffer_data(d->dl.data) + d->dl.byte_offset : NULL;
+  return d->dl.data ? d->dl.data->data + d->dl.byte_offset : NULL;
 }
 
 int64_t ref_numel(const graft_tensor_desc *d) {
@@ -36,7 +51,7 @@ void ref_free(ref_array *a) {
 typedef struct walker {
   const graft_tensor_desc *d;
   char *at;
-  int64_t index[GRAFT_REF_DIMS];
+  int64_t index[REF_MAX_DIMS];
   int64_t bytes;
 } walker;
 

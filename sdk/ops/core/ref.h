@@ -6,6 +6,7 @@
 
 #include <complex.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "graft/abi/plugin.h"
@@ -14,7 +15,20 @@
 typedef long double ref_real;
 typedef long double complex ref_complex;
 
-/* The first byte of a tensor's data: reference buffers are host memory. */
+/* A buffer of the reference plugin: host memory. */
+struct graft_buffer {
+  char *data;
+  bool imported; /* the data belongs to others */
+};
+/* One over memory of others, described in `space`, which the caller keeps. */
+graft_buffer *ref_buffer_over(graft_buffer *space, void *data);
+
+/* The host's functions, for kernels whose output size depends on data. Every host of this process offers the same ones,
+ * so the latest that opened the plugin serves all instances. */
+const graft_host *ref_host(void);
+void ref_host_set(const graft_host *host);
+
+/* The first byte of a tensor's data. */
 char *ref_data(const graft_tensor_desc *d);
 int64_t ref_numel(const graft_tensor_desc *d);
 

@@ -303,6 +303,7 @@ static const op_def defs[] = {
      .infer = infer_full_like,
      .decompose = decompose_full_like,
      .vjp = vjp_none,
+     .flags = OP_LIKE,
      .reference = OP_REF(full_like)},
     {.op_id = GRAFT_OP_FILL_SCALAR,
      .roles = "c",

@@ -3,7 +3,6 @@
 
 #include "ops/core/ref.h"
 #include "ops/indexing/indexing.h"
-#include "reference/reference.h"
 
 /* --- nonzero --- */
 

@@ -52,7 +52,7 @@ static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, gra
   (void)ret;
   graft_value args[EACH_MOST];
   uint32_t count, nargs = item_args(c, item, args);
-  return graft_infer(item_op_of(c), args, nargs, meta, 1, &count);
+  return fx_hooks.infer(item_op_of(c), args, nargs, meta, 1, &count);
 }
 
 /* Whether item i has one shape in all lists. */
@@ -128,7 +128,7 @@ static graft_status norm_item(const op_call *c, uint32_t ret, uint32_t item, gra
   (void)ret;
   const graft_value args[] = {fx_tensor(c->args[0].as.tensors[item]), c->args[1], {0}, {0}, c->args[2]};
   uint32_t count;
-  return graft_infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, 1, &count);
+  return fx_hooks.infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, 1, &count);
 }
 
 static graft_status infer_norms(op_call *c) {

@@ -1,7 +1,7 @@
-/* The modes of a thread. */
-#include "autograd/node.h"
+/* The modes of a thread that say what takes part in autograd: tensors are marked by them when they are made. */
+#include "graft/autograd.h"
 
-static _Thread_local struct { bool no_grad, inference, anomaly; } mode;
+static _Thread_local struct { bool no_grad, inference; } mode;
 
 bool graft_grad_mode_set(bool enabled) {
   bool before = !mode.no_grad;
@@ -21,14 +21,4 @@ bool graft_inference_mode_set(bool enabled) {
 
 bool graft_inference_mode(void) {
   return mode.inference;
-}
-
-bool graft_anomaly_mode_set(bool enabled) {
-  bool before = mode.anomaly;
-  mode.anomaly = enabled;
-  return before;
-}
-
-bool ag_anomaly_mode(void) {
-  return mode.anomaly;
 }

@@ -5,11 +5,6 @@
 
 #include "base/str.h"
 #include "device/internal.h"
-#include "memory/allocator.h"
-
-graft_status dev_status(const graft_rt_device *device, graft_status status, const char *what) {
-  return status == GRAFT_OK ? GRAFT_OK : plg_status_of(device->text, status, what);
-}
 
 /* --- properties --- */
 
@@ -66,7 +61,7 @@ static void read_properties(graft_rt_device *device) {
 /* --- opening --- */
 
 static void device_free(graft_rt_device *device) {
-  if (device->allocator) mem_destroy(device->allocator);
+  if (device->allocator) dev_hooks.allocator_destroy(device->allocator);
   if (device->default_stream) dev_stream_destroy_default(device);
   if (device->handle) device->backend->plugin.device_close(device->handle);
   pthread_mutex_destroy(&device->streams_lock);
@@ -97,7 +92,7 @@ static graft_status device_new(graft_rt_backend *backend, int32_t index, graft_r
   read_properties(made);
   graft_status status = open_handle(made);
   if (!status) status = dev_stream_create_default(made);
-  if (!status) status = mem_create(made, &made->allocator);
+  if (!status) status = dev_hooks.allocator_create(made, &made->allocator);
   if (status) {
     device_free(made);
     return status;

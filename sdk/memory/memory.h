@@ -1,8 +1,8 @@
 /* memory/: the caching allocator above a plugin's allocate and release, pinned staging and statistics.
  *
  * Internal to libgraft. Calls the plugin's memory and stream functions, never while holding its own lock. */
-#ifndef GRAFT_SDK_ALLOCATOR_H
-#define GRAFT_SDK_ALLOCATOR_H
+#ifndef GRAFT_SDK_MEMORY_H
+#define GRAFT_SDK_MEMORY_H
 
 #include "device/device.h"
 

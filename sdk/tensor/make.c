@@ -1,18 +1,13 @@
-/* Tensors: creation, reference counts, queries, and values from and to host memory. */
+/* Tensors: creation, reference counts, queries. */
 #include "graft/tensor.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "graft/autograd.h"
-#include "tensor/copy.h"
-#include "tensor/view.h"
-
-/* autograd/'s; the one thing a tensor owns that is made above this folder. */
-void ag_meta_release(ag_meta *meta);
+#include "tensor/tensor.h"
 
 static graft_status check_shape(graft_dtype dtype, int32_t ndim, const int64_t *sizes, int64_t *numel) {
   if (dt_number(dtype) < 0) {
@@ -114,7 +109,7 @@ void graft_tensor_retain(graft_tensor *tensor) {
 
 void graft_tensor_release(graft_tensor *tensor) {
   if (!tensor || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1) return;
-  if (tensor->autograd) ag_meta_release(tensor->autograd);
+  if (tensor->autograd) tns_hooks.history_release(tensor->autograd);
   tns_storage_release(tensor->storage);
   free(tensor);
 }
@@ -161,61 +156,4 @@ bool graft_tensor_is_contiguous(const graft_tensor *tensor) {
 
 void tns_bump(graft_tensor *tensor) {
   if (tensor->storage) atomic_fetch_add_explicit(&tensor->storage->version, 1, memory_order_acq_rel);
-}
-
-/* snprintf at the end of what is there; a full buffer takes no more. */
-__attribute__((format(printf, 4, 5))) static void append(char *buffer, size_t capacity, size_t *at, const char *format,
-                                                         ...) {
-  if (*at >= capacity) return;
-  va_list arguments;
-  va_start(arguments, format);
-  int written = vsnprintf(buffer + *at, capacity - *at, format, arguments);
-  va_end(arguments);
-  *at += written > 0 ? (size_t)written : 0;
-}
-
-char *tns_describe(const graft_tensor *tensor, char *buffer, size_t capacity) {
-  size_t at = 0;
-  append(buffer, capacity, &at, "%s[", graft_dtype_name(tensor->dtype));
-  for (int32_t i = 0; i < tensor->ndim; i++) {
-    append(buffer, capacity, &at, "%s%" PRId64, i ? "," : "", tensor->sizes[i]);
-  }
-  append(buffer, capacity, &at, "]");
-  if (graft_tensor_is_contiguous(tensor)) return buffer;
-  for (int32_t i = 0; i < tensor->ndim; i++) {
-    append(buffer, capacity, &at, "%s%" PRId64, i ? "," : ":", tensor->strides[i]);
-  }
-  return buffer;
-}
-
-graft_status graft_tensor_from_host(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
-                                    const void *data, graft_tensor **tensor) {
-  graft_tensor *made;
-  graft_status status = graft_tensor_empty(device, dtype, ndim, sizes, &made);
-  if (status) return status;
-  tns_host_tensor host;
-  tns_host_tensor_init(&host, made, (void *)data);
-  status = tns_copy(made, &host.tensor);
-  if (status)
-    graft_tensor_release(made);
-  else
-    *tensor = made;
-  return status;
-}
-
-graft_status graft_tensor_to_host(graft_tensor *tensor, void *data) {
-  tns_host_tensor host;
-  tns_host_tensor_init(&host, tensor, data);
-  return tns_copy(&host.tensor, tensor);
-}
-
-graft_status graft_tensor_item(graft_tensor *tensor, graft_scalar *value) {
-  unsigned char element[32];
-  if (tensor->numel != 1) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "item: only a tensor with one element is a number, but got %s",
-                   TNS_SHAPE(tensor));
-  }
-  graft_status status = graft_tensor_to_host(tensor, element);
-  if (!status) *value = dt_item(tensor->dtype, element);
-  return status;
 }

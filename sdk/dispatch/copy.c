@@ -1,7 +1,6 @@
-/* See copy_kernel.h; and the ops that are copies (_to_copy, clone, copy), which all end in tensor/copy.c. */
-#include "dispatch/copy_kernel.h"
-
-#include "dispatch/device.h"
+/* The device's own copy kernel, a hook of tensor/; and the ops that are copies (_to_copy, clone, copy), which all end
+ * in tensor/copy.c. */
+#include "dispatch/state.h"
 
 graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   const op_schema *schema = op_schema_of(GRAFT_OP_TO_COPY);
@@ -28,15 +27,12 @@ graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   return status;
 }
 
-bool dsp_is_copy_op(uint32_t op_id) {
-  return op_id == GRAFT_OP_TO_COPY || op_id == GRAFT_OP_CLONE || op_id == GRAFT_OP_COPY;
-}
-
 /* _to_copy(self, dtype, layout, device, …), clone(self, …), copy(self, src, …): infer has said what comes out. */
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs) {
-  graft_tensor *from = op_tensor(call, call->schema->id == GRAFT_OP_COPY ? 1 : 0);
+  graft_tensor *from = NULL;
   graft_rt_device *device = call->device;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->args[i].kind == GRAFT_VALUE_TENSOR) from = call->args[i].as.tensor; /* the last one is the source */
     if (call->args[i].kind == GRAFT_VALUE_DEVICE && call->args[i].as.device) device = call->args[i].as.device;
   }
   const graft_meta *meta = &call->out[0];

@@ -1,15 +1,8 @@
-/* Keys and the cache of plans; see plan.h. */
-#include "dispatch/plan.h"
-
+/* The key of a call: what tells two cases apart; see plan.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include "dispatch/device.h"
-
-/* --- keys --- */
+#include "dispatch/state.h"
 
 static bool reserve(dsp_key *key, uint32_t more) {
   if (key->count + more <= key->capacity) return true;
@@ -169,104 +162,4 @@ bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *arg
 
 void dsp_key_free(dsp_key *key) {
   if (key->words != key->local) free(key->words);
-}
-
-/* --- the cache --- */
-
-static bool same_key(const dsp_plan *plan, uint64_t hash, const dsp_key *key) {
-  return plan->hash == hash && plan->key_words == key->count && !memcmp(plan->key, key->words, key->count * 8u);
-}
-
-static uint64_t hash_of(const dsp_key *key) {
-  return XXH3_64bits(key->words, key->count * 8u);
-}
-
-static dsp_plan *find_locked(dsp_device *state, uint64_t hash, const dsp_key *key) {
-  for (dsp_plan *plan = state->buckets[hash % DSP_BUCKETS]; plan; plan = plan->next) {
-    if (!same_key(plan, hash, key)) continue;
-    atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
-    return plan;
-  }
-  return NULL;
-}
-
-dsp_plan *dsp_plan_find(graft_rt_device *device, const dsp_key *key) {
-  dsp_device *state = dsp_device_of(device);
-  uint64_t hash = hash_of(key);
-  pthread_mutex_lock(&state->lock);
-  dsp_plan *plan = find_locked(state, hash, key);
-  pthread_mutex_unlock(&state->lock);
-  return plan;
-}
-
-/* Empties the cache when it is full: plans in use live on until their last release. Shapes that change with every step
- * would otherwise fill memory; what is still in use is resolved again at the next call. */
-static dsp_plan *take_all_locked(dsp_device *state) {
-  dsp_plan *all = NULL;
-  for (size_t b = 0; b < DSP_BUCKETS; b++) {
-    while (state->buckets[b]) {
-      dsp_plan *plan = state->buckets[b];
-      state->buckets[b] = plan->next;
-      plan->next = all;
-      all = plan;
-    }
-  }
-  state->plan_count = 0;
-  return all;
-}
-
-static void release_list(dsp_plan *plan) {
-  while (plan) {
-    dsp_plan *next = plan->next;
-    dsp_plan_release(plan);
-    plan = next;
-  }
-}
-
-dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan *plan) {
-  dsp_device *state = dsp_device_of(device);
-  plan->hash = hash_of(key);
-  plan->key = malloc(key->count * sizeof *plan->key + 1);
-  if (!plan->key) return plan; /* used once, not kept */
-  memcpy(plan->key, key->words, key->count * sizeof *plan->key);
-  plan->key_words = key->count;
-  pthread_mutex_lock(&state->lock);
-  dsp_plan *other = find_locked(state, plan->hash, key);
-  dsp_plan *evicted = NULL;
-  if (!other) {
-    if (state->plan_count >= DSP_MAX_PLANS) evicted = take_all_locked(state);
-    plan->next = state->buckets[plan->hash % DSP_BUCKETS];
-    state->buckets[plan->hash % DSP_BUCKETS] = plan;
-    state->plan_count++;
-    atomic_fetch_add(&plan->refs, 1);
-  }
-  pthread_mutex_unlock(&state->lock);
-  release_list(evicted);
-  if (other) dsp_plan_free(plan);
-  return other ? other : plan;
-}
-
-void dsp_plan_release(dsp_plan *plan) {
-  if (plan && atomic_fetch_sub(&plan->refs, 1) == 1) dsp_plan_free(plan);
-}
-
-void dsp_plan_free(dsp_plan *plan) {
-  void *memo = atomic_load(&plan->memo);
-  if (memo && plan->memo_destroy) plan->memo_destroy(memo);
-  free(plan->key);
-  free(plan->out_metas);
-  free(plan->out_wanted);
-  free(plan->operands);
-  free(plan->fields);
-  free(plan->args);
-  free(plan->scalars);
-  free(plan->small);
-  free(plan);
-}
-
-void dsp_plans_clear(dsp_device *state) {
-  pthread_mutex_lock(&state->lock);
-  dsp_plan *all = take_all_locked(state);
-  pthread_mutex_unlock(&state->lock);
-  release_list(all);
 }

@@ -1,0 +1,152 @@
+/* From the arguments of a call to its plan: found by its key, or made. */
+#include <string.h>
+
+#include "dispatch/state.h"
+
+graft_rt_device *dsp_device_of_call(const op_call *call) {
+  graft_rt_device *number = NULL; /* a rank-0 tensor in host memory decides only if no other tensor does */
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    const graft_value *v = &call->args[i];
+    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
+    for (uint32_t j = 0; j < count; j++) {
+      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
+      if (!t) continue;
+      if (t->ndim || !t->device->is_reference) return t->device;
+      number = t->device;
+    }
+  }
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->args[i].kind == GRAFT_VALUE_DEVICE && call->args[i].as.device) return call->args[i].as.device;
+  }
+  return number ? number : graft_device_reference();
+}
+
+static graft_status check_devices(const op_call *call) {
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    const graft_value *v = &call->args[i];
+    uint32_t count = v->kind == GRAFT_VALUE_TENSOR ? 1 : v->kind == GRAFT_VALUE_TENSORS ? v->count : 0;
+    for (uint32_t j = 0; j < count; j++) {
+      const graft_tensor *t = v->kind == GRAFT_VALUE_TENSOR ? v->as.tensor : v->as.tensors[j];
+      if (!t || t->device == call->device) continue;
+      if (v->kind == GRAFT_VALUE_TENSOR && !t->ndim && t->device->is_reference &&
+          op_role(call->schema, call->def, i) == 'b')
+        continue;
+      return op_error(call, "%s is on %s, but another tensor is on %s; move it there with graft_tensor_to",
+                      call->schema->args[i].name, graft_device_text(t->device), graft_device_text(call->device));
+    }
+  }
+  return GRAFT_OK;
+}
+
+/* A number takes a tensor's place where it promotes with the others or is compared with them, nowhere else. */
+static graft_status check_numbers(const op_call *call) {
+  if (call->def->flags & OP_TAKES_NUMBER) return GRAFT_OK;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->schema->args[i].kind != OPK_TENSOR || call->args[i].kind != GRAFT_VALUE_SCALAR) continue;
+    char role = op_role(call->schema, call->def, i);
+    if (role == 'b' || role == 'c') continue;
+    return op_error(call, "%s is a number; expected a tensor", call->schema->args[i].name);
+  }
+  return GRAFT_OK;
+}
+
+graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  call->def = op_def_of(schema->id);
+  if (!call->def || !call->def->infer) {
+    return err_set(GRAFT_UNIMPLEMENTED, "%s: libgraft has no rule for this op yet", schema->name);
+  }
+  graft_status status = dsp_complete(call, schema, args, nargs);
+  if (status) return status;
+  call->nouts = 0;
+  call->compute = GRAFT_DTYPE_NONE;
+  call->dynamic = false;
+  call->decompose_only = call->no_decompose = false;
+  call->draws = 0;
+  memset(call->out_wanted, 0, sizeof call->out_wanted);
+  memset(call->list_like, -1, sizeof call->list_like);
+  call->device = dsp_device_of_call(call);
+  status = check_devices(call);
+  if (!status) status = check_numbers(call);
+  return status ? status : call->def->infer(call);
+}
+
+/* Arguments in full, for a plan that was found by its key: the plan's canonical values and this call's tensors. */
+void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full) {
+  for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
+    uint8_t kind = plan->call.schema->args[i].kind;
+    bool data = kind == OPK_TENSOR || kind == OPK_TENSORS || kind == OPK_GENERATOR || kind == OPK_DEVICE;
+    full[i] = plan->call.args[i];
+    if (!data) continue;
+    full[i] = i < nargs ? args[i] : (graft_value){0};
+    if (kind == OPK_TENSOR && full[i].kind == GRAFT_VALUE_TENSOR && !full[i].as.tensor) full[i] = (graft_value){0};
+    if (kind == OPK_TENSOR &&
+        (full[i].kind == GRAFT_VALUE_INT || full[i].kind == GRAFT_VALUE_FLOAT || full[i].kind == GRAFT_VALUE_BOOL)) {
+      full[i] = (graft_value){GRAFT_VALUE_SCALAR,
+                              0,
+                              {.scalar = full[i].kind == GRAFT_VALUE_FLOAT ? graft_scalar_float(args[i].as.f)
+                                         : full[i].kind == GRAFT_VALUE_INT ? graft_scalar_int(args[i].as.i)
+                                                                           : graft_scalar_bool(args[i].as.i != 0)}};
+    }
+  }
+}
+
+/* The device whose cache holds the plan: a guess from the raw arguments is enough, being the same for equal calls. */
+static graft_rt_device *key_device(const graft_value *args, uint32_t nargs) {
+  for (uint32_t i = 0; i < nargs; i++) {
+    const graft_value *v = &args[i];
+    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && (v->as.tensor->ndim || !v->as.tensor->device->is_reference)) {
+      return v->as.tensor->device;
+    }
+    if (v->kind == GRAFT_VALUE_TENSORS) {
+      for (uint32_t j = 0; j < v->count; j++) {
+        if (v->as.tensors[j]) return v->as.tensors[j]->device;
+      }
+    }
+    if (v->kind == GRAFT_VALUE_DEVICE && v->as.device) return v->as.device;
+  }
+  return graft_device_reference();
+}
+
+/* Tensors of two devices have one key if their shapes agree: such a call must not find the plan of a good one. */
+static bool mixed_devices(const graft_value *args, uint32_t nargs, graft_tensor *const *outs, uint32_t nouts,
+                          const graft_rt_device *device) {
+  for (uint32_t i = 0; i < nouts; i++) {
+    if (outs[i] && outs[i]->device != device) return true;
+  }
+  for (uint32_t i = 0; i < nargs; i++) {
+    const graft_value *v = &args[i];
+    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor && v->as.tensor->device != device &&
+        !(v->as.tensor->device->is_reference && !v->as.tensor->ndim)) {
+      return true;
+    }
+    for (uint32_t j = 0; v->kind == GRAFT_VALUE_TENSORS && j < v->count; j++) {
+      if (v->as.tensors[j] && v->as.tensors[j]->device != device) return true;
+    }
+  }
+  return false;
+}
+
+graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                           uint32_t nouts, dsp_plan **plan) {
+  graft_rt_device *device = key_device(args, nargs);
+  if (dev_forked(device)) return dev_forked_error(device);
+  dsp_key key;
+  if (!dsp_key_build(&key, schema, args, nargs, outs, nouts)) {
+    dsp_key_free(&key);
+    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the key of a call", schema->name);
+  }
+  /* Neither is in the key. */
+  bool unusual = mixed_devices(args, nargs, outs, nouts, device) ||
+                 dsp_written_overlap(schema, args, nargs, outs, nouts) != TNS_OVERLAP_NONE;
+  *plan = unusual ? NULL : dsp_plan_find(device, &key);
+  graft_status status = GRAFT_OK;
+  if (!*plan) {
+    op_call call;
+    status = dsp_infer(&call, schema, args, nargs);
+    dsp_plan *made;
+    if (!status) status = dsp_resolve(&call, outs, nouts, &made);
+    if (!status) *plan = unusual ? made : dsp_plan_insert(device, &key, made);
+  }
+  dsp_key_free(&key);
+  return status;
+}

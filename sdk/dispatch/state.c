@@ -1,0 +1,36 @@
+/* What dispatch keeps of a device and of a thread. */
+#include "dispatch/state.h"
+
+#include <stdlib.h>
+
+_Thread_local dsp_philox_override dsp_philox;
+
+static _Thread_local graft_exec_flags exec_flags;
+
+void dsp_set_exec_flags(graft_exec_flags flags) {
+  exec_flags = flags;
+}
+graft_exec_flags dsp_exec_flags(void) {
+  return exec_flags;
+}
+
+static _Atomic(uint64_t) mallocs;
+void dsp_count_malloc(void) {
+  atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+}
+uint64_t dsp_malloc_count(void) {
+  return atomic_load(&mallocs);
+}
+
+dsp_device *dsp_device_of(graft_rt_device *device) {
+  dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
+  if (state) return state;
+  dsp_device *made = calloc(1, sizeof *made);
+  if (!made) abort();
+  made->device = device;
+  pthread_mutex_init(&made->lock, NULL);
+  if (atomic_compare_exchange_strong(&device->dispatch, &state, made)) return made;
+  pthread_mutex_destroy(&made->lock);
+  free(made);
+  return state;
+}
