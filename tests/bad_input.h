@@ -14,8 +14,7 @@
 #define PROGRAM GRAFT_BINARY_DIR "/bin/graft"
 #define OPENCL  GRAFT_BINARY_DIR "/lib/graft/plugins/graft_opencl.so"
 
-#define OK(call)    ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
-#define ROWS(cases) (int)(sizeof(cases) / sizeof *(cases))
+#define OK(call) ck_assert_msg(!(call), "%s: %s", #call, graft_last_error())
 
 /* --- devices --- */
 

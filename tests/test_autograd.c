@@ -3,6 +3,7 @@
 
 #include "gradients.h"
 #include "graft/abi/op_ids.h"
+#include "suite.h"
 
 /* a op= b; the status is the call's. */
 static graft_status in_place(uint32_t op_id, graft_tensor *a, graft_tensor *b) {
@@ -376,42 +377,34 @@ START_TEST(threads) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("autograd");
-  TCase *tests = tcase_create("autograd");
-  tcase_add_checked_fixture(tests, setup, teardown);
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, freed_graph);
-  tcase_add_test(tests, no_values_no_freeing);
-  tcase_add_test(tests, long_chain);
-  tcase_add_test(tests, history_outlives_tensors);
-  tcase_add_test(tests, accumulation);
-  tcase_add_test(tests, gradients_are_not_shared);
-  tcase_add_test(tests, set_grad_is_checked);
-  tcase_add_test(tests, requires_grad_is_checked);
-  tcase_add_test(tests, unused_input);
-  tcase_add_test(tests, only_what_leads_to_an_input_runs);
-  tcase_add_test(tests, hooks);
-  tcase_add_test(tests, hook_failure_stops);
-  tcase_add_test(tests, hook_replacement_is_checked);
-  tcase_add_test(tests, no_grad);
-  tcase_add_test(tests, inference_mode);
-  tcase_add_test(tests, modes_are_restored_by_backward);
-  tcase_add_test(tests, detach);
-  tcase_add_test(tests, anomaly);
-  tcase_add_test(tests, in_place_has_new_history);
-  tcase_add_test(tests, in_place_on_a_constant);
-  tcase_add_test(tests, in_place_cycle_is_none);
-  tcase_add_test(tests, changed_saved_value);
-  tcase_add_test(tests, changed_saved_result);
-  tcase_add_test(tests, changed_value_that_is_not_read);
-  tcase_add_test(tests, in_place_product);
-  tcase_add_test(tests, refused_writes);
-  tcase_add_test(tests, streams);
-  tcase_add_test(tests, threads);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {ONCE(freed_graph),
+                              ONCE(no_values_no_freeing),
+                              ONCE(long_chain),
+                              ONCE(history_outlives_tensors),
+                              ONCE(accumulation),
+                              ONCE(gradients_are_not_shared),
+                              ONCE(set_grad_is_checked),
+                              ONCE(requires_grad_is_checked),
+                              ONCE(unused_input),
+                              ONCE(only_what_leads_to_an_input_runs),
+                              ONCE(hooks),
+                              ONCE(hook_failure_stops),
+                              ONCE(hook_replacement_is_checked),
+                              ONCE(no_grad),
+                              ONCE(inference_mode),
+                              ONCE(modes_are_restored_by_backward),
+                              ONCE(detach),
+                              ONCE(anomaly),
+                              ONCE(in_place_has_new_history),
+                              ONCE(in_place_on_a_constant),
+                              ONCE(in_place_cycle_is_none),
+                              ONCE(changed_saved_value),
+                              ONCE(changed_saved_result),
+                              ONCE(changed_value_that_is_not_read),
+                              ONCE(in_place_product),
+                              ONCE(refused_writes),
+                              ONCE(streams),
+                              ONCE(threads),
+                              {0}};
+  return run_suite("autograd", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }

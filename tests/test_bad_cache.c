@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "suite.h"
 
 /* --- the cache of compiled programs --- */
 
@@ -258,25 +259,15 @@ START_TEST(a_bad_slot_is_a_red_case) {
 END_TEST
 
 int main(void) {
-  Suite *s = suite_create("bad cache");
-  TCase *files = tcase_create("cache"), *program = tcase_create("program");
-  tcase_set_timeout(files, 240);
-  tcase_set_timeout(program, 240);
-  tcase_add_checked_fixture(files, make_scratch, remove_scratch);
-  tcase_add_test(files, corrupt_cache);
-  tcase_add_test(files, cache_that_takes_nothing);
-  tcase_add_loop_test(files, unwritable_cache, 0, 4);
-  tcase_add_test(files, full_cache);
-  tcase_add_test(files, killed_while_writing);
-  tcase_add_test(files, two_processes_with_one_cache);
-  tcase_add_loop_test(program, the_program_says_it_in_one_line, 0, ROWS(usages));
-  tcase_add_loop_test(program, a_bad_slot_is_a_red_case, 0, ROWS(slot_lies));
-  suite_add_tcase(s, files);
-  suite_add_tcase(s, program);
-  SRunner *runner = srunner_create(s);
-  srunner_set_fork_status(runner, CK_FORK);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {ONCE(corrupt_cache),
+                              ONCE(cache_that_takes_nothing),
+                              EACH(unwritable_cache, 4),
+                              ONCE(full_cache),
+                              ONCE(killed_while_writing),
+                              ONCE(two_processes_with_one_cache),
+                              EACH(the_program_says_it_in_one_line, ROWS(usages)),
+                              EACH(a_bad_slot_is_a_red_case, ROWS(slot_lies)),
+                              {0}};
+  return run_suite("bad cache", tests,
+                   (suite_options){.setup = make_scratch, .teardown = remove_scratch, .timeout_s = 240});
 }

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <sys/wait.h>
+#include "suite.h"
 
 #ifdef __SANITIZE_ADDRESS__
 /* What is too large is refused, as without sanitizers. */
@@ -339,22 +340,9 @@ START_TEST(use_after_fork) {
 END_TEST
 
 int main(void) {
-  Suite *s = suite_create("bad input");
-  TCase *calls = tcase_create("calls");
-  tcase_set_timeout(calls, 240);
-  tcase_add_loop_test(calls, refused_calls, 0, DEVICES);
-  tcase_add_loop_test(calls, impossible_tensors, 0, DEVICES);
-  tcase_add_loop_test(calls, index_out_of_range, 0, DEVICES);
-  tcase_add_test(calls, tensors_of_another_device);
-  tcase_add_test(calls, devices_that_are_not_there);
-  tcase_add_loop_test(calls, out_of_memory, 0, DEVICES);
-  tcase_add_test(calls, fallback_forbidden);
-  tcase_add_loop_test(calls, use_after_fork, 0, DEVICES);
-  suite_add_tcase(s, calls);
-  SRunner *runner = srunner_create(s);
-  srunner_set_fork_status(runner, CK_FORK);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {
+      EACH(refused_calls, DEVICES),    EACH(impossible_tensors, DEVICES), EACH(index_out_of_range, DEVICES),
+      ONCE(tensors_of_another_device), ONCE(devices_that_are_not_there),  EACH(out_of_memory, DEVICES),
+      ONCE(fallback_forbidden),        EACH(use_after_fork, DEVICES),     {0}};
+  return run_suite("bad input", tests, (suite_options){.timeout_s = 240});
 }

@@ -1,11 +1,11 @@
 /* graft/bridge.h: what another framework's tensors are bound to Graft with. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graft/abi/op_ids.h"
 #include "graft/bridge.h"
 #include "graft/graft.h"
+#include "suite.h"
 
 #define OK(call)                                                    \
   do {                                                              \
@@ -133,17 +133,8 @@ START_TEST(the_default_dtype_is_the_threads) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("bridge");
-  TCase *tests = tcase_create("bridge");
-  tcase_add_test(tests, a_storage_has_memory_and_a_device);
-  tcase_add_test(tests, borrowed_tensors_take_part_in_calls);
-  tcase_add_test(tests, a_borrowed_conjugate_is_copied_as_one);
-  tcase_add_test(tests, questions_about_ops);
-  tcase_add_test(tests, the_default_dtype_is_the_threads);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {ONCE(a_storage_has_memory_and_a_device),     ONCE(borrowed_tensors_take_part_in_calls),
+                              ONCE(a_borrowed_conjugate_is_copied_as_one), ONCE(questions_about_ops),
+                              ONCE(the_default_dtype_is_the_threads),      {0}};
+  return run_suite("bridge", tests, (suite_options){0});
 }

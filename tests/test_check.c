@@ -1,5 +1,4 @@
 /* graft check: honest plugins pass, and each lie is caught by the check of its rule. */
-#include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "plugin_path.h"
+#include "suite.h"
 
 #define GRAFT GRAFT_BINARY_DIR "/bin/graft"
 
@@ -294,29 +294,14 @@ START_TEST(every_check_has_a_rule) {
 }
 END_TEST
 
-#define ROWS(cases) (int)(sizeof(cases) / sizeof *(cases))
-
 int main(void) {
-  Suite *s = suite_create("check");
-  TCase *pass = tcase_create("pass"), *lies = tcase_create("lies"), *files = tcase_create("files");
-  tcase_set_timeout(pass, 300);
-  tcase_set_timeout(lies, 120);
-  tcase_set_timeout(files, 120);
-  tcase_add_loop_test(pass, honest_plugins_pass, 0, ROWS(honest_cases));
-  tcase_add_loop_test(lies, lies_are_caught, 0, ROWS(liar_cases));
-  tcase_add_loop_test(lies, broken_plugins_are_caught, 0, ROWS(broken_cases));
-  tcase_add_checked_fixture(files, make_folder, remove_folder);
-  tcase_add_test(files, what_is_no_plugin);
-  tcase_add_test(files, cut_and_damaged_files);
-  tcase_add_test(files, manifests);
-  tcase_add_test(files, every_check_has_a_rule);
-  suite_add_tcase(s, pass);
-  suite_add_tcase(s, lies);
-  suite_add_tcase(s, files);
-  SRunner *runner = srunner_create(s);
-  srunner_set_fork_status(runner, CK_FORK);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {EACH(honest_plugins_pass, ROWS(honest_cases)),
+                              EACH(lies_are_caught, ROWS(liar_cases)),
+                              EACH(broken_plugins_are_caught, ROWS(broken_cases)),
+                              ONCE(what_is_no_plugin),
+                              ONCE(cut_and_damaged_files),
+                              ONCE(manifests),
+                              ONCE(every_check_has_a_rule),
+                              {0}};
+  return run_suite("check", tests, (suite_options){.setup = make_folder, .teardown = remove_folder, .timeout_s = 300});
 }

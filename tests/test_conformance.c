@@ -1,5 +1,4 @@
 /* The suite's own pieces: arithmetic of tolerances, ids, waivers, levels, exit statuses. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
 #include "dispatch/dispatch.h"
+#include "suite.h"
 
 /* ---- formats ---- */
 
@@ -318,39 +318,32 @@ START_TEST(status_of_the_command) {
       {{"-b", "reference", "--op", "aten::nothing"}, 3},
       {{"--waivers", "/nowhere/waivers", NULL, NULL}, 2},
   };
-  exit(command(rows[_i].args[0], rows[_i].args[1], rows[_i].args[2], rows[_i].args[3]) == rows[_i].status ? 0 : 1);
+  ck_assert_int_eq(command(rows[_i].args[0], rows[_i].args[1], rows[_i].args[2], rows[_i].args[3]), rows[_i].status);
 }
 END_TEST
 
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "conformance") == 0) return cf_main_conformance(argc - 1, argv + 1);
-  TCase *t = tcase_create("conformance");
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, ulp_of_every_format);
-  tcase_add_test(t, ulp_of_denormals_is_that_of_the_smallest_normal);
-  tcase_add_test(t, sums_of_half_types_accumulate_in_f32);
-  tcase_add_test(t, a_limit_is_a_limit);
-  tcase_add_test(t, nan_matches_nan_and_nothing_else);
-  tcase_add_test(t, overflow_is_right_where_the_limit_reaches);
-  tcase_add_test(t, exact_means_rounded_once);
-  tcase_add_test(t, denormals_may_be_flushed_where_the_device_says_so);
-  tcase_add_test(t, ids_are_unique_and_need_no_quotes);
-  tcase_add_test(t, ids_come_back);
-  tcase_add_test(t, levels_grow_and_shards_divide);
-  tcase_add_test(t, every_row_can_be_read);
-  tcase_add_test(t, values_are_those_of_the_dtype);
-  tcase_add_test(t, a_waiver_excuses_until_its_day);
-  tcase_add_test(t, a_waived_case_that_passes_fails);
-  tcase_add_test(t, a_bad_waiver_is_named);
-  tcase_add_test(t, status_follows_what_ran);
-  tcase_add_test(t, a_late_fault_is_the_cases);
-  tcase_add_test(t, fallback_is_not_a_pass_by_the_plugin);
-  tcase_add_loop_exit_test(t, status_of_the_command, 0, 0, 6);
-  Suite *s = suite_create("conformance");
-  suite_add_tcase(s, t);
-  SRunner *runner = srunner_create(s);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  const suite_test tests[] = {ONCE(ulp_of_every_format),
+                              ONCE(ulp_of_denormals_is_that_of_the_smallest_normal),
+                              ONCE(sums_of_half_types_accumulate_in_f32),
+                              ONCE(a_limit_is_a_limit),
+                              ONCE(nan_matches_nan_and_nothing_else),
+                              ONCE(overflow_is_right_where_the_limit_reaches),
+                              ONCE(exact_means_rounded_once),
+                              ONCE(denormals_may_be_flushed_where_the_device_says_so),
+                              ONCE(ids_are_unique_and_need_no_quotes),
+                              ONCE(ids_come_back),
+                              ONCE(levels_grow_and_shards_divide),
+                              ONCE(every_row_can_be_read),
+                              ONCE(values_are_those_of_the_dtype),
+                              ONCE(a_waiver_excuses_until_its_day),
+                              ONCE(a_waived_case_that_passes_fails),
+                              ONCE(a_bad_waiver_is_named),
+                              ONCE(status_follows_what_ran),
+                              ONCE(a_late_fault_is_the_cases),
+                              ONCE(fallback_is_not_a_pass_by_the_plugin),
+                              EACH(status_of_the_command, 6),
+                              {0}};
+  return run_suite("conformance", tests, (suite_options){.timeout_s = 120});
 }

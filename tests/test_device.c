@@ -5,6 +5,7 @@
 
 #include "device/internal.h"
 #include "null_device.h"
+#include "suite.h"
 
 /* --- properties --- */
 
@@ -335,35 +336,23 @@ START_TEST(each_device_is_visited) {
 }
 END_TEST
 
-static Suite *suite(void) {
-  Suite *s = suite_create("device");
-  TCase *device = tcase_create("device"), *process = tcase_create("process");
-  tcase_add_test(device, properties_have_defaults);
-  tcase_add_test(device, extensions_can_be_asked_for);
-  tcase_add_test(device, reference_is_there);
-  tcase_add_test(device, current_stream_is_per_thread_and_device);
-  tcase_add_test(device, events_follow_the_stream);
-  tcase_add_test(device, a_destroyed_event_is_used_again_once_done);
-  tcase_add_test(device, events_carry_times_where_asked);
-  tcase_add_test(device, faults_are_explained);
-  tcase_add_test(device, unknown_statuses_are_internal);
-  tcase_add_test(device, generators);
-  tcase_add_test(device, cache_directory);
-  tcase_add_test(device, each_device_is_visited);
-  tcase_add_test(process, a_used_driver_does_not_survive_fork);
-  tcase_add_test(process, an_opened_plugin_survives_fork_until_its_driver_is_used);
-  tcase_add_test(process, nothing_is_called_once_exit_has_begun);
-  tcase_add_test(process, threads_get_one_device);
-  suite_add_tcase(s, device);
-  suite_add_tcase(s, process);
-  return s;
-}
-
 int main(void) {
-  SRunner *runner = srunner_create(suite());
-  srunner_set_fork_status(runner, CK_FORK); /* each test opens its devices anew */
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {ONCE(properties_have_defaults),
+                              ONCE(extensions_can_be_asked_for),
+                              ONCE(reference_is_there),
+                              ONCE(current_stream_is_per_thread_and_device),
+                              ONCE(events_follow_the_stream),
+                              ONCE(a_destroyed_event_is_used_again_once_done),
+                              ONCE(events_carry_times_where_asked),
+                              ONCE(faults_are_explained),
+                              ONCE(unknown_statuses_are_internal),
+                              ONCE(generators),
+                              ONCE(cache_directory),
+                              ONCE(each_device_is_visited),
+                              ONCE(a_used_driver_does_not_survive_fork),
+                              ONCE(an_opened_plugin_survives_fork_until_its_driver_is_used),
+                              ONCE(nothing_is_called_once_exit_has_begun),
+                              ONCE(threads_get_one_device),
+                              {0}};
+  return run_suite("device", tests, (suite_options){0});
 }

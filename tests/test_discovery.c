@@ -5,6 +5,7 @@
 
 #include "null_device.h"
 #include "plugin/loader.h"
+#include "suite.h"
 
 /* --- manifests --- */
 
@@ -324,31 +325,19 @@ START_TEST(manifest_and_plugin_agree_on_the_name) {
 }
 END_TEST
 
-static Suite *suite(void) {
-  Suite *s = suite_create("discovery");
-  TCase *manifest = tcase_create("manifest"), *found = tcase_create("discovery");
-  tcase_add_loop_test(manifest, manifest_text, 0, (int)(sizeof manifest_cases / sizeof *manifest_cases));
-  tcase_add_test(manifest, manifest_size);
-  tcase_add_test(found, discovery_finds_and_opens);
-  tcase_add_test(found, discovery_reports_duplicates);
-  tcase_add_test(found, discovery_distrusts_what_others_may_write);
-  tcase_add_test(found, discovery_names_all_that_is_open);
-  tcase_add_test(found, discovery_trusts_the_private_group);
-  tcase_add_loop_test(found, discovery_distrusts_other_groups, 0, 2);
-  tcase_add_test(found, discovery_distrusts_other_owners);
-  tcase_add_loop_test(found, discovery_filter, 0, 2);
-  tcase_add_test(found, discovery_searches_the_users_folder);
-  tcase_add_test(found, manifest_and_plugin_agree_on_the_name);
-  suite_add_tcase(s, manifest);
-  suite_add_tcase(s, found);
-  return s;
-}
-
 int main(void) {
-  SRunner *runner = srunner_create(suite());
-  srunner_set_fork_status(runner, CK_FORK); /* each test reads the environment anew */
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {EACH(manifest_text, ROWS(manifest_cases)),
+                              ONCE(manifest_size),
+                              ONCE(discovery_finds_and_opens),
+                              ONCE(discovery_reports_duplicates),
+                              ONCE(discovery_distrusts_what_others_may_write),
+                              ONCE(discovery_names_all_that_is_open),
+                              ONCE(discovery_trusts_the_private_group),
+                              EACH(discovery_distrusts_other_groups, 2),
+                              ONCE(discovery_distrusts_other_owners),
+                              EACH(discovery_filter, 2),
+                              ONCE(discovery_searches_the_users_folder),
+                              ONCE(manifest_and_plugin_agree_on_the_name),
+                              {0}};
+  return run_suite("discovery", tests, (suite_options){0});
 }

@@ -1,12 +1,12 @@
 /* The way of a call: plans, policy, in-place and out forms, numbers, prims, fallbacks. On the reference device and on
  * the null plugin, whose add does nothing. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/dispatch.h"
 #include "graft/graft.h"
 #include "null_device.h"
+#include "suite.h"
 
 static graft_tensor *tensor(const float *values, int32_t ndim, const int64_t *sizes) {
   graft_tensor *t;
@@ -228,23 +228,17 @@ END_TEST
 
 int main(void) {
   setenv("GRAFT_FALLBACK", "allow", 1);
-  Suite *suite = suite_create("dispatch");
-  TCase *tests = tcase_create("calls");
-  tcase_add_test(tests, in_place_and_out);
-  tcase_add_test(tests, out_is_checked);
-  tcase_add_test(tests, partial_overlap);
-  tcase_add_test(tests, numbers_promote_by_category);
-  tcase_add_test(tests, prims_are_the_aten_ops);
-  tcase_add_test(tests, errors_name_the_op);
-  tcase_add_test(tests, empty_tensors);
-  tcase_add_test(tests, no_malloc_on_the_hot_path);
-  tcase_add_test(tests, fallbacks_are_counted_and_right);
-  tcase_add_test(tests, devices_do_not_mix);
-  tcase_add_test(tests, equal_seeds_draw_equal_numbers);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {ONCE(in_place_and_out),
+                              ONCE(out_is_checked),
+                              ONCE(partial_overlap),
+                              ONCE(numbers_promote_by_category),
+                              ONCE(prims_are_the_aten_ops),
+                              ONCE(errors_name_the_op),
+                              ONCE(empty_tensors),
+                              ONCE(no_malloc_on_the_hot_path),
+                              ONCE(fallbacks_are_counted_and_right),
+                              ONCE(devices_do_not_mix),
+                              ONCE(equal_seeds_draw_equal_numbers),
+                              {0}};
+  return run_suite("dispatch", tests, (suite_options){0});
 }

@@ -1,11 +1,11 @@
 /* Facts, promotion and conversions of dtypes: the 16-bit and 8-bit formats exhaustively, against arithmetic done
  * another way. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graft/tensor.h"
+#include "suite.h"
 #include "tensor/dtype.h"
 
 static const graft_dtype all[] = {GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16,       GRAFT_I32,    GRAFT_I64,
@@ -212,23 +212,16 @@ START_TEST(scalars_both_ways) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("dtype");
-  TCase *tc = tcase_create("dtype");
-  tcase_set_timeout(tc, 60);
-  tcase_add_test(tc, numbers_names_and_sizes);
-  tcase_add_test(tc, categories);
-  tcase_add_test(tc, promotion_is_symmetric_and_idempotent);
-  tcase_add_test(tc, promotion_as_in_pytorch);
-  tcase_add_loop_test(tc, small_floats_round_to_nearest_even, 0, sizeof formats / sizeof formats[0]);
-  tcase_add_loop_test(tc, small_floats_overflow_and_special, 0, sizeof formats / sizeof formats[0]);
-  tcase_add_test(tc, one_rounding_only);
-  tcase_add_test(tc, integers_are_exact_and_wrap);
-  tcase_add_test(tc, complex_values);
-  tcase_add_test(tc, scalars_both_ways);
-  suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  const suite_test tests[] = {ONCE(numbers_names_and_sizes),
+                              ONCE(categories),
+                              ONCE(promotion_is_symmetric_and_idempotent),
+                              ONCE(promotion_as_in_pytorch),
+                              EACH(small_floats_round_to_nearest_even, ROWS(formats)),
+                              EACH(small_floats_overflow_and_special, ROWS(formats)),
+                              ONCE(one_rounding_only),
+                              ONCE(integers_are_exact_and_wrap),
+                              ONCE(complex_values),
+                              ONCE(scalars_both_ways),
+                              {0}};
+  return run_suite("dtype", tests, (suite_options){.timeout_s = 60});
 }

@@ -1,10 +1,11 @@
 /* Whether an op stands, in every room, in the folder that the column `family` of its description names. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/cases/cases.h"
 #include "ops/core/families.h"
+#include "suite.h"
 
 static int misplaced;
 
@@ -30,6 +31,23 @@ START_TEST(rules_stand_in_their_familys_folder) {
 }
 END_TEST
 
+START_TEST(cases_stand_in_their_familys_file_or_folder) {
+  for (uint32_t t = 0; t < cf_topic_count; t++) {
+    const cf_topic *topic = cf_topics[t];
+    char file[128], folder[128];
+    snprintf(file, sizeof file, "conformance/cases/%s.c", topic->family);
+    snprintf(folder, sizeof folder, "conformance/cases/%s/", topic->family);
+    ck_assert_msg(strstr(topic->file, file) || strstr(topic->file, folder), "%s has rows of %s", topic->file,
+                  topic->family);
+    for (uint32_t i = 0; i < topic->count; i++) {
+      const op_schema *schema = op_schema_find(topic->ops[i].name);
+      ck_assert_msg(schema && strcmp(schema->family, topic->family) == 0, "%s: %s is of the family %s", topic->file,
+                    topic->ops[i].name, schema ? schema->family : "none");
+    }
+  }
+}
+END_TEST
+
 START_TEST(families_are_described) {
   static char page[1 << 16];
   char row[64];
@@ -46,14 +64,9 @@ START_TEST(families_are_described) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("families");
-  TCase *tests = tcase_create("families");
-  tcase_add_test(tests, rules_stand_in_their_familys_folder);
-  tcase_add_test(tests, families_are_described);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {ONCE(rules_stand_in_their_familys_folder),
+                              ONCE(cases_stand_in_their_familys_file_or_folder),
+                              ONCE(families_are_described),
+                              {0}};
+  return run_suite("families", tests, (suite_options){0});
 }

@@ -1,8 +1,8 @@
 /* Shapes, dtypes and strides, or refusals, as PyTorch has them (tests/fixtures) against graft_infer. Run alone with
  * GRAFT_FIXTURES_OP='aten::add.*'; see fixtures/reader.h. */
-#include <check.h>
 
 #include "fixtures/reader.h"
+#include "suite.h"
 
 enum { MOST_OUTS = 64 };
 
@@ -93,15 +93,6 @@ END_TEST
 
 int main(void) {
   fixture_name_crashes();
-  Suite *suite = suite_create("fixtures_meta");
-  TCase *tcase = tcase_create("meta");
-  tcase_set_timeout(tcase, 600);
-  tcase_add_test(tcase, test_meta);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_fork_status(runner, CK_NOFORK);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  const suite_test tests[] = {ONCE(test_meta), {0}};
+  return run_suite("fixtures_meta", tests, (suite_options){.timeout_s = 600, .one_process = true});
 }

@@ -1,10 +1,10 @@
 /* Values, gradients and gradients of gradients as PyTorch computes them in double (tests/fixtures), against reference
  * kernels and gradient formulas. Run alone with GRAFT_FIXTURES_OP='aten::add.*'; see fixtures/reader.h. */
-#include <check.h>
 #include <cjson/cJSON.h>
 #include <math.h>
 
 #include "fixtures/reader.h"
+#include "suite.h"
 
 enum { MOST = 24 };
 enum { VALUE, GRAD, GRAD2 };
@@ -314,15 +314,6 @@ END_TEST
 
 int main(void) {
   fixture_name_crashes();
-  Suite *suite = suite_create("fixtures_values");
-  TCase *tcase = tcase_create("values");
-  tcase_set_timeout(tcase, 600);
-  tcase_add_test(tcase, test_values);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_fork_status(runner, CK_NOFORK);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  const suite_test tests[] = {ONCE(test_values), {0}};
+  return run_suite("fixtures_values", tests, (suite_options){.timeout_s = 600, .one_process = true});
 }

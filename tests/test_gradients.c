@@ -1,5 +1,6 @@
 /* Gradients on the reference device that can be checked by hand, those of gradients among them. */
 #include "gradients.h"
+#include "suite.h"
 
 static graft_tensor *cube(graft_tensor *a) {
   graft_tensor *out = NULL;
@@ -152,27 +153,19 @@ START_TEST(accumulated_gradient_has_history_with_create_graph) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("gradients");
-  TCase *tests = tcase_create("gradients");
-  tcase_add_checked_fixture(tests, setup, teardown);
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, product_and_sum);
-  tcase_add_test(tests, diamond);
-  tcase_add_test(tests, same_tensor_twice);
-  tcase_add_test(tests, given_gradient);
-  tcase_add_test(tests, several_roots);
-  tcase_add_test(tests, broadcast_is_summed);
-  tcase_add_test(tests, dtype_is_cast_back);
-  tcase_add_test(tests, views);
-  tcase_add_test(tests, list_argument);
-  tcase_add_test(tests, integer_results_have_no_history);
-  tcase_add_test(tests, gradient_of_gradient);
-  tcase_add_test(tests, gradient_through_saved_result);
-  tcase_add_test(tests, accumulated_gradient_has_history_with_create_graph);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {ONCE(product_and_sum),
+                              ONCE(diamond),
+                              ONCE(same_tensor_twice),
+                              ONCE(given_gradient),
+                              ONCE(several_roots),
+                              ONCE(broadcast_is_summed),
+                              ONCE(dtype_is_cast_back),
+                              ONCE(views),
+                              ONCE(list_argument),
+                              ONCE(integer_results_have_no_history),
+                              ONCE(gradient_of_gradient),
+                              ONCE(gradient_through_saved_result),
+                              ONCE(accumulated_gradient_has_history_with_create_graph),
+                              {0}};
+  return run_suite("gradients", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }

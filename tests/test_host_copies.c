@@ -1,6 +1,7 @@
 /* Copies from and to host memory, staged where they must be, and pinned memory; on the null plugin. */
 #include "graft/memory.h"
 #include "null_device.h"
+#include "suite.h"
 
 /* --- copies --- */
 
@@ -88,21 +89,7 @@ START_TEST(pinned_memory) {
 }
 END_TEST
 
-static Suite *suite(void) {
-  Suite *s = suite_create("host_copies");
-  TCase *copy = tcase_create("copy");
-  tcase_add_loop_test(copy, copies, 0, 6);
-  tcase_add_test(copy, copies_beyond_a_buffer_are_errors);
-  tcase_add_loop_test(copy, pinned_memory, 0, 2);
-  suite_add_tcase(s, copy);
-  return s;
-}
-
 int main(void) {
-  SRunner *runner = srunner_create(suite());
-  srunner_set_fork_status(runner, CK_FORK); /* each test begins with an empty cache */
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {EACH(copies, 6), ONCE(copies_beyond_a_buffer_are_errors), EACH(pinned_memory, 2), {0}};
+  return run_suite("host_copies", tests, (suite_options){0});
 }

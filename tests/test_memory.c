@@ -5,6 +5,7 @@
 
 #include "memory/internal.h"
 #include "null_device.h"
+#include "suite.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -483,41 +484,26 @@ START_TEST(an_allocator_ends_with_nothing_left) {
 }
 END_TEST
 
-static Suite *suite(void) {
-  Suite *s = suite_create("memory");
-  TCase *blocks = tcase_create("blocks"), *limits = tcase_create("limits");
-  TCase *many = tcase_create("many");
-  tcase_add_loop_test(blocks, sizes_become_segments, 0, 8);
-  tcase_add_test(blocks, shared_segments_grow);
-  tcase_add_test(blocks, best_fit_split_and_merge);
-  tcase_add_test(blocks, zero_bytes);
-  tcase_add_test(blocks, streams_have_their_own_memory);
-  tcase_add_test(blocks, memory_waits_for_other_streams);
-  tcase_add_test(blocks, events_are_used_again);
-  tcase_add_test(blocks, alignment_and_granularity);
-  tcase_add_test(blocks, indivisible_devices);
-  tcase_add_test(blocks, without_caching);
-  tcase_add_loop_test(blocks, addresses, 0, 3);
-  tcase_add_test(blocks, statistics_grow_by_size);
-  tcase_add_test(limits, out_of_memory_releases_the_cache);
-  tcase_add_test(limits, limit);
-  tcase_add_test(limits, impossible_sizes);
-  tcase_add_loop_test(many, random_steps_keep_the_books, 0, 2);
-  tcase_add_test(many, a_steady_state_asks_the_system_for_nothing);
-  tcase_add_test(many, threads);
-  tcase_add_test(many, an_allocator_ends_with_nothing_left);
-  tcase_set_timeout(many, 60);
-  suite_add_tcase(s, blocks);
-  suite_add_tcase(s, limits);
-  suite_add_tcase(s, many);
-  return s;
-}
-
 int main(void) {
-  SRunner *runner = srunner_create(suite());
-  srunner_set_fork_status(runner, CK_FORK); /* each test begins with an empty cache */
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {EACH(sizes_become_segments, 8),
+                              ONCE(shared_segments_grow),
+                              ONCE(best_fit_split_and_merge),
+                              ONCE(zero_bytes),
+                              ONCE(streams_have_their_own_memory),
+                              ONCE(memory_waits_for_other_streams),
+                              ONCE(events_are_used_again),
+                              ONCE(alignment_and_granularity),
+                              ONCE(indivisible_devices),
+                              ONCE(without_caching),
+                              EACH(addresses, 3),
+                              ONCE(statistics_grow_by_size),
+                              ONCE(out_of_memory_releases_the_cache),
+                              ONCE(limit),
+                              ONCE(impossible_sizes),
+                              EACH(random_steps_keep_the_books, 2),
+                              ONCE(a_steady_state_asks_the_system_for_nothing),
+                              ONCE(threads),
+                              ONCE(an_allocator_ends_with_nothing_left),
+                              {0}};
+  return run_suite("memory", tests, (suite_options){.timeout_s = 60});
 }

@@ -1,7 +1,6 @@
 /* Ops that only move elements, views among them: each is linear, so its gradient is right if and only if
  * <op(x), v> = <x, gradient(v)> for all v; and the gradient, linear too, has the op's own map as its gradient. Fixtures
  * hold the values against PyTorch; here are the ops and layouts that they can't have. And what is refused. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "conformance/text/text.h"
 #include "graft/autograd.h"
 #include "graft/runtime.h"
+#include "suite.h"
 
 #define OK(call) ck_assert_msg((call) == GRAFT_OK, "%s\n  %s", line_now, graft_last_error())
 
@@ -207,15 +207,6 @@ START_TEST(refusals) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("movement");
-  TCase *tests = tcase_create("movement");
-  tcase_set_timeout(tests, 60);
-  tcase_add_loop_test(tests, adjoints, 0, sizeof linear / sizeof *linear);
-  tcase_add_loop_test(tests, refusals, 0, sizeof refused / sizeof *refused);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {EACH(adjoints, ROWS(linear)), EACH(refusals, ROWS(refused)), {0}};
+  return run_suite("movement", tests, (suite_options){.timeout_s = 60});
 }

@@ -2,6 +2,7 @@
 #include "base/utf8.h"
 #include "null_device.h"
 #include "plugin/loader.h"
+#include "suite.h"
 
 /* --- texts --- */
 
@@ -132,28 +133,15 @@ START_TEST(instances_differ_by_options) {
 }
 END_TEST
 
-static Suite *suite(void) {
-  Suite *s = suite_create("plugin");
-  TCase *text = tcase_create("text"), *load = tcase_create("load");
-#define ROWS(cases) (int)(sizeof(cases) / sizeof *(cases))
-  tcase_add_test(text, error_text_may_hold_itself);
-  tcase_add_test(text, utf8_is_cut_between_characters);
-  tcase_add_test(text, status_names);
-  tcase_add_loop_test(load, broken_plugins_are_refused, 0, ROWS(load_cases));
-  tcase_add_loop_test(load, broken_devices_are_refused, 0, ROWS(device_cases));
-  tcase_add_test(load, not_a_library);
-  tcase_add_loop_test(load, older_and_newer_plugins_work, 0, 2);
-  tcase_add_test(load, instances_differ_by_options);
-  suite_add_tcase(s, text);
-  suite_add_tcase(s, load);
-  return s;
-}
-
 int main(void) {
-  SRunner *runner = srunner_create(suite());
-  srunner_set_fork_status(runner, CK_FORK); /* each test loads plugins anew */
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {ONCE(error_text_may_hold_itself),
+                              ONCE(utf8_is_cut_between_characters),
+                              ONCE(status_names),
+                              EACH(broken_plugins_are_refused, ROWS(load_cases)),
+                              EACH(broken_devices_are_refused, ROWS(device_cases)),
+                              ONCE(not_a_library),
+                              EACH(older_and_newer_plugins_work, 2),
+                              ONCE(instances_differ_by_options),
+                              {0}};
+  return run_suite("plugin", tests, (suite_options){0});
 }

@@ -1,5 +1,4 @@
 /* Random numbers: Philox itself, and how words become numbers, as graft/abi/exec.h says. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,6 +7,7 @@
 #include "ops/core/ref.h"
 
 #include "ops/generated/fx_ops.h"
+#include "suite.h"
 
 static fx s;
 static graft_rt_device *cpu;
@@ -282,25 +282,8 @@ START_TEST(choices_follow_their_weights) {
 END_TEST
 
 /* clang-format off */
-#define TESTS(X)                                                                                                     \
-  X(known_answers)                                                                                                   \
-  X(uniform_from_words) X(half_types_are_truncated) X(streams_go_on) X(normal_by_box_muller)                         \
-      X(permutations_are_sorted_keys) X(uniform_fills_in_logical_order) X(dropout_keeps_below) X(coins_fall_below_p) \
-          X(whole_numbers_by_their_high_half) X(exponentials_are_above_zero) X(choices_follow_their_weights)
-/* clang-format on */
 
 int main(void) {
-  Suite *suite = suite_create("random");
-  TCase *tests = tcase_create("random");
-  tcase_add_checked_fixture(tests, setup, teardown);
-  tcase_set_timeout(tests, 60);
-#define ADD(name) tcase_add_test(tests, name);
-  TESTS(ADD)
-#undef ADD
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {ONCE(known_answers), ONCE(uniform_from_words), ONCE(half_types_are_truncated), ONCE(streams_go_on), ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys), ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below), ONCE(coins_fall_below_p), ONCE(whole_numbers_by_their_high_half), ONCE(exponentials_are_above_zero), ONCE(choices_follow_their_weights), {0}};
+  return run_suite("random", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }

@@ -1,5 +1,4 @@
 /* What the host does with slots, streams and events that behave as few do: on the plugin of tests/plugins/slots.c. */
-#include <check.h>
 #include <complex.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "graft/graft.h"
 #include "null_device.h"
 #include "plugins/slots.h"
+#include "suite.h"
 
 static graft_rt_device *device_of(int32_t index) {
   graft_rt_backend *backend;
@@ -353,26 +353,19 @@ END_TEST
 
 int main(void) {
   setenv("GRAFT_FALLBACK", "allow", 1);
-  Suite *suite = suite_create("slots");
-  TCase *tests = tcase_create("slots");
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, a_kept_plan_checks_the_device_of_an_output);
-  tcase_add_test(tests, full_like_goes_to_the_device_it_is_told);
-  tcase_add_test(tests, threads_move_a_plan_on_once);
-  tcase_add_test(tests, a_slot_that_fails_leaves_no_output);
-  tcase_add_test(tests, memos_that_come_too_late_are_destroyed_behind_the_slot);
-  tcase_add_test(tests, an_empty_batch_stays_on_the_device);
-  tcase_add_test(tests, numbers_in_host_memory_keep_their_bits);
-  tcase_add_test(tests, items_that_share_memory_go_in_order);
-  tcase_add_test(tests, items_read_what_others_wrote);
-  tcase_add_test(tests, outputs_that_overlap_are_refused);
-  tcase_add_test(tests, long_lists_on_one_storage);
-  tcase_add_test(tests, freed_memory_leaves_destroyed_streams_alone);
-  tcase_add_test(tests, a_new_event_knows_no_failure);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_test tests[] = {ONCE(a_kept_plan_checks_the_device_of_an_output),
+                              ONCE(full_like_goes_to_the_device_it_is_told),
+                              ONCE(threads_move_a_plan_on_once),
+                              ONCE(a_slot_that_fails_leaves_no_output),
+                              ONCE(memos_that_come_too_late_are_destroyed_behind_the_slot),
+                              ONCE(an_empty_batch_stays_on_the_device),
+                              ONCE(numbers_in_host_memory_keep_their_bits),
+                              ONCE(items_that_share_memory_go_in_order),
+                              ONCE(items_read_what_others_wrote),
+                              ONCE(outputs_that_overlap_are_refused),
+                              ONCE(long_lists_on_one_storage),
+                              ONCE(freed_memory_leaves_destroyed_streams_alone),
+                              ONCE(a_new_event_knows_no_failure),
+                              {0}};
+  return run_suite("slots", tests, (suite_options){.timeout_s = 60});
 }

@@ -1,7 +1,6 @@
 /* Tensors with memory: creation, copies of every kind, values from and to the host, DLPack. Devices: 0 is the reference
  * device; 1 and 2 are further instances of its plugin that libgraft takes for plugins like any other, so that transfers
  * are real ones; 2 offers no ops. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "graft/memory.h"
 #include "plugin/loader.h"
 #include "reference/reference.h"
+#include "suite.h"
 #include "tensor/dlpack_abi.h"
 #include "tensor/view.h"
 
@@ -490,34 +490,27 @@ START_TEST(dlpack_export_refuses) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("tensor");
-  TCase *tc = tcase_create("tensor");
-  tcase_add_checked_fixture(tc, setup, teardown);
-  tcase_add_loop_test(tc, creation, 0, DEVICES);
-  tcase_add_test(tc, wide_stays_on_the_reference);
-  tcase_add_loop_test(tc, values_and_item, 0, DEVICES);
-  tcase_add_loop_test(tc, copy_converts_and_strides, 0, PAIRS);
-  tcase_add_loop_test(tc, copy_leaves_gaps_alone, 0, PAIRS);
-  tcase_add_loop_test(tc, copy_broadcasts, 0, PAIRS);
-  tcase_add_loop_test(tc, copy_keeps_channels_last, 0, PAIRS);
-  tcase_add_loop_test(tc, to_is_the_same_where_nothing_changes, 0, DEVICES);
-  tcase_add_loop_test(tc, copy_overlap, 0, DEVICES);
-  tcase_add_loop_test(tc, copy_maybe_overlapping, 0, DEVICES);
-  tcase_add_loop_test(tc, copy_resolves_bits, 0, PAIRS);
-  tcase_add_loop_test(tc, copy_onto_itself_conjugated, 0, DEVICES);
-  tcase_add_test(tc, copy_between_all_dtypes);
-  tcase_add_test(tc, to_takes_part_in_history);
-  tcase_add_test(tc, as_strided_stays_inside);
-  tcase_add_loop_test(tc, storage_outlives_its_first_tensor, 0, DEVICES);
-  tcase_add_loop_test(tc, dlpack_import_shares_memory, 0, 2);
-  tcase_add_test(tc, dlpack_import_refuses);
-  tcase_add_test(tc, dlpack_import_empty_and_contiguous);
-  tcase_add_test(tc, dlpack_export);
-  tcase_add_test(tc, dlpack_export_refuses);
-  suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  const suite_test tests[] = {EACH(creation, DEVICES),
+                              ONCE(wide_stays_on_the_reference),
+                              EACH(values_and_item, DEVICES),
+                              EACH(copy_converts_and_strides, PAIRS),
+                              EACH(copy_leaves_gaps_alone, PAIRS),
+                              EACH(copy_broadcasts, PAIRS),
+                              EACH(copy_keeps_channels_last, PAIRS),
+                              EACH(to_is_the_same_where_nothing_changes, DEVICES),
+                              EACH(copy_overlap, DEVICES),
+                              EACH(copy_maybe_overlapping, DEVICES),
+                              EACH(copy_resolves_bits, PAIRS),
+                              EACH(copy_onto_itself_conjugated, DEVICES),
+                              ONCE(copy_between_all_dtypes),
+                              ONCE(to_takes_part_in_history),
+                              ONCE(as_strided_stays_inside),
+                              EACH(storage_outlives_its_first_tensor, DEVICES),
+                              EACH(dlpack_import_shares_memory, 2),
+                              ONCE(dlpack_import_refuses),
+                              ONCE(dlpack_import_empty_and_contiguous),
+                              ONCE(dlpack_export),
+                              ONCE(dlpack_export_refuses),
+                              {0}};
+  return run_suite("tensor", tests, (suite_options){.setup = setup, .teardown = teardown});
 }

@@ -1,10 +1,10 @@
 /* The text form of op calls (conformance/text/text.h): what it accepts, what it says of what it does not, and that text
  * written from a parsed call is the canonical form of it. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conformance/text/text.h"
+#include "suite.h"
 
 /* --- text to call to text --- */
 
@@ -188,18 +188,12 @@ START_TEST(test_cut) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("text");
-  TCase *tcase = tcase_create("calls");
-  tcase_add_loop_test(tcase, test_round_trip, 0, sizeof round_trips / sizeof *round_trips);
-  tcase_add_loop_test(tcase, test_refusal, 0, sizeof refusals / sizeof *refusals);
-  tcase_add_test(tcase, test_rest);
-  tcase_add_test(tcase, test_values);
-  tcase_add_test(tcase, test_make);
-  tcase_add_test(tcase, test_cut);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  const suite_test tests[] = {EACH(test_round_trip, ROWS(round_trips)),
+                              EACH(test_refusal, ROWS(refusals)),
+                              ONCE(test_rest),
+                              ONCE(test_values),
+                              ONCE(test_make),
+                              ONCE(test_cut),
+                              {0}};
+  return run_suite("text", tests, (suite_options){0});
 }

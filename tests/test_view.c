@@ -1,9 +1,9 @@
 /* Views over tensors of shape only: geometry and refusals, as PyTorch 2.13 gives them. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "suite.h"
 #include "tensor/view.h"
 
 /* A tensor given by text: "f32[2,3]:3,1+4*-": dtype, sizes, then strides, offset, and the bits where they are not plain
@@ -397,20 +397,9 @@ START_TEST(descriptions) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("view");
-  TCase *tc = tcase_create("view");
-  tcase_add_loop_test(tc, one_view, 0, sizeof cases / sizeof cases[0]);
-  tcase_add_test(tc, split_with_sizes);
-  tcase_add_loop_test(tc, one_layout, 0, sizeof layouts / sizeof layouts[0]);
-  tcase_add_loop_test(tc, one_overlap, 0, sizeof overlaps / sizeof overlaps[0]);
-  tcase_add_test(tc, overlaps_itself);
-  tcase_add_test(tc, sizes_that_overflow);
-  tcase_add_test(tc, channels_last_strides);
-  tcase_add_test(tc, descriptions);
-  suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  const suite_test tests[] = {
+      EACH(one_view, ROWS(cases)),       ONCE(split_with_sizes), EACH(one_layout, ROWS(layouts)),
+      EACH(one_overlap, ROWS(overlaps)), ONCE(overlaps_itself),  ONCE(sizes_that_overflow),
+      ONCE(channels_last_strides),       ONCE(descriptions),     {0}};
+  return run_suite("view", tests, (suite_options){0});
 }

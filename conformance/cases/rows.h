@@ -5,7 +5,8 @@
 
 #include "conformance/judge/tolerance.h"
 
-#define CF_TOPIC(symbol, family, rows) const cf_topic cf_topic_##symbol = {family, rows, sizeof(rows) / sizeof *(rows)}
+#define CF_TOPIC(symbol, family, rows) \
+  const cf_topic cf_topic_##symbol = {family, __FILE__, rows, sizeof(rows) / sizeof *(rows)}
 
 extern const cf_topic cf_topic_attention, cf_topic_convolution, cf_topic_embedding, cf_topic_factory, cf_topic_indexing,
     cf_topic_linalg, cf_topic_loss, cf_topic_matmul, cf_topic_normalization, cf_topic_optimizer,

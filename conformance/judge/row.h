@@ -144,6 +144,7 @@ typedef struct cf_op {
 /* The rows of one file of cases/. */
 typedef struct cf_topic {
   const char *family; /* as in the family column of plugin_api/ops */
+  const char *file;
   const cf_op *ops;
   uint32_t count;
 } cf_topic;

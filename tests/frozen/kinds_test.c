@@ -2,10 +2,10 @@
  * slot is called through libgraft, gives the right numbers, and was sent what its capabilities ask for. */
 #include "kinds.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #include "null_device.h"
+#include "suite.h"
 
 static const char *path;
 static graft_rt_device *device;
@@ -144,8 +144,8 @@ END_TEST
 
 START_TEST(lists_are_written) {
   graft_tensor *x = vector(2, (float[]){1, 2}), *grad = vector(2, (float[]){0.5f, 1}), *outs[3] = {NULL, NULL, NULL};
-  OK(graft_op_fused_sgd(&x, 1, &grad, 1, (graft_tensor *[]){NULL}, 0, 0, 0, 0.5, 0, false, false, true, NULL, NULL, &outs[0], &outs[1],
-                        &outs[2]));
+  OK(graft_op_fused_sgd(&x, 1, &grad, 1, (graft_tensor *[]){NULL}, 0, 0, 0, 0.5, 0, false, false, true, NULL, NULL,
+                        &outs[0], &outs[1], &outs[2]));
   expect_and_release(outs[0], 2, (float[]){0.75f, 1.5f});
   expect_and_release(outs[1], 2, (float[]){0.5f, 1});
   release((graft_tensor *[]){x, grad}, 2);
@@ -260,23 +260,16 @@ int main(int argc, char **argv) {
   if (argc != 2) return 2;
   path = argv[1];
   setenv("GRAFT_FALLBACK", "error", 1);
-  Suite *suite = suite_create("a kept plugin");
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, open_device, NULL);
-  tcase_add_test(all, it_is_opened_with_its_options);
-  tcase_add_test(all, operands_come_as_its_capabilities_ask);
-  tcase_add_test(all, numbers_and_lists_may_be_absent);
-  tcase_add_test(all, tensors_come_in_lists);
-  tcase_add_test(all, lists_are_written);
-  tcase_add_test(all, outputs_are_found_or_not_wanted);
-  tcase_add_test(all, random_numbers_are_those_of_the_stream);
-  tcase_add_test(all, a_memo_and_workspace_serve_a_product);
-  tcase_add_test(all, the_other_tables_are_called);
-  tcase_add_test(all, streams_events_and_peers_work);
-  suite_add_tcase(suite, all);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {ONCE(it_is_opened_with_its_options),
+                              ONCE(operands_come_as_its_capabilities_ask),
+                              ONCE(numbers_and_lists_may_be_absent),
+                              ONCE(tensors_come_in_lists),
+                              ONCE(lists_are_written),
+                              ONCE(outputs_are_found_or_not_wanted),
+                              ONCE(random_numbers_are_those_of_the_stream),
+                              ONCE(a_memo_and_workspace_serve_a_product),
+                              ONCE(the_other_tables_are_called),
+                              ONCE(streams_events_and_peers_work),
+                              {0}};
+  return run_suite("a kept plugin", tests, (suite_options){.setup = open_device});
 }
