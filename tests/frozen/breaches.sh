@@ -88,6 +88,10 @@ fresh
 mkdir -p "$tree/tests/frozen"
 cp -r v[0-9]* "$tree/tests/frozen"
 minors green 'all minors kept'
+mkdir -p "$tree/reference_backend_opencl"
+echo '"abi_minor": 0,' >"$tree/reference_backend_opencl/opencl.graft.json.in"
+minors red 'a manifest of another minor'
+rm -r "$tree/reference_backend_opencl"
 rm "$tree/tests/frozen/v1.0/values.h"
 minors red 'a part of v1.0 missing'
 rm -r "$tree/tests/frozen/v1.0"

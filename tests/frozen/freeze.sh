@@ -36,6 +36,11 @@ for ((released = 0; released < minor; released++)); do
   done
 done
 
+for manifest in sdk/cli/template/manifest.graft.json reference_backend_opencl/opencl.graft.json.in; do
+  [ ! -e "$root/$manifest" ] || grep -q "\"abi_minor\": $minor," "$root/$manifest" ||
+    refuse "$manifest says another abi_minor than $minor"
+done
+
 if [ -e "$kept/$version" ]; then
   diff -r "$include/graft/abi" "$kept/$version/graft/abi" ||
     refuse "$version is frozen, and the headers differ from it as shown; a change needs another minor"

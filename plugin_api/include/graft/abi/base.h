@@ -26,7 +26,7 @@
 #endif
 
 #define GRAFT_ABI_MAJOR 1
-#define GRAFT_ABI_MINOR 1
+#define GRAFT_ABI_MINOR 2
 
 /* Nothing unwinds (exceptions, longjmp) across the ABI, in either direction. The keyword is part of a function type
  * only from C++17 on; a plugin built as older C++ keeps the promise by hand. */
