@@ -220,7 +220,7 @@ static ref_real score(const attention *a, const attention_row *r, int64_t j) {
 static ref_real mask_of(const attention *a, const attention_row *r, int64_t j) {
   if (!a->dropout) return 1;
   uint64_t element = (uint64_t)(r->at * a->p.columns + j);
-  return ref_philox_uniform(&a->philox, GRAFT_F32, element) < 1 - (ref_real)a->dropout ? a->keep : 0;
+  return ref_philox_uniform(&a->philox, GRAFT_F32, element) < 1 - a->dropout ? a->keep : 0; /* in f64 */
 }
 
 /* One row of the result and its logsumexp; `weights` has room for a row. */

@@ -100,7 +100,7 @@ static graft_status infer_native_dropout(op_call *c) {
   if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype))
     return op_refuse_dtype(c, 0, "a floating dtype");
   c->compute = input->dtype;
-  c->draws = words_for(input->numel, dt_real(input->dtype));
+  c->draws = train ? words_for(input->numel, dt_real(input->dtype)) : 0;
   graft_memory_format format = layout_of(input);
   for (int i = 0; i < 2; i++) {
     op_out_format(c, i, i ? GRAFT_BOOL : input->dtype, input->ndim, input->sizes, format);
@@ -493,9 +493,10 @@ static graft_status ref_native_dropout(const graft_exec *exec, const graft_args_
   graft_status status = x.re && mask.re ? GRAFT_OK : ref_no_memory();
   bool train = !a->train || *a->train;
   graft_dtype real = dt_real(a->input->dl.dtype);
+  double keep = 1 - a->p; /* in f64, for all devices alike */
   ref_real scale = !train ? 1 : a->p < 1 ? 1 / (1 - (ref_real)a->p) : 0;
   for (int64_t i = 0; !status && i < x.count; i++) {
-    mask.re[i] = !train || wide_uniform(a->philox, real, (uint64_t)i) < 1 - (ref_real)a->p;
+    mask.re[i] = !train || wide_uniform(a->philox, real, (uint64_t)i) < keep;
     x.re[i] = mask.re[i] != 0 ? x.re[i] * scale : 0;
     if (x.im) x.im[i] = mask.re[i] != 0 ? x.im[i] * scale : 0;
   }

@@ -9,12 +9,23 @@
  * size depends on data may wait on its own event. It returns GRAFT_UNIMPLEMENTED before any side effect for a case it
  * does not serve (the host then takes another way and remembers it), and answers the same for the same case every time.
  *
+ * An elementwise op (its tensors all broadcast to the shape of its result, and no argument speaks of a dim) may see its
+ * dims permuted, merged and without those of size 1, all tensors alike: what belongs together stays together, but
+ * shapes and ranks are not the caller's. Ops that draw random numbers see them as they are.
+ *
  * Tables hold functional forms. In-place and out calls use the same slot: an output descriptor then equals an input's
- * (buffer, offset, strides), only if the capabilities say GRAFT_CAP_IN_PLACE. Partial overlap never reaches a slot.
- * Accumulation is in f32 for f16, bf16 and f32, in f64 for f64, exact for integers; wider is allowed, narrower is a bug.
+ * (buffer, offset, strides), only if the capabilities say GRAFT_CAP_IN_PLACE. Partial overlap never reaches a slot. A
+ * result that is a list of tensors is a list of outputs, one for each item of the list that the op works on, and each
+ * may be in place. What is written beyond the results is said above the args struct. Accumulation is in f32 for f16,
+ * bf16 and f32, in f64 for f64, exact for integers; wider is allowed, narrower is a bug.
  *
  * An output that is not wanted is NULL. An output whose shape the op finds is a graft_output, given to
- * graft_host.output_shape. Arguments are appended in later minors, and their zero means the old behaviour. */
+ * graft_host.output_shape. Arguments are appended in later minors, and their zero means the old behaviour; any other
+ * change of a schema is another op, with an id and a slot of its own. A value of a str argument (GRAFT_STR_*) that a
+ * slot does not know is GRAFT_UNIMPLEMENTED.
+ *
+ * Indices in a tensor are checked by the slot, which is the first to read them: one that lies outside what it addresses
+ * is GRAFT_OUT_OF_RANGE, at the call or as a fault of its stream, and nothing outside a tensor is read or written. */
 #ifndef GRAFT_ABI_EXEC_H
 #define GRAFT_ABI_EXEC_H
 
@@ -52,30 +63,61 @@ typedef struct graft_args {
   uint32_t reserved;
 } graft_args;
 
-/* The random stream of one call, for Philox 4x32-10 with key = seed (low word first).
+/* The random stream of one call: Philox 4x32-10 with key = seed (low word first). What is drawn from it is said here
+ * and nowhere else, and is the same on every device.
  *
- * Element i of the output in logical (row-major) order takes word i mod 4 of the block whose 128-bit counter is
- * offset/4 + i/4 (high words 0); f64 takes two words an element (2i: low, 2i+1: high). The host advances the generator
- * by 4*ceil(n/4) for n elements, for f64 by 4*ceil(n/2), whichever path runs the op.
- *   uniform: f32 (w >> 8) * 2^-24; f64 ((high << 32 | low) >> 11) * 2^-53; half types from the f32 value, truncated, so
- *            that 1 is never reached; all in [0, 1).
- *   bernoulli, dropout: keep where u < 1 - p, u as for f32 (f64 tensors: as for f64).
- *   randperm: a stable sort by 64-bit keys (two words each, low word first, compared as unsigned).
- *   randn: Box-Muller on pairs of elements (2j, 2j+1) with uniforms (u1, u2): r = sqrt(-2 ln(1 - u1)),
- *          r cos(2 pi u2), r sin(2 pi u2); held to the transcendental limit, not to bits. Half types use the uniforms
- *          of f32 and are rounded once; a complex number is two elements, the real part first.
- * Known-answer vectors: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), and the tests. */
+ * Word k of the stream is word k mod 4 of the block whose 128-bit counter is offset/4 + k/4 (high words 0). Element i
+ * of the output, in logical (row-major) order, takes word i, or the two words 2i (low) and 2i+1 (high) for f64 and
+ * where it says r. For n elements the host advances offset by 4*ceil(n/4), by 4*ceil(n/2) where each takes two words,
+ * whichever path runs the op. A complex number is two elements, the real part first. In what follows
+ *   u   is uniform in [0, 1): (w >> 8) * 2^-24 of the element's word; for f64 (r >> 11) * 2^-53. Half types and
+ *       integers draw as f32, and are rounded once, at the end.
+ *   r   are 64 bits: high << 32 | low, in every dtype.
+ *   z   is normal, by Box-Muller on pairs of elements (2j, 2j+1) with their u1 and u2: sqrt(-2 ln(1 - u1)) times
+ *       cos(2 pi u2) and sin(2 pi u2). A last element without partner is the first of a pair.
+ *
+ *   rand, uniform       u; half types truncated, not rounded, so that 1 is never reached. With bounds other than 0 and
+ *                       1: from + u (to - from), in at most two roundings.
+ *   randn, normal       z; mean + std z. Each part of a complex number has mean and std / sqrt(2).
+ *   bernoulli           1 where u < p, else 0: p is the chance of a 1. The result's dtype says how u is drawn; a tensor
+ *                       of chances keeps its own dtype, and u is compared with its values as they are.
+ *   native_dropout      an element is kept where u < 1 - p (the difference in f64), and is then multiplied by 1 / (1 -
+ *                       p); else it is 0. Where it is not training nothing is drawn.
+ *   exponential         -ln(1 - u) / lambd, where u = 0 counts as 2^-24 (f64: 2^-53): the result is above 0.
+ *   rrelu_with_noise    in training, for x <= 0, a slope: lower + u (upper - lower), as one difference and one fused
+ *                       multiplication and addition of the bounds in f32 (f64: in f64), then rounded to the dtype; for
+ *                       other x it is 1. The slope is the element of noise, x times it the result. Else nothing is
+ *                       drawn.
+ *   random.from         from + floor(r (to - from) / 2^64), in every dtype. Without `to` it counts as 2^63. The host
+ *                       has brought the bounds into the dtype.
+ *   randint.low         the same, with low and high.
+ *   multinomial         samples are the elements, row by row. With v = (r >> 11) * 2^-53 and the row's weights summed
+ *                       in f64, in order of the categories: the first category whose running sum is above v total, or
+ *                       equals the total. Without replacement a category that was taken has no weight for the row's
+ *                       later samples; where no weight is left, it is the first category that was not taken.
+ *   randperm            the numbers 0 to n-1, sorted by their r as unsigned numbers, stably.
+ *   attention           (_scaled_dot_product_fused_attention_overrideable) a weight is dropped as native_dropout does
+ *                       it, with the u of f32 in every dtype; elements are [batch, heads, query, key]. The op puts out
+ *                       the seed and the offset it drew from, both 0 where dropout_p is 0 and nothing is drawn; its
+ *                       backward, which is given them, draws the same numbers and advances nothing.
+ *
+ * Words, what is compared with them, integers, choices and slopes are exact; what takes a logarithm or an angle is held
+ * to the limit of that function in the dtype. _standard_gamma, cauchy, geometric and log_normal are not specified yet:
+ * their slots are not called before the minor that does so. Known-answer vectors: Salmon et al., "Parallel random
+ * numbers: as easy as 1, 2, 3" (SC 2011), and tests/fixtures/random_vectors.h. */
 typedef struct graft_philox {
   size_t struct_size;
   uint64_t seed;
-  uint64_t offset;                /* in 32-bit words, a multiple of 4 */
-  const graft_tensor_desc *state; /* optional: one u64 on the device that is added to offset; NULL in version 1 */
+  uint64_t offset; /* in 32-bit words, a multiple of 4 */
+  /* One u64 on the device that is added to offset when the op runs. NULL unless the op's capabilities say
+   * GRAFT_CAP_PHILOX_STATE; a slot that does not read it answers GRAFT_UNIMPLEMENTED where it is not NULL. */
+  const graft_tensor_desc *state;
 } graft_philox;
 
 typedef uint32_t graft_cap_flags;
 enum {
   GRAFT_CAP_STRIDED = 0x1,        /* inputs and outputs of any positive strides */
-  GRAFT_CAP_EXPANDED = 0x2,       /* inputs of stride 0 */
+  GRAFT_CAP_EXPANDED = 0x2,       /* inputs of stride 0; counts only beside GRAFT_CAP_STRIDED */
   GRAFT_CAP_UNALIGNED = 0x4,      /* offsets that are a multiple of the element size only */
   GRAFT_CAP_MIXED_DTYPE = 0x8,    /* inputs not yet promoted, to be converted to the output's dtype as they are loaded;
                                      never sent where the result has another dtype than the op computes in */
@@ -83,7 +125,8 @@ enum {
   GRAFT_CAP_HOST_VALUE = 0x20,    /* rank-0 inputs may come as GRAFT_TENSOR_HOST_VALUE */
   GRAFT_CAP_EMPTY = 0x40,         /* tensors without elements */
   GRAFT_CAP_DETERMINISTIC = 0x80, /* always deterministic, whether asked for or not */
-  GRAFT_CAP_INDEX_I32 = 0x100     /* index arguments may be i32; else they come as i64 */
+  GRAFT_CAP_INDEX_I32 = 0x100,    /* index arguments may be i32; else they come as i64 */
+  GRAFT_CAP_PHILOX_STATE = 0x200  /* the slot reads graft_philox.state */
 };
 
 /* What a plugin says of one op on one device. Zero-filled and sized by the host; all zero means: the host may try, the
