@@ -6,16 +6,20 @@ from ops import TABLES, safe_name, slots_of, str_enums
 
 
 def op_ids(ops):
-    body = text.comment("An op's id, stable for ever: ids are appended and never used again. A C name is the overload's"
-                        " name with '_' for '.' and without leading underscores; prims begin with PRIMS.")
+    body = text.comment("An op's id, stable for ever: ids are appended and never used again. A schema never changes but "
+                        "by an appended argument; any other change is a new op with a new id. A C name is the "
+                        "overload's name with '_' for '.' and without leading underscores; prims begin with PRIMS.")
+    body += ["", "/* The first of the ids that are the vendors'. The host calls none of them. */",
+             "#define GRAFT_OP_VENDOR_IDS UINT32_C(0x80000000)"]
     for table in TABLES:
         rows = [f"  {op.enumerator} = {op.id}" for op in ops if op.table is table]
         body += ["", f"/* {table.name}: {table.title} */"] + _enum(rows)
-    body += [""] + text.comment("Values of the str arguments; 0 where one is absent.")
+    body += [""] + text.comment("Values of the str arguments; 0 where one is absent. A value that a slot does not know is "
+                                "UNIMPLEMENTED.")
     for prefix, values in str_enums(ops).items():
         body += _enum([f"  GRAFT_STR_{prefix}_{value.upper()} = {number}" for number, value in enumerate(values, 1)])
     lines = text.banner(text.ALL_OPS, "The numbers of the ops and of the values of their str arguments.")
-    return lines + text.guarded("GRAFT_ABI_OP_IDS_H", [], body)
+    return lines + text.guarded("GRAFT_ABI_OP_IDS_H", ["<stdint.h>"], body)
 
 
 def _enum(rows):

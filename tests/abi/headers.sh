@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every ABI header alone under every language standard with gcc and clang, warnings as errors, and the
-# offsets of all structs in C and C++. Usage: headers.sh SOURCE_ROOT
+# Compiles every ABI header alone under every language standard with gcc and clang, warnings as errors, the offsets of
+# all structs in C and C++, and functions that may throw against the tables. Usage: headers.sh SOURCE_ROOT
 set -u
 cd "$1"
 include=plugin_api/include
@@ -32,5 +32,21 @@ for header in $include/graft/abi/*.h tests/abi/offsets.c; do
   try clang++ c++2b $cpp "$header"
 done
 for compiler in gcc clang; do try $compiler c11 c tests/abi/dlpack.c; done
+
+# noexcept.cpp: expected, which function throws, more definitions
+noexcept() {
+  for compiler in g++ clang++; do
+    local got=good
+    compiled=$((compiled + 1))
+    $compiler -std=c++17 $warnings -I$include -DTHROWS="$2" ${3:-} tests/abi/noexcept.cpp >/dev/null 2>&1 || got=bad
+    [ $got = "$1" ] && continue
+    echo "FAILED: $compiler -std=c++17 -DTHROWS=$2 ${3:-} noexcept.cpp is $got; expected $1"
+    failed=$((failed + 1))
+  done
+}
+noexcept bad 1
+for table in 0 2 3 4 5 6; do noexcept good $table; done
+noexcept good 0 -DGRAFT_STRICT_NOEXCEPT
+for table in 1 2 3 4 5 6; do noexcept bad $table -DGRAFT_STRICT_NOEXCEPT; done
 echo "$compiled compiled, $failed failed"
 [ $failed = 0 ]

@@ -1,4 +1,4 @@
-/* Graft plugin ABI, version 1: language level, status codes and how structs grow.
+/* Graft plugin ABI, version 1: language level, status codes, how structs grow, and what holds everywhere.
  *
  * Every header of this folder compiles alone as C99 to C23 and C++11 to C++23 and depends on nothing but <stddef.h>
  * and <stdint.h>. Copy the folder and write a plugin against it; no library is linked.
@@ -7,11 +7,22 @@
  * struct_size to the end of the last field it knows (sizeof is right: no struct here has hidden tail padding), whoever
  * reads one asks GRAFT_HAS before it touches a field. Sizes and versions are never compared for equality. Zero means
  * "default" or "unknown" in every field, for ever. An out-struct is zero-filled and sized by the caller; the callee
- * writes only what fits. Structs without struct_size (the DLTensor, scalars, lists, the head of args) are frozen.
+ * writes only what fits. Structs without struct_size (the DLTensor, scalars, lists, the head of args) are frozen. A
+ * field or function that a later minor appends is optional: what is mandatory was so in 1.0. A minor ends on 8 bytes.
  *
- * Flags. In every flags word the low 16 bits must be understood: a reader that meets one it does not know refuses the
- * call with GRAFT_INVALID_ARGUMENT. The high 16 bits are hints, which may be ignored. Fields named `reserved` are zero
- * and a reader may check that. */
+ * Flags. In the flags word of a request (what one party asks of the other) the low 16 bits must be understood: a reader
+ * that meets one it does not know refuses the call with GRAFT_INVALID_ARGUMENT. The high 16 bits are hints, which may
+ * be ignored. In an answer (capabilities, properties) bits and values that the reader does not know are ignored, so
+ * that an older host takes a newer plugin. Fields named `reserved` are zero and a reader may check that.
+ *
+ * Numbers. Statuses, flags, keys, kinds, dtypes, op ids and slots are lists that are only appended. Vendors have op ids
+ * and device keys from 0x80000000, dtype codes from 192 to 255, memory kinds from 24 to 31, and extensions whose names
+ * begin with their own. Graft never gives these a meaning; a host sends none of them, and refuses one that it would
+ * have to understand. They are between a plugin and those who know it.
+ *
+ * Process. A call leaves alone what belongs to the process: the floating-point environment (rounding, flushing to zero,
+ * traps), signal handlers and masks, locale, environment variables, working directory and umask. A driver that changes
+ * one of them is put right before the plugin's function returns. */
 #ifndef GRAFT_ABI_BASE_H
 #define GRAFT_ABI_BASE_H
 
@@ -28,12 +39,20 @@
 #define GRAFT_ABI_MAJOR 1
 #define GRAFT_ABI_MINOR 2
 
-/* Nothing unwinds (exceptions, longjmp) across the ABI, in either direction. The keyword is part of a function type
- * only from C++17 on; a plugin built as older C++ keeps the promise by hand. */
+/* Nothing unwinds (exceptions, longjmp) across the ABI, in either direction. Slots and the entry point say so in their
+ * types, where C++ knows that (from C++17 on). The functions of all other tables keep the same promise without: with
+ * the keyword in their types, C++17 plugins that fill them with plain functions would compile no more. A plugin that
+ * wants its compiler to see to those too defines GRAFT_STRICT_NOEXCEPT in all of its files, before the first of these
+ * headers. */
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define GRAFT_NOEXCEPT noexcept
 #else
 #define GRAFT_NOEXCEPT
+#endif
+#ifdef GRAFT_STRICT_NOEXCEPT
+#define GRAFT_TABLE_NOEXCEPT GRAFT_NOEXCEPT
+#else
+#define GRAFT_TABLE_NOEXCEPT
 #endif
 
 /* Marks the one function a plugin exports; hide everything else (a version script, or -fvisibility=hidden). */

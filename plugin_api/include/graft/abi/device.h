@@ -34,10 +34,11 @@ enum {
   GRAFT_DEVICE_STREAM_FLAGS = 20,     /* u32, must-understand stream flags the plugin knows; default: none */
   GRAFT_DEVICE_EVENT_FLAGS = 21,      /* u32, must-understand event flags the plugin knows; default: none */
   GRAFT_DEVICE_PRIORITIES = 22,       /* i32[2], lowest and highest stream priority; default: 0, 0 */
-  GRAFT_DEVICE_MEMORY_KINDS = 23      /* u32, bit n: allocation kind n is offered; default: only GRAFT_MEMORY_DEVICE */
+  GRAFT_DEVICE_MEMORY_KINDS = 23,     /* u32, bit n: allocation kind n is offered; default: only GRAFT_MEMORY_DEVICE */
+  GRAFT_DEVICE_WAITS_ACROSS = 24      /* u32, 1: stream_wait takes events of all devices of the instance; default: 0 */
 };
 
-/* A vendor's own keys begin here. */
+/* A vendor's own keys begin here; the host asks for none of them. */
 #define GRAFT_DEVICE_VENDOR_KEYS UINT32_C(0x80000000)
 
 typedef uint32_t graft_device_kind;

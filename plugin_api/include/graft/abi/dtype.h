@@ -1,10 +1,14 @@
 /* Graft plugin ABI: element types.
  *
  * A graft_dtype is the four bytes of a DLDataType (code, bits, lanes) read as a little-endian integer. The values are
- * literals, so that binding generators see them and they can stand in a switch. Codes 128 and up are Graft's own; they
- * never leave through DLPack and no plugin is ever sent one.
+ * literals, so that binding generators see them and they can stand in a switch. Codes 128 to 191 are Graft's own; they
+ * never leave through DLPack and no plugin is ever sent one. Codes from GRAFT_DTYPE_VENDOR_CODES on are the vendors': a
+ * host makes no tensors of them.
  *
- * Storage: bool is one byte, 0 or 1. Half types are two bytes. Complex is real part, imaginary part. */
+ * Storage: bool is one byte, 0 or 1. Half types are two bytes. Complex is real part, imaginary part. A dtype of several
+ * lanes is one element: two floats of 4 bits are a byte, the first in its low bits. Elements of less than a byte are
+ * packed in row-major order without gaps, the first in the low bits; such a tensor is contiguous, and begins and ends
+ * on a byte. */
 #ifndef GRAFT_ABI_DTYPE_H
 #define GRAFT_ABI_DTYPE_H
 
@@ -32,6 +36,9 @@ enum {
   GRAFT_F8_E5M2 = 0x0001080C
 };
 
+/* The first of the codes that are the vendors'; the last is 255. */
+#define GRAFT_DTYPE_VENDOR_CODES 192
+
 /* Frozen numbers of the dtypes above: bit n of a capability's dtype set speaks of number n. */
 typedef uint32_t graft_dtype_number;
 enum {
@@ -57,7 +64,10 @@ enum {
 /* A set of dtypes: GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32) | GRAFT_DTYPE_BIT(GRAFT_NUMBER_F16). */
 #define GRAFT_DTYPE_BIT(number) (UINT64_C(1) << (number))
 
-/* The size of one element in bytes; 0 for a dtype that is not a whole number of bytes. */
-#define GRAFT_DTYPE_BYTES(dtype) ((uint64_t)((((dtype) >> 8) & 0xffu) / 8u) * ((dtype) >> 16))
+/* The size of one element, with all its lanes, in bits. */
+#define GRAFT_DTYPE_BITS(dtype) ((uint64_t)(((dtype) >> 8) & 0xffu) * ((dtype) >> 16))
+
+/* The same in bytes; 0 where that is no whole number: then n elements take GRAFT_DTYPE_BITS(dtype) * n / 8. */
+#define GRAFT_DTYPE_BYTES(dtype) (GRAFT_DTYPE_BITS(dtype) % 8u ? 0u : GRAFT_DTYPE_BITS(dtype) / 8u)
 
 #endif

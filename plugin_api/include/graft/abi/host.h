@@ -22,32 +22,37 @@ typedef struct graft_host {
   void *context; /* passed back to the functions below that take one */
 
   /* Writes a line to the host's log (GRAFT_LOG chooses the level shown). The message is copied. */
-  void (*log)(void *context, graft_log_level level, const char *message);
+  void (*log)(void *context, graft_log_level level, const char *message) GRAFT_TABLE_NOEXCEPT;
 
   /* The text that goes with the failure about to be returned: UTF-8, copied, kept per thread until the next failure. */
-  void (*set_error)(void *context, const char *message);
+  void (*set_error)(void *context, const char *message) GRAFT_TABLE_NOEXCEPT;
 
-  /* Temporary device memory for the op at hand: valid until the stream has passed the slot's last command; nothing to
-   * release. `alignment` in bytes, 0 for the default. Errors: OUT_OF_MEMORY. */
+  /* Temporary device memory for the op at hand, to be asked for from within its slot: valid until the stream has passed
+   * the slot's last command; nothing to release. `alignment` in bytes, 0 for GRAFT_DEVICE_ALIGNMENT; more than that may
+   * be refused. A call may ask at least 8 times, for as much as the device has; 0 bytes are a NULL buffer. Errors:
+   * OUT_OF_MEMORY, INVALID_ARGUMENT beyond these limits. */
   graft_status (*workspace)(const graft_exec *exec, uint64_t bytes, uint64_t alignment, graft_buffer **buffer,
-                            uint64_t *byte_offset);
+                            uint64_t *byte_offset) GRAFT_TABLE_NOEXCEPT;
 
   /* Says the shape of an output that depends on data and receives its descriptor (contiguous, valid until the slot
-   * returns). Once for each such output. An output without elements has a descriptor, too. */
+   * returns). Once for each such output. An output without elements has a descriptor too, whose buffer is NULL. */
   graft_status (*output_shape)(const graft_exec *exec, graft_output *output, int32_t ndim, const int64_t *shape,
-                               const graft_tensor_desc **desc);
+                               const graft_tensor_desc **desc) GRAFT_TABLE_NOEXCEPT;
 
   /* Keeps `value` as the memo of the call that exec describes. The first publisher wins: *winner receives the memo that
    * is kept from now on, and a loser's value is destroyed at once. The host calls destroy after the memo's last use and
    * before device_close, under no lock. */
-  graft_status (*memo_publish)(const graft_exec *exec, void *value, void (*destroy)(void *value), void **winner);
+  graft_status (*memo_publish)(const graft_exec *exec, void *value, void (*destroy)(void *value),
+                               void **winner) GRAFT_TABLE_NOEXCEPT;
 
   /* A folder for compiled programs, private to this plugin, existing and writable; UTF-8, NUL-terminated, cut to
-   * nothing if capacity is too small (*length receives the length without NUL). UNIMPLEMENTED where there is none. */
-  graft_status (*cache_directory)(void *context, char *path, size_t capacity, size_t *length);
+   * nothing if capacity is too small (*length receives the length without NUL). All processes of a user share it: a
+   * file is written under a name of its own and renamed when it is whole, and one that is read may be anybody's last
+   * version. UNIMPLEMENTED where there is none. */
+  graft_status (*cache_directory)(void *context, char *path, size_t capacity, size_t *length) GRAFT_TABLE_NOEXCEPT;
 
   /* A table of an extension the host offers, at least of version `minimum`; UNIMPLEMENTED where it has none. */
-  graft_status (*extension)(void *context, const char *name, uint32_t minimum, const void **table);
+  graft_status (*extension)(void *context, const char *name, uint32_t minimum, const void **table) GRAFT_TABLE_NOEXCEPT;
 } graft_host;
 
 #ifdef __cplusplus

@@ -21,14 +21,20 @@ enum {
   GRAFT_MEMORY_IMPORT = 3   /* host memory at host_pointer made visible to the device; the host keeps owning it */
 };
 
+/* The first of the kinds that are the vendors'; the last is 31. The host asks for none of them. */
+#define GRAFT_MEMORY_VENDOR_KINDS 24
+
 /* A request for memory and its answer. Zero means the default in every field. */
 typedef struct graft_allocation {
   size_t struct_size;
-  uint64_t bytes;          /* more than 0, a multiple of GRAFT_DEVICE_GRANULARITY */
-  uint64_t alignment;      /* bytes, a power of two; 0: GRAFT_DEVICE_ALIGNMENT */
-  graft_memory_kind kind;  /* one of GRAFT_DEVICE_MEMORY_KINDS; another is GRAFT_UNIMPLEMENTED */
-  uint32_t flags;          /* none defined in this version */
-  void *host_pointer;      /* in for an import; out where the host may read and write the memory directly */
+  uint64_t bytes;         /* more than 0, a multiple of GRAFT_DEVICE_GRANULARITY */
+  uint64_t alignment;     /* bytes, a power of two; 0: GRAFT_DEVICE_ALIGNMENT */
+  graft_memory_kind kind; /* one of GRAFT_DEVICE_MEMORY_KINDS; another is GRAFT_UNIMPLEMENTED */
+  uint32_t flags;         /* none defined in this version */
+  /* In for an import; out where the host may read and write the memory directly. Such memory is coherent: what the host
+   * wrote before it submits work, that work sees; what the device wrote, the host sees as soon as an event recorded
+   * after it is done. Memory that would need more (a map, a flush) gives no pointer. */
+  void *host_pointer;
   graft_buffer *buffer;    /* out */
   uint64_t device_address; /* out, 0 for none; a real address becomes the tensor's data pointer */
 } graft_allocation;
@@ -45,35 +51,38 @@ typedef struct graft_memory_api {
 
   /* Allocates *request. Mandatory. Errors: OUT_OF_MEMORY (the host releases its cache and tries again), UNIMPLEMENTED
    * for a kind not offered, INVALID_ARGUMENT. Does not block on streams. */
-  graft_status (*allocate)(graft_device *device, graft_allocation *request);
+  graft_status (*allocate)(graft_device *device, graft_allocation *request) GRAFT_TABLE_NOEXCEPT;
 
   /* Gives a buffer back. Mandatory. Called when no submitted work refers to it, or the device is lost, and then it
    * succeeds; never blocks on a stream. */
-  graft_status (*release)(graft_device *device, graft_buffer *buffer);
+  graft_status (*release)(graft_device *device, graft_buffer *buffer) GRAFT_TABLE_NOEXCEPT;
 
   /* Copies `bytes` from host memory to a buffer, asynchronously; see graft_copy_flags for when `from` is free again.
    * Mandatory. */
   graft_status (*copy_from_host)(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
-                                 uint64_t bytes, graft_copy_flags flags);
+                                 uint64_t bytes, graft_copy_flags flags) GRAFT_TABLE_NOEXCEPT;
 
   /* Copies from a buffer to host memory, asynchronously: `to` is complete when an event recorded after it is done.
    * Mandatory. */
   graft_status (*copy_to_host)(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
-                               graft_copy_flags flags);
+                               graft_copy_flags flags) GRAFT_TABLE_NOEXCEPT;
 
   /* Copies inside a device. The two ranges never overlap. Mandatory. */
   graft_status (*copy)(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
-                       uint64_t from_offset, uint64_t bytes);
+                       uint64_t from_offset, uint64_t bytes) GRAFT_TABLE_NOEXCEPT;
 
-  /* Copies between two devices of this instance, ordered on `stream`, a stream of to_device. Optional: without it, or
-   * between devices that are not peers, the host stages through its own memory. */
+  /* Copies between two devices of this instance, ordered on `stream`, a stream of to_device. The plugin orders nothing
+   * on from_device: before the call the host has `stream` wait for what is submitted there (or waits itself), and until
+   * `stream` has passed the copy it neither writes the source nor gives it back. Optional: without it, or between
+   * devices that are not peers, the host stages through its own memory. */
   graft_status (*copy_peer)(graft_stream *stream, graft_device *to_device, graft_buffer *to, uint64_t to_offset,
-                            graft_device *from_device, graft_buffer *from, uint64_t from_offset, uint64_t bytes);
+                            graft_device *from_device, graft_buffer *from, uint64_t from_offset,
+                            uint64_t bytes) GRAFT_TABLE_NOEXCEPT;
 
   /* Fills a range with a pattern of 1, 2, 4, 8 or 16 bytes; `offset` and `bytes` are multiples of pattern_bytes. The
    * pattern is read before the call returns. Mandatory. */
   graft_status (*fill)(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
-                       uint32_t pattern_bytes);
+                       uint32_t pattern_bytes) GRAFT_TABLE_NOEXCEPT;
 } graft_memory_api;
 
 #ifdef __cplusplus

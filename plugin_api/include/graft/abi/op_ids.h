@@ -3,13 +3,19 @@
 #ifndef GRAFT_ABI_OP_IDS_H
 #define GRAFT_ABI_OP_IDS_H
 
+#include <stdint.h>
+
 /* clang-format off */
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* An op's id, stable for ever: ids are appended and never used again. A C name is the overload's name with '_' for '.'
- * and without leading underscores; prims begin with PRIMS. */
+/* An op's id, stable for ever: ids are appended and never used again. A schema never changes but by an appended
+ * argument; any other change is a new op with a new id. A C name is the overload's name with '_' for '.' and without
+ * leading underscores; prims begin with PRIMS. */
+
+/* The first of the ids that are the vendors'. The host calls none of them. */
+#define GRAFT_OP_VENDOR_IDS UINT32_C(0x80000000)
 
 /* core: every aten overload that PyTorch 2.13 tags as core */
 enum {
@@ -651,7 +657,7 @@ enum {
   GRAFT_OP_FUSED_RMS_NORM = 20309
 };
 
-/* Values of the str arguments; 0 where one is absent. */
+/* Values of the str arguments; 0 where one is absent. A value that a slot does not know is UNIMPLEMENTED. */
 enum {
   GRAFT_STR_APPROXIMATE_NONE = 1,
   GRAFT_STR_APPROXIMATE_TANH = 2

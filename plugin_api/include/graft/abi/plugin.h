@@ -8,9 +8,10 @@
  * may, and the host calls them at the first use of a device. The host alone watches for forks: in a child of a process
  * that had used the driver it answers GRAFT_FORKED without entering the plugin.
  *
- * Functions are thread-safe unless their header says that a stream serialises them. The order of closing is: memos,
- * events, streams, buffers, device_close, close. The library is never unmapped, and after exit has begun nothing is
- * called any more: a plugin needs no static destructor. */
+ * Functions are thread-safe unless their header says that a stream serialises them; the host holds no lock of its
+ * allocator, nor one of an interpreter, while it is in one. The order of closing is: memos, executables, communicators
+ * (which extensions make), events, streams, buffers, device_close, close. The library is never unmapped, and after exit
+ * has begun nothing is called any more: a plugin needs no static destructor. */
 #ifndef GRAFT_ABI_PLUGIN_H
 #define GRAFT_ABI_PLUGIN_H
 
@@ -34,21 +35,21 @@ typedef struct graft_plugin {
   size_t struct_size;
   uint32_t abi_major; /* of the headers it was built with */
   uint32_t abi_minor;
-  void *self;         /* the instance */
-  const char *name;   /* as in the manifest; UTF-8, lives until close, as do the next two */
+  void *self;       /* the instance */
+  const char *name; /* as in the manifest; UTF-8, lives until close, as do the next two */
   const char *vendor;
   const char *version;
 
   /* Ends the instance, after all its devices are closed. */
-  graft_status (*close)(void *self);
+  graft_status (*close)(void *self) GRAFT_TABLE_NOEXCEPT;
   /* How many devices there are; constant while the instance lives. May start the driver. */
-  graft_status (*device_count)(void *self, int32_t *count);
+  graft_status (*device_count)(void *self, int32_t *count) GRAFT_TABLE_NOEXCEPT;
   /* Answers one property; see device.h. */
   graft_status (*device_query)(void *self, int32_t index, graft_device_key key, void *value, size_t capacity,
-                               size_t *size);
+                               size_t *size) GRAFT_TABLE_NOEXCEPT;
   /* Opens a device: the host does so once for each instance and index, and closes it once. */
-  graft_status (*device_open)(void *self, int32_t index, graft_device **device);
-  graft_status (*device_close)(graft_device *device);
+  graft_status (*device_open)(void *self, int32_t index, graft_device **device) GRAFT_TABLE_NOEXCEPT;
+  graft_status (*device_close)(graft_device *device) GRAFT_TABLE_NOEXCEPT;
 
   const graft_memory_api *memory;
   const graft_stream_api *stream;
@@ -59,21 +60,22 @@ typedef struct graft_plugin {
   const graft_train_ops *train;
 
   /* What an op offers on a device. Optional: NULL means all zero for every op. Constant while the device is open;
-   * an op id that the plugin does not know is UNIMPLEMENTED. */
-  graft_status (*op_caps)(graft_device *device, uint32_t op_id, graft_op_caps *caps);
+   * an op id that the plugin does not know is UNIMPLEMENTED. Ids from GRAFT_OP_VENDOR_IDS on are the plugin's own. */
+  graft_status (*op_caps)(graft_device *device, uint32_t op_id, graft_op_caps *caps) GRAFT_TABLE_NOEXCEPT;
 
   /* What it offers for this very call (buffers may be NULL); UNIMPLEMENTED where the slot would say so. Local, pure and
    * constant while the device is open. Optional: op_caps decides. */
-  graft_status (*op_query)(const graft_exec *exec, const graft_args *args, graft_op_caps *caps);
+  graft_status (*op_query)(const graft_exec *exec, const graft_args *args, graft_op_caps *caps) GRAFT_TABLE_NOEXCEPT;
 
   /* Compiles ahead of time what the call needs, without running it; buffers may be NULL. Optional. */
-  graft_status (*prepare)(const graft_exec *exec, const graft_args *args);
+  graft_status (*prepare)(const graft_exec *exec, const graft_args *args) GRAFT_TABLE_NOEXCEPT;
 
-  /* A table of an extension the plugin offers, at least of version `minimum`. Optional. */
-  graft_status (*extension)(void *self, const char *name, uint32_t minimum, const void **table);
+  /* A table of an extension the plugin offers, at least of version `minimum`; see extension.h. Optional. */
+  graft_status (*extension)(void *self, const char *name, uint32_t minimum, const void **table) GRAFT_TABLE_NOEXCEPT;
 } graft_plugin;
 
-/* The entry point. `options` is a NULL-terminated list of "key=value", or NULL. The returned struct stays valid and
+/* The entry point. `options` is a NULL-terminated list of "key=value", or NULL; a key that the plugin does not know, or
+ * a value that it can't use, is INVALID_ARGUMENT with a text that names it. The returned struct stays valid and
  * unchanged until close. On failure *plugin is untouched. */
 typedef graft_status (*graft_plugin_open_v1_fn)(const graft_host *host, const char *const *options,
                                                 const graft_plugin **plugin) GRAFT_NOEXCEPT;

@@ -36,37 +36,40 @@ typedef struct graft_stream_api {
   size_t struct_size;
 
   /* Creates a stream; priority lies in GRAFT_DEVICE_PRIORITIES. Mandatory. */
-  graft_status (*create)(graft_device *device, int32_t priority, graft_stream_flags flags, graft_stream **stream);
+  graft_status (*create)(graft_device *device, int32_t priority, graft_stream_flags flags,
+                         graft_stream **stream) GRAFT_TABLE_NOEXCEPT;
   /* Destroys it. Mandatory. */
-  graft_status (*destroy)(graft_stream *stream);
+  graft_status (*destroy)(graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
   /* Makes sure that what was submitted starts without further calls. Optional: NULL means nothing is held back. */
-  graft_status (*flush)(graft_stream *stream);
+  graft_status (*flush)(graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
   /* OK when all submitted work is done, NOT_READY when not. Flushes. Mandatory. */
-  graft_status (*query)(graft_stream *stream);
+  graft_status (*query)(graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
   /* Blocks until all submitted work is done. Mandatory. */
-  graft_status (*synchronize)(graft_stream *stream);
+  graft_status (*synchronize)(graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
 
   /* Creates an event; one never recorded counts as done. An event may outlive the streams it was recorded on and then
    * counts as done, too. Mandatory, as is event_destroy. */
-  graft_status (*event_create)(graft_device *device, graft_event_flags flags, graft_event **event);
-  graft_status (*event_destroy)(graft_event *event);
+  graft_status (*event_create)(graft_device *device, graft_event_flags flags, graft_event **event) GRAFT_TABLE_NOEXCEPT;
+  graft_status (*event_destroy)(graft_event *event) GRAFT_TABLE_NOEXCEPT;
   /* Puts the event behind everything submitted to the stream so far, replacing an earlier record. Mandatory. */
-  graft_status (*event_record)(graft_event *event, graft_stream *stream);
-  /* Makes later work on the stream wait for the event's latest record at the time of this call. Mandatory. */
-  graft_status (*stream_wait)(graft_stream *stream, graft_event *event);
+  graft_status (*event_record)(graft_event *event, graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
+  /* Makes later work on the stream wait for the event's latest record at the time of this call. The event is one of the
+   * stream's device, or of any device of the instance where the stream's device says GRAFT_DEVICE_WAITS_ACROSS; a host
+   * waits itself for others. Mandatory. */
+  graft_status (*stream_wait)(graft_stream *stream, graft_event *event) GRAFT_TABLE_NOEXCEPT;
   /* OK when done, NOT_READY when not. Mandatory. */
-  graft_status (*event_query)(graft_event *event);
+  graft_status (*event_query)(graft_event *event) GRAFT_TABLE_NOEXCEPT;
   /* Blocks until done. Mandatory. */
-  graft_status (*event_synchronize)(graft_event *event);
+  graft_status (*event_synchronize)(graft_event *event) GRAFT_TABLE_NOEXCEPT;
   /* The time in milliseconds between two events that were both created with GRAFT_EVENT_TIMING, recorded on streams
    * created with GRAFT_STREAM_TIMING and are done; NOT_READY while one is not done or was never recorded, UNIMPLEMENTED
    * without TIMING. Optional. */
-  graft_status (*event_elapsed)(graft_event *from, graft_event *to, double *milliseconds);
+  graft_status (*event_elapsed)(graft_event *from, graft_event *to, double *milliseconds) GRAFT_TABLE_NOEXCEPT;
 
   /* Why a stream, or with stream NULL a device, failed: text as UTF-8 (cut to capacity, NUL included; *length receives
    * the full length without it) and how far the failure reaches. OK with scope NONE where nothing failed. Mandatory. */
   graft_status (*failure)(graft_device *device, graft_stream *stream, char *text, size_t capacity, size_t *length,
-                          graft_failure_scope *scope);
+                          graft_failure_scope *scope) GRAFT_TABLE_NOEXCEPT;
 } graft_stream_api;
 
 #ifdef __cplusplus
