@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import backend
 import headers
 import ops as descriptions
 import tables
@@ -28,6 +29,8 @@ def outputs(ops):
         "sdk/ops/generated/schema.inc": tables.schema_inc(ops),
         "sdk/dispatch/generated/wrappers.c": wrappers.wrappers_c(ops),
         "sdk/ops/generated/fx_ops.h": wrappers.fx_ops_h(ops),
+        "reference_backend_opencl/generated/ops.h": backend.ops_h(ops),
+        "reference_backend_opencl/generated/signatures.inc": backend.signatures_inc(ops),
     }
     return {path: "\n".join(lines) + "\n" for path, lines in files.items()}
 

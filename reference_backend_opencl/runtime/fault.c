@@ -6,45 +6,8 @@
 
 #include "runtime/ocl.h"
 
-static const struct {
-  uint32_t op_id;
-  const char *name;
-} names[] = {
-    {GRAFT_OP_EMBEDDING, "aten::embedding"},
-    {GRAFT_OP_EMBEDDING_DENSE_BACKWARD, "aten::embedding_dense_backward"},
-    {GRAFT_OP_INDEX_SELECT, "aten::index_select"},
-    {GRAFT_OP_INDEX_TENSOR, "aten::index.Tensor"},
-    {GRAFT_OP_GATHER, "aten::gather"},
-    {GRAFT_OP_TAKE, "aten::take"},
-    {GRAFT_OP_SCATTER_SRC, "aten::scatter.src"},
-    {GRAFT_OP_SCATTER_VALUE, "aten::scatter.value"},
-    {GRAFT_OP_SCATTER_ADD, "aten::scatter_add"},
-    {GRAFT_OP_SCATTER_REDUCE_TWO, "aten::scatter_reduce.two"},
-    {GRAFT_OP_INDEX_PUT, "aten::index_put"},
-    {GRAFT_OP_INDEX_ADD, "aten::index_add"},
-    {GRAFT_OP_INDEX_COPY, "aten::index_copy"},
-    {GRAFT_OP_NLL_LOSS_FORWARD, "aten::nll_loss_forward"},
-    {GRAFT_OP_NLL_LOSS_BACKWARD, "aten::nll_loss_backward"},
-    {GRAFT_OP_NLL_LOSS2D_FORWARD, "aten::nll_loss2d_forward"},
-    {GRAFT_OP_NLL_LOSS2D_BACKWARD, "aten::nll_loss2d_backward"},
-    {GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, "aten::max_pool2d_with_indices_backward"},
-    {GRAFT_OP_DIV_TENSOR_MODE, "aten::div.Tensor_mode"},
-    {GRAFT_OP_DIV_SCALAR_MODE, "aten::div.Scalar_mode"},
-    {GRAFT_OP_FMOD_TENSOR, "aten::fmod.Tensor"},
-    {GRAFT_OP_FMOD_SCALAR, "aten::fmod.Scalar"},
-    {GRAFT_OP_REMAINDER_TENSOR, "aten::remainder.Tensor"},
-    {GRAFT_OP_REMAINDER_SCALAR, "aten::remainder.Scalar"},
-    {GRAFT_OP_MASKED_SCATTER, "aten::masked_scatter"},
-    {GRAFT_OP_MULTINOMIAL, "aten::multinomial"},
-    {GRAFT_OP_FLOOR_DIVIDE, "aten::floor_divide"},
-    {GRAFT_OP_BINARY_CROSS_ENTROPY, "aten::binary_cross_entropy"},
-};
-
 void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
-  const char *name = "an op";
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (names[i].op_id == (uint32_t)faults->seen[0]) name = names[i].name;
-  }
+  const char *name = ocl_op_name((uint32_t)faults->seen[0]);
   if (faults->seen[1] == 0 && faults->seen[2] == 0) {
     snprintf(text, capacity, "%s: integer division by zero", name);
   } else if (faults->seen[2] < 0) {

@@ -9,6 +9,15 @@ int64_t ocl_elements(const graft_tensor_desc *desc) {
   return count;
 }
 
+bool ocl_is_dense(const graft_dl_tensor *tensor) {
+  int64_t run = 1;
+  for (int d = tensor->ndim - 1; d >= 0; d--) {
+    if (tensor->shape[d] != 1 && tensor->strides[d] != run) return false;
+    run *= tensor->shape[d];
+  }
+  return true;
+}
+
 void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t *strides) {
   if (size == 1) return;
   int d = geometry->rank++;

@@ -21,10 +21,10 @@ static graft_status init_of_program(ocl_kernel *kernel, graft_device *device, oc
   return GRAFT_OK;
 }
 
-graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const char *head, const char *file,
+graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl_text *head, const char *file,
                              const char *entry) {
   ocl_program *program;
-  graft_status status = ocl_program_get(device, head, file, &program);
+  graft_status status = head->failed ? GRAFT_OUT_OF_MEMORY : ocl_program_get(device, head->items, file, &program);
   return status == GRAFT_OK ? init_of_program(kernel, device, program, file, entry) : status;
 }
 
@@ -73,6 +73,10 @@ graft_status ocl_launch_groups(ocl_kernel *kernel, graft_stream *stream, size_t 
   return launch(kernel, stream, global, count, arguments);
 }
 
+graft_status ocl_workspace(const graft_exec *exec, uint64_t bytes, ocl_place *place) {
+  return exec->device->plugin->host->workspace(exec, bytes, 64, &place->buffer, &place->offset);
+}
+
 /* ---- Shared kernels ---- */
 
 struct ocl_shared_kernel {
@@ -88,10 +92,10 @@ static ocl_shared_kernel *find_shared(graft_device *device, const ocl_program *p
   return shared;
 }
 
-graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const char *head, const char *file,
+graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const ocl_text *head, const char *file,
                                const char *entry, size_t local) {
   ocl_program *program;
-  graft_status status = ocl_program_get(device, head, file, &program);
+  graft_status status = head->failed ? GRAFT_OUT_OF_MEMORY : ocl_program_get(device, head->items, file, &program);
   if (status != GRAFT_OK) return status;
   pthread_mutex_lock(&device->shared_lock);
   ocl_shared_kernel *shared = find_shared(device, program, entry);
@@ -123,20 +127,33 @@ void ocl_kernels_close_all(graft_device *device) {
 
 /* ---- Memos ---- */
 
-graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *row, ocl_memo_make make,
-                          void (*destroy)(void *memo), void **memo) {
-  if (exec->memo) {
-    *memo = exec->memo;
-    return GRAFT_OK;
-  }
-  void *made = NULL, *winner = NULL;
-  graft_status status = make(exec, args, row, &made);
-  if (status != GRAFT_OK) return status;
-  status = exec->device->plugin->host->memo_publish(exec, made, destroy, &winner);
-  if (status != GRAFT_OK) {
-    destroy(made);
-    return status;
-  }
-  *memo = winner;
-  return GRAFT_OK;
+/* Stands in front of what the family sees. */
+typedef struct memo_head {
+  const ocl_memo_type *type;
+  uint64_t reserved; /* what follows is aligned as malloc aligns */
+} memo_head;
+
+static void destroy_memo(void *memo) {
+  memo_head *head = (memo_head *)memo - 1;
+  ocl_kernel *kernels = memo;
+  for (int i = 0; i < head->type->kernels; i++) ocl_kernel_destroy(&kernels[i]);
+  if (head->type->release) head->type->release(memo);
+  free(head);
+}
+
+static graft_status make_memo(const graft_exec *exec, const ocl_memo_type *type, const void *call, void **memo) {
+  memo_head *head = calloc(1, sizeof *head + type->bytes);
+  if (!head) return GRAFT_OUT_OF_MEMORY;
+  head->type = type;
+  graft_status status = type->prepare(head + 1, exec->device, call);
+  if (status == GRAFT_OK) status = exec->device->plugin->host->memo_publish(exec, head + 1, destroy_memo, memo);
+  if (status != GRAFT_OK) destroy_memo(head + 1);
+  return status;
+}
+
+graft_status ocl_memo_get(const graft_exec *exec, const ocl_memo_type *type, const void *call, void *memo) {
+  void *found = exec->memo;
+  graft_status status = found ? GRAFT_OK : make_memo(exec, type, call, &found);
+  if (status == GRAFT_OK) memcpy(memo, &found, sizeof found);
+  return status;
 }

@@ -21,6 +21,7 @@
 
 #include "graft/abi/plugin.h"
 #include "graft_opencl.h"
+#include "runtime/op.h"
 
 #define OCL_TEXT_CAPACITY 1024
 
@@ -36,9 +37,10 @@ typedef struct ocl_counters {
   atomic_uint_fast64_t programs_built, programs_loaded, build_nanoseconds, launches;
 } ocl_counters;
 
-typedef struct ocl_plugin {
+struct ocl_plugin {
   graft_plugin api; /* what the host holds; api.self is this struct */
   const graft_host *host;
+  ocl_registry *registry;
   ocl_counters counters;
   char *selection;               /* the user's choice of device, or NULL */
   bool cpu_kernels, gpu_kernels; /* the user's choice of kernels, whatever the device is */
@@ -49,7 +51,7 @@ typedef struct ocl_plugin {
   char *probe_error;
   ocl_candidate *candidates;
   int32_t count;
-} ocl_plugin;
+};
 
 /* Finds the devices once (select.c). Later calls repeat the first answer, its error text included. */
 graft_status ocl_probe(ocl_plugin *plugin);
@@ -211,8 +213,8 @@ typedef struct ocl_argument {
   const void *value;
 } ocl_argument;
 
-/* Makes a kernel of the program for (head, file). The work size is filled in by the caller. */
-graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const char *head, const char *file,
+/* Makes a kernel of the program for (head, file). The work size is filled in by the caller, who frees the head. */
+graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl_text *head, const char *file,
                              const char *entry);
 /* Sets one argument for all launches. */
 graft_status ocl_kernel_constant(ocl_kernel *kernel, cl_uint index, size_t bytes, const void *value);
@@ -228,7 +230,7 @@ graft_status ocl_launch_groups(ocl_kernel *kernel, graft_stream *stream, size_t 
                                const ocl_argument *arguments);
 
 /* The one kernel of the program for (head, file), for memos that have no constant arguments; the device keeps it. */
-graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const char *head, const char *file,
+graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const ocl_text *head, const char *file,
                                const char *entry, size_t local);
 void ocl_kernels_close_all(graft_device *device);
 
@@ -241,12 +243,33 @@ void ocl_kernels_close_all(graft_device *device);
   { sizeof(variable), &(variable) }
 #define OCL_BUFFER(buffer) \
   { sizeof(cl_mem), &(buffer)->handle }
+#define OCL_PLACE(place) OCL_BUFFER((place).buffer), OCL_VALUE((place).offset)
 
-/* The memo of this call, made by `make` if there is none yet. `make` builds from args alone. Memos begin with nothing
- * in particular; `destroy` frees one. */
-typedef graft_status (*ocl_memo_make)(const graft_exec *exec, const void *args, const void *row, void **memo);
-graft_status ocl_memo_get(const graft_exec *exec, const void *args, const void *row, ocl_memo_make make,
-                          void (*destroy)(void *memo), void **memo);
+/* Where a kernel argument lies. */
+typedef struct ocl_place {
+  graft_buffer *buffer;
+  uint64_t offset;
+} ocl_place;
+
+/* An absent tensor has no buffer. */
+static inline ocl_place ocl_place_of(const graft_tensor_desc *desc) {
+  return desc ? (ocl_place){desc->dl.data, desc->dl.byte_offset} : (ocl_place){NULL, 0};
+}
+
+/* Memory of this call's own, until its kernels are done. */
+graft_status ocl_workspace(const graft_exec *exec, uint64_t bytes, ocl_place *place);
+
+/* What a family keeps with a call that may come again. */
+typedef struct ocl_memo_type {
+  size_t bytes; /* of a struct that begins with `kernels` ocl_kernels */
+  int kernels;
+  /* Fills a zeroed one from what is in the memo's key: dtypes, shapes, strides, and arguments but numbers. */
+  graft_status (*prepare)(void *memo, graft_device *device, const void *call);
+  void (*release)(void *memo); /* what it holds beside kernels, or NULL */
+} ocl_memo_type;
+
+/* The memo of this call; *memo, a pointer to the family's struct, is set to it. A call without one gets one made. */
+graft_status ocl_memo_get(const graft_exec *exec, const ocl_memo_type *type, const void *call, void *memo);
 
 /* ---- Tables ---- */
 
@@ -317,6 +340,8 @@ float ocl_round_to(graft_dtype dtype, float value);
 
 /* The product of the sizes. */
 int64_t ocl_elements(const graft_tensor_desc *desc);
+/* Whether its elements are one run of memory, in logical order. */
+bool ocl_is_dense(const graft_dl_tensor *tensor);
 
 /* The index space of a kernel: dimension 0 is the innermost. Strides count elements; operand 0 is the output. */
 typedef struct ocl_geometry {
@@ -343,18 +368,5 @@ void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, 
 /* Sizes, then the strides of each operand: as the kernels' structs begin. Returns how many numbers that is. */
 int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers);
 #define OCL_GEOMETRY_NUMBERS ((OCL_OPERANDS_MAX + 1) * OCL_DIMS_MAX)
-
-/* ---- Ops ---- */
-
-/* What a family says of an op: filled by its caps function for op_caps. */
-typedef struct ocl_op_caps {
-  uint64_t inputs, outputs;
-  graft_cap_flags flags;
-} ocl_op_caps;
-
-graft_status ocl_op_caps_of(graft_device *device, uint32_t op_id, graft_op_caps *caps);
-extern const graft_core_ops ocl_core_ops;
-extern const graft_train_ops ocl_train_ops;
-extern const graft_prims_ops ocl_prims_ops;
 
 #endif

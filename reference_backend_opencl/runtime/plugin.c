@@ -56,6 +56,7 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
 static graft_status close_plugin(void *self) {
   ocl_plugin *plugin = self;
   pthread_mutex_destroy(&plugin->lock);
+  ocl_registry_close(plugin->registry);
   free(plugin->probe_error);
   free(plugin->candidates);
   free(plugin->selection);
@@ -73,6 +74,17 @@ static const char *chosen(const char *const *options, const char *key, const cha
   return value && *value ? value : NULL;
 }
 
+static graft_status read_options(ocl_plugin *plugin, const char *const *options) {
+  const char *selection = chosen(options, "device", "GRAFT_OPENCL_DEVICE");
+  const char *kernels = chosen(options, "kernels", "GRAFT_OPENCL_KERNELS");
+  if (selection && !(plugin->selection = strdup(selection))) return GRAFT_OUT_OF_MEMORY;
+  plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
+  plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
+  if (!kernels || plugin->cpu_kernels || plugin->gpu_kernels) return GRAFT_OK;
+  return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
+                  "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
+}
+
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **out) {
   if (host->abi_major != GRAFT_ABI_MAJOR) return GRAFT_INCOMPATIBLE;
   if (!GRAFT_HAS(host, graft_host, set_error) || !GRAFT_HAS(host, graft_host, workspace) ||
@@ -81,24 +93,14 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   }
   ocl_plugin *plugin = calloc(1, sizeof *plugin);
   if (!plugin) return GRAFT_OUT_OF_MEMORY;
-  const char *selection = chosen(options, "device", "GRAFT_OPENCL_DEVICE");
-  if (selection && !(plugin->selection = strdup(selection))) {
-    free(plugin);
-    return GRAFT_OUT_OF_MEMORY;
-  }
   plugin->host = host;
-  const char *kernels = chosen(options, "kernels", "GRAFT_OPENCL_KERNELS");
-  plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
-  plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
-  if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels) {
-    graft_status status =
-        ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
-                 "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
-    free(plugin->selection);
-    free(plugin);
+  pthread_mutex_init(&plugin->lock, NULL);
+  graft_status status = read_options(plugin, options);
+  if (status == GRAFT_OK) status = ocl_registry_open(plugin);
+  if (status != GRAFT_OK) {
+    close_plugin(plugin);
     return status;
   }
-  pthread_mutex_init(&plugin->lock, NULL);
   plugin->api = (graft_plugin){
       .struct_size = sizeof plugin->api,
       .abi_major = GRAFT_ABI_MAJOR,
@@ -114,9 +116,9 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
       .device_close = ocl_device_close,
       .memory = &ocl_memory_api,
       .stream = &ocl_stream_api,
-      .core = &ocl_core_ops,
-      .prims = &ocl_prims_ops,
-      .train = &ocl_train_ops,
+      .core = ocl_core_ops(plugin->registry),
+      .prims = ocl_prims_ops(plugin->registry),
+      .train = ocl_train_ops(plugin->registry),
       .op_caps = ocl_op_caps_of,
       .extension = extension,
   };

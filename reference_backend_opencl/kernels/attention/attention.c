@@ -2,18 +2,6 @@
 #include <math.h>
 
 #include "kernels/core/direct.h"
-#include "kernels/families.h"
-
-bool ocl_attention_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id != GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE &&
-      op_id != GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD) {
-    return false;
-  }
-  caps->inputs = OCL_FLOATS;
-  caps->outputs = OCL_FLOATS | OCL_BIT(I64);
-  caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_EMPTY;
-  return true;
-}
 
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
@@ -119,9 +107,7 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable(
                  .scale = args->scale,
                  .dropout = args->dropout_p,
                  .causal = args->is_causal};
-  if (!prepare(&a, exec) || (GRAFT_HAS(args->philox, graft_philox, state) && args->philox->state)) {
-    return GRAFT_UNIMPLEMENTED;
-  }
+  if (!prepare(&a, exec)) return GRAFT_UNIMPLEMENTED;
   const graft_tensor_desc *places[] = {args->output, args->logsumexp, args->philox_seed, args->philox_offset,
                                        args->query,  args->key,       args->value,       args->attn_bias};
   enum { PLACES = sizeof places / sizeof *places };
@@ -155,7 +141,7 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
   if (!prepare(&a, exec)) return GRAFT_UNIMPLEMENTED;
   ocl_place delta;
   uint64_t bytes = (uint64_t)(a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS] + 1) * 8;
-  graft_status status = exec->device->plugin->host->workspace(exec, bytes, 0, &delta.buffer, &delta.offset);
+  graft_status status = ocl_workspace(exec, bytes, &delta);
   if (status != GRAFT_OK) return status;
   const graft_tensor_desc *places[] = {
       args->grad_query, args->grad_key,  args->grad_value,  args->grad_attn_bias, NULL,
@@ -173,3 +159,13 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
   }
   return ocl_direct_run(exec, &call);
 }
+
+#define LAYOUTS (GRAFT_CAP_UNALIGNED | GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_EMPTY)
+
+static const ocl_op ops[] = {
+    {OCL_OP(scaled_dot_product_fused_attention_overrideable), .inputs = OCL_FLOATS,
+     .outputs = OCL_FLOATS | OCL_BIT(I64), .flags = LAYOUTS},
+    {OCL_OP(scaled_dot_product_fused_attention_overrideable_backward), .inputs = OCL_FLOATS,
+     .outputs = OCL_FLOATS | OCL_BIT(I64), .flags = LAYOUTS},
+};
+OCL_FAMILY(attention, ops)

@@ -1,17 +1,6 @@
 /* Convolutions of one to three spatial dimensions, forward and transposed, and their gradients. The gradient of the
  * input of one kind is a convolution of the other; see convolution.cl. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "kernels/core/indexed.h"
-#include "kernels/families.h"
-
-bool ocl_convolution_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id != GRAFT_OP_CONVOLUTION && op_id != GRAFT_OP_CONVOLUTION_BACKWARD) return false;
-  caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS;
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
+#include "runtime/ocl.h"
 
 /* A window that is unrolled whole, and so many sums that storing single elements is little beside them. */
 enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
@@ -175,8 +164,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_head_types(&head, dtype, (unsigned)vec, local);
   ocl_text_add(&head, "#define D %s\n#define TAPS %d\n#define TILE %d\n%s%s", dtype->name, (int)s->taps[2], (int)tile,
                forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "convolution/convolution", name);
+  graft_status status = ocl_kernel_init(kernel, device, &head, "convolution/convolution", name);
   ocl_text_free(&head);
   return status;
 }
@@ -235,17 +223,16 @@ static graft_status prepare_forward(forward *f, graft_device *device, const ocl_
 static graft_status run_forward(const graft_exec *exec, forward *f, const graft_tensor_desc *in,
                                 const graft_tensor_desc *weight, const graft_tensor_desc *bias,
                                 const graft_tensor_desc *out) {
-  graft_buffer *work;
-  uint64_t at;
-  graft_status status = exec->device->plugin->host->workspace(exec, f->bytes, 64, &work, &at);
+  ocl_place work;
+  graft_status status = ocl_workspace(exec, f->bytes, &work);
   if (status != GRAFT_OK) return status;
-  uint64_t at_weights = at + f->skip_weights;
+  uint64_t at_weights = work.offset + f->skip_weights;
   int64_t has_bias = bias != NULL;
   const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
-  const ocl_argument rows[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(in)};
-  const ocl_argument weights[] = {OCL_BUFFER(work), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
-  const ocl_argument convolve[] = {OCL_TENSOR(out),       OCL_BUFFER(work), OCL_VALUE(at),
-                                   OCL_VALUE(at_weights), OCL_TENSOR(some), OCL_VALUE(has_bias)};
+  const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
+  const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
+  const ocl_argument convolve[] = {OCL_TENSOR(out), OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
+                                   OCL_VALUE(has_bias)};
   status = ocl_launch(&f->rows, exec->stream, 4, rows);
   if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, 4, weights);
   return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, 8, convolve) : status;
@@ -305,16 +292,15 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
 
 static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const graft_tensor_desc *in,
                                const graft_tensor_desc *out, const graft_tensor_desc *weight) {
-  graft_buffer *work;
-  uint64_t at;
-  graft_status status = exec->device->plugin->host->workspace(exec, g->bytes, 64, &work, &at);
+  ocl_place work;
+  graft_status status = ocl_workspace(exec, g->bytes, &work);
   if (status != GRAFT_OK) return status;
-  uint64_t at_outs = at + g->skip_outs, at_parts = at + g->skip_parts;
-  const ocl_argument rows[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(in)};
-  const ocl_argument outs[] = {OCL_BUFFER(work), OCL_VALUE(at_outs), OCL_TENSOR(out)};
-  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_BUFFER(work),      OCL_VALUE(at),
-                                   OCL_VALUE(at_outs), OCL_VALUE(g->out_row), OCL_VALUE(at_parts)};
-  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work), OCL_VALUE(at_parts)};
+  uint64_t at_outs = work.offset + g->skip_outs, at_parts = work.offset + g->skip_parts;
+  const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
+  const ocl_argument outs[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_outs), OCL_TENSOR(out)};
+  const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_PLACE(work), OCL_VALUE(at_outs), OCL_VALUE(g->out_row),
+                                   OCL_VALUE(at_parts)};
+  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work.buffer), OCL_VALUE(at_parts)};
   status = ocl_launch(&g->rows, exec->stream, 4, rows);
   if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, 4, outs);
   if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, 7, gradient);
@@ -329,7 +315,7 @@ typedef struct memo {
   ocl_kernel bias;
 } memo;
 
-static void destroy_memo(void *pointer) {
+static void release(void *pointer) {
   memo *memo = pointer;
   destroy_forward(&memo->forward);
   ocl_kernel_destroy(&memo->weight.rows);
@@ -337,7 +323,6 @@ static void destroy_memo(void *pointer) {
   ocl_kernel_destroy(&memo->weight.gradient);
   ocl_kernel_destroy(&memo->weight.sum);
   ocl_kernel_destroy(&memo->bias);
-  free(memo);
 }
 
 static const ocl_dtype *served_dtype(const graft_device *device, const graft_tensor_desc *a,
@@ -347,30 +332,27 @@ static const ocl_dtype *served_dtype(const graft_device *device, const graft_ten
   return computes && b->dl.dtype == dtype->code && a->dl.ndim >= 3 && a->dl.ndim <= 5 ? dtype : NULL;
 }
 
-static graft_status make_convolution(const graft_exec *exec, const void *pointer, const void *row, void **out) {
-  const graft_args_convolution *args = pointer;
-  const ocl_dtype *dtype = served_dtype(exec->device, args->input, args->weight);
-  (void)row;
+static graft_status prepare_convolution(void *pointer, graft_device *device, const void *from) {
+  const graft_args_convolution *args = from;
+  const ocl_dtype *dtype = served_dtype(device, args->input, args->weight);
   if (!dtype || (args->bias && args->bias->dl.dtype != dtype->code)) return GRAFT_UNIMPLEMENTED;
-  window w = {&args->weight->dl,    args->stride.items, args->padding.items,
-              args->dilation.items, args->groups,       args->transposed};
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  const window w = {.weight = &args->weight->dl,
+                    .stride = args->stride.items,
+                    .padding = args->padding.items,
+                    .dilation = args->dilation.items,
+                    .groups = args->groups,
+                    .transposed = args->transposed};
   space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
-  graft_status status = prepare_forward(&memo->forward, exec->device, dtype, s);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return prepare_forward(&((memo *)pointer)->forward, device, dtype, s);
 }
 
+static const ocl_memo_type convolution_type = {
+    .bytes = sizeof(memo), .prepare = prepare_convolution, .release = release};
+
 graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolution *args) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, args, NULL, make_convolution, destroy_memo, &pointer);
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &convolution_type, args, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   return run_forward(exec, &memo->forward, args->input, args->weight, args->bias, args->out);
 }
 
@@ -389,17 +371,18 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
   return status;
 }
 
-static graft_status make_backward(const graft_exec *exec, const void *pointer, const void *row, void **out) {
-  const graft_args_convolution_backward *args = pointer;
-  graft_device *device = exec->device;
+static graft_status prepare_backward(void *pointer, graft_device *device, const void *arguments) {
+  memo *memo = pointer;
+  const graft_args_convolution_backward *args = arguments;
   const ocl_dtype *dtype = served_dtype(device, args->input, args->weight);
-  (void)row;
   if (!dtype || args->grad_output->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   const graft_dl_tensor *in = &args->input->dl, *grad = &args->grad_output->dl;
-  window w = {&args->weight->dl,    args->stride.items, args->padding.items,
-              args->dilation.items, args->groups,       args->transposed};
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
+  const window w = {.weight = &args->weight->dl,
+                    .stride = args->stride.items,
+                    .padding = args->padding.items,
+                    .dilation = args->dilation.items,
+                    .groups = args->groups,
+                    .transposed = args->transposed};
   graft_status status = GRAFT_OK;
   if (args->out0) {
     window back = w;
@@ -413,19 +396,15 @@ static graft_status make_backward(const graft_exec *exec, const void *pointer, c
     status = prepare_weight(&memo->weight, device, dtype, s);
   }
   if (status == GRAFT_OK && args->out2) status = prepare_bias(&memo->bias, device, dtype, grad);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return status;
 }
 
+static const ocl_memo_type backward_type = {.bytes = sizeof(memo), .prepare = prepare_backward, .release = release};
+
 graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *args) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, args, NULL, make_backward, destroy_memo, &pointer);
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &backward_type, args, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   const graft_tensor_desc *grad = args->grad_output;
   if (args->out0) status = run_forward(exec, &memo->forward, grad, args->weight, NULL, args->out0);
   if (status == GRAFT_OK && args->out1) {
@@ -438,3 +417,11 @@ graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_arg
   }
   return status;
 }
+
+static const ocl_op ops[] = {
+    {OCL_OP(convolution), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
+     .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(convolution_backward), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
+     .flags = GRAFT_CAP_UNALIGNED},
+};
+OCL_FAMILY(convolution, ops)

@@ -1,17 +1,9 @@
 /* See direct.h. */
 #include "kernels/core/direct.h"
 
-#include <stdlib.h>
-
 typedef struct memo {
   ocl_kernel kernels[OCL_DIRECT_STAGES];
 } memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  for (int i = 0; i < OCL_DIRECT_STAGES; i++) ocl_kernel_destroy(&memo->kernels[i]);
-  free(memo);
-}
 
 int64_t ocl_direct_number(graft_dtype dtype, double value) {
   ocl_value bits = {.i64 = 0};
@@ -28,7 +20,7 @@ typedef struct numbers {
 } numbers;
 
 static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_direct *call, const ocl_stage *stage,
-                            const char *head) {
+                            const ocl_text *head) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   numbers n = {.per_item = (stage->units + items - 1) / items, .units = stage->units};
@@ -41,30 +33,24 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_
   return ocl_kernel_constant(kernel, (cl_uint)(2 * call->places + call->reports), sizeof n, &n);
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
-  const ocl_direct *call = pointer;
-  graft_device *device = exec->device;
+static graft_status prepare_all(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const ocl_direct *call = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, call->dtype);
-  (void)args;
   if (!dtype) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, device->is_cpu ? 1 : 64);
   ocl_text_add(&head, "#define D %s\n", dtype->name);
   if (call->head) call->head(&head, call->of);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
+  graft_status status = GRAFT_OK;
   for (int i = 0; i < OCL_DIRECT_STAGES && status == GRAFT_OK; i++) {
-    if (call->stages[i].units) status = prepare(&memo->kernels[i], device, call, &call->stages[i], head.items);
+    if (call->stages[i].units) status = prepare(&memo->kernels[i], device, call, &call->stages[i], &head);
   }
   ocl_text_free(&head);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return status;
 }
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = OCL_DIRECT_STAGES, .prepare = prepare_all};
 
 static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl_direct *call, const ocl_stage *stage,
                            const cl_mem *faults) {
@@ -82,12 +68,11 @@ static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl
 }
 
 graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call) {
-  void *pointer;
+  memo *memo;
   cl_mem faults = NULL;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status == GRAFT_OK && call->reports) status = ocl_stream_faults(exec->stream, &faults);
   for (int i = 0; i < OCL_DIRECT_STAGES && status == GRAFT_OK; i++) {
-    memo *memo = pointer;
     if (call->stages[i].units) status = launch(exec, &memo->kernels[i], call, &call->stages[i], &faults);
   }
   return status;

@@ -7,17 +7,8 @@
 
 enum { OCL_DIRECT_STAGES = 4, OCL_DIRECT_PLACES = 14, OCL_DIRECT_NUMBERS = 62 };
 
-/* Where a kernel argument lies. */
-typedef struct ocl_place {
-  graft_buffer *buffer;
-  uint64_t offset;
-} ocl_place;
-
-/* An absent tensor has no buffer; the kernel is then given another one, and the head tells it not to look. */
-static inline ocl_place ocl_place_of(const graft_tensor_desc *desc) {
-  return desc ? (ocl_place){desc->dl.data, desc->dl.byte_offset} : (ocl_place){NULL, 0};
-}
-
+/* Of what is absent the place has no buffer; the kernel is then given another one, and the head tells it not to look.
+ */
 typedef struct ocl_stage {
   const char *entry;
   int64_t units; /* 0: the stage is left out */

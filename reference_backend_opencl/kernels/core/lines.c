@@ -1,5 +1,5 @@
 /* How ops along one dimension are laid over a device: see lines.cl. */
-#include "kernels/families.h"
+#include "kernels/core/lines.h"
 
 static int64_t ceil_divide(int64_t a, int64_t b) {
   return (a + b - 1) / b;

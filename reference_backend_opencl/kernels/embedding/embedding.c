@@ -1,17 +1,5 @@
 /* Embedding: a gather of rows, and its gradient, a scatter of rows. */
 #include "kernels/core/indexed.h"
-#include "kernels/families.h"
-
-bool ocl_embedding_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id != GRAFT_OP_EMBEDDING && op_id != GRAFT_OP_EMBEDDING_DENSE_BACKWARD) return false;
-  caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  if (op_id == GRAFT_OP_EMBEDDING_DENSE_BACKWARD) {
-    caps->inputs = caps->outputs = OCL_FLOATS | OCL_COMPLEX;
-    caps->flags |= GRAFT_CAP_EMPTY;
-  }
-  return true;
-}
 
 /* One row of `rows` for each index. */
 static void set_rows(ocl_indexed *call, const graft_tensor_desc *index, int64_t count) {
@@ -36,3 +24,11 @@ graft_status ocl_op_embedding_dense_backward(const graft_exec *exec, const graft
   set_rows(&call.indexed, args->indices, args->num_weights);
   return ocl_scatter_run(exec, &call);
 }
+
+static const ocl_op ops[] = {
+    {OCL_OP(embedding), .inputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX,
+     .outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(embedding_dense_backward), .inputs = OCL_FLOATS | OCL_COMPLEX, .outputs = OCL_FLOATS | OCL_COMPLEX,
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+};
+OCL_FAMILY(embedding, ops)

@@ -1,27 +1,7 @@
-/* Factories: numbers that follow from their place. Those that repeat one number are in copy.c. */
+/* Factories: numbers that follow from their place. Those that repeat one number are in fill.c. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "kernels/families.h"
-
-bool ocl_factory_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id == GRAFT_OP_ZERO) {
-    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
-    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE;
-    return true;
-  }
-  switch (op_id) {
-    case GRAFT_OP_ARANGE_START_STEP:
-    case GRAFT_OP_LINSPACE:
-    case GRAFT_OP_TRIL_INDICES:
-    case GRAFT_OP_TRIU_INDICES: caps->outputs = OCL_FLOATS | OCL_INTS; break;
-    case GRAFT_OP_EYE_M:
-    case GRAFT_OP_SCALAR_TENSOR: caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX; break;
-    default: return false;
-  }
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
+#include "runtime/ocl.h"
 
 typedef struct memo {
   ocl_kernel kernel;
@@ -29,12 +9,6 @@ typedef struct memo {
       *numbers; /* what start and step are given in: the widest there is, so that only the result is rounded */
   int64_t elements, chunk;
 } memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel);
-  free(memo);
-}
 
 /* Which kernel a call takes, and over how much. */
 typedef struct plan {
@@ -46,8 +20,8 @@ typedef struct plan {
 } plan;
 
 /* One number a work-item on a GPU, a few thousand of them on a CPU. */
-static graft_status prepare(memo *memo, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
-                            const plan *plan) {
+static graft_status make_kernel(memo *memo, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
+                                const plan *plan) {
   size_t local = device->is_cpu ? 1 : 64;
   bool whole = compute->class == OCL_CLASS_INT;
   memo->numbers = ocl_dtype_of(device, whole ? GRAFT_I64 : device->has_f64 ? GRAFT_F64 : GRAFT_F32);
@@ -56,9 +30,7 @@ static graft_status prepare(memo *memo, graft_device *device, const ocl_dtype *d
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, local);
   ocl_text_add(&head, "#define D %s\n#define NT %s\n", dtype->name, memo->numbers->compute);
-  graft_status status = head.failed
-                            ? GRAFT_OUT_OF_MEMORY
-                            : ocl_kernel_init(&memo->kernel, device, head.items, "factory/factory", plan->entry);
+  graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "factory/factory", plan->entry);
   ocl_text_free(&head);
   size_t items = (size_t)((memo->elements + memo->chunk - 1) / memo->chunk);
   memo->kernel.local[0] = local;
@@ -66,28 +38,15 @@ static graft_status prepare(memo *memo, graft_device *device, const ocl_dtype *d
   return status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *plan_pointer, void **out) {
-  const plan *plan = plan_pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, plan->out->dl.dtype), *compute = dtype;
-  (void)args;
-  if (plan->compute) compute = ocl_dtype_of(exec->device, plan->compute);
-  if (!dtype || !compute) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(memo, exec->device, dtype, compute, plan);
-  if (status != GRAFT_OK)
-    destroy_memo(memo);
-  else
-    *out = memo;
-  return status;
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const plan *plan = from;
+  const ocl_dtype *dtype = ocl_dtype_of(device, plan->out->dl.dtype), *compute = dtype;
+  if (plan->compute) compute = ocl_dtype_of(device, plan->compute);
+  return dtype && compute ? make_kernel(memo, device, dtype, compute, plan) : GRAFT_UNIMPLEMENTED;
 }
 
-static graft_status memo_of(const graft_exec *exec, const plan *plan, memo **memo) {
-  void *pointer = NULL;
-  graft_status status = ocl_memo_get(exec, NULL, plan, make_memo, destroy_memo, &pointer);
-  *memo = pointer;
-  return status;
-}
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
 
 static bool is_complex(const graft_tensor_desc *desc) {
   return desc->dl.dtype == GRAFT_C64 || desc->dl.dtype == GRAFT_C128;
@@ -96,7 +55,8 @@ static bool is_complex(const graft_tensor_desc *desc) {
 graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *args) {
   memo *memo;
   if (is_complex(args->out) || args->out->dl.dtype == GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
-  graft_status status = memo_of(exec, &(plan){args->out, "arange", 0, args->out->dl.shape[0], 0}, &memo);
+  graft_status status = ocl_memo_get(
+      exec, &memo_type, &(plan){.out = args->out, .entry = "arange", .elements = args->out->dl.shape[0]}, &memo);
   if (status != GRAFT_OK) return status;
   ocl_number start_number, step_number = {.is_int = true, .i = 1, .re = 1};
   ocl_number_of_scalar(args->start, &start_number);
@@ -117,7 +77,9 @@ graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *
   bool whole = dtype->class != OCL_CLASS_FLOAT;
   if (whole && !exec->device->has_f64) return GRAFT_UNIMPLEMENTED;
   graft_dtype compute = exec->device->has_f64 ? GRAFT_F64 : GRAFT_F32;
-  graft_status status = memo_of(exec, &(plan){args->out, "linspace", compute, args->steps, 0}, &memo);
+  graft_status status =
+      ocl_memo_get(exec, &memo_type,
+                   &(plan){.out = args->out, .entry = "linspace", .compute = compute, .elements = args->steps}, &memo);
   if (status != GRAFT_OK) return status;
   ocl_number start_number, end_number, step_number = {0};
   ocl_number_of_scalar(args->start, &start_number);
@@ -139,7 +101,8 @@ graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *
 
 graft_status ocl_op_eye_m(const graft_exec *exec, const graft_args_eye_m *args) {
   memo *memo;
-  graft_status status = memo_of(exec, &(plan){args->out, "eye", 0, args->n * args->m, 0}, &memo);
+  graft_status status =
+      ocl_memo_get(exec, &memo_type, &(plan){.out = args->out, .entry = "eye", .elements = args->n * args->m}, &memo);
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(args->out), OCL_VALUE(args->m), OCL_VALUE(memo->elements),
                                     OCL_VALUE(memo->chunk)};
@@ -150,7 +113,9 @@ graft_status ocl_op_eye_m(const graft_exec *exec, const graft_args_eye_m *args) 
 static graft_status triangle(const graft_exec *exec, const graft_tensor_desc *out, int64_t rows, int64_t columns,
                              int64_t offset, int64_t lower) {
   memo *memo;
-  graft_status status = memo_of(exec, &(plan){out, "triangle_indices", GRAFT_I64, rows, 64}, &memo);
+  graft_status status = ocl_memo_get(
+      exec, &memo_type,
+      &(plan){.out = out, .entry = "triangle_indices", .compute = GRAFT_I64, .elements = rows, .chunk = 64}, &memo);
   if (status != GRAFT_OK) return status;
   int64_t count = out->dl.shape[1];
   const ocl_argument arguments[] = {OCL_TENSOR(out),  OCL_VALUE(count), OCL_VALUE(columns),    OCL_VALUE(offset),

@@ -1,54 +1,11 @@
 /* Negative log likelihood and its gradient. Losses of two tensors of one shape are in pairs.c. */
-#include <stdlib.h>
-
-#include "kernels/families.h"
-
-enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
-
-static bool is_likelihood(uint32_t op_id) {
-  return op_id == GRAFT_OP_NLL_LOSS_FORWARD || op_id == GRAFT_OP_NLL_LOSS_BACKWARD ||
-         op_id == GRAFT_OP_NLL_LOSS2D_FORWARD || op_id == GRAFT_OP_NLL_LOSS2D_BACKWARD;
-}
-
-bool ocl_loss_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (!is_likelihood(op_id)) return false;
-  caps->inputs = caps->outputs = OCL_FLOATS;
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
+#include "kernels/core/lines.h"
+#include "kernels/loss/loss.h"
 
 typedef struct memo {
   ocl_kernel kernel;
   const ocl_dtype *compute;
 } memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel);
-  free(memo);
-}
-
-static const ocl_dtype *compute_of(const graft_device *device, const ocl_dtype *dtype) {
-  return ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
-}
-
-typedef graft_status (*prepare_fn)(memo *memo, graft_device *device, const ocl_dtype *dtype, const void *call);
-
-/* What all of them begin with: dtypes that are served, and a memo that is filled by `prepare`. */
-static graft_status make(graft_device *device, graft_dtype code, prepare_fn prepare, const void *call, void **out) {
-  const ocl_dtype *dtype = ocl_dtype_of(device, code);
-  if (!dtype || dtype->class != OCL_CLASS_FLOAT) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  memo->compute = compute_of(device, dtype);
-  graft_status status = prepare(memo, device, dtype, call);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
-}
 
 /* ---- Negative log likelihood ---- */
 
@@ -60,7 +17,7 @@ typedef struct likelihood {
 } likelihood;
 
 static bool each_row(const likelihood *call) {
-  return call->reduction == REDUCE_NONE && call->values->dl.ndim > 1;
+  return call->reduction == OCL_LOSS_EACH && call->values->dl.ndim > 1;
 }
 
 static void write_head(ocl_text *head, const likelihood *call, const ocl_lines *lines, const ocl_dtype *dtype,
@@ -71,10 +28,13 @@ static void write_head(ocl_text *head, const likelihood *call, const ocl_lines *
   if (call->weight) ocl_text_add(head, "#define WEIGHTED\n");
 }
 
-static graft_status prepare_likelihood(memo *memo, graft_device *device, const ocl_dtype *dtype, const void *pointer) {
-  const likelihood *call = pointer;
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const likelihood *call = from;
   const graft_dl_tensor *values = &call->values->dl;
-  const ocl_dtype *target = ocl_dtype_of(device, call->target->dl.dtype);
+  const ocl_dtype *dtype = ocl_dtype_of(device, values->dtype), *target = ocl_dtype_of(device, call->target->dl.dtype);
+  if (!dtype || dtype->class != OCL_CLASS_FLOAT) return GRAFT_UNIMPLEMENTED;
+  memo->compute = ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
   if (!target || (target->code != GRAFT_I64 && target->code != GRAFT_U8 && target->code != GRAFT_I32)) {
     return GRAFT_UNIMPLEMENTED;
   }
@@ -93,8 +53,7 @@ static graft_status prepare_likelihood(memo *memo, graft_device *device, const o
   write_head(&head, call, &lines, dtype, target, memo->compute);
   if (call->grad && inner > 1) ocl_text_add(&head, "#define INNER\n");
   const char *entry = call->grad ? "nll_gradient" : each_row(call) ? "nll_rows" : "nll_sum";
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(kernel, device, head.items, "core/lines loss/likelihood", entry);
+  graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines loss/likelihood", entry);
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 11, sizeof shape, shape);
   if (status != GRAFT_OK || call->grad) return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, 12) : status;
@@ -104,19 +63,15 @@ static graft_status prepare_likelihood(memo *memo, graft_device *device, const o
   return GRAFT_OK;
 }
 
-static graft_status make_likelihood(const graft_exec *exec, const void *args, const void *call, void **out) {
-  (void)args;
-  return make(exec->device, ((const likelihood *)call)->values->dl.dtype, prepare_likelihood, call, out);
-}
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
 
 static graft_status run_likelihood(const graft_exec *exec, const likelihood *call) {
-  void *pointer;
+  memo *memo;
   cl_mem faults;
   if (!call->out || !call->total) return GRAFT_UNIMPLEMENTED;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_likelihood, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status == GRAFT_OK) status = ocl_stream_faults(exec->stream, &faults);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   const graft_tensor_desc *weight = call->weight ? call->weight : call->values;
   /* Forward writes the total and reads the values; backward reads the total and the gradient. */
   const graft_tensor_desc *second = call->grad ? call->grad : call->total,
@@ -126,16 +81,48 @@ static graft_status run_likelihood(const graft_exec *exec, const likelihood *cal
   return ocl_launch(&memo->kernel, exec->stream, 11, arguments);
 }
 
-#define LIKELIHOOD_SLOTS(forward, backward, FORWARD, BACKWARD)                                                \
-  graft_status ocl_op_##forward(const graft_exec *exec, const graft_args_##forward *args) {                   \
-    likelihood call = {args->self, args->target,    args->weight,       args->output, args->total_weight,     \
-                       NULL,       args->reduction, args->ignore_index, FORWARD};                             \
-    return run_likelihood(exec, &call);                                                                       \
-  }                                                                                                           \
-  graft_status ocl_op_##backward(const graft_exec *exec, const graft_args_##backward *args) {                 \
-    likelihood call = {args->self,        args->target,    args->weight,       args->out, args->total_weight, \
-                       args->grad_output, args->reduction, args->ignore_index, BACKWARD};                     \
-    return run_likelihood(exec, &call);                                                                       \
-  }
-LIKELIHOOD_SLOTS(nll_loss_forward, nll_loss_backward, GRAFT_OP_NLL_LOSS_FORWARD, GRAFT_OP_NLL_LOSS_BACKWARD)
-LIKELIHOOD_SLOTS(nll_loss2d_forward, nll_loss2d_backward, GRAFT_OP_NLL_LOSS2D_FORWARD, GRAFT_OP_NLL_LOSS2D_BACKWARD)
+graft_status ocl_op_nll_loss_forward(const graft_exec *exec, const graft_args_nll_loss_forward *args) {
+  return run_likelihood(exec, &(likelihood){.op_id = args->head.op_id,
+                                            .values = args->self,
+                                            .target = args->target,
+                                            .weight = args->weight,
+                                            .out = args->output,
+                                            .total = args->total_weight,
+                                            .reduction = args->reduction,
+                                            .ignored = args->ignore_index});
+}
+
+graft_status ocl_op_nll_loss_backward(const graft_exec *exec, const graft_args_nll_loss_backward *args) {
+  return run_likelihood(exec, &(likelihood){.op_id = args->head.op_id,
+                                            .values = args->self,
+                                            .target = args->target,
+                                            .weight = args->weight,
+                                            .out = args->out,
+                                            .total = args->total_weight,
+                                            .grad = args->grad_output,
+                                            .reduction = args->reduction,
+                                            .ignored = args->ignore_index});
+}
+
+graft_status ocl_op_nll_loss2d_forward(const graft_exec *exec, const graft_args_nll_loss2d_forward *args) {
+  return run_likelihood(exec, &(likelihood){.op_id = args->head.op_id,
+                                            .values = args->self,
+                                            .target = args->target,
+                                            .weight = args->weight,
+                                            .out = args->output,
+                                            .total = args->total_weight,
+                                            .reduction = args->reduction,
+                                            .ignored = args->ignore_index});
+}
+
+graft_status ocl_op_nll_loss2d_backward(const graft_exec *exec, const graft_args_nll_loss2d_backward *args) {
+  return run_likelihood(exec, &(likelihood){.op_id = args->head.op_id,
+                                            .values = args->self,
+                                            .target = args->target,
+                                            .weight = args->weight,
+                                            .out = args->out,
+                                            .total = args->total_weight,
+                                            .grad = args->grad_output,
+                                            .reduction = args->reduction,
+                                            .ignored = args->ignore_index});
+}

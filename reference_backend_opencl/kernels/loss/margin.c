@@ -1,22 +1,6 @@
 /* Losses of rows of scores: multi_margin_loss, multilabel_margin_loss, and their gradients. */
 #include "kernels/core/direct.h"
-#include "kernels/families.h"
-
-enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
-
-bool ocl_loss_margin_caps(uint32_t op_id, ocl_op_caps *caps) {
-  switch (op_id) {
-    case GRAFT_OP_MULTI_MARGIN_LOSS:
-    case GRAFT_OP_MULTI_MARGIN_LOSS_BACKWARD:
-    case GRAFT_OP_MULTILABEL_MARGIN_LOSS_FORWARD:
-    case GRAFT_OP_MULTILABEL_MARGIN_LOSS_BACKWARD: break;
-    default: return false;
-  }
-  caps->inputs = OCL_FLOATS | OCL_BIT(I64);
-  caps->outputs = OCL_FLOATS;
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
+#include "kernels/loss/loss.h"
 
 typedef struct margin {
   uint32_t op_id;
@@ -40,7 +24,7 @@ static graft_status place_losses(const graft_exec *exec, const margin *m, ocl_di
   if (!m->summed) return GRAFT_OK;
   ocl_place losses;
   uint64_t bytes = ((uint64_t)m->numbers[0] + 1) * 8;
-  graft_status status = exec->device->plugin->host->workspace(exec, bytes, 0, &losses.buffer, &losses.offset);
+  graft_status status = ocl_workspace(exec, bytes, &losses);
   call->stages[0].places[0] = losses;
   call->stages[1] = (ocl_stage){.entry = "margin_sum", .units = 1, .places = {ocl_place_of(m->out), losses}};
   return status;
@@ -50,10 +34,10 @@ static graft_status run(const graft_exec *exec, margin *m) {
   const graft_dl_tensor *in = &m->in->dl;
   m->numbers[0] = in->ndim == 2 ? in->shape[0] : 1;
   m->numbers[1] = in->ndim ? in->shape[in->ndim - 1] : 1;
-  double divisor = (double)m->numbers[1] * (m->reduction == REDUCE_MEAN ? (double)m->numbers[0] : 1);
+  double divisor = (double)m->numbers[1] * (m->reduction == OCL_LOSS_MEAN ? (double)m->numbers[0] : 1);
   m->numbers[2] = ocl_direct_number(in->dtype, m->margin);
   m->numbers[3] = ocl_direct_number(in->dtype, divisor);
-  m->summed = !m->grad && m->reduction != REDUCE_NONE;
+  m->summed = !m->grad && m->reduction != OCL_LOSS_EACH;
   if (!m->numbers[0] || m->target->dl.dtype != GRAFT_I64) return GRAFT_UNIMPLEMENTED;
   const graft_tensor_desc *forward[] = {NULL, m->in, m->target, m->weight};
   const graft_tensor_desc *labels[] = {NULL, m->marks, m->in, m->target};

@@ -1,26 +1,11 @@
 /* Matrix products: mm, bmm, and with a matrix to add. All are one batched product with any strides. */
-#include <stdlib.h>
-
-#include "kernels/core/indexed.h"
-#include "kernels/families.h"
-
-static const uint32_t served[] = {GRAFT_OP_MM, GRAFT_OP_BMM, GRAFT_OP_ADDMM, GRAFT_OP_BADDBMM};
-
-bool ocl_matmul_caps(uint32_t op_id, ocl_op_caps *caps) {
-  for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
-    if (served[i] != op_id) continue;
-    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_COMPLEX;
-    caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;
-    return true;
-  }
-  return false;
-}
+#include "runtime/ocl.h"
 
 /* out = alpha * a b + beta * addend; without an addend, out = a b. The last two dimensions count. */
-typedef struct call {
+typedef struct operands {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
-} call;
+} operands;
 
 /* As in panels.cl and matmul.cl. */
 typedef struct factor {
@@ -49,14 +34,6 @@ typedef struct memo {
   uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
 } memo;
 
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->pack_a);
-  ocl_kernel_destroy(&memo->pack_b);
-  ocl_kernel_destroy(&memo->multiply);
-  free(memo);
-}
-
 /* The last two dimensions of a tensor, perhaps turned, and the one before them. */
 typedef struct matrix {
   int64_t batches, rows, columns, batch_stride, row_stride, column_stride;
@@ -66,8 +43,12 @@ static matrix matrix_of(const graft_tensor_desc *t, bool turned) {
   const graft_dl_tensor *dl = &t->dl;
   int row = dl->ndim - 2 + turned, column = dl->ndim - 1 - turned;
   bool batched = dl->ndim > 2;
-  return (matrix){batched ? dl->shape[0] : 1,   dl->shape[row],   dl->shape[column],
-                  batched ? dl->strides[0] : 0, dl->strides[row], dl->strides[column]};
+  return (matrix){.batches = batched ? dl->shape[0] : 1,
+                  .rows = dl->shape[row],
+                  .columns = dl->shape[column],
+                  .batch_stride = batched ? dl->strides[0] : 0,
+                  .row_stride = dl->strides[row],
+                  .column_stride = dl->strides[column]};
 }
 
 static int64_t ceil_divide(int64_t a, int64_t b) {
@@ -120,10 +101,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, bool addend, 
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s", memo->compute->name, (int)t->m,
                (int)t->v, addend ? "#define ADDEND\n" : "");
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(&memo->multiply, device, head.items, files, "multiply");
-  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_a, device, head.items, files, "pack");
-  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_b, device, head.items, files, "pack");
+  graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, "multiply");
+  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
+  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
   ocl_text_free(&head);
   return status;
 }
@@ -158,8 +138,16 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
     p->b_column = 1;
     p->b_depth = t->n;
   }
-  factor fa = {p->m, p->k, a->row_stride, a->column_stride, a->batch_stride};
-  factor fb = {p->n, p->k, b->column_stride, b->row_stride, b->batch_stride};
+  const factor fa = {.rows = p->m,
+                     .depth = p->k,
+                     .row_stride = a->row_stride,
+                     .depth_stride = a->column_stride,
+                     .batch_stride = a->batch_stride};
+  const factor fb = {.rows = p->n,
+                     .depth = p->k,
+                     .row_stride = b->column_stride,
+                     .depth_stride = b->row_stride,
+                     .batch_stride = b->batch_stride};
   graft_status status = ocl_kernel_constant(&memo->pack_a, 4, sizeof fa, &fa);
   return status != GRAFT_OK ? status : ocl_kernel_constant(&memo->pack_b, 4, sizeof fb, &fb);
 }
@@ -200,7 +188,7 @@ static void plan_workspace(memo *memo, const product *p, int64_t batches, const 
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
 }
 
-static graft_status prepare(memo *memo, graft_device *device, const call *call) {
+static graft_status plan(memo *memo, graft_device *device, const operands *call) {
   matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   tile t = choose_tile(device, memo->compute, &out);
   graft_status status = make_kernels(memo, device, call->addend, &t);
@@ -239,67 +227,52 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call) 
   return ocl_kernel_constant(&memo->multiply, 14, sizeof p, &p);
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const call *call = call_pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->out->dl.dtype);
-  (void)args;
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const operands *call = from;
+  const ocl_dtype *dtype = memo->compute = ocl_dtype_of(device, call->out->dl.dtype);
   if (!dtype || dtype->class == OCL_CLASS_BOOL || call->a->dl.dtype != dtype->code ||
       call->b->dl.dtype != dtype->code || (call->addend && call->addend->dl.dtype != dtype->code) ||
       (call->addend && call->addend->dl.ndim != call->out->dl.ndim)) {
     return GRAFT_UNIMPLEMENTED;
   }
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  memo->compute = dtype;
-  graft_status status = prepare(memo, exec->device, call);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return plan(memo, device, call);
 }
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 3, .prepare = prepare};
 
 /* ---- A call ---- */
 
-/* A factor as the product finds it: in the tensor, or packed into the workspace. */
-typedef struct source {
-  const graft_tensor_desc *tensor;
-  graft_buffer *buffer;
-  uint64_t offset;
-} source;
-
-static graft_status pack(ocl_kernel *kernel, graft_stream *stream, bool packs, graft_buffer *work, uint64_t at,
-                         source *s) {
-  if (ocl_elements(s->tensor) == 0) { /* of no depth: some buffer that is there, since it is not looked at */
-    s->buffer = work;
-    return GRAFT_OK;
-  }
+/* Where the product finds a factor: in the tensor, or packed into the workspace. */
+static graft_status pack(ocl_kernel *kernel, graft_stream *stream, bool packs, ocl_place work,
+                         const graft_tensor_desc *tensor, ocl_place *factor) {
+  *factor = work;
+  if (ocl_elements(tensor) == 0)
+    return GRAFT_OK; /* of no depth: some buffer that is there, since it is not looked at */
   if (!packs) {
-    s->buffer = s->tensor->dl.data;
-    s->offset = s->tensor->dl.byte_offset;
+    *factor = ocl_place_of(tensor);
     return GRAFT_OK;
   }
-  s->buffer = work;
-  s->offset = at;
-  const ocl_argument arguments[] = {OCL_BUFFER(work), OCL_VALUE(at), OCL_TENSOR(s->tensor)};
+  const ocl_argument arguments[] = {OCL_PLACE(work), OCL_TENSOR(tensor)};
   return ocl_launch(kernel, stream, 4, arguments);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+static ocl_place behind(ocl_place place, uint64_t bytes) {
+  return (ocl_place){place.buffer, place.offset + bytes};
+}
+
+static graft_status run(const graft_exec *exec, const operands *call) {
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  graft_buffer *work = call->out->dl.data; /* not looked at where nothing is packed and K is one block */
-  uint64_t at = 0;
-  if (memo->workspace_bytes) {
-    status = exec->device->plugin->host->workspace(exec, memo->workspace_bytes, 64, &work, &at);
-    if (status != GRAFT_OK) return status;
+  ocl_place work = ocl_place_of(call->out); /* not looked at where nothing is packed and K is one block */
+  if (memo->workspace_bytes) status = ocl_workspace(exec, memo->workspace_bytes, &work);
+  if (status != GRAFT_OK) return status;
+  ocl_place a, b, packed_b = behind(work, memo->skip_b), partial = behind(work, memo->skip_partial);
+  status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a, &a);
+  if (status == GRAFT_OK) {
+    status = pack(&memo->pack_b, exec->stream, memo->packs_b, packed_b, memo->swapped ? call->a : call->b, &b);
   }
-  source a = {.tensor = memo->swapped ? call->b : call->a}, b = {.tensor = memo->swapped ? call->a : call->b};
-  status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, at, &a);
-  if (status == GRAFT_OK) status = pack(&memo->pack_b, exec->stream, memo->packs_b, work, at + memo->skip_b, &b);
 
   ocl_value alpha, beta;
   ocl_number one = {.is_int = true, .i = 1, .re = 1}, alpha_number = one, beta_number = one;
@@ -307,33 +280,52 @@ static graft_status run(const graft_exec *exec, const call *call) {
   if (call->beta) ocl_number_of_scalar(call->beta, &beta_number);
   size_t bytes = ocl_number_as(&alpha_number, memo->compute, &alpha);
   ocl_number_as(&beta_number, memo->compute, &beta);
-  uint64_t at_partial = at + memo->skip_partial;
   const graft_tensor_desc *addend = call->addend ? call->addend : call->out; /* not looked at where there is none */
   int64_t k = 0, end;
   /* Once where K is 0. */
   for (bool first = true; status == GRAFT_OK && (first || k < memo->depth); first = false, k = end) {
     end = k + memo->block < memo->depth ? k + memo->block : memo->depth;
-    const ocl_argument arguments[] = {OCL_BUFFER(a.buffer),  OCL_VALUE(a.offset), OCL_BUFFER(b.buffer),
-                                      OCL_VALUE(b.offset),   OCL_BUFFER(work),    OCL_VALUE(at_partial),
-                                      OCL_TENSOR(call->out), OCL_TENSOR(addend),  {bytes, &alpha},
-                                      {bytes, &beta},        OCL_VALUE(k),        OCL_VALUE(end)};
+    const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),       OCL_PLACE(partial),
+                                      OCL_TENSOR(call->out), OCL_TENSOR(addend), {bytes, &alpha},
+                                      {bytes, &beta},        OCL_VALUE(k),       OCL_VALUE(end)};
     status = ocl_launch(&memo->multiply, exec->stream, 14, arguments);
   }
   return status;
 }
 
 graft_status ocl_op_mm(const graft_exec *exec, const graft_args_mm *args) {
-  return run(exec, &(call){.a = args->self, .b = args->mat2, .out = args->out});
+  return run(exec, &(operands){.a = args->self, .b = args->mat2, .out = args->out});
 }
 
 graft_status ocl_op_bmm(const graft_exec *exec, const graft_args_bmm *args) {
-  return run(exec, &(call){.a = args->self, .b = args->mat2, .out = args->out});
+  return run(exec, &(operands){.a = args->self, .b = args->mat2, .out = args->out});
 }
 
 graft_status ocl_op_addmm(const graft_exec *exec, const graft_args_addmm *args) {
-  return run(exec, &(call){args->mat1, args->mat2, args->out, args->self, args->alpha, args->beta});
+  return run(exec, &(operands){.a = args->mat1,
+                               .b = args->mat2,
+                               .out = args->out,
+                               .addend = args->self,
+                               .alpha = args->alpha,
+                               .beta = args->beta});
 }
 
 graft_status ocl_op_baddbmm(const graft_exec *exec, const graft_args_baddbmm *args) {
-  return run(exec, &(call){args->batch1, args->batch2, args->out, args->self, args->alpha, args->beta});
+  return run(exec, &(operands){.a = args->batch1,
+                               .b = args->batch2,
+                               .out = args->out,
+                               .addend = args->self,
+                               .alpha = args->alpha,
+                               .beta = args->beta});
 }
+
+#define NUMBERS (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
+#define LAYOUTS (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY)
+
+static const ocl_op ops[] = {
+    {OCL_OP(mm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+    {OCL_OP(bmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+    {OCL_OP(addmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+    {OCL_OP(baddbmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+};
+OCL_FAMILY(matmul, ops)

@@ -1,18 +1,15 @@
 /* Gradients of layer, group and batch normalization. The gradient of the input and the sums for weight and bias go over
  * the same rows once; where many rows share a weight, partial sums are added in a launch of their own. */
-#include <stdlib.h>
-
-#include "kernels/core/indexed.h"
 #include "kernels/normalization/normalization.h"
 
-typedef struct call {
+typedef struct operands {
   const graft_tensor_desc *out, *weight_out, *bias_out; /* NULL: not wanted */
   const graft_tensor_desc *grad, *in, *mean, *rstd, *weight;
   bool fixed; /* mean and rstd are given statistics, a mean and a variance */
   double epsilon;
   ocl_norm (*norm)(const graft_device *device, const void *args);
   const void *args;
-} call;
+} operands;
 
 typedef struct memo {
   ocl_kernel rows, columns, add;
@@ -21,25 +18,17 @@ typedef struct memo {
   int64_t row_count;
 } memo;
 
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->rows);
-  ocl_kernel_destroy(&memo->columns);
-  ocl_kernel_destroy(&memo->add);
-  free(memo);
-}
-
-static bool wants_sums(const call *call) {
+static bool wants_sums(const operands *call) {
   return call->weight_out || call->bias_out;
 }
 
-static void add_wants(ocl_text *head, const call *call) {
+static void add_wants(ocl_text *head, const operands *call) {
   ocl_text_add(head, "%s%s%s", call->out ? "#define WANT_X\n" : "", call->weight_out ? "#define WANT_W\n" : "",
                call->bias_out ? "#define WANT_B\n" : "");
 }
 
 /* How the sums for weight and bias come about, as the head says it, and the dtype in which `gradient` writes them. */
-static const char *sums_of(const graft_device *device, const call *call, const ocl_norm *norm, const memo *memo,
+static const char *sums_of(const graft_device *device, const operands *call, const ocl_norm *norm, const memo *memo,
                            const ocl_dtype **sum) {
   *sum = memo->compute;
   if (!wants_sums(call)) return "";
@@ -52,7 +41,7 @@ static const char *sums_of(const graft_device *device, const call *call, const o
   }
 }
 
-static graft_status prepare_rows(memo *memo, graft_device *device, const call *call, const ocl_norm *norm,
+static graft_status prepare_rows(memo *memo, graft_device *device, const operands *call, const ocl_norm *norm,
                                  const ocl_dtype *dtype, const ocl_dtype *statistic) {
   const ocl_dtype *sum;
   const char *sums = sums_of(device, call, norm, memo, &sum);
@@ -62,33 +51,29 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const call *c
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_SUM %s\n%s%s", statistic->name, sum->name, sums,
                call->fixed ? "#define FIXED\n" : "");
   add_wants(&head, call);
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY
-                  : ocl_kernel_init(&memo->rows, device, head.items,
-                                    "core/lines normalization/normalization normalization/backward", "gradient");
+  graft_status status = ocl_kernel_init(&memo->rows, device, &head,
+                                        "core/lines normalization/normalization normalization/backward", "gradient");
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = ocl_lines_set(&memo->rows, &norm->lines, 17);
   return status == GRAFT_OK ? ocl_kernel_constant(&memo->rows, 18, sizeof norm->rows, &norm->rows) : status;
 }
 
-static graft_status prepare_columns(ocl_kernel *kernel, graft_device *device, const call *call, const ocl_lines *lines,
-                                    const memo *memo, const ocl_dtype *dtype, const ocl_dtype *statistic,
-                                    const char *entry, cl_uint argument) {
+static graft_status prepare_columns(ocl_kernel *kernel, graft_device *device, const operands *call,
+                                    const ocl_lines *lines, const memo *memo, const ocl_dtype *dtype,
+                                    const ocl_dtype *statistic, const char *entry, cl_uint argument) {
   ocl_text head = {0};
   ocl_lines_head(&head, lines, memo->compute);
   ocl_text_add(&head, "#define D %s\n#define D_STATISTIC %s\n#define D_SUM %s\n#define COLUMN_KERNELS\n", dtype->name,
                statistic->name, memo->compute->name);
   add_wants(&head, call);
-  graft_status status = head.failed
-                            ? GRAFT_OUT_OF_MEMORY
-                            : ocl_kernel_init(kernel, device, head.items,
-                                              "core/lines normalization/normalization normalization/backward", entry);
+  graft_status status =
+      ocl_kernel_init(kernel, device, &head, "core/lines normalization/normalization normalization/backward", entry);
   ocl_text_free(&head);
   return status == GRAFT_OK ? ocl_lines_set(kernel, lines, argument) : status;
 }
 
 /* Partial sums: from `parts` places, each of `columns` numbers. */
-static graft_status prepare_sums(memo *memo, graft_device *device, const call *call, const ocl_norm *norm,
+static graft_status prepare_sums(memo *memo, graft_device *device, const operands *call, const ocl_norm *norm,
                                  const ocl_dtype *dtype, const ocl_dtype *statistic) {
   int64_t parts, columns;
   graft_status status = GRAFT_OK;
@@ -115,7 +100,9 @@ static graft_status prepare_sums(memo *memo, graft_device *device, const call *c
   return prepare_columns(&memo->add, device, call, &lines, memo, dtype, statistic, "add_partials", 8);
 }
 
-static graft_status prepare(memo *memo, graft_device *device, const call *call) {
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const operands *call = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, call->in->dl.dtype),
                   *statistic = ocl_dtype_of(device, call->mean->dl.dtype);
   if (!dtype || !statistic || dtype->class != OCL_CLASS_FLOAT || statistic->class != OCL_CLASS_FLOAT ||
@@ -134,64 +121,43 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call) 
   return status == GRAFT_OK && added ? prepare_sums(memo, device, call, &norm, dtype, statistic) : status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call, void **out) {
-  (void)args;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(memo, exec->device, call);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
-}
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 3, .prepare = prepare};
 
 /* ---- A launch ---- */
 
-typedef struct place {
-  graft_buffer *buffer;
-  uint64_t offset;
-} place;
-
-#define PLACE(p) OCL_BUFFER((p).buffer), OCL_VALUE((p).offset)
-
-static place place_of(const graft_tensor_desc *desc, const graft_tensor_desc *other) {
-  const graft_dl_tensor *dl = desc ? &desc->dl : &other->dl;
-  return (place){dl->data, dl->byte_offset};
+/* What is absent is not looked at; something must stand there. */
+static ocl_place place_of(const graft_tensor_desc *desc, const graft_tensor_desc *other) {
+  return ocl_place_of(desc ? desc : other);
 }
 
-static graft_status add_partials(const graft_exec *exec, memo *memo, const call *call, place weight, place bias) {
-  place weight_out = place_of(call->weight_out, call->in), bias_out = place_of(call->bias_out, call->in);
-  const ocl_argument arguments[] = {PLACE(weight_out), PLACE(bias_out), PLACE(weight), PLACE(bias)};
+static graft_status add_partials(const graft_exec *exec, memo *memo, const operands *call, ocl_place weight,
+                                 ocl_place bias) {
+  ocl_place weight_out = place_of(call->weight_out, call->in), bias_out = place_of(call->bias_out, call->in);
+  const ocl_argument arguments[] = {OCL_PLACE(weight_out), OCL_PLACE(bias_out), OCL_PLACE(weight), OCL_PLACE(bias)};
   return ocl_launch(&memo->add, exec->stream, 8, arguments);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  const graft_host *host = exec->device->plugin->host;
-  void *pointer;
+static graft_status run(const graft_exec *exec, const operands *call) {
+  memo *memo;
   if (!call->out && !wants_sums(call)) return GRAFT_OK;
   if (!call->mean || !call->rstd) return GRAFT_UNIMPLEMENTED;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  place weight_sums = place_of(call->weight_out, call->in), bias_sums = place_of(call->bias_out, call->in);
+  ocl_place weight_sums = place_of(call->weight_out, call->in), bias_sums = place_of(call->bias_out, call->in);
   if (memo->partial_bytes) {
-    status = host->workspace(exec, memo->partial_bytes, 0, &weight_sums.buffer, &weight_sums.offset);
-    if (status == GRAFT_OK)
-      status = host->workspace(exec, memo->partial_bytes, 0, &bias_sums.buffer, &bias_sums.offset);
+    status = ocl_workspace(exec, memo->partial_bytes, &weight_sums);
+    if (status == GRAFT_OK) status = ocl_workspace(exec, memo->partial_bytes, &bias_sums);
     if (status != GRAFT_OK) return status;
   }
-  place out = place_of(call->out, call->in), weight = place_of(call->weight, call->in);
+  ocl_place out = place_of(call->out, call->in), weight = place_of(call->weight, call->in);
   ocl_value epsilon;
   size_t bytes = ocl_number_as(&(ocl_number){.re = call->epsilon}, memo->compute, &epsilon);
-  const ocl_argument rows[] = {
-      PLACE(out),           PLACE(weight_sums),     PLACE(bias_sums),       OCL_TENSOR(call->grad),
-      OCL_TENSOR(call->in), OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd), PLACE(weight),
-      {bytes, &epsilon}};
+  const ocl_argument rows[] = {OCL_PLACE(out),         OCL_PLACE(weight_sums), OCL_PLACE(bias_sums),
+                               OCL_TENSOR(call->grad), OCL_TENSOR(call->in),   OCL_TENSOR(call->mean),
+                               OCL_TENSOR(call->rstd), OCL_PLACE(weight),      {bytes, &epsilon}};
   status = ocl_launch(&memo->rows, exec->stream, 17, rows);
   if (status == GRAFT_OK && memo->columns.handle) {
-    const ocl_argument columns[] = {PLACE(weight_sums),        PLACE(bias_sums),       OCL_TENSOR(call->grad),
+    const ocl_argument columns[] = {OCL_PLACE(weight_sums),    OCL_PLACE(bias_sums),   OCL_TENSOR(call->grad),
                                     OCL_TENSOR(call->in),      OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd),
                                     OCL_VALUE(memo->row_count)};
     status = ocl_launch(&memo->columns, exec->stream, 13, columns);
@@ -224,8 +190,16 @@ static graft_status clear_both(graft_stream *stream, const graft_tensor_desc *we
 graft_status ocl_op_native_layer_norm_backward(const graft_exec *exec,
                                                const graft_args_native_layer_norm_backward *args) {
   if (ocl_elements(args->input) == 0) return clear_both(exec->stream, args->out1, args->out2);
-  call call = {args->out0,   args->out1, args->out2, args->grad_out, args->input, args->mean, args->rstd,
-               args->weight, false,      0,          layer,          args};
+  const operands call = {.out = args->out0,
+                         .weight_out = args->out1,
+                         .bias_out = args->out2,
+                         .grad = args->grad_out,
+                         .in = args->input,
+                         .mean = args->mean,
+                         .rstd = args->rstd,
+                         .weight = args->weight,
+                         .norm = layer,
+                         .args = args};
   return run(exec, &call);
 }
 
@@ -237,8 +211,16 @@ static ocl_norm group(const graft_device *device, const void *pointer) {
 graft_status ocl_op_native_group_norm_backward(const graft_exec *exec,
                                                const graft_args_native_group_norm_backward *args) {
   if (ocl_elements(args->input) == 0) return clear_both(exec->stream, args->out1, args->out2);
-  call call = {args->out0,   args->out1, args->out2, args->grad_out, args->input, args->mean, args->rstd,
-               args->weight, false,      0,          group,          args};
+  const operands call = {.out = args->out0,
+                         .weight_out = args->out1,
+                         .bias_out = args->out2,
+                         .grad = args->grad_out,
+                         .in = args->input,
+                         .mean = args->mean,
+                         .rstd = args->rstd,
+                         .weight = args->weight,
+                         .norm = group,
+                         .args = args};
   return run(exec, &call);
 }
 
@@ -249,17 +231,17 @@ static ocl_norm batch(const graft_device *device, const void *pointer) {
 graft_status ocl_op_native_batch_norm_backward(const graft_exec *exec,
                                                const graft_args_native_batch_norm_backward *args) {
   bool trains = args->train;
-  call call = {args->out0,
-               args->out1,
-               args->out2,
-               args->grad_out,
-               args->input,
-               trains ? args->save_mean : args->running_mean,
-               trains ? args->save_invstd : args->running_var,
-               args->weight,
-               !trains,
-               args->eps,
-               batch,
-               args};
+  const operands call = {.out = args->out0,
+                         .weight_out = args->out1,
+                         .bias_out = args->out2,
+                         .grad = args->grad_out,
+                         .in = args->input,
+                         .mean = trains ? args->save_mean : args->running_mean,
+                         .rstd = trains ? args->save_invstd : args->running_var,
+                         .weight = args->weight,
+                         .fixed = !trains,
+                         .epsilon = args->eps,
+                         .norm = batch,
+                         .args = args};
   return run(exec, &call);
 }

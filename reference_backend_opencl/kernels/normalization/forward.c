@@ -1,8 +1,6 @@
 /* Layer, group and batch normalization: forward. They differ in which elements share a mean, and which a weight. */
 #include "kernels/normalization/normalization.h"
 
-#include <stdlib.h>
-
 /* ---- Geometry ---- */
 
 ocl_norm ocl_norm_layer(const graft_device *device, const graft_tensor_desc *input, uint64_t normalized_ndim) {
@@ -46,47 +44,27 @@ void ocl_norm_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype,
 
 /* ---- Ops ---- */
 
-bool ocl_normalization_caps(uint32_t op_id, ocl_op_caps *caps) {
-  static const uint32_t ops[] = {GRAFT_OP_NATIVE_LAYER_NORM,          GRAFT_OP_NATIVE_GROUP_NORM,
-                                 GRAFT_OP_NATIVE_BATCH_NORM,          GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD,
-                                 GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD, GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD};
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-    if (ops[i] != op_id) continue;
-    caps->inputs = caps->outputs = OCL_FLOATS;
-    caps->flags = GRAFT_CAP_UNALIGNED;
-    if (op_id == GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD || op_id == GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD) {
-      caps->flags |= GRAFT_CAP_EMPTY;
-    }
-    return true;
-  }
-  return false;
-}
-
-typedef struct call {
+typedef struct operands {
   const graft_tensor_desc *out, *mean, *rstd, *in, *weight, *bias, *running_mean, *running_var;
   bool fixed; /* the running statistics are used as they are */
   double epsilon, momentum;
   ocl_norm (*norm)(const graft_device *device, const void *args);
   const void *args;
-} call;
+} operands;
 
 typedef struct memo {
   ocl_kernel kernel;
   const ocl_dtype *compute;
 } memo;
 
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel);
-  free(memo);
-}
-
 static const ocl_dtype *floating(const graft_device *device, const graft_tensor_desc *desc) {
   const ocl_dtype *dtype = ocl_dtype_of(device, desc->dl.dtype);
   return dtype && dtype->class == OCL_CLASS_FLOAT ? dtype : NULL;
 }
 
-static graft_status prepare(memo *memo, graft_device *device, const call *call) {
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const operands *call = from;
   const ocl_dtype *dtype = floating(device, call->in), *statistic = floating(device, call->mean);
   const ocl_dtype *running = call->running_mean ? floating(device, call->running_mean) : statistic;
   if (!dtype || !statistic || !running || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
@@ -99,34 +77,20 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call) 
   ocl_norm_head(&head, &norm, dtype, memo->compute, call->weight, call->bias);
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_RUNNING %s\n%s%s", statistic->name, running->name,
                call->fixed ? "#define FIXED\n" : "", call->running_mean ? "#define UPDATES\n" : "");
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY
-                  : ocl_kernel_init(&memo->kernel, device, head.items,
-                                    "core/lines normalization/normalization normalization/forward", "forward");
+  graft_status status = ocl_kernel_init(&memo->kernel, device, &head,
+                                        "core/lines normalization/normalization normalization/forward", "forward");
   ocl_text_free(&head);
   if (status == GRAFT_OK) status = ocl_lines_set(&memo->kernel, &norm.lines, 19);
   return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 20, sizeof norm.rows, &norm.rows) : status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call, void **out) {
-  (void)args;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(memo, exec->device, call);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
-}
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  void *pointer;
+static graft_status run(const graft_exec *exec, const operands *call) {
+  memo *memo;
   if (!call->out || !call->mean || !call->rstd) return GRAFT_UNIMPLEMENTED;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   const double numbers[3] = {call->epsilon, call->momentum, 1 - call->momentum};
   ocl_value values[3];
   size_t bytes = 0;
@@ -150,8 +114,15 @@ static ocl_norm layer(const graft_device *device, const void *pointer) {
 }
 
 graft_status ocl_op_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *args) {
-  call call = {args->out0, args->out1, args->out2, args->input, args->weight, args->bias, NULL,
-               NULL,       false,      args->eps,  0,           layer,        args};
+  const operands call = {.out = args->out0,
+                         .mean = args->out1,
+                         .rstd = args->out2,
+                         .in = args->input,
+                         .weight = args->weight,
+                         .bias = args->bias,
+                         .epsilon = args->eps,
+                         .norm = layer,
+                         .args = args};
   return run(exec, &call);
 }
 
@@ -161,8 +132,15 @@ static ocl_norm group(const graft_device *device, const void *pointer) {
 }
 
 graft_status ocl_op_native_group_norm(const graft_exec *exec, const graft_args_native_group_norm *args) {
-  call call = {args->out0, args->out1, args->out2, args->input, args->weight, args->bias, NULL,
-               NULL,       false,      args->eps,  0,           group,        args};
+  const operands call = {.out = args->out0,
+                         .mean = args->out1,
+                         .rstd = args->out2,
+                         .in = args->input,
+                         .weight = args->weight,
+                         .bias = args->bias,
+                         .epsilon = args->eps,
+                         .norm = group,
+                         .args = args};
   return run(exec, &call);
 }
 
@@ -171,8 +149,18 @@ static ocl_norm batch(const graft_device *device, const void *pointer) {
 }
 
 graft_status ocl_op_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *args) {
-  call call = {
-      args->out0,        args->out1,      args->out2, args->input,    args->weight, args->bias, args->running_mean,
-      args->running_var, !args->training, args->eps,  args->momentum, batch,        args};
+  const operands call = {.out = args->out0,
+                         .mean = args->out1,
+                         .rstd = args->out2,
+                         .in = args->input,
+                         .weight = args->weight,
+                         .bias = args->bias,
+                         .running_mean = args->running_mean,
+                         .running_var = args->running_var,
+                         .fixed = !args->training,
+                         .epsilon = args->eps,
+                         .momentum = args->momentum,
+                         .norm = batch,
+                         .args = args};
   return run(exec, &call);
 }

@@ -2,7 +2,7 @@
 #ifndef OCL_NORMALIZATION_H
 #define OCL_NORMALIZATION_H
 
-#include "kernels/families.h"
+#include "kernels/core/lines.h"
 
 typedef enum ocl_norm_kind { OCL_NORM_LAYER, OCL_NORM_GROUP, OCL_NORM_BATCH } ocl_norm_kind;
 

@@ -26,6 +26,24 @@ enum {
   OCL_LISTS_FIRST_STEP = 64
 };
 
+/* The numbers of a fused optimizer, as in optimizer.cl. */
+enum {
+  OCL_LR,
+  OCL_WEIGHT_DECAY,
+  OCL_OWN_NUMBERS,
+  OCL_ADAM_BETA1 = OCL_OWN_NUMBERS,
+  OCL_ADAM_BETA2,
+  OCL_ADAM_LOG_BETA1,
+  OCL_ADAM_LOG_BETA2,
+  OCL_ADAM_REST1, /* 1 - beta1 */
+  OCL_ADAM_REST2,
+  OCL_ADAM_EPS,
+  OCL_SGD_MOMENTUM = OCL_OWN_NUMBERS,
+  OCL_SGD_NEW, /* 1 - dampening */
+  OCL_ADAGRAD_LR_DECAY = OCL_OWN_NUMBERS,
+  OCL_ADAGRAD_EPS
+};
+
 typedef struct ocl_lists {
   int operands; /* 0 is what is written; fused optimizers update others, too */
   graft_tensor_list list[OCL_LISTS_MAX];
@@ -43,6 +61,18 @@ typedef struct ocl_lists {
 
 /* optimizer.c: an op that treats each element apart. */
 graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call);
+
+/* Engines. A _foreach op's recipe is an ocl_foreach_recipe, Adam's a bool: whether its weight decay is decoupled. */
+typedef struct ocl_foreach_recipe {
+  const char *expression;
+  bool casts; /* it copies, whatever the dtypes */
+} ocl_foreach_recipe;
+graft_status ocl_foreach(const ocl_call *call);
+
+extern const char *const ocl_adam_reads[], *const ocl_sgd_reads[], *const ocl_adagrad_reads[];
+graft_status ocl_adam(const ocl_call *call);
+graft_status ocl_sgd(const ocl_call *call);
+graft_status ocl_adagrad(const ocl_call *call);
 
 static inline const graft_tensor_desc *ocl_lists_operand(const ocl_lists *call, int k, uint32_t tensor) {
   return call->single[k] ? call->single[k] : call->list[k].items[tensor];

@@ -1,10 +1,8 @@
 /* Ops over lists of tensors that treat each element apart: the _foreach ops and the fused optimizers. One launch serves
  * all tensors of the same dtypes (lists.h). */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/families.h"
 #include "kernels/optimizer/lists.h"
 
 typedef struct memo {
@@ -12,11 +10,10 @@ typedef struct memo {
   _Atomic(ocl_kernel *) *kernels; /* OCL_LIST_SIZES for each group; NULL: not yet needed */
 } memo;
 
-static void destroy_memo(void *pointer) {
+static void release(void *pointer) {
   memo *memo = pointer;
   ocl_groups_free(&memo->groups);
   free(memo->kernels);
-  free(memo);
 }
 
 /* Half types and f32 are computed in f32, and may meet; f64 only where the output is. */
@@ -57,10 +54,8 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
     ocl_text_add(&head, "#define D_LR f32\n");
   }
   ocl_batch_head(&head, size);
-  graft_status status = head.failed
-                            ? GRAFT_OUT_OF_MEMORY
-                            : ocl_kernel_shared(kernel, device, head.items, "optimizer/lists optimizer/optimizer",
-                                                "optimize", local_of(device));
+  graft_status status =
+      ocl_kernel_shared(kernel, device, &head, "optimizer/lists optimizer/optimizer", "optimize", local_of(device));
   ocl_text_free(&head);
   return status;
 }
@@ -116,25 +111,18 @@ static graft_status fill_memo(memo *memo, graft_device *device, const ocl_lists 
   return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const ocl_lists *call = call_pointer;
-  (void)args;
+static graft_status prepare(void *memo, graft_device *device, const void *from) {
+  const ocl_lists *call = from;
   for (int k = 0; k < call->operands; k++) {
     if (!call->single[k] && call->list[k].count != call->list[0].count) return GRAFT_UNIMPLEMENTED;
   }
   for (uint32_t t = 0; t < call->list[0].count; t++) {
-    if (!is_served(exec->device, call, t)) return GRAFT_UNIMPLEMENTED;
+    if (!is_served(device, call, t)) return GRAFT_UNIMPLEMENTED;
   }
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = fill_memo(memo, exec->device, call);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return fill_memo(memo, device, call);
 }
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .prepare = prepare, .release = release};
 
 /* ---- A call ---- */
 
@@ -196,10 +184,9 @@ static graft_status run_batch(const graft_exec *exec, const ocl_lists *call, con
 }
 
 graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   status = copy_updated(exec->stream, call);
   for (uint32_t i = 0; i < memo->groups.count; i++) {
     const ocl_group *group = &memo->groups.items[i];

@@ -71,25 +71,39 @@ DEFINE_OPERAND(5)
 static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm1(t * log_beta); }
 #endif
 
-/* x: lr, beta1, beta2, log beta1, log beta2, weight decay, eps, 1 - beta1, 1 - beta2
- * operands: parameter, gradient, average, average of squares, step, greatest average of squares */
+/* The numbers, as lists.h counts them. */
+#define LR number[0]
+#define WEIGHT_DECAY number[1]
+#define ADAM_BETA1 number[2]
+#define ADAM_BETA2 number[3]
+#define ADAM_LOG_BETA1 number[4]
+#define ADAM_LOG_BETA2 number[5]
+#define ADAM_REST1 number[6]
+#define ADAM_REST2 number[7]
+#define ADAM_EPS number[8]
+#define SGD_MOMENTUM number[2]
+#define SGD_NEW number[3]
+#define ADAGRAD_LR_DECAY number[2]
+#define ADAGRAD_EPS number[3]
+
+/* Operands: parameter, gradient, average, average of squares, step, greatest average of squares. */
 #ifdef MODE_ADAM
 #define PREPARE                                                                             \
   CT t = ONE(D_4, p4);                                                                      \
-  CT step_size = lr / bias_correction(number[3], t);                                      \
-  CT root = sqrt(bias_correction(number[4], t));                                          \
-  CT decay = number[5], keep = (CT)1 - lr * decay;
+  CT step_size = lr / bias_correction(ADAM_LOG_BETA1, t);                                      \
+  CT root = sqrt(bias_correction(ADAM_LOG_BETA2, t));                                          \
+  CT decay = WEIGHT_DECAY, keep = (CT)1 - lr * decay;
 #define STEP(i, n)                                                                          \
   {                                                                                         \
     VT p = get_0(p0, i, n), g = get_1(p1, i, n), m = get_2(p2, i, n), v = get_3(p3, i, n);  \
     UNSCALE(i, n)                                                                           \
     if (flags & DECOUPLED) p = p * keep; else g = decay == (CT)0 ? g : g + p * decay;       \
-    m = number[7] < (CT)0.5f ? m + number[7] * (g - m) : g - (g - m) * number[1];     \
-    v = number[2] * v + number[8] * g * g;                                              \
+    m = ADAM_REST1 < (CT)0.5f ? m + ADAM_REST1 * (g - m) : g - (g - m) * ADAM_BETA1;     \
+    v = ADAM_BETA2 * v + ADAM_REST2 * g * g;                                              \
     put_2(p2, i, n, m);                                                                     \
     put_3(p3, i, n, v);                                                                     \
     GREATEST(i, n)                                                                          \
-    put_0(p0, i, n, p - step_size * m / (sqrt(v) / root + number[6]));                    \
+    put_0(p0, i, n, p - step_size * m / (sqrt(v) / root + ADAM_EPS));                    \
   }
 #if OPERANDS > 5
 #define GREATEST(i, n)                  \
@@ -103,15 +117,15 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #endif
 #endif
 
-/* x: lr, momentum, 1 - dampening, weight decay; operands: parameter, gradient, momentum buffer */
+/* Operands: parameter, gradient, momentum buffer. */
 #ifdef MODE_SGD
-#define PREPARE CT decay = number[3];
+#define PREPARE CT decay = WEIGHT_DECAY;
 #if OPERANDS > 2
 #define MOMENTUM(i, n)                                                                           \
   {                                                                                              \
-    VT m = flags & FIRST_STEP ? g : number[1] * get_2(p2, i, n) + number[2] * g;             \
+    VT m = flags & FIRST_STEP ? g : SGD_MOMENTUM * get_2(p2, i, n) + SGD_NEW * g;             \
     put_2(p2, i, n, m);                                                                          \
-    g = flags & NESTEROV ? g + number[1] * m : m;                                              \
+    g = flags & NESTEROV ? g + SGD_MOMENTUM * m : m;                                              \
   }
 #else
 #define MOMENTUM(i, n)
@@ -126,9 +140,9 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
   }
 #endif
 
-/* x: lr, decay of lr, weight decay, eps; operands: parameter, gradient, sum of squares, step */
+/* Operands: parameter, gradient, sum of squares, step. */
 #ifdef MODE_ADAGRAD
-#define PREPARE CT decay = number[2], rate = lr / ((CT)1 + (ONE(D_3, p3) - (CT)1) * number[1]);
+#define PREPARE CT decay = WEIGHT_DECAY, rate = lr / ((CT)1 + (ONE(D_3, p3) - (CT)1) * ADAGRAD_LR_DECAY);
 #define STEP(i, n)                                                             \
   {                                                                            \
     VT p = get_0(p0, i, n), g = get_1(p1, i, n), sum = get_2(p2, i, n);        \
@@ -136,7 +150,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
     g = decay == (CT)0 ? g : g + p * decay;                                    \
     sum = sum + g * g;                                                         \
     put_2(p2, i, n, sum);                                                      \
-    put_0(p0, i, n, p - rate * g / (sqrt(sum) + number[3]));                 \
+    put_0(p0, i, n, p - rate * g / (sqrt(sum) + ADAGRAD_EPS));                 \
   }
 #endif
 
@@ -202,7 +216,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void optimize(
   for (int k = 0; k < NUMBERS; k++) number[k] = ((__global const CT *)table)[k];
   if (flags & HAS_FOUND && *(__global const float *)(shared0 + offset0) == 1.0f) return;
   CT scale = flags & HAS_SCALE ? (CT) * (__global const float *)(shared1 + offset1) : (CT)1;
-  CT lr = flags & HAS_LR ? ONE(D_LR, shared2 + offset2) : number[0];
+  CT lr = flags & HAS_LR ? ONE(D_LR, shared2 + offset2) : LR;
 #elif defined(MODE_UNSCALE)
   CT scale = (CT) * (__global const float *)(shared1 + offset1);
 #endif

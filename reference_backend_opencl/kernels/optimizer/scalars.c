@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/families.h"
 #include "kernels/optimizer/lists.h"
 
 /* ---- _foreach_norm ----
@@ -18,11 +17,10 @@ typedef struct memo {
   int64_t chunk, chunks;
 } memo;
 
-static void destroy_memo(void *pointer) {
+static void release(void *pointer) {
   memo *memo = pointer;
   ocl_groups_free(&memo->groups);
   free(memo->kernels);
-  free(memo);
 }
 
 typedef struct norm {
@@ -55,9 +53,8 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
                isinf(norm->p) ? 0 : norm->p, device->has_f64 ? "" : "f",
                isinf(norm->p) && norm->p < 0 ? "INFINITY" : "0");
   ocl_batch_head(&head, size);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_shared(kernel, device, head.items, "optimizer/lists optimizer/scalars",
-                                                        whole ? "norm_whole" : "norm_parts", local_of(device));
+  graft_status status = ocl_kernel_shared(kernel, device, &head, "optimizer/lists optimizer/scalars",
+                                          whole ? "norm_whole" : "norm_parts", local_of(device));
   ocl_text_free(&head);
   return status;
 }
@@ -84,21 +81,15 @@ static graft_status fill_memo(memo *memo, const graft_device *device, const ocl_
   return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const ocl_lists *call = call_pointer;
-  (void)args;
+static graft_status prepare(void *memo, graft_device *device, const void *from) {
+  const ocl_lists *call = from;
   for (uint32_t i = 0; i < call->list[0].count; i++) {
-    if (!is_served(exec->device, call, i)) return GRAFT_UNIMPLEMENTED;
+    if (!is_served(device, call, i)) return GRAFT_UNIMPLEMENTED;
   }
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = fill_memo(memo, exec->device, call);
-  if (status != GRAFT_OK)
-    destroy_memo(memo);
-  else
-    *out = memo;
-  return status;
+  return fill_memo(memo, device, call);
 }
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .prepare = prepare, .release = release};
 
 /* Laid out as in scalars.cl. */
 typedef struct norm_space {
@@ -111,25 +102,20 @@ static int64_t span_of(const graft_device *device, int64_t count) {
   return device->is_cpu ? (count + items - 1) / items : 1;
 }
 
-typedef struct work {
-  graft_buffer *buffer;
-  uint64_t at;
-} work;
-
-static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl_batch *batch, const work *work,
+static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl_batch *batch, const ocl_place *work,
                            norm_space space, int64_t count) {
   ocl_argument arguments[OCL_BATCH_ARGUMENTS + 3];
   cl_uint n = ocl_batch_arguments(batch, arguments);
   space.span = span_of(exec->device, count);
-  arguments[n++] = (ocl_argument){sizeof(cl_mem), &work->buffer->handle};
-  arguments[n++] = (ocl_argument){sizeof(uint64_t), &work->at};
+  arguments[n++] = (ocl_argument)OCL_BUFFER(work->buffer);
+  arguments[n++] = (ocl_argument)OCL_VALUE(work->offset);
   arguments[n++] = (ocl_argument)OCL_VALUE(space);
   int64_t taken = space.span * (int64_t)kernel->local[0];
   return ocl_launch_groups(kernel, exec->stream, (size_t)((count + taken - 1) / taken), n, arguments);
 }
 
 static graft_status run_batch(const graft_exec *exec, const norm *norm, const memo *memo, uint32_t which,
-                              const work *work, uint32_t begin, uint32_t *end) {
+                              const ocl_place *work, uint32_t begin, uint32_t *end) {
   const ocl_group *group = &memo->groups.items[which];
   ocl_batch batch;
   graft_status status = ocl_batch_make(&batch, exec->device, &norm->call, group, begin);
@@ -155,14 +141,12 @@ graft_status ocl_op_foreach_norm_Scalar(const graft_exec *exec, const graft_args
   if (args->ord) ocl_number_of_scalar(args->ord, &order);
   norm norm = norm_of(order.re);
   norm.call = (ocl_lists){.operands = 2, .list = {args->self, args->out}};
-  void *pointer;
-  work work;
+  memo *memo;
+  ocl_place work;
   if (isnan(order.re)) return GRAFT_UNIMPLEMENTED;
-  graft_status status = ocl_memo_get(exec, NULL, &norm.call, make_memo, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(exec, &memo_type, &norm.call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  uint64_t bytes = (uint64_t)(memo->chunks + 1) * sizeof(double);
-  status = exec->device->plugin->host->workspace(exec, bytes, 0, &work.buffer, &work.at);
+  status = ocl_workspace(exec, (uint64_t)(memo->chunks + 1) * sizeof(double), &work);
   for (uint32_t i = 0; i < memo->groups.count; i++) {
     for (uint32_t at = 0; at < memo->groups.items[i].count && status == GRAFT_OK;) {
       status = run_batch(exec, &norm, memo, i, &work, at, &at);
@@ -173,34 +157,28 @@ graft_status ocl_op_foreach_norm_Scalar(const graft_exec *exec, const graft_args
 
 /* ---- _amp_update_scale ---- */
 
-static void destroy_kernel(void *pointer) {
-  ocl_kernel_destroy(pointer);
-  free(pointer);
-}
+typedef struct update_memo {
+  ocl_kernel kernel;
+} update_memo;
 
-static graft_status make_update(const graft_exec *exec, const void *args, const void *row, void **out) {
-  graft_device *device = exec->device;
-  (void)args, (void)row;
-  ocl_kernel *kernel = calloc(1, sizeof *kernel);
-  if (!kernel) return GRAFT_OUT_OF_MEMORY;
+static graft_status prepare_update(void *memo, graft_device *device, const void *unused) {
+  (void)unused;
   ocl_text head = {0};
   ocl_head_types(&head, ocl_dtype_of(device, device->has_f64 ? GRAFT_F64 : GRAFT_F32), 1, 1);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(kernel, device, head.items, "optimizer/scalars", "update_scale");
+  graft_status status =
+      ocl_kernel_init(&((update_memo *)memo)->kernel, device, &head, "optimizer/scalars", "update_scale");
   ocl_text_free(&head);
-  if (status != GRAFT_OK)
-    destroy_kernel(kernel);
-  else
-    *out = kernel;
   return status;
 }
 
+static const ocl_memo_type update_type = {.bytes = sizeof(update_memo), .kernels = 1, .prepare = prepare_update};
+
 graft_status ocl_op_amp_update_scale(const graft_exec *exec, const graft_args_amp_update_scale *args) {
-  void *kernel;
+  update_memo *memo;
   bool served = args->self->dl.dtype == GRAFT_F32 && args->growth_tracker->dl.dtype == GRAFT_I32 &&
                 args->found_inf->dl.dtype == GRAFT_F32;
   if (!served) return GRAFT_UNIMPLEMENTED;
-  graft_status status = ocl_memo_get(exec, args, NULL, make_update, destroy_kernel, &kernel);
+  graft_status status = ocl_memo_get(exec, &update_type, args, &memo);
   if (status != GRAFT_OK) return status;
   const ocl_dtype *dtype = ocl_dtype_of(exec->device, exec->device->has_f64 ? GRAFT_F64 : GRAFT_F32);
   ocl_number growth_number = {.re = args->scale_growth_factor}, backoff_number = {.re = args->scale_backoff_factor};
@@ -211,5 +189,5 @@ graft_status ocl_op_amp_update_scale(const graft_exec *exec, const graft_args_am
                                     OCL_TENSOR(args->self),      OCL_TENSOR(args->growth_tracker),
                                     OCL_TENSOR(args->found_inf), {bytes, &growth},
                                     {bytes, &backoff},           OCL_VALUE(args->growth_interval)};
-  return ocl_launch(kernel, exec->stream, 13, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, 13, arguments);
 }

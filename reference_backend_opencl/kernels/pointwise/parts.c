@@ -1,6 +1,6 @@
 /* Pointwise ops whose operands are parts of tensors: the halves of a gated linear unit, the real and imaginary parts of
  * complex numbers. A part is a view, so that the pointwise kernel does the rest. */
-#include "kernels/families.h"
+#include "kernels/pointwise/pointwise.h"
 
 /* Views made here keep their descriptors on the stack: shapes and strides are copied along. */
 typedef struct view {
@@ -41,62 +41,65 @@ static bool is_complex(const graft_tensor_desc *desc) {
   return desc->dl.dtype == GRAFT_C64 || desc->dl.dtype == GRAFT_C128;
 }
 
-bool ocl_pointwise_parts_caps(uint32_t op_id, ocl_op_caps *caps) {
-  const uint64_t parts = OCL_BIT(F32) | OCL_BIT(F64);
-  caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
-  switch (op_id) {
-    case GRAFT_OP_GLU:
-    case GRAFT_OP_GLU_BACKWARD: caps->inputs = caps->outputs = OCL_FLOATS; return true;
-    case GRAFT_OP_POLAR:
-    case GRAFT_OP_COMPLEX:
-      caps->inputs = parts;
-      caps->outputs = OCL_COMPLEX;
-      return true;
-    case GRAFT_OP_ANGLE:
-      caps->inputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
-      caps->outputs = OCL_FLOATS;
-      return true;
-    default: return false;
-  }
-}
+static const ocl_pointwise_recipe gate = {.dtypes = OCL_FLOATS, .expression = "a * sigmoid(b)"};
+static const ocl_pointwise_recipe gate_slopes = {.dtypes = OCL_FLOATS,
+                                                 .flags = OCL_SPECIAL | OCL_TWO_RESULTS,
+                                                 .expression = "c * sigmoid(b)",
+                                                 .second = "c * a * sigmoid_slope(sigmoid(b))"};
+static const ocl_pointwise_recipe from_polar = {
+    .dtypes = OCL_FLOATS, .flags = OCL_TWO_RESULTS, .expression = "a * apart_cos(b)", .second = "a * apart_sin(b)"};
+static const ocl_pointwise_recipe from_parts = {
+    .dtypes = OCL_FLOATS, .flags = OCL_TWO_RESULTS, .expression = "a", .second = "b"};
+static const ocl_pointwise_recipe angle_of_real = {
+    .dtypes = OCL_FLOATS,
+    .flags = OCL_FLOAT_RESULT,
+    .expression = "a != a ? a : a < (VT)0 ? (VT)K(3.1415926535897932385) : (VT)0"};
+static const ocl_pointwise_recipe angle_of_parts = {
+    .dtypes = OCL_FLOATS, .flags = OCL_FLOAT_RESULT, .expression = "atan2(a, b)"};
 
 graft_status ocl_op_glu(const graft_exec *exec, const graft_args_glu *args) {
   view a, b;
-  const ocl_parts parts = {
-      .a = half_of(&a, args->self, args->dim, 0), .b = half_of(&b, args->self, args->dim, 1), .out = args->out};
-  return ocl_pointwise(exec, &parts, GRAFT_OP_GLU);
+  return ocl_pointwise(
+      exec, &gate,
+      &(ocl_operands){.inputs = 2,
+                      .input = {half_of(&a, args->self, args->dim, 0), half_of(&b, args->self, args->dim, 1)},
+                      .out = args->out});
 }
 
 graft_status ocl_op_glu_backward(const graft_exec *exec, const graft_args_glu_backward *args) {
   view a, b, of_a, of_b;
-  const ocl_parts parts = {.a = half_of(&a, args->self, args->dim, 0),
-                           .b = half_of(&b, args->self, args->dim, 1),
-                           .c = args->grad_output,
-                           .out = half_of(&of_a, args->out, args->dim, 0),
-                           .second = half_of(&of_b, args->out, args->dim, 1)};
-  return ocl_pointwise(exec, &parts, GRAFT_OP_GLU_BACKWARD);
+  return ocl_pointwise(exec, &gate_slopes,
+                       &(ocl_operands){.inputs = 3,
+                                       .input = {half_of(&a, args->self, args->dim, 0),
+                                                 half_of(&b, args->self, args->dim, 1), args->grad_output},
+                                       .out = half_of(&of_a, args->out, args->dim, 0),
+                                       .second = half_of(&of_b, args->out, args->dim, 1)});
 }
 
-static graft_status make_complex(const graft_exec *exec, uint32_t op_id, const graft_tensor_desc *a,
+static graft_status make_complex(const graft_exec *exec, const ocl_pointwise_recipe *recipe, const graft_tensor_desc *a,
                                  const graft_tensor_desc *b, const graft_tensor_desc *out) {
   view re, im;
   if (!is_complex(out)) return GRAFT_UNIMPLEMENTED;
-  const ocl_parts parts = {.a = a, .b = b, .out = part_of(&re, out, 0), .second = part_of(&im, out, 1)};
-  return ocl_pointwise(exec, &parts, op_id);
+  return ocl_pointwise(
+      exec, recipe,
+      &(ocl_operands){.inputs = 2, .input = {a, b}, .out = part_of(&re, out, 0), .second = part_of(&im, out, 1)});
 }
 
 graft_status ocl_op_polar(const graft_exec *exec, const graft_args_polar *args) {
-  return make_complex(exec, GRAFT_OP_POLAR, args->abs, args->angle, args->out);
+  return make_complex(exec, &from_polar, args->abs, args->angle, args->out);
 }
 
 graft_status ocl_op_complex(const graft_exec *exec, const graft_args_complex *args) {
-  return make_complex(exec, GRAFT_OP_COMPLEX, args->real, args->imag, args->out);
+  return make_complex(exec, &from_parts, args->real, args->imag, args->out);
 }
 
 graft_status ocl_op_angle(const graft_exec *exec, const graft_args_angle *args) {
   view re, im;
-  if (!is_complex(args->self)) return ocl_pointwise(exec, args, GRAFT_OP_ANGLE);
-  const graft_args_atan2 parts = {
-      .self = part_of(&im, args->self, 1), .other = part_of(&re, args->self, 0), .out = args->out};
-  return ocl_pointwise(exec, &parts, GRAFT_OP_ATAN2);
+  if (!is_complex(args->self)) {
+    return ocl_pointwise(exec, &angle_of_real, &(ocl_operands){.inputs = 1, .input = {args->self}, .out = args->out});
+  }
+  return ocl_pointwise(
+      exec, &angle_of_parts,
+      &(ocl_operands){
+          .inputs = 2, .input = {part_of(&im, args->self, 1), part_of(&re, args->self, 0)}, .out = args->out});
 }

@@ -1,7 +1,7 @@
 /* One kernel for every op whose output element depends on the input elements at its place. The head defines
  *   INPUTS, SCALARS   how many (0 to 3 each); operands are a, b, c, numbers x, y, z
  *   D_OUT, D_0 ...    dtypes                  INNER_OUT, INNER_0 ...  innermost stride: 0, 1, or 2 for any other
- *   VALUE_0 ...       operand is a number     MASK_0 ...              operand is a mask
+ *   VALUE_0 ...       operand is a number     MASK                    which operand is a mask: 0 or 1
  *   RANK              after joining dimensions
  *   EXPRESSION        the op; MODE, HAS_X, HAS_Y: arguments it asks about
  *   SECOND            what a second output gets, of the same dtype and shape; its innermost stride is INNER_SECOND
@@ -271,16 +271,22 @@ static VT complex_sign(VT a) {
 
 /* ---- Operands ---- */
 
-/* A mask, such as the condition of where, can only be the first. */
-#ifdef MASK_0
+/* A mask, such as the condition of where, can be the first or the second. */
+#define TAKE_MASK(p) (CONVERT(MT, VLOAD(p)) != (VM)0)
+#if defined(MASK) && MASK == 0
 #define TYPE_0 VM
-#define TAKE_0(space, p) (CONVERT(MT, VLOAD(p)) != (VM)0)
+#define TAKE_0(space, p) TAKE_MASK(p)
 #else
 #define TYPE_0 VT
 #define TAKE_0(space, p) LOAD(D_0, space, p)
 #endif
+#if defined(MASK) && MASK == 1
+#define TYPE_1 VM
+#define TAKE_1(space, p) TAKE_MASK(p)
+#else
 #define TYPE_1 VT
 #define TAKE_1(space, p) LOAD(D_1, space, p)
+#endif
 #define TYPE_2 VT
 #define TAKE_2(space, p) LOAD(D_2, space, p)
 
@@ -370,9 +376,9 @@ DEFINE_FETCH(2)
 #endif
 
 #if INPUTS > 2
-#define GET(i, n) TYPE_0 a = GET_0(i, n); VT b = GET_1(i, n), c = GET_2(i, n);
+#define GET(i, n) TYPE_0 a = GET_0(i, n); TYPE_1 b = GET_1(i, n); VT c = GET_2(i, n);
 #elif INPUTS > 1
-#define GET(i, n) TYPE_0 a = GET_0(i, n); VT b = GET_1(i, n);
+#define GET(i, n) TYPE_0 a = GET_0(i, n); TYPE_1 b = GET_1(i, n);
 #elif INPUTS > 0
 #define GET(i, n) TYPE_0 a = GET_0(i, n);
 #else

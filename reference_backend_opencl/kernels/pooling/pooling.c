@@ -1,28 +1,14 @@
 /* Pooling: max with indices, average, and their gradients. */
-#include <stdlib.h>
+#include "runtime/ocl.h"
 
-#include "kernels/families.h"
-
-bool ocl_pooling_caps(uint32_t op_id, ocl_op_caps *caps) {
-  switch (op_id) {
-    case GRAFT_OP_MAX_POOL2D_WITH_INDICES:
-    case GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD: caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS; break;
-    case GRAFT_OP_AVG_POOL2D:
-    case GRAFT_OP_AVG_POOL2D_BACKWARD: caps->inputs = caps->outputs = OCL_FLOATS | OCL_BIT(I64); break;
-    default: return false;
-  }
-  caps->flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED;
-  return true;
-}
-
-typedef struct call {
+typedef struct operands {
   const graft_tensor_desc *in, *out,
       *indices; /* in: the pooled side; out: the result's, or its gradient; indices: max */
   graft_int_list kernel, stride, padding, dilation;
   bool count_padding, backward;
   int64_t divisor; /* 0: none given */
   uint32_t op_id;
-} call;
+} operands;
 
 /* As pooling.cl has it. */
 typedef struct pools {
@@ -36,19 +22,13 @@ typedef struct memo {
   uint64_t work_bytes; /* 0: sums are made in the output */
 } memo;
 
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel);
-  free(memo);
-}
-
 static void strides_of(const graft_dl_tensor *t, int64_t strides[4]) {
   int lead = t->ndim - 3;
   strides[0] = lead ? t->strides[0] : 0;
   for (int d = 0; d < 3; d++) strides[d + 1] = t->strides[lead + d];
 }
 
-static pools pools_of(const call *call) {
+static pools pools_of(const operands *call) {
   const graft_dl_tensor *in = &call->in->dl, *out = &call->out->dl;
   int lead = in->ndim - 3;
   pools p = {.n = lead ? in->shape[0] : 1, .c = in->shape[lead]};
@@ -71,7 +51,7 @@ static bool sums_in_place(const pools *p, const ocl_dtype *dtype) {
          (p->n == 1 || p->in_stride[0] == p->c * p->in_stride[1]);
 }
 
-static void plan(const graft_device *device, const call *call, pools *p, memo *memo, const ocl_dtype *dtype,
+static void plan(const graft_device *device, const operands *call, pools *p, memo *memo, const ocl_dtype *dtype,
                  size_t local, size_t *global) {
   bool by_plane = call->indices && call->backward; /* a work-group a plane */
   const int64_t *size = call->backward ? p->in : p->out;
@@ -83,7 +63,7 @@ static void plan(const graft_device *device, const call *call, pools *p, memo *m
   if (by_plane && !sums_in_place(p, dtype)) memo->work_bytes = (uint64_t)(units * p->in[0] * p->in[1]) * 8;
 }
 
-static graft_status prepare(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype) {
+static graft_status make_kernel(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
   size_t local = device->is_cpu ? 1 : 64;
   pools p = pools_of(call);
   size_t global;
@@ -100,9 +80,8 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call, 
     ocl_text_add(&head, "#define PADDING_%d %lldL\n#define DILATION_%d %lldL\n", d, (long long)call->padding.items[d],
                  d, (long long)(call->dilation.count ? call->dilation.items[d] : 1));
   }
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(&memo->kernel, device, head.items, "pooling/pooling",
-                                                      call->backward ? "pool_back" : "pool");
+  graft_status status =
+      ocl_kernel_init(&memo->kernel, device, &head, "pooling/pooling", call->backward ? "pool_back" : "pool");
   ocl_text_free(&head);
   memo->kernel.local[0] = local;
   memo->kernel.global[0] = global;
@@ -110,45 +89,34 @@ static graft_status prepare(memo *memo, graft_device *device, const call *call, 
   return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, argument, sizeof p, &p) : status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
-  const call *call = pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->in->dl.dtype);
-  (void)args;
+static graft_status prepare(void *memo, graft_device *device, const void *from) {
+  const operands *call = from;
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->in->dl.dtype);
   if (!dtype || call->out->dl.dtype != dtype->code || call->in->dl.ndim < 3 || call->in->dl.ndim > 4 ||
       (dtype->class != OCL_CLASS_FLOAT && dtype->class != OCL_CLASS_INT)) {
     return GRAFT_UNIMPLEMENTED;
   }
   if (call->indices && call->indices->dl.dtype != GRAFT_I64) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(memo, exec->device, call, dtype);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return make_kernel(memo, device, call, dtype);
 }
 
-static graft_status run_max_backward(const graft_exec *exec, memo *memo, const call *call) {
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
+
+static graft_status run_max_backward(const graft_exec *exec, memo *memo, const operands *call) {
   cl_mem faults;
-  graft_buffer *work = call->in->dl.data;
-  uint64_t at = call->in->dl.byte_offset;
+  ocl_place work = ocl_place_of(call->in);
   graft_status status = ocl_stream_faults(exec->stream, &faults);
-  if (status == GRAFT_OK && memo->work_bytes) {
-    status = exec->device->plugin->host->workspace(exec, memo->work_bytes, 0, &work, &at);
-  }
+  if (status == GRAFT_OK && memo->work_bytes) status = ocl_workspace(exec, memo->work_bytes, &work);
   if (status != GRAFT_OK) return status;
-  const ocl_argument arguments[] = {OCL_TENSOR(call->in),  OCL_BUFFER(work),          OCL_VALUE(at),
-                                    OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_VALUE(faults)};
+  const ocl_argument arguments[] = {OCL_TENSOR(call->in), OCL_PLACE(work), OCL_TENSOR(call->out),
+                                    OCL_TENSOR(call->indices), OCL_VALUE(faults)};
   return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+static graft_status run(const graft_exec *exec, const operands *call) {
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   if (call->indices && call->backward) return run_max_backward(exec, memo, call);
   if (call->indices) {
     const ocl_argument max[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->in)};
@@ -163,49 +131,62 @@ static graft_status run(const graft_exec *exec, const call *call) {
 
 graft_status ocl_op_max_pool2d_with_indices(const graft_exec *exec, const graft_args_max_pool2d_with_indices *args) {
   if (!args->out0 || !args->out1) return GRAFT_UNIMPLEMENTED;
-  call call = {.in = args->self,
-               .out = args->out0,
-               .indices = args->out1,
-               .kernel = args->kernel_size,
-               .stride = args->stride,
-               .padding = args->padding,
-               .dilation = args->dilation};
+  operands call = {.in = args->self,
+                   .out = args->out0,
+                   .indices = args->out1,
+                   .kernel = args->kernel_size,
+                   .stride = args->stride,
+                   .padding = args->padding,
+                   .dilation = args->dilation};
   return run(exec, &call);
 }
 
 graft_status ocl_op_max_pool2d_with_indices_backward(const graft_exec *exec,
                                                      const graft_args_max_pool2d_with_indices_backward *args) {
-  call call = {.in = args->out,
-               .out = args->grad_output,
-               .indices = args->indices,
-               .kernel = args->kernel_size,
-               .stride = args->stride,
-               .padding = args->padding,
-               .dilation = args->dilation,
-               .backward = true,
-               .op_id = GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD};
+  operands call = {.in = args->out,
+                   .out = args->grad_output,
+                   .indices = args->indices,
+                   .kernel = args->kernel_size,
+                   .stride = args->stride,
+                   .padding = args->padding,
+                   .dilation = args->dilation,
+                   .backward = true,
+                   .op_id = args->head.op_id};
   return run(exec, &call);
 }
 
 graft_status ocl_op_avg_pool2d(const graft_exec *exec, const graft_args_avg_pool2d *args) {
-  call call = {.in = args->self,
-               .out = args->out,
-               .kernel = args->kernel_size,
-               .stride = args->stride,
-               .padding = args->padding,
-               .count_padding = args->count_include_pad,
-               .divisor = args->divisor_override ? *args->divisor_override : 0};
+  operands call = {.in = args->self,
+                   .out = args->out,
+                   .kernel = args->kernel_size,
+                   .stride = args->stride,
+                   .padding = args->padding,
+                   .count_padding = args->count_include_pad,
+                   .divisor = args->divisor_override ? *args->divisor_override : 0};
   return run(exec, &call);
 }
 
 graft_status ocl_op_avg_pool2d_backward(const graft_exec *exec, const graft_args_avg_pool2d_backward *args) {
-  call call = {.in = args->out,
-               .out = args->grad_output,
-               .kernel = args->kernel_size,
-               .stride = args->stride,
-               .padding = args->padding,
-               .count_padding = args->count_include_pad,
-               .backward = true,
-               .divisor = args->divisor_override ? *args->divisor_override : 0};
+  operands call = {.in = args->out,
+                   .out = args->grad_output,
+                   .kernel = args->kernel_size,
+                   .stride = args->stride,
+                   .padding = args->padding,
+                   .count_padding = args->count_include_pad,
+                   .backward = true,
+                   .divisor = args->divisor_override ? *args->divisor_override : 0};
   return run(exec, &call);
 }
+
+#define LAYOUTS (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
+
+static const ocl_op ops[] = {
+    {OCL_OP(max_pool2d_with_indices), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
+     .flags = LAYOUTS},
+    {OCL_OP(max_pool2d_with_indices_backward), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
+     .flags = LAYOUTS},
+    {OCL_OP(avg_pool2d), .inputs = OCL_FLOATS | OCL_BIT(I64), .outputs = OCL_FLOATS | OCL_BIT(I64), .flags = LAYOUTS},
+    {OCL_OP(avg_pool2d_backward), .inputs = OCL_FLOATS | OCL_BIT(I64), .outputs = OCL_FLOATS | OCL_BIT(I64),
+     .flags = LAYOUTS},
+};
+OCL_FAMILY(pooling, ops)

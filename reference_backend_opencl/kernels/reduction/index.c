@@ -1,39 +1,25 @@
 /* argmax, argmin, max.dim and min.dim: where the extremum of a line stands. One launch, or two where a few rows are so
  * long that each is cut into parts. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "kernels/families.h"
+#include "kernels/core/lines.h"
+#include "kernels/reduction/reduction.h"
 
-#define REALS (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
+enum { SELF, DIM, OUT, VALUES, INDICES, READS };
+const char *const ocl_extremum_reads[] = {
+    [SELF] = "self", [DIM] = "dim", [OUT] = "out", [VALUES] = "values", [INDICES] = "indices", [READS] = NULL};
 
-bool ocl_reduction_index_caps(uint32_t op_id, ocl_op_caps *caps) {
-  bool picks = op_id == GRAFT_OP_MAX_DIM || op_id == GRAFT_OP_MIN_DIM;
-  if (!picks && op_id != GRAFT_OP_ARGMAX && op_id != GRAFT_OP_ARGMIN) return false;
-  caps->inputs = REALS;
-  caps->outputs = picks ? REALS : OCL_BIT(I64);
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
-
-typedef struct call {
+typedef struct operands {
   const graft_tensor_desc *in, *indices, *values; /* values may be NULL */
   bool largest;
   int64_t dim; /* -1: of all elements */
-} call;
+} operands;
 
 typedef struct memo {
   ocl_kernel kernel[2];
   int64_t part, parts, size; /* of a row */
   uint64_t value_bytes, index_bytes;
 } memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel[0]);
-  ocl_kernel_destroy(&memo->kernel[1]);
-  free(memo);
-}
 
 /* The dtype that lies in memory as this one is computed with. */
 static const ocl_dtype *computed(const graft_device *device, const ocl_dtype *dtype) {
@@ -45,8 +31,8 @@ static const ocl_dtype *computed(const graft_device *device, const ocl_dtype *dt
   return NULL;
 }
 
-static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call *call, const ocl_lines *lines,
-                            const ocl_dtype *in, const char *more) {
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_lines *lines,
+                                const ocl_dtype *in, const char *more) {
   ocl_text head = {0};
   ocl_lines_head(&head, lines, in);
   ocl_text_add(&head, "#define D_IN %s\n%s%s", in->name, call->largest ? "#define LARGEST\n" : "", more);
@@ -54,8 +40,7 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call
     ocl_text_add(&head, "#define WITH_VALUES\n#define D_VALUES %s\n",
                  ocl_dtype_of(device, call->values->dl.dtype)->name);
   }
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(kernel, device, head.items, "core/lines reduction/index", "find");
+  graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines reduction/index", "find");
   ocl_text_free(&head);
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, lines, 10);
 }
@@ -76,7 +61,7 @@ static int64_t choose_parts(const graft_device *device, const ocl_lines *lines) 
   return parts > forced ? parts : forced;
 }
 
-static graft_status prepare_all(memo *memo, graft_device *device, const call *call, const ocl_dtype *in) {
+static graft_status prepare_all(memo *memo, graft_device *device, const operands *call, const ocl_dtype *in) {
   ocl_lines lines = {.outer = 1, .size = 1, .inner = 1};
   if (call->dim >= 0) {
     lines = ocl_lines_of(device, &call->in->dl, call->dim);
@@ -94,41 +79,33 @@ static graft_status prepare_all(memo *memo, graft_device *device, const call *ca
   first.outer *= memo->parts; /* units; the kernel tells rows and parts apart */
   memo->value_bytes = (uint64_t)first.outer * compute->bytes;
   memo->index_bytes = (uint64_t)first.outer * sizeof(int64_t);
-  struct call partial = *call;
+  operands partial = *call;
   if (memo->parts > 1) partial.values = NULL;
   graft_status status =
-      prepare(&memo->kernel[0], device, &partial, &first, in, memo->parts > 1 ? "#define PARTIAL\n" : "");
+      make_kernel(&memo->kernel[0], device, &partial, &first, in, memo->parts > 1 ? "#define PARTIAL\n" : "");
   if (status == GRAFT_OK) status = set_parts(&memo->kernel[0], memo->part, memo->parts, memo->size);
   if (memo->parts == 1 || status != GRAFT_OK) return status;
   second.size = memo->parts;
   ocl_lines_plan(device, &second);
-  status = prepare(&memo->kernel[1], device, call, &second, compute, "#define GIVEN\n");
+  status = make_kernel(&memo->kernel[1], device, call, &second, compute, "#define GIVEN\n");
   return status == GRAFT_OK ? set_parts(&memo->kernel[1], memo->parts, 1, memo->size) : status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const call *call = call_pointer;
-  const ocl_dtype *in = ocl_dtype_of(exec->device, call->in->dl.dtype);
-  (void)args;
-  if (!in || !(REALS >> in->number & 1)) return GRAFT_UNIMPLEMENTED;
+static graft_status prepare(void *memo, graft_device *device, const void *from) {
+  const operands *call = from;
+  const ocl_dtype *in = ocl_dtype_of(device, call->in->dl.dtype);
+  if (!in || in->class == OCL_CLASS_COMPLEX) return GRAFT_UNIMPLEMENTED;
   if (call->values && call->values->dl.dtype != call->in->dl.dtype) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare_all(memo, exec->device, call, in);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return prepare_all(memo, device, call, in);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 2, .prepare = prepare};
+
+static graft_status run(const graft_exec *exec, const operands *call) {
   const graft_host *host = exec->device->plugin->host;
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
   const graft_tensor_desc *values = call->values ? call->values : call->indices;
   if (memo->parts == 1) {
     const ocl_argument only[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values), OCL_TENSOR(call->in),
@@ -150,21 +127,13 @@ static graft_status run(const graft_exec *exec, const call *call) {
   return ocl_launch(&memo->kernel[1], exec->stream, 10, second);
 }
 
-/* ---- Slots ---- */
-
-#define ARG_SLOT(op, largest)                                                           \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {       \
-    int64_t dim = !args->dim ? -1 : *args->dim;                                         \
-    call call = {args->self, args->out, NULL, largest, args->self->dl.ndim ? dim : -1}; \
-    return run(exec, &call);                                                            \
-  }
-ARG_SLOT(argmax, true)
-ARG_SLOT(argmin, false)
-
-#define PICK_SLOT(op, largest)                                                                            \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {                         \
-    call call = {args->self, args->indices, args->values, largest, args->self->dl.ndim ? args->dim : -1}; \
-    return args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;                                        \
-  }
-PICK_SLOT(max_dim, true)
-PICK_SLOT(min_dim, false)
+/* The recipe says whether it is the largest. */
+graft_status ocl_find_extremum(const ocl_call *call) {
+  const graft_tensor_desc *self = ocl_read_tensor(call, SELF), *out = ocl_read_tensor(call, OUT);
+  const operands operands = {.in = self,
+                             .indices = out ? out : ocl_read_tensor(call, INDICES),
+                             .values = ocl_read_tensor(call, VALUES),
+                             .largest = *(const bool *)call->op->recipe,
+                             .dim = self->dl.ndim ? ocl_read_int(call, DIM, -1) : -1};
+  return operands.indices ? run(call->exec, &operands) : GRAFT_UNIMPLEMENTED;
+}

@@ -4,55 +4,32 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/core/direct.h"
-#include "kernels/families.h"
+#include "runtime/ocl.h"
 
 typedef enum kind { ADAPTIVE, NEAREST, EXACT, LINEAR, REFLECT, REPLICATE } kind;
 
-bool ocl_resample_caps(uint32_t op_id, ocl_op_caps *caps) {
-  static const struct {
-    uint32_t op_id;
-    uint64_t dtypes;
-  } ops[] = {
-#define BOTH(name, set) \
-  {GRAFT_OP_##name, set}, {GRAFT_OP_##name##_BACKWARD, (set) & (OCL_FLOATS | OCL_COMPLEX | OCL_BIT(U8))}
-#define ANY   (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
-#define BYTES (OCL_FLOATS | OCL_BIT(U8))
-      BOTH(ADAPTIVE_AVG_POOL2D, OCL_FLOATS),
-      BOTH(ADAPTIVE_AVG_POOL3D, OCL_FLOATS),
-      BOTH(UPSAMPLE_NEAREST1D, BYTES),
-      BOTH(UPSAMPLE_NEAREST2D, BYTES),
-      BOTH(UPSAMPLE_NEAREST3D, BYTES),
-      BOTH(UPSAMPLE_NEAREST_EXACT2D, BYTES),
-      BOTH(UPSAMPLE_LINEAR1D, OCL_FLOATS),
-      BOTH(UPSAMPLE_BILINEAR2D, OCL_FLOATS),
-      BOTH(UPSAMPLE_TRILINEAR3D, OCL_FLOATS),
-      BOTH(REFLECTION_PAD1D, ANY),
-      BOTH(REFLECTION_PAD2D, ANY),
-      BOTH(REFLECTION_PAD3D, ANY),
-      BOTH(REPLICATION_PAD1D, ANY),
-      BOTH(REPLICATION_PAD2D, ANY),
-      BOTH(REPLICATION_PAD3D, ANY),
-  };
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-    if (ops[i].op_id != op_id) continue;
-    caps->inputs = caps->outputs = ops[i].dtypes;
-    caps->flags = GRAFT_CAP_UNALIGNED;
-    return true;
-  }
-  return false;
-}
-
 enum { DIMS = 3 };
 
-typedef struct call {
+/* How an op takes what lies between elements, or beyond them, and along how many of the last dims. */
+typedef struct recipe {
+  kind kind;
+  int dims;
+} recipe;
+
+enum { SELF, GRAD_OUTPUT, OUT, PADDING, ALIGN_CORNERS, SCALES, SCALES_D, SCALES_H, SCALES_W, READS };
+static const char *const reads[] = {[SELF] = "self",         [GRAD_OUTPUT] = "grad_output",     [OUT] = "out",
+                                    [PADDING] = "padding",   [ALIGN_CORNERS] = "align_corners", [SCALES] = "scales",
+                                    [SCALES_D] = "scales_d", [SCALES_H] = "scales_h",           [SCALES_W] = "scales_w",
+                                    [READS] = NULL};
+
+typedef struct operands {
   kind kind;
   int dims;
   bool backward, align;
   const graft_tensor_desc *from, *to;
   const int64_t *padding;
-  const double *scales[DIMS]; /* of the last dims; NULL: from the sizes */
-} call;
+  double scales[DIMS]; /* of the last dims; 0: from the sizes */
+} operands;
 
 /* ---- Taps ---- */
 
@@ -63,7 +40,7 @@ typedef struct dim {
 } dim;
 
 typedef struct source {
-  uint64_t op; /* so that no other family has this key */
+  char family[8]; /* so that no other family has this key */
   int64_t backward;
   const ocl_dtype *dtype;
   dim dims[DIMS];
@@ -135,14 +112,14 @@ static void add_taps(table *t, const dim *d, int64_t o) {
   }
 }
 
-static dim dim_of(const call *call, int at) {
+static dim dim_of(const operands *call, int at) {
   const graft_dl_tensor *in = &(call->backward ? call->to : call->from)->dl,
                         *out = &(call->backward ? call->from : call->to)->dl;
   if (at < DIMS - call->dims) return (dim){.kind = REPLICATE, .in = 1, .out = 1};
   dim d = {.kind = call->kind,
            .in = in->shape[in->ndim - DIMS + at],
            .out = out->shape[in->ndim - DIMS + at],
-           .scale = call->scales[at] ? *call->scales[at] : 0,
+           .scale = call->scales[at],
            .align = call->align};
   if (call->padding) d.before = call->padding[2 * (DIMS - 1 - at)];
   return d;
@@ -159,12 +136,6 @@ typedef struct memo {
   ocl_kernel kernel;
   source source;
 } memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->kernel);
-  free(memo);
-}
 
 /* A dim's entries, which are those from `begin` on: by what is written, in order of what is read. */
 static void lay_out(const table *t, int64_t begin, int64_t places, bool backward, int *first, int *indices,
@@ -250,7 +221,7 @@ static graft_status make_table(const void *of, void **content, size_t *bytes) {
   return status;
 }
 
-static graft_status make_kernel(memo *memo, graft_device *device, const call *call, const ocl_dtype *dtype,
+static graft_status make_kernel(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype,
                                 numbers *n) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
@@ -260,80 +231,83 @@ static graft_status make_kernel(memo *memo, graft_device *device, const call *ca
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define WT %s\n", dtype->name, weight_type(dtype));
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY
-                  : ocl_kernel_init(&memo->kernel, device, head.items, "core/direct resample/resample", "resample");
+  graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "core/direct resample/resample", "resample");
   ocl_text_free(&head);
   memo->kernel.local[0] = local;
   memo->kernel.global[0] = (parts + local - 1) / local * local;
   return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 5, sizeof *n, n) : status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *pointer, void **out) {
-  const call *call = pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->to->dl.dtype);
-  (void)args;
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const operands *call = from;
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->to->dl.dtype);
   if (!dtype) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  memo->source = (source){GRAFT_OP_UPSAMPLE_NEAREST1D, call->backward, dtype, {{0}}};
+  memo->source = (source){.family = {"resample"}, .backward = call->backward, .dtype = dtype};
   for (int d = 0; d < DIMS; d++) memo->source.dims[d] = dim_of(call, d);
   numbers n = {0};
   for (int d = 0; d < DIMS; d++) {
     n.to[d] = places_of(&memo->source, d);
     n.from[d] = call->backward ? memo->source.dims[d].out : memo->source.dims[d].in;
   }
-  graft_status status = make_kernel(memo, exec->device, call, dtype, &n);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return make_kernel(memo, device, call, dtype, &n);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  void *pointer;
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
+
+static graft_status run(const ocl_call *call) {
+  const recipe *recipe = call->op->recipe;
+  const graft_tensor_desc *grad = ocl_read_tensor(call, GRAD_OUTPUT);
+  const operands operands = {
+      .kind = recipe->kind,
+      .dims = recipe->dims,
+      .backward = grad != NULL,
+      .align = ocl_read_bool(call, ALIGN_CORNERS),
+      .from = grad ? grad : ocl_read_tensor(call, SELF),
+      .to = ocl_read_tensor(call, OUT),
+      .padding = ocl_read_ints(call, PADDING).items,
+      .scales = {ocl_read_float(call, SCALES_D, 0), ocl_read_float(call, SCALES_H, 0),
+                 recipe->dims == 1 ? ocl_read_float(call, SCALES, 0) : ocl_read_float(call, SCALES_W, 0)}};
+  memo *memo;
   cl_mem table;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  status = ocl_table_made(exec->device, &memo->source, sizeof memo->source, make_table, &memo->source, &table);
+  status = ocl_table_made(call->exec->device, &memo->source, sizeof memo->source, make_table, &memo->source, &table);
   if (status != GRAFT_OK) return status;
-  const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from), OCL_VALUE(table)};
-  status = ocl_launch(&memo->kernel, exec->stream, 5, arguments);
+  const ocl_argument arguments[] = {OCL_TENSOR(operands.to), OCL_TENSOR(operands.from), OCL_VALUE(table)};
+  status = ocl_launch(&memo->kernel, call->exec->stream, 5, arguments);
   clReleaseMemObject(table);
   return status;
 }
 
-/* ---- Slots ---- */
+/* ---- Rows ---- */
 
-#define SLOT(name, source, ...)                                                       \
-  graft_status ocl_op_##name(const graft_exec *exec, const graft_args_##name *args) { \
-    return run(exec, &(call){.from = args->source, .to = args->out, __VA_ARGS__});    \
+#define ANY   (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
+#define BYTES (OCL_FLOATS | OCL_BIT(U8))
+
+#define ROW(op, set, ...)                                                                      \
+  {                                                                                            \
+    OCL_ENGINE(op, run, reads, (&(const recipe){__VA_ARGS__})), .inputs = set, .outputs = set, \
+                                                                .flags = GRAFT_CAP_UNALIGNED   \
   }
-#define SLOTS(name, ...)        \
-  SLOT(name, self, __VA_ARGS__) \
-  SLOT(name##_backward, grad_output, .backward = true, __VA_ARGS__)
+#define RESAMPLING(op, set, ...) \
+  ROW(op, set, __VA_ARGS__), ROW(op##_backward, (set) & (OCL_FLOATS | OCL_COMPLEX | OCL_BIT(U8)), __VA_ARGS__)
 
-#define SCALES_1 .scales = {NULL, NULL, args->scales}
-#define SCALES_2 .scales = {NULL, args->scales_h, args->scales_w}
-#define SCALES_3 .scales = {args->scales_d, args->scales_h, args->scales_w}
-#define ALIGN    .align = args->align_corners
-#define PADDING  .padding = args->padding.items
-
-SLOTS(adaptive_avg_pool2d, .kind = ADAPTIVE, .dims = 2)
-SLOTS(adaptive_avg_pool3d, .kind = ADAPTIVE, .dims = 3)
-SLOTS(upsample_nearest1d, .kind = NEAREST, .dims = 1, SCALES_1)
-SLOTS(upsample_nearest2d, .kind = NEAREST, .dims = 2, SCALES_2)
-SLOTS(upsample_nearest3d, .kind = NEAREST, .dims = 3, SCALES_3)
-SLOTS(upsample_nearest_exact2d, .kind = EXACT, .dims = 2, SCALES_2)
-SLOTS(upsample_linear1d, .kind = LINEAR, .dims = 1, ALIGN, SCALES_1)
-SLOTS(upsample_bilinear2d, .kind = LINEAR, .dims = 2, ALIGN, SCALES_2)
-SLOTS(upsample_trilinear3d, .kind = LINEAR, .dims = 3, ALIGN, SCALES_3)
-SLOTS(reflection_pad1d, .kind = REFLECT, .dims = 1, PADDING)
-SLOTS(reflection_pad2d, .kind = REFLECT, .dims = 2, PADDING)
-SLOTS(reflection_pad3d, .kind = REFLECT, .dims = 3, PADDING)
-SLOTS(replication_pad1d, .kind = REPLICATE, .dims = 1, PADDING)
-SLOTS(replication_pad2d, .kind = REPLICATE, .dims = 2, PADDING)
-SLOTS(replication_pad3d, .kind = REPLICATE, .dims = 3, PADDING)
+static const ocl_op ops[] = {
+    RESAMPLING(adaptive_avg_pool2d, OCL_FLOATS, .kind = ADAPTIVE, .dims = 2),
+    RESAMPLING(adaptive_avg_pool3d, OCL_FLOATS, .kind = ADAPTIVE, .dims = 3),
+    RESAMPLING(upsample_nearest1d, BYTES, .kind = NEAREST, .dims = 1),
+    RESAMPLING(upsample_nearest2d, BYTES, .kind = NEAREST, .dims = 2),
+    RESAMPLING(upsample_nearest3d, BYTES, .kind = NEAREST, .dims = 3),
+    RESAMPLING(upsample_nearest_exact2d, BYTES, .kind = EXACT, .dims = 2),
+    RESAMPLING(upsample_linear1d, OCL_FLOATS, .kind = LINEAR, .dims = 1),
+    RESAMPLING(upsample_bilinear2d, OCL_FLOATS, .kind = LINEAR, .dims = 2),
+    RESAMPLING(upsample_trilinear3d, OCL_FLOATS, .kind = LINEAR, .dims = 3),
+    RESAMPLING(reflection_pad1d, ANY, .kind = REFLECT, .dims = 1),
+    RESAMPLING(reflection_pad2d, ANY, .kind = REFLECT, .dims = 2),
+    RESAMPLING(reflection_pad3d, ANY, .kind = REFLECT, .dims = 3),
+    RESAMPLING(replication_pad1d, ANY, .kind = REPLICATE, .dims = 1),
+    RESAMPLING(replication_pad2d, ANY, .kind = REPLICATE, .dims = 2),
+    RESAMPLING(replication_pad3d, ANY, .kind = REPLICATE, .dims = 3),
+};
+OCL_FAMILY(resample, ops)

@@ -1,19 +1,8 @@
 /* Recurrent cells and their gradients. */
 #include "kernels/core/direct.h"
-#include "kernels/families.h"
 
 /* As rnn.cl counts them. */
 enum { LSTM, GRU };
-
-bool ocl_rnn_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id != GRAFT_OP_THNN_FUSED_LSTM_CELL && op_id != GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL &&
-      op_id != GRAFT_OP_THNN_FUSED_GRU_CELL && op_id != GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD) {
-    return false;
-  }
-  caps->inputs = caps->outputs = OCL_FLOATS;
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
 
 typedef struct cell {
   int op;
@@ -86,3 +75,12 @@ graft_status ocl_op_thnn_fused_gru_cell_backward(const graft_exec *exec,
                   (const graft_tensor_desc *const[]){args->out0, args->out1, args->out2, args->out3, args->out4,
                                                      args->grad_hy, NULL, NULL, NULL, args->workspace});
 }
+
+static const ocl_op ops[] = {
+    {OCL_OP(thnn_fused_lstm_cell), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(thnn_fused_lstm_cell_backward_impl), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
+     .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(thnn_fused_gru_cell), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(thnn_fused_gru_cell_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
+};
+OCL_FAMILY(rnn, ops)

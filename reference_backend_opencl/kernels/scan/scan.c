@@ -1,91 +1,83 @@
 /* Scans: sums, products and extrema that run along a line. */
-#include <stdlib.h>
+#include "kernels/core/lines.h"
 
-#include "kernels/families.h"
+enum { SELF, DIM, OUT, VALUES, INDICES, READS };
+static const char *const reads[] = {
+    [SELF] = "self", [DIM] = "dim", [OUT] = "out", [VALUES] = "values", [INDICES] = "indices", [READS] = NULL};
 
-bool ocl_scan_caps(uint32_t op_id, ocl_op_caps *caps) {
-  switch (op_id) {
-    case GRAFT_OP_CUMSUM:
-    case GRAFT_OP_CUMPROD: caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS; break;
-    case GRAFT_OP_CUMMAX:
-    case GRAFT_OP_CUMMIN:
-    case GRAFT_OP_CUMMAX_HELPER: caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS; break;
-    default: return false;
-  }
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
+typedef struct recipe {
+  bool extremum;
+  const char *defines;
+} recipe;
 
-typedef struct call {
+typedef struct operands {
+  const recipe *recipe;
   const graft_tensor_desc *self, *out, *indices; /* indices: of an extremum */
   int64_t dim;
-  const char *defines;
-} call;
+} operands;
 
-static void destroy_memo(void *pointer) {
-  ocl_kernel_destroy(pointer);
-  free(pointer);
-}
+typedef struct memo {
+  ocl_kernel kernel;
+} memo;
 
-static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call *call, const ocl_dtype *dtype) {
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call,
+                                const ocl_dtype *dtype) {
+  bool extremum = call->recipe->extremum;
   ocl_lines lines = ocl_lines_of(device, &call->self->dl, call->self->dl.ndim ? call->dim : -1);
-  if (call->indices) ocl_lines_plan_columns(device, &lines);
-  if (lines.rows || call->indices) lines.vec = 1;
+  if (extremum) ocl_lines_plan_columns(device, &lines);
+  if (lines.rows || extremum) lines.vec = 1;
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, dtype);
-  ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n%s", dtype->name, dtype->name, call->defines);
-  graft_status status = head.failed ? GRAFT_OUT_OF_MEMORY
-                                    : ocl_kernel_init(kernel, device, head.items, "core/lines scan/scan",
-                                                      call->indices ? "scan_extremum" : "scan");
+  ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n%s", dtype->name, dtype->name, call->recipe->defines);
+  graft_status status =
+      ocl_kernel_init(kernel, device, &head, "core/lines scan/scan", extremum ? "scan_extremum" : "scan");
   ocl_text_free(&head);
-  return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, call->indices ? 6 : 4) : status;
+  return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, extremum ? 6 : 4) : status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **memo) {
-  const call *call = call_pointer;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, call->self->dl.dtype);
-  (void)args;
+static graft_status prepare(void *memo_, graft_device *device, const void *from) {
+  const operands *call = from;
+  const ocl_dtype *dtype = ocl_dtype_of(device, call->self->dl.dtype);
   if (!dtype || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   bool number = dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_INT;
-  if (!number && !(call->indices && dtype->class == OCL_CLASS_BOOL)) return GRAFT_UNIMPLEMENTED;
-  ocl_kernel *kernel = calloc(1, sizeof *kernel);
-  if (!kernel) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(kernel, exec->device, call, dtype);
-  if (status != GRAFT_OK) {
-    destroy_memo(kernel);
-    return status;
-  }
-  *memo = kernel;
-  return GRAFT_OK;
+  if (!number && !(call->recipe->extremum && dtype->class == OCL_CLASS_BOOL)) return GRAFT_UNIMPLEMENTED;
+  return make_kernel(&((memo *)memo_)->kernel, device, call, dtype);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  void *kernel;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &kernel);
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
+
+static graft_status run(const ocl_call *call) {
+  const recipe *recipe = call->op->recipe;
+  const operands operands = {.recipe = recipe,
+                             .self = ocl_read_tensor(call, SELF),
+                             .out = ocl_read_tensor(call, recipe->extremum ? VALUES : OUT),
+                             .indices = ocl_read_tensor(call, INDICES),
+                             .dim = ocl_read_int(call, DIM, 0)};
+  memo *memo;
+  if (!operands.out || (recipe->extremum && !operands.indices)) return GRAFT_UNIMPLEMENTED;
+  graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
-  if (!call->indices) {
-    const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->self)};
-    return ocl_launch(kernel, exec->stream, 4, arguments);
+  if (!recipe->extremum) {
+    const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.self)};
+    return ocl_launch(&memo->kernel, call->exec->stream, 4, arguments);
   }
-  const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->self)};
-  return ocl_launch(kernel, exec->stream, 6, arguments);
+  const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.indices), OCL_TENSOR(operands.self)};
+  return ocl_launch(&memo->kernel, call->exec->stream, 6, arguments);
 }
 
-graft_status ocl_op_cumsum(const graft_exec *exec, const graft_args_cumsum *args) {
-  const call call = {args->self, args->out, NULL, args->dim, "#define JOIN(a, b) ADD(a, b)\n#define NOTHING 0\n"};
-  return run(exec, &call);
-}
-
-graft_status ocl_op_cumprod(const graft_exec *exec, const graft_args_cumprod *args) {
-  const call call = {args->self, args->out, NULL, args->dim, "#define JOIN(a, b) MUL(a, b)\n#define NOTHING 1\n"};
-  return run(exec, &call);
-}
-
-#define EXTREMUM(op, defines)                                                        \
-  graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args) {    \
-    const call call = {args->self, args->values, args->indices, args->dim, defines}; \
-    return args->values && args->indices ? run(exec, &call) : GRAFT_UNIMPLEMENTED;   \
+#define SCAN(op, set, ...)                                                                     \
+  {                                                                                            \
+    OCL_ENGINE(op, run, reads, (&(const recipe){__VA_ARGS__})), .inputs = set, .outputs = set, \
+                                                                .flags = GRAFT_CAP_UNALIGNED   \
   }
-EXTREMUM(cummax, "#define EXTREMUM\n#define LARGEST\n")
-EXTREMUM(cummin, "#define EXTREMUM\n")
-EXTREMUM(cummax_helper, "#define EXTREMUM\n#define LARGEST\n")
+#define NUMBERS (OCL_FLOATS | OCL_INTS)
+#define REALS   (NUMBERS | OCL_BOOLS)
+
+static const ocl_op ops[] = {
+    SCAN(cumsum, NUMBERS, .defines = "#define JOIN(a, b) ADD(a, b)\n#define NOTHING 0\n"),
+    SCAN(cumprod, NUMBERS, .defines = "#define JOIN(a, b) MUL(a, b)\n#define NOTHING 1\n"),
+    SCAN(cummax, REALS, .extremum = true, .defines = "#define EXTREMUM\n#define LARGEST\n"),
+    SCAN(cummin, REALS, .extremum = true, .defines = "#define EXTREMUM\n"),
+    SCAN(cummax_helper, REALS, .extremum = true, .defines = "#define EXTREMUM\n#define LARGEST\n"),
+};
+OCL_FAMILY(scan, ops)

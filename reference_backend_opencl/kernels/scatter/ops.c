@@ -1,20 +1,5 @@
-/* The scatter ops: what each asks of the engine in scatter.c. */
+/* The scatter ops: what each asks of the engine in scatter.c, and one row for each. */
 #include "kernels/core/indexed.h"
-#include "kernels/families.h"
-
-bool ocl_scatter_caps(uint32_t op_id, ocl_op_caps *caps) {
-  static const uint32_t served[] = {GRAFT_OP_SCATTER_SRC, GRAFT_OP_SCATTER_VALUE,         GRAFT_OP_SCATTER_ADD,
-                                    GRAFT_OP_INDEX_PUT,   GRAFT_OP_INDEX_PUT_IMPL,        GRAFT_OP_INDEX_ADD,
-                                    GRAFT_OP_INDEX_COPY,  GRAFT_OP_INDEX_FILL_INT_TENSOR, GRAFT_OP_SCATTER_REDUCE_TWO,
-                                    GRAFT_OP_PUT};
-  for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
-    if (served[i] != op_id) continue;
-    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
-    caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE | GRAFT_CAP_EMPTY;
-    return true;
-  }
-  return false;
-}
 
 /* Into `out`, which begins as `self`. */
 static ocl_scatter begin_with(uint32_t op_id, const graft_tensor_desc *self, const graft_tensor_desc *out,
@@ -68,7 +53,7 @@ graft_status ocl_op_index_put(const graft_exec *exec, const graft_args_index_put
 }
 
 graft_status ocl_op_index_put_impl(const graft_exec *exec, const graft_args_index_put_impl *args) {
-  ocl_scatter call = begin_with(GRAFT_OP_INDEX_PUT, args->self, args->out, args->values, OCL_SCATTER_SET);
+  ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->values, OCL_SCATTER_SET);
   return put(exec, call, args->indices, args->accumulate);
 }
 
@@ -111,3 +96,21 @@ graft_status ocl_op_index_fill_int_Tensor(const graft_exec *exec, const graft_ar
   }
   return ocl_scatter_run(exec, &call);
 }
+
+#define ALL     (OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX)
+#define LAYOUTS (GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY)
+
+static const ocl_op ops[] = {
+    {OCL_OP(scatter_src), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(scatter_value), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(scatter_add), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(scatter_reduce_two), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_put), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_put_impl), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(put), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_add), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_copy), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_fill_int_Tensor), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(masked_scatter), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},
+};
+OCL_FAMILY(scatter, ops)

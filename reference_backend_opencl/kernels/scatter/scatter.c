@@ -1,11 +1,9 @@
 /* Scatters of all kinds, by one kernel (see scatter.cl and indexed.h): the output begins as a copy of what is scattered
  * into. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/core/indexed.h"
-#include "kernels/families.h"
 
 typedef struct memo {
   ocl_kernel first, scatter, widen, narrow; /* `first` makes what is replaced count as nothing */
@@ -13,15 +11,6 @@ typedef struct memo {
   const ocl_dtype *target;
   int64_t elements, chunk;
 } memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  ocl_kernel_destroy(&memo->first);
-  ocl_kernel_destroy(&memo->scatter);
-  ocl_kernel_destroy(&memo->widen);
-  ocl_kernel_destroy(&memo->narrow);
-  free(memo);
-}
 
 /* ---- The index space ---- */
 
@@ -108,8 +97,7 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
                spaces->rows ? "#define ROWS\n" : "", call->value || only_sets ? "#define IS_VALUE\n" : "",
                call->alpha && !only_sets ? "#define IS_SCALED\n" : "");
   ocl_indexed_head(&head, indexed);
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "scatter/scatter", "scatter");
+  graft_status status = ocl_kernel_init(kernel, device, &head, "scatter/scatter", "scatter");
   ocl_text_free(&head);
   if (status != GRAFT_OK) return status;
   int64_t space[2 * OCL_GEOMETRY_NUMBERS + 2 * OCL_INDICES_MAX + 8];
@@ -134,8 +122,7 @@ static graft_status make_conversion(ocl_kernel *kernel, const memo *memo, graft_
                memo->target->name, source->name);
   ocl_text_add(&head, "#define INDICES 1\n#define WRAPS 0\n#define OP_ID 0\n#define COMBINE(a, b) b\n");
   ocl_text_add(&head, "#define INDEX_PARAMETERS __global const long *index_0\n#define INDEX_POINTERS index_0\n");
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "scatter/scatter", name);
+  graft_status status = ocl_kernel_init(kernel, device, &head, "scatter/scatter", name);
   ocl_text_free(&head);
   kernel->local[0] = local;
   kernel->global[0] = ((size_t)ceil_divide(memo->elements, memo->chunk) + local - 1) / local * local;
@@ -177,20 +164,11 @@ static graft_status fill_memo(memo *memo, graft_device *device, const ocl_scatte
   return status;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const ocl_scatter *call = call_pointer;
-  (void)args;
-  if (!prepares(call, exec->device)) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = fill_memo(memo, exec->device, call);
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+static graft_status prepare(void *memo, graft_device *device, const void *call) {
+  return prepares(call, device) ? fill_memo(memo, device, call) : GRAFT_UNIMPLEMENTED;
 }
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
 
 /* ---- A call ---- */
 
@@ -226,13 +204,8 @@ static graft_status begin(graft_stream *stream, const ocl_scatter *call) {
   return ocl_memory_api.copy(stream, to->data, to->byte_offset, from->data, from->byte_offset, bytes);
 }
 
-typedef struct place {
-  cl_mem buffer;
-  uint64_t offset;
-} place;
-
 static graft_status launch_scatter(ocl_kernel *kernel, graft_stream *stream, const memo *memo, const ocl_scatter *call,
-                                   place target, const ocl_number *number) {
+                                   ocl_place target, const ocl_number *number) {
   const ocl_indexed *indexed = &call->indexed;
   const graft_tensor_desc *source = indexed->plain ? indexed->plain : indexed->picked; /* not looked at for a number */
   cl_mem faults;
@@ -241,7 +214,7 @@ static graft_status launch_scatter(ocl_kernel *kernel, graft_stream *stream, con
   ocl_value value;
   size_t bytes = ocl_number_as(number, memo->target, &value);
   ocl_argument arguments[OCL_ARGUMENTS_MAX] = {
-      OCL_VALUE(target.buffer), OCL_VALUE(target.offset), OCL_TENSOR(source), {bytes, &value}, OCL_VALUE(faults)};
+      OCL_PLACE(target), OCL_TENSOR(source), {bytes, &value}, OCL_VALUE(faults)};
   cl_uint n = 6;
   for (int k = 0; k < indexed->indices; k++) {
     arguments[n++] = (ocl_argument){sizeof(cl_mem), &indexed->index[k]->dl.data->handle};
@@ -250,9 +223,8 @@ static graft_status launch_scatter(ocl_kernel *kernel, graft_stream *stream, con
   return ocl_launch(kernel, stream, n, arguments);
 }
 
-static graft_status convert(ocl_kernel *kernel, graft_stream *stream, const memo *memo, place to, place from) {
-  const ocl_argument arguments[] = {OCL_VALUE(to.buffer),   OCL_VALUE(to.offset),      OCL_VALUE(from.buffer),
-                                    OCL_VALUE(from.offset), OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
+static graft_status convert(ocl_kernel *kernel, graft_stream *stream, const memo *memo, ocl_place to, ocl_place from) {
+  const ocl_argument arguments[] = {OCL_PLACE(to), OCL_PLACE(from), OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
   return ocl_launch(kernel, stream, 6, arguments);
 }
 
@@ -263,18 +235,12 @@ graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {
     if (ocl_elements(indexed->index[k]) == 0) return begin(stream, call);
   }
   if (indexed->plain && ocl_elements(indexed->plain) == 0) return begin(stream, call);
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  place out = {indexed->picked->dl.data->handle, indexed->picked->dl.byte_offset}, target = out;
-  if (memo->is_wide) {
-    graft_buffer *work;
-    status = exec->device->plugin->host->workspace(exec, (uint64_t)memo->elements * sizeof(float), 64, &work,
-                                                   &target.offset);
-    if (status != GRAFT_OK) return status;
-    target.buffer = work->handle;
-  }
+  ocl_place out = ocl_place_of(indexed->picked), target = out;
+  if (memo->is_wide) status = ocl_workspace(exec, (uint64_t)memo->elements * sizeof(float), &target);
+  if (status != GRAFT_OK) return status;
   status = begin(stream, call);
   if (status == GRAFT_OK && memo->is_wide) status = convert(&memo->widen, stream, memo, target, out);
   ocl_number number = {.is_int = true, .i = 1, .re = 1};

@@ -4,41 +4,9 @@
 #include <string.h>
 
 #include "kernels/core/indexed.h"
-#include "kernels/families.h"
 #include "kernels/shape/shape.h"
 
-static const uint32_t served[] = {GRAFT_OP_CAT,
-                                  GRAFT_OP_CONSTANT_PAD_ND,
-                                  GRAFT_OP_REPEAT,
-                                  GRAFT_OP_FLIP,
-                                  GRAFT_OP_SELECT_SCATTER,
-                                  GRAFT_OP_SLICE_SCATTER,
-                                  GRAFT_OP_TRIL,
-                                  GRAFT_OP_TRIU,
-                                  GRAFT_OP_ROLL};
-
-bool ocl_shape_caps(uint32_t op_id, ocl_op_caps *caps) {
-  for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
-    if (served[i] != op_id) continue;
-    caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX;
-    caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;
-    return true;
-  }
-  return false;
-}
-
 /* ---- Kernels ---- */
-
-typedef struct memo {
-  uint32_t count;
-  ocl_kernel kernels[];
-} memo;
-
-static void destroy_memo(void *pointer) {
-  memo *memo = pointer;
-  for (uint32_t i = 0; i < memo->count; i++) ocl_kernel_destroy(&memo->kernels[i]);
-  free(memo);
-}
 
 static void geometry_of(const ocl_region *region, ocl_geometry *geometry) {
   *geometry = (ocl_geometry){.operands = 2};
@@ -79,9 +47,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
   ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX || !contiguous ? 1 : device->vector_width, local);
   ocl_text_add(&head, "#define D %s\n#define RANK %d\n#define TILE %d\n%s", bits->name, geometry.rank, (int)tile,
                contiguous ? "#define CONTIGUOUS\n" : "");
-  graft_status status = head.failed
-                            ? GRAFT_OUT_OF_MEMORY
-                            : ocl_kernel_init(kernel, device, head.items, "shape/shape", tiled ? "transpose" : "move");
+  graft_status status = ocl_kernel_init(kernel, device, &head, "shape/shape", tiled ? "transpose" : "move");
   ocl_text_free(&head);
   if (status != GRAFT_OK) return status;
   int64_t space[OCL_GEOMETRY_NUMBERS + 6];
@@ -122,24 +88,33 @@ static bool is_empty(const ocl_region *region) {
   return false;
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **out) {
-  const call *call = call_pointer;
-  (void)args;
-  memo *memo = calloc(1, sizeof *memo + call->count * sizeof *memo->kernels);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
+/* A kernel for each region that is not empty. */
+typedef struct memo {
+  uint32_t count;
+  ocl_kernel *kernels;
+} memo;
+
+static void release(void *pointer) {
+  memo *memo = pointer;
+  for (uint32_t i = 0; i < memo->count; i++) ocl_kernel_destroy(&memo->kernels[i]);
+  free(memo->kernels);
+}
+
+static graft_status prepare(void *pointer, graft_device *device, const void *from) {
+  memo *memo = pointer;
+  const call *call = from;
+  memo->kernels = calloc(call->count + 1, sizeof *memo->kernels);
+  if (!memo->kernels) return GRAFT_OUT_OF_MEMORY;
   memo->count = call->count;
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < call->count && status == GRAFT_OK; i++) {
     if (is_empty(&call->regions[i])) continue;
-    status = make_kernel(&memo->kernels[i], exec->device, call->to->dl.dtype, &call->regions[i]);
+    status = make_kernel(&memo->kernels[i], device, call->to->dl.dtype, &call->regions[i]);
   }
-  if (status != GRAFT_OK) {
-    destroy_memo(memo);
-    return status;
-  }
-  *out = memo;
-  return GRAFT_OK;
+  return status;
 }
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .prepare = prepare, .release = release};
 
 static bool is_served(const graft_exec *exec, const call *call) {
   if (!ocl_dtype_of_bits(exec->device, call->to->dl.dtype)) return false;
@@ -150,10 +125,8 @@ static bool is_served(const graft_exec *exec, const call *call) {
 }
 
 static graft_status move(const graft_exec *exec, const call *call) {
-  void *pointer;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &pointer);
-  if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   for (uint32_t i = 0; i < call->count && status == GRAFT_OK; i++) {
     if (!memo->kernels[i].handle) continue;
     const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from[i])};
@@ -165,7 +138,7 @@ static graft_status move(const graft_exec *exec, const call *call) {
 /* Nothing is submitted for a call that is not served. */
 static graft_status move_one(const graft_exec *exec, const graft_tensor_desc *to, const graft_tensor_desc *from,
                              const ocl_region *region) {
-  return move(exec, &(call){to, &from, region, 1});
+  return move(exec, &(call){.to = to, .from = &from, .regions = region, .count = 1});
 }
 
 /* The dimensions of `part`, at their strides in `whole`, from its beginning. */
@@ -227,7 +200,7 @@ graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
     regions[i].start_to = start * out->strides[args->dim];
     if (!is_nothing) start += part->shape[args->dim];
   }
-  call call = {args->out, args->tensors.items, regions, (uint32_t)count};
+  call call = {.to = args->out, .from = args->tensors.items, .regions = regions, .count = (uint32_t)count};
   graft_status status = is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
   if (regions != few) free(regions);
   return status;
@@ -273,7 +246,7 @@ graft_status ocl_op_repeat(const graft_exec *exec, const graft_args_repeat *args
     }
   }
   const graft_tensor_desc *from = args->self;
-  call call = {args->out, &from, &region, 1};
+  call call = {.to = args->out, .from = &from, .regions = &region, .count = 1};
   return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
 }
 
@@ -286,13 +259,13 @@ graft_status ocl_op_flip(const graft_exec *exec, const graft_args_flip *args) {
     region.from[d] = -region.from[d];
   }
   const graft_tensor_desc *from = args->self;
-  call call = {args->out, &from, &region, 1};
+  call call = {.to = args->out, .from = &from, .regions = &region, .count = 1};
   return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
 }
 
 static graft_status write_part(const graft_exec *exec, const graft_tensor_desc *self, const graft_tensor_desc *src,
                                const graft_tensor_desc *out, const ocl_region *region) {
-  call call = {out, &src, region, 1};
+  call call = {.to = out, .from = &src, .regions = region, .count = 1};
   if (!is_served(exec, &call) || self->dl.dtype != out->dl.dtype) return GRAFT_UNIMPLEMENTED;
   graft_status status = copy_all(exec->stream, self, out);
   return status == GRAFT_OK && !is_empty(region) ? move(exec, &call) : status;
@@ -319,57 +292,54 @@ graft_status ocl_op_slice_scatter(const graft_exec *exec, const graft_args_slice
 
 /* ---- tril, triu ---- */
 
-static graft_status make_triangle(const graft_exec *exec, const void *args, const void *desc_pointer, void **out) {
-  const graft_tensor_desc *desc = desc_pointer;
-  graft_device *device = exec->device;
+/* Of the columns of row r those before `first + r` are kept, or those from there on. */
+typedef struct triangle {
+  const graft_tensor_desc *self, *out;
+  int64_t first, lower;
+} triangle;
+
+typedef struct triangle_memo {
+  ocl_kernel kernel;
+} triangle_memo;
+
+static graft_status prepare_triangle(void *memo, graft_device *device, const void *from) {
+  const triangle *call = from;
+  const graft_tensor_desc *desc = call->out;
   const ocl_dtype *bits = ocl_dtype_of_bits(device, desc->dl.dtype);
-  if (!bits || ((const graft_args_tril *)args)->self->dl.dtype != desc->dl.dtype) return GRAFT_UNIMPLEMENTED;
-  memo *memo = calloc(1, sizeof *memo + sizeof *memo->kernels);
-  if (!memo) return GRAFT_OUT_OF_MEMORY;
-  memo->count = 1;
-  ocl_kernel *kernel = &memo->kernels[0];
+  if (!bits || call->self->dl.dtype != desc->dl.dtype) return GRAFT_UNIMPLEMENTED;
+  ocl_kernel *kernel = &((triangle_memo *)memo)->kernel;
   size_t local = kernel->local[0] = device->is_cpu ? 1 : 64;
   int64_t columns = desc->dl.shape[desc->dl.ndim - 1], rows = ocl_elements(desc) / (columns ? columns : 1);
   int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : 1;
+  kernel->global[0] = ((size_t)((rows + per_item - 1) / per_item) + local - 1) / local * local;
   ocl_text head = {0};
   ocl_head_types(&head, bits, 1, local);
   ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);
-  graft_status status =
-      head.failed ? GRAFT_OUT_OF_MEMORY : ocl_kernel_init(kernel, device, head.items, "shape/shape", "triangle");
+  graft_status status = ocl_kernel_init(kernel, device, &head, "shape/shape", "triangle");
   ocl_text_free(&head);
-  if (status == GRAFT_OK) {
-    const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
-    status = ocl_kernel_constant(kernel, 6, sizeof space, space);
-    kernel->global[0] = ((size_t)((rows + per_item - 1) / per_item) + local - 1) / local * local;
-  }
-  if (status != GRAFT_OK)
-    destroy_memo(memo);
-  else
-    *out = memo;
-  return status;
+  const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
+  return status == GRAFT_OK ? ocl_kernel_constant(kernel, 6, sizeof space, space) : status;
 }
 
-/* Of the columns of row r those before `first + r` are kept, or those from there on. tril and triu are laid out alike.
- */
-static graft_status keep_triangle(const graft_exec *exec, const void *args, const graft_tensor_desc *self,
-                                  const graft_tensor_desc *out, int64_t first, int64_t lower) {
-  void *pointer;
-  if (ocl_elements(out) == 0) return GRAFT_OK;
-  graft_status status = ocl_memo_get(exec, args, out, make_triangle, destroy_memo, &pointer);
+static const ocl_memo_type triangle_type = {.bytes = sizeof(triangle_memo), .kernels = 1, .prepare = prepare_triangle};
+
+static graft_status keep_triangle(const graft_exec *exec, const triangle *call) {
+  triangle_memo *memo;
+  if (ocl_elements(call->out) == 0) return GRAFT_OK;
+  graft_status status = ocl_memo_get(exec, &triangle_type, call, &memo);
   if (status != GRAFT_OK) return status;
-  memo *memo = pointer;
-  const ocl_argument arguments[] = {OCL_TENSOR(out), OCL_TENSOR(self), OCL_VALUE(first), OCL_VALUE(lower)};
-  return ocl_launch(&memo->kernels[0], exec->stream, 6, arguments);
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->self), OCL_VALUE(call->first),
+                                    OCL_VALUE(call->lower)};
+  return ocl_launch(&memo->kernel, exec->stream, 6, arguments);
 }
-
-_Static_assert(offsetof(graft_args_tril, self) == offsetof(graft_args_triu, self), "one memo for both");
 
 graft_status ocl_op_tril(const graft_exec *exec, const graft_args_tril *args) {
-  return keep_triangle(exec, args, args->self, args->out, args->diagonal + 1, 1);
+  return keep_triangle(exec,
+                       &(triangle){.self = args->self, .out = args->out, .first = args->diagonal + 1, .lower = true});
 }
 
 graft_status ocl_op_triu(const graft_exec *exec, const graft_args_triu *args) {
-  return keep_triangle(exec, args, args->self, args->out, args->diagonal, 0);
+  return keep_triangle(exec, &(triangle){.self = args->self, .out = args->out, .first = args->diagonal});
 }
 
 /* ---- roll ---- */
@@ -405,6 +375,6 @@ graft_status ocl_op_roll(const graft_exec *exec, const graft_args_roll *args) {
     count *= 2;
   }
   for (uint32_t i = 0; i < count; i++) from[i] = args->self;
-  call call = {args->out, from, regions, count};
+  call call = {.to = args->out, .from = from, .regions = regions, .count = count};
   return is_served(exec, &call) ? move(exec, &call) : GRAFT_UNIMPLEMENTED;
 }

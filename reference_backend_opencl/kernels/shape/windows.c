@@ -1,13 +1,5 @@
 /* unfold_backward: windows along a dim added back into what they are windows of. */
 #include "kernels/core/direct.h"
-#include "kernels/families.h"
-
-bool ocl_shape_windows_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id != GRAFT_OP_UNFOLD_BACKWARD) return false;
-  caps->inputs = caps->outputs = OCL_FLOATS | OCL_INTS | OCL_COMPLEX;
-  caps->flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY;
-  return true;
-}
 
 graft_status ocl_op_unfold_backward(const graft_exec *exec, const graft_args_unfold_backward *args) {
   const graft_dl_tensor *in = &args->grad_in->dl, *out = &args->out->dl;

@@ -1,83 +1,72 @@
 /* Softmax, its logarithm, and their gradients. */
-#include <stdlib.h>
-
-#include "kernels/families.h"
+#include "kernels/core/lines.h"
 
 /* As softmax.cl counts them. */
 enum { SOFTMAX, LOG_SOFTMAX, SAFE_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD };
 
-bool ocl_softmax_caps(uint32_t op_id, ocl_op_caps *caps) {
-  if (op_id != GRAFT_OP_SOFTMAX && op_id != GRAFT_OP_LOG_SOFTMAX && op_id != GRAFT_OP_SAFE_SOFTMAX &&
-      op_id != GRAFT_OP_SOFTMAX_BACKWARD_DATA && op_id != GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA) {
-    return false;
-  }
-  caps->inputs = caps->outputs = OCL_FLOATS;
-  caps->flags = GRAFT_CAP_UNALIGNED;
-  return true;
-}
+enum { SELF, GRAD_OUTPUT, OUTPUT, DIM, OUT, READS };
+static const char *const reads[] = {
+    [SELF] = "self", [GRAD_OUTPUT] = "grad_output", [OUTPUT] = "output", [DIM] = "dim", [OUT] = "out", [READS] = NULL};
 
-typedef struct call {
+typedef struct operands {
   int op;
   int64_t dim;
   const graft_tensor_desc *out, *a, *b;
-} call;
+} operands;
 
-static void destroy_memo(void *pointer) {
-  ocl_kernel_destroy(pointer);
-  free(pointer);
-}
+typedef struct memo {
+  ocl_kernel kernel;
+} memo;
 
-static graft_status prepare(ocl_kernel *kernel, graft_device *device, const call *call, const ocl_dtype *out,
-                            const ocl_dtype *a, const ocl_dtype *b) {
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_dtype *out,
+                                const ocl_dtype *in) {
   const ocl_dtype *compute = ocl_dtype_of(device, out->bytes == 8 ? GRAFT_F64 : GRAFT_F32);
   ocl_lines lines = ocl_lines_of(device, &call->a->dl, call->dim);
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, compute);
-  ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_A %s\n#define D_B %s\n%s", call->op, out->name,
-               a->name, b->name, out == compute ? "#define KEEPS\n" : "");
-  graft_status status = head.failed
-                            ? GRAFT_OUT_OF_MEMORY
-                            : ocl_kernel_init(kernel, device, head.items, "core/lines softmax/softmax", "softmax");
+  ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s", call->op, out->name, in->name,
+               out == compute ? "#define KEEPS\n" : "");
+  graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines softmax/softmax", "softmax");
   ocl_text_free(&head);
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines, 6);
 }
 
-static graft_status make_memo(const graft_exec *exec, const void *args, const void *call_pointer, void **memo) {
-  const call *call = call_pointer;
-  graft_device *device = exec->device;
-  const ocl_dtype *out = ocl_dtype_of(device, call->out->dl.dtype), *a = ocl_dtype_of(device, call->a->dl.dtype),
-                  *b = ocl_dtype_of(device, call->b->dl.dtype);
-  (void)args;
-  if (!out || !a || !b || out->class != OCL_CLASS_FLOAT || a->class != OCL_CLASS_FLOAT || a != b) {
-    return GRAFT_UNIMPLEMENTED;
-  }
-  if (a->bytes == 8 && out->bytes != 8) return GRAFT_UNIMPLEMENTED;
-  ocl_kernel *kernel = calloc(1, sizeof *kernel);
-  if (!kernel) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = prepare(kernel, device, call, out, a, b);
-  if (status != GRAFT_OK) {
-    destroy_memo(kernel);
-    return status;
-  }
-  *memo = kernel;
-  return GRAFT_OK;
+static graft_status prepare(void *memo_, graft_device *device, const void *from) {
+  const operands *call = from;
+  const ocl_dtype *out = ocl_dtype_of(device, call->out->dl.dtype), *a = ocl_dtype_of(device, call->a->dl.dtype);
+  if (!out || !a || out->class != OCL_CLASS_FLOAT || a->class != OCL_CLASS_FLOAT) return GRAFT_UNIMPLEMENTED;
+  if (call->b->dl.dtype != a->code || (a->bytes == 8 && out->bytes != 8)) return GRAFT_UNIMPLEMENTED;
+  return make_kernel(&((memo *)memo_)->kernel, device, call, out, a);
 }
 
-static graft_status run(const graft_exec *exec, const call *call) {
-  void *kernel;
-  graft_status status = ocl_memo_get(exec, NULL, call, make_memo, destroy_memo, &kernel);
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
+
+/* The recipe is the op's number. */
+static graft_status run(const ocl_call *call) {
+  const graft_tensor_desc *self = ocl_read_tensor(call, SELF);
+  const operands operands = {.op = *(const int *)call->op->recipe,
+                             .dim = ocl_read_int(call, DIM, 0),
+                             .out = ocl_read_tensor(call, OUT),
+                             .a = self ? self : ocl_read_tensor(call, GRAD_OUTPUT),
+                             .b = self ? self : ocl_read_tensor(call, OUTPUT)};
+  memo *memo;
+  graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
-  const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b)};
-  return ocl_launch(kernel, exec->stream, 6, arguments);
+  const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.a), OCL_TENSOR(operands.b)};
+  return ocl_launch(&memo->kernel, call->exec->stream, 6, arguments);
 }
 
-#define SLOT(name, op, a, b)                                                          \
-  graft_status ocl_op_##name(const graft_exec *exec, const graft_args_##name *args) { \
-    call call = {op, args->dim, args->out, args->a, args->b};                         \
-    return run(exec, &call);                                                          \
+#define SOFTMAX_OP(op, number)                                                                     \
+  {                                                                                                \
+    OCL_ENGINE(op, run, reads, &(const int){number}), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, \
+                                                      .flags = GRAFT_CAP_UNALIGNED                 \
   }
-SLOT(softmax, SOFTMAX, self, self)
-SLOT(log_softmax, LOG_SOFTMAX, self, self)
-SLOT(safe_softmax, SAFE_SOFTMAX, self, self)
-SLOT(softmax_backward_data, SOFTMAX_BACKWARD, grad_output, output)
-SLOT(log_softmax_backward_data, LOG_SOFTMAX_BACKWARD, grad_output, output)
+
+static const ocl_op ops[] = {
+    SOFTMAX_OP(softmax, SOFTMAX),
+    SOFTMAX_OP(log_softmax, LOG_SOFTMAX),
+    SOFTMAX_OP(safe_softmax, SAFE_SOFTMAX),
+    SOFTMAX_OP(softmax_backward_data, SOFTMAX_BACKWARD),
+    SOFTMAX_OP(log_softmax_backward_data, LOG_SOFTMAX_BACKWARD),
+};
+OCL_FAMILY(softmax, ops)

@@ -1,8 +1,8 @@
-/* Softmax, its logarithm, and the gradients of both. The head defines OP and D_OUT, D_A, D_B: a is the input, or the
- * gradient and b the result. After lines.cl. */
+/* Softmax, its logarithm, and the gradients of both. After lines.cl. The head defines OP, D_OUT and D_IN,
+ * the dtype of a and b: a is the input, or the gradient and b the result. */
 DEFINE_ACCESS(out, D_OUT)
-DEFINE_ACCESS(a, D_A)
-DEFINE_ACCESS(b, D_B)
+DEFINE_ACCESS(a, D_IN)
+DEFINE_ACCESS(b, D_IN)
 
 /* What OP may be. */
 #define SOFTMAX 0
@@ -21,7 +21,7 @@ static VT kept(__global RAW(D_OUT) * p, VT v, int n) {
 #define B get_b(b + PLACE(i), n)
 #define OUT(v) put_out(out + PLACE(i), v, n)
 
-static void line(__global RAW(D_OUT) * out, __global const RAW(D_A) * a, __global const RAW(D_B) * b, lines space,
+static void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b, lines space,
                  int n, __local CT *shared) {
   VT sum = (VT)0;
   long size = space.size;
@@ -66,7 +66,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void softmax(
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
     long start = unit_start(space, unit);
-    line(POINTER(D_OUT, out, offset_out) + start, CONST_POINTER(D_A, a, offset_a) + start,
-         CONST_POINTER(D_B, b, offset_b) + start, space, unit_lanes(space, unit), shared);
+    line(POINTER(D_OUT, out, offset_out) + start, CONST_POINTER(D_IN, a, offset_a) + start,
+         CONST_POINTER(D_IN, b, offset_b) + start, space, unit_lanes(space, unit), shared);
   }
 }

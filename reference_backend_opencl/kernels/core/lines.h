@@ -1,0 +1,21 @@
+/* Ops along one dimension of outer x size x inner, and how they are laid over the device (lines.cl). */
+#ifndef OCL_LINES_H
+#define OCL_LINES_H
+
+#include "runtime/ocl.h"
+
+typedef struct ocl_lines {
+  int64_t outer, size, inner;
+  bool rows;
+  unsigned vec;
+  size_t local;
+} ocl_lines;
+
+ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim);
+void ocl_lines_plan(const graft_device *device, ocl_lines *lines);         /* once outer, size and inner are known */
+void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines); /* even where inner is 1 */
+void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);
+/* Sets the kernel's `lines` argument and its work sizes. */
+graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint argument);
+
+#endif

@@ -1,0 +1,99 @@
+/* Elements that are not 0, in order: nonzero and masked_select, the pattern for an output whose size depends on data.
+ */
+#include "kernels/indexing/search.h"
+
+#include "kernels/core/indexed.h"
+
+static graft_status make_kernels(ocl_found *memo, graft_device *device, const ocl_search *search,
+                                 const ocl_dtype *dtype) {
+  const graft_dl_tensor *in = &search->in->dl;
+  const ocl_dtype *bits = search->value ? ocl_dtype_of_bits(device, search->value->dl.dtype) : dtype;
+  size_t local = device->is_cpu ? 1 : 64;
+  ocl_text head = {0};
+  ocl_head_types(&head, dtype, 1, local);
+  ocl_text_add(&head, "#define D %s\n#define D_VALUE %s\n#define RANK %d\n#define OP_ID %u\n", dtype->name, bits->name,
+               search->shape_argument && in->ndim ? in->ndim : 1, search->op_id);
+  graft_status status = ocl_kernel_init(&memo->count, device, &head, "indexing/indexing", "count");
+  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->accumulate, device, &head, "indexing/indexing", "accumulate");
+  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->fill, device, &head, "indexing/indexing", search->entry);
+  ocl_text_free(&head);
+  if (status != GRAFT_OK) return status;
+  memo->elements = (uint64_t)ocl_elements(search->in);
+  /* One work-item adds the counts up, so there are never many. */
+  memo->chunk = memo->elements / 4096 + 1;
+  if (device->is_cpu && memo->chunk < 4096) memo->chunk = 4096;
+  memo->chunks = (memo->elements + memo->chunk - 1) / memo->chunk;
+  memo->count.local[0] = memo->fill.local[0] = local;
+  memo->count.global[0] = memo->fill.global[0] = (memo->chunks + local - 1) / local * local;
+  if (!search->shape_argument || in->ndim == 0) return GRAFT_OK;
+  return ocl_kernel_constant(&memo->fill, search->shape_argument, sizeof *in->shape * (size_t)in->ndim, in->shape);
+}
+
+static graft_status prepare(void *memo, graft_device *device, const void *from) {
+  const ocl_search *search = from;
+  const ocl_dtype *dtype = ocl_dtype_of(device, search->in->dl.dtype);
+  if (!dtype || (search->value && !ocl_dtype_of_bits(device, search->value->dl.dtype))) return GRAFT_UNIMPLEMENTED;
+  if (search->shape_argument && search->in->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  return make_kernels(memo, device, search, dtype);
+}
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(ocl_found), .kernels = 3, .prepare = prepare};
+
+graft_status ocl_search_run(const graft_exec *exec, const ocl_search *search, ocl_found **found, ocl_place *work) {
+  graft_status status = ocl_memo_get(exec, &memo_type, search, found);
+  if (status != GRAFT_OK) return status;
+  ocl_found *memo = *found;
+  status = ocl_workspace(exec, sizeof(int64_t) * (memo->chunks + 1), work);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument count[] = {OCL_TENSOR(search->in), OCL_PLACE(*work), OCL_VALUE(memo->elements),
+                                OCL_VALUE(memo->chunk)};
+  const ocl_argument accumulate[] = {OCL_PLACE(*work), OCL_VALUE(memo->chunks)};
+  status = ocl_launch(&memo->count, exec->stream, 6, count);
+  return status == GRAFT_OK ? ocl_launch(&memo->accumulate, exec->stream, 3, accumulate) : status;
+}
+
+/* Waits for the total on the event of its own copy, not for the stream. */
+static graft_status read_total(graft_stream *stream, const ocl_found *found, ocl_place work, int64_t *total) {
+  cl_event done;
+  cl_int error = clEnqueueReadBuffer(stream->queue, work.buffer->handle, CL_FALSE,
+                                     work.offset + sizeof *total * found->chunks, sizeof *total, total, 0, NULL, &done);
+  if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueReadBuffer");
+  error = clWaitForEvents(1, &done);
+  clReleaseEvent(done);
+  return ocl_stream_result(stream, error, "clWaitForEvents");
+}
+
+graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *args) {
+  const ocl_search search = {.in = args->self, .entry = "fill", .shape_argument = 8, .op_id = args->head.op_id};
+  ocl_found *found;
+  ocl_place work;
+  int64_t total = 0;
+  graft_status status = ocl_search_run(exec, &search, &found, &work);
+  if (status == GRAFT_OK) status = read_total(exec->stream, found, work, &total);
+  if (status != GRAFT_OK) return status;
+
+  const int64_t shape[] = {total, args->self->dl.ndim};
+  const graft_tensor_desc *out;
+  status = exec->device->plugin->host->output_shape(exec, args->out, 2, shape, &out);
+  if (status != GRAFT_OK || total == 0 || args->self->dl.ndim == 0) return status; /* of rank 0: rows of no numbers */
+  const ocl_argument fill[] = {OCL_TENSOR(args->self), OCL_PLACE(work), OCL_VALUE(found->elements),
+                               OCL_VALUE(found->chunk), OCL_TENSOR(out)};
+  return ocl_launch(&found->fill, exec->stream, 8, fill);
+}
+
+graft_status ocl_op_masked_select(const graft_exec *exec, const graft_args_masked_select *args) {
+  const ocl_search search = {.in = args->mask, .value = args->self, .entry = "take_masked", .op_id = args->head.op_id};
+  ocl_found *found;
+  ocl_place work;
+  int64_t total = 0;
+  if (args->mask->dl.dtype != GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
+  graft_status status = ocl_search_run(exec, &search, &found, &work);
+  if (status == GRAFT_OK) status = read_total(exec->stream, found, work, &total);
+  if (status != GRAFT_OK) return status;
+  const graft_tensor_desc *out;
+  status = exec->device->plugin->host->output_shape(exec, args->out, 1, &total, &out);
+  if (status != GRAFT_OK || total == 0) return status;
+  const ocl_argument take[] = {OCL_TENSOR(args->mask),  OCL_PLACE(work),        OCL_VALUE(found->elements),
+                               OCL_VALUE(found->chunk), OCL_TENSOR(args->self), OCL_TENSOR(out)};
+  return ocl_launch(&found->fill, exec->stream, 10, take);
+}

@@ -1,0 +1,46 @@
+/* Ops whose output element depends on the input elements at its place: what a row of such an op says, and calls for
+ * families that come to it in the end. */
+#ifndef OCL_POINTWISE_H
+#define OCL_POINTWISE_H
+
+#include "runtime/ocl.h"
+
+enum { OCL_INPUTS_MAX = 3, OCL_SCALARS_MAX = 3 };
+
+/* Flags of a recipe. */
+enum {
+  OCL_BOOL_RESULT = 0x1,  /* the output is bool; numbers are rounded to the inputs' dtype before they are compared */
+  OCL_FLOAT_RESULT = 0x2, /* integer inputs give f32 */
+  OCL_MASK_A = 0x4,       /* the first tensor is a bool mask */
+  OCL_MASK_B = 0x8,       /* the second one is */
+  OCL_CAST = 0x10,        /* computes in the input's dtype, stores in the output's */
+  OCL_SPECIAL = 0x20,     /* with the functions of special.cl */
+  OCL_LOGICAL = 0x40,     /* operands of any dtypes: only whether they are 0 counts */
+  OCL_DIVIDES = 0x80,     /* by its last operand or number, which must not be 0 for integers */
+  OCL_TWO_RESULTS = 0x100 /* it has a second output */
+};
+
+/* The expression is OpenCL C over the names of pointwise.cl, where ADD, MUL and so on mean the right thing for floats,
+ * integers and complex numbers. In the order of the schema its tensors are a, b, c, its numbers x, y, z; a str, bool or
+ * int is MODE, and makes a program of its own. */
+typedef struct ocl_pointwise_recipe {
+  uint64_t dtypes; /* what it computes with */
+  uint32_t flags;
+  const char *expression, *second; /* second: of the second output, or NULL */
+} ocl_pointwise_recipe;
+
+/* The operands of a call. */
+typedef struct ocl_operands {
+  uint32_t op_id; /* for reports */
+  const graft_tensor_desc *out, *second, *input[OCL_INPUTS_MAX];
+  const graft_scalar *scalar[OCL_SCALARS_MAX];
+  int inputs, scalars;
+  uint32_t mode;
+} ocl_operands;
+
+graft_status ocl_pointwise(const graft_exec *exec, const ocl_pointwise_recipe *recipe, const ocl_operands *operands);
+
+/* The engine of rows whose recipe is an ocl_pointwise_recipe. */
+graft_status ocl_pointwise_engine(const ocl_call *call);
+
+#endif

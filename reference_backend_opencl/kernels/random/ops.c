@@ -1,0 +1,25 @@
+/* The random ops: one row an op. */
+#include "runtime/ocl.h"
+
+#define REALS    (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
+#define IN_PLACE (GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE)
+
+static const ocl_op ops[] = {
+    {OCL_OP(native_dropout), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_BOOLS, .flags = IN_PLACE},
+    {OCL_OP(native_dropout_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
+    {OCL_OP(rrelu_with_noise), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
+    {OCL_OP(uniform), .inputs = OCL_FLOATS | OCL_COMPLEX, .outputs = OCL_FLOATS | OCL_COMPLEX, .flags = IN_PLACE},
+    {OCL_OP(exponential), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
+    {OCL_OP(bernoulli_p), .inputs = REALS, .outputs = REALS, .flags = IN_PLACE},
+    {OCL_OP(bernoulli_Tensor), .inputs = REALS, .outputs = REALS, .flags = IN_PLACE},
+    {OCL_OP(random_from), .inputs = REALS, .outputs = REALS, .flags = IN_PLACE},
+    {OCL_OP(randint_low), .inputs = OCL_FLOATS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(multinomial), .inputs = OCL_FLOATS, .outputs = OCL_BIT(I64), .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(normal_float_float), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_COMPLEX,
+     .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(rand), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_COMPLEX, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(randn), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_COMPLEX, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(randperm), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_INTS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(randperm_generator), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_INTS, .flags = GRAFT_CAP_UNALIGNED},
+};
+OCL_FAMILY(random, ops)

@@ -1,0 +1,19 @@
+/* What the files of the random family share. */
+#ifndef OCL_RANDOM_H
+#define OCL_RANDOM_H
+
+#include "runtime/ocl.h"
+
+/* A kernel over numbers of a stream. */
+typedef struct ocl_draws {
+  ocl_kernel kernel;
+  const ocl_dtype *dtype;
+  uint64_t elements, blocks_per_item;
+} ocl_draws;
+
+/* Makes the kernel `entry` of random.cl with so many blocks of the stream for each work-item, for numbers of a floating
+ * or whole dtype; `compute` is what it computes with, `defines` what the head says beside D and WIDE. */
+graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
+                               uint64_t elements, const char *defines, const char *entry);
+
+#endif
