@@ -32,7 +32,8 @@ def signatures_inc(ops):
         lines += [f"static const ocl_field fields_{op.c_name}[] = {{"]
         lines += [f"  {row}," for row in _fields(op)] + ["};"]
     lines += ["", "/* In the order of the ids. */", "static const ocl_signature signatures[] = {"]
-    lines += [f"  {{{op.enumerator}, {text.c_string(op.schema.qualified_name)}, OCL_{op.table.name.upper()}, "
+    lines += [f"  {{{op.enumerator}, {text.c_string(op.schema.qualified_name)}, {text.c_string(op.family)}, "
+              f"OCL_{op.table.name.upper()}, "
               f"offsetof({op.table.struct_name}, {op.slot_name}), "
               f"sizeof fields_{op.c_name} / sizeof *fields_{op.c_name}, fields_{op.c_name}}}," for op in slots]
     return lines + ["};", "/* clang-format on */"]

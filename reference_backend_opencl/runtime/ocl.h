@@ -174,6 +174,9 @@ typedef struct ocl_text {
 void ocl_text_add(ocl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ocl_text_free(ocl_text *text);
 
+/* The word of the list (NULL at its end) that is most like the first `length` letters of `word`; NULL: none is. */
+const char *ocl_nearest(const char *word, size_t length, const char *const *words);
+
 /* ---- Programs ---- */
 
 /* The kernel sources, embedded at build time from kernels/<name>.cl; NULL where there is no such file. */

@@ -179,11 +179,15 @@ static int8_t field_of(const ocl_signature *signature, const char *name) {
   return -1;
 }
 
-static graft_status add(ocl_plugin *plugin, const ocl_op *op) {
+static graft_status add(ocl_plugin *plugin, const ocl_family *family, const ocl_op *op) {
   ocl_registry *registry = plugin->registry;
   void *const tables[OCL_OP_TABLES] = {&registry->core, &registry->prims, &registry->train};
   const ocl_signature *signature = signature_of(op->id);
   entry *entry = entry_of(registry, op->id);
+  if (strcmp(signature->family, family->name) != 0) {
+    return ocl_fail(plugin, GRAFT_INTERNAL, "%s: its row is in the family %s, its description says %s", signature->name,
+                    family->name, signature->family);
+  }
   if (entry->op) return refuse(plugin, signature, "two rows");
   *entry = (struct entry){.op = op, .signature = signature};
   for (int i = 0; op->reads && op->reads[i]; i++) {
@@ -204,7 +208,7 @@ graft_status ocl_registry_open(ocl_plugin *plugin) {
   graft_status status = GRAFT_OK;
   for (int f = 0; ocl_families[f] && status == GRAFT_OK; f++) {
     const ocl_family *family = ocl_families[f];
-    for (size_t i = 0; i < family->count && status == GRAFT_OK; i++) status = add(plugin, &family->ops[i]);
+    for (size_t i = 0; i < family->count && status == GRAFT_OK; i++) status = add(plugin, family, &family->ops[i]);
   }
   return status;
 }

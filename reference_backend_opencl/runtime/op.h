@@ -48,6 +48,7 @@ typedef struct ocl_field {
 typedef struct ocl_signature {
   uint32_t id;
   const char *name;     /* "aten::add.Tensor" */
+  const char *family;   /* whose table its row stands in */
   uint8_t table;        /* OCL_CORE ... */
   uint16_t slot, count; /* where the slot lies in its table; how many fields */
   const ocl_field *fields;
@@ -93,11 +94,12 @@ struct ocl_op {
   .id = OCL_ID_##op, .engine = engine_, .reads = reads_, .recipe = recipe_
 
 typedef struct ocl_family {
+  const char *name; /* of its folder, too */
   const ocl_op *ops;
   size_t count;
 } ocl_family;
 
-#define OCL_FAMILY(name, table) const ocl_family ocl_family_##name = {table, sizeof(table) / sizeof *(table)};
+#define OCL_FAMILY(name, table) const ocl_family ocl_family_##name = {#name, table, sizeof(table) / sizeof *(table)};
 
 /* All of them, NULL at the end (kernels/families.c). */
 extern const ocl_family *const ocl_families[];
@@ -122,8 +124,8 @@ static inline const void *ocl_field_in(const void *args, const ocl_field *field)
 
 /* ---- The registry of an instance ---- */
 
-/* Puts the rows of all families in their places. A row that can't be right, such as a second one for an op, is a defect
- * and fails. */
+/* Puts the rows of all families in their places. A row that can't be right, a second one for an op or one in another
+ * family's table, is a defect and fails. */
 graft_status ocl_registry_open(ocl_plugin *plugin);
 void ocl_registry_close(ocl_registry *registry);
 const graft_core_ops *ocl_core_ops(const ocl_registry *registry);

@@ -74,7 +74,26 @@ static const char *chosen(const char *const *options, const char *key, const cha
   return value && *value ? value : NULL;
 }
 
+/* What options may say. */
+static const char *const option_names[] = {"device", "kernels", NULL};
+
+static graft_status check_option(const ocl_plugin *plugin, const char *option) {
+  size_t length = strcspn(option, "=");
+  for (int i = 0; option_names[i]; i++) {
+    if (option[length] == '=' && strlen(option_names[i]) == length && !strncmp(option, option_names[i], length))
+      return GRAFT_OK;
+  }
+  const char *near = ocl_nearest(option, length, option_names);
+  return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
+                  "option \"%s\" is not known: %s%s%s; options are device=... and kernels=...", option,
+                  near ? "did you mean \"" : "expected name=value", near ? near : "", near ? "\"?" : "");
+}
+
 static graft_status read_options(ocl_plugin *plugin, const char *const *options) {
+  for (int i = 0; options && options[i]; i++) {
+    graft_status status = check_option(plugin, options[i]);
+    if (status != GRAFT_OK) return status;
+  }
   const char *selection = chosen(options, "device", "GRAFT_OPENCL_DEVICE");
   const char *kernels = chosen(options, "kernels", "GRAFT_OPENCL_KERNELS");
   if (selection && !(plugin->selection = strdup(selection))) return GRAFT_OUT_OF_MEMORY;

@@ -57,6 +57,37 @@ void ocl_text_free(ocl_text *text) {
   *text = (ocl_text){0};
 }
 
+/* How many letters must be changed, put in or left out to make one word of the other. */
+static size_t distance(const char *a, size_t a_length, const char *b) {
+  enum { LONGEST = 32 };
+  size_t b_length = strlen(b), row[LONGEST + 1];
+  if (a_length > LONGEST || b_length > LONGEST) return LONGEST;
+  for (size_t j = 0; j <= b_length; j++) row[j] = j;
+  for (size_t i = 1; i <= a_length; i++) {
+    size_t before = row[0]++; /* of the row above, one to the left */
+    for (size_t j = 1; j <= b_length; j++) {
+      size_t change = before + (a[i - 1] != b[j - 1]), least = row[j] < row[j - 1] ? row[j] : row[j - 1];
+      before = row[j];
+      row[j] = change < least + 1 ? change : least + 1;
+    }
+  }
+  return row[b_length];
+}
+
+const char *ocl_nearest(const char *word, size_t length, const char *const *words) {
+  const size_t most = 3;
+  const char *nearest = NULL;
+  size_t best = length < most ? length : most;
+  for (; *words; words++) {
+    size_t d = distance(word, length, *words);
+    if (d < best) {
+      best = d;
+      nearest = *words;
+    }
+  }
+  return nearest;
+}
+
 const char *ocl_error_name(cl_int error) {
 #define NAME(code) \
   case code: return #code;
