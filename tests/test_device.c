@@ -159,7 +159,7 @@ START_TEST(unknown_statuses_are_internal) {
   err_clear();
   ck_assert_int_eq(dev_status(device, GRAFT_INTERNAL, "adding"), GRAFT_INTERNAL);
   assert_text("null:0: adding: the plugin says INTERNAL");
-  err_set(GRAFT_INTERNAL, "null:0: told already");
+  err_about(GRAFT_INTERNAL, "null:0", "told already");
   dev_status(device, GRAFT_INTERNAL, "adding");
   ck_assert_str_eq(graft_last_error(), "null:0: told already");
 }

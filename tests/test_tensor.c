@@ -36,6 +36,13 @@ static graft_rt_device *host(void) {
   return graft_device_reference();
 }
 
+/* The same values with the other sign, said by a bit. */
+static graft_status negative(graft_tensor *self, graft_tensor **view) {
+  graft_status status = tns_alias(self, view);
+  if (!status) (*view)->flags ^= TNS_NEG;
+  return status;
+}
+
 enum { DEVICES = 3, PAIRS = DEVICES * DEVICES };
 
 static graft_rt_device *open_another(bool with_ops) {
@@ -142,7 +149,7 @@ END_TEST
 /* From device i / DEVICES to device i % DEVICES. */
 START_TEST(copy_converts_and_strides) {
   graft_tensor *from = range(device_at(_i / DEVICES), SIZES(2, 3)), *turned, *to;
-  OK(tns_t(from, &turned));
+  OK(tns_permute(from, 2, (int64_t[]){1, 0}, &turned));
   OK(graft_tensor_empty_strided(device_at(_i % DEVICES), GRAFT_I16, SIZES(3, 2), (int64_t[]){2, 8}, &to));
   OK(graft_tensor_copy(to, turned));
   EXPECT(to, 0, 3, 1, 4, 2, 5);
@@ -264,7 +271,7 @@ static void expect_complex(graft_tensor *t, double a, double b, double c, double
 START_TEST(copy_resolves_bits) {
   graft_tensor *t = complex_pair(device_at(_i / DEVICES)), *conj, *both, *imag, *to;
   OK(tns_conj(t, &conj));
-  OK(tns_neg_view(conj, &both));
+  OK(negative(conj, &both));
   OK(tns_imag(conj, &imag));
   OK(graft_tensor_empty(device_at(_i % DEVICES), GRAFT_C64, SIZES(2), &to));
   OK(graft_tensor_copy(to, conj));
@@ -310,7 +317,7 @@ START_TEST(copy_between_all_dtypes) {
       if (!dt_from_number(j)) continue;
       graft_tensor *t = range(host(), SIZES(2, 3)), *from, *turned, *to;
       OK(graft_tensor_to(t, NULL, dt_from_number(i), &from));
-      OK(tns_t(from, &turned));
+      OK(tns_permute(from, 2, (int64_t[]){1, 0}, &turned));
       OK(graft_tensor_empty(host(), dt_from_number(j), SIZES(3, 2), &to));
       OK(graft_tensor_copy(to, turned));
       bool truth = dt_from_number(i) == GRAFT_BOOL || dt_from_number(j) == GRAFT_BOOL;
@@ -477,7 +484,7 @@ START_TEST(dlpack_export_refuses) {
   struct DLManagedTensorVersioned *m;
   graft_tensor *t = complex_pair(host()), *conj, *neg, *wide;
   OK(tns_conj(t, &conj));
-  OK(tns_neg_view(t, &neg));
+  OK(negative(t, &neg));
   OK(graft_tensor_empty(host(), GRAFT_WIDE, SIZES(2), &wide));
   FAILS(graft_tensor_to_dlpack(conj, &m), "unresolved conjugate");
   FAILS(graft_tensor_to_dlpack(neg, &m), "unresolved negative");

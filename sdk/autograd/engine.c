@@ -101,7 +101,7 @@ static graft_status run_call(backward *b, ag_node *node, graft_tensor *const *g)
   void *heap = NULL;
   if (node->nslots > FEW) {
     heap = malloc(node->nslots * (sizeof *results + 1));
-    if (!heap) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory", b->name);
+    if (!heap) return err_about(GRAFT_OUT_OF_MEMORY, b->name, "no host memory");
     results = heap;
     wanted = (uint8_t *)(results + node->nslots);
   }
@@ -166,33 +166,33 @@ static graft_status run_graph(backward *b) {
 static graft_status check_root(const backward *b, graft_tensor *const *roots, graft_tensor *const *grads, uint32_t i) {
   const graft_tensor *root = roots[i], *grad = grads ? grads[i] : NULL;
   char is[160], expected[160];
-  if (!root) return err_set(GRAFT_INVALID_ARGUMENT, "%s: root %u is NULL", b->name, i);
+  if (!root) return err_about(GRAFT_INVALID_ARGUMENT, b->name, "root %u is NULL", i);
   tns_describe(root, expected, sizeof expected);
   if (!ag_requires(root)) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "%s: root %u (%s) does not require grad: nothing it was computed from does, or grad mode was off",
-                   b->name, i, expected);
+    return err_about(GRAFT_INVALID_ARGUMENT, b->name,
+                     "root %u (%s) does not require grad: nothing it was computed from does, or grad mode was off", i,
+                     expected);
   }
   if (!grad && (root->numel != 1 || dt_is_complex(root->dtype))) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "%s: root %u (%s) needs a gradient to begin with: one is only implied for a real tensor with one "
-                   "element",
-                   b->name, i, expected);
+    return err_about(GRAFT_INVALID_ARGUMENT, b->name,
+                     "root %u (%s) needs a gradient to begin with: one is only implied for a real tensor with one "
+                     "element",
+                     i, expected);
   }
   if (!grad) return GRAFT_OK;
   bool same = grad->ndim == root->ndim && grad->device == root->device;
   for (int32_t d = 0; same && d < root->ndim; d++) same = grad->sizes[d] == root->sizes[d];
   if (same) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "%s: the gradient of root %u is %s on %s, expected the shape of %s on %s",
-                 b->name, i, tns_describe(grad, is, sizeof is), graft_device_text(grad->device), expected,
-                 graft_device_text(root->device));
+  return err_about(
+      GRAFT_INVALID_ARGUMENT, b->name, "the gradient of root %u is %s on %s, expected the shape of %s on %s", i,
+      tns_describe(grad, is, sizeof is), graft_device_text(grad->device), expected, graft_device_text(root->device));
 }
 
 static graft_status check_inputs(const backward *b) {
   for (uint32_t i = 0; i < b->ninputs; i++) {
-    if (!b->inputs[i]) return err_set(GRAFT_INVALID_ARGUMENT, "%s: input %u is NULL", b->name, i);
+    if (!b->inputs[i]) return err_about(GRAFT_INVALID_ARGUMENT, b->name, "input %u is NULL", i);
     if (!ag_requires(b->inputs[i])) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "%s: input %u does not require grad", b->name, i);
+      return err_about(GRAFT_INVALID_ARGUMENT, b->name, "input %u does not require grad", i);
     }
   }
   return GRAFT_OK;
@@ -222,7 +222,7 @@ static graft_status run(backward *b, graft_tensor *const *roots, graft_tensor *c
 /* A hook may release or change roots, so their nodes are held while they run. */
 static graft_status run_held(backward *b, graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count) {
   ag_node **held = malloc((count + b->ninputs + 1) * sizeof *held);
-  if (!held) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory", b->name);
+  if (!held) return err_about(GRAFT_OUT_OF_MEMORY, b->name, "no host memory");
   uint32_t n = 0;
   for (uint32_t i = 0; i < count; i++) held[n++] = roots[i]->autograd->node;
   for (uint32_t i = 0; i < b->ninputs; i++) held[n++] = b->inputs[i]->autograd->node;
@@ -238,8 +238,8 @@ static graft_status run_held(backward *b, graft_tensor *const *roots, graft_tens
 static graft_status start(backward *b, graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count,
                           graft_backward_flags flags) {
   const graft_backward_flags known = GRAFT_BACKWARD_RETAIN_GRAPH | GRAFT_BACKWARD_CREATE_GRAPH;
-  if (flags & ~known) return err_set(GRAFT_INVALID_ARGUMENT, "%s: unknown flags 0x%x", b->name, flags & ~known);
-  if (count && !roots) return err_set(GRAFT_INVALID_ARGUMENT, "%s: roots is NULL", b->name);
+  if (flags & ~known) return err_about(GRAFT_INVALID_ARGUMENT, b->name, "unknown flags 0x%x", flags & ~known);
+  if (count && !roots) return err_about(GRAFT_INVALID_ARGUMENT, b->name, "roots is NULL");
   b->create_graph = flags & GRAFT_BACKWARD_CREATE_GRAPH;
   b->retain_graph = flags != 0; /* create_graph implies it */
   graft_status status = check_inputs(b);

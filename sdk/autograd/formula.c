@@ -69,9 +69,10 @@ static uint64_t needs_of(const ag_node *n, const uint8_t *wanted) {
 static graft_tensor *wrong_shape(fx *s, const ag_node *n, uint32_t arg, const graft_tensor *result,
                                  const graft_tensor *like) {
   char is[160], expected[160];
-  fx_fail(s, err_set(GRAFT_INTERNAL, "%s: its gradient formula gave %s for argument %s, expected the shape of %s",
-                     n->schema->name, tns_describe(result, is, sizeof is), n->schema->args[arg].name,
-                     tns_describe(like, expected, sizeof expected)));
+  fx_fail(s, err_about(GRAFT_INTERNAL, n->schema->name,
+                       "its gradient formula gave %s for argument %s, expected the shape of %s",
+                       tns_describe(result, is, sizeof is), n->schema->args[arg].name,
+                       tns_describe(like, expected, sizeof expected)));
   return NULL;
 }
 
@@ -121,13 +122,13 @@ static bool has_nan(graft_dtype dtype, const unsigned char *data, int64_t count)
 static graft_status check_nan(const ag_node *n, uint32_t arg, graft_tensor *result) {
   if (!result || !result->numel) return GRAFT_OK;
   unsigned char *data = malloc((size_t)result->numel * dt_bytes(result->dtype));
-  if (!data) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to look for NaN in its gradient", n->schema->name);
+  if (!data) return err_about(GRAFT_OUT_OF_MEMORY, n->schema->name, "no host memory to look for NaN in its gradient");
   graft_status status = graft_tensor_to_host(result, data);
   if (!status && has_nan(result->dtype, data, result->numel)) {
     char shape[160];
-    status = err_set(GRAFT_INVALID_ARGUMENT,
-                     "%s: the gradient of its argument %s (%s) is the first that holds NaN (anomaly mode)",
-                     n->schema->name, n->schema->args[arg].name, tns_describe(result, shape, sizeof shape));
+    status = err_about(GRAFT_INVALID_ARGUMENT, n->schema->name,
+                       "the gradient of its argument %s (%s) is the first that holds NaN (anomaly mode)",
+                       n->schema->args[arg].name, tns_describe(result, shape, sizeof shape));
   }
   free(data);
   return status;
@@ -151,10 +152,9 @@ static graft_status check_runnable(const ag_node *n) {
                    n->schema->name);
   }
   if (!n->freed) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT,
-                 "%s: the values saved for its gradient were freed by an earlier backward; give that one "
-                 "GRAFT_BACKWARD_RETAIN_GRAPH to run backward again",
-                 n->schema->name);
+  return err_about(GRAFT_INVALID_ARGUMENT, n->schema->name,
+                   "the values saved for its gradient were freed by an earlier backward; give that one "
+                   "GRAFT_BACKWARD_RETAIN_GRAPH to run backward again");
 }
 
 graft_status ag_formula_run(ag_node *node, graft_tensor *const *g, const uint8_t *wanted, graft_tensor **results) {
@@ -162,7 +162,7 @@ graft_status ag_formula_run(ag_node *node, graft_tensor *const *g, const uint8_t
   if (status) return status;
   frame f;
   if (!frame_begin(&f, node))
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its gradient", node->schema->name);
+    return err_about(GRAFT_OUT_OF_MEMORY, node->schema->name, "no host memory for its gradient");
   unpack(&f, node);
   for (uint32_t i = 0; i < node->nslots; i++) results[i] = NULL;
   if (!f.s.status) {

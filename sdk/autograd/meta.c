@@ -6,7 +6,7 @@
 graft_status ag_meta_set(graft_tensor *tensor, ag_node *node, uint32_t output, bool is_view) {
   ag_meta *meta = tensor->autograd;
   if (!meta && !(meta = calloc(1, sizeof *meta))) {
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to record it", ag_node_name(node));
+    return err_about(GRAFT_OUT_OF_MEMORY, ag_node_name(node), "no host memory to record it");
   }
   ag_node *former = meta->node;
   ag_node_retain(node);

@@ -68,7 +68,7 @@ graft_status ag_node_new(const op_schema *schema, const op_def *def, const graft
   arena a = {NULL, 0};
   lay_out(&a, args, nargs, nslots, nouts);
   a.base = calloc(1, a.used);
-  if (!a.base) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to record it", schema ? schema->name : "leaf");
+  if (!a.base) return err_about(GRAFT_OUT_OF_MEMORY, schema ? schema->name : "leaf", "no host memory to record it");
   a.used = 0;
   ag_node *n = lay_out(&a, args, nargs, nslots, nouts);
   atomic_init(&n->refs, 1);

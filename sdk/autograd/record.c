@@ -39,8 +39,8 @@ bool ag_wanted(const graft_value *args, uint32_t nargs) {
 
 static graft_status refuse_write(const op_schema *schema, const graft_tensor *out, const char *why) {
   char shape[160];
-  return err_set(GRAFT_INVALID_ARGUMENT, "%s: can't write into %s: %s", schema->name,
-                 tns_describe(out, shape, sizeof shape), why);
+  return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "can't write into %s: %s",
+                   tns_describe(out, shape, sizeof shape), why);
 }
 
 graft_status ag_check_write(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor *out) {

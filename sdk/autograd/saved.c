@@ -70,16 +70,16 @@ static graft_status stale_text(const ag_node *node, const ag_saved *saved, const
   char shape[160];
   tns_describe(saved->tensor, shape, sizeof shape);
   if (saved->overwritten) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "%s: its gradient needs the %s %s %s, which the call itself wrote over; use the form that is not in "
-                   "place",
-                   node->schema->name, what, name, shape);
+    return err_about(GRAFT_INVALID_ARGUMENT, node->schema->name,
+                     "its gradient needs the %s %s %s, which the call itself wrote over; use the form that is not in "
+                     "place",
+                     what, name, shape);
   }
-  return err_set(GRAFT_INVALID_ARGUMENT,
-                 "%s: its gradient needs the %s %s %s, which was changed in place since: it is at version %llu, "
-                 "expected version %llu; change a copy, or after backward",
-                 node->schema->name, what, name, shape, (unsigned long long)version_of(saved->tensor),
-                 (unsigned long long)saved->version);
+  return err_about(GRAFT_INVALID_ARGUMENT, node->schema->name,
+                   "its gradient needs the %s %s %s, which was changed in place since: it is at version %llu, "
+                   "expected version %llu; change a copy, or after backward",
+                   what, name, shape, (unsigned long long)version_of(saved->tensor),
+                   (unsigned long long)saved->version);
 }
 
 graft_status ag_stale_error(const ag_node *node) {

@@ -14,17 +14,45 @@
 
 /* The text outlives err_clear: graft_last_error promises the latest failure even after calls that succeeded. */
 static _Thread_local char err_text[ERR_CAPACITY];
+static _Thread_local size_t err_subject; /* how long the subject at the head of the text is; 0: none */
 static _Thread_local bool err_fresh;
 
-graft_status err_set(graft_status status, const char *format, ...) {
+static graft_status err_put(graft_status status, const char *subject, const char *format, va_list arguments) {
   char text[ERR_CAPACITY]; /* an argument may be err_text itself */
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  size_t head = 0;
+  if (subject) {
+    snprintf(text, sizeof text, "%s: ", subject);
+    head = strlen(text);
+  }
+  vsnprintf(text + head, sizeof text - head, format, arguments);
   utf8_copy(err_text, sizeof err_text, text);
+  err_subject = subject ? strlen(subject) : 0;
   err_fresh = true;
   return status;
+}
+
+graft_status err_set(graft_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  err_put(status, NULL, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+graft_status err_about(graft_status status, const char *subject, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  err_put(status, subject, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+bool err_is_about(const char *subject) {
+  return err_subject && err_subject == strlen(subject) && memcmp(err_text, subject, err_subject) == 0;
+}
+
+graft_status err_attribute(graft_status status, const char *subject) {
+  return err_is_about(subject) ? status : err_about(status, subject, "%s", err_text);
 }
 
 void err_clear(void) {

@@ -10,6 +10,15 @@
 /* Sets this thread's error text and returns `status`: return err_set(GRAFT_INVALID_ARGUMENT, "...", ...). */
 __attribute__((format(printf, 2, 3))) graft_status err_set(graft_status status, const char *format, ...);
 
+/* The same for what has a name (an op, a device, a file): the text is "SUBJECT: ...", and is known to be about it. */
+__attribute__((format(printf, 3, 4))) graft_status err_about(graft_status status, const char *subject,
+                                                             const char *format, ...);
+
+bool err_is_about(const char *subject);
+
+/* Puts a subject before the text of a failure that came from below, unless it is about that already. */
+graft_status err_attribute(graft_status status, const char *subject);
+
 /* Forgets the text, before a call whose text is to be told from an older one. */
 void err_clear(void);
 

@@ -49,7 +49,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
     return GRAFT_OK;
   }
   made = calloc(1, sizeof *made);
-  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for an event", device->text);
+  if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for an event");
   made->device = device;
   made->flags = flags;
   err_clear();
@@ -57,7 +57,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
   if (status) {
     status = dev_status(device, status, "creating an event");
   } else if (!made->handle) {
-    status = err_set(GRAFT_INTERNAL, "%s: creating an event: the plugin said OK and gave no event", device->text);
+    status = err_about(GRAFT_INTERNAL, device->text, "creating an event: the plugin said OK and gave no event");
   }
   if (status) {
     free(made);
@@ -135,7 +135,7 @@ graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, doubl
                    to->device->text);
   }
   if (!device->backend->stream.event_elapsed) {
-    return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not measure time", device->text);
+    return err_about(GRAFT_UNIMPLEMENTED, device->text, "the plugin does not measure time");
   }
   double time = 0;
   err_clear();

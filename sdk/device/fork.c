@@ -39,11 +39,10 @@ bool dev_forked(const graft_rt_device *device) {
 }
 
 static graft_status gone(const char *who) {
-  if (atomic_load(&exiting)) return err_set(GRAFT_FORKED, "%s: the process is exiting; nothing runs any more", who);
-  return err_set(GRAFT_FORKED,
-                 "%s: its driver was in use when this process was forked and does not work here; use the device in the "
-                 "parent only, or start workers with spawn or before the first use of the device",
-                 who);
+  if (atomic_load(&exiting)) return err_about(GRAFT_FORKED, who, "the process is exiting; nothing runs any more");
+  return err_about(GRAFT_FORKED, who,
+                   "its driver was in use when this process was forked and does not work here; use the device in the "
+                   "parent only, or start workers with spawn or before the first use of the device");
 }
 
 graft_status dev_forked_error(const graft_rt_device *device) {

@@ -74,7 +74,7 @@ static graft_status open_handle(graft_rt_device *device) {
   err_clear();
   graft_status status = plugin->device_open(plugin->self, device->index, &handle);
   if (status) return dev_status(device, status, "opening the device");
-  if (!handle) return err_set(GRAFT_INTERNAL, "%s: device_open said OK and gave no device", device->text);
+  if (!handle) return err_about(GRAFT_INTERNAL, device->text, "device_open said OK and gave no device");
   device->handle = handle;
   return GRAFT_OK;
 }
@@ -109,10 +109,10 @@ static graft_status count_devices(graft_rt_backend *backend) {
   graft_status status = backend->plugin.device_count(backend->plugin.self, &count);
   if (status) return plg_status_of(backend->name, status, "counting the devices");
   if (count < 0 || count > 65536) {
-    return err_set(GRAFT_INTERNAL, "%s: device_count said OK and %d devices", backend->name, count);
+    return err_about(GRAFT_INTERNAL, backend->name, "device_count said OK and %d devices", count);
   }
   backend->devices = calloc((size_t)count + 1, sizeof *backend->devices);
-  if (!backend->devices) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its devices", backend->name);
+  if (!backend->devices) return err_about(GRAFT_OUT_OF_MEMORY, backend->name, "no host memory for its devices");
   backend->device_count = count;
   return GRAFT_OK;
 }
@@ -128,8 +128,7 @@ graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *coun
 }
 
 static graft_status no_such_device(const graft_rt_backend *backend, int32_t index) {
-  if (backend->device_count == 0)
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin finds no device", backend->name);
+  if (backend->device_count == 0) return err_about(GRAFT_INVALID_ARGUMENT, backend->name, "the plugin finds no device");
   return err_set(GRAFT_INVALID_ARGUMENT, "%s:%d: there is no such device; the plugin has %d, counted from 0",
                  backend->name, index, backend->device_count);
 }
@@ -160,9 +159,9 @@ graft_status graft_device_find(const char *text, graft_rt_device **device) {
     return err_set(GRAFT_INVALID_ARGUMENT, "no device is named; expected something like \"opencl:0\"");
   const char *colon = index_part(text);
   unsigned long index = *colon ? strtoul(colon + 1, NULL, 10) : 0;
-  if (index > INT32_MAX) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the index of the device is too large", text);
+  if (index > INT32_MAX) return err_about(GRAFT_INVALID_ARGUMENT, text, "the index of the device is too large");
   char *name = str_new("%.*s", (int)(colon - text), text);
-  if (!name) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to open the device", text);
+  if (!name) return err_about(GRAFT_OUT_OF_MEMORY, text, "no host memory to open the device");
   graft_rt_backend *backend = NULL;
   graft_status status = graft_backend_open(name, NULL, &backend);
   free(name);

@@ -64,7 +64,7 @@ graft_status dev_stream_status(graft_rt_device *device, graft_rt_stream *stream,
   if (stream) pthread_rwlock_unlock(&stream->exchange);
   if (!told) return dev_status(device, status, what);
   bool known = scope >= GRAFT_FAILURE_NONE && scope <= GRAFT_FAILURE_PROCESS;
-  return err_set(status, "%s: %s: %s%s", device->text, what, text, known ? scopes[scope] : "");
+  return err_about(status, device->text, "%s: %s%s", what, text, known ? scopes[scope] : "");
 }
 
 /* --- life of a stream --- */
@@ -76,13 +76,13 @@ static graft_status new_handle(graft_rt_device *device, int32_t priority, graft_
   graft_status status = device->backend->stream.create(device->handle, priority, flags, handle);
   if (status) return dev_status(device, status, "creating a stream");
   if (*handle) return GRAFT_OK;
-  return err_set(GRAFT_INTERNAL, "%s: creating a stream: the plugin said OK and gave no stream", device->text);
+  return err_about(GRAFT_INTERNAL, device->text, "creating a stream: the plugin said OK and gave no stream");
 }
 
 static graft_status stream_new(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                graft_rt_stream **stream) {
   graft_rt_stream *made = take_struct();
-  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for a stream", device->text);
+  if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for a stream");
   graft_status status = new_handle(device, priority, flags, &made->handle);
   if (status) {
     return_struct(made);
@@ -139,8 +139,8 @@ void dev_stream_destroy_default(graft_rt_device *device) {
 graft_status dev_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known) {
   uint32_t unknown = flags & 0xffffu & ~known;
   if (!unknown) return GRAFT_OK;
-  return err_set(GRAFT_UNIMPLEMENTED, "%s: the plugin does not know the %s flag 0x%x%s", device->text, what, unknown,
-                 unknown & GRAFT_EVENT_TIMING ? " (timing)" : "");
+  return err_about(GRAFT_UNIMPLEMENTED, device->text, "the plugin does not know the %s flag 0x%x%s", what, unknown,
+                   unknown & GRAFT_EVENT_TIMING ? " (timing)" : "");
 }
 
 graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
@@ -167,7 +167,7 @@ graft_status graft_stream_destroy(graft_rt_stream *stream) {
   graft_rt_device *device = stream->device;
   if (dev_forked(device)) return GRAFT_OK;
   if (stream == device->default_stream) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the default stream is not destroyed", device->text);
+    return err_about(GRAFT_INVALID_ARGUMENT, device->text, "the default stream is not destroyed");
   }
   /* The plugin is promised that no work refers to it. A failed stream has none, either. */
   dev_wait_for_stream(stream);
@@ -251,8 +251,8 @@ graft_status dev_waited(graft_rt_stream *stream, graft_status status, const char
     pthread_mutex_unlock(&stream->lock);
   }
   if (!replaced) return dev_stream_status(stream->device, stream, status, what);
-  return err_set(status, "%s: %s: %s (what this stream did from there on may be wrong; it takes new work)",
-                 stream->device->text, what, text);
+  return err_about(status, stream->device->text,
+                   "%s: %s (what this stream did from there on may be wrong; it takes new work)", what, text);
 }
 
 static graft_status query_handle(graft_rt_stream *stream) {

@@ -71,9 +71,9 @@ static graft_status stand_in(const graft_value **args, uint32_t nargs, graft_val
 static graft_status nothing_serves(const dsp_plan *plan, const graft_value *args) {
   op_call call = plan->call;
   memcpy(call.args, args, call.schema->nargs * sizeof *args);
-  return err_set(GRAFT_UNIMPLEMENTED,
-                 "%s: nothing serves %s on %s: neither the plugin nor a decomposition nor a reference kernel",
-                 call.schema->name, op_show_tensors(&call), graft_device_text(plan->device));
+  return err_about(GRAFT_UNIMPLEMENTED, call.schema->name,
+                   "nothing serves %s on %s: neither the plugin nor a decomposition nor a reference kernel",
+                   op_show_tensors(&call), graft_device_text(plan->device));
 }
 
 static bool reads_device(const dsp_plan *plan, const graft_value *args) {
@@ -169,15 +169,6 @@ static graft_status call_copy_op(const op_schema *schema, const graft_value *arg
   return !status && record ? dsp_hooks.record(schema, call.def, call.args, schema->nargs, outs, 1) : status;
 }
 
-/* Views know themselves by a short name ("expand: …"); the caller wrote the overload's. */
-static graft_status name_op(const op_schema *schema, graft_status status) {
-  const char *text = graft_last_error();
-  if (!strncmp(text, schema->name, strlen(schema->name))) return status;
-  const char *rest = strstr(text, ": ");
-  const char *space = strchr(text, ' ');
-  return err_set(status, "%s: %s", schema->name, rest && space == rest + 1 ? rest + 2 : text);
-}
-
 static graft_status call_host_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                                  uint32_t nouts) {
   op_call call = {.def = op_def_of(schema->id)};
@@ -186,7 +177,7 @@ static graft_status call_host_op(const op_schema *schema, const graft_value *arg
   call.device = dsp_device_of_call(&call);
   if (any_out(outs, nouts)) return op_error(&call, "a view can't be written to a given output");
   status = dsp_run_host(schema, &call, outs, nouts);
-  if (status) return name_op(schema, status);
+  if (status) return err_attribute(status, schema->name); /* the makers of views do not know which op they serve */
   if (!dsp_hooks.recording_wanted(call.args, schema->nargs)) return GRAFT_OK;
   return dsp_hooks.record(schema, call.def, call.args, schema->nargs, outs, nouts);
 }

@@ -108,20 +108,19 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
                     arg->kind == OPK_DEVICE || arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT ||
                     arg->kind == OPK_FLAG;
     if (v->kind == GRAFT_VALUE_NONE && !may_miss) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s is missing; expected %s", schema->name, arg->name,
-                     kind_names[arg->kind]);
+      return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s is missing; expected %s", arg->name,
+                       kind_names[arg->kind]);
     }
     return GRAFT_OK;
   }
   if (given->kind == own_kind[arg->kind]) {
     *v = *given;
   } else if (!convert(call, arg, given, v)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s expects %s", schema->name, arg->name,
-                   kind_names[arg->kind]);
+    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s expects %s", arg->name, kind_names[arg->kind]);
   }
   stretch(call, arg, v);
   if (v->kind == GRAFT_VALUE_STR && !known_string(arg, v->as.str)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: argument %s can't be '%s'", schema->name, arg->name, v->as.str);
+    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s can't be '%s'", arg->name, v->as.str);
   }
   return GRAFT_OK;
 }

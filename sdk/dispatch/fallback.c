@@ -90,9 +90,9 @@ graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args) {
   if (dsp_fallback_policy() == DSP_FALLBACK_ERROR) {
     op_call call = plan->call;
     memcpy(call.args, args, call.schema->nargs * sizeof *args);
-    return err_set(GRAFT_UNIMPLEMENTED,
-                   "%s: %s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
-                   call.schema->name, graft_device_text(plan->device), op_show_tensors(&call));
+    return err_about(GRAFT_UNIMPLEMENTED, call.schema->name,
+                     "%s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
+                     graft_device_text(plan->device), op_show_tensors(&call));
   }
   dsp_count_fallback(plan, args);
   return GRAFT_OK;

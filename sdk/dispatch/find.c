@@ -53,7 +53,7 @@ static graft_status check_numbers(const op_call *call) {
 graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
   call->def = op_def_of(schema->id);
   if (!call->def || !call->def->infer) {
-    return err_set(GRAFT_UNIMPLEMENTED, "%s: libgraft has no rule for this op yet", schema->name);
+    return err_about(GRAFT_UNIMPLEMENTED, schema->name, "libgraft has no rule for this op yet");
   }
   graft_status status = dsp_complete(call, schema, args, nargs);
   if (status) return status;
@@ -133,7 +133,7 @@ graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uin
   dsp_key key;
   if (!dsp_key_build(&key, schema, args, nargs, outs, nouts)) {
     dsp_key_free(&key);
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the key of a call", schema->name);
+    return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for the key of a call");
   }
   /* Neither is in the key. */
   bool unusual = mixed_devices(args, nargs, outs, nouts, device) ||

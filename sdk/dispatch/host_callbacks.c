@@ -29,16 +29,16 @@ graft_status dsp_host_output_shape(const graft_exec *exec, graft_output *output,
                                    const graft_tensor_desc **desc) {
   dsp_frame *frame = exec->host_context;
   const char *op = frame->plan->call.schema->name;
-  if (output->tensor) return err_set(GRAFT_INVALID_ARGUMENT, "%s: output_shape was called twice for one output", op);
+  if (output->tensor) return err_about(GRAFT_INVALID_ARGUMENT, op, "output_shape was called twice for one output");
   const graft_meta *bound = &output->plan->out_metas[output->index];
   if (ndim != bound->ndim) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin gives an output of rank %d; expected %d", op, ndim,
-                   bound->ndim);
+    return err_about(GRAFT_INVALID_ARGUMENT, op, "the plugin gives an output of rank %d; expected %d", ndim,
+                     bound->ndim);
   }
   for (int32_t i = 0; i < ndim; i++) {
     if (shape[i] < 0 || shape[i] > bound->sizes[i]) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "%s: the plugin gives size %lld for dim %d; expected 0 to %lld", op,
-                     (long long)shape[i], i, (long long)bound->sizes[i]);
+      return err_about(GRAFT_INVALID_ARGUMENT, op, "the plugin gives size %lld for dim %d; expected 0 to %lld",
+                       (long long)shape[i], i, (long long)bound->sizes[i]);
     }
   }
   graft_tensor *t;

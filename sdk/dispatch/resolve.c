@@ -492,7 +492,7 @@ static graft_status check_written(const op_call *call, dsp_plan *plan, graft_ten
 
 graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **result) {
   dsp_plan *plan = plan_new(call);
-  if (!plan) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for the plan of a call", call->schema->name);
+  if (!plan) return err_about(GRAFT_OUT_OF_MEMORY, call->schema->name, "no host memory for the plan of a call");
   uint32_t which;
   graft_status status = GRAFT_OK;
   if (plan->nouts > nouts) {

@@ -149,8 +149,8 @@ static graft_status copy_back(run *r, uint32_t i) {
 /* A gradient formula that reads what its op did not save, or a tensor made for shape inference only. */
 static graft_status no_memory_behind(const run *r, const dsp_operand *o) {
   const op_schema *schema = r->plan->call.schema;
-  return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s has a shape but no memory", schema->name,
-                 o->is_output ? schema->rets[o->arg].name : schema->args[o->arg].name);
+  return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "%s has a shape but no memory",
+                   o->is_output ? schema->rets[o->arg].name : schema->args[o->arg].name);
 }
 
 static graft_status prepare_operand(run *r, uint32_t i) {
@@ -317,7 +317,7 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
                  (plan->nlist_items + 1) * sizeof(void *) + plan->slot_schema->args_size + plan->nouts + 64;
   bool on_heap = bytes > STACK_LIMIT;
   unsigned char *memory = on_heap ? malloc(bytes) : alloca(bytes);
-  if (!memory) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for descriptors", plan->call.schema->name);
+  if (!memory) return err_about(GRAFT_OUT_OF_MEMORY, plan->call.schema->name, "no host memory for descriptors");
   if (on_heap) dsp_count_malloc();
   run r; /* frame and dynamic are filled in when they are used */
   r.plan = plan;

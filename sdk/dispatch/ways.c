@@ -57,7 +57,7 @@ static graft_status deliver_all(dsp_plan *plan, const graft_value *args, graft_t
   for (; i < plan->nouts && !status; i++) {
     if (!plan->out_wanted[i]) continue;
     if (!results[i]) {
-      status = err_set(GRAFT_INTERNAL, "%s: its decomposition gave no output %u", plan->call.schema->name, i);
+      status = err_about(GRAFT_INTERNAL, plan->call.schema->name, "its decomposition gave no output %u", i);
       break;
     }
     bool given = outs[i] != NULL;
@@ -108,7 +108,7 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   }
   graft_tensor **lists[OP_MAX_ARGS] = {NULL};
   graft_tensor **results = calloc(plan->nouts + 1, sizeof *results);
-  if (!results) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for results", call.schema->name);
+  if (!results) return err_about(GRAFT_OUT_OF_MEMORY, call.schema->name, "no host memory for results");
   bool grad = graft_grad_mode_set(false);
   fx s;
   fx_begin(&s);
@@ -129,8 +129,7 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   for (uint32_t i = 0; i < OP_MAX_ARGS; i++) free(lists[i]);
   free(results);
   /* The failing op may be one that the caller never named. */
-  bool named = !status || strstr(graft_last_error(), plan->call.schema->name);
-  return named ? status : err_set(status, "%s: %s", plan->call.schema->name, graft_last_error());
+  return status ? err_attribute(status, plan->call.schema->name) : GRAFT_OK;
 }
 
 /* --- the reference device --- */
@@ -182,7 +181,7 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
   memcpy(moved, args, nargs * sizeof *moved);
   graft_tensor **lists[OP_MAX_ARGS] = {NULL};
   graft_tensor **results = calloc(plan->nouts + 1, sizeof *results);
-  if (!results) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for results", plan->call.schema->name);
+  if (!results) return err_about(GRAFT_OUT_OF_MEMORY, plan->call.schema->name, "no host memory for results");
   dsp_philox_override before = dsp_philox;
   if (!before.active && (plan->call.schema->flags & OPF_RANDOM)) {
     graft_generator *generator = &plan->device->generator;

@@ -138,7 +138,7 @@ static graft_status grow(mem_allocator *allocator, uint64_t segment, graft_rt_st
   pthread_mutex_lock(&allocator->lock);
   bool has_pool = mem_pool_of(allocator, stream) != NULL;
   pthread_mutex_unlock(&allocator->lock);
-  if (!has_pool) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for a pool", allocator->device->text);
+  if (!has_pool) return err_about(GRAFT_OUT_OF_MEMORY, allocator->device->text, "no host memory for a pool");
   mem_segment *made;
   graft_status status = mem_segment_new(allocator, segment, &made);
   return status ? status : adopt(allocator, made, stream, bytes, requested, part);
@@ -169,10 +169,10 @@ static graft_status out_of_memory(mem_allocator *allocator, uint64_t bytes) {
   } else if (limit) {
     snprintf(more, sizeof more, "; the limit is %s", size_text(texts[3], sizeof texts[3], limit));
   }
-  return err_set(
-      GRAFT_OUT_OF_MEMORY,
-      "%s: out of memory: %s asked for, %s in use, %s held from the device%s; free tensors or use smaller ones",
-      allocator->device->text, size_text(texts[0], sizeof texts[0], bytes), size_text(texts[1], sizeof texts[1], used),
+  return err_about(
+      GRAFT_OUT_OF_MEMORY, allocator->device->text,
+      "out of memory: %s asked for, %s in use, %s held from the device%s; free tensors or use smaller ones",
+      size_text(texts[0], sizeof texts[0], bytes), size_text(texts[1], sizeof texts[1], used),
       size_text(texts[2], sizeof texts[2], held), more);
 }
 
@@ -200,7 +200,7 @@ static graft_status empty_block(mem_allocator *allocator, mem_block **block) {
   pthread_mutex_lock(&allocator->lock);
   mem_part *part = mem_part_take(allocator);
   pthread_mutex_unlock(&allocator->lock);
-  if (!part) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for a block", allocator->device->text);
+  if (!part) return err_about(GRAFT_OUT_OF_MEMORY, allocator->device->text, "no host memory for a block");
   *block = &part->block;
   return GRAFT_OK;
 }
@@ -336,7 +336,7 @@ void mem_stream_closing(graft_rt_stream *stream) {
 
 graft_status mem_create(graft_rt_device *device, mem_allocator **allocator) {
   mem_allocator *made = mem_system_calloc(1, sizeof *made);
-  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its allocator", device->text);
+  if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for its allocator");
   pthread_mutex_init(&made->lock, NULL);
   made->device = device;
   made->uncached = mem_is_uncached();

@@ -109,7 +109,7 @@ void mem_part_remove(mem_allocator *allocator, mem_part *part) {
 
 graft_status mem_part_split(mem_allocator *allocator, mem_part *part, uint64_t bytes) {
   mem_part *rest = mem_part_take(allocator);
-  if (!rest) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to divide a block", allocator->device->text);
+  if (!rest) return err_about(GRAFT_OUT_OF_MEMORY, allocator->device->text, "no host memory to divide a block");
   rest->segment = part->segment;
   rest->block = part->block;
   rest->block.offset += bytes;

@@ -103,20 +103,20 @@ static void give_back(graft_rt_device *device, mem_pinned *memory) {
 static graft_status make(mem_allocator *allocator, int log2, mem_pinned **memory) {
   graft_rt_device *device = allocator->device;
   mem_pinned *made = mem_system_calloc(1, sizeof *made);
-  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for a pinned block", device->text);
+  if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for a pinned block");
   made->log2 = log2;
   made->bytes = UINT64_C(1) << log2;
   if (!pin(device, made) && posix_memalign(&made->pointer, 4096, made->bytes) != 0) {
     free(made);
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for %llu bytes of pinned memory", device->text,
-                   (unsigned long long)UINT64_C(1) << log2);
+    return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for %llu bytes of pinned memory",
+                     (unsigned long long)UINT64_C(1) << log2);
   }
   pthread_mutex_lock(&allocator->lock);
   bool enlisted = enlist(allocator, made);
   pthread_mutex_unlock(&allocator->lock);
   if (!enlisted) {
     give_back(device, made);
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to note a pinned block", device->text);
+    return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory to note a pinned block");
   }
   *memory = made;
   return GRAFT_OK;
@@ -172,8 +172,8 @@ void mem_pinned_release_cached(mem_allocator *allocator) {
 graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void **pointer) {
   if (dev_forked(device)) return dev_forked_error(device);
   if (bytes > MEM_REQUEST_MAX) {
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: %llu bytes of pinned memory are more than there can be", device->text,
-                   (unsigned long long)bytes);
+    return err_about(GRAFT_OUT_OF_MEMORY, device->text, "%llu bytes of pinned memory are more than there can be",
+                     (unsigned long long)bytes);
   }
   mem_allocator *allocator = device->allocator;
   mem_pinned_poll(allocator, false);
@@ -198,8 +198,8 @@ graft_status graft_pinned_free(graft_rt_device *device, void *pointer) {
   if (known) memory->used = false;
   pthread_mutex_unlock(&allocator->lock);
   if (!known) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: %p is no pinned memory of this device, or is free already",
-                   device->text, pointer);
+    return err_about(GRAFT_INVALID_ARGUMENT, device->text, "%p is no pinned memory of this device, or is free already",
+                     pointer);
   }
   mem_uses_fence(allocator, &memory->uses);
   pthread_mutex_lock(&allocator->lock);

@@ -45,7 +45,7 @@ static graft_status allocate(mem_allocator *allocator, uint64_t bytes, mem_segme
   graft_status status = device->backend->memory.allocate(device->handle, &request);
   if (status) return dev_status(device, status, "allocating memory");
   if (!request.buffer) {
-    return err_set(GRAFT_INTERNAL, "%s: allocating memory: the plugin said OK and gave no buffer", device->text);
+    return err_about(GRAFT_INTERNAL, device->text, "allocating memory: the plugin said OK and gave no buffer");
   }
   segment->buffer = request.buffer;
   segment->bytes = bytes;
@@ -59,15 +59,15 @@ static graft_status allocate(mem_allocator *allocator, uint64_t bytes, mem_segme
 graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, mem_segment **segment) {
   const char *who = allocator->device->text;
   if (!admit(allocator, bytes)) {
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: the limit of %llu bytes is reached", who,
-                   (unsigned long long)allocator->limit);
+    return err_about(GRAFT_OUT_OF_MEMORY, who, "the limit of %llu bytes is reached",
+                     (unsigned long long)allocator->limit);
   }
   pthread_mutex_lock(&allocator->lock);
   mem_segment *made = mem_segment_take(allocator);
   mem_part *part = made ? mem_part_take(allocator) : NULL;
   pthread_mutex_unlock(&allocator->lock);
-  graft_status status = part ? allocate(allocator, bytes, made)
-                             : err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to note a segment", who);
+  graft_status status =
+      part ? allocate(allocator, bytes, made) : err_about(GRAFT_OUT_OF_MEMORY, who, "no host memory to note a segment");
   if (status) {
     withdraw(allocator, bytes, made);
     if (!part) return status;

@@ -73,8 +73,8 @@ static graft_status from_host_by_words(graft_rt_stream *stream, graft_buffer *to
   words around = words_around(device, offset, bytes);
   char *copy = malloc(around.bytes);
   if (!copy)
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to copy %llu bytes", device->text,
-                   (unsigned long long)around.bytes);
+    return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory to copy %llu bytes",
+                     (unsigned long long)around.bytes);
   /* What is beside the range in the first and the last word stays as it is. */
   uint64_t last = around.bytes - word;
   graft_status status = copy_to(stream, copy, to, around.offset, word);
@@ -92,8 +92,8 @@ static graft_status to_host_by_words(graft_rt_stream *stream, void *host, graft_
   words around = words_around(stream->device, offset, bytes);
   char *copy = malloc(around.bytes);
   if (!copy)
-    return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to copy %llu bytes", stream->device->text,
-                   (unsigned long long)around.bytes);
+    return err_about(GRAFT_OUT_OF_MEMORY, stream->device->text, "no host memory to copy %llu bytes",
+                     (unsigned long long)around.bytes);
   graft_status status = copy_to(stream, copy, from, around.offset, around.bytes);
   if (!status) memcpy(host, copy + (offset - around.offset), bytes);
   free(copy);

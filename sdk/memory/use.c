@@ -35,7 +35,7 @@ graft_status mem_use_add(mem_allocator *allocator, mem_use **uses, graft_rt_stre
     if (use->stream == stream && use->stream_id == id) return GRAFT_OK;
   }
   mem_use *use = take(allocator);
-  if (!use) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to note a stream", allocator->device->text);
+  if (!use) return err_about(GRAFT_OUT_OF_MEMORY, allocator->device->text, "no host memory to note a stream");
   use->stream = stream;
   use->stream_id = id;
   use->next = *uses;

@@ -67,20 +67,21 @@ static graft_status copy_table(const char *who, const table *table, const void *
   size_t given;
   memcpy(&given, from, sizeof given);
   if (given < sizeof given) {
-    return err_set(GRAFT_INCOMPATIBLE, "%s: struct_size of %s is %zu; set it to sizeof of the struct", who, table->name,
-                   given);
+    return err_about(GRAFT_INCOMPATIBLE, who, "struct_size of %s is %zu; set it to sizeof of the struct", table->name,
+                     given);
   }
   for (size_t i = 0; i < table->need_count; i++) {
     const required *need = &table->needs[i];
     void *value = NULL;
     if (need->offset + sizeof value > given) {
-      return err_set(GRAFT_INCOMPATIBLE, "%s: struct_size of %s is %zu and ends before the mandatory \"%s\" (at %zu)",
-                     who, table->name, given, need->name, need->offset);
+      return err_about(GRAFT_INCOMPATIBLE, who,
+                       "struct_size of %s is %zu and ends before the mandatory \"%s\" (at %zu)", table->name, given,
+                       need->name, need->offset);
     }
     memcpy(&value, (const char *)from + need->offset, sizeof value);
     if (!value) {
-      return err_set(GRAFT_INCOMPATIBLE, "%s: the mandatory %s.%s is NULL; every plugin must offer it", who,
-                     table->name, need->name);
+      return err_about(GRAFT_INCOMPATIBLE, who, "the mandatory %s.%s is NULL; every plugin must offer it", table->name,
+                       need->name);
     }
   }
   /* Fields come whole: a size that ends inside a pointer does not have that pointer. */
@@ -92,30 +93,30 @@ static graft_status copy_table(const char *who, const table *table, const void *
 static graft_status copy_op_table(const char *who, const table *table, const void *from, void **to) {
   if (!from) return GRAFT_OK;
   *to = calloc(1, table->bytes);
-  if (!*to) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its op tables", who);
+  if (!*to) return err_about(GRAFT_OUT_OF_MEMORY, who, "no host memory for its op tables");
   return copy_table(who, table, from, *to);
 }
 
 static graft_status check_major(const char *who, const graft_plugin *plugin) {
   size_t given = plugin->struct_size;
   if (given < GRAFT_SIZE_TO(graft_plugin, abi_minor)) {
-    return err_set(GRAFT_INCOMPATIBLE, "%s: struct_size of graft_plugin is %zu; set it to sizeof of the struct", who,
-                   given);
+    return err_about(GRAFT_INCOMPATIBLE, who, "struct_size of graft_plugin is %zu; set it to sizeof of the struct",
+                     given);
   }
   if (plugin->abi_major == GRAFT_ABI_MAJOR) return GRAFT_OK;
-  return err_set(GRAFT_INCOMPATIBLE,
-                 "%s: it is built for ABI major %u and this libgraft speaks %d; install a build for that", who,
-                 plugin->abi_major, GRAFT_ABI_MAJOR);
+  return err_about(GRAFT_INCOMPATIBLE, who,
+                   "it is built for ABI major %u and this libgraft speaks %d; install a build for that",
+                   plugin->abi_major, GRAFT_ABI_MAJOR);
 }
 
 static graft_status check_name(const char *who, const char *promised, const char *name) {
   if (!plg_name_is_valid(name)) {
-    return err_set(GRAFT_INCOMPATIBLE, "%s: its name \"%s\" is not made of 1 to %d letters, digits and _ - .", who,
-                   name, PLG_NAME_MAX);
+    return err_about(GRAFT_INCOMPATIBLE, who, "its name \"%s\" is not made of 1 to %d letters, digits and _ - .", name,
+                     PLG_NAME_MAX);
   }
   if (!promised || strcmp(promised, name) == 0) return GRAFT_OK;
-  return err_set(GRAFT_INCOMPATIBLE, "%s: the plugin calls itself \"%s\", its manifest \"%s\"; they must agree", who,
-                 name, promised);
+  return err_about(GRAFT_INCOMPATIBLE, who, "the plugin calls itself \"%s\", its manifest \"%s\"; they must agree",
+                   name, promised);
 }
 
 /* Fills the backend from what the entry gave. */
@@ -133,7 +134,7 @@ static graft_status adopt(graft_rt_backend *backend, const char *who, const char
   if (!status) status = copy_op_table(who, &train_table, copy->train, &backend->train);
   if (status) return status;
   char *name = str_new("%s", copy->name);
-  if (!name) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its name", who);
+  if (!name) return err_about(GRAFT_OUT_OF_MEMORY, who, "no host memory for its name");
   free(backend->name);
   backend->name = name;
   return GRAFT_OK;
@@ -181,27 +182,25 @@ graft_status plg_status_of(const char *who, graft_status status, const char *wha
   if (status == GRAFT_OK) return GRAFT_OK;
   bool known = status > 0 && status <= GRAFT_OUT_OF_RANGE;
   if (!known) {
-    return err_set(GRAFT_INTERNAL, "%s: %s: the plugin returned the unknown status %d%s%s", who, what, status,
-                   err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");
+    return err_about(GRAFT_INTERNAL, who, "%s: the plugin returned the unknown status %d%s%s", what, status,
+                     err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");
   }
-  if (!err_is_set()) return err_set(status, "%s: %s: the plugin says %s", who, what, graft_status_name(status));
-  size_t length = strlen(who);
-  if (strncmp(graft_last_error(), who, length) == 0 && graft_last_error()[length] == ':') return status;
-  bool named = strncmp(graft_last_error(), what, strlen(what)) == 0;
-  return err_set(status, "%s: %s%s%s", who, named ? "" : what, named ? "" : ": ", graft_last_error());
+  if (!err_is_set()) return err_about(status, who, "%s: the plugin says %s", what, graft_status_name(status));
+  /* The text may have been made by the host already, for a function of its own that the plugin called. */
+  return err_attribute(err_is_about(who) ? status : err_attribute(status, what), who);
 }
 
 graft_status plg_negotiate(graft_plugin_open_v1_fn entry, const char *path, const char *name,
                            const char *const *options, graft_rt_backend **backend) {
   const char *who = path ? path : name;
   graft_rt_backend *made = backend_new(path, name);
-  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to open it", who);
+  if (!made) return err_about(GRAFT_OUT_OF_MEMORY, who, "no host memory to open it");
   plg_host_init(made);
 
   const graft_plugin *plugin = NULL;
   err_clear();
   graft_status status = plg_status_of(who, entry(&made->host, options, &plugin), "opening the plugin");
-  if (!status && !plugin) status = err_set(GRAFT_INCOMPATIBLE, "%s: its entry said OK and gave no plugin", who);
+  if (!status && !plugin) status = err_about(GRAFT_INCOMPATIBLE, who, "its entry said OK and gave no plugin");
   if (!status) {
     status = adopt(made, who, name, plugin);
     if (status) close_refused(plugin);
@@ -228,29 +227,21 @@ static int other_major(void *library) {
 static graft_status no_entry(const char *path, void *library) {
   int major = other_major(library);
   if (!major) {
-    return err_set(GRAFT_INCOMPATIBLE, "%s: not a Graft plugin: it does not export %s", path, GRAFT_PLUGIN_ENTRY);
+    return err_about(GRAFT_INCOMPATIBLE, path, "not a Graft plugin: it does not export %s", GRAFT_PLUGIN_ENTRY);
   }
-  return err_set(GRAFT_INCOMPATIBLE,
-                 "%s: it is built for ABI major %d and this libgraft speaks %d; install a build for that", path, major,
-                 GRAFT_ABI_MAJOR);
-}
-
-/* dlerror without the path in front, which the text has already. */
-static const char *loader_text(const char *path) {
-  const char *text = dlerror();
-  if (!text) return "unknown error of the dynamic loader";
-  size_t length = strlen(path);
-  return strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0 ? text + length + 2 : text;
+  return err_about(GRAFT_INCOMPATIBLE, path,
+                   "it is built for ABI major %d and this libgraft speaks %d; install a build for that", major,
+                   GRAFT_ABI_MAJOR);
 }
 
 graft_status plg_load(const char *path, const char *name, const char *const *options, graft_rt_backend **backend) {
   struct stat info;
-  if (stat(path, &info) != 0) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", path, strerror(errno));
+  if (stat(path, &info) != 0) return err_about(GRAFT_INVALID_ARGUMENT, path, "%s", strerror(errno));
   if (!S_ISREG(info.st_mode)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: not a file; give the path of a plugin's library or manifest", path);
+    return err_about(GRAFT_INVALID_ARGUMENT, path, "not a file; give the path of a plugin's library or manifest");
   }
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) return err_set(GRAFT_INCOMPATIBLE, "%s: the library can't be loaded: %s", path, loader_text(path));
+  if (!library) return err_about(GRAFT_INCOMPATIBLE, path, "the library can't be loaded: %s", dlerror());
   /* POSIX lets a pointer to data hold a function; ISO C wants the detour. */
   void *symbol = dlsym(library, GRAFT_PLUGIN_ENTRY);
   if (!symbol) return no_entry(path, library);

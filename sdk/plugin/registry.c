@@ -286,7 +286,7 @@ static graft_rt_backend *find_opened(const char *key) {
 static graft_status open_library(const char *path, const char *name, const char *const *options,
                                  graft_rt_backend **backend) {
   char *key = key_of(path, options);
-  if (!key) return err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory to open it", path);
+  if (!key) return err_about(GRAFT_OUT_OF_MEMORY, path, "no host memory to open it");
   pthread_mutex_lock(&open_lock);
   graft_rt_backend *made = find_opened(key);
   graft_status status = made ? GRAFT_OK : plg_load(path, name, options, &made);
@@ -304,7 +304,7 @@ static graft_status open_library(const char *path, const char *name, const char 
 static graft_status open_manifest(const char *path, const char *const *options, graft_rt_backend **backend) {
   plg_manifest manifest;
   plg_manifest_read(path, PLG_TYPED, &manifest);
-  graft_status status = manifest.problem ? err_set(GRAFT_INCOMPATIBLE, "%s: %s", path, manifest.problem)
+  graft_status status = manifest.problem ? err_about(GRAFT_INCOMPATIBLE, path, "%s", manifest.problem)
                                          : open_library(manifest.library, manifest.name, options, backend);
   plg_manifest_free(&manifest);
   return status;
@@ -317,7 +317,7 @@ static bool has_suffix(const char *text, const char *suffix) {
 
 static graft_status open_path(const char *path, const char *const *options, graft_rt_backend **backend) {
   char *real = realpath(path, NULL);
-  if (!real) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %m", path);
+  if (!real) return err_about(GRAFT_INVALID_ARGUMENT, path, "%m");
   graft_status status =
       has_suffix(real, ".json") ? open_manifest(real, options, backend) : open_library(real, NULL, options, backend);
   free(real);
@@ -353,7 +353,7 @@ graft_status graft_backend_open(const char *name_or_path, const char *const *opt
     if (!refused) refused = &rows[i];
   }
   if (!refused) return no_such_plugin(name_or_path);
-  return err_set(GRAFT_INCOMPATIBLE, "%s: %s", refused->manifest, refused->problem);
+  return err_about(GRAFT_INCOMPATIBLE, refused->manifest, "%s", refused->problem);
 }
 
 static pthread_once_t reference_once = PTHREAD_ONCE_INIT;

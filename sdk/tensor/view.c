@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-graft_status tns_wrap_dim(const char *op, int64_t *dim, int32_t ndim) {
+/* Wraps a dim of a rank into [0, rank); rank 0 counts as 1. */
+static graft_status wrap_dim(int64_t *dim, int32_t ndim) {
   int64_t rank = ndim > 0 ? ndim : 1;
   if (*dim < -rank || *dim >= rank) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "%s: dim out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")",
-                   op, -rank, rank - 1, *dim);
+                   "dim out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")",
+                   -rank, rank - 1, *dim);
   }
   if (*dim < 0) *dim += rank;
   return GRAFT_OK;
@@ -20,32 +21,26 @@ graft_status tns_alias(graft_tensor *self, graft_tensor **view) {
   return tns_view(self, self->ndim, self->sizes, self->strides, self->offset, view);
 }
 
-/* Views carry no history here, so this is an alias; the name says what is meant. */
-graft_status tns_detach(graft_tensor *self, graft_tensor **view) {
-  return tns_alias(self, view);
-}
-
 static graft_status check_strided(graft_tensor *self, int32_t ndim, const int64_t *sizes, const int64_t *strides,
                                   int64_t offset) {
   for (int32_t i = 0; i < ndim; i++) {
     if (sizes[i] < 0) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "as_strided: size %s has a negative entry", TNS_INTS(ndim, sizes));
+      return err_set(GRAFT_INVALID_ARGUMENT, "size %s has a negative entry", TNS_INTS(ndim, sizes));
     }
     if (strides[i] < 0) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "as_strided: negative strides are not supported, got strides %s",
+      return err_set(GRAFT_INVALID_ARGUMENT, "negative strides are not supported, got strides %s",
                      TNS_INTS(ndim, strides));
     }
   }
-  if (offset < 0) return err_set(GRAFT_INVALID_ARGUMENT, "as_strided: invalid storage offset %" PRId64, offset);
+  if (offset < 0) return err_set(GRAFT_INVALID_ARGUMENT, "invalid storage offset %" PRId64, offset);
   int64_t needed = tns_extent_bytes(self->dtype, ndim, sizes, strides, offset);
   if (needed < 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "as_strided: storage size calculation overflowed with sizes %s and strides %s",
+    return err_set(GRAFT_INVALID_ARGUMENT, "storage size calculation overflowed with sizes %s and strides %s",
                    TNS_INTS(ndim, sizes), TNS_INTS(ndim, strides));
   }
   if (self->storage && (uint64_t)needed > self->storage->bytes) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "as_strided: sizes %s, strides %s, storage offset %" PRId64 " and itemsize %" PRIu64
+                   "sizes %s, strides %s, storage offset %" PRId64 " and itemsize %" PRIu64
                    " require a storage of %" PRId64 " bytes, out of bounds for storage of %" PRIu64 " bytes",
                    TNS_INTS(ndim, sizes), TNS_INTS(ndim, strides), offset, dt_bytes(self->dtype), needed,
                    self->storage->bytes);
@@ -90,12 +85,12 @@ static graft_status geometry_view(graft_tensor *self, const geometry *g, graft_t
 }
 
 graft_status tns_diagonal(graft_tensor *self, int64_t offset, int64_t dim1, int64_t dim2, graft_tensor **view) {
-  graft_status status = tns_wrap_dim("diagonal", &dim1, self->ndim);
-  if (!status) status = tns_wrap_dim("diagonal", &dim2, self->ndim);
+  graft_status status = wrap_dim(&dim1, self->ndim);
+  if (!status) status = wrap_dim(&dim2, self->ndim);
   if (status) return status;
   if (dim1 == dim2) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "diagonal: dimensions cannot be identical: %" PRId64 ", %" PRId64 " of %s",
-                   dim1, dim2, TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "dimensions cannot be identical: %" PRId64 ", %" PRId64 " of %s", dim1, dim2,
+                   TNS_SHAPE(self));
   }
   geometry g = geometry_of(self);
   int64_t rows = self->sizes[dim1], columns = self->sizes[dim2];
@@ -117,7 +112,7 @@ graft_status tns_diagonal(graft_tensor *self, int64_t offset, int64_t dim1, int6
 graft_status tns_permute(graft_tensor *self, int32_t count, const int64_t *dims, graft_tensor **view) {
   if (count != self->ndim) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "permute: the number of dimensions of %s does not match the length of the "
+                   "the number of dimensions of %s does not match the length of the "
                    "desired ordering %s",
                    TNS_SHAPE(self), TNS_INTS(count, dims));
   }
@@ -125,10 +120,10 @@ graft_status tns_permute(graft_tensor *self, int32_t count, const int64_t *dims,
   uint32_t seen = 0;
   for (int32_t i = 0; i < count; i++) {
     int64_t dim = dims[i];
-    graft_status status = tns_wrap_dim("permute", &dim, self->ndim);
+    graft_status status = wrap_dim(&dim, self->ndim);
     if (status) return status;
     if (seen >> dim & 1) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "permute: duplicate dims are not allowed: %s", TNS_INTS(count, dims));
+      return err_set(GRAFT_INVALID_ARGUMENT, "duplicate dims are not allowed: %s", TNS_INTS(count, dims));
     }
     seen |= 1u << dim;
     g.sizes[i] = self->sizes[dim], g.strides[i] = self->strides[dim];
@@ -136,34 +131,15 @@ graft_status tns_permute(graft_tensor *self, int32_t count, const int64_t *dims,
   return geometry_view(self, &g, view);
 }
 
-graft_status tns_transpose(graft_tensor *self, int64_t dim0, int64_t dim1, graft_tensor **view) {
-  graft_status status = tns_wrap_dim("transpose", &dim0, self->ndim);
-  if (!status) status = tns_wrap_dim("transpose", &dim1, self->ndim);
-  if (status) return status;
-  geometry g = geometry_of(self);
-  g.sizes[dim0] = self->sizes[dim1], g.strides[dim0] = self->strides[dim1];
-  g.sizes[dim1] = self->sizes[dim0], g.strides[dim1] = self->strides[dim0];
-  return geometry_view(self, &g, view);
-}
-
-graft_status tns_t(graft_tensor *self, graft_tensor **view) {
-  if (self->ndim > 2) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "t: expects a tensor with at most 2 dimensions, but got %s",
-                   TNS_SHAPE(self));
-  }
-  return self->ndim < 2 ? tns_alias(self, view) : tns_transpose(self, 0, 1, view);
-}
-
 graft_status tns_select(graft_tensor *self, int64_t dim, int64_t index, graft_tensor **view) {
   if (self->ndim == 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "select: cannot be applied to a tensor without dimensions (%s)",
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "cannot be applied to a tensor without dimensions (%s)", TNS_SHAPE(self));
   }
-  graft_status status = tns_wrap_dim("select", &dim, self->ndim);
+  graft_status status = wrap_dim(&dim, self->ndim);
   if (status) return status;
   int64_t size = self->sizes[dim];
   if (index < -size || index >= size) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "select: index %" PRId64 " out of range for %s at dimension %" PRId64, index,
+    return err_set(GRAFT_INVALID_ARGUMENT, "index %" PRId64 " out of range for %s at dimension %" PRId64, index,
                    TNS_SHAPE(self), dim);
   }
   geometry g = geometry_of(self);
@@ -182,12 +158,11 @@ static int64_t slice_bound(int64_t bound, int64_t size) {
 graft_status tns_slice(graft_tensor *self, int64_t dim, const int64_t *start, const int64_t *end, int64_t step,
                        graft_tensor **view) {
   if (self->ndim == 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "slice: cannot be applied to a tensor without dimensions (%s)",
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "cannot be applied to a tensor without dimensions (%s)", TNS_SHAPE(self));
   }
-  graft_status status = tns_wrap_dim("slice", &dim, self->ndim);
+  graft_status status = wrap_dim(&dim, self->ndim);
   if (status) return status;
-  if (step <= 0) return err_set(GRAFT_INVALID_ARGUMENT, "slice: step must be positive, but got %" PRId64, step);
+  if (step <= 0) return err_set(GRAFT_INVALID_ARGUMENT, "step must be positive, but got %" PRId64, step);
   int64_t size = self->sizes[dim];
   int64_t first = slice_bound(start ? *start : 0, size);
   int64_t last = slice_bound(end ? *end : INT64_MAX, size);
@@ -197,7 +172,7 @@ graft_status tns_slice(graft_tensor *self, int64_t dim, const int64_t *start, co
   g.sizes[dim] = length / step + (length % step != 0);
   if (__builtin_mul_overflow(self->strides[dim], step, &g.strides[dim])) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "slice: step %" PRId64 " of dimension %" PRId64 " with stride %" PRId64 " overflows", step, dim,
+                   "step %" PRId64 " of dimension %" PRId64 " with stride %" PRId64 " overflows", step, dim,
                    self->strides[dim]);
   }
   return geometry_view(self, &g, view);
@@ -205,22 +180,20 @@ graft_status tns_slice(graft_tensor *self, int64_t dim, const int64_t *start, co
 
 static graft_status check_split(const graft_tensor *self, uint32_t count, const int64_t *sizes, int64_t *dim) {
   if (self->ndim == 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "split_with_sizes: expects a tensor with at least 1 dimension, but got %s",
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "expects a tensor with at least 1 dimension, but got %s", TNS_SHAPE(self));
   }
-  graft_status status = tns_wrap_dim("split_with_sizes", dim, self->ndim);
+  graft_status status = wrap_dim(dim, self->ndim);
   if (status) return status;
   int64_t sum = 0;
   for (uint32_t i = 0; i < count; i++) {
     if (sizes[i] < 0) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "split_with_sizes: expects only non-negative entries, but got %s",
-                     TNS_INTS(count, sizes));
+      return err_set(GRAFT_INVALID_ARGUMENT, "expects only non-negative entries, but got %s", TNS_INTS(count, sizes));
     }
     if (__builtin_add_overflow(sum, sizes[i], &sum)) sum = INT64_MAX;
   }
   if (sum != self->sizes[*dim]) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "split_with_sizes: expects split_sizes to sum exactly to %" PRId64
+                   "expects split_sizes to sum exactly to %" PRId64
                    " (the size "
                    "of %s at dimension %" PRId64 "), but got %s",
                    self->sizes[*dim], TNS_SHAPE(self), *dim, TNS_INTS(count, sizes));
@@ -247,18 +220,6 @@ graft_status tns_split_with_sizes(graft_tensor *self, uint32_t count, const int6
   return GRAFT_OK;
 }
 
-static graft_status squeeze_mask(graft_tensor *self, uint32_t mask, graft_tensor **view) {
-  geometry g = geometry_of(self);
-  for (int32_t i = self->ndim - 1; i >= 0; i--) {
-    if ((mask >> i & 1) && self->sizes[i] == 1) geometry_drop(&g, i);
-  }
-  return geometry_view(self, &g, view);
-}
-
-graft_status tns_squeeze(graft_tensor *self, graft_tensor **view) {
-  return squeeze_mask(self, UINT32_MAX, view);
-}
-
 graft_status tns_squeeze_dim(graft_tensor *self, int64_t dim, graft_tensor **view) {
   return tns_squeeze_dims(self, 1, &dim, view);
 }
@@ -267,19 +228,23 @@ graft_status tns_squeeze_dims(graft_tensor *self, uint32_t count, const int64_t 
   uint32_t mask = 0;
   for (uint32_t i = 0; i < count; i++) {
     int64_t dim = dims[i];
-    graft_status status = tns_wrap_dim("squeeze", &dim, self->ndim);
+    graft_status status = wrap_dim(&dim, self->ndim);
     if (status) return status;
     if (mask >> dim & 1) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "squeeze: dim %" PRId64 " appears multiple times in the list of dims %s",
-                     dim, TNS_INTS(count, dims));
+      return err_set(GRAFT_INVALID_ARGUMENT, "dim %" PRId64 " appears multiple times in the list of dims %s", dim,
+                     TNS_INTS(count, dims));
     }
     mask |= 1u << dim;
   }
-  return squeeze_mask(self, mask, view);
+  geometry g = geometry_of(self);
+  for (int32_t i = self->ndim - 1; i >= 0; i--) {
+    if ((mask >> i & 1) && self->sizes[i] == 1) geometry_drop(&g, i);
+  }
+  return geometry_view(self, &g, view);
 }
 
 graft_status tns_unsqueeze(graft_tensor *self, int64_t dim, graft_tensor **view) {
-  graft_status status = tns_wrap_dim("unsqueeze", &dim, self->ndim + 1);
+  graft_status status = wrap_dim(&dim, self->ndim + 1);
   if (status) return status;
   geometry g = geometry_of(self);
   int64_t stride = dim >= self->ndim ? 1 : self->sizes[dim] * self->strides[dim];

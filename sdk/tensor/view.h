@@ -1,6 +1,6 @@
 /* Views, made by the host alone: each takes a tensor and gives another over the same storage, with the sizes, strides,
- * offset and errors of PyTorch. No memory is touched and no history is recorded; that is dispatch's part. A tensor of
- * shape only (storage NULL) gives such views, too.
+ * offset and errors of PyTorch; which op is served the caller knows, and says. No memory is touched and no history is
+ * recorded; that is dispatch's part. A tensor of shape only (storage NULL) gives such views, too.
  *
  * view.c: dims picked, ordered, cut; view_shape.c: dims merged, divided, broadcast; view_type.c: another element type,
  * conjugate and negative bits. */
@@ -12,14 +12,11 @@
 
 /* --- view.c --- */
 graft_status tns_alias(graft_tensor *self, graft_tensor **view);
-graft_status tns_detach(graft_tensor *self, graft_tensor **view);
 /* offset NULL: self's own. */
 graft_status tns_as_strided(graft_tensor *self, int32_t ndim, const int64_t *sizes, const int64_t *strides,
                             const int64_t *offset, graft_tensor **view);
 graft_status tns_diagonal(graft_tensor *self, int64_t offset, int64_t dim1, int64_t dim2, graft_tensor **view);
 graft_status tns_permute(graft_tensor *self, int32_t count, const int64_t *dims, graft_tensor **view);
-graft_status tns_transpose(graft_tensor *self, int64_t dim0, int64_t dim1, graft_tensor **view);
-graft_status tns_t(graft_tensor *self, graft_tensor **view);
 graft_status tns_select(graft_tensor *self, int64_t dim, int64_t index, graft_tensor **view);
 /* start and end may be NULL: all. */
 graft_status tns_slice(graft_tensor *self, int64_t dim, const int64_t *start, const int64_t *end, int64_t step,
@@ -27,7 +24,6 @@ graft_status tns_slice(graft_tensor *self, int64_t dim, const int64_t *start, co
 /* views receives `count` tensors, or none of them. */
 graft_status tns_split_with_sizes(graft_tensor *self, uint32_t count, const int64_t *sizes, int64_t dim,
                                   graft_tensor **views);
-graft_status tns_squeeze(graft_tensor *self, graft_tensor **view);
 graft_status tns_squeeze_dim(graft_tensor *self, int64_t dim, graft_tensor **view);
 graft_status tns_squeeze_dims(graft_tensor *self, uint32_t count, const int64_t *dims, graft_tensor **view);
 graft_status tns_unsqueeze(graft_tensor *self, int64_t dim, graft_tensor **view);
@@ -42,25 +38,12 @@ graft_status tns_broadcast_in_dim(graft_tensor *self, int32_t ndim, const int64_
 /* Merges dims start to end, both included. */
 graft_status tns_collapse_view(graft_tensor *self, int64_t start, int64_t end, graft_tensor **view);
 graft_status tns_split_dim(graft_tensor *self, int64_t dim, int64_t outer_length, graft_tensor **view);
-/* Replaces a -1 in `sizes` by what numel leaves for it. `op` names the op in errors. */
-graft_status tns_infer_sizes(const char *op, int64_t numel, int32_t ndim, const int64_t *sizes, int64_t *result);
-/* Strides with which a tensor of these sizes and strides can be seen as new_sizes (of the same numel); false: only a
- * copy can. */
-bool tns_compute_strides(int32_t ndim, const int64_t *sizes, const int64_t *strides, int32_t new_ndim,
-                         const int64_t *new_sizes, int64_t *new_strides);
 
 /* --- view_type.c --- */
 graft_status tns_view_as_real(graft_tensor *self, graft_tensor **view);
-graft_status tns_view_as_complex(graft_tensor *self, graft_tensor **view);
 graft_status tns_conj(graft_tensor *self, graft_tensor **view); /* aten::_conj; a real tensor as it is */
-graft_status tns_neg_view(graft_tensor *self, graft_tensor **view);
 graft_status tns_real(graft_tensor *self, graft_tensor **view);
 graft_status tns_imag(graft_tensor *self, graft_tensor **view);
 graft_status tns_view_of_dtype(graft_tensor *self, graft_dtype dtype, graft_tensor **view);
-
-/* --- shared --- */
-/* Wraps a dim of a rank into [0, rank); rank 0 counts as 1. */
-graft_status tns_wrap_dim(const char *op, int64_t *dim, int32_t ndim);
-/* "[2,3]" of a list; writes at most `capacity` bytes, cuts a long list short, and returns buffer. */
 
 #endif

@@ -4,24 +4,24 @@
 
 #include "tensor/view.h"
 
-static graft_status check_rank(const char *op, int32_t ndim) {
+static graft_status check_rank(int32_t ndim) {
   if (ndim <= GRAFT_MAX_DIMS) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "%s: %d dimensions, but at most %d are supported", op, ndim, GRAFT_MAX_DIMS);
+  return err_set(GRAFT_INVALID_ARGUMENT, "%d dimensions, but at most %d are supported", ndim, GRAFT_MAX_DIMS);
 }
 
-graft_status tns_infer_sizes(const char *op, int64_t numel, int32_t ndim, const int64_t *sizes, int64_t *result) {
+/* Replaces a -1 in `sizes` by what numel leaves for it. */
+static graft_status infer_sizes(int64_t numel, int32_t ndim, const int64_t *sizes, int64_t *result) {
   int64_t known = 1;
   int32_t open = -1;
   for (int32_t i = 0; i < ndim; i++) {
     if (sizes[i] == -1) {
       if (open >= 0) {
-        return err_set(GRAFT_INVALID_ARGUMENT, "%s: only one dimension of %s can be inferred", op,
-                       TNS_INTS(ndim, sizes));
+        return err_set(GRAFT_INVALID_ARGUMENT, "only one dimension of %s can be inferred", TNS_INTS(ndim, sizes));
       }
       open = i;
     } else if (sizes[i] < 0) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "%s: invalid shape dimension %" PRId64 " at index %d of shape %s", op,
-                     sizes[i], i, TNS_INTS(ndim, sizes));
+      return err_set(GRAFT_INVALID_ARGUMENT, "invalid shape dimension %" PRId64 " at index %d of shape %s", sizes[i], i,
+                     TNS_INTS(ndim, sizes));
     }
     result[i] = sizes[i];
   }
@@ -29,22 +29,24 @@ graft_status tns_infer_sizes(const char *op, int64_t numel, int32_t ndim, const 
   known = tns_numel(ndim, result);
   bool fits = known == numel || (open >= 0 && known > 0 && numel % known == 0);
   if (!fits) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s: shape %s is invalid for input of size %" PRId64, op,
-                   TNS_INTS(ndim, sizes), numel);
+    return err_set(GRAFT_INVALID_ARGUMENT, "shape %s is invalid for input of size %" PRId64, TNS_INTS(ndim, sizes),
+                   numel);
   }
   if (open < 0) return GRAFT_OK;
   if (known == 0) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "%s: cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                   "cannot reshape tensor of 0 elements into shape %s because the unspecified "
                    "dimension size -1 can be any value and is ambiguous",
-                   op, TNS_INTS(ndim, sizes));
+                   TNS_INTS(ndim, sizes));
   }
   result[open] = numel / known;
   return GRAFT_OK;
 }
 
-bool tns_compute_strides(int32_t ndim, const int64_t *sizes, const int64_t *strides, int32_t new_ndim,
-                         const int64_t *new_sizes, int64_t *new_strides) {
+/* Strides with which a tensor of these sizes and strides can be seen as new_sizes (of the same numel); false: only a
+ * copy can. */
+static bool compute_strides(int32_t ndim, const int64_t *sizes, const int64_t *strides, int32_t new_ndim,
+                            const int64_t *new_sizes, int64_t *new_strides) {
   if (ndim == 0) {
     for (int32_t i = 0; i < new_ndim; i++) new_strides[i] = 1;
     return true;
@@ -76,13 +78,13 @@ bool tns_compute_strides(int32_t ndim, const int64_t *sizes, const int64_t *stri
 }
 
 graft_status tns_view_sizes(graft_tensor *self, int32_t ndim, const int64_t *sizes, graft_tensor **view) {
-  int64_t full[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
-  graft_status status = check_rank("view", ndim);
-  if (!status) status = tns_infer_sizes("view", self->numel, ndim, sizes, full);
+  int64_t full[GRAFT_MAX_DIMS] = {0}, strides[GRAFT_MAX_DIMS];
+  graft_status status = check_rank(ndim);
+  if (!status) status = infer_sizes(self->numel, ndim, sizes, full);
   if (status) return status;
-  if (!tns_compute_strides(self->ndim, self->sizes, self->strides, ndim, full, strides)) {
+  if (!compute_strides(self->ndim, self->sizes, self->strides, ndim, full, strides)) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "view: size %s is not compatible with the size and stride of %s (at least one "
+                   "size %s is not compatible with the size and stride of %s (at least one "
                    "dimension spans across two contiguous subspaces); use reshape, which copies",
                    TNS_INTS(ndim, sizes), TNS_SHAPE(self));
   }
@@ -100,7 +102,7 @@ static graft_status expand_dim(const graft_tensor *self, int32_t ndim, const int
     strides[i] = i + 1 < ndim && self->ndim > 0 ? sizes[i + 1] * strides[i + 1] : 0;
   if (target == -1 && d < 0) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "expand: size -1 isn't allowed in a leading, non-existing dimension %d "
+                   "size -1 isn't allowed in a leading, non-existing dimension %d "
                    "(size %s of %s)",
                    i, TNS_INTS(ndim, wanted), TNS_SHAPE(self));
   }
@@ -108,7 +110,7 @@ static graft_status expand_dim(const graft_tensor *self, int32_t ndim, const int
   if (sizes[i] == size) return GRAFT_OK;
   if (size != 1 || target < 0) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "expand: the expanded size %" PRId64 " must match the existing size %" PRId64
+                   "the expanded size %" PRId64 " must match the existing size %" PRId64
                    " at non-singleton dimension %d (target %s, tensor %s)",
                    target, size, i, TNS_INTS(ndim, wanted), TNS_SHAPE(self));
   }
@@ -117,15 +119,15 @@ static graft_status expand_dim(const graft_tensor *self, int32_t ndim, const int
 }
 
 graft_status tns_expand(graft_tensor *self, int32_t ndim, const int64_t *sizes, graft_tensor **view) {
-  graft_status status = check_rank("expand", ndim);
+  graft_status status = check_rank(ndim);
   if (status) return status;
   if (ndim < self->ndim) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "expand: the number of sizes in %s must be at least the number of dimensions of "
+                   "the number of sizes in %s must be at least the number of dimensions of "
                    "%s",
                    TNS_INTS(ndim, sizes), TNS_SHAPE(self));
   }
-  int64_t full[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
+  int64_t full[GRAFT_MAX_DIMS] = {0}, strides[GRAFT_MAX_DIMS];
   for (int32_t i = ndim - 1; i >= 0; i--) {
     status = expand_dim(self, ndim, sizes, i, full, strides);
     if (status) return status;
@@ -135,7 +137,7 @@ graft_status tns_expand(graft_tensor *self, int32_t ndim, const int64_t *sizes, 
 
 static graft_status check_broadcast_dims(const graft_tensor *self, int32_t ndim, const int64_t *sizes, uint32_t count,
                                          const int64_t *dims) {
-  graft_status status = check_rank("broadcast_in_dim", ndim);
+  graft_status status = check_rank(ndim);
   if (status) return status;
   bool ascending = count == (uint32_t)self->ndim;
   for (uint32_t i = 0; ascending && i < count; i++) {
@@ -143,14 +145,14 @@ static graft_status check_broadcast_dims(const graft_tensor *self, int32_t ndim,
   }
   if (!ascending) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "broadcast_in_dim: expected one dim of shape %s for each of %s, strictly "
+                   "expected one dim of shape %s for each of %s, strictly "
                    "ascending, but got %s",
                    TNS_INTS(ndim, sizes), TNS_SHAPE(self), TNS_INTS(count, dims));
   }
   for (uint32_t i = 0; i < count; i++) {
     if (self->sizes[i] == 1 || self->sizes[i] == sizes[dims[i]]) continue;
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "broadcast_in_dim: size %" PRId64
+                   "size %" PRId64
                    " at dimension %u of %s cannot be broadcast "
                    "to %" PRId64,
                    self->sizes[i], i, TNS_SHAPE(self), sizes[dims[i]]);
@@ -185,7 +187,7 @@ static graft_status collapse_strides(const graft_tensor *self, int64_t start, in
         self->sizes[i] == 1 || self->sizes[i + 1] == 1 || self->strides[i] == self->strides[i + 1] * self->sizes[i + 1];
     if (!nested && self->numel != 0) {
       return err_set(GRAFT_INVALID_ARGUMENT,
-                     "collapse_view: dimensions %" PRId64 " to %" PRId64
+                     "dimensions %" PRId64 " to %" PRId64
                      " of %s can't be seen as "
                      "one; use collapse, which copies",
                      start, end, TNS_SHAPE(self));
@@ -199,9 +201,8 @@ static graft_status collapse_strides(const graft_tensor *self, int64_t start, in
 graft_status tns_collapse_view(graft_tensor *self, int64_t start, int64_t end, graft_tensor **view) {
   int64_t rank = self->ndim > 0 ? self->ndim : 1;
   if (start < 0 || end < start || end >= rank) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "collapse_view: dimensions %" PRId64 " to %" PRId64 " are not an interval of %s", start, end,
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "dimensions %" PRId64 " to %" PRId64 " are not an interval of %s", start,
+                   end, TNS_SHAPE(self));
   }
   int64_t one = 1;
   if (self->ndim == 0) return tns_view(self, 1, &one, &one, self->offset, view);
@@ -221,15 +222,14 @@ graft_status tns_collapse_view(graft_tensor *self, int64_t start, int64_t end, g
 }
 
 graft_status tns_split_dim(graft_tensor *self, int64_t dim, int64_t outer_length, graft_tensor **view) {
-  graft_status status = check_rank("split_dim", self->ndim + 1);
+  graft_status status = check_rank(self->ndim + 1);
   if (status) return status;
   if (dim < 0 || dim >= self->ndim) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "split_dim: dim %" PRId64 " is not one of %s", dim, TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "dim %" PRId64 " is not one of %s", dim, TNS_SHAPE(self));
   }
   if (outer_length <= 0 || self->sizes[dim] % outer_length != 0) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "split_dim: dimension %" PRId64 " of %s can't be divided into %" PRId64 " equal parts", dim,
-                   TNS_SHAPE(self), outer_length);
+    return err_set(GRAFT_INVALID_ARGUMENT, "dimension %" PRId64 " of %s can't be divided into %" PRId64 " equal parts",
+                   dim, TNS_SHAPE(self), outer_length);
   }
   int64_t inner = self->sizes[dim] / outer_length;
   int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];

@@ -19,8 +19,8 @@ static graft_status retype(graft_tensor *self, graft_dtype dtype, int32_t ndim, 
 /* The real and imaginary parts of what is stored, the conjugate bit not considered. */
 static graft_status as_real_physical(graft_tensor *self, graft_tensor **view) {
   if (self->ndim == GRAFT_MAX_DIMS) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "view_as_real: %s already has %d dimensions, the most there can be",
-                   TNS_SHAPE(self), GRAFT_MAX_DIMS);
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s already has %d dimensions, the most there can be", TNS_SHAPE(self),
+                   GRAFT_MAX_DIMS);
   }
   int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < self->ndim; i++) sizes[i] = self->sizes[i], strides[i] = 2 * self->strides[i];
@@ -31,53 +31,18 @@ static graft_status as_real_physical(graft_tensor *self, graft_tensor **view) {
 
 graft_status tns_view_as_real(graft_tensor *self, graft_tensor **view) {
   if (!dt_is_complex(self->dtype)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "view_as_real: only complex tensors can be seen as real, but got %s",
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "only complex tensors can be seen as real, but got %s", TNS_SHAPE(self));
   }
   if (self->flags & TNS_CONJ) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "view_as_real: %s is an unresolved conjugate; copy it first",
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s is an unresolved conjugate; copy it first", TNS_SHAPE(self));
   }
   return as_real_physical(self, view);
 }
 
-static const char *why_not_complex(const graft_tensor *self) {
-  int32_t last = self->ndim - 1;
-  if (self->dtype != GRAFT_F32 && self->dtype != GRAFT_F64 && self->dtype != GRAFT_WIDE) {
-    return "only f32 and f64 tensors can be seen as complex";
-  }
-  if (self->ndim == 0) return "the tensor must have one or more dimensions";
-  if (self->sizes[last] != 2) return "the last dimension must have size 2";
-  if (self->strides[last] != 1) return "the last dimension must have stride 1";
-  for (int32_t i = 0; i < last; i++) {
-    if (self->sizes[i] != 1 && self->strides[i] % 2)
-      return "the strides of all but the last dimension must be divisible by 2";
-  }
-  return self->offset % 2 ? "the storage offset must be divisible by 2" : NULL;
-}
-
-graft_status tns_view_as_complex(graft_tensor *self, graft_tensor **view) {
-  const char *problem = why_not_complex(self);
-  if (problem) return err_set(GRAFT_INVALID_ARGUMENT, "view_as_complex: %s, but got %s", problem, TNS_SHAPE(self));
-  int64_t strides[GRAFT_MAX_DIMS];
-  for (int32_t i = 0; i < self->ndim; i++) strides[i] = self->strides[i] / 2;
-  return retype(self, dt_complex(self->dtype), self->ndim - 1, self->sizes, strides, self->offset / 2, self->flags,
-                view);
-}
-
-static graft_status flip_flag(graft_tensor *self, uint32_t flag, graft_tensor **view) {
-  return retype(self, self->dtype, self->ndim, self->sizes, self->strides, self->offset, self->flags ^ flag, view);
-}
-
 graft_status tns_conj(graft_tensor *self, graft_tensor **view) {
-  return dt_is_complex(self->dtype) ? flip_flag(self, TNS_CONJ, view) : tns_alias(self, view);
-}
-
-graft_status tns_neg_view(graft_tensor *self, graft_tensor **view) {
-  if (self->dtype == GRAFT_BOOL) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "neg: bool tensors have no negative (%s); use logical_not", TNS_SHAPE(self));
-  }
-  return flip_flag(self, TNS_NEG, view);
+  graft_status status = tns_alias(self, view);
+  if (!status && dt_is_complex(self->dtype)) (*view)->flags ^= TNS_CONJ;
+  return status;
 }
 
 /* Part 0 or 1 of each stored element. */
@@ -96,8 +61,7 @@ graft_status tns_real(graft_tensor *self, graft_tensor **view) {
 
 graft_status tns_imag(graft_tensor *self, graft_tensor **view) {
   if (!dt_is_complex(self->dtype)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "imag: only complex tensors have imaginary parts, but got %s",
-                   TNS_SHAPE(self));
+    return err_set(GRAFT_INVALID_ARGUMENT, "only complex tensors have imaginary parts, but got %s", TNS_SHAPE(self));
   }
   graft_tensor *imaginary;
   graft_status status = part(self, 1, &imaginary);
@@ -108,8 +72,8 @@ graft_status tns_imag(graft_tensor *self, graft_tensor **view) {
 }
 
 static graft_status retype_error(const graft_tensor *self, graft_dtype dtype, const char *what) {
-  return err_set(GRAFT_INVALID_ARGUMENT, "view: %s to see %s as %s, whose elements have another size", what,
-                 TNS_SHAPE(self), graft_dtype_name(dtype));
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s to see %s as %s, whose elements have another size", what, TNS_SHAPE(self),
+                 graft_dtype_name(dtype));
 }
 
 /* Each element becomes `ratio` smaller ones. */
@@ -141,10 +105,10 @@ static graft_status retype_larger(graft_tensor *self, graft_dtype dtype, int64_t
 
 graft_status tns_view_of_dtype(graft_tensor *self, graft_dtype dtype, graft_tensor **view) {
   int64_t from = (int64_t)dt_bytes(self->dtype), to = (int64_t)dt_bytes(dtype);
-  if (to == 0) return err_set(GRAFT_INVALID_ARGUMENT, "view: 0x%08" PRIx32 " is not a dtype", dtype);
+  if (to == 0) return err_set(GRAFT_INVALID_ARGUMENT, "0x%08" PRIx32 " is not a dtype", dtype);
   if (self->flags & (TNS_CONJ | TNS_NEG)) {
     return err_set(GRAFT_INVALID_ARGUMENT,
-                   "view: %s is an unresolved conjugate or negative and can't be seen as %s; copy "
+                   "%s is an unresolved conjugate or negative and can't be seen as %s; copy "
                    "it first",
                    TNS_SHAPE(self), graft_dtype_name(dtype));
   }

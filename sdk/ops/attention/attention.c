@@ -438,7 +438,7 @@ static void vjp_again(op_vjp *v, const bool wanted[GRADIENTS]) {
   fx *s = v->s;
   inputs in = inputs_of(v->args, 0, FORWARD_SCALE, FORWARD_CAUSAL);
   if (v->args[FORWARD_DROPOUT].as.f > 0) {
-    fx_fail(s, err_set(GRAFT_UNIMPLEMENTED, "%s: with dropout its gradient can't be differentiated", v->schema->name));
+    fx_fail(s, err_about(GRAFT_UNIMPLEMENTED, v->schema->name, "with dropout its gradient can't be differentiated"));
     return;
   }
   graft_tensor *scores = scores_of(s, &in);

@@ -53,7 +53,7 @@ graft_status op_fail(const op_call *call, graft_status status, const char *forma
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  return err_set(status, "%s: %s", call->schema->name, text);
+  return err_about(status, call->schema->name, "%s", text);
 }
 
 graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected) {

@@ -45,8 +45,8 @@ static graft_status infer_backward(op_call *c) {
 static graft_status check_range(const char *op, const ref_array *indices, int64_t rows) {
   for (int64_t i = 0; i < indices->count; i++) {
     if (indices->re[i] >= 0 && indices->re[i] < rows) continue;
-    return err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld at position %lld is out of range for a table of %lld rows", op,
-                   (long long)indices->re[i], (long long)i, (long long)rows);
+    return err_about(GRAFT_OUT_OF_RANGE, op, "index %lld at position %lld is out of range for a table of %lld rows",
+                     (long long)indices->re[i], (long long)i, (long long)rows);
   }
   return GRAFT_OK;
 }

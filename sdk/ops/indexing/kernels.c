@@ -107,8 +107,8 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
   for (int64_t i = 0; i < t->count && !status; i++) {
     int64_t value = (int64_t)x.re[from.at[i]];
     if (value < -size || value >= size) {
-      status = err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for dim %lld of size %lld", op,
-                       (long long)value, (long long)dim, (long long)size);
+      status = err_about(GRAFT_OUT_OF_RANGE, op, "index %lld is out of range for dim %lld of size %lld",
+                         (long long)value, (long long)dim, (long long)size);
       break;
     }
     t->at[i] += (value < 0 ? value + size : value) * stride;
@@ -244,8 +244,8 @@ idx_line idx_line_of(const char *op, const graft_tensor_desc *self, const graft_
 int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *status) {
   int64_t size = l->self->dl.ndim ? l->self->dl.shape[l->dim] : 1, at = 0;
   if (value < 0 || value >= size) {
-    *status = err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for dim %lld of size %lld", l->op,
-                      (long long)value, (long long)l->dim, (long long)size);
+    *status = err_about(GRAFT_OUT_OF_RANGE, l->op, "index %lld is out of range for dim %lld of size %lld",
+                        (long long)value, (long long)l->dim, (long long)size);
     return -1;
   }
   if (!l->self->dl.ndim || !l->index->dl.ndim) return value; /* rank 0 counts as rank 1 */

@@ -407,5 +407,5 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args) {
   for (int i = 0; i < r.count; i++) r.at[i] = r.x[i] ? ref_data(r.x[i]) : NULL;
   r.at[3] = ref_data(r.out);
   run_dim(&r, 0);
-  return r.c.error ? err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", op_schema_of(head->op_id)->name, r.c.error) : GRAFT_OK;
+  return r.c.error ? err_about(GRAFT_INVALID_ARGUMENT, op_schema_of(head->op_id)->name, "%s", r.c.error) : GRAFT_OK;
 }

@@ -104,8 +104,8 @@ static void write_one(const writer *w, ref_array *y, int64_t at, const ref_array
 static graft_status check_index(const char *op, int64_t *value, int64_t size, bool wraps, const char *of) {
   bool inside = *value >= (wraps ? -size : 0) && *value < size;
   if (!inside) {
-    return err_set(GRAFT_OUT_OF_RANGE, "%s: index %lld is out of range for %s %lld", op, (long long)*value, of,
-                   (long long)size);
+    return err_about(GRAFT_OUT_OF_RANGE, op, "index %lld is out of range for %s %lld", (long long)*value, of,
+                     (long long)size);
   }
   if (*value < 0) *value += size;
   return GRAFT_OK;
