@@ -16,6 +16,20 @@ START_TEST(error_text_may_hold_itself) {
 }
 END_TEST
 
+/* Texts that only look alike are not taken for it: the name must be what the error was made about. */
+START_TEST(error_knows_its_subject) {
+  err_set(GRAFT_INTERNAL, "aten::add: it was said so far");
+  ck_assert(!err_is_about("aten::add"));
+  err_about(GRAFT_INTERNAL, "aten::add.Tensor", "self is %s", "f32[2]");
+  ck_assert_str_eq(graft_last_error(), "aten::add.Tensor: self is f32[2]");
+  ck_assert(err_is_about("aten::add.Tensor") && !err_is_about("aten::add"));
+  ck_assert_int_eq(err_attribute(GRAFT_INTERNAL, "aten::add.Tensor"), GRAFT_INTERNAL);
+  ck_assert_str_eq(graft_last_error(), "aten::add.Tensor: self is f32[2]");
+  err_attribute(GRAFT_INTERNAL, "aten::add");
+  ck_assert_str_eq(graft_last_error(), "aten::add: aten::add.Tensor: self is f32[2]");
+}
+END_TEST
+
 START_TEST(utf8_is_cut_between_characters) {
   char text[8];
   utf8_copy(text, sizeof text, "caf\xc3\xa9\x01\xff");
@@ -135,6 +149,7 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {ONCE(error_text_may_hold_itself),
+                              ONCE(error_knows_its_subject),
                               ONCE(utf8_is_cut_between_characters),
                               ONCE(status_names),
                               EACH(broken_plugins_are_refused, ROWS(load_cases)),

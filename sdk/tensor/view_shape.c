@@ -127,7 +127,7 @@ graft_status tns_expand(graft_tensor *self, int32_t ndim, const int64_t *sizes, 
                    "%s",
                    TNS_INTS(ndim, sizes), TNS_SHAPE(self));
   }
-  int64_t full[GRAFT_MAX_DIMS] = {0}, strides[GRAFT_MAX_DIMS];
+  int64_t full[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
   for (int32_t i = ndim - 1; i >= 0; i--) {
     status = expand_dim(self, ndim, sizes, i, full, strides);
     if (status) return status;

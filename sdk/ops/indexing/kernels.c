@@ -193,8 +193,8 @@ graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
   for (int64_t i = 0; i < index.count && !status; i++) {
     int64_t from = (int64_t)index.re[i];
     if (from < -x.count || from >= x.count) {
-      status = err_set(GRAFT_OUT_OF_RANGE, "aten::take: index %lld is out of range for %lld elements", (long long)from,
-                       (long long)x.count);
+      status = err_about(GRAFT_OUT_OF_RANGE, "aten::take", "index %lld is out of range for %lld elements",
+                         (long long)from, (long long)x.count);
       break;
     }
     if (from < 0) from += x.count;
@@ -220,8 +220,9 @@ graft_status ref_index_select(const graft_exec *exec, const graft_args_index_sel
     int64_t inner = n % s.inner, row = n / s.inner % index.count, outer = n / s.inner / index.count;
     int64_t value = (int64_t)index.re[row];
     if (value < 0 || value >= s.size) {
-      status = err_set(GRAFT_OUT_OF_RANGE, "aten::index_select: index %lld is out of range for dim %lld of size %lld",
-                       (long long)value, (long long)a->dim, (long long)s.size);
+      status =
+          err_about(GRAFT_OUT_OF_RANGE, "aten::index_select", "index %lld is out of range for dim %lld of size %lld",
+                    (long long)value, (long long)a->dim, (long long)s.size);
       break;
     }
     int64_t from = (outer * s.size + value) * s.inner + inner;

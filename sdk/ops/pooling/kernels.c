@@ -82,9 +82,8 @@ graft_status ref_max_pool2d_with_indices_backward(const graft_exec *exec,
   for (int64_t i = 0; !status && i < grad.count; i++) {
     int64_t at = (int64_t)indices.re[i];
     if (at < 0 || at >= size) {
-      status = err_set(GRAFT_OUT_OF_RANGE,
-                       "aten::max_pool2d_with_indices_backward: index %lld is out of range for a plane of %lld",
-                       (long long)at, (long long)size);
+      status = err_about(GRAFT_OUT_OF_RANGE, "aten::max_pool2d_with_indices_backward",
+                         "index %lld is out of range for a plane of %lld", (long long)at, (long long)size);
       break;
     }
     ref_real *to = &out.re[i / windows * size + at];

@@ -415,13 +415,13 @@ static int64_t category_at(const double *weights, int64_t n, double u) {
 static graft_status check_weights(const double *weights, int64_t n) {
   for (int64_t k = 0; k < n; k++) {
     if (!(weights[k] >= 0) || isinf(weights[k])) {
-      return err_set(GRAFT_INVALID_ARGUMENT, "aten::multinomial: weight %lld is %g; expected 0 or more, and finite",
-                     (long long)k, weights[k]);
+      return err_about(GRAFT_INVALID_ARGUMENT, "aten::multinomial", "weight %lld is %g; expected 0 or more, and finite",
+                       (long long)k, weights[k]);
     }
   }
   return total_of(weights, n) > 0
              ? GRAFT_OK
-             : err_set(GRAFT_INVALID_ARGUMENT, "aten::multinomial: no category of a row has a weight");
+             : err_about(GRAFT_INVALID_ARGUMENT, "aten::multinomial", "no category of a row has a weight");
 }
 
 static graft_status ref_multinomial(const graft_exec *exec, const graft_args_multinomial *a) {

@@ -302,9 +302,8 @@ static graft_status ref_masked_scatter(const graft_exec *exec, const graft_args_
   for (int64_t i = 0; !status && i < x.count; i++) {
     if (mask.re[i] == 0) continue;
     if (next == source.count) {
-      status = err_set(GRAFT_INVALID_ARGUMENT,
-                       "aten::masked_scatter: mask has more true elements than source has elements, %lld",
-                       (long long)source.count);
+      status = err_about(GRAFT_INVALID_ARGUMENT, "aten::masked_scatter",
+                         "mask has more true elements than source has elements, %lld", (long long)source.count);
       break;
     }
     if (x.im) x.im[i] = source.im[next];

@@ -225,8 +225,8 @@ VJP(repeat) {
   int32_t ndim =
       shape_interleave(SELF->ndim, SELF->sizes, (int32_t)v->args[1].count, v->args[1].as.ints, base, full, &mask);
   if (ndim < 0) {
-    fx_fail(S, err_set(GRAFT_UNIMPLEMENTED, "aten::repeat: its gradient takes at most %d dims, repeats counted",
-                       GRAFT_MAX_DIMS));
+    fx_fail(S, err_about(GRAFT_UNIMPLEMENTED, "aten::repeat", "its gradient takes at most %d dims, repeats counted",
+                         GRAFT_MAX_DIMS));
     return;
   }
   graft_tensor *sum = fx_sum(S, fx_reshape(S, G, ndim, full), mask, false);
@@ -293,7 +293,7 @@ VJP(view_of_dtype) {
   } else if (dt_is_complex(dtype) && SELF->dtype == dt_real(dtype)) {
     v->results[0] = fx_reshape(S, to_pairs(S, G), SELF->ndim, SELF->sizes);
   } else {
-    fx_fail(S, err_set(GRAFT_UNIMPLEMENTED, "prims::view_of_dtype: no gradient of %s seen as %s",
-                       graft_dtype_name(SELF->dtype), graft_dtype_name(dtype)));
+    fx_fail(S, err_about(GRAFT_UNIMPLEMENTED, "prims::view_of_dtype", "no gradient of %s seen as %s",
+                         graft_dtype_name(SELF->dtype), graft_dtype_name(dtype)));
   }
 }
