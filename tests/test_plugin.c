@@ -1,53 +1,7 @@
-/* Loading and negotiation: what a plugin must be, and what is said of one that is not; texts and statuses. */
-#include "base/utf8.h"
+/* Loading and negotiation: what a plugin must be, and what is said of one that is not. */
 #include "null_device.h"
 #include "plugin/loader.h"
 #include "suite.h"
-
-/* --- texts --- */
-
-START_TEST(error_text_may_hold_itself) {
-  err_set(GRAFT_INTERNAL, "inner");
-  ck_assert_int_eq(err_set(GRAFT_INVALID_ARGUMENT, "outer: %s", graft_last_error()), GRAFT_INVALID_ARGUMENT);
-  ck_assert_str_eq(graft_last_error(), "outer: inner");
-  err_clear();
-  ck_assert(!err_is_set());
-  ck_assert_str_eq(graft_last_error(), "outer: inner");
-}
-END_TEST
-
-/* Texts that only look alike are not taken for it: the name must be what the error was made about. */
-START_TEST(error_knows_its_subject) {
-  err_set(GRAFT_INTERNAL, "aten::add: it was said so far");
-  ck_assert(!err_is_about("aten::add"));
-  err_about(GRAFT_INTERNAL, "aten::add.Tensor", "self is %s", "f32[2]");
-  ck_assert_str_eq(graft_last_error(), "aten::add.Tensor: self is f32[2]");
-  ck_assert(err_is_about("aten::add.Tensor") && !err_is_about("aten::add"));
-  ck_assert_int_eq(err_attribute(GRAFT_INTERNAL, "aten::add.Tensor"), GRAFT_INTERNAL);
-  ck_assert_str_eq(graft_last_error(), "aten::add.Tensor: self is f32[2]");
-  err_attribute(GRAFT_INTERNAL, "aten::add");
-  ck_assert_str_eq(graft_last_error(), "aten::add: aten::add.Tensor: self is f32[2]");
-}
-END_TEST
-
-START_TEST(utf8_is_cut_between_characters) {
-  char text[8];
-  utf8_copy(text, sizeof text, "caf\xc3\xa9\x01\xff");
-  ck_assert_str_eq(text, "caf\xc3\xa9??");
-  utf8_copy(text, 5, "caf\xc3\xa9");
-  ck_assert_str_eq(text, "caf");
-  utf8_copy(text, sizeof text, "\xc0\xaf\xed\xa0\x80"); /* overlong, surrogate */
-  ck_assert_str_eq(text, "?????");
-}
-END_TEST
-
-START_TEST(status_names) {
-  ck_assert_str_eq(graft_status_name(GRAFT_FORKED), "FORKED");
-  ck_assert_str_eq(graft_status_name(GRAFT_OUT_OF_RANGE), "OUT_OF_RANGE");
-  ck_assert_str_eq(graft_status_name(-1), "unknown status");
-  ck_assert_str_eq(graft_status_name(1000), "unknown status");
-}
-END_TEST
 
 /* --- loading --- */
 
@@ -148,11 +102,7 @@ START_TEST(instances_differ_by_options) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(error_text_may_hold_itself),
-                              ONCE(error_knows_its_subject),
-                              ONCE(utf8_is_cut_between_characters),
-                              ONCE(status_names),
-                              EACH(broken_plugins_are_refused, ROWS(load_cases)),
+  const suite_test tests[] = {EACH(broken_plugins_are_refused, ROWS(load_cases)),
                               EACH(broken_devices_are_refused, ROWS(device_cases)),
                               ONCE(not_a_library),
                               EACH(older_and_newer_plugins_work, 2),

@@ -8,31 +8,19 @@
 static _Atomic(uint64_t) next_sequence = 1;
 
 /* A block that is measured first (base NULL) and then handed out piece by piece. */
-typedef struct arena {
+typedef struct block {
   unsigned char *base;
   size_t used;
-} arena;
+} block;
 
-static void *take(arena *a, size_t bytes) {
+static void *take(block *a, size_t bytes) {
   void *piece = a->base ? a->base + a->used : NULL;
   a->used += (bytes + 15) & ~(size_t)15;
   return piece;
 }
 
-/* What a value points to, as bytes to copy; tensors are saved elsewhere. */
-static size_t payload_bytes(const graft_value *v) {
-  switch (v->kind) {
-    case GRAFT_VALUE_INTS: return v->count * sizeof *v->as.ints;
-    case GRAFT_VALUE_FLOATS: return v->count * sizeof *v->as.floats;
-    case GRAFT_VALUE_SCALARS: return v->count * sizeof *v->as.scalars;
-    case GRAFT_VALUE_MASK: return v->count;
-    case GRAFT_VALUE_STR: return strlen(v->as.str) + 1;
-    default: return 0;
-  }
-}
-
-static void copy_arg(arena *a, graft_value *to, const graft_value *from) {
-  size_t bytes = payload_bytes(from);
+static void copy_arg(block *a, graft_value *to, const graft_value *from) {
+  size_t bytes = op_value_bytes(from);
   if (to) *to = *from;
   if (!bytes) return;
   void *copy = take(a, bytes);
@@ -41,7 +29,7 @@ static void copy_arg(arena *a, graft_value *to, const graft_value *from) {
   to->as.ints = copy; /* the pointers of the union are one */
 }
 
-static ag_node *lay_out(arena *a, const graft_value *args, uint32_t nargs, uint32_t nslots, uint32_t nouts) {
+static ag_node *lay_out(block *a, const graft_value *args, uint32_t nargs, uint32_t nslots, uint32_t nouts) {
   ag_node *n = take(a, sizeof *n);
   graft_value *values = take(a, nargs * sizeof *values);
   uint32_t *first_slot = take(a, nargs * sizeof *first_slot);
@@ -65,7 +53,7 @@ graft_status ag_node_new(const op_schema *schema, const op_def *def, const graft
                          uint32_t nouts, ag_node **node) {
   uint32_t nslots = 0;
   for (uint32_t i = 0; i < nargs; i++) nslots += ag_slots_of(&args[i]);
-  arena a = {NULL, 0};
+  block a = {NULL, 0};
   lay_out(&a, args, nargs, nslots, nouts);
   a.base = calloc(1, a.used);
   if (!a.base) return err_about(GRAFT_OUT_OF_MEMORY, schema ? schema->name : "leaf", "no host memory to record it");

@@ -1,5 +1,4 @@
 /* The args struct of a plan's slot: a template with everything but the tensors, and where these go. See plan.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/plan.h"
@@ -97,11 +96,10 @@ static void place_fields(dsp_plan *plan, const op_schema *schema, const graft_va
 
 bool dsp_make_args(dsp_plan *plan, const op_schema *schema, const graft_value *values) {
   plan->slot_schema = schema;
-  free(plan->args);
-  plan->args = calloc(1, schema->args_size);
-  if (!plan->scalars) plan->scalars = calloc(OP_MAX_ARGS, sizeof *plan->scalars);
-  if (!plan->small) plan->small = calloc(OP_MAX_ARGS, sizeof *plan->small);
-  if (!plan->fields) plan->fields = calloc(OP_MAX_ARGS + OP_MAX_OUTS, sizeof *plan->fields);
+  plan->args = arena_take(&plan->memory, schema->args_size);
+  plan->scalars = arena_take(&plan->memory, schema->nargs * sizeof *plan->scalars);
+  plan->small = arena_take(&plan->memory, schema->nargs * sizeof *plan->small);
+  plan->fields = arena_take(&plan->memory, (schema->nargs + schema->nrets) * sizeof *plan->fields);
   if (!plan->args || !plan->scalars || !plan->small || !plan->fields) return false;
   graft_args head = {schema->args_size, schema->id, 0};
   memcpy(plan->args, &head, sizeof head);

@@ -60,9 +60,8 @@ static void release_list(dsp_plan *plan) {
 dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan *plan) {
   dsp_device *state = dsp_device_of(device);
   plan->hash = hash_of(key);
-  plan->key = malloc(key->count * sizeof *plan->key + 1);
+  plan->key = arena_copy(&plan->memory, key->words, key->count * sizeof *plan->key);
   if (!plan->key) return plan; /* used once, not kept */
-  memcpy(plan->key, key->words, key->count * sizeof *plan->key);
   plan->key_words = key->count;
   pthread_mutex_lock(&state->lock);
   dsp_plan *other = find_locked(state, plan->hash, key);
@@ -87,20 +86,6 @@ void dsp_plan_release(dsp_plan *plan) {
 void dsp_plan_free(dsp_plan *plan) {
   void *memo = atomic_load(&plan->memo);
   if (memo && plan->memo_destroy) plan->memo_destroy(memo);
-  free(plan->key);
-  free(plan->out_metas);
-  free(plan->out_wanted);
-  free(plan->operands);
-  free(plan->fields);
-  free(plan->args);
-  free(plan->scalars);
-  free(plan->small);
+  arena_free(&plan->memory);
   free(plan);
-}
-
-void dsp_plans_clear(dsp_device *state) {
-  pthread_mutex_lock(&state->lock);
-  dsp_plan *all = take_all_locked(state);
-  pthread_mutex_unlock(&state->lock);
-  release_list(all);
 }

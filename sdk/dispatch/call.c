@@ -36,18 +36,52 @@ static const op_schema *resolve_equal(const op_schema *schema, const graft_value
 
 /* --- inference --- */
 
+static graft_meta meta_of(const graft_tensor *t) {
+  graft_meta meta = {.dtype = t->dtype, .ndim = t->ndim};
+  memcpy(meta.sizes, t->sizes, (size_t)t->ndim * sizeof *t->sizes);
+  memcpy(meta.strides, t->strides, (size_t)t->ndim * sizeof *t->strides);
+  return meta;
+}
+
+static graft_status infer_host(op_call *call, graft_meta *metas, uint32_t capacity, uint32_t count) {
+  graft_tensor **outs = arena_take(call->lists, count * sizeof *outs);
+  if (!outs) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for %u results", count);
+  graft_status status = call->def->host(call, outs, count);
+  for (uint32_t i = 0; !status && i < count; i++) {
+    if (i < capacity) metas[i] = meta_of(outs[i]);
+    graft_tensor_release(outs[i]);
+  }
+  return status;
+}
+
+static graft_status infer_host_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_meta *metas,
+                                  uint32_t capacity, uint32_t *count) {
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.def = op_def_of(schema->id), .device = graft_device_reference(), .lists = &lists};
+  graft_status status = dsp_complete(&call, schema, args, nargs);
+  if (!status) *count = schema->rets[0].kind == OPK_TENSORS ? call.args[1].count : 1;
+  if (!status) status = infer_host(&call, metas, capacity, *count);
+  arena_free(&lists);
+  return status ? err_attribute(status, schema->name) : GRAFT_OK;
+}
+
 graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
                          uint32_t *count) {
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
   graft_value mapped[OP_MAX_ARGS];
   schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
-  op_call call;
-  if (dsp_is_host_op(schema->id)) return dsp_infer_host(schema, args, nargs, metas, capacity, count);
+  const op_def *def = op_def_of(schema->id);
+  if (def && def->host) return infer_host_op(schema, args, nargs, metas, capacity, count);
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.lists = &lists};
   graft_status status = dsp_infer(&call, schema, args, nargs);
-  if (status) return status;
-  *count = op_flat_count(&call);
-  return op_flat_outputs(&call, metas, NULL, capacity);
+  if (!status) *count = op_flat_count(&call);
+  if (!status) status = op_flat_outputs(&call, metas, NULL, capacity);
+  arena_free(&lists);
+  return status;
 }
 
 /* OP_LIKE for another device than its tensor's: one like it stands in. */
@@ -157,29 +191,39 @@ static graft_status call_slot_op(const op_schema *schema, const graft_value *arg
   return status;
 }
 
-static graft_status call_copy_op(const op_schema *schema, const graft_value *args, uint32_t nargs,
-                                 graft_tensor **outs) {
-  op_call call;
-  graft_status status = dsp_infer(&call, schema, args, nargs);
+static graft_status run_copy_op(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                graft_tensor **outs) {
+  graft_status status = dsp_infer(call, schema, args, nargs);
   if (status) return status;
-  if (dev_forked(call.device)) return dev_forked_error(call.device);
-  bool record = dsp_hooks.recording_wanted(call.args, schema->nargs);
-  status = check_writes(schema, call.args, schema->nargs, outs, 1);
-  if (!status) status = dsp_run_copy(&call, outs);
-  return !status && record ? dsp_hooks.record(schema, call.def, call.args, schema->nargs, outs, 1) : status;
+  if (dev_forked(call->device)) return dev_forked_error(call->device);
+  bool record = dsp_hooks.recording_wanted(call->args, schema->nargs);
+  status = check_writes(schema, call->args, schema->nargs, outs, 1);
+  if (!status) status = dsp_run_copy(call, outs);
+  return !status && record ? dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, 1) : status;
 }
 
-static graft_status call_host_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                                 uint32_t nouts) {
-  op_call call = {.def = op_def_of(schema->id)};
-  graft_status status = dsp_complete(&call, schema, args, nargs);
+static graft_status run_host_op(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                graft_tensor **outs, uint32_t nouts) {
+  graft_status status = dsp_complete(call, schema, args, nargs);
   if (status) return status;
-  call.device = dsp_device_of_call(&call);
-  if (any_out(outs, nouts)) return op_error(&call, "a view can't be written to a given output");
-  status = dsp_run_host(schema, &call, outs, nouts);
+  call->device = dsp_device_of_call(call);
+  if (any_out(outs, nouts)) return op_error(call, "a view can't be written to a given output");
+  status = call->def->host(call, outs, nouts);
   if (status) return err_attribute(status, schema->name); /* the makers of views do not know which op they serve */
-  if (!dsp_hooks.recording_wanted(call.args, schema->nargs)) return GRAFT_OK;
-  return dsp_hooks.record(schema, call.def, call.args, schema->nargs, outs, nouts);
+  if (!dsp_hooks.recording_wanted(call->args, schema->nargs)) return GRAFT_OK;
+  return dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, nouts);
+}
+
+/* A copy or a host op: neither has a plan. */
+static graft_status call_planless_op(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                     graft_tensor **outs, uint32_t nouts, const op_def *def) {
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.def = def, .lists = &lists};
+  graft_status status =
+      !def->host ? run_copy_op(&call, schema, args, nargs, outs) : run_host_op(&call, schema, args, nargs, outs, nouts);
+  arena_free(&lists);
+  return status;
 }
 
 /* prims::copy_to(a!, b) and atan2.out(…, out!) return the argument that they write. */
@@ -210,10 +254,10 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
   graft_status status = flags & OP_LIKE ? stand_in(&args, nargs, mapped, &like) : GRAFT_OK;
   if (status) {
     /* the error is told */
-  } else if (dsp_is_host_op(schema->id)) {
-    status = call_host_op(schema, args, nargs, outs, nouts);
+  } else if (def && def->host) {
+    status = call_planless_op(schema, args, nargs, outs, nouts, def);
   } else if (flags & OP_COPY) {
-    status = call_copy_op(schema, args, nargs, outs);
+    status = call_planless_op(schema, args, nargs, outs, nouts, def);
     taken = DSP_ROUTE_PLUGIN;
   } else {
     status = call_slot_op(schema, args, nargs, outs, nouts, &taken);

@@ -50,6 +50,14 @@ static bool as_scalar(const graft_value *v, graft_scalar *scalar) {
   }
 }
 
+/* A list of one number, `count` times. */
+static bool repeat(op_call *call, int64_t number, uint32_t count, graft_value *list) {
+  int64_t *items = arena_take(call->lists, count * sizeof *items);
+  for (uint32_t i = 0; items && i < count; i++) items[i] = number;
+  *list = (graft_value){GRAFT_VALUE_INTS, items ? count : 0, {.ints = items}};
+  return items != NULL;
+}
+
 /* Converts a number to what the argument wants; false when it can't without loss of meaning. */
 static bool convert(op_call *call, const op_arg *arg, const graft_value *v, graft_value *out) {
   graft_scalar scalar;
@@ -69,22 +77,16 @@ static bool convert(op_call *call, const op_arg *arg, const graft_value *v, graf
       return true;
     case OPK_INTS: {
       if (!number || !dt_is_integral(scalar.dtype, false)) return false;
-      uint32_t count = arg->bytes ? arg->bytes : 1;
-      int64_t *items = op_ints_new(call, count);
-      for (uint32_t i = 0; i < count; i++) items[i] = scalar.value.i;
-      *out = (graft_value){GRAFT_VALUE_INTS, count, {.ints = items}};
-      return true;
+      return repeat(call, scalar.value.i, arg->bytes ? arg->bytes : 1, out);
     }
     default: return false;
   }
 }
 
 /* int[2] given as one number or a list of one means that number twice. */
-static void stretch(op_call *call, const op_arg *arg, graft_value *v) {
-  if (arg->kind != OPK_INTS || arg->bytes < 2 || v->count != 1) return;
-  int64_t *items = op_ints_new(call, arg->bytes);
-  for (uint32_t i = 0; i < arg->bytes; i++) items[i] = v->as.ints[0];
-  *v = (graft_value){GRAFT_VALUE_INTS, arg->bytes, {.ints = items}};
+static bool stretch(op_call *call, const op_arg *arg, graft_value *v) {
+  if (arg->kind != OPK_INTS || arg->bytes < 2 || v->count != 1) return true;
+  return repeat(call, v->as.ints[0], arg->bytes, v);
 }
 
 static bool known_string(const op_arg *arg, const char *text) {
@@ -92,6 +94,10 @@ static bool known_string(const op_arg *arg, const char *text) {
     if (!strcmp(*s, text)) return true;
   }
   return !arg->strings;
+}
+
+static graft_status no_memory(const op_schema *schema) {
+  return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for a list of numbers");
 }
 
 static graft_status complete_one(op_call *call, const op_schema *schema, uint32_t i, const graft_value *given) {
@@ -103,7 +109,7 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
       graft_value fallback = *v;
       convert(call, arg, &fallback, v);
     }
-    stretch(call, arg, v);
+    if (!stretch(call, arg, v)) return no_memory(schema);
     bool may_miss = arg->flags & (OPA_OPTIONAL | OPA_DROPPED) || arg->kind == OPK_GENERATOR ||
                     arg->kind == OPK_DEVICE || arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT ||
                     arg->kind == OPK_FLAG;
@@ -118,7 +124,7 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
   } else if (!convert(call, arg, given, v)) {
     return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s expects %s", arg->name, kind_names[arg->kind]);
   }
-  stretch(call, arg, v);
+  if (!stretch(call, arg, v)) return no_memory(schema);
   if (v->kind == GRAFT_VALUE_STR && !known_string(arg, v->as.str)) {
     return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s can't be '%s'", arg->name, v->as.str);
   }
@@ -127,7 +133,6 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
 
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
   call->schema = schema;
-  call->pool_used = 0;
   if (nargs > schema->nargs) {
     return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
                    nargs, schema->schema);

@@ -39,9 +39,6 @@ dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uin
 typedef enum dsp_fallback { DSP_FALLBACK_ALLOW, DSP_FALLBACK_WARN, DSP_FALLBACK_ERROR } dsp_fallback;
 dsp_fallback dsp_fallback_policy(void);
 
-/* How many times a call of the hot path had to allocate memory of the host; see tests. */
-uint64_t dsp_malloc_count(void);
-
 /* What stands above dispatch/ and is needed here: autograd, which records calls; wiring.c fills it in. */
 typedef struct dsp_hooks_table {
   /* Whether a call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:

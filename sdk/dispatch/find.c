@@ -57,12 +57,6 @@ graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value
   }
   graft_status status = dsp_complete(call, schema, args, nargs);
   if (status) return status;
-  call->nouts = 0;
-  call->compute = GRAFT_DTYPE_NONE;
-  call->dynamic = false;
-  call->decompose_only = call->no_decompose = false;
-  call->draws = 0;
-  memset(call->out_wanted, 0, sizeof call->out_wanted);
   memset(call->list_like, -1, sizeof call->list_like);
   call->device = dsp_device_of_call(call);
   status = check_devices(call);
@@ -141,11 +135,14 @@ graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uin
   *plan = unusual ? NULL : dsp_plan_find(device, &key);
   graft_status status = GRAFT_OK;
   if (!*plan) {
-    op_call call;
+    dsp_room room;
+    arena lists = ARENA_IN(room.bytes);
+    op_call call = {.lists = &lists};
     status = dsp_infer(&call, schema, args, nargs);
     dsp_plan *made;
     if (!status) status = dsp_resolve(&call, outs, nouts, &made);
     if (!status) *plan = unusual ? made : dsp_plan_insert(device, &key, made);
+    arena_free(&lists);
   }
   dsp_key_free(&key);
   return status;

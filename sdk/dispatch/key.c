@@ -9,7 +9,6 @@ static bool reserve(dsp_key *key, uint32_t more) {
   uint32_t capacity = (key->count + more) * 2;
   uint64_t *words = malloc(capacity * sizeof *words);
   if (!words) return false;
-  dsp_count_malloc();
   memcpy(words, key->words, key->count * sizeof *words);
   if (key->words != key->local) free(key->words);
   key->words = words;

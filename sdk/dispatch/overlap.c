@@ -91,7 +91,6 @@ tns_overlap dsp_written_overlap(const op_schema *schema, const graft_value *args
   bool on_heap = nouts > STACK_MOST;
   w.low = on_heap ? malloc(bytes) : alloca(bytes);
   if (!w.low) return TNS_OVERLAP_MAYBE;
-  if (on_heap) dsp_count_malloc();
   w.high = w.low + nouts;
   w.next = (uint32_t *)(w.high + nouts);
   w.heads = w.next + nouts;

@@ -54,6 +54,7 @@ typedef struct dsp_plan {
   graft_scalar *scalars;
   uint64_t *small; /* optional ints, doubles and bools that the template points to */
   bool simple;     /* all operands direct or host values: no temporaries */
+  arena memory;    /* of everything that is pointed to above */
   _Atomic(void *) memo;
   void (*memo_destroy)(void *);
 } dsp_plan;
@@ -94,7 +95,6 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
 /* The other ways. */
 graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
 graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
-graft_status dsp_run_host(const op_schema *schema, op_call *call, graft_tensor **outs, uint32_t nouts);
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs);
 /* The device that a call runs on, found from its arguments. */
 graft_rt_device *dsp_device_of_call(const op_call *call);
@@ -104,13 +104,16 @@ graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value
 graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                            uint32_t nouts, dsp_plan **plan);
 void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full);
-bool dsp_is_host_op(uint32_t op_id);
-graft_status dsp_infer_host(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_meta *metas,
-                            uint32_t capacity, uint32_t *count);
 
 /* Moves a plan to the way behind the one that was tried and said UNIMPLEMENTED, unless another thread has done so; the
  * last one is DSP_ROUTE_NONE. */
 void dsp_next_route(dsp_plan *plan, dsp_route tried);
+
+/* Room for the canonical lists of most calls, on the stack; see op_call.lists. */
+typedef union dsp_room {
+  max_align_t alignment;
+  char bytes[1024];
+} dsp_room;
 
 /* Completes arguments in schema order: defaults, numbers, lists of one. */
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);

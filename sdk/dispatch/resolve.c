@@ -334,50 +334,14 @@ void dsp_next_route(dsp_plan *plan, dsp_route tried) {
   atomic_compare_exchange_strong(&plan->route, &now, (int)next);
 }
 
-/* Lists live in the call's pool and in the caller's memory: the plan keeps copies of both. */
-static bool own_lists(op_call *call, const op_call *from) {
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    graft_value *v = &call->args[i];
-    if (v->kind == GRAFT_VALUE_INTS || v->kind == GRAFT_VALUE_FLOATS) {
-      bool pooled = v->as.ints >= from->pool && v->as.ints < from->pool + OP_POOL;
-      if (pooled) {
-        v->as.ints = call->pool + (v->as.ints - from->pool);
-      } else if (v->count <= OP_POOL - call->pool_used) {
-        int64_t *copy = op_ints_new(call, v->count);
-        if (v->count) memcpy(copy, v->as.ints, v->count * sizeof *copy);
-        v->as.ints = copy;
-      } else {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-/* Longer things a plan must keep: number lists and masks of the caller, strings. One block, owned through plan->small.
- */
-static bool own_bytes(dsp_plan *plan) {
+/* Lists and strings live in the call's arena and in the caller's memory: the plan keeps copies. */
+static bool own_lists(dsp_plan *plan) {
   op_call *call = &plan->call;
-  size_t bytes = OP_MAX_ARGS * sizeof *plan->small;
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    const graft_value *v = &call->args[i];
-    if (v->kind == GRAFT_VALUE_SCALARS) bytes += v->count * sizeof(graft_scalar);
-    if (v->kind == GRAFT_VALUE_MASK) bytes += (v->count + 7u) / 8 * 8;
-    if (v->kind == GRAFT_VALUE_STR) bytes += (strlen(v->as.str) + 8) / 8 * 8;
-  }
-  plan->small = calloc(1, bytes);
-  if (!plan->small) return false;
-  unsigned char *at = (unsigned char *)(plan->small + OP_MAX_ARGS);
+  call->lists = NULL;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     graft_value *v = &call->args[i];
-    size_t size = v->kind == GRAFT_VALUE_SCALARS ? v->count * sizeof(graft_scalar)
-                  : v->kind == GRAFT_VALUE_MASK  ? v->count
-                  : v->kind == GRAFT_VALUE_STR   ? strlen(v->as.str) + 1
-                                                 : 0;
-    if (!size) continue;
-    memcpy(at, v->as.str, size);
-    v->as.str = (const char *)at;
-    at += (size + 7) / 8 * 8;
+    size_t bytes = op_value_bytes(v);
+    if (bytes && !(v->as.str = arena_copy(&plan->memory, v->as.str, bytes))) return false;
   }
   return true;
 }
@@ -472,11 +436,10 @@ static dsp_plan *plan_new(const op_call *call) {
     if (call->schema->args[i].kind == OPK_TENSOR) inputs++;
     if (call->schema->args[i].kind == OPK_TENSORS) inputs += call->args[i].count;
   }
-  plan->operands = calloc(inputs + plan->nouts + 1, sizeof *plan->operands);
-  plan->out_metas = calloc(plan->nouts + 1, sizeof *plan->out_metas);
-  plan->out_wanted = calloc(plan->nouts + 1, sizeof *plan->out_wanted);
-  if (plan->operands && plan->out_metas && plan->out_wanted && own_lists(&plan->call, call) && own_bytes(plan))
-    return plan;
+  plan->operands = arena_take(&plan->memory, (inputs + plan->nouts) * sizeof *plan->operands);
+  plan->out_metas = arena_take(&plan->memory, plan->nouts * sizeof *plan->out_metas);
+  plan->out_wanted = arena_take(&plan->memory, plan->nouts * sizeof *plan->out_wanted);
+  if (plan->operands && plan->out_metas && plan->out_wanted && own_lists(plan)) return plan;
   dsp_plan_free(plan);
   return NULL;
 }

@@ -11,7 +11,7 @@ dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uin
   op_slot slot;
   graft_op_caps caps;
   const op_schema *meaning = schema->equal ? op_schema_of(schema->equal->op_id) : schema;
-  if (schema->route == OPROUTE_HOST || dsp_is_host_op(schema->id)) return DSP_ROUTE_HOST;
+  if (schema->route == OPROUTE_HOST) return DSP_ROUTE_HOST;
   if (dsp_caps(device, schema, &slot, &caps)) return DSP_ROUTE_PLUGIN;
   if (meaning && meaning != schema && dsp_caps(device, meaning, &slot, &caps)) {
     *equal = meaning->id;

@@ -318,7 +318,6 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
   bool on_heap = bytes > STACK_LIMIT;
   unsigned char *memory = on_heap ? malloc(bytes) : alloca(bytes);
   if (!memory) return err_about(GRAFT_OUT_OF_MEMORY, plan->call.schema->name, "no host memory for descriptors");
-  if (on_heap) dsp_count_malloc();
   run r; /* frame and dynamic are filled in when they are used */
   r.plan = plan;
   r.args = args;

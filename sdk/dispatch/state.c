@@ -14,18 +14,12 @@ graft_exec_flags dsp_exec_flags(void) {
   return exec_flags;
 }
 
-static _Atomic(uint64_t) mallocs;
-void dsp_count_malloc(void) {
-  atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-}
-uint64_t dsp_malloc_count(void) {
-  return atomic_load(&mallocs);
-}
-
 dsp_device *dsp_device_of(graft_rt_device *device) {
   dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
   if (state) return state;
-  dsp_device *made = calloc(1, sizeof *made);
+  size_t count;
+  op_schema_all(&count);
+  dsp_device *made = calloc(1, sizeof *made + count * sizeof *made->ops);
   if (!made) abort();
   made->device = device;
   pthread_mutex_init(&made->lock, NULL);

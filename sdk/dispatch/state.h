@@ -4,7 +4,7 @@
 
 #include "dispatch/plan.h"
 
-enum { DSP_BUCKETS = 4096, DSP_MAX_PLANS = 8192, DSP_OPS = 1024 };
+enum { DSP_BUCKETS = 4096, DSP_MAX_PLANS = 8192 };
 
 typedef struct dsp_op_state {
   _Atomic(int) known; /* 0: not yet asked, 1: offered, 2: not offered */
@@ -17,12 +17,10 @@ struct dsp_device {
   pthread_mutex_t lock; /* guards buckets and plan_count */
   dsp_plan *buckets[DSP_BUCKETS];
   uint32_t plan_count;
-  dsp_op_state ops[DSP_OPS]; /* by row of the schema table */
+  dsp_op_state ops[]; /* by row of the schema table */
 };
 
 /* Created at the first use of the device; ends the process only if host memory for it can't be had. */
 dsp_device *dsp_device_of(graft_rt_device *device);
-void dsp_plans_clear(dsp_device *state);
-void dsp_count_malloc(void);
 
 #endif

@@ -335,7 +335,7 @@ void mem_stream_closing(graft_rt_stream *stream) {
 }
 
 graft_status mem_create(graft_rt_device *device, mem_allocator **allocator) {
-  mem_allocator *made = mem_system_calloc(1, sizeof *made);
+  mem_allocator *made = calloc(1, sizeof *made);
   if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for its allocator");
   pthread_mutex_init(&made->lock, NULL);
   made->device = device;

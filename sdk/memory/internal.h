@@ -104,7 +104,6 @@ mem_part *mem_part_take(mem_allocator *allocator);
 void mem_part_return(mem_allocator *allocator, mem_part *part);
 mem_segment *mem_segment_take(mem_allocator *allocator);
 void mem_segment_return(mem_allocator *allocator, mem_segment *segment);
-void *mem_system_calloc(size_t count, size_t bytes);                      /* counted */
 void *mem_slab_new(mem_allocator *allocator, size_t count, size_t bytes); /* freed with the allocator */
 
 /* Parts. [locked] */

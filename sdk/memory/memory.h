@@ -38,9 +38,6 @@ graft_status mem_pinned_record(graft_rt_device *device, const void *pointer, gra
 /* Whether all of it is page-locked memory that graft_pinned_allocate gave out for this device. */
 bool mem_is_pinned(graft_rt_device *device, const void *pointer, uint64_t bytes);
 
-/* How often this folder asked the system for memory of its own (not the plugin's): constant in a steady state. */
-uint64_t mem_system_allocations(void);
-
 /* Copies between host memory and a block through the device's stream, with staging where `host` is pageable. from_host
  * returns when `host` may be reused; to_host returns when `host` is complete. */
 graft_status mem_from_host(graft_rt_stream *stream, graft_buffer *to, uint64_t offset, const void *host,

@@ -7,21 +7,10 @@
 
 #define SLAB 64
 
-static _Atomic(uint64_t) system_allocations;
-
-uint64_t mem_system_allocations(void) {
-  return atomic_load(&system_allocations);
-}
-
-void *mem_system_calloc(size_t count, size_t bytes) {
-  atomic_fetch_add_explicit(&system_allocations, 1, memory_order_relaxed);
-  return calloc(count, bytes);
-}
-
 /* The first item of a slab lies behind its link, aligned for any struct here. */
 void *mem_slab_new(mem_allocator *allocator, size_t count, size_t bytes) {
   const size_t head = 16;
-  char *slab = mem_system_calloc(1, head + count * bytes);
+  char *slab = calloc(1, head + count * bytes);
   if (!slab) return NULL;
   memcpy(slab, &allocator->slabs, sizeof allocator->slabs);
   allocator->slabs = slab;
@@ -48,7 +37,7 @@ void mem_part_return(mem_allocator *allocator, mem_part *part) {
 
 mem_segment *mem_segment_take(mem_allocator *allocator) {
   mem_segment *segment = allocator->spare_segments;
-  if (!segment) return mem_system_calloc(1, sizeof *segment);
+  if (!segment) return calloc(1, sizeof *segment);
   allocator->spare_segments = segment->next;
   memset(segment, 0, sizeof *segment);
   return segment;
@@ -66,7 +55,7 @@ mem_pool *mem_pool_of(mem_allocator *allocator, graft_rt_stream *stream) {
     if (!pool->stream) unused = pool;
   }
   if (!unused) {
-    unused = mem_system_calloc(1, sizeof *unused);
+    unused = calloc(1, sizeof *unused);
     if (!unused) return NULL;
     unused->next = allocator->pools;
     allocator->pools = unused;

@@ -50,7 +50,7 @@ static mem_pinned *containing(const mem_allocator *allocator, const void *pointe
 static bool enlist(mem_allocator *allocator, mem_pinned *memory) {
   if (allocator->pinned_count == allocator->pinned_capacity) {
     size_t capacity = allocator->pinned_capacity ? allocator->pinned_capacity * 2 : 16;
-    mem_pinned **all = mem_system_calloc(capacity, sizeof(mem_pinned *));
+    mem_pinned **all = calloc(capacity, sizeof(mem_pinned *));
     if (!all) return false;
     if (allocator->pinned_count) memcpy(all, allocator->pinned, allocator->pinned_count * sizeof *all);
     free(allocator->pinned);
@@ -102,7 +102,7 @@ static void give_back(graft_rt_device *device, mem_pinned *memory) {
 
 static graft_status make(mem_allocator *allocator, int log2, mem_pinned **memory) {
   graft_rt_device *device = allocator->device;
-  mem_pinned *made = mem_system_calloc(1, sizeof *made);
+  mem_pinned *made = calloc(1, sizeof *made);
   if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for a pinned block");
   made->log2 = log2;
   made->bytes = UINT64_C(1) << log2;

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "dispatch/dispatch.h"
 #include "graft/graft.h"
+#include "device/device.h"
+#include "tests/heap.h"
 
 enum { CALLS = 200000, ROUNDS = 9 };
 
@@ -71,11 +72,11 @@ int main(int argc, char **argv) {
   must(graft_tensor_empty(device, GRAFT_F32, 2, sizes, &s.b));
   must(graft_tensor_empty(device, GRAFT_F32, 2, sizes, &s.out));
   host_round(&s); /* the plan is made */
-  uint64_t before = dsp_malloc_count();
+  uint64_t before = heap_calls;
   double host = median(host_round, &s), slot = median(slot_round, &s);
   printf(
       "add through the host   %7.1f ns\nthe slot alone         %7.1f ns\nthe host adds          %7.1f ns\nmallocs on "
       "the way     %7llu\n",
-      host, slot, host - slot, (unsigned long long)(dsp_malloc_count() - before));
+      host, slot, host - slot, (unsigned long long)(heap_calls - before));
   return 0;
 }

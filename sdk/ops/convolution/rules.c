@@ -13,7 +13,8 @@ static graft_status window_list(op_call *c, int arg, int32_t dims, int64_t least
   const graft_value *list = &c->args[arg];
   if (list->count == 1 && dims > 1) {
     int64_t same[CONV_DIMS] = {list->as.ints[0], list->as.ints[0], list->as.ints[0]};
-    op_set_ints(c, arg, same, (uint32_t)dims);
+    graft_status status = op_set_ints(c, arg, same, (uint32_t)dims);
+    if (status) return status;
   }
   if (list->count != (uint32_t)dims) {
     return op_error(c, "%s has %u numbers; expected %d, one a spatial dim (%s)", c->schema->args[arg].name, list->count,

@@ -1,5 +1,4 @@
 /* A call's arguments: reading them and making them canonical. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/core/op.h"
@@ -34,17 +33,22 @@ char op_role(const op_schema *schema, const op_def *def, uint32_t arg) {
   return *role ? *role : 'k';
 }
 
-int64_t *op_ints_new(op_call *call, uint32_t count) {
-  if (count > OP_POOL - call->pool_used) abort(); /* lists here are dims and window sizes: at most 16 each */
-  int64_t *items = call->pool + call->pool_used;
-  call->pool_used += count;
-  return items;
+size_t op_value_bytes(const graft_value *value) {
+  switch (value->kind) {
+    case GRAFT_VALUE_INTS: return value->count * sizeof *value->as.ints;
+    case GRAFT_VALUE_FLOATS: return value->count * sizeof *value->as.floats;
+    case GRAFT_VALUE_SCALARS: return value->count * sizeof *value->as.scalars;
+    case GRAFT_VALUE_MASK: return value->count;
+    case GRAFT_VALUE_STR: return strlen(value->as.str) + 1;
+    default: return 0;
+  }
 }
 
-void op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count) {
-  int64_t *copy = op_ints_new(call, count);
-  if (count) memcpy(copy, items, count * sizeof *items);
+graft_status op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count) {
+  int64_t *copy = arena_copy(call->lists, items, count * sizeof *items);
+  if (!copy) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for a list of %u numbers", count);
   call->args[arg] = (graft_value){GRAFT_VALUE_INTS, count, {.ints = copy}};
+  return GRAFT_OK;
 }
 
 void op_set_int(op_call *call, int arg, int64_t value) {
@@ -85,9 +89,8 @@ graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means
   for (int32_t i = 0; i < ndim; i++) {
     if (bits >> i & 1) dims[count++] = i;
   }
-  op_set_ints(call, arg, dims, count);
   *mask = bits;
-  return GRAFT_OK;
+  return op_set_ints(call, arg, dims, count);
 }
 
 graft_status op_check_sizes(const op_call *call, int arg) {

@@ -10,6 +10,7 @@
 #ifndef GRAFT_SDK_OP_H
 #define GRAFT_SDK_OP_H
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "graft/abi/plugin.h"
 #include "graft/value.h"
@@ -17,7 +18,7 @@
 #include "ops/core/schema.h"
 #include "tensor/tensor.h"
 
-enum { OP_MAX_ARGS = 24, OP_MAX_OUTS = 10, OP_POOL = 256 };
+enum { OP_MAX_ARGS = 24, OP_MAX_OUTS = 10 };
 
 /* A call while it is being resolved. infer reads the arguments, checks them, rewrites them in canonical form (dims
  * non-negative and complete, defaults filled in, lists at their full length) and fills in out and compute. Kernels,
@@ -37,11 +38,13 @@ typedef struct op_call {
   graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
   bool dynamic;                  /* out[0] is an upper bound only; the op says its shape */
   uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */
-  int64_t pool[OP_POOL];         /* canonical lists live here; see op_ints */
-  uint32_t pool_used;
+  arena *lists;                  /* where canonical lists live */
 } op_call;
 
 typedef graft_status (*op_infer_fn)(op_call *call);
+/* Makes the results from completed arguments, which it may make canonical for the gradient. Given a tensor without
+ * memory, it gives such results. */
+typedef graft_status (*op_host_fn)(op_call *call, graft_tensor **outs, uint32_t nouts);
 /* Gives outs[i] for each output, as tensors owned by the scope. Inputs are call->args, already promoted and, for half
  * types, widened to f32; the caller rounds once. */
 typedef void (*op_decompose_fn)(fx *s, const op_call *call, graft_tensor **outs);
@@ -92,6 +95,7 @@ typedef struct op_def {
   uint32_t op_id;
   const char *roles;
   op_infer_fn infer;
+  op_host_fn host;           /* a view, or memory as it comes: done by the host alone, without a rule and a slot */
   op_decompose_fn decompose; /* NULL: none */
   op_vjp_fn vjp;             /* NULL: not differentiable */
   uint64_t saves;            /* OP_SAVE_*: what vjp reads the memory of */
@@ -118,9 +122,12 @@ bool op_bool(const op_call *call, int arg);
 graft_dtype op_dtype(const op_call *call, int arg); /* NONE: absent */
 graft_scalar op_scalar(const op_call *call, int arg);
 
-/* Room for a canonical list of `count` numbers in the call's pool; never NULL for count <= OP_POOL - used. */
-int64_t *op_ints_new(op_call *call, uint32_t count);
-void op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count); /* copies into the pool */
+/* How many bytes a list or a string points to: what a copy that outlives the call must have. 0 for all others. The
+ * pointers of a value's union are one. */
+size_t op_value_bytes(const graft_value *value);
+/* Makes a copy of the numbers the argument's value. OUT_OF_MEMORY, and the argument as it was, is all that can happen.
+ */
+graft_status op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count);
 void op_set_int(op_call *call, int arg, int64_t value);
 void op_set_dtype(op_call *call, int arg, graft_dtype dtype);
 

@@ -296,7 +296,41 @@ static void vjp_none(op_vjp *v) {
   (void)v;
 } /* the result does not depend on self's values */
 
+/* --- memory whose contents are not set: the host does it alone --- */
+
+static graft_status host_empty(op_call *call, graft_tensor **outs, uint32_t nouts) {
+  (void)nouts;
+  graft_dtype dtype = op_dtype(call, 1);
+  graft_meta meta = {.ndim = 0};
+  int64_t format = op_absent(call, 5) ? GRAFT_FORMAT_CONTIGUOUS : op_int(call, 5);
+  uint32_t rank = format == GRAFT_FORMAT_CHANNELS_LAST      ? 4
+                  : format == GRAFT_FORMAT_CHANNELS_LAST_3D ? 5
+                                                            : call->args[0].count;
+  if (format == GRAFT_FORMAT_PRESERVE)
+    return op_error(call, "there is no tensor whose memory format could be preserved");
+  graft_status status = op_check_sizes(call, 0);
+  if (status) return status;
+  if (rank != call->args[0].count)
+    return op_error(call, "that memory format is for rank %u; size has %u items", rank, call->args[0].count);
+  op_call result = *call;
+  op_out_format(&result, 0, dtype ? dtype : dt_default(), (int32_t)call->args[0].count, call->args[0].as.ints,
+                (graft_memory_format)format);
+  meta = result.out[0];
+  return graft_tensor_empty_strided(call->device, meta.dtype, meta.ndim, meta.sizes, meta.strides, outs);
+}
+
+static graft_status host_empty_strided(op_call *call, graft_tensor **outs, uint32_t nouts) {
+  (void)nouts;
+  graft_dtype dtype = op_dtype(call, 2);
+  if (call->args[0].count != call->args[1].count)
+    return op_error(call, "size has %u items, stride %u; expected as many", call->args[0].count, call->args[1].count);
+  return graft_tensor_empty_strided(call->device, dtype ? dtype : dt_default(), (int32_t)call->args[0].count,
+                                    call->args[0].as.ints, call->args[1].as.ints, outs);
+}
+
 static const op_def defs[] = {
+    {.op_id = GRAFT_OP_EMPTY_MEMORY_FORMAT, .roles = "", .host = host_empty},
+    {.op_id = GRAFT_OP_EMPTY_STRIDED, .roles = "", .host = host_empty_strided},
     {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_REF(full)},
     {.op_id = GRAFT_OP_FULL_LIKE,
      .roles = "k",

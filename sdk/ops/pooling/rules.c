@@ -27,9 +27,8 @@ typedef struct windows {
 static graft_status infer_windows(op_call *c, int first, bool dilated, windows *w) {
   static const int64_t ones[2] = {1, 1};
   graft_status status = pair(c, first, 1);
-  if (status) return status;
-  if (!c->args[first + 1].count) op_set_ints(c, first + 1, c->args[first].as.ints, 2);
-  status = pair(c, first + 1, 1);
+  if (!status && !c->args[first + 1].count) status = op_set_ints(c, first + 1, c->args[first].as.ints, 2);
+  if (!status) status = pair(c, first + 1, 1);
   if (!status) status = pair(c, first + 2, 0);
   if (!status && dilated) status = pair(c, first + 3, 1);
   const graft_value *args = c->args + first;

@@ -474,9 +474,8 @@ static graft_status infer_roll(op_call *c) {
     }
     shift[i] = size ? (shift[i] % size + size) % size : 0;
   }
-  op_set_ints(c, 1, shift, count);
-  op_set_ints(c, 2, dim, dims);
-  return GRAFT_OK;
+  graft_status status = op_set_ints(c, 1, shift, count);
+  return status ? status : op_set_ints(c, 2, dim, dims);
 }
 
 static void decompose_roll(fx *s, const op_call *c, graft_tensor **outs) {
@@ -493,8 +492,8 @@ static void decompose_roll(fx *s, const op_call *c, graft_tensor **outs) {
 
 /* --- the table --- */
 
-#define VIEW(name, formula) \
-  { .op_id = GRAFT_OP_##name, .roles = "k", .vjp = shape_vjp_##formula }
+#define VIEW(name, maker, formula) \
+  { .op_id = GRAFT_OP_##name, .roles = "k", .host = shape_host_##maker, .vjp = shape_vjp_##formula }
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_TO_COPY,
      .roles = "c",
@@ -581,25 +580,25 @@ static const op_def defs[] = {
      .vjp = shape_vjp_roll,
      .flags = OP_NO_WIDEN,
      .reference = OP_REF(roll)},
-    VIEW(ALIAS, same),
-    VIEW(AS_STRIDED, as_strided),
-    VIEW(DIAGONAL, diagonal),
-    VIEW(EXPAND, expand),
-    VIEW(PERMUTE, permute),
-    VIEW(SELECT_INT, select),
-    VIEW(SLICE_TENSOR, slice),
-    VIEW(SPLIT_WITH_SIZES, split),
-    VIEW(SQUEEZE_DIM, view),
-    VIEW(SQUEEZE_DIMS, view),
-    VIEW(UNSQUEEZE, view),
-    VIEW(VIEW, view),
-    VIEW(VIEW_AS_REAL, view_as_real),
-    VIEW(PRIMS_CONJ, conj),
-    VIEW(PRIMS_REAL, real),
-    VIEW(PRIMS_IMAG, imag),
-    VIEW(PRIMS_BROADCAST_IN_DIM, broadcast_in_dim),
-    VIEW(PRIMS_COLLAPSE_VIEW, view),
-    VIEW(PRIMS_SPLIT_DIM, view),
-    VIEW(PRIMS_VIEW_OF_DTYPE, view_of_dtype),
+    VIEW(ALIAS, alias, same),
+    VIEW(AS_STRIDED, as_strided, as_strided),
+    VIEW(DIAGONAL, diagonal, diagonal),
+    VIEW(EXPAND, expand, expand),
+    VIEW(PERMUTE, permute, permute),
+    VIEW(SELECT_INT, select, select),
+    VIEW(SLICE_TENSOR, slice, slice),
+    VIEW(SPLIT_WITH_SIZES, split_with_sizes, split),
+    VIEW(SQUEEZE_DIM, squeeze_dim, view),
+    VIEW(SQUEEZE_DIMS, squeeze_dims, view),
+    VIEW(UNSQUEEZE, unsqueeze, view),
+    VIEW(VIEW, view, view),
+    VIEW(VIEW_AS_REAL, view_as_real, view_as_real),
+    VIEW(PRIMS_CONJ, conj, conj),
+    VIEW(PRIMS_REAL, real, real),
+    VIEW(PRIMS_IMAG, imag, imag),
+    VIEW(PRIMS_BROADCAST_IN_DIM, broadcast_in_dim, broadcast_in_dim),
+    VIEW(PRIMS_COLLAPSE_VIEW, collapse_view, view),
+    VIEW(PRIMS_SPLIT_DIM, split_dim, view),
+    VIEW(PRIMS_VIEW_OF_DTYPE, view_of_dtype, view_of_dtype),
 };
 OP_TABLE(shape, defs)

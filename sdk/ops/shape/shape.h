@@ -27,6 +27,16 @@ graft_status ref_slice_scatter(const graft_exec *exec, const graft_args_slice_sc
 SHAPE_VJPS(SHAPE_DECLARE)
 #undef SHAPE_DECLARE
 
+/* clang-format off */
+#define SHAPE_HOSTS(X)                                                                                                \
+  X(alias) X(expand) X(permute) X(view) X(squeeze_dims) X(view_as_real) X(conj) X(real) X(imag) X(view_of_dtype)      \
+  X(collapse_view) X(split_dim) X(broadcast_in_dim) X(as_strided) X(diagonal) X(select) X(slice) X(split_with_sizes)  \
+  X(squeeze_dim) X(unsqueeze)
+/* clang-format on */
+#define SHAPE_DECLARE(name) graft_status shape_host_##name(op_call *call, graft_tensor **outs, uint32_t nouts);
+SHAPE_HOSTS(SHAPE_DECLARE)
+#undef SHAPE_DECLARE
+
 /* Two elements of a tensor of these strides may be one: PyTorch's conservative test. */
 bool shape_may_overlap(int32_t ndim, const int64_t *sizes, const int64_t *strides);
 /* Before each dim of `sizes` that is repeated, a dim for its repeats: the shape of (1 or repeats[i], sizes[i]), ... in
