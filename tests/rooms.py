@@ -91,7 +91,7 @@ class Tree:
         elif there not in self.allowed(here):
             self.problems.append(f"{user} {why} of {used}: {here} may not depend on {there}")
         a, b = (re.sub(r"\.\w+$", "", file) for file in (user, used))
-        if a != b:
+        if a != b and a.split("/")[0] in COMPILED:
             self.edges[a][b].add(why)
 
     def read_includes(self):

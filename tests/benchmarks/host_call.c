@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "graft/graft.h"
 #include "device/device.h"
+#include "graft/graft.h"
 #include "tests/heap.h"
 
 enum { CALLS = 200000, ROUNDS = 9 };
