@@ -179,6 +179,8 @@ static const struct {
     {"aten::scatter_add f64[1,2] 0 i64[1,2] f64[1,2]", "aten::scatter_add: index 1 is out of range"},
     {"aten::scatter.src f64[1,2] 0 i64[1,2] f64[1,2]", "aten::scatter.src: index 1 is out of range"},
     {"aten::index_put f64[1,2] {i64[2]} f64[]", "aten::index_put: index 1 is out of range"},
+    {"aten::scatter.value f64[1,0] 1 i64[1,1] 1", "dim 1 of self f64[1,0] has no element to index"},
+    {"aten::scatter_add f64[0,2] 0 i64[1,2] f64[1,2]", "dim 0 of self f64[0,2] has no element to index"},
     {"aten::index_put f64[3,4] {bool[3]} f64[3,4]", "do not broadcast"},
     {"aten::index.Tensor f64[3,4] {bool[4]}", "mask 0 differs in size"},
     {"aten::index.Tensor f64[3] {i16[2]}", "expected i64, i32, or a mask"},

@@ -2,6 +2,7 @@
  */
 #include <check.h>
 #include <glob.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,152 @@ START_TEST(a_philox_state_is_not_served) {
 }
 END_TEST
 
+/* --- numbers --- */
+
+static graft_value value_of(graft_tensor *t) {
+  return (graft_value){.kind = GRAFT_VALUE_TENSOR, .as.tensor = t};
+}
+
+/* One op of one or two operands, in host memory on the way in and out. */
+static void run_op(uint32_t op, graft_rt_device *device, graft_dtype dtype, int64_t n, const void *a, const void *b,
+                   void *out) {
+  graft_tensor *x = NULL, *y = NULL, *result = NULL;
+  OK(graft_tensor_from_host(device, dtype, 1, &n, a, &x));
+  if (b) OK(graft_tensor_from_host(device, dtype, 1, &n, b, &y));
+  const graft_value args[] = {value_of(x), value_of(y)}; /* y: where there are two */
+  OK(graft_call(op, args, b ? 2 : 1, &result, 1));
+  OK(graft_tensor_to_host(result, out));
+  graft_tensor_release(x);
+  graft_tensor_release(y);
+  graft_tensor_release(result);
+}
+
+/* 0 where the arguments are 1 and 2; no overflow near 0; each with what the correctly rounded result is. */
+START_TEST(log_gamma_near_its_zeros_and_near_0) {
+  static const float a[] = {1, 2, 0x1.000002p0f, 0x1.fffffep0f, 1e-40f, -1e-40f, 1e-30f, 0.25f, 2.75f, 9.5f, 12};
+  enum { N = sizeof a / sizeof *a };
+  float out[N];
+  graft_rt_device *device = opencl();
+  if (!device) return;
+  run_op(GRAFT_OP_LGAMMA, device, GRAFT_F32, N, a, NULL, out);
+  for (int i = 0; i < N; i++) {
+    float right = (float)lgamma(a[i]);
+    ck_assert_msg(fabsf(out[i] - right) <= 8 * (nextafterf(fabsf(right), INFINITY) - fabsf(right)),
+                  "lgamma(%a): %a, expected %a", a[i], out[i], right);
+  }
+}
+END_TEST
+
+START_TEST(remainders_by_denormal_numbers) {
+  static const float a[] = {3.4e38f, -3.4e38f, 3.4e38f, 1, 0x1p127f}, b[] = {1e-40f, 1e-40f, 0x1p-149f, 3e-45f, 1e-38f};
+  enum { N = sizeof a / sizeof *a };
+  float out[N];
+  graft_rt_device *device = opencl();
+  if (!device) return;
+  run_op(GRAFT_OP_FMOD_TENSOR, device, GRAFT_F32, N, a, b, out);
+  for (int i = 0; i < N; i++) {
+    ck_assert_msg(out[i] == fmodf(a[i], b[i]), "fmod(%a, %a): %a, expected %a", a[i], b[i], out[i], fmodf(a[i], b[i]));
+  }
+}
+END_TEST
+
+/* By the width or more, and by a negative number, nothing is left of an unsigned number, and of a signed one its sign.
+ */
+static const struct {
+  const char *name;
+  graft_dtype dtype;
+  int64_t a, by, right;
+} shifts[] = {
+    {"u8", GRAFT_U8, 255, 7, 1},           {"u8", GRAFT_U8, 255, 8, 0},           {"u8", GRAFT_U8, 128, 200, 0},
+    {"i8", GRAFT_I8, -128, 8, -1},         {"i8", GRAFT_I8, 127, -1, 0},          {"u16", GRAFT_U16, 65535, 15, 1},
+    {"u16", GRAFT_U16, 65535, 16, 0},      {"i16", GRAFT_I16, -1, 16, -1},        {"u32", GRAFT_U32, UINT32_MAX, 31, 1},
+    {"u32", GRAFT_U32, UINT32_MAX, 32, 0}, {"i32", GRAFT_I32, INT32_MIN, 32, -1}, {"i32", GRAFT_I32, INT32_MIN, -1, -1},
+    {"u64", GRAFT_U64, -1, 63, 1},         {"u64", GRAFT_U64, -1, 64, 0},         {"i64", GRAFT_I64, INT64_MIN, 64, -1},
+};
+
+START_TEST(right_shifts_by_the_width) {
+  graft_rt_device *devices[] = {graft_device_reference(), opencl()};
+  for (int d = 0; d < 2; d++) {
+    int64_t out = 0;
+    size_t bytes = GRAFT_DTYPE_BYTES(shifts[_i].dtype);
+    if (!devices[d]) continue;
+    run_op(GRAFT_OP_BITWISE_RIGHT_SHIFT_TENSOR, devices[d], shifts[_i].dtype, 1, &shifts[_i].a, &shifts[_i].by, &out);
+    ck_assert_msg(memcmp(&out, &shifts[_i].right, bytes) == 0, "on %s: %s %lld >> %lld", graft_device_text(devices[d]),
+                  shifts[_i].name, (long long)shifts[_i].a, (long long)shifts[_i].by);
+  }
+}
+END_TEST
+
+/* Ten million equal numbers: a sum that went from one end to the other would be off by 2e-5 and more. */
+enum { LONG = 10000000 };
+#define TENTH ((double)0.1f)
+static const struct {
+  const char *call; /* floats are tenths, integers 0 */
+  double right;
+  int result; /* which of its results */
+} long_sums[] = {
+    {"aten::sum.dim_IntList f32[10000000] [0]", LONG *TENTH, 0},
+    {"aten::sum.dim_IntList f32[1000000,10] [0]", LONG / 10 * TENTH, 0},
+    {"aten::sum.dim_IntList f32[10,1000000] [1]", LONG / 10 * TENTH, 0},
+    {"aten::mean f32[10000000]", TENTH, 0},
+    {"aten::native_layer_norm f32[1,1000000] [1000000] _ _ 1e-5", TENTH, 1},
+    {"aten::nll_loss_forward f32[1000000,2] i64[1000000] _ 2 -100", -LONG / 10 * TENTH, 0},
+};
+
+static graft_status fill_with_tenths(void *context, uint32_t index, graft_tensor *t) {
+  (void)context, (void)index;
+  return graft_op_fill_Scalar(t, graft_scalar_float(0.1f), &t);
+}
+
+START_TEST(long_sums_are_made_in_a_tree) {
+  graft_rt_device *device = opencl();
+  txt_call call;
+  graft_tensor *outs[3] = {NULL};
+  float *values = calloc(LONG, sizeof *values);
+  if (!device) return;
+  OK(txt_parse_call(long_sums[_i].call, NULL, &call));
+  OK(txt_make(&call, device, fill_with_tenths, NULL));
+  OK(graft_call(call.schema->id, call.args, call.nargs, outs, call.schema->nrets));
+  graft_tensor *out = outs[long_sums[_i].result];
+  OK(graft_tensor_to_host(out, values));
+  double right = long_sums[_i].right;
+  for (int64_t i = 0; i < graft_tensor_numel(out); i++) {
+    ck_assert_msg(fabs(values[i] - right) <= 1e-6 * fabs(right), "%s: %.9g, expected %.9g: off by %.2g",
+                  long_sums[_i].call, values[i], right, fabs(values[i] / right - 1));
+  }
+  for (int i = 0; i < 3; i++) graft_tensor_release(outs[i]);
+  txt_free(&call);
+  free(values);
+}
+END_TEST
+
+/* --- numbers that are no probability: told by the device, as an index is --- */
+
+START_TEST(chances_lie_between_0_and_1) {
+  static const float chances[] = {2, -1, NAN, INFINITY};
+  graft_rt_device *devices[] = {graft_device_reference(), opencl()};
+  for (int d = 0; d < 2; d++) {
+    graft_rt_device *device = devices[d];
+    const int64_t n = 3;
+    const float p[] = {0, chances[_i], 1};
+    graft_tensor *chance = NULL, *out = NULL;
+    graft_rt_stream *usual, *stream;
+    if (!device) continue;
+    usual = graft_stream_current(device);
+    OK(graft_stream_create(device, 0, 0, &stream));
+    graft_stream_set_current(stream);
+    OK(graft_tensor_from_host(device, GRAFT_F32, 1, &n, p, &chance));
+    graft_status status = graft_op_bernoulli_Tensor(chance, chance, NULL, &out);
+    if (!status) status = graft_stream_synchronize(stream);
+    ck_assert_msg(status, "on %s: bernoulli took %g", graft_device_text(device), chances[_i]);
+    assert_text("aten::bernoulli.Tensor");
+    assert_text("0 ");
+    graft_stream_set_current(usual);
+    graft_stream_destroy(stream);
+  }
+}
+END_TEST
+
 /* --- options --- */
 
 static const struct {
@@ -224,6 +371,11 @@ int main(void) {
                               ONCE(host_values_are_refused_where_none_are_taken),
                               ONCE(tensor_flags_of_lists_must_be_understood),
                               ONCE(a_philox_state_is_not_served),
+                              ONCE(log_gamma_near_its_zeros_and_near_0),
+                              ONCE(remainders_by_denormal_numbers),
+                              EACH(right_shifts_by_the_width, ROWS(shifts)),
+                              EACH(long_sums_are_made_in_a_tree, ROWS(long_sums)),
+                              EACH(chances_lie_between_0_and_1, 4),
                               EACH(unknown_options_are_refused, ROWS(refused)),
                               ONCE(known_options_are_taken),
                               ONCE(tables_stand_in_their_familys_folder),

@@ -1,4 +1,5 @@
 /* Opening a device, and what it says of itself. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
-/* Faults that kernels find: an index out of range, a division by zero. A kernel never acts on such a value; it leaves
- * one record in the stream's fault words (REPORT in common.cl), which are read back when somebody waits for the stream
- * and then stick to it, as any fault of a device does. */
+/* See fault.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +7,18 @@
 
 void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
   const char *name = ocl_op_name((uint32_t)faults->seen[0]);
-  if (faults->seen[1] == 0 && faults->seen[2] == 0) {
-    snprintf(text, capacity, "%s: integer division by zero", name);
-  } else if (faults->seen[2] < 0) {
-    if (faults->seen[2] == -2) {
-      snprintf(text, capacity, "%s: self holds a number that does not lie between 0 and 1", name);
-    } else {
+  long long index = (long long)faults->seen[1], size = (long long)faults->seen[2];
+  switch (size) {
+    case OCL_FAULT_DIVISION: snprintf(text, capacity, "%s: integer division by zero", name); return;
+    case OCL_FAULT_PROBABILITY:
+      snprintf(text, capacity, "%s: a number that must lie between 0 and 1 does not", name);
+      return;
+    case OCL_FAULT_WEIGHTS:
       snprintf(text, capacity,
                "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0", name,
-               (long long)faults->seen[1]);
-    }
-  } else {
-    snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, (long long)faults->seen[1],
-             (long long)faults->seen[2]);
+               index);
+      return;
+    default: snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, index, size); return;
   }
 }
 
@@ -59,7 +57,6 @@ void ocl_faults_passed(graft_stream *stream, cl_uint count, const ocl_argument *
   }
 }
 
-/* Asks for the words; they have come when what is submitted next has been done. */
 cl_int ocl_faults_read(graft_stream *stream) {
   ocl_faults *faults = atomic_load_explicit(&stream->faults, memory_order_acquire);
   if (!faults || !atomic_exchange(&stream->faults_unread, false)) return CL_SUCCESS;

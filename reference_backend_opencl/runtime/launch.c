@@ -9,6 +9,9 @@ static graft_status init_of_program(ocl_kernel *kernel, graft_device *device, oc
   cl_int error;
   kernel->program = program;
   kernel->handle = clCreateKernel(ocl_program_handle(program), entry, &error);
+  if (error == CL_SUCCESS) {
+    error = clGetKernelInfo(kernel->handle, CL_KERNEL_NUM_ARGS, sizeof kernel->parameters, &kernel->parameters, NULL);
+  }
   if (error != CL_SUCCESS) {
     return ocl_fail(device->plugin, GRAFT_INTERNAL, "kernel %s of %s.cl: %s", entry, file, ocl_error_name(error));
   }
@@ -28,10 +31,14 @@ graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl
   return status == GRAFT_OK ? init_of_program(kernel, device, program, file, entry) : status;
 }
 
-graft_status ocl_kernel_constant(ocl_kernel *kernel, cl_uint index, size_t bytes, const void *value) {
-  cl_int error = clSetKernelArg(kernel->handle, index, bytes, value);
+graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argument *constants) {
+  cl_int error = count <= kernel->parameters ? CL_SUCCESS : CL_INVALID_KERNEL_ARGS;
+  if (error == CL_SUCCESS) kernel->parameters -= count;
+  for (cl_uint i = 0; i < count && error == CL_SUCCESS; i++) {
+    error = clSetKernelArg(kernel->handle, kernel->parameters + i, constants[i].bytes, constants[i].value);
+  }
   if (error == CL_SUCCESS) return GRAFT_OK;
-  return ocl_fail(kernel->device->plugin, GRAFT_INTERNAL, "kernel argument %u: %s", index, ocl_error_name(error));
+  return ocl_fail(kernel->device->plugin, GRAFT_INTERNAL, "constants of a kernel: %s", ocl_error_name(error));
 }
 
 void ocl_kernel_destroy(ocl_kernel *kernel) {
@@ -42,6 +49,7 @@ void ocl_kernel_destroy(ocl_kernel *kernel) {
 
 static cl_int set_and_enqueue(ocl_kernel *kernel, cl_command_queue queue, const size_t *global, cl_uint count,
                               const ocl_argument *arguments) {
+  if (count != kernel->parameters) return CL_INVALID_KERNEL_ARGS;
   for (cl_uint i = 0; i < count; i++) {
     cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
     if (error != CL_SUCCESS) return error;

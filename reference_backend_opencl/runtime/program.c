@@ -1,6 +1,7 @@
 /* Programs: kernel source to cl_program, once a device. In front of each stands a head that says what the case at hand
  * is (types, rank, widths), and the helpers every kernel uses. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,6 @@
 /* Streams and events. A stream is one in-order queue; an event is the marker it last recorded. Profiling costs each
  * command something, so only a stream created with TIMING has it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Words: error texts, log lines, and strings that grow. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -170,11 +170,11 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
 }
 
 /* So many work-items, and the struct as the kernel's last argument. */
-static graft_status set_space(ocl_kernel *kernel, graft_device *device, cl_uint index, const space *s, int64_t items) {
+static graft_status set_space(ocl_kernel *kernel, graft_device *device, const space *s, int64_t items) {
   size_t local = device->is_cpu ? 1 : 64;
   kernel->local[0] = local;
   kernel->global[0] = ((size_t)items + local - 1) / local * local;
-  return ocl_kernel_constant(kernel, index, sizeof *s, s);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(*s));
 }
 
 static int64_t share(const graft_device *device, int64_t units, int64_t each_core) {
@@ -185,7 +185,7 @@ static int64_t share(const graft_device *device, int64_t units, int64_t each_cor
 static graft_status prepare_rows(ocl_kernel *kernel, graft_device *device, space s) {
   int64_t rows = packed_rows(&s);
   s.per_item = share(device, rows, 4);
-  return set_space(kernel, device, 4, &s, ceil_divide(rows, s.per_item));
+  return set_space(kernel, device, &s, ceil_divide(rows, s.per_item));
 }
 
 /* A convolution of either kind. */
@@ -214,9 +214,9 @@ static graft_status prepare_forward(forward *f, graft_device *device, const ocl_
   if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, tile, &s, true);
   if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, tile, &s, true);
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
-  if (status == GRAFT_OK) status = set_space(&f->weights, device, 4, &s, packed);
+  if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
-  if (status == GRAFT_OK) status = set_space(&f->convolve, device, 8, &s, ceil_divide(s.units, s.per_item));
+  if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ceil_divide(s.units, s.per_item));
   return status;
 }
 
@@ -233,9 +233,9 @@ static graft_status run_forward(const graft_exec *exec, forward *f, const graft_
   const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
   const ocl_argument convolve[] = {OCL_TENSOR(out), OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
                                    OCL_VALUE(has_bias)};
-  status = ocl_launch(&f->rows, exec->stream, 4, rows);
-  if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, 4, weights);
-  return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, 8, convolve) : status;
+  status = ocl_launch(&f->rows, exec->stream, OCL_ALL(rows));
+  if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
+  return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve)) : status;
 }
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
@@ -286,8 +286,8 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
     status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, tile, &s, false);
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
-  if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, 4, &s, weights);
-  return status == GRAFT_OK ? set_space(&g->gradient, device, 7, &s, tiles * s.splits) : status;
+  if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, &s, weights);
+  return status == GRAFT_OK ? set_space(&g->gradient, device, &s, tiles * s.splits) : status;
 }
 
 static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const graft_tensor_desc *in,
@@ -301,10 +301,10 @@ static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const
   const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_PLACE(work), OCL_VALUE(at_outs), OCL_VALUE(g->out_row),
                                    OCL_VALUE(at_parts)};
   const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work.buffer), OCL_VALUE(at_parts)};
-  status = ocl_launch(&g->rows, exec->stream, 4, rows);
-  if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, 4, outs);
-  if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, 7, gradient);
-  return status == GRAFT_OK && g->splits > 1 ? ocl_launch(&g->sum, exec->stream, 4, sum) : status;
+  status = ocl_launch(&g->rows, exec->stream, OCL_ALL(rows));
+  if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, OCL_ALL(outs));
+  if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
+  return status == GRAFT_OK && g->splits > 1 ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
 }
 
 /* ---- Memos ---- */
@@ -362,9 +362,8 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
   const space s = {.taps = {1, 1, 1}};
   for (int d = 2; d < grad->ndim; d++) spatial *= grad->shape[d];
   graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 4, &s, false);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 4, sizeof images, &images);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 5, sizeof channels, &channels);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 6, sizeof spatial, &spatial);
+  const ocl_argument sizes[] = {OCL_VALUE(images), OCL_VALUE(channels), OCL_VALUE(spatial)};
+  if (status == GRAFT_OK) status = ocl_kernel_set(kernel, OCL_ALL(sizes));
   size_t local = device->is_cpu ? 1 : 64;
   kernel->local[0] = local;
   kernel->global[0] = (size_t)channels * local;
@@ -413,7 +412,7 @@ graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_arg
   }
   if (status == GRAFT_OK && args->out2) {
     const ocl_argument bias[] = {OCL_TENSOR(args->out2), OCL_TENSOR(grad)};
-    status = ocl_launch(&memo->bias, exec->stream, 4, bias);
+    status = ocl_launch(&memo->bias, exec->stream, OCL_ALL(bias));
   }
   return status;
 }

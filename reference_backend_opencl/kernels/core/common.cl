@@ -159,8 +159,11 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
 static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #endif
 
-/* Leaves the first fault of a stream in its words: an index and the size that it should lie below; (0, 0) for a division
- * by zero, (row, -1) for weights that are no distribution, (0, -2) for a number that is no probability. */
+/* Leaves the first fault of a stream in its words: an index and the size that it should lie below, or one of these in
+ * the size's place (fault.h). */
+#define FAULT_WEIGHTS -1
+#define FAULT_PROBABILITY -2
+#define FAULT_DIVISION -3
 #define REPORT(words, op_id, index, size) report_fault(words, op_id, index, size)
 static void report_fault(__global long *words, int op_id, long index, long size) {
   if (atomic_cmpxchg((volatile __global int *)words, 0, op_id) != 0) return;

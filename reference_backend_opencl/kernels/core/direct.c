@@ -30,7 +30,7 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_
   if (status != GRAFT_OK) return status;
   kernel->local[0] = local;
   kernel->global[0] = (parts + local - 1) / local * local;
-  return ocl_kernel_constant(kernel, (cl_uint)(2 * call->places + call->reports), sizeof n, &n);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(n));
 }
 
 static graft_status prepare_all(void *pointer, graft_device *device, const void *from) {

@@ -36,13 +36,19 @@ void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *com
   if (lines->rows) ocl_text_add(head, "#define ROWS\n");
 }
 
-graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint argument) {
-  int64_t units_per_row = ceil_divide(lines->inner, lines->rows ? 1 : lines->vec), units = lines->outer * units_per_row;
+ocl_lines_space ocl_lines_lay(ocl_kernel *kernel, const ocl_lines *lines) {
   int64_t items = kernel->device->is_cpu ? 8 * (int64_t)kernel->device->compute_units : INT32_MAX;
-  int64_t per_item = units > items ? ceil_divide(units, items) : 1;
-  const int64_t space[] = {lines->size, lines->inner, units_per_row, units, per_item};
-  size_t parts = (size_t)ceil_divide(units, per_item), local = lines->local;
+  ocl_lines_space space = {.size = lines->size, .inner = lines->inner};
+  space.units_per_row = ceil_divide(lines->inner, lines->rows ? 1 : lines->vec);
+  space.units = lines->outer * space.units_per_row;
+  space.per_item = space.units > items ? ceil_divide(space.units, items) : 1;
+  size_t parts = (size_t)ceil_divide(space.units, space.per_item), local = lines->local;
   kernel->local[0] = local;
   kernel->global[0] = lines->rows ? parts * local : (parts + local - 1) / local * local;
-  return ocl_kernel_constant(kernel, argument, sizeof space, space);
+  return space;
+}
+
+graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines) {
+  const ocl_lines_space space = ocl_lines_lay(kernel, lines);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(space));
 }

@@ -94,7 +94,7 @@ DEFINE_TOTAL(total_sum, added)
 DEFINE_TOTAL(total_max, larger)
 #define UNIT_ID get_group_id(0)
 #else
-#define BLOCK 256
+#define BLOCK 64
 #define EACH(first, end, body)                           \
   for (long i = (first); i < (end); i++) {               \
     body;                                                \
@@ -106,32 +106,40 @@ DEFINE_TOTAL(total_max, larger)
 #define UNIT_ID get_global_id(0)
 #endif
 
-/* Adds `value`, said in terms of i and n, over the line to `total`: in blocks, so that rounding errors do not grow with
- * the whole length, and of two vectors at a time, so that additions need not wait for each other. */
+/* Adds `value`, said in terms of i and n, over the line to `total`: in blocks, and these in stretches of 64, so that
+ * rounding errors do not grow with the whole length; and of two vectors at a time, so that additions need not wait for
+ * each other. */
+#define STRETCH (64 * BLOCK)
 #ifdef ROWS
-#define SUM(total, size, value)                                   \
-  for (long block = 0; block < (size); block += BLOCK) {          \
-    VT part = (VT)0, part_2 = (VT)0;                              \
-    long block_end = min(block + BLOCK, size), from = block;      \
-    for (; from + 2 * STEP <= block_end; from += 2 * STEP) {      \
-      const int n = VEC;                                          \
-      long i = from + (long)get_local_id(0) * VEC;                \
-      part += value;                                              \
-      i += STEP;                                                  \
-      part_2 += value;                                            \
-    }                                                             \
-    EACH(from, block_end, part += only(value, n, 0));             \
-    total += part + part_2;                                       \
+#define SUM_BLOCK(sum, block, block_end, value)                 \
+  {                                                             \
+    VT part = (VT)0, part_2 = (VT)0;                            \
+    long from = block;                                          \
+    for (; from + 2 * STEP <= (block_end); from += 2 * STEP) {  \
+      const int n = VEC;                                        \
+      long i = from + (long)get_local_id(0) * VEC;              \
+      part += value;                                            \
+      i += STEP;                                                \
+      part_2 += value;                                          \
+    }                                                           \
+    EACH(from, block_end, part += only(value, n, 0));           \
+    sum += part + part_2;                                       \
   }
 #else
-#define SUM(total, size, value)                          \
-  for (long block = 0; block < (size); block += BLOCK) { \
-    VT part = (VT)0;                                     \
-    long block_end = min(block + BLOCK, size);           \
-    EACH(block, block_end, part += (value));             \
-    total += part;                                       \
+#define SUM_BLOCK(sum, block, block_end, value)      \
+  {                                                  \
+    VT part = (VT)0;                                 \
+    EACH(block, block_end, part += (value));         \
+    sum += part;                                     \
   }
 #endif
+#define SUM(total, size, value)                                                      \
+  for (long stretch = 0; stretch < (size); stretch += STRETCH) {                     \
+    VT sum_of_blocks = (VT)0;                                                        \
+    for (long block = stretch; block < min(stretch + STRETCH, size); block += BLOCK) \
+      SUM_BLOCK(sum_of_blocks, block, min(block + BLOCK, size), value)               \
+    total += sum_of_blocks;                                                          \
+  }
 
 /* Where the lines of a unit begin, and how many lanes they have. */
 static long unit_start(lines space, long unit) {

@@ -15,7 +15,15 @@ ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor
 void ocl_lines_plan(const graft_device *device, ocl_lines *lines);         /* once outer, size and inner are known */
 void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines); /* even where inner is 1 */
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);
-/* Sets the kernel's `lines` argument and its work sizes. */
-graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines, cl_uint argument);
+
+/* The `lines` that kernels take, as lines.cl has it. */
+typedef struct ocl_lines_space {
+  int64_t size, inner, units_per_row, units, per_item;
+} ocl_lines_space;
+
+/* Sets the kernel's work sizes. */
+ocl_lines_space ocl_lines_lay(ocl_kernel *kernel, const ocl_lines *lines);
+/* The same, and sets the kernel's last parameter, which is the lines. */
+graft_status ocl_lines_set(ocl_kernel *kernel, const ocl_lines *lines);
 
 #endif

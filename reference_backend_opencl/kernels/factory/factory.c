@@ -66,7 +66,7 @@ graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_a
   ocl_number_as(&step_number, memo->numbers, &step);
   const ocl_argument arguments[] = {
       OCL_TENSOR(args->out), {bytes, &start}, {bytes, &step}, OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->kernel, exec->stream, 6, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 /* Whole numbers come from f64, too, and are cut: so there must be one. */
@@ -96,7 +96,7 @@ graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *
   ocl_number_as(&step_number, memo->numbers, &step);
   const ocl_argument arguments[] = {OCL_TENSOR(args->out), {bytes, &start},           {bytes, &end},
                                     {bytes, &step},        OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->kernel, exec->stream, 7, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_eye_m(const graft_exec *exec, const graft_args_eye_m *args) {
@@ -106,7 +106,7 @@ graft_status ocl_op_eye_m(const graft_exec *exec, const graft_args_eye_m *args) 
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(args->out), OCL_VALUE(args->m), OCL_VALUE(memo->elements),
                                     OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->kernel, exec->stream, 5, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 /* A work-item takes a row of the triangle, and finds its place by the sum of a progression. */
@@ -120,7 +120,7 @@ static graft_status triangle(const graft_exec *exec, const graft_tensor_desc *ou
   int64_t count = out->dl.shape[1];
   const ocl_argument arguments[] = {OCL_TENSOR(out),  OCL_VALUE(count), OCL_VALUE(columns),    OCL_VALUE(offset),
                                     OCL_VALUE(lower), OCL_VALUE(rows),  OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->kernel, exec->stream, 8, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_tril_indices(const graft_exec *exec, const graft_args_tril_indices *args) {

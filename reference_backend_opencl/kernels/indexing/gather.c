@@ -31,7 +31,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_geometry_cut(device, &geometry, local, &cut, &kernel->global[0]);
   memcpy(space + n, &cut, sizeof cut);
   kernel->local[0] = local;
-  return ocl_kernel_constant(kernel, 5 + 2 * (cl_uint)call->indices, sizeof *space * (size_t)(n + 4), space);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 4), space});
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {

@@ -142,7 +142,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void put_masked(
   long next = ((__global const long *)(work + offset_work))[get_global_id(0)];
   for (; i < end; i++) {
     bool fits = mask[offset_mask + i] && next < available;
-    if (mask[offset_mask + i] && !fits) REPORT(faults, OP_ID, available ? next : next + 1, available); /* not (0, 0) */
+    if (mask[offset_mask + i] && !fits) REPORT(faults, OP_ID, next, available);
     to[i] = fits ? fresh[next] : from[i];
     next += mask[offset_mask + i] != 0;
   }

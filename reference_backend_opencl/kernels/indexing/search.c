@@ -12,7 +12,7 @@ static graft_status make_kernels(ocl_found *memo, graft_device *device, const oc
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define D_VALUE %s\n#define RANK %d\n#define OP_ID %u\n", dtype->name, bits->name,
-               search->shape_argument && in->ndim ? in->ndim : 1, search->op_id);
+               search->takes_shape && in->ndim ? in->ndim : 1, search->op_id);
   graft_status status = ocl_kernel_init(&memo->count, device, &head, "indexing/indexing", "count");
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->accumulate, device, &head, "indexing/indexing", "accumulate");
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->fill, device, &head, "indexing/indexing", search->entry);
@@ -25,15 +25,15 @@ static graft_status make_kernels(ocl_found *memo, graft_device *device, const oc
   memo->chunks = (memo->elements + memo->chunk - 1) / memo->chunk;
   memo->count.local[0] = memo->fill.local[0] = local;
   memo->count.global[0] = memo->fill.global[0] = (memo->chunks + local - 1) / local * local;
-  if (!search->shape_argument || in->ndim == 0) return GRAFT_OK;
-  return ocl_kernel_constant(&memo->fill, search->shape_argument, sizeof *in->shape * (size_t)in->ndim, in->shape);
+  if (!search->takes_shape || in->ndim == 0) return GRAFT_OK;
+  return ocl_kernel_set(&memo->fill, 1, &(ocl_argument){sizeof *in->shape * (size_t)in->ndim, in->shape});
 }
 
 static graft_status prepare(void *memo, graft_device *device, const void *from) {
   const ocl_search *search = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, search->in->dl.dtype);
   if (!dtype || (search->value && !ocl_dtype_of_bits(device, search->value->dl.dtype))) return GRAFT_UNIMPLEMENTED;
-  if (search->shape_argument && search->in->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  if (search->takes_shape && search->in->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
   return make_kernels(memo, device, search, dtype);
 }
 
@@ -48,8 +48,8 @@ graft_status ocl_search_run(const graft_exec *exec, const ocl_search *search, oc
   const ocl_argument count[] = {OCL_TENSOR(search->in), OCL_PLACE(*work), OCL_VALUE(memo->elements),
                                 OCL_VALUE(memo->chunk)};
   const ocl_argument accumulate[] = {OCL_PLACE(*work), OCL_VALUE(memo->chunks)};
-  status = ocl_launch(&memo->count, exec->stream, 6, count);
-  return status == GRAFT_OK ? ocl_launch(&memo->accumulate, exec->stream, 3, accumulate) : status;
+  status = ocl_launch(&memo->count, exec->stream, OCL_ALL(count));
+  return status == GRAFT_OK ? ocl_launch(&memo->accumulate, exec->stream, OCL_ALL(accumulate)) : status;
 }
 
 /* Waits for the total on the event of its own copy, not for the stream. */
@@ -64,7 +64,7 @@ static graft_status read_total(graft_stream *stream, const ocl_found *found, ocl
 }
 
 graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *args) {
-  const ocl_search search = {.in = args->self, .entry = "fill", .shape_argument = 8, .op_id = args->head.op_id};
+  const ocl_search search = {.in = args->self, .entry = "fill", .takes_shape = true, .op_id = args->head.op_id};
   ocl_found *found;
   ocl_place work;
   int64_t total = 0;
@@ -78,7 +78,7 @@ graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *ar
   if (status != GRAFT_OK || total == 0 || args->self->dl.ndim == 0) return status; /* of rank 0: rows of no numbers */
   const ocl_argument fill[] = {OCL_TENSOR(args->self), OCL_PLACE(work), OCL_VALUE(found->elements),
                                OCL_VALUE(found->chunk), OCL_TENSOR(out)};
-  return ocl_launch(&found->fill, exec->stream, 8, fill);
+  return ocl_launch(&found->fill, exec->stream, OCL_ALL(fill));
 }
 
 graft_status ocl_op_masked_select(const graft_exec *exec, const graft_args_masked_select *args) {
@@ -95,5 +95,5 @@ graft_status ocl_op_masked_select(const graft_exec *exec, const graft_args_maske
   if (status != GRAFT_OK || total == 0) return status;
   const ocl_argument take[] = {OCL_TENSOR(args->mask),  OCL_PLACE(work),        OCL_VALUE(found->elements),
                                OCL_VALUE(found->chunk), OCL_TENSOR(args->self), OCL_TENSOR(out)};
-  return ocl_launch(&found->fill, exec->stream, 10, take);
+  return ocl_launch(&found->fill, exec->stream, OCL_ALL(take));
 }

@@ -8,7 +8,7 @@ typedef struct ocl_search {
   const graft_tensor_desc *in;    /* looked through */
   const graft_tensor_desc *value; /* moved, or NULL */
   const char *entry;              /* the kernel that does it */
-  cl_uint shape_argument;         /* where that takes the shape of `in`; 0: it does not */
+  bool takes_shape;               /* of `in`, last */
   uint32_t op_id;
 } ocl_search;
 

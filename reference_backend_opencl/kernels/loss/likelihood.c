@@ -53,14 +53,18 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   write_head(&head, call, &lines, dtype, target, memo->compute);
   if (call->grad && inner > 1) ocl_text_add(&head, "#define INNER\n");
   const char *entry = call->grad ? "nll_gradient" : each_row(call) ? "nll_rows" : "nll_sum";
-  graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines loss/likelihood", entry);
+  graft_status status = ocl_kernel_init(kernel, device, &head, "core/cascade core/lines loss/likelihood", entry);
   ocl_text_free(&head);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 11, sizeof shape, shape);
-  if (status != GRAFT_OK || call->grad) return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, 12) : status;
+  if (status != GRAFT_OK) return status;
+  if (call->grad) {
+    const ocl_lines_space space = ocl_lines_lay(kernel, &lines);
+    const ocl_argument constants[] = {{sizeof shape, shape}, OCL_VALUE(space)};
+    return ocl_kernel_set(kernel, OCL_ALL(constants));
+  }
   size_t items = device->is_cpu ? 4 * device->compute_units : (size_t)(rows < 1 << 20 ? rows : 1 << 20);
   kernel->local[0] = lines.local;
   kernel->global[0] = each_row(call) ? (items + lines.local - 1) / lines.local * lines.local : lines.local;
-  return GRAFT_OK;
+  return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof shape, shape});
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
@@ -78,7 +82,7 @@ static graft_status run_likelihood(const graft_exec *exec, const likelihood *cal
                           *third = call->grad ? call->total : call->values;
   const ocl_argument arguments[] = {OCL_TENSOR(call->out),    OCL_TENSOR(second), OCL_TENSOR(third),
                                     OCL_TENSOR(call->target), OCL_TENSOR(weight), OCL_VALUE(faults)};
-  return ocl_launch(&memo->kernel, exec->stream, 11, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_nll_loss_forward(const graft_exec *exec, const graft_args_nll_loss_forward *args) {

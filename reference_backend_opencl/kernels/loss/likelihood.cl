@@ -1,4 +1,4 @@
-/* Negative log likelihood and its gradient. After lines.cl, all rows.
+/* Negative log likelihood and its gradient. After cascade.cl and lines.cl, all rows.
  * The head defines D (values), D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum) and
  * EACH_ROW (1: a loss for each row). */
 #define MEAN 1
@@ -56,21 +56,16 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_sum(
     ulong offset_weight, __global long *faults, likelihood shape) {
   __local CT shared[LOCAL];
   __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
-  CT loss = 0, all = 0;
-  for (long block = 0; block < shape.rows; block += 256 * LOCAL) {
-    CT part = 0, part_all = 0;
-    long end = min(block + 256 * LOCAL, shape.rows);
-    for (long row = block + get_local_id(0); row < end; row += LOCAL) {
-      long class = class_of(CONST_POINTER(D_TARGET, target, offset_target), row, shape, faults);
-      if (class < 0) continue;
-      long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
-      CT w = WEIGHT(class);
-      part -= one_value(CONST_POINTER(D, in, offset_in) + at) * w;
-      part_all += w;
-    }
-    loss += part;
-    all += part_all;
+  cascade losses = cascade_of_none(), all_weights = cascade_of_none();
+  for (long row = get_local_id(0); row < shape.rows; row += LOCAL) {
+    long class = class_of(CONST_POINTER(D_TARGET, target, offset_target), row, shape, faults);
+    if (class < 0) continue;
+    long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
+    CT w = WEIGHT(class);
+    cascade_add(&losses, -one_value(CONST_POINTER(D, in, offset_in) + at) * w);
+    cascade_add(&all_weights, w);
   }
+  CT loss = cascade_total(&losses), all = cascade_total(&all_weights);
   VT sum = total_sum(only((VT)loss, 1, 0), shared), sum_all = total_sum(only((VT)all, 1, 0), shared);
   if (get_local_id(0) != 0) return;
   put_value(POINTER(D, out, offset_out), REDUCTION == MEAN ? sum / sum_all : sum, 1);

@@ -43,7 +43,7 @@ static graft_status run(const graft_exec *exec, margin *m) {
   const graft_tensor_desc *labels[] = {NULL, m->marks, m->in, m->target};
   const graft_tensor_desc *gradient[] = {m->out, m->grad, m->in, m->target, m->labels ? m->marks : m->weight};
   const graft_tensor_desc *const *places = m->grad ? gradient : m->labels ? labels : forward;
-  ocl_direct call = {.file = "core/direct loss/margin",
+  ocl_direct call = {.file = "core/cascade core/direct loss/margin",
                      .dtype = in->dtype,
                      .head = write_head,
                      .of = m,

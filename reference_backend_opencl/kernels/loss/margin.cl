@@ -1,4 +1,4 @@
-/* Losses of rows of scores, after direct.cl. A piece is a row of n.of[0] rows of n.of[1] classes. The head defines
+/* Losses of rows of scores, after cascade.cl and direct.cl. A piece is a row of n.of[0] rows of n.of[1] classes. The head defines
  *   P          1 or 2, the power that a distance is raised to     WEIGHTED  a weight for each class
  *   OP_ID      whose target is at fault                           D_LOSS  what row losses are stored as
  *   EACH_ROW   the cotangent is one a row                         LABELS  multilabel_margin_loss */
@@ -123,12 +123,8 @@ KERNEL margin_gradient(PLACE(out), PLACE(grad), PLACE(in), PLACE(target), PLACE(
 /* One work-item: row losses are few against their scores. */
 KERNEL margin_sum(PLACE(out), PLACE(losses), PLACE(unused2), PLACE(unused3), __global long *faults, numbers n) {
   EACH_UNIT(one) {
-    CT sum = 0;
-    for (long block = 0; block < n.of[0]; block += 256) {
-      CT part = 0;
-      for (long row = block; row < min(block + 256, n.of[0]); row++) part += AS_ELEMENTS(D_LOSS, losses)[row];
-      sum += part;
-    }
-    PUT(ELEMENTS(out), sum);
+    cascade sum = cascade_of_none();
+    for (long row = 0; row < n.of[0]; row++) cascade_add(&sum, AS_ELEMENTS(D_LOSS, losses)[row]);
+    PUT(ELEMENTS(out), cascade_total(&sum));
   }
 }

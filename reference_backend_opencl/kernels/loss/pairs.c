@@ -44,9 +44,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, const pair *c
   if (recipe->checked && !call->grad) ocl_text_add(&head, "#define CHECKED\n#define OP_ID %u\n", call->op_id);
   if (call->grad && is_one_number(&call->grad->dl)) ocl_text_add(&head, "#define ONE_GRADIENT\n");
   const char *entry = call->grad ? "pair_gradient" : sums ? "pair_parts" : "pair_each";
-  graft_status status = ocl_kernel_init(&memo->kernel[0], device, &head, "core/lines loss/pairs", entry);
+  graft_status status = ocl_kernel_init(&memo->kernel[0], device, &head, "core/cascade core/lines loss/pairs", entry);
   if (status == GRAFT_OK && sums) {
-    status = ocl_kernel_init(&memo->kernel[1], device, &head, "core/lines loss/pairs", "pair_finish");
+    status = ocl_kernel_init(&memo->kernel[1], device, &head, "core/cascade core/lines loss/pairs", "pair_finish");
   }
   ocl_text_free(&head);
   return status;
@@ -56,17 +56,14 @@ static graft_status set_constants(memo *memo, const pair *call, int64_t part, si
   ocl_kernel *kernel = &memo->kernel[0];
   const int64_t shape[] = {memo->elements, part};
   ocl_number number = {.re = call->number}, factor = {.re = call->recipe->factor};
-  ocl_value value;
+  ocl_value z, slope;
   if (call->reduction == OCL_LOSS_MEAN) factor.re /= (double)memo->elements;
   kernel->local[0] = local;
   kernel->global[0] = (size_t)memo->parts * local;
-  cl_uint at = call->grad ? 10 : 9; /* behind four tensors, and the cotangent or the fault words */
-  graft_status status = ocl_kernel_constant(kernel, at, sizeof shape, shape);
-  size_t bytes = ocl_number_as(&number, memo->compute, &value);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, at + 1, bytes, &value);
-  ocl_number_as(&factor, memo->compute, &value);
-  if (status == GRAFT_OK && call->grad) status = ocl_kernel_constant(kernel, at + 2, bytes, &value);
-  return status;
+  size_t bytes = ocl_number_as(&number, memo->compute, &z);
+  ocl_number_as(&factor, memo->compute, &slope);
+  const ocl_argument constants[] = {{sizeof shape, shape}, {bytes, &z}, {bytes, &slope}};
+  return ocl_kernel_set(kernel, call->grad ? 3 : 2, constants);
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -96,7 +93,7 @@ static graft_status run_reduced(const graft_exec *exec, const pair *call, memo *
   if (status != GRAFT_OK) return status;
   const ocl_argument first[] = {OCL_PLACE(parts), OCL_TENSOR(call->a), OCL_TENSOR(call->b), OCL_TENSOR(weight),
                                 OCL_VALUE(faults)};
-  status = ocl_launch(&memo->kernel[0], exec->stream, 9, first);
+  status = ocl_launch(&memo->kernel[0], exec->stream, OCL_ALL(first));
   if (status != GRAFT_OK) return status;
   ocl_number count = {.is_int = true, .i = 1, .re = 1};
   if (call->reduction == OCL_LOSS_MEAN)
@@ -104,7 +101,7 @@ static graft_status run_reduced(const graft_exec *exec, const pair *call, memo *
   ocl_value divisor;
   size_t bytes = ocl_number_as(&count, memo->compute, &divisor);
   const ocl_argument second[] = {OCL_TENSOR(call->out), OCL_PLACE(parts), OCL_VALUE(memo->parts), {bytes, &divisor}};
-  return ocl_launch(&memo->kernel[1], exec->stream, 6, second);
+  return ocl_launch(&memo->kernel[1], exec->stream, OCL_ALL(second));
 }
 
 static graft_status run(const graft_exec *exec, const pair *call) {
@@ -115,7 +112,7 @@ static graft_status run(const graft_exec *exec, const pair *call) {
   if (call->grad) {
     const ocl_argument gradient[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b),
                                      OCL_TENSOR(weight), OCL_TENSOR(call->grad)};
-    return ocl_launch(&memo->kernel[0], exec->stream, 10, gradient);
+    return ocl_launch(&memo->kernel[0], exec->stream, OCL_ALL(gradient));
   }
   cl_mem faults = NULL;
   if (call->recipe->checked) status = ocl_stream_faults(exec->stream, &faults);
@@ -123,7 +120,7 @@ static graft_status run(const graft_exec *exec, const pair *call) {
   if (call->reduction != OCL_LOSS_EACH) return run_reduced(exec, call, memo, weight, faults);
   const ocl_argument each[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->a), OCL_TENSOR(call->b), OCL_TENSOR(weight),
                                OCL_VALUE(faults)};
-  return ocl_launch(&memo->kernel[0], exec->stream, 9, each);
+  return ocl_launch(&memo->kernel[0], exec->stream, OCL_ALL(each));
 }
 
 enum { SELF, TARGET, WEIGHT, GRAD_OUTPUT, REDUCTION, BETA, DELTA, OUT, READS };

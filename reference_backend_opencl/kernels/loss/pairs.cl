@@ -1,4 +1,4 @@
-/* Losses of two tensors of one shape, and their gradients. After lines.cl, all rows. The head defines
+/* Losses of two tensors of one shape, and their gradients. After cascade.cl and lines.cl, all rows. The head defines
  *   D         the dtype               LOSS, SLOPE  the loss of x and y with the number z, and its derivative by x
  *   WEIGHTED  a third tensor scales each element
  *   CHECKED   OP_ID: x must lie in [0, 1]
@@ -23,7 +23,7 @@ static VT slope(VT x, VT y, VT z) { return SLOPE; }
 #endif
 #ifdef CHECKED
 /* Of n lanes; those beyond are copies of the first. NaN is no probability, either. */
-#define CHECK(v) if (SOME(!((v >= (VT)0) & (v <= (VT)1)))) REPORT(faults, OP_ID, 0, -2);
+#define CHECK(v) if (SOME(!((v >= (VT)0) & (v <= (VT)1)))) REPORT(faults, OP_ID, 0, FAULT_PROBABILITY);
 #else
 #define CHECK(v)
 #endif
@@ -57,9 +57,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pair_parts(OPER
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pair_finish(__global uchar *out, ulong offset_out,
                                                                           __global const uchar *parts,
                                                                           ulong offset_parts, long count, CT divisor) {
-  CT sum = 0;
-  for (long k = 0; k < count; k++) sum += ((__global const CT *)(parts + offset_parts))[k];
-  put_value(POINTER(D, out, offset_out), (VT)(sum / divisor), 1);
+  cascade sum = cascade_of_none();
+  for (long k = 0; k < count; k++) cascade_add(&sum, ((__global const CT *)(parts + offset_parts))[k]);
+  put_value(POINTER(D, out, offset_out), (VT)(cascade_total(&sum) / divisor), 1);
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pair_each(OPERANDS, __global long *faults,

@@ -148,8 +148,8 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
                      .row_stride = b->column_stride,
                      .depth_stride = b->row_stride,
                      .batch_stride = b->batch_stride};
-  graft_status status = ocl_kernel_constant(&memo->pack_a, 4, sizeof fa, &fa);
-  return status != GRAFT_OK ? status : ocl_kernel_constant(&memo->pack_b, 4, sizeof fb, &fb);
+  graft_status status = ocl_kernel_set(&memo->pack_a, 1, &(ocl_argument)OCL_VALUE(fa));
+  return status != GRAFT_OK ? status : ocl_kernel_set(&memo->pack_b, 1, &(ocl_argument)OCL_VALUE(fb));
 }
 
 static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
@@ -224,7 +224,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   status = plan_packing(memo, &p, device, &a, &b, &t);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
-  return ocl_kernel_constant(&memo->multiply, 14, sizeof p, &p);
+  return ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -254,7 +254,7 @@ static graft_status pack(ocl_kernel *kernel, graft_stream *stream, bool packs, o
     return GRAFT_OK;
   }
   const ocl_argument arguments[] = {OCL_PLACE(work), OCL_TENSOR(tensor)};
-  return ocl_launch(kernel, stream, 4, arguments);
+  return ocl_launch(kernel, stream, OCL_ALL(arguments));
 }
 
 static ocl_place behind(ocl_place place, uint64_t bytes) {
@@ -288,7 +288,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
     const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),       OCL_PLACE(partial),
                                       OCL_TENSOR(call->out), OCL_TENSOR(addend), {bytes, &alpha},
                                       {bytes, &beta},        OCL_VALUE(k),       OCL_VALUE(end)};
-    status = ocl_launch(&memo->multiply, exec->stream, 14, arguments);
+    status = ocl_launch(&memo->multiply, exec->stream, OCL_ALL(arguments));
   }
   return status;
 }

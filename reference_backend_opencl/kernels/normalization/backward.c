@@ -54,13 +54,12 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
   graft_status status = ocl_kernel_init(&memo->rows, device, &head,
                                         "core/lines normalization/normalization normalization/backward", "gradient");
   ocl_text_free(&head);
-  if (status == GRAFT_OK) status = ocl_lines_set(&memo->rows, &norm->lines, 17);
-  return status == GRAFT_OK ? ocl_kernel_constant(&memo->rows, 18, sizeof norm->rows, &norm->rows) : status;
+  return status == GRAFT_OK ? ocl_norm_set(&memo->rows, norm) : status;
 }
 
 static graft_status prepare_columns(ocl_kernel *kernel, graft_device *device, const operands *call,
                                     const ocl_lines *lines, const memo *memo, const ocl_dtype *dtype,
-                                    const ocl_dtype *statistic, const char *entry, cl_uint argument) {
+                                    const ocl_dtype *statistic, const char *entry) {
   ocl_text head = {0};
   ocl_lines_head(&head, lines, memo->compute);
   ocl_text_add(&head, "#define D %s\n#define D_STATISTIC %s\n#define D_SUM %s\n#define COLUMN_KERNELS\n", dtype->name,
@@ -69,7 +68,7 @@ static graft_status prepare_columns(ocl_kernel *kernel, graft_device *device, co
   graft_status status =
       ocl_kernel_init(kernel, device, &head, "core/lines normalization/normalization normalization/backward", entry);
   ocl_text_free(&head);
-  return status == GRAFT_OK ? ocl_lines_set(kernel, lines, argument) : status;
+  return status == GRAFT_OK ? ocl_lines_set(kernel, lines) : status;
 }
 
 /* Partial sums: from `parts` places, each of `columns` numbers. */
@@ -90,14 +89,14 @@ static graft_status prepare_sums(memo *memo, graft_device *device, const operand
     parts = lines.outer;
     columns = lines.inner;
     ocl_lines_plan_columns(device, &lines);
-    status = prepare_columns(&memo->columns, device, call, &lines, memo, dtype, statistic, "column_sums", 13);
+    status = prepare_columns(&memo->columns, device, call, &lines, memo, dtype, statistic, "column_sums");
     memo->row_count = norm->lines.outer;
   }
   memo->partial_bytes = (uint64_t)(parts * columns) * memo->compute->bytes;
   ocl_lines lines = {.outer = 1, .size = parts, .inner = columns};
   ocl_lines_plan_columns(device, &lines);
   if (status != GRAFT_OK) return status;
-  return prepare_columns(&memo->add, device, call, &lines, memo, dtype, statistic, "add_partials", 8);
+  return prepare_columns(&memo->add, device, call, &lines, memo, dtype, statistic, "add_partials");
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -134,7 +133,7 @@ static graft_status add_partials(const graft_exec *exec, memo *memo, const opera
                                  ocl_place bias) {
   ocl_place weight_out = place_of(call->weight_out, call->in), bias_out = place_of(call->bias_out, call->in);
   const ocl_argument arguments[] = {OCL_PLACE(weight_out), OCL_PLACE(bias_out), OCL_PLACE(weight), OCL_PLACE(bias)};
-  return ocl_launch(&memo->add, exec->stream, 8, arguments);
+  return ocl_launch(&memo->add, exec->stream, OCL_ALL(arguments));
 }
 
 static graft_status run(const graft_exec *exec, const operands *call) {
@@ -155,12 +154,12 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   const ocl_argument rows[] = {OCL_PLACE(out),         OCL_PLACE(weight_sums), OCL_PLACE(bias_sums),
                                OCL_TENSOR(call->grad), OCL_TENSOR(call->in),   OCL_TENSOR(call->mean),
                                OCL_TENSOR(call->rstd), OCL_PLACE(weight),      {bytes, &epsilon}};
-  status = ocl_launch(&memo->rows, exec->stream, 17, rows);
+  status = ocl_launch(&memo->rows, exec->stream, OCL_ALL(rows));
   if (status == GRAFT_OK && memo->columns.handle) {
     const ocl_argument columns[] = {OCL_PLACE(weight_sums),    OCL_PLACE(bias_sums),   OCL_TENSOR(call->grad),
                                     OCL_TENSOR(call->in),      OCL_TENSOR(call->mean), OCL_TENSOR(call->rstd),
                                     OCL_VALUE(memo->row_count)};
-    status = ocl_launch(&memo->columns, exec->stream, 13, columns);
+    status = ocl_launch(&memo->columns, exec->stream, OCL_ALL(columns));
   }
   return status == GRAFT_OK && memo->partial_bytes ? add_partials(exec, memo, call, weight_sums, bias_sums) : status;
 }

@@ -42,6 +42,12 @@ void ocl_norm_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype,
                weight ? "#define HAS_WEIGHT\n" : "", bias ? "#define HAS_BIAS\n" : "");
 }
 
+graft_status ocl_norm_set(ocl_kernel *kernel, const ocl_norm *norm) {
+  const ocl_lines_space space = ocl_lines_lay(kernel, &norm->lines);
+  const ocl_argument constants[] = {OCL_VALUE(space), OCL_VALUE(norm->rows)};
+  return ocl_kernel_set(kernel, OCL_ALL(constants));
+}
+
 /* ---- Ops ---- */
 
 typedef struct operands {
@@ -80,8 +86,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   graft_status status = ocl_kernel_init(&memo->kernel, device, &head,
                                         "core/lines normalization/normalization normalization/forward", "forward");
   ocl_text_free(&head);
-  if (status == GRAFT_OK) status = ocl_lines_set(&memo->kernel, &norm.lines, 19);
-  return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 20, sizeof norm.rows, &norm.rows) : status;
+  return status == GRAFT_OK ? ocl_norm_set(&memo->kernel, &norm) : status;
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
@@ -103,7 +108,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
                                     OCL_TENSOR(call->in),     OCL_TENSOR(weight),      OCL_TENSOR(bias),
                                     OCL_TENSOR(running_mean), OCL_TENSOR(running_var), {bytes, &values[0]},
                                     {bytes, &values[1]},      {bytes, &values[2]}};
-  return ocl_launch(&memo->kernel, exec->stream, 19, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 /* ---- Slots ---- */

@@ -21,6 +21,8 @@ typedef struct ocl_norm {
 ocl_norm ocl_norm_layer(const graft_device *device, const graft_tensor_desc *input, uint64_t normalized_ndim);
 ocl_norm ocl_norm_group(const graft_device *device, int64_t n, int64_t channels, int64_t area, int64_t groups);
 ocl_norm ocl_norm_batch(const graft_device *device, const graft_tensor_desc *input);
+/* Sets the kernel's work sizes, and its last parameters, which are the lines and the rows. */
+graft_status ocl_norm_set(ocl_kernel *kernel, const ocl_norm *norm);
 /* The head of normalization.cl, but for the dtypes of statistics. */
 void ocl_norm_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype, const ocl_dtype *compute,
                    const graft_tensor_desc *weight, const graft_tensor_desc *bias);

@@ -29,8 +29,10 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
   ocl_number number = {.re = call->epsilon};
   ocl_value epsilon;
   size_t bytes = ocl_number_as(&number, compute, &epsilon);
-  if (status == GRAFT_OK && !call->grad) status = ocl_kernel_constant(&memo->rows, 8, bytes, &epsilon);
-  return status == GRAFT_OK ? ocl_lines_set(&memo->rows, lines, call->grad ? 10 : 9) : status;
+  if (status != GRAFT_OK) return status;
+  const ocl_lines_space space = ocl_lines_lay(&memo->rows, lines);
+  const ocl_argument constants[] = {{bytes, &epsilon}, OCL_VALUE(space)};
+  return call->grad ? ocl_kernel_set(&memo->rows, 1, &constants[1]) : ocl_kernel_set(&memo->rows, OCL_ALL(constants));
 }
 
 static graft_status prepare_columns(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype,
@@ -44,8 +46,8 @@ static graft_status prepare_columns(memo *memo, graft_device *device, const oper
   ocl_text_free(&head);
   memo->columns.local[0] = local;
   memo->columns.global[0] = (items + local - 1) / local * local;
-  if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->columns, 8, sizeof lines->outer, &lines->outer);
-  return status == GRAFT_OK ? ocl_kernel_constant(&memo->columns, 9, sizeof lines->size, &lines->size) : status;
+  const ocl_argument sizes[] = {OCL_VALUE(lines->outer), OCL_VALUE(lines->size)};
+  return status == GRAFT_OK ? ocl_kernel_set(&memo->columns, OCL_ALL(sizes)) : status;
 }
 
 static graft_status prepare(void *memo, graft_device *device, const void *from) {
@@ -78,7 +80,7 @@ graft_status ocl_op_fused_rms_norm(const graft_exec *exec, const graft_args_fuse
   const graft_tensor_desc *weight = call.weight ? call.weight : call.in;
   const ocl_argument arguments[] = {OCL_TENSOR(call.out), OCL_TENSOR(call.rstd), OCL_TENSOR(call.in),
                                     OCL_TENSOR(weight)};
-  return memo->rows.handle ? ocl_launch(&memo->rows, exec->stream, 8, arguments) : GRAFT_OK;
+  return memo->rows.handle ? ocl_launch(&memo->rows, exec->stream, OCL_ALL(arguments)) : GRAFT_OK;
 }
 
 graft_status ocl_op_fused_rms_norm_backward(const graft_exec *exec, const graft_args_fused_rms_norm_backward *args) {
@@ -95,12 +97,12 @@ graft_status ocl_op_fused_rms_norm_backward(const graft_exec *exec, const graft_
     const graft_tensor_desc *weight = call.weight ? call.weight : call.in;
     const ocl_argument rows[] = {OCL_TENSOR(call.out), OCL_TENSOR(call.grad), OCL_TENSOR(call.in),
                                  OCL_TENSOR(call.rstd), OCL_TENSOR(weight)};
-    status = ocl_launch(&memo->rows, exec->stream, 10, rows);
+    status = ocl_launch(&memo->rows, exec->stream, OCL_ALL(rows));
   }
   if (status == GRAFT_OK && call.to_weight) {
     const ocl_argument columns[] = {OCL_TENSOR(call.to_weight), OCL_TENSOR(call.grad), OCL_TENSOR(call.in),
                                     OCL_TENSOR(call.rstd)};
-    status = ocl_launch(&memo->columns, exec->stream, 8, columns);
+    status = ocl_launch(&memo->columns, exec->stream, OCL_ALL(columns));
   }
   return status;
 }

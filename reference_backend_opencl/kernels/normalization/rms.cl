@@ -60,10 +60,20 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_weight
   const int count = (int)min(16L, columns - first);
   CT sums[16];
   for (int k = 0; k < 16; k++) sums[k] = 0;
-  for (long row = 0; row < rows && count > 0; row++) {
-    const CT rstd = LOAD(D_RSTD, __global, (__global const RAW(D_RSTD) *)(rstds + offset_rstds) + row);
-    const long at = row * columns + first;
-    for (int k = 0; k < count; k++) sums[k] += LOAD(D, __global, g + at + k) * LOAD(D, __global, x + at + k) * rstd;
+  for (long stretch = 0; stretch < rows && count > 0; stretch += 64 * 64) {
+    CT blocks[16];
+    for (int k = 0; k < 16; k++) blocks[k] = 0;
+    for (long block = stretch; block < min(stretch + 64 * 64, rows); block += 64) {
+      CT part[16];
+      for (int k = 0; k < 16; k++) part[k] = 0;
+      for (long row = block; row < min(block + 64, rows); row++) {
+        const CT rstd = LOAD(D_RSTD, __global, (__global const RAW(D_RSTD) *)(rstds + offset_rstds) + row);
+        const long at = row * columns + first;
+        for (int k = 0; k < count; k++) part[k] += LOAD(D, __global, g + at + k) * LOAD(D, __global, x + at + k) * rstd;
+      }
+      for (int k = 0; k < 16; k++) blocks[k] += part[k];
+    }
+    for (int k = 0; k < 16; k++) sums[k] += blocks[k];
   }
   for (int k = 0; k < count; k++) STORE(D, __global, (__global RAW(D) *)(out + offset_out) + first + k, sums[k]);
 }

@@ -189,5 +189,5 @@ graft_status ocl_op_amp_update_scale(const graft_exec *exec, const graft_args_am
                                     OCL_TENSOR(args->self),      OCL_TENSOR(args->growth_tracker),
                                     OCL_TENSOR(args->found_inf), {bytes, &growth},
                                     {bytes, &backoff},           OCL_VALUE(args->growth_interval)};
-  return ocl_launch(&memo->kernel, exec->stream, 13, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }

@@ -215,8 +215,7 @@ static graft_status set_space(memo *memo, const ocl_geometry *geometry, size_t l
   ocl_geometry_cut(memo->kernel.device, geometry, local, &cut, &memo->kernel.global[0]);
   memcpy(space + n, &cut, sizeof cut);
   memo->kernel.local[0] = local;
-  cl_uint index = 2 + 2 * (cl_uint)(geometry->operands - 1) + OCL_SCALARS_MAX + memo->reports;
-  return ocl_kernel_constant(&memo->kernel, index, sizeof *space * (size_t)n + sizeof cut, space);
+  return ocl_kernel_set(&memo->kernel, 1, &(ocl_argument){sizeof *space * (size_t)n + sizeof cut, space});
 }
 
 /* What a memo is made from. */

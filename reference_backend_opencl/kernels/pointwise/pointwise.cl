@@ -80,7 +80,7 @@ static VT gelu_tanh(VT a) {
 #else
 #define LEADING_BITS (VM)(-1 << 13)
 #define HUGE_QUOTIENT 0x1p120f
-#define HUGE_STEP 0x1p60f
+#define HUGE_STEP 0x1p100f
 #define EPSILON FLT_EPSILON
 #endif
 static VT exact_mod(VT a, VT b) {
@@ -89,7 +89,11 @@ static VT exact_mod(VT a, VT b) {
   r = valid ? r : (VT)0;
   divisor = valid ? divisor : (VT)1;
   while (SOME(r >= divisor)) {
-    VT step = r / divisor > (VT)HUGE_QUOTIENT ? divisor * (VT)HUGE_STEP : divisor;
+    VT step = divisor;
+    if (SOME(r / step > (VT)HUGE_QUOTIENT)) { /* twice where a divisor is a denormal number */
+      step = r / step > (VT)HUGE_QUOTIENT ? step * (VT)HUGE_STEP : step;
+      step = r / step > (VT)HUGE_QUOTIENT ? step * (VT)HUGE_STEP : step;
+    }
     VT q = trunc(AS(CT, AS(MT, r / step * ((VT)1 - (VT)8 * (VT)EPSILON)) & LEADING_BITS));
     VT next = fma(-fmax(q, (VT)1), step, r);
     r = r >= divisor ? next : r;
@@ -222,14 +226,15 @@ static VT int_pow(VT a, VT b) {
 #define TRUNC(a) (a)
 #define ROUND(a) (a)
 #define IS_INF(a) ((a) != (a))
-/* By a negative number, or by the width or more, nothing is left but the sign of a right shift. */
+/* By a negative number, or by the width or more, nothing is left but the sign of a right shift: which is that of the type
+ * computed with, as small unsigned types are without one there, too. */
 #define WIDTH ((VT)(8 * sizeof(RAW(D_OUT))))
 #define SHIFTS_OUT(b) (((b) < (VT)0) | ((b) >= WIDTH))
 #define SHIFT_LEFT(a, b) (SHIFTS_OUT(b) ? (VT)0 : (a) << (SHIFTS_OUT(b) ? (VT)0 : (b)))
 #ifdef IS_UNSIGNED
 #define SHIFT_RIGHT(a, b) (SHIFTS_OUT(b) ? (VT)0 : (a) >> (SHIFTS_OUT(b) ? (VT)0 : (b)))
 #else
-#define SHIFT_RIGHT(a, b) ((a) >> (SHIFTS_OUT(b) ? WIDTH - (VT)1 : (b)))
+#define SHIFT_RIGHT(a, b) ((a) >> (SHIFTS_OUT(b) ? (VT)(8 * sizeof(CT) - 1) : (b)))
 #endif
 #ifdef IS_BOOL
 #define BITNOT(a) ((a) == (VT)0)
@@ -388,7 +393,7 @@ DEFINE_FETCH(2)
 /* An integer divisor in memory is looked at; one given as a number, the host has seen. */
 #ifdef DIVISOR
 #define PARAMETER_FAULTS __global long *faults,
-#define CHECK if (SOME((DIVISOR) == (VT)0)) REPORT(faults, OP_ID, 0, 0);
+#define CHECK if (SOME((DIVISOR) == (VT)0)) REPORT(faults, OP_ID, 0, FAULT_DIVISION);
 #else
 #define PARAMETER_FAULTS
 #define CHECK

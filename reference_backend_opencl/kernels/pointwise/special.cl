@@ -49,14 +49,28 @@ static VT sinc(VT a) { return a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT
  * numbers; left of 0 by reflection ---- */
 #define FAR ((VT)10)
 
-/* log Gamma of a > 0. Near 1 and 2, where it is 0, log of the product and the rest nearly cancel: the error there is one
- * of the terms, not of the result. */
-static VT log_gamma_right(VT a) {
-  VT product = (VT)1;
-  while (SOME(a < FAR)) {
-    product = a < FAR ? product * a : product;
-    a = a < FAR ? a + (VT)1 : a;
-  }
+/* log Gamma(2 + w) for |w| <= 1/2: w (1 - gamma) + the sum of (zeta(k) - 1) (-w)^k / k, from the last term on. 0 where w
+ * is, with all its bits near there. */
+static VT log_gamma_near_2(VT w) {
+  const CT terms[] = {
+#ifdef IS_DOUBLE
+      K(-2.7595228851242331452e-10), K(5.7313672416788620133e-10), K(-1.1921401405860912074e-9),
+      K(2.4836745438024783172e-9), K(-5.1834750419700466551e-9), K(1.0838659214896954091e-8),
+      K(-2.271109460894316491e-8), K(4.7698101693639805658e-8), K(-1.0043224823968099609e-7),
+      K(2.1207184805554665869e-7), K(-4.4924691987645660433e-7), K(9.5514121304074198329e-7),
+      K(-2.0392157538013662368e-6), K(4.3748667899074878042e-6),
+#endif
+      K(-9.439488275268395904e-6), K(0.000020507212775670691553), K(-0.0000449262367381331417),
+      K(0.000099457512781808533715), K(-0.00022315475845357937976), K(0.00050966952474304242234),
+      K(-0.0011927539117032609771), K(0.0028905103307415232858), K(-0.0073855510286739852663),
+      K(0.020580808427784547879), K(-0.067352301053198095133), K(0.32246703342411321824), K(0.42278433509846713939)};
+  VT sum = (VT)0;
+  for (int k = 0; k < (int)(sizeof terms / sizeof *terms); k++) sum = fma(sum, w, (VT)terms[k]);
+  return sum * w;
+}
+
+/* log Gamma of a >= FAR. */
+static VT log_gamma_far(VT a) {
   VT t = (VT)1 / (a * a);
   VT series = fma((VT)K(0.0064102564102564102564), t, (VT)K(-0.0019175269175269175269));
   series = fma(series, t, (VT)K(0.00084175084175084175084));
@@ -64,13 +78,30 @@ static VT log_gamma_right(VT a) {
   series = fma(series, t, (VT)K(0.00079365079365079365079));
   series = fma(series, t, (VT)K(-0.0027777777777777777778));
   series = fma(series, t, (VT)K(0.083333333333333333333)) / a;
-  return (a - (VT)0.5f) * log(a) - a + (VT)K(0.91893853320467274178) + series - log(product);
+  return (a - (VT)0.5f) * log(a) - a + (VT)K(0.91893853320467274178) + series;
+}
+
+/* log |Gamma| from -1/2 on: brought down to 2.5 by a product of factors above 1.5, whose logarithm does not cancel; then
+ * around 2, around 1 by Gamma(a + 1) = a Gamma(a), and around 0 by that once more. */
+static VT log_gamma_right(VT a) {
+  VM far = a >= FAR;
+  VT product = (VT)1, near = far ? (VT)2 : a;
+  while (SOME(near > (VT)2.5f)) {
+    product = near > (VT)2.5f ? product * (near - (VT)1) : product;
+    near = near > (VT)2.5f ? near - (VT)1 : near;
+  }
+  VM at_0 = near < (VT)0.5f, at_1 = near < (VT)1.5f;
+  VT w = at_0 ? near : at_1 ? near - (VT)1 : near - (VT)2;
+  VT result = log_gamma_near_2(w) + log(product);
+  result = at_1 ? result - log1p(w) : result;
+  result = at_0 ? result - log(at_0 ? fabs(near) : (VT)1) : result;
+  return far ? log_gamma_far(far ? a : FAR) : result;
 }
 static VT log_gamma(VT a) {
-  VM left = a < (VT)0.5f;
-  VT far = (fabs(a) == (VT)INFINITY) | (a != a) ? (VT)1 : a; /* the recurrence begins at a number */
-  VT right = log_gamma_right(left ? (VT)1 - far : far);
-  VT result = left ? log((VT)PI / fabs(sin_of_turns(far))) - right : right;
+  VT finite = (fabs(a) == (VT)INFINITY) | (a != a) ? (VT)1 : a;
+  VM left = finite < (VT)(-0.5f);
+  VT right = log_gamma_right(left ? (VT)1 - finite : finite);
+  VT result = left ? log((VT)PI / fabs(sin_of_turns(finite))) - right : right;
   result = (a <= (VT)0) & (a == floor(a)) ? (VT)INFINITY : result;
   return a != a ? a : fabs(a) == (VT)INFINITY ? (VT)INFINITY : result;
 }

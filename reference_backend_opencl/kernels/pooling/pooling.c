@@ -85,8 +85,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   ocl_text_free(&head);
   memo->kernel.local[0] = local;
   memo->kernel.global[0] = global;
-  cl_uint argument = !call->indices ? 4 : call->backward ? 9 : 6;
-  return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, argument, sizeof p, &p) : status;
+  return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(p)) : status;
 }
 
 static graft_status prepare(void *memo, graft_device *device, const void *from) {
@@ -110,7 +109,7 @@ static graft_status run_max_backward(const graft_exec *exec, memo *memo, const o
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(call->in), OCL_PLACE(work), OCL_TENSOR(call->out),
                                     OCL_TENSOR(call->indices), OCL_VALUE(faults)};
-  return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 static graft_status run(const graft_exec *exec, const operands *call) {
@@ -120,11 +119,11 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (call->indices && call->backward) return run_max_backward(exec, memo, call);
   if (call->indices) {
     const ocl_argument max[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->in)};
-    return ocl_launch(&memo->kernel, exec->stream, 6, max);
+    return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(max));
   }
   const graft_tensor_desc *to = call->backward ? call->in : call->out, *from = call->backward ? call->out : call->in;
   const ocl_argument average[] = {OCL_TENSOR(to), OCL_TENSOR(from)};
-  return ocl_launch(&memo->kernel, exec->stream, 4, average);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(average));
 }
 
 /* ---- Slots ---- */

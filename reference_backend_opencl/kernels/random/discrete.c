@@ -1,5 +1,6 @@
 /* Random whole numbers, coins and choices. */
 #include <math.h>
+#include <stdio.h>
 
 #include "kernels/random/random.h"
 
@@ -52,7 +53,7 @@ static graft_status draw_integers(const graft_exec *exec, const graft_tensor_des
   const ocl_argument arguments[] = {OCL_TENSOR(out),       OCL_VALUE(philox->seed), OCL_VALUE(first_block),
                                     OCL_VALUE(from),       OCL_VALUE(range),        OCL_VALUE(memo->elements),
                                     OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->first, exec->stream, 8, arguments);
+  return ocl_launch(&memo->first, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_random_from(const graft_exec *exec, const graft_args_random_from *args) {
@@ -67,6 +68,7 @@ graft_status ocl_op_randint_low(const graft_exec *exec, const graft_args_randint
 /* ---- Coins ---- */
 
 typedef struct coins {
+  uint32_t op_id;
   const graft_tensor_desc *out, *chances; /* chances may be NULL */
   const graft_philox *philox;
   double chance;
@@ -83,8 +85,8 @@ static graft_status prepare_coins(void *pointer, graft_device *device, const voi
     compute = ocl_dtype_of(device, wide ? GRAFT_F64 : GRAFT_F32);
     if (chances->class != OCL_CLASS_FLOAT || !compute) return GRAFT_UNIMPLEMENTED;
   }
-  snprintf(defines, sizeof defines, "#define BERNOULLI\n#define D_P %s\n%s", chances->name,
-           call->chances ? "#define CHANCES\n" : "");
+  snprintf(defines, sizeof defines, "#define BERNOULLI\n#define OP_ID %u\n#define D_P %s\n%s", call->op_id,
+           chances->name, call->chances ? "#define CHANCES\n" : "");
   return ocl_draws_prepare(pointer, device, dtype, compute, (uint64_t)ocl_elements(call->out), defines, "bernoulli");
 }
 
@@ -94,22 +96,24 @@ static graft_status toss(const graft_exec *exec, const coins *call) {
   ocl_draws *memo;
   if (!call->philox) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &coins_type, call, &memo);
+  cl_mem faults;
+  if (status == GRAFT_OK) status = ocl_stream_faults(exec->stream, &faults);
   if (status != GRAFT_OK) return status;
   const graft_tensor_desc *chances = call->chances ? call->chances : call->out;
   uint64_t first_block = call->philox->offset / 4;
   uint64_t threshold = (uint64_t)ceil(call->chance * (call->out->dl.dtype == GRAFT_F64 ? 0x1p53 : 0x1p24));
   const ocl_argument arguments[] = {
-      OCL_TENSOR(call->out), OCL_TENSOR(chances),       OCL_VALUE(call->philox->seed),   OCL_VALUE(first_block),
-      OCL_VALUE(threshold),  OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
-  return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
+      OCL_TENSOR(call->out), OCL_TENSOR(chances), OCL_VALUE(call->philox->seed), OCL_VALUE(first_block),
+      OCL_VALUE(threshold),  OCL_VALUE(faults),   OCL_VALUE(memo->elements),     OCL_VALUE(memo->blocks_per_item)};
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_bernoulli_p(const graft_exec *exec, const graft_args_bernoulli_p *args) {
-  return toss(exec, &(coins){.out = args->out, .philox = args->philox, .chance = args->p});
+  return toss(exec, &(coins){.op_id = args->head.op_id, .out = args->out, .philox = args->philox, .chance = args->p});
 }
 
 graft_status ocl_op_bernoulli_Tensor(const graft_exec *exec, const graft_args_bernoulli_Tensor *args) {
-  return toss(exec, &(coins){.out = args->out, .chances = args->p, .philox = args->philox});
+  return toss(exec, &(coins){.op_id = args->head.op_id, .out = args->out, .chances = args->p, .philox = args->philox});
 }
 
 /* ---- Choices ---- */
@@ -148,16 +152,16 @@ graft_status ocl_op_multinomial(const graft_exec *exec, const graft_args_multino
   uint64_t first_block = args->philox->offset / 4;
   const ocl_argument sums[] = {OCL_TENSOR(args->self), OCL_PLACE(work), OCL_VALUE(faults), OCL_VALUE(memo->chunk),
                                OCL_VALUE(memo->elements)};
-  status = ocl_launch(&memo->first, exec->stream, 7, sums);
+  status = ocl_launch(&memo->first, exec->stream, OCL_ALL(sums));
   if (status != GRAFT_OK) return status;
   if (!args->replacement && args->num_samples > 1) {
     const ocl_argument once[] = {OCL_TENSOR(args->out),         OCL_TENSOR(args->self),      OCL_PLACE(work),
                                  OCL_VALUE(args->philox->seed), OCL_VALUE(first_block),      OCL_VALUE(memo->chunk),
                                  OCL_VALUE(memo->elements),     OCL_VALUE(args->num_samples)};
-    return ocl_launch(&memo->second, exec->stream, 11, once);
+    return ocl_launch(&memo->second, exec->stream, OCL_ALL(once));
   }
   const ocl_argument pick[] = {OCL_TENSOR(args->out),       OCL_PLACE(work),        OCL_VALUE(args->philox->seed),
                                OCL_VALUE(first_block),      OCL_VALUE(memo->chunk), OCL_VALUE(memo->elements),
                                OCL_VALUE(args->num_samples)};
-  return ocl_launch(&memo->second, exec->stream, 9, pick);
+  return ocl_launch(&memo->second, exec->stream, OCL_ALL(pick));
 }

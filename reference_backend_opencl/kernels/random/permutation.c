@@ -53,18 +53,18 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
   ocl_place to = {from.buffer, from.offset + half};
   const ocl_argument keys[] = {OCL_PLACE(from), OCL_VALUE(philox->seed), OCL_VALUE(first_block), OCL_VALUE(memo->n),
                                OCL_VALUE(run)};
-  status = ocl_launch(&memo->keys, exec->stream, 6, keys);
+  status = ocl_launch(&memo->keys, exec->stream, OCL_ALL(keys));
   for (; run < memo->n && status == GRAFT_OK; run *= 2) {
     const ocl_argument merge[] = {OCL_BUFFER(to.buffer), OCL_VALUE(to.offset), OCL_VALUE(from.offset),
                                   OCL_VALUE(memo->n),    OCL_VALUE(run),       OCL_VALUE(chunk)};
-    status = ocl_launch(&memo->merge, exec->stream, 6, merge);
+    status = ocl_launch(&memo->merge, exec->stream, OCL_ALL(merge));
     ocl_place other = from;
     from = to;
     to = other;
   }
   if (status != GRAFT_OK) return status;
   const ocl_argument places[] = {OCL_TENSOR(out), OCL_PLACE(from), OCL_VALUE(memo->n), OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->places, exec->stream, 6, places);
+  return ocl_launch(&memo->places, exec->stream, OCL_ALL(places));
 }
 
 graft_status ocl_op_randperm(const graft_exec *exec, const graft_args_randperm *args) {

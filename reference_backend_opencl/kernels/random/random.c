@@ -72,7 +72,7 @@ graft_status ocl_op_native_dropout(const graft_exec *exec, const graft_args_nati
       OCL_TENSOR(args->out0),        OCL_TENSOR(args->out1),    OCL_TENSOR(args->input),
       OCL_VALUE(args->philox->seed), OCL_VALUE(first_block),    OCL_VALUE(threshold),
       {scale_bytes, &scale},         OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
-  return ocl_launch(&memo->kernel, exec->stream, sizeof arguments / sizeof *arguments, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 static size_t scalar_as(const graft_scalar *scalar, const ocl_dtype *dtype, ocl_value *value) {
@@ -96,7 +96,7 @@ graft_status ocl_op_rrelu_with_noise(const graft_exec *exec, const graft_args_rr
       OCL_TENSOR(args->out),           OCL_TENSOR(args->noise), OCL_TENSOR(args->self), OCL_VALUE(args->philox->seed),
       OCL_VALUE(first_block),          {bytes, &lower},         {bytes, &upper},        OCL_VALUE(memo->elements),
       OCL_VALUE(memo->blocks_per_item)};
-  return ocl_launch(&memo->kernel, exec->stream, sizeof arguments / sizeof *arguments, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 /* ---- The gradient of dropout ---- */
@@ -139,7 +139,7 @@ graft_status ocl_op_native_dropout_backward(const graft_exec *exec, const graft_
   size_t scale_bytes = ocl_number_as(&number, memo->dtype, &scale);
   const ocl_argument arguments[] = {OCL_TENSOR(args->out), OCL_TENSOR(args->grad_output), OCL_TENSOR(args->mask),
                                     {scale_bytes, &scale}, OCL_VALUE(memo->elements),     OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 /* ---- Uniform, normal and exponential numbers ---- */
@@ -185,7 +185,7 @@ static graft_status draw(const graft_exec *exec, const drawing *call) {
                                     OCL_VALUE(first_block),    {bytes, &from},
                                     {bytes, &range},           OCL_VALUE(truncates),
                                     OCL_VALUE(memo->elements), OCL_VALUE(memo->blocks_per_item)};
-  return ocl_launch(&memo->kernel, exec->stream, 9, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_rand(const graft_exec *exec, const graft_args_rand *args) {

@@ -243,7 +243,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void integers(__glob
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bernoulli(__global uchar *out, ulong offset_out,
                                                                            __global const uchar *chances,
                                                                            ulong offset_chances, ulong seed,
-                                                                           ulong first_block, ulong threshold, ulong n,
+                                                                           ulong first_block, ulong threshold,
+                                                                           __global long *faults, ulong n,
                                                                            ulong blocks_per_item) {
   __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
   EACH_DRAW {
@@ -251,6 +252,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bernoulli(__glo
     for (int k = 0; k < count; k++) {
 #ifdef CHANCES
       CT chance = LOAD(D_P, __global, (__global const RAW(D_P) *)(chances + offset_chances) + begin + k);
+      if (!(chance >= (CT)0 && chance <= (CT)1)) REPORT(faults, OP_ID, begin + k, FAULT_PROBABILITY);
 #ifdef WIDE
       CT v = (CT)DRAW_BITS(k) * (CT)0x1p-53 < chance ? (CT)1 : (CT)0;
 #else
@@ -285,7 +287,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void accumulate(__gl
     sum += weight;
     sums[k] = sum;
   }
-  if (!good || !(sum > 0)) REPORT(faults, OP_ID, row, -1);
+  if (!good || !(sum > 0)) REPORT(faults, OP_ID, row, FAULT_WEIGHTS);
 }
 
 static double uniform_at(ulong i, ulong seed, ulong first_block) {

@@ -42,14 +42,14 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   }
   graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines reduction/index", "find");
   ocl_text_free(&head);
-  return status != GRAFT_OK ? status : ocl_lines_set(kernel, lines, 10);
+  return status;
 }
 
-/* Arguments 11 to 13; a row in parts is so many units. */
-static graft_status set_parts(ocl_kernel *kernel, int64_t part, int64_t parts, int64_t size) {
-  graft_status status = ocl_kernel_constant(kernel, 11, sizeof part, &part);
-  if (status == GRAFT_OK) status = ocl_kernel_constant(kernel, 12, sizeof parts, &parts);
-  return status == GRAFT_OK ? ocl_kernel_constant(kernel, 13, sizeof size, &size) : status;
+/* A row in parts is so many units. */
+static graft_status set_parts(ocl_kernel *kernel, const ocl_lines *lines, int64_t part, int64_t parts, int64_t size) {
+  const ocl_lines_space space = ocl_lines_lay(kernel, lines);
+  const ocl_argument constants[] = {OCL_VALUE(space), OCL_VALUE(part), OCL_VALUE(parts), OCL_VALUE(size)};
+  return ocl_kernel_set(kernel, OCL_ALL(constants));
 }
 
 static int64_t choose_parts(const graft_device *device, const ocl_lines *lines) {
@@ -83,12 +83,12 @@ static graft_status prepare_all(memo *memo, graft_device *device, const operands
   if (memo->parts > 1) partial.values = NULL;
   graft_status status =
       make_kernel(&memo->kernel[0], device, &partial, &first, in, memo->parts > 1 ? "#define PARTIAL\n" : "");
-  if (status == GRAFT_OK) status = set_parts(&memo->kernel[0], memo->part, memo->parts, memo->size);
+  if (status == GRAFT_OK) status = set_parts(&memo->kernel[0], &first, memo->part, memo->parts, memo->size);
   if (memo->parts == 1 || status != GRAFT_OK) return status;
   second.size = memo->parts;
   ocl_lines_plan(device, &second);
   status = make_kernel(&memo->kernel[1], device, call, &second, compute, "#define GIVEN\n");
-  return status == GRAFT_OK ? set_parts(&memo->kernel[1], memo->parts, 1, memo->size) : status;
+  return status == GRAFT_OK ? set_parts(&memo->kernel[1], &second, memo->parts, 1, memo->size) : status;
 }
 
 static graft_status prepare(void *memo, graft_device *device, const void *from) {
@@ -110,7 +110,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (memo->parts == 1) {
     const ocl_argument only[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values), OCL_TENSOR(call->in),
                                  OCL_TENSOR(call->in), OCL_TENSOR(call->in)};
-    return ocl_launch(&memo->kernel[0], exec->stream, 10, only);
+    return ocl_launch(&memo->kernel[0], exec->stream, OCL_ALL(only));
   }
   graft_buffer *indices, *found;
   uint64_t at_indices, at_found;
@@ -119,12 +119,12 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (status != GRAFT_OK) return status;
   const ocl_argument first[] = {OCL_BUFFER(indices),  OCL_VALUE(at_indices), OCL_BUFFER(found),   OCL_VALUE(at_found),
                                 OCL_TENSOR(call->in), OCL_TENSOR(call->in),  OCL_TENSOR(call->in)};
-  status = ocl_launch(&memo->kernel[0], exec->stream, 10, first);
+  status = ocl_launch(&memo->kernel[0], exec->stream, OCL_ALL(first));
   if (status != GRAFT_OK) return status;
   const ocl_argument second[] = {OCL_TENSOR(call->indices), OCL_TENSOR(values),  OCL_BUFFER(found),
                                  OCL_VALUE(at_found),       OCL_BUFFER(indices), OCL_VALUE(at_indices),
                                  OCL_TENSOR(call->in)};
-  return ocl_launch(&memo->kernel[1], exec->stream, 10, second);
+  return ocl_launch(&memo->kernel[1], exec->stream, OCL_ALL(second));
 }
 
 /* The recipe says whether it is the largest. */

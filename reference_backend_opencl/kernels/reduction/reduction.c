@@ -168,7 +168,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   int64_t space[5 * OCL_DIMS_MAX + 10];
   int n = ocl_geometry_numbers(&pass->kept, space);
   n += ocl_geometry_numbers(&pass->reduced, space + n);
-  int64_t segment = pass->rows ? 64 * vec : 256, per_row = ceil_divide(pass->reduced.size[0], segment);
+  int64_t segment = pass->rows ? 64 * vec : 64, per_row = ceil_divide(pass->reduced.size[0], segment);
   int64_t segments = per_row > 0 ? per_row * (elements(&pass->reduced) / pass->reduced.size[0]) : 0;
   int64_t outputs_per_unit = pass->rows ? 1 : vec;
   int64_t units_per_row = ceil_divide(pass->kept.size[0], outputs_per_unit);
@@ -189,7 +189,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   memcpy(space + n, rest, sizeof rest);
   kernel->local[0] = local;
   kernel->global[0] = ((size_t)ceil_divide(units, per_item) + local - 1) / local * local;
-  return ocl_kernel_constant(kernel, 7, sizeof *space * (size_t)(n + 10), space);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 10), space});
 }
 
 /* How many work-items should share an output: as many as keep the device busy, if each has enough to do. */
@@ -298,10 +298,10 @@ static graft_status run_stage(const graft_exec *exec, stage *stage, const ocl_dt
   graft_status status = stage->passes == 2 ? ocl_workspace(exec, stage->partial_bytes, &partial) : GRAFT_OK;
   if (status != GRAFT_OK) return status;
   const ocl_argument first[] = {OCL_PLACE(partial), OCL_PLACE(in), OCL_PLACE(shift), {bytes, &x}};
-  status = ocl_launch(&stage->kernel[0], exec->stream, 7, first);
+  status = ocl_launch(&stage->kernel[0], exec->stream, OCL_ALL(first));
   if (status != GRAFT_OK || stage->passes == 1) return status;
   const ocl_argument second[] = {OCL_PLACE(out), OCL_PLACE(partial), OCL_PLACE(shift), {bytes, &x}};
-  return ocl_launch(&stage->kernel[1], exec->stream, 7, second);
+  return ocl_launch(&stage->kernel[1], exec->stream, OCL_ALL(second));
 }
 
 static graft_status run_result(const graft_exec *exec, result *result, const graft_tensor_desc *to, ocl_place in) {

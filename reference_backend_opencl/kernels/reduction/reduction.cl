@@ -1,8 +1,8 @@
 /* One pass of a reduction. The output's dimensions are the kept ones; each output combines all places of the reduced ones.
  *   ROWS      the vector runs along the innermost reduced dimension; its lanes are combined at the end
  *   otherwise it runs along the innermost kept dimension: VEC outputs side by side
- * Sums are made in segments, whose subtotals are then added: the rounding error grows with the longer of the two, not
- * with the whole. Several work-items may share an output: each is a split, with its own row of partial results.
+ * Sums are made in segments, whose subtotals are added in a tree of 16 each: the rounding error grows with the logarithm
+ * of the length. Several work-items may share an output: each is a split, with its own row of partial results.
  *
  * The head defines D_OUT, D_IN, KEPT and REDUCED (ranks), INNER_IN (0, 1, or 2 for any other stride along the vector),
  * INNER_OUT, and the op: INIT, MAP(v), COMBINE(a, b), FINISH(v). These see x, a number, Y, a constant of the head, and
@@ -119,8 +119,11 @@ static VT segment_total(__global const RAW(D_IN) * row, space shape, long i, lon
   return total;
 }
 
+/* 16 subtotals of one level make one of the next; the last takes as many as come. */
+#define LEVELS 5
 static VT split_total(__global const RAW(D_IN) * in, space shape, long split, int n, VT s) {
-  VT total = (VT)(INIT);
+  VT totals[LEVELS];
+  for (int l = 0; l < LEVELS; l++) totals[l] = (VT)(INIT);
   long first = split * shape.segments_per_split;
   long last = min(first + shape.segments_per_split, shape.segments);
   for (long at = first; at < last; at++) {
@@ -131,9 +134,16 @@ static VT split_total(__global const RAW(D_IN) * in, space shape, long split, in
       outer /= shape.reduced_size[d];
     }
     VT v = segment_total(in + start, shape, i, min(i + shape.segment, shape.reduced_size[0]), n, s);
-    total = COMBINE(total, v);
+    totals[0] = COMBINE(totals[0], v);
+    for (int l = 1; l < LEVELS; l++) {
+      if (((at - first + 1) & ((1L << 4 * l) - 1)) == 0) {
+        totals[l] = COMBINE(totals[l], totals[l - 1]);
+        totals[l - 1] = (VT)(INIT);
+      }
+    }
   }
-  return total;
+  for (int l = 1; l < LEVELS; l++) totals[l] = COMBINE(totals[l], totals[l - 1]);
+  return totals[LEVELS - 1];
 }
 
 __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void reduce(__global uchar *out, ulong offset_out,

@@ -235,7 +235,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   ocl_text_free(&head);
   memo->kernel.local[0] = local;
   memo->kernel.global[0] = (parts + local - 1) / local * local;
-  return status == GRAFT_OK ? ocl_kernel_constant(&memo->kernel, 5, sizeof *n, n) : status;
+  return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(*n)) : status;
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -275,7 +275,7 @@ static graft_status run(const ocl_call *call) {
   status = ocl_table_made(call->exec->device, &memo->source, sizeof memo->source, make_table, &memo->source, &table);
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(operands.to), OCL_TENSOR(operands.from), OCL_VALUE(table)};
-  status = ocl_launch(&memo->kernel, call->exec->stream, 5, arguments);
+  status = ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
   clReleaseMemObject(table);
   return status;
 }

@@ -32,7 +32,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   graft_status status =
       ocl_kernel_init(kernel, device, &head, "core/lines scan/scan", extremum ? "scan_extremum" : "scan");
   ocl_text_free(&head);
-  return status == GRAFT_OK ? ocl_lines_set(kernel, &lines, extremum ? 6 : 4) : status;
+  return status == GRAFT_OK ? ocl_lines_set(kernel, &lines) : status;
 }
 
 static graft_status prepare(void *memo_, graft_device *device, const void *from) {
@@ -59,10 +59,10 @@ static graft_status run(const ocl_call *call) {
   if (status != GRAFT_OK) return status;
   if (!recipe->extremum) {
     const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.self)};
-    return ocl_launch(&memo->kernel, call->exec->stream, 4, arguments);
+    return ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
   }
   const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.indices), OCL_TENSOR(operands.self)};
-  return ocl_launch(&memo->kernel, call->exec->stream, 6, arguments);
+  return ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
 }
 
 #define SCAN(op, set, ...)                                                                     \

@@ -14,5 +14,5 @@ graft_status ocl_op_masked_scatter(const graft_exec *exec, const graft_args_mask
   const ocl_argument put[] = {OCL_TENSOR(args->mask),   OCL_PLACE(work),        OCL_VALUE(found->elements),
                               OCL_VALUE(found->chunk),  OCL_TENSOR(args->self), OCL_TENSOR(args->out),
                               OCL_TENSOR(args->source), OCL_VALUE(available),   OCL_VALUE(faults)};
-  return ocl_launch(&found->fill, exec->stream, 14, put);
+  return ocl_launch(&found->fill, exec->stream, OCL_ALL(put));
 }

@@ -109,7 +109,7 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
   kernel->global[0] =
       (size_t)ceil_divide((int64_t)cut(device, indexed, spaces, vec, space + n), (int64_t)local) * local;
   kernel->local[0] = local;
-  return ocl_kernel_constant(kernel, 6 + 2 * (cl_uint)indexed->indices, sizeof *space * (size_t)(n + 7), space);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 7), space});
 }
 
 /* Conversions between the half type and f32; from the same program text, with the indices left out of it. */
@@ -225,7 +225,7 @@ static graft_status launch_scatter(ocl_kernel *kernel, graft_stream *stream, con
 
 static graft_status convert(ocl_kernel *kernel, graft_stream *stream, const memo *memo, ocl_place to, ocl_place from) {
   const ocl_argument arguments[] = {OCL_PLACE(to), OCL_PLACE(from), OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
-  return ocl_launch(kernel, stream, 6, arguments);
+  return ocl_launch(kernel, stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {

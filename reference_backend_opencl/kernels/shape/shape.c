@@ -69,7 +69,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
     n += 4;
   }
   kernel->local[0] = local;
-  return ocl_kernel_constant(kernel, 4, sizeof *space * (size_t)n, space);
+  return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)n, space});
 }
 
 /* ---- Moving regions of one output ---- */
@@ -130,7 +130,7 @@ static graft_status move(const graft_exec *exec, const call *call) {
   for (uint32_t i = 0; i < call->count && status == GRAFT_OK; i++) {
     if (!memo->kernels[i].handle) continue;
     const ocl_argument arguments[] = {OCL_TENSOR(call->to), OCL_TENSOR(call->from[i])};
-    status = ocl_launch(&memo->kernels[i], exec->stream, 4, arguments);
+    status = ocl_launch(&memo->kernels[i], exec->stream, OCL_ALL(arguments));
   }
   return status;
 }
@@ -318,7 +318,7 @@ static graft_status prepare_triangle(void *memo, graft_device *device, const voi
   graft_status status = ocl_kernel_init(kernel, device, &head, "shape/shape", "triangle");
   ocl_text_free(&head);
   const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
-  return status == GRAFT_OK ? ocl_kernel_constant(kernel, 6, sizeof space, space) : status;
+  return status == GRAFT_OK ? ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof space, space}) : status;
 }
 
 static const ocl_memo_type triangle_type = {.bytes = sizeof(triangle_memo), .kernels = 1, .prepare = prepare_triangle};
@@ -330,7 +330,7 @@ static graft_status keep_triangle(const graft_exec *exec, const triangle *call) 
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->self), OCL_VALUE(call->first),
                                     OCL_VALUE(call->lower)};
-  return ocl_launch(&memo->kernel, exec->stream, 6, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_tril(const graft_exec *exec, const graft_args_tril *args) {

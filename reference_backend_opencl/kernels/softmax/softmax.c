@@ -28,7 +28,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
                out == compute ? "#define KEEPS\n" : "");
   graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines softmax/softmax", "softmax");
   ocl_text_free(&head);
-  return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines, 6);
+  return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines);
 }
 
 static graft_status prepare(void *memo_, graft_device *device, const void *from) {
@@ -53,7 +53,7 @@ static graft_status run(const ocl_call *call) {
   graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.a), OCL_TENSOR(operands.b)};
-  return ocl_launch(&memo->kernel, call->exec->stream, 6, arguments);
+  return ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
 }
 
 #define SOFTMAX_OP(op, number)                                                                     \

@@ -42,7 +42,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
                call->sorter ? "#define SORTER\n" : "");
   graft_status status = ocl_kernel_init(kernel, device, &head, "sorting/searching", call->entry);
   ocl_text_free(&head);
-  return status == GRAFT_OK ? ocl_kernel_constant(kernel, 8, sizeof space, &space) : status;
+  return status == GRAFT_OK ? ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(space)) : status;
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
@@ -57,7 +57,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   const graft_tensor_desc *sorter = call->sorter && call->sorter->dl.data ? call->sorter : call->values;
   const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->values), OCL_TENSOR(sequence),
                                     OCL_TENSOR(sorter)};
-  return ocl_launch(&memo->kernel, exec->stream, 8, arguments);
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_searchsorted_Tensor(const graft_exec *exec, const graft_args_searchsorted_Tensor *args) {

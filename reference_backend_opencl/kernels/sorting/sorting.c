@@ -59,16 +59,16 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
     items = (s->lines + s->per_item - 1) / s->per_item;
     memo->work_bytes = 2 * (uint64_t)(s->size * items) * item_bytes;
     status = ocl_kernel_init(&memo->sort, device, &head, "sorting/sorting", "sort_lines");
-    if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->sort, 8, sizeof *s, s);
+    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->sort, 1, &(ocl_argument)OCL_VALUE(*s));
     set_size(&memo->sort, items, 1);
   } else {
     memo->work_bytes = (uint64_t)(s->lines * s->padded) * item_bytes;
     status = ocl_kernel_init(&memo->load, device, &head, "sorting/sorting", "load_items");
     if (status == GRAFT_OK) status = ocl_kernel_init(&memo->step, device, &head, "sorting/sorting", "exchange");
     if (status == GRAFT_OK) status = ocl_kernel_init(&memo->store, device, &head, "sorting/sorting", "store_items");
-    if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->load, 4, sizeof *s, s);
-    if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->step, 4, sizeof *s, s);
-    if (status == GRAFT_OK) status = ocl_kernel_constant(&memo->store, 8, sizeof *s, s);
+    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->load, 1, &(ocl_argument)OCL_VALUE(*s));
+    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->step, 1, &(ocl_argument)OCL_VALUE(*s));
+    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->store, 1, &(ocl_argument)OCL_VALUE(*s));
     set_size(&memo->load, s->lines * s->padded, local);
     set_size(&memo->step, s->lines * s->padded / 2 > 0 ? s->lines * s->padded / 2 : 1, local);
     set_size(&memo->store, s->lines * s->kept, local);
@@ -88,17 +88,17 @@ static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .pr
 
 static graft_status run_network(const graft_exec *exec, memo *memo, const operands *call, ocl_place work) {
   const ocl_argument load[] = {OCL_PLACE(work), OCL_TENSOR(call->in)};
-  graft_status status = ocl_launch(&memo->load, exec->stream, 4, load);
+  graft_status status = ocl_launch(&memo->load, exec->stream, OCL_ALL(load));
   for (int64_t run = 2; run <= memo->space.padded; run *= 2) {
     for (int64_t distance = run / 2; distance > 0 && status == GRAFT_OK; distance /= 2) {
       const ocl_argument step[] = {OCL_PLACE(work), OCL_VALUE(run), OCL_VALUE(distance)};
-      status = ocl_launch(&memo->step, exec->stream, 4, step);
+      status = ocl_launch(&memo->step, exec->stream, OCL_ALL(step));
     }
   }
   if (status != GRAFT_OK) return status;
   const ocl_argument store[] = {OCL_TENSOR(call->values), OCL_TENSOR(call->indices), OCL_TENSOR(call->in),
                                 OCL_PLACE(work)};
-  return ocl_launch(&memo->store, exec->stream, 8, store);
+  return ocl_launch(&memo->store, exec->stream, OCL_ALL(store));
 }
 
 static graft_status run(const graft_exec *exec, const operands *call) {
@@ -112,7 +112,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (!memo->sort.handle) return run_network(exec, memo, call, work);
   const ocl_argument sort[] = {OCL_TENSOR(call->values), OCL_TENSOR(call->indices), OCL_TENSOR(call->in),
                                OCL_PLACE(work)};
-  return ocl_launch(&memo->sort, exec->stream, 8, sort);
+  return ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort));
 }
 
 /* ---- Slots ---- */

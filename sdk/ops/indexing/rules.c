@@ -289,6 +289,9 @@ graft_status idx_check_line(op_call *c, int64_t *dim) {
   if (!idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
   bool fits = rank(self) == rank(index);
   for (int32_t i = 0; fits && i < rank(self); i++) fits = i == *dim || extent(index, i) <= extent(self, i);
+  if (fits && !extent(self, (int32_t)*dim)) {
+    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)*dim, op_show(c, 0));
+  }
   if (fits) return GRAFT_OK;
   return op_error(c, "index must have as many dims as self, and be no larger but along dim %lld (%s)", (long long)*dim,
                   op_show_tensors(c));

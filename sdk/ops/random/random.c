@@ -349,7 +349,11 @@ static graft_status draw_bernoulli(const graft_tensor_desc *out, const graft_phi
   ref_array y = ref_new(ref_numel(out), false), each = ref_read(chances);
   graft_status status = y.re && (each.re || !chances) ? GRAFT_OK : ref_no_memory();
   for (int64_t i = 0; !status && i < y.count; i++) {
-    y.re[i] = wide_uniform(p, out->dl.dtype, (uint64_t)i) < (each.re ? each.re[i] : (ref_real)chance);
+    ref_real likely = each.re ? each.re[i] : (ref_real)chance;
+    if (!(likely >= 0 && likely <= 1)) {
+      status = err_set(GRAFT_INVALID_ARGUMENT, "aten::bernoulli.Tensor: p holds %Lg; expected 0 to 1", likely);
+    }
+    y.re[i] = wide_uniform(p, out->dl.dtype, (uint64_t)i) < likely;
   }
   if (!status) ref_write(out, &y);
   ref_free(&y);

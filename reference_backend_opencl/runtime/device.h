@@ -1,0 +1,40 @@
+/* Devices: finding and opening them, and what all that runs on one shares. */
+#ifndef OCL_DEVICE_H
+#define OCL_DEVICE_H
+
+#include "runtime/plugin.h"
+
+typedef struct ocl_program ocl_program;
+typedef struct ocl_shared_kernel ocl_shared_kernel;
+typedef struct ocl_tables ocl_tables;
+
+struct graft_device {
+  ocl_plugin *plugin;
+  cl_device_id id;
+  cl_context context;
+  cl_command_queue map_queue; /* maps pinned memory; never carries work */
+  int32_t index;
+  bool is_cpu; /* long pieces of work for a few cores; else a work-item for each few elements */
+  bool has_f64, exact_division;
+  cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
+  cl_uint compute_units;
+  cl_ulong max_allocation;
+  size_t parameter_bytes; /* the most that the arguments of a kernel may have together */
+
+  pthread_mutex_t program_lock; /* guards `programs` and the state of each */
+  pthread_cond_t program_ready;
+  ocl_program *programs;
+  atomic_bool disk_unusable; /* said once, then no more tries */
+
+  pthread_mutex_t shared_lock; /* guards `shared_kernels` */
+  ocl_shared_kernel *shared_kernels;
+  ocl_tables *tables;
+};
+
+graft_status ocl_device_count(void *self, int32_t *count);
+graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, void *value, size_t capacity,
+                              size_t *size);
+graft_status ocl_device_open(void *self, int32_t index, graft_device **device);
+graft_status ocl_device_close(graft_device *device);
+
+#endif

@@ -1,0 +1,41 @@
+/* Index spaces: which dimensions a kernel really has, and how they are cut into work. */
+#ifndef OCL_GEOMETRY_H
+#define OCL_GEOMETRY_H
+
+#include "runtime/device.h"
+
+#define OCL_DIMS_MAX     12
+#define OCL_OPERANDS_MAX 8
+
+/* The product of the sizes. */
+int64_t ocl_elements(const graft_tensor_desc *desc);
+/* Whether its elements are one run of memory, in logical order. */
+bool ocl_is_dense(const graft_dl_tensor *tensor);
+
+/* The index space of a kernel: dimension 0 is the innermost. Strides count elements; operand 0 is the output. */
+typedef struct ocl_geometry {
+  int rank; /* at least 1 */
+  int operands;
+  int64_t size[OCL_DIMS_MAX];
+  int64_t stride[OCL_OPERANDS_MAX][OCL_DIMS_MAX];
+} ocl_geometry;
+
+/* Adds a dimension inside the existing ones. Size 1 is left out. */
+void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t *strides);
+/* Orders dimensions by the stride of operand 0 (then 1, ...), for ops that do not care which element comes first. */
+void ocl_geometry_sort(ocl_geometry *geometry);
+/* Joins neighbours that are one run of memory in every operand. Leaves at least one dimension. */
+void ocl_geometry_collapse(ocl_geometry *geometry);
+
+/* How an index space is cut: on a CPU into a few long pieces for each core, on a GPU into one vector a work-item. The
+ * innermost dimension is cut into chunks; a work-item takes per_item chunks. Laid out as the kernels' structs end. */
+typedef struct ocl_cut {
+  int64_t chunk, chunks_per_row, chunks, per_item;
+} ocl_cut;
+void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, size_t local, ocl_cut *cut,
+                      size_t *global);
+/* Sizes, then the strides of each operand: as the kernels' structs begin. Returns how many numbers that is. */
+int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers);
+#define OCL_GEOMETRY_NUMBERS ((OCL_OPERANDS_MAX + 1) * OCL_DIMS_MAX)
+
+#endif

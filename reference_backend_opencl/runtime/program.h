@@ -1,0 +1,25 @@
+/* Programs: kernel sources to cl_program, kept in memory (program.c) and on disk (disk.c). */
+#ifndef OCL_PROGRAM_H
+#define OCL_PROGRAM_H
+
+#include "runtime/device.h"
+
+/* The kernel sources, embedded at build time from kernels/<name>.cl; NULL where there is no such file. */
+const char *ocl_kernel_source(const char *name);
+
+/* The program for `head` (the #defines of the case at hand) followed by the named .cl file, or files with spaces
+ * between. Shared, kept until the device is closed. Two threads that ask for the same one wait for one build. */
+graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);
+cl_program ocl_program_handle(const ocl_program *program);
+void ocl_program_close_all(graft_device *device);
+
+/* A 128-bit name for a program, and the folder of compiled ones (disk.c). */
+typedef struct ocl_key {
+  uint64_t low, high;
+} ocl_key;
+ocl_key ocl_key_of(const char *source, const char *options, const char *device);
+/* Returns the binary, to be freed, or NULL: not there, cut, or not what was written. */
+void *ocl_disk_load(graft_device *device, ocl_key key, size_t *bytes);
+void ocl_disk_save(graft_device *device, ocl_key key, const void *binary, size_t bytes);
+
+#endif
