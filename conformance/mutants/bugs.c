@@ -281,6 +281,32 @@ static graft_status mut_not_deterministic(const mut_call *c) {
   return s;
 }
 
+/* A sum of no terms is +0 or -0, as it comes. */
+static graft_status mut_other_zero(const mut_call *c) {
+  static _Atomic(unsigned) calls;
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool other = atomic_fetch_add(&calls, 1) % 2;
+  for (int64_t i = 0; s == GRAFT_OK && other && i < mut_numel(out); i++)
+    if (mut_get(out, i) == 0) mut_put(out, i, -0.0L);
+  return s;
+}
+
+/* The last bit of imaginary parts. */
+static graft_status mut_other_imaginary(const mut_call *c) {
+  static _Atomic(unsigned) calls;
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool other = atomic_fetch_add(&calls, 1) % 2;
+  for (int64_t i = 0; s == GRAFT_OK && other && out->dl.dtype == GRAFT_C64 && i < mut_numel(out); i++) {
+    float parts[2];
+    memcpy(parts, mut_at(out, i), sizeof parts);
+    parts[1] = nextafterf(parts[1], 0.0f);
+    memcpy(mut_at(out, i), parts, sizeof parts);
+  }
+  return s;
+}
+
 static graft_status mut_crash(const mut_call *c) {
   graft_status s = c->inner(c->exec, c->args);
   raise(SIGSEGV);
@@ -424,6 +450,8 @@ const mut_bug mut_bugs[] = {
     {"stale_memo", "aten::cos", "stale memo for another shape", mut_stale_memo, 0},
     {"in_place", "aten::sin", "reads after it wrote in place", mut_in_place, 0},
     {"not_deterministic", "aten::cumsum", "not deterministic", mut_not_deterministic, 0},
+    {"other_zero", "aten::embedding_dense_backward", "not deterministic", mut_other_zero, 0},
+    {"other_imaginary", "aten::baddbmm", "not deterministic", mut_other_imaginary, 0},
     {"crash", "aten::log", "crash", mut_crash, 0},
     {"hang", "aten::erf", "hang", mut_hang, 0},
     {"no_alpha", "aten::sub.Tensor", "ignored argument", mut_no_alpha, 0},

@@ -107,8 +107,9 @@ static bool cf_check_guards(cf_run_state *s, int run) {
     if (!cf_guard_check(&s->in[i], may, &after, problem, sizeof problem))
       return cf_fail(s->result, "input %u (%s) %s", i, s->call->schema->args[s->call->spec_arg[i]].name, problem);
     cf_array *to = in_place && i == 0 ? &s->results[run][0] : &s->mutated[i];
-    if (may && !to->v) cf_guard_values(&s->in[i], after, to);
+    bool kept = !may || to->v || cf_guard_values(&s->in[i], after, to);
     free(after);
+    if (!kept) return cf_fail(s->result, "no memory for what was written into input %u", i);
   }
   for (uint32_t i = 0; s->guarded && !in_place && i < s->nouts; i++) {
     unsigned char **after = &s->after[run & 1][i];
@@ -116,7 +117,8 @@ static bool cf_check_guards(cf_run_state *s, int run) {
     free(*after), *after = NULL;
     if (!cf_guard_check(&s->out[run & 1][i], true, after, problem, sizeof problem))
       return cf_fail(s->result, "output %u %s", i, problem);
-    cf_guard_values(&s->out[run & 1][i], *after, &s->results[run][i]);
+    if (!cf_guard_values(&s->out[run & 1][i], *after, &s->results[run][i]))
+      return cf_fail(s->result, "no memory for output %u", i);
   }
   return true;
 }
@@ -175,12 +177,11 @@ static bool cf_check_identical(cf_run_state *s, int runs) {
     for (uint32_t i = 0; i < s->nouts; i++) {
       const cf_array *a = &s->results[0][i], *b = &s->results[run][i];
       for (int64_t k = 0; k < a->numel && k < b->numel; k++) {
-        bool same = a->v[k].re == b->v[k].re || (isnan(a->v[k].re) && isnan(b->v[k].re));
-        if (!same)
-          return cf_fail(s->result,
-                         "output %u: element %lld differs from run to run (%.9Lg, %.9Lg), although "
-                         "determinism was asked for",
-                         i, (long long)k, a->v[k].re, b->v[k].re);
+        if (cf_same_value(a->v[k], b->v[k])) continue;
+        return cf_fail(s->result,
+                       "output %u: element %lld differs from run to run (%.9Lg%+.9Lgj, %.9Lg%+.9Lgj), although "
+                       "determinism was asked for",
+                       i, (long long)k, a->v[k].re, a->v[k].im, b->v[k].re, b->v[k].im);
       }
     }
   return true;
@@ -243,7 +244,10 @@ static void cf_compare_output(cf_run_state *s, const cf_check *check, const cf_t
   char what[24];
   snprintf(what, sizeof what, s->nouts > 1 ? "output %u" : "result", i);
   long double *limits = calloc((size_t)t->outs[i].numel + 1, sizeof *limits);
-  if (!limits) return;
+  if (!limits) {
+    cf_verdict_fail(v, "no memory for the limits");
+    return;
+  }
   bool permuted = op->rule.klass == CF_PERMUTED;
   cf_comparison how = {.limits = limits,
                        .exact = cf_is_exact(s->call, dtype),
@@ -262,23 +266,22 @@ static void cf_compare_output(cf_run_state *s, const cf_check *check, const cf_t
 }
 
 /* What the op wrote into its inputs is held to the last outputs' rule with an output number of its own. */
-static void cf_compare_mutated(cf_run_state *s, const cf_truth *t, cf_verdict *v) {
+static void cf_compare_mutated(cf_run_state *s, const cf_check *check, const cf_truth *t, cf_verdict *v) {
   for (uint32_t i = 0; i < s->call->ntensors && v->ok; i++) {
     const cf_array *r = &s->mutated[i], *o = &t->mutated[i];
-    if (!r->v || !o->v) continue;
+    if (!r->v && !o->v) continue;
     long double *limits = calloc((size_t)o->numel + 1, sizeof *limits);
-    const char *name = s->call->schema->args[s->call->spec_arg[i]].name;
-    cf_check check = {.call = s->call, .in = s->call->in, .nouts = s->nouts, .outs = t->outs};
-    graft_dtype dtypes[CF_MAX_TENSORS];
-    for (uint32_t k = 0; k < s->nouts; k++) dtypes[k] = s->results[0][k].dtype;
-    check.dtypes = dtypes;
-    if (limits && s->call->op->rule.klass == CF_CUSTOM) s->call->op->rule.limit(&check, CF_MAX_TENSORS + i, limits);
+    bool custom = s->call->op->rule.klass == CF_CUSTOM;
     cf_comparison how = {.limits = limits,
-                         .exact = s->call->op->rule.klass != CF_CUSTOM,
+                         .exact = !custom,
                          .any_zero = true,
                          .flushes = s->backend->flushes,
-                         .what = name};
-    if (limits) cf_compare(r, o, &how, v);
+                         .what = s->call->schema->args[s->call->spec_arg[i]].name};
+    if (limits && custom) s->call->op->rule.limit(check, CF_MAX_TENSORS + i, limits);
+    if (limits)
+      cf_compare(r, o, &how, v);
+    else
+      cf_verdict_fail(v, "no memory for the limits");
     free(limits);
   }
 }
@@ -308,7 +311,7 @@ static void cf_judge(cf_run_state *s, int runs) {
       }
       cf_compare_output(s, &check, t, i, runs, &v);
     }
-    if (v.ok) cf_compare_mutated(s, t, &v);
+    if (v.ok) cf_compare_mutated(s, &check, t, &v);
     if (s->result->outcome == CF_PASS) s->result->ratio = v.ratio, s->result->error = v.error;
     if (!v.ok && s->result->outcome == CF_PASS) cf_fail(s->result, "%s", v.text), s->result->ratio = v.ratio;
   }

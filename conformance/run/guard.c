@@ -96,8 +96,8 @@ static const char *cf_zone_name(const cf_guarded *g, uint64_t element) {
 bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, char *problem, size_t capacity) {
   uint64_t each = dt_bytes(g->view->dtype);
   unsigned char *now = malloc(g->bytes), *mask = may_write ? cf_guard_mask(g) : NULL;
-  bool ok = now && graft_tensor_to_host(g->base, now) == GRAFT_OK;
-  if (!ok) snprintf(problem, capacity, "cannot be read back: %s", graft_last_error());
+  bool room = now && (mask || !may_write), ok = room && graft_tensor_to_host(g->base, now) == GRAFT_OK;
+  if (!ok) snprintf(problem, capacity, "cannot be read back: %s", room ? graft_last_error() : "no host memory");
   for (uint64_t i = 0; ok && i < g->bytes / each; i++) {
     if ((mask && mask[i]) || memcmp(now + i * each, g->image + i * each, each) == 0) continue;
     long long at = (long long)i - (long long)g->view->offset;
