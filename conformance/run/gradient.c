@@ -130,7 +130,7 @@ static bool cf_device_gradient(cf_vjp *v) {
   graft_value args[OP_MAX_ARGS];
   graft_status s = GRAFT_OK;
   for (uint32_t i = 0; i < v->call->ntensors && s == GRAFT_OK; i++) {
-    s = cf_guard_input(v->backend->device, &v->call->specs[i], &v->call->in[i], &in[i]);
+    s = cf_guard_input(v->backend->device, &v->call->specs[i], &v->call->in[i], CF_ZONE, &in[i]);
     tensors[i] = in[i].view;
   }
   uint64_t before = cf_fallback_total();
