@@ -45,11 +45,34 @@ project() { # graft, name of the project, arguments of cmake
   echo "test_new: $name: built, checked, ${ops[*]} conform"
 }
 
+# A function of another signature than its slot's does not compile, whatever the compiler: the scaffold's, and that of
+# a project of the vendor's own which says no more than find_package.
+misfit() { # name of the project, whose file it is, arguments of cmake
+  local folder=$work/misfit compiler
+  for compiler in gcc clang; do
+    rm -rf "$folder"
+    cp -r "$work/projects/$1" "$folder"
+    rm -rf "$folder/build"
+    if [ "$2" = own ]; then
+      printf '%s\n' 'cmake_minimum_required(VERSION 3.20)' 'project(own LANGUAGES C)' 'find_package(Graft REQUIRED)' \
+        'add_library(own MODULE plugin.c)' 'target_link_libraries(own PRIVATE Graft::plugin_api)' >"$folder/CMakeLists.txt"
+    fi
+    quiet cmake -S "$folder" -B "$folder/build" -DCMAKE_C_COMPILER=$compiler "${@:3}"
+    quiet cmake --build "$folder/build"
+    sed -i 's/const graft_args_relu \*args/const graft_args_abs *args/' "$folder/plugin.c"
+    if cmake --build "$folder/build" >"$work/log" 2>&1; then fail "$compiler took a function of another signature ($2)"; fi
+    grep -q 'incompatible' "$work/log" || { cat "$work/log" >&2; fail "$compiler failed for another reason"; }
+  done
+  echo "test_new: a function of another signature does not compile ($2)"
+}
+
 project "$build/bin/graft" demo_chip "-DGRAFT_SOURCE_DIR=$source_dir"
+misfit demo_chip scaffold "-DGRAFT_SOURCE_DIR=$source_dir"
 
 quiet cmake --install "$build" --prefix "$work/graft"
 graft=$work/graft/bin/graft
 project "$graft" installed_chip "-DCMAKE_PREFIX_PATH=$work/graft"
+misfit installed_chip own "-DCMAKE_PREFIX_PATH=$work/graft"
 
 # Installed where discovery looks, it is found by its name.
 quiet cmake --install "$work/projects/installed_chip/build" --prefix "$work/chip"
