@@ -91,6 +91,39 @@ START_TEST(older_and_newer_plugins_work) {
 }
 END_TEST
 
+/* Capabilities, dtype sets, kinds and keys of a later minor or a vendor: what is known of them holds. */
+START_TEST(answers_that_are_not_known_are_ignored) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  graft_tensor *x, *out = NULL;
+  setenv("GRAFT_FALLBACK", "error", 1);
+  OK(graft_backend_open(test_plugin("unknown_answers"), NULL, &backend));
+  OK(graft_backend_device(backend, 0, &device));
+  OK(graft_tensor_empty(device, GRAFT_F32, 1, (int64_t[]){4}, &x));
+  OK(graft_op_add_Tensor(x, x, graft_scalar_int(1), &out)); /* its slot runs, or this fails */
+  graft_tensor_release(out);
+  out = NULL;
+  ck_assert_int_ne(graft_op_mul_Tensor(x, x, &out), GRAFT_OK);
+  void *pinned;
+  OK(graft_pinned_allocate(device, 64, &pinned)); /* ordinary memory: a kind that is offered is not any kind */
+  OK(graft_pinned_free(device, pinned));
+  graft_tensor_release(x);
+}
+END_TEST
+
+START_TEST(vendors_numbers_are_refused) {
+  const graft_dtype dtype = GRAFT_DTYPE_VENDOR_CODES | 8u << 8 | 1u << 16;
+  graft_rt_device *device = null_device(NULL);
+  graft_tensor *t = NULL;
+  ck_assert_int_eq(graft_tensor_empty(device, dtype, 1, (int64_t[]){4}, &t), GRAFT_INVALID_ARGUMENT);
+  assert_text("dtype");
+  ck_assert_int_eq(graft_call(GRAFT_OP_VENDOR_IDS, NULL, 0, &t, 1), GRAFT_INVALID_ARGUMENT);
+  assert_text("2147483648");
+  ck_assert_ptr_null(t);
+  ck_assert_str_eq(graft_dtype_name(dtype), "none");
+}
+END_TEST
+
 START_TEST(instances_differ_by_options) {
   const char *some[] = {"alignment=128", NULL}, *others[] = {"alignment=256", NULL};
   graft_rt_device *one = null_device(some), *same = null_device(some), *two = null_device(others);
@@ -106,6 +139,8 @@ int main(void) {
                               EACH(broken_devices_are_refused, ROWS(device_cases)),
                               ONCE(not_a_library),
                               EACH(older_and_newer_plugins_work, 2),
+                              ONCE(answers_that_are_not_known_are_ignored),
+                              ONCE(vendors_numbers_are_refused),
                               ONCE(instances_differ_by_options),
                               {0}};
   return run_suite("plugin", tests, (suite_options){0});

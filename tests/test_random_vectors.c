@@ -1,6 +1,5 @@
 /* What ops draw, against the numbers of fixtures/random_vectors.h: on the reference device and, where it is there, on
  * OpenCL's. test_random.c has the stream itself. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "fixtures/random_vectors.h"
 #include "graft/abi/op_ids.h"
 #include "graft/graft.h"
+#include "suite.h"
 
 enum { REFERENCE, OPENCL, DEVICES };
 
@@ -381,24 +381,9 @@ START_TEST(attention) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("random vectors");
-  TCase *tests = tcase_create("random vectors");
-  tcase_set_timeout(tests, 120);
-  tcase_add_loop_test(tests, uniform, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, normal, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, complex_normal, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, bernoulli, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, dropout, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, exponential, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, slopes, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, integers, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, permutation, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, choices, REFERENCE, DEVICES);
-  tcase_add_loop_test(tests, attention, REFERENCE, DEVICES);
-  suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  const suite_test tests[] = {EACH(uniform, DEVICES),   EACH(normal, DEVICES),    EACH(complex_normal, DEVICES),
+                              EACH(bernoulli, DEVICES), EACH(dropout, DEVICES),   EACH(exponential, DEVICES),
+                              EACH(slopes, DEVICES),    EACH(integers, DEVICES),  EACH(permutation, DEVICES),
+                              EACH(choices, DEVICES),   EACH(attention, DEVICES), {0}};
+  return run_suite("random vectors", tests, (suite_options){.timeout_s = 120});
 }

@@ -41,7 +41,7 @@ def signatures_inc(ops):
 
 def _fields(op):
     placed = layout.of(op)
-    rows = [_field(op, name, argument.name, argument.kind, _argument_flags(argument))
+    rows = [_field(op, name, argument.name, argument.kind, _argument_flags(argument), _values(op, argument))
             for name, argument in zip(placed.arguments, op.schema.arguments) if name]
     if placed.philox and placed.philox not in placed.arguments:
         rows.append(_field(op, placed.philox, placed.philox, schemas.GENERATOR, "0"))
@@ -57,5 +57,9 @@ def _argument_flags(argument):
     return "OCL_FIELD_POINTER" if pointer else "0"
 
 
-def _field(op, member, name, kind, flags):
-    return f"{{{text.c_string(name)}, OCL_FIELD_{kind}, {flags}, offsetof({op.args_struct}, {member})}}"
+def _values(op, argument):
+    return len(op.strings[argument.name].values) if argument.name in op.strings else 0
+
+
+def _field(op, member, name, kind, flags, values=0):
+    return f"{{{text.c_string(name)}, OCL_FIELD_{kind}, {flags}, offsetof({op.args_struct}, {member}), {values}}}"

@@ -128,6 +128,7 @@ static graft_status check_field(const void *args, const ocl_field *field, graft_
     case OCL_FIELD_TENSOR:
       return is_understood(*(const graft_tensor_desc *const *)place, known) ? GRAFT_OK : GRAFT_INVALID_ARGUMENT;
     case OCL_FIELD_TENSORS: return check_list(place, known);
+    case OCL_FIELD_STR: return *(const uint32_t *)place <= field->values ? GRAFT_OK : GRAFT_UNIMPLEMENTED;
     case OCL_FIELD_GENERATOR: {
       const graft_philox *philox = *(const graft_philox *const *)place;
       return philox && GRAFT_HAS(philox, graft_philox, state) ? GRAFT_UNIMPLEMENTED : GRAFT_OK;

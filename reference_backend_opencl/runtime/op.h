@@ -43,6 +43,7 @@ typedef struct ocl_field {
   const char *name;
   uint8_t kind, flags;
   uint16_t offset;
+  uint16_t values; /* those of a str argument are 1 to this, and 0 where it is absent */
 } ocl_field;
 
 typedef struct ocl_signature {

@@ -1,6 +1,8 @@
 /* Which OpenCL devices this instance offers: all of them, or those that the user's choice names. The choice is an index
  * into the list of all devices, a kind (cpu, gpu, accelerator), or part of a device's or platform's name. */
+#define _POSIX_C_SOURCE 200809L /* sigaction */
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +39,19 @@ static bool matches(const found *device, size_t index, const char *choice) {
     return strcmp(choice, kind_name(device->type)) == 0;
   }
   return contains(device->name, choice) || contains(device->platform, choice);
+}
+
+enum { SIGNALS = 32 };
+
+/* A driver may take over signals as it starts: LLVM's handlers come with PoCL, for one. They are the process's. */
+static void keep_signals(struct sigaction *kept) {
+  for (int number = 1; number < SIGNALS; number++) sigaction(number, NULL, &kept[number]);
+}
+
+static void restore_signals(const struct sigaction *kept) {
+  for (int number = 1; number < SIGNALS; number++) {
+    if (number != SIGKILL && number != SIGSTOP) sigaction(number, &kept[number], NULL);
+  }
 }
 
 /* Lists all devices of all platforms. A platform without devices is nothing to report. */
@@ -76,7 +91,10 @@ static graft_status probe(ocl_plugin *plugin) {
   size_t count = 0;
   ocl_text error_text = {0};
   graft_status status = GRAFT_OK;
-  cl_int error = list_devices(&list, &count);
+  struct sigaction signals[SIGNALS];
+  keep_signals(signals);
+  cl_int error = list_devices(&list, &count); /* the driver's first calls */
+  restore_signals(signals);
   if (count > 0 && !(plugin->candidates = calloc(count, sizeof *plugin->candidates))) error = CL_OUT_OF_HOST_MEMORY;
   if (error == CL_OUT_OF_HOST_MEMORY) {
     status = GRAFT_OUT_OF_MEMORY;

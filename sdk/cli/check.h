@@ -15,7 +15,10 @@
 #ifndef GRAFT_CLI_CHECK_H
 #define GRAFT_CLI_CHECK_H
 
+#include <fenv.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "graft/abi/plugin.h"
 
@@ -77,7 +80,25 @@ void ck_is(graft_status got, graft_status expected);
 /* Calls the plugin: CK_CALL(GRAFT_OK, s->memory.release(s->device, b), "release(...)"). */
 #define CK_CALL(expected, call, ...) (ck_doing(__VA_ARGS__), ck_is((call), (expected)))
 
+/* --- the process --- */
+
+/* What a plugin leaves as it is. */
+typedef struct ck_process {
+  fenv_t arithmetic;
+  void (*handlers[32])(int); /* by signal */
+  sigset_t blocked;
+  char locale[256], folder[1024];
+  mode_t umask;
+} ck_process;
+
+void ck_process_now(ck_process *process);
+/* Fails the check, naming what differs. */
+void ck_same_process(const ck_process *before);
+
 /* --- the plugin --- */
+
+/* Ends a check of a rule that came with a minor, for plugins of an earlier one. */
+void ck_since(const ck_session *session, uint32_t minor);
 
 #define CK_OBJECTS_MAX 256
 
@@ -88,6 +109,7 @@ struct ck_session {
   graft_plugin_open_v1_fn entry;
   graft_host host;
   int threads_before;      /* of this process, before the library was loaded */
+  ck_process before;       /* likewise */
   char error[512];         /* what the plugin said last */
   const graft_plugin *raw; /* as the plugin gave it */
   graft_plugin plugin;     /* copies, completed with zeros */

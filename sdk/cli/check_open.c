@@ -150,6 +150,35 @@ static void check_options(ck_session *session) {
   ck_adopt(session);
 }
 
+static void check_unknown_option(ck_session *session) {
+  static const char option[] = "graft_check_option=1";
+  const char *with_it[64];
+  size_t count = 0;
+  for (const char *const *given = session->target->options; given && *given && count < 62; given++)
+    with_it[count++] = *given;
+  with_it[count] = option;
+  with_it[count + 1] = NULL;
+  ck_adopt(session); /* as it is opened else, to ask for its minor */
+  ck_since(session, 2);
+  const graft_plugin *plugin = NULL;
+  session->error[0] = 0;
+  CK_CALL(GRAFT_INVALID_ARGUMENT, session->entry(&session->host, with_it, &plugin), "opening with the option \"%s\"",
+          option);
+  if (plugin) ck_fail("it failed and wrote its output");
+  if (!strstr(session->error, "graft_check_option")) ck_fail("its text \"%s\" does not name it", session->error);
+}
+
+static void check_process(ck_session *session) {
+  ck_adopt(session);
+  ck_since(session, 2);
+  ck_doing("loading and opening the plugin");
+  ck_same_process(&session->before);
+  ck_open_device(session);
+  ck_stream(session, 0);
+  ck_doing("device_open and the first stream");
+  ck_same_process(&session->before);
+}
+
 /* A host of a later minor hands in more functions than this plugin knows. */
 static void check_newer_host(ck_session *session) {
   static struct newer {
@@ -227,6 +256,10 @@ static void check_extension(ck_session *session) {
   if (status == GRAFT_UNIMPLEMENTED) return;
   ck_is(status, GRAFT_OK);
   if (!table || size_of_table(table) < GRAFT_SIZE_TO(graft_native_handle_api, api)) ck_fail("its table has no size");
+  const void *again = NULL;
+  CK_CALL(GRAFT_OK, plugin->extension(plugin->self, GRAFT_EXTENSION_NATIVE_HANDLE, 1, &again),
+          "asking for \"" GRAFT_EXTENSION_NATIVE_HANDLE "\" again");
+  if (again != table) ck_fail("it gave another table");
   CK_CALL(GRAFT_UNIMPLEMENTED, plugin->extension(plugin->self, GRAFT_EXTENSION_NATIVE_HANDLE, 1u << 30, &table),
           "asking for version 2^30 of \"" GRAFT_EXTENSION_NATIVE_HANDLE "\"");
 }
@@ -242,14 +275,19 @@ static const ck_check checks[] = {
     {"open.name", "name, vendor and version are UTF-8; the name is the manifest's.", CK_PLUGIN, .run = check_name},
     {"open.threads", "open starts no thread.", CK_PLUGIN, .run = check_threads},
     {"open.options", "options may be NULL and may be an empty list.", CK_PLUGIN, .run = check_options, .fresh = true},
+    {"open.unknown_option", "An option that is not known is refused, by its name.", CK_PLUGIN,
+     .run = check_unknown_option, .fresh = true},
     {"open.newer_host", "A struct that is larger than known, and a newer minor, are no obstacle.", CK_PLUGIN,
      .run = check_newer_host, .fresh = true},
-    {"open.extension", "An extension that is not offered is UNIMPLEMENTED.", CK_PLUGIN, .run = check_extension},
+    {"open.extension", "An extension's table is constant; what is not offered is UNIMPLEMENTED.", CK_PLUGIN,
+     .run = check_extension},
 };
 
 const ck_table ck_open_checks = {checks, sizeof checks / sizeof *checks};
 
 static const ck_check instance_checks[] = {
+    {"open.process", "Arithmetic, signals, locale, working directory and umask are left alone.", CK_DEVICE,
+     .run = check_process, .fresh = true},
     {"open.fork", "open touches no driver: a process may fork after it.", CK_DEVICE, .run = check_fork, .fresh = true},
     {"open.twice", "A plugin may be opened again, or says INCOMPATIBLE; instances do not touch each other.", CK_DEVICE,
      .run = check_twice},

@@ -24,7 +24,7 @@ static void need_caps(const ck_session *s) {
 }
 
 static void check_unknown_op(ck_session *s) {
-  static const uint32_t ids[] = {0, 0x00ffffff, 0x7fffffff, UINT32_MAX};
+  static const uint32_t ids[] = {0, 0x00ffffff, GRAFT_OP_VENDOR_IDS - 1}; /* those above may be the plugin's own */
   need_caps(s);
   for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
     graft_op_caps caps = {.struct_size = sizeof caps}, before = caps;
@@ -54,6 +54,8 @@ static void check_caps(ck_session *s) {
     if (caps.input_dtypes >> 63 || caps.output_dtypes >> 63) ck_fail("a dtype set has bit 63; expected dtype numbers");
     if (caps.exec_flags_known >> 16)
       ck_fail("exec_flags_known is 0x%x; hints do not belong there", caps.exec_flags_known);
+    if ((caps.flags & GRAFT_CAP_EXPANDED) && !(caps.flags & GRAFT_CAP_STRIDED) && s->plugin.abi_minor >= 2)
+      ck_fail("it says GRAFT_CAP_EXPANDED without GRAFT_CAP_STRIDED, so that nothing expanded ever comes");
     if (caps.args_size_known && caps.args_size_known < sizeof(graft_args)) {
       ck_fail("args_size_known is %u, less than the head of args", caps.args_size_known);
     }
@@ -103,6 +105,11 @@ static const char *const probes[] = {"aten::add.Tensor", "aten::mul.Tensor", "at
                                      "aten::abs",        "aten::mm",         "aten::exp", "aten::sub.Tensor"};
 enum { PROBES = sizeof probes / sizeof *probes, SIDE = 5, ARGS_BYTES = 512, TENSORS = 4 };
 
+/* Random ops, and those with a str argument, likewise. */
+static const char *const random_probes[] = {"aten::rand",        "aten::randn",       "aten::uniform",
+                                            "aten::bernoulli.p", "aten::exponential", "aten::random.from"};
+static const char *const text_probes[] = {"aten::gelu"};
+
 /* One call with everything it points to. Buffers have red zones around their tensor. */
 typedef struct call {
   const op_schema *schema;
@@ -116,6 +123,7 @@ typedef struct call {
   } exec, exec_before;
   int64_t shape[2], strides[2];
   graft_scalar one;
+  graft_philox philox;
   graft_tensor_desc tensors[TENSORS];
   graft_buffer *buffers[TENSORS];
   unsigned char *contents[TENSORS];
@@ -159,6 +167,25 @@ static void put(call *c, uint32_t offset, const void *value) {
   memcpy(c->args.bytes + offset, &value, sizeof value);
 }
 
+static void put_bytes(call *c, uint32_t offset, const void *value, size_t bytes) {
+  memcpy(c->args.bytes + offset, value, bytes);
+}
+
+/* Sizes are those of the tensors here, numbers 0, 1, ... in their order. */
+static void put_number(call *c, const op_arg *arg, int number) {
+  const graft_int_list sizes = {c->shape, 2};
+  const double real = number;
+  const int64_t integer = number;
+  const graft_dtype dtype = GRAFT_F32;
+  const uint32_t first_text = 1;
+  if (arg->kind == OPK_INTS) put_bytes(c, arg->offset, &sizes, sizeof sizes);
+  if (arg->kind == OPK_DTYPE) put_bytes(c, arg->offset, &dtype, sizeof dtype);
+  if (arg->kind == OPK_STR) put_bytes(c, arg->offset, &first_text, sizeof first_text);
+  if (arg->flags & OPA_OPTIONAL) return; /* a number that may be absent is a pointer */
+  if (arg->kind == OPK_FLOAT) put_bytes(c, arg->offset, &real, sizeof real);
+  if (arg->kind == OPK_INT) put_bytes(c, arg->offset, &integer, sizeof integer);
+}
+
 static void prepare(ck_session *s, call *c, const op_schema *schema, graft_stream *stream) {
   memset(c, 0, sizeof *c);
   uint64_t alignment = ck_property(s, GRAFT_DEVICE_ALIGNMENT, 8, 64);
@@ -170,11 +197,16 @@ static void prepare(ck_session *s, call *c, const op_schema *schema, graft_strea
   c->bytes = SIDE * SIDE * sizeof(float);
   c->whole = (c->offset + c->bytes + 2 * alignment + s->granularity - 1) / s->granularity * s->granularity;
   c->args.head = (graft_args){.struct_size = schema->args_size, .op_id = schema->id};
+  int numbers = 0;
   for (unsigned i = 0; i < schema->nargs; i++) {
     const op_arg *arg = &schema->args[i];
     if (arg->kind == OPK_TENSOR) put(c, arg->offset, add_tensor(s, c, stream));
     if (arg->kind == OPK_SCALAR) put(c, arg->offset, &c->one);
+    put_number(c, arg, numbers);
+    numbers += arg->kind == OPK_FLOAT || arg->kind == OPK_INT;
   }
+  c->philox = (graft_philox){.struct_size = sizeof c->philox, .seed = 7};
+  if (schema->philox_offset) put(c, schema->philox_offset, &c->philox);
   put(c, schema->rets[0].offset, add_tensor(s, c, stream));
   c->exec.exec =
       (graft_exec){.struct_size = sizeof(graft_exec), .device = s->device, .stream = stream, .host_context = s};
@@ -205,18 +237,22 @@ static void check_untouched(ck_session *s, call *c, bool output_too) {
   }
 }
 
-static void each_probe(ck_session *s, void (*visit)(ck_session *s, call *c)) {
+static void each_of(ck_session *s, const char *const *names, unsigned count, void (*visit)(ck_session *s, call *c)) {
   static call c;
   unsigned called = 0;
-  for (unsigned i = 0; i < PROBES && called < 4; i++) {
-    const op_schema *schema = op_schema_find(probes[i]);
+  for (unsigned i = 0; i < count && called < 4; i++) {
+    const op_schema *schema = op_schema_find(names[i]);
     if (!can_call(s, schema)) continue;
     prepare(s, &c, schema, ck_stream(s, 0));
     visit(s, &c);
     called++;
   }
   ck_doing("the op tables");
-  if (!called) ck_skip("the plugin has none of the simple ops that this check calls, such as add.Tensor, in f32");
+  if (!called) ck_skip("the plugin has none of the simple ops that this check calls, such as %s, in f32", names[0]);
+}
+
+static void each_probe(ck_session *s, void (*visit)(ck_session *s, call *c)) {
+  each_of(s, probes, PROBES, visit);
 }
 
 static void visit_bounds(ck_session *s, call *c) {
@@ -289,6 +325,52 @@ static void check_query(ck_session *s) {
   each_probe(s, visit_query);
 }
 
+/* Once from offset 4, and once from offset 0 with a state that adds 4. */
+static void visit_state(ck_session *s, call *c) {
+  graft_op_caps caps = caps_of(s, c->schema);
+  unsigned char *first = ck_alloc(c->bytes), *second = ck_alloc(c->bytes);
+  graft_buffer *there = ck_buffer(s, sizeof(uint64_t));
+  const uint64_t added = 4;
+  const graft_tensor_desc state = {
+      .struct_size = sizeof state,
+      .dl = {.data = there, .device_type = 12, .dtype = GRAFT_U64, .shape = c->shape, .strides = c->strides}};
+  ck_write(s, c->exec.exec.stream, there, 0, &added, sizeof added);
+  c->philox.offset = added;
+  ck_doing("%s", c->schema->name);
+  graft_status status = run(s, c);
+  if (status == GRAFT_UNIMPLEMENTED) return;
+  ck_is(status, GRAFT_OK);
+  check_untouched(s, c, false);
+  memcpy(first, c->contents[c->count - 1] + c->offset, c->bytes);
+  c->philox.offset = 0;
+  c->philox.state = &state;
+  bool reads = caps.flags & GRAFT_CAP_PHILOX_STATE;
+  ck_doing("%s with philox.state, which it does%s read", c->schema->name, reads ? "" : " not");
+  ck_is(run(s, c), reads ? GRAFT_OK : GRAFT_UNIMPLEMENTED);
+  check_untouched(s, c, !reads);
+  memcpy(second, c->contents[c->count - 1] + c->offset, c->bytes);
+  if (reads) ck_same(second, first, c->bytes, "%s, from the same place of the stream", c->schema->name);
+}
+
+static void check_state(ck_session *s) {
+  ck_since(s, 2);
+  each_of(s, random_probes, sizeof random_probes / sizeof *random_probes, visit_state);
+}
+
+static void visit_unknown_text(ck_session *s, call *c) {
+  const uint32_t unknown = 99;
+  for (unsigned i = 0; i < c->schema->nargs; i++) {
+    if (c->schema->args[i].kind == OPK_STR) put_bytes(c, c->schema->args[i].offset, &unknown, sizeof unknown);
+  }
+  CK_CALL(GRAFT_UNIMPLEMENTED, run(s, c), "%s with the unknown string value 99", c->schema->name);
+  check_untouched(s, c, true);
+}
+
+static void check_unknown_text(ck_session *s) {
+  ck_since(s, 2);
+  each_of(s, text_probes, sizeof text_probes / sizeof *text_probes, visit_unknown_text);
+}
+
 static const ck_check checks[] = {
     {"op.unknown", "op_caps of an id that the plugin does not know is UNIMPLEMENTED.", CK_DEVICE,
      .run = check_unknown_op},
@@ -298,6 +380,10 @@ static const ck_check checks[] = {
      .run = check_bounds},
     {"op.newer_args", "args and exec may be larger than known.", CK_DEVICE, .run = check_newer},
     {"op.memo", "A call that finds its memo gives what the first one gave.", CK_DEVICE, .run = check_memo},
+    {"op.philox_state", "A slot reads philox.state where its capabilities say so, and else refuses it.", CK_DEVICE,
+     .run = check_state},
+    {"op.unknown_text", "A value of a str argument that a slot does not know is UNIMPLEMENTED.", CK_DEVICE,
+     .run = check_unknown_text},
     {"op.query", "op_query agrees with the slot, and needs no buffers.", CK_DEVICE, .run = check_query},
 };
 

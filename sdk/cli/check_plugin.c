@@ -1,10 +1,13 @@
 /* The plugin under check, and the small host that it sees. */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "check.h"
@@ -83,7 +86,62 @@ void ck_is(graft_status got, graft_status expected) {
   ck_fail("expected %s, got %s%s%s", graft_status_name(expected), graft_status_name(got), *text ? ": " : "", text);
 }
 
+/* --- the process --- */
+
+void ck_process_now(ck_process *process) {
+  memset(process, 0, sizeof *process);
+  fegetenv(&process->arithmetic);
+  for (int number = 1; number < 32; number++) {
+    struct sigaction action;
+    if (!sigaction(number, NULL, &action)) process->handlers[number] = action.sa_handler;
+  }
+  sigprocmask(SIG_SETMASK, NULL, &process->blocked);
+  snprintf(process->locale, sizeof process->locale, "%s", setlocale(LC_ALL, NULL));
+  if (!getcwd(process->folder, sizeof process->folder)) process->folder[0] = 0;
+  process->umask = umask(077);
+  umask(process->umask);
+}
+
+/* The control bits of x87 and SSE; the flags of what was inexact are for anybody to raise. */
+static bool same_arithmetic(const fenv_t *a, const fenv_t *b) {
+#ifdef __x86_64__
+  return a->__control_word == b->__control_word && (a->__mxcsr & ~0x3fu) == (b->__mxcsr & ~0x3fu);
+#else
+  fenv_t now;
+  fegetenv(&now);
+  fesetenv(a);
+  int one = fegetround();
+  fesetenv(b);
+  int other = fegetround();
+  fesetenv(&now);
+  return one == other;
+#endif
+}
+
+void ck_same_process(const ck_process *before) {
+  ck_process now;
+  ck_process_now(&now);
+  if (!same_arithmetic(&now.arithmetic, &before->arithmetic))
+    ck_fail("rounding, flushing to zero or traps of floating-point numbers were changed");
+  for (int number = 1; number < 32; number++) {
+    if (now.handlers[number] != before->handlers[number])
+      ck_fail("the handler of signal %d (%s) was changed", number, strsignal(number));
+    if (sigismember(&now.blocked, number) != sigismember(&before->blocked, number))
+      ck_fail("signal %d (%s) was blocked or let through", number, strsignal(number));
+  }
+  if (strcmp(now.locale, before->locale) != 0) ck_fail("the locale is \"%s\" now", now.locale);
+  if (strcmp(now.folder, before->folder) != 0) ck_fail("the working directory is \"%s\" now", now.folder);
+  if (now.umask != before->umask) ck_fail("the umask is %03o now", (unsigned)now.umask);
+}
+
 /* --- opening --- */
+
+void ck_since(const ck_session *session, uint32_t minor) {
+  if (session->plugin.abi_minor < minor) {
+    ck_skip("a rule of ABI %d.%u; the plugin is of %d.%u", GRAFT_ABI_MAJOR, minor, GRAFT_ABI_MAJOR,
+            session->plugin.abi_minor);
+  }
+}
 
 int ck_thread_count(void) {
   int count = 0;
@@ -96,6 +154,7 @@ int ck_thread_count(void) {
 void ck_load(ck_session *session) {
   speaking = session;
   session->threads_before = ck_thread_count();
+  ck_process_now(&session->before);
   ck_doing("dlopen");
   if (!session->target->path) {
     session->entry = ref_plugin_open;

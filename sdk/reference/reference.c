@@ -2,6 +2,7 @@
 #include "reference/reference.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -222,6 +223,7 @@ static graft_status ref_op_caps(graft_device *device, uint32_t op_id, graft_op_c
                GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32;
   /* Elementwise kernels read each element before they write it. */
   if (def->flags & (OP_ELEMENTWISE | OP_READS_FIRST)) mine.flags |= GRAFT_CAP_IN_PLACE;
+  if (op_schema_of(op_id)->philox_offset) mine.flags |= GRAFT_CAP_PHILOX_STATE;
   memcpy(caps, &mine, caps->struct_size < sizeof mine ? caps->struct_size : sizeof mine); /* what fits */
   return GRAFT_OK;
 }
@@ -281,8 +283,13 @@ static graft_status ref_device_close(graft_device *device) {
 }
 
 graft_status ref_plugin_open(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
-  (void)options;
   ref_host_set(host);
+  if (options && *options) {
+    char text[256];
+    snprintf(text, sizeof text, "reference: the option \"%.128s\" is not known; it takes none", *options);
+    host->set_error(host->context, text);
+    return GRAFT_INVALID_ARGUMENT;
+  }
   static graft_plugin made = {.struct_size = sizeof made,
                               .abi_major = GRAFT_ABI_MAJOR,
                               .abi_minor = GRAFT_ABI_MINOR,

@@ -17,3 +17,7 @@
 
 GRAFT_ASSERT(sizeof(graft_status) == 4, "status");
 GRAFT_ASSERT(GRAFT_SIZE_TO(graft_op_caps, max_ndim) == sizeof(graft_op_caps), "no hidden tail padding");
+GRAFT_ASSERT(GRAFT_DTYPE_BYTES(GRAFT_BOOL) == 1 && GRAFT_DTYPE_BYTES(GRAFT_C128) == 16, "sizes of dtypes");
+GRAFT_ASSERT(GRAFT_DTYPE_BYTES(0x00020411u) == 1 && GRAFT_DTYPE_BITS(0x00020411u) == 8, "two lanes of 4 bits");
+GRAFT_ASSERT(GRAFT_DTYPE_BYTES(0x00010411u) == 0 && GRAFT_DTYPE_BITS(0x00010411u) == 4, "4 bits are no byte");
+GRAFT_ASSERT(GRAFT_DTYPE_BYTES(0x00030611u) == 0 && GRAFT_DTYPE_BITS(0x00030611u) == 18, "nor are 18");

@@ -67,6 +67,12 @@ static const graft_plugin *table_of(instance *self) {
 
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
   const graft_plugin *made;
+#ifdef LONGER /* keeps the rules of the minor that it says it is of: since 1.2 options are known or refused */
+  if (options && *options) {
+    host->set_error(host->context, *options);
+    return GRAFT_INVALID_ARGUMENT;
+  }
+#endif
   graft_status status = plugin_open(host, options, &made);
   if (status) return status;
   resize(made->self);

@@ -481,6 +481,15 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
   return GRAFT_UNIMPLEMENTED;
 }
 
+/* It takes no options. */
+static graft_status refuse_options(const graft_host *host, const char *const *options) {
+  char text[256];
+  if (!options || !*options) return GRAFT_OK;
+  snprintf(text, sizeof text, "the option \"%.128s\" is not known", *options);
+  host->set_error(host->context, text);
+  return GRAFT_INVALID_ARGUMENT;
+}
+
 /* An instance that keeps every rule. */
 static graft_status async_open(const graft_host *host, const char *name, async_instance **made) {
   async_instance *self = calloc(1, sizeof *self);
@@ -516,9 +525,9 @@ static graft_status async_open(const graft_host *host, const char *name, async_i
 
 #ifndef ASYNC_IS_PART
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
-  (void)options;
   async_instance *self;
-  graft_status status = async_open(host, "async", &self);
+  graft_status status = refuse_options(host, options);
+  if (!status) status = async_open(host, "async", &self);
   if (!status) *plugin = &self->plugin;
   return status;
 }

@@ -1,7 +1,10 @@
 /* The asynchronous plugin with one rule broken, as the environment variable GRAFT_LIE says; without it, it keeps them
  * all. A lie changes a function of an instance. `graft check` must name each. */
 #define ASYNC_IS_PART
+#include <fenv.h>
+#include <locale.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "async.c"
 
@@ -71,11 +74,41 @@ static graft_status any_extension(void *self, const char *name, uint32_t minimum
   return GRAFT_OK;
 }
 
+static graft_status drifting_extension(void *self, const char *name, uint32_t minimum, const void **table) {
+  static graft_native_handle_api handles[64];
+  static unsigned asked;
+  (void)self;
+  if (strcmp(name, GRAFT_EXTENSION_NATIVE_HANDLE) != 0 || minimum > GRAFT_NATIVE_HANDLE_VERSION)
+    return GRAFT_UNIMPLEMENTED;
+  handles[asked % 64].struct_size = sizeof *handles;
+  *table = &handles[asked++ % 64];
+  return GRAFT_OK;
+}
+
+static void extension_drifts(async_instance *self) {
+  self->plugin.extension = drifting_extension;
+}
+
 static void extension_any(async_instance *self) {
   self->plugin.extension = any_extension;
 }
 static void vendor_text(async_instance *self) {
   self->plugin.vendor = "caf\xe9";
+}
+
+/* --- the process --- */
+
+static void take_signal(int number) {
+  (void)number;
+}
+
+static void change_process(async_instance *self) {
+  (void)self;
+  if (tells("rounding")) fesetround(FE_UPWARD);
+  if (tells("signal")) signal(SIGFPE, take_signal);
+  if (tells("locale")) setlocale(LC_ALL, "C.UTF-8");
+  if (tells("folder") && chdir("/")) abort();
+  if (tells("umask")) umask(0);
 }
 
 /* --- devices --- */
@@ -367,10 +400,13 @@ static graft_status lying_caps(graft_device *device, uint32_t op_id, graft_op_ca
   static uint32_t drift;
   if (tells("caps_none")) return GRAFT_UNIMPLEMENTED;
   if (tells("caps_unknown")) op_id = GRAFT_OP_NEG;
+  if (tells("state_ignored") && op_id == GRAFT_OP_RAND) op_id = GRAFT_OP_NEG;
+  if (tells("any_text") && op_id == GRAFT_OP_GELU) op_id = GRAFT_OP_NEG;
   graft_status status = op_caps(device, op_id, caps);
   if (status) return status;
   if (tells("caps_overrun")) caps->max_ndim = 4;
   if (tells("caps_drift")) caps->max_ndim = ++drift;
+  if (tells("caps_expanded")) caps->flags |= GRAFT_CAP_EXPANDED;
   return GRAFT_OK;
 }
 
@@ -400,8 +436,21 @@ static graft_status lying_neg(const graft_exec *exec, const graft_args_neg *args
   return tells("slot_side_effect") ? GRAFT_UNIMPLEMENTED : status;
 }
 
+/* Slots that serve no call, whatever it asks for, but say so only where they are honest. */
+static graft_status any_rand(const graft_exec *exec, const graft_args_rand *args) {
+  (void)exec, (void)args;
+  return GRAFT_OK;
+}
+
+static graft_status any_gelu(const graft_exec *exec, const graft_args_gelu *args) {
+  (void)exec, (void)args;
+  return GRAFT_OK;
+}
+
 static void op_lie(async_instance *self) {
   self->core.neg = lying_neg;
+  if (tells("state_ignored")) self->core.rand = any_rand;
+  if (tells("any_text")) self->core.gelu = any_gelu;
   self->plugin.op_caps = lying_caps;
 }
 
@@ -416,6 +465,8 @@ static const struct {
     {" shared_state ", shared_state},
     {" host_crossed ", host_crossed},
     {" extension_any ", extension_any},
+    {" extension_drifts ", extension_drifts},
+    {" rounding signal locale folder umask ", change_process},
     {" vendor_text ", vendor_text},
     {" count_changes ", count_changes},
     {" property_sense property_size property_drifts amounts unknown_key capacity ", query_lie},
@@ -429,8 +480,8 @@ static const struct {
      "order two_streams ",
      stream_lie},
     {" event_early never_recorded wait_nothing wait_late record_once elapsed untimed event_flags ", event_lie},
-    {" caps_none caps_unknown caps_overrun caps_drift args_size op_query slot_overrun slot_input slot_memo "
-     "slot_side_effect slot_crash slot_hang slot_garbage slot_fails ",
+    {" caps_none caps_unknown caps_overrun caps_drift caps_expanded state_ignored any_text args_size op_query "
+     "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails ",
      op_lie},
 };
 
@@ -449,7 +500,8 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   if (tells("open_once") && opened++) return GRAFT_INTERNAL;
   if (tells("newer_host") && host->struct_size != sizeof *host) return GRAFT_INCOMPATIBLE;
   if (tells("options") && options) return GRAFT_INVALID_ARGUMENT;
-  graft_status status = async_open(host, "liar", &self);
+  graft_status status = tells("any_option") ? GRAFT_OK : refuse_options(host, options);
+  if (!status) status = async_open(host, "liar", &self);
   if (status) return status;
   if (lie) apply_lie(self);
   *plugin = &self->plugin;

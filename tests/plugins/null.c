@@ -298,6 +298,12 @@ static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps 
       .flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_IN_PLACE | GRAFT_CAP_HOST_VALUE,
   };
   known.struct_size = caps->struct_size;
+#ifdef UNKNOWN_ANSWERS /* what a later minor may add */
+  known.input_dtypes |= GRAFT_DTYPE_BIT(40);
+  known.output_dtypes |= GRAFT_DTYPE_BIT(40);
+  known.flags |= 0x40008000;
+  known.exec_flags_known |= 0x4000;
+#endif
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
   return GRAFT_OK;
 }
@@ -334,6 +340,16 @@ static graft_status device_query(void *self, int32_t index, graft_device_key key
   const instance *i = self;
   uint64_t wide = 0;
   uint32_t word = 0;
+#ifdef UNKNOWN_ANSWERS
+  if (key == GRAFT_DEVICE_DTYPES || key == GRAFT_DEVICE_DENORMALS)
+    wide = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32) | GRAFT_DTYPE_BIT(40);
+  if (key == GRAFT_DEVICE_KIND) word = 77;
+  if (key == GRAFT_DEVICE_MEMORY_KINDS)
+    word = 1u << GRAFT_MEMORY_DEVICE | 1u << 9 | 1u << GRAFT_MEMORY_VENDOR_KINDS | 1u << 31;
+  if (key >= GRAFT_DEVICE_VENDOR_KEYS) word = 1;
+  if (wide) return answer(&wide, sizeof wide, value, capacity, size);
+  if (word) return answer(&word, sizeof word, value, capacity, size);
+#endif
   switch (key) {
     case GRAFT_DEVICE_NAME: return answer("a device that does nothing", 27, value, capacity, size);
     case GRAFT_DEVICE_ALIGNMENT: wide = i->alignment; break;
@@ -429,8 +445,8 @@ static long_core core = {{.struct_size = sizeof(graft_core_ops), .add_Tensor = a
 
 static const graft_plugin *plugin_of(instance *self);
 
-/* Reads "key=number". */
-static void read_option(instance *self, const char *option) {
+/* Reads "key=number"; false where the key is not known. */
+static int read_option(instance *self, const char *option) {
   struct {
     const char *key;
     uint64_t *wide;
@@ -450,9 +466,18 @@ static void read_option(instance *self, const char *option) {
     uint64_t number = strtoull(option + length, NULL, 10);
     if (keys[k].wide) *keys[k].wide = number;
     if (keys[k].flag) *keys[k].flag = (int)number;
+    return 1;
   }
   if (strcmp(option, "address=device") == 0) self->address = ADDRESS_DEVICE;
   if (strcmp(option, "address=none") == 0) self->address = ADDRESS_NONE;
+  return strncmp(option, "address=", 8) == 0;
+}
+
+static graft_status refuse_option(const graft_host *host, const char *option) {
+  char text[256];
+  snprintf(text, sizeof text, "the option \"%.128s\" is not known", option);
+  host->set_error(host->context, text);
+  return GRAFT_INVALID_ARGUMENT;
 }
 
 #if defined BROKEN_EXPORT
@@ -490,7 +515,11 @@ graft_status ENTRY(const graft_host *host, const char *const *options, const gra
   self->granularity = 512;
   self->alignment = 64;
   self->copy_granularity = 1;
-  for (; options && *options; options++) read_option(self, *options);
+  for (; options && *options; options++) {
+    if (read_option(self, *options)) continue;
+    free(self);
+    return refuse_option(host, *options);
+  }
   static instance *volatile kept; /* an instance so broken that it can't be closed is no leak */
   kept = self;
   *plugin = plugin_of(kept);

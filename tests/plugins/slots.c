@@ -147,8 +147,8 @@ static graft_status slots_extension(void *self, const char *name, uint32_t minim
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
   static graft_train_ops train = {.struct_size = sizeof train, .foreach_add_Scalar = add_to_all};
   async_instance *self;
-  (void)options;
-  graft_status status = async_open(host, "slots", &self);
+  graft_status status = refuse_options(host, options);
+  if (!status) status = async_open(host, "slots", &self);
   if (status) return status;
   self->stream.destroy = destroy_and_keep;
   self->stream.event_record = record_on_live;

@@ -4,6 +4,7 @@
  * calls behind memory, streams and events, then add kernels op by op. What a function must do stands in its header in
  * graft/abi; whatever you leave out, the host does by other means. */
 #include <graft/abi/plugin.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,7 +302,12 @@ static graft_status close_instance(void *self) {
 
 /* Opening touches no driver: device_count is the first that may. */
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
-  (void)options;
+  if (options && *options) { /* "key=value": read yours here, and refuse the others */
+    char text[256];
+    snprintf(text, sizeof text, "@NAME@: the option \"%.128s\" is not known; it takes none", *options);
+    host->set_error(host->context, text);
+    return GRAFT_INVALID_ARGUMENT;
+  }
   instance *self = calloc(1, sizeof *self);
   if (!self) return GRAFT_OUT_OF_MEMORY;
   self->host = host;

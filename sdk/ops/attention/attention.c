@@ -269,7 +269,7 @@ static graft_status ref_scaled_dot_product_fused_attention_overrideable(
     ref_write(args->output, &out);
     ref_write(args->logsumexp, &lse);
     write_number(args->philox_seed, a.dropout ? a.philox.seed : 0);
-    write_number(args->philox_offset, a.dropout ? a.philox.offset : 0);
+    write_number(args->philox_offset, a.dropout ? ref_philox_offset(&a.philox) : 0);
   }
   attention_close(&a);
   ref_free(&out);

@@ -92,6 +92,18 @@ graft_status ref_no_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a reference kernel");
 }
 
+bool ref_texts_are_known(const op_schema *schema, const void *args) {
+  for (int i = 0; i < schema->nargs; i++) {
+    const op_arg *arg = &schema->args[i];
+    uint32_t value, known = 0;
+    if (arg->kind != OPK_STR) continue;
+    memcpy(&value, (const char *)args + arg->offset, sizeof value);
+    while (arg->strings[known]) known++;
+    if (value > known) return false;
+  }
+  return true;
+}
+
 /* --- sums --- */
 
 static ref_real narrow(graft_dtype dtype, ref_real x) {
@@ -158,8 +170,14 @@ void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t
   memcpy(words, c, sizeof c);
 }
 
+uint64_t ref_philox_offset(const graft_philox *p) {
+  uint64_t more = 0;
+  if (GRAFT_HAS(p, graft_philox, state)) memcpy(&more, ref_data(p->state), sizeof more);
+  return p->offset + more;
+}
+
 uint32_t ref_philox_word(const graft_philox *p, uint64_t word) {
-  uint64_t block = p->offset / 4 + word / 4;
+  uint64_t block = ref_philox_offset(p) / 4 + word / 4;
   uint32_t words[4];
   ref_philox_block((uint32_t[]){(uint32_t)block, (uint32_t)(block >> 32), 0, 0},
                    (uint32_t[]){(uint32_t)p->seed, (uint32_t)(p->seed >> 32)}, words);

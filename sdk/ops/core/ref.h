@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "graft/abi/plugin.h"
+#include "ops/core/schema.h"
 #include "tensor/dtype.h"
 
 typedef long double ref_real;
@@ -46,6 +47,8 @@ static inline ref_complex ref_at(const ref_array *a, int64_t i) {
 }
 /* OUT_OF_MEMORY for a kernel to return. */
 graft_status ref_no_memory(void);
+/* Whether every str argument has a value that there is, or none. */
+bool ref_texts_are_known(const op_schema *schema, const void *args);
 /* How sums are accumulated; REF_WIDE is the default. For tests: rounding after each step to the accumulator's dtype,
  * and the reverse order. Per thread. */
 enum { REF_WIDE = 0, REF_NARROW = 1, REF_REVERSED = 2, REF_NO_FMA = 4 };
@@ -57,6 +60,7 @@ ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_rea
 /* Philox 4x32-10: one block of four words. */
 void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t words[4]);
 /* Word and element i of a call's stream; see graft_philox. */
+uint64_t ref_philox_offset(const graft_philox *p); /* with what state adds */
 uint32_t ref_philox_word(const graft_philox *p, uint64_t word);
 ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element); /* in [0, 1) */
 

@@ -402,6 +402,7 @@ graft_status ref_pointwise(const graft_exec *exec, const void *args) {
   (void)exec;
   const graft_args *head = args;
   pw_run r = {.kernel = pw_kernel_of(head->op_id)};
+  if (!ref_texts_are_known(op_schema_of(head->op_id), args)) return GRAFT_UNIMPLEMENTED;
   collect(&r, op_schema_of(head->op_id), args);
   if (dt_category_of(r.c.compute) == DT_COMPLEX && !r.kernel->complex_) return GRAFT_UNIMPLEMENTED;
   for (int i = 0; i < r.count; i++) r.at[i] = r.x[i] ? ref_data(r.x[i]) : NULL;

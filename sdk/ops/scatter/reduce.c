@@ -110,6 +110,7 @@ static graft_status reduce_all(reduction *r) {
 
 graft_status ref_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *a) {
   (void)exec;
+  if (!ref_texts_are_known(op_schema_of(a->head.op_id), a)) return GRAFT_UNIMPLEMENTED;
   reduction r = {a, ref_read(a->self), ref_read(a->src), ref_read(a->index), ref_new(ref_numel(a->self), false)};
   graft_status status = r.y.re && r.x.re && r.index.re && r.count.re ? reduce_all(&r) : ref_no_memory();
   if (!status) ref_write(a->out, &r.y);
