@@ -11,6 +11,7 @@
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
 #include "dispatch/dispatch.h"
+#include "dtypes.h"
 #include "suite.h"
 
 /* ---- formats ---- */
@@ -185,8 +186,8 @@ START_TEST(every_row_can_be_read) {
       for (uint32_t t = 0; op->texts[t]; t++) {
         cf_case c = {.topic = (uint16_t)topic, .op = (uint16_t)i, .text = (uint16_t)t, .op_id = schema->id};
         cf_call call;
-        for (int n = 0; n < GRAFT_NUMBER_WIDE && !c.dtype; n++)
-          if (op->dtypes & 1u << n) c.dtype = dt_from_number(n);
+        for (int n = 0; n < ABI_DTYPES && !c.dtype; n++)
+          if (op->dtypes & 1u << n) c.dtype = dtypes[n];
         ck_assert_msg(cf_call_open(&c, &call), "%s: %s: %s", op->name, op->texts[t], graft_last_error());
         cf_call_close(&call);
       }

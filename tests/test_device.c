@@ -327,6 +327,24 @@ static void count_device(void *context, graft_rt_device *device) {
   ++*(int *)context;
 }
 
+/* A thread has a current stream on each of as many devices as there are. */
+START_TEST(many_devices_have_current_streams) {
+  enum { DEVICES = 40 };
+  graft_rt_device *devices[DEVICES];
+  graft_rt_stream *streams[DEVICES];
+  for (int i = 0; i < DEVICES; i++) {
+    char capacity[32]; /* another option is another backend */
+    snprintf(capacity, sizeof capacity, "capacity=%d", 1000000 + i);
+    devices[i] = null_device(OPTIONS(capacity));
+    ck_assert_int_eq(graft_stream_create(devices[i], 0, 0, &streams[i]), GRAFT_OK);
+    graft_stream_set_current(streams[i]);
+  }
+  for (int i = 0; i < DEVICES; i++) ck_assert_ptr_eq(graft_stream_current(devices[i]), streams[i]);
+  for (int i = 0; i < DEVICES; i++) graft_stream_set_current(devices[i]->default_stream);
+  for (int i = 0; i < DEVICES; i++) ck_assert_ptr_eq(graft_stream_current(devices[i]), devices[i]->default_stream);
+}
+END_TEST
+
 START_TEST(each_device_is_visited) {
   int before = 0, after = 0;
   dev_each(count_device, &before);
@@ -348,6 +366,7 @@ int main(void) {
                               ONCE(unknown_statuses_are_internal),
                               ONCE(generators),
                               ONCE(cache_directory),
+                              ONCE(many_devices_have_current_streams),
                               ONCE(each_device_is_visited),
                               ONCE(a_used_driver_does_not_survive_fork),
                               ONCE(an_opened_plugin_survives_fork_until_its_driver_is_used),

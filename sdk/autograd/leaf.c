@@ -3,12 +3,14 @@
 #include "graft/abi/op_ids.h"
 #include "ops/generated/fx_ops.h"
 
-bool ag_is_unshared(const graft_tensor *t) {
+/* Whether nothing else refers to the tensor or its memory. */
+static bool is_unshared(const graft_tensor *t) {
   return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 && t->storage &&
          atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
 }
 
-graft_status ag_without_history(graft_tensor *tensor, graft_tensor **plain) {
+/* The same values without history; takes over the reference. */
+static graft_status without_history(graft_tensor *tensor, graft_tensor **plain) {
   *plain = tensor;
   if (!tensor->autograd) return GRAFT_OK;
   graft_status status = graft_tensor_detach(tensor, plain);
@@ -33,7 +35,7 @@ static graft_status add_new(graft_tensor *a, graft_tensor *b, graft_tensor **sum
 
 graft_status ag_sum(graft_tensor *a, graft_tensor *b, bool create_graph, graft_tensor **sum) {
   graft_status status;
-  if (!create_graph && ag_is_unshared(a) && tns_is_dense(a->ndim, a->sizes, a->strides)) {
+  if (!create_graph && is_unshared(a) && tns_is_dense(a->ndim, a->sizes, a->strides)) {
     status = add_into(a, b);
     *sum = a;
     if (status) graft_tensor_release(a);
@@ -72,10 +74,10 @@ static graft_status clone_recorded(graft_tensor *gradient, graft_tensor **copy) 
 static graft_status first_gradient(const ag_node *leaf, graft_tensor *gradient, bool create_graph,
                                    graft_tensor **first) {
   const graft_tensor *shape = leaf->outs[0].tensor;
-  bool unshared = ag_is_unshared(gradient);
+  bool unshared = is_unshared(gradient);
   if (unshared && create_graph) return *first = gradient, GRAFT_OK;
   if (unshared && has_layout_of(gradient, shape) && !(gradient->flags & (TNS_CONJ | TNS_NEG))) {
-    return ag_without_history(gradient, first);
+    return without_history(gradient, first);
   }
   graft_status status = create_graph ? clone_recorded(gradient, first) : copy_like(shape, gradient, first);
   graft_tensor_release(gradient);

@@ -97,7 +97,6 @@ static inline uint32_t ag_slots_of(const graft_value *arg) {
 /* --- saved.c --- */
 /* Saves the shape of a tensor, and its values where `values`. */
 graft_status ag_save(ag_saved *saved, graft_tensor *tensor, bool values);
-void ag_saved_clear(ag_saved *saved);
 /* The tensor of a saved value for a formula, owned by the scope; with `history` where that is given (node not NULL). */
 graft_tensor *ag_unsave(fx *s, const ag_saved *saved, ag_edge history);
 
@@ -120,12 +119,8 @@ graft_status ag_meta_set(graft_tensor *tensor, ag_node *node, uint32_t output, b
 /* --- leaf.c --- */
 /* Adds a gradient to a leaf's. Takes over the reference. */
 graft_status ag_leaf_add(ag_node *leaf, graft_tensor *gradient, bool create_graph);
-/* Whether nothing else refers to the tensor or its memory. */
-bool ag_is_unshared(const graft_tensor *tensor);
 /* a + b: in place where nobody else sees `a` and no graph is wanted. Takes over both references. */
 graft_status ag_sum(graft_tensor *a, graft_tensor *b, bool create_graph, graft_tensor **sum);
-/* The same values without history; takes over the reference. */
-graft_status ag_without_history(graft_tensor *tensor, graft_tensor **plain);
 
 /* --- hooks.c --- */
 /* Runs the hooks of one output on its gradient, which they may replace. */

@@ -44,7 +44,7 @@ graft_status ag_save(ag_saved *saved, graft_tensor *tensor, bool values) {
   return tns_view(tensor, tensor->ndim, tensor->sizes, tensor->strides, tensor->offset, &saved->tensor);
 }
 
-void ag_saved_clear(ag_saved *saved) {
+static void clear(ag_saved *saved) {
   graft_tensor_release(saved->tensor);
   saved->tensor = NULL;
 }
@@ -101,6 +101,6 @@ graft_status ag_stale_error(const ag_node *node) {
 void ag_node_free_values(ag_node *node) {
   if (!node->holds_values || node->freed) return;
   node->freed = true;
-  for (uint32_t i = 0; i < node->nslots; i++) ag_saved_clear(&node->inputs[i]);
-  for (uint32_t i = 0; i < node->nouts; i++) ag_saved_clear(&node->outs[i]);
+  for (uint32_t i = 0; i < node->nslots; i++) clear(&node->inputs[i]);
+  for (uint32_t i = 0; i < node->nouts; i++) clear(&node->outs[i]);
 }

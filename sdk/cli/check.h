@@ -100,7 +100,11 @@ void ck_same_process(const ck_process *before);
 /* Ends a check of a rule that came with a minor, for plugins of an earlier one. */
 void ck_since(const ck_session *session, uint32_t minor);
 
-#define CK_OBJECTS_MAX 256
+enum { CK_OBJECTS_MAX = 256 };
+typedef struct ck_objects {
+  void *items[CK_OBJECTS_MAX];
+  size_t count;
+} ck_objects;
 
 /* An instance and what was made of it. Objects made by the helpers below are destroyed by ck_close in the ABI's order.
  */
@@ -119,18 +123,7 @@ struct ck_session {
   int32_t device_count;
   uint64_t granularity, copy_granularity, max_allocation;
   uint32_t memory_flags, stream_flags, event_flags, memory_kinds;
-  struct {
-    graft_buffer *items[CK_OBJECTS_MAX];
-    size_t count;
-  } buffers;
-  struct {
-    graft_stream *items[CK_OBJECTS_MAX];
-    size_t count;
-  } streams;
-  struct {
-    graft_event *items[CK_OBJECTS_MAX];
-    size_t count;
-  } events;
+  ck_objects buffers, streams, events;
   struct ck_memo {
     void *value;
     void (*destroy)(void *value);

@@ -253,19 +253,17 @@ void ck_close(ck_session *s) {
 
 /* --- objects --- */
 
-/* Room for one more of `objects`, a list in the session. */
-#define KEEP(objects, item)                                                            \
-  do {                                                                                 \
-    if ((objects).count == CK_OBJECTS_MAX) ck_fail("the check made too many objects"); \
-    (objects).items[(objects).count++] = (item);                                       \
-  } while (0)
+static void keep(ck_objects *objects, void *item) {
+  if (objects->count == CK_OBJECTS_MAX) ck_fail("the check made too many objects");
+  objects->items[objects->count++] = item;
+}
 
 graft_buffer *ck_buffer(ck_session *s, uint64_t bytes) {
   uint64_t rounded = (bytes + s->granularity - 1) / s->granularity * s->granularity;
   graft_allocation request = {.struct_size = sizeof request, .bytes = rounded ? rounded : s->granularity};
   CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate %llu bytes", (unsigned long long)request.bytes);
   if (!request.buffer) ck_fail("it said OK and gave no buffer");
-  KEEP(s->buffers, request.buffer);
+  keep(&s->buffers, request.buffer);
   return request.buffer;
 }
 
@@ -273,7 +271,7 @@ graft_stream *ck_stream(ck_session *s, graft_stream_flags flags) {
   graft_stream *stream = NULL;
   CK_CALL(GRAFT_OK, s->stream.create(s->device, 0, flags, &stream), "stream.create, flags 0x%x", flags);
   if (!stream) ck_fail("it said OK and gave no stream");
-  KEEP(s->streams, stream);
+  keep(&s->streams, stream);
   return stream;
 }
 
@@ -281,7 +279,7 @@ graft_event *ck_event(ck_session *s, graft_event_flags flags) {
   graft_event *event = NULL;
   CK_CALL(GRAFT_OK, s->stream.event_create(s->device, flags, &event), "event_create, flags 0x%x", flags);
   if (!event) ck_fail("it said OK and gave no event");
-  KEEP(s->events, event);
+  keep(&s->events, event);
   return event;
 }
 

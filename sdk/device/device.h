@@ -72,7 +72,6 @@ graft_status dev_forked_error(const graft_rt_device *device);
 void dev_each(void (*visit)(void *context, graft_rt_device *device), void *context);
 
 /* Waiting for libgraft's own needs: failures stay with their streams, to be reported to the user. */
-graft_status dev_wait_for_stream(graft_rt_stream *stream);
 void dev_wait_for_work(graft_rt_device *device);
 
 /* Puts the event behind what was submitted to the stream so far; as the plugin says, without a text. */

@@ -25,17 +25,18 @@ static void watch(void) {
   atexit(at_exit);
 }
 
-uint32_t dev_generation(void) {
+/* A number that changes in a child after fork and when exit begins; never 0. */
+static uint32_t current_generation(void) {
   return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
 bool graft_is_forked(void) {
   uint32_t first = atomic_load_explicit(&used_in, memory_order_relaxed);
-  return first && first != dev_generation() && !atomic_load(&exiting);
+  return first && first != current_generation() && !atomic_load(&exiting);
 }
 
 bool dev_forked(const graft_rt_device *device) {
-  return device->generation != dev_generation() && !device->is_reference;
+  return device->generation != current_generation() && !device->is_reference;
 }
 
 static graft_status gone(const char *who) {
@@ -52,7 +53,7 @@ graft_status dev_forked_error(const graft_rt_device *device) {
 graft_status dev_enter(graft_rt_backend *backend) {
   pthread_once(&once, watch);
   if (backend->is_reference) return GRAFT_OK;
-  uint32_t now = dev_generation(), before = 0, unused = 0;
+  uint32_t now = current_generation(), before = 0, unused = 0;
   if (atomic_load(&exiting)) return gone(backend->name);
   atomic_compare_exchange_strong(&used_in, &unused, now);
   if (atomic_compare_exchange_strong(&backend->generation, &before, now) || before == now) return GRAFT_OK;

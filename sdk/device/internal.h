@@ -5,8 +5,6 @@
 #include "base/error.h"
 #include "device/device.h"
 
-/* A number that changes in a child after fork and when exit begins; never 0. */
-uint32_t dev_generation(void);
 /* FORKED unless the backend's driver may be used here. Notes the first use. */
 graft_status dev_enter(graft_rt_backend *backend);
 

@@ -118,7 +118,7 @@ static void unlink_stream(graft_rt_stream *stream) {
   pthread_mutex_unlock(&stream->device->streams_lock);
 }
 
-graft_status dev_wait_for_stream(graft_rt_stream *stream) {
+static graft_status wait_for_stream(graft_rt_stream *stream) {
   pthread_rwlock_rdlock(&stream->exchange);
   graft_status status = stream->device->backend->stream.synchronize(stream->handle);
   pthread_rwlock_unlock(&stream->exchange);
@@ -170,7 +170,7 @@ graft_status graft_stream_destroy(graft_rt_stream *stream) {
     return err_about(GRAFT_INVALID_ARGUMENT, device->text, "the default stream is not destroyed");
   }
   /* The plugin is promised that no work refers to it. A failed stream has none, either. */
-  dev_wait_for_stream(stream);
+  wait_for_stream(stream);
   unlink_stream(stream);
   dev_hooks.stream_closing(stream);
   graft_stream *handle = retire_handle(stream);
@@ -189,9 +189,25 @@ typedef struct current {
   uint64_t id; /* of the stream when it was made current: tells whether it was destroyed since */
 } current;
 
-#define CURRENT_MAX 16
-static _Thread_local current currents[CURRENT_MAX];
-static _Thread_local int current_count;
+static _Thread_local current *currents;
+static _Thread_local int current_count, current_room;
+static pthread_key_t currents_key; /* gives them back when the thread ends */
+static pthread_once_t currents_once = PTHREAD_ONCE_INIT;
+
+static void make_currents_key(void) {
+  pthread_key_create(&currents_key, free);
+}
+
+static bool grow_currents(void) {
+  pthread_once(&currents_once, make_currents_key);
+  int room = current_room ? current_room * 2 : 4;
+  current *grown = realloc(currents, (size_t)room * sizeof *grown);
+  if (!grown) return false;
+  currents = grown;
+  current_room = room;
+  pthread_setspecific(currents_key, grown);
+  return true;
+}
 
 graft_rt_stream *graft_stream_current(graft_rt_device *device) {
   for (int i = 0; i < current_count; i++) {
@@ -213,8 +229,9 @@ void graft_stream_set_current(graft_rt_stream *stream) {
     if (at < current_count) currents[at] = currents[--current_count];
     return;
   }
-  if (at == CURRENT_MAX) {
-    err_log(GRAFT_LOG_ERROR, "%s: a thread has current streams on %d devices already", device->text, CURRENT_MAX);
+  if (at == current_room && !grow_currents()) {
+    err_log(GRAFT_LOG_ERROR, "%s: no host memory to note a thread's current stream; it keeps the one it had",
+            device->text);
     return;
   }
   currents[at] = (current){device, stream, atomic_load(&stream->id)};
@@ -294,7 +311,7 @@ graft_status graft_stream_query(graft_rt_stream *stream) {
 graft_status graft_stream_synchronize(graft_rt_stream *stream) {
   if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   err_clear();
-  graft_status status = dev_wait_for_stream(stream);
+  graft_status status = wait_for_stream(stream);
   return status ? dev_waited(stream, status, "waiting for a stream") : GRAFT_OK;
 }
 
@@ -305,7 +322,7 @@ graft_status graft_device_synchronize(graft_rt_device *device) {
   pthread_mutex_lock(&device->streams_lock);
   for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) {
     err_clear();
-    graft_status status = dev_wait_for_stream(stream);
+    graft_status status = wait_for_stream(stream);
     if (status && !first) first = dev_waited(stream, status, "waiting for the device");
   }
   pthread_mutex_unlock(&device->streams_lock);
@@ -315,6 +332,6 @@ graft_status graft_device_synchronize(graft_rt_device *device) {
 void dev_wait_for_work(graft_rt_device *device) {
   if (dev_forked(device)) return;
   pthread_mutex_lock(&device->streams_lock);
-  for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) dev_wait_for_stream(stream);
+  for (graft_rt_stream *stream = device->streams; stream; stream = stream->next) wait_for_stream(stream);
   pthread_mutex_unlock(&device->streams_lock);
 }

@@ -1,14 +1,15 @@
 /* dispatch/: from a boxed call to a plugin's slot.
  *
- * call.c      graft_call: completes arguments, finds the device, the plan, and tells autograd
- * plan.c      a plan: one call resolved once; the cache of plans by key
- * overlap.c   whether what a call writes lies across its other tensors
- * resolve.c   makes a plan: infer, geometry of operands, capabilities, the way (policy)
- * args.c      the args struct of a plan's slot, but for its tensors
- * run.c       runs a plan: descriptors, temporaries, the slot
- * ways.c      the other ways: decomposition, the reference device; what was counted
- * host_ops.c  views and metadata, done by the host alone
- * bridge.c    graft/bridge.h: storages and borrowed tensors for frameworks with tensors of their own
+ * call.c            graft_call: finds the plan, goes its way, and tells autograd
+ * complete.c        arguments in full: defaults, numbers as the kind they stand for
+ * find.c            from arguments to a plan: key.c names the case, cache.c holds what was made
+ * resolve.c         makes a plan: geometry of operands, capabilities (caps.c), the way (policy), the args struct
+ * (args.c) overlap.c         whether what a call writes lies across its other tensors run.c             runs a plan's
+ * slot: descriptors, temporaries; what it may ask meanwhile is in host_callbacks.c ways.c            the other ways:
+ * decomposition, the reference device; fallback.c counts what leaves the device copy.c            ops that are copies,
+ * and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/ routes.c          which way a device
+ * would go, for reports state.c           what is kept of a device and of a thread bridge.c          graft/bridge.h:
+ * storages and borrowed tensors for frameworks with tensors of their own
  *
  * The policy for an op: the plugin's slot; an equal slot (aten to prims); the decomposition; the reference kernel in
  * host memory; an error. Internal to libgraft. */

@@ -63,7 +63,7 @@ dsp_fallback dsp_fallback_policy(void) {
   return (dsp_fallback)policy;
 }
 
-void dsp_count_fallback(const dsp_plan *plan, const graft_value *args) {
+static void count_fallback(const dsp_plan *plan, const graft_value *args) {
   char dtypes[64];
   describe_dtypes(plan, args, dtypes, sizeof dtypes);
   const char *device = graft_device_text(plan->device);
@@ -94,6 +94,6 @@ graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args) {
                      "%s does not serve %s, and GRAFT_FALLBACK=error forbids running it in host memory",
                      graft_device_text(plan->device), op_show_tensors(&call));
   }
-  dsp_count_fallback(plan, args);
+  count_fallback(plan, args);
   return GRAFT_OK;
 }

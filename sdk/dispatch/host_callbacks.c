@@ -13,7 +13,7 @@ graft_status dsp_host_workspace(const graft_exec *exec, uint64_t bytes, uint64_t
                    "workspace: an alignment of %llu bytes was asked for; the device's own is %llu",
                    (unsigned long long)alignment, (unsigned long long)frame->device->alignment);
   }
-  if (frame->workspace_count == sizeof frame->workspaces / sizeof *frame->workspaces) {
+  if (frame->workspace_count == DSP_MAX_WORKSPACES) {
     return err_set(GRAFT_INVALID_ARGUMENT, "workspace: one call may ask for %u at most", frame->workspace_count);
   }
   mem_block *block;

@@ -41,7 +41,7 @@ static bool put_tensor(dsp_key *key, const graft_tensor *t) {
     return true;
   }
   put(key, (uint64_t)t->dtype << 32 | (uint64_t)(uint8_t)t->ndim << 16 | (t->flags & 3) << 8 | alignment_code(t));
-  /* A host tensor among a device's: see dsp_find_device. */
+  /* A tensor of rank 0 in host memory is a number beside those of a device. */
   put(key, t->device->is_reference);
   put_bytes(key, t->sizes, (size_t)t->ndim * 8);
   put_bytes(key, t->strides, (size_t)t->ndim * 8);

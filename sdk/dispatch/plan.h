@@ -66,7 +66,7 @@ typedef struct dsp_key {
   uint32_t count, capacity;
   uint64_t local[DSP_KEY_LOCAL];
 } dsp_key;
-/* False when host memory runs out. `in_place` has a bit for each output that is the very tensor of an argument. */
+/* False when host memory runs out. */
 bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
                    graft_tensor *const *outs, uint32_t nouts);
 void dsp_key_free(dsp_key *key);
@@ -136,13 +136,13 @@ typedef struct dsp_philox_override {
 extern _Thread_local dsp_philox_override dsp_philox;
 
 /* What graft_exec.host_context points to. */
-enum { DSP_MAX_LOSERS = 4 };
+enum { DSP_MAX_LOSERS = 4, DSP_MAX_WORKSPACES = 8 }; /* of one call; the ABI promises as many workspaces */
 typedef struct dsp_frame {
   dsp_plan *plan;
   graft_rt_device *device;
   graft_rt_stream *stream;
   struct dsp_output *outputs;
-  mem_block *workspaces[8];
+  mem_block *workspaces[DSP_MAX_WORKSPACES];
   uint32_t workspace_count;
   void *losers[DSP_MAX_LOSERS]; /* memos that came too late; they are destroyed once the stream's lock is free */
   uint32_t loser_count;
@@ -161,6 +161,5 @@ void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype d
                    const int64_t *sizes, const int64_t *strides);
 /* Counts a call that leaves the device; an error that names it under GRAFT_FALLBACK=error. */
 graft_status dsp_allow_fallback(const dsp_plan *plan, const graft_value *args);
-void dsp_count_fallback(const dsp_plan *plan, const graft_value *args);
 
 #endif

@@ -10,7 +10,6 @@ typedef struct resolver {
   op_call *call;
   graft_tensor *const *outs;
   graft_op_caps caps;
-  bool any_caps; /* false: the plugin said nothing; the dull default everywhere */
 } resolver;
 
 /* --- operands --- */
@@ -210,7 +209,7 @@ static bool clashes(const resolver *r, const dsp_operand *o, const graft_tensor 
 
 /* A slot sees dtypes and strides, not which inputs had dimensions before they were expanded: where no input that keeps
  * a stride has the promoted dtype, a floating one that lost all of its strides could be of rank 0 or not. */
-static bool mixes_clearly(const resolver *r) {
+static bool mix_is_unambiguous(const resolver *r) {
   bool clear = true;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     const dsp_operand *o = &r->plan->operands[i];
@@ -229,7 +228,7 @@ static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   if (!t) return !layout_served(r, o); /* a new output in strides the slot does not write */
   bool index = !o->is_output && op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'i';
   bool mixed = (r->caps.flags & GRAFT_CAP_MIXED_DTYPE) && r->plan->out_metas[0].dtype == r->call->compute;
-  if (t->dtype != o->dtype && (o->is_output || index || !mixed || !mixes_clearly(r))) return true;
+  if (t->dtype != o->dtype && (o->is_output || index || !mixed || !mix_is_unambiguous(r))) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
   if ((t->flags & (TNS_CONJ | TNS_NEG)) && !(r->call->def->flags & OP_COPY)) return true;

@@ -108,7 +108,6 @@ void *mem_slab_new(mem_allocator *allocator, size_t count, size_t bytes); /* fre
 
 /* Parts. [locked] */
 mem_pool *mem_pool_of(mem_allocator *allocator, graft_rt_stream *stream); /* made at first use; NULL: no host memory */
-void mem_part_insert(mem_allocator *allocator, mem_part *part);           /* makes it free, without merging */
 void mem_part_remove(mem_allocator *allocator, mem_part *part);
 graft_status mem_part_split(mem_allocator *allocator, mem_part *part, uint64_t bytes); /* the rest becomes free */
 void mem_part_release(mem_allocator *allocator, mem_part *part); /* makes it free and merges it with its neighbours */

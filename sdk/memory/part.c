@@ -79,7 +79,7 @@ static void count_split(mem_allocator *allocator, const mem_part *part, int64_t 
   mem_stat_add(&allocator->stats.inactive_split_bytes, sign * (int64_t)part->block.bytes);
 }
 
-void mem_part_insert(mem_allocator *allocator, mem_part *part) {
+static void insert(mem_allocator *allocator, mem_part *part) {
   uint32_t random = allocator->random;
   random ^= random << 13;
   random ^= random >> 17;
@@ -110,7 +110,7 @@ graft_status mem_part_split(mem_allocator *allocator, mem_part *part, uint64_t b
   if (rest->next) rest->next->prev = rest;
   part->next = rest;
   part->block.bytes = bytes;
-  mem_part_insert(allocator, rest);
+  insert(allocator, rest);
   return GRAFT_OK;
 }
 
@@ -133,5 +133,5 @@ void mem_part_release(mem_allocator *allocator, mem_part *part) {
     mem_part_remove(allocator, part);
     absorb_next(allocator, part);
   }
-  mem_part_insert(allocator, part);
+  insert(allocator, part);
 }

@@ -69,9 +69,6 @@ graft_status plg_load(const char *path, const char *name, const char *const *opt
 graft_status plg_negotiate(graft_plugin_open_v1_fn entry, const char *path, const char *name,
                            const char *const *options, graft_rt_backend **backend);
 
-/* The head of the list of opened backends, which only grows. */
-void plg_publish(graft_rt_backend *backend);
-
 /* Fills the table that a plugin receives. */
 void plg_host_init(graft_rt_backend *backend);
 

@@ -269,7 +269,8 @@ graft_rt_backend *plg_opened(void) {
   return atomic_load(&opened);
 }
 
-void plg_publish(graft_rt_backend *backend) {
+/* The head of the list of opened backends, which only grows. */
+static void publish(graft_rt_backend *backend) {
   graft_rt_backend *head = atomic_load(&opened);
   do backend->next = head;
   while (!atomic_compare_exchange_weak(&opened, &head, backend));
@@ -293,7 +294,7 @@ static graft_status open_library(const char *path, const char *name, const char 
   if (!status && !made->key) {
     made->key = key;
     key = NULL;
-    plg_publish(made);
+    publish(made);
   }
   pthread_mutex_unlock(&open_lock);
   free(key);
@@ -364,7 +365,7 @@ static void open_reference(void) {
     err_log(GRAFT_LOG_ERROR, "the built-in reference backend does not open: %s", graft_last_error());
     abort();
   }
-  plg_publish(reference);
+  publish(reference);
 }
 
 graft_rt_backend *plg_reference(void) {

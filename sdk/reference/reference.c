@@ -243,7 +243,7 @@ static graft_status ref_device_query(void *self, int32_t index, graft_device_key
   static const char name[] = "reference (host memory)";
   static const uint32_t one = 1, cpu = GRAFT_DEVICE_KIND_CPU, timing = GRAFT_EVENT_TIMING;
   static const uint32_t kinds = 1u << GRAFT_MEMORY_DEVICE | 1u << GRAFT_MEMORY_PINNED | 1u << GRAFT_MEMORY_IMPORT;
-  static const uint64_t all = (UINT64_C(1) << 17) - 1;
+  static const uint64_t all = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F8_E5M2 + 1) - 1; /* of the ABI, up to the last number */
   static const int32_t dlpack_cpu = 1;
   switch (key) {
     case GRAFT_DEVICE_NAME: return answer(name, sizeof name, value, capacity, size);

@@ -3,15 +3,20 @@
 
 #include "tensor/copy_host.h"
 
-typedef struct row_copy {
+/* Strides count elements. */
+typedef struct host_copy {
+  void *to;
+  const void *from; /* may be `to`, with equal strides and element sizes */
   graft_dtype to_dtype, from_dtype;
-  int64_t to_step, from_step; /* bytes between elements */
-  bool conj, neg;
-} row_copy;
+  int32_t ndim;
+  const int64_t *sizes, *to_strides, *from_strides;
+  bool conj, neg; /* what happens to each value on the way */
+} host_copy;
 
-#define MOVE(bytes)                                                                          \
-  for (int64_t i = 0; i < count; i++) memcpy(to + i * to_step, from + i * from_step, bytes); \
-  return
+static inline void move_each(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count,
+                             size_t bytes) {
+  for (int64_t i = 0; i < count; i++) memcpy(to + i * to_step, from + i * from_step, bytes);
+}
 
 /* Elements of the same dtype, moved as they are. The sizes are constants, so that each memcpy is a move. */
 static void move_row(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t bytes) {
@@ -20,51 +25,85 @@ static void move_row(char *to, int64_t to_step, const char *from, int64_t from_s
     return;
   }
   switch (bytes) {
-    case 1: MOVE(1);
-    case 2: MOVE(2);
-    case 4: MOVE(4);
-    case 8: MOVE(8);
-    case 16: MOVE(16);
-    default: MOVE(32);
+    case 1: move_each(to, to_step, from, from_step, count, 1); break;
+    case 2: move_each(to, to_step, from, from_step, count, 2); break;
+    case 4: move_each(to, to_step, from, from_step, count, 4); break;
+    case 8: move_each(to, to_step, from, from_step, count, 8); break;
+    case 16: move_each(to, to_step, from, from_step, count, 16); break;
+    default: move_each(to, to_step, from, from_step, count, 32); break;
   }
 }
 
-#define CONVERT(to_type, from_type)             \
-  for (int64_t i = 0; i < count; i++) {         \
-    from_type x;                                \
-    memcpy(&x, from + i * from_step, sizeof x); \
-    to_type y = (to_type)x;                     \
-    memcpy(to + i * to_step, &y, sizeof y);     \
-  }                                             \
-  return true
-
-#define PAIR(to_dtype, from_dtype) ((uint64_t)(to_dtype) << 32 | (from_dtype))
-
 /* The conversions that tests and optimizers do by the million, where C's own conversion is the rule. */
-static bool convert_row_fast(const row_copy *row, char *to, const char *from, int64_t count) {
-  int64_t to_step = row->to_step, from_step = row->from_step;
-  switch (PAIR(row->to_dtype, row->from_dtype)) {
-    case PAIR(GRAFT_F64, GRAFT_F32): CONVERT(double, float);
-    case PAIR(GRAFT_F32, GRAFT_F64): CONVERT(float, double);
-    case PAIR(GRAFT_WIDE, GRAFT_F32): CONVERT(long double, float);
-    case PAIR(GRAFT_WIDE, GRAFT_F64): CONVERT(long double, double);
-    case PAIR(GRAFT_F32, GRAFT_WIDE): CONVERT(float, long double);
-    case PAIR(GRAFT_F64, GRAFT_WIDE): CONVERT(double, long double);
-    case PAIR(GRAFT_I64, GRAFT_I32): CONVERT(int64_t, int32_t);
-    case PAIR(GRAFT_F32, GRAFT_I64): CONVERT(float, int64_t);
-    case PAIR(GRAFT_F32, GRAFT_I32): CONVERT(float, int32_t);
-    case PAIR(GRAFT_F64, GRAFT_I64): CONVERT(double, int64_t);
-    default: return false;
+#define CONVERTER(name, to_type, from_type)                                                         \
+  static void name(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count) { \
+    for (int64_t i = 0; i < count; i++) {                                                           \
+      from_type x;                                                                                  \
+      memcpy(&x, from + i * from_step, sizeof x);                                                   \
+      to_type y = (to_type)x;                                                                       \
+      memcpy(to + i * to_step, &y, sizeof y);                                                       \
+    }                                                                                               \
   }
+CONVERTER(f64_of_f32, double, float)
+CONVERTER(f32_of_f64, float, double)
+CONVERTER(wide_of_f32, long double, float)
+CONVERTER(wide_of_f64, long double, double)
+CONVERTER(f32_of_wide, float, long double)
+CONVERTER(f64_of_wide, double, long double)
+CONVERTER(i64_of_i32, int64_t, int32_t)
+CONVERTER(f32_of_i64, float, int64_t)
+CONVERTER(f32_of_i32, float, int32_t)
+CONVERTER(f64_of_i64, double, int64_t)
+
+typedef void (*converter)(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count);
+
+static const struct {
+  graft_dtype to, from;
+  converter convert;
+} converters[] = {{GRAFT_F64, GRAFT_F32, f64_of_f32},   {GRAFT_F32, GRAFT_F64, f32_of_f64},
+                  {GRAFT_WIDE, GRAFT_F32, wide_of_f32}, {GRAFT_WIDE, GRAFT_F64, wide_of_f64},
+                  {GRAFT_F32, GRAFT_WIDE, f32_of_wide}, {GRAFT_F64, GRAFT_WIDE, f64_of_wide},
+                  {GRAFT_I64, GRAFT_I32, i64_of_i32},   {GRAFT_F32, GRAFT_I64, f32_of_i64},
+                  {GRAFT_F32, GRAFT_I32, f32_of_i32},   {GRAFT_F64, GRAFT_I64, f64_of_i64}};
+
+static converter converter_of(graft_dtype to, graft_dtype from) {
+  for (size_t i = 0; i < sizeof converters / sizeof *converters; i++) {
+    if (converters[i].to == to && converters[i].from == from) return converters[i].convert;
+  }
+  return NULL;
+}
+
+/* How a row is copied; the steps are bytes between elements. */
+typedef struct row_copy {
+  graft_dtype to_dtype, from_dtype;
+  int64_t to_step, from_step;
+  bool conj, neg;
+  bool moves;        /* nothing is done to the values */
+  converter convert; /* NULL: through the widest type */
+} row_copy;
+
+static row_copy plan_row(const host_copy *copy, int64_t to_step, int64_t from_step) {
+  row_copy row = {.to_dtype = copy->to_dtype,
+                  .from_dtype = copy->from_dtype,
+                  .to_step = to_step,
+                  .from_step = from_step,
+                  .conj = copy->conj,
+                  .neg = copy->neg};
+  bool plain = !copy->conj && !copy->neg;
+  row.moves = plain && copy->to_dtype == copy->from_dtype;
+  row.convert = plain ? converter_of(copy->to_dtype, copy->from_dtype) : NULL;
+  return row;
 }
 
 static void copy_row(const row_copy *row, char *to, const char *from, int64_t count) {
-  bool plain = !row->conj && !row->neg;
-  if (plain && row->to_dtype == row->from_dtype) {
+  if (row->moves) {
     move_row(to, row->to_step, from, row->from_step, count, (int64_t)dt_bytes(row->to_dtype));
     return;
   }
-  if (plain && convert_row_fast(row, to, from, count)) return;
+  if (row->convert) {
+    row->convert(to, row->to_step, from, row->from_step, count);
+    return;
+  }
   for (int64_t i = 0; i < count; i++) {
     dt_value value = dt_load(row->from_dtype, from + i * row->from_step);
     if (row->conj) value.im = -value.im;
@@ -78,7 +117,7 @@ typedef struct loop_dim {
 } loop_dim;
 
 /* The dims that matter, outermost first as the destination lies in memory, neighbours that nest merged. */
-static int32_t plan_loops(const tns_host_copy *copy, loop_dim *dims) {
+static int32_t plan_loops(const host_copy *copy, loop_dim *dims) {
   int64_t to_bytes = (int64_t)dt_bytes(copy->to_dtype), from_bytes = (int64_t)dt_bytes(copy->from_dtype);
   int32_t count = 0;
   for (int32_t i = 0; i < copy->ndim; i++) {
@@ -100,13 +139,13 @@ static int32_t plan_loops(const tns_host_copy *copy, loop_dim *dims) {
   return merged;
 }
 
-void tns_copy_host(const tns_host_copy *copy) {
+static void copy_strided(const host_copy *copy) {
   loop_dim dims[GRAFT_MAX_DIMS + 1];
   if (tns_numel(copy->ndim, copy->sizes) == 0) return;
   int32_t ndim = plan_loops(copy, dims);
   if (ndim == 0) dims[ndim++] = (loop_dim){1, 0, 0};
   loop_dim row = dims[--ndim];
-  row_copy rows = {copy->to_dtype, copy->from_dtype, row.to_step, row.from_step, copy->conj, copy->neg};
+  row_copy rows = plan_row(copy, row.to_step, row.from_step);
   int64_t index[GRAFT_MAX_DIMS] = {0};
   char *to = copy->to;
   const char *from = copy->from;
@@ -125,14 +164,14 @@ void tns_copy_host(const tns_host_copy *copy) {
 
 void tns_copy_elements(const graft_tensor *to, void *to_data, const graft_tensor *from, const void *from_data,
                        bool conj, bool neg) {
-  tns_copy_host(&(tns_host_copy){.to = to_data,
-                                 .from = from_data,
-                                 .to_dtype = to->dtype,
-                                 .from_dtype = from->dtype,
-                                 .ndim = to->ndim,
-                                 .sizes = to->sizes,
-                                 .to_strides = to->strides,
-                                 .from_strides = from->strides,
-                                 .conj = conj,
-                                 .neg = neg});
+  copy_strided(&(host_copy){.to = to_data,
+                            .from = from_data,
+                            .to_dtype = to->dtype,
+                            .from_dtype = from->dtype,
+                            .ndim = to->ndim,
+                            .sizes = to->sizes,
+                            .to_strides = to->strides,
+                            .from_strides = from->strides,
+                            .conj = conj,
+                            .neg = neg});
 }

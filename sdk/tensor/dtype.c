@@ -63,10 +63,6 @@ static const dt_fact *fact_of(graft_dtype dtype) {
   return number < 0 ? &unknown : &facts[number];
 }
 
-graft_dtype dt_from_number(int number) {
-  return number < 0 || number >= FACTS ? GRAFT_DTYPE_NONE : facts[number].dtype;
-}
-
 uint64_t dt_bytes(graft_dtype dtype) {
   return fact_of(dtype)->bytes;
 }

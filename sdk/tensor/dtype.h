@@ -18,7 +18,6 @@
 typedef enum dt_category { DT_BOOL, DT_INTEGER, DT_FLOAT, DT_COMPLEX } dt_category;
 
 int dt_number(graft_dtype dtype); /* GRAFT_NUMBER_*, -1 when unknown */
-graft_dtype dt_from_number(int number);
 uint64_t dt_bytes(graft_dtype dtype);
 dt_category dt_category_of(graft_dtype dtype);
 bool dt_is_float(graft_dtype dtype); /* real floating, float8 and half types included */
@@ -40,15 +39,8 @@ void dt_set_default(graft_dtype dtype);
 /* The dtype in which a dtype is accumulated or computed: f16, bf16, f32 -> f32; f64 -> f64; integers -> i64. */
 graft_dtype dt_accumulate(graft_dtype dtype);
 
-/* Half conversions, correctly rounded (to nearest, ties to even), denormals, infinities and NaN included. */
-uint16_t dt_f16_from(long double value);
-long double dt_f16_to(uint16_t bits);
-uint16_t dt_bf16_from(long double value);
-long double dt_bf16_to(uint16_t bits);
-uint8_t dt_f8_from(long double value, graft_dtype dtype);
-long double dt_f8_to(uint8_t bits, graft_dtype dtype);
-
-/* One element. Integers wrap as C conversions from a wide integer do; float to bool is != 0; a complex source gives its
+/* One element. Narrow floats round to nearest, ties to even, denormals, infinities and NaN included. Integers wrap as C
+ * conversions from a wide integer do; float to bool is != 0; a complex source gives its
  * real part to a real type. */
 typedef struct dt_value {
   long double re, im;

@@ -84,23 +84,8 @@ static const dt_format *format_f8(graft_dtype dtype) {
   return dtype == GRAFT_F8_E5M2 ? &format_e5m2 : &format_e4m3fn;
 }
 
-uint16_t dt_f16_from(long double value) {
-  return (uint16_t)narrow(&format_f16, round_to_odd(value));
-}
-long double dt_f16_to(uint16_t bits) {
-  return widen(&format_f16, bits);
-}
-uint16_t dt_bf16_from(long double value) {
-  return (uint16_t)narrow(&format_bf16, round_to_odd(value));
-}
-long double dt_bf16_to(uint16_t bits) {
-  return widen(&format_bf16, bits);
-}
-uint8_t dt_f8_from(long double value, graft_dtype dtype) {
-  return (uint8_t)narrow(format_f8(dtype), round_to_odd(value));
-}
-long double dt_f8_to(uint8_t bits, graft_dtype dtype) {
-  return widen(format_f8(dtype), bits);
+static uint32_t round_narrow(const dt_format *f, long double value) {
+  return narrow(f, round_to_odd(value));
 }
 
 /* Towards zero, then modulo 2^64. What fits neither i64 nor u64, NaN too, is 2^63, as x86 converts it. */
@@ -110,82 +95,74 @@ static uint64_t to_integer(long double value) {
   return UINT64_C(1) << 63;
 }
 
-#define LOAD(type)                     \
-  do {                                 \
-    type raw;                          \
-    memcpy(&raw, element, sizeof raw); \
-    value.re = (long double)raw;       \
-  } while (0)
-#define LOAD_PAIR(type)                   \
-  do {                                    \
-    type raw[2];                          \
-    memcpy(raw, element, sizeof raw);     \
-    value.re = raw[0], value.im = raw[1]; \
-  } while (0)
+/* An element, out of memory where it need not be aligned. Storing the low bytes of an integer is wrapping. */
+typedef union raw_element {
+  uint8_t u8;
+  int8_t i8;
+  uint16_t u16;
+  int16_t i16;
+  uint32_t u32;
+  int32_t i32;
+  uint64_t u64;
+  int64_t i64;
+  float f32[2];
+  double f64[2];
+  long double wide[2];
+} raw_element;
 
+/* clang-format off */
 dt_value dt_load(graft_dtype dtype, const void *element) {
-  dt_value value = {0, 0};
-  uint16_t half;
+  raw_element raw;
   switch (dtype) {
-    case GRAFT_BOOL: value.re = *(const uint8_t *)element != 0; break;
-    case GRAFT_U8: LOAD(uint8_t); break;
-    case GRAFT_I8: LOAD(int8_t); break;
-    case GRAFT_I16: LOAD(int16_t); break;
-    case GRAFT_I32: LOAD(int32_t); break;
-    case GRAFT_I64: LOAD(int64_t); break;
-    case GRAFT_U16: LOAD(uint16_t); break;
-    case GRAFT_U32: LOAD(uint32_t); break;
-    case GRAFT_U64: LOAD(uint64_t); break;
-    case GRAFT_F16: memcpy(&half, element, 2), value.re = widen(&format_f16, half); break;
-    case GRAFT_BF16: memcpy(&half, element, 2), value.re = widen(&format_bf16, half); break;
-    case GRAFT_F32: LOAD(float); break;
-    case GRAFT_F64: LOAD(double); break;
-    case GRAFT_WIDE: LOAD(long double); break;
-    case GRAFT_C64: LOAD_PAIR(float); break;
-    case GRAFT_C128: LOAD_PAIR(double); break;
-    case GRAFT_WIDE_COMPLEX: LOAD_PAIR(long double); break;
+    case GRAFT_BOOL: memcpy(&raw, element, 1); return (dt_value){raw.u8 != 0, 0};
+    case GRAFT_U8: memcpy(&raw, element, 1); return (dt_value){raw.u8, 0};
+    case GRAFT_I8: memcpy(&raw, element, 1); return (dt_value){raw.i8, 0};
+    case GRAFT_I16: memcpy(&raw, element, 2); return (dt_value){raw.i16, 0};
+    case GRAFT_I32: memcpy(&raw, element, 4); return (dt_value){raw.i32, 0};
+    case GRAFT_I64: memcpy(&raw, element, 8); return (dt_value){raw.i64, 0};
+    case GRAFT_U16: memcpy(&raw, element, 2); return (dt_value){raw.u16, 0};
+    case GRAFT_U32: memcpy(&raw, element, 4); return (dt_value){raw.u32, 0};
+    case GRAFT_U64: memcpy(&raw, element, 8); return (dt_value){raw.u64, 0};
+    case GRAFT_F16: memcpy(&raw, element, 2); return (dt_value){widen(&format_f16, raw.u16), 0};
+    case GRAFT_BF16: memcpy(&raw, element, 2); return (dt_value){widen(&format_bf16, raw.u16), 0};
+    case GRAFT_F32: memcpy(&raw, element, 4); return (dt_value){raw.f32[0], 0};
+    case GRAFT_F64: memcpy(&raw, element, 8); return (dt_value){raw.f64[0], 0};
+    case GRAFT_WIDE: memcpy(&raw, element, 16); return (dt_value){raw.wide[0], 0};
+    case GRAFT_C64: memcpy(&raw, element, 8); return (dt_value){raw.f32[0], raw.f32[1]};
+    case GRAFT_C128: memcpy(&raw, element, 16); return (dt_value){raw.f64[0], raw.f64[1]};
+    case GRAFT_WIDE_COMPLEX: memcpy(&raw, element, 32); return (dt_value){raw.wide[0], raw.wide[1]};
     case GRAFT_F8_E4M3FN:
-    case GRAFT_F8_E5M2: value.re = widen(format_f8(dtype), *(const uint8_t *)element); break;
-    default: break;
+    case GRAFT_F8_E5M2: memcpy(&raw, element, 1); return (dt_value){widen(format_f8(dtype), raw.u8), 0};
+    default: return (dt_value){0, 0};
   }
-  return value;
 }
-
-#define STORE(type, number)            \
-  do {                                 \
-    type raw = (type)(number);         \
-    memcpy(element, &raw, sizeof raw); \
-  } while (0)
-#define STORE_PAIR(type)                            \
-  do {                                              \
-    type raw[2] = {(type)value.re, (type)value.im}; \
-    memcpy(element, raw, sizeof raw);               \
-  } while (0)
 
 void dt_store(graft_dtype dtype, void *element, dt_value value) {
+  raw_element raw;
   switch (dtype) {
-    case GRAFT_BOOL: *(uint8_t *)element = value.re != 0 || value.im != 0; break;
-    case GRAFT_U8: /* storing the low bytes is wrapping, signed or not */
-    case GRAFT_I8: STORE(uint8_t, to_integer(value.re)); break;
+    case GRAFT_BOOL: raw.u8 = value.re != 0 || value.im != 0; memcpy(element, &raw, 1); return;
+    case GRAFT_U8:
+    case GRAFT_I8: raw.u8 = (uint8_t)to_integer(value.re); memcpy(element, &raw, 1); return;
     case GRAFT_U16:
-    case GRAFT_I16: STORE(uint16_t, to_integer(value.re)); break;
+    case GRAFT_I16: raw.u16 = (uint16_t)to_integer(value.re); memcpy(element, &raw, 2); return;
     case GRAFT_U32:
-    case GRAFT_I32: STORE(uint32_t, to_integer(value.re)); break;
+    case GRAFT_I32: raw.u32 = (uint32_t)to_integer(value.re); memcpy(element, &raw, 4); return;
     case GRAFT_U64:
-    case GRAFT_I64: STORE(uint64_t, to_integer(value.re)); break;
-    case GRAFT_F16: STORE(uint16_t, dt_f16_from(value.re)); break;
-    case GRAFT_BF16: STORE(uint16_t, dt_bf16_from(value.re)); break;
-    case GRAFT_F32: STORE(float, value.re); break;
-    case GRAFT_F64: STORE(double, value.re); break;
-    case GRAFT_WIDE: STORE(long double, value.re); break;
-    case GRAFT_C64: STORE_PAIR(float); break;
-    case GRAFT_C128: STORE_PAIR(double); break;
-    case GRAFT_WIDE_COMPLEX: STORE_PAIR(long double); break;
+    case GRAFT_I64: raw.u64 = to_integer(value.re); memcpy(element, &raw, 8); return;
+    case GRAFT_F16: raw.u16 = round_narrow(&format_f16, value.re); memcpy(element, &raw, 2); return;
+    case GRAFT_BF16: raw.u16 = round_narrow(&format_bf16, value.re); memcpy(element, &raw, 2); return;
+    case GRAFT_F32: raw.f32[0] = (float)value.re; memcpy(element, &raw, 4); return;
+    case GRAFT_F64: raw.f64[0] = (double)value.re; memcpy(element, &raw, 8); return;
+    case GRAFT_WIDE: raw.wide[0] = value.re; memcpy(element, &raw, 16); return;
+    case GRAFT_C64: raw.f32[0] = (float)value.re; raw.f32[1] = (float)value.im; memcpy(element, &raw, 8); return;
+    case GRAFT_C128: raw.f64[0] = (double)value.re; raw.f64[1] = (double)value.im; memcpy(element, &raw, 16); return;
+    case GRAFT_WIDE_COMPLEX: raw.wide[0] = (long double)value.re; raw.wide[1] = (long double)value.im; memcpy(element, &raw, 32); return;
     case GRAFT_F8_E4M3FN:
-    case GRAFT_F8_E5M2: *(uint8_t *)element = dt_f8_from(value.re, dtype); break;
-    default: break;
+    case GRAFT_F8_E5M2: raw.u8 = (uint8_t)round_narrow(format_f8(dtype), value.re); memcpy(element, &raw, 1); return;
+    default: return;
   }
 }
+/* clang-format on */
 
 long double dt_round(graft_dtype dtype, long double value) {
   unsigned char element[32];

@@ -90,14 +90,17 @@ graft_status tns_copy_staged(graft_tensor *to, graft_tensor *from, bool conj, bo
 /* --- between peers --- */
 
 static bool are_peers(graft_rt_device *to, graft_rt_device *from) {
-  int32_t peers[64];
-  size_t size = 0;
   if (to->backend != from->backend || !to->backend->memory.copy_peer) return false;
-  if (graft_device_query(to, GRAFT_DEVICE_PEERS, peers, sizeof peers, &size)) return false;
-  for (size_t i = 0; i < size / sizeof *peers; i++) {
-    if (peers[i] == from->index) return true;
+  int32_t count = 0;
+  if (graft_backend_device_count(to->backend, &count)) return false;
+  size_t room = (size_t)count * sizeof(int32_t), size = 0;
+  int32_t *peers = malloc(room);
+  bool found = false;
+  if (peers && !graft_device_query(to, GRAFT_DEVICE_PEERS, peers, room, &size)) {
+    for (size_t i = 0; i < size / sizeof *peers; i++) found |= peers[i] == from->index;
   }
-  return false;
+  free(peers);
+  return found;
 }
 
 /* Makes later work on `stream` wait for what `first` holds now; blocks where an event can't say so across devices. */
