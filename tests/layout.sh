@@ -1,10 +1,10 @@
 #!/bin/sh
 # Whether clang-format (version 14, as Debian 12 has it) leaves all C and C++ as it is: layout.sh [--write]
 cd "$(dirname "$0")/.." || exit 2
-tool=$(command -v clang-format-14 || command -v clang-format) || { echo "clang-format is missing" >&2; exit 2; }
+tool=$(command -v clang-format-14 || command -v clang-format) || { echo "layout: clang-format 14 is missing" >&2; exit 2; }
 case $($tool --version) in
   *"version 14."*) ;;
-  *) echo "skipped: $($tool --version) lays out otherwise than version 14"; exit 77 ;;
+  *) echo "layout: $($tool --version) lays out otherwise than version 14 (python3 -m pip install clang-format==14.0.6)" >&2; exit 2 ;;
 esac
 mode='--dry-run -Werror'
 [ "$1" = --write ] && mode=-i

@@ -47,6 +47,29 @@ START_TEST(long_chain) {
 }
 END_TEST
 
+/* More results than a word has bits. */
+START_TEST(many_results) {
+  enum { MANY = 70 };
+  double values[MANY];
+  int64_t count = MANY, sizes[MANY];
+  graft_tensor *parts[MANY] = {NULL};
+  for (int i = 0; i < MANY; i++) values[i] = i, sizes[i] = 1;
+  graft_tensor *x = leaf(tensor_of(GRAFT_F64, 1, &count, values));
+  OK(graft_op_split_with_sizes(x, sizes, MANY, 0, parts));
+  for (int i = 0; i < MANY; i++) keep(parts[i]);
+  graft_tensor *y = sum(mul(parts[33], parts[MANY - 1])), *grad = NULL;
+  OK(graft_grad(&y, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &grad));
+  keep(grad);
+  OK(graft_tensor_to_host(grad, values));
+  ck_assert_double_eq(values[33], MANY - 1);
+  ck_assert_double_eq(values[MANY - 1], 33);
+  OK(backward(sum(mul(grad, grad)), 0)); /* of the other of the two: 2 x */
+  OK(graft_tensor_to_host(graft_tensor_grad(x), values));
+  ck_assert_double_eq(values[33], 66);
+  ck_assert_double_eq(values[0], 0);
+}
+END_TEST
+
 START_TEST(history_outlives_tensors) {
   graft_tensor *x = leaf(NUMBER(3)), *y = NULL, *z = NULL;
   OK(graft_op_mul_Tensor(x, x, &y));
@@ -380,6 +403,7 @@ int main(void) {
   const suite_test tests[] = {ONCE(freed_graph),
                               ONCE(no_values_no_freeing),
                               ONCE(long_chain),
+                              ONCE(many_results),
                               ONCE(history_outlives_tensors),
                               ONCE(accumulation),
                               ONCE(gradients_are_not_shared),

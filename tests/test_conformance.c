@@ -12,6 +12,7 @@
 #include "conformance/run/case.h"
 #include "dispatch/dispatch.h"
 #include "dtypes.h"
+#include "heap.h"
 #include "suite.h"
 
 /* ---- formats ---- */
@@ -73,6 +74,18 @@ START_TEST(nan_matches_nan_and_nothing_else) {
   ck_assert(!compare_one(GRAFT_F32, 1, NAN, 1e9L, false, false, false).ok);
   ck_assert(!compare_one(GRAFT_F32, NAN, 1, 1e9L, false, false, false).ok);
   ck_assert(compare_one(GRAFT_F32, NAN, NAN, 0, true, false, false).ok);
+}
+END_TEST
+
+START_TEST(a_limit_that_is_no_number_excuses_nothing) {
+  static const long double limits[] = {NAN, INFINITY};
+  for (int i = 0; i < 2; i++) {
+    cf_verdict v = compare_one(GRAFT_F32, 1, 2, limits[i], false, false, false);
+    ck_assert(!v.ok && v.ratio > 1);
+    ck_assert(!compare_one(GRAFT_F32, INFINITY, 2, limits[i], false, false, false).ok);
+    ck_assert(compare_one(GRAFT_F32, 2, 2, limits[i], false, false, false).ok);
+    ck_assert(compare_one(GRAFT_F32, INFINITY, INFINITY, limits[i], false, false, false).ok);
+  }
 }
 END_TEST
 
@@ -323,6 +336,43 @@ START_TEST(status_of_the_command) {
 }
 END_TEST
 
+/* ---- no memory ---- */
+
+/* The result is wrong, so that a pass would be one for want of memory: each allocation fails once. */
+START_TEST(no_memory_is_no_pass) {
+  static const struct {
+    const char *bug, *id;
+  } rows[] = {
+      {"bug=truncated", "aten.mul.Tensor/f32/33x17,33x17/contiguous/uniform/0"},
+      {"bug=f16_sums", "aten.mm.default/f32/33x17,17x129/contiguous/uniform/0"},
+      {"bug=half_gradient", "aten.sigmoid.default/f32/33x17/contiguous/uniform/0/vjp"},
+      {"bug=no_largest", "aten.topk.default/f32/33x17,=5,=1/contiguous/uniform/0"},
+      {"bug=not_deterministic", "aten.cumsum.default/f32/33x17,=1/deterministic/uniform/0"},
+      {"bug=no_statistics",
+       "aten.native_batch_norm.default/f32/5x6x7x3,6,6,6,6+,=true,=0.1,=1e-05/contiguous/uniform/0"},
+  };
+  cf_options options = {
+      .backend = GRAFT_BINARY_DIR "/lib/graft_mutants.so", .plugin_options = {rows[_i].bug}, .plugin_option_count = 1};
+  cf_backend backend = {0};
+  cf_result result = {0};
+  cf_case c;
+  setenv("GRAFT_FALLBACK", "allow", 1);
+  ck_assert_msg(cf_case_find(rows[_i].id, &c), "%s", rows[_i].id);
+  ck_assert_msg(cf_backend_open(&options, &backend) == GRAFT_OK, "%s", graft_last_error());
+  cf_run(&backend, &c, &result);
+  ck_assert_int_eq(result.outcome, CF_FAIL);
+  for (uint64_t n = 1;; n++) {
+    heap_calls = 0;
+    heap_failing = n;
+    cf_run(&backend, &c, &result);
+    heap_failing = 0;
+    if (heap_calls < n) break;
+    ck_assert_msg(result.outcome != CF_PASS, "%s passes where allocation %u fails", rows[_i].id, (unsigned)n);
+  }
+  ck_assert_int_eq(result.outcome, CF_FAIL);
+}
+END_TEST
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "conformance") == 0) return cf_main_conformance(argc - 1, argv + 1);
   const suite_test tests[] = {ONCE(ulp_of_every_format),
@@ -330,6 +380,7 @@ int main(int argc, char **argv) {
                               ONCE(sums_of_half_types_accumulate_in_f32),
                               ONCE(a_limit_is_a_limit),
                               ONCE(nan_matches_nan_and_nothing_else),
+                              ONCE(a_limit_that_is_no_number_excuses_nothing),
                               ONCE(overflow_is_right_where_the_limit_reaches),
                               ONCE(exact_means_rounded_once),
                               ONCE(denormals_may_be_flushed_where_the_device_says_so),
@@ -345,6 +396,7 @@ int main(int argc, char **argv) {
                               ONCE(a_late_fault_is_the_cases),
                               ONCE(fallback_is_not_a_pass_by_the_plugin),
                               EACH(status_of_the_command, 6),
+                              EACH(no_memory_is_no_pass, 6),
                               {0}};
   return run_suite("conformance", tests, (suite_options){.timeout_s = 120});
 }

@@ -10,7 +10,9 @@ bool cf_array_new(cf_array *a, graft_dtype dtype, int32_t ndim, const int64_t *s
   a->dtype = dtype, a->ndim = ndim, a->numel = n;
   for (int32_t d = 0; d < ndim; d++) a->sizes[d] = sizes[d];
   a->v = calloc((size_t)n + 1, sizeof *a->v);
-  return a->v != NULL;
+  if (a->v) return true;
+  memset(a, 0, sizeof *a);
+  return false;
 }
 
 void cf_array_free(cf_array *a) {

@@ -24,7 +24,17 @@ typedef enum cf_layout {
 } cf_layout;
 
 typedef enum cf_fill { CF_UNIFORM, CF_INTEGERS, CF_EXPONENTS, CF_SPECIALS, CF_FILLS } cf_fill;
-typedef enum cf_mode { CF_FORWARD, CF_VJP, CF_VJP_ZERO, CF_VJP_EXPANDED, CF_ADJOINT, CF_MODES } cf_mode;
+typedef enum cf_mode {
+  CF_FORWARD,
+  CF_VJP,
+  CF_VJP_ZERO,
+  CF_VJP_EXPANDED,
+  CF_ADJOINT,
+  CF_RANGE_PAST,  /* one element of tensor `variant`, an index, lies just beyond what it addresses */
+  CF_RANGE_BELOW, /* just below it */
+  CF_RANGE_FAR,   /* so far that its lower half is a right index */
+  CF_MODES
+} cf_mode;
 
 /* Plain numbers, so that a case crosses a pipe. */
 typedef struct cf_case {
@@ -32,7 +42,8 @@ typedef struct cf_case {
   uint16_t level;
   uint32_t op_id; /* what is called: the row's op, or a prim that equals it */
   graft_dtype dtype;
-  uint8_t layout, fill, mode, variant;
+  uint8_t layout, fill, mode;
+  uint8_t variant; /* a range case: which tensor; else 0 */
 } cf_case;
 
 /* What stands behind a tensor in a row's text. */

@@ -7,19 +7,31 @@
 
 #include "conformance/judge/tolerance.h"
 
+static bool cf_same_number(long double a, long double b) {
+  return isnan(a) || isnan(b) ? isnan(a) && isnan(b) : a == b && signbit(a) == signbit(b);
+}
+
+bool cf_same_value(dt_value a, dt_value b) {
+  return cf_same_number(a.re, b.re) && cf_same_number(a.im, b.im);
+}
+
+void cf_verdict_fail(cf_verdict *v, const char *text) {
+  v->ok = false, v->ratio = INFINITY;
+  snprintf(v->text, sizeof v->text, "%s", text);
+}
+
 /* The error over the limit; 0 for a hit, infinity for what no limit excuses. */
 static double cf_ratio(graft_dtype dtype, long double r, long double o, long double limit, bool flushes) {
   if (isnan(o) || isnan(r)) return isnan(o) && isnan(r) ? 0 : INFINITY;
   if (r == o) return 0;
   if (flushes && r == 0 && fabsl(o) < cf_normal_min(dtype)) return 0;
-  if (isinf(o)) return INFINITY;
+  if (isinf(o) || !isfinite(limit)) return INFINITY; /* a limit that is no number is a fault of its derivation */
   long double most = cf_max(dtype);
   if (isinf(r)) { /* an overflow is right where the limit reaches past the largest number */
     bool reaches = fabsl(o) + limit >= most + cf_ulp(dtype, most) / 2 && (o > 0) == (r > 0);
     return reaches ? 0 : INFINITY;
   }
-  if (limit == 0) return INFINITY;
-  return isnan(limit) || isinf(limit) ? 0 : (double)(fabsl(r - o) / limit);
+  return limit > 0 ? (double)(fabsl(r - o) / limit) : INFINITY;
 }
 
 static double cf_exact_ratio(graft_dtype dtype, long double r, long double o, bool any_zero, bool flushes) {
@@ -63,8 +75,7 @@ static double cf_ratio_of(graft_dtype dtype, long double r, long double o, long 
 
 void cf_compare(const cf_array *r, const cf_array *o, const cf_comparison *how, cf_verdict *v) {
   if (!cf_same_shape(r, o)) {
-    v->ok = false, v->ratio = INFINITY;
-    snprintf(v->text, sizeof v->text, "%s has another shape than the oracle's", how->what);
+    cf_verdict_fail(v, "the result has another shape than the oracle's");
     return;
   }
   graft_dtype real = dt_real(r->dtype);
@@ -87,7 +98,8 @@ void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_
   int64_t dim = cf_arg_int(call, "dim", -1);
   cf_axis from = cf_axis_of(x, dim), to = cf_axis_of(values, dim);
   bool *used = calloc((size_t)from.length + 1, sizeof *used);
-  for (int64_t row = 0; used && v->ok && row < to.outer * to.inner; row++) {
+  if (!used) cf_verdict_fail(v, "no memory to check the indices");
+  for (int64_t row = 0; v->ok && row < to.outer * to.inner; row++) {
     int64_t outer = row / to.inner, inner = row % to.inner;
     memset(used, 0, (size_t)from.length * sizeof *used);
     for (int64_t k = 0; v->ok && k < to.length; k++) {

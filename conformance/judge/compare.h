@@ -12,6 +12,9 @@ typedef struct cf_verdict {
   char text[200]; /* what failed */
 } cf_verdict;
 
+/* Whether two runs gave the same: zeros by their sign, complex numbers in both parts; NaN equals NaN. */
+bool cf_same_value(dt_value a, dt_value b);
+
 /* How two sides are compared. */
 typedef struct cf_comparison {
   const long double *limits; /* one an element; NULL: 0 */
@@ -21,7 +24,8 @@ typedef struct cf_comparison {
   const char *what;          /* "result", for the verdict's text */
 } cf_comparison;
 
-/* Worsens a verdict, which begins as {.ok = true}. */
+/* Each worsens a verdict, which begins as {.ok = true}. */
+void cf_verdict_fail(cf_verdict *v, const char *text);
 void cf_compare(const cf_array *result, const cf_array *oracle, const cf_comparison *how, cf_verdict *v);
 /* topk and unstable sort: each index picks its value, and none is used twice along the dim. */
 void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_array *indices, cf_verdict *v);

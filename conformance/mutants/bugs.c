@@ -281,6 +281,32 @@ static graft_status mut_not_deterministic(const mut_call *c) {
   return s;
 }
 
+/* A sum of no terms is +0 or -0, as it comes. */
+static graft_status mut_other_zero(const mut_call *c) {
+  static _Atomic(unsigned) calls;
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool other = atomic_fetch_add(&calls, 1) % 2;
+  for (int64_t i = 0; s == GRAFT_OK && other && i < mut_numel(out); i++)
+    if (mut_get(out, i) == 0) mut_put(out, i, -0.0L);
+  return s;
+}
+
+/* The last bit of imaginary parts. */
+static graft_status mut_other_imaginary(const mut_call *c) {
+  static _Atomic(unsigned) calls;
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_status s = c->inner(c->exec, c->args);
+  bool other = atomic_fetch_add(&calls, 1) % 2;
+  for (int64_t i = 0; s == GRAFT_OK && other && out->dl.dtype == GRAFT_C64 && i < mut_numel(out); i++) {
+    float parts[2];
+    memcpy(parts, mut_at(out, i), sizeof parts);
+    parts[1] = nextafterf(parts[1], 0.0f);
+    memcpy(mut_at(out, i), parts, sizeof parts);
+  }
+  return s;
+}
+
 static graft_status mut_crash(const mut_call *c) {
   graft_status s = c->inner(c->exec, c->args);
   raise(SIGSEGV);
@@ -402,6 +428,45 @@ static graft_status mut_short_sum(const mut_call *c) {
   return mut_inner(c, &copy);
 }
 
+/* ---- indices ---- */
+
+/* Rows picked wherever an index points. */
+static void mut_pick_rows(const mut_call *c) {
+  const graft_tensor_desc *weight = mut_desc(c, "weight"), *indices = mut_desc(c, "indices"), *out = mut_desc(c, "out");
+  int64_t width = weight->dl.shape[1], each = (int64_t)dt_bytes(weight->dl.dtype);
+  for (int64_t i = 0; i < mut_numel(out); i++) {
+    int64_t row = (int64_t)mut_get(indices, i / width);
+    int64_t at = row * weight->dl.strides[0] + i % width * weight->dl.strides[1];
+    memcpy(mut_at(out, i), mut_at(weight, 0) + at * each, (size_t)each);
+  }
+}
+
+static graft_status mut_unchecked_index(const mut_call *c) {
+  mut_pick_rows(c);
+  return GRAFT_OK;
+}
+
+/* It says so, but only after it has read. */
+static graft_status mut_late_check(const mut_call *c) {
+  graft_status s = c->inner(c->exec, c->args);
+  if (s == GRAFT_OUT_OF_RANGE) mut_pick_rows(c);
+  return s;
+}
+
+/* Indices lose their upper half before they are checked. They are read-only: what is cut is put back. */
+static graft_status mut_short_index(const mut_call *c) {
+  const graft_tensor_desc *index = mut_desc(c, "index");
+  int64_t n = mut_numel(index), given[4096];
+  if (n > 4096 || index->dl.dtype != GRAFT_I64) return c->inner(c->exec, c->args);
+  for (int64_t i = 0; i < n; i++) {
+    given[i] = (int64_t)mut_get(index, i);
+    mut_put(index, i, (int32_t)(uint32_t)(uint64_t)given[i]);
+  }
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; i < n; i++) mut_put(index, i, given[i]);
+  return s;
+}
+
 /* ---- the table ---- */
 
 const mut_bug mut_bugs[] = {
@@ -424,6 +489,8 @@ const mut_bug mut_bugs[] = {
     {"stale_memo", "aten::cos", "stale memo for another shape", mut_stale_memo, 0},
     {"in_place", "aten::sin", "reads after it wrote in place", mut_in_place, 0},
     {"not_deterministic", "aten::cumsum", "not deterministic", mut_not_deterministic, 0},
+    {"other_zero", "aten::embedding_dense_backward", "not deterministic", mut_other_zero, 0},
+    {"other_imaginary", "aten::baddbmm", "not deterministic", mut_other_imaginary, 0},
     {"crash", "aten::log", "crash", mut_crash, 0},
     {"hang", "aten::erf", "hang", mut_hang, 0},
     {"no_alpha", "aten::sub.Tensor", "ignored argument", mut_no_alpha, 0},
@@ -441,6 +508,9 @@ const mut_bug mut_bugs[] = {
     {"negated", "aten::_softmax_backward_data", "wrong gradient", mut_negated, 0},
     {"half_gradient", "aten::sigmoid_backward", "wrong gradient", mut_half_gradient, 0},
     {"last_tie", "aten::argmax", "wrong tie", mut_last_tie, 0},
+    {"unchecked_index", "aten::embedding", "index not checked", mut_unchecked_index, 0},
+    {"late_check", "aten::embedding", "index checked after it was used", mut_late_check, 0},
+    {"short_index", "aten::gather", "index of 32 bits", mut_short_index, 0},
     {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},
 
     {"right_reversed", NULL, "right: sums in the other order, narrow", NULL, REF_NARROW | REF_REVERSED},

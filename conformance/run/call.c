@@ -179,6 +179,15 @@ static bool cf_to_prim(cf_call *call, const op_schema *prim) {
 
 /* ---- calls ---- */
 
+/* Whether there is an index to spoil, where the case asks for it. */
+static bool cf_has_range(const cf_call *call) {
+  const cf_case *c = call->c;
+  if (c->mode < CF_RANGE_PAST) return true;
+  if (c->variant >= call->ntensors || !cf_call_is_index(call, c->variant)) return false;
+  const txt_tensor *t = &call->specs[c->variant];
+  return tns_numel(t->ndim, t->sizes) > 0 && (c->mode != CF_RANGE_FAR || t->dtype == GRAFT_I64);
+}
+
 bool cf_call_open(const cf_case *c, cf_call *call) {
   char plain[640];
   memset(call, 0, sizeof *call);
@@ -198,7 +207,7 @@ bool cf_call_open(const cf_case *c, cf_call *call) {
     return cf_call_close(call), false;
   }
   bool exists = c->op_id == call->schema->id || cf_to_prim(call, op_schema_of(c->op_id));
-  exists = exists && cf_apply_layout(call, c->layout);
+  exists = exists && cf_apply_layout(call, c->layout) && cf_has_range(call);
   if (!exists) err_clear(), cf_call_close(call);
   return exists;
 }
@@ -207,6 +216,13 @@ void cf_call_close(cf_call *call) {
   for (uint32_t i = 0; i < call->ntensors; i++) cf_array_free(&call->in[i]);
   txt_free(&call->text);
   call->ntensors = 0;
+}
+
+bool cf_call_is_index(const cf_call *call, uint32_t spec) {
+  const op_def *def = op_def_of(call->schema->id);
+  graft_dtype dtype = call->specs[spec].dtype;
+  return def && op_role(call->schema, def, call->spec_arg[spec]) == 'i' && dt_is_integral(dtype, false) &&
+         dtype != GRAFT_U8;
 }
 
 bool cf_call_mutates(const cf_call *call, uint32_t spec) {

@@ -12,6 +12,8 @@ void cf_call_close(cf_call *call);
 /* The arguments with these tensors in place (one a spec); items has room for CF_MAX_TENSORS. */
 void cf_call_args(const cf_call *call, graft_rt_device *device, graft_tensor *const *tensors, graft_value *args,
                   graft_tensor **items);
+/* Whether tensor `spec` holds indices into another. A mask in an index's place does not. */
+bool cf_call_is_index(const cf_call *call, uint32_t spec);
 /* Whether the op writes into tensor argument `spec`. */
 bool cf_call_mutates(const cf_call *call, uint32_t spec);
 /* Whether the op returns its first argument, written: it is then called in place. */

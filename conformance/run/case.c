@@ -12,7 +12,8 @@
 static const char *const cf_layout_names[] = {"contiguous",    "transposed", "sliced",  "offset",       "expanded",
                                               "channels_last", "out",        "inplace", "deterministic"};
 static const char *const cf_fill_names[] = {"uniform", "integers", "exponents", "special"};
-static const char *const cf_mode_names[] = {"forward", "vjp", "vjp_zero", "vjp_expanded", "adjoint"};
+static const char *const cf_mode_names[] = {"forward", "vjp",        "vjp_zero",    "vjp_expanded",
+                                            "adjoint", "range_past", "range_below", "range_far"};
 static const char *const cf_level_names[] = {"smoke", "mustpass", "full"};
 
 const char *cf_layout_name(int layout) {

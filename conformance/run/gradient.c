@@ -88,28 +88,29 @@ static graft_status cf_forward_backward(cf_vjp *v, const cf_pass *p) {
 
 /* ---- the backend's side ---- */
 
-static void cf_draw_cotangent(cf_vjp *v, uint32_t out, graft_tensor *like) {
+static graft_status cf_draw_cotangent(cf_vjp *v, uint32_t out, graft_tensor *like) {
   cf_array *g = &v->g[out];
-  if (!cf_array_new(g, like->dtype, like->ndim, like->sizes)) return;
+  if (!cf_array_new(g, like->dtype, like->ndim, like->sizes))
+    return err_set(GRAFT_OUT_OF_MEMORY, "no memory for the cotangent of output %u", out);
   char id[CF_ID_BYTES];
   cf_case_id(v->call->c, id);
   cf_random random = {cf_hash(id) ^ (out + 1)};
   cf_note note = {.tested = true};
-  if (v->call->c->mode == CF_VJP_ZERO) return; /* calloc'ed */
+  if (v->call->c->mode == CF_VJP_ZERO) return GRAFT_OK; /* calloc'ed */
   cf_filling how = {.fill = CF_UNIFORM, .domain = CF_VALUES, .reduced = true};
   cf_fill_values(g, &note, &how, &random);
   /* Equal terms round alike, and growth(n) speaks of independent roundings: so the one value has few bits. */
   for (int64_t i = 0; v->call->c->mode == CF_VJP_EXPANDED && i < g->numel; i++) g->v[i] = (dt_value){1.25L, 0};
+  return GRAFT_OK;
 }
 
 static graft_status cf_device_cotangent(void *context, uint32_t out, graft_tensor *like, graft_tensor **g) {
   cf_vjp *v = context;
-  cf_draw_cotangent(v, out, like);
+  graft_status s = cf_draw_cotangent(v, out, like);
+  if (s != GRAFT_OK) return s;
   const cf_array *a = &v->g[out];
-  if (!a->v) return GRAFT_OUT_OF_MEMORY;
   void *bytes = cf_array_bytes(a, a->dtype);
-  if (!bytes) return GRAFT_OUT_OF_MEMORY;
-  graft_status s;
+  if (!bytes) return err_set(GRAFT_OUT_OF_MEMORY, "no memory for the cotangent of output %u", out);
   if (v->call->c->mode == CF_VJP_EXPANDED) {
     int64_t strides[GRAFT_MAX_DIMS] = {0}, one = 1;
     graft_tensor *base = NULL;
@@ -129,7 +130,7 @@ static bool cf_device_gradient(cf_vjp *v) {
   graft_value args[OP_MAX_ARGS];
   graft_status s = GRAFT_OK;
   for (uint32_t i = 0; i < v->call->ntensors && s == GRAFT_OK; i++) {
-    s = cf_guard_input(v->backend->device, &v->call->specs[i], &v->call->in[i], &in[i]);
+    s = cf_guard_input(v->backend->device, &v->call->specs[i], &v->call->in[i], CF_ZONE, &in[i]);
     tensors[i] = in[i].view;
   }
   uint64_t before = cf_fallback_total();
@@ -236,7 +237,7 @@ static bool cf_compare_gradient(cf_vjp *v, uint32_t i, cf_verdict *verdict) {
     return cf_fail(v->result, "%s is %s, not %s", what, graft_dtype_name(v->got[i].dtype),
                    graft_dtype_name(v->call->specs[i].dtype));
   long double *limits = calloc((size_t)v->want[i].numel + 1, sizeof *limits);
-  if (!limits) return false;
+  if (!limits) return cf_fail(v->result, "no memory for the limits");
   cf_gradient_limits(v, i, limits);
   cf_comparison how = {.limits = limits, .any_zero = true, .flushes = v->backend->flushes, .what = what};
   cf_compare(&v->got[i], &v->want[i], &how, verdict);
@@ -248,7 +249,10 @@ static bool cf_compare_gradient(cf_vjp *v, uint32_t i, cf_verdict *verdict) {
 
 static cf_vjp *cf_vjp_new(const cf_backend *backend, cf_call *call, cf_result *result) {
   cf_vjp *v = calloc(1, sizeof *v);
-  if (!v) return NULL;
+  if (!v) {
+    cf_fail(result, "no memory for the case");
+    return NULL;
+  }
   v->backend = backend, v->call = call, v->result = result;
   v->nouts = cf_call_outs(call);
   for (uint32_t i = 0; i < call->ntensors; i++) v->wants[i] = cf_differentiable(call, i);
@@ -304,7 +308,8 @@ static void cf_product_add(cf_product *p, dt_value a, dt_value b) {
 
 static graft_status cf_adjoint_cotangent(void *context, uint32_t out, graft_tensor *like, graft_tensor **g) {
   cf_vjp *v = context;
-  cf_draw_cotangent(v, out, like);
+  graft_status s = cf_draw_cotangent(v, out, like);
+  if (s != GRAFT_OK) return s;
   for (int64_t i = 0; i < v->g[out].numel; i++) v->g[out].v[i].re = (double)v->g[out].v[i].re;
   return cf_oracle_tensor(&v->g[out], CF_AS_IS, (cf_precision){0}, g);
 }

@@ -1,6 +1,5 @@
-/* A base holds [zone | the view, with its gaps | zone]; what lies outside the view's
- * elements must not change, and an input not at all. Zones of inputs are all ones: NaN to a float, -1 to an index, so
- * that a kernel which reads too far shows it, too. */
+/* A base holds [zone | the view, with its gaps | zone]; what lies outside the view's elements must not change, and an
+ * input not at all. */
 #include "conformance/run/guard.h"
 
 #include <stdio.h>
@@ -58,8 +57,9 @@ static graft_status cf_guard_make(graft_rt_device *device, graft_dtype dtype, in
   return s;
 }
 
-graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *t, const cf_array *values, cf_guarded *g) {
-  return cf_guard_make(device, t->dtype, t->ndim, t->sizes, t->strides, t->offset, 0xFF, values, g);
+graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *t, const cf_array *values, unsigned char zone,
+                            cf_guarded *g) {
+  return cf_guard_make(device, t->dtype, t->ndim, t->sizes, t->strides, t->offset, zone, values, g);
 }
 
 graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bool gaps, int poison, cf_guarded *g) {
@@ -96,8 +96,8 @@ static const char *cf_zone_name(const cf_guarded *g, uint64_t element) {
 bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, char *problem, size_t capacity) {
   uint64_t each = dt_bytes(g->view->dtype);
   unsigned char *now = malloc(g->bytes), *mask = may_write ? cf_guard_mask(g) : NULL;
-  bool ok = now && graft_tensor_to_host(g->base, now) == GRAFT_OK;
-  if (!ok) snprintf(problem, capacity, "cannot be read back: %s", graft_last_error());
+  bool room = now && (mask || !may_write), ok = room && graft_tensor_to_host(g->base, now) == GRAFT_OK;
+  if (!ok) snprintf(problem, capacity, "cannot be read back: %s", room ? graft_last_error() : "no host memory");
   for (uint64_t i = 0; ok && i < g->bytes / each; i++) {
     if ((mask && mask[i]) || memcmp(now + i * each, g->image + i * each, each) == 0) continue;
     long long at = (long long)i - (long long)g->view->offset;

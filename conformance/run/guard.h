@@ -10,7 +10,11 @@ typedef struct cf_guarded {
   uint64_t bytes;
 } cf_guarded;
 
-graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *spec, const cf_array *values, cf_guarded *g);
+/* What zones and gaps of inputs hold, byte by byte: NaN to a float, -1 to an index, so that a kernel which reads too
+ * far shows it, too. */
+enum { CF_ZONE = 0xFF };
+graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *spec, const cf_array *values, unsigned char zone,
+                            cf_guarded *g);
 graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bool gaps, int poison, cf_guarded *g);
 /* Reads the base back: the elements' bytes into *after (malloc'd, whole base). True: intact; else `problem` says what
  * is wrong. */

@@ -27,7 +27,7 @@ static void cf_offer(cf_walk *w, cf_level level) {
   const cf_selection *s = w->selection;
   if (w->stopped || level > s->level) return;
   if (s->dtypes && !(s->dtypes & 1u << dt_number(w->c.dtype))) return;
-  bool gradient = w->c.mode != CF_FORWARD;
+  bool gradient = w->c.mode >= CF_VJP && w->c.mode <= CF_ADJOINT;
   if ((s->grad > 0 && !gradient) || (s->grad < 0 && gradient)) return;
   char id[CF_ID_BYTES];
   cf_case c = w->c;
@@ -115,6 +115,20 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
   w->c.layout = CF_CONTIGUOUS, w->c.mode = CF_FORWARD;
 }
 
+/* An index out of range: of each index tensor of each text, in the primary dtype. */
+static void cf_walk_ranges(cf_walk *w, uint32_t dtype_rank) {
+  const op_schema *schema = op_schema_find(w->op->name);
+  const op_def *def = op_def_of(schema->id);
+  if (dtype_rank || !def || !strchr(def->roles, 'i')) return;
+  for (int mode = CF_RANGE_PAST; mode <= CF_RANGE_FAR; mode++)
+    for (uint8_t spec = 0; spec < CF_MAX_TENSORS; spec++) {
+      cf_level level = w->text_rank == 0 && mode == CF_RANGE_PAST ? CF_SMOKE : CF_MUSTPASS;
+      w->c.mode = (uint8_t)mode, w->c.variant = spec;
+      cf_offer(w, cf_max_level(level, w->text_level));
+    }
+  w->c.mode = CF_FORWARD, w->c.variant = 0;
+}
+
 /* The primary dtype first, then a half type (another for each op, so that both are met early), then the rest. */
 static uint32_t cf_dtype_order(const cf_walk *w, graft_dtype order[GRAFT_NUMBER_WIDE]) {
   static const graft_dtype usual[] = {GRAFT_F32,  GRAFT_F16, GRAFT_BF16, GRAFT_F64,       GRAFT_I64,    GRAFT_I32,
@@ -137,6 +151,7 @@ static void cf_walk_text(cf_walk *w) {
     cf_walk_layouts(w, rank);
     cf_walk_fills(w, rank);
     cf_walk_gradients(w, rank);
+    cf_walk_ranges(w, rank);
   }
 }
 

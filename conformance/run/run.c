@@ -29,6 +29,9 @@ static void cf_run_call(const cf_backend *backend, cf_call *call, cf_result *res
   switch (call->c->mode) {
     case CF_FORWARD: cf_run_forward(backend, call, result); break;
     case CF_ADJOINT: cf_run_adjoint(call, result); break;
+    case CF_RANGE_PAST:
+    case CF_RANGE_BELOW:
+    case CF_RANGE_FAR: cf_run_range(backend, call, result); break;
     default: cf_run_gradient(backend, call, result); break;
   }
 }

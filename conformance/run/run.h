@@ -13,9 +13,10 @@ typedef struct cf_backend {
 
 void cf_run(const cf_backend *backend, const cf_case *c, cf_result *result);
 
-/* Its three kinds. The result comes as CF_PASS, the call filled. */
+/* Its kinds. The result comes as CF_PASS, the call filled. */
 void cf_run_forward(const cf_backend *backend, cf_call *call, cf_result *result);
 void cf_run_gradient(const cf_backend *backend, cf_call *call, cf_result *result);
 void cf_run_adjoint(cf_call *call, cf_result *result);
+void cf_run_range(const cf_backend *backend, cf_call *call, cf_result *result);
 
 #endif

@@ -41,7 +41,8 @@ static void unpack(frame *f, ag_node *n) {
   for (uint32_t i = 0; i < n->nslots; i++) f->items[i] = ag_unsave(&f->s, &n->inputs[i], history ? n->edges[i] : none);
   for (uint32_t i = 0; i < n->nouts; i++) {
     /* Whether a result requires grad was decided by its dtype when it was recorded; see record.c. */
-    bool has_history = history && ag_differentiable(n->outs[i].tensor) && !(n->def && n->def->without_grad >> i & 1);
+    bool without = n->def && n->def->without_grad >> ag_return_of(n->schema, i, n->nouts) & 1;
+    bool has_history = history && ag_differentiable(n->outs[i].tensor) && !without;
     f->outs[i] = ag_unsave(&f->s, &n->outs[i], has_history ? (ag_edge){n, i} : none);
   }
   for (uint32_t a = 0; a < n->nargs; a++) {

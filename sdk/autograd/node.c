@@ -130,3 +130,15 @@ const char *ag_node_name(const ag_node *node) {
 char ag_node_role(const ag_node *node, uint32_t arg) {
   return node->def && node->def->roles ? op_role(node->schema, node->def, arg) : 'k';
 }
+
+uint32_t ag_return_of(const op_schema *schema, uint32_t out, uint32_t nouts) {
+  uint32_t lists = 0;
+  for (uint32_t r = 0; r < schema->nrets; r++) lists += schema->rets[r].kind == OPK_TENSORS;
+  if (!lists) return out;
+  uint32_t length = (nouts - (schema->nrets - lists)) / lists, end = 0;
+  for (uint32_t r = 0; r < schema->nrets; r++) {
+    end += schema->rets[r].kind == OPK_TENSORS ? length : 1;
+    if (out < end) return r;
+  }
+  return schema->nrets;
+}

@@ -90,6 +90,8 @@ void ag_node_release(ag_node *node); /* NULL is accepted; never recurses */
 const char *ag_node_name(const ag_node *node);
 /* The letter of op_def.roles for an argument; 'k' where there is none. */
 char ag_node_role(const ag_node *node, uint32_t arg);
+/* The schema's return that a flat output belongs to: a Tensor[] return has as many as its list. */
+uint32_t ag_return_of(const op_schema *schema, uint32_t out, uint32_t nouts);
 static inline uint32_t ag_slots_of(const graft_value *arg) {
   return arg->kind == GRAFT_VALUE_TENSOR ? 1 : arg->kind == GRAFT_VALUE_TENSORS ? arg->count : 0;
 }

@@ -89,19 +89,6 @@ static bool is_overwritten(const op_schema *schema, const graft_tensor *t, graft
   return false;
 }
 
-/* The schema's return that a flat output belongs to: a Tensor[] return has as many as its list. */
-static uint32_t return_of(const op_schema *schema, uint32_t out, uint32_t nouts) {
-  uint32_t lists = 0;
-  for (uint32_t r = 0; r < schema->nrets; r++) lists += schema->rets[r].kind == OPK_TENSORS;
-  if (!lists) return out;
-  uint32_t length = (nouts - (schema->nrets - lists)) / lists, end = 0;
-  for (uint32_t r = 0; r < schema->nrets; r++) {
-    end += schema->rets[r].kind == OPK_TENSORS ? length : 1;
-    if (out < end) return r;
-  }
-  return schema->nrets;
-}
-
 typedef struct recording {
   const op_schema *schema;
   uint64_t saves;        /* 0 where there is no formula */
@@ -144,7 +131,7 @@ static graft_status record_inputs(recording *r, const graft_value *args, uint32_
 static graft_status record_outputs(recording *r) {
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < r->nouts && !status; i++) {
-    bool wanted = r->saves & OP_SAVE_OUT(return_of(r->schema, i, r->nouts));
+    bool wanted = r->saves & OP_SAVE_OUT(ag_return_of(r->schema, i, r->nouts));
     status = ag_save(&r->node->outs[i], r->outs[i], wanted);
     if (r->node->outs[i].version) r->node->holds_values = true;
   }
@@ -156,7 +143,7 @@ static graft_status set_histories(recording *r, const graft_value *args, uint32_
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < r->nouts && !status; i++) {
     graft_tensor *out = r->outs[i];
-    if (!ag_differentiable(out) || r->without_grad >> return_of(r->schema, i, r->nouts) & 1) continue;
+    if (!ag_differentiable(out) || r->without_grad >> ag_return_of(r->schema, i, r->nouts) & 1) continue;
     bool is_view = is_view_op(r->schema) && any_tensor(args, nargs, test_same_storage, out->storage);
     status = ag_meta_set(out, r->node, i, is_view);
   }

@@ -160,17 +160,18 @@ typedef struct bag_call {
 
 static graft_tensor *total(fx *s, const op_call *c, const bag_call *b, graft_tensor *bag_size) {
   graft_tensor *rows = b->rows, *weights = op_tensor(c, SAMPLE_WEIGHTS);
+  graft_dtype dtype = op_tensor(c, WEIGHT)->dtype;
   if (weights) rows = fx_mul(s, rows, column(s, weights));
-  graft_tensor *zeros = fx_filled(s, rows, 2, b->sizes, 0, rows->dtype);
+  graft_tensor *zeros = fx_filled(s, b->indices, 2, b->sizes, 0, dtype);
   graft_tensor *sum = fx_scatter_add(s, zeros, 0, b->places, rows_kept(s, b->kept, rows, 0));
   if (op_int(c, MODE) == MODE_SUM) return sum;
-  graft_tensor *divisor = fx_cast(s, fx_clamp_min(s, bag_size, graft_scalar_int(1)), rows->dtype);
+  graft_tensor *divisor = fx_cast(s, fx_clamp_min(s, bag_size, graft_scalar_int(1)), dtype);
   return fx_div(s, sum, column(s, divisor));
 }
 
 /* The largest of each bag, and the index of the first row that has it. */
 static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **outs) {
-  graft_tensor *lowest = fx_filled(s, b->rows, 2, b->sizes, -INFINITY, b->rows->dtype);
+  graft_tensor *lowest = fx_filled(s, b->indices, 2, b->sizes, -INFINITY, op_tensor(c, WEIGHT)->dtype);
   graft_tensor *rows = rows_kept(s, b->kept, b->rows, -INFINITY);
   graft_tensor *top = fx_scatter_reduce_two(s, lowest, 0, b->places, rows, "amax", true);
   outs[0] = fx_where_self(s, b->empty, fx_zeros_like(s, top), top);
@@ -186,11 +187,17 @@ static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **o
   outs[3] = fx_where_self(s, b->empty, fx_zeros_like(s, words), words);
 }
 
+/* Bags begin between the indices: an offset elsewhere is out of range, as index_select says. */
+static void check_offsets(fx *s, const op_call *c, graft_tensor *offsets, int64_t count) {
+  fx_index_select(s, counting(s, c, count + 1, GRAFT_I64), 0, offsets);
+}
+
 static void decompose_bag(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *weight = op_tensor(c, WEIGHT), *offsets = op_tensor(c, OFFSETS);
   bag_call b = {.sizes = {bags_of_call(c->args), weight->sizes[1]}, .indices = op_tensor(c, INDICES)};
   b.count = b.indices->numel;
   graft_dtype whole = b.indices->dtype;
+  check_offsets(s, c, offsets, b.count);
   if (!b.count) {
     const graft_dtype dtypes[] = {weight->dtype, whole, whole, whole};
     for (int i = 0; i < 4; i++) outs[i] = fx_filled(s, weight, c->out[i].ndim, c->out[i].sizes, 0, dtypes[i]);
