@@ -258,6 +258,16 @@ START_TEST(a_bad_slot_is_a_red_case) {
 }
 END_TEST
 
+/* All is right until the process ends: the run says so. */
+START_TEST(a_crash_at_exit_is_red) {
+  char arguments[2 * PATH_MAX];
+  snprintf(arguments, sizeof arguments, "conformance -b '%s' --op aten.neg --dtype f32 --jobs 1", test_plugin("liar"));
+  int status = run("GRAFT_LIE=exit_crash", arguments);
+  ck_assert_msg(status == 1 && strstr(output, "1 worker process ended badly, after its last case: "),
+                "exit status %d:\n%s", status, output);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(corrupt_cache),
                               ONCE(cache_that_takes_nothing),
@@ -267,6 +277,7 @@ int main(void) {
                               ONCE(two_processes_with_one_cache),
                               EACH(the_program_says_it_in_one_line, ROWS(usages)),
                               EACH(a_bad_slot_is_a_red_case, ROWS(slot_lies)),
+                              ONCE(a_crash_at_exit_is_red),
                               {0}};
   return run_suite("bad cache", tests,
                    (suite_options){.setup = make_scratch, .teardown = remove_scratch, .timeout_s = 240});

@@ -68,7 +68,7 @@ void cf_report_add(cf_report *report, uint32_t index, const cf_result *r) {
 }
 
 int cf_report_status(const cf_report *report) {
-  if (report->all.failed || report->done < report->total) return 1;
+  if (report->all.failed || report->done < report->total || report->hello.bad_endings) return 1;
   bool nothing = report->slots_selected ? report->executed == 0 : report->all.run == 0;
   return nothing ? 3 : 0;
 }

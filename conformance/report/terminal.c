@@ -64,6 +64,10 @@ void cf_report_summary(const cf_report *report) {
            (unsigned long long)s->programs_loaded, (double)s->build_nanoseconds * 1e-9,
            (unsigned long long)s->launches);
   printf("\n");
+  uint32_t bad = report->hello.bad_endings;
+  if (bad)
+    printf("%u worker process%s ended badly, after %s last case: %s\n", bad, bad == 1 ? "" : "es",
+           bad == 1 ? "its" : "their", report->hello.text);
   if (report->done < report->total && !report->options->fail_fast)
     printf("%u of %u cases were not run: no worker process could be started for them\n", report->total - report->done,
            report->total);

@@ -234,6 +234,22 @@ static bool cf_next_case(cf_crew *crew, cf_worker *w) {
   return cf_write_all(w->fd, more ? &crew->cases->items[w->index] : &end, sizeof end);
 }
 
+static void cf_say_ending(int status, char *text, size_t capacity) {
+  if (WIFSIGNALED(status))
+    snprintf(text, capacity, "the worker died: %s", strsignal(WTERMSIG(status)));
+  else
+    snprintf(text, capacity, "the worker ended with status %d", WEXITSTATUS(status));
+}
+
+/* It had no more cases, and has ended: a driver or a plugin may fail even then. */
+static void cf_worker_left(cf_crew *crew, cf_worker *w) {
+  int status = 0;
+  cf_worker_end(crew, w, &status);
+  if (status == 0) return;
+  crew->hello->bad_endings++;
+  cf_say_ending(status, crew->hello->text, sizeof crew->hello->text);
+}
+
 /* The worker is gone: its case is red; another worker takes its place while there is work. */
 static void cf_worker_died(cf_crew *crew, cf_worker *w, bool timed_out) {
   int status = 0;
@@ -245,11 +261,12 @@ static void cf_worker_died(cf_crew *crew, cf_worker *w, bool timed_out) {
     cf_result r = {.c = crew->cases->items[index], .outcome = timed_out ? CF_TIMEOUT : CF_CRASH, .ratio = INFINITY};
     if (timed_out)
       snprintf(r.text, sizeof r.text, "no answer within %.0f s", crew->options->time_limit_s);
-    else if (WIFSIGNALED(status))
-      snprintf(r.text, sizeof r.text, "the worker died: %s", strsignal(WTERMSIG(status)));
     else
-      snprintf(r.text, sizeof r.text, "the worker ended with status %d", WEXITSTATUS(status));
+      cf_say_ending(status, r.text, sizeof r.text);
     cf_deliver(crew, index, &r);
+  } else if (was_ready && timed_out) {
+    crew->hello->bad_endings++;
+    snprintf(crew->hello->text, sizeof crew->hello->text, "the worker did not end");
   }
   if (!was_ready && ++crew->failed_starts >= 3) {
     crew->stopped = true, crew->status = 2;
@@ -285,7 +302,7 @@ static void cf_take_answer(cf_crew *crew, cf_worker *w) {
     return;
   }
   if (w->index < 0) { /* it was told to end, and has */
-    cf_worker_end(crew, w, &(int){0});
+    cf_worker_left(crew, w);
     return;
   }
   if (!cf_read_all(w->fd, &w->last, sizeof w->last)) {

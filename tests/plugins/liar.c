@@ -410,6 +410,10 @@ static graft_status lying_caps(graft_device *device, uint32_t op_id, graft_op_ca
   return GRAFT_OK;
 }
 
+static void die(void) {
+  raise(SIGSEGV);
+}
+
 static graft_status lying_neg(const graft_exec *exec, const graft_args_neg *args) {
   char *out = first_byte(args->out), *in = first_byte(args->self);
   if (tells("slot_crash")) raise(SIGSEGV);
@@ -448,6 +452,7 @@ static graft_status any_gelu(const graft_exec *exec, const graft_args_gelu *args
 }
 
 static void op_lie(async_instance *self) {
+  if (tells("exit_crash")) atexit(die);
   self->core.neg = lying_neg;
   if (tells("state_ignored")) self->core.rand = any_rand;
   if (tells("any_text")) self->core.gelu = any_gelu;
@@ -481,7 +486,7 @@ static const struct {
      stream_lie},
     {" event_early never_recorded wait_nothing wait_late record_once elapsed untimed event_flags ", event_lie},
     {" caps_none caps_unknown caps_overrun caps_drift caps_expanded state_ignored any_text args_size op_query "
-     "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails ",
+     "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails exit_crash ",
      op_lie},
 };
 
