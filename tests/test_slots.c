@@ -335,6 +335,27 @@ START_TEST(freed_memory_leaves_destroyed_streams_alone) {
 }
 END_TEST
 
+/* Masks and indices come whatever the sets of dtypes say. */
+START_TEST(capabilities_speak_of_values) {
+  graft_rt_device *device = device_of(0);
+  const float values[] = {1, 5, 3};
+  graft_tensor *x = vector(device, 3, values), *out[5] = {NULL};
+  int before = seen_by(device)->beside_calls;
+  OK(graft_op_eq_Tensor(x, x, &out[0]));
+  OK(graft_op_max_dim(x, 0, false, &out[1], &out[2]));
+  OK(graft_op_native_dropout(x, 0.5, NULL, &out[3], &out[4]));
+  ck_assert_int_eq(seen_by(device)->beside_calls - before, 3);
+  int64_t index = -1;
+  bool same[3] = {false};
+  OK(graft_tensor_to_host(out[2], &index));
+  OK(graft_tensor_to_host(out[0], same));
+  ck_assert_int_eq(index, 1);
+  ck_assert(same[0] && same[1] && same[2]);
+  release(out, 5);
+  graft_tensor_release(x);
+}
+END_TEST
+
 START_TEST(a_new_event_knows_no_failure) {
   graft_rt_device *device = device_of(0);
   slots_counters *seen = seen_by(device);
@@ -365,6 +386,7 @@ int main(void) {
                               ONCE(outputs_that_overlap_are_refused),
                               ONCE(long_lists_on_one_storage),
                               ONCE(freed_memory_leaves_destroyed_streams_alone),
+                              ONCE(capabilities_speak_of_values),
                               ONCE(a_new_event_knows_no_failure),
                               {0}};
   return run_suite("slots", tests, (suite_options){.timeout_s = 60});

@@ -82,6 +82,7 @@ class Op:
     mutates: tuple = ()
     optional: tuple = ()
     dynamic: tuple = ()
+    novalue: tuple = ()
     random: bool = False
     kernel: str = ""
     equal: Equal = None
@@ -210,7 +211,7 @@ def _parse_notes(text, schema):
             _, argument, *prefix = word.split(":")
             values = tuple(value.split("|"))
             notes["strings"][argument] = StrEnum((prefix[0] if prefix else argument).upper(), values)
-        elif word in ("mutates", "dynamic", "optional") and has_value:
+        elif word in ("mutates", "dynamic", "novalue", "optional") and has_value:
             notes[word] = tuple(value.split(","))
         elif word in ("kernel", "c_name") and has_value:
             notes[word] = value
@@ -250,7 +251,7 @@ def _check_line(op):
     for name in (op.strides_argument, *op.mutates, *op.optional, *op.strings):
         if name and name not in arguments:
             raise DescriptionError(f"{name} is no argument of {op.schema.qualified_name}")
-    for name in op.dynamic:
+    for name in (*op.dynamic, *op.novalue):
         if name not in results:
             raise DescriptionError(f"{name} is no result of {op.schema.qualified_name}")
     for argument in op.schema.arguments:

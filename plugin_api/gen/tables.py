@@ -105,7 +105,8 @@ def _result_rows(op, placed):
         return []
     rows = [f"static const op_ret op_rets_{op.c_name}[] = {{"]
     for index, result in enumerate(op.schema.returns):
-        flags = _flags((("OPR_DYNAMIC", result.name in op.dynamic), ("OPR_ALIASED", result.alias)))
+        flags = _flags((("OPR_DYNAMIC", result.name in op.dynamic), ("OPR_ALIASED", result.alias),
+                        ("OPR_NO_VALUE", result.name in op.novalue)))
         offset = f"offsetof({op.args_struct}, {placed.results[index]})" if placed else "0"
         rows.append(f"  {{{text.c_string(result.name)}, OPK_{result.kind}, {flags}, {offset}}},")
     return rows + ["};"]

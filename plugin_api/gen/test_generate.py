@@ -92,6 +92,7 @@ class Lines(unittest.TestCase):
         self.refused(line(schema, notes="mutates=mean"), "no argument")
         self.refused(line(schema, notes="optional=other"), "no argument")
         self.refused(line(schema, notes="dynamic=out1"), "no result")
+        self.refused(line(schema, notes="novalue=out1"), "no result")
         self.refused(line(schema, notes="equal=aten::g(selv)"), "equal names selv")
         self.refused(line("aten::f(str mode) -> Tensor"), "needs a note str:mode")
         self.refused(line("aten::f__g(Tensor self) -> Tensor"), "reserved")

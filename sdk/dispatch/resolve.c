@@ -249,6 +249,15 @@ static void materialise_number(const resolver *r, dsp_operand *o) {
   if (r->call->def->flags & OP_ELEMENTWISE) set_view(o, out->ndim, out->sizes, zeros);
 }
 
+/* Sets of dtypes speak of values; masks and indices come whatever they say. */
+static bool takes_dtype(const resolver *r, const dsp_operand *o) {
+  const op_schema *schema = r->call->schema;
+  if (o->is_output)
+    return schema->rets[o->arg].flags & OPR_NO_VALUE || dtype_offered(r->caps.output_dtypes, o->dtype);
+  char role = op_role(schema, r->call->def, (uint32_t)o->arg);
+  return (role != 'b' && role != 'v') || dtype_offered(r->caps.input_dtypes, o->dtype);
+}
+
 static bool settle_operands(resolver *r) {
   bool elementwise = r->call->def->flags & OP_ELEMENTWISE;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
@@ -261,9 +270,7 @@ static bool settle_operands(resolver *r) {
     dsp_operand *o = &r->plan->operands[i];
     if (o->action == DSP_DYNAMIC && o->item >= DSP_MAX_DYNAMIC) return false;
     if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
-    char role = o->is_output ? 'o' : op_role(r->call->schema, r->call->def, (uint32_t)o->arg);
-    if (role == 'o' && !dtype_offered(r->caps.output_dtypes, o->dtype)) return false;
-    if ((role == 'b' || role == 'v') && !dtype_offered(r->caps.input_dtypes, o->dtype)) return false;
+    if (!takes_dtype(r, o)) return false;
     if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;
     if (o->action == DSP_DIRECT && needs_temporary(r, o)) {
       /* Making a temporary is itself a copy: a copy goes as it is or through host memory. */

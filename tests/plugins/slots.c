@@ -121,6 +121,43 @@ static graft_status mul_by_number(const graft_exec *exec, const graft_args_mul_T
   return GRAFT_OK;
 }
 
+/* Ops with a mask or indices beside values, or in their place; their capabilities list f32 alone. */
+static graft_status eq_of_f32(const graft_exec *exec, const graft_args_eq_Tensor *args) {
+  counters.beside_calls++;
+  st_synchronize(exec->stream);
+  const float *a = (const float *)(const void *)first_byte(args->self);
+  const float *b = (const float *)(const void *)first_byte(args->other);
+  for (uint64_t i = 0; i < element_count(args->out); i++) first_byte(args->out)[i] = a[i] == b[i];
+  return GRAFT_OK;
+}
+
+static graft_status max_of_f32(const graft_exec *exec, const graft_args_max_dim *args) {
+  counters.beside_calls++;
+  st_synchronize(exec->stream);
+  const float *x = (const float *)(const void *)first_byte(args->self);
+  float *values = (float *)(void *)first_byte(args->values);
+  int64_t *indices = (int64_t *)(void *)first_byte(args->indices), length = args->self->dl.shape[args->dim];
+  for (int64_t i = 0; i < (int64_t)element_count(args->values); i++, x += length) {
+    indices[i] = 0;
+    for (int64_t k = 1; k < length; k++)
+      if (x[k] > x[indices[i]]) indices[i] = k;
+    values[i] = x[indices[i]];
+  }
+  return GRAFT_OK;
+}
+
+static graft_status keep_all(const graft_exec *exec, const graft_args_native_dropout *args) {
+  counters.beside_calls++;
+  st_synchronize(exec->stream);
+  memcpy(first_byte(args->out0), first_byte(args->input), element_count(args->input) * sizeof(float));
+  memset(first_byte(args->out1), 1, element_count(args->input));
+  return GRAFT_OK;
+}
+
+static int puts_out_beside(uint32_t op_id) {
+  return op_id == GRAFT_OP_EQ_TENSOR || op_id == GRAFT_OP_MAX_DIM || op_id == GRAFT_OP_NATIVE_DROPOUT;
+}
+
 /* Never asked: tests bring it tensors without elements. */
 static graft_status convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *args) {
   (void)exec, (void)args;
@@ -131,6 +168,7 @@ static graft_status slots_caps(graft_device *device, uint32_t op_id, graft_op_ca
   (void)device;
   graft_op_caps known = {.struct_size = caps->struct_size, .flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_UNALIGNED};
   if (op_id == GRAFT_OP_MUL_TENSOR) known.flags |= GRAFT_CAP_HOST_VALUE;
+  if (puts_out_beside(op_id)) known.input_dtypes = known.output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
   return GRAFT_OK;
 }
@@ -156,6 +194,9 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   self->core.neg = neg_with_memos;
   self->core.mm = refuse_mm;
   self->core.nonzero = fail_nonzero;
+  self->core.eq_Tensor = eq_of_f32;
+  self->core.max_dim = max_of_f32;
+  self->core.native_dropout = keep_all;
   self->core.mul_Tensor = mul_by_number;
   self->core.convolution_backward = convolution_backward;
   self->plugin.train = &train;
