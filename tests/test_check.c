@@ -144,6 +144,7 @@ static const liar liar_cases[] = {
     {"caps_none", "op.caps", "aten::neg", 0},
     {"caps_drift", "op.caps", "differently", 0},
     {"caps_expanded", "op.caps", "without GRAFT_CAP_STRIDED", 0},
+    {"caps_exclude", "op.reached", "aten::neg", 0},
     {"caps_overrun", "op.caps_fit", "it wrote byte", 0},
     {"state_ignored", "op.philox_state", "expected UNIMPLEMENTED, got OK", 0},
     {"any_text", "op.unknown_text", "expected UNIMPLEMENTED, got OK", 0},

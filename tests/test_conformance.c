@@ -208,6 +208,47 @@ START_TEST(every_row_can_be_read) {
 }
 END_TEST
 
+static bool has_dtype_argument(const op_schema *schema) {
+  for (uint32_t a = 0; a < schema->nargs; a++)
+    if (schema->args[a].kind == OPK_DTYPE) return true;
+  return false;
+}
+
+/* What an op puts out for f32 and is of no floating dtype is a mask, indices or counts, and nothing else is. */
+static void check_results_of(const cf_case *c) {
+  graft_tensor *tensors[CF_MAX_TENSORS] = {NULL}, *items[CF_MAX_TENSORS];
+  graft_value args[OP_MAX_ARGS];
+  graft_meta outs[CF_MAX_TENSORS];
+  uint32_t count = 0;
+  cf_call call;
+  ck_assert(cf_call_open(c, &call));
+  for (uint32_t i = 0; i < call.ntensors; i++) {
+    const txt_tensor *t = &call.specs[i];
+    ck_assert(!tns_new(NULL, graft_device_reference(), t->dtype, t->ndim, t->sizes, t->strides, 0, &tensors[i]));
+  }
+  cf_call_args(&call, graft_device_reference(), tensors, args, items);
+  graft_status status = graft_infer(call.schema->id, args, call.schema->nargs, outs, CF_MAX_TENSORS, &count);
+  for (uint32_t i = 0; !status && count == call.schema->nrets && i < count; i++) {
+    const op_ret *ret = &call.schema->rets[i];
+    bool value = dt_is_float(outs[i].dtype) || dt_is_complex(outs[i].dtype), marked = ret->flags & OPR_NO_VALUE;
+    ck_assert_msg(!outs[i].dtype || value != marked, "%s: %s is %s, and the op's notes %s", call.schema->name,
+                  ret->name, graft_dtype_name(outs[i].dtype), marked ? "have novalue" : "lack novalue");
+  }
+  for (uint32_t i = 0; i < call.ntensors; i++) graft_tensor_release(tensors[i]);
+  cf_call_close(&call);
+}
+
+START_TEST(masks_and_indices_are_noted) {
+  for (uint32_t topic = 0; topic < cf_topic_count; topic++)
+    for (uint32_t i = 0; i < cf_topics[topic]->count; i++) {
+      const op_schema *schema = op_schema_find(cf_topics[topic]->ops[i].name);
+      cf_case c = {.topic = (uint16_t)topic, .op = (uint16_t)i, .op_id = schema->id, .dtype = GRAFT_F32};
+      bool floats = cf_topics[topic]->ops[i].dtypes & CF_BIT(F32);
+      if (schema->route == OPROUTE_SLOT && floats && !has_dtype_argument(schema)) check_results_of(&c);
+    }
+}
+END_TEST
+
 START_TEST(values_are_those_of_the_dtype) {
   cf_case c;
   cf_call call;
@@ -388,6 +429,7 @@ int main(int argc, char **argv) {
                               ONCE(ids_come_back),
                               ONCE(levels_grow_and_shards_divide),
                               ONCE(every_row_can_be_read),
+                              ONCE(masks_and_indices_are_noted),
                               ONCE(values_are_those_of_the_dtype),
                               ONCE(a_waiver_excuses_until_its_day),
                               ONCE(a_waived_case_that_passes_fails),

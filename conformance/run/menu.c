@@ -9,6 +9,18 @@
 #include "conformance/judge/tolerance.h"
 #include "conformance/run/case.h"
 
+uint32_t cf_op_dtypes(const cf_op *op, graft_dtype order[GRAFT_NUMBER_WIDE]) {
+  static const graft_dtype usual[] = {GRAFT_F32,  GRAFT_F16, GRAFT_BF16, GRAFT_F64,       GRAFT_I64,    GRAFT_I32,
+                                      GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16,       GRAFT_C64,    GRAFT_C128,
+                                      GRAFT_U16,  GRAFT_U32, GRAFT_U64,  GRAFT_F8_E4M3FN, GRAFT_F8_E5M2};
+  uint32_t n = 0;
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+    if (op->dtypes & 1u << dt_number(usual[i])) order[n++] = usual[i];
+  if (n > 2 && order[1] == GRAFT_F16 && order[2] == GRAFT_BF16 && op_schema_find(op->name)->id % 2)
+    order[1] = GRAFT_BF16, order[2] = GRAFT_F16;
+  return n;
+}
+
 /* What is visited, and what is known of the row at hand. */
 typedef struct cf_walk {
   const cf_selection *selection;
@@ -129,22 +141,9 @@ static void cf_walk_ranges(cf_walk *w, uint32_t dtype_rank) {
   w->c.mode = CF_FORWARD, w->c.variant = 0;
 }
 
-/* The primary dtype first, then a half type (another for each op, so that both are met early), then the rest. */
-static uint32_t cf_dtype_order(const cf_walk *w, graft_dtype order[GRAFT_NUMBER_WIDE]) {
-  static const graft_dtype usual[] = {GRAFT_F32,  GRAFT_F16, GRAFT_BF16, GRAFT_F64,       GRAFT_I64,    GRAFT_I32,
-                                      GRAFT_BOOL, GRAFT_U8,  GRAFT_I8,   GRAFT_I16,       GRAFT_C64,    GRAFT_C128,
-                                      GRAFT_U16,  GRAFT_U32, GRAFT_U64,  GRAFT_F8_E4M3FN, GRAFT_F8_E5M2};
-  uint32_t n = 0;
-  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-    if (w->op->dtypes & 1u << dt_number(usual[i])) order[n++] = usual[i];
-  if (n > 2 && order[1] == GRAFT_F16 && order[2] == GRAFT_BF16 && w->c.op_id % 2)
-    order[1] = GRAFT_BF16, order[2] = GRAFT_F16;
-  return n;
-}
-
 static void cf_walk_text(cf_walk *w) {
   graft_dtype order[GRAFT_NUMBER_WIDE];
-  uint32_t n = cf_dtype_order(w, order);
+  uint32_t n = cf_op_dtypes(w->op, order);
   for (uint32_t rank = 0; rank < n && !w->stopped; rank++) {
     w->c.dtype = order[rank];
     cf_offer(w, cf_dtype_level(w, rank));
@@ -174,7 +173,7 @@ static void cf_walk_prims(cf_walk *w, uint32_t aten) {
   size_t count;
   const op_schema *all = op_schema_all(&count);
   graft_dtype order[GRAFT_NUMBER_WIDE];
-  if (!cf_dtype_order(w, order)) return;
+  if (!cf_op_dtypes(w->op, order)) return;
   for (size_t i = 0; i < count && !w->stopped; i++) {
     if (all[i].table != OPT_PRIMS || !all[i].equal || all[i].equal->op_id != aten) continue;
     if (!cf_op_selected(w->selection, all[i].name)) continue;

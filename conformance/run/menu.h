@@ -15,6 +15,9 @@ typedef struct cf_selection {
 /* Visits the cases of a selection in a fixed order, until visit returns false. */
 typedef bool (*cf_visit_fn)(void *context, const cf_case *c, const char *id);
 void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context);
+/* The primary dtype first, then a half type (another for each op, so that both are met early), then the rest.
+ * Returns how many there are. */
+uint32_t cf_op_dtypes(const cf_op *op, graft_dtype order[GRAFT_NUMBER_WIDE]);
 /* The case of an id; false: there is none. */
 bool cf_case_find(const char *id, cf_case *c);
 

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "graft/abi/plugin.h"
+#include "ops/core/schema.h"
 
 /* --- what is checked --- */
 
@@ -54,7 +55,7 @@ typedef struct ck_table {
 } ck_table;
 
 extern const ck_table ck_lint_checks, ck_open_checks, ck_device_checks, ck_instance_checks, ck_memory_checks,
-    ck_copy_checks, ck_stream_checks, ck_event_checks, ck_op_checks;
+    ck_copy_checks, ck_stream_checks, ck_event_checks, ck_op_checks, ck_reach_checks;
 
 /* --- running --- */
 
@@ -155,6 +156,11 @@ void ck_write(ck_session *session, graft_stream *stream, graft_buffer *to, uint6
 void ck_read(ck_session *session, graft_stream *stream, graft_buffer *from, uint64_t offset, void *to, uint64_t bytes);
 void ck_synchronize(ck_session *session, graft_stream *stream);
 void ck_record(ck_session *session, graft_event *event, graft_stream *stream);
+
+/* The slot of an op as the plugin's tables have it, or NULL; what op_caps says of it, or nothing where there is none.
+ */
+const void *ck_slot_of(const ck_session *session, const op_schema *schema);
+graft_op_caps ck_caps_of(ck_session *session, const op_schema *schema);
 
 /* Threads of this process. */
 int ck_thread_count(void);

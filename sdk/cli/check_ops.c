@@ -3,12 +3,10 @@
 #include <string.h>
 
 #include "check.h"
-#include "ops/core/schema.h"
 
 /* --- capabilities --- */
 
-/* The slot of an op as the plugin's tables have it, or NULL. */
-static const void *slot_of(const ck_session *s, const op_schema *schema) {
+const void *ck_slot_of(const ck_session *s, const op_schema *schema) {
   const void *tables[] = {[OPT_CORE] = s->plugin.core, [OPT_PRIMS] = s->plugin.prims, [OPT_TRAIN] = s->plugin.train};
   const char *table = tables[schema->table];
   size_t size;
@@ -34,7 +32,7 @@ static void check_unknown_op(ck_session *s) {
   }
 }
 
-static graft_op_caps caps_of(ck_session *s, const op_schema *schema) {
+graft_op_caps ck_caps_of(ck_session *s, const op_schema *schema) {
   graft_op_caps caps = {.struct_size = sizeof caps};
   if (!s->plugin.op_caps) return caps;
   CK_CALL(GRAFT_OK, s->plugin.op_caps(s->device, schema->id, &caps), "op_caps of %s", schema->name);
@@ -46,9 +44,9 @@ static void check_caps(ck_session *s) {
   const op_schema *all = op_schema_all(&count);
   need_caps(s);
   for (size_t i = 0; i < count; i++) {
-    if (!slot_of(s, &all[i])) continue;
+    if (!ck_slot_of(s, &all[i])) continue;
     slots++;
-    graft_op_caps caps = caps_of(s, &all[i]), again = caps_of(s, &all[i]);
+    graft_op_caps caps = ck_caps_of(s, &all[i]), again = ck_caps_of(s, &all[i]);
     if (caps.struct_size != sizeof caps) ck_fail("it changed struct_size");
     if (memcmp(&caps, &again, sizeof caps) != 0) ck_fail("asked twice, it answers differently");
     if (caps.input_dtypes >> 63 || caps.output_dtypes >> 63) ck_fail("a dtype set has bit 63; expected dtype numbers");
@@ -69,7 +67,7 @@ static const op_schema *any_op(ck_session *s) {
   size_t count;
   const op_schema *all = op_schema_all(&count);
   for (size_t i = 0; i < count; i++) {
-    if (slot_of(s, &all[i])) return &all[i];
+    if (ck_slot_of(s, &all[i])) return &all[i];
   }
   ck_skip("the plugin has no slot");
 }
@@ -132,8 +130,8 @@ typedef struct call {
 } call;
 
 static bool can_call(ck_session *s, const op_schema *schema) {
-  if (!schema || !slot_of(s, schema)) return false;
-  graft_op_caps caps = caps_of(s, schema);
+  if (!schema || !ck_slot_of(s, schema)) return false;
+  graft_op_caps caps = ck_caps_of(s, schema);
   uint64_t f32 = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
   return (!caps.input_dtypes || caps.input_dtypes & f32) && (!caps.output_dtypes || caps.output_dtypes & f32);
 }
@@ -214,7 +212,7 @@ static void prepare(ck_session *s, call *c, const op_schema *schema, graft_strea
 
 static graft_status run(ck_session *s, call *c) {
   graft_status (*slot)(const graft_exec *, const graft_args *);
-  const void *found = slot_of(s, c->schema);
+  const void *found = ck_slot_of(s, c->schema);
   memcpy(&slot, &found, sizeof slot);
   c->args_before = c->args;
   c->exec_before = c->exec;
@@ -305,7 +303,7 @@ static void visit_query(ck_session *s, call *c) {
   static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_F16, GRAFT_I32, GRAFT_U8, GRAFT_BOOL};
   static const unsigned numbers[] = {GRAFT_NUMBER_F32, GRAFT_NUMBER_F16, GRAFT_NUMBER_I32, GRAFT_NUMBER_U8,
                                      GRAFT_NUMBER_BOOL};
-  graft_op_caps general = caps_of(s, c->schema);
+  graft_op_caps general = ck_caps_of(s, c->schema);
   for (unsigned i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
     if (general.input_dtypes && !(general.input_dtypes & GRAFT_DTYPE_BIT(numbers[i]))) continue;
     set_dtype(c, dtypes[i]);
@@ -327,7 +325,7 @@ static void check_query(ck_session *s) {
 
 /* Once from offset 4, and once from offset 0 with a state that adds 4. */
 static void visit_state(ck_session *s, call *c) {
-  graft_op_caps caps = caps_of(s, c->schema);
+  graft_op_caps caps = ck_caps_of(s, c->schema);
   unsigned char *first = ck_alloc(c->bytes), *second = ck_alloc(c->bytes);
   graft_buffer *there = ck_buffer(s, sizeof(uint64_t));
   const uint64_t added = 4;

@@ -252,8 +252,7 @@ static void materialise_number(const resolver *r, dsp_operand *o) {
 /* Sets of dtypes speak of values; masks and indices come whatever they say. */
 static bool takes_dtype(const resolver *r, const dsp_operand *o) {
   const op_schema *schema = r->call->schema;
-  if (o->is_output)
-    return schema->rets[o->arg].flags & OPR_NO_VALUE || dtype_offered(r->caps.output_dtypes, o->dtype);
+  if (o->is_output) return schema->rets[o->arg].flags & OPR_NO_VALUE || dtype_offered(r->caps.output_dtypes, o->dtype);
   char role = op_role(schema, r->call->def, (uint32_t)o->arg);
   return (role != 'b' && role != 'v') || dtype_offered(r->caps.input_dtypes, o->dtype);
 }

@@ -407,6 +407,7 @@ static graft_status lying_caps(graft_device *device, uint32_t op_id, graft_op_ca
   if (tells("caps_overrun")) caps->max_ndim = 4;
   if (tells("caps_drift")) caps->max_ndim = ++drift;
   if (tells("caps_expanded")) caps->flags |= GRAFT_CAP_EXPANDED;
+  if (tells("caps_exclude")) caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_BOOL);
   return GRAFT_OK;
 }
 
@@ -485,7 +486,8 @@ static const struct {
      "order two_streams ",
      stream_lie},
     {" event_early never_recorded wait_nothing wait_late record_once elapsed untimed event_flags ", event_lie},
-    {" caps_none caps_unknown caps_overrun caps_drift caps_expanded state_ignored any_text args_size op_query "
+    {" caps_none caps_unknown caps_overrun caps_drift caps_expanded caps_exclude state_ignored any_text args_size "
+     "op_query "
      "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails exit_crash ",
      op_lie},
 };
