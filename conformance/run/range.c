@@ -69,6 +69,8 @@ static bool cf_spoil(cf_call *call, cf_result *result, const cf_spoilt *spoilt) 
 
 static bool cf_judge_status(const cf_attempt *s, graft_status status, const cf_spoilt *spoilt) {
   if (status == GRAFT_OUT_OF_RANGE || status == GRAFT_STREAM_FAILED) return true;
+  /* That it is OUT_OF_RANGE, and not another refusal, is a rule of ABI 1.2. */
+  if (status == GRAFT_INVALID_ARGUMENT && s->backend->device->backend->plugin.abi_minor < 2) return true;
   if (status != GRAFT_OK) return cf_succeeded(s->result, status, "expected OUT_OF_RANGE");
   return cf_fail(s->result, "%.0Lf is taken for an index of %s (element %lld)", spoilt->indices->v[spoilt->at].re,
                  spoilt->name, (long long)spoilt->at);
