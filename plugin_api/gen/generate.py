@@ -10,6 +10,7 @@ from pathlib import Path
 
 import backend
 import headers
+import names
 import ops as descriptions
 import tables
 import wrappers
@@ -26,8 +27,11 @@ def outputs(ops):
         f"{abi}/op_ids.h": headers.op_ids(ops),
         "tests/abi/generated_offsets.h": headers.offsets(ops),
         "sdk/include/graft/ops.h": wrappers.ops_h(ops),
+        "sdk/ops/generated/names.h": names.names_h(ops),
+        "sdk/ops/generated/kernels.h": names.kernels_h(ops),
         "sdk/ops/generated/schema.inc": tables.schema_inc(ops),
         "sdk/dispatch/generated/wrappers.c": wrappers.wrappers_c(ops),
+        "sdk/ops/generated/inputs.h": wrappers.inputs_h(ops),
         "sdk/ops/generated/fx_ops.h": wrappers.fx_ops_h(ops),
         "reference_backend_opencl/generated/ops.h": backend.ops_h(ops),
         "reference_backend_opencl/generated/signatures.inc": backend.signatures_inc(ops),

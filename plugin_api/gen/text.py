@@ -41,6 +41,12 @@ def call(head, items, tail):
     return lines
 
 
+def listed(head, items, tail, separator=", "):
+    """head item, item, ... tail, wrapped; further lines are indented."""
+    indent = " " * (len(head) - len(head.lstrip()) + 2)
+    return textwrap.wrap(head + separator.join(items) + tail, COLUMNS, subsequent_indent=indent, break_long_words=False)
+
+
 def c_string(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

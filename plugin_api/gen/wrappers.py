@@ -1,4 +1,5 @@
-"""Typed calls of the ops: the public graft_op_* functions, and fx_*, the host's own builder of compositions."""
+"""Typed calls of the ops: the public graft_op_* functions, and fx_*, the host's own builder of compositions; and the
+same arguments as a rule or a formula finds them, in_*."""
 
 from dataclasses import dataclass
 
@@ -32,6 +33,31 @@ _OPTIONAL_PARAMETERS = {
     schemas.INT: (("const int64_t *{0}",), "wrap_optional_int({0})"),
     schemas.FLOAT: (("const double *{0}",), "wrap_optional_float({0})"),
     schemas.BOOL: (("const bool *{0}",), "wrap_optional_bool({0})"),
+}
+
+# The way back: a field for each parameter, from a value {0}. An optional bool is false where absent.
+_FIELDS = {
+    schemas.TENSOR: ("unwrap_tensor(&{0})",),
+    schemas.TENSORS: ("{0}.as.tensors", "{0}.count"),
+    schemas.INT: ("{0}.as.i",),
+    schemas.FLOAT: ("{0}.as.f",),
+    schemas.BOOL: ("unwrap_bool(&{0})",),
+    schemas.SCALAR: ("unwrap_scalar(&{0})",),
+    schemas.INTS: ("unwrap_ints(&{0})", "{0}.count"),
+    schemas.FLOATS: ("unwrap_floats(&{0})", "{0}.count"),
+    schemas.SCALARS: ("unwrap_scalars(&{0})", "{0}.count"),
+    schemas.MASK: ("unwrap_mask(&{0})",),
+    schemas.STR: ("unwrap_str(&{0})",),
+    schemas.DTYPE: ("unwrap_dtype(&{0})",),
+    schemas.DEVICE: ("unwrap_device(&{0})",),
+    schemas.MEMORY_FORMAT: ("unwrap_memory_format(&{0})",),
+    schemas.GENERATOR: ("unwrap_generator(&{0})",),
+    schemas.LAYOUT: (),
+    schemas.FLAG: (),
+}
+_OPTIONAL_FIELDS = {
+    schemas.INT: (("const int64_t *{0}",), ("unwrap_optional_int(&{0})",)),
+    schemas.FLOAT: (("const double *{0}",), ("unwrap_optional_float(&{0})",)),
 }
 
 
@@ -186,3 +212,30 @@ def _fx_body(call, single):
     stores = [f"  *{o.name} = boxed_outs[{i}];" for i, o in enumerate(outputs)]
     return [f"  graft_tensor *boxed_outs[{len(outputs)}] = {{NULL}};",
             f"  fx_call({head}, boxed_outs, {len(outputs)});", *stores]
+
+
+def inputs_h(ops):
+    lines = text.banner(text.ALL_OPS, "The arguments of each op as a rule or a formula reads them: const in_mm in = "
+                        "in_mm_of(call->args). What is absent is NULL, a dtype or a scalar's dtype 0. A copy: what is "
+                        "made canonical later is not seen.")
+    lines += ["#ifndef GRAFT_OPS_INPUTS_H", "#define GRAFT_OPS_INPUTS_H", "", '#include "ops/core/wrap.h"', "",
+              "/* clang-format off */"]
+    for op in ops:
+        if any(a.kind not in (schemas.LAYOUT, schemas.FLAG) for a in op.schema.arguments):
+            lines += [""] + _inputs(op)
+    return lines + ["/* clang-format on */", "", "#endif"]
+
+
+def _inputs(op):
+    fields, values = [], []
+    for index, argument in enumerate(op.schema.arguments):
+        declarations, readers = (_PARAMETERS[argument.kind][0], _FIELDS[argument.kind])
+        if argument.optional and argument.kind in _OPTIONAL_FIELDS:
+            declarations, readers = _OPTIONAL_FIELDS[argument.kind]
+        for declaration, reader in zip(declarations, readers):
+            fields.append(declaration.format(safe_name(argument.name)) + ";")
+            values.append(reader.format(f"args[{index}]"))
+    name = f"in_{op.c_name}"
+    lines = text.comment(op.schema.text) + text.listed(f"typedef struct {name} {{ ", fields, f" }} {name};", " ")
+    lines += [f"static inline {name} {name}_of(const graft_value *args) {{"]
+    return lines + text.listed(f"  return ({name}){{", values, "};") + ["}"]

@@ -105,7 +105,7 @@ static graft_status record_input(recording *r, uint32_t arg, uint32_t slot, graf
     r->node->edges[slot] = (ag_edge){t->autograd->node, t->autograd->output};
   }
   if (!t) return GRAFT_OK;
-  bool wanted = r->saves & OP_SAVE_ARG(arg);
+  bool wanted = op_saves_arg(r->saves, arg);
   bool overwritten = wanted && is_overwritten(r->schema, t, r->outs, r->nouts);
   graft_status status = ag_save(saved, t, wanted);
   saved->overwritten = overwritten;
@@ -131,7 +131,7 @@ static graft_status record_inputs(recording *r, const graft_value *args, uint32_
 static graft_status record_outputs(recording *r) {
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < r->nouts && !status; i++) {
-    bool wanted = r->saves & OP_SAVE_OUT(ag_return_of(r->schema, i, r->nouts));
+    bool wanted = op_saves_out(r->saves, ag_return_of(r->schema, i, r->nouts));
     status = ag_save(&r->node->outs[i], r->outs[i], wanted);
     if (r->node->outs[i].version) r->node->holds_values = true;
   }

@@ -10,13 +10,23 @@
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
 
+/* Arguments and results by short names; the gradients come in the order of query, key, value and bias. */
+#define FORWARD(name)  ARG_scaled_dot_product_fused_attention_overrideable_##name
+#define RESULT(name)   OUT_scaled_dot_product_fused_attention_overrideable_##name
+#define BACKWARD(name) ARG_scaled_dot_product_fused_attention_overrideable_backward_##name
+#define GRADIENT(name) OUT_scaled_dot_product_fused_attention_overrideable_backward_##name
+
+/* The four from argument `query` on, and their gradients. */
+enum { OF_QUERY, OF_KEY = FORWARD(key), OF_VALUE = FORWARD(value), OF_BIAS = FORWARD(attn_bias), GRADIENTS };
+
 /* Batch, heads, lengths of query and key, widths of key and value. */
 typedef struct shape {
   int64_t batch, heads, rows, columns, width, value_width;
 } shape;
 
 static shape shape_of(const graft_value *args, int query) {
-  const graft_tensor *q = args[query].as.tensor, *k = args[query + 1].as.tensor, *v = args[query + 2].as.tensor;
+  const graft_tensor *q = args[query].as.tensor, *k = args[query + OF_KEY].as.tensor,
+                     *v = args[query + OF_VALUE].as.tensor;
   return (shape){q->sizes[0], q->sizes[1], q->sizes[2], k->sizes[2], q->sizes[3], v->sizes[3]};
 }
 
@@ -42,18 +52,18 @@ static graft_status check_bias(const op_call *c, int arg, const shape *p) {
 
 /* query, key and value from argument `query` on, and the bias behind them. */
 static graft_status check_inputs(op_call *c, int query, shape *p) {
-  for (int i = query; i < query + 4; i++) {
+  for (int i = query; i < query + GRADIENTS; i++) {
     const graft_tensor *t = op_tensor(c, i);
     if (!t) continue;
     if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype)) return op_refuse_dtype(c, i, "a floating dtype");
     if (t->dtype != op_tensor(c, query)->dtype) return op_error(c, "dtypes differ (%s)", op_show_tensors(c));
-    if (i < query + 3 && t->ndim != 4) return op_refuse_dtype(c, i, "[batch,heads,length,width]");
+    if (i < query + OF_BIAS && t->ndim != 4) return op_refuse_dtype(c, i, "[batch,heads,length,width]");
   }
   *p = shape_of(c->args, query);
-  graft_status status = check_sizes(c, query + 1, (int64_t[]){p->batch, p->heads, p->columns, p->width});
-  if (!status) status = check_sizes(c, query + 2, (int64_t[]){p->batch, p->heads, p->columns, p->value_width});
+  graft_status status = check_sizes(c, query + OF_KEY, (int64_t[]){p->batch, p->heads, p->columns, p->width});
+  if (!status) status = check_sizes(c, query + OF_VALUE, (int64_t[]){p->batch, p->heads, p->columns, p->value_width});
   c->compute = op_tensor(c, query)->dtype;
-  return status ? status : check_bias(c, query + 3, p);
+  return status ? status : check_bias(c, query + OF_BIAS, p);
 }
 
 static graft_status check_dropout(op_call *c, int arg) {
@@ -65,7 +75,7 @@ static graft_status check_dropout(op_call *c, int arg) {
 
 /* Dims in the order in which the query's lie in memory. */
 static void out_as_query(op_call *c, const graft_tensor *query, const int64_t sizes[4]) {
-  op_out_like(c, 0, query->dtype, query);
+  op_out_like(c, RESULT(output), query->dtype, query);
   if (sizes[3] == query->sizes[3]) return;
   int order[4] = {0, 1, 2, 3}; /* outermost first */
   for (int i = 1; i < 4; i++) {
@@ -75,53 +85,33 @@ static void out_as_query(op_call *c, const graft_tensor *query, const int64_t si
       order[k - 1] = swap;
     }
   }
-  op_out(c, 0, query->dtype, 4, sizes);
+  op_out(c, RESULT(output), query->dtype, 4, sizes);
   int64_t stride = 1;
   for (int i = 3; i >= 0; i--) {
-    c->out[0].strides[order[i]] = stride;
+    c->out[RESULT(output)].strides[order[i]] = stride;
     stride *= sizes[order[i]];
   }
 }
 
-enum { FORWARD_BIAS = 3, FORWARD_DROPOUT, FORWARD_CAUSAL, FORWARD_DEBUG, FORWARD_SCALE, FORWARD_OUTS = 9 };
-
-/* forward(query, key, value, attn_bias, dropout_p, is_causal, return_debug_mask, scale)
- * -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, philox_seed, philox_offset, debug_attn_mask), of which
- * those of sequences of several lengths and the debug mask are not there. */
+/* Of the results those of sequences of several lengths and the debug mask are not there. */
 static graft_status infer_forward(op_call *c) {
   shape p;
-  graft_status status = check_inputs(c, 0, &p);
-  if (!status) status = check_dropout(c, FORWARD_DROPOUT);
-  if (!status && op_bool(c, FORWARD_DEBUG)) status = op_error(c, "return_debug_mask is not served");
+  graft_status status = check_inputs(c, FORWARD(query), &p);
+  if (!status) status = check_dropout(c, FORWARD(dropout_p));
+  if (!status && op_bool(c, FORWARD(return_debug_mask))) status = op_error(c, "return_debug_mask is not served");
   if (status) return status;
-  const graft_tensor *query = op_tensor(c, 0);
+  const graft_tensor *query = op_tensor(c, FORWARD(query));
   const int64_t sizes[] = {p.batch, p.heads, p.rows, p.value_width};
   /* A number for each weight, four a block: those of f32 in every dtype. */
   uint64_t weights = (uint64_t)(p.batch * p.heads * p.rows * p.columns);
   c->draws = c->no_decompose ? (weights + 3) / 4 * 4 : 0;
   out_as_query(c, query, sizes);
-  op_out(c, 1, dt_is_half(query->dtype) ? GRAFT_F32 : query->dtype, 3, sizes);
-  op_out(c, 6, GRAFT_I64, 0, NULL);
-  op_out(c, 7, GRAFT_I64, 0, NULL);
-  c->nouts = FORWARD_OUTS;
+  op_out(c, RESULT(logsumexp), dt_is_half(query->dtype) ? GRAFT_F32 : query->dtype, 3, sizes);
+  op_out(c, RESULT(philox_seed), GRAFT_I64, 0, NULL);
+  op_out(c, RESULT(philox_offset), GRAFT_I64, 0, NULL);
+  c->nouts = c->schema->nrets;
   return GRAFT_OK;
 }
-
-enum {
-  BACK_GRAD,
-  BACK_QUERY,
-  BACK_KEY,
-  BACK_VALUE,
-  BACK_BIAS,
-  BACK_MASK,
-  BACK_OUT,
-  BACK_LSE,
-  BACK_DROPOUT = 12,
-  BACK_CAUSAL,
-  BACK_SEED,
-  BACK_OFFSET,
-  BACK_SCALE
-};
 
 static graft_status check_number(const op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
@@ -130,27 +120,27 @@ static graft_status check_number(const op_call *c, int arg) {
 
 static graft_status infer_backward(op_call *c) {
   shape p;
-  if (c->args[BACK_MASK].count < 4) return op_error(c, "grad_input_mask must be 4 bools");
-  graft_status status = check_inputs(c, BACK_QUERY, &p);
+  if (c->args[BACKWARD(grad_input_mask)].count < GRADIENTS) return op_error(c, "grad_input_mask must be 4 bools");
+  graft_status status = check_inputs(c, BACKWARD(query), &p);
   const int64_t sizes[] = {p.batch, p.heads, p.rows, p.value_width};
   for (int i = 0; !status && i < 2; i++) {
-    int arg = i ? BACK_OUT : BACK_GRAD;
+    int arg = i ? BACKWARD(out) : BACKWARD(grad_out);
     status = check_sizes(c, arg, sizes);
     if (!status && op_tensor(c, arg)->dtype != c->compute) status = op_refuse_dtype(c, arg, "the query's dtype");
   }
-  const graft_tensor *lse = op_tensor(c, BACK_LSE);
-  if (!status && !dt_is_float(lse->dtype)) status = op_refuse_dtype(c, BACK_LSE, "a floating dtype");
+  const graft_tensor *lse = op_tensor(c, BACKWARD(logsumexp));
+  if (!status && !dt_is_float(lse->dtype)) status = op_refuse_dtype(c, BACKWARD(logsumexp), "a floating dtype");
   if (!status && (lse->ndim != 3 || lse->numel != p.batch * p.heads * p.rows || lse->sizes[2] != p.rows)) {
-    status = op_refuse_dtype(c, BACK_LSE, "a number for each row of scores");
+    status = op_refuse_dtype(c, BACKWARD(logsumexp), "a number for each row of scores");
   }
-  if (!status) status = check_dropout(c, BACK_DROPOUT);
-  if (!status) status = check_number(c, BACK_SEED);
-  if (!status) status = check_number(c, BACK_OFFSET);
+  if (!status) status = check_dropout(c, BACKWARD(dropout_p));
+  if (!status) status = check_number(c, BACKWARD(philox_seed));
+  if (!status) status = check_number(c, BACKWARD(philox_offset));
   if (status) return status;
-  c->nouts = 4;
-  for (int i = 0; i < 4; i++) {
-    const graft_tensor *like = op_tensor(c, BACK_QUERY + i);
-    if (like && c->args[BACK_MASK].as.mask[i]) op_out_like(c, i, like->dtype, like);
+  c->nouts = GRADIENTS;
+  for (int i = 0; i < GRADIENTS; i++) {
+    const graft_tensor *like = op_tensor(c, BACKWARD(query) + i);
+    if (like && c->args[BACKWARD(grad_input_mask)].as.mask[i]) op_out_like(c, i, like->dtype, like);
   }
   return GRAFT_OK;
 }
@@ -253,9 +243,8 @@ static uint64_t read_number(const graft_tensor_desc *from) {
   return value;
 }
 
-static graft_status ref_scaled_dot_product_fused_attention_overrideable(
+graft_status kernel_scaled_dot_product_fused_attention_overrideable(
     const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable *args) {
-  (void)exec;
   attention a = {.philox = *args->philox};
   bool ok = attention_open(&a, args->query, args->key, args->value, args->attn_bias, args->scale, args->dropout_p,
                            args->is_causal);
@@ -282,8 +271,6 @@ static void add_scaled(graft_dtype dtype, ref_real *to, ref_real factor, const r
   for (int64_t e = 0; e < count; e++) to[e] = ref_sum(dtype, (ref_real[]){to[e], factor * from[e]}, 1, 2);
 }
 
-enum { OF_QUERY, OF_KEY, OF_VALUE, OF_BIAS, GRADIENTS };
-
 static void attend_back(const attention *a, int64_t at, const ref_real *grad, const ref_real *out, ref_real lse,
                         ref_array *to) {
   attention_row r = row_of(a, at);
@@ -304,9 +291,8 @@ static void attend_back(const attention *a, int64_t at, const ref_real *grad, co
   }
 }
 
-static graft_status ref_scaled_dot_product_fused_attention_overrideable_backward(
+graft_status kernel_scaled_dot_product_fused_attention_overrideable_backward(
     const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) {
-  (void)exec;
   attention a = {.philox = {.struct_size = sizeof a.philox,
                             .seed = read_number(args->philox_seed),
                             .offset = read_number(args->philox_offset)}};
@@ -365,14 +351,12 @@ typedef struct inputs {
 } inputs;
 
 static inputs inputs_of(const graft_value *args, int query, int scale, int causal) {
-  const graft_value *bias = &args[query + 3];
-  inputs in = {shape_of(args, query),
-               args[query].as.tensor,
-               args[query + 1].as.tensor,
-               args[query + 2].as.tensor,
-               bias->kind == GRAFT_VALUE_TENSOR ? bias->as.tensor : NULL,
-               0,
-               args[causal].as.i != 0};
+  inputs in = {.p = shape_of(args, query),
+               .q = args[query].as.tensor,
+               .k = args[query + OF_KEY].as.tensor,
+               .v = args[query + OF_VALUE].as.tensor,
+               .bias = unwrap_tensor(&args[query + OF_BIAS]),
+               .causal = args[causal].as.i != 0};
   in.scale = args[scale].kind == GRAFT_VALUE_FLOAT ? args[scale].as.f : 1 / sqrt((double)in.p.width);
   return in;
 }
@@ -401,16 +385,18 @@ static graft_tensor *weights_of(fx *s, graft_tensor *scores, graft_tensor *lse) 
 }
 
 static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
-  inputs in = inputs_of(c->args, 0, FORWARD_SCALE, FORWARD_CAUSAL);
+  inputs in = inputs_of(c->args, FORWARD(query), FORWARD(scale), FORWARD(is_causal));
   graft_tensor *scores = scores_of(s, &in), *most = s->status ? NULL : fx_amax(s, scores, (int64_t[]){3}, 1, false);
   graft_tensor *unscaled = weights_of(s, scores, most), *sum = fx_sum(s, unscaled, 1u << 3, false);
   if (s->status) return;
   graft_tensor *shift =
       fx_where_self(s, fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY)), fx_zeros_like(s, most), most);
-  outs[1] = fx_add(s, shift, fx_log(s, sum));
-  graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_number(graft_scalar_float(0x1p-60)));
-  outs[0] = product(s, &in.p, fx_div(s, unscaled, s->status ? NULL : fx_unsqueeze(s, divisor, 3)), in.v, false);
-  outs[6] = outs[7] = s->status ? NULL : fx_filled(s, in.q, 0, NULL, 0, GRAFT_I64);
+  outs[RESULT(logsumexp)] = fx_add(s, shift, fx_log(s, sum));
+  graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_float(0x1p-60));
+  outs[RESULT(output)] =
+      product(s, &in.p, fx_div(s, unscaled, s->status ? NULL : fx_unsqueeze(s, divisor, 3)), in.v, false);
+  outs[RESULT(philox_seed)] = outs[RESULT(philox_offset)] =
+      s->status ? NULL : fx_filled(s, in.q, 0, NULL, 0, GRAFT_I64);
 }
 
 /* The gradients that `wanted` asks for, from the weights and the sums of grad * out. */
@@ -424,11 +410,12 @@ static void gradients(fx *s, const inputs *in, graft_tensor *grad, graft_tensor 
 }
 
 static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  inputs in = inputs_of(c->args, BACK_QUERY, BACK_SCALE, BACK_CAUSAL);
-  graft_tensor *grad = op_tensor(c, BACK_GRAD), *lse = fx_cast(s, op_tensor(c, BACK_LSE), in.q->dtype);
+  inputs in = inputs_of(c->args, BACKWARD(query), BACKWARD(scale), BACKWARD(is_causal));
+  graft_tensor *grad = op_tensor(c, BACKWARD(grad_out)),
+               *lse = fx_cast(s, op_tensor(c, BACKWARD(logsumexp)), in.q->dtype);
   if (s->status) return;
   lse = fx_reshape(s, lse, 3, in.q->sizes);
-  graft_tensor *delta = fx_sum(s, fx_mul(s, grad, op_tensor(c, BACK_OUT)), 1u << 3, true);
+  graft_tensor *delta = fx_sum(s, fx_mul(s, grad, op_tensor(c, BACKWARD(out))), 1u << 3, true);
   bool wanted[GRADIENTS];
   for (int i = 0; i < GRADIENTS; i++) wanted[i] = c->out_wanted[i];
   gradients(s, &in, grad, weights_of(s, scores_of(s, &in), lse), delta, wanted, outs);
@@ -436,38 +423,36 @@ static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
 
 static void vjp_again(op_vjp *v, const bool wanted[GRADIENTS]) {
   fx *s = v->s;
-  inputs in = inputs_of(v->args, 0, FORWARD_SCALE, FORWARD_CAUSAL);
-  if (v->args[FORWARD_DROPOUT].as.f > 0) {
+  inputs in = inputs_of(v->args, FORWARD(query), FORWARD(scale), FORWARD(is_causal));
+  if (v->args[FORWARD(dropout_p)].as.f > 0) {
     fx_fail(s, err_about(GRAFT_UNIMPLEMENTED, v->schema->name, "with dropout its gradient can't be differentiated"));
     return;
   }
   graft_tensor *scores = scores_of(s, &in);
   graft_tensor *weights = s->status ? NULL : fx_safe_softmax(s, scores, 3, GRAFT_DTYPE_NONE);
-  graft_tensor *by_weight = fx_mul(s, weights, product(s, &in.p, v->g[0], in.v, true));
-  gradients(s, &in, v->g[0], weights, fx_sum(s, by_weight, 1u << 3, true), wanted, v->results);
+  graft_tensor *by_weight = fx_mul(s, weights, product(s, &in.p, v->g[RESULT(output)], in.v, true));
+  gradients(s, &in, v->g[RESULT(output)], weights, fx_sum(s, by_weight, 1u << 3, true), wanted, v->results);
 }
 
 static void vjp_forward(op_vjp *v) {
+  const in_scaled_dot_product_fused_attention_overrideable in =
+      in_scaled_dot_product_fused_attention_overrideable_of(v->args);
   bool wanted[GRADIENTS];
   uint8_t mask[GRADIENTS];
   for (int i = 0; i < GRADIENTS; i++) mask[i] = wanted[i] = vjp_needs(v, i);
-  if (!v->g[0]) return;
+  if (!v->g[RESULT(output)]) return;
   if (graft_grad_mode()) {
     vjp_again(v, wanted);
     return;
   }
-  const graft_value *args = v->args;
-  const double *scale = args[FORWARD_SCALE].kind == GRAFT_VALUE_FLOAT ? &args[FORWARD_SCALE].as.f : NULL;
-  graft_tensor *q = vjp_arg(v, 0), *k = vjp_arg(v, 1), *d[GRADIENTS] = {NULL};
+  graft_tensor *d[GRADIENTS] = {NULL};
   fx_scaled_dot_product_fused_attention_overrideable_backward(
-      v->s, v->g[0], q, k, vjp_arg(v, 2), vjp_arg(v, FORWARD_BIAS), mask, v->outs[0], v->outs[1], NULL, NULL,
-      q->sizes[2], k->sizes[2], args[FORWARD_DROPOUT].as.f, args[FORWARD_CAUSAL].as.i != 0, v->outs[6], v->outs[7],
-      scale, &d[0], &d[1], &d[2], &d[3]);
+      v->s, v->g[RESULT(output)], in.query, in.key, in.value, in.attn_bias, mask, v->outs[RESULT(output)],
+      v->outs[RESULT(logsumexp)], NULL, NULL, in.query->sizes[2], in.key->sizes[2], in.dropout_p, in.is_causal,
+      v->outs[RESULT(philox_seed)], v->outs[RESULT(philox_offset)], in.scale, &d[OF_QUERY], &d[OF_KEY], &d[OF_VALUE],
+      &d[OF_BIAS]);
   for (int i = 0; i < GRADIENTS; i++) v->results[i] = mask[i] ? d[i] : NULL;
 }
-
-#define ARG OP_SAVE_ARG
-#define OUT OP_SAVE_OUT
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE,
@@ -475,13 +460,17 @@ static const op_def defs[] = {
      .infer = infer_forward,
      .decompose = decompose_forward,
      .vjp = vjp_forward,
-     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | OUT(0) | OUT(1) | OUT(6) | OUT(7),
-     .without_grad = 1u << 1,
-     .reference = OP_REF(scaled_dot_product_fused_attention_overrideable)},
+     .saves = OP_SAVE_ARGS(scaled_dot_product_fused_attention_overrideable, query, key, value, attn_bias) |
+              OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, output) |
+              OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, logsumexp) |
+              OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, philox_seed) |
+              OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, philox_offset),
+     .without_grad = OP_OUT_BIT(scaled_dot_product_fused_attention_overrideable, logsumexp),
+     .reference = OP_KERNEL(scaled_dot_product_fused_attention_overrideable)},
     {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD,
      .roles = "vvvvvvkkkkk",
      .infer = infer_backward,
      .decompose = decompose_backward,
-     .reference = OP_REF(scaled_dot_product_fused_attention_overrideable_backward)},
+     .reference = OP_KERNEL(scaled_dot_product_fused_attention_overrideable_backward)},
 };
 OP_TABLE(attention, defs)

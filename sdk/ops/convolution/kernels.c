@@ -156,8 +156,7 @@ static void add_bias(ref_array *out, const ref_array *bias, int64_t positions) {
   for (int64_t i = 0; i < out->count; i++) out->re[i] += bias->re[i / positions % bias->count];
 }
 
-graft_status ref_convolution(const graft_exec *exec, const graft_args_convolution *a) {
-  (void)exec;
+graft_status kernel_convolution(const graft_exec *exec, const graft_args_convolution *a) {
   grid g;
   const graft_tensor_desc *coarse = a->transposed ? a->input : a->out, *fine = a->transposed ? a->out : a->input;
   graft_status status = grid_make(&g, coarse, fine, a->weight, a->stride, a->padding, a->dilation, a->groups);
@@ -188,18 +187,16 @@ static graft_status backward_bias(const graft_tensor_desc *out, const ref_array 
                                   int64_t positions) {
   if (!out) return GRAFT_OK;
   int64_t channels = ref_numel(out);
-  ref_array sums = ref_new(channels, false), line = ref_new(batch * positions, false);
-  graft_status status = sums.re && line.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t c = 0; !status && grad->count && c < channels; c++) {
+  REF_OWNED ref_array sums = ref_new(channels, false), line = ref_new(batch * positions, false);
+  if (!(sums.re && line.re)) return ref_no_memory();
+  for (int64_t c = 0; grad->count && c < channels; c++) {
     for (int64_t i = 0; i < line.count; i++) {
       line.re[i] = grad->re[(i / positions * channels + c) * positions + i % positions];
     }
     sums.re[c] = ref_sum(out->dl.dtype, line.re, 1, line.count);
   }
-  if (!status) ref_write(out, &sums);
-  ref_free(&sums);
-  ref_free(&line);
-  return status;
+  ref_write(out, &sums);
+  return GRAFT_OK;
 }
 
 static graft_status backward_input(grid *g, const graft_args_convolution_backward *a, const ref_array *grad,
@@ -227,8 +224,7 @@ static graft_status backward_weight(grid *g, const graft_args_convolution_backwa
   return GRAFT_OK;
 }
 
-graft_status ref_convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *a) {
-  (void)exec;
+graft_status kernel_convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *a) {
   grid g;
   const graft_tensor_desc *coarse = a->transposed ? a->input : a->grad_output;
   const graft_tensor_desc *fine = a->transposed ? a->grad_output : a->input;

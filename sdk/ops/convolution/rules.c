@@ -1,4 +1,5 @@
-/* Convolutions: rules, decompositions, gradients. Kernels are in convolution_kernels.c. */
+/* Convolutions: rules, decompositions, gradients. A backward op's arguments from input on are those of convolution,
+ * with the sizes of the bias in its place. */
 #include "ops/convolution/convolution.h"
 
 #include <stdlib.h>
@@ -28,7 +29,6 @@ static graft_status window_list(op_call *c, int arg, int32_t dims, int64_t least
   return GRAFT_OK;
 }
 
-/* Stride, padding, dilation, transposed, output_padding and groups, from argument `first` on. */
 typedef struct geometry {
   const int64_t *stride, *padding, *dilation, *output_padding;
   uint32_t dims;
@@ -36,16 +36,23 @@ typedef struct geometry {
   int64_t groups;
 } geometry;
 
+/* Of the arguments of convolution. */
 static geometry geometry_of(const graft_value *args) {
-  return (geometry){args[0].as.ints, args[1].as.ints,   args[2].as.ints, args[4].as.ints,
-                    args[0].count,   args[3].as.i != 0, args[5].as.i};
+  const in_convolution in = in_convolution_of(args);
+  return (geometry){.stride = in.stride,
+                    .padding = in.padding,
+                    .dilation = in.dilation,
+                    .output_padding = in.output_padding,
+                    .dims = in.stride_count,
+                    .transposed = in.transposed,
+                    .groups = in.groups};
 }
 
-static graft_status check_lists(op_call *c, int first, int32_t dims) {
-  graft_status status = window_list(c, first, dims, 1);
-  if (!status) status = window_list(c, first + 1, dims, 0);
-  if (!status) status = window_list(c, first + 2, dims, 1);
-  return status ? status : window_list(c, first + 4, dims, 0);
+static graft_status check_lists(op_call *c, int at, int32_t dims) {
+  graft_status status = window_list(c, at + ARG_convolution_stride, dims, 1);
+  if (!status) status = window_list(c, at + ARG_convolution_padding, dims, 0);
+  if (!status) status = window_list(c, at + ARG_convolution_dilation, dims, 1);
+  return status ? status : window_list(c, at + ARG_convolution_output_padding, dims, 0);
 }
 
 static graft_status check_channels(op_call *c, const geometry *g, const graft_tensor *input,
@@ -86,21 +93,21 @@ static graft_status output_size(op_call *c, const geometry *g, const graft_tenso
                   op_show_tensors(c));
 }
 
-/* Checks everything but bias and gradient; the result's sizes. */
-static graft_status infer_sizes(op_call *c, int input_arg, int first, int64_t *sizes) {
-  const graft_tensor *input = op_tensor(c, input_arg), *weight = op_tensor(c, input_arg + 1);
+/* Checks everything but bias and gradient; the result's sizes. `at` is where input stands. */
+static graft_status infer_sizes(op_call *c, int at, int64_t *sizes) {
+  const graft_tensor *input = op_tensor(c, at), *weight = op_tensor(c, at + ARG_convolution_weight);
   int32_t dims = weight->ndim - 2;
   if (input->ndim != weight->ndim || dims < 1 || dims > CONV_DIMS) {
     return op_error(c, "expected input and weight of one rank, 3 to 5; a batch of one has a dim too (%s)",
                     op_show_tensors(c));
   }
   if (dt_is_complex(input->dtype) || input->dtype == GRAFT_BOOL || dt_is_float8(input->dtype)) {
-    return op_refuse_dtype(c, input_arg, "a floating or integer dtype");
+    return op_refuse_dtype(c, at, "a floating or integer dtype");
   }
   if (input->dtype != weight->dtype) return op_error(c, "input and weight differ in dtype (%s)", op_show_tensors(c));
-  graft_status status = check_lists(c, first, dims);
+  graft_status status = check_lists(c, at, dims);
   if (status) return status;
-  geometry g = geometry_of(c->args + first);
+  geometry g = geometry_of(&c->args[at]);
   status = check_channels(c, &g, input, weight);
   sizes[0] = input->sizes[0];
   sizes[1] = g.transposed ? weight->sizes[1] * g.groups : weight->sizes[0];
@@ -117,60 +124,63 @@ static graft_memory_format format_of(const graft_tensor *input, const graft_tens
 
 /* A bias of another dtype is converted, except where PyTorch's library kernels refuse it. */
 static graft_status check_bias(op_call *c, const graft_tensor *input, const graft_tensor *weight) {
-  const graft_tensor *bias = op_tensor(c, 2);
+  const graft_tensor *bias = op_tensor(c, ARG_convolution_bias);
   if (!bias) return GRAFT_OK;
-  geometry g = geometry_of(c->args + 3);
+  geometry g = geometry_of(c->args);
   int64_t channels = g.transposed ? weight->sizes[1] * g.groups : weight->sizes[0];
   if (bias->ndim != 1 || bias->sizes[0] != channels) {
-    return op_error(c, "bias is %s; expected one number for each of %lld channels", op_show(c, 2), (long long)channels);
+    return op_error(c, "bias is %s; expected one number for each of %lld channels", op_show(c, ARG_convolution_bias),
+                    (long long)channels);
   }
   bool strict = input->dtype == GRAFT_F32 || input->dtype == GRAFT_BF16;
   return strict && bias->dtype != input->dtype ? op_error(c, "input and bias differ in dtype (%s)", op_show_tensors(c))
                                                : GRAFT_OK;
 }
 
-/* convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) */
 static graft_status infer_convolution(op_call *c) {
+  const in_convolution in = in_convolution_of(c->args);
   int64_t sizes[CONV_DIMS + 2];
-  graft_status status = infer_sizes(c, 0, 3, sizes);
+  graft_status status = infer_sizes(c, ARG_convolution_input, sizes);
   if (status) return status;
-  const graft_tensor *input = op_tensor(c, 0), *weight = op_tensor(c, 1);
-  status = check_bias(c, input, weight);
-  c->compute = input->dtype;
-  op_out_format(c, 0, input->dtype, input->ndim, sizes, format_of(input, weight));
+  status = check_bias(c, in.input, in.weight);
+  c->compute = in.input->dtype;
+  op_out_format(c, OUT, in.input->dtype, in.input->ndim, sizes, format_of(in.input, in.weight));
   return status;
 }
 
 static graft_status check_gradient(op_call *c, const int64_t *sizes) {
-  const graft_tensor *grad = op_tensor(c, 0), *input = op_tensor(c, 1);
-  bool same = grad->ndim == input->ndim;
+  const in_convolution_backward in = in_convolution_backward_of(c->args);
+  const graft_tensor *grad = in.grad_output;
+  bool same = grad->ndim == in.input->ndim;
   for (int32_t i = 0; same && i < grad->ndim; i++) same = grad->sizes[i] == sizes[i];
   if (!same) return op_error(c, "grad_output has not the shape of the convolution's result (%s)", op_show_tensors(c));
-  if (grad->dtype == input->dtype) return GRAFT_OK;
+  if (grad->dtype == in.input->dtype) return GRAFT_OK;
   return op_error(c, "grad_output and input differ in dtype (%s)", op_show_tensors(c));
 }
 
 static void out_masked(op_call *c, int n, const graft_tensor *like, graft_memory_format format) {
   c->out[n] = (graft_meta){0};
-  if (c->args[10].as.mask[n]) op_out_format(c, n, like->dtype, like->ndim, like->sizes, format);
+  if (c->args[ARG_convolution_backward_output_mask].as.mask[n])
+    op_out_format(c, n, like->dtype, like->ndim, like->sizes, format);
 }
 
-/* convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
- * groups, output_mask) -> (input's, weight's, bias's gradient) */
+/* The results are the gradients of input, weight and bias. */
+enum { TO_INPUT, TO_WEIGHT, TO_BIAS, GRADIENTS };
+
 static graft_status infer_backward(op_call *c) {
+  const in_convolution_backward in = in_convolution_backward_of(c->args);
   int64_t sizes[CONV_DIMS + 2];
-  graft_status status = infer_sizes(c, 1, 4, sizes);
+  graft_status status = infer_sizes(c, ARG_convolution_backward_input, sizes);
   if (!status) status = check_gradient(c, sizes);
   if (status) return status;
-  const graft_tensor *input = op_tensor(c, 1), *weight = op_tensor(c, 2);
-  graft_memory_format format = format_of(input, weight);
-  c->compute = input->dtype;
-  out_masked(c, 0, input, format);
-  out_masked(c, 1, weight, format);
-  c->out[2] = (graft_meta){0};
-  if (!c->args[10].as.mask[2]) return GRAFT_OK;
-  int64_t channels = c->args[3].count ? c->args[3].as.ints[0] : sizes[1];
-  op_out(c, 2, input->dtype, 1, &channels);
+  graft_memory_format format = format_of(in.input, in.weight);
+  c->compute = in.input->dtype;
+  out_masked(c, TO_INPUT, in.input, format);
+  out_masked(c, TO_WEIGHT, in.weight, format);
+  c->out[TO_BIAS] = (graft_meta){0};
+  if (!in.output_mask[TO_BIAS]) return GRAFT_OK;
+  int64_t channels = in.bias_sizes_count ? in.bias_sizes[0] : sizes[1];
+  op_out(c, TO_BIAS, in.input->dtype, 1, &channels);
   return GRAFT_OK;
 }
 
@@ -183,13 +193,13 @@ static graft_tensor *convolve(fx *s, const geometry *g, graft_tensor *x, graft_t
 }
 
 static void convolve_backward(fx *s, const geometry *g, graft_tensor *grad, graft_tensor *x, graft_tensor *w,
-                              const bool wanted[3], graft_tensor *outs[3]) {
+                              const bool wanted[GRADIENTS], graft_tensor *outs[GRADIENTS]) {
   uint32_t n = g->dims;
-  const uint8_t mask[3] = {wanted[0], wanted[1], wanted[2]};
-  outs[0] = outs[1] = outs[2] = NULL;
+  const uint8_t mask[GRADIENTS] = {wanted[TO_INPUT], wanted[TO_WEIGHT], wanted[TO_BIAS]};
+  for (int i = 0; i < GRADIENTS; i++) outs[i] = NULL;
   if (s->status || !grad) return;
   fx_convolution_backward(s, grad, x, w, &grad->sizes[1], 1, g->stride, n, g->padding, n, g->dilation, n, g->transposed,
-                          g->output_padding, n, g->groups, mask, &outs[0], &outs[1], &outs[2]);
+                          g->output_padding, n, g->groups, mask, &outs[TO_INPUT], &outs[TO_WEIGHT], &outs[TO_BIAS]);
 }
 
 /* Pads or crops the spatial dims. */
@@ -296,16 +306,17 @@ static graft_tensor *by_plain(fx *s, const geometry *g, graft_tensor *x, graft_t
 }
 
 static void decompose_convolution(fx *s, const op_call *c, graft_tensor **outs) {
-  geometry g = geometry_of(c->args + 3);
-  graft_tensor *x = op_tensor(c, 0), *w = op_tensor(c, 1), *bias = op_tensor(c, 2);
+  const in_convolution in = in_convolution_of(c->args);
+  geometry g = geometry_of(c->args);
+  graft_tensor *x = in.input, *w = in.weight;
   if (g.transposed) {
-    outs[0] = by_plain(s, &g, x, w, bias);
+    outs[OUT] = by_plain(s, &g, x, w, in.bias);
     return;
   }
-  outs[0] = by_product(s, &g, x, w, &c->out[0]);
-  if (!bias) return;
-  int64_t sizes[CONV_DIMS + 2] = {1, bias->sizes[0], 1, 1, 1};
-  outs[0] = fx_add(s, outs[0], fx_reshape(s, bias, x->ndim, sizes));
+  outs[OUT] = by_product(s, &g, x, w, &c->out[OUT]);
+  if (!in.bias) return;
+  int64_t sizes[CONV_DIMS + 2] = {1, in.bias->sizes[0], 1, 1, 1};
+  outs[OUT] = fx_add(s, outs[OUT], fx_reshape(s, in.bias, x->ndim, sizes));
 }
 
 /* --- of the backward: both gradients are convolutions --- */
@@ -340,21 +351,24 @@ static graft_tensor *zeros_like(fx *s, graft_tensor *t) {
 }
 
 static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  geometry g = geometry_of(c->args + 4);
-  graft_tensor *grad = op_tensor(c, 0), *x = op_tensor(c, 1), *w = op_tensor(c, 2);
+  const in_convolution_backward in = in_convolution_backward_of(c->args);
+  geometry g = geometry_of(&c->args[ARG_convolution_backward_input]);
+  graft_tensor *grad = in.grad_output, *x = in.input, *w = in.weight;
   bool nothing = !grad->numel || !x->numel || !w->numel;
-  if (c->out_wanted[0]) outs[0] = nothing ? zeros_like(s, x) : input_gradient(s, &g, grad, x, w);
-  if (c->out_wanted[1] && nothing) outs[1] = zeros_like(s, w);
-  if (c->out_wanted[1] && !nothing) outs[1] = s->status ? NULL : weight_gradient(s, &g, grad, x, w);
-  if (c->out_wanted[2]) outs[2] = fx_sum(s, grad, ((1u << grad->ndim) - 1) & ~2u, false);
+  if (c->out_wanted[TO_INPUT]) outs[TO_INPUT] = nothing ? zeros_like(s, x) : input_gradient(s, &g, grad, x, w);
+  if (c->out_wanted[TO_WEIGHT] && nothing) outs[TO_WEIGHT] = zeros_like(s, w);
+  if (c->out_wanted[TO_WEIGHT] && !nothing) outs[TO_WEIGHT] = s->status ? NULL : weight_gradient(s, &g, grad, x, w);
+  if (c->out_wanted[TO_BIAS]) outs[TO_BIAS] = fx_sum(s, grad, ((1u << grad->ndim) - 1) & ~2u, false);
 }
 
 /* --- gradients --- */
 
 static void vjp_convolution(op_vjp *v) {
-  geometry g = geometry_of(v->args + 3);
-  bool wanted[3] = {vjp_needs(v, 0), vjp_needs(v, 1), vjp_needs(v, 2)};
-  convolve_backward(v->s, &g, v->g[0], vjp_arg(v, 0), vjp_arg(v, 1), wanted, v->results);
+  const in_convolution in = in_convolution_of(v->args);
+  geometry g = geometry_of(v->args);
+  bool wanted[GRADIENTS] = {vjp_needs(v, ARG_convolution_input), vjp_needs(v, ARG_convolution_weight),
+                            vjp_needs(v, ARG_convolution_bias)};
+  convolve_backward(v->s, &g, v->g[OUT], in.input, in.weight, wanted, v->results);
 }
 
 static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {
@@ -364,26 +378,28 @@ static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {
 /* The backward is linear in the gradient and in each of input and weight, so that its own gradients are convolutions
  * and backwards of the same geometry. */
 static void vjp_backward(op_vjp *v) {
-  static const bool input_only[3] = {true}, weight_only[3] = {false, true};
-  geometry g = geometry_of(v->args + 4);
-  graft_tensor *grad = vjp_arg(v, 0), *x = vjp_arg(v, 1), *w = vjp_arg(v, 2), *outs[3];
-  graft_tensor *to_x = v->g[0], *to_w = v->g[1], *to_bias = v->g[2];
-  if (vjp_needs(v, 0)) {
-    if (to_x) v->results[0] = convolve(v->s, &g, to_x, w, NULL);
-    if (to_w) v->results[0] = plus(v->s, v->results[0], convolve(v->s, &g, x, to_w, NULL));
+  const in_convolution_backward in = in_convolution_backward_of(v->args);
+  static const bool input_only[GRADIENTS] = {[TO_INPUT] = true}, weight_only[GRADIENTS] = {[TO_WEIGHT] = true};
+  geometry g = geometry_of(&v->args[ARG_convolution_backward_input]);
+  graft_tensor *grad = in.grad_output, *x = in.input, *w = in.weight, *outs[GRADIENTS];
+  graft_tensor *to_x = v->g[TO_INPUT], *to_w = v->g[TO_WEIGHT], *to_bias = v->g[TO_BIAS];
+  if (vjp_needs(v, ARG_convolution_backward_grad_output)) {
+    graft_tensor *sum = to_x ? convolve(v->s, &g, to_x, w, NULL) : NULL;
+    if (to_w) sum = plus(v->s, sum, convolve(v->s, &g, x, to_w, NULL));
     if (to_bias) {
       int64_t sizes[CONV_DIMS + 2] = {1, to_bias->sizes[0], 1, 1, 1};
       graft_tensor *spread_out = fx_reshape(v->s, to_bias, grad->ndim, sizes);
-      v->results[0] = plus(v->s, v->results[0], fx_expand(v->s, spread_out, grad->sizes, (uint32_t)grad->ndim, false));
+      sum = plus(v->s, sum, fx_expand(v->s, spread_out, grad->sizes, (uint32_t)grad->ndim, false));
     }
+    v->results[ARG_convolution_backward_grad_output] = sum;
   }
-  if (vjp_needs(v, 1) && to_w) {
+  if (vjp_needs(v, ARG_convolution_backward_input) && to_w) {
     convolve_backward(v->s, &g, grad, x, to_w, input_only, outs);
-    v->results[1] = outs[0];
+    v->results[ARG_convolution_backward_input] = outs[TO_INPUT];
   }
-  if (vjp_needs(v, 2) && to_x) {
+  if (vjp_needs(v, ARG_convolution_backward_weight) && to_x) {
     convolve_backward(v->s, &g, grad, to_x, w, weight_only, outs);
-    v->results[2] = outs[1];
+    v->results[ARG_convolution_backward_weight] = outs[TO_WEIGHT];
   }
 }
 
@@ -393,14 +409,14 @@ static const op_def defs[] = {
      .infer = infer_convolution,
      .decompose = decompose_convolution,
      .vjp = vjp_convolution,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1),
-     .reference = OP_REF(convolution)},
+     .saves = OP_SAVE_ARGS(convolution, input, weight),
+     .reference = OP_KERNEL(convolution)},
     {.op_id = GRAFT_OP_CONVOLUTION_BACKWARD,
      .roles = "vvv",
      .infer = infer_backward,
      .decompose = decompose_backward,
      .vjp = vjp_backward,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(2),
-     .reference = OP_REF(convolution_backward)},
+     .saves = OP_SAVE_ARGS(convolution_backward, grad_output, input, weight),
+     .reference = OP_KERNEL(convolution_backward)},
 };
 OP_TABLE(convolution, defs)

@@ -3,6 +3,19 @@
 
 #include "ops/core/op.h"
 
+int op_arg_named(const op_schema *schema, const char *name) {
+  for (int i = 0; i < schema->nargs; i++) {
+    if (!strcmp(schema->args[i].name, name)) return i;
+  }
+  return -1;
+}
+
+const graft_value *op_value_named(const op_schema *schema, const graft_value *args, const char *name) {
+  static const graft_value absent = {.kind = GRAFT_VALUE_NONE};
+  int arg = op_arg_named(schema, name);
+  return arg < 0 ? &absent : &args[arg];
+}
+
 graft_tensor *op_tensor(const op_call *call, int arg) {
   return call->args[arg].kind == GRAFT_VALUE_TENSOR ? call->args[arg].as.tensor : NULL;
 }

@@ -18,18 +18,29 @@
   X(matmul)                \
   X(normalization)         \
   X(normalization_rms)     \
-  X(optimizer)             \
-  X(pointwise)             \
+  X(optimizer_foreach)     \
+  X(optimizer_scale)       \
+  X(optimizer_steps)       \
   X(pointwise_activations) \
+  X(pointwise_arithmetic)  \
+  X(pointwise_comparison)  \
+  X(pointwise_elementary)  \
+  X(pointwise_gated)       \
+  X(pointwise_special)     \
   X(pooling)               \
   X(random)                \
   X(random_rrelu)          \
   X(reduction)             \
+  X(reduction_histogram)   \
   X(resample)              \
   X(rnn)                   \
   X(scan)                  \
-  X(scatter)               \
-  X(shape)                 \
+  X(scatter_elements)      \
+  X(scatter_reduce)        \
+  X(scatter_slices)        \
+  X(shape_movement)        \
+  X(shape_parts)           \
+  X(shape_views)           \
   X(shape_windows)         \
   X(softmax)               \
   X(sorting)

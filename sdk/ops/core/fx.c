@@ -73,10 +73,32 @@ void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs
   if (status) fx_fail(s, status);
 }
 
-graft_tensor *fx_binary(fx *s, uint32_t op_id, graft_value a, graft_value b) {
+graft_tensor *fx_one(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs) {
   graft_tensor *out;
-  fx_call(s, op_id, (graft_value[]){a, b}, 2, &out, 1);
+  fx_call(s, op_id, args, nargs, &out, 1);
   return out;
+}
+
+graft_tensor *fx_binary(fx *s, uint32_t op_id, graft_value a, graft_value b) {
+  return fx_one(s, op_id, (graft_value[]){a, b}, 2);
+}
+
+graft_tensor *fx_is(fx *s, uint32_t relation, graft_tensor *t, double number) {
+  return fx_binary(s, relation, fx_tensor(t), fx_float(number));
+}
+
+graft_tensor *fx_divide(fx *s, graft_value a, graft_value b, const char *mode) {
+  return fx_one(s, GRAFT_OP_DIV_TENSOR_MODE, (graft_value[]){a, b, wrap_str(mode)}, 3);
+}
+
+graft_tensor *fx_where(fx *s, graft_tensor *condition, graft_value a, graft_value b) {
+  return fx_one(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), a, b}, 3);
+}
+graft_tensor *fx_only_where(fx *s, graft_tensor *condition, graft_tensor *t) {
+  return fx_where(s, condition, fx_tensor(t), fx_int(0));
+}
+graft_tensor *fx_not_where(fx *s, graft_tensor *condition, graft_tensor *t) {
+  return fx_where(s, condition, fx_int(0), fx_tensor(t));
 }
 
 graft_tensor *fx_add(fx *s, graft_tensor *a, graft_tensor *b) {
@@ -92,10 +114,10 @@ graft_tensor *fx_div(fx *s, graft_tensor *a, graft_tensor *b) {
   return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(a), fx_tensor(b));
 }
 graft_tensor *fx_adds(fx *s, graft_tensor *a, double b) {
-  return fx_binary(s, GRAFT_OP_ADD_TENSOR, fx_tensor(a), fx_number(graft_scalar_float(b)));
+  return fx_binary(s, GRAFT_OP_ADD_TENSOR, fx_tensor(a), fx_float(b));
 }
 graft_tensor *fx_muls(fx *s, graft_tensor *a, double b) {
-  return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), fx_number(graft_scalar_float(b)));
+  return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), fx_float(b));
 }
 graft_tensor *fx_scale(fx *s, graft_tensor *a, graft_scalar b) {
   return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), fx_number(b));
@@ -141,9 +163,7 @@ graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1) {
 
 graft_tensor *fx_conj(fx *s, graft_tensor *a) {
   if (s->status || !a || !dt_is_complex(a->dtype)) return a;
-  graft_tensor *out;
-  fx_call(s, GRAFT_OP_PRIMS_CONJ, (graft_value[]){fx_tensor(a)}, 1, &out, 1);
-  return out;
+  return fx_one(s, GRAFT_OP_PRIMS_CONJ, (graft_value[]){fx_tensor(a)}, 1);
 }
 
 graft_tensor *fx_adjoint(fx *s, graft_tensor *a) {

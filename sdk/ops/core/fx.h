@@ -44,8 +44,17 @@ graft_tensor *fx_adds(fx *s, graft_tensor *a, double b);
 graft_tensor *fx_muls(fx *s, graft_tensor *a, double b);
 graft_tensor *fx_scale(fx *s, graft_tensor *a, graft_scalar b);
 graft_tensor *fx_powi(fx *s, graft_tensor *a, int n);
-/* Any pointwise op on values that may be numbers. */
+/* An op with one result; any pointwise op on values that may be numbers. */
+graft_tensor *fx_one(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs);
 graft_tensor *fx_binary(fx *s, uint32_t op_id, graft_value a, graft_value b);
+/* t compared with a number, as the tensor form of a relation does it: fx_is(s, GRAFT_OP_LT_TENSOR, t, 0). */
+graft_tensor *fx_is(fx *s, uint32_t relation, graft_tensor *t, double number);
+/* a / b, rounded as `mode` says: "trunc", "floor". */
+graft_tensor *fx_divide(fx *s, graft_value a, graft_value b, const char *mode);
+/* a where the condition holds, else b; and t with 0 in the place of the other. */
+graft_tensor *fx_where(fx *s, graft_tensor *condition, graft_value a, graft_value b);
+graft_tensor *fx_only_where(fx *s, graft_tensor *condition, graft_tensor *t);
+graft_tensor *fx_not_where(fx *s, graft_tensor *condition, graft_tensor *t);
 graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype);
 graft_tensor *fx_zeros_like(fx *s, graft_tensor *a);
 graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value, graft_dtype dtype);
@@ -71,6 +80,12 @@ static inline graft_value fx_number(graft_scalar x) {
   graft_value v = {GRAFT_VALUE_NONE, 0, {0}};
   if (x.dtype) v.kind = GRAFT_VALUE_SCALAR, v.as.scalar = x;
   return v;
+}
+static inline graft_value fx_int(int64_t x) {
+  return fx_number(graft_scalar_int(x));
+}
+static inline graft_value fx_float(double x) {
+  return fx_number(graft_scalar_float(x));
 }
 
 #endif

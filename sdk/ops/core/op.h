@@ -16,6 +16,9 @@
 #include "graft/value.h"
 #include "ops/core/fx.h"
 #include "ops/core/schema.h"
+#include "ops/generated/inputs.h"
+#include "ops/generated/kernels.h"
+#include "ops/generated/names.h"
 #include "tensor/tensor.h"
 
 enum { OP_MAX_ARGS = 24, OP_MAX_OUTS = 10 };
@@ -36,7 +39,7 @@ typedef struct op_call {
   bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
   bool no_decompose;             /* this very call is for a slot or the reference kernel only */
   graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
-  bool dynamic;                  /* out[0] is an upper bound only; the op says its shape */
+  bool dynamic;                  /* the first output is an upper bound only; the op says its shape */
   uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */
   arena *lists;                  /* where canonical lists live */
 } op_call;
@@ -65,8 +68,26 @@ typedef void (*op_vjp_fn)(op_vjp *v);
 /* One item of a Tensor[] output, where it is not simply like the item it is aligned with. */
 typedef graft_status (*op_list_item_fn)(const op_call *call, uint32_t ret, uint32_t item, graft_meta *meta);
 
-#define OP_SAVE_ARG(n) (UINT64_C(1) << (n))
-#define OP_SAVE_OUT(n) (UINT64_C(1) << (32 + (n)))
+/* What a row saves: OP_SAVE_ARGS(mm, self, mat2), OP_SAVE_OUT(topk, indices), joined by |. */
+#define OP_SAVE_ARG(op, name)                     (UINT64_C(1) << ARG_##op##_##name)
+#define OP_SAVE_ARGS(op, ...)                     OP_SAVE_PICK(__VA_ARGS__, 7, 6, 5, 4, 3, 2, 1)(op, __VA_ARGS__)
+#define OP_SAVE_OUT(op, name)                     (UINT64_C(1) << (32 + OUT_##op##_##name))
+#define OP_SAVE_PICK(a, b, c, d, e, f, g, n, ...) OP_SAVE_##n
+#define OP_SAVE_1(op, a)                          OP_SAVE_ARG(op, a)
+#define OP_SAVE_2(op, a, ...)                     OP_SAVE_ARG(op, a) | OP_SAVE_1(op, __VA_ARGS__)
+#define OP_SAVE_3(op, a, ...)                     OP_SAVE_ARG(op, a) | OP_SAVE_2(op, __VA_ARGS__)
+#define OP_SAVE_4(op, a, ...)                     OP_SAVE_ARG(op, a) | OP_SAVE_3(op, __VA_ARGS__)
+#define OP_SAVE_5(op, a, ...)                     OP_SAVE_ARG(op, a) | OP_SAVE_4(op, __VA_ARGS__)
+#define OP_SAVE_6(op, a, ...)                     OP_SAVE_ARG(op, a) | OP_SAVE_5(op, __VA_ARGS__)
+#define OP_SAVE_7(op, a, ...)                     OP_SAVE_ARG(op, a) | OP_SAVE_6(op, __VA_ARGS__)
+/* Bits of outputs, for without_grad. */
+#define OP_OUT_BIT(op, name) (1u << OUT_##op##_##name)
+static inline bool op_saves_arg(uint64_t saves, uint32_t arg) {
+  return saves >> arg & 1;
+}
+static inline bool op_saves_out(uint64_t saves, uint32_t out) {
+  return saves >> (32 + out) & 1;
+}
 
 /* How each tensor argument reaches a kernel: one letter an argument of kind Tensor or Tensor[], in schema order.
  *   b  value, broadcast to the output's shape, converted to `compute`
@@ -87,9 +108,10 @@ enum {
   OP_LIKE = 512  /* only sizes, strides and dtype of the first tensor count: it may lie on another device */
 };
 
-/* A reference kernel, behind the same ABI as a plugin's. OP_REF(mm) is ref_mm, checked against the slot's type. */
+/* A reference kernel, behind the same ABI as a plugin's. OP_KERNEL(mm) is kernel_mm, checked against the slot's type.
+ */
 typedef graft_status (*op_slot)(const graft_exec *exec, const void *args);
-#define OP_REF(name) _Generic(&ref_##name, graft_##name##_fn : (op_slot)(void *)&ref_##name)
+#define OP_KERNEL(name) _Generic(&kernel_##name, graft_##name##_fn : (op_slot)(void *)&kernel_##name)
 
 typedef struct op_def {
   uint32_t op_id;
@@ -102,11 +124,14 @@ typedef struct op_def {
   uint32_t without_grad;     /* bit n: output n is a workspace or a statistic that nothing is differentiated through */
   uint32_t flags;
   op_slot reference;         /* NULL: by decomposition only */
-  int32_t extra;             /* the family's own: a row of its table */
+  const void *row;           /* the family's own; op_row gives it */
   op_list_item_fn list_item; /* NULL: items are like those of list_like */
 } op_def;
 
 const op_def *op_def_of(uint32_t op_id); /* NULL: libgraft knows no rule for it */
+static inline const void *op_row(uint32_t op_id) {
+  return op_def_of(op_id)->row;
+}
 
 /* The letter of argument `arg`; 'k' where roles name none. */
 char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
@@ -115,6 +140,10 @@ char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
 static inline bool op_absent(const op_call *c, int i) {
   return c->args[i].kind == GRAFT_VALUE_NONE;
 }
+/* For what several ops share though an argument stands elsewhere in each: where it stands, -1 where this op has none;
+ * and its value, absent where there is none. */
+int op_arg_named(const op_schema *schema, const char *name);
+const graft_value *op_value_named(const op_schema *schema, const graft_value *args, const char *name);
 graft_tensor *op_tensor(const op_call *call, int arg); /* NULL: absent or a number */
 int64_t op_int(const op_call *call, int arg);
 double op_float(const op_call *call, int arg);
@@ -137,10 +166,10 @@ graft_status op_wrap_dim(const op_call *call, int64_t *dim, int32_t ndim);
  * distinct. *mask receives a bit a dim. */
 graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means_all, uint32_t *mask);
 
-/* The promoted dtype of tensor arguments with PyTorch's three categories; `from`..`to` are arguments (half-open). */
-graft_dtype op_promote(const op_call *call, int from, int to);
-/* The same of everything from argument `from` on that stands in a tensor's place; Scalar arguments have no say. */
-graft_dtype op_promote_tensors(const op_call *call, int from);
+/* The promoted dtype of the arguments from `first` to `last`, with PyTorch's three categories. */
+graft_dtype op_promote(const op_call *call, int first, int last);
+/* The same of everything that stands in a tensor's place; Scalar arguments have no say. */
+graft_dtype op_promote_tensors(const op_call *call);
 
 /* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
  * imaginary part. Negative numbers wrap in unsigned types. */

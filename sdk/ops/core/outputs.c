@@ -48,8 +48,8 @@ static graft_status list_item(const op_call *call, uint32_t ret, uint32_t item, 
   if (call->def->list_item) return call->def->list_item(call, ret, item, meta);
   const graft_tensor *like = call->args[call->list_like[ret]].as.tensors[item];
   op_call alone = {.nouts = 0};
-  op_out_like(&alone, 0, like->dtype, like);
-  *meta = alone.out[0];
+  op_out_like(&alone, OUT, like->dtype, like);
+  *meta = alone.out[OUT];
   return GRAFT_OK;
 }
 

@@ -48,17 +48,17 @@ static graft_dtype combine(graft_dtype higher, graft_dtype lower) {
   return dt_is_float(higher) ? dt_complex(higher) : dt_promote(higher, lower);
 }
 
-graft_dtype op_promote(const op_call *call, int from, int to) {
+graft_dtype op_promote(const op_call *call, int first, int last) {
   categories c = {0};
-  for (int i = from; i < to; i++) {
+  for (int i = first; i <= last; i++) {
     if (!gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
   }
   return combine(combine(c.dimensioned, c.rank0), c.number);
 }
 
-graft_dtype op_promote_tensors(const op_call *call, int from) {
+graft_dtype op_promote_tensors(const op_call *call) {
   categories c = {0};
-  for (int i = from; i < call->schema->nargs; i++) {
+  for (int i = 0; i < call->schema->nargs; i++) {
     if (call->schema->args[i].kind == OPK_TENSOR && !gather(&c, &call->args[i])) return GRAFT_DTYPE_NONE;
   }
   return combine(combine(c.dimensioned, c.rank0), c.number);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ops/core/schema.h"
 
 _Thread_local unsigned ref_mode;
 
@@ -102,6 +103,17 @@ bool ref_texts_are_known(const op_schema *schema, const void *args) {
     if (value > known) return false;
   }
   return true;
+}
+
+void ref_field(const void *args, const char *name, void *to, size_t bytes) {
+  const op_schema *schema = op_schema_of(((const graft_args *)args)->op_id);
+  const char *base = args;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    if (!strcmp(schema->args[i].name, name)) memcpy(to, base + schema->args[i].offset, bytes);
+  }
+  for (uint32_t i = 0; i < schema->nrets; i++) {
+    if (!strcmp(schema->rets[i].name, name)) memcpy(to, base + schema->rets[i].offset, bytes);
+  }
 }
 
 /* --- sums --- */

@@ -11,7 +11,11 @@
 
 #include "graft/abi/plugin.h"
 #include "ops/core/schema.h"
+#include "ops/generated/kernels.h"
 #include "tensor/dtype.h"
+
+/* Every kernel has the signature of its slot, and most have no use for exec. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 typedef long double ref_real;
 typedef long double complex ref_complex;
@@ -42,6 +46,8 @@ ref_array ref_new(int64_t count, bool complex_values);               /* zeros */
 ref_array ref_read(const graft_tensor_desc *d);                      /* NULL: an array with re NULL and count 0 */
 void ref_write(const graft_tensor_desc *d, const ref_array *values); /* NULL: nothing */
 void ref_free(ref_array *a);
+/* Frees an array where its scope ends: REF_OWNED ref_array x = ref_read(a->self); */
+#define REF_OWNED __attribute__((cleanup(ref_free)))
 static inline ref_complex ref_at(const ref_array *a, int64_t i) {
   return a->re[i] + (a->im ? a->im[i] : 0) * I;
 }
@@ -63,6 +69,10 @@ void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t
 uint64_t ref_philox_offset(const graft_philox *p); /* with what state adds */
 uint32_t ref_philox_word(const graft_philox *p, uint64_t word);
 ref_real ref_philox_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element); /* in [0, 1) */
+
+/* Copies the field of that name, of an argument or a result, out of an op's args; leaves *to where the op has none. For
+ * kernels that serve several ops. */
+void ref_field(const void *args, const char *name, void *to, size_t bytes);
 
 /* A scalar argument; `fallback` where absent. */
 static inline ref_real ref_scalar(const graft_scalar *s, ref_real fallback) {

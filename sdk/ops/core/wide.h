@@ -8,7 +8,7 @@
  * now, and the op itself may have a slot for them. So the same op runs on f32, and its decomposition only if it has
  * none. */
 static inline bool op_ran_wider(fx *s, const op_call *call, graft_tensor **outs) {
-  if (!dt_is_half(call->out[0].dtype) || call->compute != GRAFT_F32) return false;
+  if (!dt_is_half(call->out[OUT].dtype) || call->compute != GRAFT_F32) return false;
   graft_value args[OP_MAX_ARGS];
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     args[i] = call->args[i];

@@ -86,6 +86,64 @@ static inline graft_value wrap_generator(graft_generator *generator) {
   return (graft_value){.kind = generator ? GRAFT_VALUE_GENERATOR : GRAFT_VALUE_NONE, .as.generator = generator};
 }
 
+/* --- the way back: what a value holds, as the wrappers take it --- */
+
+static inline graft_tensor *unwrap_tensor(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_TENSOR ? value->as.tensor : NULL;
+}
+
+static inline const int64_t *unwrap_optional_int(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_INT ? &value->as.i : NULL;
+}
+
+static inline const double *unwrap_optional_float(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_FLOAT ? &value->as.f : NULL;
+}
+
+static inline bool unwrap_bool(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_BOOL && value->as.i;
+}
+
+static inline graft_scalar unwrap_scalar(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_SCALAR ? value->as.scalar : graft_scalar_none();
+}
+
+static inline const int64_t *unwrap_ints(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_INTS ? value->as.ints : NULL;
+}
+
+static inline const double *unwrap_floats(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_FLOATS ? value->as.floats : NULL;
+}
+
+static inline const graft_scalar *unwrap_scalars(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_SCALARS ? value->as.scalars : NULL;
+}
+
+static inline const uint8_t *unwrap_mask(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_MASK ? value->as.mask : NULL;
+}
+
+static inline const char *unwrap_str(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_STR ? value->as.str : NULL;
+}
+
+static inline graft_dtype unwrap_dtype(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_DTYPE ? value->as.dtype : GRAFT_DTYPE_NONE;
+}
+
+static inline graft_rt_device *unwrap_device(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_DEVICE ? value->as.device : NULL;
+}
+
+static inline graft_memory_format unwrap_memory_format(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_MEMORY_FORMAT ? (graft_memory_format)value->as.i : 0;
+}
+
+static inline graft_generator *unwrap_generator(const graft_value *value) {
+  return value->kind == GRAFT_VALUE_GENERATOR ? value->as.generator : NULL;
+}
+
 /* graft_call with results that are arrays, outs[i] of counts[i] items. Nothing is stored on failure. */
 static inline graft_status wrap_call_lists(uint32_t op_id, const graft_value *args, uint32_t nargs,
                                            graft_tensor **const *outs, const uint32_t *counts, uint32_t nouts) {

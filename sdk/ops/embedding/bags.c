@@ -40,42 +40,46 @@ static graft_status check_table(op_call *c, int arg) {
   return weight->ndim == 2 ? GRAFT_OK : op_error(c, "weight is %s; expected a matrix", op_show(c, arg));
 }
 
-enum { WEIGHT, INDICES, OFFSETS, SCALE, MODE, SPARSE, SAMPLE_WEIGHTS, LAST, PADDING };
-
-static int64_t bags_of_call(const graft_value *args) {
-  return args[OFFSETS].as.tensor->numel - (args[LAST].as.i != 0);
+static int64_t bags_of_call(const in_embedding_bag *in) {
+  return in->offsets->numel - in->include_last_offset;
 }
 
-/* _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
- * padding_idx) -> (result, the bag of each index, sizes of bags, index of each maximum) */
+/* The results: the bags, the bag of each index, sizes of bags, index of each maximum. */
 static graft_status infer_bag(op_call *c) {
-  graft_status status = check_table(c, WEIGHT);
-  for (int i = INDICES; !status && i <= OFFSETS; i++) status = check_whole(c, i);
-  if (!status) status = check_mode(c, op_int(c, MODE));
+  const in_embedding_bag in = in_embedding_bag_of(c->args);
+  graft_status status = check_table(c, ARG_embedding_bag_weight);
+  if (!status) status = check_whole(c, ARG_embedding_bag_indices);
+  if (!status) status = check_whole(c, ARG_embedding_bag_offsets);
+  if (!status) status = check_mode(c, in.mode);
   if (status) return status;
-  const graft_tensor *weight = op_tensor(c, WEIGHT), *indices = op_tensor(c, INDICES);
-  int64_t bags = bags_of_call(c->args), mode = op_int(c, MODE);
+  int64_t bags = bags_of_call(&in), count = in.indices->numel;
   if (bags < 0) return op_error(c, "offsets is empty; with include_last_offset it has at least one number");
-  if (!bags && indices->numel) return op_error(c, "there are indices and no bag (%s)", op_show_tensors(c));
-  status = check_weights(c, SAMPLE_WEIGHTS, mode, indices->numel, weight->dtype);
+  if (!bags && count) return op_error(c, "there are indices and no bag (%s)", op_show_tensors(c));
+  status = check_weights(c, ARG_embedding_bag_per_sample_weights, in.mode, count, in.weight->dtype);
   if (status) return status;
-  const int64_t sizes[] = {bags, weight->sizes[1]};
-  op_out(c, 0, weight->dtype, 2, sizes);
-  op_out(c, 1, indices->dtype, 1, &indices->numel);
-  op_out(c, 2, indices->dtype, 1, &op_tensor(c, OFFSETS)->numel);
-  op_out(c, 3, indices->dtype, mode == MODE_MAX ? 2 : 1, mode == MODE_MAX ? sizes : (int64_t[]){0});
+  const int64_t sizes[] = {bags, in.weight->sizes[1]}, none = 0;
+  bool largest = in.mode == MODE_MAX;
+  op_out(c, OUT_embedding_bag_out0, in.weight->dtype, 2, sizes);
+  op_out(c, OUT_embedding_bag_out1, in.indices->dtype, 1, &count);
+  op_out(c, OUT_embedding_bag_out2, in.indices->dtype, 1, &in.offsets->numel);
+  op_out(c, OUT_embedding_bag_out3, in.indices->dtype, largest ? 2 : 1, largest ? sizes : &none);
   return GRAFT_OK;
 }
 
-/* The backward ops: where each has its arguments; -1 where it has not. */
-typedef struct places {
-  int8_t offsets, bag, size, maximum, rows, scale, mode, sparse, weights, padding;
-} places;
-static const places of_backward = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-static const places of_dense = {-1, 2, 3, 4, 5, 6, 7, -1, 8, 9};
-
-static const places *places_of(const op_call *c) {
-  return c->schema->id == GRAFT_OP_EMBEDDING_BAG_BACKWARD ? &of_backward : &of_dense;
+/* The dense form is the other one without offsets and sparse. */
+static in_embedding_bag_backward backward_of(const op_call *c) {
+  if (c->schema->id == GRAFT_OP_EMBEDDING_BAG_BACKWARD) return in_embedding_bag_backward_of(c->args);
+  const in_embedding_bag_dense_backward in = in_embedding_bag_dense_backward_of(c->args);
+  return (in_embedding_bag_backward){.grad = in.grad,
+                                     .indices = in.indices,
+                                     .offset2bag = in.offset2bag,
+                                     .bag_size = in.bag_size,
+                                     .maximum_indices = in.maximum_indices,
+                                     .num_weights = in.num_weights,
+                                     .scale_grad_by_freq = in.scale_grad_by_freq,
+                                     .mode = in.mode,
+                                     .per_sample_weights = in.per_sample_weights,
+                                     .padding_idx = in.padding_idx};
 }
 
 static graft_status check_bag_of_each(op_call *c, int arg, int64_t count) {
@@ -85,37 +89,40 @@ static graft_status check_bag_of_each(op_call *c, int arg, int64_t count) {
 }
 
 static graft_status infer_backward(op_call *c) {
-  const places *at = places_of(c);
-  const graft_tensor *grad = op_tensor(c, 0), *indices = op_tensor(c, 1), *maximum = op_tensor(c, at->maximum);
-  int64_t mode = op_int(c, at->mode), rows = op_int(c, at->rows);
-  graft_status status = check_table(c, 0);
-  if (!status) status = check_whole(c, 1);
-  if (!status) status = check_mode(c, mode);
-  if (!status) status = check_bag_of_each(c, at->bag, indices->numel);
-  if (!status) status = check_whole(c, at->size);
-  if (!status) status = check_weights(c, at->weights, mode, indices->numel, grad->dtype);
+  const in_embedding_bag_backward in = backward_of(c);
+  int size = op_arg_named(c->schema, "bag_size"), weights = op_arg_named(c->schema, "per_sample_weights");
+  graft_status status = check_table(c, ARG_embedding_bag_backward_grad);
+  if (!status) status = check_whole(c, ARG_embedding_bag_backward_indices);
+  if (!status) status = check_mode(c, in.mode);
+  if (!status) status = check_bag_of_each(c, op_arg_named(c->schema, "offset2bag"), in.indices->numel);
+  if (!status) status = check_whole(c, size);
+  if (!status) status = check_weights(c, weights, in.mode, in.indices->numel, in.grad->dtype);
   if (status) return status;
-  if (at->sparse >= 0 && op_bool(c, at->sparse))
-    return op_error(c, "sparse gradients are not served; use sparse=False");
-  if (op_tensor(c, at->size)->numel < grad->sizes[0]) return op_error(c, "bag_size has fewer bags than grad");
-  if (mode == MODE_MAX && maximum->numel != grad->numel) return op_error(c, "maximum_indices is not shaped like grad");
-  if (rows < 0) return op_error(c, "num_weights is %lld; expected at least 0", (long long)rows);
-  op_out(c, 0, grad->dtype, 2, (int64_t[]){rows, grad->sizes[1]});
+  if (in.sparse) return op_error(c, "sparse gradients are not served; use sparse=False");
+  if (in.bag_size->numel < in.grad->sizes[0]) return op_error(c, "bag_size has fewer bags than grad");
+  if (in.mode == MODE_MAX && in.maximum_indices->numel != in.grad->numel) {
+    return op_error(c, "maximum_indices is not shaped like grad");
+  }
+  if (in.num_weights < 0) return op_error(c, "num_weights is %lld; expected at least 0", (long long)in.num_weights);
+  op_out(c, OUT, in.grad->dtype, 2, (int64_t[]){in.num_weights, in.grad->sizes[1]});
   return GRAFT_OK;
 }
 
-/* (grad, weight, indices, offsets, offset2bag, mode, padding_idx) */
 static graft_status infer_weights_backward(op_call *c) {
-  const graft_tensor *grad = op_tensor(c, 0), *weight = op_tensor(c, 1), *indices = op_tensor(c, 2);
-  graft_status status = check_table(c, 1);
-  if (!status) status = check_whole(c, 2);
-  if (!status) status = check_bag_of_each(c, 4, indices->numel);
-  if (!status && op_int(c, 5) != MODE_SUM) status = op_error(c, "per_sample_weights are for sums");
-  if (status) return status;
-  if (grad->ndim != 2 || grad->sizes[1] != weight->sizes[1] || grad->dtype != weight->dtype) {
-    return op_error(c, "grad is %s; expected rows like those of weight %s", op_show(c, 0), op_show(c, 1));
+  const in_embedding_bag_per_sample_weights_backward in = in_embedding_bag_per_sample_weights_backward_of(c->args);
+  int weight = ARG_embedding_bag_per_sample_weights_backward_weight;
+  graft_status status = check_table(c, weight);
+  if (!status) status = check_whole(c, ARG_embedding_bag_per_sample_weights_backward_indices);
+  if (!status) {
+    status = check_bag_of_each(c, ARG_embedding_bag_per_sample_weights_backward_offset2bag, in.indices->numel);
   }
-  op_out(c, 0, grad->dtype, 1, &indices->numel);
+  if (!status && in.mode != MODE_SUM) status = op_error(c, "per_sample_weights are for sums");
+  if (status) return status;
+  if (in.grad->ndim != 2 || in.grad->sizes[1] != in.weight->sizes[1] || in.grad->dtype != in.weight->dtype) {
+    return op_error(c, "grad is %s; expected rows like those of weight %s",
+                    op_show(c, ARG_embedding_bag_per_sample_weights_backward_grad), op_show(c, weight));
+  }
+  op_out(c, OUT, in.grad->dtype, 1, &in.indices->numel);
   return GRAFT_OK;
 }
 
@@ -158,23 +165,23 @@ typedef struct bag_call {
   graft_tensor *empty;                          /* [bags, 1]: nothing is in it */
 } bag_call;
 
-static graft_tensor *total(fx *s, const op_call *c, const bag_call *b, graft_tensor *bag_size) {
-  graft_tensor *rows = b->rows, *weights = op_tensor(c, SAMPLE_WEIGHTS);
-  graft_dtype dtype = op_tensor(c, WEIGHT)->dtype;
-  if (weights) rows = fx_mul(s, rows, column(s, weights));
-  graft_tensor *zeros = fx_filled(s, b->indices, 2, b->sizes, 0, dtype);
+static graft_tensor *total(fx *s, const in_embedding_bag *in, const bag_call *b, graft_tensor *bag_size) {
+  graft_tensor *rows = b->rows;
+  if (in->per_sample_weights) rows = fx_mul(s, rows, column(s, in->per_sample_weights));
+  graft_tensor *zeros = fx_filled(s, b->indices, 2, b->sizes, 0, in->weight->dtype);
   graft_tensor *sum = fx_scatter_add(s, zeros, 0, b->places, rows_kept(s, b->kept, rows, 0));
-  if (op_int(c, MODE) == MODE_SUM) return sum;
-  graft_tensor *divisor = fx_cast(s, fx_clamp_min(s, bag_size, graft_scalar_int(1)), dtype);
+  if (in->mode == MODE_SUM) return sum;
+  graft_tensor *divisor = fx_cast(s, fx_clamp_min(s, bag_size, graft_scalar_int(1)), in->weight->dtype);
   return fx_div(s, sum, column(s, divisor));
 }
 
 /* The largest of each bag, and the index of the first row that has it. */
 static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **outs) {
-  graft_tensor *lowest = fx_filled(s, b->indices, 2, b->sizes, -INFINITY, op_tensor(c, WEIGHT)->dtype);
+  graft_tensor *lowest =
+      fx_filled(s, b->indices, 2, b->sizes, -INFINITY, op_tensor(c, ARG_embedding_bag_weight)->dtype);
   graft_tensor *rows = rows_kept(s, b->kept, b->rows, -INFINITY);
   graft_tensor *top = fx_scatter_reduce_two(s, lowest, 0, b->places, rows, "amax", true);
-  outs[0] = fx_where_self(s, b->empty, fx_zeros_like(s, top), top);
+  outs[OUT_embedding_bag_out0] = fx_where_self(s, b->empty, fx_zeros_like(s, top), top);
   graft_tensor *hit = fx_eq_Tensor(s, rows, fx_gather(s, top, 0, b->places, false));
   if (b->kept) hit = fx_where_self(s, column(s, b->kept), hit, fx_zeros_like(s, hit));
   const int64_t shape[] = {b->count, b->sizes[1]};
@@ -184,7 +191,7 @@ static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **o
   graft_tensor *first = fx_scatter_reduce_two(s, none, 0, b->places, fx_where_self(s, hit, order, last), "amin", true);
   graft_tensor *flat = fx_reshape(s, first, 1, (int64_t[]){b->sizes[0] * b->sizes[1]});
   graft_tensor *words = fx_reshape(s, fx_index_select(s, b->indices, 0, flat), 2, b->sizes);
-  outs[3] = fx_where_self(s, b->empty, fx_zeros_like(s, words), words);
+  outs[OUT_embedding_bag_out3] = fx_where_self(s, b->empty, fx_zeros_like(s, words), words);
 }
 
 /* Bags begin between the indices: an offset elsewhere is out of range, as index_select says. */
@@ -193,31 +200,31 @@ static void check_offsets(fx *s, const op_call *c, graft_tensor *offsets, int64_
 }
 
 static void decompose_bag(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *weight = op_tensor(c, WEIGHT), *offsets = op_tensor(c, OFFSETS);
-  bag_call b = {.sizes = {bags_of_call(c->args), weight->sizes[1]}, .indices = op_tensor(c, INDICES)};
-  b.count = b.indices->numel;
-  graft_dtype whole = b.indices->dtype;
-  check_offsets(s, c, offsets, b.count);
+  const in_embedding_bag in = in_embedding_bag_of(c->args);
+  bag_call b = {.sizes = {bags_of_call(&in), in.weight->sizes[1]}, .indices = in.indices, .count = in.indices->numel};
+  graft_dtype whole = in.indices->dtype;
+  check_offsets(s, c, in.offsets, b.count);
   if (!b.count) {
-    const graft_dtype dtypes[] = {weight->dtype, whole, whole, whole};
-    for (int i = 0; i < 4; i++) outs[i] = fx_filled(s, weight, c->out[i].ndim, c->out[i].sizes, 0, dtypes[i]);
+    for (int i = 0; i < 4; i++) {
+      outs[i] = fx_filled(s, in.weight, c->out[i].ndim, c->out[i].sizes, 0, c->out[i].dtype);
+    }
     return;
   }
-  graft_tensor *bag = bag_of_each(s, c, offsets, b.sizes[0], b.count);
-  b.kept = kept_of(s, b.indices, op_int(c, PADDING));
-  b.rows = picked(s, weight, b.indices);
+  graft_tensor *bag = bag_of_each(s, c, in.offsets, b.sizes[0], b.count);
+  b.kept = kept_of(s, b.indices, in.padding_idx);
+  b.rows = picked(s, in.weight, b.indices);
   b.places = fx_expand(s, column(s, bag), (int64_t[]){b.count, b.sizes[1]}, 2, false);
   graft_tensor *ones = b.kept ? fx_cast(s, b.kept, GRAFT_I64) : fx_filled(s, bag, 1, &b.count, 1, GRAFT_I64);
-  graft_tensor *counts = fx_scatter_add(s, fx_filled(s, bag, 1, &offsets->numel, 0, GRAFT_I64), 0, bag, ones);
+  graft_tensor *counts = fx_scatter_add(s, fx_filled(s, bag, 1, &in.offsets->numel, 0, GRAFT_I64), 0, bag, ones);
   graft_tensor *bag_size = fx_slice_Tensor(s, counts, 0, NULL, &b.sizes[0], 1);
   b.empty = column(s, fx_eq_Scalar(s, bag_size, graft_scalar_int(0)));
-  outs[1] = fx_cast(s, bag, whole);
-  outs[2] = fx_cast(s, counts, whole);
-  if (op_int(c, MODE) == MODE_MAX) {
+  outs[OUT_embedding_bag_out1] = fx_cast(s, bag, whole);
+  outs[OUT_embedding_bag_out2] = fx_cast(s, counts, whole);
+  if (in.mode == MODE_MAX) {
     maximum(s, c, &b, outs);
   } else {
-    outs[0] = total(s, c, &b, bag_size);
-    outs[3] = fx_filled(s, bag, 1, (int64_t[]){0}, 0, whole);
+    outs[OUT_embedding_bag_out0] = total(s, &in, &b, bag_size);
+    outs[OUT_embedding_bag_out3] = fx_filled(s, bag, 1, (int64_t[]){0}, 0, whole);
   }
 }
 
@@ -227,50 +234,48 @@ static graft_tensor *to_maxima(fx *s, const op_call *c, graft_tensor *grad, graf
   graft_tensor *sizes = fx_slice_Tensor(s, bag_size, 0, NULL, &grad->sizes[0], 1);
   graft_tensor *empty = column(s, fx_eq_Scalar(s, sizes, graft_scalar_int(0)));
   grad = fx_where_self(s, empty, fx_zeros_like(s, grad), grad);
-  graft_tensor *zeros = fx_filled(s, grad, 2, c->out[0].sizes, 0, grad->dtype);
+  graft_tensor *zeros = fx_filled(s, grad, 2, c->out[OUT].sizes, 0, grad->dtype);
   return fx_scatter_add(s, zeros, 0, fx_cast(s, maximum, GRAFT_I64), grad);
 }
 
 static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  const places *at = places_of(c);
-  graft_tensor *grad = op_tensor(c, 0), *indices = op_tensor(c, 1), *weights = op_tensor(c, at->weights);
-  graft_tensor *bag = op_tensor(c, at->bag), *bag_size = op_tensor(c, at->size);
-  int64_t mode = op_int(c, at->mode);
-  if (!indices->numel) {
-    outs[0] = fx_filled(s, grad, 2, c->out[0].sizes, 0, grad->dtype);
-  } else if (mode == MODE_MAX) {
-    outs[0] = to_maxima(s, c, grad, bag_size, op_tensor(c, at->maximum));
+  const in_embedding_bag_backward in = backward_of(c);
+  graft_tensor *grad = in.grad;
+  if (!in.indices->numel) {
+    outs[OUT] = fx_filled(s, grad, 2, c->out[OUT].sizes, 0, grad->dtype);
+  } else if (in.mode == MODE_MAX) {
+    outs[OUT] = to_maxima(s, c, grad, in.bag_size, in.maximum_indices);
   } else {
-    graft_tensor *rows = picked(s, grad, bag);
-    if (mode == MODE_MEAN) {
-      graft_tensor *divisor = fx_clamp_min(s, fx_index_select(s, bag_size, 0, bag), graft_scalar_int(1));
+    graft_tensor *rows = picked(s, grad, in.offset2bag);
+    if (in.mode == MODE_MEAN) {
+      graft_tensor *divisor = fx_clamp_min(s, fx_index_select(s, in.bag_size, 0, in.offset2bag), graft_scalar_int(1));
       rows = fx_div(s, rows, column(s, fx_cast(s, divisor, grad->dtype)));
     }
-    if (weights) rows = fx_mul(s, rows, column(s, weights));
-    outs[0] = fx_embedding_dense_backward(s, rows, indices, op_int(c, at->rows), op_int(c, at->padding),
-                                          op_bool(c, at->scale));
+    if (in.per_sample_weights) rows = fx_mul(s, rows, column(s, in.per_sample_weights));
+    outs[OUT] = fx_embedding_dense_backward(s, rows, in.indices, in.num_weights, in.padding_idx, in.scale_grad_by_freq);
   }
 }
 
 static void decompose_weights_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *indices = op_tensor(c, 2);
-  graft_tensor *product = fx_mul(s, picked(s, op_tensor(c, 0), op_tensor(c, 4)), picked(s, op_tensor(c, 1), indices));
-  outs[0] = fx_sum(s, rows_kept(s, kept_of(s, indices, op_int(c, 6)), product, 0), 1u << 1, false);
+  const in_embedding_bag_per_sample_weights_backward in = in_embedding_bag_per_sample_weights_backward_of(c->args);
+  graft_tensor *product = fx_mul(s, picked(s, in.grad, in.offset2bag), picked(s, in.weight, in.indices));
+  outs[OUT] = fx_sum(s, rows_kept(s, kept_of(s, in.indices, in.padding_idx), product, 0), 1u << 1, false);
 }
 
 /* --- gradient --- */
 
 static void vjp_bag(op_vjp *v) {
-  const graft_value *a = v->args;
-  graft_tensor *weight = vjp_arg(v, WEIGHT), *indices = vjp_arg(v, INDICES), *offsets = vjp_arg(v, OFFSETS);
-  if (vjp_needs(v, WEIGHT)) {
-    v->results[WEIGHT] =
-        fx_embedding_bag_backward(v->s, v->g[0], indices, offsets, v->outs[1], v->outs[2], v->outs[3], weight->sizes[0],
-                                  a[SCALE].as.i != 0, a[MODE].as.i, false, vjp_arg(v, SAMPLE_WEIGHTS), a[PADDING].as.i);
+  const in_embedding_bag in = in_embedding_bag_of(v->args);
+  graft_tensor *g = v->g[OUT_embedding_bag_out0], *bag = v->outs[OUT_embedding_bag_out1],
+               *bag_size = v->outs[OUT_embedding_bag_out2], *largest = v->outs[OUT_embedding_bag_out3];
+  if (vjp_needs(v, ARG_embedding_bag_weight)) {
+    v->results[ARG_embedding_bag_weight] =
+        fx_embedding_bag_backward(v->s, g, in.indices, in.offsets, bag, bag_size, largest, in.weight->sizes[0],
+                                  in.scale_grad_by_freq, in.mode, false, in.per_sample_weights, in.padding_idx);
   }
-  if (vjp_needs(v, SAMPLE_WEIGHTS)) {
-    v->results[SAMPLE_WEIGHTS] = fx_embedding_bag_per_sample_weights_backward(
-        v->s, v->g[0], weight, indices, offsets, v->outs[1], a[MODE].as.i, a[PADDING].as.i);
+  if (vjp_needs(v, ARG_embedding_bag_per_sample_weights)) {
+    v->results[ARG_embedding_bag_per_sample_weights] = fx_embedding_bag_per_sample_weights_backward(
+        v->s, g, in.weight, in.indices, in.offsets, bag, in.mode, in.padding_idx);
   }
 }
 
@@ -280,8 +285,8 @@ static const op_def defs[] = {
      .infer = infer_bag,
      .decompose = decompose_bag,
      .vjp = vjp_bag,
-     .saves = OP_SAVE_ARG(WEIGHT) | OP_SAVE_ARG(INDICES) | OP_SAVE_ARG(OFFSETS) | OP_SAVE_ARG(SAMPLE_WEIGHTS) |
-              OP_SAVE_OUT(1) | OP_SAVE_OUT(2) | OP_SAVE_OUT(3)},
+     .saves = OP_SAVE_ARGS(embedding_bag, weight, indices, offsets, per_sample_weights) |
+              OP_SAVE_OUT(embedding_bag, out1) | OP_SAVE_OUT(embedding_bag, out2) | OP_SAVE_OUT(embedding_bag, out3)},
     {.op_id = GRAFT_OP_EMBEDDING_BAG_BACKWARD,
      .roles = "viiiiiv",
      .infer = infer_backward,

@@ -6,37 +6,38 @@
 /* --- rules --- */
 
 static graft_status check_indices(op_call *c) {
-  graft_dtype dtype = op_tensor(c, 1)->dtype;
-  return dtype == GRAFT_I64 || dtype == GRAFT_I32 ? GRAFT_OK : op_refuse_dtype(c, 1, "i64 or i32");
+  graft_dtype dtype = op_tensor(c, ARG_embedding_indices)->dtype;
+  return dtype == GRAFT_I64 || dtype == GRAFT_I32 ? GRAFT_OK : op_refuse_dtype(c, ARG_embedding_indices, "i64 or i32");
 }
 
-/* embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse): the last three concern the gradient alone */
+/* padding_idx, scale_grad_by_freq and sparse concern the gradient alone. */
 static graft_status infer_embedding(op_call *c) {
-  const graft_tensor *weight = op_tensor(c, 0), *indices = op_tensor(c, 1);
-  if (weight->ndim != 2) return op_error(c, "weight is %s; expected a matrix", op_show(c, 0));
+  const in_embedding in = in_embedding_of(c->args);
+  if (in.weight->ndim != 2) return op_error(c, "weight is %s; expected a matrix", op_show(c, ARG_embedding_weight));
   graft_status status = check_indices(c);
   if (status) return status;
-  if (indices->ndim == GRAFT_MAX_DIMS) return op_error(c, "indices has %d dims, the most there can be", indices->ndim);
+  if (in.indices->ndim == GRAFT_MAX_DIMS)
+    return op_error(c, "indices has %d dims, the most there can be", in.indices->ndim);
   int64_t sizes[GRAFT_MAX_DIMS];
-  for (int32_t i = 0; i < indices->ndim; i++) sizes[i] = indices->sizes[i];
-  sizes[indices->ndim] = weight->sizes[1];
-  c->compute = weight->dtype;
-  op_out(c, 0, weight->dtype, indices->ndim + 1, sizes);
+  for (int32_t i = 0; i < in.indices->ndim; i++) sizes[i] = in.indices->sizes[i];
+  sizes[in.indices->ndim] = in.weight->sizes[1];
+  c->compute = in.weight->dtype;
+  op_out(c, OUT, in.weight->dtype, in.indices->ndim + 1, sizes);
   return GRAFT_OK;
 }
 
-/* embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq) */
 static graft_status infer_backward(op_call *c) {
-  const graft_tensor *grad = op_tensor(c, 0), *indices = op_tensor(c, 1);
+  const in_embedding_dense_backward in = in_embedding_dense_backward_of(c->args);
+  const graft_tensor *grad = in.grad_output;
   graft_status status = check_indices(c);
   if (status) return status;
   int64_t width = grad->ndim ? grad->sizes[grad->ndim - 1] : -1;
-  if (width < 0 || grad->numel != indices->numel * width) {
+  if (width < 0 || grad->numel != in.indices->numel * width) {
     return op_error(c, "grad_output has not one row for each index (%s)", op_show_tensors(c));
   }
-  if (op_int(c, 2) < 0) return op_error(c, "num_weights is %lld; expected at least 0", (long long)op_int(c, 2));
+  if (in.num_weights < 0) return op_error(c, "num_weights is %lld; expected at least 0", (long long)in.num_weights);
   c->compute = grad->dtype;
-  op_out(c, 0, grad->dtype, 2, (int64_t[]){op_int(c, 2), width});
+  op_out(c, OUT, grad->dtype, 2, (int64_t[]){in.num_weights, width});
   return GRAFT_OK;
 }
 
@@ -58,8 +59,7 @@ static void copy_row(const ref_array *from, int64_t from_row, ref_array *to, int
   }
 }
 
-static graft_status ref_embedding(const graft_exec *exec, const graft_args_embedding *a) {
-  (void)exec;
+graft_status kernel_embedding(const graft_exec *exec, const graft_args_embedding *a) {
   int64_t width = a->weight->dl.shape[1];
   ref_array weight = ref_read(a->weight), indices = ref_read(a->indices);
   ref_array out = ref_new(ref_numel(a->out), weight.im != NULL);
@@ -87,8 +87,7 @@ static void add_row(graft_dtype dtype, const ref_real *from, ref_real *to, int64
   }
 }
 
-static graft_status ref_embedding_dense_backward(const graft_exec *exec, const graft_args_embedding_dense_backward *a) {
-  (void)exec;
+graft_status kernel_embedding_dense_backward(const graft_exec *exec, const graft_args_embedding_dense_backward *a) {
   int64_t width = a->out->dl.shape[1];
   graft_dtype dtype = a->out->dl.dtype;
   ref_array grad = ref_read(a->grad_output), indices = ref_read(a->indices);
@@ -124,7 +123,8 @@ static graft_tensor *rows_of(fx *s, graft_tensor *table, graft_tensor *indices) 
 }
 
 static void decompose_embedding(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = rows_of(s, op_tensor(c, 0), op_tensor(c, 1));
+  const in_embedding in = in_embedding_of(c->args);
+  outs[OUT] = rows_of(s, in.weight, in.indices);
 }
 
 /* Rows [n, width] without those of the padding index, and by how often their index occurs. */
@@ -142,31 +142,34 @@ static graft_tensor *weighed(fx *s, graft_tensor *rows, graft_tensor *indices, i
 }
 
 static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *grad = op_tensor(c, 0), *indices = flat(s, op_tensor(c, 1));
-  int64_t num_weights = op_int(c, 2), width = c->out[0].sizes[1];
+  const in_embedding_dense_backward in = in_embedding_dense_backward_of(c->args);
+  graft_tensor *grad = in.grad_output, *indices = flat(s, in.indices);
+  int64_t width = c->out[OUT].sizes[1];
   if (s->status) return;
   graft_tensor *rows = fx_reshape(s, grad, 2, (int64_t[]){indices->numel, width});
-  rows = weighed(s, rows, indices, num_weights, op_int(c, 3), op_bool(c, 4));
-  graft_tensor *zeros = fx_filled(s, grad, 2, c->out[0].sizes, 0, grad->dtype);
+  rows = weighed(s, rows, indices, in.num_weights, in.padding_idx, in.scale_grad_by_freq);
+  graft_tensor *zeros = fx_filled(s, grad, 2, c->out[OUT].sizes, 0, grad->dtype);
   graft_tensor *column = fx_unsqueeze(s, fx_cast(s, indices, GRAFT_I64), 1);
   graft_tensor *places = fx_expand(s, column, (int64_t[]){indices->numel, width}, 2, false);
-  outs[0] = fx_scatter_add(s, zeros, 0, places, rows);
+  outs[OUT] = fx_scatter_add(s, zeros, 0, places, rows);
 }
 
 /* --- gradients --- */
 
 static void vjp_embedding(op_vjp *v) {
-  v->results[0] = fx_embedding_dense_backward(v->s, v->g[0], vjp_arg(v, 1), vjp_arg(v, 0)->sizes[0], v->args[2].as.i,
-                                              v->args[3].as.i != 0);
+  const in_embedding in = in_embedding_of(v->args);
+  v->results[ARG_embedding_weight] = fx_embedding_dense_backward(v->s, v->g[OUT], in.indices, in.weight->sizes[0],
+                                                                 in.padding_idx, in.scale_grad_by_freq != 0);
 }
 
 /* PyTorch's own formula forgets the frequencies here. */
 static void vjp_backward(op_vjp *v) {
-  graft_tensor *grad = vjp_arg(v, 0), *indices = flat(v->s, vjp_arg(v, 1));
+  const in_embedding_dense_backward in = in_embedding_dense_backward_of(v->args);
+  graft_tensor *grad = in.grad_output, *indices = flat(v->s, in.indices);
   if (v->s->status) return;
-  graft_tensor *rows = fx_embedding(v->s, v->g[0], indices, -1, false, false);
-  rows = weighed(v->s, rows, indices, v->args[2].as.i, v->args[3].as.i, v->args[4].as.i != 0);
-  v->results[0] = fx_reshape(v->s, rows, grad->ndim, grad->sizes);
+  graft_tensor *rows = fx_embedding(v->s, v->g[OUT], indices, -1, false, false);
+  rows = weighed(v->s, rows, indices, in.num_weights, in.padding_idx, in.scale_grad_by_freq != 0);
+  v->results[ARG_embedding_dense_backward_grad_output] = fx_reshape(v->s, rows, grad->ndim, grad->sizes);
 }
 
 static const op_def defs[] = {
@@ -175,15 +178,15 @@ static const op_def defs[] = {
      .infer = infer_embedding,
      .decompose = decompose_embedding,
      .vjp = vjp_embedding,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(embedding, indices),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(embedding)},
+     .reference = OP_KERNEL(embedding)},
     {.op_id = GRAFT_OP_EMBEDDING_DENSE_BACKWARD,
      .roles = "vi",
      .infer = infer_backward,
      .decompose = decompose_backward,
      .vjp = vjp_backward,
-     .saves = OP_SAVE_ARG(1),
-     .reference = OP_REF(embedding_dense_backward)},
+     .saves = OP_SAVE_ARG(embedding_dense_backward, indices),
+     .reference = OP_KERNEL(embedding_dense_backward)},
 };
 OP_TABLE(embedding_rows, defs)

@@ -14,48 +14,53 @@ static graft_dtype dtype_of_number(const graft_scalar *number) {
 
 /* --- rules --- */
 
-/* full(size, fill_value, dtype, layout, device, pin_memory) */
 static graft_status infer_full(op_call *c) {
-  graft_scalar value = op_scalar(c, 1);
-  graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : dtype_of_number(&value);
-  graft_status status = op_check_sizes(c, 0);
+  const in_full in = in_full_of(c->args);
+  graft_scalar value = in.fill_value;
+  graft_dtype dtype = in.dtype ? in.dtype : dtype_of_number(&value);
+  graft_status status = op_check_sizes(c, ARG_full_size);
   if (status) return status;
-  op_set_dtype(c, 2, dtype);
-  op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
-  return op_number_fits(c, 1, dtype);
+  op_set_dtype(c, ARG_full_dtype, dtype);
+  op_out(c, OUT, dtype, (int32_t)c->args[ARG_full_size].count, c->args[ARG_full_size].as.ints);
+  return op_number_fits(c, ARG_full_fill_value, dtype);
 }
 
-/* full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format) */
 static graft_status infer_full_like(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : self->dtype;
-  graft_memory_format format = op_absent(c, 6) ? GRAFT_FORMAT_PRESERVE : (graft_memory_format)op_int(c, 6);
-  op_set_dtype(c, 2, dtype);
+  const in_full_like in = in_full_like_of(c->args);
+  graft_dtype dtype = in.dtype ? in.dtype : in.self->dtype;
+  graft_memory_format format = op_absent(c, ARG_full_like_memory_format)
+                                   ? GRAFT_FORMAT_PRESERVE
+                                   : (graft_memory_format)op_int(c, ARG_full_like_memory_format);
+  op_set_dtype(c, ARG_full_like_dtype, dtype);
   if (format == GRAFT_FORMAT_PRESERVE || !format)
-    op_out_like(c, 0, dtype, self);
+    op_out_like(c, OUT, dtype, in.self);
   else
-    op_out_format(c, 0, dtype, self->ndim, self->sizes, format);
-  return op_number_fits(c, 1, dtype);
+    op_out_format(c, OUT, dtype, in.self->ndim, in.self->sizes, format);
+  return op_number_fits(c, ARG_full_like_fill_value, dtype);
 }
 
-/* fill.Scalar(self, value) */
 static graft_status infer_fill(op_call *c) {
-  op_out_like(c, 0, op_tensor(c, 0)->dtype, op_tensor(c, 0));
-  return op_number_fits(c, 1, c->out[0].dtype);
+  const in_fill_Scalar in = in_fill_Scalar_of(c->args);
+  op_out_like(c, OUT, in.self->dtype, in.self);
+  return op_number_fits(c, ARG_fill_Scalar_value, c->out[OUT].dtype);
 }
 
 static graft_status infer_zero(op_call *c) {
-  op_out_like(c, 0, op_tensor(c, 0)->dtype, op_tensor(c, 0));
+  const in_zero in = in_zero_of(c->args);
+  op_out_like(c, OUT, in.self->dtype, in.self);
   return GRAFT_OK;
 }
 
-/* scalar_tensor(s, dtype, layout, device, pin_memory): without dtype the default float, whatever the number is */
+/* scalar_tensor: without dtype the default float, whatever the number is */
 static graft_status infer_scalar_tensor(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : dt_default();
-  op_set_dtype(c, 1, dtype);
-  op_out(c, 0, dtype, 0, NULL);
+  const in_scalar_tensor in = in_scalar_tensor_of(c->args);
+  graft_dtype dtype = in.dtype ? in.dtype : dt_default();
+  op_set_dtype(c, ARG_scalar_tensor_dtype, dtype);
+  op_out(c, OUT, dtype, 0, NULL);
   /* A finite number beyond a floating dtype becomes infinity here, where full refuses it. */
-  return dt_is_float(dtype) && !dt_is_complex(op_scalar(c, 0).dtype) ? GRAFT_OK : op_number_fits(c, 0, dtype);
+  return dt_is_float(dtype) && !dt_is_complex(op_scalar(c, ARG_scalar_tensor_s).dtype)
+             ? GRAFT_OK
+             : op_number_fits(c, ARG_scalar_tensor_s, dtype);
 }
 
 /* Elements of a range: in f64, but exactly for i64, where the bounds are cut to integers first. */
@@ -84,9 +89,8 @@ static graft_status arange_count(const op_call *c, graft_dtype dtype, double *co
   return GRAFT_OK;
 }
 
-/* arange.start_step(start, end, step, dtype, layout, device, pin_memory) */
 static graft_status infer_arange(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 3);
+  graft_dtype dtype = op_dtype(c, ARG_arange_start_step_dtype);
   bool integers = true;
   for (int i = 0; i < 3; i++) integers &= dt_is_integral(op_scalar(c, i).dtype, true);
   if (!dtype) dtype = integers ? GRAFT_I64 : dt_default();
@@ -97,32 +101,32 @@ static graft_status infer_arange(op_call *c) {
   double count = 0;
   graft_status status = arange_count(c, dtype, &count);
   if (status) return status;
-  op_set_dtype(c, 3, dtype);
-  op_out(c, 0, dtype, 1, (int64_t[]){(int64_t)count});
+  op_set_dtype(c, ARG_arange_start_step_dtype, dtype);
+  op_out(c, OUT, dtype, 1, (int64_t[]){(int64_t)count});
   return GRAFT_OK;
 }
 
-/* eye.m(n, m, dtype, layout, device, pin_memory) */
 static graft_status infer_eye(op_call *c) {
-  int64_t n = op_int(c, 0), m = op_int(c, 1);
-  if (n < 0 || m < 0) return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)n, (long long)m);
-  op_set_dtype(c, 2, op_dtype(c, 2) ? op_dtype(c, 2) : dt_default());
-  op_out(c, 0, op_dtype(c, 2), 2, (int64_t[]){n, m});
+  const in_eye_m in = in_eye_m_of(c->args);
+  if (in.n < 0 || in.m < 0)
+    return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)in.n, (long long)in.m);
+  op_set_dtype(c, ARG_eye_m_dtype, op_dtype(c, ARG_eye_m_dtype) ? op_dtype(c, ARG_eye_m_dtype) : dt_default());
+  op_out(c, OUT, op_dtype(c, ARG_eye_m_dtype), 2, (int64_t[]){in.n, in.m});
   return GRAFT_OK;
 }
 
-/* linspace(start, end, steps, dtype, layout, device, pin_memory) */
 static graft_status infer_linspace(op_call *c) {
-  int64_t steps = op_int(c, 2);
-  bool has_complex = dt_is_complex(op_scalar(c, 0).dtype) || dt_is_complex(op_scalar(c, 1).dtype);
-  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : has_complex ? dt_complex(dt_default()) : dt_default();
+  const in_linspace in = in_linspace_of(c->args);
+  int64_t steps = in.steps;
+  bool has_complex = dt_is_complex(in.start.dtype) || dt_is_complex(in.end.dtype);
+  graft_dtype dtype = in.dtype ? in.dtype : has_complex ? dt_complex(dt_default()) : dt_default();
   if (steps < 0) return op_error(c, "steps is %lld; expected 0 or more", (long long)steps);
   if (has_complex && !dt_is_complex(dtype))
     return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));
   bool served = dtype != GRAFT_BOOL && !dt_is_float8(dtype) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
   if (!served && steps > 1) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
-  op_set_dtype(c, 3, dtype);
-  op_out(c, 0, dtype, 1, &steps);
+  op_set_dtype(c, ARG_linspace_dtype, dtype);
+  op_out(c, OUT, dtype, 1, &steps);
   for (int i = 0; i < 2 && steps; i++) {
     graft_status status = op_number_fits(c, i, dtype);
     if (status) return status;
@@ -141,19 +145,19 @@ static int64_t triangle_before(int64_t row, int64_t columns, int64_t offset, boo
   return sum;
 }
 
-/* tril_indices, triu_indices(row, col, offset, dtype, layout, device, pin_memory) */
 static graft_status infer_triangle(op_call *c) {
-  int64_t rows = op_int(c, 0), columns = op_int(c, 1);
-  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : GRAFT_I64;
+  const in_tril_indices in = in_tril_indices_of(c->args);
+  int64_t rows = in.row, columns = in.col;
+  graft_dtype dtype = in.dtype ? in.dtype : GRAFT_I64;
   if (rows < 0 || columns < 0) {
     return op_error(c, "%lld rows and %lld columns; expected 0 or more", (long long)rows, (long long)columns);
   }
   bool served = dtype == GRAFT_I64 || dtype == GRAFT_I32;
   bool lower = c->schema->id == GRAFT_OP_TRIL_INDICES;
-  int64_t count = triangle_before(rows, columns, op_int(c, 2), lower);
+  int64_t count = triangle_before(rows, columns, in.offset, lower);
   if (!served) return op_error(c, "not defined for %s; expected i64 or i32", graft_dtype_name(dtype));
-  op_set_dtype(c, 3, dtype);
-  op_out(c, 0, dtype, 2, (int64_t[]){2, count});
+  op_set_dtype(c, ARG_tril_indices_dtype, dtype);
+  op_out(c, OUT, dtype, 2, (int64_t[]){2, count});
   return GRAFT_OK;
 }
 
@@ -172,33 +176,27 @@ static graft_status fill(const graft_tensor_desc *out, const graft_scalar *value
   return GRAFT_OK;
 }
 
-static graft_status ref_full(const graft_exec *exec, const graft_args_full *a) {
-  (void)exec;
+graft_status kernel_full(const graft_exec *exec, const graft_args_full *a) {
   return fill(a->out, a->fill_value);
 }
 
-static graft_status ref_full_like(const graft_exec *exec, const graft_args_full_like *a) {
-  (void)exec;
+graft_status kernel_full_like(const graft_exec *exec, const graft_args_full_like *a) {
   return fill(a->out, a->fill_value);
 }
 
-static graft_status ref_fill_Scalar(const graft_exec *exec, const graft_args_fill_Scalar *a) {
-  (void)exec;
+graft_status kernel_fill_Scalar(const graft_exec *exec, const graft_args_fill_Scalar *a) {
   return fill(a->out, a->value);
 }
 
-static graft_status ref_zero(const graft_exec *exec, const graft_args_zero *a) {
-  (void)exec;
+graft_status kernel_zero(const graft_exec *exec, const graft_args_zero *a) {
   return fill(a->out, &(graft_scalar){.dtype = GRAFT_I64});
 }
 
-static graft_status ref_scalar_tensor(const graft_exec *exec, const graft_args_scalar_tensor *a) {
-  (void)exec;
+graft_status kernel_scalar_tensor(const graft_exec *exec, const graft_args_scalar_tensor *a) {
   return fill(a->out, a->s);
 }
 
-static graft_status ref_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *a) {
-  (void)exec;
+graft_status kernel_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *a) {
   ref_array y = ref_new(ref_numel(a->out), false);
   if (!y.re) return ref_no_memory();
   ref_real start = ref_scalar(a->start, 0), step = ref_scalar(a->step, 1);
@@ -209,8 +207,7 @@ static graft_status ref_arange_start_step(const graft_exec *exec, const graft_ar
   return GRAFT_OK;
 }
 
-static graft_status ref_eye_m(const graft_exec *exec, const graft_args_eye_m *a) {
-  (void)exec;
+graft_status kernel_eye_m(const graft_exec *exec, const graft_args_eye_m *a) {
   ref_array y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
   if (!y.re) return ref_no_memory();
   for (int64_t i = 0; i < a->n && i < a->m; i++) y.re[i * (a->m + 1)] = 1;
@@ -231,8 +228,7 @@ static ref_real between(bool whole, ref_real start, ref_real end, int64_t steps,
   return trunc(first ? fma((double)k, step, (double)start) : fma((double)-k, step, (double)end));
 }
 
-static graft_status ref_linspace(const graft_exec *exec, const graft_args_linspace *a) {
-  (void)exec;
+graft_status kernel_linspace(const graft_exec *exec, const graft_args_linspace *a) {
   graft_dtype dtype = a->out->dl.dtype;
   bool whole = dt_is_integral(dtype, false);
   ref_array y = ref_new(ref_numel(a->out), dt_is_complex(dtype));
@@ -265,31 +261,30 @@ static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, i
   return GRAFT_OK;
 }
 
-static graft_status ref_tril_indices(const graft_exec *exec, const graft_args_tril_indices *a) {
-  (void)exec;
+graft_status kernel_tril_indices(const graft_exec *exec, const graft_args_tril_indices *a) {
   return write_triangle(a->out, a->row, a->col, a->offset, true);
 }
 
-static graft_status ref_triu_indices(const graft_exec *exec, const graft_args_triu_indices *a) {
-  (void)exec;
+graft_status kernel_triu_indices(const graft_exec *exec, const graft_args_triu_indices *a) {
   return write_triangle(a->out, a->row, a->col, a->offset, false);
 }
 
 /* --- decompositions --- */
 
 static void decompose_full_like(fx *s, const op_call *c, graft_tensor **outs) {
-  const graft_meta *meta = &c->out[0];
-  outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, op_scalar(c, 1), meta->dtype, c->device);
+  const graft_meta *meta = &c->out[OUT];
+  int value = c->schema->id == GRAFT_OP_FILL_SCALAR ? ARG_fill_Scalar_value : ARG_full_like_fill_value;
+  outs[OUT] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, op_scalar(c, value), meta->dtype, c->device);
 }
 
 static void decompose_zero(fx *s, const op_call *c, graft_tensor **outs) {
-  const graft_meta *meta = &c->out[0];
-  outs[0] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, graft_scalar_int(0), meta->dtype, c->device);
+  const graft_meta *meta = &c->out[OUT];
+  outs[OUT] = fx_full(s, meta->sizes, (uint32_t)meta->ndim, graft_scalar_int(0), meta->dtype, c->device);
 }
 
 static void decompose_scalar_tensor(fx *s, const op_call *c, graft_tensor **outs) {
   int64_t none = 0;
-  outs[0] = fx_full(s, &none, 0, op_scalar(c, 0), c->out[0].dtype, c->device);
+  outs[OUT] = fx_full(s, &none, 0, op_scalar(c, ARG_scalar_tensor_s), c->out[OUT].dtype, c->device);
 }
 
 static void vjp_none(op_vjp *v) {
@@ -299,69 +294,74 @@ static void vjp_none(op_vjp *v) {
 /* --- memory whose contents are not set: the host does it alone --- */
 
 static graft_status host_empty(op_call *call, graft_tensor **outs, uint32_t nouts) {
+  const in_empty_memory_format in = in_empty_memory_format_of(call->args);
   (void)nouts;
-  graft_dtype dtype = op_dtype(call, 1);
   graft_meta meta = {.ndim = 0};
-  int64_t format = op_absent(call, 5) ? GRAFT_FORMAT_CONTIGUOUS : op_int(call, 5);
+  int64_t format = op_absent(call, ARG_empty_memory_format_memory_format)
+                       ? GRAFT_FORMAT_CONTIGUOUS
+                       : op_int(call, ARG_empty_memory_format_memory_format);
   uint32_t rank = format == GRAFT_FORMAT_CHANNELS_LAST      ? 4
                   : format == GRAFT_FORMAT_CHANNELS_LAST_3D ? 5
-                                                            : call->args[0].count;
+                                                            : in.size_count;
   if (format == GRAFT_FORMAT_PRESERVE)
     return op_error(call, "there is no tensor whose memory format could be preserved");
-  graft_status status = op_check_sizes(call, 0);
+  graft_status status = op_check_sizes(call, ARG_empty_memory_format_size);
   if (status) return status;
-  if (rank != call->args[0].count)
-    return op_error(call, "that memory format is for rank %u; size has %u items", rank, call->args[0].count);
+  if (rank != in.size_count)
+    return op_error(call, "that memory format is for rank %u; size has %u items", rank, in.size_count);
   op_call result = *call;
-  op_out_format(&result, 0, dtype ? dtype : dt_default(), (int32_t)call->args[0].count, call->args[0].as.ints,
+  op_out_format(&result, 0, in.dtype ? in.dtype : dt_default(), (int32_t)in.size_count, in.size,
                 (graft_memory_format)format);
   meta = result.out[0];
   return graft_tensor_empty_strided(call->device, meta.dtype, meta.ndim, meta.sizes, meta.strides, outs);
 }
 
 static graft_status host_empty_strided(op_call *call, graft_tensor **outs, uint32_t nouts) {
+  const in_empty_strided in = in_empty_strided_of(call->args);
   (void)nouts;
-  graft_dtype dtype = op_dtype(call, 2);
-  if (call->args[0].count != call->args[1].count)
-    return op_error(call, "size has %u items, stride %u; expected as many", call->args[0].count, call->args[1].count);
-  return graft_tensor_empty_strided(call->device, dtype ? dtype : dt_default(), (int32_t)call->args[0].count,
-                                    call->args[0].as.ints, call->args[1].as.ints, outs);
+  if (in.size_count != in.stride_count)
+    return op_error(call, "size has %u items, stride %u; expected as many", in.size_count, in.stride_count);
+  return graft_tensor_empty_strided(call->device, in.dtype ? in.dtype : dt_default(), (int32_t)in.size_count, in.size,
+                                    in.stride, outs);
 }
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_EMPTY_MEMORY_FORMAT, .roles = "", .host = host_empty},
     {.op_id = GRAFT_OP_EMPTY_STRIDED, .roles = "", .host = host_empty_strided},
-    {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_REF(full)},
+    {.op_id = GRAFT_OP_FULL, .roles = "", .infer = infer_full, .reference = OP_KERNEL(full)},
     {.op_id = GRAFT_OP_FULL_LIKE,
      .roles = "k",
      .infer = infer_full_like,
      .decompose = decompose_full_like,
      .vjp = vjp_none,
      .flags = OP_LIKE,
-     .reference = OP_REF(full_like)},
+     .reference = OP_KERNEL(full_like)},
     {.op_id = GRAFT_OP_FILL_SCALAR,
      .roles = "c",
      .infer = infer_fill,
      .decompose = decompose_full_like,
      .vjp = vjp_none,
      .flags = OP_ELEMENTWISE,
-     .reference = OP_REF(fill_Scalar)},
+     .reference = OP_KERNEL(fill_Scalar)},
     {.op_id = GRAFT_OP_ZERO,
      .roles = "c",
      .infer = infer_zero,
      .decompose = decompose_zero,
      .vjp = vjp_none,
      .flags = OP_ELEMENTWISE,
-     .reference = OP_REF(zero)},
+     .reference = OP_KERNEL(zero)},
     {.op_id = GRAFT_OP_SCALAR_TENSOR,
      .roles = "",
      .infer = infer_scalar_tensor,
      .decompose = decompose_scalar_tensor,
-     .reference = OP_REF(scalar_tensor)},
-    {.op_id = GRAFT_OP_ARANGE_START_STEP, .roles = "", .infer = infer_arange, .reference = OP_REF(arange_start_step)},
-    {.op_id = GRAFT_OP_EYE_M, .roles = "", .infer = infer_eye, .reference = OP_REF(eye_m)},
-    {.op_id = GRAFT_OP_LINSPACE, .roles = "", .infer = infer_linspace, .reference = OP_REF(linspace)},
-    {.op_id = GRAFT_OP_TRIL_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_REF(tril_indices)},
-    {.op_id = GRAFT_OP_TRIU_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_REF(triu_indices)},
+     .reference = OP_KERNEL(scalar_tensor)},
+    {.op_id = GRAFT_OP_ARANGE_START_STEP,
+     .roles = "",
+     .infer = infer_arange,
+     .reference = OP_KERNEL(arange_start_step)},
+    {.op_id = GRAFT_OP_EYE_M, .roles = "", .infer = infer_eye, .reference = OP_KERNEL(eye_m)},
+    {.op_id = GRAFT_OP_LINSPACE, .roles = "", .infer = infer_linspace, .reference = OP_KERNEL(linspace)},
+    {.op_id = GRAFT_OP_TRIL_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_KERNEL(tril_indices)},
+    {.op_id = GRAFT_OP_TRIU_INDICES, .roles = "", .infer = infer_triangle, .reference = OP_KERNEL(triu_indices)},
 };
 OP_TABLE(factory, defs)

@@ -61,11 +61,4 @@ graft_tensor *idx_from_the_end(fx *s, graft_tensor *index, int64_t size);
 /* The rule of gather and scatter: index of as many dims as self, not larger but along dim. */
 graft_status idx_check_line(op_call *call, int64_t *dim);
 
-graft_status ref_nonzero(const graft_exec *exec, const graft_args_nonzero *a);
-graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Tensor *a);
-graft_status ref_index_select(const graft_exec *exec, const graft_args_index_select *a);
-graft_status ref_masked_select(const graft_exec *exec, const graft_args_masked_select *a);
-graft_status ref_take(const graft_exec *exec, const graft_args_take *a);
-graft_status ref_gather(const graft_exec *exec, const graft_args_gather *a);
-
 #endif

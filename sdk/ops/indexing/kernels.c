@@ -18,7 +18,7 @@ static void write_positions(const graft_tensor_desc *self, const ref_array *x, i
   }
 }
 
-graft_status ref_nonzero(const graft_exec *exec, const graft_args_nonzero *a) {
+graft_status kernel_nonzero(const graft_exec *exec, const graft_args_nonzero *a) {
   ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
   int64_t count = 0;
@@ -32,7 +32,7 @@ graft_status ref_nonzero(const graft_exec *exec, const graft_args_nonzero *a) {
 
 /* --- masked_select --- */
 
-graft_status ref_masked_select(const graft_exec *exec, const graft_args_masked_select *a) {
+graft_status kernel_masked_select(const graft_exec *exec, const graft_args_masked_select *a) {
   ref_array x = ref_read(a->self), mask = ref_read(a->mask), y = ref_new(x.count, x.im != NULL);
   graft_status status = x.re && mask.re && y.re ? GRAFT_OK : ref_no_memory();
   int64_t count = 0;
@@ -165,8 +165,7 @@ int64_t *idx_places(const char *op, const graft_tensor_desc *self, const graft_t
   return at;
 }
 
-graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Tensor *a) {
-  (void)exec;
+graft_status kernel_index_Tensor(const graft_exec *exec, const graft_args_index_Tensor *a) {
   graft_status status;
   int64_t count, *at = idx_places("aten::index.Tensor", a->self, &a->indices, &count, &status);
   if (!at) return status;
@@ -185,8 +184,7 @@ graft_status ref_index_Tensor(const graft_exec *exec, const graft_args_index_Ten
 
 /* --- take --- */
 
-graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
-  (void)exec;
+graft_status kernel_take(const graft_exec *exec, const graft_args_take *a) {
   ref_array x = ref_read(a->self), index = ref_read(a->index),
             y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
   graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
@@ -210,8 +208,7 @@ graft_status ref_take(const graft_exec *exec, const graft_args_take *a) {
 
 /* --- along one dim --- */
 
-graft_status ref_index_select(const graft_exec *exec, const graft_args_index_select *a) {
-  (void)exec;
+graft_status kernel_index_select(const graft_exec *exec, const graft_args_index_select *a) {
   ref_array x = ref_read(a->self), index = ref_read(a->index),
             y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
   graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
@@ -258,8 +255,7 @@ int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *s
   return at;
 }
 
-graft_status ref_gather(const graft_exec *exec, const graft_args_gather *a) {
-  (void)exec;
+graft_status kernel_gather(const graft_exec *exec, const graft_args_gather *a) {
   ref_array x = ref_read(a->self), index = ref_read(a->index),
             y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
   graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();

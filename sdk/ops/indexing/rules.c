@@ -16,17 +16,19 @@ bool idx_is_index(const graft_tensor *t) {
 /* --- the shape of x[indices] --- */
 
 static graft_status add_index(const op_call *c, idx_shape *s, uint32_t item, const graft_tensor *t, int32_t *dim) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_index_Tensor_self);
   bool mask = idx_is_mask(t);
   if (!mask && !idx_is_index(t)) {
     return op_out_of_range(c, "index %u is %s; expected i64, i32, or a mask of bool or u8", item,
                            graft_dtype_name(t->dtype));
   }
   int32_t covered = mask ? t->ndim : 1;
-  if (*dim + covered > self->ndim) return op_out_of_range(c, "too many indices for self %s", op_show(c, 0));
+  if (*dim + covered > self->ndim)
+    return op_out_of_range(c, "too many indices for self %s", op_show(c, ARG_index_Tensor_self));
   for (int32_t i = 0; i < covered; i++) {
     if (mask && t->sizes[i] != self->sizes[*dim + i]) {
-      return op_out_of_range(c, "mask %u differs in size from self %s at dim %d", item, op_show(c, 0), *dim + i);
+      return op_out_of_range(c, "mask %u differs in size from self %s at dim %d", item,
+                             op_show(c, ARG_index_Tensor_self), *dim + i);
     }
     s->dims[s->count] = *dim + i;
     s->from[s->count++] = t;
@@ -77,7 +79,7 @@ static graft_status join_shapes(const op_call *c, idx_shape *s) {
 }
 
 static graft_status place_shape(const op_call *c, idx_shape *s) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_index_Tensor_self);
   bool neighbours = s->dims[s->count - 1] - s->dims[0] == s->count - 1;
   uint32_t indexed = 0;
   for (int32_t i = 0; i < s->count; i++) indexed |= 1u << s->dims[i];
@@ -97,21 +99,23 @@ static graft_status place_shape(const op_call *c, idx_shape *s) {
 }
 
 graft_status idx_resolve(const op_call *c, idx_shape *s) {
-  const graft_tensor *self = op_tensor(c, 0);
-  const graft_value *list = &c->args[1];
+  const graft_tensor *self = op_tensor(c, ARG_index_Tensor_self);
+  const graft_value *list = &c->args[ARG_index_Tensor_indices];
   memset(s, 0, sizeof *s);
-  if (list->count > (uint32_t)self->ndim) return op_out_of_range(c, "too many indices for self %s", op_show(c, 0));
+  if (list->count > (uint32_t)self->ndim)
+    return op_out_of_range(c, "too many indices for self %s", op_show(c, ARG_index_Tensor_self));
   int32_t dim = 0;
   for (uint32_t i = 0; i < list->count; i++) {
     graft_status status = GRAFT_OK;
     if (list->as.tensors[i])
       status = add_index(c, s, i, list->as.tensors[i], &dim);
     else if (++dim > self->ndim)
-      status = op_out_of_range(c, "too many indices for self %s", op_show(c, 0));
+      status = op_out_of_range(c, "too many indices for self %s", op_show(c, ARG_index_Tensor_self));
     if (status) return status;
   }
   if (!s->count) {
-    if (self->numel || !list->count) return op_error(c, "no index is given for self %s", op_show(c, 0));
+    if (self->numel || !list->count)
+      return op_error(c, "no index is given for self %s", op_show(c, ARG_index_Tensor_self));
     for (int32_t i = 0; i < self->ndim; i++) s->result[i] = self->sizes[i];
     s->result_ndim = self->ndim;
     return GRAFT_OK;
@@ -121,7 +125,8 @@ graft_status idx_resolve(const op_call *c, idx_shape *s) {
   int64_t elements = tns_numel(s->ndim, s->sizes);
   for (int32_t i = 0; i < s->count && !s->open; i++) {
     if (!self->sizes[s->dims[i]] && elements) {
-      return op_out_of_range(c, "dim %d of self %s has no element to index", s->dims[i], op_show(c, 0));
+      return op_out_of_range(c, "dim %d of self %s has no element to index", s->dims[i],
+                             op_show(c, ARG_index_Tensor_self));
     }
   }
   return place_shape(c, s);
@@ -152,14 +157,13 @@ static void seen_index(const idx_shape *s, const graft_tensor *t, graft_tensor *
   }
 }
 
-/* index.Tensor(self, indices) */
 static graft_status infer_index(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_index_Tensor_self);
   idx_shape s;
   graft_status status = idx_resolve(c, &s);
   if (status) return status;
   c->compute = self->dtype;
-  op_out(c, 0, self->dtype, s.result_ndim, s.result);
+  op_out(c, OUT, self->dtype, s.result_ndim, s.result);
   if (!s.count) {
     c->decompose_only = true;
     return GRAFT_OK;
@@ -170,7 +174,7 @@ static graft_status infer_index(op_call *c) {
   seen_self(self, &s, &seen[0]);
   for (int32_t i = 0; i < s.count; i++) seen_index(&s, s.from[i], &seen[i + 1]);
   for (int32_t i = 0; i <= s.count; i++) operands[i] = &seen[i];
-  op_iterator_strides(&c->out[0], operands, s.count + 1);
+  op_iterator_strides(&c->out[OUT], operands, s.count + 1);
   return GRAFT_OK;
 }
 
@@ -195,14 +199,11 @@ uint32_t idx_without_masks(fx *s, const graft_value *indices, graft_tensor **lis
 static graft_tensor *only_inside(fx *s, graft_tensor *place, graft_tensor *index, int64_t size, int64_t outside) {
   graft_tensor *above = fx_ge_Scalar(s, index, graft_scalar_int(0));
   graft_tensor *inside = fx_logical_and(s, above, fx_lt_Scalar(s, index, graft_scalar_int(size)));
-  graft_tensor *out;
-  const graft_value args[] = {fx_tensor(inside), fx_tensor(place), fx_number(graft_scalar_int(outside))};
-  fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &out, 1);
-  return out;
+  return fx_where(s, inside, fx_tensor(place), fx_int(outside));
 }
 
 idx_rows idx_to_rows(fx *s, const op_call *c, const idx_shape *shape) {
-  graft_tensor *self = op_tensor(c, 0);
+  graft_tensor *self = op_tensor(c, ARG_index_Tensor_self);
   idx_rows r = {NULL, NULL, {0}, {0}};
   for (int32_t i = 0; i < shape->count; i++) r.order[i] = shape->dims[i];
   for (int32_t i = 0; i < shape->nrest; i++) r.order[shape->count + i] = shape->rest[i];
@@ -226,49 +227,50 @@ idx_rows idx_to_rows(fx *s, const op_call *c, const idx_shape *shape) {
 }
 
 static void decompose_index(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_index_Tensor in = in_index_Tensor_of(c->args);
   idx_shape shape;
   graft_status status = idx_resolve(c, &shape);
   if (status) {
     fx_fail(s, status);
   } else if (!shape.count) { /* an empty self, whole */
-    outs[0] = fx_clone(s, op_tensor(c, 0), GRAFT_FORMAT_CONTIGUOUS);
+    outs[OUT] = fx_clone(s, in.self, GRAFT_FORMAT_CONTIGUOUS);
   } else if (shape.masked) {
     graft_tensor *list[GRAFT_MAX_DIMS];
-    uint32_t count = idx_without_masks(s, &c->args[1], list);
-    outs[0] = fx_index_Tensor(s, op_tensor(c, 0), list, count);
+    uint32_t count = idx_without_masks(s, &c->args[ARG_index_Tensor_indices], list);
+    outs[OUT] = fx_index_Tensor(s, in.self, list, count);
   } else {
     idx_rows r = idx_to_rows(s, c, &shape);
     graft_tensor *picked = fx_index_select(s, r.matrix, 0, r.row);
     int64_t sizes[GRAFT_MAX_DIMS], order[GRAFT_MAX_DIMS];
     int32_t n = 0;
     for (int32_t i = 0; i < shape.ndim; i++) sizes[n++] = shape.sizes[i];
-    for (int32_t i = 0; i < shape.nrest; i++) sizes[n++] = op_tensor(c, 0)->sizes[shape.rest[i]];
+    for (int32_t i = 0; i < shape.nrest; i++) sizes[n++] = in.self->sizes[shape.rest[i]];
     for (int32_t i = 0; i < n; i++) { /* the rest's first dims move before the indices' */
       order[i] = i < shape.at ? shape.ndim + i : i < shape.at + shape.ndim ? i - shape.at : i;
     }
-    outs[0] = fx_permute(s, fx_reshape(s, picked, n, sizes), order, (uint32_t)n);
+    outs[OUT] = fx_permute(s, fx_reshape(s, picked, n, sizes), order, (uint32_t)n);
   }
 }
 
 /* --- index_select, gather, nonzero --- */
 
-/* index_select(self, dim, index) */
 static graft_status infer_index_select(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2);
-  int64_t dim = op_int(c, 1), sizes[GRAFT_MAX_DIMS];
-  graft_status status = op_wrap_dim(c, &dim, self->ndim);
+  const in_index_select in = in_index_select_of(c->args);
+  int64_t dim = in.dim, sizes[GRAFT_MAX_DIMS];
+  graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
-  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, 2));
-  if (!idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
-  if (!self->ndim && index->numel != 1)
+  if (in.index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, ARG_index_select_index));
+  if (!idx_is_index(in.index)) return op_refuse_dtype(c, ARG_index_select_index, "i64 or i32");
+  if (!in.self->ndim && in.index->numel != 1)
     return op_error(c, "self has rank 0, so index must be one element (%s)", op_show_tensors(c));
-  if (index->numel && self->ndim && !self->sizes[dim]) {
-    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)dim, op_show(c, 0));
+  if (in.index->numel && in.self->ndim && !in.self->sizes[dim]) {
+    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)dim,
+                           op_show(c, ARG_index_select_self));
   }
-  for (int32_t i = 0; i < self->ndim; i++) sizes[i] = i == dim ? index->numel : self->sizes[i];
-  c->compute = self->dtype;
-  op_set_int(c, 1, dim);
-  op_out(c, 0, self->dtype, self->ndim, sizes);
+  for (int32_t i = 0; i < in.self->ndim; i++) sizes[i] = i == dim ? in.index->numel : in.self->sizes[i];
+  c->compute = in.self->dtype;
+  op_set_int(c, ARG_index_select_dim, dim);
+  op_out(c, OUT, in.self->dtype, in.self->ndim, sizes);
   return GRAFT_OK;
 }
 
@@ -280,44 +282,45 @@ static int32_t rank(const graft_tensor *t) {
 }
 
 graft_status idx_check_line(op_call *c, int64_t *dim) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2);
-  *dim = op_int(c, 1);
-  graft_status status = op_wrap_dim(c, dim, self->ndim);
+  const in_gather in = in_gather_of(c->args);
+  *dim = in.dim;
+  graft_status status = op_wrap_dim(c, dim, in.self->ndim);
   if (status) return status;
-  op_set_int(c, 1, *dim);
-  if (!index->numel) return GRAFT_OK;
-  if (!idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
-  bool fits = rank(self) == rank(index);
-  for (int32_t i = 0; fits && i < rank(self); i++) fits = i == *dim || extent(index, i) <= extent(self, i);
-  if (fits && !extent(self, (int32_t)*dim)) {
-    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)*dim, op_show(c, 0));
+  op_set_int(c, ARG_gather_dim, *dim);
+  if (!in.index->numel) return GRAFT_OK;
+  if (!idx_is_index(in.index)) return op_refuse_dtype(c, ARG_gather_index, "i64 or i32");
+  bool fits = rank(in.self) == rank(in.index);
+  for (int32_t i = 0; fits && i < rank(in.self); i++) fits = i == *dim || extent(in.index, i) <= extent(in.self, i);
+  if (fits && !extent(in.self, (int32_t)*dim)) {
+    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)*dim,
+                           op_show(c, ARG_gather_self));
   }
   if (fits) return GRAFT_OK;
   return op_error(c, "index must have as many dims as self, and be no larger but along dim %lld (%s)", (long long)*dim,
                   op_show_tensors(c));
 }
 
-/* gather(self, dim, index, sparse_grad) */
 static graft_status infer_gather(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2);
+  const in_gather in = in_gather_of(c->args);
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
   if (status) return status;
-  if (index->numel && !idx_is_index(index)) return op_refuse_dtype(c, 2, "i64 or i32");
-  c->compute = self->dtype;
-  op_out(c, 0, self->dtype, index->ndim, index->sizes);
+  if (in.index->numel && !idx_is_index(in.index)) return op_refuse_dtype(c, ARG_gather_index, "i64 or i32");
+  c->compute = in.self->dtype;
+  op_out(c, OUT, in.self->dtype, in.index->ndim, in.index->sizes);
   return GRAFT_OK;
 }
 
 /* An index_select of all elements of self in a row. */
 static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *index = fx_cast(s, op_tensor(c, 2), GRAFT_I64);
+  const in_gather in = in_gather_of(c->args);
+  graft_tensor *self = in.self, *index = fx_cast(s, in.index, GRAFT_I64);
   int64_t strides[GRAFT_MAX_DIMS] = {1};
   tns_contiguous_strides(self->ndim, self->sizes, strides);
-  graft_tensor *at = fx_scale(s, index, graft_scalar_int(strides[op_int(c, 1)]));
-  at = only_inside(s, at, index, self->ndim ? self->sizes[op_int(c, 1)] : 1, self->numel);
+  graft_tensor *at = fx_scale(s, index, graft_scalar_int(strides[in.dim]));
+  at = only_inside(s, at, index, self->ndim ? self->sizes[in.dim] : 1, self->numel);
   for (int32_t i = 0; i < self->ndim && !s->status; i++) {
-    if (i == op_int(c, 1) || index->sizes[i] < 2) continue;
+    if (i == in.dim || index->sizes[i] < 2) continue;
     int64_t column[GRAFT_MAX_DIMS] = {index->sizes[i]};
     for (int32_t d = 1; d < self->ndim - i; d++) column[d] = 1;
     graft_tensor *steps = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(index->sizes[i]),
@@ -327,16 +330,16 @@ static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
   }
   if (s->status) return;
   graft_tensor *row = fx_reshape(s, at, 1, &at->numel);
-  outs[0] = fx_reshape(s, fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, row), at->ndim, at->sizes);
+  outs[OUT] = fx_reshape(s, fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, row), at->ndim, at->sizes);
 }
 
-/* take(self, index): index counts the elements of self in a row, from the end where it is negative. */
+/* take: index counts the elements of self in a row, from the end where it is negative. */
 static graft_status infer_take(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 1);
-  if (index->dtype != GRAFT_I64) return op_refuse_dtype(c, 1, "i64");
-  if (!self->numel && index->numel) return op_error(c, "self has no element to take (%s)", op_show_tensors(c));
-  c->compute = self->dtype;
-  op_out(c, 0, self->dtype, index->ndim, index->sizes);
+  const in_take in = in_take_of(c->args);
+  if (in.index->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_take_index, "i64");
+  if (!in.self->numel && in.index->numel) return op_error(c, "self has no element to take (%s)", op_show_tensors(c));
+  c->compute = in.self->dtype;
+  op_out(c, OUT, in.self->dtype, in.index->ndim, in.index->sizes);
   return GRAFT_OK;
 }
 
@@ -346,34 +349,34 @@ graft_tensor *idx_from_the_end(fx *s, graft_tensor *index, int64_t size) {
 }
 
 static void decompose_take(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 1);
+  const in_take in = in_take_of(c->args);
+  graft_tensor *self = in.self, *index = in.index;
   graft_tensor *row = fx_reshape(s, idx_from_the_end(s, index, self->numel), 1, &index->numel);
   graft_tensor *picked = fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, row);
-  outs[0] = fx_reshape(s, picked, index->ndim, index->sizes);
+  outs[OUT] = fx_reshape(s, picked, index->ndim, index->sizes);
 }
 
-/* nonzero(self) -> i64 [n, rank]: n is found by the op */
 static graft_status infer_nonzero(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_nonzero_self);
   c->dynamic = true;
-  op_out(c, 0, GRAFT_I64, 2, (int64_t[]){self->numel, self->ndim});
+  op_out(c, OUT, GRAFT_I64, 2, (int64_t[]){self->numel, self->ndim});
   return GRAFT_OK;
 }
 
-/* masked_select(self, mask): one dim, whose size is found by the op. Operands that must be broadcast are, first. */
+/* masked_select: one dim, whose size is found by the op. Operands that must be broadcast are, first. */
 static graft_status infer_masked_select(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1);
-  if (mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, 1, "bool");
+  const in_masked_select in = in_masked_select_of(c->args);
+  if (in.mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, ARG_masked_select_mask, "bool");
   idx_shape s = {0};
-  graft_status status = join_shape(c, &s, self->ndim, self->sizes);
-  if (!status) status = join_shape(c, &s, mask->ndim, mask->sizes);
+  graft_status status = join_shape(c, &s, in.self->ndim, in.self->sizes);
+  if (!status) status = join_shape(c, &s, in.mask->ndim, in.mask->sizes);
   if (status) return status;
   int64_t most = tns_numel(s.ndim, s.sizes);
   c->dynamic = true;
-  c->compute = self->dtype;
+  c->compute = in.self->dtype;
   c->decompose_only =
-      self->ndim != mask->ndim || memcmp(self->sizes, mask->sizes, (size_t)self->ndim * sizeof *s.sizes);
-  op_out(c, 0, self->dtype, 1, &most);
+      in.self->ndim != in.mask->ndim || memcmp(in.self->sizes, in.mask->sizes, (size_t)in.self->ndim * sizeof *s.sizes);
+  op_out(c, OUT, in.self->dtype, 1, &most);
   return GRAFT_OK;
 }
 
@@ -389,53 +392,59 @@ static int32_t joint_shape(const graft_tensor *a, const graft_tensor *b, int64_t
 }
 
 static void decompose_masked_select(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1);
+  const in_masked_select in = in_masked_select_of(c->args);
+  graft_tensor *self = in.self, *mask = in.mask;
   int64_t sizes[GRAFT_MAX_DIMS];
   uint32_t ndim = (uint32_t)joint_shape(self, mask, sizes);
   if (c->decompose_only) {
-    outs[0] = fx_masked_select(s, fx_expand(s, self, sizes, ndim, false), fx_expand(s, mask, sizes, ndim, false));
+    outs[OUT] = fx_masked_select(s, fx_expand(s, self, sizes, ndim, false), fx_expand(s, mask, sizes, ndim, false));
     return;
   }
   graft_tensor *where = fx_nonzero(s, fx_reshape(s, mask, 1, &mask->numel));
-  outs[0] = fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, fx_select_int(s, where, 1, 0));
+  outs[OUT] = fx_index_select(s, fx_reshape(s, self, 1, &self->numel), 0, fx_select_int(s, where, 1, 0));
 }
 
 /* --- gradients: what was picked is added where it came from --- */
 
 static graft_tensor *zeros_like_self(op_vjp *v) {
-  graft_tensor *self = vjp_arg(v, 0);
-  return fx_filled(v->s, v->g[0], self->ndim, self->sizes, 0, v->g[0]->dtype);
+  graft_tensor *self = vjp_arg(v, ARG_take_self);
+  return fx_filled(v->s, v->g[OUT], self->ndim, self->sizes, 0, v->g[OUT]->dtype);
 }
 
 static void vjp_index(op_vjp *v) {
-  v->results[0] = fx_index_put(v->s, zeros_like_self(v), v->args[1].as.tensors, v->args[1].count, v->g[0], true);
+  const in_index_Tensor in = in_index_Tensor_of(v->args);
+  v->results[ARG_index_Tensor_self] =
+      fx_index_put(v->s, zeros_like_self(v), in.indices, in.indices_count, v->g[OUT], true);
 }
 
 static void vjp_index_select(op_vjp *v) {
-  graft_tensor *self = vjp_arg(v, 0), *index = vjp_arg(v, 2), *list[GRAFT_MAX_DIMS] = {NULL};
-  if (!self->ndim) {
-    v->results[0] = v->g[0];
+  const in_index_select in = in_index_select_of(v->args);
+  graft_tensor *list[GRAFT_MAX_DIMS] = {NULL};
+  if (!in.self->ndim) {
+    v->results[ARG_index_select_self] = v->g[OUT];
     return;
   }
-  int64_t dim = v->args[1].as.i;
-  list[dim] = index->ndim ? index : fx_unsqueeze(v->s, index, 0);
-  v->results[0] = fx_index_put(v->s, zeros_like_self(v), list, (uint32_t)dim + 1, v->g[0], true);
+  list[in.dim] = in.index->ndim ? in.index : fx_unsqueeze(v->s, in.index, 0);
+  v->results[ARG_index_select_self] =
+      fx_index_put(v->s, zeros_like_self(v), list, (uint32_t)in.dim + 1, v->g[OUT], true);
 }
 
 static void vjp_gather(op_vjp *v) {
-  v->results[0] = fx_scatter_add(v->s, zeros_like_self(v), v->args[1].as.i, vjp_arg(v, 2), v->g[0]);
+  const in_gather in = in_gather_of(v->args);
+  v->results[ARG_gather_self] = fx_scatter_add(v->s, zeros_like_self(v), in.dim, in.index, v->g[OUT]);
 }
 
 static void vjp_take(op_vjp *v) {
-  v->results[0] = fx_put(v->s, zeros_like_self(v), vjp_arg(v, 1), v->g[0], true);
+  v->results[ARG_take_self] = fx_put(v->s, zeros_like_self(v), vjp_arg(v, ARG_take_index), v->g[OUT], true);
 }
 
 static void vjp_masked_select(op_vjp *v) {
-  graft_tensor *self = vjp_arg(v, 0), *mask = vjp_arg(v, 1);
+  const in_masked_select in = in_masked_select_of(v->args);
   int64_t sizes[GRAFT_MAX_DIMS];
-  int32_t ndim = joint_shape(self, mask, sizes);
-  graft_tensor *zeros = fx_filled(v->s, v->g[0], ndim, sizes, 0, v->g[0]->dtype);
-  v->results[0] = fx_sum_to(v->s, fx_masked_scatter(v->s, zeros, mask, v->g[0]), self->ndim, self->sizes);
+  int32_t ndim = joint_shape(in.self, in.mask, sizes);
+  graft_tensor *zeros = fx_filled(v->s, v->g[OUT], ndim, sizes, 0, v->g[OUT]->dtype);
+  v->results[ARG_masked_select_self] =
+      fx_sum_to(v->s, fx_masked_scatter(v->s, zeros, in.mask, v->g[OUT]), in.self->ndim, in.self->sizes);
 }
 
 static const op_def defs[] = {
@@ -444,40 +453,40 @@ static const op_def defs[] = {
      .infer = infer_masked_select,
      .decompose = decompose_masked_select,
      .vjp = vjp_masked_select,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(masked_select, mask),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(masked_select)},
+     .reference = OP_KERNEL(masked_select)},
     {.op_id = GRAFT_OP_TAKE,
      .roles = "vi",
      .infer = infer_take,
      .decompose = decompose_take,
      .vjp = vjp_take,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(take, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(take)},
-    {.op_id = GRAFT_OP_NONZERO, .roles = "k", .infer = infer_nonzero, .reference = OP_REF(nonzero)},
+     .reference = OP_KERNEL(take)},
+    {.op_id = GRAFT_OP_NONZERO, .roles = "k", .infer = infer_nonzero, .reference = OP_KERNEL(nonzero)},
     {.op_id = GRAFT_OP_INDEX_TENSOR,
      .roles = "vi",
      .infer = infer_index,
      .decompose = decompose_index,
      .vjp = vjp_index,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(index_Tensor, indices),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(index_Tensor)},
+     .reference = OP_KERNEL(index_Tensor)},
     {.op_id = GRAFT_OP_INDEX_SELECT,
      .roles = "vi",
      .infer = infer_index_select,
      .vjp = vjp_index_select,
-     .saves = OP_SAVE_ARG(2),
+     .saves = OP_SAVE_ARG(index_select, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(index_select)},
+     .reference = OP_KERNEL(index_select)},
     {.op_id = GRAFT_OP_GATHER,
      .roles = "vi",
      .infer = infer_gather,
      .decompose = decompose_gather,
      .vjp = vjp_gather,
-     .saves = OP_SAVE_ARG(2),
+     .saves = OP_SAVE_ARG(gather, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(gather)},
+     .reference = OP_KERNEL(gather)},
 };
 OP_TABLE(indexing, defs)

@@ -2,25 +2,24 @@
 #include "ops/core/families.h"
 #include "ops/generated/fx_ops.h"
 
-/* trace(self) */
 static graft_status infer_trace(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  if (self->ndim != 2) return op_error(c, "self is %s; expected a matrix", op_show(c, 0));
-  if (dt_is_float8(self->dtype) || self->dtype == GRAFT_BOOL) return op_refuse_dtype(c, 0, "numbers");
+  const graft_tensor *self = op_tensor(c, ARG_trace_self);
+  if (self->ndim != 2) return op_error(c, "self is %s; expected a matrix", op_show(c, ARG_trace_self));
+  if (dt_is_float8(self->dtype) || self->dtype == GRAFT_BOOL) return op_refuse_dtype(c, ARG_trace_self, "numbers");
   c->compute = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
-  op_out(c, 0, c->compute, 0, NULL);
+  op_out(c, OUT, c->compute, 0, NULL);
   return GRAFT_OK;
 }
 
 /* The diagonal is a view, so that this is one kernel. */
 static void decompose_trace(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = fx_sum(s, fx_diagonal(s, op_tensor(c, 0), 0, 0, 1), 1, false);
+  outs[OUT] = fx_sum(s, fx_diagonal(s, op_tensor(c, ARG_trace_self), 0, 0, 1), 1, false);
 }
 
 static void vjp_trace(op_vjp *v) {
-  graft_tensor *self = vjp_arg(v, 0), *g = v->g[0];
+  graft_tensor *self = vjp_arg(v, ARG_trace_self), *g = v->g[OUT];
   graft_tensor *eye = fx_eye_m(v->s, self->sizes[0], self->sizes[1], g->dtype, g->device);
-  v->results[0] = fx_mul(v->s, eye, g);
+  v->results[ARG_trace_self] = fx_mul(v->s, eye, g);
 }
 
 static const op_def defs[] = {

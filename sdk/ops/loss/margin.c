@@ -15,13 +15,13 @@ static int64_t rows_in(const graft_tensor *self) {
   return self->ndim == 2 ? self->sizes[0] : 1;
 }
 
-static graft_status check_scores(op_call *c, int at) {
-  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, at + 1);
+static graft_status check_scores(op_call *c, int at, int target_at) {
+  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, target_at);
   if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, at, "a floating dtype");
   if (self->ndim > 2 || !classes_in(self)) {
     return op_error(c, "self is %s; expected rank 2 at most, empty in the batch at most", op_show(c, at));
   }
-  if (target->dtype != GRAFT_I64) return op_refuse_dtype(c, at + 1, "i64");
+  if (target->dtype != GRAFT_I64) return op_refuse_dtype(c, target_at, "i64");
   c->compute = self->dtype;
   return GRAFT_OK;
 }
@@ -33,16 +33,17 @@ static double number_of(graft_scalar x) {
 /* The loss itself, with a row's each where nothing is reduced. */
 static void out_loss(op_call *c, const graft_tensor *self, bool each) {
   int64_t rows = rows_in(self);
-  op_out(c, 0, self->dtype, each, &rows);
+  op_out(c, OUT, self->dtype, each, &rows);
 }
 
-/* Arguments from `at` on: self, target, p, margin, weight, reduction. */
+/* From argument `at` on stand those of multi_margin_loss. */
 static graft_status check_margin(op_call *c, int at) {
-  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, at + 1), *weight = op_tensor(c, at + 4);
-  graft_status status = check_reduction(c, at + 5);
-  if (!status) status = check_scores(c, at);
+  const in_multi_margin_loss in = in_multi_margin_loss_of(&c->args[at]);
+  const graft_tensor *self = in.self, *target = in.target, *weight = in.weight;
+  graft_status status = check_reduction(c, at + ARG_multi_margin_loss_reduction);
+  if (!status) status = check_scores(c, at, at + ARG_multi_margin_loss_target);
   if (status) return status;
-  double p = number_of(op_scalar(c, at + 2));
+  double p = number_of(in.p);
   if (p != 1 && p != 2) return op_error(c, "p is %g; expected 1 or 2", p);
   if (target->ndim > 1 || target->numel != rows_in(self))
     return op_error(c, "expected one target for each row of self (%s)", op_show_tensors(c));
@@ -57,55 +58,55 @@ static graft_status check_margin(op_call *c, int at) {
 
 /* A cotangent is one number, or one a row. */
 static graft_status check_cotangent(op_call *c, bool each) {
-  const graft_tensor *g = op_tensor(c, 0), *self = op_tensor(c, 1);
+  const graft_tensor *g = op_tensor(c, ARG_multi_margin_loss_backward_grad_output),
+                     *self = op_tensor(c, ARG_multi_margin_loss_backward_self);
   bool fits = each && g->ndim ? g->ndim == 1 && g->numel == rows_in(self) : g->numel == 1;
   if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));
   if (g->dtype != self->dtype) return op_error(c, "grad_output and self differ in dtype (%s)", op_show_tensors(c));
-  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  op_out(c, OUT, self->dtype, self->ndim, self->sizes);
   return GRAFT_OK;
 }
 
-/* multi_margin_loss(self, target, p, margin, weight, reduction) */
 static graft_status infer_multi_margin(op_call *c) {
-  graft_status status = check_margin(c, 0);
-  if (!status) out_loss(c, op_tensor(c, 0), op_int(c, 5) == LOSS_NONE && op_tensor(c, 1)->ndim);
+  const in_multi_margin_loss in = in_multi_margin_loss_of(c->args);
+  graft_status status = check_margin(c, ARG_multi_margin_loss_self);
+  if (!status) out_loss(c, in.self, in.reduction == LOSS_NONE && in.target->ndim);
   return status;
 }
 
-/* multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction) */
 static graft_status infer_multi_margin_backward(op_call *c) {
-  graft_status status = check_margin(c, 1);
-  return status ? status : check_cotangent(c, op_int(c, 6) == LOSS_NONE);
+  graft_status status = check_margin(c, ARG_multi_margin_loss_backward_self);
+  return status ? status : check_cotangent(c, op_int(c, ARG_multi_margin_loss_backward_reduction) == LOSS_NONE);
 }
 
-static graft_status check_labels(op_call *c, int at, int reduction) {
-  graft_status status = check_reduction(c, reduction);
-  if (!status) status = check_scores(c, at);
+static graft_status check_labels(op_call *c, int at) {
+  const in_multilabel_margin_loss_forward in = in_multilabel_margin_loss_forward_of(&c->args[at]);
+  const graft_tensor *self = in.self, *target = in.target;
+  graft_status status = check_reduction(c, at + ARG_multilabel_margin_loss_forward_reduction);
+  if (!status) status = check_scores(c, at, at + ARG_multilabel_margin_loss_forward_target);
   if (status) return status;
-  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, at + 1);
   bool same = self->ndim > 1 ? tns_same_sizes(self, target) : target->ndim <= 1 && target->numel == self->numel;
   return same ? GRAFT_OK : op_error(c, "target has not self's shape (%s)", op_show_tensors(c));
 }
 
-/* multilabel_margin_loss_forward(self, target, reduction) -> (output, is_target) */
 static graft_status infer_multilabel(op_call *c) {
-  graft_status status = check_labels(c, 0, 2);
-  const graft_tensor *self = op_tensor(c, 0), *target = op_tensor(c, 1);
+  const in_multilabel_margin_loss_forward in = in_multilabel_margin_loss_forward_of(c->args);
+  graft_status status = check_labels(c, ARG_multilabel_margin_loss_forward_self);
   if (status) return status;
-  out_loss(c, self, op_int(c, 2) == LOSS_NONE && self->ndim == 2);
-  op_out(c, 1, self->dtype, target->ndim, target->sizes);
+  out_loss(c, in.self, in.reduction == LOSS_NONE && in.self->ndim == 2);
+  op_out(c, OUT_multilabel_margin_loss_forward_is_target, in.self->dtype, in.target->ndim, in.target->sizes);
   return GRAFT_OK;
 }
 
-/* multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target) */
 static graft_status infer_multilabel_backward(op_call *c) {
-  graft_status status = check_labels(c, 1, 3);
+  const in_multilabel_margin_loss_backward in = in_multilabel_margin_loss_backward_of(c->args);
+  graft_status status = check_labels(c, ARG_multilabel_margin_loss_backward_self);
   if (status) return status;
-  const graft_tensor *self = op_tensor(c, 1), *is_target = op_tensor(c, 4);
-  if (is_target->dtype != self->dtype || !tns_same_sizes(is_target, op_tensor(c, 2))) {
-    return op_error(c, "is_target is %s; expected %s in target's shape", op_show(c, 4), graft_dtype_name(self->dtype));
+  if (in.is_target->dtype != in.self->dtype || !tns_same_sizes(in.is_target, in.target)) {
+    return op_error(c, "is_target is %s; expected %s in target's shape",
+                    op_show(c, ARG_multilabel_margin_loss_backward_is_target), graft_dtype_name(in.self->dtype));
   }
-  return check_cotangent(c, op_int(c, 3) == LOSS_NONE && self->ndim == 2);
+  return check_cotangent(c, in.reduction == LOSS_NONE && in.self->ndim == 2);
 }
 
 /* --- kernels --- */
@@ -181,26 +182,21 @@ static graft_status margin_row(rows *r, int64_t row, bool squared, ref_real marg
   return GRAFT_OK;
 }
 
-static graft_status ref_multi_margin_loss(const graft_exec *exec, const graft_args_multi_margin_loss *a) {
-  (void)exec;
-  rows r;
+graft_status kernel_multi_margin_loss(const graft_exec *exec, const graft_args_multi_margin_loss *a) {
+  __attribute__((cleanup(rows_end))) rows r;
   graft_status status = rows_begin(&r, a->self, a->target, a->weight, NULL, a->reduction);
   for (int64_t i = 0; !status && i < r.count; i++)
     status = margin_row(&r, i, ref_scalar(a->p, 1) == 2, ref_scalar(a->margin, 1));
   if (!status) write_losses(&r, a->out);
-  rows_end(&r);
   return status;
 }
 
-static graft_status ref_multi_margin_loss_backward(const graft_exec *exec,
-                                                   const graft_args_multi_margin_loss_backward *a) {
-  (void)exec;
-  rows r;
+graft_status kernel_multi_margin_loss_backward(const graft_exec *exec, const graft_args_multi_margin_loss_backward *a) {
+  __attribute__((cleanup(rows_end))) rows r;
   graft_status status = rows_begin(&r, a->self, a->target, a->weight, a->grad_output, a->reduction);
   for (int64_t i = 0; !status && i < r.count; i++)
     status = margin_row(&r, i, ref_scalar(a->p, 1) == 2, ref_scalar(a->margin, 1));
   if (!status) ref_write(a->out, &r.out);
-  rows_end(&r);
   return status;
 }
 
@@ -235,12 +231,11 @@ static graft_status mark_targets(const rows *r, int64_t row, ref_real *is_target
   return GRAFT_OK;
 }
 
-static graft_status ref_multilabel_margin_loss_forward(const graft_exec *exec,
-                                                       const graft_args_multilabel_margin_loss_forward *a) {
-  (void)exec;
-  rows r;
+graft_status kernel_multilabel_margin_loss_forward(const graft_exec *exec,
+                                                   const graft_args_multilabel_margin_loss_forward *a) {
+  __attribute__((cleanup(rows_end))) rows r;
   graft_status status = rows_begin(&r, a->self, a->target, NULL, NULL, a->reduction);
-  ref_array is_target = ref_new(r.x.count, false);
+  REF_OWNED ref_array is_target = ref_new(r.x.count, false);
   if (!is_target.re) status = ref_no_memory();
   for (int64_t i = 0; !status && i < r.count; i++) {
     status = mark_targets(&r, i, is_target.re + i * r.classes);
@@ -250,19 +245,15 @@ static graft_status ref_multilabel_margin_loss_forward(const graft_exec *exec,
     write_losses(&r, a->output);
     ref_write(a->is_target, &is_target);
   }
-  ref_free(&is_target);
-  rows_end(&r);
   return status;
 }
 
-static graft_status ref_multilabel_margin_loss_backward(const graft_exec *exec,
-                                                        const graft_args_multilabel_margin_loss_backward *a) {
-  (void)exec;
-  rows r;
+graft_status kernel_multilabel_margin_loss_backward(const graft_exec *exec,
+                                                    const graft_args_multilabel_margin_loss_backward *a) {
+  __attribute__((cleanup(rows_end))) rows r;
   graft_status status = rows_begin(&r, a->self, a->target, a->is_target, a->grad_output, a->reduction);
   for (int64_t i = 0; !status && i < r.count; i++) status = label_row(&r, i, r.extra.re + i * r.classes);
   if (!status) ref_write(a->out, &r.out);
-  rows_end(&r);
   return status;
 }
 
@@ -283,7 +274,7 @@ static graft_tensor *positive(fx *s, graft_tensor *z, graft_dtype dtype) {
 static graft_tensor *reduced(fx *s, const op_call *c, graft_tensor *each, const graft_tensor *self, int64_t reduction) {
   each = fx_muls(s, each, 1 / (double)classes_in(self));
   if (reduction == LOSS_MEAN) return fx_mean_dim(s, each, NULL, 0, false, GRAFT_DTYPE_NONE);
-  return reduction == LOSS_SUM ? fx_sum(s, each, 1, false) : fx_reshape(s, each, c->out[0].ndim, c->out[0].sizes);
+  return reduction == LOSS_SUM ? fx_sum(s, each, 1, false) : fx_reshape(s, each, c->out[OUT].ndim, c->out[OUT].sizes);
 }
 
 /* The cotangent as a column or one number, with the loss's divisors. */
@@ -292,14 +283,14 @@ static graft_tensor *cotangent(fx *s, graft_tensor *g, const graft_tensor *self,
   return fx_muls(s, g->numel > 1 ? column(s, g, self) : fx_reshape(s, g, 0, NULL), 1 / divisor);
 }
 
-/* How far the other classes reach above the class less the margin, [N,C], -1 at the class itself; arguments from `at`
- * on. *weight is a column, NULL without. */
-static graft_tensor *reach(fx *s, const op_call *c, int at, graft_tensor **class, graft_tensor **weight) {
-  graft_tensor *self = op_tensor(c, at), *x = matrix(s, self, self), *weights = op_tensor(c, at + 4);
-  *class = column(s, op_tensor(c, at + 1), self);
+/* How far the other classes reach above the class less the margin, [N,C], -1 at the class itself. *weight is a column,
+ * NULL without. */
+static graft_tensor *reach(fx *s, const in_multi_margin_loss *in, graft_tensor **class, graft_tensor **weight) {
+  graft_tensor *self = in->self, *x = matrix(s, self, self), *weights = in->weight;
+  *class = column(s, in->target, self);
   int64_t classes = classes_in(self), rows = rows_in(self);
   graft_tensor *own = fx_gather(s, x, 1, *class, false);
-  graft_tensor *z = fx_adds(s, fx_sub(s, x, own), number_of(op_scalar(c, at + 3)));
+  graft_tensor *z = fx_adds(s, fx_sub(s, x, own), number_of(in->margin));
   *weight = NULL;
   if (weights) {
     graft_tensor *picked = fx_index_select(s, fx_reshape(s, weights, 1, &classes), 0, fx_reshape(s, *class, 1, &rows));
@@ -309,21 +300,24 @@ static graft_tensor *reach(fx *s, const op_call *c, int at, graft_tensor **class
 }
 
 static void decompose_multi_margin(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_multi_margin_loss in = in_multi_margin_loss_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *class, *weight, *z = fx_relu(s, reach(s, c, 0, &class, &weight));
-  if (number_of(op_scalar(c, 2)) == 2) z = fx_mul(s, z, z);
+  graft_tensor *class, *weight, *z = fx_relu(s, reach(s, &in, &class, &weight));
+  if (number_of(in.p) == 2) z = fx_mul(s, z, z);
   if (weight) z = fx_mul(s, z, weight);
-  outs[0] = reduced(s, c, fx_sum(s, z, 2, false), op_tensor(c, 0), op_int(c, 5));
+  outs[OUT] = reduced(s, c, fx_sum(s, z, 2, false), in.self, in.reduction);
 }
 
 static void decompose_multi_margin_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_multi_margin_loss in = in_multi_margin_loss_of(&c->args[ARG_multi_margin_loss_backward_self]);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 1), *class, *weight, *z = reach(s, c, 1, &class, &weight);
-  graft_tensor *slope = number_of(op_scalar(c, 3)) == 2 ? fx_muls(s, fx_relu(s, z), 2) : positive(s, z, self->dtype);
+  graft_tensor *class, *weight, *z = reach(s, &in, &class, &weight);
+  graft_tensor *slope = number_of(in.p) == 2 ? fx_muls(s, fx_relu(s, z), 2) : positive(s, z, in.self->dtype);
   if (weight) slope = fx_mul(s, slope, weight);
-  slope = fx_mul(s, slope, cotangent(s, op_tensor(c, 0), self, op_int(c, 6)));
+  slope =
+      fx_mul(s, slope, cotangent(s, op_tensor(c, ARG_multi_margin_loss_backward_grad_output), in.self, in.reduction));
   graft_tensor *own = fx_neg(s, fx_sum(s, slope, 2, true));
-  outs[0] = fx_reshape(s, fx_scatter_src(s, slope, 1, class, own), self->ndim, self->sizes);
+  outs[OUT] = fx_reshape(s, fx_scatter_src(s, slope, 1, class, own), in.self->ndim, in.self->sizes);
 }
 
 /* For each row its classes [N,C] (0 where the list has ended), and 1 where it has not. */
@@ -345,38 +339,45 @@ static graft_tensor *pairs(fx *s, graft_tensor *self, graft_tensor *class, graft
 }
 
 static void decompose_multilabel(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_multilabel_margin_loss_forward in = in_multilabel_margin_loss_forward_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0), *target = op_tensor(c, 1), *listed, *class = labels(s, self, target, &listed);
+  graft_tensor *listed, *class = labels(s, in.self, in.target, &listed);
   if (s->status) return;
   graft_tensor *counts = fx_scatter_add(s, fx_zeros_like(s, listed), 1, class, listed);
-  outs[1] = fx_reshape(s, positive(s, counts, self->dtype), target->ndim, target->sizes);
-  graft_tensor *each = fx_sum(s, pairs(s, self, class, listed, outs[1]), 6, false);
-  outs[0] = reduced(s, c, each, self, op_int(c, 2));
+  outs[OUT_multilabel_margin_loss_forward_is_target] =
+      fx_reshape(s, positive(s, counts, in.self->dtype), in.target->ndim, in.target->sizes);
+  graft_tensor *each =
+      fx_sum(s, pairs(s, in.self, class, listed, outs[OUT_multilabel_margin_loss_forward_is_target]), 6, false);
+  outs[OUT_multilabel_margin_loss_forward_output] = reduced(s, c, each, in.self, in.reduction);
 }
 
 static void decompose_multilabel_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_multilabel_margin_loss_backward in = in_multilabel_margin_loss_backward_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 1), *listed, *class = labels(s, self, op_tensor(c, 2), &listed);
-  graft_tensor *counted = positive(s, pairs(s, self, class, listed, op_tensor(c, 4)), self->dtype);
+  graft_tensor *listed, *class = labels(s, in.self, in.target, &listed);
+  graft_tensor *counted = positive(s, pairs(s, in.self, class, listed, in.is_target), in.self->dtype);
   graft_tensor *against = fx_sum(s, counted, 2, false), *own = fx_sum(s, counted, 4, false);
   graft_tensor *slope = fx_scatter_add(s, against, 1, class, fx_neg(s, own));
-  slope = fx_mul(s, slope, cotangent(s, op_tensor(c, 0), self, op_int(c, 3)));
-  outs[0] = fx_reshape(s, slope, self->ndim, self->sizes);
+  slope = fx_mul(s, slope, cotangent(s, in.grad_output, in.self, in.reduction));
+  outs[OUT] = fx_reshape(s, slope, in.self->ndim, in.self->sizes);
 }
 
 /* --- gradients: first ones only, as in PyTorch --- */
 
 static void vjp_multi_margin(op_vjp *v) {
-  if (!vjp_needs(v, 0)) return;
-  const graft_value args[] = {fx_tensor(v->g[0]), v->args[0], v->args[1], v->args[2],
-                              v->args[3],         v->args[4], v->args[5]};
-  fx_call(v->s, GRAFT_OP_MULTI_MARGIN_LOSS_BACKWARD, args, 7, &v->results[0], 1);
+  const in_multi_margin_loss in = in_multi_margin_loss_of(v->args);
+  if (!vjp_needs(v, ARG_multi_margin_loss_self)) return;
+  v->results[ARG_multi_margin_loss_self] =
+      fx_multi_margin_loss_backward(v->s, v->g[OUT], in.self, in.target, in.p, in.margin, in.weight, in.reduction);
 }
 
 static void vjp_multilabel(op_vjp *v) {
-  if (!v->g[0] || !vjp_needs(v, 0)) return;
-  v->results[0] =
-      fx_multilabel_margin_loss_backward(v->s, v->g[0], vjp_arg(v, 0), vjp_arg(v, 1), v->args[2].as.i, v->outs[1]);
+  const in_multilabel_margin_loss_forward in = in_multilabel_margin_loss_forward_of(v->args);
+  if (!v->g[OUT_multilabel_margin_loss_forward_output] || !vjp_needs(v, ARG_multilabel_margin_loss_forward_self))
+    return;
+  v->results[ARG_multilabel_margin_loss_forward_self] =
+      fx_multilabel_margin_loss_backward(v->s, v->g[OUT_multilabel_margin_loss_forward_output], in.self, in.target,
+                                         in.reduction, v->outs[OUT_multilabel_margin_loss_forward_is_target]);
 }
 
 static const op_def defs[] = {
@@ -385,25 +386,26 @@ static const op_def defs[] = {
      .infer = infer_multi_margin,
      .decompose = decompose_multi_margin,
      .vjp = vjp_multi_margin,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(4),
-     .reference = OP_REF(multi_margin_loss)},
+     .saves = OP_SAVE_ARGS(multi_margin_loss, self, target, weight),
+     .reference = OP_KERNEL(multi_margin_loss)},
     {.op_id = GRAFT_OP_MULTI_MARGIN_LOSS_BACKWARD,
      .roles = "vvkv",
      .infer = infer_multi_margin_backward,
      .decompose = decompose_multi_margin_backward,
-     .reference = OP_REF(multi_margin_loss_backward)},
+     .reference = OP_KERNEL(multi_margin_loss_backward)},
     {.op_id = GRAFT_OP_MULTILABEL_MARGIN_LOSS_FORWARD,
      .roles = "vk",
      .infer = infer_multilabel,
      .decompose = decompose_multilabel,
      .vjp = vjp_multilabel,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_OUT(1),
-     .without_grad = 1u << 1,
-     .reference = OP_REF(multilabel_margin_loss_forward)},
+     .saves = OP_SAVE_ARGS(multilabel_margin_loss_forward, self, target) |
+              OP_SAVE_OUT(multilabel_margin_loss_forward, is_target),
+     .without_grad = OP_OUT_BIT(multilabel_margin_loss_forward, is_target),
+     .reference = OP_KERNEL(multilabel_margin_loss_forward)},
     {.op_id = GRAFT_OP_MULTILABEL_MARGIN_LOSS_BACKWARD,
      .roles = "vvkv",
      .infer = infer_multilabel_backward,
      .decompose = decompose_multilabel_backward,
-     .reference = OP_REF(multilabel_margin_loss_backward)},
+     .reference = OP_KERNEL(multilabel_margin_loss_backward)},
 };
 OP_TABLE(loss_margin, defs)

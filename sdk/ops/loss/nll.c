@@ -1,4 +1,4 @@
-/* Negative log likelihood. Losses of two tensors of one shape are in loss_pairs.c. */
+/* Negative log likelihood. */
 #include "ops/core/families.h"
 #include "ops/core/ref.h"
 #include "ops/core/wide.h"
@@ -29,12 +29,12 @@ static int32_t class_dim(const graft_tensor *self) {
   return self->ndim > 1;
 }
 
-/* self [N,C] or [C], target [N] or []; the weights are one a class. `at` is where self stands. */
-static graft_status check_nll(op_call *c, int at, bool exact_weight) {
-  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, at + 1), *weight = op_tensor(c, at + 2);
+/* self [N,C] or [C], target [N] or []; the weights are one a class. `at` is where self stands, `of` target. */
+static graft_status check_nll(op_call *c, int at, int of, const graft_tensor *weight, bool exact_weight) {
+  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, of);
   if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, at, "a floating dtype");
   bool byte = target->dtype == GRAFT_U8 && !is_plane(c);
-  if (target->dtype != GRAFT_I64 && !byte) return op_refuse_dtype(c, at + 1, is_plane(c) ? "i64" : "i64 or u8");
+  if (target->dtype != GRAFT_I64 && !byte) return op_refuse_dtype(c, of, is_plane(c) ? "i64" : "i64 or u8");
   graft_status status = check_targets(c, self, target, at);
   if (status) return status;
   if (weight && weight->dtype != self->dtype)
@@ -47,30 +47,30 @@ static graft_status check_nll(op_call *c, int at, bool exact_weight) {
   return GRAFT_OK;
 }
 
-/* nll_loss_forward(self, target, weight, reduction, ignore_index) -> (output, total_weight) */
 static graft_status infer_nll_forward(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  graft_status status = check_reduction(c, 3);
-  if (!status) status = check_nll(c, 0, true);
+  const in_nll_loss_forward in = in_nll_loss_forward_of(c->args);
+  graft_status status = check_reduction(c, ARG_nll_loss_forward_reduction);
+  if (!status) status = check_nll(c, ARG_nll_loss_forward_self, ARG_nll_loss_forward_target, in.weight, true);
   if (status) return status;
-  const graft_tensor *rows = op_int(c, 3) == LOSS_NONE && self->ndim > 1 ? op_tensor(c, 1) : NULL;
-  op_out(c, 0, self->dtype, rows ? rows->ndim : 0, rows ? rows->sizes : NULL);
-  op_out(c, 1, self->dtype, 0, NULL);
+  const graft_tensor *rows = in.reduction == LOSS_NONE && in.self->ndim > 1 ? in.target : NULL;
+  op_out(c, OUT_nll_loss_forward_output, in.self->dtype, rows ? rows->ndim : 0, rows ? rows->sizes : NULL);
+  op_out(c, OUT_nll_loss_forward_total_weight, in.self->dtype, 0, NULL);
   return GRAFT_OK;
 }
 
-/* nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight) */
 static graft_status infer_nll_backward(op_call *c) {
-  const graft_tensor *g = op_tensor(c, 0), *self = op_tensor(c, 1), *total = op_tensor(c, 6);
-  graft_status status = check_reduction(c, 4);
-  if (!status) status = check_nll(c, 1, false);
+  const in_nll_loss_backward in = in_nll_loss_backward_of(c->args);
+  const graft_tensor *g = in.grad_output, *total = in.total_weight;
+  graft_status status = check_reduction(c, ARG_nll_loss_backward_reduction);
+  if (!status) status = check_nll(c, ARG_nll_loss_backward_self, ARG_nll_loss_backward_target, in.weight, false);
   if (status) return status;
-  if (self->ndim == 1 && op_tensor(c, 2)->ndim) return op_refuse_dtype(c, 2, "one number, of rank 0");
-  bool rows = op_int(c, 4) == LOSS_NONE && self->ndim > 1;
-  bool fits = rows ? tns_same_sizes(g, op_tensor(c, 2)) : g->ndim <= 1 && g->numel == 1;
+  if (in.self->ndim == 1 && in.target->ndim)
+    return op_refuse_dtype(c, ARG_nll_loss_backward_target, "one number, of rank 0");
+  bool rows = in.reduction == LOSS_NONE && in.self->ndim > 1;
+  bool fits = rows ? tns_same_sizes(g, in.target) : g->ndim <= 1 && g->numel == 1;
   if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));
   if (total->numel != 1) return op_error(c, "expected one number as total_weight (%s)", op_show_tensors(c));
-  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  op_out(c, OUT, in.self->dtype, in.self->ndim, in.self->sizes);
   return GRAFT_OK;
 }
 
@@ -121,11 +121,10 @@ static void nll_reduce(const graft_args_nll_loss_forward *a, const ref_array *lo
   ref_write(a->total_weight, &(ref_array){1, rows ? &zero : &total, NULL});
 }
 
-static graft_status ref_nll_loss_forward(const graft_exec *exec, const graft_args_nll_loss_forward *a) {
-  (void)exec;
-  nll n;
+graft_status kernel_nll_loss_forward(const graft_exec *exec, const graft_args_nll_loss_forward *a) {
+  __attribute__((cleanup(nll_end))) nll n;
   graft_status status = nll_begin(&n, a->self, a->target, a->weight, a->ignore_index);
-  ref_array x = ref_read(a->self), losses = ref_new(n.rows, false), weights = ref_new(n.rows, false);
+  REF_OWNED ref_array x = ref_read(a->self), losses = ref_new(n.rows, false), weights = ref_new(n.rows, false);
   if (!x.re || !losses.re || !weights.re) status = ref_no_memory();
   for (int64_t i = 0; !status && i < n.rows; i++) {
     int64_t class;
@@ -133,18 +132,14 @@ static graft_status ref_nll_loss_forward(const graft_exec *exec, const graft_arg
     if (!status && class >= 0) losses.re[i] = -x.re[nll_at(&n, i, class)] * weights.re[i];
   }
   if (!status) nll_reduce(a, &losses, &weights);
-  nll_end(&n);
-  ref_free(&x);
-  ref_free(&losses);
-  ref_free(&weights);
   return status;
 }
 
-static graft_status ref_nll_loss_backward(const graft_exec *exec, const graft_args_nll_loss_backward *a) {
-  (void)exec;
-  nll n;
+graft_status kernel_nll_loss_backward(const graft_exec *exec, const graft_args_nll_loss_backward *a) {
+  __attribute__((cleanup(nll_end))) nll n;
   graft_status status = nll_begin(&n, a->self, a->target, a->weight, a->ignore_index);
-  ref_array g = ref_read(a->grad_output), total = ref_read(a->total_weight), out = ref_new(ref_numel(a->out), false);
+  REF_OWNED ref_array g = ref_read(a->grad_output), total = ref_read(a->total_weight),
+                      out = ref_new(ref_numel(a->out), false);
   if (!g.re || !total.re || !out.re) status = ref_no_memory();
   bool each = a->reduction == LOSS_NONE && a->self->dl.ndim > 1;
   for (int64_t i = 0; !status && i < n.rows; i++) {
@@ -155,10 +150,6 @@ static graft_status ref_nll_loss_backward(const graft_exec *exec, const graft_ar
     if (!status && class >= 0) out.re[nll_at(&n, i, class)] = -g.re[each ? i : 0] * scale * weight;
   }
   if (!status) ref_write(a->out, &out);
-  nll_end(&n);
-  ref_free(&g);
-  ref_free(&total);
-  ref_free(&out);
   return status;
 }
 
@@ -166,21 +157,15 @@ static graft_status ref_nll_loss_backward(const graft_exec *exec, const graft_ar
 _Static_assert(sizeof(graft_args_nll_loss2d_forward) == sizeof(graft_args_nll_loss_forward), "one kernel for both");
 _Static_assert(sizeof(graft_args_nll_loss2d_backward) == sizeof(graft_args_nll_loss_backward), "one kernel for both");
 
-static graft_status ref_nll_loss2d_forward(const graft_exec *exec, const graft_args_nll_loss2d_forward *a) {
-  return ref_nll_loss_forward(exec, (const graft_args_nll_loss_forward *)(const void *)a);
+graft_status kernel_nll_loss2d_forward(const graft_exec *exec, const graft_args_nll_loss2d_forward *a) {
+  return kernel_nll_loss_forward(exec, (const graft_args_nll_loss_forward *)(const void *)a);
 }
 
-static graft_status ref_nll_loss2d_backward(const graft_exec *exec, const graft_args_nll_loss2d_backward *a) {
-  return ref_nll_loss_backward(exec, (const graft_args_nll_loss_backward *)(const void *)a);
+graft_status kernel_nll_loss2d_backward(const graft_exec *exec, const graft_args_nll_loss2d_backward *a) {
+  return kernel_nll_loss_backward(exec, (const graft_args_nll_loss_backward *)(const void *)a);
 }
 
 /* --- negative log likelihood: decompositions, gradients --- */
-
-static graft_tensor *choose(fx *s, graft_tensor *condition, graft_value a, graft_value b) {
-  graft_tensor *out;
-  fx_call(s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), a, b}, 3, &out, 1);
-  return out;
-}
 
 /* What both directions start from: the class of each row (0 where ignored), and its weight (0 there), both [N]. */
 typedef struct nll_rows {
@@ -193,70 +178,74 @@ static nll_rows nll_split(fx *s, graft_tensor *self, graft_tensor *target, graft
   int64_t classes_in = self->sizes[class_dim(self)], rows = target->numel, matrix[] = {rows, classes_in};
   graft_tensor *x = self->ndim == 4 ? fx_permute(s, self, classes_last, 4) : self;
   nll_rows r = {fx_reshape(s, x, 2, matrix), NULL, NULL, NULL};
-  graft_value zero = fx_number(graft_scalar_int(0));
   graft_tensor *given = fx_cast(s, fx_reshape(s, target, 1, &rows), GRAFT_I64);
   r.skip = fx_eq_Scalar(s, given, graft_scalar_int(ignored));
-  r.class = choose(s, r.skip, zero, fx_tensor(given));
+  r.class = fx_not_where(s, r.skip, given);
   int64_t classes = weight ? weight->numel : 0;
   graft_tensor *all = weight ? fx_index_select(s, fx_reshape(s, weight, 1, &classes), 0, r.class)
                              : fx_filled(s, self, 1, &rows, 1, self->dtype);
-  r.weight = choose(s, r.skip, fx_number(graft_scalar_float(0)), fx_tensor(all));
+  r.weight = fx_not_where(s, r.skip, all);
   return r;
 }
 
 static void decompose_nll_forward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_nll_loss_forward in = in_nll_loss_forward_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  nll_rows r = nll_split(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), op_int(c, 4));
+  nll_rows r = nll_split(s, in.self, in.target, in.weight, in.ignore_index);
   graft_tensor *picked = fx_gather(s, r.x, 1, s->status ? NULL : fx_unsqueeze(s, r.class, 1), false);
   graft_tensor *loss = fx_neg(s, fx_mul(s, fx_squeeze_dim(s, picked, 1), r.weight));
-  loss = choose(s, r.skip, fx_number(graft_scalar_float(0)), fx_tensor(loss)); /* 0 times inf is not 0 */
-  bool rows = c->out[0].ndim > 0;
+  loss = fx_not_where(s, r.skip, loss); /* 0 times inf is not 0 */
+  bool rows = c->out[OUT_nll_loss_forward_output].ndim > 0;
   if (s->status) return;
-  graft_tensor *sum = rows ? fx_reshape(s, loss, c->out[0].ndim, c->out[0].sizes) : fx_sum(s, loss, 1, false);
-  outs[1] = rows ? fx_filled(s, loss, 0, NULL, 0, c->compute) : fx_sum(s, r.weight, 1, false);
-  outs[0] = op_int(c, 3) == LOSS_MEAN ? fx_div(s, sum, outs[1]) : sum;
+  graft_tensor *sum =
+      rows ? fx_reshape(s, loss, c->out[OUT_nll_loss_forward_output].ndim, c->out[OUT_nll_loss_forward_output].sizes)
+           : fx_sum(s, loss, 1, false);
+  outs[OUT_nll_loss_forward_total_weight] =
+      rows ? fx_filled(s, loss, 0, NULL, 0, c->compute) : fx_sum(s, r.weight, 1, false);
+  outs[OUT_nll_loss_forward_output] =
+      in.reduction == LOSS_MEAN ? fx_div(s, sum, outs[OUT_nll_loss_forward_total_weight]) : sum;
 }
 
 static void decompose_nll_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_nll_loss_backward in = in_nll_loss_backward_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 1), *g = op_tensor(c, 0);
-  nll_rows r = nll_split(s, self, op_tensor(c, 2), op_tensor(c, 3), op_int(c, 5));
-  if (op_int(c, 4) == LOSS_MEAN) g = fx_div(s, g, op_tensor(c, 6));
+  graft_tensor *g = in.grad_output;
+  nll_rows r = nll_split(s, in.self, in.target, in.weight, in.ignore_index);
+  if (in.reduction == LOSS_MEAN) g = fx_div(s, g, in.total_weight);
   if (!s->status && g->ndim > 1) g = fx_reshape(s, g, 1, &g->numel);
   graft_tensor *slope = fx_neg(s, fx_mul(s, r.weight, g));
   if (s->status) return;
-  graft_tensor *zeros = fx_filled(s, self, 2, r.x->sizes, 0, c->compute);
+  graft_tensor *zeros = fx_filled(s, in.self, 2, r.x->sizes, 0, c->compute);
   graft_tensor *out = fx_scatter_src(s, zeros, 1, fx_unsqueeze(s, r.class, 1), fx_unsqueeze(s, slope, 1));
-  if (self->ndim == 4) {
-    const int64_t last[] = {self->sizes[0], self->sizes[2], self->sizes[3], self->sizes[1]};
-    outs[0] = fx_permute(s, fx_reshape(s, out, 4, last), classes_second, 4);
+  if (in.self->ndim == 4) {
+    const int64_t last[] = {in.self->sizes[0], in.self->sizes[2], in.self->sizes[3], in.self->sizes[1]};
+    outs[OUT] = fx_permute(s, fx_reshape(s, out, 4, last), classes_second, 4);
   } else {
-    outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
+    outs[OUT] = fx_reshape(s, out, in.self->ndim, in.self->sizes);
   }
 }
 
+/* nll_loss2d's arguments stand like nll_loss's. */
 static void vjp_nll_forward(op_vjp *v) {
-  if (!v->g[0] || !vjp_needs(v, 0)) return;
-  graft_tensor *self = vjp_arg(v, 0), *target = vjp_arg(v, 1);
-  if (self->ndim == 1) target = fx_reshape(v->s, target, 0, (const int64_t[]){0});
-  const graft_value args[] = {fx_tensor(v->g[0]), fx_tensor(self), fx_tensor(target),    v->args[2],
-                              v->args[3],         v->args[4],      fx_tensor(v->outs[1])};
+  const in_nll_loss_forward in = in_nll_loss_forward_of(v->args);
+  graft_tensor *g = v->g[OUT_nll_loss_forward_output], *total = v->outs[OUT_nll_loss_forward_total_weight];
+  if (!g || !vjp_needs(v, ARG_nll_loss_forward_self)) return;
+  graft_tensor *target = in.self->ndim == 1 ? fx_reshape(v->s, in.target, 0, (const int64_t[]){0}) : in.target;
   bool plane = v->schema->id == GRAFT_OP_NLL_LOSS2D_FORWARD;
-  fx_call(v->s, plane ? GRAFT_OP_NLL_LOSS2D_BACKWARD : GRAFT_OP_NLL_LOSS_BACKWARD, args, 7, &v->results[0], 1);
+  v->results[ARG_nll_loss_forward_self] = (plane ? fx_nll_loss2d_backward : fx_nll_loss_backward)(
+      v->s, g, in.self, target, in.weight, in.reduction, in.ignore_index, total);
 }
 
 /* The loss is linear: the adjoint of its gradient is the loss itself. */
 static void vjp_nll_backward(op_vjp *v) {
-  if (!vjp_needs(v, 0)) return;
-  graft_tensor *loss[2] = {NULL}, *g = vjp_arg(v, 0);
-  const graft_value args[] = {fx_tensor(v->g[0]), v->args[2], v->args[3], v->args[4], v->args[5]};
+  const in_nll_loss_backward in = in_nll_loss_backward_of(v->args);
+  if (!vjp_needs(v, ARG_nll_loss_backward_grad_output)) return;
+  graft_tensor *loss = NULL, *total = NULL, *g = in.grad_output;
   bool plane = v->schema->id == GRAFT_OP_NLL_LOSS2D_BACKWARD;
-  fx_call(v->s, plane ? GRAFT_OP_NLL_LOSS2D_FORWARD : GRAFT_OP_NLL_LOSS_FORWARD, args, 5, loss, 2);
-  v->results[0] = loss[0];
-  v->results[0] = fx_reshape(v->s, v->results[0], g->ndim, g->sizes);
+  (plane ? fx_nll_loss2d_forward : fx_nll_loss_forward)(v->s, v->g[OUT], in.target, in.weight, in.reduction,
+                                                        in.ignore_index, &loss, &total);
+  v->results[ARG_nll_loss_backward_grad_output] = fx_reshape(v->s, loss, g->ndim, g->sizes);
 }
-
-#define ARG OP_SAVE_ARG
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_NLL_LOSS_FORWARD,
@@ -264,28 +253,28 @@ static const op_def defs[] = {
      .infer = infer_nll_forward,
      .decompose = decompose_nll_forward,
      .vjp = vjp_nll_forward,
-     .saves = ARG(0) | ARG(1) | ARG(2) | OP_SAVE_OUT(1),
-     .reference = OP_REF(nll_loss_forward)},
+     .saves = OP_SAVE_ARGS(nll_loss_forward, self, target, weight) | OP_SAVE_OUT(nll_loss_forward, total_weight),
+     .reference = OP_KERNEL(nll_loss_forward)},
     {.op_id = GRAFT_OP_NLL_LOSS_BACKWARD,
      .roles = "vvivv",
      .infer = infer_nll_backward,
      .decompose = decompose_nll_backward,
      .vjp = vjp_nll_backward,
-     .saves = ARG(2) | ARG(3),
-     .reference = OP_REF(nll_loss_backward)},
+     .saves = OP_SAVE_ARGS(nll_loss_backward, target, weight),
+     .reference = OP_KERNEL(nll_loss_backward)},
     {.op_id = GRAFT_OP_NLL_LOSS2D_FORWARD,
      .roles = "viv",
      .infer = infer_nll_forward,
      .decompose = decompose_nll_forward,
      .vjp = vjp_nll_forward,
-     .saves = ARG(0) | ARG(1) | ARG(2) | OP_SAVE_OUT(1),
-     .reference = OP_REF(nll_loss2d_forward)},
+     .saves = OP_SAVE_ARGS(nll_loss2d_forward, self, target, weight) | OP_SAVE_OUT(nll_loss2d_forward, total_weight),
+     .reference = OP_KERNEL(nll_loss2d_forward)},
     {.op_id = GRAFT_OP_NLL_LOSS2D_BACKWARD,
      .roles = "vvivv",
      .infer = infer_nll_backward,
      .decompose = decompose_nll_backward,
      .vjp = vjp_nll_backward,
-     .saves = ARG(2) | ARG(3),
-     .reference = OP_REF(nll_loss2d_backward)},
+     .saves = OP_SAVE_ARGS(nll_loss2d_backward, target, weight),
+     .reference = OP_KERNEL(nll_loss2d_backward)},
 };
 OP_TABLE(loss_nll, defs)

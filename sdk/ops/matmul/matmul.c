@@ -12,28 +12,28 @@ static graft_status same_dtype(op_call *c, int first, int second) {
 }
 
 /* Two factors of one rank (2, or 3 with a batch): out[n] becomes their product's shape. */
-static graft_status infer_product(op_call *c, int first, int32_t ndim) {
-  const graft_tensor *a = op_tensor(c, first), *b = op_tensor(c, first + 1);
+static graft_status infer_product(op_call *c, int first, int second, int32_t ndim) {
+  const graft_tensor *a = op_tensor(c, first), *b = op_tensor(c, second);
   if (a->ndim != ndim || b->ndim != ndim) {
     return op_error(c, "expected two factors of rank %d, got %s", ndim, op_show_tensors(c));
   }
   if (ndim == 3 && a->sizes[0] != b->sizes[0]) return op_error(c, "the batch sizes differ: %s", op_show_tensors(c));
   if (a->sizes[ndim - 1] != b->sizes[ndim - 2]) return op_error(c, "the inner sizes differ: %s", op_show_tensors(c));
-  graft_status status = same_dtype(c, first, first + 1);
+  graft_status status = same_dtype(c, first, second);
   if (status) return status;
   if (a->dtype == GRAFT_BOOL && a->numel && b->numel) return op_refuse_dtype(c, first, "a dtype with arithmetic");
   c->compute = a->dtype;
   int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[ndim - 1]};
   sizes[ndim - 1] = b->sizes[ndim - 1];
-  op_out(c, 0, a->dtype, ndim, sizes);
+  op_out(c, OUT, a->dtype, ndim, sizes);
   return GRAFT_OK;
 }
 
 static graft_status infer_mm(op_call *c) {
-  return infer_product(c, 0, 2);
+  return infer_product(c, ARG_mm_self, ARG_mm_mat2, 2);
 }
 static graft_status infer_bmm(op_call *c) {
-  return infer_product(c, 0, 3);
+  return infer_product(c, ARG_bmm_self, ARG_bmm_mat2, 3);
 }
 
 /* beta and alpha become numbers of the dtype's own kind: 2.5 counts as 2 for integers. */
@@ -49,7 +49,7 @@ static graft_status canonical_factor(op_call *c, int arg) {
 }
 
 static graft_status expands(op_call *c, const graft_tensor *self) {
-  const graft_meta *out = &c->out[0];
+  const graft_meta *out = &c->out[OUT];
   bool fits = self->ndim <= out->ndim;
   for (int32_t i = 0; fits && i < self->ndim; i++) {
     int64_t size = out->sizes[out->ndim - self->ndim + i];
@@ -58,16 +58,16 @@ static graft_status expands(op_call *c, const graft_tensor *self) {
   return fits ? GRAFT_OK : op_error(c, "self does not expand to the product's shape: %s", op_show_tensors(c));
 }
 
-/* self * beta + alpha * (a b): addmm, baddbmm, addmv */
+/* self * beta + alpha * (a b): addmm, baddbmm and addmv, whose arguments stand alike. */
 static graft_status finish_added(op_call *c) {
-  graft_status status = same_dtype(c, 0, 1);
-  if (!status) status = expands(c, op_tensor(c, 0));
-  if (!status) status = canonical_factor(c, 3);
-  return status ? status : canonical_factor(c, 4);
+  graft_status status = same_dtype(c, ARG_addmm_self, ARG_addmm_mat1);
+  if (!status) status = expands(c, op_tensor(c, ARG_addmm_self));
+  if (!status) status = canonical_factor(c, ARG_addmm_beta);
+  return status ? status : canonical_factor(c, ARG_addmm_alpha);
 }
 
 static graft_status infer_addmm(op_call *c) {
-  graft_status status = infer_product(c, 1, 2);
+  graft_status status = infer_product(c, ARG_addmm_mat1, ARG_addmm_mat2, 2);
   return status ? status : finish_added(c);
 }
 
@@ -75,46 +75,48 @@ static graft_status infer_addmm(op_call *c) {
 static graft_status infer_addmm_activation(op_call *c) {
   graft_status status = infer_addmm(c);
   if (status) return status;
-  if (dt_is_complex(c->compute)) return op_refuse_dtype(c, 1, "a real dtype");
-  return op_bool(c, 5) && !dt_is_float(c->compute) ? op_refuse_dtype(c, 1, "a floating dtype") : GRAFT_OK;
+  if (dt_is_complex(c->compute)) return op_refuse_dtype(c, ARG_addmm_activation_mat1, "a real dtype");
+  return op_bool(c, ARG_addmm_activation_use_gelu) && !dt_is_float(c->compute)
+             ? op_refuse_dtype(c, ARG_addmm_activation_mat1, "a floating dtype")
+             : GRAFT_OK;
 }
 
 static graft_status infer_baddbmm(op_call *c) {
-  graft_status status = infer_product(c, 1, 3);
+  graft_status status = infer_product(c, ARG_baddbmm_batch1, ARG_baddbmm_batch2, 3);
   return status ? status : finish_added(c);
 }
 
 /* A matrix and a vector. */
-static graft_status infer_matrix_vector(op_call *c, int first) {
-  const graft_tensor *a = op_tensor(c, first), *x = op_tensor(c, first + 1);
+static graft_status infer_matrix_vector(op_call *c, int first, int second) {
+  const graft_tensor *a = op_tensor(c, first), *x = op_tensor(c, second);
   if (a->ndim != 2 || x->ndim != 1) return op_error(c, "expected a matrix and a vector, got %s", op_show_tensors(c));
   if (a->sizes[1] != x->sizes[0]) return op_error(c, "the inner sizes differ: %s", op_show_tensors(c));
-  graft_status status = same_dtype(c, first, first + 1);
+  graft_status status = same_dtype(c, first, second);
   if (status) return status;
   if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, first, "a dtype with arithmetic");
   c->compute = a->dtype;
-  op_out(c, 0, a->dtype, 1, a->sizes);
+  op_out(c, OUT, a->dtype, 1, a->sizes);
   return GRAFT_OK;
 }
 
 static graft_status infer_mv(op_call *c) {
-  return infer_matrix_vector(c, 0);
+  return infer_matrix_vector(c, ARG_mv_self, ARG_mv_vec);
 }
 
 static graft_status infer_addmv(op_call *c) {
-  graft_status status = infer_matrix_vector(c, 1);
+  graft_status status = infer_matrix_vector(c, ARG_addmv_mat, ARG_addmv_vec);
   return status ? status : finish_added(c);
 }
 
 static graft_status infer_dot(op_call *c) {
-  const graft_tensor *a = op_tensor(c, 0), *b = op_tensor(c, 1);
+  const graft_tensor *a = op_tensor(c, ARG_dot_self), *b = op_tensor(c, ARG_dot_tensor);
   if (a->ndim != 1 || b->ndim != 1) return op_error(c, "expected two vectors, got %s", op_show_tensors(c));
   if (a->sizes[0] != b->sizes[0]) return op_error(c, "the sizes differ: %s", op_show_tensors(c));
-  graft_status status = same_dtype(c, 0, 1);
+  graft_status status = same_dtype(c, ARG_dot_self, ARG_dot_tensor);
   if (status) return status;
-  if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a dtype with arithmetic");
+  if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, ARG_dot_self, "a dtype with arithmetic");
   c->compute = a->dtype;
-  op_out(c, 0, a->dtype, 0, NULL);
+  op_out(c, OUT, a->dtype, 0, NULL);
   return GRAFT_OK;
 }
 
@@ -164,43 +166,33 @@ static void scale_and_add(const product *p, const ref_array *self, ref_array *ou
 }
 
 static graft_status run_product(const product *p) {
-  ref_array a = ref_read(p->a), b = ref_read(p->b), self = ref_read(p->self);
-  ref_array out = ref_new(ref_numel(p->out), a.im != NULL);
-  graft_status status = a.re && b.re && out.re && (self.re || !p->self) ? GRAFT_OK : ref_no_memory();
-  if (!status) {
-    int32_t ndim = p->out->dl.ndim;
-    const int64_t *left = p->a->dl.shape + ndim - 2, *right = p->b->dl.shape + ndim - 2;
-    int64_t n = left[0], k = left[1], m = right[1], batch = ndim == 3 ? p->out->dl.shape[0] : 1;
-    for (int64_t i = 0; i < batch; i++) {
-      multiply(p->out->dl.dtype, n, k, m, &a, i * n * k, &b, i * k * m, &out, i * n * m);
-    }
-    if (p->alpha) scale_and_add(p, &self, &out);
-    ref_write(p->out, &out);
+  REF_OWNED ref_array a = ref_read(p->a), b = ref_read(p->b), self = ref_read(p->self);
+  REF_OWNED ref_array out = ref_new(ref_numel(p->out), a.im != NULL);
+  if (!(a.re && b.re && out.re && (self.re || !p->self))) return ref_no_memory();
+  int32_t ndim = p->out->dl.ndim;
+  const int64_t *left = p->a->dl.shape + ndim - 2, *right = p->b->dl.shape + ndim - 2;
+  int64_t n = left[0], k = left[1], m = right[1], batch = ndim == 3 ? p->out->dl.shape[0] : 1;
+  for (int64_t i = 0; i < batch; i++) {
+    multiply(p->out->dl.dtype, n, k, m, &a, i * n * k, &b, i * k * m, &out, i * n * m);
   }
-  ref_free(&a);
-  ref_free(&b);
-  ref_free(&self);
-  ref_free(&out);
-  return status;
+  if (p->alpha) scale_and_add(p, &self, &out);
+  ref_write(p->out, &out);
+  return GRAFT_OK;
 }
 
-static graft_status ref_mm(const graft_exec *exec, const graft_args_mm *a) {
-  (void)exec;
+graft_status kernel_mm(const graft_exec *exec, const graft_args_mm *a) {
   return run_product(&(product){.a = a->self, .b = a->mat2, .out = a->out});
 }
 
-static graft_status ref_bmm(const graft_exec *exec, const graft_args_bmm *a) {
-  (void)exec;
+graft_status kernel_bmm(const graft_exec *exec, const graft_args_bmm *a) {
   return run_product(&(product){.a = a->self, .b = a->mat2, .out = a->out});
 }
 
-static graft_status ref_addmm(const graft_exec *exec, const graft_args_addmm *a) {
-  (void)exec;
+graft_status kernel_addmm(const graft_exec *exec, const graft_args_addmm *a) {
   return run_product(&(product){a->mat1, a->mat2, a->self, a->out, a->beta, a->alpha});
 }
 
-static graft_status ref_baddbmm(const graft_exec *exec, const graft_args_baddbmm *a) {
-  (void)exec;
+graft_status kernel_baddbmm(const graft_exec *exec, const graft_args_baddbmm *a) {
   return run_product(&(product){a->batch1, a->batch2, a->self, a->out, a->beta, a->alpha});
 }
 
@@ -217,22 +209,25 @@ static graft_tensor *scaled(fx *s, graft_tensor *t, graft_scalar by) {
 
 /* beta self + alpha times a product; beta 0 leaves self out, whatever it holds. */
 static graft_tensor *added(fx *s, const op_call *c, graft_tensor *made) {
-  graft_scalar beta = op_scalar(c, 3);
-  graft_tensor *out = scaled(s, made, op_scalar(c, 4));
-  return is_number(beta, 0) ? out : fx_add(s, out, scaled(s, op_tensor(c, 0), beta));
+  graft_scalar beta = op_scalar(c, ARG_addmm_beta);
+  graft_tensor *out = scaled(s, made, op_scalar(c, ARG_addmm_alpha));
+  return is_number(beta, 0) ? out : fx_add(s, out, scaled(s, op_tensor(c, ARG_addmm_self), beta));
 }
 
 static void decompose_addmm(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = added(s, c, fx_mm(s, op_tensor(c, 1), op_tensor(c, 2)));
+  const in_addmm in = in_addmm_of(c->args);
+  outs[OUT] = added(s, c, fx_mm(s, in.mat1, in.mat2));
 }
 
 static void decompose_addmm_activation(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *sum = fx_addmm(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), op_scalar(c, 3), op_scalar(c, 4));
-  outs[0] = op_bool(c, 5) ? fx_gelu(s, sum, "none") : fx_relu(s, sum);
+  const in_addmm_activation in = in_addmm_activation_of(c->args);
+  graft_tensor *sum = fx_addmm(s, in.self, in.mat1, in.mat2, in.beta, in.alpha);
+  outs[OUT] = in.use_gelu ? fx_gelu(s, sum, "none") : fx_relu(s, sum);
 }
 
 static void decompose_baddbmm(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = added(s, c, fx_bmm(s, op_tensor(c, 1), op_tensor(c, 2)));
+  const in_baddbmm in = in_baddbmm_of(c->args);
+  outs[OUT] = added(s, c, fx_bmm(s, in.batch1, in.batch2));
 }
 
 static graft_tensor *times_vector(fx *s, graft_tensor *a, graft_tensor *x) {
@@ -242,11 +237,13 @@ static graft_tensor *times_vector(fx *s, graft_tensor *a, graft_tensor *x) {
 }
 
 static void decompose_mv(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = times_vector(s, op_tensor(c, 0), op_tensor(c, 1));
+  const in_mv in = in_mv_of(c->args);
+  outs[OUT] = times_vector(s, in.self, in.vec);
 }
 
 static void decompose_addmv(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = added(s, c, times_vector(s, op_tensor(c, 1), op_tensor(c, 2)));
+  const in_addmv in = in_addmv_of(c->args);
+  outs[OUT] = added(s, c, times_vector(s, in.mat, in.vec));
 }
 
 static graft_tensor *inner_product(fx *s, graft_tensor *a, graft_tensor *b) {
@@ -257,23 +254,27 @@ static graft_tensor *inner_product(fx *s, graft_tensor *a, graft_tensor *b) {
 }
 
 static void decompose_dot(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = inner_product(s, op_tensor(c, 0), op_tensor(c, 1));
+  const in_dot in = in_dot_of(c->args);
+  outs[OUT] = inner_product(s, in.self, in.tensor);
 }
 
 static void decompose_vdot(fx *s, const op_call *c, graft_tensor **outs) {
-  outs[0] = inner_product(s, fx_conj(s, op_tensor(c, 0)), op_tensor(c, 1));
+  const in_vdot in = in_vdot_of(c->args);
+  outs[OUT] = inner_product(s, fx_conj(s, in.self), in.other);
 }
 
 /* --- gradients --- */
 
 static void vjp_mm(op_vjp *v) {
-  if (vjp_needs(v, 0)) v->results[0] = fx_mm(v->s, v->g[0], fx_adjoint(v->s, vjp_arg(v, 1)));
-  if (vjp_needs(v, 1)) v->results[1] = fx_mm(v->s, fx_adjoint(v->s, vjp_arg(v, 0)), v->g[0]);
+  const in_mm in = in_mm_of(v->args);
+  if (vjp_needs(v, ARG_mm_self)) v->results[ARG_mm_self] = fx_mm(v->s, v->g[OUT], fx_adjoint(v->s, in.mat2));
+  if (vjp_needs(v, ARG_mm_mat2)) v->results[ARG_mm_mat2] = fx_mm(v->s, fx_adjoint(v->s, in.self), v->g[OUT]);
 }
 
 static void vjp_bmm(op_vjp *v) {
-  if (vjp_needs(v, 0)) v->results[0] = fx_bmm(v->s, v->g[0], fx_adjoint(v->s, vjp_arg(v, 1)));
-  if (vjp_needs(v, 1)) v->results[1] = fx_bmm(v->s, fx_adjoint(v->s, vjp_arg(v, 0)), v->g[0]);
+  const in_bmm in = in_bmm_of(v->args);
+  if (vjp_needs(v, ARG_bmm_self)) v->results[ARG_bmm_self] = fx_bmm(v->s, v->g[OUT], fx_adjoint(v->s, in.mat2));
+  if (vjp_needs(v, ARG_bmm_mat2)) v->results[ARG_bmm_mat2] = fx_bmm(v->s, fx_adjoint(v->s, in.self), v->g[OUT]);
 }
 
 static graft_scalar conjugate(graft_scalar x) {
@@ -285,19 +286,20 @@ static graft_scalar factor_of(const op_vjp *v, int arg) {
   return conjugate(v->args[arg].as.scalar);
 }
 
-static void vjp_added(op_vjp *v, graft_tensor *(*times)(fx *, graft_tensor *, graft_tensor *)) {
+static void vjp_added(op_vjp *v, int first, int second, graft_tensor *(*times)(fx *, graft_tensor *, graft_tensor *)) {
   fx *s = v->s;
-  if (vjp_needs(v, 0)) v->results[0] = scaled(s, v->g[0], factor_of(v, 3));
-  graft_scalar alpha = factor_of(v, 4);
-  if (vjp_needs(v, 1)) v->results[1] = scaled(s, times(s, v->g[0], fx_adjoint(s, vjp_arg(v, 2))), alpha);
-  if (vjp_needs(v, 2)) v->results[2] = scaled(s, times(s, fx_adjoint(s, vjp_arg(v, 1)), v->g[0]), alpha);
+  graft_tensor *g = v->g[OUT], *a = vjp_arg(v, first), *b = vjp_arg(v, second);
+  graft_scalar alpha = factor_of(v, ARG_addmm_alpha);
+  if (vjp_needs(v, ARG_addmm_self)) v->results[ARG_addmm_self] = scaled(s, g, factor_of(v, ARG_addmm_beta));
+  if (vjp_needs(v, first)) v->results[first] = scaled(s, times(s, g, fx_adjoint(s, b)), alpha);
+  if (vjp_needs(v, second)) v->results[second] = scaled(s, times(s, fx_adjoint(s, a), g), alpha);
 }
 
 static void vjp_addmm(op_vjp *v) {
-  vjp_added(v, fx_mm);
+  vjp_added(v, ARG_addmm_mat1, ARG_addmm_mat2, fx_mm);
 }
 static void vjp_baddbmm(op_vjp *v) {
-  vjp_added(v, fx_bmm);
+  vjp_added(v, ARG_baddbmm_batch1, ARG_baddbmm_batch2, fx_bmm);
 }
 
 /* Gradients of a x: g x^H and a^H g. */
@@ -306,33 +308,35 @@ static graft_tensor *outer(fx *s, graft_tensor *g, graft_tensor *x) {
 }
 
 static void vjp_mv(op_vjp *v) {
+  const in_mv in = in_mv_of(v->args);
   fx *s = v->s;
-  if (vjp_needs(v, 0)) v->results[0] = outer(s, v->g[0], vjp_arg(v, 1));
-  if (vjp_needs(v, 1)) v->results[1] = times_vector(s, fx_adjoint(s, vjp_arg(v, 0)), v->g[0]);
+  if (vjp_needs(v, ARG_mv_self)) v->results[ARG_mv_self] = outer(s, v->g[OUT], in.vec);
+  if (vjp_needs(v, ARG_mv_vec)) v->results[ARG_mv_vec] = times_vector(s, fx_adjoint(s, in.self), v->g[OUT]);
 }
 
 static void vjp_addmv(op_vjp *v) {
+  const in_addmv in = in_addmv_of(v->args);
   fx *s = v->s;
-  if (vjp_needs(v, 0)) v->results[0] = scaled(s, v->g[0], factor_of(v, 3));
-  graft_scalar alpha = factor_of(v, 4);
-  if (vjp_needs(v, 1)) v->results[1] = scaled(s, outer(s, v->g[0], vjp_arg(v, 2)), alpha);
-  if (vjp_needs(v, 2)) v->results[2] = scaled(s, times_vector(s, fx_adjoint(s, vjp_arg(v, 1)), v->g[0]), alpha);
+  if (vjp_needs(v, ARG_addmv_self)) v->results[ARG_addmv_self] = scaled(s, v->g[OUT], factor_of(v, ARG_addmv_beta));
+  graft_scalar alpha = factor_of(v, ARG_addmv_alpha);
+  if (vjp_needs(v, ARG_addmv_mat)) v->results[ARG_addmv_mat] = scaled(s, outer(s, v->g[OUT], in.vec), alpha);
+  if (vjp_needs(v, ARG_addmv_vec))
+    v->results[ARG_addmv_vec] = scaled(s, times_vector(s, fx_adjoint(s, in.mat), v->g[OUT]), alpha);
 }
 
 static void vjp_dot(op_vjp *v) {
+  const in_dot in = in_dot_of(v->args);
   fx *s = v->s;
-  if (vjp_needs(v, 0)) v->results[0] = fx_mul(s, v->g[0], fx_conj(s, vjp_arg(v, 1)));
-  if (vjp_needs(v, 1)) v->results[1] = fx_mul(s, v->g[0], fx_conj(s, vjp_arg(v, 0)));
+  if (vjp_needs(v, ARG_dot_self)) v->results[ARG_dot_self] = fx_mul(s, v->g[OUT], fx_conj(s, in.tensor));
+  if (vjp_needs(v, ARG_dot_tensor)) v->results[ARG_dot_tensor] = fx_mul(s, v->g[OUT], fx_conj(s, in.self));
 }
 
 static void vjp_vdot(op_vjp *v) {
+  const in_vdot in = in_vdot_of(v->args);
   fx *s = v->s;
-  if (vjp_needs(v, 0)) v->results[0] = fx_mul(s, fx_conj(s, v->g[0]), vjp_arg(v, 1));
-  if (vjp_needs(v, 1)) v->results[1] = fx_mul(s, v->g[0], vjp_arg(v, 0));
+  if (vjp_needs(v, ARG_vdot_self)) v->results[ARG_vdot_self] = fx_mul(s, fx_conj(s, v->g[OUT]), in.other);
+  if (vjp_needs(v, ARG_vdot_other)) v->results[ARG_vdot_other] = fx_mul(s, v->g[OUT], in.self);
 }
-
-#define FACTORS_01 (OP_SAVE_ARG(0) | OP_SAVE_ARG(1))
-#define FACTORS_12 (OP_SAVE_ARG(1) | OP_SAVE_ARG(2))
 
 /* self of addmm, baddbmm and addmv reaches a kernel in the result's shape ('b'): a bias has stride 0 there. */
 static const op_def defs[] = {
@@ -341,23 +345,23 @@ static const op_def defs[] = {
      .roles = "vv",
      .infer = infer_mm,
      .vjp = vjp_mm,
-     .saves = FACTORS_01,
-     .reference = OP_REF(mm)},
+     .saves = OP_SAVE_ARGS(mm, self, mat2),
+     .reference = OP_KERNEL(mm)},
     {.op_id = GRAFT_OP_BMM,
      .flags = OP_EXACT_OUT,
      .roles = "vv",
      .infer = infer_bmm,
      .vjp = vjp_bmm,
-     .saves = FACTORS_01,
-     .reference = OP_REF(bmm)},
+     .saves = OP_SAVE_ARGS(bmm, self, mat2),
+     .reference = OP_KERNEL(bmm)},
     {.op_id = GRAFT_OP_ADDMM,
      .flags = OP_EXACT_OUT,
      .roles = "bvv",
      .infer = infer_addmm,
      .decompose = decompose_addmm,
      .vjp = vjp_addmm,
-     .saves = FACTORS_12,
-     .reference = OP_REF(addmm)},
+     .saves = OP_SAVE_ARGS(addmm, mat1, mat2),
+     .reference = OP_KERNEL(addmm)},
     {.op_id = GRAFT_OP_ADDMM_ACTIVATION,
      .roles = "bvv",
      .infer = infer_addmm_activation,
@@ -368,35 +372,35 @@ static const op_def defs[] = {
      .infer = infer_baddbmm,
      .decompose = decompose_baddbmm,
      .vjp = vjp_baddbmm,
-     .saves = FACTORS_12,
-     .reference = OP_REF(baddbmm)},
+     .saves = OP_SAVE_ARGS(baddbmm, batch1, batch2),
+     .reference = OP_KERNEL(baddbmm)},
     {.op_id = GRAFT_OP_MV,
      .flags = OP_EXACT_OUT,
      .roles = "vv",
      .infer = infer_mv,
      .decompose = decompose_mv,
      .vjp = vjp_mv,
-     .saves = FACTORS_01},
+     .saves = OP_SAVE_ARGS(mv, self, vec)},
     {.op_id = GRAFT_OP_ADDMV,
      .flags = OP_EXACT_OUT,
      .roles = "bvv",
      .infer = infer_addmv,
      .decompose = decompose_addmv,
      .vjp = vjp_addmv,
-     .saves = FACTORS_12},
+     .saves = OP_SAVE_ARGS(addmv, mat, vec)},
     {.op_id = GRAFT_OP_DOT,
      .flags = OP_EXACT_OUT,
      .roles = "vv",
      .infer = infer_dot,
      .decompose = decompose_dot,
      .vjp = vjp_dot,
-     .saves = FACTORS_01},
+     .saves = OP_SAVE_ARGS(dot, self, tensor)},
     {.op_id = GRAFT_OP_VDOT,
      .flags = OP_EXACT_OUT,
      .roles = "vv",
      .infer = infer_dot,
      .decompose = decompose_vdot,
      .vjp = vjp_vdot,
-     .saves = FACTORS_01},
+     .saves = OP_SAVE_ARGS(vdot, self, other)},
 };
 OP_TABLE(matmul, defs)

@@ -2,7 +2,7 @@
  *
  * Notation: u = (x - mean) * rstd is a normalised element, a = g * weight what the cotangent g of a result becomes for
  * it, M the elements of a row. Then
- *   dx = rstd * (a - mean(a) - u * mean(a * u)),   dweight = sum(g * u),   dbias = sum(g)
+ *   dx = rstd * (a - mean - u * mean(a * u)),   dweight = sum(g * u),   dbias = sum
  * where a row's mean and variance follow x, and dx = rstd * a where they are fixed. In the gradients of gradients mean
  * and rstd count as inputs of their own: what reaches them goes on to x through the forward op. So they are exact in
  * every order. */
@@ -28,7 +28,7 @@ typedef struct frame {
 /* --- the frame --- */
 
 static void frame_layer(frame *f) {
-  int32_t lead = f->input->ndim - (int32_t)f->args[f->at->sizes].count;
+  int32_t lead = f->input->ndim - (int32_t)f->args[f->at->shape].count;
   f->ndim = f->input->ndim;
   f->param_ndim = f->ndim - lead;
   for (int32_t i = 0; i < f->ndim; i++) {
@@ -40,8 +40,9 @@ static void frame_layer(frame *f) {
 }
 
 static void frame_group(frame *f) {
-  const graft_value *sizes = &f->args[f->at->sizes];
-  int64_t n = sizes[0].as.i, groups = sizes[3].as.i, each = sizes[1].as.i / groups, area = sizes[2].as.i;
+  const norm_args *at = f->at;
+  int64_t n = f->args[at->n].as.i, area = f->args[at->area].as.i, groups = f->args[at->groups].as.i;
+  int64_t each = f->args[at->channels].as.i / groups;
   const int64_t all[] = {n, groups, each, area}, rows[] = {n, groups, 1, 1}, params[] = {1, groups, each, 1};
   f->ndim = f->param_ndim = 4;
   for (int i = 0; i < 4; i++) {
@@ -126,7 +127,7 @@ static graft_tensor *row_sum(const frame *f, graft_tensor *t) {
 }
 
 static graft_tensor *over_count(const frame *f, graft_tensor *t, double count) {
-  return fx_binary(f->s, GRAFT_OP_DIV_TENSOR, fx_tensor(t), fx_number(graft_scalar_float(count)));
+  return fx_binary(f->s, GRAFT_OP_DIV_TENSOR, fx_tensor(t), fx_float(count));
 }
 
 static graft_tensor *row_mean(const frame *f, graft_tensor *t) {
@@ -146,7 +147,7 @@ static graft_tensor *weighted(const frame *f, graft_tensor *t) {
   return f->weight ? fx_mul(f->s, t, f->weight) : t;
 }
 
-/* t - mean(t) - u * mean(t * u) */
+/* t - mean - u * mean(t * u) */
 static graft_tensor *projected(const frame *f, graft_tensor *t) {
   if (f->fixed) return t;
   graft_tensor *slope = row_mean(f, fx_mul(f->s, t, f->unit));
@@ -174,7 +175,7 @@ static void measure(frame *f, double eps) {
   graft_tensor *sum = row_sum(f, squares);
   set_statistics(f, mean, inverse_root(f->s, over_count(f, sum, f->count), eps));
   if (f->at->kind != NORM_BATCH) return;
-  double momentum = f->args[f->at->train + 1].as.f;
+  double momentum = f->args[f->at->momentum].as.f;
   update(f->s, norm_tensor(f->args, f->at->running_mean), mean, momentum);
   update(f->s, norm_tensor(f->args, f->at->running_var), over_count(f, sum, f->count - 1), momentum);
 }
@@ -197,12 +198,12 @@ static void run_wider_batch(fx *s, const op_call *c, graft_tensor **outs) {
 }
 
 static bool runs_wider(const op_call *c, graft_dtype input) {
-  return c->compute == GRAFT_F32 && (dt_is_half(input) || dt_is_half(c->out[0].dtype));
+  return c->compute == GRAFT_F32 && (dt_is_half(input) || dt_is_half(c->out[OUT_native_group_norm_out0].dtype));
 }
 
 void norm_decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
   frame f = frame_of(s, c->schema->id, c->args);
-  if (runs_wider(c, c->out[0].dtype)) {
+  if (runs_wider(c, c->out[OUT_native_group_norm_out0].dtype)) {
     if (f.at->kind == NORM_BATCH)
       run_wider_batch(s, c, outs);
     else
@@ -218,9 +219,11 @@ void norm_decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
   }
   graft_tensor *y = weighted(&f, f.unit), *bias = as_params(&f, norm_tensor(c->args, f.at->bias));
   if (s->status) return;
-  outs[0] = shaped(s, bias ? fx_add(s, y, bias) : y, f.input->ndim, f.input->sizes);
-  outs[1] = shaped(s, f.mean, c->out[1].ndim, c->out[1].sizes);
-  outs[2] = shaped(s, f.rstd, c->out[2].ndim, c->out[2].sizes);
+  outs[OUT_native_group_norm_out0] = shaped(s, bias ? fx_add(s, y, bias) : y, f.input->ndim, f.input->sizes);
+  outs[OUT_native_group_norm_out1] =
+      shaped(s, f.mean, c->out[OUT_native_group_norm_out1].ndim, c->out[OUT_native_group_norm_out1].sizes);
+  outs[OUT_native_group_norm_out2] =
+      shaped(s, f.rstd, c->out[OUT_native_group_norm_out2].ndim, c->out[OUT_native_group_norm_out2].sizes);
 }
 
 /* All of a backward's tensors in f32, those that the caller leaves as they are (role k) too. */
@@ -242,34 +245,39 @@ void norm_decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
   }
   frame f = frame_of(s, c->schema->id, c->args);
   given_statistics(&f);
-  if (c->out_wanted[0]) {
+  if (c->out_wanted[OUT_native_group_norm_backward_out0]) {
     graft_tensor *dx = fx_mul(s, projected(&f, weighted(&f, f.g)), f.rstd);
-    outs[0] = shaped(s, dx, f.input->ndim, f.input->sizes);
+    outs[OUT_native_group_norm_backward_out0] = shaped(s, dx, f.input->ndim, f.input->sizes);
   }
-  if (c->out_wanted[1]) outs[1] = param_sum(&f, fx_mul(s, f.g, f.unit));
-  if (c->out_wanted[2]) outs[2] = param_sum(&f, f.g);
+  if (c->out_wanted[OUT_native_group_norm_backward_out1])
+    outs[OUT_native_group_norm_backward_out1] = param_sum(&f, fx_mul(s, f.g, f.unit));
+  if (c->out_wanted[OUT_native_group_norm_backward_out2])
+    outs[OUT_native_group_norm_backward_out2] = param_sum(&f, f.g);
 }
 
 void norm_decompose_legit(fx *s, const op_call *c, graft_tensor **outs) {
   const norm_args *at = norm_args_of(c->schema->id);
-  const graft_value *eps = &c->args[at->eps];
-  fx_native_batch_norm(s, op_tensor(c, 0), op_tensor(c, 1), op_tensor(c, 2), norm_tensor(c->args, at->running_mean),
-                       norm_tensor(c->args, at->running_var), !norm_fixed(at, c->args), eps[-1].as.f, eps->as.f,
-                       &outs[0], &outs[1], &outs[2]);
+  fx_native_batch_norm(s, op_tensor(c, ARG_native_batch_norm_legit_input),
+                       op_tensor(c, ARG_native_batch_norm_legit_weight), op_tensor(c, ARG_native_batch_norm_legit_bias),
+                       norm_tensor(c->args, at->running_mean), norm_tensor(c->args, at->running_var),
+                       !norm_fixed(at, c->args), op_float(c, at->momentum), op_float(c, at->eps),
+                       &outs[OUT_native_batch_norm_legit_out0], &outs[OUT_native_batch_norm_legit_out1],
+                       &outs[OUT_native_batch_norm_legit_out2]);
 }
 
 /* --- gradients of the forward ops --- */
 
 static void call_backward(op_vjp *v, const norm_args *at, const uint8_t *mask, graft_tensor **d) {
-  const graft_value *args = v->args, *sizes = at->sizes >= 0 ? &args[at->sizes] : NULL;
-  graft_tensor *g = v->g[0], *x = norm_tensor(args, at->input), *weight = norm_tensor(args, at->weight);
-  graft_tensor *mean = v->outs[1], *rstd = v->outs[2];
+  const graft_value *args = v->args;
+  graft_tensor *g = v->g[OUT_native_group_norm_out0], *x = norm_tensor(args, at->input),
+               *weight = norm_tensor(args, at->weight);
+  graft_tensor *mean = v->outs[OUT_native_group_norm_out1], *rstd = v->outs[OUT_native_group_norm_out2];
   if (at->kind == NORM_LAYER) {
-    fx_native_layer_norm_backward(v->s, g, x, sizes->as.ints, sizes->count, mean, rstd, weight,
+    fx_native_layer_norm_backward(v->s, g, x, args[at->shape].as.ints, args[at->shape].count, mean, rstd, weight,
                                   norm_tensor(args, at->bias), mask, &d[0], &d[1], &d[2]);
   } else if (at->kind == NORM_GROUP) {
-    fx_native_group_norm_backward(v->s, g, x, mean, rstd, weight, sizes[0].as.i, sizes[1].as.i, sizes[2].as.i,
-                                  sizes[3].as.i, mask, &d[0], &d[1], &d[2]);
+    fx_native_group_norm_backward(v->s, g, x, mean, rstd, weight, args[at->n].as.i, args[at->channels].as.i,
+                                  args[at->area].as.i, args[at->groups].as.i, mask, &d[0], &d[1], &d[2]);
   } else {
     /* Training changes the running statistics and does not depend on them. */
     bool fixed = norm_fixed(at, args);
@@ -282,8 +290,9 @@ static void call_backward(op_vjp *v, const norm_args *at, const uint8_t *mask, g
 /* What cotangents of mean and rstd give x: gm / M - gr * rstd^2 * u / M */
 static graft_tensor *through_statistics(op_vjp *v) {
   frame f = frame_of(v->s, v->schema->id, v->args);
-  set_statistics(&f, v->outs[1], v->outs[2]);
-  graft_tensor *gm = as_rows(&f, v->g[1]), *gr = as_rows(&f, v->g[2]), *sum = NULL;
+  set_statistics(&f, v->outs[OUT_native_group_norm_out1], v->outs[OUT_native_group_norm_out2]);
+  graft_tensor *gm = as_rows(&f, v->g[OUT_native_group_norm_out1]), *gr = as_rows(&f, v->g[OUT_native_group_norm_out2]),
+               *sum = NULL;
   if (gm) sum = fx_expand(v->s, gm, f.sizes, (uint32_t)f.ndim, false);
   if (gr) {
     graft_tensor *slope = fx_mul(v->s, fx_mul(v->s, gr, fx_mul(v->s, f.rstd, f.rstd)), f.unit);
@@ -298,8 +307,9 @@ void norm_vjp_forward(op_vjp *v) {
   uint8_t mask[3];
   for (int i = 0; i < 3; i++) mask[i] = vjp_needs(v, wanted[i]);
   graft_tensor *d[3] = {NULL};
-  if (v->g[0]) call_backward(v, at, mask, d);
-  if (mask[0] && (v->g[1] || v->g[2]) && !norm_fixed(at, v->args)) d[0] = add(v->s, d[0], through_statistics(v));
+  if (v->g[OUT_native_group_norm_out0]) call_backward(v, at, mask, d);
+  if (mask[0] && (v->g[OUT_native_group_norm_out1] || v->g[OUT_native_group_norm_out2]) && !norm_fixed(at, v->args))
+    d[0] = add(v->s, d[0], through_statistics(v));
   for (int i = 0; i < 3; i++) {
     if (mask[i]) v->results[wanted[i]] = d[i];
   }
@@ -311,7 +321,7 @@ void norm_vjp_forward(op_vjp *v) {
  *   of g:      weight * rstd * P(U) + V * u + W
  *   of weight: sum(g * rstd * P(U))
  *   of u:      h = g * V - rstd * (U * mean(a * u) + a * mean(U * u))
- *   of x: h * rstd,   of mean: -sum(h) * rstd,   of rstd: sum(h * (x - mean)) + sum(U * P(a))
+ *   of x: h * rstd,   of mean: -sum * rstd,   of rstd: sum(h * (x - mean)) + sum(U * P(a))
  * and with fixed statistics P(U) = U and h = g * V. */
 typedef struct second {
   graft_tensor *u, *v, *w; /* U, V, W in the frame's shapes; NULL: zero */
@@ -321,7 +331,12 @@ typedef struct second {
 
 static second second_of(op_vjp *v, const frame *f) {
   fx *s = v->s;
-  second q = {as_elements(f, v->g[0]), as_params(f, v->g[1]), as_params(f, v->g[2]), NULL, NULL, NULL};
+  second q = {as_elements(f, v->g[OUT_native_group_norm_backward_out0]),
+              as_params(f, v->g[OUT_native_group_norm_backward_out1]),
+              as_params(f, v->g[OUT_native_group_norm_backward_out2]),
+              NULL,
+              NULL,
+              NULL};
   if (q.v) q.h = fx_mul(s, f->g, q.v);
   if (!q.u) return q;
   q.pushed = fx_mul(s, projected(f, q.u), f->rstd);

@@ -106,8 +106,7 @@ static graft_status run_forward(const forward *f) {
   return ok ? GRAFT_OK : ref_no_memory();
 }
 
-graft_status ref_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *a) {
-  (void)exec;
+graft_status kernel_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *a) {
   return run_forward(&(forward){.g = layer(a->input, a->normalized_shape.count),
                                 .x = a->input,
                                 .weight = a->weight,
@@ -118,8 +117,7 @@ graft_status ref_native_layer_norm(const graft_exec *exec, const graft_args_nati
                                 .eps = a->eps});
 }
 
-graft_status ref_native_group_norm(const graft_exec *exec, const graft_args_native_group_norm *a) {
-  (void)exec;
+graft_status kernel_native_group_norm(const graft_exec *exec, const graft_args_native_group_norm *a) {
   return run_forward(&(forward){.g = group(a->N, a->C, a->HxW, a->group),
                                 .x = a->input,
                                 .weight = a->weight,
@@ -130,8 +128,7 @@ graft_status ref_native_group_norm(const graft_exec *exec, const graft_args_nati
                                 .eps = a->eps});
 }
 
-graft_status ref_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *a) {
-  (void)exec;
+graft_status kernel_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *a) {
   return run_forward(&(forward){.g = batch(a->input),
                                 .x = a->input,
                                 .weight = a->weight,
@@ -212,8 +209,7 @@ static graft_status run_backward(const backward *b) {
   return ok ? GRAFT_OK : ref_no_memory();
 }
 
-graft_status ref_native_layer_norm_backward(const graft_exec *exec, const graft_args_native_layer_norm_backward *a) {
-  (void)exec;
+graft_status kernel_native_layer_norm_backward(const graft_exec *exec, const graft_args_native_layer_norm_backward *a) {
   return run_backward(&(backward){.g = layer(a->input, a->normalized_shape.count),
                                   .grad = a->grad_out,
                                   .x = a->input,
@@ -225,8 +221,7 @@ graft_status ref_native_layer_norm_backward(const graft_exec *exec, const graft_
                                   .dbias = a->out2});
 }
 
-graft_status ref_native_group_norm_backward(const graft_exec *exec, const graft_args_native_group_norm_backward *a) {
-  (void)exec;
+graft_status kernel_native_group_norm_backward(const graft_exec *exec, const graft_args_native_group_norm_backward *a) {
   return run_backward(&(backward){.g = group(a->N, a->C, a->HxW, a->group),
                                   .grad = a->grad_out,
                                   .x = a->input,
@@ -238,8 +233,7 @@ graft_status ref_native_group_norm_backward(const graft_exec *exec, const graft_
                                   .dbias = a->out2});
 }
 
-graft_status ref_native_batch_norm_backward(const graft_exec *exec, const graft_args_native_batch_norm_backward *a) {
-  (void)exec;
+graft_status kernel_native_batch_norm_backward(const graft_exec *exec, const graft_args_native_batch_norm_backward *a) {
   return run_backward(&(backward){.g = batch(a->input),
                                   .grad = a->grad_out,
                                   .x = a->input,

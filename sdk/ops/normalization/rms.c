@@ -41,43 +41,48 @@ static graft_status check_dtypes(op_call *c, int input, const int8_t *others, in
   return GRAFT_OK;
 }
 
-/* _fused_rms_norm(input, normalized_shape, weight, eps) -> (out, rstd) */
 static graft_status infer_forward(op_call *c) {
-  const graft_tensor *x = op_tensor(c, 0);
-  graft_status status = check_shape(c, 0, 1);
-  if (!status) status = check_weight(c, 2, &c->args[1]);
-  if (!status) status = check_dtypes(c, 0, (const int8_t[]){2}, 1);
+  const in_fused_rms_norm in = in_fused_rms_norm_of(c->args);
+  const graft_tensor *x = in.input;
+  const int8_t others[] = {ARG_fused_rms_norm_weight};
+  graft_status status = check_shape(c, ARG_fused_rms_norm_input, ARG_fused_rms_norm_normalized_shape);
+  if (!status) status = check_weight(c, ARG_fused_rms_norm_weight, &c->args[ARG_fused_rms_norm_normalized_shape]);
+  if (!status) status = check_dtypes(c, ARG_fused_rms_norm_input, others, 1);
   if (status) return status;
   graft_dtype statistics = dt_is_half(x->dtype) ? GRAFT_F32 : x->dtype;
-  if (op_absent(c, 3)) {
-    c->args[3] =
+  if (op_absent(c, ARG_fused_rms_norm_eps)) {
+    c->args[ARG_fused_rms_norm_eps] =
         (graft_value){GRAFT_VALUE_FLOAT, 0, {.f = statistics == GRAFT_F32 ? (double)FLT_EPSILON : DBL_EPSILON}};
   }
   int64_t sizes[GRAFT_MAX_DIMS];
-  for (int32_t i = 0; i < x->ndim; i++) sizes[i] = i < x->ndim - (int32_t)c->args[1].count ? x->sizes[i] : 1;
-  op_out_format(c, 0, x->dtype, x->ndim, x->sizes, tns_suggest_format(x));
-  op_out(c, 1, statistics, x->ndim, sizes);
+  for (int32_t i = 0; i < x->ndim; i++) sizes[i] = i < x->ndim - (int32_t)in.normalized_shape_count ? x->sizes[i] : 1;
+  op_out_format(c, OUT_fused_rms_norm_out0, x->dtype, x->ndim, x->sizes, tns_suggest_format(x));
+  op_out(c, OUT_fused_rms_norm_out1, statistics, x->ndim, sizes);
   return GRAFT_OK;
 }
 
-/* _fused_rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, output_mask) -> (input's, weight's) */
 static graft_status infer_backward(op_call *c) {
-  const graft_tensor *x = op_tensor(c, 1), *g = op_tensor(c, 0), *rstd = op_tensor(c, 3), *w = op_tensor(c, 4);
-  if (c->args[5].count < 2) return op_error(c, "output_mask must be 2 bools");
-  graft_status status = check_shape(c, 1, 2);
-  if (!status) status = check_weight(c, 4, &c->args[2]);
-  if (!status) status = check_dtypes(c, 1, (const int8_t[]){0, 4}, 2);
+  const in_fused_rms_norm_backward in = in_fused_rms_norm_backward_of(c->args);
+  const graft_tensor *x = in.input, *g = in.grad_out, *w = in.weight;
+  if (c->args[ARG_fused_rms_norm_backward_output_mask].count < 2) return op_error(c, "output_mask must be 2 bools");
+  const int8_t others[] = {ARG_fused_rms_norm_backward_grad_out, ARG_fused_rms_norm_backward_weight};
+  int shape = ARG_fused_rms_norm_backward_normalized_shape;
+  graft_status status = check_shape(c, ARG_fused_rms_norm_backward_input, shape);
+  if (!status) status = check_weight(c, ARG_fused_rms_norm_backward_weight, &c->args[shape]);
+  if (!status) status = check_dtypes(c, ARG_fused_rms_norm_backward_input, others, 2);
   if (status) return status;
   bool same = g->ndim == x->ndim;
   for (int32_t i = 0; same && i < x->ndim; i++) same = g->sizes[i] == x->sizes[i];
   if (!same) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
-  int64_t each = tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), rows = each ? x->numel / each : rstd->numel;
-  if (rstd->numel != rows || !dt_is_float(rstd->dtype)) {
-    return op_error(c, "rstd is %s; expected %lld statistics", op_show(c, 3), (long long)rows);
+  int64_t each = tns_numel((int32_t)in.normalized_shape_count, in.normalized_shape),
+          rows = each ? x->numel / each : in.rstd->numel;
+  if (in.rstd->numel != rows || !dt_is_float(in.rstd->dtype)) {
+    return op_error(c, "rstd is %s; expected %lld statistics", op_show(c, ARG_fused_rms_norm_backward_rstd),
+                    (long long)rows);
   }
   c->nouts = 2;
-  if (c->args[5].as.mask[0]) op_out(c, 0, x->dtype, x->ndim, x->sizes);
-  if (c->args[5].as.mask[1] && w) op_out(c, 1, w->dtype, w->ndim, w->sizes);
+  if (in.output_mask[0]) op_out(c, OUT_fused_rms_norm_backward_out0, x->dtype, x->ndim, x->sizes);
+  if (in.output_mask[1] && w) op_out(c, OUT_fused_rms_norm_backward_out1, w->dtype, w->ndim, w->sizes);
   return GRAFT_OK;
 }
 
@@ -89,25 +94,19 @@ static int64_t elements_of(const graft_int_list *shape) {
   return count;
 }
 
-static graft_status ref_fused_rms_norm(const graft_exec *exec, const graft_args_fused_rms_norm *a) {
-  (void)exec;
+graft_status kernel_fused_rms_norm(const graft_exec *exec, const graft_args_fused_rms_norm *a) {
   int64_t width = elements_of(&a->normalized_shape), rows = ref_numel(a->out1);
   graft_dtype dtype = a->input->dl.dtype;
-  ref_array x = ref_read(a->input), w = ref_read(a->weight), rstd = ref_new(rows, false);
-  bool ok = x.re && rstd.re && (!a->weight || w.re);
-  for (int64_t r = 0; ok && r < rows; r++) {
+  REF_OWNED ref_array x = ref_read(a->input), w = ref_read(a->weight), rstd = ref_new(rows, false);
+  if (!x.re || !rstd.re || (a->weight && !w.re)) return ref_no_memory();
+  for (int64_t r = 0; r < rows; r++) {
     ref_real *line = x.re + r * width;
     rstd.re[r] = 1 / sqrtl(ref_dot(dtype, line, 1, line, 1, width) / (ref_real)width + (a->eps ? *a->eps : 0));
     for (int64_t k = 0; k < width; k++) line[k] *= rstd.re[r] * (w.re ? w.re[k] : 1);
   }
-  if (ok) {
-    ref_write(a->out0, &x);
-    ref_write(a->out1, &rstd);
-  }
-  ref_free(&x);
-  ref_free(&w);
-  ref_free(&rstd);
-  return ok ? GRAFT_OK : ref_no_memory();
+  ref_write(a->out0, &x);
+  ref_write(a->out1, &rstd);
+  return GRAFT_OK;
 }
 
 /* One row: what is left of the gradient in place of x, and what the row adds to the weight's. */
@@ -121,22 +120,19 @@ static void row_back(graft_dtype dtype, const ref_real *g, ref_real *x, const re
   for (int64_t k = 0; k < width; k++) x[k] = rstd * (line[k] - x[k] * slope);
 }
 
-static graft_status ref_fused_rms_norm_backward(const graft_exec *exec, const graft_args_fused_rms_norm_backward *a) {
-  (void)exec;
+graft_status kernel_fused_rms_norm_backward(const graft_exec *exec, const graft_args_fused_rms_norm_backward *a) {
   int64_t width = elements_of(&a->normalized_shape);
-  ref_array g = ref_read(a->grad_out), x = ref_read(a->input), w = ref_read(a->weight), rstd = ref_read(a->rstd);
-  ref_array to_weight = a->out1 ? ref_new(width, false) : (ref_array){0}, line = ref_new(width, false);
+  REF_OWNED ref_array g = ref_read(a->grad_out), x = ref_read(a->input), w = ref_read(a->weight),
+                      rstd = ref_read(a->rstd);
+  REF_OWNED ref_array to_weight = a->out1 ? ref_new(width, false) : (ref_array){0}, line = ref_new(width, false);
   bool ok = g.re && x.re && rstd.re && line.re && (!a->weight || w.re) && (!a->out1 || to_weight.re);
-  for (int64_t r = 0; ok && width && r < x.count / width; r++) {
+  if (!ok) return ref_no_memory();
+  for (int64_t r = 0; width && r < x.count / width; r++) {
     row_back(a->input->dl.dtype, g.re + r * width, x.re + r * width, w.re, rstd.re[r], width, to_weight.re, line.re);
   }
-  if (ok) {
-    ref_write(a->out0, &x);
-    ref_write(a->out1, &to_weight);
-  }
-  ref_array *all[] = {&g, &x, &w, &rstd, &to_weight, &line};
-  for (int i = 0; i < 6; i++) ref_free(all[i]);
-  return ok ? GRAFT_OK : ref_no_memory();
+  ref_write(a->out0, &x);
+  ref_write(a->out1, &to_weight);
+  return GRAFT_OK;
 }
 
 /* --- on tensors --- */
@@ -148,7 +144,7 @@ static uint32_t last_dims(int32_t ndim, uint32_t count) {
 
 static graft_tensor *mean_of(fx *s, graft_tensor *t, uint32_t mask, double count) {
   graft_tensor *sum = fx_sum(s, t, mask, true);
-  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(sum), fx_number(graft_scalar_float(count)));
+  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(sum), fx_float(count));
 }
 
 static double count_of(const graft_value *shape) {
@@ -161,11 +157,13 @@ static graft_tensor *rstd_of(fx *s, graft_tensor *x, const graft_value *shape, d
 }
 
 static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *x = op_tensor(c, 0), *w = op_tensor(c, 2);
+  const in_fused_rms_norm in = in_fused_rms_norm_of(c->args);
+  graft_tensor *x = in.input, *w = in.weight;
   if (op_ran_wider(s, c, outs)) return;
-  outs[1] = rstd_of(s, x, &c->args[1], op_float(c, 3));
-  outs[0] = fx_mul(s, x, outs[1]);
-  if (w) outs[0] = fx_mul(s, outs[0], w);
+  outs[OUT_fused_rms_norm_out1] =
+      rstd_of(s, x, &c->args[ARG_fused_rms_norm_normalized_shape], op_float(c, ARG_fused_rms_norm_eps));
+  outs[OUT_fused_rms_norm_out0] = fx_mul(s, x, outs[OUT_fused_rms_norm_out1]);
+  if (w) outs[OUT_fused_rms_norm_out0] = fx_mul(s, outs[OUT_fused_rms_norm_out0], w);
 }
 
 static void backward(fx *s, graft_tensor *g, graft_tensor *x, const graft_value *shape, graft_tensor *rstd,
@@ -180,32 +178,37 @@ static void backward(fx *s, graft_tensor *g, graft_tensor *x, const graft_value 
 }
 
 static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *x = op_tensor(c, 1), *rstd = fx_cast(s, op_tensor(c, 3), x->dtype);
+  const in_fused_rms_norm_backward in = in_fused_rms_norm_backward_of(c->args);
+  graft_tensor *x = in.input, *rstd = fx_cast(s, in.rstd, x->dtype);
   int64_t sizes[GRAFT_MAX_DIMS];
-  for (int32_t i = 0; i < x->ndim; i++) sizes[i] = i < x->ndim - (int32_t)c->args[2].count ? x->sizes[i] : 1;
+  for (int32_t i = 0; i < x->ndim; i++) sizes[i] = i < x->ndim - (int32_t)in.normalized_shape_count ? x->sizes[i] : 1;
   rstd = fx_reshape(s, rstd, x->ndim, sizes);
   if (s->status) return;
-  backward(s, op_tensor(c, 0), x, &c->args[2], rstd, op_tensor(c, 4), c->out_wanted[0], c->out_wanted[1], &outs[0],
-           &outs[1]);
+  backward(s, in.grad_out, x, &c->args[ARG_fused_rms_norm_backward_normalized_shape], rstd, in.weight,
+           c->out_wanted[OUT_fused_rms_norm_backward_out0], c->out_wanted[OUT_fused_rms_norm_backward_out1],
+           &outs[OUT_fused_rms_norm_backward_out0], &outs[OUT_fused_rms_norm_backward_out1]);
 }
 
 static void vjp_forward(op_vjp *v) {
-  graft_tensor *g = v->g[0], *x = vjp_arg(v, 0), *w = vjp_arg(v, 2), *rstd = v->outs[1], *to_x = NULL, *to_w = NULL;
-  const graft_value *shape = &v->args[1];
-  uint8_t mask[2] = {vjp_needs(v, 0), w && vjp_needs(v, 2)};
-  if (graft_grad_mode()) rstd = rstd_of(v->s, x, shape, v->args[3].as.f);
+  const in_fused_rms_norm in = in_fused_rms_norm_of(v->args);
+  graft_tensor *g = v->g[OUT_fused_rms_norm_out0], *x = in.input, *w = in.weight,
+               *rstd = v->outs[OUT_fused_rms_norm_out1], *to_x = NULL, *to_w = NULL;
+  const graft_value *shape = &v->args[ARG_fused_rms_norm_normalized_shape];
+  uint8_t mask[2] = {vjp_needs(v, ARG_fused_rms_norm_input), w && vjp_needs(v, ARG_fused_rms_norm_weight)};
+  if (graft_grad_mode()) rstd = rstd_of(v->s, x, shape, v->args[ARG_fused_rms_norm_eps].as.f);
   if (g && graft_grad_mode()) {
     backward(v->s, g, x, shape, rstd, w, mask[0], mask[1], &to_x, &to_w);
   } else if (g) {
-    fx_fused_rms_norm_backward(v->s, g, x, shape->as.ints, shape->count, v->outs[1], w, mask, &to_x, &to_w);
+    fx_fused_rms_norm_backward(v->s, g, x, shape->as.ints, shape->count, v->outs[OUT_fused_rms_norm_out1], w, mask,
+                               &to_x, &to_w);
   }
-  if (mask[0] && v->g[1]) { /* of rstd itself: -rstd^3 x / count */
-    graft_tensor *slope = fx_mul(v->s, fx_mul(v->s, v->g[1], fx_powi(v->s, rstd, 3)), x);
+  if (mask[0] && v->g[OUT_fused_rms_norm_out1]) { /* of rstd itself: -rstd^3 x / count */
+    graft_tensor *slope = fx_mul(v->s, fx_mul(v->s, v->g[OUT_fused_rms_norm_out1], fx_powi(v->s, rstd, 3)), x);
     slope = fx_muls(v->s, slope, -1 / count_of(shape));
     to_x = to_x ? fx_add(v->s, to_x, slope) : slope;
   }
-  v->results[0] = to_x;
-  if (mask[1]) v->results[2] = to_w;
+  v->results[ARG_fused_rms_norm_input] = to_x;
+  if (mask[1]) v->results[ARG_fused_rms_norm_weight] = to_w;
 }
 
 static const op_def defs[] = {
@@ -214,12 +217,12 @@ static const op_def defs[] = {
      .infer = infer_forward,
      .decompose = decompose_forward,
      .vjp = vjp_forward,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(2) | OP_SAVE_OUT(1),
-     .reference = OP_REF(fused_rms_norm)},
+     .saves = OP_SAVE_ARGS(fused_rms_norm, input, weight) | OP_SAVE_OUT(fused_rms_norm, out1),
+     .reference = OP_KERNEL(fused_rms_norm)},
     {.op_id = GRAFT_OP_FUSED_RMS_NORM_BACKWARD,
      .roles = "vvkv",
      .infer = infer_backward,
      .decompose = decompose_backward,
-     .reference = OP_REF(fused_rms_norm_backward)},
+     .reference = OP_KERNEL(fused_rms_norm_backward)},
 };
 OP_TABLE(normalization_rms, defs)

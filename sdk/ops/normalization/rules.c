@@ -4,24 +4,6 @@
 #include "ops/core/families.h"
 #include "ops/core/ref.h"
 
-static const norm_args places[] = {
-    {GRAFT_OP_NATIVE_LAYER_NORM, NORM_LAYER, -1, 0, 1, 2, 3, -1, -1, -1, -1, -1, 4, -1, false},
-    {GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, NORM_LAYER, 0, 1, 2, 5, 6, 3, 4, -1, -1, -1, -1, 7, false},
-    {GRAFT_OP_NATIVE_GROUP_NORM, NORM_GROUP, -1, 0, 3, 1, 2, -1, -1, -1, -1, -1, 7, -1, false},
-    {GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD, NORM_GROUP, 0, 1, 5, 4, -1, 2, 3, -1, -1, -1, -1, 9, false},
-    {GRAFT_OP_NATIVE_BATCH_NORM, NORM_BATCH, -1, 0, -1, 1, 2, -1, -1, 3, 4, 5, 7, -1, false},
-    {GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD, NORM_BATCH, 0, 1, -1, 2, -1, 5, 6, 3, 4, 7, 8, 9, false},
-    {GRAFT_OP_NATIVE_BATCH_NORM_LEGIT, NORM_BATCH, -1, 0, -1, 1, 2, -1, -1, 3, 4, 5, 7, -1, false},
-    {GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_STATS, NORM_BATCH, -1, 0, -1, 1, 2, -1, -1, -1, -1, 3, 5, -1, false},
-    {GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, NORM_BATCH, -1, 0, -1, 1, 2, -1, -1, 3, 4, -1, 6, -1, true},
-};
-
-const norm_args *norm_args_of(uint32_t op_id) {
-  const norm_args *at = places;
-  while (at->op_id != op_id) at++;
-  return at;
-}
-
 /* --- checks --- */
 
 /* Parameters have the input's dtype, or are f32 beside a half type. */
@@ -68,7 +50,7 @@ static void set_compute(op_call *c, const norm_args *at, bool mixed) {
 /* How many dims normalized_shape has; they are the input's last. */
 static graft_status check_normalized(op_call *c, const norm_args *at) {
   const graft_tensor *input = op_tensor(c, at->input);
-  const graft_value *shape = &c->args[at->sizes];
+  const graft_value *shape = &c->args[at->shape];
   int32_t lead = input->ndim - (int32_t)shape->count;
   bool fits = shape->count > 0 && lead >= 0;
   for (uint32_t i = 0; fits && i < shape->count; i++) fits = input->sizes[lead + (int32_t)i] == shape->as.ints[i];
@@ -76,8 +58,8 @@ static graft_status check_normalized(op_call *c, const norm_args *at) {
 }
 
 static graft_status check_groups(op_call *c, const norm_args *at) {
-  int64_t n = op_int(c, at->sizes), channels = op_int(c, at->sizes + 1), area = op_int(c, at->sizes + 2);
-  int64_t groups = op_int(c, at->sizes + 3);
+  int64_t n = op_int(c, at->n), channels = op_int(c, at->channels), area = op_int(c, at->area);
+  int64_t groups = op_int(c, at->groups);
   if (groups < 1 || channels < 0 || channels % groups) {
     return op_error(c, "%lld channels can't be divided into %lld groups", (long long)channels, (long long)groups);
   }
@@ -101,14 +83,13 @@ static graft_status check_batch(op_call *c, const norm_args *at) {
 
 /* What weight and bias have the sizes of. */
 static graft_status check_shape(op_call *c, const norm_args *at, uint32_t *ndim, const int64_t **sizes) {
-  const graft_value *shape = at->sizes >= 0 ? &c->args[at->sizes] : NULL;
   *ndim = 1;
   switch (at->kind) {
     case NORM_LAYER:
-      *ndim = shape->count;
-      *sizes = shape->as.ints;
+      *ndim = c->args[at->shape].count;
+      *sizes = c->args[at->shape].as.ints;
       return check_normalized(c, at);
-    case NORM_GROUP: *sizes = &shape[1].as.i; return check_groups(c, at);
+    case NORM_GROUP: *sizes = &c->args[at->channels].as.i; return check_groups(c, at);
     default: *sizes = &op_tensor(c, at->input)->sizes[1]; return check_batch(c, at);
   }
 }
@@ -127,22 +108,22 @@ static void out_statistics(op_call *c, const norm_args *at, graft_dtype dtype) {
   int64_t sizes[GRAFT_MAX_DIMS];
   int32_t ndim = input->ndim;
   if (at->kind == NORM_LAYER) {
-    int32_t lead = ndim - (int32_t)c->args[at->sizes].count;
+    int32_t lead = ndim - (int32_t)c->args[at->shape].count;
     for (int32_t i = 0; i < ndim; i++) sizes[i] = i < lead ? input->sizes[i] : 1;
   } else if (at->kind == NORM_GROUP) {
     ndim = 2;
-    sizes[0] = op_int(c, at->sizes);
-    sizes[1] = op_int(c, at->sizes + 3);
+    sizes[0] = op_int(c, at->n);
+    sizes[1] = op_int(c, at->groups);
   } else {
     ndim = 1;
     sizes[0] = input->sizes[1];
   }
-  op_out(c, 1, dtype, ndim, sizes);
-  op_out(c, 2, dtype, ndim, sizes);
+  op_out(c, OUT_native_group_norm_out1, dtype, ndim, sizes);
+  op_out(c, OUT_native_group_norm_out2, dtype, ndim, sizes);
 }
 
 static graft_status infer_forward(op_call *c) {
-  const norm_args *at = norm_args_of(c->schema->id);
+  const norm_args *at = c->def->row;
   const graft_tensor *input = op_tensor(c, at->input);
   uint32_t ndim;
   const int64_t *sizes;
@@ -151,9 +132,10 @@ static graft_status infer_forward(op_call *c) {
   if (!status) status = check_parameters(c, at, ndim, sizes, &mixed);
   if (status) return status;
   set_compute(c, at, mixed);
-  if (at->kind == NORM_LAYER) op_out(c, 0, input->dtype, input->ndim, input->sizes);
-  if (at->kind == NORM_GROUP) op_out_format(c, 0, input->dtype, input->ndim, input->sizes, tns_suggest_format(input));
-  if (at->kind == NORM_BATCH) op_out_like(c, 0, input->dtype, input);
+  if (at->kind == NORM_LAYER) op_out(c, OUT_native_group_norm_out0, input->dtype, input->ndim, input->sizes);
+  if (at->kind == NORM_GROUP)
+    op_out_format(c, OUT_native_group_norm_out0, input->dtype, input->ndim, input->sizes, tns_suggest_format(input));
+  if (at->kind == NORM_BATCH) op_out_like(c, OUT_native_group_norm_out0, input->dtype, input);
   out_statistics(c, at, statistics_dtype(c, at, mixed));
   return GRAFT_OK;
 }
@@ -167,7 +149,7 @@ static graft_status check_statistics(op_call *c, const norm_args *at) {
   if (!same) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
   op_call like = *c;
   out_statistics(&like, at, input->dtype);
-  int64_t rows = tns_numel(like.out[1].ndim, like.out[1].sizes);
+  int64_t rows = tns_numel(like.out[OUT_native_group_norm_out1].ndim, like.out[OUT_native_group_norm_out1].sizes);
   const int8_t statistics[] = {at->mean, at->rstd};
   for (int i = 0; i < 2; i++) {
     const graft_tensor *t = norm_tensor(c->args, statistics[i]);
@@ -183,7 +165,7 @@ static graft_status check_statistics(op_call *c, const norm_args *at) {
 }
 
 static graft_status infer_backward(op_call *c) {
-  const norm_args *at = norm_args_of(c->schema->id);
+  const norm_args *at = c->def->row;
   const graft_tensor *input = op_tensor(c, at->input), *weight = norm_tensor(c->args, at->weight);
   if (op_absent(c, at->mask) || c->args[at->mask].count < 3) return op_error(c, "output_mask must be 3 bools");
   const uint8_t *mask = c->args[at->mask].as.mask;
@@ -198,69 +180,109 @@ static graft_status infer_backward(op_call *c) {
   set_compute(c, at, mixed);
   c->nouts = 3;
   graft_memory_format format = at->kind == NORM_LAYER ? GRAFT_FORMAT_CONTIGUOUS : tns_suggest_format(input);
-  if (mask[0]) op_out_format(c, 0, input->dtype, input->ndim, input->sizes, format);
+  if (mask[0]) op_out_format(c, OUT_native_group_norm_backward_out0, input->dtype, input->ndim, input->sizes, format);
   graft_dtype dtype = weight                                               ? weight->dtype
                       : at->kind == NORM_BATCH && dt_is_half(input->dtype) ? GRAFT_F32
                                                                            : input->dtype;
-  if (mask[1]) op_out(c, 1, dtype, (int32_t)ndim, sizes);
-  if (mask[2]) op_out(c, 2, dtype, (int32_t)ndim, sizes);
+  if (mask[1]) op_out(c, OUT_native_group_norm_backward_out1, dtype, (int32_t)ndim, sizes);
+  if (mask[2]) op_out(c, OUT_native_group_norm_backward_out2, dtype, (int32_t)ndim, sizes);
   return GRAFT_OK;
 }
 
-#define ARG OP_SAVE_ARG
-#define OUT OP_SAVE_OUT
+/* --- the table --- */
+
+#define AT(op, name)   .name = ARG_##op##_##name
+#define NO_RUNNING     .running_mean = -1, .running_var = -1
+#define NO_TRAINING    NO_RUNNING, .train = -1, .momentum = -1
+#define FORWARD        .grad = -1, .mean = -1, .rstd = -1, .mask = -1
+#define PARAMETERS(op) AT(op, input), AT(op, weight), AT(op, bias), AT(op, eps)
+#define RUNNING(op)    AT(op, running_mean), AT(op, running_var), AT(op, momentum)
+#define GROUPS(op)     .n = ARG_##op##_N, .channels = ARG_##op##_C, .area = ARG_##op##_HxW, .groups = ARG_##op##_group
+#define BACKWARD(op)   .grad = ARG_##op##_grad_out, .mask = ARG_##op##_output_mask, AT(op, input), AT(op, weight)
+
+static const norm_args layer_norm = {FORWARD, .kind = NORM_LAYER, NO_TRAINING, PARAMETERS(native_layer_norm),
+                                     .shape = ARG_native_layer_norm_normalized_shape};
+static const norm_args layer_norm_backward = {.kind = NORM_LAYER,
+                                              NO_TRAINING,
+                                              BACKWARD(native_layer_norm_backward),
+                                              AT(native_layer_norm_backward, mean),
+                                              AT(native_layer_norm_backward, rstd),
+                                              AT(native_layer_norm_backward, bias),
+                                              .eps = -1,
+                                              .shape = ARG_native_layer_norm_backward_normalized_shape};
+static const norm_args group_norm = {FORWARD, .kind = NORM_GROUP, NO_TRAINING, PARAMETERS(native_group_norm),
+                                     GROUPS(native_group_norm)};
+static const norm_args group_norm_backward = {.kind = NORM_GROUP,
+                                              NO_TRAINING,
+                                              BACKWARD(native_group_norm_backward),
+                                              AT(native_group_norm_backward, mean),
+                                              AT(native_group_norm_backward, rstd),
+                                              .bias = -1,
+                                              .eps = -1,
+                                              GROUPS(native_group_norm_backward)};
+static const norm_args batch_norm = {FORWARD, .kind = NORM_BATCH, PARAMETERS(native_batch_norm),
+                                     RUNNING(native_batch_norm), .train = ARG_native_batch_norm_training};
+static const norm_args batch_norm_backward = {.kind = NORM_BATCH,
+                                              BACKWARD(native_batch_norm_backward),
+                                              AT(native_batch_norm_backward, running_mean),
+                                              AT(native_batch_norm_backward, running_var),
+                                              AT(native_batch_norm_backward, train),
+                                              AT(native_batch_norm_backward, eps),
+                                              .mean = ARG_native_batch_norm_backward_save_mean,
+                                              .rstd = ARG_native_batch_norm_backward_save_invstd,
+                                              .bias = -1,
+                                              .momentum = -1};
+static const norm_args legit = {FORWARD, .kind = NORM_BATCH, PARAMETERS(native_batch_norm_legit),
+                                RUNNING(native_batch_norm_legit), .train = ARG_native_batch_norm_legit_training};
+static const norm_args legit_no_stats = {FORWARD,
+                                         .kind = NORM_BATCH,
+                                         NO_RUNNING,
+                                         PARAMETERS(native_batch_norm_legit_no_stats),
+                                         AT(native_batch_norm_legit_no_stats, momentum),
+                                         .train = ARG_native_batch_norm_legit_no_stats_training};
+static const norm_args legit_no_training = {FORWARD,
+                                            .kind = NORM_BATCH,
+                                            .fixed = true,
+                                            .train = -1,
+                                            PARAMETERS(native_batch_norm_legit_no_training),
+                                            RUNNING(native_batch_norm_legit_no_training)};
+
+#define NORM(op, id, roles_, row_, saved)                                                                  \
+  {                                                                                                        \
+    .op_id = GRAFT_OP_##id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_forward,  \
+    .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_, \
+    .reference = OP_KERNEL(op)                                                                             \
+  }
+#define NORM_BACKWARD(op, id, roles_, row_, saved)                                                          \
+  {                                                                                                         \
+    .op_id = GRAFT_OP_##id, .roles = roles_, .infer = infer_backward, .decompose = norm_decompose_backward, \
+    .vjp = norm_vjp_backward, .saves = saved, .row = &row_, .reference = OP_KERNEL(op)                      \
+  }
 /* The legit forms are other names for native_batch_norm, and take half types there. */
-#define LEGIT(id, roles_, saves_)                                                                                     \
-  {                                                                                                                   \
-    .op_id = id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_legit, .vjp = norm_vjp_forward, \
-    .saves = saves_ | OUT(1) | OUT(2), .flags = OP_NO_WIDEN                                                           \
+#define LEGIT(op, id, roles_, row_, saved)                                                                 \
+  {                                                                                                        \
+    .op_id = GRAFT_OP_##id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_legit,    \
+    .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_, \
+    .flags = OP_NO_WIDEN                                                                                   \
   }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_NATIVE_LAYER_NORM,
-     .roles = "vvv",
-     .infer = infer_forward,
-     .decompose = norm_decompose_forward,
-     .vjp = norm_vjp_forward,
-     .saves = ARG(0) | ARG(2) | ARG(3) | OUT(1) | OUT(2),
-     .reference = OP_REF(native_layer_norm)},
-    {.op_id = GRAFT_OP_NATIVE_GROUP_NORM,
-     .roles = "vvv",
-     .infer = infer_forward,
-     .decompose = norm_decompose_forward,
-     .vjp = norm_vjp_forward,
-     .saves = ARG(0) | ARG(1) | OUT(1) | OUT(2),
-     .reference = OP_REF(native_group_norm)},
-    {.op_id = GRAFT_OP_NATIVE_BATCH_NORM,
-     .roles = "vvvkk",
-     .infer = infer_forward,
-     .decompose = norm_decompose_forward,
-     .vjp = norm_vjp_forward,
-     .saves = ARG(0) | ARG(1) | ARG(3) | ARG(4) | OUT(1) | OUT(2),
-     .reference = OP_REF(native_batch_norm)},
-    {.op_id = GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD,
-     .roles = "vvkkvv",
-     .infer = infer_backward,
-     .decompose = norm_decompose_backward,
-     .vjp = norm_vjp_backward,
-     .saves = ARG(0) | ARG(1) | ARG(3) | ARG(4) | ARG(5),
-     .reference = OP_REF(native_layer_norm_backward)},
-    {.op_id = GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD,
-     .roles = "vvkkv",
-     .infer = infer_backward,
-     .decompose = norm_decompose_backward,
-     .vjp = norm_vjp_backward,
-     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | ARG(4),
-     .reference = OP_REF(native_group_norm_backward)},
-    {.op_id = GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD,
-     .roles = "vvvkkkk",
-     .infer = infer_backward,
-     .decompose = norm_decompose_backward,
-     .vjp = norm_vjp_backward,
-     .saves = ARG(0) | ARG(1) | ARG(2) | ARG(3) | ARG(4) | ARG(5) | ARG(6),
-     .reference = OP_REF(native_batch_norm_backward)},
-    LEGIT(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT, "vvvkk", ARG(0) | ARG(1) | ARG(3) | ARG(4)),
-    LEGIT(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_STATS, "vvv", ARG(0) | ARG(1)),
-    LEGIT(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, "vvvkk", ARG(0) | ARG(1) | ARG(3) | ARG(4)),
+    NORM(native_layer_norm, NATIVE_LAYER_NORM, "vvv", layer_norm, OP_SAVE_ARGS(native_layer_norm, input, weight, bias)),
+    NORM(native_group_norm, NATIVE_GROUP_NORM, "vvv", group_norm, OP_SAVE_ARGS(native_group_norm, input, weight)),
+    NORM(native_batch_norm, NATIVE_BATCH_NORM, "vvvkk", batch_norm,
+         OP_SAVE_ARGS(native_batch_norm, input, weight, running_mean, running_var)),
+    NORM_BACKWARD(native_layer_norm_backward, NATIVE_LAYER_NORM_BACKWARD, "vvkkvv", layer_norm_backward,
+                  OP_SAVE_ARGS(native_layer_norm_backward, grad_out, input, mean, rstd, weight)),
+    NORM_BACKWARD(native_group_norm_backward, NATIVE_GROUP_NORM_BACKWARD, "vvkkv", group_norm_backward,
+                  OP_SAVE_ARGS(native_group_norm_backward, grad_out, input, mean, rstd, weight)),
+    NORM_BACKWARD(native_batch_norm_backward, NATIVE_BATCH_NORM_BACKWARD, "vvvkkkk", batch_norm_backward,
+                  OP_SAVE_ARGS(native_batch_norm_backward, grad_out, input, weight, running_mean, running_var,
+                               save_mean, save_invstd)),
+    LEGIT(native_batch_norm_legit, NATIVE_BATCH_NORM_LEGIT, "vvvkk", legit,
+          OP_SAVE_ARGS(native_batch_norm_legit, input, weight, running_mean, running_var)),
+    LEGIT(native_batch_norm_legit_no_stats, NATIVE_BATCH_NORM_LEGIT_NO_STATS, "vvv", legit_no_stats,
+          OP_SAVE_ARGS(native_batch_norm_legit_no_stats, input, weight)),
+    LEGIT(native_batch_norm_legit_no_training, NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, "vvvkk", legit_no_training,
+          OP_SAVE_ARGS(native_batch_norm_legit_no_training, input, weight, running_mean, running_var)),
 };
 OP_TABLE(normalization, defs)

@@ -1,7 +1,4 @@
-/* Ops on lists of tensors: _foreach ops here, optimizer steps in optimizer_steps.c, the scale of losses in
- * optimizer_scale.c. The rows of all three. */
-#include "ops/optimizer/optimizer.h"
-
+/* _foreach ops: ops on lists of tensors. */
 #include <string.h>
 
 #include "ops/core/families.h"
@@ -14,7 +11,7 @@
 enum { EACH_MOST = 8 };
 
 static uint32_t item_op_of(const op_call *c) {
-  return (uint32_t)c->def->extra;
+  return *(const uint32_t *)c->def->row;
 }
 
 /* The length all list arguments have; an empty list is refused, as PyTorch does. */
@@ -70,11 +67,11 @@ static graft_status infer_each(op_call *c) {
   graft_status status = check_lists(c);
   int like = 0;
   while (c->args[like].kind != GRAFT_VALUE_TENSORS) like++;
-  op_out_list(c, 0, like);
+  op_out_list(c, OUT, like);
   for (uint32_t i = 0; !status && i < c->args[like].count; i++) {
     const graft_tensor *item = c->args[like].as.tensors[i];
     graft_meta meta;
-    status = each_item(c, 0, i, &meta);
+    status = each_item(c, OUT, i, &meta);
     if (!status && (meta.dtype != item->dtype || !alike(c, i, item))) c->decompose_only = true;
   }
   return status;
@@ -96,13 +93,12 @@ static void decompose_each(fx *s, const op_call *c, graft_tensor **outs) {
   }
 }
 
-static graft_status ref_foreach_add_Scalar(const graft_exec *exec, const graft_args_foreach_add_Scalar *a) {
-  (void)exec;
+graft_status kernel_foreach_add_Scalar(const graft_exec *exec, const graft_args_foreach_add_Scalar *a) {
   dt_value number = dt_scalar_value(a->scalar);
   for (uint64_t i = 0; i < a->self.count; i++) {
     const graft_tensor_desc *self = a->self.items[i];
     graft_dtype dtype = self->dl.dtype;
-    ref_array x = ref_read(self);
+    REF_OWNED ref_array x = ref_read(self);
     if (!x.re) return ref_no_memory();
     bool rounds = dt_is_float(dt_real(dtype));
     ref_real re = rounds ? dt_round(dt_accumulate(dt_real(dtype)), number.re) : number.re;
@@ -113,83 +109,76 @@ static graft_status ref_foreach_add_Scalar(const graft_exec *exec, const graft_a
       if (x.im) x.im[j] += im;
     }
     ref_write(a->out.items[i], &x);
-    ref_free(&x);
   }
   return GRAFT_OK;
 }
 
 static void vjp_foreach_add(op_vjp *v) {
-  for (uint32_t i = 0; i < v->args[0].count; i++) v->list_results[0][i] = v->g[i];
+  for (uint32_t i = 0; i < v->args[ARG_foreach_add_Scalar_self].count; i++)
+    v->list_results[ARG_foreach_add_Scalar_self][i] = v->g[i];
 }
 
-/* --- _foreach_norm.Scalar(self, ord, dtype) --- */
+/* --- _foreach_norm.Scalar --- */
 
 static graft_status norm_item(const op_call *c, uint32_t ret, uint32_t item, graft_meta *meta) {
   (void)ret;
-  const graft_value args[] = {fx_tensor(c->args[0].as.tensors[item]), c->args[1], {0}, {0}, c->args[2]};
+  const graft_value args[] = {fx_tensor(c->args[ARG_foreach_norm_Scalar_self].as.tensors[item]),
+                              c->args[ARG_foreach_norm_Scalar_ord],
+                              {0},
+                              {0},
+                              c->args[ARG_foreach_norm_Scalar_dtype]};
   uint32_t count;
   return fx_hooks.infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, 1, &count);
 }
 
 static graft_status infer_norms(op_call *c) {
+  const in_foreach_norm_Scalar in = in_foreach_norm_Scalar_of(c->args);
   graft_status status = check_lists(c);
-  op_out_list(c, 0, 0);
-  for (uint32_t i = 0; !status && i < c->args[0].count; i++) { /* a slot takes tensors that keep their dtype */
+  op_out_list(c, OUT, ARG_foreach_norm_Scalar_self);
+  for (uint32_t i = 0; !status && i < in.self_count; i++) { /* a slot takes tensors that keep their dtype */
     graft_meta meta;
-    status = norm_item(c, 0, i, &meta);
-    if (!status && meta.dtype != c->args[0].as.tensors[i]->dtype) c->decompose_only = true;
+    status = norm_item(c, OUT, i, &meta);
+    if (!status && meta.dtype != in.self[i]->dtype) c->decompose_only = true;
   }
   return status;
 }
 
 static void decompose_norms(fx *s, const op_call *c, graft_tensor **outs) {
-  for (uint32_t i = 0; i < c->args[0].count; i++) {
-    outs[i] = fx_linalg_vector_norm(s, c->args[0].as.tensors[i], op_scalar(c, 1), NULL, 0, false, op_dtype(c, 2));
+  const in_foreach_norm_Scalar in = in_foreach_norm_Scalar_of(c->args);
+  for (uint32_t i = 0; i < in.self_count; i++) {
+    outs[i] = fx_linalg_vector_norm(s, in.self[i], in.ord, NULL, 0, false, in.dtype);
   }
 }
 
-/* --- _foreach_copy(self, src, non_blocking), _foreach_zero(self) --- */
+/* --- _foreach_copy, _foreach_zero --- */
 
 static graft_status infer_zeros(op_call *c) {
-  op_out_list(c, 0, 0);
+  op_out_list(c, OUT, ARG_foreach_zero_self);
   return check_lists(c);
 }
 
 static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
-  for (uint32_t i = 0; i < c->args[0].count; i++) {
-    outs[i] =
-        fx_full_like(s, c->args[0].as.tensors[i], graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
+  const in_foreach_zero in = in_foreach_zero_of(c->args);
+  for (uint32_t i = 0; i < in.self_count; i++) {
+    outs[i] = fx_full_like(s, in.self[i], graft_scalar_int(0), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
   }
 }
 
 #define EACH(name, roles_, item)                                                                         \
   {                                                                                                      \
     .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
-    .flags = OP_ITEM_BY_ITEM, .extra = GRAFT_OP_##item, .list_item = each_item                           \
-  }
-
-#define STEP(name, op, roles_, layout)                                                                         \
-  {                                                                                                            \
-    .op_id = GRAFT_OP_FUSED_##name, .roles = roles_, .infer = opt_infer_step, .decompose = opt_decompose_step, \
-    .flags = OP_READS_FIRST, .reference = OP_REF(fused_##op), .extra = layout                                  \
+    .flags = OP_ITEM_BY_ITEM, .row = &(const uint32_t){GRAFT_OP_##item}, .list_item = each_item          \
   }
 
 static const op_def defs[] = {
-    STEP(ADAMW, adamw, "vvvvvkkk", OPT_ADAM),
-    STEP(ADAMW_TENSOR_LR, adamw_tensor_lr, "vvvvvkkkk", OPT_ADAM),
-    STEP(ADAM, adam, "vvvvvkkk", OPT_ADAM),
-    STEP(ADAM_TENSOR_LR, adam_tensor_lr, "vvvvvkkkk", OPT_ADAM),
-    STEP(SGD, sgd, "vvvkk", OPT_SGD),
-    STEP(SGD_TENSOR_LR, sgd_tensor_lr, "vvvkkk", OPT_SGD),
-    STEP(ADAGRAD, adagrad, "vvvkkk", OPT_ADAGRAD),
     {.op_id = GRAFT_OP_FOREACH_ADD_SCALAR,
      .roles = "k",
      .infer = infer_each,
      .decompose = decompose_each,
      .vjp = vjp_foreach_add,
      .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM,
-     .reference = OP_REF(foreach_add_Scalar),
-     .extra = GRAFT_OP_ADD_TENSOR,
+     .reference = OP_KERNEL(foreach_add_Scalar),
+     .row = &(const uint32_t){GRAFT_OP_ADD_TENSOR},
      .list_item = each_item},
     EACH(ABS, "k", ABS),
     EACH(ADD_LIST, "kk", ADD_TENSOR),
@@ -220,7 +209,7 @@ static const op_def defs[] = {
      .infer = infer_each,
      .decompose = decompose_each,
      .flags = OP_ITEM_BY_ITEM,
-     .extra = GRAFT_OP_COPY,
+     .row = &(const uint32_t){GRAFT_OP_COPY},
      .list_item = each_item},
     {.op_id = GRAFT_OP_FOREACH_ZERO, .roles = "k", .infer = infer_zeros, .decompose = decompose_zeros},
     {.op_id = GRAFT_OP_FOREACH_NORM_SCALAR,
@@ -228,17 +217,5 @@ static const op_def defs[] = {
      .infer = infer_norms,
      .decompose = decompose_norms,
      .list_item = norm_item},
-    {.op_id = GRAFT_OP_AMP_UPDATE_SCALE,
-     .roles = "kkk",
-     .infer = opt_infer_update_scale,
-     .decompose = opt_decompose_update_scale,
-     .flags = OP_READS_FIRST,
-     .reference = OP_REF(amp_update_scale)},
-    {.op_id = GRAFT_OP_AMP_FOREACH_NON_FINITE_CHECK_AND_UNSCALE,
-     .roles = "kkk",
-     .infer = opt_infer_unscale,
-     .decompose = opt_decompose_unscale,
-     .flags = OP_READS_FIRST,
-     .reference = OP_REF(amp_foreach_non_finite_check_and_unscale)},
 };
-OP_TABLE(optimizer, defs)
+OP_TABLE(optimizer_foreach, defs)

@@ -1,56 +1,37 @@
 /* Fused optimizer steps over lists of tensors: Adam, AdamW, SGD, Adagrad. Each has lists of one length, of which the
  * first ones come out new; numbers; and at the end grad_scale, which gradients are divided by, and found_inf: where it
  * is 1 the step is not made. The learning rate is a number or, in the forms tensor_lr, a tensor. */
-#include "ops/optimizer/optimizer.h"
-
 #include <math.h>
 
+#include "ops/core/families.h"
 #include "ops/generated/fx_ops.h"
+#include "ops/optimizer/optimizer.h"
 
-enum { SELF, GRADS, LISTS_MOST = 6, OUTS_MOST = 5 };
-enum { EXP_AVGS = 2, EXP_AVG_SQS, MAX_EXP_AVG_SQS }; /* Adam's further lists; then its steps */
-enum { MOMENTUM_BUFFERS = 2 };                       /* SGD's */
-enum { STATE_SUMS = 2 };                             /* Adagrad's; then its steps */
+/* The lists, which all steps begin with, and those of each; the number of an argument is that of its list. */
+enum { SELF = ARG_fused_adam_self, GRADS = ARG_fused_adam_grads, LISTS_MOST = 6, OUTS_MOST = 5 };
+enum {
+  EXP_AVGS = ARG_fused_adam_exp_avgs,
+  EXP_AVG_SQS = ARG_fused_adam_exp_avg_sqs,
+  MAX_EXP_AVG_SQS = ARG_fused_adam_max_exp_avg_sqs,
+  MOMENTUM_BUFFERS = ARG_fused_sgd_momentum_buffer_list,
+  STATE_SUMS = ARG_fused_adagrad_state_sums
+};
 
-/* Where arguments stand. 0: there is none, since self comes first. */
+struct item;
+/* Where arguments stand. 0: there is none, since self comes first. The forms with a tensor as lr have them alike. */
 typedef struct layout {
-  uint8_t lists, outs; /* the first ones are lists, and of these the first come out */
-  uint8_t steps;       /* a list with the number of the step to be made, one for each item */
-  uint8_t optional;    /* a list that may be empty */
+  void (*compose)(struct item *);
+  uint8_t last_list, last_out; /* the first arguments are lists, and of these the first come out */
+  uint8_t steps;               /* a list with the number of the step to be made, one for each item */
+  uint8_t optional;            /* a list that may be empty */
   uint8_t lr, weight_decay, eps, maximize;
   uint8_t beta1, beta2, amsgrad;                /* Adam */
   uint8_t momentum, dampening, nesterov, first; /* SGD */
   uint8_t lr_decay;                             /* Adagrad */
 } layout;
 
-static const layout layouts[] = {
-    [OPT_ADAM] = {.lists = 6,
-                  .outs = 5,
-                  .steps = 5,
-                  .optional = MAX_EXP_AVG_SQS,
-                  .lr = 6,
-                  .beta1 = 7,
-                  .beta2 = 8,
-                  .weight_decay = 9,
-                  .eps = 10,
-                  .amsgrad = 11,
-                  .maximize = 12},
-    [OPT_SGD] = {.lists = 3,
-                 .outs = 3,
-                 .optional = MOMENTUM_BUFFERS,
-                 .weight_decay = 3,
-                 .momentum = 4,
-                 .lr = 5,
-                 .dampening = 6,
-                 .nesterov = 7,
-                 .maximize = 8,
-                 .first = 9},
-    [OPT_ADAGRAD] =
-        {.lists = 4, .outs = 4, .steps = 3, .lr = 4, .lr_decay = 5, .weight_decay = 6, .eps = 7, .maximize = 8},
-};
-
 static const layout *layout_of(const op_call *c) {
-  return &layouts[c->def->extra];
+  return c->def->row;
 }
 static int grad_scale_of(const op_call *c) {
   return c->schema->nargs - 2;
@@ -97,10 +78,10 @@ static graft_status check_length(const op_call *c, uint32_t list) {
 
 static graft_status check_lists(op_call *c) {
   const layout *l = layout_of(c);
-  for (uint32_t list = SELF; list < l->lists; list++) {
+  for (uint32_t list = SELF; list <= l->last_list; list++) {
     graft_status status = check_length(c, list);
     if (status) return status;
-    if (list < l->outs) op_out_list(c, (int)list, (int)list);
+    if (list <= l->last_out) op_out_list(c, (int)list, (int)list);
     for (uint32_t i = 0; i < c->args[list].count; i++) {
       if (list == SELF && !c->args[SELF].as.tensors[i]) return op_error(c, "item %u of self is absent", i);
       if ((status = check_item(c, list, i))) return status;
@@ -109,7 +90,7 @@ static graft_status check_lists(op_call *c) {
   return GRAFT_OK;
 }
 
-graft_status opt_infer_step(op_call *c) {
+static graft_status infer_step(op_call *c) {
   uint32_t count = c->args[SELF].count;
   graft_status status = check_lists(c);
   if (status) return status;
@@ -211,8 +192,7 @@ static graft_status run_steps(step how, const step_lists *lists, const graft_ten
 }
 
 #define REF_ADAM(op, lr_, decoupled_)                                                             \
-  graft_status ref_##op(const graft_exec *exec, const graft_args_##op *a) {                       \
-    (void)exec;                                                                                   \
+  graft_status kernel_##op(const graft_exec *exec, const graft_args_##op *a) {                    \
     const step how = {.lr = lr_,                                                                  \
                       .weight_decay = a->weight_decay,                                            \
                       .eps = a->eps,                                                              \
@@ -234,8 +214,7 @@ REF_ADAM(fused_adamw, a->lr, true)
 REF_ADAM(fused_adamw_tensor_lr, (double)opt_number(a->lr, 0), true)
 
 #define REF_SGD(op, lr_)                                                                \
-  graft_status ref_##op(const graft_exec *exec, const graft_args_##op *a) {             \
-    (void)exec;                                                                         \
+  graft_status kernel_##op(const graft_exec *exec, const graft_args_##op *a) {          \
     const step how = {.lr = lr_,                                                        \
                       .weight_decay = a->weight_decay,                                  \
                       .momentum = a->momentum,                                          \
@@ -252,8 +231,7 @@ REF_ADAM(fused_adamw_tensor_lr, (double)opt_number(a->lr, 0), true)
 REF_SGD(fused_sgd, a->lr)
 REF_SGD(fused_sgd_tensor_lr, (double)opt_number(a->lr, 0))
 
-graft_status ref_fused_adagrad(const graft_exec *exec, const graft_args_fused_adagrad *a) {
-  (void)exec;
+graft_status kernel_fused_adagrad(const graft_exec *exec, const graft_args_fused_adagrad *a) {
   const step how = {
       .lr = a->lr, .lr_decay = a->lr_decay, .weight_decay = a->weight_decay, .eps = a->eps, .maximize = a->maximize};
   const step_lists lists = {4,
@@ -294,7 +272,7 @@ static graft_tensor *take_gradient(item *t, bool decays) {
   return decays && decay != 0 ? fx_add(t->s, grad, fx_muls(t->s, t->old[SELF], decay)) : grad;
 }
 
-/* 1 - beta^step as 2u / (1 + u) with u = tanh(-step log(beta) / 2): in the first steps, where beta^step is close to 1,
+/* 1 - beta^step as 2u / (1 + u) with u = tanh(-step log / 2): in the first steps, where beta^step is close to 1,
  * the difference itself would keep few digits. */
 static graft_tensor *correction(const item *t, double beta) {
   graft_tensor *u = fx_tanh(t->s, fx_muls(t->s, t->number, -log(beta) / 2));
@@ -348,26 +326,74 @@ static void compose_adagrad(item *t) {
 
 /* A scope for each item: what lies between needs memory for one item only. */
 static void compose_item(fx *s, const op_call *c, uint32_t i, graft_tensor *skip, graft_tensor **outs) {
-  static void (*const compose[])(item *) = {
-      [OPT_ADAM] = compose_adam, [OPT_SGD] = compose_sgd, [OPT_ADAGRAD] = compose_adagrad};
   fx inner;
   fx_begin(&inner);
   item t = {.s = &inner, .c = c, .l = layout_of(c)};
-  for (uint32_t list = SELF; list < t.l->outs; list++) {
+  for (uint32_t list = SELF; list <= t.l->last_out; list++) {
     if (i < c->args[list].count) t.new[list] = t.old[list] = c->args[list].as.tensors[i];
   }
   if (t.l->steps) t.number = one_number(&inner, c->args[t.l->steps].as.tensors[i], t.old[SELF]->dtype);
-  compose[c->def->extra](&t);
+  t.l->compose(&t);
   uint32_t at = i;
-  for (uint32_t list = SELF; list < t.l->outs; at += c->args[list].count, list++) {
+  for (uint32_t list = SELF; list <= t.l->last_out; at += c->args[list].count, list++) {
     if (skip && t.new[list] != t.old[list]) t.new[list] = fx_where_self(&inner, skip, t.old[list], t.new[list]);
     if (t.new[list]) outs[at] = fx_own(s, fx_keep(&inner, t.new[list]));
   }
   fx_fail(s, fx_end(&inner));
 }
 
-void opt_decompose_step(fx *s, const op_call *c, graft_tensor **outs) {
+static void decompose_step(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *found = op_tensor(c, found_inf_of(c)), *skip = NULL;
   if (found) skip = fx_eq_Scalar(s, one_number(s, found, found->dtype), graft_scalar_float(1));
   for (uint32_t i = 0; i < c->args[SELF].count && !s->status; i++) compose_item(s, c, i, skip, outs);
 }
+
+static const layout adam_layout = {.compose = compose_adam,
+                                   .last_list = ARG_fused_adam_state_steps,
+                                   .last_out = MAX_EXP_AVG_SQS,
+                                   .steps = ARG_fused_adam_state_steps,
+                                   .optional = MAX_EXP_AVG_SQS,
+                                   .lr = ARG_fused_adam_lr,
+                                   .beta1 = ARG_fused_adam_beta1,
+                                   .beta2 = ARG_fused_adam_beta2,
+                                   .weight_decay = ARG_fused_adam_weight_decay,
+                                   .eps = ARG_fused_adam_eps,
+                                   .amsgrad = ARG_fused_adam_amsgrad,
+                                   .maximize = ARG_fused_adam_maximize};
+static const layout sgd_layout = {.compose = compose_sgd,
+                                  .last_list = MOMENTUM_BUFFERS,
+                                  .last_out = MOMENTUM_BUFFERS,
+                                  .optional = MOMENTUM_BUFFERS,
+                                  .weight_decay = ARG_fused_sgd_weight_decay,
+                                  .momentum = ARG_fused_sgd_momentum,
+                                  .lr = ARG_fused_sgd_lr,
+                                  .dampening = ARG_fused_sgd_dampening,
+                                  .nesterov = ARG_fused_sgd_nesterov,
+                                  .maximize = ARG_fused_sgd_maximize,
+                                  .first = ARG_fused_sgd_is_first_step};
+static const layout adagrad_layout = {.compose = compose_adagrad,
+                                      .last_list = ARG_fused_adagrad_state_steps,
+                                      .last_out = ARG_fused_adagrad_state_steps,
+                                      .steps = ARG_fused_adagrad_state_steps,
+                                      .lr = ARG_fused_adagrad_lr,
+                                      .lr_decay = ARG_fused_adagrad_lr_decay,
+                                      .weight_decay = ARG_fused_adagrad_weight_decay,
+                                      .eps = ARG_fused_adagrad_eps,
+                                      .maximize = ARG_fused_adagrad_maximize};
+
+#define STEP(name, op, roles_, layout)                                                                 \
+  {                                                                                                    \
+    .op_id = GRAFT_OP_FUSED_##name, .roles = roles_, .infer = infer_step, .decompose = decompose_step, \
+    .flags = OP_READS_FIRST, .reference = OP_KERNEL(fused_##op), .row = &layout                        \
+  }
+
+static const op_def defs[] = {
+    STEP(ADAMW, adamw, "vvvvvkkk", adam_layout),
+    STEP(ADAMW_TENSOR_LR, adamw_tensor_lr, "vvvvvkkkk", adam_layout),
+    STEP(ADAM, adam, "vvvvvkkk", adam_layout),
+    STEP(ADAM_TENSOR_LR, adam_tensor_lr, "vvvvvkkkk", adam_layout),
+    STEP(SGD, sgd, "vvvkk", sgd_layout),
+    STEP(SGD_TENSOR_LR, sgd_tensor_lr, "vvvkkk", sgd_layout),
+    STEP(ADAGRAD, adagrad, "vvvkkk", adagrad_layout),
+};
+OP_TABLE(optimizer_steps, defs)

@@ -1,10 +1,6 @@
-/* Activations: reference kernels of those with a row in POINTWISE_OPS, and of their gradients, which take the cotangent
- * first, then what was saved; their gradients; and whole, with rows of their own, those with two outputs and the gated
- * linear unit, which takes its tensor apart along a dim. */
-#include "ops/core/families.h"
+/* Activations with one result, and their gradients. */
 #include "ops/core/wide.h"
-#include "ops/pointwise/gradients.h"
-#include "ops/pointwise/kernels.h"
+#include "ops/pointwise/pointwise.h"
 
 static long double logistic(long double x) {
   return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
@@ -15,33 +11,87 @@ static long double between(long double x, long double low, long double high) {
   return x > high ? high : x;
 }
 
-/* P: alpha, scale, input_scale */
-REAL(elu, x[0] <= 0 ? expm1l(x[0] * P(2)) * P(0) * P(1) : x[0] * P(1))
-REAL(celu, x[0] <= 0 ? expm1l(x[0] / P(0)) * P(0) : x[0])
-static long double r_elu_backward(const long double *x, pw_context *c) {
-  if (!(x[1] <= 0)) return x[0] * P(1);
-  bool is_result = c->mode;
-  long double low = P(0) * P(1);
-  return x[0] * P(2) * (is_result ? x[1] + low : low * expl(x[1] * P(2)));
+/* --- kernels; those of gradients take the cotangent first, then what was saved --- */
+
+REAL(relu, x <= 0 ? 0 : x)
+INTEGER(relu, !c->is_u64 && x < 0 ? 0 : x)
+REAL(sigmoid, 1 / (1 + expl(-x)))
+COMPLEX(sigmoid, 1 / (1 + cexpl(-x)))
+REAL(silu, x / (1 + expl(-x)))
+COMPLEX(silu, x / (1 + cexpl(-x)))
+REAL(sigmoid_backward, x *(1 - y) * y)
+COMPLEX(sigmoid_backward, x *conjl((1 - y) * y))
+REAL(threshold_backward, y <= c->p[ARG_threshold_backward_threshold] ? 0 : x)
+INTEGER(threshold_backward, y <= (int64_t)c->p[ARG_threshold_backward_threshold] ? 0 : x)
+
+/* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); else x Phi(x), by erfc so that the left tail keeps its
+ * digits. */
+#define GELU_C 0.797884560802865355879892119868763737L
+static long double gelu_tanh(long double x) {
+  return tanhl(GELU_C * (x + 0.044715L * x * x * x));
 }
 
-REAL(hardtanh, between(x[0], P(0), P(1)))
-REAL(hardtanh_backward, x[1] <= P(0) || x[1] >= P(1) ? 0 : x[0])
-REAL(leaky_relu, x[0] > 0 ? x[0] : x[0] * P(0))
-REAL(leaky_relu_backward, x[1] > 0 ? x[0] : x[0] * P(0))
-REAL(hardswish, x[0] * between(x[0] + 3, 0, 6) / 6)
-REAL(hardswish_backward, x[1] <= -3 ? 0 : x[1] < 3 ? x[0] * (x[1] / 3 + 0.5L) : x[0])
-REAL(hardsigmoid, between(x[0] + 3, 0, 6) / 6)
-REAL(hardsigmoid_backward, x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0)
-REAL(threshold, x[0] <= P(0) ? P(1) : x[0])
-REAL(hardshrink, x[0] >= -P(0) && x[0] <= P(0) ? 0 : x[0])
-REAL(softshrink, x[0] > P(0) ? x[0] - P(0) : x[0] < -P(0) ? x[0] + P(0) : x[0] * 0)
-REAL(shrink_backward, x[1] >= -P(0) && x[1] <= P(0) ? 0 : x[0])
-REAL(prelu, x[0] > 0 ? x[0] : x[1] * x[0])
+static long double r_gelu(const long double *x, pw_context *c) {
+  if (c->mode == GRAFT_STR_APPROXIMATE_TANH) return 0.5L * x[0] * (1 + gelu_tanh(x[0]));
+  return 0.5L * x[0] * erfcl(-x[0] * M_SQRT1_2l);
+}
 
-/* P: beta, threshold */
-REAL(softplus, x[0] * P(0) > P(1) ? x[0] : log1pl(expl(x[0] * P(0))) / P(0))
-REAL(softplus_backward, x[1] * P(0) > P(1) ? x[0] : x[0] * logistic(x[1] * P(0)))
+static long double r_gelu_backward(const long double *x, pw_context *c) {
+  long double g = x[0], y = x[1];
+  if (c->mode == GRAFT_STR_APPROXIMATE_TANH) {
+    long double t = gelu_tanh(y), slope = GELU_C * (1 + 3 * 0.044715L * y * y);
+    return g * (0.5L * (1 + t) + 0.5L * y * (1 - t * t) * slope);
+  }
+  long double density = expl(-0.5L * y * y) * 0.398942280401432677939946059934381868L;
+  return g * (0.5L * erfcl(-y * M_SQRT1_2l) + y * density);
+}
+
+static long double r_silu_backward(const long double *x, pw_context *c) {
+  (void)c;
+  long double s = 1 / (1 + expl(-x[1]));
+  return x[0] * s * (1 + x[1] * (1 - s));
+}
+
+static dt_value c_silu_backward(const dt_value *v, pw_context *c) {
+  (void)c;
+  ref_complex g = v[0].re + v[0].im * I, x = v[1].re + v[1].im * I, s = 1 / (1 + cexpl(-x));
+  ref_complex r = g * conjl(s * (1 + x * (1 - s)));
+  return (dt_value){creall(r), cimagl(r)};
+}
+REAL(elu, x <= 0 ? expm1l(x * c->p[ARG_elu_input_scale]) * c->p[ARG_elu_alpha] * c->p[ARG_elu_scale]
+                 : x * c->p[ARG_elu_scale])
+REAL(celu, x <= 0 ? expm1l(x / c->p[ARG_celu_alpha]) * c->p[ARG_celu_alpha] : x)
+
+static long double r_elu_backward(const long double *x, pw_context *c) {
+  if (!(x[1] <= 0)) return x[0] * c->p[ARG_elu_backward_scale];
+  bool is_result = c->mode;
+  long double low = c->p[ARG_elu_backward_alpha] * c->p[ARG_elu_backward_scale];
+  return x[0] * c->p[ARG_elu_backward_input_scale] *
+         (is_result ? x[1] + low : low * expl(x[1] * c->p[ARG_elu_backward_input_scale]));
+}
+REAL(hardtanh, between(x, c->p[ARG_hardtanh_min_val], c->p[ARG_hardtanh_max_val]))
+REAL(hardtanh_backward, y <= c->p[ARG_hardtanh_backward_min_val] || y >= c->p[ARG_hardtanh_backward_max_val] ? 0 : x)
+REAL(leaky_relu, x > 0 ? x : x * c->p[ARG_leaky_relu_negative_slope])
+REAL(leaky_relu_backward, y > 0 ? x : x * c->p[ARG_leaky_relu_backward_negative_slope])
+REAL(hardswish, x *between(x + 3, 0, 6) / 6)
+REAL(hardswish_backward, y <= -3 ? 0 : y < 3 ? x * (y / 3 + 0.5L) : x)
+REAL(hardsigmoid, between(x + 3, 0, 6) / 6)
+REAL(hardsigmoid_backward, y > -3 && y < 3 ? x / 6 : 0)
+REAL(threshold, x <= c->p[ARG_threshold_threshold] ? c->p[ARG_threshold_value] : x)
+REAL(hardshrink, x >= -c->p[ARG_hardshrink_lambd] && x <= c->p[ARG_hardshrink_lambd] ? 0 : x)
+REAL(softshrink, x > c->p[ARG_softshrink_lambd]    ? x - c->p[ARG_softshrink_lambd]
+                 : x < -c->p[ARG_softshrink_lambd] ? x + c->p[ARG_softshrink_lambd]
+                                                   : x * 0)
+REAL(shrink_backward, y >= -c->p[ARG_hardshrink_backward_lambd] && y <= c->p[ARG_hardshrink_backward_lambd] ? 0 : x)
+REAL(prelu, x > 0 ? x : y * x)
+INTEGER(hardtanh, (int64_t)between(x, (int64_t)c->p[ARG_hardtanh_min_val], (int64_t)c->p[ARG_hardtanh_max_val]))
+INTEGER(threshold, x <= (int64_t)c->p[ARG_threshold_threshold] ? (int64_t)c->p[ARG_threshold_value] : x)
+REAL(softplus, x * c->p[ARG_softplus_beta] > c->p[ARG_softplus_threshold]
+                   ? x
+                   : log1pl(expl(x * c->p[ARG_softplus_beta])) / c->p[ARG_softplus_beta])
+REAL(softplus_backward, y * c->p[ARG_softplus_backward_beta] > c->p[ARG_softplus_backward_threshold]
+                            ? x
+                            : x * logistic(y * c->p[ARG_softplus_backward_beta]))
 
 /* The third operand is what the forward has kept: exp(-|x|). */
 static long double r_log_sigmoid_backward(const long double *x, pw_context *c) {
@@ -54,430 +104,263 @@ static long double r_log_sigmoid_backward(const long double *x, pw_context *c) {
 static long double mish_gate(long double x) {
   return tanhl(x > 100 ? x : log1pl(expl(x)));
 }
-REAL(mish, x[0] * mish_gate(x[0]))
+REAL(mish, x *mish_gate(x))
 static long double r_mish_backward(const long double *x, pw_context *c) {
   (void)c;
   long double gate = mish_gate(x[1]);
   return x[0] * (gate + x[1] * logistic(x[1]) * (1 - gate * gate));
 }
 
-INTEGER(hardtanh, (int64_t)between(x[0], (int64_t)P(0), (int64_t)P(1)))
-INTEGER(threshold, x[0] <= (int64_t)P(0) ? (int64_t)P(1) : x[0])
+/* --- further conditions --- */
 
-static const pw_kernel kernels[] = {
-    RO(ELU, elu) RO(CELU, celu) RO(ELU_BACKWARD, elu_backward) RI(HARDTANH, hardtanh)
-        RO(HARDTANH_BACKWARD, hardtanh_backward) RO(LEAKY_RELU, leaky_relu) RO(LEAKY_RELU_BACKWARD, leaky_relu_backward)
-            RO(HARDSWISH, hardswish) RO(HARDSWISH_BACKWARD, hardswish_backward) RO(HARDSIGMOID, hardsigmoid)
-                RO(HARDSIGMOID_BACKWARD, hardsigmoid_backward) RI(THRESHOLD, threshold) RO(HARDSHRINK, hardshrink)
-                    RO(SOFTSHRINK, softshrink) RO(HARDSHRINK_BACKWARD, shrink_backward)
-                        RO(SOFTSHRINK_BACKWARD, shrink_backward) RO(PRELU_KERNEL, prelu) RO(SOFTPLUS, softplus)
-                            RO(SOFTPLUS_BACKWARD, softplus_backward) RO(LOG_SIGMOID_BACKWARD, log_sigmoid_backward)
-                                RO(MISH, mish) RO(MISH_BACKWARD, mish_backward)};
-PW_KERNELS(activation);
-
-/* --- gradients --- */
-
-static double real_arg(op_vjp *v, int arg) {
-  graft_scalar scalar = scalar_arg(v, arg);
-  return (double)dt_scalar_value(&scalar).re;
+static graft_status check_celu(op_call *c) {
+  graft_scalar alpha = op_scalar(c, ARG_celu_alpha);
+  return dt_scalar_value(&alpha).re == 0 ? op_error(c, "alpha is 0; expected another number") : GRAFT_OK;
 }
 
-/* value where low < t < high, else 0 */
-static graft_tensor *inside(op_vjp *v, graft_tensor *t, double low, double high, graft_tensor *value) {
-  graft_tensor *above = compare(v, GRAFT_OP_GT_TENSOR, fx_tensor(t), number(low));
-  graft_tensor *below = compare(v, GRAFT_OP_LT_TENSOR, fx_tensor(t), number(high));
-  return pick(v, fx_logical_and(S, above, below), fx_tensor(value), number(0));
+static graft_status check_hardtanh(op_call *c) {
+  const in_hardtanh in = in_hardtanh_of(c->args);
+  graft_scalar low = in.min_val, high = in.max_val;
+  bool negative = dt_scalar_value(&low).re <= -1 || dt_scalar_value(&high).re <= -1;
+  if (!dt_is_unsigned(c->compute) || !negative) return GRAFT_OK;
+  return op_error(c, "min_val and max_val must not be negative for an unsigned dtype (%s)", op_show_tensors(c));
 }
 
-/* s (1 - s) */
-static graft_tensor *sigmoid_slope(op_vjp *v, graft_tensor *s) {
-  return fx_mul(S, s, fx_adds(S, fx_neg(S, s), 1));
+static graft_status check_threshold(op_call *c) {
+  graft_status status = op_number_fits(c, ARG_threshold_threshold, c->compute);
+  return status ? status : op_number_fits(c, ARG_threshold_value, c->compute);
 }
 
-VJP(elu) {
-  SELF fx_elu_backward(S, G, scalar_arg(v, 1), scalar_arg(v, 2), scalar_arg(v, 3), false, X);
+static graft_status check_softshrink(op_call *c) {
+  graft_scalar lambda = op_scalar(c, ARG_softshrink_lambd);
+  long double width = dt_scalar_value(&lambda).re;
+  return width >= 0 ? GRAFT_OK : op_error(c, "lambd is %Lg; expected 0 or more", width);
 }
 
-VJP(celu) {
-  SELF fx_elu_backward(S, G, scalar_arg(v, 1), graft_scalar_int(1), graft_scalar_float(1 / real_arg(v, 1)), false, X);
+/* From the result of an in-place forward the sign of its input must be seen. */
+static graft_status check_slope(op_call *c, bool is_result, int slope) {
+  graft_scalar number = op_scalar(c, slope);
+  if (!is_result || dt_scalar_value(&number).re >= 0) return GRAFT_OK;
+  return op_error(c, "a negative %s loses the sign that the gradient is found by; call the op out of place",
+                  c->schema->args[slope].name);
+}
+static graft_status check_elu_backward(op_call *c) {
+  return check_slope(c, op_bool(c, ARG_elu_backward_is_result), ARG_elu_backward_alpha);
+}
+static graft_status check_leaky_relu_backward(op_call *c) {
+  return check_slope(c, op_bool(c, ARG_leaky_relu_backward_self_is_result), ARG_leaky_relu_backward_negative_slope);
 }
 
-/* elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result) */
-VJP(elu_backward) {
-  graft_tensor *at = vjp_arg(v, 5);
-  double alpha = real_arg(v, 1), by = real_arg(v, 2), input_scale = real_arg(v, 3);
-  bool is_result = v->args[4].as.i;
-  SELF fx_elu_backward(S, G, scalar_arg(v, 1), scalar_arg(v, 2), scalar_arg(v, 3), is_result, at);
-  if (!vjp_needs(v, 5)) return;
-  graft_tensor *bend = fx_muls(S, fx_mul(S, G, X), input_scale);
-  if (!is_result) {
-    bend = fx_mul(S, fx_muls(S, bend, input_scale * alpha * by), fx_exp(S, fx_muls(S, at, input_scale)));
+static graft_status check_second(op_call *c) {
+  const graft_tensor *second = op_tensor(c, Y);
+  return second && dt_is_float(second->dtype) ? GRAFT_OK : op_refuse_dtype(c, Y, "a floating dtype");
+}
+
+/* --- gradients: by the backward ops as PyTorch does it, and of these. Where PyTorch has no formula for a backward op
+ * (mish, hardsigmoid), it is the derivative --- */
+
+static double real_of(graft_scalar x) {
+  return (double)dt_scalar_value(&x).re;
+}
+
+GRADIENT(relu, fx_threshold_backward(s, g, y, graft_scalar_int(0)))
+GRADIENT(gelu, fx_gelu_backward(s, g, x, in_gelu_of(args).approximate))
+GRADIENT(silu, fx_silu_backward(s, g, x))
+GRADIENT(sigmoid, fx_sigmoid_backward(s, g, y))
+GRADIENT(hardtanh, fx_hardtanh_backward(s, g, x, in_hardtanh_of(args).min_val, in_hardtanh_of(args).max_val))
+GRADIENT(leaky_relu, fx_leaky_relu_backward(s, g, x, in_leaky_relu_of(args).negative_slope, false))
+GRADIENT(hardswish, fx_hardswish_backward(s, g, x))
+GRADIENT(hardsigmoid, fx_hardsigmoid_backward(s, g, x))
+GRADIENT(softplus, fx_softplus_backward(s, g, x, in_softplus_of(args).beta, in_softplus_of(args).threshold))
+GRADIENT(mish, fx_mish_backward(s, g, x))
+GRADIENT(threshold, fx_threshold_backward(s, g, x, in_threshold_of(args).threshold))
+GRADIENT(hardshrink, fx_hardshrink_backward(s, g, x, in_hardshrink_of(args).lambd))
+GRADIENT(softshrink, fx_softshrink_backward(s, g, x, in_softshrink_of(args).lambd))
+
+static graft_tensor *gradient_elu(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args) {
+  (void)y;
+  const in_elu in = in_elu_of(args);
+  return fx_elu_backward(s, g, in.alpha, in.scale, in.input_scale, false, x);
+}
+
+static graft_tensor *gradient_celu(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args) {
+  (void)y;
+  graft_scalar alpha = in_celu_of(args).alpha;
+  return fx_elu_backward(s, g, alpha, graft_scalar_int(1), graft_scalar_float(1 / real_of(alpha)), false, x);
+}
+
+static void vjp_elu_backward(op_vjp *v) {
+  const in_elu_backward in = in_elu_backward_of(v->args);
+  fx *s = v->s;
+  graft_tensor *at = in.self_or_result;
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, ARG_elu_backward_self_or_result)) return;
+  double scale = real_of(in.input_scale);
+  graft_tensor *bend = fx_muls(s, fx_mul(s, v->g[OUT], in.grad_output), scale);
+  if (!in.is_result) {
+    bend = fx_mul(s, fx_muls(s, bend, scale * real_of(in.alpha) * real_of(in.scale)), fx_exp(s, fx_muls(s, at, scale)));
   }
-  v->results[5] = pick(v, compare(v, GRAFT_OP_LT_TENSOR, fx_tensor(at), number(0)), fx_tensor(bend), number(0));
+  v->results[ARG_elu_backward_self_or_result] = fx_only_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, at, 0), bend);
 }
 
-VJP(hardtanh) {
-  SELF fx_hardtanh_backward(S, G, X, scalar_arg(v, 1), scalar_arg(v, 2));
-}
-VJP(leaky_relu) {
-  SELF fx_leaky_relu_backward(S, G, X, scalar_arg(v, 1), false);
-}
-VJP(hardswish) {
-  SELF fx_hardswish_backward(S, G, X);
-}
-VJP(hardsigmoid) {
-  SELF fx_hardsigmoid_backward(S, G, X);
-}
-VJP(softplus) {
-  SELF fx_softplus_backward(S, G, X, scalar_arg(v, 1), scalar_arg(v, 2));
-}
-VJP(mish) {
-  SELF fx_mish_backward(S, G, X);
-}
-VJP(threshold) {
-  SELF fx_threshold_backward(S, G, X, scalar_arg(v, 1));
-}
-VJP(hardshrink) {
-  SELF fx_hardshrink_backward(S, G, X, scalar_arg(v, 1));
-}
-VJP(softshrink) {
-  SELF fx_softshrink_backward(S, G, X, scalar_arg(v, 1));
-}
-
-VJP(prelu) {
+static void vjp_prelu(op_vjp *v) {
+  const in_prelu_kernel in = in_prelu_kernel_of(v->args);
   graft_tensor *of_self, *of_weight;
-  fx_prelu_kernel_backward(S, G, X, Y, &of_self, &of_weight);
-  SELF of_self;
-  OTHER of_weight;
+  fx_prelu_kernel_backward(v->s, v->g[OUT], in.self, in.weight, &of_self, &of_weight);
+  if (vjp_needs(v, X)) v->results[X] = of_self;
+  if (vjp_needs(v, Y)) v->results[Y] = of_weight;
 }
 
-/* Those whose gradient is one factor here and another there. */
-VJP(hardtanh_backward) {
-  SELF fx_hardtanh_backward(S, G, Y, scalar_arg(v, 2), scalar_arg(v, 3));
-  OTHER fx_zeros_like(S, G);
+/* The cotangents of both steps, multiplied: what the second derivative of an activation is multiplied by. */
+static graft_tensor *both(op_vjp *v) {
+  return fx_mul(v->s, v->g[OUT], vjp_arg(v, X));
 }
-VJP(leaky_relu_backward) {
-  SELF fx_leaky_relu_backward(S, G, Y, scalar_arg(v, 2), false);
-  OTHER fx_zeros_like(S, G);
-}
-VJP(hardsigmoid_backward) {
-  SELF fx_hardsigmoid_backward(S, G, Y);
-  OTHER fx_zeros_like(S, G);
-}
-VJP(hardshrink_backward) {
-  SELF fx_hardshrink_backward(S, G, Y, scalar_arg(v, 2));
-  OTHER fx_zeros_like(S, G);
-}
-VJP(softshrink_backward) {
-  SELF fx_softshrink_backward(S, G, Y, scalar_arg(v, 2));
-  OTHER fx_zeros_like(S, G);
+/* y (1 - y) */
+static graft_tensor *sigmoid_slope(fx *s, graft_tensor *y) {
+  return fx_mul(s, y, fx_adds(s, fx_neg(s, y), 1));
 }
 
-VJP(hardswish_backward) {
-  SELF fx_hardswish_backward(S, G, Y);
-  OTHER inside(v, Y, -3, 3, fx_muls(S, fx_mul(S, G, X), 1.0 / 3));
+/* g y (1 - y) */
+static void vjp_sigmoid_backward(op_vjp *v) {
+  const in_sigmoid_backward in = in_sigmoid_backward_of(v->args);
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT], *y = in.output;
+  if (vjp_needs(v, X)) v->results[X] = fx_sigmoid_backward(s, g, fx_conj(s, y));
+  if (!vjp_needs(v, Y)) return;
+  graft_tensor *bend = fx_conj(s, fx_adds(s, fx_muls(s, y, -2), 1));
+  v->results[Y] = fx_mul(s, fx_mul(s, fx_conj(s, g), in.grad_output), bend);
 }
 
-VJP(softplus_backward) {
-  double beta = real_arg(v, 2), threshold = real_arg(v, 3);
-  SELF fx_softplus_backward(S, G, Y, scalar_arg(v, 2), scalar_arg(v, 3));
-  if (!vjp_needs(v, 1)) return;
-  graft_tensor *t = fx_muls(S, Y, beta);
-  graft_tensor *bend = fx_muls(S, fx_mul(S, fx_mul(S, G, X), sigmoid_slope(v, fx_sigmoid(S, t))), beta);
-  v->results[1] = pick(v, compare(v, GRAFT_OP_LT_TENSOR, fx_tensor(t), number(threshold)), fx_tensor(bend), number(0));
+/* gelu'' = phi(x) (2 - x^2) */
+static graft_tensor *gelu_curvature(fx *s, graft_tensor *x) {
+  const double one_over_sqrt_2pi = 0.39894228040143267793994605993438187;
+  graft_tensor *square = fx_mul(s, x, x);
+  graft_tensor *density = fx_muls(s, fx_exp(s, fx_muls(s, square, -0.5)), one_over_sqrt_2pi);
+  return fx_mul(s, density, fx_adds(s, fx_neg(s, square), 2));
+}
+
+/* The same for 0.5 x (1 + t), t = tanh(u), u = c (x + k x^3):
+ * t' = (1 - t^2) u', and the curvature is t' + 0.5 x (t'' ), t'' = (1 - t^2)(u'' - 2 t u'^2). */
+static graft_tensor *gelu_tanh_curvature(fx *s, graft_tensor *x) {
+  const double c = 0.79788456080286535587989211986876373, k = 0.044715;
+  graft_tensor *square = fx_mul(s, x, x);
+  graft_tensor *u = fx_muls(s, fx_mul(s, x, fx_adds(s, fx_muls(s, square, k), 1)), c);
+  graft_tensor *slope = fx_muls(s, fx_adds(s, fx_muls(s, square, 3 * k), 1), c);
+  graft_tensor *bend = fx_muls(s, x, 6 * k * c);
+  graft_tensor *t = fx_tanh(s, u);
+  graft_tensor *rest = fx_adds(s, fx_neg(s, fx_mul(s, t, t)), 1);
+  graft_tensor *second = fx_sub(s, bend, fx_muls(s, fx_mul(s, t, fx_mul(s, slope, slope)), 2));
+  return fx_mul(s, rest, fx_add(s, slope, fx_muls(s, fx_mul(s, x, second), 0.5)));
+}
+
+static void vjp_gelu_backward(op_vjp *v) {
+  const in_gelu_backward in = in_gelu_backward_of(v->args);
+  bool by_tanh = in.approximate && in.approximate[0] == 't';
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, Y)) return;
+  v->results[Y] = fx_mul(v->s, both(v), (by_tanh ? gelu_tanh_curvature : gelu_curvature)(v->s, in.self));
+}
+
+/* silu'' = y (1 - y) (2 + x (1 - 2 y)), y = sigmoid(x) */
+static void vjp_silu_backward(op_vjp *v) {
+  const in_silu_backward in = in_silu_backward_of(v->args);
+  fx *s = v->s;
+  if (vjp_needs(v, X)) v->results[X] = fx_silu_backward(s, v->g[OUT], fx_conj(s, in.self));
+  if (!vjp_needs(v, Y)) return;
+  graft_tensor *y = fx_sigmoid(s, in.self);
+  graft_tensor *inner = fx_adds(s, fx_mul(s, in.self, fx_adds(s, fx_muls(s, y, -2), 1)), 2);
+  graft_tensor *bend = fx_mul(s, sigmoid_slope(s, y), inner);
+  v->results[Y] = fx_mul(s, fx_mul(s, fx_conj(s, v->g[OUT]), in.grad_output), fx_conj(s, bend));
+}
+
+static void vjp_hardswish_backward(op_vjp *v) {
+  fx *s = v->s;
+  graft_tensor *x = vjp_arg(v, Y);
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, Y)) return;
+  graft_tensor *above = fx_is(s, GRAFT_OP_GT_TENSOR, x, -3), *below = fx_is(s, GRAFT_OP_LT_TENSOR, x, 3);
+  v->results[Y] = fx_only_where(s, fx_logical_and(s, above, below), fx_muls(s, both(v), 1.0 / 3));
+}
+
+static void vjp_softplus_backward(op_vjp *v) {
+  const in_softplus_backward in = in_softplus_backward_of(v->args);
+  fx *s = v->s;
+  double beta = real_of(in.beta);
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, Y)) return;
+  graft_tensor *t = fx_muls(s, in.self, beta);
+  graft_tensor *bend = fx_muls(s, fx_mul(s, both(v), sigmoid_slope(s, fx_sigmoid(s, t))), beta);
+  v->results[Y] = fx_only_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, t, real_of(in.threshold)), bend);
 }
 
 /* The slope is sigmoid(-x); buffer says no more than self. */
-VJP(log_sigmoid_backward) {
-  SELF fx_log_sigmoid_backward(S, G, Y, vjp_arg(v, 2));
-  OTHER fx_neg(S, fx_mul(S, fx_mul(S, G, X), sigmoid_slope(v, fx_sigmoid(S, Y))));
+static void vjp_log_sigmoid_backward(op_vjp *v) {
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, Y)) return;
+  v->results[Y] = fx_neg(v->s, fx_mul(v->s, both(v), sigmoid_slope(v->s, fx_sigmoid(v->s, vjp_arg(v, Y)))));
 }
 
-/* With t = tanh(softplus(x)) and s = sigmoid(x), t' = s (1 - t^2): the slope t + x t' has the derivative
- * t' (2 + x (1 - s - 2 t s)). */
-VJP(mish_backward) {
-  SELF fx_mish_backward(S, G, Y);
-  if (!vjp_needs(v, 1)) return;
-  graft_tensor *s = fx_sigmoid(S, Y);
-  graft_tensor *t = fx_tanh(S, fx_softplus(S, Y, graft_scalar_int(1), graft_scalar_int(20)));
-  graft_tensor *slope = fx_mul(S, s, fx_adds(S, fx_neg(S, fx_mul(S, t, t)), 1));
-  graft_tensor *rest = fx_adds(S, fx_neg(S, fx_mul(S, s, fx_adds(S, fx_muls(S, t, 2), 1))), 1);
-  graft_tensor *bend = fx_mul(S, slope, fx_adds(S, fx_mul(S, Y, rest), 2));
-  v->results[1] = fx_mul(S, fx_mul(S, G, X), bend);
-}
-
-static graft_status check_float(op_call *c, int from) {
-  c->compute = op_promote_tensors(c, from);
-  if (!c->compute) return op_error(c, "these dtypes do not promote to a common one: %s", op_show_tensors(c));
-  if (dt_is_float(c->compute) && !dt_is_float8(c->compute)) return GRAFT_OK;
-  return op_error(c, "expected a floating dtype (%s)", op_show_tensors(c));
-}
-
-/* --- log_sigmoid_forward(self) -> (output, buffer): buffer is exp(-|self|), which the gradient is made of --- */
-
-static graft_status infer_log_sigmoid(op_call *c) {
-  graft_status status = check_float(c, 0);
-  if (status) return status;
-  const graft_tensor *self = op_tensor(c, 0);
-  for (int i = 0; i < 2; i++) op_out(c, i, self->dtype, self->ndim, self->sizes);
-  return GRAFT_OK;
-}
-
-static graft_status ref_log_sigmoid_forward(const graft_exec *exec, const graft_args_log_sigmoid_forward *a) {
-  (void)exec;
-  ref_array x = ref_read(a->self), buffer = ref_new(x.count, false);
-  graft_status status = x.re && buffer.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; !status && i < x.count; i++) {
-    buffer.re[i] = expl(-fabsl(x.re[i]));
-    x.re[i] = (x.re[i] > 0 ? 0 : x.re[i]) - log1pl(buffer.re[i]);
-  }
-  if (!status) {
-    ref_write(a->output, &x);
-    ref_write(a->buffer, &buffer);
-  }
-  ref_free(&x);
-  ref_free(&buffer);
-  return status;
-}
-
-static void decompose_log_sigmoid(fx *s, const op_call *c, graft_tensor **outs) {
-  if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0), *zero = fx_filled(s, self, 0, NULL, 0, self->dtype);
-  outs[1] = fx_exp(s, fx_neg(s, fx_abs(s, self)));
-  outs[0] = fx_sub(s, fx_minimum(s, self, zero), fx_log(s, fx_adds(s, outs[1], 1)));
-}
-
-static void vjp_log_sigmoid(op_vjp *v) {
-  if (v->g[0]) v->results[0] = fx_log_sigmoid_backward(v->s, v->g[0], vjp_arg(v, 0), v->outs[1]);
-}
-
-/* --- _prelu_kernel_backward(grad_output, self, weight) -> (of self, of weight), each in the broadcast shape --- */
-
-static graft_status infer_prelu_backward(op_call *c) {
-  graft_status status = check_float(c, 0);
-  if (!status) status = op_out_broadcast(c, 0, c->compute);
-  return status ? status : op_out_broadcast(c, 1, c->compute);
-}
-
-static graft_status ref_prelu_kernel_backward(const graft_exec *exec, const graft_args_prelu_kernel_backward *a) {
-  (void)exec;
-  ref_array g = ref_read(a->grad_output), x = ref_read(a->self), w = ref_read(a->weight);
-  graft_status status = g.re && x.re && w.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; !status && i < g.count; i++) {
-    bool positive = x.re[i] > 0;
-    ref_real of_weight = positive ? 0 : x.re[i] * g.re[i];
-    g.re[i] = positive ? g.re[i] : w.re[i] * g.re[i];
-    x.re[i] = of_weight;
-  }
-  if (!status) {
-    ref_write(a->out0, &g);
-    ref_write(a->out1, &x);
-  }
-  ref_free(&g);
-  ref_free(&x);
-  ref_free(&w);
-  return status;
-}
-
-static graft_tensor *choose(fx *s, graft_tensor *condition, graft_tensor *a, graft_tensor *b) {
-  graft_tensor *out;
-  graft_value zero = fx_number(graft_scalar_float(0));
-  fx_call(s, GRAFT_OP_WHERE_SELF,
-          (graft_value[]){fx_tensor(condition), a ? fx_tensor(a) : zero, b ? fx_tensor(b) : zero}, 3, &out, 1);
-  return out;
-}
-
-static void decompose_prelu_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *g = op_tensor(c, 0), *self = op_tensor(c, 1);
-  graft_tensor *positive = fx_gt_Scalar(s, self, graft_scalar_int(0));
-  graft_tensor *of_self = fx_mul(s, op_tensor(c, 2), g), *of_weight = fx_mul(s, self, g);
-  if (s->status) return;
-  outs[0] = choose(s, positive, g, of_self);
-  outs[1] = choose(s, positive, NULL, of_weight);
-}
-
-/* The two outputs are 1 and 0 times g where self is positive, else weight and self times g. */
-static void vjp_prelu_backward(op_vjp *v) {
+/* With t = tanh(softplus) and y = sigmoid, t' = y (1 - t^2): the slope t + x t' has the derivative
+ * t' (2 + x (1 - y - 2 t y)). */
+static void vjp_mish_backward(op_vjp *v) {
   fx *s = v->s;
-  graft_tensor *g = vjp_arg(v, 0), *self = vjp_arg(v, 1), *weight = vjp_arg(v, 2);
-  graft_tensor *positive = fx_gt_Scalar(s, self, graft_scalar_int(0)), *first = v->g[0], *second = v->g[1];
-  if (vjp_needs(v, 0)) {
-    graft_tensor *by_weight = first ? fx_mul(s, first, weight) : NULL,
-                 *by_self = second ? fx_mul(s, second, self) : NULL;
-    graft_tensor *rest = first && second ? fx_add(s, by_weight, by_self) : first ? by_weight : by_self;
-    v->results[0] = s->status ? NULL : choose(s, positive, first, rest);
-  }
-  if (vjp_needs(v, 1) && second) v->results[1] = choose(s, positive, NULL, fx_mul(s, g, second));
-  if (vjp_needs(v, 2) && first) v->results[2] = choose(s, positive, NULL, fx_mul(s, g, first));
+  graft_tensor *x = vjp_arg(v, Y);
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, Y)) return;
+  graft_tensor *y = fx_sigmoid(s, x);
+  graft_tensor *t = fx_tanh(s, fx_softplus(s, x, graft_scalar_int(1), graft_scalar_int(20)));
+  graft_tensor *slope = fx_mul(s, y, fx_adds(s, fx_neg(s, fx_mul(s, t, t)), 1));
+  graft_tensor *rest = fx_adds(s, fx_neg(s, fx_mul(s, y, fx_adds(s, fx_muls(s, t, 2), 1))), 1);
+  v->results[Y] = fx_mul(s, both(v), fx_mul(s, slope, fx_adds(s, fx_mul(s, x, rest), 2)));
 }
-
-/* --- glu(self, dim): the first half times the sigmoid of the second --- */
-
-/* `at`: where self stands; its dim is wrapped. */
-static graft_status check_glu(op_call *c, int at, int dim_arg) {
-  const graft_tensor *self = op_tensor(c, at);
-  int64_t dim = op_int(c, dim_arg);
-  graft_status status = check_float(c, 0);
-  if (!status && self->ndim == 0) status = op_error(c, "self has no dims");
-  if (!status) status = op_wrap_dim(c, &dim, self->ndim);
-  if (status) return status;
-  op_set_int(c, dim_arg, dim);
-  if (self->sizes[dim] % 2 == 0) return GRAFT_OK;
-  return op_error(c, "dim %lld has %lld elements; expected an even number (%s)", (long long)dim,
-                  (long long)self->sizes[dim], op_show_tensors(c));
-}
-
-static graft_status infer_glu(op_call *c) {
-  graft_status status = check_glu(c, 0, 1);
-  if (status) return status;
-  graft_tensor half = *op_tensor(c, 0);
-  half.sizes[op_int(c, 1)] /= 2;
-  half.numel /= 2;
-  op_out(c, 0, half.dtype, half.ndim, half.sizes);
-  op_iterator_strides(&c->out[0], (const graft_tensor *const[]){&half, &half}, 2);
-  return GRAFT_OK;
-}
-
-/* glu_backward(grad_output, self, dim): a slot sees a grad_output that is not broadcast */
-static graft_status infer_glu_backward(op_call *c) {
-  const graft_tensor *g = op_tensor(c, 0), *self = op_tensor(c, 1);
-  graft_status status = check_glu(c, 1, 2);
-  if (status) return status;
-  if (g->dtype != self->dtype) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
-  bool fits = g->ndim <= self->ndim;
-  c->decompose_only = g->ndim < self->ndim;
-  for (int32_t i = 1; fits && i <= g->ndim; i++) {
-    int64_t size = self->sizes[self->ndim - i] / (self->ndim - i == op_int(c, 2) ? 2 : 1),
-            given = g->sizes[g->ndim - i];
-    fits = given == size || given == 1;
-    c->decompose_only |= given != size;
-  }
-  if (!fits) return op_error(c, "expected a grad_output of half of self (%s)", op_show_tensors(c));
-  op_out(c, 0, self->dtype, self->ndim, self->sizes);
-  return GRAFT_OK;
-}
-
-/* Where element i of the half tensor stands in the whole one, and the same element of the second half. */
-static int64_t first_at(ref_split whole, int64_t i) {
-  int64_t half = whole.size / 2 * whole.inner;
-  return half ? i / half * whole.size * whole.inner + i % half : 0;
-}
-
-static graft_status ref_glu(const graft_exec *exec, const graft_args_glu *a) {
-  (void)exec;
-  ref_split whole = ref_split_at(a->self, a->dim);
-  ref_array x = ref_read(a->self), out = ref_new(x.count / 2, false);
-  graft_status status = x.re && out.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; !status && i < out.count; i++) {
-    int64_t at = first_at(whole, i);
-    out.re[i] = x.re[at] * logistic(x.re[at + whole.size / 2 * whole.inner]);
-  }
-  if (!status) ref_write(a->out, &out);
-  ref_free(&x);
-  ref_free(&out);
-  return status;
-}
-
-static graft_status ref_glu_backward(const graft_exec *exec, const graft_args_glu_backward *a) {
-  (void)exec;
-  ref_split whole = ref_split_at(a->self, a->dim);
-  ref_array g = ref_read(a->grad_output), x = ref_read(a->self);
-  graft_status status = g.re && x.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; !status && i < g.count; i++) {
-    int64_t at = first_at(whole, i), gate = at + whole.size / 2 * whole.inner;
-    ref_real open = logistic(x.re[gate]);
-    x.re[gate] = g.re[i] * x.re[at] * open * (1 - open);
-    x.re[at] = g.re[i] * open;
-  }
-  if (!status) ref_write(a->out, &x);
-  ref_free(&g);
-  ref_free(&x);
-  return status;
-}
-
-static graft_tensor *half_of(fx *s, graft_tensor *t, int64_t dim, int which) {
-  if (s->status || !t) return NULL;
-  int64_t half = t->sizes[dim] / 2, start = which ? half : 0, end = start + half;
-  return fx_slice_Tensor(s, t, dim, &start, &end, 1);
-}
-
-/* Both halves and the sigmoid of the second. */
-typedef struct gated {
-  graft_tensor *a, *b, *open;
-} gated;
-static gated take_apart(fx *s, graft_tensor *t, int64_t dim) {
-  gated x = {half_of(s, t, dim, 0), half_of(s, t, dim, 1), NULL};
-  x.open = fx_sigmoid(s, x.b);
-  return x;
-}
-
-static void decompose_glu(fx *s, const op_call *c, graft_tensor **outs) {
-  if (op_ran_wider(s, c, outs)) return;
-  gated x = take_apart(s, op_tensor(c, 0), op_int(c, 1));
-  outs[0] = fx_mul(s, x.a, x.open);
-}
-
-static void decompose_glu_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  if (!c->decompose_only && op_ran_wider(s, c, outs)) return;
-  gated x = take_apart(s, op_tensor(c, 1), op_int(c, 2));
-  graft_tensor *g = op_tensor(c, 0), *gate = fx_sigmoid_backward(s, fx_mul(s, g, x.a), x.open);
-  graft_tensor *halves[] = {fx_mul(s, g, x.open), gate};
-  if (!s->status) outs[0] = fx_cat(s, halves, 2, op_int(c, 2));
-}
-
-static void vjp_glu(op_vjp *v) {
-  v->results[0] = fx_glu_backward(v->s, v->g[0], vjp_arg(v, 0), v->args[1].as.i);
-}
-
-/* The outputs are g s and g a s', with s = sigmoid(b), s' = s (1 - s), s'' = s' (1 - 2 s); h and k are their
- * cotangents. */
-static void vjp_glu_backward(op_vjp *v) {
-  fx *s = v->s;
-  int64_t dim = v->args[2].as.i;
-  gated x = take_apart(s, vjp_arg(v, 1), dim);
-  graft_tensor *g = vjp_arg(v, 0), *h = half_of(s, v->g[0], dim, 0), *k = half_of(s, v->g[0], dim, 1);
-  graft_tensor *slope = fx_mul(s, x.open, fx_adds(s, fx_neg(s, x.open), 1));
-  if (vjp_needs(v, 0)) v->results[0] = fx_add(s, fx_mul(s, h, x.open), fx_mul(s, fx_mul(s, k, x.a), slope));
-  if (!vjp_needs(v, 1)) return;
-  graft_tensor *bend = fx_adds(s, fx_muls(s, x.open, -2), 1);
-  graft_tensor *of_b = fx_mul(s, fx_mul(s, g, slope), fx_add(s, h, fx_mul(s, fx_mul(s, k, x.a), bend)));
-  graft_tensor *halves[] = {fx_mul(s, fx_mul(s, g, k), slope), of_b};
-  if (!s->status) v->results[1] = fx_cat(s, halves, 2, dim);
-}
-
-#define ARG OP_SAVE_ARG
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_LOG_SIGMOID_FORWARD,
-     .roles = "b",
-     .infer = infer_log_sigmoid,
-     .decompose = decompose_log_sigmoid,
-     .vjp = vjp_log_sigmoid,
-     .saves = ARG(0) | OP_SAVE_OUT(1),
-     .flags = OP_ELEMENTWISE | OP_EXACT_OUT,
-     .reference = OP_REF(log_sigmoid_forward)},
-    {.op_id = GRAFT_OP_PRELU_KERNEL_BACKWARD,
-     .roles = "bbb",
-     .infer = infer_prelu_backward,
-     .decompose = decompose_prelu_backward,
-     .vjp = vjp_prelu_backward,
-     .saves = ARG(0) | ARG(1) | ARG(2),
-     .flags = OP_ELEMENTWISE | OP_SECOND_FIRST,
-     .reference = OP_REF(prelu_kernel_backward)},
-    {.op_id = GRAFT_OP_GLU,
-     .roles = "v",
-     .infer = infer_glu,
-     .decompose = decompose_glu,
-     .vjp = vjp_glu,
-     .saves = ARG(0),
-     .reference = OP_REF(glu)},
-    {.op_id = GRAFT_OP_GLU_BACKWARD,
-     .roles = "vv",
-     .infer = infer_glu_backward,
-     .decompose = decompose_glu_backward,
-     .vjp = vjp_glu_backward,
-     .saves = ARG(0) | ARG(1),
-     .reference = OP_REF(glu_backward)},
+    PW_UNARY(RELU, 0, PW_SAME, PW_NUMBERS, RI(relu), relu, SAVE_OUT),
+    PW_UNARY(SIGMOID, 0, PW_FLOAT, 0, RC(sigmoid), sigmoid, SAVE_OUT),
+    PW_UNARY(SILU, 0, PW_SAME, PW_NO_BOOL | PW_NO_INT, RC(silu), silu, SAVE_X),
+    PW_UNARY(GELU, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(gelu), gelu, SAVE_X),
+    PW_UNARY(ELU, 0, PW_SAME, PW_FLOATS, RO(elu), elu, SAVE_X),
+    PW(CELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, .check = check_celu, RO(celu),
+       .gradient = gradient_celu),
+    PW(HARDTANH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_LIKE,
+       .check = check_hardtanh, RI(hardtanh), .gradient = gradient_hardtanh),
+    PW_UNARY(LEAKY_RELU, 0, PW_SAME, PW_FLOATS, RO(leaky_relu), leaky_relu, SAVE_X),
+    PW_UNARY(HARDSWISH, 0, PW_SAME, PW_FLOATS, RO(hardswish), hardswish, SAVE_X),
+    PW_UNARY(HARDSIGMOID, 0, PW_SAME, PW_FLOATS, RO(hardsigmoid), hardsigmoid, SAVE_X),
+    PW_UNARY(SOFTPLUS, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(softplus), softplus, SAVE_X),
+    PW_UNARY(MISH, 0, PW_SAME, PW_FLOATS, RO(mish), mish, SAVE_X),
+    PW(THRESHOLD, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .check = check_threshold,
+       RI(threshold), .gradient = gradient_threshold),
+    PW_UNARY(HARDSHRINK, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(hardshrink), hardshrink, SAVE_X),
+    PW(SOFTSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS,
+       .check = check_softshrink, RO(softshrink), .gradient = gradient_softshrink),
+    PW(PRELU_KERNEL, "bb", 0, vjp_prelu, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE,
+       .check = pw_check_one_dtype, RO(prelu)),
+    PW(SIGMOID_BACKWARD, "bb", 0, vjp_sigmoid_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
+       .refuse = PW_NO_BOOL | PW_NO_INT, RC(sigmoid_backward)),
+    PW(SILU_BACKWARD, "bb", 0, vjp_silu_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
+       RC(silu_backward)),
+    PW(GELU_BACKWARD, "bb", 0, vjp_gelu_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+       RO(gelu_backward)),
+    PW(THRESHOLD_BACKWARD, "bb", OP_SECOND_FIRST, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_NUMBERS,
+       RI(threshold_backward)),
+    PW(ELU_BACKWARD, "bb", 0, vjp_elu_backward,
+       OP_SAVE_ARG(elu_backward, grad_output) | OP_SAVE_ARG(elu_backward, self_or_result), .promo = PW_SAME,
+       .refuse = PW_FLOATS, .check = check_elu_backward, RO(elu_backward)),
+    PW(HARDTANH_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(hardtanh_backward)),
+    PW(LEAKY_RELU_BACKWARD, "bb", OP_SECOND_FIRST, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+       .check = check_leaky_relu_backward, RO(leaky_relu_backward)),
+    PW(HARDSWISH_BACKWARD, "bb", 0, vjp_hardswish_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+       RO(hardswish_backward)),
+    PW(HARDSIGMOID_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+       RO(hardsigmoid_backward)),
+    PW(SOFTPLUS_BACKWARD, "bb", 0, vjp_softplus_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+       RO(softplus_backward)),
+    PW(LOG_SIGMOID_BACKWARD, "bbb", OP_SECOND_FIRST, vjp_log_sigmoid_backward, SAVE_X | SAVE_Y | SAVE_Z,
+       .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE, RO(log_sigmoid_backward)),
+    PW(MISH_BACKWARD, "bb", 0, vjp_mish_backward, SAVE_X | SAVE_Y, .promo = PW_SECOND, .refuse = PW_FLOATS,
+       .check = check_second, RO(mish_backward)),
+    PW(HARDSHRINK_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(shrink_backward)),
+    PW(SOFTSHRINK_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(shrink_backward)),
 };
 OP_TABLE(pointwise_activations, defs)

@@ -1,41 +1,65 @@
-/* Elementary functions, remainders, and bounds and weights that are tensors: reference kernels and gradients. */
-#include "ops/pointwise/gradients.h"
-#include "ops/pointwise/kernels.h"
+/* Elementary functions, rounding and signs. */
+#include "ops/pointwise/pointwise.h"
 
 #define LN2  0.693147180559945309417232121458176568L
 #define LN10 2.302585092994045684017991454684364208L
 
-REAL(acos, acosl(x[0]))
-REAL(acosh, acoshl(x[0]))
-REAL(asin, asinl(x[0]))
-REAL(asinh, asinhl(x[0]))
-REAL(atan, atanl(x[0]))
-REAL(atanh, atanhl(x[0]))
-REAL(cosh, coshl(x[0]))
-REAL(sinh, sinhl(x[0]))
-REAL(tan, tanl(x[0]))
-REAL(exp2, exp2l(x[0]))
-REAL(expm1, expm1l(x[0]))
-REAL(log1p, log1pl(x[0]))
-REAL(log2, log2l(x[0]))
-REAL(log10, log10l(x[0]))
-REAL(erfc, erfcl(x[0]))
-REAL(atan2, atan2l(x[0], x[1]))
-REAL(hypot, hypotl(x[0], x[1]))
-REAL(copysign, copysignl(x[0], x[1]))
-COMPLEX(acos, cacosl(x))
-COMPLEX(acosh, cacoshl(x))
-COMPLEX(asin, casinl(x))
-COMPLEX(asinh, casinhl(x))
-COMPLEX(atan, catanl(x))
-COMPLEX(atanh, catanhl(x))
-COMPLEX(cosh, ccoshl(x))
-COMPLEX(sinh, csinhl(x))
-COMPLEX(tan, ctanl(x))
+static long double root(const pw_context *c, long double a) {
+  return c->is_double ? (long double)sqrt((double)a) : sqrtl(a); /* long double would round twice */
+}
+
+REAL(abs, fabsl(x))
+REAL(neg, -x)
+REAL(exp, expl(x))
+REAL(exp2, exp2l(x))
+REAL(expm1, expm1l(x))
+REAL(log, logl(x))
+REAL(log1p, log1pl(x))
+REAL(log2, log2l(x))
+REAL(log10, log10l(x))
+REAL(sqrt, root(c, x))
+REAL(rsqrt, 1 / sqrtl(x))
+REAL(reciprocal, c->is_double ? (long double)(1 / (double)x) : 1 / x)
+REAL(sin, sinl(x))
+REAL(cos, cosl(x))
+REAL(tan, tanl(x))
+REAL(asin, asinl(x))
+REAL(acos, acosl(x))
+REAL(atan, atanl(x))
+REAL(sinh, sinhl(x))
+REAL(cosh, coshl(x))
+REAL(tanh, tanhl(x))
+REAL(asinh, asinhl(x))
+REAL(acosh, acoshl(x))
+REAL(atanh, atanhl(x))
+REAL(erf, erfl(x))
+REAL(erfc, erfcl(x))
+REAL(atan2, atan2l(x, y))
+REAL(hypot, hypotl(x, y))
+REAL(copysign, copysignl(x, y))
+COMPLEX(abs, cabsl(x))
+COMPLEX(neg, -x)
+COMPLEX(exp, cexpl(x))
 COMPLEX(exp2, cexpl(LN2 *x))
+COMPLEX(log, clogl(x))
 COMPLEX(log1p, clogl(1 + x))
 COMPLEX(log2, clogl(x) / LN2)
 COMPLEX(log10, clogl(x) / LN10)
+COMPLEX(sqrt, csqrtl(x))
+COMPLEX(rsqrt, 1 / csqrtl(x))
+COMPLEX(reciprocal, 1 / x)
+COMPLEX(sin, csinl(x))
+COMPLEX(cos, ccosl(x))
+COMPLEX(tan, ctanl(x))
+COMPLEX(asin, casinl(x))
+COMPLEX(acos, cacosl(x))
+COMPLEX(atan, catanl(x))
+COMPLEX(sinh, csinhl(x))
+COMPLEX(cosh, ccoshl(x))
+COMPLEX(tanh, ctanhl(x))
+COMPLEX(asinh, casinhl(x))
+COMPLEX(acosh, cacoshl(x))
+COMPLEX(atanh, catanhl(x))
 
 /* exp(a) cos(b) - 1 without cancellation near 0 */
 static dt_value c_expm1(const dt_value *x, pw_context *c) {
@@ -43,243 +67,170 @@ static dt_value c_expm1(const dt_value *x, pw_context *c) {
   long double half = sinl(x->im / 2);
   return (dt_value){expm1l(x->re) * cosl(x->im) - 2 * half * half, expl(x->re) * sinl(x->im)};
 }
+INTEGER(abs, x < 0 && !c->is_u64 ? (int64_t) - (uint64_t)x : x)
+INTEGER(neg, (int64_t) - (uint64_t)x)
 
-/* --- whole numbers, signs, infinities --- */
+/* --- whole numbers, signs --- */
 
-REAL(ceil, ceill(x[0]))
-REAL(trunc, truncl(x[0]))
-REAL(round, rintl(x[0])) /* halves to even */
-REAL(sign, x[0] > 0 ? 1 : x[0] < 0 ? -1 : 0)
-REAL(signbit, signbit(x[0]) != 0)
-REAL(isinf, isinf(x[0]) != 0)
-INTEGER(ceil, x[0])
-INTEGER(trunc, x[0])
-INTEGER(round, x[0])
-INTEGER(sign, c->is_u64 ? x[0] != 0 : (x[0] > 0) - (x[0] < 0))
+REAL(floor, floorl(x))
+REAL(ceil, ceill(x))
+REAL(trunc, truncl(x))
+REAL(round, rintl(x)) /* halves to even */
+REAL(frac, x - truncl(x))
+REAL(sign, x > 0 ? 1 : x < 0 ? -1 : 0)
+INTEGER(floor, x)
+INTEGER(ceil, x)
+INTEGER(trunc, x)
+INTEGER(round, x)
+INTEGER(sign, c->is_u64 ? x != 0 : (x > 0) - (x < 0))
 COMPLEX(sgn, x == 0 ? 0 : x / cabsl(x))
-COMPLEX(isinf, isinf(creall(x)) || isinf(cimagl(x)))
 
-/* --- logic, bits --- */
+REAL(tanh_backward, x *(1 - y * y))
+COMPLEX(tanh_backward, x *conjl(1 - y * y))
 
-REAL(logical_or, x[0] != 0 || x[1] != 0)
-REAL(logical_xor, (x[0] != 0) != (x[1] != 0))
-COMPLEX(logical_or, x != 0 || y != 0)
-COMPLEX(logical_xor, (x != 0) != (y != 0))
-INTEGER(bitwise_or, x[0] | x[1])
-INTEGER(bitwise_xor, x[0] ^ x[1])
+/* --- gradients: textbook; where PyTorch has a convention it is PyTorch's --- */
 
-/* As PyTorch has it: by a negative number or by the width or more, nothing is left but the sign of a right shift. */
-static bool shifts_out(const int64_t *x, const pw_context *c) {
-  return x[1] < 0 || x[1] >= (int64_t)(8 * dt_bytes(c->compute));
-}
-INTEGER(left_shift, shifts_out(x, c) ? 0 : (int64_t)((uint64_t)x[0] << x[1]))
-static int64_t i_right_shift(const int64_t *x, pw_context *c) {
-  if (c->is_u64) return shifts_out(x, c) ? 0 : (int64_t)((uint64_t)x[0] >> x[1]);
-  return x[0] >> (shifts_out(x, c) ? 63 : x[1]);
-}
+GRADIENT(neg, fx_neg(s, g))
+GRADIENT(exp, fx_mul(s, g, fx_conj(s, y)))
+GRADIENT(exp2, fx_mul(s, g, fx_conj(s, fx_muls(s, y, LN2))))
+GRADIENT(expm1, fx_mul(s, g, fx_conj(s, fx_adds(s, y, 1))))
+GRADIENT(log, fx_div(s, g, fx_conj(s, x)))
+GRADIENT(log1p, fx_div(s, g, fx_conj(s, fx_adds(s, x, 1))))
+GRADIENT(log2, fx_div(s, g, fx_conj(s, fx_muls(s, x, LN2))))
+GRADIENT(log10, fx_div(s, g, fx_conj(s, fx_muls(s, x, LN10))))
+GRADIENT(sqrt, fx_div(s, g, fx_muls(s, fx_conj(s, y), 2)))
+GRADIENT(rsqrt, fx_muls(s, fx_mul(s, g, fx_conj(s, fx_powi(s, y, 3))), -0.5))
+GRADIENT(reciprocal, fx_neg(s, fx_mul(s, g, fx_conj(s, fx_mul(s, y, y)))))
+GRADIENT(sin, fx_mul(s, g, fx_conj(s, fx_cos(s, x))))
+GRADIENT(cos, fx_neg(s, fx_mul(s, g, fx_conj(s, fx_sin(s, x)))))
+GRADIENT(tan, fx_mul(s, g, fx_conj(s, fx_adds(s, fx_mul(s, y, y), 1))))
+GRADIENT(sinh, fx_mul(s, g, fx_conj(s, fx_cosh(s, x))))
+GRADIENT(cosh, fx_mul(s, g, fx_conj(s, fx_sinh(s, x))))
+GRADIENT(tanh, fx_tanh_backward(s, g, y))
+GRADIENT(frac, g)
 
-/* --- Python's % and // --- */
-
-static long double r_remainder(const long double *x, pw_context *c) {
-  (void)c;
-  long double rest = fmodl(x[0], x[1]);
-  return rest != 0 && (rest < 0) != (x[1] < 0) ? rest + x[1] : rest;
+/* sign x x + by */
+static graft_tensor *square_and(fx *s, graft_tensor *x, double sign, double by) {
+  return fx_adds(s, fx_muls(s, fx_mul(s, x, x), sign), by);
 }
-
-static int64_t i_remainder(const int64_t *x, pw_context *c) {
-  int64_t rest = pw_integer_fmod(x, c);
-  return !c->is_u64 && rest && (rest < 0) != (x[1] < 0) ? rest + x[1] : rest;
-}
-
-REAL(floor_divide, pw_floor_divide(x, c))
-INTEGER(floor_divide, pw_integer_floor_divide(x, c))
-
-/* --- bounds and weights --- */
-
-/* A NaN on either side is the result. */
-static long double greater(long double a, long double b) {
-  return isnan(a) || a > b ? a : b;
-}
-static long double smaller(long double a, long double b) {
-  return isnan(a) || a < b ? a : b;
-}
-#define LESS(a, b) (c->is_u64 ? (uint64_t)(a) < (uint64_t)(b) : (a) < (b))
-
-static long double r_clamp_tensor(const long double *x, pw_context *c) {
-  long double y = c->present[1] ? greater(x[0], x[1]) : x[0];
-  return c->present[2] ? smaller(y, x[2]) : y;
-}
-static int64_t i_clamp_tensor(const int64_t *x, pw_context *c) {
-  int64_t y = c->present[1] && LESS(x[0], x[1]) ? x[1] : x[0];
-  return c->present[2] && LESS(x[2], y) ? x[2] : y;
-}
-REAL(clamp_min, greater(x[0], P(0)))
-REAL(clamp_min_tensor, greater(x[0], x[1]))
-INTEGER(clamp_min, LESS(x[0], (int64_t)P(0)) ? (int64_t)P(0) : x[0])
-INTEGER(clamp_min_tensor, LESS(x[0], x[1]) ? x[1] : x[0])
-REAL(lerp_tensor, fabsl(x[2]) < 0.5L ? x[0] + x[2] * (x[1] - x[0]) : x[1] - (x[1] - x[0]) * (1 - x[2]))
-COMPLEX(lerp_tensor, cabsl(z) < 0.5L ? x + z * (y - x) : y - (y - x) * (1 - z))
-
-static const pw_kernel kernels[] = {
-    RC(ACOS, acos) RC(ACOSH, acosh) RC(ASIN, asin) RC(ASINH, asinh) RC(ATAN, atan) RC(ATANH, atanh) RC(COSH, cosh)
-        RC(SINH, sinh) RC(TAN, tan) RC(EXP2, exp2) RC(EXPM1, expm1) RC(LOG1P, log1p) RC(LOG2, log2) RC(LOG10, log10)
-            RO(ERFC, erfc) RO(ATAN2, atan2) RO(HYPOT, hypot) RO(COPYSIGN_TENSOR, copysign) RI(CEIL, ceil)
-                RI(TRUNC, trunc) RI(ROUND, round) RI(SIGN, sign){GRAFT_OP_SGN, r_sign, i_sign, c_sgn},
-    RO(SIGNBIT, signbit) RC(ISINF, isinf) RC(LOGICAL_OR, logical_or) RC(LOGICAL_XOR, logical_xor)
-        IO(BITWISE_OR_TENSOR, bitwise_or) IO(BITWISE_XOR_TENSOR, bitwise_xor) IO(BITWISE_LEFT_SHIFT_TENSOR, left_shift)
-            IO(BITWISE_RIGHT_SHIFT_TENSOR, right_shift) RI(REMAINDER_TENSOR, remainder) RI(FLOOR_DIVIDE, floor_divide)
-                RI(CLAMP_TENSOR, clamp_tensor) RI(CLAMP_MIN, clamp_min) RI(CLAMP_MIN_TENSOR, clamp_min_tensor)
-                    RC(LERP_TENSOR, lerp_tensor)};
-PW_KERNELS(elementary);
-
-/* --- gradients --- */
-
-/* g times the conjugate of a slope, and over it */
-static graft_tensor *by_slope(op_vjp *v, graft_tensor *slope) {
-  return fx_mul(S, G, fx_conj(S, slope));
-}
-static graft_tensor *over_slope(op_vjp *v, graft_tensor *slope) {
-  return fx_div(S, G, fx_conj(S, slope));
-}
-/* x x sign + by */
-static graft_tensor *square_and(op_vjp *v, double sign, double by) {
-  return fx_adds(S, fx_muls(S, fx_mul(S, X, X), sign), by);
-}
-
-VJP(acos) {
-  SELF fx_neg(S, by_slope(v, fx_rsqrt(S, square_and(v, -1, 1))));
-}
-VJP(asin) {
-  SELF by_slope(v, fx_rsqrt(S, square_and(v, -1, 1)));
-}
-VJP(asinh) {
-  SELF by_slope(v, fx_rsqrt(S, square_and(v, 1, 1)));
-}
-VJP(atan) {
-  SELF over_slope(v, square_and(v, 1, 1));
-}
-VJP(atanh) {
-  SELF over_slope(v, square_and(v, -1, 1));
-}
-VJP(cosh) {
-  SELF by_slope(v, fx_sinh(S, X));
-}
-VJP(sinh) {
-  SELF by_slope(v, fx_cosh(S, X));
-}
-VJP(tan) {
-  SELF by_slope(v, fx_adds(S, fx_mul(S, OUT, OUT), 1));
-}
-VJP(exp2) {
-  SELF by_slope(v, fx_muls(S, OUT, LN2));
-}
-VJP(expm1) {
-  SELF by_slope(v, fx_adds(S, OUT, 1));
-}
-VJP(log1p) {
-  SELF over_slope(v, fx_adds(S, X, 1));
-}
-VJP(log2) {
-  SELF over_slope(v, fx_muls(S, X, LN2));
-}
-VJP(log10) {
-  SELF over_slope(v, fx_muls(S, X, LN10));
-}
+GRADIENT(acos, fx_neg(s, fx_mul(s, g, fx_conj(s, fx_rsqrt(s, square_and(s, x, -1, 1))))))
+GRADIENT(asin, fx_mul(s, g, fx_conj(s, fx_rsqrt(s, square_and(s, x, -1, 1)))))
+GRADIENT(asinh, fx_mul(s, g, fx_conj(s, fx_rsqrt(s, square_and(s, x, 1, 1)))))
+GRADIENT(atan, fx_div(s, g, fx_conj(s, square_and(s, x, 1, 1))))
+GRADIENT(atanh, fx_div(s, g, fx_conj(s, square_and(s, x, -1, 1))))
 
 /* Of complex numbers the branch cuts of sqrt(x - 1) sqrt(x + 1) are those of acosh, of sqrt(x x - 1) they are not. */
-VJP(acosh) {
-  if (!vjp_needs(v, 0)) return;
-  graft_tensor *left = fx_adds(S, X, -1), *right = fx_adds(S, X, 1);
-  bool real = !dt_is_complex(OUT->dtype);
-  graft_tensor *slope = real ? fx_rsqrt(S, fx_mul(S, left, right)) : fx_mul(S, fx_rsqrt(S, left), fx_rsqrt(S, right));
-  v->results[0] = by_slope(v, slope);
+static graft_tensor *acosh_slope(fx *s, graft_tensor *x) {
+  graft_tensor *left = fx_adds(s, x, -1), *right = fx_adds(s, x, 1);
+  bool real = s->status || !dt_is_complex(left->dtype);
+  return real ? fx_rsqrt(s, fx_mul(s, left, right)) : fx_mul(s, fx_rsqrt(s, left), fx_rsqrt(s, right));
 }
+GRADIENT(acosh, fx_mul(s, g, fx_conj(s, acosh_slope(s, x))))
 
-VJP(erfc) {
-  const double two_over_sqrt_pi = 1.1283791670955125738961589031215452;
-  SELF fx_muls(S, fx_mul(S, G, fx_exp(S, fx_neg(S, fx_mul(S, X, X)))), -two_over_sqrt_pi);
+#define TWO_OVER_SQRT_PI 1.1283791670955125738961589031215452
+static graft_tensor *bell(fx *s, graft_tensor *g, graft_tensor *x) {
+  return fx_mul(s, g, fx_exp(s, fx_neg(s, fx_mul(s, x, x))));
 }
+GRADIENT(erf, fx_muls(s, bell(s, g, x), TWO_OVER_SQRT_PI))
+GRADIENT(erfc, fx_muls(s, bell(s, g, x), -TWO_OVER_SQRT_PI))
 
-/* (y, x) to angle: x / (x x + y y), -y / (x x + y y) */
-VJP(atan2) {
-  graft_value y = vjp_value(v, 0), x = vjp_value(v, 1);
-  graft_tensor *size = fx_add(S, fx_binary(S, GRAFT_OP_MUL_TENSOR, y, y), fx_binary(S, GRAFT_OP_MUL_TENSOR, x, x));
-  graft_tensor *share = fx_div(S, G, size);
-  SELF times(v, share, x);
-  OTHER fx_neg(S, times(v, share, y));
-}
-
-VJP(hypot) {
-  graft_tensor *share = fx_div(S, G, OUT);
-  SELF times(v, share, vjp_value(v, 0));
-  OTHER times(v, share, vjp_value(v, 1));
-}
-
-/* The ratio of result and self is the change of sign; at 0 there is none. */
-VJP(copysign) {
-  if (vjp_needs(v, 0)) {
-    graft_tensor *zero = compare(v, GRAFT_OP_EQ_TENSOR, vjp_value(v, 0), number(0));
-    v->results[0] = pick(v, zero, number(0), fx_tensor(fx_mul(S, G, over(v, OUT, vjp_value(v, 0)))));
+static graft_tensor *gradient_abs(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args) {
+  (void)y, (void)args;
+  if (dt_is_complex(x->dtype)) { /* g x / |x|, 0 at 0 */
+    graft_tensor *size = fx_abs(s, x);
+    return fx_not_where(s, fx_is(s, GRAFT_OP_EQ_TENSOR, size, 0), fx_mul(s, g, fx_div(s, x, size)));
   }
-  OTHER fx_zeros_like(S, G);
+  graft_tensor *rest = fx_only_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, x, 0), fx_neg(s, g));
+  return fx_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, x, 0), fx_tensor(g), fx_tensor(rest));
 }
 
 /* Complex x / |x| turns with x: what of g is along the result does not count. */
-VJP(sgn) {
-  if (!vjp_needs(v, 0)) return;
-  if (!dt_is_complex(X->dtype)) {
-    v->results[0] = fx_zeros_like(S, G);
-    return;
+static graft_tensor *gradient_sgn(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args) {
+  (void)args;
+  if (!dt_is_complex(x->dtype)) return fx_zeros_like(s, g);
+  graft_tensor *size = fx_abs(s, x), *turned = fx_contiguous(s, fx_mul(s, g, fx_conj(s, y)));
+  graft_tensor *along = fx_mul(s, y, fx_select_int(s, fx_view_as_real(s, turned), -1, 0));
+  graft_tensor *zero = fx_is(s, GRAFT_OP_EQ_TENSOR, size, 0);
+  return fx_not_where(s, zero, fx_div(s, fx_sub(s, g, along), size));
+}
+
+/* (y, x) to angle: x / (x x + y y), -y / (x x + y y) */
+static void vjp_atan2(op_vjp *v) {
+  fx *s = v->s;
+  graft_value y = v->args[ARG_atan2_self], x = v->args[ARG_atan2_other];
+  graft_tensor *size = fx_add(s, fx_binary(s, GRAFT_OP_MUL_TENSOR, y, y), fx_binary(s, GRAFT_OP_MUL_TENSOR, x, x));
+  graft_tensor *share = fx_div(s, v->g[OUT], size);
+  if (vjp_needs(v, ARG_atan2_self)) v->results[ARG_atan2_self] = pw_times(s, share, x);
+  if (vjp_needs(v, ARG_atan2_other)) v->results[ARG_atan2_other] = fx_neg(s, pw_times(s, share, y));
+}
+
+static void vjp_hypot(op_vjp *v) {
+  graft_tensor *share = fx_div(v->s, v->g[OUT], v->outs[OUT]);
+  if (vjp_needs(v, X)) v->results[X] = pw_times(v->s, share, v->args[X]);
+  if (vjp_needs(v, Y)) v->results[Y] = pw_times(v->s, share, v->args[Y]);
+}
+
+/* The ratio of result and self is the change of sign; at 0 there is none. */
+static void vjp_copysign(op_vjp *v) {
+  fx *s = v->s;
+  if (vjp_needs(v, X)) {
+    graft_tensor *zero = fx_binary(s, GRAFT_OP_EQ_TENSOR, v->args[X], fx_int(0));
+    v->results[X] = fx_not_where(s, zero, fx_mul(s, v->g[OUT], pw_over(s, v->outs[OUT], v->args[X])));
   }
-  graft_tensor *size = fx_abs(S, X), *turned = fx_contiguous(S, fx_mul(S, G, fx_conj(S, OUT)));
-  graft_tensor *along = fx_mul(S, OUT, fx_select_int(S, fx_view_as_real(S, turned), -1, 0));
-  graft_tensor *zero = compare(v, GRAFT_OP_EQ_TENSOR, fx_tensor(size), number(0));
-  v->results[0] = pick(v, zero, number(0), fx_tensor(fx_div(S, fx_sub(S, G, along), size)));
+  if (vjp_needs(v, Y)) v->results[Y] = fx_zeros_like(s, v->g[OUT]);
 }
 
-VJP(remainder) {
-  SELF G;
-  if (!vjp_needs(v, 1)) return;
-  graft_tensor *whole;
-  graft_value mode = {GRAFT_VALUE_STR, 0, {.str = "floor"}};
-  fx_call(S, GRAFT_OP_DIV_TENSOR_MODE, (graft_value[]){vjp_value(v, 0), vjp_value(v, 1), mode}, 3, &whole, 1);
-  v->results[1] = fx_neg(S, fx_mul(S, G, whole));
+/* g (1 - y^2) */
+static void vjp_tanh_backward(op_vjp *v) {
+  const in_tanh_backward in = in_tanh_backward_of(v->args);
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT], *y = in.output;
+  if (vjp_needs(v, X)) v->results[X] = fx_tanh_backward(s, g, fx_conj(s, y));
+  if (!vjp_needs(v, Y)) return;
+  v->results[Y] = fx_muls(s, fx_mul(s, fx_mul(s, fx_conj(s, g), in.grad_output), fx_conj(s, y)), -2);
 }
 
-/* g where one value stands in this relation to another, else 0 */
-static graft_tensor *where(op_vjp *v, graft_tensor *g, uint32_t relation, graft_value a, graft_value b) {
-  return pick(v, compare(v, relation, a, b), fx_tensor(g), number(0));
-}
+#define SIGNS .real = r_sign, .integer = i_sign, .complex_ = c_sgn
 
-VJP(clamp_min) {
-  graft_value x = vjp_value(v, 0), low = vjp_value(v, 1);
-  SELF where(v, G, GRAFT_OP_GE_TENSOR, x, low);
-  if (v->args[1].kind == GRAFT_VALUE_TENSOR) OTHER where(v, G, GRAFT_OP_LT_TENSOR, x, low);
-}
-
-/* Where the bounds cross, the upper one is the result. */
-VJP(clamp_tensor) {
-  graft_value x = vjp_value(v, 0), low = vjp_value(v, 1), high = vjp_value(v, 2);
-  bool has_low = low.kind != GRAFT_VALUE_NONE, has_high = high.kind != GRAFT_VALUE_NONE;
-  if (vjp_needs(v, 0)) {
-    graft_tensor *g = has_low ? where(v, G, GRAFT_OP_GE_TENSOR, x, low) : G;
-    v->results[0] = has_high ? where(v, g, GRAFT_OP_LE_TENSOR, x, high) : g;
-  }
-  if (has_low && vjp_needs(v, 1)) {
-    graft_tensor *g = where(v, G, GRAFT_OP_LT_TENSOR, x, low);
-    v->results[1] = has_high ? where(v, g, GRAFT_OP_LT_TENSOR, low, high) : g;
-  }
-  if (has_high && vjp_needs(v, 2)) {
-    graft_tensor *above = compare(v, GRAFT_OP_GT_TENSOR, x, high);
-    if (has_low) above = fx_logical_or(S, above, compare(v, GRAFT_OP_LT_TENSOR, high, low));
-    v->results[2] = pick(v, above, fx_tensor(G), number(0));
-  }
-}
-
-/* a + w (b - a) */
-VJP(lerp_tensor) {
-  graft_value w = conj_value(v, 2);
-  SELF fx_sub(S, G, times(v, G, w));
-  OTHER times(v, G, w);
-  THIRD times(v, G, fx_tensor(fx_binary(S, GRAFT_OP_SUB_TENSOR, conj_value(v, 1), conj_value(v, 0))));
-}
+static const op_def defs[] = {
+    PW_UNARY(ABS, OP_EXACT_OUT, PW_REAL, PW_NO_BOOL, RIC(abs), abs, SAVE_X),
+    PW_UNARY(NEG, OP_EXACT_OUT, PW_SAME, PW_NO_BOOL, RIC(neg), neg, 0),
+    PW_UNARY(EXP, 0, PW_FLOAT, 0, RC(exp), exp, SAVE_OUT),
+    PW_UNARY(EXP2, 0, PW_FLOAT, 0, RC(exp2), exp2, SAVE_OUT),
+    PW_UNARY(EXPM1, 0, PW_FLOAT, 0, RC(expm1), expm1, SAVE_OUT),
+    PW_UNARY(LOG, 0, PW_FLOAT, 0, RC(log), log, SAVE_X),
+    PW_UNARY(LOG1P, 0, PW_FLOAT, 0, RC(log1p), log1p, SAVE_X),
+    PW_UNARY(LOG2, 0, PW_FLOAT, 0, RC(log2), log2, SAVE_X),
+    PW_UNARY(LOG10, 0, PW_FLOAT, 0, RC(log10), log10, SAVE_X),
+    PW_UNARY(SQRT, 0, PW_FLOAT, 0, RC(sqrt), sqrt, SAVE_OUT),
+    PW_UNARY(RSQRT, 0, PW_FLOAT, 0, RC(rsqrt), rsqrt, SAVE_OUT),
+    PW_UNARY(RECIPROCAL, 0, PW_FLOAT, 0, RC(reciprocal), reciprocal, SAVE_OUT),
+    PW_UNARY(SIN, 0, PW_FLOAT, 0, RC(sin), sin, SAVE_X),
+    PW_UNARY(COS, 0, PW_FLOAT, 0, RC(cos), cos, SAVE_X),
+    PW_UNARY(TAN, 0, PW_FLOAT, 0, RC(tan), tan, SAVE_OUT),
+    PW_UNARY(ASIN, 0, PW_FLOAT, 0, RC(asin), asin, SAVE_X),
+    PW_UNARY(ACOS, 0, PW_FLOAT, 0, RC(acos), acos, SAVE_X),
+    PW_UNARY(ATAN, 0, PW_FLOAT, 0, RC(atan), atan, SAVE_X),
+    PW_UNARY(SINH, 0, PW_FLOAT, 0, RC(sinh), sinh, SAVE_X),
+    PW_UNARY(COSH, 0, PW_FLOAT, 0, RC(cosh), cosh, SAVE_X),
+    PW_UNARY(TANH, 0, PW_FLOAT, 0, RC(tanh), tanh, SAVE_OUT),
+    PW_UNARY(ASINH, 0, PW_FLOAT, 0, RC(asinh), asinh, SAVE_X),
+    PW_UNARY(ACOSH, 0, PW_FLOAT, 0, RC(acosh), acosh, SAVE_X),
+    PW_UNARY(ATANH, 0, PW_FLOAT, 0, RC(atanh), atanh, SAVE_X),
+    PW_UNARY(ERF, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erf), erf, SAVE_X),
+    PW_UNARY(ERFC, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfc), erfc, SAVE_X),
+    PW(ATAN2, "bb", 0, vjp_atan2, SAVE_X | SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, RO(atan2)),
+    PW(HYPOT, "bb", 0, vjp_hypot, SAVE_X | SAVE_Y | SAVE_OUT, .promo = PW_SAME, .refuse = PW_FLOATS, RO(hypot)),
+    PW(COPYSIGN_TENSOR, "bb", 0, vjp_copysign, SAVE_X | SAVE_OUT, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX,
+       RO(copysign)),
+    PW(FLOOR, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(floor)),
+    PW(CEIL, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(ceil)),
+    PW(TRUNC, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(trunc)),
+    PW(ROUND, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(round)),
+    PW_UNARY(FRAC, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(frac), frac, 0),
+    PW(SIGN, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(sign)),
+    PW_UNARY(SGN, OP_EXACT_OUT, PW_SAME, 0, SIGNS, sgn, SAVE_X | SAVE_OUT),
+    PW(TANH_BACKWARD, "bb", 0, vjp_tanh_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
+       RC(tanh_backward)),
+};
+OP_TABLE(pointwise_elementary, defs)

@@ -1,10 +1,15 @@
-/* The pointwise family: rules in pointwise.c, reference kernels in pointwise_kernels.c (activations and special
- * functions in files of their own), gradients in pointwise_vjp.c (likewise). One row an op in POINTWISE_OPS; the same
- * names in all. What has two outputs, or halves, is in pointwise_pairs.c. */
+/* The pointwise family. An op is one row (PW and its short forms) in the file of its topic, with its reference kernel
+ * and its gradient before it: arithmetic.c, comparison.c, elementary.c, activations.c, special.c. What rows share: the
+ * rule in rules.c, the loop of the kernels in kernels.c.
+ *
+ * Shapes broadcast, strides are TensorIterator's; a row says how dtypes promote and what is refused. The forms with a
+ * number for a tensor decompose into the tensor form, which takes numbers. */
 #ifndef GRAFT_SDK_POINTWISE_H
 #define GRAFT_SDK_POINTWISE_H
 
-#include "ops/core/op.h"
+#include "ops/core/families.h"
+#include "ops/core/ref.h"
+#include "ops/generated/fx_ops.h"
 
 /* How the result's dtype follows from the promoted one. */
 typedef enum pw_promo {
@@ -18,67 +23,158 @@ typedef enum pw_promo {
   PW_SECOND   /* computed in the promoted dtype, returned as the second operand's */
 } pw_promo;
 
+/* Which arguments promote: what stands in a tensor's place, or so many from the first on, numbers too; or two behind
+ * it. */
+typedef enum pw_operands { PW_TENSORS, PW_FIRST, PW_FIRST_TWO, PW_FIRST_THREE, PW_BEHIND_FIRST } pw_operands;
+
 /* What is refused, by the category of the promoted dtype; and how the result's strides differ from TensorIterator's for
- * these operands: those of empty_like(first operand), or with the second operand first; and OP_EXACT_OUT. */
+ * these operands: those of empty_like(first operand), or row-major. */
 enum {
   PW_NO_BOOL = 1,
   PW_NO_INT = 2,
   PW_NO_FLOAT = 4,
   PW_NO_COMPLEX = 8,
   PW_FLOATS = PW_NO_BOOL | PW_NO_INT | PW_NO_COMPLEX,
+  PW_INTEGERS = PW_NO_FLOAT | PW_NO_COMPLEX,
+  PW_NUMBERS = PW_NO_BOOL | PW_NO_COMPLEX,
   PW_LIKE = 16,
-  PW_SECOND_FIRST = 32,
-  PW_EXACT_OUT = 64
+  PW_CONTIGUOUS = 32
 };
 
-/* Kernel functions on the operands' values; p are the number arguments in schema order. */
+/* --- reference kernels: one function a value --- */
+
+/* What a function sees beside its operands. Numbers are found by their argument: c->p[ARG_elu_alpha]. */
+enum { PW_ARGS = 8 };
 typedef struct pw_context {
   graft_dtype compute;
   bool is_double; /* f64: + - x / sqrt are rounded once, in double itself */
   bool is_u64;
-  uint32_t mode;           /* the value of a str argument, or of a bool */
-  bool has[4], present[3]; /* which numbers and which operands are given */
-  long double p[4], pi[4];
+  uint32_t mode;   /* the value of a str argument, or of a bool */
+  bool present[3]; /* which operands are given */
+  bool has[PW_ARGS];
+  long double p[PW_ARGS], pi[PW_ARGS];
   const char *error; /* set by a kernel: an integer division by zero */
 } pw_context;
 
-typedef long double (*pw_real)(const long double *x, pw_context *c);
-typedef int64_t (*pw_int)(const int64_t *x, pw_context *c);
-typedef struct pw_kernel {
-  uint32_t op_id;
+typedef long double (*pw_real)(const long double *v, pw_context *c);
+typedef int64_t (*pw_int)(const int64_t *v, pw_context *c);
+typedef dt_value (*pw_complex)(const dt_value *v, pw_context *c);
+
+/* Functions of one expression in the operands x, y and z. */
+#define REAL(name, expression)                                       \
+  static long double r_##name(const long double *v, pw_context *c) { \
+    long double x = v[0], y = v[1], z = v[2];                        \
+    (void)c, (void)x, (void)y, (void)z;                              \
+    return expression;                                               \
+  }
+#define INTEGER(name, expression)                            \
+  static int64_t i_##name(const int64_t *v, pw_context *c) { \
+    int64_t x = v[0], y = v[1], z = v[2];                    \
+    (void)c, (void)x, (void)y, (void)z;                      \
+    return expression;                                       \
+  }
+#define COMPLEX(name, expression)                                                                \
+  static dt_value c_##name(const dt_value *v, pw_context *c) {                                   \
+    ref_complex x = v[0].re + v[0].im * I, y = v[1].re + v[1].im * I, z = v[2].re + v[2].im * I; \
+    (void)c, (void)x, (void)y, (void)z;                                                          \
+    ref_complex r = expression;                                                                  \
+    return (dt_value){creall(r), cimagl(r)};                                                     \
+  }
+/* A number argument as a complex one. */
+static inline ref_complex pw_number(const pw_context *c, int arg) {
+  return c->p[arg] + c->pi[arg] * I;
+}
+/* a < b of integers, which may be u64. */
+static inline bool pw_less(const pw_context *c, int64_t a, int64_t b) {
+  return c->is_u64 ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
+/* In a row: which of real, integer and complex there are. */
+#define RIC(name) .real = r_##name, .integer = i_##name, .complex_ = c_##name
+#define RC(name)  .real = r_##name, .complex_ = c_##name
+#define RI(name)  .real = r_##name, .integer = i_##name
+#define RO(name)  .real = r_##name
+#define IO(name)  .integer = i_##name
+#define CO(name)  .complex_ = c_##name
+
+/* --- gradients --- */
+
+/* Of an op with one operand, in one expression: s is the scope, g the cotangent, x the operand, y the result. */
+typedef graft_tensor *(*pw_gradient)(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args);
+#define GRADIENT(name, expression)                                                               \
+  static graft_tensor *gradient_##name(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, \
+                                       const graft_value *args) {                                \
+    (void)x, (void)y, (void)args;                                                                \
+    return expression;                                                                           \
+  }
+
+/* Where the operands of most ops stand. */
+enum { X = ARG_addcmul_self, Y = ARG_addcmul_tensor1, Z = ARG_addcmul_tensor2 };
+#define SAVE_X   OP_SAVE_ARG(addcmul, self)
+#define SAVE_Y   OP_SAVE_ARG(addcmul, tensor1)
+#define SAVE_Z   OP_SAVE_ARG(addcmul, tensor2)
+#define SAVE_OUT OP_SAVE_OUT(addcmul, out)
+
+/* A number, or the conjugate of a tensor. */
+graft_value pw_conj(op_vjp *v, int arg);
+/* t times the conjugate of an argument. */
+graft_tensor *pw_scaled(op_vjp *v, graft_tensor *t, int arg);
+/* The op of the cotangent: the gradient for its first operand, in which it is linear. */
+graft_tensor *pw_again(op_vjp *v);
+static inline graft_tensor *pw_times(fx *s, graft_tensor *a, graft_value b) {
+  return fx_binary(s, GRAFT_OP_MUL_TENSOR, fx_tensor(a), b);
+}
+static inline graft_tensor *pw_over(fx *s, graft_tensor *a, graft_value b) {
+  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(a), b);
+}
+
+void pw_vjp_unary(op_vjp *v);  /* by the row's gradient */
+void pw_vjp_zero(op_vjp *v);   /* of steps: 0 */
+void pw_vjp_linear(op_vjp *v); /* pw_again for the first operand, 0 for the second */
+
+/* --- rows --- */
+
+typedef struct pw_row {
+  pw_promo promo;
+  pw_operands operands;
+  uint32_t refuse;
+  uint32_t tensor_form; /* X.Scalar: the op it is with a number in the tensor's place */
+  op_infer_fn check;    /* further conditions */
   pw_real real;
   pw_int integer;
-  dt_value (*complex_)(const dt_value *x, pw_context *c);
-} pw_kernel;
+  pw_complex complex_;
+  pw_gradient gradient;
+} pw_row;
 
-typedef struct pw_kernels {
-  const pw_kernel *items;
-  size_t count;
-} pw_kernels;
-extern const pw_kernels pw_basic_kernels, pw_activation_kernels, pw_special_kernels, pw_elementary_kernels;
-const pw_kernel *pw_kernel_of(uint32_t op_id);
+graft_status pw_infer(op_call *call);
+void pw_decompose_form(fx *s, const op_call *call, graft_tensor **outs);
+graft_status pw_reference(const graft_exec *exec, const void *args);
+
+/* The rest are fields of pw_row. */
+#define PW(op, roles_, flags_, vjp_, saves_, ...)                                                              \
+  {                                                                                                            \
+    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | (flags_), .vjp = vjp_, .saves = saves_, \
+    .infer = pw_infer, .reference = pw_reference, .row = &(const pw_row) {                                     \
+      __VA_ARGS__                                                                                              \
+    }                                                                                                          \
+  }
+#define PW_UNARY(op, flags_, promo_, refuse_, kernels, formula, saves_) \
+  PW(op, "b", flags_, pw_vjp_unary, saves_, .promo = promo_, .refuse = refuse_, kernels, .gradient = gradient_##formula)
+#define PW_FORM(op, form, vjp_, ...)                                                                           \
+  {                                                                                                            \
+    .op_id = GRAFT_OP_##op, .roles = "b", .flags = OP_ELEMENTWISE | OP_NO_WIDEN | OP_NUMBER_FORM, .vjp = vjp_, \
+    .infer = pw_infer, .decompose = pw_decompose_form, .row = &(const pw_row) {                                \
+      .tensor_form = GRAFT_OP_##form, .operands = PW_FIRST_TWO, __VA_ARGS__                                    \
+    }                                                                                                          \
+  }
+
+/* Checks that several topics have. */
+graft_status pw_check_one_dtype(op_call *call);
+graft_status pw_check_bounds(op_call *call); /* min and max: at least one of them */
+
 /* Parts that kernels share: Python's //, and C's % of whole numbers. */
-long double pw_floor_divide(const long double *x, const pw_context *c);
-int64_t pw_integer_floor_divide(const int64_t *x, pw_context *c);
-int64_t pw_integer_fmod(const int64_t *x, pw_context *c);
-graft_status ref_pointwise(const graft_exec *exec, const void *args);
-
-/* clang-format off */
-#define PW_VJPS(X)                                                                                                   \
-  X(abs) X(neg) X(exp) X(log) X(sqrt) X(rsqrt) X(sin) X(cos) X(tanh) X(sigmoid) X(erf) X(relu) X(gelu) X(silu)       \
-  X(reciprocal) X(zero) X(add) X(sub) X(mul) X(div) X(div_mode) X(pow_tensor) X(pow_scalar) X(pow_base) X(maximum)   \
-  X(minimum) X(fmod) X(where) X(masked_fill) X(clamp) X(addcmul) X(addcdiv) X(lerp) X(tanh_backward) X(sigmoid_backward)            \
-  X(threshold_backward) X(gelu_backward) X(silu_backward)                                                            \
-  X(elu) X(elu_backward) X(celu) X(hardtanh) X(hardtanh_backward) X(leaky_relu) X(leaky_relu_backward) X(hardswish)  \
-  X(hardswish_backward) X(hardsigmoid) X(hardsigmoid_backward) X(softplus) X(softplus_backward)                      \
-  X(log_sigmoid_backward) X(mish) X(mish_backward) X(threshold) X(hardshrink) X(hardshrink_backward) X(softshrink)   \
-  X(softshrink_backward) X(prelu) X(nan_to_num) X(xlogy) X(logit) X(logit_backward) X(lgamma) X(digamma)             \
-  X(polygamma) X(polar) X(angle) X(complex) X(logaddexp) X(logaddexp2) X(frac) X(sinc) X(erfinv)  \
-  X(acos) X(acosh) X(asin) X(asinh) X(atan) X(atanh) X(cosh) X(sinh) X(tan) X(exp2) X(expm1) X(log1p) X(log2) X(log10) \
-  X(erfc) X(atan2) X(hypot) X(copysign) X(sgn) X(remainder) X(clamp_tensor) X(clamp_min) X(lerp_tensor)
-/* clang-format on */
-#define PW_DECLARE(name) void pw_vjp_##name(op_vjp *v);
-PW_VJPS(PW_DECLARE)
-#undef PW_DECLARE
+long double pw_floor_divide(const long double *v, const pw_context *c);
+int64_t pw_integer_floor_divide(const int64_t *v, pw_context *c);
+int64_t pw_integer_fmod(const int64_t *v, pw_context *c);
 
 #endif

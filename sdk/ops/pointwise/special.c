@@ -1,26 +1,17 @@
-/* Special functions, parts of complex numbers, and what becomes of NaN and infinities: reference kernels and gradients.
- */
+/* Special functions, parts of complex numbers, and what becomes of NaN and infinities. */
 #include <float.h>
 
-#include "ops/pointwise/gradients.h"
-#include "ops/pointwise/kernels.h"
+#include "ops/pointwise/pointwise.h"
 
-#define PI 3.141592653589793238462643383279502884L
+#define PI  3.141592653589793238462643383279502884L
+#define LN2 0.693147180559945309417232121458176568L
 
-REAL(isneginf, x[0] == -INFINITY)
-REAL(isposinf, x[0] == INFINITY)
-REAL(frac, x[0] - truncl(x[0]))
-REAL(heaviside, x[0] == 0 ? x[1] : x[0] > 0)
-REAL(xlogy, isnan(x[1]) ? x[1] : x[0] == 0 ? 0 : x[0] * logl(x[1]))
-REAL(sinc, x[0] == 0 ? 1 : sinl(PI * x[0]) / (PI * x[0]))
-REAL(angle, isnan(x[0]) ? x[0] : x[0] < 0 ? PI : 0)
-INTEGER(isneginf, 0 * x[0])
-INTEGER(isposinf, 0 * x[0])
-INTEGER(heaviside, x[0] == 0 ? x[1] : c->is_u64 || x[0] > 0)
-INTEGER(nan_to_num, x[0])
+REAL(xlogy, isnan(y) ? y : x == 0 ? 0 : x * logl(y))
+REAL(sinc, x == 0 ? 1 : sinl(PI * x) / (PI * x))
+REAL(angle, isnan(x) ? x : x < 0 ? PI : 0)
 COMPLEX(sinc, x == 0 ? 1 : csinl(PI * x) / (PI * x))
 
-/* --- parts --- */
+/* --- parts of complex numbers --- */
 
 static dt_value c_complex(const dt_value *x, pw_context *c) {
   (void)c;
@@ -35,7 +26,7 @@ static dt_value c_angle(const dt_value *x, pw_context *c) {
   return (dt_value){atan2l(x[0].im, x[0].re), 0};
 }
 
-/* --- NaN and infinities --- */
+/* --- what takes the place of NaN and infinities --- */
 
 static long double largest(graft_dtype dtype) {
   switch (dt_real(dtype)) {
@@ -47,28 +38,31 @@ static long double largest(graft_dtype dtype) {
   }
 }
 
-/* P: what takes the place of NaN, infinity and -infinity */
 static long double made_finite(long double x, const pw_context *c) {
-  if (isnan(x)) return c->has[0] ? P(0) : 0;
-  if (isinf(x)) return x > 0 ? (c->has[1] ? P(1) : largest(c->compute)) : c->has[2] ? P(2) : -largest(c->compute);
+  if (isnan(x)) return c->has[ARG_nan_to_num_nan] ? c->p[ARG_nan_to_num_nan] : 0;
+  if (isinf(x))
+    return x > 0 ? (c->has[ARG_nan_to_num_posinf] ? c->p[ARG_nan_to_num_posinf] : largest(c->compute))
+           : c->has[ARG_nan_to_num_neginf] ? c->p[ARG_nan_to_num_neginf]
+                                           : -largest(c->compute);
   return x;
 }
-REAL(nan_to_num, made_finite(x[0], c))
+REAL(nan_to_num, made_finite(x, c))
+INTEGER(nan_to_num, x)
 static dt_value c_nan_to_num(const dt_value *x, pw_context *c) {
   return (dt_value){made_finite(x->re, c), made_finite(x->im, c)};
 }
 
-/* --- logit: P is eps, within which of 0 and 1 x is kept --- */
+/* --- logit: eps is how near to 0 and 1 x may come --- */
 
 static long double r_logit(const long double *x, pw_context *c) {
-  long double low = c->has[0] ? P(0) : 0, y = x[0];
-  if (c->has[0]) y = y < low ? low : y > 1 - low ? 1 - low : y;
+  long double low = c->has[ARG_logit_eps] ? c->p[ARG_logit_eps] : 0, y = x[0];
+  if (c->has[ARG_logit_eps]) y = y < low ? low : y > 1 - low ? 1 - low : y;
   return logl(y / (1 - y));
 }
 
 static long double r_logit_backward(const long double *x, pw_context *c) {
-  long double low = c->has[0] ? P(0) : 0, y = x[1];
-  if (y < low || y > 1 - low) return c->has[0] ? 0 : NAN;
+  long double low = c->has[ARG_logit_backward_eps] ? c->p[ARG_logit_backward_eps] : 0, y = x[1];
+  if (y < low || y > 1 - low) return c->has[ARG_logit_backward_eps] ? 0 : NAN;
   return y == 0 || y == 1 ? x[0] * INFINITY : x[0] / (y * (1 - y));
 }
 
@@ -80,9 +74,8 @@ static long double exponentials(const long double *x, long double base) {
   long double most = fmaxl(x[0], x[1]);
   return most + log1pl(expl(-fabsl(x[0] - x[1]) * base)) / base;
 }
-#define LN2 0.693147180559945309417232121458176568L
-REAL(logaddexp, exponentials(x, 1))
-REAL(logaddexp2, exponentials(x, LN2))
+REAL(logaddexp, exponentials(v, 1))
+REAL(logaddexp2, exponentials(v, LN2))
 static dt_value c_logaddexp(const dt_value *v, pw_context *c) {
   (void)c;
   ref_complex x = v[0].re + v[0].im * I, y = v[1].re + v[1].im * I, most = v[0].re < v[1].re ? y : x;
@@ -123,7 +116,7 @@ static long double digamma(long double x) {
   return sum;
 }
 
-/* zeta(s, q) = sum (q + k)^-s, by Euler and Maclaurin from FAR on; s > 1, whole. */
+/* zeta = sum (q + k)^-s, by Euler and Maclaurin from FAR on; s > 1, whole. */
 static long double hurwitz(long double s, long double q) {
   if (q <= 0 && q == floorl(q)) return INFINITY;
   if (q < -1e7L) return NAN; /* too far to walk */
@@ -149,10 +142,11 @@ static long double polygamma(long double n, long double x) {
   long double size = tgammal(n + 1) * hurwitz(n + 1, x);
   return fmodl(n, 2) == 0 ? -size : size;
 }
-REAL(digamma, digamma(x[0]))
-REAL(polygamma, polygamma(P(0), x[0]))
+REAL(digamma, digamma(x))
+REAL(polygamma, polygamma(c->p[ARG_polygamma_n], x))
 
 /* --- the inverse of erf: a first guess, then Newton's steps on whichever of erf and erfc is small there --- */
+
 static long double r_erfinv(const long double *v, pw_context *c) {
   (void)c;
   long double y = fabsl(v[0]);
@@ -166,127 +160,140 @@ static long double r_erfinv(const long double *v, pw_context *c) {
   return y == 0 ? v[0] : copysignl(x, v[0]);
 }
 
-static const pw_kernel kernels[] = {
-    RI(ISNEGINF, isneginf) RI(ISPOSINF, isposinf) RO(FRAC, frac) RI(HEAVISIDE, heaviside) RO(XLOGY_TENSOR, xlogy)
-        RC(SINC, sinc) RC(ANGLE, angle) CO(COMPLEX, complex) CO(POLAR, polar) RIC(NAN_TO_NUM, nan_to_num)
-            RO(LOGIT, logit) RO(LOGIT_BACKWARD, logit_backward) RC(LOGADDEXP, logaddexp) RO(LOGADDEXP2, logaddexp2)
-                RO(LGAMMA, lgamma) RO(DIGAMMA, digamma) RO(POLYGAMMA, polygamma) RO(ERFINV, erfinv)};
-PW_KERNELS(special);
+static graft_status check_polygamma(op_call *c) {
+  int64_t n = op_int(c, ARG_polygamma_n);
+  return n >= 0 ? GRAFT_OK : op_error(c, "n is %lld; expected 0 or more", (long long)n);
+}
+
+/* Real and imaginary part, or modulus and angle. */
+static graft_status check_parts(op_call *c) {
+  graft_status status = pw_check_one_dtype(c);
+  if (status || !dt_is_half(c->compute)) return status;
+  return op_fail(c, GRAFT_UNIMPLEMENTED, "there is no complex dtype of halves (%s)", op_show_tensors(c));
+}
 
 /* --- gradients --- */
 
-/* Re and Im of a complex tensor. */
-static graft_tensor *part(op_vjp *v, graft_tensor *z, int64_t which) {
-  return fx_select_int(S, fx_view_as_real(S, fx_contiguous(S, z)), -1, which);
+#define HALF_SQRT_PI 0.88622692545275801364908374167057259
+
+static graft_tensor *is_zero(fx *s, graft_tensor *t) {
+  return fx_is(s, GRAFT_OP_EQ_TENSOR, t, 0);
 }
 
-/* An optional float argument. */
-static const double *float_arg(op_vjp *v, int arg) {
-  return v->args[arg].kind == GRAFT_VALUE_FLOAT ? &v->args[arg].as.f : NULL;
-}
-
-static graft_tensor *is_zero(op_vjp *v, graft_tensor *t) {
-  return compare(v, GRAFT_OP_EQ_TENSOR, fx_tensor(t), number(0));
-}
-
-VJP(frac) {
-  SELF G;
-}
-VJP(lgamma) {
-  SELF fx_mul(S, G, fx_digamma(S, X));
-}
-VJP(digamma) {
-  SELF fx_mul(S, G, fx_polygamma(S, 1, X));
-}
-VJP(polygamma) {
-  OTHER fx_mul(S, G, fx_polygamma(S, v->args[0].as.i + 1, Y));
-}
-
-/* sqrt(pi)/2 exp(y y) */
-VJP(erfinv) {
-  const double half_sqrt_pi = 0.88622692545275801364908374167057259;
-  SELF fx_mul(S, G, fx_muls(S, fx_exp(S, fx_mul(S, OUT, OUT)), half_sqrt_pi));
-}
-
+GRADIENT(lgamma, fx_mul(s, g, fx_digamma(s, x)))
+GRADIENT(digamma, fx_mul(s, g, fx_polygamma(s, 1, x)))
+GRADIENT(erfinv, fx_mul(s, g, fx_muls(s, fx_exp(s, fx_mul(s, y, y)), HALF_SQRT_PI)))
+GRADIENT(logit, fx_logit_backward(s, g, x, in_logit_of(args).eps))
 /* A number that is not finite does not give 0 less itself. */
-VJP(nan_to_num) {
-  SELF pick(v, is_zero(v, fx_sub(S, X, X)), fx_tensor(G), number(0));
+GRADIENT(nan_to_num, fx_only_where(s, is_zero(s, fx_sub(s, x, x)), g))
+
+/* (cos(pi x) - sinc) / x, which near 0 does not overflow; 0 at 0 */
+static graft_tensor *gradient_sinc(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args) {
+  (void)args;
+  graft_tensor *slope = fx_div(s, fx_sub(s, fx_cos(s, fx_muls(s, x, PI)), y), x);
+  return fx_not_where(s, is_zero(s, x), fx_mul(s, g, fx_conj(s, slope)));
 }
 
-VJP(xlogy) {
-  if (vjp_needs(v, 0)) {
-    graft_tensor *slope = fx_binary(S, GRAFT_OP_XLOGY_TENSOR, fx_tensor(G), vjp_value(v, 1));
-    graft_tensor *left = compare(v, GRAFT_OP_EQ_TENSOR, vjp_value(v, 0), number(0));
-    graft_tensor *right = compare(v, GRAFT_OP_LE_TENSOR, vjp_value(v, 1), number(0));
-    v->results[0] = pick(v, fx_logical_and(S, left, right), number(0), fx_tensor(slope));
+static void vjp_polygamma(op_vjp *v) {
+  const in_polygamma in = in_polygamma_of(v->args);
+  v->results[ARG_polygamma_self] = fx_mul(v->s, v->g[OUT], fx_polygamma(v->s, in.n + 1, in.self));
+}
+
+static void vjp_xlogy(op_vjp *v) {
+  fx *s = v->s;
+  graft_value x = v->args[X], y = v->args[Y];
+  if (vjp_needs(v, X)) {
+    graft_tensor *slope = fx_binary(s, GRAFT_OP_XLOGY_TENSOR, fx_tensor(v->g[OUT]), y);
+    graft_tensor *left = fx_binary(s, GRAFT_OP_EQ_TENSOR, x, fx_int(0));
+    graft_tensor *right = fx_binary(s, GRAFT_OP_LE_TENSOR, y, fx_int(0));
+    v->results[X] = fx_not_where(s, fx_logical_and(s, left, right), slope);
   }
-  OTHER over(v, times(v, G, vjp_value(v, 0)), vjp_value(v, 1));
-}
-
-VJP(logit) {
-  SELF fx_logit_backward(S, G, X, float_arg(v, 1));
+  if (vjp_needs(v, Y)) v->results[Y] = pw_over(s, pw_times(s, v->g[OUT], x), y);
 }
 
 /* d/dx of 1 / (x (1 - x)) is (2 x - 1) / (x (1 - x))^2. */
-VJP(logit_backward) {
-  const double *eps = float_arg(v, 2);
-  SELF fx_logit_backward(S, G, Y, eps);
-  if (!vjp_needs(v, 1)) return;
-  graft_tensor *product = fx_mul(S, Y, fx_adds(S, fx_neg(S, Y), 1));
-  graft_tensor *bend = fx_div(S, fx_adds(S, fx_muls(S, Y, 2), -1), fx_mul(S, product, product));
-  bend = fx_mul(S, fx_mul(S, G, X), bend);
-  if (eps) {
-    graft_tensor *above = compare(v, GRAFT_OP_GE_TENSOR, fx_tensor(Y), number(*eps));
-    graft_tensor *below = compare(v, GRAFT_OP_LE_TENSOR, fx_tensor(Y), number(1 - *eps));
-    bend = pick(v, fx_logical_and(S, above, below), fx_tensor(bend), number(0));
+static void vjp_logit_backward(op_vjp *v) {
+  const in_logit_backward in = in_logit_backward_of(v->args);
+  fx *s = v->s;
+  graft_tensor *x = in.self;
+  if (vjp_needs(v, X)) v->results[X] = pw_again(v);
+  if (!vjp_needs(v, Y)) return;
+  graft_tensor *product = fx_mul(s, x, fx_adds(s, fx_neg(s, x), 1));
+  graft_tensor *bend = fx_div(s, fx_adds(s, fx_muls(s, x, 2), -1), fx_mul(s, product, product));
+  bend = fx_mul(s, fx_mul(s, v->g[OUT], in.grad_output), bend);
+  if (in.eps) {
+    graft_tensor *above = fx_is(s, GRAFT_OP_GE_TENSOR, x, *in.eps);
+    graft_tensor *below = fx_is(s, GRAFT_OP_LE_TENSOR, x, 1 - *in.eps);
+    bend = fx_only_where(s, fx_logical_and(s, above, below), bend);
   }
-  v->results[1] = bend;
+  v->results[Y] = bend;
 }
 
 /* g / (1 + exp((b - a) k)): the share of a in the sum */
 static graft_tensor *share(op_vjp *v, int a, int b, double k) {
-  graft_tensor *away = fx_muls(S, fx_binary(S, GRAFT_OP_SUB_TENSOR, conj_value(v, b), conj_value(v, a)), k);
-  return fx_div(S, G, fx_adds(S, fx_exp(S, away), 1));
+  fx *s = v->s;
+  graft_tensor *away = fx_muls(s, fx_binary(s, GRAFT_OP_SUB_TENSOR, pw_conj(v, b), pw_conj(v, a)), k);
+  return fx_div(s, v->g[OUT], fx_adds(s, fx_exp(s, away), 1));
 }
-VJP(logaddexp) {
-  SELF share(v, 0, 1, 1);
-  OTHER share(v, 1, 0, 1);
+static void shares(op_vjp *v, double k) {
+  if (vjp_needs(v, X)) v->results[X] = share(v, X, Y, k);
+  if (vjp_needs(v, Y)) v->results[Y] = share(v, Y, X, k);
 }
-VJP(logaddexp2) {
-  SELF share(v, 0, 1, LN2);
-  OTHER share(v, 1, 0, LN2);
+static void vjp_logaddexp(op_vjp *v) {
+  shares(v, 1);
 }
-
-/* (cos(pi x) - sinc(x)) / x, which near 0 does not overflow; 0 at 0 */
-VJP(sinc) {
-  if (!vjp_needs(v, 0)) return;
-  graft_tensor *slope = fx_div(S, fx_sub(S, fx_cos(S, fx_muls(S, X, PI)), OUT), X);
-  v->results[0] = pick(v, is_zero(v, X), number(0), fx_tensor(fx_mul(S, G, fx_conj(S, slope))));
+static void vjp_logaddexp2(op_vjp *v) {
+  shares(v, LN2);
 }
 
-/* --- parts --- */
+/* Re and Im of a complex tensor. */
+static graft_tensor *part(fx *s, graft_tensor *z, int64_t which) {
+  return fx_select_int(s, fx_view_as_real(s, fx_contiguous(s, z)), -1, which);
+}
 
-VJP(complex) {
-  SELF part(v, G, 0);
-  OTHER part(v, G, 1);
+static void vjp_complex(op_vjp *v) {
+  if (vjp_needs(v, X)) v->results[X] = part(v->s, v->g[OUT], 0);
+  if (vjp_needs(v, Y)) v->results[Y] = part(v->s, v->g[OUT], 1);
 }
 
 /* r (cos t + i sin t) */
-VJP(polar) {
-  graft_tensor *re = part(v, G, 0), *im = part(v, G, 1), *cosine = fx_cos(S, Y), *sine = fx_sin(S, Y);
-  SELF fx_add(S, fx_mul(S, re, cosine), fx_mul(S, im, sine));
-  OTHER fx_mul(S, X, fx_sub(S, fx_mul(S, im, cosine), fx_mul(S, re, sine)));
+static void vjp_polar(op_vjp *v) {
+  const in_polar in = in_polar_of(v->args);
+  fx *s = v->s;
+  graft_tensor *re = part(s, v->g[OUT], 0), *im = part(s, v->g[OUT], 1);
+  graft_tensor *cosine = fx_cos(s, in.angle), *sine = fx_sin(s, in.angle);
+  if (vjp_needs(v, X)) v->results[X] = fx_add(s, fx_mul(s, re, cosine), fx_mul(s, im, sine));
+  if (vjp_needs(v, Y)) v->results[Y] = fx_mul(s, in.abs, fx_sub(s, fx_mul(s, im, cosine), fx_mul(s, re, sine)));
 }
 
 /* i z / |z|^2, 0 at 0; of real numbers the angle is constant */
-VJP(angle) {
-  if (!vjp_needs(v, 0)) return;
-  if (!dt_is_complex(X->dtype)) {
-    v->results[0] = fx_zeros_like(S, G);
-    return;
-  }
-  graft_tensor *re = part(v, X, 0), *im = part(v, X, 1);
-  graft_tensor *size = fx_add(S, fx_mul(S, re, re), fx_mul(S, im, im));
-  graft_tensor *by = pick(v, is_zero(v, size), number(0), fx_tensor(fx_div(S, G, size)));
-  v->results[0] = fx_complex(S, fx_neg(S, fx_mul(S, im, by)), fx_mul(S, re, by));
+static graft_tensor *gradient_angle(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y, const graft_value *args) {
+  (void)y, (void)args;
+  if (!dt_is_complex(x->dtype)) return fx_zeros_like(s, g);
+  graft_tensor *re = part(s, x, 0), *im = part(s, x, 1);
+  graft_tensor *size = fx_add(s, fx_mul(s, re, re), fx_mul(s, im, im));
+  graft_tensor *by = fx_not_where(s, is_zero(s, size), fx_div(s, g, size));
+  return fx_complex(s, fx_neg(s, fx_mul(s, im, by)), fx_mul(s, re, by));
 }
+
+static const op_def defs[] = {
+    PW(XLOGY_TENSOR, "bb", 0, vjp_xlogy, SAVE_X | SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, RO(xlogy)),
+    PW_UNARY(SINC, 0, PW_FLOAT, 0, RC(sinc), sinc, SAVE_X | SAVE_OUT),
+    PW_UNARY(ANGLE, 0, PW_ANGLE, 0, RC(angle), angle, SAVE_X),
+    PW(COMPLEX, "bb", 0, vjp_complex, 0, .promo = PW_COMPLEX, .refuse = PW_FLOATS, .check = check_parts, CO(complex)),
+    PW(POLAR, "bb", 0, vjp_polar, SAVE_X | SAVE_Y, .promo = PW_COMPLEX, .refuse = PW_FLOATS, .check = check_parts,
+       CO(polar)),
+    PW_UNARY(NAN_TO_NUM, OP_EXACT_OUT, PW_SAME, PW_LIKE, RIC(nan_to_num), nan_to_num, SAVE_X),
+    PW_UNARY(LOGIT, 0, PW_FLOAT, PW_NO_COMPLEX, RO(logit), logit, SAVE_X),
+    PW(LOGIT_BACKWARD, "bb", 0, vjp_logit_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+       RO(logit_backward)),
+    PW(LOGADDEXP, "bb", 0, vjp_logaddexp, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
+       RC(logaddexp)),
+    PW(LOGADDEXP2, "bb", 0, vjp_logaddexp2, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(logaddexp2)),
+    PW_UNARY(LGAMMA, 0, PW_FLOAT, PW_NO_COMPLEX, RO(lgamma), lgamma, SAVE_X),
+    PW_UNARY(DIGAMMA, 0, PW_FLOAT, PW_NO_COMPLEX, RO(digamma), digamma, SAVE_X),
+    PW(POLYGAMMA, "b", 0, vjp_polygamma, SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, .check = check_polygamma,
+       RO(polygamma)),
+    PW_UNARY(ERFINV, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfinv), erfinv, SAVE_OUT),
+};
+OP_TABLE(pointwise_special, defs)

@@ -18,30 +18,29 @@ static bool is_drawn(graft_dtype dtype) {
   return dt_is_complex(dtype) || (dt_is_float(dtype) && !dt_is_float8(dtype));
 }
 
-/* rand, randn(size, dtype, layout, device, pin_memory) */
 static graft_status infer_rand(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 1) ? op_dtype(c, 1) : dt_default();
+  const in_rand in = in_rand_of(c->args);
+  graft_dtype dtype = in.dtype ? in.dtype : dt_default();
   if (!is_drawn(dtype))
     return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
-  graft_status status = op_check_sizes(c, 0);
+  graft_status status = op_check_sizes(c, ARG_rand_size);
   if (status) return status;
-  op_set_dtype(c, 1, dtype);
-  c->draws = words_for(tns_numel((int32_t)c->args[0].count, c->args[0].as.ints), dtype);
-  op_out(c, 0, dtype, (int32_t)c->args[0].count, c->args[0].as.ints);
+  op_set_dtype(c, ARG_rand_dtype, dtype);
+  c->draws = words_for(tns_numel((int32_t)c->args[ARG_rand_size].count, c->args[ARG_rand_size].as.ints), dtype);
+  op_out(c, OUT, dtype, (int32_t)c->args[ARG_rand_size].count, c->args[ARG_rand_size].as.ints);
   return GRAFT_OK;
 }
 
-/* uniform(self, from, to, generator) */
 static graft_status infer_uniform(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  double from = op_float(c, 1), to = op_float(c, 2);
-  if (!is_drawn(self->dtype)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
-  if (!(from <= to)) return op_error(c, "from %g to %g is no interval", from, to);
-  if (!isfinite((double)dt_round(dt_real(self->dtype), to - from))) {
-    return op_error(c, "the interval from %g to %g is too wide for %s", from, to, graft_dtype_name(self->dtype));
+  const in_uniform in = in_uniform_of(c->args);
+  if (!is_drawn(in.self->dtype)) return op_refuse_dtype(c, ARG_uniform_self, "a floating or complex dtype");
+  if (!(in.from <= in.to)) return op_error(c, "from %g to %g is no interval", in.from, in.to);
+  if (!isfinite((double)dt_round(dt_real(in.self->dtype), in.to - in.from))) {
+    return op_error(c, "the interval from %g to %g is too wide for %s", in.from, in.to,
+                    graft_dtype_name(in.self->dtype));
   }
-  c->draws = words_for(self->numel, self->dtype);
-  op_out_like(c, 0, self->dtype, self);
+  c->draws = words_for(in.self->numel, in.self->dtype);
+  op_out_like(c, OUT, in.self->dtype, in.self);
   return GRAFT_OK;
 }
 
@@ -59,7 +58,7 @@ static int64_t most_integers(graft_dtype dtype) {
 }
 
 static graft_status infer_permutation(op_call *c, int dtype_arg) {
-  int64_t n = op_int(c, 0);
+  int64_t n = op_int(c, ARG_randperm_n);
   graft_dtype dtype = op_dtype(c, dtype_arg) ? op_dtype(c, dtype_arg) : GRAFT_I64;
   bool integral = dt_is_integral(dtype, false) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
   if (!integral && (!dt_is_float(dtype) || dt_is_float8(dtype)))
@@ -69,16 +68,15 @@ static graft_status infer_permutation(op_call *c, int dtype_arg) {
     return op_error(c, "n is %lld, which is too large for %s", (long long)n, graft_dtype_name(dtype));
   op_set_dtype(c, dtype_arg, dtype);
   c->draws = words_for(n, GRAFT_F64); /* two words an element */
-  op_out(c, 0, dtype, 1, &n);
+  op_out(c, OUT, dtype, 1, &n);
   return GRAFT_OK;
 }
 
-/* randperm(n, dtype, …); randperm.generator(n, generator, dtype, …) */
 static graft_status infer_randperm(op_call *c) {
-  return infer_permutation(c, 1);
+  return infer_permutation(c, ARG_randperm_dtype);
 }
 static graft_status infer_randperm_generator(op_call *c) {
-  return infer_permutation(c, 2);
+  return infer_permutation(c, ARG_randperm_generator_dtype);
 }
 
 /* channels_last where the strides are those of it, for empty tensors too. */
@@ -91,39 +89,39 @@ static graft_memory_format layout_of(const graft_tensor *t) {
   return !same ? GRAFT_FORMAT_CONTIGUOUS : t->ndim == 4 ? GRAFT_FORMAT_CHANNELS_LAST : GRAFT_FORMAT_CHANNELS_LAST_3D;
 }
 
-/* native_dropout(input, p, train) -> (out, mask); without training p is not looked at */
 static graft_status infer_native_dropout(op_call *c) {
-  const graft_tensor *input = op_tensor(c, 0);
-  double p = op_float(c, 1);
-  bool train = op_absent(c, 2) || op_bool(c, 2);
-  if (train && !(p >= 0 && p <= 1)) return op_error(c, "p is %g; expected 0 to 1", p);
-  if (train && !dt_is_float(input->dtype) && !dt_is_complex(input->dtype))
-    return op_refuse_dtype(c, 0, "a floating dtype");
-  c->compute = input->dtype;
-  c->draws = train ? words_for(input->numel, dt_real(input->dtype)) : 0;
-  graft_memory_format format = layout_of(input);
+  const in_native_dropout in = in_native_dropout_of(c->args);
+  bool train = op_absent(c, ARG_native_dropout_train) || op_bool(c, ARG_native_dropout_train);
+  if (train && !(in.p >= 0 && in.p <= 1)) return op_error(c, "p is %g; expected 0 to 1", in.p);
+  if (train && !dt_is_float(in.input->dtype) && !dt_is_complex(in.input->dtype))
+    return op_refuse_dtype(c, ARG_native_dropout_input, "a floating dtype");
+  c->compute = in.input->dtype;
+  c->draws = !train ? 0 : words_for(in.input->numel, dt_real(in.input->dtype));
+  graft_memory_format format = layout_of(in.input);
   for (int i = 0; i < 2; i++) {
-    op_out_format(c, i, i ? GRAFT_BOOL : input->dtype, input->ndim, input->sizes, format);
-    if (format == GRAFT_FORMAT_CONTIGUOUS) op_iterator_strides(&c->out[i], &(const graft_tensor *){input}, 1);
+    op_out_format(c, i, i ? GRAFT_BOOL : in.input->dtype, in.input->ndim, in.input->sizes, format);
+    if (format == GRAFT_FORMAT_CONTIGUOUS) op_iterator_strides(&c->out[i], &(const graft_tensor *){in.input}, 1);
   }
   return GRAFT_OK;
 }
 
-/* bernoulli.p(self, p, generator), bernoulli.Tensor(self, p, generator): self says shape and dtype */
+/* bernoulli.p, bernoulli.Tensor: self says shape and dtype */
 static graft_status infer_bernoulli(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *p = op_tensor(c, 1);
+  const graft_tensor *self = op_tensor(c, ARG_bernoulli_p_self), *p = op_tensor(c, ARG_bernoulli_p_p);
   bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
-  if (!real && (p || self->numel)) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
+  if (!real && (p || self->numel))
+    return op_refuse_dtype(c, ARG_bernoulli_p_self, "a real dtype"); /* of nothing: as PyTorch */
   if (p)
-    op_out_like(c, 0, self->dtype, self);
+    op_out_like(c, OUT, self->dtype, self);
   else
-    op_out(c, 0, self->dtype, self->ndim, self->sizes);
+    op_out(c, OUT, self->dtype, self->ndim, self->sizes);
   c->draws = words_for(self->numel, self->dtype);
   if (!p) {
-    double chance = op_float(c, 1);
+    double chance = op_float(c, ARG_bernoulli_p_p);
     return chance >= 0 && chance <= 1 ? GRAFT_OK : op_error(c, "p is %g; expected 0 to 1", chance);
   }
-  if (!dt_is_float(p->dtype) || dt_is_float8(p->dtype)) return op_refuse_dtype(c, 1, "a floating dtype");
+  if (!dt_is_float(p->dtype) || dt_is_float8(p->dtype))
+    return op_refuse_dtype(c, ARG_bernoulli_p_p, "a floating dtype");
   bool fits = p->ndim <= self->ndim;
   for (int32_t i = 0; fits && i < p->ndim; i++) {
     fits = p->sizes[i] == 1 || p->sizes[i] == self->sizes[self->ndim - p->ndim + i];
@@ -131,29 +129,31 @@ static graft_status infer_bernoulli(op_call *c) {
   return fits ? GRAFT_OK : op_error(c, "p does not broadcast to self (%s)", op_show_tensors(c));
 }
 
-/* normal.float_float(mean, std, size, generator, dtype, …) */
 static graft_status infer_normal(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 4) ? op_dtype(c, 4) : dt_default();
-  double std = op_float(c, 1);
+  const in_normal_float_float in = in_normal_float_float_of(c->args);
+  graft_dtype dtype = in.dtype ? in.dtype : dt_default();
   if (!is_drawn(dtype))
     return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(dtype));
-  if (!(std >= 0)) return op_error(c, "std is %g; expected 0 or more", std);
-  graft_status status = op_check_sizes(c, 2);
+  if (!(in.std >= 0)) return op_error(c, "std is %g; expected 0 or more", in.std);
+  graft_status status = op_check_sizes(c, ARG_normal_float_float_size);
   if (status) return status;
-  op_set_dtype(c, 4, dtype);
-  c->draws = words_for(tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), dtype);
-  op_out(c, 0, dtype, (int32_t)c->args[2].count, c->args[2].as.ints);
+  op_set_dtype(c, ARG_normal_float_float_dtype, dtype);
+  c->draws = words_for(
+      tns_numel((int32_t)c->args[ARG_normal_float_float_size].count, c->args[ARG_normal_float_float_size].as.ints),
+      dtype);
+  op_out(c, OUT, dtype, (int32_t)c->args[ARG_normal_float_float_size].count,
+         c->args[ARG_normal_float_float_size].as.ints);
   return GRAFT_OK;
 }
 
-/* exponential(self, lambd, generator) */
 static graft_status infer_exponential(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  bool drawn = dt_is_float(self->dtype) && (is_drawn(self->dtype) || !self->numel); /* of nothing: as PyTorch */
-  if (!drawn) return op_refuse_dtype(c, 0, "a floating dtype");
-  if (!(op_float(c, 1) > 0)) return op_error(c, "lambd is %g; expected more than 0", op_float(c, 1));
-  c->draws = words_for(self->numel, self->dtype);
-  op_out_like(c, 0, self->dtype, self);
+  const in_exponential in = in_exponential_of(c->args);
+  bool drawn =
+      dt_is_float(in.self->dtype) && (is_drawn(in.self->dtype) || !in.self->numel); /* of nothing: as PyTorch */
+  if (!drawn) return op_refuse_dtype(c, ARG_exponential_self, "a floating dtype");
+  if (!(in.lambd > 0)) return op_error(c, "lambd is %g; expected more than 0", in.lambd);
+  c->draws = words_for(in.self->numel, in.self->dtype);
+  op_out_like(c, OUT, in.self->dtype, in.self);
   return GRAFT_OK;
 }
 
@@ -228,50 +228,51 @@ static graft_status draw_integers(op_call *c, graft_dtype dtype, int64_t numel, 
   return GRAFT_OK;
 }
 
-/* random.from(self, from, to, generator) */
 static graft_status infer_random_from(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  op_out_like(c, 0, self->dtype, self);
+  const graft_tensor *self = op_tensor(c, ARG_random_from_self);
+  op_out_like(c, OUT, self->dtype, self);
   return draw_integers(c, self->dtype, self->numel, 1, 2);
 }
 
-/* randint.low(low, high, size, dtype, …) */
 static graft_status infer_randint(op_call *c) {
-  graft_dtype dtype = op_dtype(c, 3) ? op_dtype(c, 3) : GRAFT_I64;
-  graft_status status = op_check_sizes(c, 2);
+  const in_randint_low in = in_randint_low_of(c->args);
+  graft_dtype dtype = in.dtype ? in.dtype : GRAFT_I64;
+  graft_status status = op_check_sizes(c, ARG_randint_low_size);
   if (status) return status;
-  op_set_dtype(c, 3, dtype);
-  op_out(c, 0, dtype, (int32_t)c->args[2].count, c->args[2].as.ints);
-  return draw_integers(c, dtype, tns_numel((int32_t)c->args[2].count, c->args[2].as.ints), 0, 1);
+  op_set_dtype(c, ARG_randint_low_dtype, dtype);
+  op_out(c, OUT, dtype, (int32_t)c->args[ARG_randint_low_size].count, c->args[ARG_randint_low_size].as.ints);
+  return draw_integers(
+      c, dtype, tns_numel((int32_t)c->args[ARG_randint_low_size].count, c->args[ARG_randint_low_size].as.ints), 0, 1);
 }
 
-/* multinomial(self, num_samples, replacement, generator) -> i64 */
 static graft_status infer_multinomial(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  int64_t samples = op_int(c, 1), categories = self->ndim ? self->sizes[self->ndim - 1] : 0;
-  if (self->ndim < 1 || self->ndim > 2) return op_error(c, "self is %s; expected rank 1 or 2", op_show(c, 0));
-  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, 0, "a floating dtype");
+  const in_multinomial in = in_multinomial_of(c->args);
+  int64_t samples = in.num_samples, categories = in.self->ndim ? in.self->sizes[in.self->ndim - 1] : 0;
+  if (in.self->ndim < 1 || in.self->ndim > 2)
+    return op_error(c, "self is %s; expected rank 1 or 2", op_show(c, ARG_multinomial_self));
+  if (!dt_is_float(in.self->dtype) || dt_is_float8(in.self->dtype))
+    return op_refuse_dtype(c, ARG_multinomial_self, "a floating dtype");
   if (samples < 1) return op_error(c, "num_samples is %lld; expected 1 or more", (long long)samples);
-  if (!op_bool(c, 2) && samples > categories) {
+  if (!in.replacement && samples > categories) {
     return op_error(c, "num_samples is %lld, of %lld categories; more than there are needs replacement",
                     (long long)samples, (long long)categories);
   }
   if (categories > INT64_C(1) << 24)
     return op_error(c, "%lld categories; expected at most 2^24", (long long)categories);
-  int64_t sizes[2] = {self->ndim == 2 ? self->sizes[0] : samples, samples};
-  if (!categories && (self->ndim == 1 || sizes[0]))
-    return op_error(c, "self is %s; expected categories", op_show(c, 0));
-  c->compute = self->dtype;
-  c->draws = words_for(sizes[0] * (self->ndim == 2 ? samples : 1), GRAFT_F64);
-  op_out(c, 0, GRAFT_I64, self->ndim, sizes);
+  int64_t sizes[2] = {in.self->ndim == 2 ? in.self->sizes[0] : samples, samples};
+  if (!categories && (in.self->ndim == 1 || sizes[0]))
+    return op_error(c, "self is %s; expected categories", op_show(c, ARG_multinomial_self));
+  c->compute = in.self->dtype;
+  c->draws = words_for(sizes[0] * (in.self->ndim == 2 ? samples : 1), GRAFT_F64);
+  op_out(c, OUT, GRAFT_I64, in.self->ndim, sizes);
   return GRAFT_OK;
 }
 
-/* native_dropout_backward(grad_output, mask, scale): scale is a number that promotes */
+/* native_dropout_backward: scale is a number that promotes */
 static graft_status infer_native_dropout_backward(op_call *c) {
-  graft_dtype dtype = op_tensor(c, 0)->dtype;
+  graft_dtype dtype = op_tensor(c, ARG_native_dropout_backward_grad_output)->dtype;
   c->compute = dt_is_integral(dtype, true) ? dt_default() : dtype;
-  return op_out_broadcast(c, 0, c->compute);
+  return op_out_broadcast(c, OUT, c->compute);
 }
 
 /* --- kernels --- */
@@ -309,19 +310,16 @@ static graft_status draw(const graft_tensor_desc *out, const graft_philox *p, dr
   return GRAFT_OK;
 }
 
-static graft_status ref_rand(const graft_exec *exec, const graft_args_rand *a) {
-  (void)exec;
+graft_status kernel_rand(const graft_exec *exec, const graft_args_rand *a) {
   return draw(a->out, a->philox, draw_uniform, 0, 1);
 }
 
 /* The variance of a complex number is 1, so that of each part a half. */
-static graft_status ref_randn(const graft_exec *exec, const graft_args_randn *a) {
-  (void)exec;
+graft_status kernel_randn(const graft_exec *exec, const graft_args_randn *a) {
   return draw(a->out, a->philox, draw_normal, 0, dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1);
 }
 
-static graft_status ref_uniform(const graft_exec *exec, const graft_args_uniform *a) {
-  (void)exec;
+graft_status kernel_uniform(const graft_exec *exec, const graft_args_uniform *a) {
   bool unit = a->from == 0 && a->to == 1; /* then a half type's number is truncated, else computed and rounded once */
   return draw(a->out, a->philox, unit ? draw_uniform : wide_uniform, a->from, (ref_real)a->to - a->from);
 }
@@ -332,42 +330,36 @@ static ref_real draw_exponential(const graft_philox *p, graft_dtype dtype, uint6
   return -log1pl(-(u > least ? u : least));
 }
 
-static graft_status ref_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *a) {
-  (void)exec;
+graft_status kernel_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *a) {
   ref_real part = dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1;
   return draw(a->out, a->philox, draw_normal, a->mean, a->std * part);
 }
 
-static graft_status ref_exponential(const graft_exec *exec, const graft_args_exponential *a) {
-  (void)exec;
+graft_status kernel_exponential(const graft_exec *exec, const graft_args_exponential *a) {
   return draw(a->out, a->philox, draw_exponential, 0, 1 / (ref_real)a->lambd);
 }
 
 /* 1 with probability p, or that of the same element of ps. */
 static graft_status draw_bernoulli(const graft_tensor_desc *out, const graft_philox *p, double chance,
                                    const graft_tensor_desc *chances) {
-  ref_array y = ref_new(ref_numel(out), false), each = ref_read(chances);
-  graft_status status = y.re && (each.re || !chances) ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; !status && i < y.count; i++) {
+  REF_OWNED ref_array y = ref_new(ref_numel(out), false), each = ref_read(chances);
+  if (!(y.re && (each.re || !chances))) return ref_no_memory();
+  for (int64_t i = 0; i < y.count; i++) {
     ref_real likely = each.re ? each.re[i] : (ref_real)chance;
     if (!(likely >= 0 && likely <= 1)) {
-      status = err_set(GRAFT_INVALID_ARGUMENT, "aten::bernoulli.Tensor: p holds %Lg; expected 0 to 1", likely);
+      return err_about(GRAFT_INVALID_ARGUMENT, "aten::bernoulli.Tensor", "p holds %Lg; expected 0 to 1", likely);
     }
     y.re[i] = wide_uniform(p, out->dl.dtype, (uint64_t)i) < likely;
   }
-  if (!status) ref_write(out, &y);
-  ref_free(&y);
-  ref_free(&each);
-  return status;
+  ref_write(out, &y);
+  return GRAFT_OK;
 }
 
-static graft_status ref_bernoulli_p(const graft_exec *exec, const graft_args_bernoulli_p *a) {
-  (void)exec;
+graft_status kernel_bernoulli_p(const graft_exec *exec, const graft_args_bernoulli_p *a) {
   return draw_bernoulli(a->out, a->philox, a->p, NULL);
 }
 
-static graft_status ref_bernoulli_Tensor(const graft_exec *exec, const graft_args_bernoulli_Tensor *a) {
-  (void)exec;
+graft_status kernel_bernoulli_Tensor(const graft_exec *exec, const graft_args_bernoulli_Tensor *a) {
   return draw_bernoulli(a->out, a->philox, 0, a->p);
 }
 
@@ -387,13 +379,11 @@ static graft_status draw_from(const graft_tensor_desc *out, const graft_philox *
   return GRAFT_OK;
 }
 
-static graft_status ref_random_from(const graft_exec *exec, const graft_args_random_from *a) {
-  (void)exec;
+graft_status kernel_random_from(const graft_exec *exec, const graft_args_random_from *a) {
   return draw_from(a->out, a->philox, a->from, a->to);
 }
 
-static graft_status ref_randint_low(const graft_exec *exec, const graft_args_randint_low *a) {
-  (void)exec;
+graft_status kernel_randint_low(const graft_exec *exec, const graft_args_randint_low *a) {
   return draw_from(a->out, a->philox, a->low, &a->high);
 }
 
@@ -428,8 +418,7 @@ static graft_status check_weights(const double *weights, int64_t n) {
              : err_about(GRAFT_INVALID_ARGUMENT, "aten::multinomial", "no category of a row has a weight");
 }
 
-static graft_status ref_multinomial(const graft_exec *exec, const graft_args_multinomial *a) {
-  (void)exec;
+graft_status kernel_multinomial(const graft_exec *exec, const graft_args_multinomial *a) {
   const graft_dl_tensor *self = &a->self->dl;
   int64_t n = self->shape[self->ndim - 1], rows = n ? ref_numel(a->self) / n : 0, samples = a->num_samples;
   ref_array x = ref_read(a->self), y = ref_new(rows * samples, false);
@@ -464,86 +453,78 @@ static int by_key(const void *a, const void *b) {
 }
 
 static graft_status permute(const graft_tensor_desc *out, const graft_philox *p) {
-  ref_array y = ref_new(ref_numel(out), false);
+  REF_OWNED ref_array y = ref_new(ref_numel(out), false);
   keyed *items = calloc((size_t)y.count + 1, sizeof *items);
-  graft_status status = y.re && items ? GRAFT_OK : ref_no_memory();
-  if (!status) {
-    for (int64_t i = 0; i < y.count; i++) {
-      uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), high = ref_philox_word(p, 2 * (uint64_t)i + 1);
-      items[i] = (keyed){high << 32 | low, i};
-    }
-    qsort(items, (size_t)y.count, sizeof *items, by_key);
-    for (int64_t i = 0; i < y.count; i++) y.re[i] = (ref_real)items[i].index;
-    ref_write(out, &y);
+  if (!(y.re && items)) return ref_no_memory();
+  for (int64_t i = 0; i < y.count; i++) {
+    uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), high = ref_philox_word(p, 2 * (uint64_t)i + 1);
+    items[i] = (keyed){high << 32 | low, i};
   }
+  qsort(items, (size_t)y.count, sizeof *items, by_key);
+  for (int64_t i = 0; i < y.count; i++) y.re[i] = (ref_real)items[i].index;
+  ref_write(out, &y);
   free(items);
-  ref_free(&y);
-  return status;
+  return GRAFT_OK;
 }
 
-static graft_status ref_randperm(const graft_exec *exec, const graft_args_randperm *a) {
-  (void)exec;
+graft_status kernel_randperm(const graft_exec *exec, const graft_args_randperm *a) {
   return permute(a->out, a->philox);
 }
 
-static graft_status ref_randperm_generator(const graft_exec *exec, const graft_args_randperm_generator *a) {
-  (void)exec;
+graft_status kernel_randperm_generator(const graft_exec *exec, const graft_args_randperm_generator *a) {
   return permute(a->out, a->philox);
 }
 
-static graft_status ref_native_dropout(const graft_exec *exec, const graft_args_native_dropout *a) {
-  (void)exec;
-  ref_array x = ref_read(a->input), mask = ref_new(x.count, false);
-  graft_status status = x.re && mask.re ? GRAFT_OK : ref_no_memory();
+graft_status kernel_native_dropout(const graft_exec *exec, const graft_args_native_dropout *a) {
+  REF_OWNED ref_array x = ref_read(a->input), mask = ref_new(x.count, false);
+  if (!(x.re && mask.re)) return ref_no_memory();
   bool train = !a->train || *a->train;
   graft_dtype real = dt_real(a->input->dl.dtype);
   double keep = 1 - a->p; /* in f64, for all devices alike */
   ref_real scale = !train ? 1 : a->p < 1 ? 1 / (1 - (ref_real)a->p) : 0;
-  for (int64_t i = 0; !status && i < x.count; i++) {
+  for (int64_t i = 0; i < x.count; i++) {
     mask.re[i] = !train || wide_uniform(a->philox, real, (uint64_t)i) < keep;
     x.re[i] = mask.re[i] != 0 ? x.re[i] * scale : 0;
     if (x.im) x.im[i] = mask.re[i] != 0 ? x.im[i] * scale : 0;
   }
-  if (!status) {
-    ref_write(a->out0, &x);
-    ref_write(a->out1, &mask);
-  }
-  ref_free(&x);
-  ref_free(&mask);
-  return status;
+  ref_write(a->out0, &x);
+  ref_write(a->out1, &mask);
+  return GRAFT_OK;
 }
 
-static graft_status ref_native_dropout_backward(const graft_exec *exec, const graft_args_native_dropout_backward *a) {
-  (void)exec;
-  ref_array g = ref_read(a->grad_output), mask = ref_read(a->mask);
-  graft_status status = g.re && mask.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; !status && i < g.count; i++) {
+graft_status kernel_native_dropout_backward(const graft_exec *exec, const graft_args_native_dropout_backward *a) {
+  REF_OWNED ref_array g = ref_read(a->grad_output), mask = ref_read(a->mask);
+  if (!(g.re && mask.re)) return ref_no_memory();
+  for (int64_t i = 0; i < g.count; i++) {
     ref_real factor = mask.re[i] * (ref_real)a->scale;
     g.re[i] *= factor;
     if (g.im) g.im[i] *= factor;
   }
-  if (!status) ref_write(a->out, &g);
-  ref_free(&g);
-  ref_free(&mask);
-  return status;
+  ref_write(a->out, &g);
+  return GRAFT_OK;
 }
 
 /* --- decompositions and gradients --- */
 
 static void decompose_native_dropout_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *g = op_tensor(c, 0), *mask = op_tensor(c, 1);
-  outs[0] = fx_mul(s, g, fx_muls(s, fx_cast(s, mask, dt_real(c->compute)), op_float(c, 2)));
+  const in_native_dropout_backward in = in_native_dropout_backward_of(c->args);
+  graft_tensor *g = in.grad_output;
+  outs[OUT] = fx_mul(s, g, fx_muls(s, fx_cast(s, in.mask, dt_real(c->compute)), in.scale));
 }
 
 static void vjp_native_dropout(op_vjp *v) {
-  double p = v->args[1].as.f;
-  bool train = v->args[2].kind == GRAFT_VALUE_NONE || v->args[2].as.i;
-  if (!v->g[0]) return;
-  v->results[0] = train ? fx_native_dropout_backward(v->s, v->g[0], v->outs[1], p < 1 ? 1 / (1 - p) : 0) : v->g[0];
+  double p = v->args[ARG_native_dropout_p].as.f;
+  bool train = v->args[ARG_native_dropout_train].kind == GRAFT_VALUE_NONE || v->args[ARG_native_dropout_train].as.i;
+  if (!v->g[OUT_native_dropout_out0]) return;
+  v->results[ARG_native_dropout_input] =
+      train ? fx_native_dropout_backward(v->s, v->g[OUT_native_dropout_out0], v->outs[OUT_native_dropout_out1],
+                                         p < 1 ? 1 / (1 - p) : 0)
+            : v->g[OUT_native_dropout_out0];
 }
 
 static void vjp_native_dropout_backward(op_vjp *v) {
-  v->results[0] = fx_native_dropout_backward(v->s, v->g[0], vjp_arg(v, 1), v->args[2].as.f);
+  const in_native_dropout_backward in = in_native_dropout_backward_of(v->args);
+  v->results[ARG_native_dropout_backward_grad_output] = fx_native_dropout_backward(v->s, v->g[OUT], in.mask, in.scale);
 }
 
 static void vjp_none(op_vjp *v) {
@@ -551,54 +532,57 @@ static void vjp_none(op_vjp *v) {
 } /* self says the shape only */
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_RAND, .roles = "", .infer = infer_rand, .reference = OP_REF(rand)},
-    {.op_id = GRAFT_OP_RANDN, .roles = "", .infer = infer_rand, .reference = OP_REF(randn)},
-    {.op_id = GRAFT_OP_RANDPERM, .roles = "", .infer = infer_randperm, .reference = OP_REF(randperm)},
+    {.op_id = GRAFT_OP_RAND, .roles = "", .infer = infer_rand, .reference = OP_KERNEL(rand)},
+    {.op_id = GRAFT_OP_RANDN, .roles = "", .infer = infer_rand, .reference = OP_KERNEL(randn)},
+    {.op_id = GRAFT_OP_RANDPERM, .roles = "", .infer = infer_randperm, .reference = OP_KERNEL(randperm)},
     {.op_id = GRAFT_OP_RANDPERM_GENERATOR,
      .roles = "",
      .infer = infer_randperm_generator,
-     .reference = OP_REF(randperm_generator)},
-    {.op_id = GRAFT_OP_UNIFORM, .roles = "k", .infer = infer_uniform, .vjp = vjp_none, .reference = OP_REF(uniform)},
+     .reference = OP_KERNEL(randperm_generator)},
+    {.op_id = GRAFT_OP_UNIFORM, .roles = "k", .infer = infer_uniform, .vjp = vjp_none, .reference = OP_KERNEL(uniform)},
     {.op_id = GRAFT_OP_NATIVE_DROPOUT,
      .roles = "v",
      .infer = infer_native_dropout,
      .vjp = vjp_native_dropout,
-     .saves = OP_SAVE_OUT(1),
-     .reference = OP_REF(native_dropout)},
+     .saves = OP_SAVE_OUT(native_dropout, out1),
+     .reference = OP_KERNEL(native_dropout)},
     {.op_id = GRAFT_OP_NATIVE_DROPOUT_BACKWARD,
      .roles = "bc",
      .infer = infer_native_dropout_backward,
      .decompose = decompose_native_dropout_backward,
      .vjp = vjp_native_dropout_backward,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(native_dropout_backward, mask),
      .flags = OP_ELEMENTWISE,
-     .reference = OP_REF(native_dropout_backward)},
+     .reference = OP_KERNEL(native_dropout_backward)},
     {.op_id = GRAFT_OP_BERNOULLI_P,
      .roles = "k",
      .infer = infer_bernoulli,
      .vjp = vjp_none,
-     .reference = OP_REF(bernoulli_p)},
+     .reference = OP_KERNEL(bernoulli_p)},
     {.op_id = GRAFT_OP_BERNOULLI_TENSOR,
      .roles = "kc",
      .infer = infer_bernoulli,
      .vjp = vjp_none,
-     .reference = OP_REF(bernoulli_Tensor)},
-    {.op_id = GRAFT_OP_NORMAL_FLOAT_FLOAT, .roles = "", .infer = infer_normal, .reference = OP_REF(normal_float_float)},
+     .reference = OP_KERNEL(bernoulli_Tensor)},
+    {.op_id = GRAFT_OP_NORMAL_FLOAT_FLOAT,
+     .roles = "",
+     .infer = infer_normal,
+     .reference = OP_KERNEL(normal_float_float)},
     {.op_id = GRAFT_OP_EXPONENTIAL,
      .roles = "k",
      .infer = infer_exponential,
      .vjp = vjp_none,
-     .reference = OP_REF(exponential)},
+     .reference = OP_KERNEL(exponential)},
     {.op_id = GRAFT_OP_RANDOM_FROM,
      .roles = "k",
      .infer = infer_random_from,
      .vjp = vjp_none,
-     .reference = OP_REF(random_from)},
-    {.op_id = GRAFT_OP_RANDINT_LOW, .roles = "", .infer = infer_randint, .reference = OP_REF(randint_low)},
+     .reference = OP_KERNEL(random_from)},
+    {.op_id = GRAFT_OP_RANDINT_LOW, .roles = "", .infer = infer_randint, .reference = OP_KERNEL(randint_low)},
     {.op_id = GRAFT_OP_MULTINOMIAL,
      .roles = "v",
      .infer = infer_multinomial,
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(multinomial)},
+     .reference = OP_KERNEL(multinomial)},
 };
 OP_TABLE(random, defs)

@@ -64,25 +64,19 @@ static void gather(const lines *ls, int64_t output, const ref_array *x, const re
 
 static graft_status reduce_with(const graft_tensor_desc *self, const graft_tensor_desc *out, uint32_t mask, line_fn fn,
                                 ref_real p) {
-  lines ls = {0};
-  ref_array x = ref_read(self), y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype)), buffer = {0};
-  graft_status status = ref_no_memory();
-  if (x.re && y.re && lines_make(&ls, &self->dl, mask)) buffer = ref_new(ls.length, x.im != NULL);
-  if (buffer.re) {
-    for (int64_t o = 0; o < ls.outputs; o++) {
-      gather(&ls, o, &x, &buffer);
-      ref_complex value = fn(&(line){self->dl.dtype, buffer.re, buffer.im, ls.length, p});
-      y.re[o] = creall(value);
-      if (y.im) y.im[o] = cimagl(value);
-    }
-    ref_write(out, &y);
-    status = GRAFT_OK;
+  __attribute__((cleanup(lines_free))) lines ls = {0};
+  REF_OWNED ref_array x = ref_read(self), y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
+  if (!x.re || !y.re || !lines_make(&ls, &self->dl, mask)) return ref_no_memory();
+  REF_OWNED ref_array buffer = ref_new(ls.length, x.im != NULL);
+  if (!buffer.re) return ref_no_memory();
+  for (int64_t o = 0; o < ls.outputs; o++) {
+    gather(&ls, o, &x, &buffer);
+    ref_complex value = fn(&(line){self->dl.dtype, buffer.re, buffer.im, ls.length, p});
+    y.re[o] = creall(value);
+    if (y.im) y.im[o] = cimagl(value);
   }
-  lines_free(&ls);
-  ref_free(&buffer);
-  ref_free(&x);
-  ref_free(&y);
-  return status;
+  ref_write(out, &y);
+  return GRAFT_OK;
 }
 
 static uint32_t list_mask(graft_int_list dims) {
@@ -234,10 +228,9 @@ static ref_complex line_norm(const line *l) {
 
 /* --- slots --- */
 
-#define REDUCTION(name, mask, fn, p)                                            \
-  graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
-    (void)exec;                                                                 \
-    return reduce_with(a->self, a->out, mask, fn, p);                           \
+#define REDUCTION(name, mask, fn, p)                                               \
+  graft_status kernel_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    return reduce_with(a->self, a->out, mask, fn, p);                              \
   }
 REDUCTION(sum_dim_IntList, list_mask(a->dim), line_sum, 0)
 REDUCTION(mean_dim, list_mask(a->dim), line_mean, 0)
@@ -263,11 +256,10 @@ REDUCTION(nansum, list_mask(a->dim), line_nansum, 0)
 REDUCTION(count_nonzero, dim_mask(a->dim), line_count, 0)
 REDUCTION(logsumexp, list_mask(a->dim), line_logsumexp, 0)
 
-#define REDUCTION_PAIR(name, mask, first, fn0, second, fn1, p)                  \
-  graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
-    (void)exec;                                                                 \
-    graft_status status = reduce_with(a->self, a->first, mask, fn0, p);         \
-    return status ? status : reduce_with(a->self, a->second, mask, fn1, p);     \
+#define REDUCTION_PAIR(name, mask, first, fn0, second, fn1, p)                     \
+  graft_status kernel_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    graft_status status = reduce_with(a->self, a->first, mask, fn0, p);            \
+    return status ? status : reduce_with(a->self, a->second, mask, fn1, p);        \
   }
 REDUCTION_PAIR(var_mean_correction, list_mask(a->dim), out0, line_var, out1, line_mean, ref_scalar(a->correction, 1))
 REDUCTION_PAIR(std_mean_correction, list_mask(a->dim), out0, line_std, out1, line_mean, ref_scalar(a->correction, 1))

@@ -1,39 +1,38 @@
-/* The reduction family: rules and decompositions in reduction.c (those of histograms in reduction_histogram.c),
- * reference kernels in reduction_kernels.c, gradients in reduction_vjp.c. */
+/* What the files of the family reduction share. */
 #ifndef GRAFT_SDK_REDUCTION_H
 #define GRAFT_SDK_REDUCTION_H
 
 #include "ops/core/op.h"
 
-/* Where an op's arguments stand, -1 for none; one row an op. */
-typedef struct red_args {
+typedef enum red_kind {
+  RED_SUM,    /* integers and bool as i64; or the dtype argument */
+  RED_MEAN,   /* as it is, or the dtype argument; refuses integers */
+  RED_SAME,   /* as it is; refuses complex */
+  RED_VAR,    /* floating or complex; the result is real */
+  RED_NORM,   /* likewise, with a dtype argument that does not narrow */
+  RED_ANY,    /* bool, of u8 u8 */
+  RED_INDEX,  /* i64; refuses complex and bool */
+  RED_COUNT,  /* i64, of anything */
+  RED_NANSUM, /* as RED_SUM; refuses complex */
+  RED_FLOAT   /* integers and bool as the default float */
+} red_kind;
+
+enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */
+
+/* The row of an op: its kind, and where arguments stand, -1 for none. */
+typedef struct red_row {
+  red_kind kind;
+  uint32_t flags;
   int8_t dims; /* a list of dims, or one; -1: all dims are reduced */
-  int8_t keepdim;
-  int8_t dtype;
-} red_args;
-const red_args *red_args_of(uint32_t op_id);
+  int8_t keepdim, dtype;
+  int8_t order; /* of a norm */
+} red_row;
 
 /* The reduced dims, and whether they stay with size 1, of a canonical call. */
 uint32_t red_mask(uint32_t op_id, const graft_value *args, int32_t ndim);
 bool red_keepdim(uint32_t op_id, const graft_value *args);
 /* How many elements are reduced to one. */
 int64_t red_count(const graft_tensor *self, uint32_t mask);
-
-/* clang-format off */
-#define RED_KERNELS(X)                                                                                                \
-  X(sum_dim_IntList)                                                                                                  \
-  X(mean_dim)                                                                                                         \
-  X(amax) X(amin) X(argmax) X(argmin) X(var_correction) X(any) X(any_dim) X(any_dims) X(prod) X(prod_dim_int)         \
-      X(linalg_vector_norm) X(max_dim) X(min_dim) X(all) X(all_dim) X(max) X(min) X(std_correction)                   \
-          X(var_mean_correction) X(std_mean_correction) X(norm_ScalarOpt_dim) X(nansum) X(count_nonzero) X(logsumexp) \
-              X(aminmax)
-/* clang-format on */
-#define RED_DECLARE(name) graft_status ref_##name(const graft_exec *exec, const graft_args_##name *args);
-RED_KERNELS(RED_DECLARE)
-#undef RED_DECLARE
-
-graft_status red_infer_histc(op_call *call);
-void red_decompose_histc(fx *s, const op_call *call, graft_tensor **outs);
 
 void red_vjp_sum(op_vjp *v);
 void red_vjp_mean(op_vjp *v);

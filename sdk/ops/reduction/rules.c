@@ -9,71 +9,9 @@
 
 /* --- where arguments stand --- */
 
-typedef enum red_dtype {
-  RED_SUM,    /* integers and bool as i64; or the dtype argument */
-  RED_MEAN,   /* as it is, or the dtype argument; refuses integers */
-  RED_SAME,   /* as it is; refuses complex */
-  RED_VAR,    /* floating or complex; the result is real */
-  RED_NORM,   /* likewise, with a dtype argument that does not narrow */
-  RED_ANY,    /* bool, of u8 u8 */
-  RED_INDEX,  /* i64; refuses complex and bool */
-  RED_COUNT,  /* i64, of anything */
-  RED_NANSUM, /* as RED_SUM; refuses complex */
-  RED_FLOAT   /* integers and bool as the default float */
-} red_dtype;
-
-enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */
-
-typedef struct red_rule {
-  uint32_t op_id;
-  red_args args;
-  red_dtype dtype;
-  uint32_t flags;
-} red_rule;
-
-static const red_rule rules[] = {
-    {GRAFT_OP_SUM_DIM_INTLIST, {1, 2, 3}, RED_SUM, RED_LIST},
-    {GRAFT_OP_MEAN_DIM, {1, 2, 3}, RED_MEAN, RED_LIST},
-    {GRAFT_OP_MEAN, {-1, -1, 1}, RED_MEAN, 0},
-    {GRAFT_OP_AMAX, {1, 2, -1}, RED_SAME, RED_LIST | RED_NONEMPTY},
-    {GRAFT_OP_AMIN, {1, 2, -1}, RED_SAME, RED_LIST | RED_NONEMPTY},
-    {GRAFT_OP_ARGMAX, {1, 2, -1}, RED_INDEX, RED_NONEMPTY},
-    {GRAFT_OP_ARGMIN, {1, 2, -1}, RED_INDEX, RED_NONEMPTY},
-    {GRAFT_OP_VAR_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
-    {GRAFT_OP_ANY, {-1, -1, -1}, RED_ANY, 0},
-    {GRAFT_OP_ANY_DIM, {1, 2, -1}, RED_ANY, 0},
-    {GRAFT_OP_ANY_DIMS, {1, 2, -1}, RED_ANY, RED_LIST | RED_LITERAL},
-    {GRAFT_OP_PROD, {-1, -1, 1}, RED_SUM, 0},
-    {GRAFT_OP_PROD_DIM_INT, {1, 2, 3}, RED_SUM, 0},
-    {GRAFT_OP_LINALG_VECTOR_NORM, {2, 3, 4}, RED_NORM, RED_LIST},
-    {GRAFT_OP_MAX_DIM, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
-    {GRAFT_OP_MIN_DIM, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
-    {GRAFT_OP_ALL, {-1, -1, -1}, RED_ANY, 0},
-    {GRAFT_OP_ALL_DIM, {1, 2, -1}, RED_ANY, 0},
-    {GRAFT_OP_MAX, {-1, -1, -1}, RED_SAME, RED_NONEMPTY},
-    {GRAFT_OP_MIN, {-1, -1, -1}, RED_SAME, RED_NONEMPTY},
-    {GRAFT_OP_AMINMAX, {1, 2, -1}, RED_SAME, RED_NONEMPTY},
-    {GRAFT_OP_STD_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
-    {GRAFT_OP_VAR_MEAN_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
-    {GRAFT_OP_STD_MEAN_CORRECTION, {1, 3, -1}, RED_VAR, RED_LIST},
-    {GRAFT_OP_NORM_SCALAROPT_DIM, {2, 3, -1}, RED_NORM, RED_LIST},
-    {GRAFT_OP_NANSUM, {1, 2, 3}, RED_NANSUM, RED_LIST},
-    {GRAFT_OP_COUNT_NONZERO, {1, -1, -1}, RED_COUNT, 0},
-    {GRAFT_OP_LOGSUMEXP, {1, 2, -1}, RED_FLOAT, RED_LIST},
-};
-
-static const red_rule *rule_of(uint32_t op_id) {
-  const red_rule *rule = rules;
-  while (rule->op_id != op_id) rule++;
-  return rule;
-}
-
-const red_args *red_args_of(uint32_t op_id) {
-  return &rule_of(op_id)->args;
-}
-
 uint32_t red_mask(uint32_t op_id, const graft_value *args, int32_t ndim) {
-  int at = red_args_of(op_id)->dims;
+  const red_row *row = op_row(op_id);
+  int at = row->dims;
   uint32_t all = ndim ? (1u << ndim) - 1 : 0;
   if (at < 0 || args[at].kind == GRAFT_VALUE_NONE) return all;
   if (args[at].kind == GRAFT_VALUE_INT) return all & 1u << args[at].as.i;
@@ -83,7 +21,8 @@ uint32_t red_mask(uint32_t op_id, const graft_value *args, int32_t ndim) {
 }
 
 bool red_keepdim(uint32_t op_id, const graft_value *args) {
-  int at = red_args_of(op_id)->keepdim;
+  const red_row *row = op_row(op_id);
+  int at = row->keepdim;
   return at >= 0 && args[at].kind == GRAFT_VALUE_BOOL && args[at].as.i;
 }
 
@@ -110,44 +49,46 @@ static int32_t reduced_sizes(const graft_tensor *t, uint32_t mask, bool keepdim,
 /* PyTorch's structured reductions allocate contiguous results, whatever the layout of the input. */
 static void out_reduced(op_call *c, int n, graft_dtype dtype, uint32_t mask, bool keepdim) {
   int64_t sizes[GRAFT_MAX_DIMS];
-  int32_t ndim = reduced_sizes(op_tensor(c, 0), mask, keepdim, sizes);
+  int32_t ndim = reduced_sizes(op_tensor(c, ARG_any_self), mask, keepdim, sizes);
   op_out(c, n, dtype, ndim, sizes);
 }
 
 /* The dims argument in canonical form. */
-static graft_status wrap_dims(op_call *c, const red_rule *rule, uint32_t *mask) {
-  int32_t ndim = op_tensor(c, 0)->ndim;
-  if (rule->flags & RED_LIST) return op_wrap_dims(c, rule->args.dims, ndim, !(rule->flags & RED_LITERAL), mask);
-  if (rule->args.dims >= 0 && !op_absent(c, rule->args.dims)) {
-    int64_t dim = op_int(c, rule->args.dims);
+static graft_status wrap_dims(op_call *c, const red_row *rule, uint32_t *mask) {
+  int32_t ndim = op_tensor(c, ARG_any_self)->ndim;
+  if (rule->flags & RED_LIST) return op_wrap_dims(c, rule->dims, ndim, !(rule->flags & RED_LITERAL), mask);
+  if (rule->dims >= 0 && !op_absent(c, rule->dims)) {
+    int64_t dim = op_int(c, rule->dims);
     graft_status status = op_wrap_dim(c, &dim, ndim);
     if (status) return status;
-    op_set_int(c, rule->args.dims, dim);
+    op_set_int(c, rule->dims, dim);
   }
   *mask = red_mask(c->schema->id, c->args, ndim);
   return GRAFT_OK;
 }
 
 static graft_status check_nonempty(const op_call *c, uint32_t mask) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_any_self);
   for (int32_t i = 0; i < self->ndim; i++) {
     if ((mask >> i & 1) && !self->sizes[i]) {
-      return op_error(c, "self is %s: dim %d has size 0, and the result of nothing is not defined", op_show(c, 0), i);
+      return op_error(c, "self is %s: dim %d has size 0, and the result of nothing is not defined",
+                      op_show(c, ARG_any_self), i);
     }
   }
   return GRAFT_OK;
 }
 
 /* The dtype computed in, and the result's. */
-static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *out) {
-  graft_dtype self = op_tensor(c, 0)->dtype;
-  graft_dtype asked = rule->args.dtype >= 0 ? op_dtype(c, rule->args.dtype) : GRAFT_DTYPE_NONE;
+static graft_status choose_dtype(op_call *c, const red_row *rule, graft_dtype *out) {
+  const in_any in = in_any_of(c->args);
+  graft_dtype self = in.self->dtype;
+  graft_dtype asked = rule->dtype >= 0 ? op_dtype(c, rule->dtype) : GRAFT_DTYPE_NONE;
   graft_dtype dtype = asked ? asked : self;
   bool whole = dt_is_integral(dtype, true), complex = dt_is_complex(dtype);
   *out = dtype;
-  switch (rule->dtype) {
+  switch (rule->kind) {
     case RED_NANSUM:
-      if (dt_is_complex(self)) return op_refuse_dtype(c, 0, "a real dtype");
+      if (dt_is_complex(self)) return op_refuse_dtype(c, ARG_any_self, "a real dtype");
       if (complex && dt_is_float(self)) {
         return op_error(c, "dtype is %s; expected a real dtype", graft_dtype_name(asked));
       }
@@ -158,27 +99,28 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
     case RED_MEAN:
       if (whole && asked)
         return op_error(c, "dtype is %s; expected a floating or complex dtype", graft_dtype_name(asked));
-      if (whole) return op_refuse_dtype(c, 0, "a floating or complex dtype, or the dtype argument");
+      if (whole) return op_refuse_dtype(c, ARG_any_self, "a floating or complex dtype, or the dtype argument");
       break;
     case RED_SAME:
-      if (complex && op_tensor(c, 0)->numel) return op_refuse_dtype(c, 0, "a real dtype"); /* of nothing: as PyTorch */
+      if (complex && in.self->numel)
+        return op_refuse_dtype(c, ARG_any_self, "a real dtype"); /* of nothing: as PyTorch */
       break;
     case RED_VAR:
-      if (whole || (dt_is_float8(dtype) && op_tensor(c, 0)->numel))
-        return op_refuse_dtype(c, 0, "a floating or complex dtype");
+      if (whole || (dt_is_float8(dtype) && in.self->numel))
+        return op_refuse_dtype(c, ARG_any_self, "a floating or complex dtype");
       *out = dt_real(dtype);
       break;
     case RED_NORM:
-      if (dt_is_integral(self, true)) return op_refuse_dtype(c, 0, "a floating or complex dtype");
+      if (dt_is_integral(self, true)) return op_refuse_dtype(c, ARG_any_self, "a floating or complex dtype");
       if (dt_is_complex(self) != complex || dt_promote(self, dtype) != dtype) {
         return op_error(c, "dtype is %s; expected one that holds every value of self (%s)", graft_dtype_name(dtype),
-                        op_show(c, 0));
+                        op_show(c, ARG_any_self));
       }
       *out = dt_real(dtype);
       break;
     case RED_ANY: *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL; break;
     case RED_INDEX:
-      if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, 0, "a real dtype that is not bool");
+      if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, ARG_any_self, "a real dtype that is not bool");
       *out = GRAFT_I64;
       break;
     case RED_COUNT: *out = GRAFT_I64; break;
@@ -187,43 +129,45 @@ static graft_status choose_dtype(op_call *c, const red_rule *rule, graft_dtype *
       break;
   }
   c->compute = dtype;
-  if (rule->args.dtype >= 0) op_set_dtype(c, rule->args.dtype, dtype);
+  if (rule->dtype >= 0) op_set_dtype(c, rule->dtype, dtype);
   return GRAFT_OK;
 }
 
 static graft_status infer_reduction(op_call *c) {
-  const red_rule *rule = rule_of(c->schema->id);
+  const red_row *rule = c->def->row;
   uint32_t mask;
   graft_dtype dtype;
   graft_status status = choose_dtype(c, rule, &dtype);
   if (!status) status = wrap_dims(c, rule, &mask);
   if (!status && (rule->flags & RED_NONEMPTY)) status = check_nonempty(c, mask);
   if (status) return status;
-  out_reduced(c, 0, dtype, mask, red_keepdim(c->schema->id, c->args));
+  out_reduced(c, OUT, dtype, mask, red_keepdim(c->schema->id, c->args));
   return GRAFT_OK;
 }
 
 /* max.dim and min.dim: values and indices */
 static graft_status infer_pick(op_call *c) {
-  if (dt_is_complex(op_tensor(c, 0)->dtype)) return op_refuse_dtype(c, 0, "a real dtype");
+  if (dt_is_complex(op_tensor(c, ARG_max_dim_self)->dtype)) return op_refuse_dtype(c, ARG_max_dim_self, "a real dtype");
   graft_status status = infer_reduction(c);
   if (status) return status;
-  op_out(c, 1, GRAFT_I64, c->out[0].ndim, c->out[0].sizes);
+  op_out(c, OUT_max_dim_indices, GRAFT_I64, c->out[OUT_max_dim_values].ndim, c->out[OUT_max_dim_values].sizes);
   return GRAFT_OK;
 }
 
 /* The smallest and the largest, alike. */
 static graft_status infer_aminmax(op_call *c) {
-  if (dt_is_complex(op_tensor(c, 0)->dtype)) return op_refuse_dtype(c, 0, "a real dtype");
+  if (dt_is_complex(op_tensor(c, ARG_aminmax_self)->dtype)) return op_refuse_dtype(c, ARG_aminmax_self, "a real dtype");
   graft_status status = infer_reduction(c);
   if (status) return status;
-  op_out(c, 1, c->out[0].dtype, c->out[0].ndim, c->out[0].sizes);
+  op_out(c, OUT_aminmax_max, c->out[OUT_aminmax_min].dtype, c->out[OUT_aminmax_min].ndim,
+         c->out[OUT_aminmax_min].sizes);
   return GRAFT_OK;
 }
 
 static graft_status infer_var(op_call *c) {
-  if (op_absent(c, 2)) c->args[2] = fx_number(graft_scalar_int(1));
-  if (dt_is_complex(op_scalar(c, 2).dtype)) return op_error(c, "correction is complex; expected a real number");
+  if (op_absent(c, ARG_var_correction_correction)) c->args[ARG_var_correction_correction] = fx_int(1);
+  if (dt_is_complex(op_scalar(c, ARG_var_correction_correction).dtype))
+    return op_error(c, "correction is complex; expected a real number");
   return infer_reduction(c);
 }
 
@@ -231,122 +175,139 @@ static graft_status infer_var(op_call *c) {
 static graft_status infer_var_mean(op_call *c) {
   graft_status status = infer_var(c);
   if (status) return status;
-  op_out(c, 1, c->compute, c->out[0].ndim, c->out[0].sizes);
+  op_out(c, OUT_var_mean_correction_out1, c->compute, c->out[OUT_var_mean_correction_out0].ndim,
+         c->out[OUT_var_mean_correction_out0].sizes);
   return GRAFT_OK;
 }
 
 static graft_status infer_norm(op_call *c) {
-  if (op_absent(c, 1)) c->args[1] = fx_number(graft_scalar_int(2)); /* norm's p may be */
-  graft_scalar order = op_scalar(c, 1);
-  if (dt_is_complex(order.dtype)) return op_error(c, "%s is complex; expected a real number", c->schema->args[1].name);
+  const red_row *row = c->def->row;
+  if (op_absent(c, row->order)) c->args[row->order] = fx_int(2); /* norm's p may be */
+  graft_scalar order = op_scalar(c, row->order);
+  if (dt_is_complex(order.dtype))
+    return op_error(c, "%s is complex; expected a real number", c->schema->args[row->order].name);
   graft_status status = infer_reduction(c);
   long double p = dt_scalar_value(&order).re;
   if (status || (p >= 0 && !isinf((double)p))) return status;
-  return check_nonempty(c, red_mask(c->schema->id, c->args, op_tensor(c, 0)->ndim));
+  return check_nonempty(c, red_mask(c->schema->id, c->args, op_tensor(c, ARG_linalg_vector_norm_self)->ndim));
 }
 
 /* --- decompositions --- */
 
 static graft_tensor *divided(fx *s, graft_tensor *a, double by) {
-  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(a), fx_number(graft_scalar_float(by)));
+  return fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_tensor(a), fx_float(by));
 }
 
 static void decompose_mean(fx *s, const op_call *c, graft_tensor **outs) {
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0);
+  graft_tensor *self = op_tensor(c, ARG_mean_self);
   uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
-  outs[0] = divided(s, fx_sum(s, self, mask, red_keepdim(c->schema->id, c->args)), (double)red_count(self, mask));
+  outs[OUT] = divided(s, fx_sum(s, self, mask, red_keepdim(c->schema->id, c->args)), (double)red_count(self, mask));
 }
 
 static void decompose_var(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_var_correction in = in_var_correction_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0);
-  uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
-  graft_scalar correction = op_scalar(c, 2);
-  double count = (double)red_count(self, mask), freedom = count - (double)dt_scalar_value(&correction).re;
-  graft_tensor *away = fx_sub(s, self, divided(s, fx_sum(s, self, mask, true), count));
-  if (dt_is_complex(self->dtype)) away = fx_abs(s, away);
-  outs[0] = divided(s, fx_sum(s, fx_mul(s, away, away), mask, op_bool(c, 3)), freedom > 0 ? freedom : 0);
+  uint32_t mask = red_mask(c->schema->id, c->args, in.self->ndim);
+  graft_scalar correction = in.correction;
+  double count = (double)red_count(in.self, mask), freedom = count - (double)dt_scalar_value(&correction).re;
+  graft_tensor *away = fx_sub(s, in.self, divided(s, fx_sum(s, in.self, mask, true), count));
+  if (dt_is_complex(in.self->dtype)) away = fx_abs(s, away);
+  outs[OUT] = divided(s, fx_sum(s, fx_mul(s, away, away), mask, in.keepdim), freedom > 0 ? freedom : 0);
 }
 
 static void decompose_prod(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_prod in = in_prod_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0);
-  outs[0] = fx_prod_dim_int(s, fx_reshape(s, self, 1, &self->numel), 0, false, op_dtype(c, 1));
+  graft_tensor *self = in.self;
+  outs[OUT] = fx_prod_dim_int(s, fx_reshape(s, self, 1, &self->numel), 0, false, in.dtype);
 }
 
 /* How many are true; amax has no answer for nothing. */
 static void decompose_any(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *truth = fx_ne_Scalar(s, self, graft_scalar_int(0));
+  graft_tensor *self = op_tensor(c, ARG_any_self), *truth = fx_ne_Scalar(s, self, graft_scalar_int(0));
   uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
   graft_tensor *count = fx_sum(s, fx_cast(s, truth, GRAFT_I64), mask, red_keepdim(c->schema->id, c->args));
-  outs[0] = fx_cast(s, fx_ne_Scalar(s, count, graft_scalar_int(0)), c->out[0].dtype);
+  outs[OUT] = fx_cast(s, fx_ne_Scalar(s, count, graft_scalar_int(0)), c->out[OUT].dtype);
 }
 
 static void decompose_pick(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_max_dim in = in_max_dim_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0);
-  int64_t dim = op_int(c, 1);
-  bool keepdim = op_bool(c, 2), largest = c->schema->id == GRAFT_OP_MAX_DIM;
-  outs[0] = (largest ? fx_amax : fx_amin)(s, self, &dim, 1, keepdim);
-  outs[1] = (largest ? fx_argmax : fx_argmin)(s, self, &dim, keepdim);
+  int64_t dim = in.dim;
+  bool largest = c->schema->id == GRAFT_OP_MAX_DIM;
+  outs[OUT_max_dim_values] = (largest ? fx_amax : fx_amin)(s, in.self, &dim, 1, in.keepdim);
+  outs[OUT_max_dim_indices] = (largest ? fx_argmax : fx_argmin)(s, in.self, &dim, in.keepdim);
 }
 
 /* None is false. */
 static void decompose_all(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *falsehood = fx_eq_Scalar(s, self, graft_scalar_int(0));
+  graft_tensor *self = op_tensor(c, ARG_all_self), *falsehood = fx_eq_Scalar(s, self, graft_scalar_int(0));
   uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
   graft_tensor *count = fx_sum(s, fx_cast(s, falsehood, GRAFT_I64), mask, red_keepdim(c->schema->id, c->args));
-  outs[0] = fx_cast(s, fx_eq_Scalar(s, count, graft_scalar_int(0)), c->out[0].dtype);
+  outs[OUT] = fx_cast(s, fx_eq_Scalar(s, count, graft_scalar_int(0)), c->out[OUT].dtype);
 }
 
 static void decompose_count(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *truth = fx_ne_Scalar(s, self, graft_scalar_int(0));
-  outs[0] = fx_sum(s, fx_cast(s, truth, GRAFT_I64), red_mask(c->schema->id, c->args, self->ndim), false);
+  graft_tensor *self = op_tensor(c, ARG_count_nonzero_self), *truth = fx_ne_Scalar(s, self, graft_scalar_int(0));
+  outs[OUT] = fx_sum(s, fx_cast(s, truth, GRAFT_I64), red_mask(c->schema->id, c->args, self->ndim), false);
 }
 
 /* The dims that a call reduces, as a list. */
 static uint32_t reduced_dims(const op_call *c, int64_t *dims) {
-  uint32_t count = 0, mask = red_mask(c->schema->id, c->args, op_tensor(c, 0)->ndim);
-  for (int32_t i = 0; i < op_tensor(c, 0)->ndim; i++) {
+  const in_max in = in_max_of(c->args);
+  uint32_t count = 0, mask = red_mask(c->schema->id, c->args, in.self->ndim);
+  for (int32_t i = 0; i < in.self->ndim; i++) {
     if (mask >> i & 1) dims[count++] = i;
   }
   return count;
 }
 
 static void decompose_extremes(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_max in = in_max_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
   uint32_t op = c->schema->id, n = 0;
   int64_t dims[GRAFT_MAX_DIMS];
   uint32_t count = reduced_dims(c, dims);
   bool keepdim = red_keepdim(op, c->args);
-  if (op != GRAFT_OP_MAX) outs[n++] = fx_amin(s, op_tensor(c, 0), dims, count, keepdim);
-  if (op != GRAFT_OP_MIN) outs[n++] = fx_amax(s, op_tensor(c, 0), dims, count, keepdim);
+  if (op != GRAFT_OP_MAX) outs[n++] = fx_amin(s, in.self, dims, count, keepdim);
+  if (op != GRAFT_OP_MIN) outs[n++] = fx_amax(s, in.self, dims, count, keepdim);
 }
 
-static void decompose_spread(fx *s, const op_call *c, graft_tensor **outs) {
+static graft_tensor *variance(fx *s, const in_std_correction *in) {
+  return fx_var_correction(s, in->self, in->dim, in->dim_count, in->correction, in->keepdim);
+}
+static graft_tensor *mean_beside(fx *s, const in_std_correction *in) {
+  return fx_mean_dim(s, in->self, in->dim, in->dim_count, in->keepdim, GRAFT_DTYPE_NONE);
+}
+
+static void decompose_std(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_std_correction in = in_std_correction_of(c->args);
+  if (!op_ran_wider(s, c, outs)) outs[OUT] = fx_sqrt(s, variance(s, &in));
+}
+
+/* Their arguments stand like those of std. */
+static void decompose_var_mean(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_std_correction in = in_std_correction_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  uint32_t op = c->schema->id;
-  graft_tensor *self = op_tensor(c, 0);
-  const graft_value *dims = &c->args[1];
-  outs[0] = fx_var_correction(s, self, dims->as.ints, dims->count, op_scalar(c, 2), op_bool(c, 3));
-  if (op != GRAFT_OP_VAR_MEAN_CORRECTION) outs[0] = fx_sqrt(s, outs[0]);
-  if (op == GRAFT_OP_STD_CORRECTION) return;
-  outs[1] = fx_mean_dim(s, self, dims->as.ints, dims->count, op_bool(c, 3), GRAFT_DTYPE_NONE);
+  bool root = c->schema->id == GRAFT_OP_STD_MEAN_CORRECTION;
+  graft_tensor *spread = variance(s, &in);
+  outs[OUT_var_mean_correction_out0] = root ? fx_sqrt(s, spread) : spread;
+  outs[OUT_var_mean_correction_out1] = mean_beside(s, &in);
 }
 
 static void decompose_nansum(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_nansum in = in_nansum_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0), *numbers = self;
-  const graft_value args[] = {fx_tensor(fx_isnan(s, self)), fx_number(graft_scalar_int(0)), fx_tensor(self)};
-  if (dt_is_float(self->dtype)) fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &numbers, 1);
-  outs[0] = fx_sum(s, numbers, red_mask(c->schema->id, c->args, self->ndim), op_bool(c, 2));
+  bool has_nan = dt_is_float(in.self->dtype);
+  graft_tensor *numbers = has_nan ? fx_not_where(s, fx_isnan(s, in.self), in.self) : in.self;
+  outs[OUT] = fx_sum(s, numbers, red_mask(c->schema->id, c->args, in.self->ndim), in.keepdim);
 }
 
 /* Shifted by the largest, which then can't overflow; not by an infinity, which would leave NaN. */
 static void decompose_logsumexp(fx *s, const op_call *c, graft_tensor **outs) {
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *self = op_tensor(c, 0), *shift = NULL;
+  graft_tensor *self = op_tensor(c, ARG_logsumexp_self), *shift = NULL;
   uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
   int64_t dims[GRAFT_MAX_DIMS];
   uint32_t count = reduced_dims(c, dims);
@@ -356,228 +317,111 @@ static void decompose_logsumexp(fx *s, const op_call *c, graft_tensor **outs) {
     if (dt_is_complex(self->dtype)) fx_call(s, GRAFT_OP_PRIMS_REAL, &whole, 1, &real, 1);
     shift = fx_amax(s, real, dims, count, true);
     graft_tensor *endless = fx_eq_Scalar(s, fx_abs(s, shift), graft_scalar_float(INFINITY));
-    const graft_value args[] = {fx_tensor(endless), fx_number(graft_scalar_float(0)), fx_tensor(shift)};
-    fx_call(s, GRAFT_OP_WHERE_SELF, args, 3, &shift, 1);
+    shift = fx_not_where(s, endless, shift);
   }
   graft_tensor *sum = fx_log(s, fx_sum(s, fx_exp(s, shift ? fx_sub(s, self, shift) : self), mask, true));
   if (shift) sum = fx_add(s, sum, shift);
-  outs[0] = fx_reshape(s, sum, c->out[0].ndim, c->out[0].sizes);
+  outs[OUT] = fx_reshape(s, sum, c->out[OUT].ndim, c->out[OUT].sizes);
 }
 
 static void decompose_old_norm(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_norm_ScalarOpt_dim in = in_norm_ScalarOpt_dim_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  const graft_value *dims = &c->args[2];
-  outs[0] = fx_linalg_vector_norm(s, op_tensor(c, 0), op_scalar(c, 1), dims->as.ints, dims->count, op_bool(c, 3),
-                                  GRAFT_DTYPE_NONE);
+  const graft_value *dims = &c->args[ARG_norm_ScalarOpt_dim_dim];
+  outs[OUT] = fx_linalg_vector_norm(s, in.self, in.p, dims->as.ints, dims->count, in.keepdim, GRAFT_DTYPE_NONE);
 }
 
 static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_linalg_vector_norm in = in_linalg_vector_norm_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_scalar order = op_scalar(c, 1);
+  graft_scalar order = in.ord;
   double p = (double)dt_scalar_value(&order).re;
-  graft_tensor *size = fx_abs(s, op_tensor(c, 0));
-  uint32_t mask = red_mask(c->schema->id, c->args, op_tensor(c, 0)->ndim);
-  const graft_value *dims = &c->args[2];
-  bool keepdim = op_bool(c, 3);
+  graft_tensor *size = fx_abs(s, in.self);
+  uint32_t mask = red_mask(c->schema->id, c->args, in.self->ndim);
+  const graft_value *dims = &c->args[ARG_linalg_vector_norm_dim];
   if (p == 0) {
-    outs[0] = fx_sum(s, fx_cast(s, fx_ne_Scalar(s, size, graft_scalar_int(0)), c->out[0].dtype), mask, keepdim);
+    outs[OUT] = fx_sum(s, fx_cast(s, fx_ne_Scalar(s, size, graft_scalar_int(0)), c->out[OUT].dtype), mask, in.keepdim);
   } else if (isinf(p)) {
-    outs[0] = (p > 0 ? fx_amax : fx_amin)(s, size, dims->as.ints, dims->count, keepdim);
+    outs[OUT] = (p > 0 ? fx_amax : fx_amin)(s, size, dims->as.ints, dims->count, in.keepdim);
   } else if (p == 1) {
-    outs[0] = fx_sum(s, size, mask, keepdim);
+    outs[OUT] = fx_sum(s, size, mask, in.keepdim);
   } else if (p == 2) {
-    outs[0] = fx_sqrt(s, fx_sum(s, fx_mul(s, size, size), mask, keepdim));
+    outs[OUT] = fx_sqrt(s, fx_sum(s, fx_mul(s, size, size), mask, in.keepdim));
   } else {
-    graft_tensor *sum = fx_sum(s, fx_pow_Tensor_Scalar(s, size, graft_scalar_float(p)), mask, keepdim);
-    outs[0] = fx_pow_Tensor_Scalar(s, sum, graft_scalar_float(1 / p));
+    graft_tensor *sum = fx_sum(s, fx_pow_Tensor_Scalar(s, size, graft_scalar_float(p)), mask, in.keepdim);
+    outs[OUT] = fx_pow_Tensor_Scalar(s, sum, graft_scalar_float(1 / p));
   }
 }
 
-#define A0 OP_SAVE_ARG(0)
-#define R0 OP_SAVE_OUT(0)
-#define R1 OP_SAVE_OUT(1)
+#define AT_NONE(op)      .dims = -1, .keepdim = -1, .dtype = -1
+#define AT_DTYPE(op)     .dims = -1, .keepdim = -1, .dtype = ARG_##op##_dtype
+#define AT_DIM_ONLY(op)  .dims = ARG_##op##_dim, .keepdim = -1, .dtype = -1
+#define AT_DIM(op)       .dims = ARG_##op##_dim, .keepdim = ARG_##op##_keepdim, .dtype = -1
+#define AT_DIM_DTYPE(op) .dims = ARG_##op##_dim, .keepdim = ARG_##op##_keepdim, .dtype = ARG_##op##_dtype
+
+#define AT_NORM(op)     AT_DIM_DTYPE(op), .order = ARG_##op##_ord
+#define AT_OLD_NORM(op) AT_DIM(op), .order = ARG_##op##_p
+
+#define ROW(op, id, kind_, flags_, at, ...)                                                                  \
+  {                                                                                                          \
+    .op_id = GRAFT_OP_##id, .roles = "v", .reference = OP_KERNEL(op), __VA_ARGS__, .row = &(const red_row) { \
+      .kind = kind_, .flags = flags_, at                                                                     \
+    }                                                                                                        \
+  }
+#define RULE(decompose_, vjp_) .infer = infer_reduction, .decompose = decompose_, .vjp = vjp_
+#define NORM(decompose_)       .infer = infer_norm, .decompose = decompose_, .vjp = red_vjp_norm
+#define SELF(op)               OP_SAVE_ARG(op, self)
+#define BOTH(op)               OP_SAVE_ARG(op, self) | OP_SAVE_OUT(op, out)
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SUM_DIM_INTLIST,
+    ROW(sum_dim_IntList, SUM_DIM_INTLIST, RED_SUM, RED_LIST, AT_DIM_DTYPE(sum_dim_IntList), RULE(NULL, red_vjp_sum)),
+    ROW(mean_dim, MEAN_DIM, RED_MEAN, RED_LIST, AT_DIM_DTYPE(mean_dim), RULE(decompose_mean, red_vjp_mean)),
+    {.op_id = GRAFT_OP_MEAN,
      .roles = "v",
-     .infer = infer_reduction,
-     .vjp = red_vjp_sum,
-     .reference = OP_REF(sum_dim_IntList)},
-    {.op_id = GRAFT_OP_MEAN_DIM,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_mean,
-     .vjp = red_vjp_mean,
-     .reference = OP_REF(mean_dim)},
-    {.op_id = GRAFT_OP_MEAN, .roles = "v", .infer = infer_reduction, .decompose = decompose_mean, .vjp = red_vjp_mean},
-    {.op_id = GRAFT_OP_AMAX,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .vjp = red_vjp_extremum,
-     .saves = A0 | R0,
-     .reference = OP_REF(amax)},
-    {.op_id = GRAFT_OP_AMIN,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .vjp = red_vjp_extremum,
-     .saves = A0 | R0,
-     .reference = OP_REF(amin)},
-    {.op_id = GRAFT_OP_ARGMAX,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .reference = OP_REF(argmax)},
-    {.op_id = GRAFT_OP_ARGMIN,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .reference = OP_REF(argmin)},
-    {.op_id = GRAFT_OP_VAR_CORRECTION,
-     .roles = "v",
-     .infer = infer_var,
-     .decompose = decompose_var,
-     .vjp = red_vjp_var,
-     .saves = A0,
-     .reference = OP_REF(var_correction)},
-    {.op_id = GRAFT_OP_ANY,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_any,
-     .reference = OP_REF(any)},
-    {.op_id = GRAFT_OP_ANY_DIM,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_any,
-     .reference = OP_REF(any_dim)},
-    {.op_id = GRAFT_OP_ANY_DIMS,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_any,
-     .reference = OP_REF(any_dims)},
-    {.op_id = GRAFT_OP_PROD,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_prod,
-     .vjp = red_vjp_prod,
-     .saves = A0,
-     .reference = OP_REF(prod)},
-    {.op_id = GRAFT_OP_PROD_DIM_INT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .vjp = red_vjp_prod,
-     .saves = A0,
-     .reference = OP_REF(prod_dim_int)},
-    {.op_id = GRAFT_OP_LINALG_VECTOR_NORM,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_norm,
-     .decompose = decompose_norm,
-     .vjp = red_vjp_norm,
-     .saves = A0 | R0,
-     .reference = OP_REF(linalg_vector_norm)},
-    {.op_id = GRAFT_OP_MAX_DIM,
-     .roles = "v",
-     .infer = infer_pick,
-     .decompose = decompose_pick,
-     .vjp = red_vjp_pick,
-     .saves = R1,
-     .reference = OP_REF(max_dim)},
-    {.op_id = GRAFT_OP_MIN_DIM,
-     .roles = "v",
-     .infer = infer_pick,
-     .decompose = decompose_pick,
-     .vjp = red_vjp_pick,
-     .saves = R1,
-     .reference = OP_REF(min_dim)},
-    {.op_id = GRAFT_OP_ALL,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_all,
-     .reference = OP_REF(all)},
-    {.op_id = GRAFT_OP_ALL_DIM,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_all,
-     .reference = OP_REF(all_dim)},
-    {.op_id = GRAFT_OP_MAX,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_extremes,
-     .vjp = red_vjp_extremum,
-     .saves = A0 | R0,
-     .reference = OP_REF(max)},
-    {.op_id = GRAFT_OP_MIN,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_extremes,
-     .vjp = red_vjp_extremum,
-     .saves = A0 | R0,
-     .reference = OP_REF(min)},
-    {.op_id = GRAFT_OP_AMINMAX,
-     .roles = "v",
-     .infer = infer_aminmax,
-     .decompose = decompose_extremes,
-     .vjp = red_vjp_extremum,
-     .saves = A0 | R0 | R1,
-     .reference = OP_REF(aminmax)},
-    {.op_id = GRAFT_OP_STD_CORRECTION,
-     .roles = "v",
-     .infer = infer_var,
-     .decompose = decompose_spread,
-     .vjp = red_vjp_var,
-     .saves = A0 | R0,
-     .reference = OP_REF(std_correction)},
-    {.op_id = GRAFT_OP_VAR_MEAN_CORRECTION,
-     .roles = "v",
-     .infer = infer_var_mean,
-     .decompose = decompose_spread,
-     .vjp = red_vjp_var,
-     .saves = A0,
-     .reference = OP_REF(var_mean_correction)},
-    {.op_id = GRAFT_OP_STD_MEAN_CORRECTION,
-     .roles = "v",
-     .infer = infer_var_mean,
-     .decompose = decompose_spread,
-     .vjp = red_vjp_var,
-     .saves = A0 | R0,
-     .reference = OP_REF(std_mean_correction)},
-    {.op_id = GRAFT_OP_NORM_SCALAROPT_DIM,
-     .roles = "v",
-     .infer = infer_norm,
-     .decompose = decompose_old_norm,
-     .vjp = red_vjp_norm,
-     .saves = A0 | R0,
-     .reference = OP_REF(norm_ScalarOpt_dim)},
-    {.op_id = GRAFT_OP_NANSUM,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_nansum,
-     .vjp = red_vjp_nansum,
-     .saves = A0,
-     .reference = OP_REF(nansum)},
-    {.op_id = GRAFT_OP_COUNT_NONZERO,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_count,
-     .reference = OP_REF(count_nonzero)},
-    {.op_id = GRAFT_OP_LOGSUMEXP,
-     .roles = "v",
-     .infer = infer_reduction,
-     .decompose = decompose_logsumexp,
-     .vjp = red_vjp_logsumexp,
-     .saves = A0 | R0,
-     .reference = OP_REF(logsumexp)},
-    {.op_id = GRAFT_OP_HISTC,
-     .flags = OP_EXACT_OUT,
-     .roles = "v",
-     .infer = red_infer_histc,
-     .decompose = red_decompose_histc},
+     RULE(decompose_mean, red_vjp_mean),
+     .row = &(const red_row){.kind = RED_MEAN, AT_DTYPE(mean)}},
+    ROW(amax, AMAX, RED_SAME, RED_LIST | RED_NONEMPTY, AT_DIM(amax), RULE(NULL, red_vjp_extremum),
+        .flags = OP_EXACT_OUT, .saves = BOTH(amax)),
+    ROW(amin, AMIN, RED_SAME, RED_LIST | RED_NONEMPTY, AT_DIM(amin), RULE(NULL, red_vjp_extremum),
+        .flags = OP_EXACT_OUT, .saves = BOTH(amin)),
+    ROW(argmax, ARGMAX, RED_INDEX, RED_NONEMPTY, AT_DIM(argmax), RULE(NULL, NULL), .flags = OP_EXACT_OUT),
+    ROW(argmin, ARGMIN, RED_INDEX, RED_NONEMPTY, AT_DIM(argmin), RULE(NULL, NULL), .flags = OP_EXACT_OUT),
+    ROW(any, ANY, RED_ANY, 0, AT_NONE(any), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
+    ROW(any_dim, ANY_DIM, RED_ANY, 0, AT_DIM(any_dim), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
+    ROW(any_dims, ANY_DIMS, RED_ANY, RED_LIST | RED_LITERAL, AT_DIM(any_dims), RULE(decompose_any, NULL),
+        .flags = OP_EXACT_OUT),
+    ROW(all, ALL, RED_ANY, 0, AT_NONE(all), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
+    ROW(all_dim, ALL_DIM, RED_ANY, 0, AT_DIM(all_dim), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
+    ROW(prod, PROD, RED_SUM, 0, AT_DTYPE(prod), RULE(decompose_prod, red_vjp_prod), .saves = SELF(prod)),
+    ROW(prod_dim_int, PROD_DIM_INT, RED_SUM, 0, AT_DIM_DTYPE(prod_dim_int), RULE(NULL, red_vjp_prod),
+        .saves = SELF(prod_dim_int)),
+    ROW(max_dim, MAX_DIM, RED_SAME, RED_NONEMPTY, AT_DIM(max_dim), .infer = infer_pick, .decompose = decompose_pick,
+        .vjp = red_vjp_pick, .saves = OP_SAVE_OUT(max_dim, indices)),
+    ROW(min_dim, MIN_DIM, RED_SAME, RED_NONEMPTY, AT_DIM(min_dim), .infer = infer_pick, .decompose = decompose_pick,
+        .vjp = red_vjp_pick, .saves = OP_SAVE_OUT(min_dim, indices)),
+    ROW(max, MAX, RED_SAME, RED_NONEMPTY, AT_NONE(max), RULE(decompose_extremes, red_vjp_extremum), .saves = BOTH(max)),
+    ROW(min, MIN, RED_SAME, RED_NONEMPTY, AT_NONE(min), RULE(decompose_extremes, red_vjp_extremum), .saves = BOTH(min)),
+    ROW(aminmax, AMINMAX, RED_SAME, RED_NONEMPTY, AT_DIM(aminmax), .infer = infer_aminmax,
+        .decompose = decompose_extremes, .vjp = red_vjp_extremum,
+        .saves = SELF(aminmax) | OP_SAVE_OUT(aminmax, min) | OP_SAVE_OUT(aminmax, max)),
+    ROW(var_correction, VAR_CORRECTION, RED_VAR, RED_LIST, AT_DIM(var_correction), .infer = infer_var,
+        .decompose = decompose_var, .vjp = red_vjp_var, .saves = SELF(var_correction)),
+    ROW(std_correction, STD_CORRECTION, RED_VAR, RED_LIST, AT_DIM(std_correction), .infer = infer_var,
+        .decompose = decompose_std, .vjp = red_vjp_var, .saves = BOTH(std_correction)),
+    ROW(var_mean_correction, VAR_MEAN_CORRECTION, RED_VAR, RED_LIST, AT_DIM(var_mean_correction),
+        .infer = infer_var_mean, .decompose = decompose_var_mean, .vjp = red_vjp_var,
+        .saves = SELF(var_mean_correction)),
+    ROW(std_mean_correction, STD_MEAN_CORRECTION, RED_VAR, RED_LIST, AT_DIM(std_mean_correction),
+        .infer = infer_var_mean, .decompose = decompose_var_mean, .vjp = red_vjp_var,
+        .saves = SELF(std_mean_correction) | OP_SAVE_OUT(std_mean_correction, out0)),
+    ROW(linalg_vector_norm, LINALG_VECTOR_NORM, RED_NORM, RED_LIST, AT_NORM(linalg_vector_norm), NORM(decompose_norm),
+        .flags = OP_EXACT_OUT, .saves = BOTH(linalg_vector_norm)),
+    ROW(norm_ScalarOpt_dim, NORM_SCALAROPT_DIM, RED_NORM, RED_LIST, AT_OLD_NORM(norm_ScalarOpt_dim),
+        NORM(decompose_old_norm), .saves = BOTH(norm_ScalarOpt_dim)),
+    ROW(nansum, NANSUM, RED_NANSUM, RED_LIST, AT_DIM_DTYPE(nansum), RULE(decompose_nansum, red_vjp_nansum),
+        .saves = SELF(nansum)),
+    ROW(count_nonzero, COUNT_NONZERO, RED_COUNT, 0, AT_DIM_ONLY(count_nonzero), RULE(decompose_count, NULL)),
+    ROW(logsumexp, LOGSUMEXP, RED_FLOAT, RED_LIST, AT_DIM(logsumexp), RULE(decompose_logsumexp, red_vjp_logsumexp),
+        .saves = BOTH(logsumexp)),
 };
 OP_TABLE(reduction, defs)

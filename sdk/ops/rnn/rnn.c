@@ -8,7 +8,21 @@
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
 
-enum { LSTM_GATES = 4, GRU_GATES = 3, GRU_KEPT = 5 };
+enum { INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE, LSTM_GATES };
+enum { RESET_GATE, UPDATE_GATE, NEW_GATE, GRU_GATES, OLD_STATE = GRU_GATES, RESET_PART, GRU_KEPT };
+
+/* Where the arguments of both cells stand, of which all are saved. */
+enum {
+  INPUT = ARG_thnn_fused_lstm_cell_input_gates,
+  HIDDEN = ARG_thnn_fused_lstm_cell_hidden_gates,
+  STATE = ARG_thnn_fused_lstm_cell_cx,
+  INPUT_BIAS = ARG_thnn_fused_lstm_cell_input_bias,
+  HIDDEN_BIAS = ARG_thnn_fused_lstm_cell_hidden_bias,
+  CELL_ARGS
+};
+/* The results, and how a kernel numbers its arrays: arguments, then results. */
+enum { HY = OUT_thnn_fused_lstm_cell_out0, CY = OUT_thnn_fused_lstm_cell_out1, LSTM_WORKSPACE, LSTM_OUTS };
+enum { GRU_WORKSPACE = OUT_thnn_fused_gru_cell_out1, GRU_OUTS };
 
 /* --- rules --- */
 
@@ -37,77 +51,85 @@ static graft_status check_dtypes(op_call *c, int count) {
   return GRAFT_OK;
 }
 
-/* cell(input_gates, hidden_gates, state, input_bias, hidden_bias) */
 static graft_status check_cell(op_call *c, int64_t gates, int64_t *rows, int64_t *width) {
-  const graft_tensor *input = op_tensor(c, 0);
-  graft_status status = check_dtypes(c, 5);
+  const graft_tensor *input = op_tensor(c, INPUT);
+  graft_status status = check_dtypes(c, CELL_ARGS);
   if (status) return status;
   if (input->ndim != 2 || input->sizes[1] % gates) {
-    return op_error(c, "input_gates is %s; expected a matrix of rows of %lld gates", op_show(c, 0), (long long)gates);
+    return op_error(c, "input_gates is %s; expected a matrix of rows of %lld gates", op_show(c, INPUT),
+                    (long long)gates);
   }
-  if (op_absent(c, 3) != op_absent(c, 4)) return op_error(c, "expected both biases or none");
+  if (op_absent(c, INPUT_BIAS) != op_absent(c, HIDDEN_BIAS)) return op_error(c, "expected both biases or none");
   *rows = input->sizes[0];
   *width = input->sizes[1] / gates;
-  status = check_matrix(c, 1, *rows, input->sizes[1]);
-  if (!status) status = check_matrix(c, 2, *rows, *width);
-  if (!status) status = check_bias(c, 3, input->sizes[1]);
-  return status ? status : check_bias(c, 4, input->sizes[1]);
+  status = check_matrix(c, HIDDEN, *rows, input->sizes[1]);
+  if (!status) status = check_matrix(c, STATE, *rows, *width);
+  if (!status) status = check_bias(c, INPUT_BIAS, input->sizes[1]);
+  return status ? status : check_bias(c, HIDDEN_BIAS, input->sizes[1]);
 }
 
 static void out_matrix(op_call *c, int n, int64_t rows, int64_t columns) {
   op_out(c, n, c->compute, 2, (int64_t[]){rows, columns});
 }
 
-/* _thnn_fused_lstm_cell -> (hy, cy, workspace) */
 static graft_status infer_lstm(op_call *c) {
   int64_t rows = 0, width = 0;
   graft_status status = check_cell(c, LSTM_GATES, &rows, &width);
   if (status) return status;
-  out_matrix(c, 0, rows, width);
-  out_matrix(c, 1, rows, width);
-  out_matrix(c, 2, rows, width * LSTM_GATES);
+  out_matrix(c, HY, rows, width);
+  out_matrix(c, CY, rows, width);
+  out_matrix(c, LSTM_WORKSPACE, rows, width * LSTM_GATES);
   return GRAFT_OK;
 }
 
-/* _thnn_fused_gru_cell -> (hy, workspace) */
 static graft_status infer_gru(op_call *c) {
   int64_t rows = 0, width = 0;
   graft_status status = check_cell(c, GRU_GATES, &rows, &width);
   if (status) return status;
-  out_matrix(c, 0, rows, width);
-  out_matrix(c, 1, rows, width * GRU_KEPT);
+  out_matrix(c, HY, rows, width);
+  out_matrix(c, GRU_WORKSPACE, rows, width * GRU_KEPT);
   return GRAFT_OK;
 }
 
-/* _thnn_fused_lstm_cell_backward_impl(grad_hy, grad_cy, cx, cy, workspace, has_bias) -> (gates, cx, bias); nothing
- * comes of no gradient. */
+/* The backward ops: their arguments and results. */
+#define LSTM_BACK(name) ARG_thnn_fused_lstm_cell_backward_impl_##name
+#define GRU_BACK(name)  ARG_thnn_fused_gru_cell_backward_##name
+enum { TO_GATES, TO_CX, TO_BIAS, LSTM_BACK_OUTS };
+enum { TO_INPUT, TO_HIDDEN, TO_HX, TO_INPUT_BIAS, TO_HIDDEN_BIAS, GRU_BACK_OUTS };
+
+/* Nothing comes of no gradient. */
 static graft_status infer_lstm_backward(op_call *c) {
-  const graft_tensor *cx = op_tensor(c, 2);
-  c->nouts = 3;
-  graft_status status = check_dtypes(c, 5);
-  if (!status && cx->ndim != 2) status = op_error(c, "cx is %s; expected a matrix", op_show(c, 2));
-  for (int i = 0; !status && i < 4; i++) status = check_matrix(c, i, cx->sizes[0], cx->sizes[1]);
-  if (!status) status = check_matrix(c, 4, cx->sizes[0], cx->sizes[1] * LSTM_GATES);
-  if (status || (op_absent(c, 0) && op_absent(c, 1))) return status;
-  out_matrix(c, 0, cx->sizes[0], cx->sizes[1] * LSTM_GATES);
-  out_matrix(c, 1, cx->sizes[0], cx->sizes[1]);
-  if (op_bool(c, 5)) op_out(c, 2, c->compute, 1, (int64_t[]){cx->sizes[1] * LSTM_GATES});
+  const in_thnn_fused_lstm_cell_backward_impl in = in_thnn_fused_lstm_cell_backward_impl_of(c->args);
+  c->nouts = LSTM_BACK_OUTS;
+  graft_status status = check_dtypes(c, LSTM_BACK(has_bias));
+  if (!status && in.cx->ndim != 2) status = op_error(c, "cx is %s; expected a matrix", op_show(c, LSTM_BACK(cx)));
+  for (int i = 0; !status && i < LSTM_BACK(workspace); i++) {
+    status = check_matrix(c, i, in.cx->sizes[0], in.cx->sizes[1]);
+  }
+  int64_t rows = in.cx->sizes[0], width = in.cx->sizes[1], gates = width * LSTM_GATES;
+  if (!status) status = check_matrix(c, LSTM_BACK(workspace), rows, gates);
+  if (status || (!in.grad_hy && !in.grad_cy)) return status;
+  out_matrix(c, TO_GATES, rows, gates);
+  out_matrix(c, TO_CX, rows, width);
+  if (in.has_bias) op_out(c, TO_BIAS, c->compute, 1, &gates);
   return GRAFT_OK;
 }
 
-/* _thnn_fused_gru_cell_backward(grad_hy, workspace, has_bias) -> (input gates, hidden gates, hx, both biases) */
 static graft_status infer_gru_backward(op_call *c) {
-  const graft_tensor *grad = op_tensor(c, 0);
-  c->nouts = 5;
-  graft_status status = check_dtypes(c, 2);
-  if (!status && grad->ndim != 2) status = op_error(c, "grad_hy is %s; expected a matrix", op_show(c, 0));
-  if (!status) status = check_matrix(c, 1, grad->sizes[0], grad->sizes[1] * GRU_KEPT);
+  const in_thnn_fused_gru_cell_backward in = in_thnn_fused_gru_cell_backward_of(c->args);
+  const graft_tensor *grad = in.grad_hy;
+  c->nouts = GRU_BACK_OUTS;
+  graft_status status = check_dtypes(c, GRU_BACK(has_bias));
+  if (!status && grad->ndim != 2) {
+    status = op_error(c, "grad_hy is %s; expected a matrix", op_show(c, GRU_BACK(grad_hy)));
+  }
+  if (!status) status = check_matrix(c, GRU_BACK(workspace), grad->sizes[0], grad->sizes[1] * GRU_KEPT);
   if (status) return status;
   int64_t gates = grad->sizes[1] * GRU_GATES;
-  out_matrix(c, 0, grad->sizes[0], gates);
-  out_matrix(c, 1, grad->sizes[0], gates);
-  out_matrix(c, 2, grad->sizes[0], grad->sizes[1]);
-  for (int i = 3; op_bool(c, 2) && i < 5; i++) op_out(c, i, c->compute, 1, &gates);
+  out_matrix(c, TO_INPUT, grad->sizes[0], gates);
+  out_matrix(c, TO_HIDDEN, grad->sizes[0], gates);
+  out_matrix(c, TO_HX, grad->sizes[0], grad->sizes[1]);
+  for (int i = TO_INPUT_BIAS; in.has_bias && i <= TO_HIDDEN_BIAS; i++) op_out(c, i, c->compute, 1, &gates);
   return GRAFT_OK;
 }
 
@@ -142,30 +164,29 @@ static ref_real sigmoid(ref_real x) {
 
 /* A gate before its nonlinearity. */
 static ref_real gate(const ref_array *a, int64_t at, int64_t column) {
-  ref_real bias = a[3].re ? a[3].re[column] + a[4].re[column] : 0;
-  return a[0].re[at] + a[1].re[at] + bias;
+  ref_real bias = a[INPUT_BIAS].re ? a[INPUT_BIAS].re[column] + a[HIDDEN_BIAS].re[column] : 0;
+  return a[INPUT].re[at] + a[HIDDEN].re[at] + bias;
 }
 
-static graft_status ref_thnn_fused_lstm_cell(const graft_exec *exec, const graft_args_thnn_fused_lstm_cell *args) {
-  (void)exec;
+graft_status kernel_thnn_fused_lstm_cell(const graft_exec *exec, const graft_args_thnn_fused_lstm_cell *args) {
   const graft_tensor_desc *in[] = {args->input_gates, args->hidden_gates, args->cx, args->input_bias,
                                    args->hidden_bias};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, 5, out, 3);
+  bool ok = open_arrays(a, in, CELL_ARGS, out, LSTM_OUTS);
   int64_t width = args->cx->dl.shape[1];
-  for (int64_t i = 0; ok && i < a[2].count; i++) {
+  for (int64_t i = 0; ok && i < a[STATE].count; i++) {
     int64_t column = i % width, row = i / width * LSTM_GATES * width;
-    ref_real *kept = a[7].re + row + column, g[LSTM_GATES];
+    ref_real *kept = a[CELL_ARGS + LSTM_WORKSPACE].re + row + column, g[LSTM_GATES];
     for (int k = 0; k < LSTM_GATES; k++) {
       ref_real x = gate(a, row + k * width + column, k * width + column);
-      g[k] = kept[k * width] = k == 2 ? tanhl(x) : sigmoid(x);
+      g[k] = kept[k * width] = k == CELL_GATE ? tanhl(x) : sigmoid(x);
     }
-    ref_real cy = g[1] * a[2].re[i] + g[0] * g[2];
-    a[6].re[i] = cy;
-    a[5].re[i] = g[3] * tanhl(cy);
+    ref_real cy = g[FORGET_GATE] * a[STATE].re[i] + g[INPUT_GATE] * g[CELL_GATE];
+    a[CELL_ARGS + CY].re[i] = cy;
+    a[CELL_ARGS + HY].re[i] = g[OUTPUT_GATE] * tanhl(cy);
   }
-  return close_arrays(a, 5, out, 3, ok);
+  return close_arrays(a, CELL_ARGS, out, LSTM_OUTS, ok);
 }
 
 static void sum_columns(graft_dtype dtype, const ref_array *from, ref_array *to) {
@@ -173,73 +194,76 @@ static void sum_columns(graft_dtype dtype, const ref_array *from, ref_array *to)
   for (int64_t j = 0; j < columns; j++) to->re[j] = ref_sum(dtype, from->re + j, columns, rows);
 }
 
-static graft_status ref_thnn_fused_lstm_cell_backward_impl(const graft_exec *exec,
-                                                           const graft_args_thnn_fused_lstm_cell_backward_impl *args) {
-  (void)exec;
+graft_status kernel_thnn_fused_lstm_cell_backward_impl(const graft_exec *exec,
+                                                       const graft_args_thnn_fused_lstm_cell_backward_impl *args) {
+  enum { INS = LSTM_BACK(has_bias) };
   const graft_tensor_desc *in[] = {args->grad_hy, args->grad_cy, args->cx, args->cy, args->workspace};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, 5, out, 3);
+  bool ok = open_arrays(a, in, INS, out, LSTM_BACK_OUTS);
   int64_t width = args->cx->dl.shape[1];
-  for (int64_t i = 0; ok && i < a[2].count; i++) {
+  for (int64_t i = 0; ok && i < a[LSTM_BACK(cx)].count; i++) {
     int64_t at = i / width * LSTM_GATES * width + i % width;
-    ref_real g[LSTM_GATES], *d = a[5].re + at, t = tanhl(a[3].re[i]);
-    for (int k = 0; k < LSTM_GATES; k++) g[k] = a[4].re[at + k * width];
-    ref_real gh = a[0].re ? a[0].re[i] : 0, gc = (a[1].re ? a[1].re[i] : 0) + gh * g[3] * (1 - t * t);
-    d[0] = gc * g[2] * (1 - g[0]) * g[0];
-    d[width] = gc * a[2].re[i] * (1 - g[1]) * g[1];
-    d[2 * width] = gc * g[0] * (1 - g[2] * g[2]);
-    d[3 * width] = gh * t * (1 - g[3]) * g[3];
-    a[6].re[i] = gc * g[1];
+    ref_real g[LSTM_GATES], *d = a[INS + TO_GATES].re + at, t = tanhl(a[LSTM_BACK(cy)].re[i]);
+    for (int k = 0; k < LSTM_GATES; k++) g[k] = a[LSTM_BACK(workspace)].re[at + k * width];
+    ref_real gh = a[LSTM_BACK(grad_hy)].re ? a[LSTM_BACK(grad_hy)].re[i] : 0,
+             gc = (a[LSTM_BACK(grad_cy)].re ? a[LSTM_BACK(grad_cy)].re[i] : 0) + gh * g[OUTPUT_GATE] * (1 - t * t);
+    d[INPUT_GATE * width] = gc * g[CELL_GATE] * (1 - g[INPUT_GATE]) * g[INPUT_GATE];
+    d[FORGET_GATE * width] = gc * a[LSTM_BACK(cx)].re[i] * (1 - g[FORGET_GATE]) * g[FORGET_GATE];
+    d[CELL_GATE * width] = gc * g[INPUT_GATE] * (1 - g[CELL_GATE] * g[CELL_GATE]);
+    d[OUTPUT_GATE * width] = gh * t * (1 - g[OUTPUT_GATE]) * g[OUTPUT_GATE];
+    a[INS + TO_CX].re[i] = gc * g[FORGET_GATE];
   }
-  if (ok && args->out2) sum_columns(args->out0->dl.dtype, &a[5], &a[7]);
-  return close_arrays(a, 5, out, 3, ok);
+  if (ok && args->out2) sum_columns(args->out0->dl.dtype, &a[INS + TO_GATES], &a[INS + TO_BIAS]);
+  return close_arrays(a, INS, out, LSTM_BACK_OUTS, ok);
 }
 
-static graft_status ref_thnn_fused_gru_cell(const graft_exec *exec, const graft_args_thnn_fused_gru_cell *args) {
-  (void)exec;
+graft_status kernel_thnn_fused_gru_cell(const graft_exec *exec, const graft_args_thnn_fused_gru_cell *args) {
   const graft_tensor_desc *in[] = {args->input_gates, args->hidden_gates, args->hx, args->input_bias,
                                    args->hidden_bias};
   const graft_tensor_desc *out[] = {args->out0, args->out1};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, 5, out, 2);
+  bool ok = open_arrays(a, in, CELL_ARGS, out, GRU_OUTS);
   int64_t width = args->hx->dl.shape[1];
-  for (int64_t i = 0; ok && i < a[2].count; i++) {
-    int64_t column = i % width, row = i / width, at = row * GRU_GATES * width + column, last = 2 * width;
+  for (int64_t i = 0; ok && i < a[STATE].count; i++) {
+    int64_t column = i % width, row = i / width, at = row * GRU_GATES * width + column, last = NEW_GATE * width;
     ref_real r = sigmoid(gate(a, at, column)), z = sigmoid(gate(a, at + width, column + width));
-    ref_real hidden = a[1].re[at + last] + (a[4].re ? a[4].re[column + last] : 0);
-    ref_real new = tanhl(a[0].re[at + last] + (a[3].re ? a[3].re[column + last] : 0) + r * hidden), hx = a[2].re[i];
+    ref_real hidden = a[HIDDEN].re[at + last] + (a[HIDDEN_BIAS].re ? a[HIDDEN_BIAS].re[column + last] : 0);
+    ref_real new =
+        tanhl(a[INPUT].re[at + last] + (a[INPUT_BIAS].re ? a[INPUT_BIAS].re[column + last] : 0) + r * hidden),
+             hx = a[STATE].re[i];
     ref_real kept[GRU_KEPT] = {r, z, new, hx, hidden};
-    for (int k = 0; k < GRU_KEPT; k++) a[6].re[(row * GRU_KEPT + k) * width + column] = kept[k];
-    a[5].re[i] = new + z *(hx - new);
+    for (int k = 0; k < GRU_KEPT; k++) a[CELL_ARGS + GRU_WORKSPACE].re[(row * GRU_KEPT + k) * width + column] = kept[k];
+    a[CELL_ARGS + HY].re[i] = new + z *(hx - new);
   }
-  return close_arrays(a, 5, out, 2, ok);
+  return close_arrays(a, CELL_ARGS, out, GRU_OUTS, ok);
 }
 
-static graft_status ref_thnn_fused_gru_cell_backward(const graft_exec *exec,
-                                                     const graft_args_thnn_fused_gru_cell_backward *args) {
-  (void)exec;
+graft_status kernel_thnn_fused_gru_cell_backward(const graft_exec *exec,
+                                                 const graft_args_thnn_fused_gru_cell_backward *args) {
+  enum { INS = GRU_BACK(has_bias) };
   const graft_tensor_desc *in[] = {args->grad_hy, args->workspace};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2, args->out3, args->out4};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, 2, out, 5);
+  bool ok = open_arrays(a, in, INS, out, GRU_BACK_OUTS);
   int64_t width = args->grad_hy->dl.shape[1];
-  for (int64_t i = 0; ok && i < a[0].count; i++) {
+  for (int64_t i = 0; ok && i < a[GRU_BACK(grad_hy)].count; i++) {
     int64_t column = i % width, row = i / width, at = row * GRU_GATES * width + column;
-    ref_real kept[GRU_KEPT], g = a[0].re[i];
-    for (int k = 0; k < GRU_KEPT; k++) kept[k] = a[1].re[(row * GRU_KEPT + k) * width + column];
-    ref_real r = kept[0], z = kept[1], new = kept[2];
-    ref_real dn = g * (1 - z) * (1 - new *new), dz = g * (kept[3] - new) * (1 - z) * z;
-    ref_real dr = dn * kept[4] * (1 - r) * r;
+    ref_real kept[GRU_KEPT], g = a[GRU_BACK(grad_hy)].re[i];
+    for (int k = 0; k < GRU_KEPT; k++) kept[k] = a[GRU_BACK(workspace)].re[(row * GRU_KEPT + k) * width + column];
+    ref_real r = kept[RESET_GATE], z = kept[UPDATE_GATE], new = kept[NEW_GATE];
+    ref_real dn = g * (1 - z) * (1 - new *new), dz = g * (kept[OLD_STATE] - new) * (1 - z) * z;
+    ref_real dr = dn * kept[RESET_PART] * (1 - r) * r;
     ref_real to_input[] = {dr, dz, dn}, to_hidden[] = {dr, dz, dn * r};
     for (int k = 0; k < GRU_GATES; k++) {
-      a[2].re[at + k * width] = to_input[k];
-      a[3].re[at + k * width] = to_hidden[k];
+      a[INS + TO_INPUT].re[at + k * width] = to_input[k];
+      a[INS + TO_HIDDEN].re[at + k * width] = to_hidden[k];
     }
-    a[4].re[i] = g * z;
+    a[INS + TO_HX].re[i] = g * z;
   }
-  for (int k = 0; ok && k < 2 && args->out3; k++) sum_columns(args->out0->dl.dtype, &a[2 + k], &a[5 + k]);
-  return close_arrays(a, 2, out, 5, ok);
+  for (int k = 0; ok && k < 2 && args->out3; k++)
+    sum_columns(args->out0->dl.dtype, &a[INS + TO_INPUT + k], &a[INS + TO_INPUT_BIAS + k]);
+  return close_arrays(a, INS, out, GRU_BACK_OUTS, ok);
 }
 
 /* --- the same on tensors, for decompositions and for gradients of gradients --- */
@@ -266,42 +290,44 @@ typedef struct lstm {
 } lstm;
 
 static lstm lstm_of(fx *s, const graft_value *args) {
-  graft_tensor *cx = args[2].as.tensor, *sum = fx_add(s, args[0].as.tensor, args[1].as.tensor);
-  if (args[3].kind == GRAFT_VALUE_TENSOR) sum = fx_add(s, sum, fx_add(s, args[3].as.tensor, args[4].as.tensor));
+  const in_thnn_fused_lstm_cell in = in_thnn_fused_lstm_cell_of(args);
+  graft_tensor *sum = fx_add(s, in.input_gates, in.hidden_gates);
+  if (in.input_bias) sum = fx_add(s, sum, fx_add(s, in.input_bias, in.hidden_bias));
   lstm l;
   for (int k = 0; k < LSTM_GATES; k++) {
-    graft_tensor *x = part(s, sum, k, cx->sizes[1]);
-    l.gates[k] = k == 2 ? fx_tanh(s, x) : fx_sigmoid(s, x);
+    graft_tensor *x = part(s, sum, k, in.cx->sizes[1]);
+    l.gates[k] = k == CELL_GATE ? fx_tanh(s, x) : fx_sigmoid(s, x);
   }
-  l.cy = fx_add(s, fx_mul(s, l.gates[1], cx), fx_mul(s, l.gates[0], l.gates[2]));
+  graft_tensor *kept = fx_mul(s, l.gates[FORGET_GATE], in.cx);
+  l.cy = fx_add(s, kept, fx_mul(s, l.gates[INPUT_GATE], l.gates[CELL_GATE]));
   return l;
 }
 
 static void decompose_lstm(fx *s, const op_call *c, graft_tensor **outs) {
   lstm l = lstm_of(s, c->args);
-  outs[0] = fx_mul(s, l.gates[3], fx_tanh(s, l.cy));
-  outs[1] = l.cy;
-  if (!s->status) outs[2] = fx_cat(s, l.gates, LSTM_GATES, 1);
+  outs[HY] = fx_mul(s, l.gates[OUTPUT_GATE], fx_tanh(s, l.cy));
+  outs[CY] = l.cy;
+  if (!s->status) outs[LSTM_WORKSPACE] = fx_cat(s, l.gates, LSTM_GATES, 1);
 }
 
 static void lstm_backward(fx *s, const lstm *l, graft_tensor *cx, graft_tensor *gh, graft_tensor *gc,
                           graft_tensor **gates, graft_tensor **to_cx) {
   graft_tensor *const *g = l->gates, *t = fx_tanh(s, l->cy), *d[LSTM_GATES];
-  if (gh) gc = plus(s, gc, fx_mul(s, fx_mul(s, gh, g[3]), tanh_slope(s, t)));
-  d[0] = fx_mul(s, fx_mul(s, gc, g[2]), sigmoid_slope(s, g[0]));
-  d[1] = fx_mul(s, fx_mul(s, gc, cx), sigmoid_slope(s, g[1]));
-  d[2] = fx_mul(s, fx_mul(s, gc, g[0]), tanh_slope(s, g[2]));
-  d[3] = gh ? fx_mul(s, fx_mul(s, gh, t), sigmoid_slope(s, g[3])) : fx_zeros_like(s, d[0]);
+  if (gh) gc = plus(s, gc, fx_mul(s, fx_mul(s, gh, g[OUTPUT_GATE]), tanh_slope(s, t)));
+  d[INPUT_GATE] = fx_mul(s, fx_mul(s, gc, g[CELL_GATE]), sigmoid_slope(s, g[INPUT_GATE]));
+  d[FORGET_GATE] = fx_mul(s, fx_mul(s, gc, cx), sigmoid_slope(s, g[FORGET_GATE]));
+  d[CELL_GATE] = fx_mul(s, fx_mul(s, gc, g[INPUT_GATE]), tanh_slope(s, g[CELL_GATE]));
+  d[OUTPUT_GATE] = gh ? fx_mul(s, fx_mul(s, gh, t), sigmoid_slope(s, g[OUTPUT_GATE])) : fx_zeros_like(s, d[INPUT_GATE]);
   if (!s->status) *gates = fx_cat(s, d, LSTM_GATES, 1);
-  *to_cx = fx_mul(s, gc, g[1]);
+  *to_cx = fx_mul(s, gc, g[FORGET_GATE]);
 }
 
 static void decompose_lstm_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *cx = op_tensor(c, 2);
-  lstm l = {.cy = op_tensor(c, 3)};
-  for (int k = 0; k < LSTM_GATES; k++) l.gates[k] = part(s, op_tensor(c, 4), k, cx->sizes[1]);
-  lstm_backward(s, &l, cx, op_tensor(c, 0), op_tensor(c, 1), &outs[0], &outs[1]);
-  if (c->out_wanted[2]) outs[2] = fx_sum(s, outs[0], 1, false);
+  const in_thnn_fused_lstm_cell_backward_impl in = in_thnn_fused_lstm_cell_backward_impl_of(c->args);
+  lstm l = {.cy = in.cy};
+  for (int k = 0; k < LSTM_GATES; k++) l.gates[k] = part(s, in.workspace, k, in.cx->sizes[1]);
+  lstm_backward(s, &l, in.cx, in.grad_hy, in.grad_cy, &outs[TO_GATES], &outs[TO_CX]);
+  if (c->out_wanted[TO_BIAS]) outs[TO_BIAS] = fx_sum(s, outs[TO_GATES], 1, false);
 }
 
 typedef struct gru {
@@ -309,24 +335,27 @@ typedef struct gru {
 } gru;
 
 static gru gru_of(fx *s, const graft_value *args) {
-  graft_tensor *input = args[0].as.tensor, *hidden = args[1].as.tensor, *hx = args[2].as.tensor;
-  if (args[3].kind == GRAFT_VALUE_TENSOR) {
-    input = fx_add(s, input, args[3].as.tensor);
-    hidden = fx_add(s, hidden, args[4].as.tensor);
+  const in_thnn_fused_gru_cell in = in_thnn_fused_gru_cell_of(args);
+  graft_tensor *input = in.input_gates, *hidden = in.hidden_gates;
+  if (in.input_bias) {
+    input = fx_add(s, input, in.input_bias);
+    hidden = fx_add(s, hidden, in.hidden_bias);
   }
   graft_tensor *both = fx_add(s, input, hidden);
-  int64_t width = hx->sizes[1];
-  gru g = {fx_sigmoid(s, part(s, both, 0, width)), fx_sigmoid(s, part(s, both, 1, width)), NULL, hx,
-           part(s, hidden, 2, width)};
-  g.new = fx_tanh(s, fx_add(s, part(s, input, 2, width), fx_mul(s, g.r, g.hidden)));
+  int64_t width = in.hx->sizes[1];
+  gru g = {.r = fx_sigmoid(s, part(s, both, RESET_GATE, width)),
+           .z = fx_sigmoid(s, part(s, both, UPDATE_GATE, width)),
+           .hx = in.hx,
+           .hidden = part(s, hidden, NEW_GATE, width)};
+  g.new = fx_tanh(s, fx_add(s, part(s, input, NEW_GATE, width), fx_mul(s, g.r, g.hidden)));
   return g;
 }
 
 static void decompose_gru(fx *s, const op_call *c, graft_tensor **outs) {
   gru g = gru_of(s, c->args);
-  outs[0] = fx_add(s, g.new, fx_mul(s, g.z, fx_sub(s, g.hx, g.new)));
+  outs[HY] = fx_add(s, g.new, fx_mul(s, g.z, fx_sub(s, g.hx, g.new)));
   graft_tensor *kept[] = {g.r, g.z, g.new, g.hx, g.hidden};
-  if (!s->status) outs[1] = fx_cat(s, kept, GRU_KEPT, 1);
+  if (!s->status) outs[GRU_WORKSPACE] = fx_cat(s, kept, GRU_KEPT, 1);
 }
 
 static void gru_backward(fx *s, const gru *g, graft_tensor *grad, graft_tensor **to_input, graft_tensor **to_hidden,
@@ -342,47 +371,49 @@ static void gru_backward(fx *s, const gru *g, graft_tensor *grad, graft_tensor *
 }
 
 static void decompose_gru_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_thnn_fused_gru_cell_backward in = in_thnn_fused_gru_cell_backward_of(c->args);
   graft_tensor *kept[GRU_KEPT];
-  for (int k = 0; k < GRU_KEPT; k++) kept[k] = part(s, op_tensor(c, 1), k, op_tensor(c, 0)->sizes[1]);
-  gru g = {kept[0], kept[1], kept[2], kept[3], kept[4]};
-  gru_backward(s, &g, op_tensor(c, 0), &outs[0], &outs[1], &outs[2]);
-  for (int i = 3; i < 5 && c->out_wanted[i]; i++) outs[i] = fx_sum(s, outs[i - 3], 1, false);
+  for (int k = 0; k < GRU_KEPT; k++) kept[k] = part(s, in.workspace, k, in.grad_hy->sizes[1]);
+  gru g = {kept[RESET_GATE], kept[UPDATE_GATE], kept[NEW_GATE], kept[OLD_STATE], kept[RESET_PART]};
+  gru_backward(s, &g, in.grad_hy, &outs[TO_INPUT], &outs[TO_HIDDEN], &outs[TO_HX]);
+  for (int i = 0; i < 2 && c->out_wanted[TO_INPUT_BIAS + i]; i++) {
+    outs[TO_INPUT_BIAS + i] = fx_sum(s, outs[TO_INPUT + i], 1, false);
+  }
 }
 
 /* --- gradients: by the backward op, or by formula where they are to be differentiated again --- */
 
 static void vjp_lstm(op_vjp *v) {
   fx *s = v->s;
-  graft_tensor *gates = NULL, *to_cx = NULL, *bias = NULL, *cx = vjp_arg(v, 2);
-  bool wants_bias = vjp_needs(v, 3) || vjp_needs(v, 4);
+  graft_tensor *gates = NULL, *to_cx = NULL, *bias = NULL, *cx = vjp_arg(v, STATE);
+  bool wants_bias = vjp_needs(v, INPUT_BIAS) || vjp_needs(v, HIDDEN_BIAS);
   if (graft_grad_mode()) {
     lstm l = lstm_of(s, v->args);
-    lstm_backward(s, &l, cx, v->g[0], v->g[1], &gates, &to_cx);
+    lstm_backward(s, &l, cx, v->g[HY], v->g[CY], &gates, &to_cx);
     if (wants_bias) bias = fx_sum(s, gates, 1, false);
   } else {
-    fx_thnn_fused_lstm_cell_backward_impl(s, v->g[0], v->g[1], cx, v->outs[1], v->outs[2], wants_bias, &gates, &to_cx,
-                                          &bias);
+    fx_thnn_fused_lstm_cell_backward_impl(s, v->g[HY], v->g[CY], cx, v->outs[CY], v->outs[LSTM_WORKSPACE], wants_bias,
+                                          &gates, &to_cx, &bias);
   }
   graft_tensor *results[] = {gates, gates, to_cx, bias, bias};
-  for (int i = 0; i < 5; i++) v->results[i] = vjp_needs(v, i) ? results[i] : NULL;
+  for (int i = 0; i < CELL_ARGS; i++) v->results[i] = vjp_needs(v, i) ? results[i] : NULL;
 }
 
 static void vjp_gru(op_vjp *v) {
   fx *s = v->s;
-  graft_tensor *d[5] = {NULL};
-  bool wants_bias = vjp_needs(v, 3) || vjp_needs(v, 4);
-  if (!v->g[0]) return;
+  graft_tensor *d[GRU_BACK_OUTS] = {NULL};
+  bool wants_bias = vjp_needs(v, INPUT_BIAS) || vjp_needs(v, HIDDEN_BIAS);
+  if (!v->g[HY]) return;
   if (graft_grad_mode()) {
     gru g = gru_of(s, v->args);
-    gru_backward(s, &g, v->g[0], &d[0], &d[1], &d[2]);
-    for (int i = 3; i < 5 && wants_bias; i++) d[i] = fx_sum(s, d[i - 3], 1, false);
+    gru_backward(s, &g, v->g[HY], &d[TO_INPUT], &d[TO_HIDDEN], &d[TO_HX]);
+    for (int i = 0; i < 2 && wants_bias; i++) d[TO_INPUT_BIAS + i] = fx_sum(s, d[TO_INPUT + i], 1, false);
   } else {
-    fx_thnn_fused_gru_cell_backward(s, v->g[0], v->outs[1], wants_bias, &d[0], &d[1], &d[2], &d[3], &d[4]);
+    fx_thnn_fused_gru_cell_backward(s, v->g[HY], v->outs[GRU_WORKSPACE], wants_bias, &d[TO_INPUT], &d[TO_HIDDEN],
+                                    &d[TO_HX], &d[TO_INPUT_BIAS], &d[TO_HIDDEN_BIAS]);
   }
-  for (int i = 0; i < 5; i++) v->results[i] = vjp_needs(v, i) ? d[i] : NULL;
+  for (int i = 0; i < CELL_ARGS; i++) v->results[i] = vjp_needs(v, i) ? d[i] : NULL;
 }
-
-#define CELL_ARGS (OP_SAVE_ARG(0) | OP_SAVE_ARG(1) | OP_SAVE_ARG(2) | OP_SAVE_ARG(3) | OP_SAVE_ARG(4))
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL,
@@ -390,26 +421,28 @@ static const op_def defs[] = {
      .infer = infer_lstm,
      .decompose = decompose_lstm,
      .vjp = vjp_lstm,
-     .saves = CELL_ARGS | OP_SAVE_OUT(1) | OP_SAVE_OUT(2),
-     .without_grad = 1u << 2,
-     .reference = OP_REF(thnn_fused_lstm_cell)},
+     .saves = OP_SAVE_ARGS(thnn_fused_lstm_cell, input_gates, hidden_gates, cx, input_bias, hidden_bias) |
+              OP_SAVE_OUT(thnn_fused_lstm_cell, out1) | OP_SAVE_OUT(thnn_fused_lstm_cell, out2),
+     .without_grad = OP_OUT_BIT(thnn_fused_lstm_cell, out2),
+     .reference = OP_KERNEL(thnn_fused_lstm_cell)},
     {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL,
      .roles = "vvvvv",
      .infer = infer_lstm_backward,
      .decompose = decompose_lstm_backward,
-     .reference = OP_REF(thnn_fused_lstm_cell_backward_impl)},
+     .reference = OP_KERNEL(thnn_fused_lstm_cell_backward_impl)},
     {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL,
      .roles = "vvvvv",
      .infer = infer_gru,
      .decompose = decompose_gru,
      .vjp = vjp_gru,
-     .saves = CELL_ARGS | OP_SAVE_OUT(1),
-     .without_grad = 1u << 1,
-     .reference = OP_REF(thnn_fused_gru_cell)},
+     .saves = OP_SAVE_ARGS(thnn_fused_gru_cell, input_gates, hidden_gates, hx, input_bias, hidden_bias) |
+              OP_SAVE_OUT(thnn_fused_gru_cell, out1),
+     .without_grad = OP_OUT_BIT(thnn_fused_gru_cell, out1),
+     .reference = OP_KERNEL(thnn_fused_gru_cell)},
     {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD,
      .roles = "vv",
      .infer = infer_gru_backward,
      .decompose = decompose_gru_backward,
-     .reference = OP_REF(thnn_fused_gru_cell_backward)},
+     .reference = OP_KERNEL(thnn_fused_gru_cell_backward)},
 };
 OP_TABLE(rnn, defs)

@@ -3,20 +3,20 @@
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
 
-/* cumsum, cumprod(self, dim, dtype) */
 static graft_status infer_cumulative(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  graft_dtype dtype = op_dtype(c, 2);
-  int64_t dim = op_int(c, 1);
-  graft_status status = op_wrap_dim(c, &dim, self->ndim);
+  const in_cumsum in = in_cumsum_of(c->args);
+  graft_dtype dtype = in.dtype;
+  int64_t dim = in.dim;
+  graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
-  if (!dtype) dtype = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
+  if (!dtype) dtype = dt_is_integral(in.self->dtype, true) ? GRAFT_I64 : in.self->dtype;
   if (dtype == GRAFT_BOOL) return op_error(c, "dtype is bool; expected a dtype of numbers");
-  if (dt_is_float8(dtype) && self->numel && self->ndim) return op_refuse_dtype(c, 0, "a dtype of numbers");
+  if (dt_is_float8(dtype) && in.self->numel && in.self->ndim)
+    return op_refuse_dtype(c, ARG_cumsum_self, "a dtype of numbers");
   c->compute = dtype;
-  op_set_int(c, 1, dim);
-  op_set_dtype(c, 2, dtype);
-  op_out(c, 0, dtype, self->ndim, self->sizes);
+  op_set_int(c, ARG_cumsum_dim, dim);
+  op_set_dtype(c, ARG_cumsum_dtype, dtype);
+  op_out(c, OUT, dtype, in.self->ndim, in.self->sizes);
   return GRAFT_OK;
 }
 
@@ -36,8 +36,7 @@ static void scan_reals(graft_dtype dtype, ref_real *x, int64_t count, int64_t st
   }
 }
 
-static graft_status ref_cumsum(const graft_exec *exec, const graft_args_cumsum *a) {
-  (void)exec;
+graft_status kernel_cumsum(const graft_exec *exec, const graft_args_cumsum *a) {
   graft_dtype dtype = a->self->dl.dtype;
   ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
@@ -57,13 +56,13 @@ static graft_status ref_cumsum(const graft_exec *exec, const graft_args_cumsum *
 
 /* Each element is in all sums from its own on: the sums of the cotangent from the other end. */
 static void vjp_cumsum(op_vjp *v) {
-  int64_t dim = v->args[1].as.i;
-  graft_tensor *g = v->g[0];
+  int64_t dim = v->args[ARG_cumsum_dim].as.i;
+  graft_tensor *g = v->g[OUT];
   if (g->ndim) {
     graft_tensor *sums = fx_cumsum(v->s, fx_flip(v->s, g, &dim, 1), dim, g->dtype);
-    v->results[0] = fx_flip(v->s, sums, &dim, 1);
+    v->results[ARG_cumsum_self] = fx_flip(v->s, sums, &dim, 1);
   } else {
-    v->results[0] = g;
+    v->results[ARG_cumsum_self] = g;
   }
 }
 
@@ -87,8 +86,7 @@ static void multiply_numbers(graft_dtype dtype, ref_real *re, ref_real *im, int6
   }
 }
 
-static graft_status ref_cumprod(const graft_exec *exec, const graft_args_cumprod *a) {
-  (void)exec;
+graft_status kernel_cumprod(const graft_exec *exec, const graft_args_cumprod *a) {
   graft_dtype dtype = a->self->dl.dtype;
   ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
@@ -111,62 +109,57 @@ static graft_tensor *sums_after(op_vjp *v, graft_tensor *t, int64_t dim) {
   return fx_flip(v->s, sums, &dim, 1);
 }
 
-static graft_tensor *choose(op_vjp *v, graft_tensor *condition, graft_value yes, graft_value no) {
-  graft_tensor *out;
-  fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){fx_tensor(condition), yes, no}, 3, &out, 1);
-  return out;
-}
-
 /* Before the first zero of a line, the sum of g out from the element on, over the element. At that zero, the same with
  * it taken for 1, since all other products there have it as a factor. Behind it nothing. */
 static void vjp_cumprod(op_vjp *v) {
-  graft_tensor *g = v->g[0], *x = vjp_arg(v, 0);
-  int64_t dim = v->args[1].as.i;
-  const graft_value zero = fx_number(graft_scalar_int(0)), one = fx_number(graft_scalar_int(1));
+  const in_cumprod in = in_cumprod_of(v->args);
+  graft_tensor *g = v->g[OUT], *x = in.self;
+  const graft_value zero = fx_int(0), one = fx_int(1);
   if (!g->ndim || !g->numel) {
-    v->results[0] = g;
+    v->results[ARG_cumprod_self] = g;
     return;
   }
   if (x->dtype != g->dtype) x = fx_cast(v->s, x, g->dtype);
   graft_tensor *is_zero = fx_eq_Scalar(v->s, x, graft_scalar_int(0));
-  graft_tensor *zeros = fx_cumsum(v->s, is_zero, dim, GRAFT_I64);
+  graft_tensor *zeros = fx_cumsum(v->s, is_zero, in.dim, GRAFT_I64);
   graft_tensor *before = fx_eq_Scalar(v->s, zeros, graft_scalar_int(0));
   graft_tensor *first = fx_logical_and(v->s, is_zero, fx_eq_Scalar(v->s, zeros, graft_scalar_int(1)));
-  graft_tensor *terms = fx_mul(v->s, g, fx_conj(v->s, v->outs[0]));
-  graft_tensor *divisor = choose(v, is_zero, one, fx_tensor(x));
-  graft_tensor *usual = fx_div(v->s, sums_after(v, terms, dim), fx_conj(v->s, divisor));
-  graft_tensor *without = fx_cumprod(v->s, choose(v, first, one, fx_tensor(x)), dim, g->dtype);
-  graft_tensor *at_zero = sums_after(v, fx_mul(v->s, g, fx_conj(v->s, without)), dim);
-  graft_tensor *rest = choose(v, first, fx_tensor(at_zero), zero);
-  v->results[0] = choose(v, before, fx_tensor(usual), fx_tensor(rest));
+  graft_tensor *terms = fx_mul(v->s, g, fx_conj(v->s, v->outs[OUT]));
+  graft_tensor *divisor = fx_where(v->s, is_zero, one, fx_tensor(x));
+  graft_tensor *usual = fx_div(v->s, sums_after(v, terms, in.dim), fx_conj(v->s, divisor));
+  graft_tensor *without = fx_cumprod(v->s, fx_where(v->s, first, one, fx_tensor(x)), in.dim, g->dtype);
+  graft_tensor *at_zero = sums_after(v, fx_mul(v->s, g, fx_conj(v->s, without)), in.dim);
+  graft_tensor *rest = fx_where(v->s, first, fx_tensor(at_zero), zero);
+  v->results[ARG_cumprod_self] = fx_where(v->s, before, fx_tensor(usual), fx_tensor(rest));
 }
 
 /* --- cummax, cummin: the extremum so far, the last of equals; a NaN goes before all --- */
 
 static graft_status infer_extremum(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_cummax_self);
   bool helper = !c->schema->nrets;
-  int dim_arg = helper ? 3 : 1;
+  int dim_arg = helper ? ARG_cummax_helper_dim : ARG_cummax_dim;
   int64_t dim = op_int(c, dim_arg);
   graft_status status = self->numel ? op_wrap_dim(c, &dim, self->ndim) : GRAFT_OK; /* of nothing: as PyTorch */
   if (status) return status;
   if (!self->numel) dim = 0;
   bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
-  if (!real && self->numel && (self->ndim || helper)) return op_refuse_dtype(c, 0, "a real dtype, which has an order");
+  if (!real && self->numel && (self->ndim || helper))
+    return op_refuse_dtype(c, ARG_cummax_self, "a real dtype, which has an order");
   c->compute = self->dtype;
   op_set_int(c, dim_arg, dim);
   if (!helper) {
-    op_out(c, 0, self->dtype, self->ndim, self->sizes);
-    op_out(c, 1, GRAFT_I64, self->ndim, self->sizes);
+    op_out(c, OUT_cummax_values, self->dtype, self->ndim, self->sizes);
+    op_out(c, OUT_cummax_indices, GRAFT_I64, self->ndim, self->sizes);
     return GRAFT_OK;
   }
-  for (int i = 1; i <= 2; i++) { /* what it writes */
+  for (int i = ARG_cummax_helper_values; i <= ARG_cummax_helper_indices; i++) { /* what it writes */
     const graft_tensor *t = op_tensor(c, i);
-    bool fits = t->ndim == self->ndim && t->dtype == (i == 1 ? self->dtype : GRAFT_I64);
+    bool fits = t->ndim == self->ndim && t->dtype == (i == ARG_cummax_helper_values ? self->dtype : GRAFT_I64);
     for (int32_t d = 0; fits && d < t->ndim; d++) fits = t->sizes[d] == self->sizes[d];
     if (!fits) {
       return op_error(c, "%s is %s; expected the shape of self %s, and %s", c->schema->args[i].name, op_show(c, i),
-                      op_show(c, 0), i == 1 ? "its dtype" : "i64");
+                      op_show(c, ARG_cummax_self), i == ARG_cummax_helper_values ? "its dtype" : "i64");
     }
   }
   return GRAFT_OK;
@@ -174,10 +167,10 @@ static graft_status infer_extremum(op_call *c) {
 
 static graft_status scan_extremum(const graft_tensor_desc *self, int64_t dim, int sign, const graft_tensor_desc *values,
                                   const graft_tensor_desc *indices) {
-  ref_array x = ref_read(self), at = ref_new(x.count, false);
-  graft_status status = x.re && at.re ? GRAFT_OK : ref_no_memory();
+  REF_OWNED ref_array x = ref_read(self), at = ref_new(x.count, false);
+  if (!(x.re && at.re)) return ref_no_memory();
   ref_split s = ref_split_at(self, dim);
-  for (int64_t line = 0; !status && line < s.outer * s.inner; line++) {
+  for (int64_t line = 0; line < s.outer * s.inner; line++) {
     int64_t start = line / s.inner * s.size * s.inner + line % s.inner, best = 0;
     for (int64_t i = 0; i < s.size; i++) {
       ref_real value = x.re[start + i * s.inner], most = x.re[start + best * s.inner];
@@ -188,57 +181,58 @@ static graft_status scan_extremum(const graft_tensor_desc *self, int64_t dim, in
       x.re[start + i * s.inner] = x.re[start + (int64_t)at.re[start + i * s.inner] * s.inner];
     }
   }
-  if (!status) {
-    ref_write(values, &x);
-    ref_write(indices, &at);
-  }
-  ref_free(&x);
-  ref_free(&at);
-  return status;
+  ref_write(values, &x);
+  ref_write(indices, &at);
+  return GRAFT_OK;
 }
 
-#define EXTREMUM(name, sign)                                                           \
-  static graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
-    (void)exec;                                                                        \
-    return scan_extremum(a->self, a->dim, sign, a->values, a->indices);                \
+#define EXTREMUM(name, sign)                                                       \
+  graft_status kernel_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    return scan_extremum(a->self, a->dim, sign, a->values, a->indices);            \
   }
 EXTREMUM(cummax, 1)
 EXTREMUM(cummin, -1)
 EXTREMUM(cummax_helper, 1)
 
 static void vjp_extremum(op_vjp *v) {
-  graft_tensor *self = vjp_arg(v, 0);
-  if (!v->g[0]) return;
-  graft_tensor *zeros = fx_filled(v->s, v->g[0], self->ndim, self->sizes, 0, v->g[0]->dtype);
-  v->results[0] = fx_scatter_add(v->s, zeros, v->args[1].as.i, v->outs[1], v->g[0]);
+  const in_cummax in = in_cummax_of(v->args);
+  if (!v->g[OUT_cummax_values]) return;
+  graft_tensor *zeros =
+      fx_filled(v->s, v->g[OUT_cummax_values], in.self->ndim, in.self->sizes, 0, v->g[OUT_cummax_values]->dtype);
+  v->results[ARG_cummax_self] =
+      fx_scatter_add(v->s, zeros, in.dim, v->outs[OUT_cummax_indices], v->g[OUT_cummax_values]);
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_CUMSUM, .roles = "v", .infer = infer_cumulative, .vjp = vjp_cumsum, .reference = OP_REF(cumsum)},
+    {.op_id = GRAFT_OP_CUMSUM,
+     .roles = "v",
+     .infer = infer_cumulative,
+     .vjp = vjp_cumsum,
+     .reference = OP_KERNEL(cumsum)},
     {.op_id = GRAFT_OP_CUMPROD,
      .roles = "v",
      .infer = infer_cumulative,
      .vjp = vjp_cumprod,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_OUT(0),
-     .reference = OP_REF(cumprod)},
+     .saves = OP_SAVE_ARG(cumprod, self) | OP_SAVE_OUT(cumprod, out),
+     .reference = OP_KERNEL(cumprod)},
     {.op_id = GRAFT_OP_CUMMAX,
      .roles = "v",
      .infer = infer_extremum,
      .vjp = vjp_extremum,
-     .saves = OP_SAVE_OUT(1),
+     .saves = OP_SAVE_OUT(cummax, indices),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(cummax)},
+     .reference = OP_KERNEL(cummax)},
     {.op_id = GRAFT_OP_CUMMIN,
      .roles = "v",
      .infer = infer_extremum,
      .vjp = vjp_extremum,
-     .saves = OP_SAVE_OUT(1),
+     .saves = OP_SAVE_OUT(cummin, indices),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(cummin)},
+     .reference = OP_KERNEL(cummin)},
     {.op_id = GRAFT_OP_CUMMAX_HELPER,
      .roles = "vkk",
      .infer = infer_extremum,
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(cummax_helper)},
+     .reference = OP_KERNEL(cummax_helper)},
 };
 OP_TABLE(scan, defs)

@@ -9,65 +9,65 @@
 
 /* A mask of rank 0 says whether all of self becomes the one value. */
 static graft_tensor *lone_mask(const op_call *c) {
-  const graft_value *list = &c->args[1];
-  graft_tensor *mask = list->count == 1 && op_tensor(c, 0)->ndim ? list->as.tensors[0] : NULL;
-  return mask && !mask->ndim && idx_is_mask(mask) && op_tensor(c, 2)->numel == 1 && !op_bool(c, 3) ? mask : NULL;
+  const in_index_put in = in_index_put_of(c->args);
+  const graft_value *list = &c->args[ARG_index_put_indices];
+  graft_tensor *mask = list->count == 1 && in.self->ndim ? list->as.tensors[0] : NULL;
+  return mask && !mask->ndim && idx_is_mask(mask) && in.values->numel == 1 && !in.accumulate ? mask : NULL;
 }
 
 static bool writes(const idx_shape *s) {
   return s->count && tns_numel(s->ndim, s->sizes) > 0;
 }
 
-/* index_put(self, indices, values, accumulate), _index_put_impl(…, unsafe) */
 static graft_status infer_index_put(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *values = op_tensor(c, 2);
-  if (values->dtype != self->dtype) return op_error(c, "self and values differ in dtype (%s)", op_show_tensors(c));
+  const in_index_put in = in_index_put_of(c->args);
+  if (in.values->dtype != in.self->dtype)
+    return op_error(c, "self and values differ in dtype (%s)", op_show_tensors(c));
   idx_shape s;
-  c->compute = self->dtype;
-  op_out_like(c, 0, self->dtype, self);
+  c->compute = in.self->dtype;
+  op_out_like(c, OUT, in.self->dtype, in.self);
   if (lone_mask(c)) {
     c->decompose_only = true;
     return GRAFT_OK;
   }
   graft_status status = idx_resolve(c, &s);
   if (status) return status;
-  bool fits = values->ndim <= s.result_ndim;
-  for (int32_t i = 0; fits && i < values->ndim; i++) {
-    int32_t at = s.result_ndim - values->ndim + i;
+  bool fits = in.values->ndim <= s.result_ndim;
+  for (int32_t i = 0; fits && i < in.values->ndim; i++) {
+    int32_t at = s.result_ndim - in.values->ndim + i;
     bool bound = s.open && at >= s.at && at < s.at + s.ndim; /* of a mask: what is true in it may be fewer */
-    fits = values->sizes[i] == 1 || (bound ? values->sizes[i] <= s.result[at] : values->sizes[i] == s.result[at]);
+    fits =
+        in.values->sizes[i] == 1 || (bound ? in.values->sizes[i] <= s.result[at] : in.values->sizes[i] == s.result[at]);
   }
   if (!fits) return op_error(c, "values do not broadcast to what is indexed (%s)", op_show_tensors(c));
   c->decompose_only = s.masked || !writes(&s);
   return GRAFT_OK;
 }
 
-/* scatter.src, scatter_add(self, dim, index, src) */
 graft_status sct_infer(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *src = op_tensor(c, 3);
+  const in_scatter_src in = in_scatter_src_of(c->args);
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
   if (status) return status;
-  if (src->dtype != self->dtype) return op_error(c, "self and src differ in dtype (%s)", op_show_tensors(c));
-  bool fits = !index->numel || (index->ndim ? index->ndim : 1) == (src->ndim ? src->ndim : 1);
-  for (int32_t i = 0; fits && index->numel && i < index->ndim; i++) {
-    fits = index->sizes[i] <= (src->ndim ? src->sizes[i] : 1);
+  if (in.src->dtype != in.self->dtype) return op_error(c, "self and src differ in dtype (%s)", op_show_tensors(c));
+  bool fits = !in.index->numel || (in.index->ndim ? in.index->ndim : 1) == (in.src->ndim ? in.src->ndim : 1);
+  for (int32_t i = 0; fits && in.index->numel && i < in.index->ndim; i++) {
+    fits = in.index->sizes[i] <= (in.src->ndim ? in.src->sizes[i] : 1);
   }
   if (!fits) return op_error(c, "index must have as many dims as src, and be no larger (%s)", op_show_tensors(c));
-  c->compute = self->dtype;
-  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  c->compute = in.self->dtype;
+  op_out(c, OUT, in.self->dtype, in.self->ndim, in.self->sizes);
   return GRAFT_OK;
 }
 
-/* scatter.value(self, dim, index, value) */
 static graft_status infer_scatter_value(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const graft_tensor *self = op_tensor(c, ARG_scatter_value_self);
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
   if (status) return status;
   c->compute = self->dtype;
-  op_out(c, 0, self->dtype, self->ndim, self->sizes);
-  return op_number_fits(c, 3, self->dtype);
+  op_out(c, OUT, self->dtype, self->ndim, self->sizes);
+  return op_number_fits(c, ARG_scatter_value_value, self->dtype);
 }
 
 /* --- kernels --- */
@@ -132,8 +132,7 @@ static int64_t spread_at(const spread *s, int64_t i) {
   return at;
 }
 
-static graft_status ref_index_put(const graft_exec *exec, const graft_args_index_put *a) {
-  (void)exec;
+graft_status kernel_index_put(const graft_exec *exec, const graft_args_index_put *a) {
   graft_status status;
   int64_t count, *at = idx_places("aten::index_put", a->self, &a->indices, &count, &status);
   if (!at) return status;
@@ -165,13 +164,11 @@ static graft_status scatter(const char *op, const graft_args_scatter_src *a, boo
   return status;
 }
 
-static graft_status ref_scatter_src(const graft_exec *exec, const graft_args_scatter_src *a) {
-  (void)exec;
+graft_status kernel_scatter_src(const graft_exec *exec, const graft_args_scatter_src *a) {
   return scatter("aten::scatter.src", a, false);
 }
 
-static graft_status ref_scatter_add(const graft_exec *exec, const graft_args_scatter_add *a) {
-  (void)exec;
+graft_status kernel_scatter_add(const graft_exec *exec, const graft_args_scatter_add *a) {
   graft_args_scatter_src same = {.self = a->self, .dim = a->dim, .index = a->index, .src = a->src, .out = a->out};
   return scatter("aten::scatter_add", &same, true);
 }
@@ -180,80 +177,79 @@ static graft_status ref_scatter_add(const graft_exec *exec, const graft_args_sca
 
 /* Rows of self as a matrix, written or added to along dim 0. */
 static void put_rows(fx *s, const op_call *c, const idx_shape *shape, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *values = op_tensor(c, 2);
+  const in_index_put in = in_index_put_of(c->args);
+  graft_tensor *values = in.values;
   idx_rows r = idx_to_rows(s, c, shape);
   if (s->status) return;
   int64_t order[GRAFT_MAX_DIMS], back[GRAFT_MAX_DIMS], size[2] = {r.row->numel, r.matrix->sizes[1]};
   for (int32_t i = 0; i < shape->result_ndim; i++) { /* the indices' shape first, then the rest */
     order[i] = i < shape->ndim ? shape->at + i : i < shape->ndim + shape->at ? i - shape->ndim : i;
   }
-  for (int32_t i = 0; i < self->ndim; i++) back[r.order[i]] = i;
+  for (int32_t i = 0; i < in.self->ndim; i++) back[r.order[i]] = i;
   values = fx_expand(s, values, shape->result, (uint32_t)shape->result_ndim, false);
   values = fx_reshape(s, fx_permute(s, values, order, (uint32_t)shape->result_ndim), 2, size);
   graft_tensor *row = fx_expand(s, fx_unsqueeze(s, r.row, 1), size, 2, false);
   graft_tensor *out =
-      op_bool(c, 3) ? fx_scatter_add(s, r.matrix, 0, row, values) : fx_scatter_src(s, r.matrix, 0, row, values);
-  outs[0] = fx_permute(s, fx_reshape(s, out, self->ndim, r.sizes), back, (uint32_t)self->ndim);
+      in.accumulate ? fx_scatter_add(s, r.matrix, 0, row, values) : fx_scatter_src(s, r.matrix, 0, row, values);
+  outs[OUT] = fx_permute(s, fx_reshape(s, out, in.self->ndim, r.sizes), back, (uint32_t)in.self->ndim);
 }
 
 static void decompose_index_put(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_index_put in = in_index_put_of(c->args);
   idx_shape shape;
   graft_tensor *lone = lone_mask(c);
   if (lone) {
-    graft_tensor *value = fx_reshape(s, op_tensor(c, 2), 0, &op_tensor(c, 2)->numel);
-    outs[0] = fx_where_self(s, fx_cast(s, lone, GRAFT_BOOL), value, op_tensor(c, 0));
+    graft_tensor *value = fx_reshape(s, in.values, 0, &in.values->numel);
+    outs[OUT] = fx_where_self(s, fx_cast(s, lone, GRAFT_BOOL), value, in.self);
     return;
   }
   graft_status status = idx_resolve(c, &shape);
   if (status) {
     fx_fail(s, status);
   } else if (!writes(&shape)) {
-    outs[0] = fx_clone(s, op_tensor(c, 0), GRAFT_FORMAT_PRESERVE);
+    outs[OUT] = fx_clone(s, in.self, GRAFT_FORMAT_PRESERVE);
   } else if (shape.masked || c->schema->id != GRAFT_OP_INDEX_PUT) {
     graft_tensor *list[GRAFT_MAX_DIMS];
-    uint32_t count = idx_without_masks(s, &c->args[1], list);
-    outs[0] = fx_index_put(s, op_tensor(c, 0), list, count, op_tensor(c, 2), op_bool(c, 3));
+    uint32_t count = idx_without_masks(s, &c->args[ARG_index_put_indices], list);
+    outs[OUT] = fx_index_put(s, in.self, list, count, in.values, in.accumulate);
   } else {
     put_rows(s, c, &shape, outs);
   }
 }
 
 static void decompose_scatter_value(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2);
-  graft_tensor *src = fx_full(s, index->sizes, (uint32_t)index->ndim, op_scalar(c, 3), self->dtype, self->device);
-  outs[0] = fx_scatter_src(s, self, op_int(c, 1), index, src);
+  const in_scatter_value in = in_scatter_value_of(c->args);
+  graft_tensor *src = fx_full(s, in.index->sizes, (uint32_t)in.index->ndim, in.value, in.self->dtype, in.self->device);
+  outs[OUT] = fx_scatter_src(s, in.self, in.dim, in.index, src);
 }
 
 /* --- gradients --- */
 
 static void vjp_index_put(op_vjp *v) {
-  graft_tensor *values = vjp_arg(v, 2);
-  graft_tensor *const *indices = v->args[1].as.tensors;
-  bool accumulate = v->args[3].as.i;
-  if (v->args[1].count == 1 && indices[0] && !indices[0]->ndim &&
+  const in_index_put in = in_index_put_of(v->args);
+  graft_tensor *const *indices = in.indices;
+  if (in.indices_count == 1 && indices[0] && !indices[0]->ndim &&
       idx_is_mask(indices[0])) { /* all of self or nothing */
-    graft_value mask = fx_tensor(fx_cast(v->s, indices[0], GRAFT_BOOL)), zero = fx_number(graft_scalar_int(0)),
-                g = fx_tensor(v->g[0]);
-    graft_tensor *kept, *taken;
-    fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){mask, zero, g}, 3, &kept, 1);
-    fx_call(v->s, GRAFT_OP_WHERE_SELF, (graft_value[]){mask, g, zero}, 3, &taken, 1);
-    v->results[0] = kept;
+    graft_tensor *mask = fx_cast(v->s, indices[0], GRAFT_BOOL);
+    v->results[ARG_index_put_self] = fx_not_where(v->s, mask, v->g[OUT]);
+    graft_tensor *taken = fx_only_where(v->s, mask, v->g[OUT]);
     if (taken)
-      v->results[2] =
-          fx_reshape(v->s, fx_sum(v->s, taken, (1u << taken->ndim) - 1, false), values->ndim, values->sizes);
+      v->results[ARG_index_put_values] =
+          fx_reshape(v->s, fx_sum(v->s, taken, (1u << taken->ndim) - 1, false), in.values->ndim, in.values->sizes);
     return;
   }
-  if (vjp_needs(v, 0)) {
-    graft_tensor *zero = accumulate ? NULL : fx_filled(v->s, v->g[0], 0, NULL, 0, v->g[0]->dtype);
-    v->results[0] = accumulate ? v->g[0] : fx_index_put(v->s, v->g[0], indices, v->args[1].count, zero, false);
+  if (vjp_needs(v, ARG_index_put_self)) {
+    graft_tensor *zero = in.accumulate ? NULL : fx_filled(v->s, v->g[OUT], 0, NULL, 0, v->g[OUT]->dtype);
+    v->results[ARG_index_put_self] =
+        in.accumulate ? v->g[OUT] : fx_index_put(v->s, v->g[OUT], indices, in.indices_count, zero, false);
   }
-  if (!vjp_needs(v, 2)) return;
-  v->results[2] =
-      fx_sum_to(v->s, fx_index_Tensor(v->s, v->g[0], indices, v->args[1].count), values->ndim, values->sizes);
+  if (!vjp_needs(v, ARG_index_put_values)) return;
+  v->results[ARG_index_put_values] =
+      fx_sum_to(v->s, fx_index_Tensor(v->s, v->g[OUT], indices, in.indices_count), in.values->ndim, in.values->sizes);
 }
 
 graft_tensor *sct_padded(op_vjp *v, graft_tensor *g) {
-  const graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
+  const graft_tensor *index = vjp_arg(v, ARG_scatter_src_index), *src = vjp_arg(v, ARG_scatter_src_src);
   int64_t pad[2 * GRAFT_MAX_DIMS] = {0};
   bool larger = false;
   if (index->ndim != src->ndim) return fx_reshape(v->s, g, src->ndim, src->sizes);
@@ -265,37 +261,39 @@ graft_tensor *sct_padded(op_vjp *v, graft_tensor *g) {
 }
 
 graft_tensor *sct_to_src(op_vjp *v, graft_tensor *g) {
-  graft_tensor *index = vjp_arg(v, 2), *src = vjp_arg(v, 3);
+  graft_tensor *index = vjp_arg(v, ARG_scatter_src_index), *src = vjp_arg(v, ARG_scatter_src_src);
   if (!index->numel) return fx_filled(v->s, g, src->ndim, src->sizes, 0, g->dtype);
-  return sct_padded(v, fx_gather(v->s, g, v->args[1].as.i, index, false));
+  return sct_padded(v, fx_gather(v->s, g, v->args[ARG_scatter_src_dim].as.i, index, false));
 }
 
 static void vjp_scatter_add(op_vjp *v) {
-  if (vjp_needs(v, 0)) v->results[0] = v->g[0];
-  if (vjp_needs(v, 3)) v->results[3] = sct_to_src(v, v->g[0]);
+  if (vjp_needs(v, ARG_scatter_add_self)) v->results[ARG_scatter_add_self] = v->g[OUT];
+  if (vjp_needs(v, ARG_scatter_add_src)) v->results[ARG_scatter_add_src] = sct_to_src(v, v->g[OUT]);
 }
 
 static void vjp_scatter(op_vjp *v) {
-  if (vjp_needs(v, 0)) {
-    v->results[0] = fx_scatter_value(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2), graft_scalar_int(0));
+  if (vjp_needs(v, ARG_scatter_src_self)) {
+    v->results[ARG_scatter_src_self] = fx_scatter_value(v->s, v->g[OUT], v->args[ARG_scatter_src_dim].as.i,
+                                                        vjp_arg(v, ARG_scatter_src_index), graft_scalar_int(0));
   }
-  if (v->schema->id == GRAFT_OP_SCATTER_SRC && vjp_needs(v, 3)) v->results[3] = sct_to_src(v, v->g[0]);
+  bool has_src = v->schema->id == GRAFT_OP_SCATTER_SRC;
+  if (has_src && vjp_needs(v, ARG_scatter_src_src)) v->results[ARG_scatter_src_src] = sct_to_src(v, v->g[OUT]);
 }
 
-/* --- masked_scatter(self, mask, source): the elements of source, one after the other, where mask is true --- */
+/* --- masked_scatter: the elements of source, one after the other, where mask is true --- */
 
 static graft_status infer_masked_scatter(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *mask = op_tensor(c, 1), *source = op_tensor(c, 2);
-  if (mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, 1, "bool");
-  if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
-  c->compute = self->dtype;
-  graft_status status = op_out_broadcast(c, 0, self->dtype);
-  if (!status) op_out(c, 0, self->dtype, c->out[0].ndim, c->out[0].sizes);
+  const in_masked_scatter in = in_masked_scatter_of(c->args);
+  if (in.mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, ARG_masked_scatter_mask, "bool");
+  if (in.source->dtype != in.self->dtype)
+    return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  c->compute = in.self->dtype;
+  graft_status status = op_out_broadcast(c, OUT, in.self->dtype);
+  if (!status) op_out(c, OUT, in.self->dtype, c->out[OUT].ndim, c->out[OUT].sizes);
   return status;
 }
 
-static graft_status ref_masked_scatter(const graft_exec *exec, const graft_args_masked_scatter *a) {
-  (void)exec;
+graft_status kernel_masked_scatter(const graft_exec *exec, const graft_args_masked_scatter *a) {
   ref_array x = ref_read(a->self), mask = ref_read(a->mask), source = ref_read(a->source);
   graft_status status = x.re && mask.re && source.re ? GRAFT_OK : ref_no_memory();
   int64_t next = 0;
@@ -317,14 +315,14 @@ static graft_status ref_masked_scatter(const graft_exec *exec, const graft_args_
 }
 
 static void vjp_masked_scatter(op_vjp *v) {
-  graft_tensor *g = v->g[0], *mask = vjp_arg(v, 1), *source = vjp_arg(v, 2);
-  const graft_value args[] = {fx_tensor(mask), fx_number(graft_scalar_int(0)), fx_tensor(g)};
-  if (vjp_needs(v, 0)) fx_call(v->s, GRAFT_OP_WHERE_SELF, args, 3, &v->results[0], 1);
-  if (!vjp_needs(v, 2)) return;
-  graft_tensor *taken = fx_masked_select(v->s, g, mask); /* elements of source beyond those went nowhere */
+  const in_masked_scatter in = in_masked_scatter_of(v->args);
+  graft_tensor *g = v->g[OUT];
+  if (vjp_needs(v, ARG_masked_scatter_self)) v->results[ARG_masked_scatter_self] = fx_not_where(v->s, in.mask, g);
+  if (!vjp_needs(v, ARG_masked_scatter_source)) return;
+  graft_tensor *taken = fx_masked_select(v->s, g, in.mask); /* elements of in.source beyond those went nowhere */
   if (!taken || v->s->status) return;
-  taken = fx_constant_pad_nd(v->s, taken, (int64_t[]){0, source->numel - taken->numel}, 2, graft_scalar_int(0));
-  v->results[2] = fx_reshape(v->s, taken, source->ndim, source->sizes);
+  taken = fx_constant_pad_nd(v->s, taken, (int64_t[]){0, in.source->numel - taken->numel}, 2, graft_scalar_int(0));
+  v->results[ARG_masked_scatter_source] = fx_reshape(v->s, taken, in.source->ndim, in.source->sizes);
 }
 
 static const op_def defs[] = {
@@ -333,83 +331,43 @@ static const op_def defs[] = {
      .infer = infer_index_put,
      .decompose = decompose_index_put,
      .vjp = vjp_index_put,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(index_put, indices),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(index_put)},
+     .reference = OP_KERNEL(index_put)},
     {.op_id = GRAFT_OP_INDEX_PUT_IMPL,
      .roles = "viv",
      .infer = infer_index_put,
      .decompose = decompose_index_put,
      .vjp = vjp_index_put,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(index_put_impl, indices),
      .flags = OP_NO_WIDEN},
     {.op_id = GRAFT_OP_SCATTER_SRC,
      .roles = "viv",
      .infer = sct_infer,
      .vjp = vjp_scatter,
-     .saves = OP_SAVE_ARG(2),
+     .saves = OP_SAVE_ARG(scatter_src, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(scatter_src)},
+     .reference = OP_KERNEL(scatter_src)},
     {.op_id = GRAFT_OP_SCATTER_ADD,
      .roles = "viv",
      .infer = sct_infer,
      .vjp = vjp_scatter_add,
-     .saves = OP_SAVE_ARG(2),
+     .saves = OP_SAVE_ARG(scatter_add, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(scatter_add)},
+     .reference = OP_KERNEL(scatter_add)},
     {.op_id = GRAFT_OP_SCATTER_VALUE,
      .roles = "vi",
      .infer = infer_scatter_value,
      .decompose = decompose_scatter_value,
      .vjp = vjp_scatter,
-     .saves = OP_SAVE_ARG(2),
+     .saves = OP_SAVE_ARG(scatter_value, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT},
     {.op_id = GRAFT_OP_MASKED_SCATTER,
      .roles = "bcv",
      .infer = infer_masked_scatter,
      .vjp = vjp_masked_scatter,
-     .saves = OP_SAVE_ARG(1),
+     .saves = OP_SAVE_ARG(masked_scatter, mask),
      .flags = OP_NO_WIDEN,
-     .reference = OP_REF(masked_scatter)},
-    {.op_id = GRAFT_OP_SCATTER_REDUCE_TWO,
-     .flags = OP_EXACT_OUT,
-     .roles = "viv",
-     .infer = sct_infer_reduce,
-     .decompose = sct_decompose_reduce,
-     .vjp = sct_vjp_reduce,
-     .saves = OP_SAVE_ARG(0) | OP_SAVE_ARG(2) | OP_SAVE_ARG(3) | OP_SAVE_OUT(0),
-     .reference = OP_REF(scatter_reduce_two)},
-    {.op_id = GRAFT_OP_INDEX_ADD,
-     .flags = OP_EXACT_OUT,
-     .roles = "viv",
-     .infer = sct_infer_along,
-     .decompose = sct_decompose_index_add,
-     .vjp = sct_vjp_index_add,
-     .saves = OP_SAVE_ARG(2),
-     .reference = OP_REF(index_add)},
-    {.op_id = GRAFT_OP_INDEX_COPY,
-     .roles = "viv",
-     .infer = sct_infer_along,
-     .decompose = sct_decompose_index_copy,
-     .vjp = sct_vjp_index_copy,
-     .saves = OP_SAVE_ARG(2),
-     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
-     .reference = OP_REF(index_copy)},
-    {.op_id = GRAFT_OP_INDEX_FILL_INT_TENSOR,
-     .roles = "viv",
-     .infer = sct_infer_index_fill,
-     .decompose = sct_decompose_index_fill,
-     .vjp = sct_vjp_index_fill,
-     .saves = OP_SAVE_ARG(2),
-     .flags = OP_NO_WIDEN | OP_TAKES_NUMBER,
-     .reference = OP_REF(index_fill_int_Tensor)},
-    {.op_id = GRAFT_OP_PUT,
-     .roles = "viv",
-     .infer = sct_infer_put,
-     .decompose = sct_decompose_put,
-     .vjp = sct_vjp_put,
-     .saves = OP_SAVE_ARG(1),
-     .flags = OP_NO_WIDEN,
-     .reference = OP_REF(put)},
+     .reference = OP_KERNEL(masked_scatter)},
 };
-OP_TABLE(scatter, defs)
+OP_TABLE(scatter_elements, defs)

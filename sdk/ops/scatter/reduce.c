@@ -1,14 +1,20 @@
-/* scatter_reduce.two(self, dim, index, src, reduce, include_self): what index names of self, brought together with the
+/* scatter_reduce.two: what index names of self, brought together with the
  * elements of src that go there, by a sum, product, mean or extremum; without self's own element where it is not
- * included. See scatter.h. */
-#include "ops/scatter/scatter.h"
-
+ * included. */
 #include <string.h>
 
+#include "ops/core/families.h"
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
+#include "ops/scatter/scatter.h"
 
-enum { SELF, DIM, INDEX, SRC, REDUCE, INCLUDE_SELF };
+enum { SELF = ARG_scatter_reduce_two_self, DIM = ARG_scatter_reduce_two_dim };
+enum {
+  INDEX = ARG_scatter_reduce_two_index,
+  SRC = ARG_scatter_reduce_two_src,
+  REDUCE = ARG_scatter_reduce_two_reduce,
+  INCLUDE_SELF = ARG_scatter_reduce_two_include_self
+};
 
 /* --- rule --- */
 
@@ -20,7 +26,7 @@ static bool by_extremum(const graft_value *args) {
   return reduces_by(args, "amax") || reduces_by(args, "amin");
 }
 
-graft_status sct_infer_reduce(op_call *c) {
+static graft_status infer_reduce(op_call *c) {
   const graft_tensor *self = op_tensor(c, SELF);
   static const char *const names[] = {"sum", "prod", "mean", "amax", "amin"};
   bool known = false;
@@ -108,8 +114,7 @@ static graft_status reduce_all(reduction *r) {
   return status;
 }
 
-graft_status ref_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *a) {
-  (void)exec;
+graft_status kernel_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *a) {
   if (!ref_texts_are_known(op_schema_of(a->head.op_id), a)) return GRAFT_UNIMPLEMENTED;
   reduction r = {a, ref_read(a->self), ref_read(a->src), ref_read(a->index), ref_new(ref_numel(a->self), false)};
   graft_status status = r.y.re && r.x.re && r.index.re && r.count.re ? reduce_all(&r) : ref_no_memory();
@@ -132,7 +137,7 @@ static graft_tensor *counts(fx *s, graft_tensor *self, int64_t dim, graft_tensor
                       : fx_masked_fill_Scalar(s, sum, fx_eq_Scalar(s, sum, graft_scalar_int(0)), graft_scalar_int(1));
 }
 
-void sct_decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
+static void decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *self = op_tensor(c, SELF), *index = op_tensor(c, INDEX), *src = op_tensor(c, SRC);
   int64_t dim = op_int(c, DIM);
   bool mean = reduces_by(c->args, "mean"), own = op_bool(c, INCLUDE_SELF);
@@ -141,13 +146,13 @@ void sct_decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
     return;
   }
   graft_tensor *base = own ? self : fx_scatter_value(s, self, dim, index, graft_scalar_int(0));
-  outs[0] = fx_scatter_add(s, base, dim, index, src);
+  outs[OUT] = fx_scatter_add(s, base, dim, index, src);
   if (!mean) return;
   graft_tensor *count = counts(s, self, dim, index, own);
   if (dt_is_integral(self->dtype, false)) {
-    outs[0] = fx_div_Tensor_mode(s, outs[0], fx_cast(s, count, self->dtype), "floor");
+    outs[OUT] = fx_div_Tensor_mode(s, outs[OUT], fx_cast(s, count, self->dtype), "floor");
   } else {
-    outs[0] = fx_div(s, outs[0], fx_cast(s, count, dt_real(self->dtype)));
+    outs[OUT] = fx_div(s, outs[OUT], fx_cast(s, count, dt_real(self->dtype)));
   }
 }
 
@@ -221,9 +226,10 @@ static void vjp_sum(op_vjp *v, const parts *p, bool mean) {
   if (vjp_needs(v, SRC)) v->results[SRC] = sct_to_src(v, g);
 }
 
-void sct_vjp_reduce(op_vjp *v) {
+static void vjp_reduce(op_vjp *v) {
   graft_tensor *index = vjp_arg(v, INDEX), *src = vjp_arg(v, SRC);
-  parts p = {v->s, v->args[DIM].as.i, vjp_arg(v, SELF), index, NULL, v->g[0], v->outs[0], v->args[INCLUDE_SELF].as.i};
+  parts p = {v->s, v->args[DIM].as.i, vjp_arg(v, SELF), index,
+             NULL, v->g[OUT],         v->outs[OUT],     v->args[INCLUDE_SELF].as.i};
   if (!index->numel) {
     v->results[SELF] = p.g;
     v->results[SRC] = fx_filled(p.s, p.g, src->ndim, src->sizes, 0, p.g->dtype);
@@ -244,3 +250,15 @@ void sct_vjp_reduce(op_vjp *v) {
   else if (!p.own)
     v->results[SELF] = fx_scatter_value(p.s, v->results[SELF], p.dim, index, graft_scalar_int(0));
 }
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_SCATTER_REDUCE_TWO,
+     .flags = OP_EXACT_OUT,
+     .roles = "viv",
+     .infer = infer_reduce,
+     .decompose = decompose_reduce,
+     .vjp = vjp_reduce,
+     .saves = OP_SAVE_ARGS(scatter_reduce_two, self, index, src) | OP_SAVE_OUT(scatter_reduce_two, out),
+     .reference = OP_KERNEL(scatter_reduce_two)},
+};
+OP_TABLE(scatter_reduce, defs)

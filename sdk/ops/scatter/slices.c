@@ -1,9 +1,9 @@
 /* index_add, index_copy and index_fill, which write slices of self along a dim, and put, which writes elements of self
- * counted in a row. See scatter.h. */
-#include "ops/scatter/scatter.h"
-
+ * counted in a row. */
+#include "ops/core/families.h"
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
+#include "ops/scatter/scatter.h"
 
 /* --- rules --- */
 
@@ -13,7 +13,7 @@ static int64_t slices(const graft_tensor *t, int64_t dim) {
 }
 
 static graft_status check_alpha(const op_call *c) {
-  graft_dtype alpha = op_scalar(c, 4).dtype;
+  graft_dtype alpha = op_scalar(c, ARG_index_add_alpha).dtype;
   if (dt_is_integral(c->compute, false) && !dt_is_integral(alpha, true)) {
     return op_error(c, "alpha must be an integer for integer operands (%s)", op_show_tensors(c));
   }
@@ -23,18 +23,18 @@ static graft_status check_alpha(const op_call *c) {
   return GRAFT_OK;
 }
 
-/* index_add(self, dim, index, source, alpha), index_copy(self, dim, index, source) */
-graft_status sct_infer_along(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *source = op_tensor(c, 3);
+static graft_status infer_along(op_call *c) {
+  const graft_tensor *self = op_tensor(c, ARG_index_add_self), *index = op_tensor(c, ARG_index_add_index),
+                     *source = op_tensor(c, ARG_index_add_source);
   bool adds = c->schema->id == GRAFT_OP_INDEX_ADD;
-  int64_t dim = op_int(c, 1);
+  int64_t dim = op_int(c, ARG_index_add_dim);
   graft_status status = op_wrap_dim(c, &dim, self->ndim);
   if (status) return status;
-  op_set_int(c, 1, dim);
+  op_set_int(c, ARG_index_add_dim, dim);
   if (index->dtype != GRAFT_I64 && !(adds && index->dtype == GRAFT_I32)) {
-    return op_refuse_dtype(c, 2, adds ? "i64 or i32" : "i64");
+    return op_refuse_dtype(c, ARG_index_add_index, adds ? "i64 or i32" : "i64");
   }
-  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, 2));
+  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, ARG_index_add_index));
   if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
   bool line = !adds && self->ndim <= 1 && source->ndim <= 1; /* there rank 0 is as good as rank 1 */
   bool fits = self->ndim == source->ndim || line;
@@ -46,39 +46,39 @@ graft_status sct_infer_along(op_call *c) {
                     op_show_tensors(c));
   }
   c->compute = self->dtype;
-  op_out(c, 0, self->dtype, self->ndim, self->sizes);
+  op_out(c, OUT, self->dtype, self->ndim, self->sizes);
   return adds ? check_alpha(c) : GRAFT_OK;
 }
 
-/* index_fill.int_Tensor(self, dim, index, value) */
-graft_status sct_infer_index_fill(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 2), *value = op_tensor(c, 3);
-  int64_t dim = op_int(c, 1);
-  graft_status status = op_wrap_dim(c, &dim, self->ndim);
+static graft_status infer_index_fill(op_call *c) {
+  const in_index_fill_int_Tensor in = in_index_fill_int_Tensor_of(c->args);
+  int64_t dim = in.dim;
+  graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
-  op_set_int(c, 1, dim);
-  if (index->dtype != GRAFT_I64) return op_refuse_dtype(c, 2, "i64");
-  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, 2));
-  if (value && value->ndim) return op_refuse_dtype(c, 3, "one number, of rank 0");
-  if (value && dt_is_complex(value->dtype) && !dt_is_complex(self->dtype)) {
+  op_set_int(c, ARG_index_fill_int_Tensor_dim, dim);
+  if (in.index->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_index_fill_int_Tensor_index, "i64");
+  if (in.index->ndim > 1)
+    return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, ARG_index_fill_int_Tensor_index));
+  if (in.value && in.value->ndim) return op_refuse_dtype(c, ARG_index_fill_int_Tensor_value, "one number, of rank 0");
+  if (in.value && dt_is_complex(in.value->dtype) && !dt_is_complex(in.self->dtype)) {
     return op_error(c, "a complex value does not fit into real self (%s)", op_show_tensors(c));
   }
-  c->compute = self->dtype;
-  op_out_like(c, 0, self->dtype, self);
-  return op_number_fits(c, 3, self->dtype);
+  c->compute = in.self->dtype;
+  op_out_like(c, OUT, in.self->dtype, in.self);
+  return op_number_fits(c, ARG_index_fill_int_Tensor_value, in.self->dtype);
 }
 
-/* put(self, index, source, accumulate) */
-graft_status sct_infer_put(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0), *index = op_tensor(c, 1), *source = op_tensor(c, 2);
-  if (index->dtype != GRAFT_I64) return op_refuse_dtype(c, 1, "i64");
-  if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
-  if (index->numel != source->numel) {
+static graft_status infer_put(op_call *c) {
+  const in_put in = in_put_of(c->args);
+  if (in.index->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_put_index, "i64");
+  if (in.source->dtype != in.self->dtype)
+    return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  if (in.index->numel != in.source->numel) {
     return op_error(c, "expected as many elements in index as in source (%s)", op_show_tensors(c));
   }
-  if (!self->numel && index->numel) return op_error(c, "self has no element to write (%s)", op_show_tensors(c));
-  c->compute = self->dtype;
-  op_out_like(c, 0, self->dtype, self);
+  if (!in.self->numel && in.index->numel) return op_error(c, "self has no element to write (%s)", op_show_tensors(c));
+  c->compute = in.self->dtype;
+  op_out_like(c, OUT, in.self->dtype, in.self);
   return GRAFT_OK;
 }
 
@@ -136,8 +136,7 @@ static graft_status write_along(const along *a) {
   return status;
 }
 
-graft_status ref_index_add(const graft_exec *exec, const graft_args_index_add *a) {
-  (void)exec;
+graft_status kernel_index_add(const graft_exec *exec, const graft_args_index_add *a) {
   graft_dtype dtype = a->self->dl.dtype;
   dt_value alpha = a->alpha ? dt_scalar_value(a->alpha) : (dt_value){1, 0};
   if (dt_is_float(dt_real(dtype))) { /* as kernels have it */
@@ -156,15 +155,13 @@ graft_status ref_index_add(const graft_exec *exec, const graft_args_index_add *a
   return write_along(&call);
 }
 
-graft_status ref_index_copy(const graft_exec *exec, const graft_args_index_copy *a) {
-  (void)exec;
+graft_status kernel_index_copy(const graft_exec *exec, const graft_args_index_copy *a) {
   along call = {
       .op = "aten::index_copy", .self = a->self, .index = a->index, .source = a->source, .out = a->out, .dim = a->dim};
   return write_along(&call);
 }
 
-graft_status ref_index_fill_int_Tensor(const graft_exec *exec, const graft_args_index_fill_int_Tensor *a) {
-  (void)exec;
+graft_status kernel_index_fill_int_Tensor(const graft_exec *exec, const graft_args_index_fill_int_Tensor *a) {
   along call = {.op = "aten::index_fill.int_Tensor",
                 .self = a->self,
                 .index = a->index,
@@ -176,8 +173,7 @@ graft_status ref_index_fill_int_Tensor(const graft_exec *exec, const graft_args_
   return write_along(&call);
 }
 
-graft_status ref_put(const graft_exec *exec, const graft_args_put *a) {
-  (void)exec;
+graft_status kernel_put(const graft_exec *exec, const graft_args_put *a) {
   ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
   graft_status status = x.re && y.re && index.re ? GRAFT_OK : ref_no_memory();
   writer how = {a->self->dl.dtype, a->accumulate, 1};
@@ -213,93 +209,142 @@ static graft_tensor *spread_index(fx *s, const graft_tensor *self, int64_t dim, 
 
 static void scatter_slices(fx *s, const op_call *c, graft_tensor *index, graft_tensor *source, bool adds,
                            graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *row = spread_index(s, self, op_int(c, 1), index);
+  graft_tensor *self = op_tensor(c, ARG_index_add_self),
+               *row = spread_index(s, self, op_int(c, ARG_index_add_dim), index);
   graft_tensor *base = at_least_one_dim(s, self);
   if (s->status) return;
   source = source->numel == row->numel && source->ndim ? fx_reshape(s, source, row->ndim, row->sizes)
                                                        : fx_expand(s, source, row->sizes, (uint32_t)row->ndim, false);
-  graft_tensor *out =
-      adds ? fx_scatter_add(s, base, op_int(c, 1), row, source) : fx_scatter_src(s, base, op_int(c, 1), row, source);
-  outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
+  graft_tensor *out = adds ? fx_scatter_add(s, base, op_int(c, ARG_index_add_dim), row, source)
+                           : fx_scatter_src(s, base, op_int(c, ARG_index_add_dim), row, source);
+  outs[OUT] = fx_reshape(s, out, self->ndim, self->sizes);
 }
 
-void sct_decompose_index_add(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_scalar alpha = op_scalar(c, 4);
-  graft_tensor *source = op_tensor(c, 3);
+static void decompose_index_add(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_index_add in = in_index_add_of(c->args);
+  graft_scalar alpha = in.alpha;
+  graft_tensor *source = in.source;
   bool plain = !alpha.dtype || (dt_scalar_value(&alpha).re == 1 && dt_scalar_value(&alpha).im == 0);
   if (!plain) source = fx_scale(s, source, alpha);
-  scatter_slices(s, c, op_tensor(c, 2), source, true, outs);
+  scatter_slices(s, c, in.index, source, true, outs);
 }
 
-void sct_decompose_index_copy(fx *s, const op_call *c, graft_tensor **outs) {
-  scatter_slices(s, c, op_tensor(c, 2), op_tensor(c, 3), false, outs);
+static void decompose_index_copy(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_index_copy in = in_index_copy_of(c->args);
+  scatter_slices(s, c, in.index, in.source, false, outs);
 }
 
 /* The value as a tensor, of a number, too. */
 static graft_tensor *value_of(fx *s, const op_call *c, int arg) {
-  graft_tensor *value = op_tensor(c, arg), *self = op_tensor(c, 0);
+  graft_tensor *value = op_tensor(c, arg), *self = op_tensor(c, ARG_index_fill_int_Tensor_self);
   return value ? value : fx_full(s, NULL, 0, op_scalar(c, arg), self->dtype, self->device);
 }
 
-void sct_decompose_index_fill(fx *s, const op_call *c, graft_tensor **outs) {
-  const graft_tensor *self = op_tensor(c, 0);
-  graft_tensor *index = idx_from_the_end(s, op_tensor(c, 2), slices(self, op_int(c, 1)));
+static void decompose_index_fill(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_index_fill_int_Tensor in = in_index_fill_int_Tensor_of(c->args);
+  graft_tensor *index = idx_from_the_end(s, in.index, slices(in.self, in.dim));
   scatter_slices(s, c, index, value_of(s, c, 3), false, outs);
 }
 
-void sct_decompose_put(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *self = op_tensor(c, 0), *source = op_tensor(c, 2);
-  graft_tensor *row = fx_reshape(s, idx_from_the_end(s, op_tensor(c, 1), self->numel), 1, &source->numel);
+static void decompose_put(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_put in = in_put_of(c->args);
+  graft_tensor *self = in.self, *source = in.source;
+  graft_tensor *row = fx_reshape(s, idx_from_the_end(s, in.index, self->numel), 1, &source->numel);
   graft_tensor *flat = fx_reshape(s, self, 1, &self->numel), *x = fx_reshape(s, source, 1, &source->numel);
-  graft_tensor *out = op_bool(c, 3) ? fx_scatter_add(s, flat, 0, row, x) : fx_scatter_src(s, flat, 0, row, x);
-  outs[0] = fx_reshape(s, out, self->ndim, self->sizes);
+  graft_tensor *out = in.accumulate ? fx_scatter_add(s, flat, 0, row, x) : fx_scatter_src(s, flat, 0, row, x);
+  outs[OUT] = fx_reshape(s, out, self->ndim, self->sizes);
 }
 
 /* --- gradients --- */
 
 static graft_tensor *zero(op_vjp *v) {
-  return fx_filled(v->s, v->g[0], 0, NULL, 0, v->g[0]->dtype);
+  return fx_filled(v->s, v->g[OUT], 0, NULL, 0, v->g[OUT]->dtype);
 }
 
 /* The slices of g that index names, in source's shape. */
 static graft_tensor *to_source(op_vjp *v) {
-  graft_tensor *source = vjp_arg(v, 3);
-  return fx_reshape(v->s, fx_index_select(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2)), source->ndim, source->sizes);
+  graft_tensor *source = vjp_arg(v, ARG_index_add_source);
+  return fx_reshape(v->s,
+                    fx_index_select(v->s, v->g[OUT], v->args[ARG_index_add_dim].as.i, vjp_arg(v, ARG_index_add_index)),
+                    source->ndim, source->sizes);
 }
 
-void sct_vjp_index_add(op_vjp *v) {
-  if (vjp_needs(v, 0)) v->results[0] = v->g[0];
-  if (!vjp_needs(v, 3)) return;
-  graft_scalar alpha = v->args[4].kind == GRAFT_VALUE_SCALAR ? v->args[4].as.scalar : graft_scalar_int(1);
+static void vjp_index_add(op_vjp *v) {
+  if (vjp_needs(v, ARG_index_add_self)) v->results[ARG_index_add_self] = v->g[OUT];
+  if (!vjp_needs(v, ARG_index_add_source)) return;
+  graft_scalar alpha = v->args[ARG_index_add_alpha].kind == GRAFT_VALUE_SCALAR ? v->args[ARG_index_add_alpha].as.scalar
+                                                                               : graft_scalar_int(1);
   if (alpha.dtype == GRAFT_C128) alpha.value.c[1] *= -1;
   bool plain = dt_scalar_value(&alpha).re == 1 && dt_scalar_value(&alpha).im == 0;
-  v->results[3] = plain ? to_source(v) : fx_scale(v->s, to_source(v), alpha);
+  v->results[ARG_index_add_source] = plain ? to_source(v) : fx_scale(v->s, to_source(v), alpha);
 }
 
-void sct_vjp_index_copy(op_vjp *v) {
-  if (vjp_needs(v, 0)) v->results[0] = fx_index_fill_int_Tensor(v->s, v->g[0], v->args[1].as.i, vjp_arg(v, 2), zero(v));
-  if (vjp_needs(v, 3)) v->results[3] = to_source(v);
+static void vjp_index_copy(op_vjp *v) {
+  const in_index_copy in = in_index_copy_of(v->args);
+  if (vjp_needs(v, ARG_index_copy_self))
+    v->results[ARG_index_copy_self] = fx_index_fill_int_Tensor(v->s, v->g[OUT], in.dim, in.index, zero(v));
+  if (vjp_needs(v, ARG_index_copy_source)) v->results[ARG_index_copy_source] = to_source(v);
 }
 
 /* An element that several indices name counts once. */
-void sct_vjp_index_fill(op_vjp *v) {
-  graft_tensor *g = v->g[0], *index = vjp_arg(v, 2);
-  int64_t dim = v->args[1].as.i;
-  if (vjp_needs(v, 0)) v->results[0] = fx_index_fill_int_Tensor(v->s, g, dim, index, zero(v));
-  if (!vjp_needs(v, 3)) return;
-  graft_tensor *none = fx_filled(v->s, g, g->ndim, g->sizes, 0, GRAFT_BOOL), *taken;
-  graft_tensor *named = fx_index_fill_int_Tensor(v->s, none, dim, index, fx_filled(v->s, g, 0, NULL, 1, GRAFT_BOOL));
-  const graft_value args[] = {fx_tensor(named), fx_tensor(g), fx_number(graft_scalar_int(0))};
-  fx_call(v->s, GRAFT_OP_WHERE_SELF, args, 3, &taken, 1);
-  if (taken) v->results[3] = fx_sum(v->s, taken, taken->ndim ? (1u << taken->ndim) - 1 : 0, false);
+static void vjp_index_fill(op_vjp *v) {
+  const in_index_fill_int_Tensor in = in_index_fill_int_Tensor_of(v->args);
+  graft_tensor *g = v->g[OUT];
+  if (vjp_needs(v, ARG_index_fill_int_Tensor_self))
+    v->results[ARG_index_fill_int_Tensor_self] = fx_index_fill_int_Tensor(v->s, g, in.dim, in.index, zero(v));
+  if (!vjp_needs(v, ARG_index_fill_int_Tensor_value)) return;
+  graft_tensor *none = fx_filled(v->s, g, g->ndim, g->sizes, 0, GRAFT_BOOL);
+  graft_tensor *named =
+      fx_index_fill_int_Tensor(v->s, none, in.dim, in.index, fx_filled(v->s, g, 0, NULL, 1, GRAFT_BOOL));
+  graft_tensor *taken = fx_only_where(v->s, named, g);
+  if (taken)
+    v->results[ARG_index_fill_int_Tensor_value] = fx_sum(v->s, taken, taken->ndim ? (1u << taken->ndim) - 1 : 0, false);
 }
 
-void sct_vjp_put(op_vjp *v) {
-  graft_tensor *g = v->g[0], *index = vjp_arg(v, 1), *source = vjp_arg(v, 2);
-  if (vjp_needs(v, 0)) {
-    bool accumulates = v->args[3].as.i;
-    graft_tensor *zeros = accumulates ? NULL : fx_filled(v->s, g, source->ndim, source->sizes, 0, g->dtype);
-    v->results[0] = accumulates ? g : fx_put(v->s, g, index, zeros, false);
+static void vjp_put(op_vjp *v) {
+  const in_put in = in_put_of(v->args);
+  graft_tensor *g = v->g[OUT];
+  if (vjp_needs(v, ARG_put_self)) {
+    bool accumulates = in.accumulate;
+    graft_tensor *zeros = accumulates ? NULL : fx_filled(v->s, g, in.source->ndim, in.source->sizes, 0, g->dtype);
+    v->results[ARG_put_self] = accumulates ? g : fx_put(v->s, g, in.index, zeros, false);
   }
-  if (vjp_needs(v, 2)) v->results[2] = fx_reshape(v->s, fx_take(v->s, g, index), source->ndim, source->sizes);
+  if (vjp_needs(v, ARG_put_source))
+    v->results[ARG_put_source] = fx_reshape(v->s, fx_take(v->s, g, in.index), in.source->ndim, in.source->sizes);
 }
+
+static const op_def defs[] = {
+    {.op_id = GRAFT_OP_INDEX_ADD,
+     .flags = OP_EXACT_OUT,
+     .roles = "viv",
+     .infer = infer_along,
+     .decompose = decompose_index_add,
+     .vjp = vjp_index_add,
+     .saves = OP_SAVE_ARG(index_add, index),
+     .reference = OP_KERNEL(index_add)},
+    {.op_id = GRAFT_OP_INDEX_COPY,
+     .roles = "viv",
+     .infer = infer_along,
+     .decompose = decompose_index_copy,
+     .vjp = vjp_index_copy,
+     .saves = OP_SAVE_ARG(index_copy, index),
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
+     .reference = OP_KERNEL(index_copy)},
+    {.op_id = GRAFT_OP_INDEX_FILL_INT_TENSOR,
+     .roles = "viv",
+     .infer = infer_index_fill,
+     .decompose = decompose_index_fill,
+     .vjp = vjp_index_fill,
+     .saves = OP_SAVE_ARG(index_fill_int_Tensor, index),
+     .flags = OP_NO_WIDEN | OP_TAKES_NUMBER,
+     .reference = OP_KERNEL(index_fill_int_Tensor)},
+    {.op_id = GRAFT_OP_PUT,
+     .roles = "viv",
+     .infer = infer_put,
+     .decompose = decompose_put,
+     .vjp = vjp_put,
+     .saves = OP_SAVE_ARG(put, index),
+     .flags = OP_NO_WIDEN,
+     .reference = OP_KERNEL(put)},
+};
+OP_TABLE(scatter_slices, defs)

@@ -53,8 +53,7 @@ static graft_status end(work *w, const graft_tensor_desc *out) {
   return ok ? GRAFT_OK : ref_no_memory();
 }
 
-graft_status ref_to_copy(const graft_exec *exec, const graft_args_to_copy *a) {
-  (void)exec;
+graft_status kernel_to_copy(const graft_exec *exec, const graft_args_to_copy *a) {
   ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
   ref_write(a->out, &x);
@@ -62,8 +61,7 @@ graft_status ref_to_copy(const graft_exec *exec, const graft_args_to_copy *a) {
   return GRAFT_OK;
 }
 
-graft_status ref_cat(const graft_exec *exec, const graft_args_cat *a) {
-  (void)exec;
+graft_status kernel_cat(const graft_exec *exec, const graft_args_cat *a) {
   ref_array y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
   graft_status status = y.re ? GRAFT_OK : ref_no_memory();
   side at = side_of(a->out);
@@ -83,8 +81,7 @@ graft_status ref_cat(const graft_exec *exec, const graft_args_cat *a) {
   return status;
 }
 
-graft_status ref_constant_pad_nd(const graft_exec *exec, const graft_args_constant_pad_nd *a) {
-  (void)exec;
+graft_status kernel_constant_pad_nd(const graft_exec *exec, const graft_args_constant_pad_nd *a) {
   work w;
   if (!begin(&w, a->self, a->out)) return end(&w, a->out);
   dt_value value = dt_scalar_value(a->value);
@@ -108,8 +105,7 @@ graft_status ref_constant_pad_nd(const graft_exec *exec, const graft_args_consta
   return end(&w, a->out);
 }
 
-graft_status ref_repeat(const graft_exec *exec, const graft_args_repeat *a) {
-  (void)exec;
+graft_status kernel_repeat(const graft_exec *exec, const graft_args_repeat *a) {
   work w;
   if (!begin(&w, a->self, a->out)) return end(&w, a->out);
   int32_t ndim = a->out->dl.ndim, added = ndim - a->self->dl.ndim;
@@ -129,8 +125,7 @@ graft_status ref_repeat(const graft_exec *exec, const graft_args_repeat *a) {
   return end(&w, a->out);
 }
 
-graft_status ref_flip(const graft_exec *exec, const graft_args_flip *a) {
-  (void)exec;
+graft_status kernel_flip(const graft_exec *exec, const graft_args_flip *a) {
   work w;
   if (!begin(&w, a->self, a->out)) return end(&w, a->out);
   side source = side_of(a->self);
@@ -158,16 +153,14 @@ static graft_status over(const graft_tensor_desc *self, const graft_tensor_desc 
   return end(&w, out);
 }
 
-graft_status ref_select_scatter(const graft_exec *exec, const graft_args_select_scatter *a) {
-  (void)exec;
+graft_status kernel_select_scatter(const graft_exec *exec, const graft_args_select_scatter *a) {
   side at = side_of(a->out);
   at.start = a->index * at.strides[a->dim];
   for (int64_t i = a->dim; i + 1 < a->out->dl.ndim; i++) at.strides[i] = at.strides[i + 1];
   return over(a->self, a->src, at, a->out);
 }
 
-graft_status ref_slice_scatter(const graft_exec *exec, const graft_args_slice_scatter *a) {
-  (void)exec;
+graft_status kernel_slice_scatter(const graft_exec *exec, const graft_args_slice_scatter *a) {
   side at = side_of(a->out);
   at.start = (a->start ? *a->start : 0) * at.strides[a->dim];
   at.strides[a->dim] *= a->step;
@@ -189,19 +182,16 @@ static graft_status keep_triangle(const graft_tensor_desc *self, const graft_ten
   return end(&w, out);
 }
 
-graft_status ref_tril(const graft_exec *exec, const graft_args_tril *a) {
-  (void)exec;
+graft_status kernel_tril(const graft_exec *exec, const graft_args_tril *a) {
   return keep_triangle(a->self, a->out, a->diagonal, true);
 }
 
-graft_status ref_triu(const graft_exec *exec, const graft_args_triu *a) {
-  (void)exec;
+graft_status kernel_triu(const graft_exec *exec, const graft_args_triu *a) {
   return keep_triangle(a->self, a->out, a->diagonal, false);
 }
 
 /* Each element moves on along the dims; without dims, along all elements in a row. */
-graft_status ref_roll(const graft_exec *exec, const graft_args_roll *a) {
-  (void)exec;
+graft_status kernel_roll(const graft_exec *exec, const graft_args_roll *a) {
   work w;
   if (!begin(&w, a->self, a->out)) return end(&w, a->out);
   side s = side_of(a->self);

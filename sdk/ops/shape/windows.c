@@ -4,33 +4,34 @@
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
 
-/* unfold_backward(grad_in, input_sizes, dim, size, step): grad_in has a size for the windows at dim, and the places in
+/* unfold_backward: grad_in has a size for the windows at dim, and the places in
  * a window last. */
 static graft_status infer_unfold_backward(op_call *c) {
-  const graft_tensor *grad = op_tensor(c, 0);
-  const int64_t *sizes = c->args[1].as.ints;
-  int32_t ndim = (int32_t)c->args[1].count;
-  int64_t dim = op_int(c, 2), size = op_int(c, 3), step = op_int(c, 4);
-  graft_status status = op_check_sizes(c, 1);
+  const in_unfold_backward in = in_unfold_backward_of(c->args);
+  const graft_tensor *grad = in.grad_in;
+  const int64_t *sizes = in.input_sizes;
+  int32_t ndim = (int32_t)in.input_sizes_count;
+  int64_t dim = in.dim;
+  graft_status status = op_check_sizes(c, ARG_unfold_backward_input_sizes);
   if (!status) status = op_wrap_dim(c, &dim, ndim);
   if (status) return status;
   int64_t length = ndim ? sizes[dim] : 1;
-  if (step < 1) return op_error(c, "step is %lld; expected 1 or more", (long long)step);
-  if (size < 0 || size > length) {
-    return op_error(c, "size is %lld; expected 0 to %lld, the size of dim %lld", (long long)size, (long long)length,
+  if (in.step < 1) return op_error(c, "step is %lld; expected 1 or more", (long long)in.step);
+  if (in.size < 0 || in.size > length) {
+    return op_error(c, "size is %lld; expected 0 to %lld, the size of dim %lld", (long long)in.size, (long long)length,
                     (long long)dim);
   }
-  int64_t windows = (length - size) / step + 1;
-  bool fits = grad->ndim == ndim + 1 && grad->sizes[ndim] == size;
+  int64_t windows = (length - in.size) / in.step + 1;
+  bool fits = grad->ndim == ndim + 1 && grad->sizes[ndim] == in.size;
   for (int32_t i = 0; fits && i < ndim; i++) fits = grad->sizes[i] == (i == dim ? windows : sizes[i]);
   if (!fits) {
     return op_error(c, "grad_in is %s; expected %lld windows of %lld at dim %lld, and input_sizes for the others",
-                    op_show(c, 0), (long long)windows, (long long)size, (long long)dim);
+                    op_show(c, ARG_unfold_backward_grad_in), (long long)windows, (long long)in.size, (long long)dim);
   }
-  if (dt_is_float8(grad->dtype)) return op_refuse_dtype(c, 0, "a dtype that adds");
-  op_set_int(c, 2, dim);
+  if (dt_is_float8(grad->dtype)) return op_refuse_dtype(c, ARG_unfold_backward_grad_in, "a dtype that adds");
+  op_set_int(c, ARG_unfold_backward_dim, dim);
   c->compute = grad->dtype;
-  op_out(c, 0, grad->dtype, ndim, sizes);
+  op_out(c, OUT, grad->dtype, ndim, sizes);
   return GRAFT_OK;
 }
 
@@ -45,55 +46,54 @@ static ref_real sum_of(const graft_args_unfold_backward *a, const ref_real *g, i
   return ref_sum(dtype, at, s->inner * a->size - a->step, last - first + 1);
 }
 
-static graft_status ref_unfold_backward(const graft_exec *exec, const graft_args_unfold_backward *a) {
-  (void)exec;
-  ref_array g = ref_read(a->grad_in), out = ref_new(ref_numel(a->out), g.im != NULL);
-  graft_status status = g.re && out.re ? GRAFT_OK : ref_no_memory();
+graft_status kernel_unfold_backward(const graft_exec *exec, const graft_args_unfold_backward *a) {
+  REF_OWNED ref_array g = ref_read(a->grad_in), out = ref_new(ref_numel(a->out), g.im != NULL);
+  if (!(g.re && out.re)) return ref_no_memory();
   ref_split s = ref_split_at(a->out, a->dim);
   int64_t windows = (s.size - a->size) / a->step + 1;
-  for (int64_t at = 0; !status && at < out.count; at++) {
+  for (int64_t at = 0; at < out.count; at++) {
     int64_t outer = at / s.inner / s.size, i = at / s.inner % s.size, inner = at % s.inner;
     out.re[at] = sum_of(a, g.re, i, windows, &s, outer, inner);
     if (g.im) out.im[at] = sum_of(a, g.im, i, windows, &s, outer, inner);
   }
-  if (!status) ref_write(a->out, &out);
-  ref_free(&g);
-  ref_free(&out);
-  return status;
+  ref_write(a->out, &out);
+  return GRAFT_OK;
 }
 
 /* The windows' places side by side along dim are added to those of the tensor they stand for. */
 static void decompose_unfold_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *g = op_tensor(c, 0);
-  int64_t dim = op_int(c, 2), size = op_int(c, 3), step = op_int(c, 4), dims[GRAFT_MAX_DIMS], sizes[GRAFT_MAX_DIMS];
+  const in_unfold_backward in = in_unfold_backward_of(c->args);
+  graft_tensor *g = in.grad_in;
+  int64_t dims[GRAFT_MAX_DIMS], sizes[GRAFT_MAX_DIMS];
   int32_t ndim = g->ndim - 1;
-  graft_tensor *zeros = fx_filled(s, g, c->out[0].ndim, c->out[0].sizes, 0, g->dtype);
+  graft_tensor *zeros = fx_filled(s, g, c->out[OUT].ndim, c->out[OUT].sizes, 0, g->dtype);
   if (!ndim) { /* of a number: one window of it, or of nothing */
-    outs[0] = size ? fx_reshape(s, g, 0, NULL) : zeros;
+    outs[OUT] = in.size ? fx_reshape(s, g, 0, NULL) : zeros;
     return;
   }
-  int64_t windows = g->sizes[dim], count = windows * size;
+  int64_t windows = g->sizes[in.dim], count = windows * in.size;
   for (int32_t i = 0, to = 0; i < ndim; i++) {
     dims[to++] = i;
-    if (i == dim) dims[to++] = ndim;
+    if (i == in.dim) dims[to++] = ndim;
   }
-  for (int32_t i = 0; i < ndim; i++) sizes[i] = i == dim ? count : g->sizes[i];
+  for (int32_t i = 0; i < ndim; i++) sizes[i] = i == in.dim ? count : g->sizes[i];
   graft_tensor *places = fx_reshape(s, fx_permute(s, g, dims, (uint32_t)g->ndim), ndim, sizes);
-  graft_tensor *starts = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(windows * step),
-                                              graft_scalar_int(step), GRAFT_I64, c->device);
-  graft_tensor *offsets =
-      fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(size), graft_scalar_int(1), GRAFT_I64, c->device);
+  graft_tensor *starts = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(windows * in.step),
+                                              graft_scalar_int(in.step), GRAFT_I64, c->device);
+  graft_tensor *offsets = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(in.size), graft_scalar_int(1),
+                                               GRAFT_I64, c->device);
   graft_tensor *index = fx_add(s, fx_reshape(s, starts, 2, (int64_t[]){windows, 1}), offsets);
-  outs[0] = fx_index_add(s, zeros, dim, fx_reshape(s, index, 1, &count), places, graft_scalar_int(1));
+  outs[OUT] = fx_index_add(s, zeros, in.dim, fx_reshape(s, index, 1, &count), places, graft_scalar_int(1));
 }
 
 /* Linear: the gradient is the windows of the cotangent, a view. */
 static void vjp_unfold_backward(op_vjp *v) {
-  graft_tensor *g = v->g[0], *windows = vjp_arg(v, 0);
-  int64_t dim = v->args[2].as.i, step = v->args[4].as.i, strides[GRAFT_MAX_DIMS];
-  for (int32_t i = 0; i < g->ndim; i++) strides[i] = i == dim ? g->strides[i] * step : g->strides[i];
-  strides[g->ndim] = g->ndim ? g->strides[dim] : 1;
-  v->results[0] =
+  const in_unfold_backward in = in_unfold_backward_of(v->args);
+  graft_tensor *g = v->g[OUT], *windows = in.grad_in;
+  int64_t strides[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < g->ndim; i++) strides[i] = i == in.dim ? g->strides[i] * in.step : g->strides[i];
+  strides[g->ndim] = g->ndim ? g->strides[in.dim] : 1;
+  v->results[ARG_unfold_backward_grad_in] =
       fx_as_strided(v->s, g, windows->sizes, (uint32_t)windows->ndim, strides, (uint32_t)windows->ndim, NULL);
 }
 
@@ -103,6 +103,6 @@ static const op_def defs[] = {
      .infer = infer_unfold_backward,
      .decompose = decompose_unfold_backward,
      .vjp = vjp_unfold_backward,
-     .reference = OP_REF(unfold_backward)},
+     .reference = OP_KERNEL(unfold_backward)},
 };
 OP_TABLE(shape_windows, defs)

@@ -8,57 +8,56 @@
 
 static graft_status canonical_dim(op_call *c, int arg) {
   int64_t dim = op_int(c, arg);
-  graft_status status = op_wrap_dim(c, &dim, op_tensor(c, 0)->ndim);
+  graft_status status = op_wrap_dim(c, &dim, op_tensor(c, ARG_softmax_self)->ndim);
   op_set_int(c, arg, dim);
   return status;
 }
 
-/* PyTorch's kernels refuse other dtypes, and run for no empty tensor. */
+/* PyTorch's kernels refuse other dtypes, and run for no empty tensor. The first argument is self, or grad_output. */
 static graft_status real_floating(op_call *c) {
-  graft_dtype dtype = op_tensor(c, 0)->dtype;
-  if (op_tensor(c, 0)->numel && (!dt_is_float(dtype) || dt_is_float8(dtype)))
-    return op_refuse_dtype(c, 0, "a floating dtype");
+  graft_dtype dtype = op_tensor(c, ARG_softmax_self)->dtype;
+  if (op_tensor(c, ARG_softmax_self)->numel && (!dt_is_float(dtype) || dt_is_float8(dtype)))
+    return op_refuse_dtype(c, ARG_softmax_self, "a floating dtype");
   c->compute = dtype;
   return GRAFT_OK;
 }
 
-/* _softmax and _log_softmax(self, dim, half_to_float) */
 static graft_status infer_softmax(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
+  const in_softmax in = in_softmax_of(c->args);
   graft_status status = real_floating(c);
-  if (!status) status = canonical_dim(c, 1);
+  if (!status) status = canonical_dim(c, ARG_softmax_dim);
   if (status) return status;
-  bool widen = op_bool(c, 2);
+  bool widen = in.half_to_float;
   /* PyTorch gives the logarithm of bf16 in bf16 only. */
-  bool can = self->dtype == GRAFT_F16 || (self->dtype == GRAFT_BF16 && c->schema->id == GRAFT_OP_SOFTMAX);
+  bool can = in.self->dtype == GRAFT_F16 || (in.self->dtype == GRAFT_BF16 && c->schema->id == GRAFT_OP_SOFTMAX);
   if (widen && !can)
     return op_error(c, "half_to_float is for f16%s; self is %s", c->schema->id == GRAFT_OP_SOFTMAX ? " and bf16" : "",
-                    op_show(c, 0));
-  op_out(c, 0, widen ? GRAFT_F32 : self->dtype, self->ndim, self->sizes);
+                    op_show(c, ARG_softmax_self));
+  op_out(c, OUT, widen ? GRAFT_F32 : in.self->dtype, in.self->ndim, in.self->sizes);
   return GRAFT_OK;
 }
 
-/* _safe_softmax(self, dim, dtype): a row of -inf gives zeros */
+/* _safe_softmax: a row of -inf gives zeros */
 static graft_status infer_safe_softmax(op_call *c) {
-  const graft_tensor *self = op_tensor(c, 0);
-  graft_dtype dtype = op_dtype(c, 2) ? op_dtype(c, 2) : self->dtype;
-  if (!dt_is_float(dtype) || dt_is_complex(self->dtype)) {
-    return op_refuse_dtype(c, 0, "a floating dtype, or another real one with the dtype argument");
+  const in_safe_softmax in = in_safe_softmax_of(c->args);
+  graft_dtype dtype = in.dtype ? in.dtype : in.self->dtype;
+  if (!dt_is_float(dtype) || dt_is_complex(in.self->dtype)) {
+    return op_refuse_dtype(c, ARG_safe_softmax_self, "a floating dtype, or another real one with the dtype argument");
   }
-  graft_status status = canonical_dim(c, 1);
+  graft_status status = canonical_dim(c, ARG_safe_softmax_dim);
   if (status) return status;
   c->compute = dtype;
-  op_set_dtype(c, 2, dtype);
-  op_out(c, 0, dtype, self->ndim, self->sizes);
+  op_set_dtype(c, ARG_safe_softmax_dtype, dtype);
+  op_out(c, OUT, dtype, in.self->ndim, in.self->sizes);
   return GRAFT_OK;
 }
 
-/* _softmax_backward_data and _log_softmax_backward_data(grad_output, output, dim, input_dtype) */
 static graft_status infer_backward(op_call *c) {
-  const graft_tensor *g = op_tensor(c, 0), *out = op_tensor(c, 1);
-  graft_dtype dtype = op_dtype(c, 3);
+  const in_softmax_backward_data in = in_softmax_backward_data_of(c->args);
+  const graft_tensor *g = in.grad_output, *out = in.output;
+  graft_dtype dtype = in.input_dtype;
   graft_status status = real_floating(c);
-  if (!status) status = canonical_dim(c, 2);
+  if (!status) status = canonical_dim(c, ARG_softmax_backward_data_dim);
   if (status) return status;
   bool same = g->ndim == out->ndim && g->dtype == out->dtype;
   for (int32_t i = 0; same && i < g->ndim; i++) same = g->sizes[i] == out->sizes[i];
@@ -67,7 +66,7 @@ static graft_status infer_backward(op_call *c) {
     return op_error(c, "input_dtype is %s; expected grad_output's, or f16 or bf16 for f32 (%s)",
                     graft_dtype_name(dtype), op_show_tensors(c));
   }
-  op_out(c, 0, dtype, g->ndim, g->sizes);
+  op_out(c, OUT, dtype, g->ndim, g->sizes);
   return GRAFT_OK;
 }
 
@@ -79,10 +78,10 @@ typedef void (*line_fn)(graft_dtype dtype, ref_real *x, const ref_real *y, int64
 static graft_status along(const graft_tensor_desc *x, const graft_tensor_desc *y, const graft_tensor_desc *out,
                           int64_t dim, line_fn fn) {
   ref_split s = ref_split_at(x, dim);
-  ref_array xs = ref_read(x), ys = ref_read(y ? y : x), lines = ref_new(2 * s.size, false);
-  graft_status status = xs.re && ys.re && lines.re ? GRAFT_OK : ref_no_memory();
+  REF_OWNED ref_array xs = ref_read(x), ys = ref_read(y ? y : x), lines = ref_new(2 * s.size, false);
+  if (!(xs.re && ys.re && lines.re)) return ref_no_memory();
   ref_real *a = lines.re, *b = lines.re + s.size;
-  for (int64_t n = 0; !status && n < s.outer * s.inner; n++) {
+  for (int64_t n = 0; n < s.outer * s.inner; n++) {
     int64_t start = n / s.inner * s.size * s.inner + n % s.inner;
     for (int64_t i = 0; i < s.size; i++) {
       a[i] = xs.re[start + i * s.inner];
@@ -91,11 +90,8 @@ static graft_status along(const graft_tensor_desc *x, const graft_tensor_desc *y
     fn(x->dl.dtype, a, b, s.size);
     for (int64_t i = 0; i < s.size; i++) xs.re[start + i * s.inner] = a[i];
   }
-  if (!status) ref_write(out, &xs);
-  ref_free(&xs);
-  ref_free(&ys);
-  ref_free(&lines);
-  return status;
+  ref_write(out, &xs);
+  return GRAFT_OK;
 }
 
 static ref_real largest(const ref_real *x, int64_t count) {
@@ -136,10 +132,9 @@ static void line_log_softmax_backward(graft_dtype dtype, ref_real *g, const ref_
   for (int64_t i = 0; i < count; i++) g[i] -= expl(y[i]) * sum;
 }
 
-#define SLOT(name, x, y, fn)                                                           \
-  static graft_status ref_##name(const graft_exec *exec, const graft_args_##name *a) { \
-    (void)exec;                                                                        \
-    return along(a->x, y, a->out, a->dim, fn);                                         \
+#define SLOT(name, x, y, fn)                                                       \
+  graft_status kernel_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    return along(a->x, y, a->out, a->dim, fn);                                     \
   }
 SLOT(softmax, self, NULL, line_softmax)
 SLOT(log_softmax, self, NULL, line_log_softmax)
@@ -160,87 +155,89 @@ static graft_tensor *shifted(fx *s, graft_tensor *x, int64_t dim) {
 
 /* Half types whose result is asked for in f32: they have been widened, and need no flag now. */
 static bool already_wide(const op_call *c) {
-  return op_bool(c, 2) && !dt_is_half(op_tensor(c, 0)->dtype);
+  const in_softmax in = in_softmax_of(c->args);
+  return in.half_to_float && !dt_is_half(in.self->dtype);
 }
 
 static void decompose_softmax(fx *s, const op_call *c, graft_tensor **outs) {
-  int64_t dim = op_int(c, 1);
-  graft_tensor *self = op_tensor(c, 0);
+  const in_softmax in = in_softmax_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
   if (already_wide(c)) {
-    outs[0] = fx_softmax(s, self, dim, false);
+    outs[OUT] = fx_softmax(s, in.self, in.dim, false);
     return;
   }
-  graft_tensor *e = fx_exp(s, shifted(s, self, dim));
-  outs[0] = fx_div(s, e, sum_along(s, e, dim));
+  graft_tensor *e = fx_exp(s, shifted(s, in.self, in.dim));
+  outs[OUT] = fx_div(s, e, sum_along(s, e, in.dim));
 }
 
 static void decompose_log_softmax(fx *s, const op_call *c, graft_tensor **outs) {
-  int64_t dim = op_int(c, 1);
-  graft_tensor *self = op_tensor(c, 0);
+  const in_log_softmax in = in_log_softmax_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
   if (already_wide(c)) {
-    outs[0] = fx_log_softmax(s, self, dim, false);
+    outs[OUT] = fx_log_softmax(s, in.self, in.dim, false);
     return;
   }
-  graft_tensor *x = shifted(s, self, dim);
-  outs[0] = fx_sub(s, x, fx_log(s, sum_along(s, fx_exp(s, x), dim)));
+  graft_tensor *x = shifted(s, in.self, in.dim);
+  outs[OUT] = fx_sub(s, x, fx_log(s, sum_along(s, fx_exp(s, x), in.dim)));
 }
 
 static void decompose_safe_softmax(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_safe_softmax in = in_safe_softmax_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  int64_t dim = op_int(c, 1);
-  graft_tensor *self = op_tensor(c, 0), *most = self->ndim ? fx_amax(s, self, &dim, 1, true) : self;
+  int64_t dim = in.dim;
+  graft_tensor *most = in.self->ndim ? fx_amax(s, in.self, &dim, 1, true) : in.self;
   graft_tensor *masked = fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY));
-  fx_call(
-      s, GRAFT_OP_WHERE_SELF,
-      (graft_value[]){fx_tensor(masked), fx_number(graft_scalar_float(0)), fx_tensor(fx_softmax(s, self, dim, false))},
-      3, outs, 1);
+  outs[OUT] = fx_not_where(s, masked, fx_softmax(s, in.self, dim, false));
 }
 
 static void decompose_softmax_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_softmax_backward_data in = in_softmax_backward_data_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *y = op_tensor(c, 1), *gy = fx_mul(s, op_tensor(c, 0), y);
-  outs[0] = fx_sub(s, gy, fx_mul(s, y, sum_along(s, gy, op_int(c, 2))));
+  graft_tensor *y = in.output, *gy = fx_mul(s, in.grad_output, y);
+  outs[OUT] = fx_sub(s, gy, fx_mul(s, y, sum_along(s, gy, in.dim)));
 }
 
 static void decompose_log_softmax_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_log_softmax_backward_data in = in_log_softmax_backward_data_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  graft_tensor *g = op_tensor(c, 0);
-  outs[0] = fx_sub(s, g, fx_mul(s, fx_exp(s, op_tensor(c, 1)), sum_along(s, g, op_int(c, 2))));
+  graft_tensor *g = in.grad_output;
+  outs[OUT] = fx_sub(s, g, fx_mul(s, fx_exp(s, in.output), sum_along(s, g, in.dim)));
 }
 
 /* --- gradients --- */
 
 static void vjp_softmax(op_vjp *v) {
-  v->results[0] = fx_softmax_backward_data(v->s, v->g[0], v->outs[0], v->args[1].as.i, v->outs[0]->dtype);
+  v->results[ARG_softmax_self] =
+      fx_softmax_backward_data(v->s, v->g[OUT], v->outs[OUT], v->args[ARG_softmax_dim].as.i, v->outs[OUT]->dtype);
 }
 
 static void vjp_log_softmax(op_vjp *v) {
-  v->results[0] = fx_log_softmax_backward_data(v->s, v->g[0], v->outs[0], v->args[1].as.i, v->outs[0]->dtype);
+  v->results[ARG_log_softmax_self] = fx_log_softmax_backward_data(
+      v->s, v->g[OUT], v->outs[OUT], v->args[ARG_log_softmax_dim].as.i, v->outs[OUT]->dtype);
 }
 
 /* y (g - <g, y>) is linear in g and its own adjoint. */
 static void vjp_softmax_backward(op_vjp *v) {
-  graft_tensor *g = vjp_arg(v, 0), *y = vjp_arg(v, 1), *u = fx_cast(v->s, v->g[0], g->dtype);
-  int64_t dim = v->args[2].as.i;
-  if (vjp_needs(v, 0)) v->results[0] = fx_softmax_backward_data(v->s, u, y, dim, y->dtype);
-  if (!vjp_needs(v, 1)) return;
-  graft_tensor *gy = sum_along(v->s, fx_mul(v->s, g, y), dim), *uy = sum_along(v->s, fx_mul(v->s, u, y), dim);
+  const in_softmax_backward_data in = in_softmax_backward_data_of(v->args);
+  graft_tensor *g = in.grad_output, *y = in.output, *u = fx_cast(v->s, v->g[OUT], g->dtype);
+  if (vjp_needs(v, ARG_softmax_backward_data_grad_output))
+    v->results[ARG_softmax_backward_data_grad_output] = fx_softmax_backward_data(v->s, u, y, in.dim, y->dtype);
+  if (!vjp_needs(v, ARG_softmax_backward_data_output)) return;
+  graft_tensor *gy = sum_along(v->s, fx_mul(v->s, g, y), in.dim), *uy = sum_along(v->s, fx_mul(v->s, u, y), in.dim);
   graft_tensor *even = fx_sub(v->s, fx_mul(v->s, u, g), fx_mul(v->s, u, gy));
-  v->results[1] = fx_sub(v->s, even, fx_mul(v->s, g, uy));
+  v->results[ARG_softmax_backward_data_output] = fx_sub(v->s, even, fx_mul(v->s, g, uy));
 }
 
 /* g - e^y <g, 1> */
 static void vjp_log_softmax_backward(op_vjp *v) {
-  graft_tensor *g = vjp_arg(v, 0), *y = vjp_arg(v, 1), *u = fx_cast(v->s, v->g[0], g->dtype);
-  int64_t dim = v->args[2].as.i;
+  const in_log_softmax_backward_data in = in_log_softmax_backward_data_of(v->args);
+  graft_tensor *g = in.grad_output, *y = in.output, *u = fx_cast(v->s, v->g[OUT], g->dtype);
   graft_tensor *weighted = fx_mul(v->s, u, fx_exp(v->s, y));
-  if (vjp_needs(v, 0)) v->results[0] = fx_sub(v->s, u, sum_along(v->s, weighted, dim));
-  if (vjp_needs(v, 1)) v->results[1] = fx_neg(v->s, fx_mul(v->s, weighted, sum_along(v->s, g, dim)));
+  if (vjp_needs(v, ARG_log_softmax_backward_data_grad_output))
+    v->results[ARG_log_softmax_backward_data_grad_output] = fx_sub(v->s, u, sum_along(v->s, weighted, in.dim));
+  if (vjp_needs(v, ARG_log_softmax_backward_data_output))
+    v->results[ARG_log_softmax_backward_data_output] = fx_neg(v->s, fx_mul(v->s, weighted, sum_along(v->s, g, in.dim)));
 }
-
-#define BOTH (OP_SAVE_ARG(0) | OP_SAVE_ARG(1))
 
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_SOFTMAX,
@@ -249,36 +246,36 @@ static const op_def defs[] = {
      .infer = infer_softmax,
      .decompose = decompose_softmax,
      .vjp = vjp_softmax,
-     .saves = OP_SAVE_OUT(0),
-     .reference = OP_REF(softmax)},
+     .saves = OP_SAVE_OUT(softmax, out),
+     .reference = OP_KERNEL(softmax)},
     {.op_id = GRAFT_OP_LOG_SOFTMAX,
      .flags = OP_EXACT_OUT,
      .roles = "v",
      .infer = infer_softmax,
      .decompose = decompose_log_softmax,
      .vjp = vjp_log_softmax,
-     .saves = OP_SAVE_OUT(0),
-     .reference = OP_REF(log_softmax)},
+     .saves = OP_SAVE_OUT(log_softmax, out),
+     .reference = OP_KERNEL(log_softmax)},
     {.op_id = GRAFT_OP_SAFE_SOFTMAX,
      .roles = "v",
      .infer = infer_safe_softmax,
      .decompose = decompose_safe_softmax,
      .vjp = vjp_softmax,
-     .saves = OP_SAVE_OUT(0),
-     .reference = OP_REF(safe_softmax)},
+     .saves = OP_SAVE_OUT(safe_softmax, out),
+     .reference = OP_KERNEL(safe_softmax)},
     {.op_id = GRAFT_OP_SOFTMAX_BACKWARD_DATA,
      .roles = "vv",
      .infer = infer_backward,
      .decompose = decompose_softmax_backward,
      .vjp = vjp_softmax_backward,
-     .saves = BOTH,
-     .reference = OP_REF(softmax_backward_data)},
+     .saves = OP_SAVE_ARGS(softmax_backward_data, grad_output, output),
+     .reference = OP_KERNEL(softmax_backward_data)},
     {.op_id = GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA,
      .roles = "vv",
      .infer = infer_backward,
      .decompose = decompose_log_softmax_backward,
      .vjp = vjp_log_softmax_backward,
-     .saves = BOTH,
-     .reference = OP_REF(log_softmax_backward_data)},
+     .saves = OP_SAVE_ARGS(log_softmax_backward_data, grad_output, output),
+     .reference = OP_KERNEL(log_softmax_backward_data)},
 };
 OP_TABLE(softmax, defs)
