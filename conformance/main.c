@@ -16,7 +16,7 @@
 
 typedef struct cf_arguments {
   cf_options options;
-  bool worker;
+  bool worker, list;
   const char *id;
   bool wants_id;
 } cf_arguments;
@@ -35,7 +35,8 @@ enum {
   CF_O_WORKER,
   CF_O_LIMIT,
   CF_O_DUMP,
-  CF_O_VERBOSE
+  CF_O_VERBOSE,
+  CF_O_LIST
 };
 
 static const struct argp_option cf_conformance_options[] = {
@@ -53,6 +54,7 @@ static const struct argp_option cf_conformance_options[] = {
     {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
     {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
     {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
+    {"list", CF_O_LIST, NULL, 0, "run nothing; print the ids of the cases, one a line", 0},
     {"verbose", CF_O_VERBOSE, NULL, 0,
      "name each case on stderr before it is run, so that a driver's words can be told "
      "apart (with --jobs 1)",
@@ -131,6 +133,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_LIMIT: o->time_limit_s = (double)cf_parse_number(arg, "--time-limit", state); return 0;
     case CF_O_DUMP: o->dump = arg; return 0;
     case CF_O_VERBOSE: o->verbose = true; return 0;
+    case CF_O_LIST: a->list = true; return 0;
     case CF_O_WORKER: a->worker = true; return 0;
     case ARGP_KEY_ARG:
       if (!a->wants_id || a->id) return ARGP_ERR_UNKNOWN;
@@ -225,6 +228,17 @@ static void cf_today(char text[16]) {
   strftime(text, 16, "%Y-%m-%d", &parts);
 }
 
+static bool cf_print_id(void *context, const cf_case *c, const char *id) {
+  (void)context;
+  (void)c;
+  return puts(id) >= 0;
+}
+
+static int cf_list(const cf_selection *selection) {
+  cf_menu(selection, cf_print_id, NULL);
+  return fflush(stdout) == 0 ? 0 : cf_usage("the cases can't be printed");
+}
+
 int cf_main_conformance(int argc, char **argv) {
   static const struct argp argp = {cf_conformance_options,
                                    cf_parse,
@@ -245,6 +259,7 @@ int cf_main_conformance(int argc, char **argv) {
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
   if (!a.options.backend) a.options.backend = cf_default_backend();
   if (a.worker) return cf_worker_main(&a.options);
+  if (a.list) return cf_list(&a.options.selection);
   if (!a.options.jobs) a.options.jobs = cf_default_jobs();
   cf_session *session = calloc(1, sizeof *session);
   if (!session) return cf_usage("no memory");
@@ -282,7 +297,7 @@ int cf_main_case(int argc, char **argv) {
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
   if (!a.options.backend) a.options.backend = cf_default_backend();
-  if (!cf_case_find(a.id, &c)) return cf_case_failed("no case has this id (`graft conformance --report` lists ids)");
+  if (!cf_case_find(a.id, &c)) return cf_case_failed("no case has this id (`graft conformance --list` prints ids)");
   if (a.options.dump && mkdir(a.options.dump, 0777) != 0 && errno != EEXIST) return cf_case_failed(strerror(errno));
   if (cf_backend_open(&a.options, &backend) != GRAFT_OK) return cf_case_failed(graft_last_error());
   cf_run(&backend, &c, &r);
