@@ -55,6 +55,8 @@ static graft_status infer_bag(op_call *c) {
   int64_t bags = bags_of_call(&in), count = in.indices->numel;
   if (bags < 0) return op_error(c, "offsets is empty; with include_last_offset it has at least one number");
   if (!bags && count) return op_error(c, "there are indices and no bag (%s)", op_show_tensors(c));
+  if (!in.weight->sizes[0] && count)
+    return op_out_of_range(c, "weight %s has no element to index", op_show(c, ARG_embedding_bag_weight));
   status = check_weights(c, ARG_embedding_bag_per_sample_weights, in.mode, count, in.weight->dtype);
   if (status) return status;
   const int64_t sizes[] = {bags, in.weight->sizes[1]}, none = 0;
@@ -220,6 +222,7 @@ static void decompose_bag(fx *s, const op_call *c, graft_tensor **outs) {
   b.empty = column(s, fx_eq_Scalar(s, bag_size, graft_scalar_int(0)));
   outs[OUT_embedding_bag_out1] = fx_cast(s, bag, whole);
   outs[OUT_embedding_bag_out2] = fx_cast(s, counts, whole);
+  if (s->status) return;
   if (in.mode == MODE_MAX) {
     maximum(s, c, &b, outs);
   } else {

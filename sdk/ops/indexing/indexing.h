@@ -58,6 +58,9 @@ int64_t idx_line_at(const idx_line *line, int64_t i, int64_t value, graft_status
 /* index, where negative numbers count from the end. */
 graft_tensor *idx_from_the_end(fx *s, graft_tensor *index, int64_t size);
 
+/* An index must have something to point at along dim of self, argument `self_arg`. */
+graft_status idx_check_elements(const op_call *call, int self_arg, int64_t dim, const graft_tensor *index);
+
 /* The rule of gather and scatter: index of as many dims as self, not larger but along dim. */
 graft_status idx_check_line(op_call *call, int64_t *dim);
 

@@ -254,6 +254,12 @@ static void decompose_index(fx *s, const op_call *c, graft_tensor **outs) {
 
 /* --- index_select, gather, nonzero --- */
 
+graft_status idx_check_elements(const op_call *c, int self_arg, int64_t dim, const graft_tensor *index) {
+  const graft_tensor *self = op_tensor(c, self_arg);
+  if (!index->numel || !self->ndim || self->sizes[dim]) return GRAFT_OK;
+  return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)dim, op_show(c, self_arg));
+}
+
 static graft_status infer_index_select(op_call *c) {
   const in_index_select in = in_index_select_of(c->args);
   int64_t dim = in.dim, sizes[GRAFT_MAX_DIMS];
@@ -263,10 +269,8 @@ static graft_status infer_index_select(op_call *c) {
   if (!idx_is_index(in.index)) return op_refuse_dtype(c, ARG_index_select_index, "i64 or i32");
   if (!in.self->ndim && in.index->numel != 1)
     return op_error(c, "self has rank 0, so index must be one element (%s)", op_show_tensors(c));
-  if (in.index->numel && in.self->ndim && !in.self->sizes[dim]) {
-    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)dim,
-                           op_show(c, ARG_index_select_self));
-  }
+  status = idx_check_elements(c, ARG_index_select_self, dim, in.index);
+  if (status) return status;
   for (int32_t i = 0; i < in.self->ndim; i++) sizes[i] = i == dim ? in.index->numel : in.self->sizes[i];
   c->compute = in.self->dtype;
   op_set_int(c, ARG_index_select_dim, dim);
@@ -291,13 +295,11 @@ graft_status idx_check_line(op_call *c, int64_t *dim) {
   if (!idx_is_index(in.index)) return op_refuse_dtype(c, ARG_gather_index, "i64 or i32");
   bool fits = rank(in.self) == rank(in.index);
   for (int32_t i = 0; fits && i < rank(in.self); i++) fits = i == *dim || extent(in.index, i) <= extent(in.self, i);
-  if (fits && !extent(in.self, (int32_t)*dim)) {
-    return op_out_of_range(c, "dim %lld of self %s has no element to index", (long long)*dim,
-                           op_show(c, ARG_gather_self));
+  if (!fits) {
+    return op_error(c, "index must have as many dims as self, and be no larger but along dim %lld (%s)",
+                    (long long)*dim, op_show_tensors(c));
   }
-  if (fits) return GRAFT_OK;
-  return op_error(c, "index must have as many dims as self, and be no larger but along dim %lld (%s)", (long long)*dim,
-                  op_show_tensors(c));
+  return idx_check_elements(c, ARG_gather_self, *dim, in.index);
 }
 
 static graft_status infer_gather(op_call *c) {

@@ -47,7 +47,8 @@ static graft_status infer_along(op_call *c) {
   }
   c->compute = self->dtype;
   op_out(c, OUT, self->dtype, self->ndim, self->sizes);
-  return adds ? check_alpha(c) : GRAFT_OK;
+  if (adds) return check_alpha(c); /* PyTorch adds to nothing without a word */
+  return idx_check_elements(c, ARG_index_add_self, dim, index);
 }
 
 static graft_status infer_index_fill(op_call *c) {
@@ -65,7 +66,8 @@ static graft_status infer_index_fill(op_call *c) {
   }
   c->compute = in.self->dtype;
   op_out_like(c, OUT, in.self->dtype, in.self);
-  return op_number_fits(c, ARG_index_fill_int_Tensor_value, in.self->dtype);
+  status = op_number_fits(c, ARG_index_fill_int_Tensor_value, in.self->dtype);
+  return status ? status : idx_check_elements(c, ARG_index_fill_int_Tensor_self, dim, in.index);
 }
 
 static graft_status infer_put(op_call *c) {
@@ -281,8 +283,8 @@ static void vjp_index_add(op_vjp *v) {
 
 static void vjp_index_copy(op_vjp *v) {
   const in_index_copy in = in_index_copy_of(v->args);
-  if (vjp_needs(v, ARG_index_copy_self))
-    v->results[ARG_index_copy_self] = fx_index_fill_int_Tensor(v->s, v->g[OUT], in.dim, in.index, zero(v));
+  if (vjp_needs(v, ARG_index_add_self))
+    v->results[ARG_index_add_self] = fx_index_fill_int_Tensor(v->s, v->g[OUT], in.dim, in.index, zero(v));
   if (vjp_needs(v, ARG_index_copy_source)) v->results[ARG_index_copy_source] = to_source(v);
 }
 
