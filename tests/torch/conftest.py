@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 # What leaves the device is asked for where it matters (torch_graft.fallbacks()); warnings would only hide others.
 os.environ.setdefault("GRAFT_FALLBACK", "allow")
@@ -73,3 +74,19 @@ def python():
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def plugin_of(tmp_path_factory):
+    """Compiles a plugin of this folder or of tests/plugins; gives its library."""
+    here = Path(__file__).parent
+    folders = [here, here.parent / "plugins"]
+
+    def compiled(name):
+        source = next(folder / name for folder in folders if (folder / name).exists())
+        library = tmp_path_factory.mktemp("plugins") / f"{source.stem}.so"
+        includes = [f"-I{folder}" for folder in (here.parents[1] / "plugin_api/include", *folders)]
+        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", *includes, "-o", library, source], check=True)
+        return library
+
+    return compiled

@@ -1,7 +1,6 @@
 """What goes wrong gives a clear Python exception, a right result or a clean exit: never a crash, a hang or a wrong
 number. What could take the process along runs in a process of its own."""
 
-import pathlib
 import signal
 import subprocess
 import sys
@@ -121,6 +120,45 @@ def test_indices_out_of_range(python):
     ).ok()
 
 
+def test_classes_that_are_none(device):
+    """PyTorch asks other devices than the CPU no question before it scatters."""
+    for classes, count in (([-1], -1), ([-1], 3), ([5], 3), ([0, 3], 3)):
+        with pytest.raises((RuntimeError, IndexError), match="out of range|no element"):
+            torch.nn.functional.one_hot(torch.tensor(classes, device=device), count)
+            torch.graft.synchronize()
+    assert torch.nn.functional.one_hot(torch.tensor([1, 2], device=device)).tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
+def test_writes_to_a_dim_without_elements(device):
+    """An index that has nothing to point at."""
+    index, value = torch.tensor([[0]], device=device), torch.ones(1, 1, device=device)
+    x = torch.zeros(1, 0, device=device)
+    for use in (
+        lambda: x.scatter(1, index, 1.0),
+        lambda: x.scatter(1, index, value),
+        lambda: x.scatter_add(1, index, value),
+        lambda: x.scatter_reduce(1, index, value, "sum"),
+        lambda: x.gather(1, index),
+        lambda: x.index_fill(1, index[0], 1.0),
+        lambda: x.index_copy(1, index[0], value),
+        lambda: torch.nn.functional.embedding(index, x.t()),
+        lambda: torch.nn.functional.embedding_bag(index, x.t()),
+        lambda: torch.nn.functional.embedding_bag(index, x.t(), mode="max"),
+    ):
+        with pytest.raises((RuntimeError, IndexError), match="no element|out of range"):
+            use()
+    nothing = index[:, :0]
+    assert x.scatter(1, nothing, 1.0).shape == x.gather(1, nothing).shape == (1, 0)
+
+
+@pytest.mark.parametrize("p", [2.0, -1.0, float("nan")])
+def test_probabilities_that_are_none(device, p):
+    x = torch.ones(3, device=device)
+    for use in (lambda: torch.bernoulli(x, p), lambda: x.bernoulli_(p), lambda: torch.native_dropout(x, p, True)):
+        with pytest.raises(RuntimeError, match=r"p is (2|-1|nan); expected 0 to 1"):
+            use()
+
+
 def test_a_fault_of_the_device_in_backward(python):
     python(
         """
@@ -155,21 +193,11 @@ def test_a_fault_of_the_device_in_backward(python):
     ).ok()
 
 
-@pytest.fixture(scope="session")
-def failing_plugin(tmp_path_factory):
-    here = pathlib.Path(__file__).parent
-    library = tmp_path_factory.mktemp("failing") / "failing.so"
-    folders = [f"-I{here.parents[1] / 'plugin_api/include'}", f"-I{here.parent / 'plugins'}"]
-    command = ["cc", "-shared", "-fPIC", "-pthread", *folders, "-o", library, here / "failing.c"]
-    subprocess.run(command, check=True)
-    return library
-
-
-def test_a_plugin_whose_op_fails_in_the_middle_of_backward(python, failing_plugin):
+def test_a_plugin_whose_op_fails_in_the_middle_of_backward(python, plugin_of):
     python(
         f"""
         import torch, torch_graft
-        device = torch.device("graft", torch_graft.load({str(failing_plugin)!r}))
+        device = torch.device("graft", torch_graft.load({str(plugin_of("failing.c"))!r}))
         x = torch.ones(3, device=device, requires_grad=True)
         y = -(-x)
         try:
@@ -423,6 +451,20 @@ def test_a_plugin_that_is_removed_between_runs(python, tmp_path):
         "import torch; print((torch.ones(2, device='graft') + 1).sum().item())", GRAFT_PLUGIN_PATH=tmp_path
     ).ok()
     assert outcome.out == "4.0\n" and "gone" in outcome.err
+
+
+def test_the_reference_device_says_that_it_is_slow(python, tmp_path):
+    """Where no plugin has a device, and nobody asked for that."""
+    code = "import torch, torch_graft; print([d.name for d in torch_graft.devices()])"
+    (tmp_path / "opencl.graft.json").write_text('{"name": "opencl", "library": "gone.so", "abi_major": 1}')
+    for variables in ({"GRAFT_OPENCL_DEVICE": "there is no device of this name"}, {"OCL_ICD_VENDORS": tmp_path}):
+        outcome = python(code, **variables).ok()
+        assert outcome.out == "['reference:0']\n"
+        lines = [line for line in outcome.err.splitlines() if "reference device" in line]
+        assert len(lines) == 1 and "graft:0" in lines[0] and "graft backends" in lines[0], outcome.err
+    quiet = python(code, GRAFT_PLUGINS="none").ok()
+    assert quiet.out == "['reference:0']\n" and quiet.err == ""
+    assert "reference device" not in python(code).ok().err
 
 
 def test_plugins_at_run_time(python, tmp_path):

@@ -274,3 +274,42 @@ def test_profiler_shows_the_ops(device):
         (x @ x).relu()
     names = {row.key for row in profile.key_averages()}
     assert {"aten::mm", "aten::relu"} <= names
+
+
+@pytest.mark.parametrize("use_kineto", [False, True])
+def test_the_legacy_profiler_measures_the_device(python, use_kineto):
+    """Each op's time on the device, in microseconds; nothing is said meanwhile."""
+    outcome = python(
+        f"""
+        import torch
+        x = torch.randn(512, 512, device="graft")
+        x @ x, x.relu()
+        torch.graft.synchronize()
+        with torch.autograd.profiler.profile(use_device="graft", use_kineto={use_kineto}) as profile:
+            with torch.graft.stream(torch.graft.Stream()):
+                for _ in range(3):
+                    (x @ x).relu()
+        rows = {{row.key: row for row in profile.key_averages()}}
+        assert rows["aten::mm"].count == rows["aten::relu"].count == 3
+        times = [row.device_time_total for row in rows.values()]
+        assert all(0 <= time < 60e6 for time in times), times
+        assert {use_kineto} or rows["aten::mm"].device_time_total > rows["aten::mm"].count, times
+        assert "aten::mm" in profile.key_averages().table(sort_by="device_time_total")
+        """
+    ).ok()
+    assert [line for line in outcome.err.splitlines() if not line.startswith("USDT:")] == []  # Kineto's own
+
+
+def test_the_profiler_where_a_plugin_measures_no_time(python, plugin_of):
+    """One line, and times of 0."""
+    outcome = python(
+        f"""
+        import torch, torch_graft
+        torch.graft.set_device(torch_graft.load({str(plugin_of("null.c"))!r}))
+        x = torch.ones(3, device="graft")
+        with torch.autograd.profiler.profile(use_device="graft") as profile:
+            -x, -x
+        assert all(row.device_time_total == 0 for row in profile.key_averages())
+        """
+    ).ok()
+    assert outcome.err.count("does not measure time") == 1 and "frame #" not in outcome.err, outcome.err

@@ -160,3 +160,109 @@ def test_memory_is_not_filled_where_that_is_off(device, deterministic):
         assert x.tolist() == [0] * 5
     finally:
         torch.utils.deterministic.fill_uninitialized_memory = True
+
+
+def seat(device, dtype):
+    """Six places for two numbers: rows of one and columns of the other share memory."""
+    base = torch.tensor([[1.0], [2.0]], device=device).to(dtype)
+    return base, base.expand(2, 3)
+
+
+SHARED = {  # what PyTorch lets write there
+    "fill_": lambda x: x.fill_(7),
+    "fill_ a row": lambda x: x[1].fill_(7),
+    "zero_": lambda x: x.zero_(),
+    "zeros(out=)": lambda x: torch.zeros(2, 3, out=x),
+    "full(out=)": lambda x: torch.full((2, 3), 7.0, out=x),
+    "fill_diagonal_": lambda x: x.fill_diagonal_(7),
+    "setitem": lambda x: x.__setitem__((1, 2), 7),
+    "masked_fill_": lambda x: x.masked_fill_(torch.tensor([[False, True, False], [False] * 3], device=x.device), 7),
+    "masked_fill_ by nothing": lambda x: x.masked_fill_(torch.zeros(2, 3, dtype=torch.bool, device=x.device), 7),
+    "masked_fill_ a tensor": lambda x: x.masked_fill_(
+        torch.tensor([False, False, True], device=x.device), torch.ones((), dtype=x.dtype, device=x.device)
+    ),
+    "index_fill_ along what is shared": lambda x: x.index_fill_(1, torch.tensor([2], device=x.device), 7),
+    "index_fill_ along what is not": lambda x: x.index_fill_(0, torch.tensor([1], device=x.device), 7),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.complex128], ids=str)
+@pytest.mark.parametrize("name", SHARED)
+def test_one_value_for_elements_that_share_memory(device, name, dtype):
+    here, there = seat(device, dtype), seat("cpu", dtype)
+    SHARED[name](here[1])
+    SHARED[name](there[1])
+    assert torch.equal(here[0].cpu(), there[0]) and torch.equal(here[1].cpu(), there[1])
+    assert here[0]._version == there[0]._version
+
+
+def test_the_very_case(device):
+    assert torch.zeros(1, device=device).expand(3).fill_(1).tolist() == [1, 1, 1]
+
+
+def test_elements_that_meet_without_being_expanded(device):
+    assert torch.zeros(4, device=device).as_strided((3, 2), (1, 1)).fill_(2).sum().item() == 12
+
+
+def test_pytorch_warns_of_masks_there(device):
+    with pytest.warns(UserWarning, match="masked_fill_ on expanded tensors is deprecated"):
+        torch.zeros(1, device=device).expand(3).masked_fill_(torch.tensor([True, False, True], device=device), 1)
+
+
+def test_other_writes_to_shared_elements_are_refused(device):
+    x, index = torch.zeros(1, device=device).expand(3), torch.tensor([0], device=device)
+    ones = torch.ones(3, device=device)
+    for write in (
+        lambda: x.add_(1),
+        lambda: x.copy_(ones),
+        lambda: x.fill_(ones[0]),
+        lambda: x.uniform_(),
+        lambda: x.scatter_(0, index, 1.0),
+        lambda: x.index_add_(0, index, ones[:1]),
+        lambda: x.put_(index, ones[:1]),
+        lambda: torch.add(ones, 1, out=x),
+    ):
+        with pytest.raises(RuntimeError, match="share memory|single memory location"):
+            write()
+    assert x.tolist() == [0, 0, 0]
+
+
+# --- memory that was taken away ---
+
+
+def test_a_storage_that_was_resized(python):
+    """FSDP gives the memory of parameters away and gets it back. What is done to a tensor meanwhile is an error."""
+    python(
+        """
+        import pytest, torch
+        from torch.testing import assert_close
+        x = torch.arange(6.0, device="graft").view(2, 3)
+        column = x[:, 2]
+        storage = x.untyped_storage()
+        uses = [
+            lambda: x + 1, lambda: 1 - x, lambda: x.sum(), lambda: x[1, 2].item(), lambda: x.cpu(), lambda: x.clone(),
+            lambda: x.fill_(1), lambda: x @ x.t(), lambda: x.copy_(torch.ones(2, 3)), lambda: column.add_(1),
+            lambda: torch.ones(2, 3, device="graft").copy_(x), lambda: torch.cat([x, x]), lambda: x.tolist(),
+            lambda: torch._foreach_add_([x], 1), lambda: torch.special.bessel_j0(x), lambda: torch.from_dlpack(x),
+            lambda: torch.add(column, 1, out=column), lambda: x.to("graft", torch.float16), lambda: repr(x),
+        ]
+        for bytes in (20, 0):  # the last element, and all of it
+            storage.resize_(bytes)
+            for i, use in enumerate(uses):
+                with pytest.raises(RuntimeError, match="resized|out of bounds for storage"):
+                    use()
+                    raise SystemExit(f"use {i} with {bytes} bytes")
+            assert bytes == 0 or (x[:1] + 1).tolist() == [[1, 2, 3]], "what is left can be used"
+        storage.resize_(24)
+        x.copy_(torch.arange(6.0).view(2, 3))
+        assert x.sum().item() == 15 and column.tolist() == [2, 5]
+        """
+    ).ok()
+
+
+def test_a_storage_of_the_cpu_that_was_resized(device):
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="resized"):
+        x.to(device)

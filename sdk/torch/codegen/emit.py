@@ -31,7 +31,8 @@ def registrations(table):
     lines = _banner("The overloads that run as an op of Graft: rows of kOpRows, see OpRow in bridge.h.")
     for row in table.values():
         form = "Mutating" if row.mutating else "Functional"
-        lines.append(f'{{"{row.name}", {row.op.enumerator}, Form::{form}, "{row.args}", "{row.outs}"}},')
+        elementwise = str(row.elementwise).lower()
+        lines.append(f'{{"{row.name}", {row.op.enumerator}, Form::{form}, "{row.args}", "{row.outs}", {elementwise}}},')
     return lines
 
 

@@ -78,6 +78,8 @@ COPIES = frozenset({"_to_copy", "clone", "copy"})
 BACKWARD_ONLY = frozenset({"silu_backward", "mish_backward"})
 
 
+_ELEMENTWISE = frozenset({"pointwise", "factory", "random"})
+
 # Overloads with a typed kernel (csrc/hot.h): what training and generating call most, by a census of real models, but
 # nothing that runs over lists of parameters.
 HOT = """
@@ -95,6 +97,16 @@ class Row:
     mutating: bool
     args: str
     outs: str  # of a mutating row
+
+    @property
+    def elementwise(self):
+        """Whether the op does the same to each element of its tensors broadcast, so that they may have any shape in which
+        their elements keep their order."""
+        names = {argument.name for argument in self.op.schema.arguments}
+        shaped_by_inputs = self.op.family == "pointwise" or self.op.strides in ("pointwise", "like")
+        if self.op.family not in _ELEMENTWISE or names & {"dim", "reduction"}:
+            return False
+        return shaped_by_inputs or OUT_SIZES in self.args
 
 
 def make(overloads, ops, hand_written):

@@ -12,8 +12,11 @@
 //   call.cpp       the boxed path of every op; registrations.cpp registers the generated rows
 //   factory.cpp    empty, resize, set and view ops on PyTorch's own kernels
 //   copy.cpp       _copy_from, _to_copy and their kin
+//   dims.cpp       tensors of more dimensions than libgraft has
+//   shared.cpp     writes to tensors whose elements share memory
 //   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
 //   autocast.cpp   the autocast lists
+//   profiler.cpp   the device's times for PyTorch's profiler
 //   module.cpp     the Python module torch_graft._C
 //
 // Compiles with PyTorch 2.11 to 2.13.
@@ -36,6 +39,9 @@ struct HostAllocator;
 }
 namespace c10::impl {
 struct DeviceGuardImplInterface;
+}
+namespace torch::profiler::impl {
+struct ProfilerStubs;
 }
 
 namespace torch_graft {
@@ -166,6 +172,7 @@ struct OpRow {
   const char *args;
   // Mutating: for each output of the op the argument it is written to, 'a' + index; '.' for one that is not returned.
   const char *outs;
+  bool elementwise;  // the shape is that of the tensors broadcast, and says nothing more
 };
 extern const OpRow kOpRows[];  // registrations.cpp, from generated/registrations.inc
 extern const size_t kOpRowCount;
@@ -177,6 +184,26 @@ void check_same_device(c10::ArrayRef<const at::Tensor *> tensors, const c10::Ope
 // --- copy.cpp ---
 
 void copy_values(const at::Tensor &to, const at::Tensor &from, bool non_blocking);
+
+// --- dims.cpp ---
+
+inline bool has_many_dims(const at::Tensor &tensor) {
+  return C10_UNLIKELY(tensor.dim() > GRAFT_MAX_DIMS);
+}
+// copy_values where one of them has.
+void copy_many_dims(const at::Tensor &to, const at::Tensor &from, bool non_blocking);
+// A row's op where one of its tensors has. An elementwise op runs on the device, another one on the CPU.
+void run_many_dims(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack);
+
+// --- shared.cpp ---
+
+// Runs a row's op that libgraft refused because elements of the tensor that it writes to share memory, if PyTorch does;
+// false: it is refused there, too, or was refused for another reason.
+bool run_shared(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack);
+
+// --- profiler.cpp ---
+
+torch::profiler::impl::ProfilerStubs *profiler_stubs() noexcept;
 
 // --- fallback.cpp ---
 

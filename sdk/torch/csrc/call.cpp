@@ -383,9 +383,10 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
   if (row.form == Form::Mutating) {
     collect_outs(frame, row, stack, nargs);
     check_devices(frame, op);
-    return call_out_form(frame, row);
+    return frame.many_dims ? GRAFT_UNIMPLEMENTED : call_out_form(frame, row);
   }
   check_devices(frame, op);
+  if (C10_UNLIKELY(frame.many_dims)) return GRAFT_UNIMPLEMENTED;
   frame.reserve_outs(result_count(op, frame, row));
   return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
 }
@@ -405,6 +406,15 @@ graft_status call_without_numbers(CallFrame &frame, const OpRow &row, const c10:
   frame.restart();
   frame.numbers_on_device = device;
   return call(frame, row, op, stack, nargs);
+}
+
+// What libgraft does not do, and the bridge does in another way; else the error.
+void run_otherwise(graft_status status, const CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op,
+                   torch::jit::Stack *stack) {
+  if (frame.many_dims) return run_many_dims(row, op, stack);
+  if (status == GRAFT_INVALID_ARGUMENT && run_shared(row, op, stack)) return;
+  if (status != GRAFT_UNIMPLEMENTED || fallback_forbidden()) raise(status);
+  fallback(op, stack);
 }
 
 }  // namespace
@@ -434,13 +444,10 @@ void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *sta
     status = call_without_numbers(frame, row, op, stack, nargs);
   }
   if (C10_UNLIKELY(status != GRAFT_OK)) {
-    if (status == GRAFT_UNIMPLEMENTED && !fallback_forbidden()) {
-      frame.discard();
-      fallback(op, stack);
-      count_writes(counted);
-      return;
-    }
-    raise(status);
+    frame.discard();
+    run_otherwise(status, frame, row, op, stack);
+    count_writes(counted);
+    return;
   }
   count_writes(counted);
   if (row.form == Form::Mutating)

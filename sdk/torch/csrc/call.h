@@ -55,6 +55,7 @@ class CallFrame {
   const at::Tensor **out_tensors = local_out_tensors;
   uint32_t nouts = 0;
   bool has_numbers = false;                      // a Python number stands where the op has a tensor
+  bool many_dims = false;                        // a tensor has more than libgraft can be told of
   std::optional<c10::Device> numbers_on_device;  // where such numbers become tensors
   std::optional<c10::Device> generator_device;   // of a generator among the arguments
 
@@ -97,6 +98,10 @@ class CallFrame {
     // Zeros that autograd made without memory; most ops are given others by PyTorch, some take them as they are.
     if (C10_UNLIKELY(tensor._is_zerotensor())) return borrow(keep(at::zeros(tensor.sizes(), tensor.options())));
     seen_.push_back(&tensor);
+    if (has_many_dims(tensor)) {
+      many_dims = true;
+      return nullptr;
+    }
     if (C10_LIKELY(used_ < kSpaces)) return torch_graft::borrow(&spaces_[used_++], tensor);
     more_spaces_.push_back(std::make_unique<graft_tensor_space>());
     return torch_graft::borrow(more_spaces_.back().get(), tensor);
@@ -133,6 +138,7 @@ class CallFrame {
     arena_used_ = 0;
     seen_.clear();
     has_numbers = false;
+    many_dims = false;
   }
 
   // Releases results that nobody took.

@@ -8,6 +8,7 @@
 namespace torch_graft {
 
 void copy_values(const at::Tensor &to, const at::Tensor &from, bool non_blocking) {
+  if (has_many_dims(to) || has_many_dims(from)) return copy_many_dims(to, from, non_blocking);
   if (!is_ours(to)) to.mutable_data_ptr();  // a lazy clone gets memory of its own before it is written to
   graft_tensor_space to_space, from_space;
   graft_tensor *t = borrow(&to_space, to);
@@ -33,7 +34,8 @@ c10::Scalar local_scalar_dense(const at::Tensor &self) {
   TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
   graft_tensor_space space;
   graft_scalar value;
-  check(graft_tensor_item(borrow(&space, self), &value));
+  const at::Tensor one = has_many_dims(self) ? self.as_strided({}, {}) : self;
+  check(graft_tensor_item(borrow(&space, one), &value));
   switch (value.dtype) {
     case GRAFT_BOOL: return c10::Scalar(value.value.i != 0);
     case GRAFT_I64: return c10::Scalar(value.value.i);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 
@@ -81,8 +82,16 @@ std::vector<std::string> fill() {
   for (size_t i = 0; i < count; i++) {
     if (!infos[i].problem && infos[i].manifest) add_backend(infos[i].name, problems);
   }
+  const bool has_plugin_device = row_count.load() > 0;
   for (size_t i = 0; i < count; i++) {
     if (!infos[i].problem && !infos[i].manifest) add_backend(infos[i].name, problems);
+  }
+  // Somebody who names the plugins to use wants it so.
+  if (!has_plugin_device && !std::getenv("GRAFT_PLUGINS")) {
+    problems.push_back(name_of(0) +
+                       " is libgraft's reference device, which is right and slow: no plugin with a device " +
+                       "was found; `graft backends` lists where plugins are looked for and why one is not used, and " +
+                       "GRAFT_PLUGINS=none silences this");
   }
   return problems;
 }

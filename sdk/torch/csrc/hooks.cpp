@@ -1,6 +1,7 @@
 // What PyTorch asks of an accelerator, and where everything of these files is registered: when the library is loaded.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <torch/csrc/profiler/stubs/base.h>
 
 #include "bridge.h"
 
@@ -50,6 +51,7 @@ bool register_all() {
   c10::impl::registerDeviceGuard(c10::kPrivateUse1, device_guard());
   c10::SetAllocator(c10::kPrivateUse1, device_allocator());
   at::setHostAllocator(c10::kPrivateUse1, host_allocator());
+  torch::profiler::impl::registerPrivateUse1Methods(profiler_stubs());
   return true;
 }
 

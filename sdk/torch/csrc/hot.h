@@ -40,7 +40,7 @@ struct HotFrame {
 
   graft_tensor *borrow(const at::Tensor &tensor) {
     if (C10_UNLIKELY(!is_ours(tensor) && tensor.dim() > 0)) fits = false;  // refused on the boxed way
-    if (C10_UNLIKELY(tensor._is_zerotensor())) {
+    if (C10_UNLIKELY(tensor._is_zerotensor()) || has_many_dims(tensor)) {
       fits = false;
       return nullptr;
     }

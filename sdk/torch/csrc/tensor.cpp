@@ -1,4 +1,5 @@
 // at::Tensor to graft_tensor and back.
+#include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
 
 #include "bridge.h"
@@ -70,6 +71,18 @@ graft_scalar scalar_of(const c10::Scalar &scalar) {
   return complex;
 }
 
+// The memory under a tensor may have been taken from it: untyped_storage().resize_(). Outside it is somebody else's.
+void check_memory(const at::Tensor &tensor, const c10::StorageImpl *storage) {
+  const size_t needed =
+      C10_LIKELY(tensor.is_contiguous())
+          ? static_cast<size_t>(tensor.numel() ? tensor.storage_offset() + tensor.numel() : 0) * tensor.itemsize()
+          : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
+                                             static_cast<size_t>(tensor.storage_offset()));
+  TORCH_CHECK(needed <= storage->nbytes(), "graft: a tensor of shape ", tensor.sizes(), " needs ", needed,
+              " bytes of memory, and its storage has ", storage->nbytes(),
+              ", since it was resized; resize it back before the tensor is used");
+}
+
 graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
   TORCH_CHECK(tensor.layout() == c10::kStrided, "graft: ", tensor.layout(),
               " tensors are not supported; use a dense tensor");
@@ -84,6 +97,7 @@ graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
                      tensor.is_conj(),
                      tensor.is_neg()};
   const c10::StorageImpl *storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  check_memory(tensor, storage);
   if (is_ours(tensor)) return graft_tensor_borrow(space, storage_of(storage), &view);
   TORCH_CHECK(tensor.device().is_cpu(), "graft: expected a tensor on ", c10::DeviceTypeName(c10::kPrivateUse1, true),
               " or cpu, but got one on ", tensor.device());
