@@ -4,8 +4,9 @@
 #ifndef GRAFT_CF_ATTEMPT_H
 #define GRAFT_CF_ATTEMPT_H
 
+#include "conformance/run/backend.h"
 #include "conformance/run/guard.h"
-#include "conformance/run/run.h"
+#include "conformance/run/result.h"
 
 typedef struct cf_attempt {
   const cf_backend *backend;

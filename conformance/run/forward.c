@@ -1,4 +1,6 @@
 /* A forward case: runs the op on the backend, runs the oracle, compares. */
+#include "conformance/run/forward.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

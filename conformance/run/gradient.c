@@ -1,5 +1,7 @@
 /* Gradients: the VJP as the backend computes it (its backward slots, the host's formulas on its ops) against the same
  * in long double; and the oracle's own VJP against its forward, by the adjoint identity. */
+#include "conformance/run/gradient.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,6 @@
 #include "conformance/run/fill.h"
 #include "conformance/run/guard.h"
 #include "conformance/run/oracle.h"
-#include "conformance/run/run.h"
 #include "dispatch/dispatch.h"
 #include "graft/autograd.h"
 

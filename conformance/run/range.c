@@ -2,6 +2,8 @@
  * tensor is read or written.
  * Whether a kernel read beside an input is seen by running it twice with other bytes there: its results must not
  * differ. */
+#include "conformance/run/range.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,9 @@
 #include "conformance/run/case.h"
 #include "conformance/run/dump.h"
 #include "conformance/run/fill.h"
+#include "conformance/run/forward.h"
+#include "conformance/run/gradient.h"
+#include "conformance/run/range.h"
 
 static double cf_now_ms(void) {
   struct timespec t;
