@@ -219,10 +219,10 @@ void cf_call_close(cf_call *call) {
 }
 
 bool cf_call_is_index(const cf_call *call, uint32_t spec) {
-  const op_def *def = op_def_of(call->schema->id);
   graft_dtype dtype = call->specs[spec].dtype;
-  return def && op_role(call->schema, def, call->spec_arg[spec]) == 'i' && dt_is_integral(dtype, false) &&
-         dtype != GRAFT_U8;
+  bool mask =
+      call->args[call->spec_arg[spec]].kind == GRAFT_VALUE_TENSORS && (dtype == GRAFT_U8 || dtype == GRAFT_BOOL);
+  return call->schema->args[call->spec_arg[spec]].index && !mask;
 }
 
 bool cf_call_mutates(const cf_call *call, uint32_t spec) {

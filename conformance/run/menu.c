@@ -130,8 +130,7 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
 /* An index out of range: of each index tensor of each text, in the primary dtype. */
 static void cf_walk_ranges(cf_walk *w, uint32_t dtype_rank) {
   const op_schema *schema = op_schema_find(w->op->name);
-  const op_def *def = op_def_of(schema->id);
-  if (dtype_rank || !def || !strchr(def->roles, 'i')) return;
+  if (dtype_rank || !op_schema_has_indices(schema)) return;
   for (int mode = CF_RANGE_PAST; mode <= CF_RANGE_FAR; mode++)
     for (uint8_t spec = 0; spec < CF_MAX_TENSORS; spec++) {
       cf_level level = w->text_rank == 0 && mode == CF_RANGE_PAST ? CF_SMOKE : CF_MUSTPASS;

@@ -34,34 +34,40 @@ static bool cf_refuses(const cf_call *call, const cf_spoilt *spoilt, long double
   return s == GRAFT_OUT_OF_RANGE;
 }
 
-static void cf_consider(const cf_call *call, const cf_spoilt *spoilt, int64_t size, int64_t *least) {
-  if (size < *least && cf_refuses(call, spoilt, size)) *least = size;
+/* Where among the items of its list tensor `spec` stands; absent items count. */
+static uint32_t cf_item_of(const cf_call *call, uint32_t spec) {
+  const graft_value *v = &call->args[call->spec_arg[spec]];
+  uint32_t before = 0, item = 0;
+  if (v->kind != GRAFT_VALUE_TENSORS) return 0;
+  while (before < spec && call->spec_arg[spec - before - 1] == call->spec_arg[spec]) before++;
+  for (; item < v->count; item++)
+    if (v->as.tensors[item] && before-- == 0) break;
+  return item;
 }
 
-/* The least index that is refused. What an index addresses has the size of a tensor, of a dim of one, of two (an
- * image), or that of a number of the call (num_weights); one more where it addresses what lies between elements. */
-static int64_t cf_size_addressed(const cf_call *call, const cf_spoilt *spoilt) {
-  int64_t least = INT64_MAX;
+/* What the op's description says that an index may be. */
+static bool cf_range_of(const cf_call *call, uint32_t spec, op_range *range) {
+  cf_side side;
+  if (cf_oracle_open(call, CF_AS_IS, false, &side) != GRAFT_OK) return false;
   for (uint32_t a = 0; a < call->schema->nargs; a++)
-    if (call->args[a].kind == GRAFT_VALUE_INT) cf_consider(call, spoilt, call->args[a].as.i, &least);
-  for (uint32_t i = 0; i < call->ntensors; i++) {
-    const cf_array *x = &call->in[i];
-    for (int32_t d = 0; d < x->ndim; d++) {
-      cf_consider(call, spoilt, x->sizes[d], &least);
-      if (d > 0) cf_consider(call, spoilt, x->sizes[d - 1] * x->sizes[d], &least);
-    }
-    cf_consider(call, spoilt, x->numel, &least);
-    cf_consider(call, spoilt, x->numel + 1, &least);
-  }
-  return least;
+    if (side.args[a].kind == GRAFT_VALUE_NONE && call->schema->args[a].fallback)
+      side.args[a] = *call->schema->args[a].fallback;
+  bool known = op_index_range(call->schema, side.args, call->spec_arg[spec], cf_item_of(call, spec), range);
+  cf_side_close(&side);
+  return known;
 }
 
+/* Spoils one element. The reference refuses it, too, or one of the two is wrong. */
 static bool cf_spoil(cf_call *call, cf_result *result, const cf_spoilt *spoilt) {
-  int64_t size = cf_size_addressed(call, spoilt);
-  long double index = size;
-  if (size == INT64_MAX) return cf_fail(result, "the reference refuses no index of %s", spoilt->name);
-  if (call->c->mode == CF_RANGE_BELOW) index = cf_refuses(call, spoilt, -1) ? -1 : -(long double)size - 1;
-  if (call->c->mode == CF_RANGE_FAR) index = 0x1p32L + (long double)(size > 1);
+  op_range range;
+  if (!cf_range_of(call, call->c->variant, &range)) return cf_fail(result, "no range of %s is known", spoilt->name);
+  int64_t past = range.high, below = range.low - 1;
+  if (!op_in_range(&range, past - 1) && past > range.low)
+    return cf_fail(result, "the range of %s is empty", spoilt->name);
+  if (range.passes && past == range.passed) past++;
+  if (range.passes && below == range.passed) below--;
+  long double far = 0x1p32L + (long double)(range.high > 1);
+  long double index = call->c->mode == CF_RANGE_PAST ? past : call->c->mode == CF_RANGE_BELOW ? below : far;
   if (!cf_refuses(call, spoilt, index))
     return cf_fail(result, "the reference takes %.0Lf for an index of %s", index, spoilt->name);
   return true;

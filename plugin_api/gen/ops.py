@@ -69,6 +69,18 @@ class Equal:
 
 
 @dataclass(frozen=True)
+class Index:
+    """What the elements of an index argument may be: from 0 to below the size of what they address."""
+    argument: str
+    of: str          # a tensor whose size it is, or an int argument that is the size
+    dims: str = ""   # of the tensor: a dim, an int argument that names one, "*" (the item's own place), "-2:" (the last
+                     # two together); empty: all its elements
+    ends: bool = False    # the size itself is an index, too: what is addressed lies between elements
+    wraps: bool = False   # negative ones count from the end
+    passes: str = ""      # one more value that is let through: a number, or an int argument
+
+
+@dataclass(frozen=True)
 class Op:
     table: Table
     id: int
@@ -83,6 +95,7 @@ class Op:
     optional: tuple = ()
     dynamic: tuple = ()
     novalue: tuple = ()
+    index: tuple = ()  # of Index
     random: bool = False
     kernel: str = ""
     equal: Equal = None
@@ -213,6 +226,8 @@ def _parse_notes(text, schema):
             notes["strings"][argument] = StrEnum((prefix[0] if prefix else argument).upper(), values)
         elif word in ("mutates", "dynamic", "novalue", "optional") and has_value:
             notes[word] = tuple(value.split(","))
+        elif word == "index" and has_value:
+            notes[word] = tuple(_parse_index(item) for item in value.split(","))
         elif word in ("kernel", "c_name") and has_value:
             notes[word] = value
         elif word == "equal" and has_value:
@@ -222,6 +237,14 @@ def _parse_notes(text, schema):
         else:
             raise DescriptionError(f"unknown note: {note}")
     return notes
+
+
+def _parse_index(text):
+    match = re.fullmatch(r"(\w+)<(=?)(\w+)(?:\[([\w*:-]+)\])?(~?)(?:\|(-?\w+))?", text)
+    if not match:
+        raise DescriptionError(f"index is not ARG<SIZE: {text}")
+    argument, ends, of, dims, wraps, passes = match.groups()
+    return Index(argument, of, dims or "", bool(ends), bool(wraps), passes or "")
 
 
 def _parse_equal(text, schema):
@@ -242,6 +265,17 @@ def _parse_source(word, schema):
     return "argument", word
 
 
+def _check_index(index, arguments, op):
+    is_number = re.compile(r"-?\d+:?").fullmatch
+    named = [index.argument, index.of]
+    named += [word for word in (index.dims, index.passes) if word and word != "*" and not is_number(word)]
+    for name in named:
+        if name not in arguments:
+            raise DescriptionError(f"index names {name}, which is no argument of {op.schema.qualified_name}")
+    if index.dims and arguments[index.of].kind != schemas.TENSOR:
+        raise DescriptionError(f"index speaks of a dim of {index.of}, which is no tensor")
+
+
 def _check_line(op):
     arguments = {a.name: a for a in op.schema.arguments}
     results = {r.name for r in op.schema.returns}
@@ -251,6 +285,8 @@ def _check_line(op):
     for name in (op.strides_argument, *op.mutates, *op.optional, *op.strings):
         if name and name not in arguments:
             raise DescriptionError(f"{name} is no argument of {op.schema.qualified_name}")
+    for index in op.index:
+        _check_index(index, arguments, op)
     for name in (*op.dynamic, *op.novalue):
         if name not in results:
             raise DescriptionError(f"{name} is no result of {op.schema.qualified_name}")

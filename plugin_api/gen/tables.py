@@ -81,10 +81,37 @@ def _flags(pairs):
     return " | ".join(name for name, is_set in pairs if is_set) or "0"
 
 
+def _index_rows(op):
+    """What an index argument addresses, a row each."""
+    place = {argument.name: number for number, argument in enumerate(op.schema.arguments)}
+    kinds = {argument.name: argument.kind for argument in op.schema.arguments}
+    for index in op.index:
+        fields = [f".of = {place[index.of]}"]
+        if kinds[index.of] != schemas.TENSOR:
+            fields.insert(0, ".size = OPI_NUMBER")
+        elif not index.dims:
+            fields.insert(0, ".size = OPI_ELEMENTS")
+        elif index.dims == "*":
+            fields.insert(0, ".size = OPI_OWN_DIM")
+        elif index.dims.endswith(":"):
+            fields[:0] = [".size = OPI_LAST_DIMS", f".dim = {-int(index.dims[:-1])}"]
+        elif index.dims in place:
+            fields[:0] = [".size = OPI_DIM_GIVEN", f".dim = {place[index.dims]}"]
+        else:
+            fields[:0] = [".size = OPI_DIM", f".dim = {int(index.dims)}"]
+        fields += [".ends = true"] * index.ends + [".wraps = true"] * index.wraps
+        if index.passes in place:
+            fields.append(f".passes = OPI_ARGUMENT, .passed = {place[index.passes]}")
+        elif index.passes:
+            fields.append(f".passes = OPI_LITERAL, .passed = {int(index.passes)}")
+        yield f"static const op_index op_index_{op.c_name}_{index.argument} = {{{', '.join(fields)}}};"
+
+
 def _argument_rows(op, placed, values, strings):
     if not op.schema.arguments:
         return []
-    rows = [f"static const op_arg op_args_{op.c_name}[] = {{"]
+    indices = [index.argument for index in op.index]
+    rows = [*_index_rows(op), f"static const op_arg op_args_{op.c_name}[] = {{"]
     for index, argument in enumerate(op.schema.arguments):
         flags = _flags((("OPA_OPTIONAL", argument.optional or argument.name in op.optional),
                         ("OPA_KWARG", argument.keyword_only),
@@ -95,8 +122,9 @@ def _argument_rows(op, placed, values, strings):
         fallback = "NULL" if argument.default is None else values.pointer(argument.kind, argument.default)
         items = op.strings.get(argument.name)
         names = strings.setdefault(items.values, f"op_strings_{items.prefix.lower()}") if items else "NULL"
+        points = f"&op_index_{op.c_name}_{argument.name}" if argument.name in indices else "NULL"
         rows.append(f"  {{{text.c_string(argument.name)}, OPK_{argument.kind}, {flags}, {offset}, {argument.length}, "
-                    f"{fallback}, {names}}},")
+                    f"{fallback}, {names}, {points}}},")
     return rows + ["};"]
 
 

@@ -133,6 +133,19 @@ static inline const void *op_row(uint32_t op_id) {
   return op_def_of(op_id)->row;
 }
 
+/* What the elements of an index tensor may be: low and up, below high; or `passed` where that is let through. */
+typedef struct op_range {
+  int64_t low, high, size; /* size: of what is indexed, for a text */
+  bool passes;
+  int64_t passed;
+} op_range;
+static inline bool op_in_range(const op_range *range, int64_t index) {
+  return (index >= range->low && index < range->high) || (range->passes && index == range->passed);
+}
+/* The range of argument `arg`, or of item `item` of it where it is a list. args are complete. False: it holds no
+ * indices (a mask in their place, too). */
+bool op_index_range(const op_schema *schema, const graft_value *args, uint32_t arg, uint32_t item, op_range *range);
+
 /* The letter of argument `arg`; 'k' where roles name none. */
 char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
 

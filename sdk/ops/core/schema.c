@@ -86,3 +86,9 @@ uint32_t graft_op_find(const char *name) {
   const op_schema *schema = op_schema_find(name);
   return schema ? schema->id : 0;
 }
+
+bool op_schema_has_indices(const op_schema *schema) {
+  for (uint32_t i = 0; i < schema->nargs; i++)
+    if (schema->args[i].index) return true;
+  return false;
+}

@@ -32,6 +32,27 @@ enum { OPROUTE_SLOT, OPROUTE_HOST, OPROUTE_COMPOSITE };
 enum { OPS_CONTIGUOUS, OPS_POINTWISE, OPS_LIKE, OPS_SUGGEST, OPS_VIEW, OPS_NONE };
 enum { OPF_RANDOM = 1, OPF_DYNAMIC = 2 };
 
+/* Whose size an index lies below. */
+enum {
+  OPI_ELEMENTS,  /* the number of elements of tensor `of` */
+  OPI_DIM,       /* its size in `dim` */
+  OPI_DIM_GIVEN, /* its size in the dim that argument `dim` names */
+  OPI_OWN_DIM,   /* of an item of a list: its size in the dim at the item's own place */
+  OPI_LAST_DIMS, /* its last `dim` dims together */
+  OPI_NUMBER     /* int argument `of` */
+};
+enum { OPI_NOTHING, OPI_LITERAL, OPI_ARGUMENT };
+
+/* What the elements of an index argument may be. */
+typedef struct op_index {
+  uint8_t size; /* OPI_* */
+  int8_t of, dim;
+  bool ends;      /* the size itself is one, too: what is addressed lies between elements */
+  bool wraps;     /* negative ones count from the end */
+  uint8_t passes; /* one more value is let through: the number `passed`, or that of argument `passed` */
+  int8_t passed;
+} op_index;
+
 typedef struct op_arg {
   const char *name;
   uint8_t kind;
@@ -40,6 +61,7 @@ typedef struct op_arg {
   uint16_t bytes;              /* N of bool[N]; the expected length of int[N] */
   const graft_value *fallback; /* the schema's default; NULL: required, or None */
   const char *const *strings;  /* the values of a str argument, NULL-terminated; enum value = index + 1 */
+  const op_index *index;       /* NULL: it holds no indices */
 } op_arg;
 
 typedef struct op_ret {
@@ -83,5 +105,6 @@ const op_schema *op_schema_of(uint32_t op_id);
 const op_schema *op_schema_find(const char *name);
 /* All rows in id order. */
 const op_schema *op_schema_all(size_t *count);
+bool op_schema_has_indices(const op_schema *schema); /* in an argument */
 
 #endif

@@ -156,8 +156,8 @@ static void write_losses(const rows *r, const graft_tensor_desc *out) {
 static graft_status class_at(const rows *r, int64_t at, int64_t least, int64_t *class) {
   *class = (int64_t)r->target.re[at];
   if (*class >= least && *class < r->classes) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "target[%lld] is %lld; expected %lld to %lld", (long long)at,
-                 (long long)*class, (long long)least, (long long)r->classes - 1);
+  return err_set(GRAFT_OUT_OF_RANGE, "target[%lld] is %lld; expected %lld to %lld", (long long)at, (long long)*class,
+                 (long long)least, (long long)r->classes - 1);
 }
 
 /* One row of multi_margin_loss: its loss, or with a cotangent its slopes. */
