@@ -148,6 +148,8 @@ static const liar liar_cases[] = {
     {"caps_overrun", "op.caps_fit", "it wrote byte", 0},
     {"state_ignored", "op.philox_state", "expected UNIMPLEMENTED, got OK", 0},
     {"any_text", "op.unknown_text", "expected UNIMPLEMENTED, got OK", 0},
+    {"index_taken", "op.indices", "expected OUT_OF_RANGE, got OK", 0},
+    {"index_older_host", "op.indices_older_host", "host of version 1.1", 0},
     {"slot_overrun", "op.bounds", "the buffer of its output", 0},
     {"slot_input", "op.bounds", "the buffer of its input", 0},
     {"slot_side_effect", "op.bounds", "the buffer of its output", 0},

@@ -356,6 +356,66 @@ START_TEST(capabilities_speak_of_values) {
 }
 END_TEST
 
+/* --- indices --- */
+
+static graft_tensor *indices(graft_rt_device *device, int64_t n, const int64_t *values) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(device, GRAFT_I64, 1, &n, values, &t));
+  return t;
+}
+
+START_TEST(the_host_checks_indices_where_a_slot_asks) {
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *x, *good = indices(device, 3, (int64_t[]){2, 0, 2}), *past = indices(device, 3, (int64_t[]){2, 3, 1});
+  graft_tensor *below = indices(device, 3, (int64_t[]){2, 0, -1}), *out = NULL;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 2, (int64_t[]){3, 2}, (float[]){1, 2, 3, 4, 5, 6}, &x));
+  OK(graft_op_index_select(x, 0, good, &out));
+  expect(out, 6, (float[]){5, 6, 1, 2, 5, 6});
+  graft_tensor_release(out);
+  int calls = seen->index_calls;
+  ck_assert_int_gt(calls, 0);
+  for (int i = 0; i < 2; i++) { /* the plan is kept: it is no matter of the first call */
+    out = NULL;
+    ck_assert_int_eq(graft_op_index_select(x, 0, past, &out), GRAFT_OUT_OF_RANGE);
+    assert_text("aten::index_select: element 1 of index is 3; expected an index from 0 to 2");
+    ck_assert_int_eq(graft_op_index_select(x, 0, below, &out), GRAFT_OUT_OF_RANGE);
+    ck_assert_ptr_null(out);
+  }
+  ck_assert_int_eq(seen->index_calls, calls);
+  release((graft_tensor *[]){x, good, past, below}, 4);
+}
+END_TEST
+
+START_TEST(the_host_checks_each_index_of_a_list) {
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *x, *out = NULL;
+  graft_tensor *rows = indices(device, 2, (int64_t[]){2, -3}), *columns = indices(device, 2, (int64_t[]){-1, 0});
+  OK(graft_tensor_from_host(device, GRAFT_F32, 2, (int64_t[]){3, 2}, (float[]){1, 2, 3, 4, 5, 6}, &x));
+  OK(graft_op_index_Tensor(x, (graft_tensor *[]){rows, columns}, 2, &out));
+  expect(out, 2, (float[]){6, 1});
+  graft_tensor_release(out);
+  out = NULL;
+  int calls = seen->index_calls;
+  ck_assert_int_eq(graft_op_index_Tensor(x, (graft_tensor *[]){columns, rows}, 2, &out), GRAFT_OUT_OF_RANGE);
+  assert_text("element 0 of indices is 2; expected an index from -2 to 1");
+  ck_assert_int_eq(seen->index_calls, calls);
+  release((graft_tensor *[]){x, rows, columns}, 3);
+}
+END_TEST
+
+START_TEST(a_slot_that_does_not_ask_reads_its_indices_itself) {
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *x = vector(device, 3, (float[]){1, 2, 3}), *good = indices(device, 1, (int64_t[]){2}), *out = NULL;
+  int calls = seen->index_calls;
+  ck_assert_int_eq(graft_op_take(x, good, &out), GRAFT_OUT_OF_RANGE);
+  ck_assert_int_eq(seen->index_calls, calls + 1);
+  release((graft_tensor *[]){x, good}, 2);
+}
+END_TEST
+
 START_TEST(a_new_event_knows_no_failure) {
   graft_rt_device *device = device_of(0);
   slots_counters *seen = seen_by(device);
@@ -387,6 +447,9 @@ int main(void) {
                               ONCE(long_lists_on_one_storage),
                               ONCE(freed_memory_leaves_destroyed_streams_alone),
                               ONCE(capabilities_speak_of_values),
+                              ONCE(the_host_checks_indices_where_a_slot_asks),
+                              ONCE(the_host_checks_each_index_of_a_list),
+                              ONCE(a_slot_that_does_not_ask_reads_its_indices_itself),
                               ONCE(a_new_event_knows_no_failure),
                               {0}};
   return run_suite("slots", tests, (suite_options){.timeout_s = 60});

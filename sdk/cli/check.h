@@ -125,6 +125,7 @@ struct ck_session {
   uint64_t granularity, copy_granularity, max_allocation;
   uint32_t memory_flags, stream_flags, event_flags, memory_kinds;
   ck_objects buffers, streams, events;
+  ck_objects failed_streams; /* as they had to: nobody waits for them at the end */
   struct ck_memo {
     void *value;
     void (*destroy)(void *value);
@@ -148,6 +149,7 @@ void ck_session_init(ck_session *session, const ck_target *target);
 
 graft_buffer *ck_buffer(ck_session *session, uint64_t bytes); /* rounded up to the granularity */
 graft_stream *ck_stream(ck_session *session, graft_stream_flags flags);
+void ck_stream_has_failed(ck_session *session, graft_stream *stream);
 graft_event *ck_event(ck_session *session, graft_event_flags flags);
 
 /* Copies that wait for the stream. */

@@ -107,6 +107,9 @@ enum { PROBES = sizeof probes / sizeof *probes, SIDE = 5, ARGS_BYTES = 512, TENS
 static const char *const random_probes[] = {"aten::rand",        "aten::randn",       "aten::uniform",
                                             "aten::bernoulli.p", "aten::exponential", "aten::random.from"};
 static const char *const text_probes[] = {"aten::gelu"};
+/* Ops whose indices are a matrix, too. */
+static const char *const index_probes[] = {"aten::gather", "aten::scatter_add", "aten::scatter.value",
+                                           "aten::scatter.src", "aten::take"};
 
 /* One call with everything it points to. Buffers have red zones around their tensor. */
 typedef struct call {
@@ -136,6 +139,10 @@ static bool can_call(ck_session *s, const op_schema *schema) {
   return (!caps.input_dtypes || caps.input_dtypes & f32) && (!caps.output_dtypes || caps.output_dtypes & f32);
 }
 
+static void put_element(call *c, unsigned tensor, unsigned k, int64_t index) {
+  memcpy(c->contents[tensor] + c->offset + k * sizeof index, &index, sizeof index);
+}
+
 static const graft_tensor_desc *add_tensor(ck_session *s, call *c, graft_stream *stream) {
   unsigned i = c->count++;
   if (i == TENSORS) ck_fail("too many tensors");
@@ -158,6 +165,16 @@ static const graft_tensor_desc *add_tensor(ck_session *s, call *c, graft_stream 
                                              .byte_offset = c->offset},
                                       .storage_id = 1 + i,
                                       .storage_version = 1};
+  return &c->tensors[i];
+}
+
+/* All in range: each row takes its elements backwards. */
+static const graft_tensor_desc *add_indices(ck_session *s, call *c, graft_stream *stream) {
+  unsigned i = c->count;
+  add_tensor(s, c, stream);
+  for (unsigned k = 0; k < SIDE * SIDE; k++) put_element(c, i, k, SIDE - 1 - k / SIDE);
+  ck_write(s, stream, c->buffers[i], 0, c->contents[i], c->whole);
+  c->tensors[i].dl.dtype = GRAFT_I64;
   return &c->tensors[i];
 }
 
@@ -192,13 +209,13 @@ static void prepare(ck_session *s, call *c, const op_schema *schema, graft_strea
   c->strides[1] = 1;
   c->one = (graft_scalar){.dtype = GRAFT_I64, .value.i = 1};
   c->offset = 2 * alignment;
-  c->bytes = SIDE * SIDE * sizeof(float);
+  c->bytes = SIDE * SIDE * (op_schema_has_indices(schema) ? sizeof(int64_t) : sizeof(float));
   c->whole = (c->offset + c->bytes + 2 * alignment + s->granularity - 1) / s->granularity * s->granularity;
   c->args.head = (graft_args){.struct_size = schema->args_size, .op_id = schema->id};
   int numbers = 0;
   for (unsigned i = 0; i < schema->nargs; i++) {
     const op_arg *arg = &schema->args[i];
-    if (arg->kind == OPK_TENSOR) put(c, arg->offset, add_tensor(s, c, stream));
+    if (arg->kind == OPK_TENSOR) put(c, arg->offset, arg->index ? add_indices(s, c, stream) : add_tensor(s, c, stream));
     if (arg->kind == OPK_SCALAR) put(c, arg->offset, &c->one);
     put_number(c, arg, numbers);
     numbers += arg->kind == OPK_FLOAT || arg->kind == OPK_INT;
@@ -369,6 +386,57 @@ static void check_unknown_text(ck_session *s) {
   each_of(s, text_probes, sizeof text_probes / sizeof *text_probes, visit_unknown_text);
 }
 
+static unsigned indices_of(const call *c) {
+  unsigned i = 0;
+  while (c->tensors[i].dl.dtype != GRAFT_I64) i++;
+  return i;
+}
+
+/* At the call, or by the next wait. */
+static graft_status run_and_wait(ck_session *s, call *c) {
+  graft_status status = run(s, c);
+  return status ? status : s->stream.synchronize(c->exec.exec.stream);
+}
+
+/* 25 lies outside of every dim, and of all 25 elements. */
+static void visit_index(ck_session *s, call *c) {
+  const unsigned indices = indices_of(c), element = 12;
+  if (ck_caps_of(s, c->schema).flags & GRAFT_CAP_HOST_CHECKS_INDICES) return;
+  ck_doing("%s with indices in range", c->schema->name);
+  graft_status status = run_and_wait(s, c);
+  if (status == GRAFT_UNIMPLEMENTED) return;
+  ck_is(status, GRAFT_OK);
+  put_element(c, indices, element, SIDE * SIDE);
+  ck_write(s, c->exec.exec.stream, c->buffers[indices], 0, c->contents[indices], c->whole);
+  ck_doing("%s with the index %d for matrices of %dx%d", c->schema->name, SIDE * SIDE, SIDE, SIDE);
+  status = run_and_wait(s, c);
+  if (status == GRAFT_STREAM_FAILED)
+    ck_stream_has_failed(s, c->exec.exec.stream);
+  else
+    ck_is(status, GRAFT_OUT_OF_RANGE);
+}
+
+static void check_indices(ck_session *s) {
+  ck_since(s, 2);
+  each_of(s, index_probes, sizeof index_probes / sizeof *index_probes, visit_index);
+}
+
+/* A host of 1.1 knows nothing of GRAFT_CAP_HOST_CHECKS_INDICES. */
+static void check_older_host(ck_session *s) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  s->host.abi_minor = 1;
+  ck_adopt(s);
+  ck_since(s, 2);
+  ck_open_device(s);
+  need_caps(s);
+  for (size_t i = 0; i < count; i++) {
+    if (!ck_slot_of(s, &all[i])) continue;
+    if (ck_caps_of(s, &all[i]).flags & GRAFT_CAP_HOST_CHECKS_INDICES)
+      ck_fail("it asks a host of version 1.1 to check the indices, which that one does not");
+  }
+}
+
 static const ck_check checks[] = {
     {"op.unknown", "op_caps of an id that the plugin does not know is UNIMPLEMENTED.", CK_DEVICE,
      .run = check_unknown_op},
@@ -382,6 +450,10 @@ static const ck_check checks[] = {
      .run = check_state},
     {"op.unknown_text", "A value of a str argument that a slot does not know is UNIMPLEMENTED.", CK_DEVICE,
      .run = check_unknown_text},
+    {"op.indices", "An index out of range is OUT_OF_RANGE, at the call or at the next wait, or the host is to check.",
+     CK_DEVICE, .run = check_indices},
+    {"op.indices_older_host", "GRAFT_CAP_HOST_CHECKS_INDICES is said only to hosts that know it.", CK_DEVICE,
+     .run = check_older_host, .fresh = true},
     {"op.query", "op_query agrees with the slot, and needs no buffers.", CK_DEVICE, .run = check_query},
 };
 

@@ -227,9 +227,16 @@ void ck_reach(ck_session *session, ck_stage stage) {
 
 /* --- closing: memos, events, streams, buffers, the device, the instance --- */
 
+static bool holds(const ck_objects *objects, const void *item) {
+  for (size_t i = 0; i < objects->count; i++)
+    if (objects->items[i] == item) return true;
+  return false;
+}
+
 void ck_close(ck_session *s) {
   speaking = s;
-  for (size_t i = 0; i < s->streams.count; i++) ck_synchronize(s, s->streams.items[i]);
+  for (size_t i = 0; i < s->streams.count; i++)
+    if (!holds(&s->failed_streams, s->streams.items[i])) ck_synchronize(s, s->streams.items[i]);
   for (size_t i = 0; i < s->memo_count; i++) {
     ck_doing("destroying a memo");
     if (s->memos[i].destroy) s->memos[i].destroy(s->memos[i].value);
@@ -243,7 +250,7 @@ void ck_close(ck_session *s) {
   for (size_t i = 0; i < s->buffers.count; i++) {
     CK_CALL(GRAFT_OK, s->memory.release(s->device, s->buffers.items[i]), "memory.release");
   }
-  s->memo_count = s->events.count = s->streams.count = s->buffers.count = 0;
+  s->memo_count = s->events.count = s->streams.count = s->failed_streams.count = s->buffers.count = 0;
   if (s->device) CK_CALL(GRAFT_OK, s->plugin.device_close(s->device), "device_close");
   s->device = NULL;
   if (s->plugin.close) CK_CALL(GRAFT_OK, s->plugin.close(s->plugin.self), "close");
@@ -273,6 +280,10 @@ graft_stream *ck_stream(ck_session *s, graft_stream_flags flags) {
   if (!stream) ck_fail("it said OK and gave no stream");
   keep(&s->streams, stream);
   return stream;
+}
+
+void ck_stream_has_failed(ck_session *s, graft_stream *stream) {
+  keep(&s->failed_streams, stream);
 }
 
 graft_event *ck_event(ck_session *s, graft_event_flags flags) {

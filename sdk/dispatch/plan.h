@@ -52,9 +52,10 @@ typedef struct dsp_plan {
   dsp_field *fields;
   unsigned char *args; /* template */
   graft_scalar *scalars;
-  uint64_t *small; /* optional ints, doubles and bools that the template points to */
-  bool simple;     /* all operands direct or host values: no temporaries */
-  arena memory;    /* of everything that is pointed to above */
+  uint64_t *small;     /* optional ints, doubles and bools that the template points to */
+  bool simple;         /* all operands direct or host values, and nothing is looked at before: no temporaries */
+  bool checks_indices; /* as the slot asks for it */
+  arena memory;        /* of everything that is pointed to above */
   _Atomic(void *) memo;
   void (*memo_destroy)(void *);
 } dsp_plan;
@@ -91,6 +92,9 @@ bool dsp_make_args(dsp_plan *plan, const op_schema *schema, const graft_value *v
 
 /* Runs a plan's slot. args are complete (see dsp_complete); outs receive new tensors where NULL. */
 graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
+
+/* OUT_OF_RANGE where an index lies outside what it addresses; waits for the device. args are complete. */
+graft_status dsp_check_indices(const op_call *call, const graft_value *args);
 
 /* The other ways. */
 graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs);

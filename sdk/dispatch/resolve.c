@@ -264,7 +264,8 @@ static bool settle_operands(resolver *r) {
     if (o->action == DSP_HOST_VALUE && !(r->caps.flags & GRAFT_CAP_HOST_VALUE)) materialise_number(r, o);
   }
   if (elementwise) normalise_elementwise(r->plan);
-  r->plan->simple = true;
+  r->plan->checks_indices = (r->caps.flags & GRAFT_CAP_HOST_CHECKS_INDICES) && op_schema_has_indices(r->call->schema);
+  r->plan->simple = !r->plan->checks_indices;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     dsp_operand *o = &r->plan->operands[i];
     if (o->action == DSP_DYNAMIC && o->item >= DSP_MAX_DYNAMIC) return false;

@@ -331,7 +331,8 @@ graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor 
   memset(r.temporaries, 0, n * sizeof *r.temporaries);
   memset(r.made, 0, plan->nouts);
   bool grad = plan->simple ? false : graft_grad_mode_set(false);
-  graft_status status = new_outputs(&r);
+  graft_status status = !plan->simple && plan->checks_indices ? dsp_check_indices(&plan->call, args) : GRAFT_OK;
+  if (!status) status = new_outputs(&r);
   if (!status) status = run_prepared(&r);
   if (status) drop_outputs(&r);
   if (!plan->simple) {

@@ -396,17 +396,24 @@ static void event_lie(async_instance *self) {
 
 /* --- ops --- */
 
+static int self_gathers(uint32_t op_id) {
+  return op_id == GRAFT_OP_GATHER && (tells("index_taken") || tells("index_older_host"));
+}
+
 static graft_status lying_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   static uint32_t drift;
   if (tells("caps_none")) return GRAFT_UNIMPLEMENTED;
   if (tells("caps_unknown")) op_id = GRAFT_OP_NEG;
   if (tells("state_ignored") && op_id == GRAFT_OP_RAND) op_id = GRAFT_OP_NEG;
   if (tells("any_text") && op_id == GRAFT_OP_GELU) op_id = GRAFT_OP_NEG;
+  int gathers = self_gathers(op_id);
+  if (gathers) op_id = GRAFT_OP_NEG;
   graft_status status = op_caps(device, op_id, caps);
   if (status) return status;
   if (tells("caps_overrun")) caps->max_ndim = 4;
   if (tells("caps_drift")) caps->max_ndim = ++drift;
   if (tells("caps_expanded")) caps->flags |= GRAFT_CAP_EXPANDED;
+  if (gathers) caps->flags = tells("index_older_host") ? GRAFT_CAP_HOST_CHECKS_INDICES : 0;
   if (tells("caps_exclude")) caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_BOOL);
   return GRAFT_OK;
 }
@@ -452,11 +459,17 @@ static graft_status any_gelu(const graft_exec *exec, const graft_args_gelu *args
   return GRAFT_OK;
 }
 
+static graft_status any_gather(const graft_exec *exec, const graft_args_gather *args) {
+  (void)exec, (void)args;
+  return GRAFT_OK;
+}
+
 static void op_lie(async_instance *self) {
   if (tells("exit_crash")) atexit(die);
   self->core.neg = lying_neg;
   if (tells("state_ignored")) self->core.rand = any_rand;
   if (tells("any_text")) self->core.gelu = any_gelu;
+  if (self_gathers(GRAFT_OP_GATHER)) self->core.gather = any_gather;
   self->plugin.op_caps = lying_caps;
 }
 
@@ -487,7 +500,7 @@ static const struct {
      stream_lie},
     {" event_early never_recorded wait_nothing wait_late record_once elapsed untimed event_flags ", event_lie},
     {" caps_none caps_unknown caps_overrun caps_drift caps_expanded caps_exclude state_ignored any_text args_size "
-     "op_query "
+     "index_taken index_older_host op_query "
      "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails exit_crash ",
      op_lie},
 };

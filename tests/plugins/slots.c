@@ -158,15 +158,56 @@ static int puts_out_beside(uint32_t op_id) {
   return op_id == GRAFT_OP_EQ_TENSOR || op_id == GRAFT_OP_MAX_DIM || op_id == GRAFT_OP_NATIVE_DROPOUT;
 }
 
+/* Lines of a matrix, and elements of what the indices name together, read unchecked; these slots ask the host to check,
+ * but for that of take. */
+static const int64_t *indices_at(const graft_tensor_desc *t) {
+  return (const int64_t *)(const void *)first_byte(t);
+}
+
+static graft_status pick_lines(const graft_exec *exec, const graft_args_index_select *args) {
+  counters.index_calls++;
+  st_synchronize(exec->stream);
+  uint64_t bytes = (uint64_t)args->self->dl.shape[1] * sizeof(float);
+  if (args->dim) return GRAFT_UNIMPLEMENTED;
+  for (uint64_t i = 0; i < element_count(args->index); i++)
+    memcpy(first_byte(args->out) + i * bytes, first_byte(args->self) + (uint64_t)indices_at(args->index)[i] * bytes,
+           bytes);
+  return GRAFT_OK;
+}
+
+static graft_status pick_elements(const graft_exec *exec, const graft_args_index_Tensor *args) {
+  const graft_tensor_desc *rows = args->indices.items[0], *columns = args->indices.items[1];
+  int64_t height = args->self->dl.shape[0], width = args->self->dl.shape[1];
+  counters.index_calls++;
+  st_synchronize(exec->stream);
+  for (uint64_t i = 0; i < element_count(rows); i++) {
+    int64_t row = indices_at(rows)[i], column = indices_at(columns)[i];
+    int64_t from = (row < 0 ? row + height : row) * width + (column < 0 ? column + width : column);
+    memcpy(first_byte(args->out) + i * sizeof(float), first_byte(args->self) + from * (int64_t)sizeof(float),
+           sizeof(float));
+  }
+  return GRAFT_OK;
+}
+
+static graft_status take_nothing(const graft_exec *exec, const graft_args_take *args) {
+  (void)exec, (void)args;
+  counters.index_calls++;
+  return GRAFT_OUT_OF_RANGE;
+}
+
 /* Never asked: tests bring it tensors without elements. */
 static graft_status convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *args) {
   (void)exec, (void)args;
   return GRAFT_INTERNAL;
 }
 
+static uint32_t host_minor;
+
 static graft_status slots_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   (void)device;
   graft_op_caps known = {.struct_size = caps->struct_size, .flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_UNALIGNED};
+  int unchecked = op_id == GRAFT_OP_INDEX_SELECT || op_id == GRAFT_OP_INDEX_TENSOR;
+  if (unchecked && host_minor >= 2) known.flags |= GRAFT_CAP_HOST_CHECKS_INDICES;
   if (op_id == GRAFT_OP_MUL_TENSOR) known.flags |= GRAFT_CAP_HOST_VALUE;
   if (puts_out_beside(op_id)) known.input_dtypes = known.output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
@@ -183,11 +224,12 @@ static graft_status slots_extension(void *self, const char *name, uint32_t minim
 }
 
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
-  static graft_train_ops train = {.struct_size = sizeof train, .foreach_add_Scalar = add_to_all};
+  static graft_train_ops train = {.struct_size = sizeof train, .foreach_add_Scalar = add_to_all, .take = take_nothing};
   async_instance *self;
   graft_status status = refuse_options(host, options);
   if (!status) status = async_open(host, "slots", &self);
   if (status) return status;
+  host_minor = host->abi_minor;
   self->stream.destroy = destroy_and_keep;
   self->stream.event_record = record_on_live;
   self->stream.event_query = query_health;
@@ -196,6 +238,8 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   self->core.nonzero = fail_nonzero;
   self->core.eq_Tensor = eq_of_f32;
   self->core.max_dim = max_of_f32;
+  self->core.index_select = pick_lines;
+  self->core.index_Tensor = pick_elements;
   self->core.native_dropout = keep_all;
   self->core.mul_Tensor = mul_by_number;
   self->core.convolution_backward = convolution_backward;

@@ -13,6 +13,7 @@ typedef struct slots_counters {
   atomic_int memos, early_memos; /* memos destroyed, and those of them while their slot ran */
   atomic_int list_calls;         /* of the slot of _foreach_add.Scalar */
   atomic_int beside_calls;       /* of slots that put out masks and indices */
+  atomic_int index_calls;        /* of slots that read indices unchecked */
   atomic_int failing;            /* set by a test: events recorded now report a fault */
 } slots_counters;
 

@@ -25,7 +25,9 @@
  * slot does not know is GRAFT_UNIMPLEMENTED.
  *
  * Indices in a tensor are checked by the slot, which is the first to read them: one that lies outside what it addresses
- * is GRAFT_OUT_OF_RANGE, at the call or as a fault of its stream, and nothing outside a tensor is read or written. */
+ * is GRAFT_OUT_OF_RANGE, at the call or at the next wait as a fault of its stream, and nothing outside a tensor is read
+ * or written. A slot that cannot do so says GRAFT_CAP_HOST_CHECKS_INDICES: the host then reads them before each call,
+ * which waits for the device, and never calls the slot with one that is out of range. */
 #ifndef GRAFT_ABI_EXEC_H
 #define GRAFT_ABI_EXEC_H
 
@@ -126,7 +128,9 @@ enum {
   GRAFT_CAP_EMPTY = 0x40,         /* tensors without elements */
   GRAFT_CAP_DETERMINISTIC = 0x80, /* always deterministic, whether asked for or not */
   GRAFT_CAP_INDEX_I32 = 0x100,    /* index arguments may be i32; else they come as i64 */
-  GRAFT_CAP_PHILOX_STATE = 0x200  /* the slot reads graft_philox.state */
+  GRAFT_CAP_PHILOX_STATE = 0x200, /* the slot reads graft_philox.state */
+  GRAFT_CAP_HOST_CHECKS_INDICES = 0x400 /* the slot reads its indices unchecked: the host checks them before. Said only
+                                           where host->abi_minor is at least 2, since an older host passes over it */
 };
 
 /* What a plugin says of one op on one device. Zero-filled and sized by the host; all zero means: the host may try, the
