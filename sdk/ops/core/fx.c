@@ -138,6 +138,10 @@ graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *
   return fx_full(s, sizes ? sizes : &none, (uint32_t)ndim, graft_scalar_float(value), dtype, like->device);
 }
 
+graft_tensor *fx_widened(fx *s, graft_tensor *a) {
+  return a && dt_is_half(a->dtype) ? fx_cast(s, a, GRAFT_F32) : a;
+}
+
 graft_tensor *fx_zeros_like(fx *s, graft_tensor *a) {
   return a ? fx_filled(s, a, a->ndim, a->sizes, 0.0, a->dtype) : NULL;
 }

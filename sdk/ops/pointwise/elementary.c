@@ -99,11 +99,16 @@ GRADIENT(log1p, fx_div(s, g, fx_conj(s, fx_adds(s, x, 1))))
 GRADIENT(log2, fx_div(s, g, fx_conj(s, fx_muls(s, x, LN2))))
 GRADIENT(log10, fx_div(s, g, fx_conj(s, fx_muls(s, x, LN10))))
 GRADIENT(sqrt, fx_div(s, g, fx_muls(s, fx_conj(s, y), 2)))
-GRADIENT(rsqrt, fx_muls(s, fx_mul(s, g, fx_conj(s, fx_powi(s, y, 3))), -0.5))
-GRADIENT(reciprocal, fx_neg(s, fx_mul(s, g, fx_conj(s, fx_mul(s, y, y)))))
+/* Powers of a result leave the range of half types where the gradient, times a small cotangent, does not. */
+static graft_tensor *conj_power(fx *s, graft_tensor *y, int n) {
+  graft_tensor *wide = fx_widened(s, y);
+  return fx_conj(s, n == 2 ? fx_mul(s, wide, wide) : fx_powi(s, wide, n));
+}
+GRADIENT(rsqrt, fx_muls(s, fx_mul(s, g, conj_power(s, y, 3)), -0.5))
+GRADIENT(reciprocal, fx_neg(s, fx_mul(s, g, conj_power(s, y, 2))))
 GRADIENT(sin, fx_mul(s, g, fx_conj(s, fx_cos(s, x))))
 GRADIENT(cos, fx_neg(s, fx_mul(s, g, fx_conj(s, fx_sin(s, x)))))
-GRADIENT(tan, fx_mul(s, g, fx_conj(s, fx_adds(s, fx_mul(s, y, y), 1))))
+GRADIENT(tan, fx_mul(s, g, fx_adds(s, conj_power(s, y, 2), 1)))
 GRADIENT(sinh, fx_mul(s, g, fx_conj(s, fx_cosh(s, x))))
 GRADIENT(cosh, fx_mul(s, g, fx_conj(s, fx_sinh(s, x))))
 GRADIENT(tanh, fx_tanh_backward(s, g, y))

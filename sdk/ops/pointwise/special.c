@@ -180,9 +180,15 @@ static graft_tensor *is_zero(fx *s, graft_tensor *t) {
   return fx_is(s, GRAFT_OP_EQ_TENSOR, t, 0);
 }
 
-GRADIENT(lgamma, fx_mul(s, g, fx_digamma(s, x)))
-GRADIENT(digamma, fx_mul(s, g, fx_polygamma(s, 1, x)))
-GRADIENT(erfinv, fx_mul(s, g, fx_muls(s, fx_exp(s, fx_mul(s, y, y)), HALF_SQRT_PI)))
+/* Poles leave the range of half types before the gradient does. The slope of erfinv grows with the square of the
+ * result, so that a rounding of that is too much: it is computed again. */
+static graft_tensor *erfinv_slope(fx *s, graft_tensor *x) {
+  graft_tensor *y = fx_erfinv(s, x);
+  return fx_muls(s, fx_exp(s, fx_mul(s, y, y)), HALF_SQRT_PI);
+}
+GRADIENT(lgamma, fx_mul(s, g, fx_digamma(s, fx_widened(s, x))))
+GRADIENT(digamma, fx_mul(s, g, fx_polygamma(s, 1, fx_widened(s, x))))
+GRADIENT(erfinv, fx_mul(s, g, erfinv_slope(s, fx_widened(s, x))))
 GRADIENT(logit, fx_logit_backward(s, g, x, in_logit_of(args).eps))
 /* A number that is not finite does not give 0 less itself. */
 GRADIENT(nan_to_num, fx_only_where(s, is_zero(s, fx_sub(s, x, x)), g))
@@ -196,7 +202,7 @@ static graft_tensor *gradient_sinc(fx *s, graft_tensor *g, graft_tensor *x, graf
 
 static void vjp_polygamma(op_vjp *v) {
   const in_polygamma in = in_polygamma_of(v->args);
-  v->results[ARG_polygamma_self] = fx_mul(v->s, v->g[OUT], fx_polygamma(v->s, in.n + 1, in.self));
+  v->results[ARG_polygamma_self] = fx_mul(v->s, v->g[OUT], fx_polygamma(v->s, in.n + 1, fx_widened(v->s, in.self)));
 }
 
 static void vjp_xlogy(op_vjp *v) {
@@ -294,6 +300,6 @@ static const op_def defs[] = {
     PW_UNARY(DIGAMMA, 0, PW_FLOAT, PW_NO_COMPLEX, RO(digamma), digamma, SAVE_X),
     PW(POLYGAMMA, "b", 0, vjp_polygamma, SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, .check = check_polygamma,
        RO(polygamma)),
-    PW_UNARY(ERFINV, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfinv), erfinv, SAVE_OUT),
+    PW_UNARY(ERFINV, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfinv), erfinv, SAVE_X),
 };
 OP_TABLE(pointwise_special, defs)

@@ -119,12 +119,15 @@ static void vjp_cumprod(op_vjp *v) {
     v->results[ARG_cumprod_self] = g;
     return;
   }
+  bool half = dt_is_half(g->dtype); /* products leave their range where a quotient of two does not */
+  g = fx_widened(v->s, g);
   if (x->dtype != g->dtype) x = fx_cast(v->s, x, g->dtype);
+  graft_tensor *products = half ? fx_cumprod(v->s, x, in.dim, g->dtype) : v->outs[OUT];
   graft_tensor *is_zero = fx_eq_Scalar(v->s, x, graft_scalar_int(0));
   graft_tensor *zeros = fx_cumsum(v->s, is_zero, in.dim, GRAFT_I64);
   graft_tensor *before = fx_eq_Scalar(v->s, zeros, graft_scalar_int(0));
   graft_tensor *first = fx_logical_and(v->s, is_zero, fx_eq_Scalar(v->s, zeros, graft_scalar_int(1)));
-  graft_tensor *terms = fx_mul(v->s, g, fx_conj(v->s, v->outs[OUT]));
+  graft_tensor *terms = fx_mul(v->s, g, fx_conj(v->s, products));
   graft_tensor *divisor = fx_where(v->s, is_zero, one, fx_tensor(x));
   graft_tensor *usual = fx_div(v->s, sums_after(v, terms, in.dim), fx_conj(v->s, divisor));
   graft_tensor *without = fx_cumprod(v->s, fx_where(v->s, first, one, fx_tensor(x)), in.dim, g->dtype);

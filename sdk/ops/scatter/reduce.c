@@ -192,6 +192,16 @@ static graft_tensor *multiplied(const parts *p, graft_tensor *self, graft_tensor
   return fx_scatter_reduce_two(p->s, self, p->dim, p->index, src, "prod", p->own);
 }
 
+/* Products leave the range of half types where a quotient of two does not. */
+static const parts *widen(parts *p) {
+  if (!dt_is_half(p->g->dtype)) return p;
+  p->g = fx_widened(p->s, p->g);
+  p->self = fx_widened(p->s, p->self);
+  p->src = fx_widened(p->s, p->src);
+  p->out = multiplied(p, p->self, p->src);
+  return p;
+}
+
 /* What the product of the others is: the product over the element, or without it where it alone is 0. */
 static void vjp_product(op_vjp *v, const parts *p) {
   if (vjp_needs(v, SELF)) {
@@ -243,7 +253,7 @@ static void vjp_reduce(op_vjp *v) {
     if (by_extremum(v->args))
       vjp_extremum(v, &p);
     else
-      vjp_product(v, &p);
+      vjp_product(v, widen(&p));
   }
   if (!vjp_needs(v, SELF))
     v->results[SELF] = NULL;
