@@ -50,6 +50,7 @@ class Argument:
     kind: str
     length: int = 0  # N of int[N] and bool[N], else 0
     optional: bool = False
+    optional_items: bool = False  # Tensor?[]
     keyword_only: bool = False
     alias: str = ""  # the letter of an alias annotation
     mutated: bool = False
@@ -121,6 +122,7 @@ def _parse_argument(text, keyword_only):
         kind=kind,
         length=int(match["length"] or 0),
         optional=bool(match["optional"]),
+        optional_items=bool(match["item_optional"]),
         keyword_only=keyword_only,
         alias=_alias_letter(match["alias"]),
         mutated="!" in (match["alias"] or ""),

@@ -114,6 +114,7 @@ def _argument_rows(op, placed, values, strings):
     rows = [*_index_rows(op), f"static const op_arg op_args_{op.c_name}[] = {{"]
     for index, argument in enumerate(op.schema.arguments):
         flags = _flags((("OPA_OPTIONAL", argument.optional or argument.name in op.optional),
+                        ("OPA_OPTIONAL_ITEMS", argument.optional_items),
                         ("OPA_KWARG", argument.keyword_only),
                         ("OPA_MUTATED", argument.mutated or argument.name in op.mutates),
                         ("OPA_ALIASED", argument.alias and not argument.mutated), ("OPA_DROPPED", argument.dropped)))

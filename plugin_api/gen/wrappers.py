@@ -71,6 +71,7 @@ class Output:
 class Call:
     op: object
     parameters: tuple
+    public: tuple  # the same, with what may be NULL marked
     values: tuple
     outputs: tuple
 
@@ -88,15 +89,23 @@ def calls(ops):
 
 def _call(op):
     names = [safe_name(a.name) for a in op.schema.arguments]
-    parameters, values = [], []
+    parameters, public, values = [], [], []
     for name, argument in zip(names, op.schema.arguments):
         optional = argument.optional and argument.kind in _OPTIONAL_PARAMETERS
         declarations, value = (_OPTIONAL_PARAMETERS if optional else _PARAMETERS)[argument.kind]
-        parameters += [d.format(name) for d in declarations]
+        declared = [d.format(name) for d in declarations]
+        parameters += declared
+        public += [f"GRAFT_NULLABLE {d}" if "*" in d and _may_miss(op, argument) else d for d in declared]
         values.append(value.format(name, argument.length))
     outputs = [Output(name, _list_count(op, result) if result.kind == schemas.TENSORS else "")
                for name, result in zip(layout.result_names(op, names), op.schema.returns)]
-    return Call(op, tuple(parameters), tuple(values), tuple(outputs))
+    return Call(op, tuple(parameters), tuple(public), tuple(values), tuple(outputs))
+
+
+def _may_miss(op, argument):
+    return argument.kind != schemas.TENSORS and (
+        argument.optional or argument.name in op.optional or argument.has_default or argument.dropped
+        or argument.kind == schemas.GENERATOR)
 
 
 def _list_count(op, result):
@@ -113,8 +122,9 @@ def ops_h(ops):
         body += text.comment(call.op.schema.text)
         body += text.call(f"GRAFT_EXPORT graft_status graft_op_{call.op.c_name}", _public_parameters(call), ";") + [""]
     lines = text.banner(text.ALL_OPS, "The ops as typed functions over graft_call.")
-    lines += text.comment("An absent tensor, list, string or optional number is NULL, an absent dtype, memory format "
-                          "or scalar (its dtype) is 0, and takes the schema's default; an empty list is not NULL. "
+    lines += text.comment("What GRAFT_NULLABLE stands before is absent where it is NULL, as a dtype, memory format or "
+                          "scalar (its dtype) is where it is 0, and takes the schema's default; so an empty list that "
+                          "has one is not NULL. "
                           "Without a generator, or an argument for one, the device's default generator is drawn from. "
                           "Output pointers are used as the outs of graft_call: on entry they hold NULL, or the tensor "
                           "to write to. An output list is as long as the list it corresponds to.")
@@ -122,15 +132,19 @@ def ops_h(ops):
 
 
 def _public_parameters(call):
+    return [*call.public, *(f"graft_tensor **{o.name}" for o in call.outputs)] or ["void"]
+
+
+def _defined_parameters(call):
     return [*call.parameters, *(f"graft_tensor **{o.name}" for o in call.outputs)] or ["void"]
 
 
 def wrappers_c(ops):
-    lines = text.banner(text.ALL_OPS, "Each function boxes its arguments and calls graft_call.")
-    lines += ['#include "graft/ops.h"', "", '#include "graft/abi/op_ids.h"', '#include "ops/core/wrap.h"', "",
-              "/* clang-format off */"]
+    lines = text.banner(text.ALL_OPS, "Each function boxes its arguments and calls the op.")
+    lines += ['#include "graft/ops.h"', "", '#include "graft/abi/op_ids.h"', '#include "dispatch/typed.h"',
+              '#include "ops/core/wrap.h"', "", "/* clang-format off */"]
     for call in calls(ops):
-        lines += [""] + text.call(f"graft_status graft_op_{call.op.c_name}", _public_parameters(call), " {")
+        lines += [""] + text.call(f"graft_status graft_op_{call.op.c_name}", _defined_parameters(call), " {")
         lines += _boxed(call) + _public_return(call) + ["}"]
     return lines + ["/* clang-format on */"]
 
@@ -161,9 +175,10 @@ def _public_return(call):
     head, outputs = _head(call), call.outputs
     if not outputs:
         return [f"  return graft_call({', '.join(head)}, NULL, 0);"]
-    if len(outputs) == 1:
-        return [f"  return graft_call({', '.join(head)}, {outputs[0].name}, {outputs[0].count or '1'});"]
-    return _out_arrays(call) + [f"  return {_gathering_call('wrap_call', head, call)};"]
+    if len(outputs) == 1 and not call.has_lists:
+        return [f"  return dsp_call_one({', '.join(head)}, {outputs[0].name});"]
+    kind, counts = ("lists", "boxed_counts, ") if call.has_lists else ("each", "")
+    return _out_arrays(call) + [f"  return dsp_call_{kind}({', '.join(head)}, boxed_outs, {counts}{len(outputs)});"]
 
 
 def _out_arrays(call):
@@ -171,12 +186,6 @@ def _out_arrays(call):
     if call.has_lists:
         lines += [f"  const uint32_t boxed_counts[] = {{{', '.join(o.count or '1' for o in call.outputs)}}};"]
     return lines
-
-
-def _gathering_call(function, head, call):
-    if call.has_lists:
-        return f"{function}_lists({', '.join(head)}, boxed_outs, boxed_counts, {len(call.outputs)})"
-    return f"{function}({', '.join(head)}, boxed_outs, {len(call.outputs)})"
 
 
 def fx_ops_h(ops):

@@ -239,7 +239,6 @@ static graft_status start(backward *b, graft_tensor *const *roots, graft_tensor 
                           graft_backward_flags flags) {
   const graft_backward_flags known = GRAFT_BACKWARD_RETAIN_GRAPH | GRAFT_BACKWARD_CREATE_GRAPH;
   if (flags & ~known) return err_about(GRAFT_INVALID_ARGUMENT, b->name, "unknown flags 0x%x", flags & ~known);
-  if (count && !roots) return err_about(GRAFT_INVALID_ARGUMENT, b->name, "roots is NULL");
   b->create_graph = flags & GRAFT_BACKWARD_CREATE_GRAPH;
   b->retain_graph = flags != 0; /* create_graph implies it */
   graft_status status = check_inputs(b);
@@ -249,6 +248,7 @@ static graft_status start(backward *b, graft_tensor *const *roots, graft_tensor 
 
 graft_status graft_backward(graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count,
                             graft_backward_flags flags) {
+  if (count && !roots) return err_null(__func__, "roots");
   backward b = {.name = "backward"};
   return start(&b, roots, grads, count, flags);
 }
@@ -256,8 +256,10 @@ graft_status graft_backward(graft_tensor *const *roots, graft_tensor *const *gra
 graft_status graft_grad(graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count,
                         graft_tensor *const *inputs, uint32_t input_count, graft_backward_flags flags,
                         graft_tensor **results) {
+  if (count && !roots) return err_null(__func__, "roots");
+  if (input_count && !inputs) return err_null(__func__, "inputs");
+  if (input_count && !results) return err_null(__func__, "results");
   if (!input_count) return GRAFT_OK;
-  if (!inputs || !results) return err_set(GRAFT_INVALID_ARGUMENT, "grad: inputs or results is NULL");
   graft_tensor **found = calloc(input_count, sizeof *found);
   if (!found) return err_set(GRAFT_OUT_OF_MEMORY, "grad: no host memory");
   backward b = {.name = "grad", .inputs = inputs, .ninputs = input_count, .results = found};

@@ -7,7 +7,8 @@
 static _Atomic(uint64_t) next_handle = 1;
 
 graft_status graft_tensor_add_hook(graft_tensor *tensor, graft_hook_fn hook, void *context, uint64_t *handle) {
-  if (!tensor || !hook) return err_set(GRAFT_INVALID_ARGUMENT, "add_hook: the tensor or the function is NULL");
+  if (!tensor) return err_null(__func__, "tensor");
+  if (!hook) return err_null(__func__, "hook");
   if (!ag_requires(tensor)) {
     return err_set(GRAFT_INVALID_ARGUMENT, "add_hook: the tensor does not require grad, so no gradient will reach it");
   }
@@ -26,7 +27,8 @@ graft_status graft_tensor_add_hook(graft_tensor *tensor, graft_hook_fn hook, voi
 }
 
 graft_status graft_tensor_remove_hook(graft_tensor *tensor, uint64_t handle) {
-  ag_node *node = tensor && tensor->autograd ? tensor->autograd->node : NULL;
+  if (!tensor) return err_null(__func__, "tensor");
+  ag_node *node = tensor->autograd ? tensor->autograd->node : NULL;
   ag_hook *found = NULL;
   if (node) {
     pthread_mutex_lock(&node->lock);

@@ -52,7 +52,7 @@ static void stop(ag_meta *leaf, bool stopped) {
 }
 
 graft_status graft_tensor_set_requires_grad(graft_tensor *tensor, bool requires_grad) {
-  if (!tensor) return err_set(GRAFT_INVALID_ARGUMENT, "set_requires_grad: the tensor is NULL");
+  if (!tensor) return err_null(__func__, "tensor");
   if (!is_leaf(tensor)) {
     if (requires_grad) return GRAFT_OK;
     return err_set(GRAFT_INVALID_ARGUMENT,
@@ -81,15 +81,18 @@ graft_status graft_tensor_set_requires_grad(graft_tensor *tensor, bool requires_
 }
 
 bool graft_tensor_requires_grad(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return false;
   return ag_requires(tensor);
 }
 
 bool graft_tensor_is_leaf(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return false;
   return is_leaf(tensor);
 }
 
 graft_tensor *graft_tensor_grad(const graft_tensor *tensor) {
-  return tensor && tensor->autograd ? tensor->autograd->node->grad : NULL;
+  if (err_is_null(tensor, __func__, "tensor")) return NULL;
+  return tensor->autograd ? tensor->autograd->node->grad : NULL;
 }
 
 static graft_status check_grad(const graft_tensor *tensor, const graft_tensor *grad) {
@@ -106,7 +109,7 @@ static graft_status check_grad(const graft_tensor *tensor, const graft_tensor *g
 }
 
 graft_status graft_tensor_set_grad(graft_tensor *tensor, graft_tensor *grad) {
-  if (!tensor) return err_set(GRAFT_INVALID_ARGUMENT, "set_grad: the tensor is NULL");
+  if (!tensor) return err_null(__func__, "tensor");
   if (!grad && !tensor->autograd) return GRAFT_OK;
   graft_status status = grad ? check_grad(tensor, grad) : GRAFT_OK;
   ag_node *leaf;
@@ -122,6 +125,7 @@ graft_status graft_tensor_set_grad(graft_tensor *tensor, graft_tensor *grad) {
 }
 
 graft_status graft_tensor_detach(graft_tensor *tensor, graft_tensor **detached) {
-  if (!tensor) return err_set(GRAFT_INVALID_ARGUMENT, "detach: the tensor is NULL");
+  if (!tensor) return err_null(__func__, "tensor");
+  if (!detached) return err_null(__func__, "detached");
   return tns_view(tensor, tensor->ndim, tensor->sizes, tensor->strides, tensor->offset, detached);
 }

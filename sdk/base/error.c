@@ -47,6 +47,10 @@ graft_status err_about(graft_status status, const char *subject, const char *for
   return status;
 }
 
+graft_status err_null(const char *function, const char *parameter) {
+  return err_about(GRAFT_INVALID_ARGUMENT, function, "%s is NULL", parameter);
+}
+
 bool err_is_about(const char *subject) {
   return err_subject && err_subject == strlen(subject) && memcmp(err_text, subject, err_subject) == 0;
 }

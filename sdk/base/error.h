@@ -19,6 +19,14 @@ bool err_is_about(const char *subject);
 /* Puts a subject before the text of a failure that came from below, unless it is about that already. */
 graft_status err_attribute(graft_status status, const char *subject);
 
+/* INVALID_ARGUMENT with the text for a NULL in a public function: return err_null(__func__, "tensor"). */
+__attribute__((cold)) graft_status err_null(const char *function, const char *parameter);
+
+/* Whether a pointer is NULL, with the text set then; for public functions that return no status. */
+static inline bool err_is_null(const void *pointer, const char *function, const char *parameter) {
+  return !pointer && err_null(function, parameter) != GRAFT_OK;
+}
+
 /* Forgets the text, before a call whose text is to be told from an older one. */
 void err_clear(void);
 

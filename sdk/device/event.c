@@ -40,6 +40,8 @@ static graft_rt_event *take_kept(graft_rt_device *device) {
 }
 
 graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event) {
+  if (!device) return err_null(__func__, "device");
+  if (!event) return err_null(__func__, "event");
   if (dev_forked(device)) return dev_forked_error(device);
   graft_status status = dev_check_flags(device, "event", flags, device->event_flags);
   if (status) return status;
@@ -87,6 +89,8 @@ graft_status graft_event_destroy(graft_rt_event *event) {
 }
 
 graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) {
+  if (!event) return err_null(__func__, "event");
+  if (!stream) return err_null(__func__, "stream");
   graft_rt_device *device = event->device;
   if (dev_forked(device)) return dev_forked_error(device);
   if (stream->device != device) {
@@ -99,6 +103,8 @@ graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) 
 }
 
 graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
+  if (!stream) return err_null(__func__, "stream");
+  if (!event) return err_null(__func__, "event");
   graft_rt_device *device = stream->device;
   if (dev_forked(device)) return dev_forked_error(device);
   /* Another device's event means nothing to this one: the host waits in its stead. */
@@ -111,6 +117,7 @@ graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
 }
 
 graft_status graft_event_query(graft_rt_event *event) {
+  if (!event) return err_null(__func__, "event");
   graft_rt_device *device = event->device;
   if (dev_forked(device)) return dev_forked_error(device);
   err_clear();
@@ -120,6 +127,7 @@ graft_status graft_event_query(graft_rt_event *event) {
 }
 
 graft_status graft_event_synchronize(graft_rt_event *event) {
+  if (!event) return err_null(__func__, "event");
   graft_rt_device *device = event->device;
   if (dev_forked(device)) return dev_forked_error(device);
   err_clear();
@@ -128,6 +136,9 @@ graft_status graft_event_synchronize(graft_rt_event *event) {
 }
 
 graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, double *milliseconds) {
+  if (!from) return err_null(__func__, "from");
+  if (!to) return err_null(__func__, "to");
+  if (!milliseconds) return err_null(__func__, "milliseconds");
   graft_rt_device *device = from->device;
   if (dev_forked(device)) return dev_forked_error(device);
   if (to->device != device) {

@@ -118,6 +118,8 @@ static graft_status count_devices(graft_rt_backend *backend) {
 }
 
 graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *count) {
+  if (!backend) return err_null(__func__, "backend");
+  if (!count) return err_null(__func__, "count");
   graft_status status = dev_enter(backend);
   if (status) return status;
   pthread_mutex_lock(&backend->lock);
@@ -134,6 +136,8 @@ static graft_status no_such_device(const graft_rt_backend *backend, int32_t inde
 }
 
 graft_status graft_backend_device(graft_rt_backend *backend, int32_t index, graft_rt_device **device) {
+  if (!backend) return err_null(__func__, "backend");
+  if (!device) return err_null(__func__, "device");
   graft_status status = dev_enter(backend);
   if (status) return status;
   pthread_mutex_lock(&backend->lock);
@@ -155,8 +159,9 @@ static const char *index_part(const char *text) {
 }
 
 graft_status graft_device_find(const char *text, graft_rt_device **device) {
-  if (!text || !*text)
-    return err_set(GRAFT_INVALID_ARGUMENT, "no device is named; expected something like \"opencl:0\"");
+  if (!text) return err_null(__func__, "text");
+  if (!device) return err_null(__func__, "device");
+  if (!*text) return err_set(GRAFT_INVALID_ARGUMENT, "no device is named; expected something like \"opencl:0\"");
   const char *colon = index_part(text);
   unsigned long index = *colon ? strtoul(colon + 1, NULL, 10) : 0;
   if (index > INT32_MAX) return err_about(GRAFT_INVALID_ARGUMENT, text, "the index of the device is too large");
@@ -184,11 +189,14 @@ graft_rt_device *graft_device_reference(void) {
 }
 
 const char *graft_device_text(const graft_rt_device *device) {
+  if (err_is_null(device, __func__, "device")) return NULL;
   return device->text;
 }
 
 graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value, size_t capacity,
                                 size_t *size) {
+  if (!device) return err_null(__func__, "device");
+  if (capacity && !value) return err_null(__func__, "value");
   if (dev_forked(device)) return dev_forked_error(device);
   const graft_plugin *plugin = &device->backend->plugin;
   size_t unused = 0;
@@ -199,6 +207,10 @@ graft_status graft_device_query(graft_rt_device *device, graft_device_key key, v
 
 graft_status graft_device_extension(graft_rt_device *device, const char *name, uint32_t minimum_version,
                                     const void **table, void **self) {
+  if (!device) return err_null(__func__, "device");
+  if (!name) return err_null(__func__, "name");
+  if (!table) return err_null(__func__, "table");
+  if (!self) return err_null(__func__, "self");
   if (dev_forked(device)) return dev_forked_error(device);
   const graft_plugin *plugin = &device->backend->plugin;
   const void *found = NULL;

@@ -145,6 +145,8 @@ graft_status dev_check_flags(const graft_rt_device *device, const char *what, ui
 
 graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                  graft_rt_stream **stream) {
+  if (!device) return err_null(__func__, "device");
+  if (!stream) return err_null(__func__, "stream");
   if (dev_forked(device)) return dev_forked_error(device);
   graft_status status = dev_check_flags(device, "stream", flags, device->stream_flags);
   if (status) return status;
@@ -210,6 +212,7 @@ static bool grow_currents(void) {
 }
 
 graft_rt_stream *graft_stream_current(graft_rt_device *device) {
+  if (err_is_null(device, __func__, "device")) return NULL;
   for (int i = 0; i < current_count; i++) {
     if (currents[i].device != device) continue;
     if (atomic_load_explicit(&currents[i].stream->id, memory_order_relaxed) == currents[i].id) {
@@ -222,6 +225,7 @@ graft_rt_stream *graft_stream_current(graft_rt_device *device) {
 }
 
 void graft_stream_set_current(graft_rt_stream *stream) {
+  if (err_is_null(stream, __func__, "stream")) return;
   graft_rt_device *device = stream->device;
   int at = 0;
   while (at < current_count && currents[at].device != device) at++;
@@ -241,6 +245,7 @@ void graft_stream_set_current(graft_rt_stream *stream) {
 /* --- waiting --- */
 
 graft_rt_device *graft_stream_device(const graft_rt_stream *stream) {
+  if (err_is_null(stream, __func__, "stream")) return NULL;
   return stream->device;
 }
 
@@ -300,6 +305,7 @@ bool dev_stream_fence(graft_rt_device *device, graft_rt_stream *stream, uint64_t
 }
 
 graft_status graft_stream_query(graft_rt_stream *stream) {
+  if (!stream) return err_null(__func__, "stream");
   graft_rt_device *device = stream->device;
   if (dev_forked(device)) return dev_forked_error(device);
   err_clear();
@@ -309,6 +315,7 @@ graft_status graft_stream_query(graft_rt_stream *stream) {
 }
 
 graft_status graft_stream_synchronize(graft_rt_stream *stream) {
+  if (!stream) return err_null(__func__, "stream");
   if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   err_clear();
   graft_status status = wait_for_stream(stream);
@@ -316,6 +323,7 @@ graft_status graft_stream_synchronize(graft_rt_stream *stream) {
 }
 
 graft_status graft_device_synchronize(graft_rt_device *device) {
+  if (!device) return err_null(__func__, "device");
   if (dev_forked(device)) return dev_forked_error(device);
   graft_status first = GRAFT_OK;
   /* Held meanwhile, so that no stream is destroyed under us; only making and destroying streams waits for it. */

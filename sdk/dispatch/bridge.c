@@ -20,34 +20,44 @@ _Static_assert(_Alignof(graft_tensor_space) >= _Alignof(borrowed), "aligned like
 /* --- storages --- */
 
 graft_status graft_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage) {
+  if (!device) return err_null(__func__, "device");
+  if (!storage) return err_null(__func__, "storage");
   if (dev_forked(device)) return dev_forked_error(device);
   return tns_storage_new(device, bytes, storage);
 }
 
 void graft_storage_retain(graft_storage *storage) {
+  if (err_is_null(storage, __func__, "storage")) return;
   tns_storage_retain(storage);
 }
 void graft_storage_release(graft_storage *storage) {
   tns_storage_release(storage);
 }
 void *graft_storage_address(const graft_storage *storage) {
+  if (err_is_null(storage, __func__, "storage")) return NULL;
   return (void *)(uintptr_t)storage->address;
 }
 void *graft_storage_host_pointer(const graft_storage *storage) {
+  if (err_is_null(storage, __func__, "storage")) return NULL;
   return storage->host_pointer;
 }
 uint64_t graft_storage_bytes(const graft_storage *storage) {
+  if (err_is_null(storage, __func__, "storage")) return 0;
   return storage->bytes;
 }
 graft_rt_device *graft_storage_device(const graft_storage *storage) {
+  if (err_is_null(storage, __func__, "storage")) return NULL;
   return storage->device;
 }
 
 graft_status graft_storage_record_stream(graft_storage *storage, graft_rt_stream *stream) {
+  if (!storage) return err_null(__func__, "storage");
+  if (!stream) return err_null(__func__, "stream");
   return storage->block ? mem_record_stream(storage->block, stream) : GRAFT_OK;
 }
 
 graft_storage *graft_tensor_storage(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return NULL;
   return tensor->storage;
 }
 
@@ -72,10 +82,16 @@ static graft_tensor *describe(graft_tensor *tensor, graft_storage *storage, cons
 }
 
 graft_tensor *graft_tensor_borrow(graft_tensor_space *space, graft_storage *storage, const graft_view *view) {
+  if (err_is_null(space, __func__, "space")) return NULL;
+  if (err_is_null(storage, __func__, "storage")) return NULL;
+  if (err_is_null(view, __func__, "view")) return NULL;
   return describe(&((borrowed *)(void *)space)->host.tensor, storage, view);
 }
 
 graft_tensor *graft_tensor_borrow_host(graft_tensor_space *space, void *data, uint64_t bytes, const graft_view *view) {
+  if (err_is_null(space, __func__, "space")) return NULL;
+  if (bytes && err_is_null(data, __func__, "data")) return NULL;
+  if (err_is_null(view, __func__, "view")) return NULL;
   borrowed *all = (borrowed *)(void *)space;
   graft_storage *storage = &all->host.storage;
   memset(storage, 0, sizeof *storage);
@@ -92,14 +108,19 @@ graft_tensor *graft_tensor_borrow_host(graft_tensor_space *space, void *data, ui
 /* --- pinned memory --- */
 
 bool graft_pinned_owns(graft_rt_device *device, const void *pointer, uint64_t bytes) {
+  if (err_is_null(device, __func__, "device")) return false;
   return mem_is_pinned(device, pointer, bytes);
 }
 
 graft_status graft_pinned_record_stream(graft_rt_device *device, const void *pointer, graft_rt_stream *stream) {
+  if (!device) return err_null(__func__, "device");
+  if (!stream) return err_null(__func__, "stream");
   return mem_pinned_record(device, pointer, stream);
 }
 
 graft_status graft_tensor_copy_async(graft_tensor *to, graft_tensor *from) {
+  if (!to) return err_null(__func__, "to");
+  if (!from) return err_null(__func__, "from");
   graft_status status = tns_copy_unwaited(to, from);
   if (status != GRAFT_UNIMPLEMENTED) {
     if (!status) tns_bump(to);

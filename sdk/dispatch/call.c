@@ -68,6 +68,9 @@ static graft_status infer_host_op(const op_schema *schema, const graft_value *ar
 
 graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
                          uint32_t *count) {
+  if (nargs && !args) return err_null(__func__, "args");
+  if (capacity && !metas) return err_null(__func__, "metas");
+  if (!count) return err_null(__func__, "count");
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
   graft_value mapped[OP_MAX_ARGS];
@@ -236,6 +239,8 @@ static graft_tensor *returned_argument(const op_schema *schema, const graft_valu
 }
 
 graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
+  if (nargs && !args) return err_null(__func__, "args");
+  if (nouts && !outs) return err_null(__func__, "outs");
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
   if (nargs > schema->nargs) {

@@ -100,6 +100,20 @@ static graft_status no_memory(const op_schema *schema) {
   return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for a list of numbers");
 }
 
+static graft_status check_items(const op_schema *schema, const op_arg *arg, const graft_value *v) {
+  if (dsp_lacks_items(v)) {
+    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s is NULL; expected %s", arg->name,
+                     kind_names[arg->kind]);
+  }
+  bool has_all = v->kind != GRAFT_VALUE_TENSORS || arg->flags & OPA_OPTIONAL_ITEMS;
+  for (uint32_t i = 0; !has_all && i < v->count; i++) {
+    if (v->as.tensors[i]) continue;
+    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "item %u of argument %s is NULL; expected a tensor", i,
+                     arg->name);
+  }
+  return GRAFT_OK;
+}
+
 static graft_status complete_one(op_call *call, const op_schema *schema, uint32_t i, const graft_value *given) {
   const op_arg *arg = &schema->args[i];
   graft_value *v = &call->args[i];
@@ -119,6 +133,8 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
     }
     return GRAFT_OK;
   }
+  graft_status status = check_items(schema, arg, given);
+  if (status) return status;
   if (given->kind == own_kind[arg->kind]) {
     *v = *given;
   } else if (!convert(call, arg, given, v)) {

@@ -51,12 +51,12 @@ static graft_status check_numbers(const op_call *call) {
 }
 
 graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  graft_status status = dsp_complete(call, schema, args, nargs);
+  if (status) return status;
   call->def = op_def_of(schema->id);
   if (!call->def || !call->def->infer) {
     return err_about(GRAFT_UNIMPLEMENTED, schema->name, "libgraft has no rule for this op yet");
   }
-  graft_status status = dsp_complete(call, schema, args, nargs);
-  if (status) return status;
   memset(call->list_like, -1, sizeof call->list_like);
   call->device = dsp_device_of_call(call);
   status = check_devices(call);
@@ -120,8 +120,23 @@ static bool mixed_devices(const graft_value *args, uint32_t nargs, graft_tensor 
   return false;
 }
 
+/* The error of a call whose lists can't even be made a key of; OK: they can. */
+static graft_status check_lists(const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  uint32_t i = 0;
+  while (i < nargs && !dsp_lacks_items(&args[i])) i++;
+  if (i == nargs) return GRAFT_OK;
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.lists = &lists};
+  graft_status status = dsp_complete(&call, schema, args, nargs);
+  arena_free(&lists);
+  return status;
+}
+
 graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                            uint32_t nouts, dsp_plan **plan) {
+  graft_status status = check_lists(schema, args, nargs);
+  if (status) return status;
   graft_rt_device *device = key_device(args, nargs);
   if (dev_forked(device)) return dev_forked_error(device);
   dsp_key key;
@@ -133,7 +148,6 @@ graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uin
   bool unusual = mixed_devices(args, nargs, outs, nouts, device) ||
                  dsp_written_overlap(schema, args, nargs, outs, nouts) != TNS_OVERLAP_NONE;
   *plan = unusual ? NULL : dsp_plan_find(device, &key);
-  graft_status status = GRAFT_OK;
   if (!*plan) {
     dsp_room room;
     arena lists = ARENA_IN(room.bytes);

@@ -119,6 +119,14 @@ typedef union dsp_room {
   char bytes[1024];
 } dsp_room;
 
+/* Whether a value names items, or a text, that are not there. */
+static inline bool dsp_lacks_items(const graft_value *v) {
+  const uint32_t lists = 1u << GRAFT_VALUE_TENSORS | 1u << GRAFT_VALUE_INTS | 1u << GRAFT_VALUE_FLOATS |
+                         1u << GRAFT_VALUE_SCALARS | 1u << GRAFT_VALUE_MASK;
+  if (v->as.ints || v->kind > GRAFT_VALUE_STR) return false; /* the pointers share their place */
+  return (lists >> v->kind & 1 && v->count) || v->kind == GRAFT_VALUE_STR;
+}
+
 /* Completes arguments in schema order: defaults, numbers, lists of one. */
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
 

@@ -3,6 +3,8 @@
 #include "tensor/copy.h"
 
 graft_status graft_tensor_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype dtype, graft_tensor **result) {
+  if (!tensor) return err_null(__func__, "tensor");
+  if (!result) return err_null(__func__, "result");
   bool changes = (device && device != tensor->device) || (dtype && dtype != tensor->dtype);
   graft_value args[6] = {fx_tensor(tensor)};
   if (!changes || !dsp_hooks.recording_wanted(args, 1)) return tns_to(tensor, device, dtype, result);

@@ -170,6 +170,8 @@ void mem_pinned_release_cached(mem_allocator *allocator) {
 /* --- the interface --- */
 
 graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void **pointer) {
+  if (!device) return err_null(__func__, "device");
+  if (!pointer) return err_null(__func__, "pointer");
   if (dev_forked(device)) return dev_forked_error(device);
   if (bytes > MEM_REQUEST_MAX) {
     return err_about(GRAFT_OUT_OF_MEMORY, device->text, "%llu bytes of pinned memory are more than there can be",
@@ -190,6 +192,7 @@ graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void
 }
 
 graft_status graft_pinned_free(graft_rt_device *device, void *pointer) {
+  if (!device) return err_null(__func__, "device");
   if (!pointer || dev_forked(device)) return GRAFT_OK;
   mem_allocator *allocator = device->allocator;
   pthread_mutex_lock(&allocator->lock);

@@ -5,6 +5,8 @@
 #include "memory/internal.h"
 
 graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics *statistics) {
+  if (!device) return err_null(__func__, "device");
+  if (!statistics) return err_null(__func__, "statistics");
   size_t given = statistics->struct_size;
   if (given < sizeof given) {
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_memory_stats: struct_size is %zu; set it to sizeof of the struct",
@@ -21,6 +23,7 @@ graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics
 }
 
 void graft_memory_reset_peak(graft_rt_device *device) {
+  if (err_is_null(device, __func__, "device")) return;
   if (dev_forked(device)) return;
   mem_allocator *allocator = device->allocator;
   graft_memory_statistics *stats = &allocator->stats;
@@ -34,6 +37,7 @@ void graft_memory_reset_peak(graft_rt_device *device) {
 }
 
 graft_status graft_memory_empty_cache(graft_rt_device *device) {
+  if (!device) return err_null(__func__, "device");
   if (dev_forked(device)) return dev_forked_error(device);
   mem_poll(device->allocator, true);
   mem_release_cached(device->allocator);
@@ -43,6 +47,7 @@ graft_status graft_memory_empty_cache(graft_rt_device *device) {
 }
 
 void graft_memory_set_limit(graft_rt_device *device, uint64_t bytes) {
+  if (err_is_null(device, __func__, "device")) return;
   if (dev_forked(device)) return;
   pthread_mutex_lock(&device->allocator->lock);
   device->allocator->limit = bytes;

@@ -246,6 +246,8 @@ static void discover(void) {
 }
 
 graft_status graft_backends(const graft_backend_info **rows, size_t *count) {
+  if (!rows) return err_null(__func__, "infos");
+  if (!count) return err_null(__func__, "count");
   pthread_once(&discover_once, discover);
   *rows = infos;
   *count = info_count;
@@ -339,7 +341,8 @@ static graft_status no_such_plugin(const char *name) {
 }
 
 graft_status graft_backend_open(const char *name_or_path, const char *const *options, graft_rt_backend **backend) {
-  if (!name_or_path || !backend) return err_set(GRAFT_INVALID_ARGUMENT, "graft_backend_open: name or handle is NULL");
+  if (!name_or_path) return err_null(__func__, "name_or_path");
+  if (!backend) return err_null(__func__, "backend");
   if (strchr(name_or_path, '/')) return open_path(name_or_path, options, backend);
   const graft_backend_info *rows, *refused = NULL;
   size_t count;
@@ -374,5 +377,6 @@ graft_rt_backend *plg_reference(void) {
 }
 
 const char *graft_backend_name(const graft_rt_backend *backend) {
+  if (err_is_null(backend, __func__, "backend")) return NULL;
   return backend->name;
 }

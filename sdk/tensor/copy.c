@@ -248,6 +248,8 @@ graft_status tns_copy(graft_tensor *to, graft_tensor *from) {
 }
 
 graft_status graft_tensor_copy(graft_tensor *to, graft_tensor *from) {
+  if (!to) return err_null(__func__, "to");
+  if (!from) return err_null(__func__, "from");
   graft_status status = tns_copy(to, from);
   if (!status && to != from) tns_bump(to);
   return status;

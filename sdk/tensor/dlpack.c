@@ -86,6 +86,8 @@ static graft_status export_tensor(graft_tensor *tensor, exported **result) {
 }
 
 graft_status graft_tensor_to_dlpack(graft_tensor *tensor, struct DLManagedTensorVersioned **managed) {
+  if (!tensor) return err_null(__func__, "tensor");
+  if (!managed) return err_null(__func__, "managed");
   exported *e;
   graft_status status = export_tensor(tensor, &e);
   if (status) return status;
@@ -99,6 +101,8 @@ graft_status graft_tensor_to_dlpack(graft_tensor *tensor, struct DLManagedTensor
 }
 
 graft_status graft_tensor_to_dlpack_old(graft_tensor *tensor, struct DLManagedTensor **managed) {
+  if (!tensor) return err_null(__func__, "tensor");
+  if (!managed) return err_null(__func__, "managed");
   exported *e;
   graft_status status = export_tensor(tensor, &e);
   if (status) return status;
@@ -254,6 +258,8 @@ static graft_status reimport(const exported *e, graft_tensor **tensor) {
 }
 
 graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, graft_tensor **tensor) {
+  if (!managed) return err_null(__func__, "managed");
+  if (!tensor) return err_null(__func__, "tensor");
   if (managed->major != DLP_MAJOR) {
     return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: version %" PRIu32 ".%" PRIu32 "; only major version %d is known",
                    managed->major, managed->minor, DLP_MAJOR);
@@ -266,6 +272,8 @@ graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, 
 }
 
 graft_status graft_tensor_from_dlpack_old(struct DLManagedTensor *managed, graft_tensor **tensor) {
+  if (!managed) return err_null(__func__, "managed");
+  if (!tensor) return err_null(__func__, "tensor");
   if (managed->deleter != delete_old) return import_tensor(&managed->tensor, 0, managed, NULL, tensor);
   graft_status status = reimport(managed->context, tensor);
   if (!status) give_back(managed, NULL);

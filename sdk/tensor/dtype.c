@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "graft/tensor.h"
 
 _Static_assert(LDBL_MANT_DIG >= 64, "ref_value needs a long double that holds every i64 and u64 exactly");
@@ -164,7 +165,7 @@ const char *graft_dtype_name(graft_dtype dtype) {
 }
 
 graft_dtype graft_dtype_parse(const char *name) {
-  if (!name) return GRAFT_DTYPE_NONE;
+  if (err_is_null(name, __func__, "name")) return GRAFT_DTYPE_NONE;
   for (int i = 0; i < FACTS; i++) {
     if (facts[i].name && strcmp(facts[i].name, name) == 0) return facts[i].dtype;
   }

@@ -77,6 +77,9 @@ static graft_status check_strides(graft_dtype dtype, int32_t ndim, const int64_t
 
 graft_status graft_tensor_empty_strided(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
                                         const int64_t *strides, graft_tensor **tensor) {
+  if (!device) return err_null(__func__, "device");
+  if (ndim && !sizes) return err_null(__func__, "sizes");
+  if (!tensor) return err_null(__func__, "tensor");
   int64_t numel, bytes = 0, contiguous[GRAFT_MAX_DIMS];
   graft_status status = check_shape(dtype, ndim, sizes, &numel);
   if (status) return status;
@@ -100,10 +103,14 @@ graft_status graft_tensor_empty_strided(graft_rt_device *device, graft_dtype dty
 
 graft_status graft_tensor_empty(graft_rt_device *device, graft_dtype dtype, int32_t ndim, const int64_t *sizes,
                                 graft_tensor **tensor) {
+  if (!device) return err_null(__func__, "device");
+  if (ndim && !sizes) return err_null(__func__, "sizes");
+  if (!tensor) return err_null(__func__, "tensor");
   return graft_tensor_empty_strided(device, dtype, ndim, sizes, NULL, tensor);
 }
 
 void graft_tensor_retain(graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return;
   atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed);
 }
 
@@ -115,42 +122,54 @@ void graft_tensor_release(graft_tensor *tensor) {
 }
 
 graft_dtype graft_tensor_dtype(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return GRAFT_DTYPE_NONE;
   return tensor->dtype;
 }
 int32_t graft_tensor_ndim(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return 0;
   return tensor->ndim;
 }
 const int64_t *graft_tensor_sizes(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return NULL;
   return tensor->sizes;
 }
 const int64_t *graft_tensor_strides(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return NULL;
   return tensor->strides;
 }
 int64_t graft_tensor_offset(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return 0;
   return tensor->offset;
 }
 int64_t graft_tensor_numel(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return 0;
   return tensor->numel;
 }
 graft_rt_device *graft_tensor_device(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return NULL;
   return tensor->device;
 }
 bool graft_tensor_is_conj(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return false;
   return tensor->flags & TNS_CONJ;
 }
 bool graft_tensor_is_neg(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return false;
   return tensor->flags & TNS_NEG;
 }
 
 uint64_t graft_tensor_version(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return 0;
   return tensor->storage ? atomic_load_explicit(&tensor->storage->version, memory_order_acquire) : 0;
 }
 
 uint64_t graft_tensor_storage_id(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return 0;
   return tensor->storage ? tensor->storage->id : 0;
 }
 
 bool graft_tensor_is_contiguous(const graft_tensor *tensor) {
+  if (err_is_null(tensor, __func__, "tensor")) return false;
   return tns_is_contiguous(tensor->ndim, tensor->sizes, tensor->strides);
 }
 

@@ -14,12 +14,12 @@ extern "C" {
 
 /* Makes a floating or complex tensor without history a leaf that collects its gradient, or stops it. */
 GRAFT_EXPORT graft_status graft_tensor_set_requires_grad(graft_tensor *tensor, bool requires_grad);
-GRAFT_EXPORT bool graft_tensor_requires_grad(const graft_tensor *tensor);
-GRAFT_EXPORT bool graft_tensor_is_leaf(const graft_tensor *tensor);
+GRAFT_EXPORT bool graft_tensor_requires_grad(const graft_tensor *tensor) GRAFT_NULL_GIVES(false);
+GRAFT_EXPORT bool graft_tensor_is_leaf(const graft_tensor *tensor) GRAFT_NULL_GIVES(false);
 
 /* The gradient collected in a leaf, borrowed, or NULL. set_grad replaces it (NULL clears it). */
-GRAFT_EXPORT graft_tensor *graft_tensor_grad(const graft_tensor *tensor);
-GRAFT_EXPORT graft_status graft_tensor_set_grad(graft_tensor *tensor, graft_tensor *grad);
+GRAFT_EXPORT graft_tensor *graft_tensor_grad(const graft_tensor *tensor) GRAFT_NULL_GIVES(NULL);
+GRAFT_EXPORT graft_status graft_tensor_set_grad(graft_tensor *tensor, GRAFT_NULLABLE graft_tensor *grad);
 
 /* The same values without history. */
 GRAFT_EXPORT graft_status graft_tensor_detach(graft_tensor *tensor, graft_tensor **detached);
@@ -32,19 +32,19 @@ enum {
 
 /* Adds d(sum of roots[i] * grads[i]) / d(leaf) to the gradient of every leaf. grads may be NULL, or hold NULL, for
  * roots with one element. */
-GRAFT_EXPORT graft_status graft_backward(graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count,
-                                         graft_backward_flags flags);
+GRAFT_EXPORT graft_status graft_backward(graft_tensor *const *roots, GRAFT_NULLABLE graft_tensor *const *grads,
+                                         uint32_t count, graft_backward_flags flags);
 
 /* The gradients with respect to `inputs` (leaves or not) instead of collecting; results[i] is NULL where the roots do
  * not depend on inputs[i]. */
-GRAFT_EXPORT graft_status graft_grad(graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count,
-                                     graft_tensor *const *inputs, uint32_t input_count, graft_backward_flags flags,
-                                     graft_tensor **results);
+GRAFT_EXPORT graft_status graft_grad(graft_tensor *const *roots, GRAFT_NULLABLE graft_tensor *const *grads,
+                                     uint32_t count, graft_tensor *const *inputs, uint32_t input_count,
+                                     graft_backward_flags flags, graft_tensor **results);
 
 /* Called with each gradient that reaches the tensor; may replace it by storing an owned tensor in *replacement. */
 typedef graft_status (*graft_hook_fn)(void *context, graft_tensor *grad, graft_tensor **replacement);
-GRAFT_EXPORT graft_status graft_tensor_add_hook(graft_tensor *tensor, graft_hook_fn hook, void *context,
-                                                uint64_t *handle);
+GRAFT_EXPORT graft_status graft_tensor_add_hook(graft_tensor *tensor, graft_hook_fn hook, GRAFT_NULLABLE void *context,
+                                                GRAFT_NULLABLE uint64_t *handle);
 GRAFT_EXPORT graft_status graft_tensor_remove_hook(graft_tensor *tensor, uint64_t handle);
 
 /* Modes of this thread; each setter returns what it was before. */

@@ -19,21 +19,21 @@ typedef struct graft_storage graft_storage;
 /* New memory of at least `bytes` bytes (0: none) from the device's caching allocator, ordered on the current stream.
  * The caller owns a reference. Errors: OUT_OF_MEMORY, with a text that names sizes and limits. */
 GRAFT_EXPORT graft_status graft_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage);
-GRAFT_EXPORT void graft_storage_retain(graft_storage *storage);
-GRAFT_EXPORT void graft_storage_release(graft_storage *storage); /* NULL is accepted */
+GRAFT_EXPORT void graft_storage_retain(graft_storage *storage) GRAFT_NULL_GIVES(nothing);
+GRAFT_EXPORT void graft_storage_release(GRAFT_NULLABLE graft_storage *storage);
 
 /* The first byte's address: of the device, or of a reserved unreadable range; NULL for a storage without memory. */
-GRAFT_EXPORT void *graft_storage_address(const graft_storage *storage);
+GRAFT_EXPORT void *graft_storage_address(const graft_storage *storage) GRAFT_NULL_GIVES(NULL);
 /* Where the host may touch the memory directly, or NULL. */
-GRAFT_EXPORT void *graft_storage_host_pointer(const graft_storage *storage);
-GRAFT_EXPORT uint64_t graft_storage_bytes(const graft_storage *storage);
-GRAFT_EXPORT graft_rt_device *graft_storage_device(const graft_storage *storage);
+GRAFT_EXPORT void *graft_storage_host_pointer(const graft_storage *storage) GRAFT_NULL_GIVES(NULL);
+GRAFT_EXPORT uint64_t graft_storage_bytes(const graft_storage *storage) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT graft_rt_device *graft_storage_device(const graft_storage *storage) GRAFT_NULL_GIVES(NULL);
 
 /* Work on `stream` uses the memory too: it is not reused before that is done. */
 GRAFT_EXPORT graft_status graft_storage_record_stream(graft_storage *storage, graft_rt_stream *stream);
 
 /* The storage under a tensor, borrowed. */
-GRAFT_EXPORT graft_storage *graft_tensor_storage(const graft_tensor *tensor);
+GRAFT_EXPORT graft_storage *graft_tensor_storage(const graft_tensor *tensor) GRAFT_NULL_GIVES(NULL);
 
 /* A view, as graft_tensor_borrow takes it. sizes and strides have ndim items (at most GRAFT_MAX_DIMS), offset counts
  * elements. */
@@ -55,20 +55,21 @@ typedef struct graft_tensor_space {
 /* Describes a tensor in `space`: valid while space and storage live, for arguments and outs of graft_call and for
  * graft_tensor_copy; never retained beyond the call, never released. Allocates nothing, takes no reference. */
 GRAFT_EXPORT graft_tensor *graft_tensor_borrow(graft_tensor_space *space, graft_storage *storage,
-                                               const graft_view *view);
+                                               const graft_view *view) GRAFT_NULL_GIVES(NULL);
 
 /* Likewise for host memory at `data` (the view's offset is 0): a tensor of the reference device. */
 GRAFT_EXPORT graft_tensor *graft_tensor_borrow_host(graft_tensor_space *space, void *data, uint64_t bytes,
-                                                    const graft_view *view);
+                                                    const graft_view *view) GRAFT_NULL_GIVES(NULL);
 
 /* graft_tensor_copy that may return before host memory has been read or written, where one side is host memory that
  * graft_pinned_allocate gave out for the device of the other; else it is graft_tensor_copy. */
 GRAFT_EXPORT graft_status graft_tensor_copy_async(graft_tensor *to, graft_tensor *from);
 
 /* Whether all of the memory is page-locked memory that graft_pinned_allocate gave out for the device. */
-GRAFT_EXPORT bool graft_pinned_owns(graft_rt_device *device, const void *pointer, uint64_t bytes);
+GRAFT_EXPORT bool graft_pinned_owns(graft_rt_device *device, GRAFT_NULLABLE const void *pointer, uint64_t bytes)
+    GRAFT_NULL_GIVES(false);
 /* Work on `stream` reads or writes pinned memory at `pointer`: it is not reused before that is done. */
-GRAFT_EXPORT graft_status graft_pinned_record_stream(graft_rt_device *device, const void *pointer,
+GRAFT_EXPORT graft_status graft_pinned_record_stream(graft_rt_device *device, GRAFT_NULLABLE const void *pointer,
                                                      graft_rt_stream *stream);
 
 /* Whether libgraft knows an op's rule, so that graft_call can run it on every backend. */

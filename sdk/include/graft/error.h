@@ -11,6 +11,13 @@
 extern "C" {
 #endif
 
+/* NULL. Only a parameter that GRAFT_NULLABLE stands before may be NULL, and a list or memory whose count beside it
+ * is 0. A function that returns a status answers another NULL with GRAFT_INVALID_ARGUMENT and a text that names the
+ * function, or the op, and the parameter. One that returns none has no effect then, sets that text all the same, and
+ * gives what GRAFT_NULL_GIVES behind its declaration says. */
+#define GRAFT_NULLABLE
+#define GRAFT_NULL_GIVES(answer)
+
 /* The text of this thread's latest failure: op, dtypes, shapes, file or plugin, what was expected, what to do. Never
  * NULL; valid until this thread's next failure. */
 GRAFT_EXPORT const char *graft_last_error(void);

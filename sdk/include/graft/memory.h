@@ -40,18 +40,18 @@ typedef struct graft_memory_statistics {
 } graft_memory_statistics;
 
 GRAFT_EXPORT graft_status graft_memory_stats(graft_rt_device *device, graft_memory_statistics *statistics);
-GRAFT_EXPORT void graft_memory_reset_peak(graft_rt_device *device);
+GRAFT_EXPORT void graft_memory_reset_peak(graft_rt_device *device) GRAFT_NULL_GIVES(nothing);
 
 /* Gives all unused segments back to the plugin. */
 GRAFT_EXPORT graft_status graft_memory_empty_cache(graft_rt_device *device);
 
 /* Limits reserved bytes; 0: no limit. A request beyond it is OUT_OF_MEMORY. */
-GRAFT_EXPORT void graft_memory_set_limit(graft_rt_device *device, uint64_t bytes);
+GRAFT_EXPORT void graft_memory_set_limit(graft_rt_device *device, uint64_t bytes) GRAFT_NULL_GIVES(nothing);
 
 /* Page-locked host memory for fast copies, cached likewise; ordinary memory where the device offers none. Freed memory
  * is reused when the copies recorded on it are done. */
 GRAFT_EXPORT graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void **pointer);
-GRAFT_EXPORT graft_status graft_pinned_free(graft_rt_device *device, void *pointer);
+GRAFT_EXPORT graft_status graft_pinned_free(graft_rt_device *device, GRAFT_NULLABLE void *pointer);
 
 #ifdef __cplusplus
 }

@@ -43,10 +43,10 @@ GRAFT_EXPORT graft_status graft_backends(const graft_backend_info **infos, size_
 /* Opens a backend by name, or by the path of a library or of a manifest when `name_or_path` holds a slash; opening the
  * same one again gives the same handle. `options` is a NULL-terminated list of "key=value" or NULL. Errors:
  * INCOMPATIBLE, INVALID_ARGUMENT (no such plugin; the text lists those found), or what the plugin says. */
-GRAFT_EXPORT graft_status graft_backend_open(const char *name_or_path, const char *const *options,
+GRAFT_EXPORT graft_status graft_backend_open(const char *name_or_path, GRAFT_NULLABLE const char *const *options,
                                              graft_rt_backend **backend);
 
-GRAFT_EXPORT const char *graft_backend_name(const graft_rt_backend *backend);
+GRAFT_EXPORT const char *graft_backend_name(const graft_rt_backend *backend) GRAFT_NULL_GIVES(NULL);
 
 /* How many devices a backend has. Starts its driver. */
 GRAFT_EXPORT graft_status graft_backend_device_count(graft_rt_backend *backend, int32_t *count);
@@ -61,11 +61,11 @@ GRAFT_EXPORT graft_status graft_device_find(const char *text, graft_rt_device **
 GRAFT_EXPORT graft_rt_device *graft_device_reference(void);
 
 /* "opencl:0". Valid for ever. */
-GRAFT_EXPORT const char *graft_device_text(const graft_rt_device *device);
+GRAFT_EXPORT const char *graft_device_text(const graft_rt_device *device) GRAFT_NULL_GIVES(NULL);
 
 /* One property, as graft_plugin.device_query gives it. */
 GRAFT_EXPORT graft_status graft_device_query(graft_rt_device *device, graft_device_key key, void *value,
-                                             size_t capacity, size_t *size);
+                                             size_t capacity, GRAFT_NULLABLE size_t *size);
 
 /* A table that the device's plugin offers beyond the ABI, as graft_plugin.extension gives it; *self is what its
  * functions take first. Both are valid as long as the process. UNIMPLEMENTED: the plugin has none of that name and
@@ -82,15 +82,15 @@ GRAFT_EXPORT graft_status graft_device_synchronize(graft_rt_device *device);
  * from then on the stream takes new work. */
 GRAFT_EXPORT graft_status graft_stream_create(graft_rt_device *device, int32_t priority, graft_stream_flags flags,
                                               graft_rt_stream **stream);
-GRAFT_EXPORT graft_status graft_stream_destroy(graft_rt_stream *stream);
-GRAFT_EXPORT graft_rt_stream *graft_stream_current(graft_rt_device *device);
-GRAFT_EXPORT void graft_stream_set_current(graft_rt_stream *stream);
+GRAFT_EXPORT graft_status graft_stream_destroy(GRAFT_NULLABLE graft_rt_stream *stream);
+GRAFT_EXPORT graft_rt_stream *graft_stream_current(graft_rt_device *device) GRAFT_NULL_GIVES(NULL);
+GRAFT_EXPORT void graft_stream_set_current(graft_rt_stream *stream) GRAFT_NULL_GIVES(nothing);
 GRAFT_EXPORT graft_status graft_stream_query(graft_rt_stream *stream);
 GRAFT_EXPORT graft_status graft_stream_synchronize(graft_rt_stream *stream);
-GRAFT_EXPORT graft_rt_device *graft_stream_device(const graft_rt_stream *stream);
+GRAFT_EXPORT graft_rt_device *graft_stream_device(const graft_rt_stream *stream) GRAFT_NULL_GIVES(NULL);
 
 GRAFT_EXPORT graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event);
-GRAFT_EXPORT graft_status graft_event_destroy(graft_rt_event *event);
+GRAFT_EXPORT graft_status graft_event_destroy(GRAFT_NULLABLE graft_rt_event *event);
 GRAFT_EXPORT graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream);
 GRAFT_EXPORT graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event);
 GRAFT_EXPORT graft_status graft_event_query(graft_rt_event *event);
@@ -98,12 +98,15 @@ GRAFT_EXPORT graft_status graft_event_synchronize(graft_rt_event *event);
 GRAFT_EXPORT graft_status graft_event_elapsed(graft_rt_event *from, graft_rt_event *to, double *milliseconds);
 
 /* Random numbers: each device has a default generator; see graft_philox in graft/abi/exec.h for what it draws. */
-GRAFT_EXPORT graft_generator *graft_generator_default(graft_rt_device *device);
-GRAFT_EXPORT void graft_generator_seed(graft_generator *generator, uint64_t seed); /* and offset 0 */
-GRAFT_EXPORT void graft_generator_state(graft_generator *generator, uint64_t *seed, uint64_t *offset);
-GRAFT_EXPORT void graft_generator_set_state(graft_generator *generator, uint64_t seed, uint64_t offset);
+GRAFT_EXPORT graft_generator *graft_generator_default(graft_rt_device *device) GRAFT_NULL_GIVES(NULL);
+/* Seeds it, with offset 0. */
+GRAFT_EXPORT void graft_generator_seed(graft_generator *generator, uint64_t seed) GRAFT_NULL_GIVES(nothing);
+GRAFT_EXPORT void graft_generator_state(graft_generator *generator, GRAFT_NULLABLE uint64_t *seed,
+                                        GRAFT_NULLABLE uint64_t *offset) GRAFT_NULL_GIVES(nothing);
+GRAFT_EXPORT void graft_generator_set_state(graft_generator *generator, uint64_t seed, uint64_t offset)
+    GRAFT_NULL_GIVES(nothing);
 GRAFT_EXPORT graft_status graft_generator_create(graft_rt_device *device, graft_generator **generator);
-GRAFT_EXPORT void graft_generator_destroy(graft_generator *generator);
+GRAFT_EXPORT void graft_generator_destroy(GRAFT_NULLABLE graft_generator *generator);
 
 #ifdef __cplusplus
 }

@@ -34,7 +34,7 @@ enum {
 GRAFT_EXPORT graft_status graft_tensor_empty(graft_rt_device *device, graft_dtype dtype, int32_t ndim,
                                              const int64_t *sizes, graft_tensor **tensor);
 GRAFT_EXPORT graft_status graft_tensor_empty_strided(graft_rt_device *device, graft_dtype dtype, int32_t ndim,
-                                                     const int64_t *sizes, const int64_t *strides,
+                                                     const int64_t *sizes, GRAFT_NULLABLE const int64_t *strides,
                                                      graft_tensor **tensor);
 
 /* A contiguous tensor with the values at `data` (host memory), copied before the call returns. */
@@ -44,22 +44,23 @@ GRAFT_EXPORT graft_status graft_tensor_from_host(graft_rt_device *device, graft_
 /* Writes the tensor's values in row-major order to host memory of numel * element size bytes; waits for the device. */
 GRAFT_EXPORT graft_status graft_tensor_to_host(graft_tensor *tensor, void *data);
 
-GRAFT_EXPORT void graft_tensor_retain(graft_tensor *tensor);
-GRAFT_EXPORT void graft_tensor_release(graft_tensor *tensor);
+GRAFT_EXPORT void graft_tensor_retain(graft_tensor *tensor) GRAFT_NULL_GIVES(nothing);
+GRAFT_EXPORT void graft_tensor_release(GRAFT_NULLABLE graft_tensor *tensor);
 
 /* Queries. Pointers stay valid while the tensor lives. */
-GRAFT_EXPORT graft_dtype graft_tensor_dtype(const graft_tensor *tensor);
-GRAFT_EXPORT int32_t graft_tensor_ndim(const graft_tensor *tensor);
-GRAFT_EXPORT const int64_t *graft_tensor_sizes(const graft_tensor *tensor);
-GRAFT_EXPORT const int64_t *graft_tensor_strides(const graft_tensor *tensor);
-GRAFT_EXPORT int64_t graft_tensor_offset(const graft_tensor *tensor); /* elements */
-GRAFT_EXPORT int64_t graft_tensor_numel(const graft_tensor *tensor);
-GRAFT_EXPORT graft_rt_device *graft_tensor_device(const graft_tensor *tensor);
-GRAFT_EXPORT uint64_t graft_tensor_version(const graft_tensor *tensor); /* grows with every in-place change */
-GRAFT_EXPORT uint64_t graft_tensor_storage_id(const graft_tensor *tensor);
-GRAFT_EXPORT bool graft_tensor_is_contiguous(const graft_tensor *tensor);
-GRAFT_EXPORT bool graft_tensor_is_conj(const graft_tensor *tensor);
-GRAFT_EXPORT bool graft_tensor_is_neg(const graft_tensor *tensor);
+GRAFT_EXPORT graft_dtype graft_tensor_dtype(const graft_tensor *tensor) GRAFT_NULL_GIVES(GRAFT_DTYPE_NONE);
+GRAFT_EXPORT int32_t graft_tensor_ndim(const graft_tensor *tensor) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT const int64_t *graft_tensor_sizes(const graft_tensor *tensor) GRAFT_NULL_GIVES(NULL);
+GRAFT_EXPORT const int64_t *graft_tensor_strides(const graft_tensor *tensor) GRAFT_NULL_GIVES(NULL);
+GRAFT_EXPORT int64_t graft_tensor_offset(const graft_tensor *tensor) GRAFT_NULL_GIVES(0); /* elements */
+GRAFT_EXPORT int64_t graft_tensor_numel(const graft_tensor *tensor) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT graft_rt_device *graft_tensor_device(const graft_tensor *tensor) GRAFT_NULL_GIVES(NULL);
+/* Grows with every in-place change. */
+GRAFT_EXPORT uint64_t graft_tensor_version(const graft_tensor *tensor) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT uint64_t graft_tensor_storage_id(const graft_tensor *tensor) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT bool graft_tensor_is_contiguous(const graft_tensor *tensor) GRAFT_NULL_GIVES(false);
+GRAFT_EXPORT bool graft_tensor_is_conj(const graft_tensor *tensor) GRAFT_NULL_GIVES(false);
+GRAFT_EXPORT bool graft_tensor_is_neg(const graft_tensor *tensor) GRAFT_NULL_GIVES(false);
 
 /* Copies values of `from` into `to`: converts the dtype (on the narrower side of a transfer), honours strides and the
  * conjugate and negative bits of both, broadcasts, and crosses devices and plugins. Asynchronous on the current streams
@@ -68,15 +69,15 @@ GRAFT_EXPORT graft_status graft_tensor_copy(graft_tensor *to, graft_tensor *from
 
 /* The tensor on another device and/or in another dtype (0: its own); the same tensor, retained, where nothing changes.
  */
-GRAFT_EXPORT graft_status graft_tensor_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype dtype,
-                                          graft_tensor **result);
+GRAFT_EXPORT graft_status graft_tensor_to(graft_tensor *tensor, GRAFT_NULLABLE graft_rt_device *device,
+                                          graft_dtype dtype, graft_tensor **result);
 
 /* The single element of a tensor with one element, as a number. Waits for the device. */
 GRAFT_EXPORT graft_status graft_tensor_item(graft_tensor *tensor, graft_scalar *value);
 
 /* A dtype's short name ("f32", "bf16", "i64", "bool", "c64", "f8_e4m3fn") and back (NONE when unknown). */
 GRAFT_EXPORT const char *graft_dtype_name(graft_dtype dtype);
-GRAFT_EXPORT graft_dtype graft_dtype_parse(const char *name);
+GRAFT_EXPORT graft_dtype graft_dtype_parse(const char *name) GRAFT_NULL_GIVES(GRAFT_DTYPE_NONE);
 
 #ifdef __cplusplus
 }

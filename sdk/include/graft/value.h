@@ -85,7 +85,7 @@ GRAFT_EXPORT graft_status graft_call(uint32_t op_id, const graft_value *args, ui
                                      uint32_t nouts);
 
 /* The op id of an overload, "aten::add.Tensor" or "aten.add.Tensor"; 0 when unknown. */
-GRAFT_EXPORT uint32_t graft_op_find(const char *name);
+GRAFT_EXPORT uint32_t graft_op_find(const char *name) GRAFT_NULL_GIVES(0);
 
 /* The shape, dtype and strides that graft_call would give, without running anything. Sized by the caller. */
 typedef struct graft_meta {
@@ -104,8 +104,8 @@ typedef struct graft_fallback_info {
   const char *dtypes; /* such as "f16,f16" */
   uint64_t count;
 } graft_fallback_info;
-/* Fills at most `capacity` rows and returns how many there are. */
-GRAFT_EXPORT size_t graft_fallbacks(graft_fallback_info *rows, size_t capacity);
+/* Fills at most `capacity` rows, none where `rows` is NULL, and returns how many there are. */
+GRAFT_EXPORT size_t graft_fallbacks(GRAFT_NULLABLE graft_fallback_info *rows, size_t capacity);
 
 #ifdef __cplusplus
 }

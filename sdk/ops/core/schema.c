@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "graft/abi/plugin.h"
 #include "ops/generated/schema.inc"
 
@@ -83,6 +84,7 @@ const op_schema *op_schema_all(size_t *count) {
 }
 
 uint32_t graft_op_find(const char *name) {
+  if (err_is_null(name, __func__, "name")) return 0;
   const op_schema *schema = op_schema_find(name);
   return schema ? schema->id : 0;
 }

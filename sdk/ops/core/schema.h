@@ -24,7 +24,14 @@ enum op_kind {
   OPK_MEMORY_FORMAT,
   OPK_FLAG
 };
-enum { OPA_OPTIONAL = 1, OPA_KWARG = 2, OPA_MUTATED = 4, OPA_ALIASED = 8, OPA_DROPPED = 16 };
+enum {
+  OPA_OPTIONAL = 1,
+  OPA_KWARG = 2,
+  OPA_MUTATED = 4,
+  OPA_ALIASED = 8,
+  OPA_DROPPED = 16,
+  OPA_OPTIONAL_ITEMS = 32 /* Tensor?[]: an item may be NULL */
+};
 enum { OPR_DYNAMIC = 1, OPR_ALIASED = 2, OPR_NO_VALUE = 4 }; /* no value: a mask, indices or counts */
 enum { OPT_CORE, OPT_PRIMS, OPT_TRAIN };
 enum { OPC_STRUCTURED, OPC_FUNCTIONAL, OPC_COMPOSITE_EXPLICIT, OPC_COMPOSITE_IMPLICIT, OPC_PRIM };

@@ -1,13 +1,8 @@
-/* What the generated wrappers (ops/generated) are made of: typed arguments to graft_value, and calls whose results go
- * to pointers of their own. Private to libgraft. */
+/* What the generated wrappers are made of: typed arguments to graft_value, and back. Private to libgraft. */
 #ifndef GRAFT_OPS_WRAP_H
 #define GRAFT_OPS_WRAP_H
 
-#include <stdlib.h>
-
 #include "graft/value.h"
-
-enum { WRAP_MAX_OUTS = 64 }; /* beyond it a call with list results takes its array from the heap */
 
 static inline graft_value wrap_none(void) {
   return (graft_value){.kind = GRAFT_VALUE_NONE};
@@ -142,32 +137,6 @@ static inline graft_memory_format unwrap_memory_format(const graft_value *value)
 
 static inline graft_generator *unwrap_generator(const graft_value *value) {
   return value->kind == GRAFT_VALUE_GENERATOR ? value->as.generator : NULL;
-}
-
-/* graft_call with results that are arrays, outs[i] of counts[i] items. Nothing is stored on failure. */
-static inline graft_status wrap_call_lists(uint32_t op_id, const graft_value *args, uint32_t nargs,
-                                           graft_tensor **const *outs, const uint32_t *counts, uint32_t nouts) {
-  graft_tensor *few[WRAP_MAX_OUTS];
-  graft_tensor **flat = few;
-  size_t total = 0;
-  for (uint32_t i = 0; i < nouts; i++) total += counts[i];
-  if (total > WRAP_MAX_OUTS && !(flat = (graft_tensor **)malloc(total * sizeof(*flat)))) return GRAFT_OUT_OF_MEMORY;
-  size_t next = 0;
-  for (uint32_t i = 0; i < nouts; i++)
-    for (uint32_t j = 0; j < counts[i]; j++) flat[next++] = outs[i][j];
-  graft_status status = graft_call(op_id, args, nargs, flat, (uint32_t)total);
-  next = 0;
-  for (uint32_t i = 0; status == GRAFT_OK && i < nouts; i++)
-    for (uint32_t j = 0; j < counts[i]; j++) outs[i][j] = flat[next++];
-  if (flat != few) free(flat);
-  return status;
-}
-
-/* graft_call with several results that go to pointers of their own; at most 16. */
-static inline graft_status wrap_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
-                                     graft_tensor **const *outs, uint32_t nouts) {
-  static const uint32_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-  return wrap_call_lists(op_id, args, nargs, outs, ones, nouts);
 }
 
 #endif
