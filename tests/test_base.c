@@ -1,5 +1,6 @@
 /* What every room stands on: errors, texts, arenas. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,12 +86,31 @@ START_TEST(arena_has_no_limit) {
 }
 END_TEST
 
+static void note_line(void *context, graft_log_level level, const char *text) {
+  err_log(GRAFT_LOG_WARNING, "the sink logs, too"); /* goes to stderr, and does not come back */
+  snprintf(context, 100, "%d %s", level, text);
+}
+
+START_TEST(the_log_goes_where_the_application_says) {
+  char line[100] = "";
+  graft_log_set_sink(note_line, line);
+  err_log(GRAFT_LOG_WARNING, "%s has come", "one");
+  ck_assert_str_eq(line, "1 one has come");
+  err_log(GRAFT_LOG_DEBUG, "nobody wants to know");
+  ck_assert_str_eq(line, "1 one has come");
+  graft_log_set_sink(NULL, NULL);
+  err_log(GRAFT_LOG_WARNING, "two has come");
+  ck_assert_str_eq(line, "1 one has come");
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(error_text_may_hold_itself),
                               ONCE(error_knows_its_subject),
                               ONCE(utf8_is_cut_between_characters),
                               ONCE(status_names),
                               ONCE(arena_has_no_limit),
+                              ONCE(the_log_goes_where_the_application_says),
                               {0}};
   return run_suite("base", tests, (suite_options){0});
 }

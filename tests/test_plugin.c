@@ -1,4 +1,7 @@
 /* Loading and negotiation: what a plugin must be, and what is said of one that is not. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "null_device.h"
 #include "plugin/loader.h"
 #include "suite.h"
@@ -134,6 +137,50 @@ START_TEST(instances_differ_by_options) {
 }
 END_TEST
 
+static void note_line(void *context, graft_log_level level, const char *text) {
+  snprintf(context, 1000, "%d %s", level, text);
+}
+
+START_TEST(a_library_does_not_change_how_we_compute) {
+  char line[1000] = "";
+  graft_rt_backend *backend;
+  volatile float small = 1e-40f, third = 3;
+  volatile long double tenth = 1.0L / 10;
+  graft_log_set_sink(note_line, line);
+  OK(graft_backend_open(test_plugin("fast_math"), NULL, &backend));
+  graft_log_set_sink(NULL, NULL);
+  ck_assert_msg(strstr(line, "fast_math.so: loading it changed the floating-point mode"), "%s", line);
+  ck_assert_int_eq(line[0] - '0', GRAFT_LOG_WARNING);
+  ck_assert_msg(small * 0.5f != 0, "denormals are flushed");
+  ck_assert_msg(1.0L / 10 * third == tenth * 3, "the x87 lost precision");
+}
+END_TEST
+
+static graft_rt_device *late;
+
+static void use_it_while_exiting(void) {
+  _exit(graft_device_synchronize(late) == GRAFT_FORKED ? 0 : 7);
+}
+
+/* What exits behind a handler of the application's must not be called by it: ours comes before those of a driver,
+ * however late that was loaded. */
+START_TEST(nothing_is_called_once_exit_begins) {
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    null_device(OPTIONS("alignment=128"));
+    atexit(use_it_while_exiting);
+    late = null_device(OPTIONS("alignment=256"));
+    if (graft_device_synchronize(late)) _exit(8);
+    exit(9);
+  }
+  int how;
+  ck_assert_int_eq(waitpid(child, &how, 0), child);
+  ck_assert(WIFEXITED(how));
+  ck_assert_int_eq(WEXITSTATUS(how), 0);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(broken_plugins_are_refused, ROWS(load_cases)),
                               EACH(broken_devices_are_refused, ROWS(device_cases)),
@@ -142,6 +189,8 @@ int main(void) {
                               ONCE(answers_that_are_not_known_are_ignored),
                               ONCE(vendors_numbers_are_refused),
                               ONCE(instances_differ_by_options),
+                              ONCE(a_library_does_not_change_how_we_compute),
+                              ONCE(nothing_is_called_once_exit_begins),
                               {0}};
   return run_suite("plugin", tests, (suite_options){0});
 }

@@ -105,6 +105,34 @@ static void read_level(void) {
   fprintf(stderr, "graft: warning: GRAFT_LOG=%s is none of error, warning, info, debug\n", wanted);
 }
 
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the two below, held while the sink runs */
+static graft_log_sink_fn log_sink;
+static void *sink_context;
+static _Thread_local bool in_sink;
+
+void graft_log_set_sink(graft_log_sink_fn sink, void *context) {
+  pthread_mutex_lock(&sink_lock);
+  log_sink = sink;
+  sink_context = context;
+  pthread_mutex_unlock(&sink_lock);
+}
+
+static bool write_to_sink(graft_log_level level, const char *text) {
+  if (in_sink) return false;
+  pthread_mutex_lock(&sink_lock);
+  bool taken = log_sink != NULL;
+  in_sink = true;
+  if (taken) log_sink(sink_context, level, text);
+  in_sink = false;
+  pthread_mutex_unlock(&sink_lock);
+  return taken;
+}
+
+static void write_line(graft_log_level level, const char *text) {
+  /* One call, so that the lines of threads don't mix. */
+  if (!write_to_sink(level, text)) fprintf(stderr, "graft: %s: %s\n", level_names[level], text);
+}
+
 void err_log(graft_log_level level, const char *format, ...) {
   pthread_once(&level_once, read_level);
   if (level > level_shown) return;
@@ -115,7 +143,7 @@ void err_log(graft_log_level level, const char *format, ...) {
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   utf8_copy(clean, sizeof clean, text);
-  fprintf(stderr, "graft: %s: %s\n", level_names[level], clean); /* one call, so that lines of threads don't mix */
+  write_line(level, clean);
 }
 
 const char *err_getenv(const char *name) {

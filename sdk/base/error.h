@@ -33,7 +33,8 @@ void err_clear(void);
 /* Whether a text was set since err_clear. graft_last_error keeps the older one all the same. */
 bool err_is_set(void);
 
-/* Writes a line to the log on stderr if GRAFT_LOG (error, warning, info, debug; default warning) admits it. */
+/* Writes a line to the log, on stderr or the application's sink, if GRAFT_LOG (error, warning, info, debug; default
+ * warning) admits it. */
 __attribute__((format(printf, 2, 3))) void err_log(graft_log_level level, const char *format, ...);
 
 /* getenv that answers NULL in a set-user-ID program (AT_SECURE). */

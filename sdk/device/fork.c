@@ -18,11 +18,12 @@ static void at_exit(void) {
   move();
 }
 
-/* Registered at the first use of a driver: exit handlers run in reverse, so this one comes before those of the plugin's
- * library and of the driver. */
 static void watch(void) {
   pthread_atfork(NULL, NULL, move);
-  atexit(at_exit);
+}
+
+void dev_watch_exit(void) {
+  if (atexit(at_exit)) err_log(GRAFT_LOG_WARNING, "no room for a handler of exit; devices may be used while it runs");
 }
 
 /* A number that changes in a child after fork and when exit begins; never 0. */

@@ -8,6 +8,10 @@
 /* FORKED unless the backend's driver may be used here. Notes the first use. */
 graft_status dev_enter(graft_rt_backend *backend);
 
+/* Called when a plugin or its driver may have registered handlers of exit: those run in reverse, and ours, after which
+ * nothing is called any more, must come before them. */
+void dev_watch_exit(void);
+
 /* The default stream of a device that is being opened, and its end when opening fails. */
 graft_status dev_stream_create_default(graft_rt_device *device);
 void dev_stream_destroy_default(graft_rt_device *device);

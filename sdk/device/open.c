@@ -73,6 +73,7 @@ static graft_status open_handle(graft_rt_device *device) {
   graft_device *handle = NULL;
   err_clear();
   graft_status status = plugin->device_open(plugin->self, device->index, &handle);
+  dev_watch_exit();
   if (status) return dev_status(device, status, "opening the device");
   if (!handle) return err_about(GRAFT_INTERNAL, device->text, "device_open said OK and gave no device");
   device->handle = handle;
@@ -107,6 +108,7 @@ static graft_status count_devices(graft_rt_backend *backend) {
   int32_t count = -1;
   err_clear();
   graft_status status = backend->plugin.device_count(backend->plugin.self, &count);
+  dev_watch_exit();
   if (status) return plg_status_of(backend->name, status, "counting the devices");
   if (count < 0 || count > 65536) {
     return err_about(GRAFT_INTERNAL, backend->name, "device_count said OK and %d devices", count);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "plugin/float_mode.h"
 #include "plugin/loader.h"
 
 /* A pointer that must not be NULL. */
@@ -240,12 +241,16 @@ graft_status plg_load(const char *path, const char *name, const char *const *opt
   if (!S_ISREG(info.st_mode)) {
     return err_about(GRAFT_INVALID_ARGUMENT, path, "not a file; give the path of a plugin's library or manifest");
   }
+  plg_float_mode mode = plg_float_mode_now();
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  plg_float_mode_restore(mode, path, "loading it");
   if (!library) return err_about(GRAFT_INCOMPATIBLE, path, "the library can't be loaded: %s", dlerror());
   /* POSIX lets a pointer to data hold a function; ISO C wants the detour. */
   void *symbol = dlsym(library, GRAFT_PLUGIN_ENTRY);
   if (!symbol) return no_entry(path, library);
   graft_plugin_open_v1_fn entry;
   memcpy(&entry, &symbol, sizeof entry);
-  return plg_negotiate(entry, path, name, options, backend);
+  graft_status status = plg_negotiate(entry, path, name, options, backend);
+  plg_float_mode_restore(mode, path, "opening it");
+  return status;
 }

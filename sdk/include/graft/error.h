@@ -5,7 +5,7 @@
 #ifndef GRAFT_ERROR_H
 #define GRAFT_ERROR_H
 
-#include "graft/abi/base.h"
+#include "graft/abi/host.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +21,16 @@ extern "C" {
 /* The text of this thread's latest failure: op, dtypes, shapes, file or plugin, what was expected, what to do. Never
  * NULL; valid until this thread's next failure. */
 GRAFT_EXPORT const char *graft_last_error(void);
+
+/* Receives a line of the log: a graft_log_level, and a text without a prefix and without an end of line, valid during
+ * the call. */
+typedef void (*graft_log_sink_fn)(void *context, graft_log_level level, const char *text);
+
+/* Where the lines go that GRAFT_LOG admits (error, warning, info, debug; warning if it says nothing): to `sink`, or
+ * with NULL to stderr again. Calls of the sink come from any thread, one at a time; what it logs itself by calling
+ * libgraft goes to stderr. On return the former sink is called no more. It must not set a sink. (0.x: may still
+ * change.) */
+GRAFT_EXPORT void graft_log_set_sink(GRAFT_NULLABLE graft_log_sink_fn sink, GRAFT_NULLABLE void *context);
 
 /* The name of a status, such as "INVALID_ARGUMENT". Never NULL. */
 GRAFT_EXPORT const char *graft_status_name(graft_status status);
