@@ -352,7 +352,8 @@ START_TEST(refused_writes) {
   FAILS(in_place(GRAFT_OP_ADD_TENSOR, row, leaf(NUMBER(1))), "share");
   OK(in_place(GRAFT_OP_ADD_TENSOR, row, one));
   graft_tensor *out = x;
-  FAILS(graft_op_mul_Tensor(a, c, &out), "history");
+  FAILS(graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(c)}, 2, &out, 1),
+        "history");
   IS(a, 1, 2);
   IS(x, 2, 4);
 }

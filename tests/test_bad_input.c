@@ -220,7 +220,9 @@ START_TEST(tensors_of_another_device) {
       assert_says("aten::mm");
       assert_says(graft_device_text(devices[k]));
       ck_assert_int_eq(graft_op_cat((graft_tensor *[]){a, b}, 2, 0, &out), GRAFT_INVALID_ARGUMENT);
-      ck_assert_int_eq(graft_op_add_Tensor(a, a, graft_scalar_none(), &b), GRAFT_INVALID_ARGUMENT); /* out= */
+      ck_assert_int_eq(
+          graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(a)}, 2, &b, 1),
+          GRAFT_INVALID_ARGUMENT); /* out= */
       ck_assert_ptr_null(out);
       float got[4] = {0};
       OK(graft_tensor_copy(b, a)); /* this is what crosses */
@@ -263,7 +265,7 @@ START_TEST(out_of_memory) {
   assert_says("limit");
   ck_assert_ptr_null(sum);
   still_works(device); /* under the limit */
-  OK(graft_op_add_Tensor(big, more, graft_scalar_none(), &big));
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(big), graft_value_tensor(more)}, 2, &big, 1));
   graft_tensor_release(more);
   more = NULL;
   OK(graft_op_neg(big, &sum)); /* there is room again */

@@ -26,11 +26,12 @@ static graft_value boxed(graft_tensor *t) {
 START_TEST(in_place_and_out) {
   graft_tensor *a = vector(3, (float[]){1, 2, 3}), *b = vector(3, (float[]){10, 20, 30}), *out;
   uint64_t version = graft_tensor_version(a);
-  OK(graft_op_add_Tensor(a, b, graft_scalar_none(), &a));
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(b)}, 2, &a, 1));
   expect(a, 3, (float[]){11, 22, 33});
   ck_assert(graft_tensor_version(a) > version);
   OK(graft_tensor_empty(graft_device_reference(), GRAFT_F64, 1, (int64_t[]){3}, &out));
-  OK(graft_op_mul_Tensor(a, b, &out)); /* the given output is wider */
+  OK(graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(b)}, 2, &out,
+                1)); /* the given output is wider */
   double wide[3];
   OK(graft_tensor_to_host(out, wide));
   ck_assert(wide[2] == 990);
@@ -40,17 +41,42 @@ START_TEST(in_place_and_out) {
 }
 END_TEST
 
+/* The typed functions only give: what their pointers hold is not a tensor to write to. */
+START_TEST(typed_calls_only_give) {
+  graft_tensor *a = vector(3, (float[]){1, 2, 3}), *b = vector(3, (float[]){9, 9, 9}), *out = b;
+  OK(graft_op_neg(a, &out));
+  ck_assert_ptr_ne(out, b);
+  expect(b, 3, (float[]){9, 9, 9});
+  expect(out, 3, (float[]){-1, -2, -3});
+  graft_tensor *items[] = {a, b}, *outs[] = {a, b};
+  OK(graft_op_foreach_neg(items, 2, outs));
+  ck_assert(outs[0] != a && outs[1] != b);
+  expect(a, 3, (float[]){1, 2, 3});
+  expect(outs[1], 3, (float[]){-9, -9, -9});
+  graft_tensor *before = out;
+  ck_assert_int_eq(graft_op_mm(a, b, &out), GRAFT_INVALID_ARGUMENT);
+  ck_assert_ptr_eq(out, before);
+  graft_tensor *all[] = {a, b, out, outs[0], outs[1]};
+  for (int i = 0; i < ROWS(all); i++) graft_tensor_release(all[i]);
+}
+END_TEST
+
 START_TEST(out_is_checked) {
   graft_tensor *a = vector(3, (float[]){1, 2, 3}), *narrow, *small, *wide = NULL;
   OK(graft_tensor_empty(graft_device_reference(), GRAFT_I32, 1, (int64_t[]){3}, &narrow));
   OK(graft_tensor_empty(graft_device_reference(), GRAFT_F32, 1, (int64_t[]){2}, &small));
-  ck_assert_int_eq(graft_op_add_Tensor(a, a, graft_scalar_none(), &narrow), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(
+      graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(a)}, 2, &narrow, 1),
+      GRAFT_INVALID_ARGUMENT);
   ck_assert_msg(strstr(graft_last_error(), "i32"), "%s", graft_last_error());
-  ck_assert_int_eq(graft_op_add_Tensor(a, a, graft_scalar_none(), &small), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(
+      graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(a)}, 2, &small, 1),
+      GRAFT_INVALID_ARGUMENT);
   ck_assert_msg(strstr(graft_last_error(), "f32[2]"), "%s", graft_last_error());
   OK(graft_op_expand(a, (int64_t[]){2, 3}, 2, false, &wide));
-  ck_assert_int_eq(graft_op_add_Tensor(a, wide, graft_scalar_none(), &wide),
-                   GRAFT_INVALID_ARGUMENT); /* overlaps itself */
+  ck_assert_int_eq(
+      graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(a), graft_value_tensor(wide)}, 2, &wide, 1),
+      GRAFT_INVALID_ARGUMENT); /* overlaps itself */
   graft_tensor_release(a);
   graft_tensor_release(narrow);
   graft_tensor_release(small);
@@ -63,7 +89,8 @@ START_TEST(partial_overlap) {
   int64_t zero = 0, one = 1, three = 3, four = 4;
   OK(graft_op_slice_Tensor(a, 0, &zero, &three, 1, &head));
   OK(graft_op_slice_Tensor(a, 0, &one, &four, 1, &tail));
-  ck_assert_int_eq(graft_op_neg(head, &tail), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_call(GRAFT_OP_NEG, (graft_value[]){graft_value_tensor(head)}, 1, &tail, 1),
+                   GRAFT_INVALID_ARGUMENT);
   ck_assert_msg(strstr(graft_last_error(), "clone()"), "%s", graft_last_error());
   expect(a, 4, (float[]){1, 2, 3, 4}); /* nothing was written */
   graft_tensor_release(a);
@@ -183,11 +210,12 @@ START_TEST(no_malloc_on_the_hot_path) {
   OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){4, 4}, &a));
   OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){4, 4}, &b));
   OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){4, 4}, &out));
-  OK(graft_op_add_Tensor(a, b, graft_scalar_none(), &out));
+  graft_value args[] = {graft_value_tensor(a), graft_value_tensor(b)};
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, args, 2, &out, 1));
   ck_assert_int_eq(dsp_last_route(), DSP_ROUTE_PLUGIN);
   uint64_t before = heap_calls; /* asserts of Check go to the heap, too */
   graft_status status = GRAFT_OK;
-  for (int i = 0; i < 1000 && !status; i++) status = graft_op_add_Tensor(a, b, graft_scalar_none(), &out);
+  for (int i = 0; i < 1000 && !status; i++) status = graft_call(GRAFT_OP_ADD_TENSOR, args, 2, &out, 1);
   uint64_t after = heap_calls;
   OK(status);
   ck_assert_uint_eq(after, before);
@@ -258,6 +286,7 @@ END_TEST
 int main(void) {
   setenv("GRAFT_FALLBACK", "allow", 1);
   const suite_test tests[] = {ONCE(in_place_and_out),
+                              ONCE(typed_calls_only_give),
                               ONCE(out_is_checked),
                               ONCE(partial_overlap),
                               ONCE(numbers_promote_by_category),

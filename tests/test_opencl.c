@@ -255,7 +255,7 @@ static const struct {
 
 static graft_status fill_with_tenths(void *context, uint32_t index, graft_tensor *t) {
   (void)context, (void)index;
-  return graft_op_fill_Scalar(t, graft_scalar_float(0.1f), &t);
+  return graft_call(GRAFT_OP_FILL_SCALAR, (graft_value[]){graft_value_tensor(t), graft_value_float(0.1f)}, 2, &t, 1);
 }
 
 START_TEST(long_sums_are_made_in_a_tree) {

@@ -58,12 +58,15 @@ START_TEST(a_kept_plan_checks_the_device_of_an_output) {
   graft_tensor *a = vector(one, 3, values), *here = vector(one, 3, values);
   graft_tensor *first = vector(other, 3, values), *there = vector(other, 3, values); /* aligned as `here` is */
   for (int i = 0; i < 2; i++) {
-    OK(graft_op_neg(a, &here));
-    ck_assert_int_eq(graft_op_neg(a, &there), GRAFT_INVALID_ARGUMENT);
-    assert_text("the given output 0 is on");
-    OK(graft_op_full((int64_t[]){3}, 1, graft_scalar_int(7), GRAFT_F32, one, &here));
-    ck_assert_int_eq(graft_op_full((int64_t[]){3}, 1, graft_scalar_int(7), GRAFT_F32, one, &there),
+    OK(graft_call(GRAFT_OP_NEG, (graft_value[]){graft_value_tensor(a)}, 1, &here, 1));
+    ck_assert_int_eq(graft_call(GRAFT_OP_NEG, (graft_value[]){graft_value_tensor(a)}, 1, &there, 1),
                      GRAFT_INVALID_ARGUMENT);
+    assert_text("the given output 0 is on");
+    graft_value full[] = {graft_value_ints((int64_t[]){3}, 1), graft_value_int(7), {0}, {0}, {0}};
+    full[2] = (graft_value){GRAFT_VALUE_DTYPE, 0, {.dtype = GRAFT_F32}};
+    full[4] = (graft_value){GRAFT_VALUE_DEVICE, 0, {.device = one}};
+    OK(graft_call(GRAFT_OP_FULL, full, 5, &here, 1));
+    ck_assert_int_eq(graft_call(GRAFT_OP_FULL, full, 5, &there, 1), GRAFT_INVALID_ARGUMENT);
     assert_text("the given output 0 is on");
   }
   expect(there, 3, values);
@@ -213,7 +216,8 @@ END_TEST
 /* --- lists --- */
 
 static void add_one(graft_tensor **items, uint32_t count) {
-  OK(graft_op_foreach_add_Scalar(items, count, graft_scalar_int(1), items));
+  graft_value args[] = {graft_value_tensors(items, count), graft_value_int(1)};
+  OK(graft_call(GRAFT_OP_FOREACH_ADD_SCALAR, args, 2, items, count));
 }
 
 START_TEST(items_that_share_memory_go_in_order) {
@@ -231,7 +235,8 @@ START_TEST(items_that_share_memory_go_in_order) {
     expect(p, 8, (float[]){2, 2, 2, 4, 4, 2, 2, 2});
     add_one((graft_tensor *[]){p, p}, 2);
     expect(p, 8, (float[]){4, 4, 4, 6, 6, 4, 4, 4});
-    OK(graft_op_foreach_neg(across, 2, across)); /* never more than made of other ops */
+    OK(graft_call(GRAFT_OP_FOREACH_NEG, (graft_value[]){graft_value_tensors(across, 2)}, 1, across,
+                  2)); /* never more than made of other ops */
     expect(p, 8, (float[]){-4, -4, -4, 6, 6, -4, -4, -4});
     ck_assert_int_eq(seen->list_calls, calls + !d);
     add_one(apart, 2);
@@ -249,13 +254,15 @@ START_TEST(items_read_what_others_wrote) {
   graft_tensor *a = vector(device, 4, ones), *b = vector(device, 4, ones), *c = vector(device, 4, ones);
   for (int i = 0; i < 2; i++) {
     graft_tensor *self[] = {a, b}, *apart[] = {c, c}, *chained[] = {c, a};
-    OK(graft_op_foreach_add_List(self, 2, i ? chained : apart, 2, graft_scalar_int(1), self));
+    graft_value args[] = {graft_value_tensors(self, 2), graft_value_tensors(i ? chained : apart, 2)};
+    OK(graft_call(GRAFT_OP_FOREACH_ADD_LIST, args, 2, self, 2));
   }
   expect(a, 4, (float[]){3, 3, 3, 3});
   expect(b, 4, (float[]){5, 5, 5, 5});
   /* Of one item, some elements are one memory location: refused, as for the op of one tensor. */
   graft_tensor *head = part(a, 0, 3), *tail = part(a, 1, 4);
-  ck_assert_int_eq(graft_op_foreach_add_List(&head, 1, &tail, 1, graft_scalar_int(1), &head), GRAFT_INVALID_ARGUMENT);
+  graft_value lists[] = {graft_value_tensors(&head, 1), graft_value_tensors(&tail, 1)};
+  ck_assert_int_eq(graft_call(GRAFT_OP_FOREACH_ADD_LIST, lists, 2, &head, 1), GRAFT_INVALID_ARGUMENT);
   assert_text("clone()");
   release((graft_tensor *[]){a, b, c, head, tail}, 5);
 }
@@ -266,10 +273,10 @@ START_TEST(outputs_that_overlap_are_refused) {
   graft_tensor *x, *p = vector(graft_device_reference(), 4, values), *outs[] = {part(p, 0, 3), part(p, 1, 4)};
   OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 2, (int64_t[]){3, 2}, values, &x));
   graft_tensor *apart[] = {NULL, NULL};
-  OK(graft_op_var_mean_correction(x, (int64_t[]){1}, 1, graft_scalar_int(1), false, &apart[0], &apart[1]));
-  OK(graft_op_var_mean_correction(x, (int64_t[]){1}, 1, graft_scalar_int(1), false, &apart[0], &apart[1]));
-  ck_assert_int_eq(graft_op_var_mean_correction(x, (int64_t[]){1}, 1, graft_scalar_int(1), false, &outs[0], &outs[1]),
-                   GRAFT_INVALID_ARGUMENT);
+  graft_value args[] = {graft_value_tensor(x), graft_value_ints((int64_t[]){1}, 1)};
+  OK(graft_call(GRAFT_OP_VAR_MEAN_CORRECTION, args, 2, apart, 2));
+  OK(graft_call(GRAFT_OP_VAR_MEAN_CORRECTION, args, 2, apart, 2));
+  ck_assert_int_eq(graft_call(GRAFT_OP_VAR_MEAN_CORRECTION, args, 2, outs, 2), GRAFT_INVALID_ARGUMENT);
   assert_text("clone()");
   expect(p, 4, values);
   release((graft_tensor *[]){x, p, outs[0], outs[1], apart[0], apart[1]}, 6);

@@ -119,16 +119,37 @@ static graft_tensor *forward(const network *n, graft_tensor *x) {
   return result;
 }
 
-/* One step of AdamW on all parameters at once: the outputs given are the arguments themselves, so it works in place. */
+/* One step of AdamW on all parameters at once. graft_call writes into the outputs that it is given: they are the
+ * arguments themselves, so it works in place. */
 static void update(network *n) {
   graft_tensor *grads[PARAMETERS];
-  graft_tensor *none[1] = {NULL};
-  for (int i = 0; i < PARAMETERS; i++) grads[i] = graft_tensor_grad(n->parameters[i]);
+  graft_tensor *outs[4 * PARAMETERS];
+  for (int i = 0; i < PARAMETERS; i++) {
+    grads[i] = graft_tensor_grad(n->parameters[i]);
+    outs[i] = n->parameters[i];
+    outs[i + PARAMETERS] = grads[i];
+    outs[i + 2 * PARAMETERS] = n->averages[i];
+    outs[i + 3 * PARAMETERS] = n->squares[i];
+  }
+  const graft_value count[] = {graft_value_tensors(n->steps, PARAMETERS), graft_value_int(1)};
+  const graft_value adamw[] = {
+      graft_value_tensors(n->parameters, PARAMETERS),
+      graft_value_tensors(grads, PARAMETERS),
+      graft_value_tensors(n->averages, PARAMETERS),
+      graft_value_tensors(n->squares, PARAMETERS),
+      graft_value_tensors(NULL, 0), /* the largest squares, of AMSGrad */
+      graft_value_tensors(n->steps, PARAMETERS),
+      graft_value_float(0.01), /* learning rate, betas, weight decay, eps */
+      graft_value_float(0.9),
+      graft_value_float(0.999),
+      graft_value_float(0.01),
+      graft_value_float(1e-8),
+      graft_value_bool(false),
+      graft_value_bool(false),
+  };
   bool before = graft_grad_mode_set(false);
-  must(graft_op_foreach_add_Scalar(n->steps, PARAMETERS, graft_scalar_int(1), n->steps));
-  must(graft_op_fused_adamw(n->parameters, PARAMETERS, grads, PARAMETERS, n->averages, PARAMETERS, n->squares,
-                            PARAMETERS, none, 0, n->steps, PARAMETERS, 0.01, 0.9, 0.999, 0.01, 1e-8, false, false, NULL,
-                            NULL, n->parameters, grads, n->averages, n->squares, none));
+  must(graft_call(GRAFT_OP_FOREACH_ADD_SCALAR, count, 2, n->steps, PARAMETERS));
+  must(graft_call(GRAFT_OP_FUSED_ADAMW, adamw, 13, outs, 4 * PARAMETERS));
   graft_grad_mode_set(before);
   for (int i = 0; i < PARAMETERS; i++) must(graft_tensor_set_grad(n->parameters[i], NULL));
 }

@@ -10,13 +10,13 @@ from ops import safe_name
 
 # kind -> parameters and boxed value, where {0} is the argument's name
 _PARAMETERS = {
-    schemas.TENSOR: (("graft_tensor *{0}",), "wrap_tensor({0})"),
-    schemas.TENSORS: (("graft_tensor *const *{0}", "uint32_t {0}_count"), "wrap_tensors({0}, {0}_count)"),
-    schemas.INT: (("int64_t {0}",), "wrap_int({0})"),
-    schemas.FLOAT: (("double {0}",), "wrap_float({0})"),
-    schemas.BOOL: (("bool {0}",), "wrap_bool({0})"),
-    schemas.SCALAR: (("graft_scalar {0}",), "wrap_scalar({0})"),
-    schemas.INTS: (("const int64_t *{0}", "uint32_t {0}_count"), "wrap_ints({0}, {0}_count)"),
+    schemas.TENSOR: (("graft_tensor *{0}",), "graft_value_tensor({0})"),
+    schemas.TENSORS: (("graft_tensor *const *{0}", "uint32_t {0}_count"), "graft_value_tensors({0}, {0}_count)"),
+    schemas.INT: (("int64_t {0}",), "graft_value_int({0})"),
+    schemas.FLOAT: (("double {0}",), "graft_value_float({0})"),
+    schemas.BOOL: (("bool {0}",), "graft_value_bool({0})"),
+    schemas.SCALAR: (("graft_scalar {0}",), "graft_value_scalar({0})"),
+    schemas.INTS: (("const int64_t *{0}", "uint32_t {0}_count"), "graft_value_ints({0}, {0}_count)"),
     schemas.FLOATS: (("const double *{0}", "uint32_t {0}_count"), "wrap_floats({0}, {0}_count)"),
     schemas.SCALARS: (("const graft_scalar *{0}", "uint32_t {0}_count"), "wrap_scalars({0}, {0}_count)"),
     schemas.MASK: (("const uint8_t *{0}",), "wrap_mask({0}, {1})"),
@@ -126,8 +126,8 @@ def ops_h(ops):
                           "scalar (its dtype) is where it is 0, and takes the schema's default; so an empty list that "
                           "has one is not NULL. "
                           "Without a generator, or an argument for one, the device's default generator is drawn from. "
-                          "Output pointers are used as the outs of graft_call: on entry they hold NULL, or the tensor "
-                          "to write to. An output list is as long as the list it corresponds to.")
+                          "Output pointers receive new tensors, owned by the caller; what they point to on entry is not "
+                          "looked at (to write into a tensor is graft_call's). An output list is as long as the list it corresponds to.")
     return lines + text.guarded("GRAFT_OPS_H", ['"graft/value.h"'], body[:-1])
 
 

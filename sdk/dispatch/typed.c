@@ -15,7 +15,10 @@ static graft_status no_pointer(uint32_t op_id, uint32_t result) {
 
 graft_status dsp_call_one(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **out) {
   if (!out) return no_pointer(op_id, 0);
-  return graft_call(op_id, args, nargs, out, 1);
+  graft_tensor *result = NULL;
+  graft_status status = graft_call(op_id, args, nargs, &result, 1);
+  if (!status) *out = result;
+  return status;
 }
 
 static graft_status check_pointers(uint32_t op_id, graft_tensor **const *outs, const uint32_t *counts, uint32_t nouts,
@@ -39,12 +42,9 @@ graft_status dsp_call_lists(uint32_t op_id, const graft_value *args, uint32_t na
     return err_about(GRAFT_OUT_OF_MEMORY, op_schema_of(op_id)->name, "no host memory for %llu results",
                      (unsigned long long)total);
   }
-  uint64_t next = 0;
-  for (uint32_t i = 0; i < nouts; i++) {
-    for (uint32_t j = 0; j < counts[i]; j++) flat[next++] = outs[i][j];
-  }
+  for (uint64_t i = 0; i < total; i++) flat[i] = NULL;
   status = graft_call(op_id, args, nargs, flat, (uint32_t)total);
-  next = 0;
+  uint64_t next = 0;
   for (uint32_t i = 0; status == GRAFT_OK && i < nouts; i++) {
     for (uint32_t j = 0; j < counts[i]; j++) outs[i][j] = flat[next++];
   }

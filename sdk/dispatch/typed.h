@@ -1,5 +1,5 @@
 /* What the typed functions of graft/ops.h (generated/wrappers.c) end in: graft_call with results that go to pointers of
- * their own. Nothing is stored on failure. */
+ * their own. What these point to on entry is not looked at, and nothing is stored on failure. */
 #ifndef GRAFT_SDK_TYPED_H
 #define GRAFT_SDK_TYPED_H
 

@@ -124,10 +124,11 @@ static graft_tensor *matrix(graft_rt_device *device, long n) {
 }
 
 static double run(product *p, int calls) {
-  must(graft_op_mm(p->a, p->b, &p->out));
+  const graft_value args[] = {graft_value_tensor(p->a), graft_value_tensor(p->b)};
+  must(graft_call(GRAFT_OP_MM, args, 2, &p->out, 1));
   must(graft_device_synchronize(p->device));
   double start = now_s();
-  for (int i = 0; i < calls; i++) must(graft_op_mm(p->a, p->b, &p->out));
+  for (int i = 0; i < calls; i++) must(graft_call(GRAFT_OP_MM, args, 2, &p->out, 1));
   must(graft_device_synchronize(p->device));
   return (now_s() - start) / calls;
 }

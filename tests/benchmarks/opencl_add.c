@@ -79,7 +79,8 @@ typedef struct adding {
 } adding;
 
 static void add(adding *s) {
-  must(graft_op_add_Tensor(s->a, s->b, graft_scalar_none(), &s->out));
+  const graft_value args[] = {graft_value_tensor(s->a), graft_value_tensor(s->b)};
+  must(graft_call(GRAFT_OP_ADD_TENSOR, args, 2, &s->out, 1));
 }
 
 static void setup(adding *s) {

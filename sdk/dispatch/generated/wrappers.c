@@ -11,14 +11,14 @@
 graft_status graft_op_adaptive_avg_pool2d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_AVG_POOL2D, boxed, 2, out);
 }
 
 graft_status graft_op_adaptive_avg_pool2d_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_AVG_POOL2D_BACKWARD, boxed, 2, out);
 }
@@ -26,7 +26,7 @@ graft_status graft_op_adaptive_avg_pool2d_backward(graft_tensor *grad_output, gr
 graft_status graft_op_adaptive_avg_pool3d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_AVG_POOL3D, boxed, 2, out);
 }
@@ -34,7 +34,7 @@ graft_status graft_op_adaptive_avg_pool3d(graft_tensor *self, const int64_t *out
 graft_status graft_op_cdist_forward(graft_tensor *x1, graft_tensor *x2, double p, const int64_t *compute_mode,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(x1), wrap_tensor(x2), wrap_float(p), wrap_optional_int(compute_mode),
+    graft_value_tensor(x1), graft_value_tensor(x2), graft_value_float(p), wrap_optional_int(compute_mode),
   };
   return dsp_call_one(GRAFT_OP_CDIST_FORWARD, boxed, 4, out);
 }
@@ -45,8 +45,9 @@ graft_status graft_op_embedding_bag(graft_tensor *weight, graft_tensor *indices,
                                     graft_tensor **out0, graft_tensor **out1, graft_tensor **out2,
                                     graft_tensor **out3) {
   const graft_value boxed[] = {
-    wrap_tensor(weight), wrap_tensor(indices), wrap_tensor(offsets), wrap_bool(scale_grad_by_freq), wrap_int(mode),
-    wrap_bool(sparse), wrap_tensor(per_sample_weights), wrap_bool(include_last_offset), wrap_int(padding_idx),
+    graft_value_tensor(weight), graft_value_tensor(indices), graft_value_tensor(offsets),
+    graft_value_bool(scale_grad_by_freq), graft_value_int(mode), graft_value_bool(sparse),
+    graft_value_tensor(per_sample_weights), graft_value_bool(include_last_offset), graft_value_int(padding_idx),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2, out3};
   return dsp_call_each(GRAFT_OP_EMBEDDING_BAG, boxed, 9, boxed_outs, 4);
@@ -55,7 +56,8 @@ graft_status graft_op_embedding_bag(graft_tensor *weight, graft_tensor *indices,
 graft_status graft_op_fft_c2r(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t normalization,
                               int64_t last_dim_size, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(normalization), wrap_int(last_dim_size),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_int(last_dim_size),
   };
   return dsp_call_one(GRAFT_OP_FFT_C2R, boxed, 4, out);
 }
@@ -63,14 +65,15 @@ graft_status graft_op_fft_c2r(graft_tensor *self, const int64_t *dim, uint32_t d
 graft_status graft_op_fft_r2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t normalization,
                               bool onesided, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(normalization), wrap_bool(onesided),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_bool(onesided),
   };
   return dsp_call_one(GRAFT_OP_FFT_R2C, boxed, 4, out);
 }
 
 graft_status graft_op_log_softmax(graft_tensor *self, int64_t dim, bool half_to_float, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(half_to_float),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(half_to_float),
   };
   return dsp_call_one(GRAFT_OP_LOG_SOFTMAX, boxed, 3, out);
 }
@@ -80,8 +83,8 @@ graft_status graft_op_native_batch_norm_legit(graft_tensor *input, graft_tensor 
                                               double momentum, double eps, graft_tensor **out0, graft_tensor **out1,
                                               graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_bool(training), wrap_float(momentum), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_tensor(running_mean),
+    graft_value_tensor(running_var), graft_value_bool(training), graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT, boxed, 8, boxed_outs, 3);
@@ -91,8 +94,8 @@ graft_status graft_op_native_batch_norm_legit_no_stats(graft_tensor *input, graf
                                                        bool training, double momentum, double eps, graft_tensor **out0,
                                                        graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_bool(training), wrap_float(momentum),
-    wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_bool(training),
+    graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_STATS, boxed, 6, boxed_outs, 3);
@@ -103,8 +106,8 @@ graft_status graft_op_native_batch_norm_legit_no_training(graft_tensor *input, g
                                                           double momentum, double eps, graft_tensor **out0,
                                                           graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_float(momentum), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_tensor(running_mean),
+    graft_value_tensor(running_var), graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, boxed, 7, boxed_outs, 3);
@@ -112,14 +115,14 @@ graft_status graft_op_native_batch_norm_legit_no_training(graft_tensor *input, g
 
 graft_status graft_op_pdist_forward(graft_tensor *self, double p, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(p),
+    graft_value_tensor(self), graft_value_float(p),
   };
   return dsp_call_one(GRAFT_OP_PDIST_FORWARD, boxed, 2, out);
 }
 
 graft_status graft_op_softmax(graft_tensor *self, int64_t dim, bool half_to_float, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(half_to_float),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(half_to_float),
   };
   return dsp_call_one(GRAFT_OP_SOFTMAX, boxed, 3, out);
 }
@@ -127,7 +130,7 @@ graft_status graft_op_softmax(graft_tensor *self, int64_t dim, bool half_to_floa
 graft_status graft_op_to_copy(graft_tensor *self, graft_dtype dtype, graft_rt_device *device,
                               graft_memory_format memory_format, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(), wrap_none(),
+    graft_value_tensor(self), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(), wrap_none(),
     wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_TO_COPY, boxed, 7, out);
@@ -135,35 +138,35 @@ graft_status graft_op_to_copy(graft_tensor *self, graft_dtype dtype, graft_rt_de
 
 graft_status graft_op_abs(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ABS, boxed, 1, out);
 }
 
 graft_status graft_op_acos(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ACOS, boxed, 1, out);
 }
 
 graft_status graft_op_acosh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ACOSH, boxed, 1, out);
 }
 
 graft_status graft_op_add_Scalar(graft_tensor *self, graft_scalar other, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_scalar(other), graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_ADD_SCALAR, boxed, 3, out);
 }
 
 graft_status graft_op_add_Tensor(graft_tensor *self, graft_tensor *other, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_ADD_TENSOR, boxed, 3, out);
 }
@@ -171,14 +174,15 @@ graft_status graft_op_add_Tensor(graft_tensor *self, graft_tensor *other, graft_
 graft_status graft_op_addmm(graft_tensor *self, graft_tensor *mat1, graft_tensor *mat2, graft_scalar beta,
                             graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat1), wrap_tensor(mat2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(mat1), graft_value_tensor(mat2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_ADDMM, boxed, 5, out);
 }
 
 graft_status graft_op_alias(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ALIAS, boxed, 1, out);
 }
@@ -186,7 +190,7 @@ graft_status graft_op_alias(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_amax(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                            graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_AMAX, boxed, 3, out);
 }
@@ -194,21 +198,21 @@ graft_status graft_op_amax(graft_tensor *self, const int64_t *dim, uint32_t dim_
 graft_status graft_op_amin(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                            graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_AMIN, boxed, 3, out);
 }
 
 graft_status graft_op_any(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ANY, boxed, 1, out);
 }
 
 graft_status graft_op_any_dim(graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_ANY_DIM, boxed, 3, out);
 }
@@ -216,7 +220,7 @@ graft_status graft_op_any_dim(graft_tensor *self, int64_t dim, bool keepdim, gra
 graft_status graft_op_any_dims(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                                graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_ANY_DIMS, boxed, 3, out);
 }
@@ -224,22 +228,22 @@ graft_status graft_op_any_dims(graft_tensor *self, const int64_t *dim, uint32_t 
 graft_status graft_op_arange_start_step(graft_scalar start, graft_scalar end, graft_scalar step, graft_dtype dtype,
                                         graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(start), wrap_scalar(end), wrap_scalar(step), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_scalar(start), graft_value_scalar(end), graft_value_scalar(step), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_ARANGE_START_STEP, boxed, 7, out);
 }
 
 graft_status graft_op_argmax(graft_tensor *self, const int64_t *dim, bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), wrap_optional_int(dim), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_ARGMAX, boxed, 3, out);
 }
 
 graft_status graft_op_argmin(graft_tensor *self, const int64_t *dim, bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), wrap_optional_int(dim), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_ARGMIN, boxed, 3, out);
 }
@@ -247,49 +251,50 @@ graft_status graft_op_argmin(graft_tensor *self, const int64_t *dim, bool keepdi
 graft_status graft_op_as_strided(graft_tensor *self, const int64_t *size, uint32_t size_count, const int64_t *stride,
                                  uint32_t stride_count, const int64_t *storage_offset, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count), wrap_ints(stride, stride_count), wrap_optional_int(storage_offset),
+    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_ints(stride, stride_count),
+    wrap_optional_int(storage_offset),
   };
   return dsp_call_one(GRAFT_OP_AS_STRIDED, boxed, 4, out);
 }
 
 graft_status graft_op_asin(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ASIN, boxed, 1, out);
 }
 
 graft_status graft_op_asinh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ASINH, boxed, 1, out);
 }
 
 graft_status graft_op_atan(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ATAN, boxed, 1, out);
 }
 
 graft_status graft_op_atan2(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_ATAN2, boxed, 2, out);
 }
 
 graft_status graft_op_atan2_out(graft_tensor *self, graft_tensor *other, graft_tensor *out, graft_tensor **out_out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_tensor(out),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_tensor(out),
   };
   return dsp_call_one(GRAFT_OP_ATAN2_OUT, boxed, 3, out_out);
 }
 
 graft_status graft_op_atanh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ATANH, boxed, 1, out);
 }
@@ -299,8 +304,8 @@ graft_status graft_op_avg_pool2d(graft_tensor *self, const int64_t *kernel_size,
                                  uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                  const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_bool(ceil_mode), wrap_bool(count_include_pad),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
     wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL2D, boxed, 7, out);
@@ -311,9 +316,9 @@ graft_status graft_op_avg_pool2d_backward(graft_tensor *grad_output, graft_tenso
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_bool(ceil_mode),
-    wrap_bool(count_include_pad), wrap_optional_int(divisor_override),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL2D_BACKWARD, boxed, 8, out);
 }
@@ -323,8 +328,8 @@ graft_status graft_op_avg_pool3d(graft_tensor *self, const int64_t *kernel_size,
                                  uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                  const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_bool(ceil_mode), wrap_bool(count_include_pad),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
     wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL3D, boxed, 7, out);
@@ -332,91 +337,91 @@ graft_status graft_op_avg_pool3d(graft_tensor *self, const int64_t *kernel_size,
 
 graft_status graft_op_bitwise_and_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_AND_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_bitwise_and_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_AND_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_bitwise_not(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_NOT, boxed, 1, out);
 }
 
 graft_status graft_op_bitwise_or_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_OR_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_bitwise_or_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_OR_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_bitwise_xor_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_XOR_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_bitwise_xor_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_XOR_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_bmm(graft_tensor *self, graft_tensor *mat2, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2),
+    graft_value_tensor(self), graft_value_tensor(mat2),
   };
   return dsp_call_one(GRAFT_OP_BMM, boxed, 2, out);
 }
 
 graft_status graft_op_cat(graft_tensor *const *tensors, uint32_t tensors_count, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(tensors, tensors_count), wrap_int(dim),
+    graft_value_tensors(tensors, tensors_count), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_CAT, boxed, 2, out);
 }
 
 graft_status graft_op_ceil(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_CEIL, boxed, 1, out);
 }
 
 graft_status graft_op_clamp(graft_tensor *self, graft_scalar min, graft_scalar max, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(min), wrap_scalar(max),
+    graft_value_tensor(self), graft_value_scalar(min), graft_value_scalar(max),
   };
   return dsp_call_one(GRAFT_OP_CLAMP, boxed, 3, out);
 }
 
 graft_status graft_op_clamp_Tensor(graft_tensor *self, graft_tensor *min, graft_tensor *max, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(min), wrap_tensor(max),
+    graft_value_tensor(self), graft_value_tensor(min), graft_value_tensor(max),
   };
   return dsp_call_one(GRAFT_OP_CLAMP_TENSOR, boxed, 3, out);
 }
 
 graft_status graft_op_clone(graft_tensor *self, graft_memory_format memory_format, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_memory_format(memory_format),
+    graft_value_tensor(self), wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_CLONE, boxed, 2, out);
 }
@@ -426,8 +431,9 @@ graft_status graft_op_col2im(graft_tensor *self, const int64_t *output_size, uin
                              uint32_t dilation_count, const int64_t *padding, uint32_t padding_count,
                              const int64_t *stride, uint32_t stride_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(dilation, dilation_count), wrap_ints(padding, padding_count), wrap_ints(stride, stride_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(dilation, dilation_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(stride, stride_count),
   };
   return dsp_call_one(GRAFT_OP_COL2IM, boxed, 6, out);
 }
@@ -435,7 +441,7 @@ graft_status graft_op_col2im(graft_tensor *self, const int64_t *output_size, uin
 graft_status graft_op_constant_pad_nd(graft_tensor *self, const int64_t *pad, uint32_t pad_count, graft_scalar value,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(pad, pad_count), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_ints(pad, pad_count), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_CONSTANT_PAD_ND, boxed, 3, out);
 }
@@ -446,9 +452,10 @@ graft_status graft_op_convolution(graft_tensor *input, graft_tensor *weight, gra
                                   const int64_t *output_padding, uint32_t output_padding_count, int64_t groups,
                                   graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count), wrap_bool(transposed),
-    wrap_ints(output_padding, output_padding_count), wrap_int(groups),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
+    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups),
   };
   return dsp_call_one(GRAFT_OP_CONVOLUTION, boxed, 9, out);
 }
@@ -461,9 +468,10 @@ graft_status graft_op_convolution_backward(graft_tensor *grad_output, graft_tens
                                            const uint8_t *output_mask, graft_tensor **out0, graft_tensor **out1,
                                            graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(input), wrap_tensor(weight), wrap_ints(bias_sizes, bias_sizes_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count),
-    wrap_bool(transposed), wrap_ints(output_padding, output_padding_count), wrap_int(groups), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(weight),
+    graft_value_ints(bias_sizes, bias_sizes_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
+    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups), wrap_mask(output_mask, 3),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_CONVOLUTION_BACKWARD, boxed, 11, boxed_outs, 3);
@@ -471,42 +479,42 @@ graft_status graft_op_convolution_backward(graft_tensor *grad_output, graft_tens
 
 graft_status graft_op_copy(graft_tensor *self, graft_tensor *src, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_none(),
+    graft_value_tensor(self), graft_value_tensor(src), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_COPY, boxed, 3, out);
 }
 
 graft_status graft_op_cos(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_COS, boxed, 1, out);
 }
 
 graft_status graft_op_cosh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_COSH, boxed, 1, out);
 }
 
 graft_status graft_op_cumsum(graft_tensor *self, int64_t dim, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_CUMSUM, boxed, 3, out);
 }
 
 graft_status graft_op_diagonal(graft_tensor *self, int64_t offset, int64_t dim1, int64_t dim2, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(offset), wrap_int(dim1), wrap_int(dim2),
+    graft_value_tensor(self), graft_value_int(offset), graft_value_int(dim1), graft_value_int(dim2),
   };
   return dsp_call_one(GRAFT_OP_DIAGONAL, boxed, 4, out);
 }
 
 graft_status graft_op_div_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_DIV_SCALAR, boxed, 2, out);
 }
@@ -514,14 +522,14 @@ graft_status graft_op_div_Scalar(graft_tensor *self, graft_scalar other, graft_t
 graft_status graft_op_div_Scalar_mode(graft_tensor *self, graft_scalar other, const char *rounding_mode,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other), wrap_str(rounding_mode),
+    graft_value_tensor(self), graft_value_scalar(other), wrap_str(rounding_mode),
   };
   return dsp_call_one(GRAFT_OP_DIV_SCALAR_MODE, boxed, 3, out);
 }
 
 graft_status graft_op_div_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_DIV_TENSOR, boxed, 2, out);
 }
@@ -529,7 +537,7 @@ graft_status graft_op_div_Tensor(graft_tensor *self, graft_tensor *other, graft_
 graft_status graft_op_div_Tensor_mode(graft_tensor *self, graft_tensor *other, const char *rounding_mode,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_str(rounding_mode),
+    graft_value_tensor(self), graft_value_tensor(other), wrap_str(rounding_mode),
   };
   return dsp_call_one(GRAFT_OP_DIV_TENSOR_MODE, boxed, 3, out);
 }
@@ -537,7 +545,7 @@ graft_status graft_op_div_Tensor_mode(graft_tensor *self, graft_tensor *other, c
 graft_status graft_op_elu(graft_tensor *self, graft_scalar alpha, graft_scalar scale, graft_scalar input_scale,
                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(alpha), wrap_scalar(scale), wrap_scalar(input_scale),
+    graft_value_tensor(self), graft_value_scalar(alpha), graft_value_scalar(scale), graft_value_scalar(input_scale),
   };
   return dsp_call_one(GRAFT_OP_ELU, boxed, 4, out);
 }
@@ -545,7 +553,8 @@ graft_status graft_op_elu(graft_tensor *self, graft_scalar alpha, graft_scalar s
 graft_status graft_op_embedding(graft_tensor *weight, graft_tensor *indices, int64_t padding_idx,
                                 bool scale_grad_by_freq, bool sparse, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(weight), wrap_tensor(indices), wrap_int(padding_idx), wrap_bool(scale_grad_by_freq), wrap_bool(sparse),
+    graft_value_tensor(weight), graft_value_tensor(indices), graft_value_int(padding_idx),
+    graft_value_bool(scale_grad_by_freq), graft_value_bool(sparse),
   };
   return dsp_call_one(GRAFT_OP_EMBEDDING, boxed, 5, out);
 }
@@ -553,8 +562,8 @@ graft_status graft_op_embedding(graft_tensor *weight, graft_tensor *indices, int
 graft_status graft_op_embedding_dense_backward(graft_tensor *grad_output, graft_tensor *indices, int64_t num_weights,
                                                int64_t padding_idx, bool scale_grad_by_freq, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(indices), wrap_int(num_weights), wrap_int(padding_idx),
-    wrap_bool(scale_grad_by_freq),
+    graft_value_tensor(grad_output), graft_value_tensor(indices), graft_value_int(num_weights),
+    graft_value_int(padding_idx), graft_value_bool(scale_grad_by_freq),
   };
   return dsp_call_one(GRAFT_OP_EMBEDDING_DENSE_BACKWARD, boxed, 5, out);
 }
@@ -563,7 +572,7 @@ graft_status graft_op_empty_memory_format(const int64_t *size, uint32_t size_cou
                                           graft_rt_device *device, graft_memory_format memory_format,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
     wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_EMPTY_MEMORY_FORMAT, boxed, 6, out);
@@ -573,36 +582,36 @@ graft_status graft_op_empty_strided(const int64_t *size, uint32_t size_count, co
                                     uint32_t stride_count, graft_dtype dtype, graft_rt_device *device,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_ints(size, size_count), graft_value_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_EMPTY_STRIDED, boxed, 6, out);
 }
 
 graft_status graft_op_eq_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_EQ_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_eq_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_EQ_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_erf(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ERF, boxed, 1, out);
 }
 
 graft_status graft_op_exp(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_EXP, boxed, 1, out);
 }
@@ -610,49 +619,49 @@ graft_status graft_op_exp(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_expand(graft_tensor *self, const int64_t *size, uint32_t size_count, bool implicit,
                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count), wrap_bool(implicit),
+    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_bool(implicit),
   };
   return dsp_call_one(GRAFT_OP_EXPAND, boxed, 3, out);
 }
 
 graft_status graft_op_expm1(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_EXPM1, boxed, 1, out);
 }
 
 graft_status graft_op_fill_Scalar(graft_tensor *self, graft_scalar value, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_FILL_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_flip(graft_tensor *self, const int64_t *dims, uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_FLIP, boxed, 2, out);
 }
 
 graft_status graft_op_floor(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_FLOOR, boxed, 1, out);
 }
 
 graft_status graft_op_fmod_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_FMOD_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_fmod_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_FMOD_TENSOR, boxed, 2, out);
 }
@@ -660,8 +669,8 @@ graft_status graft_op_fmod_Tensor(graft_tensor *self, graft_tensor *other, graft
 graft_status graft_op_full(const int64_t *size, uint32_t size_count, graft_scalar fill_value, graft_dtype dtype,
                            graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_scalar(fill_value), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_ints(size, size_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_FULL, boxed, 6, out);
 }
@@ -669,8 +678,8 @@ graft_status graft_op_full(const int64_t *size, uint32_t size_count, graft_scala
 graft_status graft_op_full_like(graft_tensor *self, graft_scalar fill_value, graft_dtype dtype, graft_rt_device *device,
                                 graft_memory_format memory_format, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(fill_value), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
-    wrap_memory_format(memory_format),
+    graft_value_tensor(self), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(), wrap_device(device),
+    wrap_none(), wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_FULL_LIKE, boxed, 7, out);
 }
@@ -678,28 +687,28 @@ graft_status graft_op_full_like(graft_tensor *self, graft_scalar fill_value, gra
 graft_status graft_op_gather(graft_tensor *self, int64_t dim, graft_tensor *index, bool sparse_grad,
                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_bool(sparse_grad),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_bool(sparse_grad),
   };
   return dsp_call_one(GRAFT_OP_GATHER, boxed, 4, out);
 }
 
 graft_status graft_op_ge_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_GE_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_ge_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_GE_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_gelu(graft_tensor *self, const char *approximate, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_str(approximate),
+    graft_value_tensor(self), wrap_str(approximate),
   };
   return dsp_call_one(GRAFT_OP_GELU, boxed, 2, out);
 }
@@ -707,29 +716,29 @@ graft_status graft_op_gelu(graft_tensor *self, const char *approximate, graft_te
 graft_status graft_op_grid_sampler_2d(graft_tensor *input, graft_tensor *grid, int64_t interpolation_mode,
                                       int64_t padding_mode, bool align_corners, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode), wrap_int(padding_mode),
-    wrap_bool(align_corners),
+    graft_value_tensor(input), graft_value_tensor(grid), graft_value_int(interpolation_mode),
+    graft_value_int(padding_mode), graft_value_bool(align_corners),
   };
   return dsp_call_one(GRAFT_OP_GRID_SAMPLER_2D, boxed, 5, out);
 }
 
 graft_status graft_op_gt_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_GT_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_gt_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_GT_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_hardtanh(graft_tensor *self, graft_scalar min_val, graft_scalar max_val, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(min_val), wrap_scalar(max_val),
+    graft_value_tensor(self), graft_value_scalar(min_val), graft_value_scalar(max_val),
   };
   return dsp_call_one(GRAFT_OP_HARDTANH, boxed, 3, out);
 }
@@ -737,7 +746,7 @@ graft_status graft_op_hardtanh(graft_tensor *self, graft_scalar min_val, graft_s
 graft_status graft_op_index_Tensor(graft_tensor *self, graft_tensor *const *indices, uint32_t indices_count,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensors(indices, indices_count),
+    graft_value_tensor(self), graft_value_tensors(indices, indices_count),
   };
   return dsp_call_one(GRAFT_OP_INDEX_TENSOR, boxed, 2, out);
 }
@@ -745,126 +754,127 @@ graft_status graft_op_index_Tensor(graft_tensor *self, graft_tensor *const *indi
 graft_status graft_op_index_put(graft_tensor *self, graft_tensor *const *indices, uint32_t indices_count,
                                 graft_tensor *values, bool accumulate, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensors(indices, indices_count), wrap_tensor(values), wrap_bool(accumulate),
+    graft_value_tensor(self), graft_value_tensors(indices, indices_count), graft_value_tensor(values),
+    graft_value_bool(accumulate),
   };
   return dsp_call_one(GRAFT_OP_INDEX_PUT, boxed, 4, out);
 }
 
 graft_status graft_op_index_select(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index),
   };
   return dsp_call_one(GRAFT_OP_INDEX_SELECT, boxed, 3, out);
 }
 
 graft_status graft_op_isinf(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ISINF, boxed, 1, out);
 }
 
 graft_status graft_op_isnan(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ISNAN, boxed, 1, out);
 }
 
 graft_status graft_op_le_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_LE_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_le_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LE_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_leaky_relu(graft_tensor *self, graft_scalar negative_slope, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(negative_slope),
+    graft_value_tensor(self), graft_value_scalar(negative_slope),
   };
   return dsp_call_one(GRAFT_OP_LEAKY_RELU, boxed, 2, out);
 }
 
 graft_status graft_op_log(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LOG, boxed, 1, out);
 }
 
 graft_status graft_op_log10(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LOG10, boxed, 1, out);
 }
 
 graft_status graft_op_log1p(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LOG1P, boxed, 1, out);
 }
 
 graft_status graft_op_log2(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LOG2, boxed, 1, out);
 }
 
 graft_status graft_op_logical_and(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LOGICAL_AND, boxed, 2, out);
 }
 
 graft_status graft_op_logical_not(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LOGICAL_NOT, boxed, 1, out);
 }
 
 graft_status graft_op_logical_or(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LOGICAL_OR, boxed, 2, out);
 }
 
 graft_status graft_op_logical_xor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LOGICAL_XOR, boxed, 2, out);
 }
 
 graft_status graft_op_lt_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_LT_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_lt_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LT_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_masked_scatter(graft_tensor *self, graft_tensor *mask, graft_tensor *source, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask), wrap_tensor(source),
+    graft_value_tensor(self), graft_value_tensor(mask), graft_value_tensor(source),
   };
   return dsp_call_one(GRAFT_OP_MASKED_SCATTER, boxed, 3, out);
 }
@@ -872,7 +882,7 @@ graft_status graft_op_masked_scatter(graft_tensor *self, graft_tensor *mask, gra
 graft_status graft_op_max_dim(graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **values,
                               graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_MAX_DIM, boxed, 3, boxed_outs, 2);
@@ -884,8 +894,8 @@ graft_status graft_op_max_pool2d_with_indices(graft_tensor *self, const int64_t 
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count), wrap_bool(ceil_mode),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_MAX_POOL2D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -898,9 +908,9 @@ graft_status graft_op_max_pool2d_with_indices_backward(graft_tensor *grad_output
                                                        const int64_t *dilation, uint32_t dilation_count, bool ceil_mode,
                                                        graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count),
-    wrap_bool(ceil_mode), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, boxed, 8, out);
 }
@@ -911,8 +921,8 @@ graft_status graft_op_max_pool3d_with_indices(graft_tensor *self, const int64_t 
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count), wrap_bool(ceil_mode),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_MAX_POOL3D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -920,14 +930,14 @@ graft_status graft_op_max_pool3d_with_indices(graft_tensor *self, const int64_t 
 
 graft_status graft_op_maximum(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_MAXIMUM, boxed, 2, out);
 }
 
 graft_status graft_op_mean(graft_tensor *self, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_dtype(dtype),
+    graft_value_tensor(self), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_MEAN, boxed, 2, out);
 }
@@ -935,7 +945,7 @@ graft_status graft_op_mean(graft_tensor *self, graft_dtype dtype, graft_tensor *
 graft_status graft_op_mean_dim(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                                graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_MEAN_DIM, boxed, 4, out);
 }
@@ -943,7 +953,7 @@ graft_status graft_op_mean_dim(graft_tensor *self, const int64_t *dim, uint32_t 
 graft_status graft_op_min_dim(graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **values,
                               graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_MIN_DIM, boxed, 3, boxed_outs, 2);
@@ -951,28 +961,28 @@ graft_status graft_op_min_dim(graft_tensor *self, int64_t dim, bool keepdim, gra
 
 graft_status graft_op_minimum(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_MINIMUM, boxed, 2, out);
 }
 
 graft_status graft_op_mm(graft_tensor *self, graft_tensor *mat2, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2),
+    graft_value_tensor(self), graft_value_tensor(mat2),
   };
   return dsp_call_one(GRAFT_OP_MM, boxed, 2, out);
 }
 
 graft_status graft_op_mul_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_MUL_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_mul_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_MUL_TENSOR, boxed, 2, out);
 }
@@ -980,7 +990,7 @@ graft_status graft_op_mul_Tensor(graft_tensor *self, graft_tensor *other, graft_
 graft_status graft_op_native_dropout(graft_tensor *input, double p, const bool *train, graft_tensor **out0,
                                      graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_float(p), wrap_optional_bool(train),
+    graft_value_tensor(input), graft_value_float(p), wrap_optional_bool(train),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_NATIVE_DROPOUT, boxed, 3, boxed_outs, 2);
@@ -990,8 +1000,8 @@ graft_status graft_op_native_group_norm(graft_tensor *input, graft_tensor *weigh
                                         int64_t C, int64_t HxW, int64_t group, double eps, graft_tensor **out0,
                                         graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_int(N), wrap_int(C), wrap_int(HxW),
-    wrap_int(group), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_int(N),
+    graft_value_int(C), graft_value_int(HxW), graft_value_int(group), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_GROUP_NORM, boxed, 8, boxed_outs, 3);
@@ -1002,8 +1012,9 @@ graft_status graft_op_native_group_norm_backward(graft_tensor *grad_out, graft_t
                                                  int64_t HxW, int64_t group, const uint8_t *output_mask,
                                                  graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_tensor(mean), wrap_tensor(rstd), wrap_tensor(weight), wrap_int(N),
-    wrap_int(C), wrap_int(HxW), wrap_int(group), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_tensor(mean), graft_value_tensor(rstd),
+    graft_value_tensor(weight), graft_value_int(N), graft_value_int(C), graft_value_int(HxW), graft_value_int(group),
+    wrap_mask(output_mask, 3),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD, boxed, 10, boxed_outs, 3);
@@ -1013,8 +1024,8 @@ graft_status graft_op_native_layer_norm(graft_tensor *input, const int64_t *norm
                                         uint32_t normalized_shape_count, graft_tensor *weight, graft_tensor *bias,
                                         double eps, graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(weight), wrap_tensor(bias),
-    wrap_float(eps),
+    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
+    graft_value_tensor(bias), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_LAYER_NORM, boxed, 5, boxed_outs, 3);
@@ -1026,8 +1037,9 @@ graft_status graft_op_native_layer_norm_backward(graft_tensor *grad_out, graft_t
                                                  graft_tensor *bias, const uint8_t *output_mask, graft_tensor **out0,
                                                  graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(mean),
-    wrap_tensor(rstd), wrap_tensor(weight), wrap_tensor(bias), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
+    graft_value_tensor(mean), graft_value_tensor(rstd), graft_value_tensor(weight), graft_value_tensor(bias),
+    wrap_mask(output_mask, 3),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, boxed, 8, boxed_outs, 3);
@@ -1035,63 +1047,63 @@ graft_status graft_op_native_layer_norm_backward(graft_tensor *grad_out, graft_t
 
 graft_status graft_op_ne_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_NE_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_ne_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_NE_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_neg(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_NEG, boxed, 1, out);
 }
 
 graft_status graft_op_nonzero(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_NONZERO, boxed, 1, out);
 }
 
 graft_status graft_op_permute(graft_tensor *self, const int64_t *dims, uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_PERMUTE, boxed, 2, out);
 }
 
 graft_status graft_op_pow_Scalar(graft_scalar self, graft_tensor *exponent, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(self), wrap_tensor(exponent),
+    graft_value_scalar(self), graft_value_tensor(exponent),
   };
   return dsp_call_one(GRAFT_OP_POW_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_pow_Tensor_Scalar(graft_tensor *self, graft_scalar exponent, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(exponent),
+    graft_value_tensor(self), graft_value_scalar(exponent),
   };
   return dsp_call_one(GRAFT_OP_POW_TENSOR_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_pow_Tensor_Tensor(graft_tensor *self, graft_tensor *exponent, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(exponent),
+    graft_value_tensor(self), graft_value_tensor(exponent),
   };
   return dsp_call_one(GRAFT_OP_POW_TENSOR_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_prod(graft_tensor *self, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_dtype(dtype),
+    graft_value_tensor(self), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_PROD, boxed, 2, out);
 }
@@ -1099,7 +1111,7 @@ graft_status graft_op_prod(graft_tensor *self, graft_dtype dtype, graft_tensor *
 graft_status graft_op_prod_dim_int(graft_tensor *self, int64_t dim, bool keepdim, graft_dtype dtype,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_PROD_DIM_INT, boxed, 4, out);
 }
@@ -1107,7 +1119,7 @@ graft_status graft_op_prod_dim_int(graft_tensor *self, int64_t dim, bool keepdim
 graft_status graft_op_rand(const int64_t *size, uint32_t size_count, graft_dtype dtype, graft_rt_device *device,
                            graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RAND, boxed, 5, out);
 }
@@ -1115,21 +1127,21 @@ graft_status graft_op_rand(const int64_t *size, uint32_t size_count, graft_dtype
 graft_status graft_op_randn(const int64_t *size, uint32_t size_count, graft_dtype dtype, graft_rt_device *device,
                             graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RANDN, boxed, 5, out);
 }
 
 graft_status graft_op_randperm(int64_t n, graft_dtype dtype, graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(n), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RANDPERM, boxed, 5, out);
 }
 
 graft_status graft_op_reciprocal(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_RECIPROCAL, boxed, 1, out);
 }
@@ -1137,7 +1149,7 @@ graft_status graft_op_reciprocal(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_reflection_pad1d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD1D, boxed, 2, out);
 }
@@ -1145,7 +1157,7 @@ graft_status graft_op_reflection_pad1d(graft_tensor *self, const int64_t *paddin
 graft_status graft_op_reflection_pad2d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD2D, boxed, 2, out);
 }
@@ -1153,35 +1165,35 @@ graft_status graft_op_reflection_pad2d(graft_tensor *self, const int64_t *paddin
 graft_status graft_op_reflection_pad3d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD3D, boxed, 2, out);
 }
 
 graft_status graft_op_relu(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_RELU, boxed, 1, out);
 }
 
 graft_status graft_op_remainder_Scalar(graft_tensor *self, graft_scalar other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   return dsp_call_one(GRAFT_OP_REMAINDER_SCALAR, boxed, 2, out);
 }
 
 graft_status graft_op_remainder_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_REMAINDER_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_repeat(graft_tensor *self, const int64_t *repeats, uint32_t repeats_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(repeats, repeats_count),
+    graft_value_tensor(self), graft_value_ints(repeats, repeats_count),
   };
   return dsp_call_one(GRAFT_OP_REPEAT, boxed, 2, out);
 }
@@ -1189,7 +1201,7 @@ graft_status graft_op_repeat(graft_tensor *self, const int64_t *repeats, uint32_
 graft_status graft_op_replication_pad2d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD2D, boxed, 2, out);
 }
@@ -1197,7 +1209,7 @@ graft_status graft_op_replication_pad2d(graft_tensor *self, const int64_t *paddi
 graft_status graft_op_replication_pad3d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD3D, boxed, 2, out);
 }
@@ -1205,28 +1217,28 @@ graft_status graft_op_replication_pad3d(graft_tensor *self, const int64_t *paddi
 graft_status graft_op_resize_(graft_tensor *self, const int64_t *size, uint32_t size_count,
                               graft_memory_format memory_format, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count), wrap_memory_format(memory_format),
+    graft_value_tensor(self), graft_value_ints(size, size_count), wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_RESIZE_, boxed, 3, out);
 }
 
 graft_status graft_op_round(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ROUND, boxed, 1, out);
 }
 
 graft_status graft_op_rsqrt(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_RSQRT, boxed, 1, out);
 }
 
 graft_status graft_op_scalar_tensor(graft_scalar s, graft_dtype dtype, graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(s), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_scalar(s), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_SCALAR_TENSOR, boxed, 5, out);
 }
@@ -1234,7 +1246,7 @@ graft_status graft_op_scalar_tensor(graft_scalar s, graft_dtype dtype, graft_rt_
 graft_status graft_op_scatter_src(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *src,
                                   graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(src),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(src),
   };
   return dsp_call_one(GRAFT_OP_SCATTER_SRC, boxed, 4, out);
 }
@@ -1242,7 +1254,7 @@ graft_status graft_op_scatter_src(graft_tensor *self, int64_t dim, graft_tensor 
 graft_status graft_op_scatter_value(graft_tensor *self, int64_t dim, graft_tensor *index, graft_scalar value,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_SCATTER_VALUE, boxed, 4, out);
 }
@@ -1250,7 +1262,7 @@ graft_status graft_op_scatter_value(graft_tensor *self, int64_t dim, graft_tenso
 graft_status graft_op_scatter_add(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *src,
                                   graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(src),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(src),
   };
   return dsp_call_one(GRAFT_OP_SCATTER_ADD, boxed, 4, out);
 }
@@ -1258,14 +1270,15 @@ graft_status graft_op_scatter_add(graft_tensor *self, int64_t dim, graft_tensor 
 graft_status graft_op_scatter_reduce_two(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *src,
                                          const char *reduce, bool include_self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(src), wrap_str(reduce), wrap_bool(include_self),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(src),
+    wrap_str(reduce), graft_value_bool(include_self),
   };
   return dsp_call_one(GRAFT_OP_SCATTER_REDUCE_TWO, boxed, 6, out);
 }
 
 graft_status graft_op_select_int(graft_tensor *self, int64_t dim, int64_t index, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_int(index),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_int(index),
   };
   return dsp_call_one(GRAFT_OP_SELECT_INT, boxed, 3, out);
 }
@@ -1273,35 +1286,35 @@ graft_status graft_op_select_int(graft_tensor *self, int64_t dim, int64_t index,
 graft_status graft_op_select_scatter(graft_tensor *self, graft_tensor *src, int64_t dim, int64_t index,
                                      graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_int(dim), wrap_int(index),
+    graft_value_tensor(self), graft_value_tensor(src), graft_value_int(dim), graft_value_int(index),
   };
   return dsp_call_one(GRAFT_OP_SELECT_SCATTER, boxed, 4, out);
 }
 
 graft_status graft_op_sigmoid(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SIGMOID, boxed, 1, out);
 }
 
 graft_status graft_op_sign(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SIGN, boxed, 1, out);
 }
 
 graft_status graft_op_sin(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SIN, boxed, 1, out);
 }
 
 graft_status graft_op_sinh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SINH, boxed, 1, out);
 }
@@ -1309,7 +1322,8 @@ graft_status graft_op_sinh(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_slice_Tensor(graft_tensor *self, int64_t dim, const int64_t *start, const int64_t *end,
                                    int64_t step, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_optional_int(start), wrap_optional_int(end), wrap_int(step),
+    graft_value_tensor(self), graft_value_int(dim), wrap_optional_int(start), wrap_optional_int(end),
+    graft_value_int(step),
   };
   return dsp_call_one(GRAFT_OP_SLICE_TENSOR, boxed, 5, out);
 }
@@ -1317,8 +1331,8 @@ graft_status graft_op_slice_Tensor(graft_tensor *self, int64_t dim, const int64_
 graft_status graft_op_slice_scatter(graft_tensor *self, graft_tensor *src, int64_t dim, const int64_t *start,
                                     const int64_t *end, int64_t step, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_int(dim), wrap_optional_int(start), wrap_optional_int(end),
-    wrap_int(step),
+    graft_value_tensor(self), graft_value_tensor(src), graft_value_int(dim), wrap_optional_int(start),
+    wrap_optional_int(end), graft_value_int(step),
   };
   return dsp_call_one(GRAFT_OP_SLICE_SCATTER, boxed, 6, out);
 }
@@ -1326,7 +1340,7 @@ graft_status graft_op_slice_scatter(graft_tensor *self, graft_tensor *src, int64
 graft_status graft_op_sort(graft_tensor *self, int64_t dim, bool descending, graft_tensor **values,
                            graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(descending),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(descending),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_SORT, boxed, 3, boxed_outs, 2);
@@ -1335,7 +1349,7 @@ graft_status graft_op_sort(graft_tensor *self, int64_t dim, bool descending, gra
 graft_status graft_op_split_with_sizes(graft_tensor *self, const int64_t *split_sizes, uint32_t split_sizes_count,
                                        int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(split_sizes, split_sizes_count), wrap_int(dim),
+    graft_value_tensor(self), graft_value_ints(split_sizes, split_sizes_count), graft_value_int(dim),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {split_sizes_count};
@@ -1344,35 +1358,35 @@ graft_status graft_op_split_with_sizes(graft_tensor *self, const int64_t *split_
 
 graft_status graft_op_sqrt(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SQRT, boxed, 1, out);
 }
 
 graft_status graft_op_squeeze_dim(graft_tensor *self, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_SQUEEZE_DIM, boxed, 2, out);
 }
 
 graft_status graft_op_squeeze_dims(graft_tensor *self, const int64_t *dim, uint32_t dim_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count),
   };
   return dsp_call_one(GRAFT_OP_SQUEEZE_DIMS, boxed, 2, out);
 }
 
 graft_status graft_op_sub_Scalar(graft_tensor *self, graft_scalar other, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_scalar(other), graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_SUB_SCALAR, boxed, 3, out);
 }
 
 graft_status graft_op_sub_Tensor(graft_tensor *self, graft_tensor *other, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_SUB_TENSOR, boxed, 3, out);
 }
@@ -1380,21 +1394,21 @@ graft_status graft_op_sub_Tensor(graft_tensor *self, graft_tensor *other, graft_
 graft_status graft_op_sum_dim_IntList(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                                       graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_SUM_DIM_INTLIST, boxed, 4, out);
 }
 
 graft_status graft_op_tan(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_TAN, boxed, 1, out);
 }
 
 graft_status graft_op_tanh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_TANH, boxed, 1, out);
 }
@@ -1402,7 +1416,8 @@ graft_status graft_op_tanh(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_topk(graft_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, graft_tensor **values,
                            graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(k), wrap_int(dim), wrap_bool(largest), wrap_bool(sorted),
+    graft_value_tensor(self), graft_value_int(k), graft_value_int(dim), graft_value_bool(largest),
+    graft_value_bool(sorted),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_TOPK, boxed, 5, boxed_outs, 2);
@@ -1410,14 +1425,14 @@ graft_status graft_op_topk(graft_tensor *self, int64_t k, int64_t dim, bool larg
 
 graft_status graft_op_trunc(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_TRUNC, boxed, 1, out);
 }
 
 graft_status graft_op_unsqueeze(graft_tensor *self, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_UNSQUEEZE, boxed, 2, out);
 }
@@ -1425,21 +1440,22 @@ graft_status graft_op_unsqueeze(graft_tensor *self, int64_t dim, graft_tensor **
 graft_status graft_op_var_correction(graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                      graft_scalar correction, bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_VAR_CORRECTION, boxed, 4, out);
 }
 
 graft_status graft_op_view(graft_tensor *self, const int64_t *size, uint32_t size_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count),
+    graft_value_tensor(self), graft_value_ints(size, size_count),
   };
   return dsp_call_one(GRAFT_OP_VIEW, boxed, 2, out);
 }
 
 graft_status graft_op_where_self(graft_tensor *condition, graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(condition), wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(condition), graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_WHERE_SELF, boxed, 3, out);
 }
@@ -1450,35 +1466,35 @@ graft_status graft_op_prims_make_token(graft_tensor **out) {
 
 graft_status graft_op_prims_sink_tokens(graft_tensor *const *tokens, uint32_t tokens_count) {
   const graft_value boxed[] = {
-    wrap_tensors(tokens, tokens_count),
+    graft_value_tensors(tokens, tokens_count),
   };
   return graft_call(GRAFT_OP_PRIMS_SINK_TOKENS, boxed, 1, NULL, 0);
 }
 
 graft_status graft_op_prims_abs(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ABS, boxed, 1, out);
 }
 
 graft_status graft_op_prims_acos(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ACOS, boxed, 1, out);
 }
 
 graft_status graft_op_prims_acosh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ACOSH, boxed, 1, out);
 }
 
 graft_status graft_op_prims_add(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ADD, boxed, 2, out);
 }
@@ -1486,7 +1502,7 @@ graft_status graft_op_prims_add(graft_tensor *self, graft_tensor *other, graft_t
 graft_status graft_op_prims_amax(graft_tensor *inp, const int64_t *dims, uint32_t dims_count, graft_dtype output_dtype,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(inp), wrap_ints(dims, dims_count), wrap_dtype(output_dtype),
+    graft_value_tensor(inp), graft_value_ints(dims, dims_count), wrap_dtype(output_dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_AMAX, boxed, 3, out);
 }
@@ -1494,7 +1510,7 @@ graft_status graft_op_prims_amax(graft_tensor *inp, const int64_t *dims, uint32_
 graft_status graft_op_prims_amin(graft_tensor *inp, const int64_t *dims, uint32_t dims_count, graft_dtype output_dtype,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(inp), wrap_ints(dims, dims_count), wrap_dtype(output_dtype),
+    graft_value_tensor(inp), graft_value_ints(dims, dims_count), wrap_dtype(output_dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_AMIN, boxed, 3, out);
 }
@@ -1502,7 +1518,8 @@ graft_status graft_op_prims_amin(graft_tensor *inp, const int64_t *dims, uint32_
 graft_status graft_op_prims_as_strided(graft_tensor *a, const int64_t *size, uint32_t size_count, const int64_t *stride,
                                        uint32_t stride_count, int64_t storage_offset, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(size, size_count), wrap_ints(stride, stride_count), wrap_int(storage_offset),
+    graft_value_tensor(a), graft_value_ints(size, size_count), graft_value_ints(stride, stride_count),
+    graft_value_int(storage_offset),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_AS_STRIDED, boxed, 4, out);
 }
@@ -1511,113 +1528,113 @@ graft_status graft_op_prims_as_strided_scatter(graft_tensor *self, graft_tensor 
                                                uint32_t size_count, const int64_t *stride, uint32_t stride_count,
                                                int64_t storage_offset, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_ints(size, size_count), wrap_ints(stride, stride_count),
-    wrap_int(storage_offset),
+    graft_value_tensor(self), graft_value_tensor(src), graft_value_ints(size, size_count),
+    graft_value_ints(stride, stride_count), graft_value_int(storage_offset),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_AS_STRIDED_SCATTER, boxed, 5, out);
 }
 
 graft_status graft_op_prims_asin(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ASIN, boxed, 1, out);
 }
 
 graft_status graft_op_prims_asinh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ASINH, boxed, 1, out);
 }
 
 graft_status graft_op_prims_atan(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ATAN, boxed, 1, out);
 }
 
 graft_status graft_op_prims_atan2(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ATAN2, boxed, 2, out);
 }
 
 graft_status graft_op_prims_atanh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ATANH, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bessel_i0(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BESSEL_I0, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bessel_i0e(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BESSEL_I0E, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bessel_i1(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BESSEL_I1, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bessel_i1e(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BESSEL_I1E, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bessel_j0(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BESSEL_J0, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bessel_j1(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BESSEL_J1, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bitwise_and(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BITWISE_AND, boxed, 2, out);
 }
 
 graft_status graft_op_prims_bitwise_not(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BITWISE_NOT, boxed, 1, out);
 }
 
 graft_status graft_op_prims_bitwise_or(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BITWISE_OR, boxed, 2, out);
 }
 
 graft_status graft_op_prims_bitwise_xor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BITWISE_XOR, boxed, 2, out);
 }
@@ -1626,70 +1643,71 @@ graft_status graft_op_prims_broadcast_in_dim(graft_tensor *a, const int64_t *sha
                                              const int64_t *broadcast_dimensions, uint32_t broadcast_dimensions_count,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(shape, shape_count), wrap_ints(broadcast_dimensions, broadcast_dimensions_count),
+    graft_value_tensor(a), graft_value_ints(shape, shape_count),
+    graft_value_ints(broadcast_dimensions, broadcast_dimensions_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BROADCAST_IN_DIM, boxed, 3, out);
 }
 
 graft_status graft_op_prims_cat(graft_tensor *const *tensors, uint32_t tensors_count, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(tensors, tensors_count), wrap_int(dim),
+    graft_value_tensors(tensors, tensors_count), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CAT, boxed, 2, out);
 }
 
 graft_status graft_op_prims_cbrt(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CBRT, boxed, 1, out);
 }
 
 graft_status graft_op_prims_ceil(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CEIL, boxed, 1, out);
 }
 
 graft_status graft_op_prims_clone(graft_tensor *self, graft_memory_format memory_format, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_memory_format(memory_format),
+    graft_value_tensor(self), wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CLONE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_collapse(graft_tensor *a, int64_t start, int64_t end, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_int(start), wrap_int(end),
+    graft_value_tensor(a), graft_value_int(start), graft_value_int(end),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COLLAPSE, boxed, 3, out);
 }
 
 graft_status graft_op_prims_collapse_view(graft_tensor *a, int64_t start, int64_t end, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_int(start), wrap_int(end),
+    graft_value_tensor(a), graft_value_int(start), graft_value_int(end),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COLLAPSE_VIEW, boxed, 3, out);
 }
 
 graft_status graft_op_prims_conj(graft_tensor *a, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a),
+    graft_value_tensor(a),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CONJ, boxed, 1, out);
 }
 
 graft_status graft_op_prims_conj_physical(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CONJ_PHYSICAL, boxed, 1, out);
 }
 
 graft_status graft_op_prims_convert_element_type(graft_tensor *a, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_dtype(dtype),
+    graft_value_tensor(a), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_CONVERT_ELEMENT_TYPE, boxed, 2, out);
 }
@@ -1697,49 +1715,49 @@ graft_status graft_op_prims_convert_element_type(graft_tensor *a, graft_dtype dt
 graft_status graft_op_prims_copy_strided(graft_tensor *a, const int64_t *stride, uint32_t stride_count,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(stride, stride_count),
+    graft_value_tensor(a), graft_value_ints(stride, stride_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COPY_STRIDED, boxed, 2, out);
 }
 
 graft_status graft_op_prims_copy_to(graft_tensor *a, graft_tensor *b, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_tensor(b),
+    graft_value_tensor(a), graft_value_tensor(b),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COPY_TO, boxed, 2, out);
 }
 
 graft_status graft_op_prims_cos(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COS, boxed, 1, out);
 }
 
 graft_status graft_op_prims_cosh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COSH, boxed, 1, out);
 }
 
 graft_status graft_op_prims_device_put(graft_tensor *a, graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_device(device), wrap_none(),
+    graft_value_tensor(a), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_DEVICE_PUT, boxed, 3, out);
 }
 
 graft_status graft_op_prims_digamma(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_DIGAMMA, boxed, 1, out);
 }
 
 graft_status graft_op_prims_div(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_DIV, boxed, 2, out);
 }
@@ -1747,7 +1765,7 @@ graft_status graft_op_prims_div(graft_tensor *self, graft_tensor *other, graft_t
 graft_status graft_op_prims_empty(const int64_t *shape, uint32_t shape_count, graft_dtype dtype,
                                   graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(shape, shape_count), wrap_dtype(dtype), wrap_device(device), wrap_none(),
+    graft_value_ints(shape, shape_count), wrap_dtype(dtype), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EMPTY, boxed, 4, out);
 }
@@ -1756,7 +1774,7 @@ graft_status graft_op_prims_empty_permuted(const int64_t *shape, uint32_t shape_
                                            uint32_t physical_layout_count, graft_dtype dtype, graft_rt_device *device,
                                            graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(shape, shape_count), wrap_ints(physical_layout, physical_layout_count), wrap_dtype(dtype),
+    graft_value_ints(shape, shape_count), graft_value_ints(physical_layout, physical_layout_count), wrap_dtype(dtype),
     wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EMPTY_PERMUTED, boxed, 5, out);
@@ -1766,64 +1784,64 @@ graft_status graft_op_prims_empty_strided(const int64_t *shape, uint32_t shape_c
                                           uint32_t strides_count, graft_dtype dtype, graft_rt_device *device,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(shape, shape_count), wrap_ints(strides, strides_count), wrap_dtype(dtype), wrap_device(device),
-    wrap_none(),
+    graft_value_ints(shape, shape_count), graft_value_ints(strides, strides_count), wrap_dtype(dtype),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EMPTY_STRIDED, boxed, 5, out);
 }
 
 graft_status graft_op_prims_eq(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EQ, boxed, 2, out);
 }
 
 graft_status graft_op_prims_erf(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ERF, boxed, 1, out);
 }
 
 graft_status graft_op_prims_erf_inv(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ERF_INV, boxed, 1, out);
 }
 
 graft_status graft_op_prims_erfc(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ERFC, boxed, 1, out);
 }
 
 graft_status graft_op_prims_erfcx(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ERFCX, boxed, 1, out);
 }
 
 graft_status graft_op_prims_exp(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EXP, boxed, 1, out);
 }
 
 graft_status graft_op_prims_exp2(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EXP2, boxed, 1, out);
 }
 
 graft_status graft_op_prims_expm1(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EXPM1, boxed, 1, out);
 }
@@ -1831,7 +1849,7 @@ graft_status graft_op_prims_expm1(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_fft_c2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool forward,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(forward),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(forward),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FFT_C2C, boxed, 3, out);
 }
@@ -1839,7 +1857,7 @@ graft_status graft_op_prims_fft_c2c(graft_tensor *self, const int64_t *dim, uint
 graft_status graft_op_prims_fft_c2r(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t last_dim_size,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(last_dim_size),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(last_dim_size),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FFT_C2R, boxed, 3, out);
 }
@@ -1847,49 +1865,49 @@ graft_status graft_op_prims_fft_c2r(graft_tensor *self, const int64_t *dim, uint
 graft_status graft_op_prims_fft_r2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool onesided,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(onesided),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(onesided),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FFT_R2C, boxed, 3, out);
 }
 
 graft_status graft_op_prims_fill(graft_tensor *self, graft_scalar value, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FILL, boxed, 2, out);
 }
 
 graft_status graft_op_prims_floor(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FLOOR, boxed, 1, out);
 }
 
 graft_status graft_op_prims_fmax(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FMAX, boxed, 2, out);
 }
 
 graft_status graft_op_prims_fmin(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FMIN, boxed, 2, out);
 }
 
 graft_status graft_op_prims_fmod(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FMOD, boxed, 2, out);
 }
 
 graft_status graft_op_prims_frexp(graft_tensor *self, graft_tensor **mantissa, graft_tensor **exponent) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor **const boxed_outs[] = {mantissa, exponent};
   return dsp_call_each(GRAFT_OP_PRIMS_FREXP, boxed, 1, boxed_outs, 2);
@@ -1898,7 +1916,8 @@ graft_status graft_op_prims_frexp(graft_tensor *self, graft_tensor **mantissa, g
 graft_status graft_op_prims_full(const int64_t *shape, uint32_t shape_count, graft_scalar fill_value, graft_dtype dtype,
                                  graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(shape, shape_count), wrap_scalar(fill_value), wrap_dtype(dtype), wrap_device(device), wrap_none(),
+    graft_value_ints(shape, shape_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_device(device),
+    wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FULL, boxed, 5, out);
 }
@@ -1906,56 +1925,56 @@ graft_status graft_op_prims_full(const int64_t *shape, uint32_t shape_count, gra
 graft_status graft_op_prims_full_like(graft_tensor *a, graft_scalar fill_value, graft_dtype dtype,
                                       graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_scalar(fill_value), wrap_dtype(dtype), wrap_device(device), wrap_none(),
+    graft_value_tensor(a), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FULL_LIKE, boxed, 5, out);
 }
 
 graft_status graft_op_prims_gcd(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_GCD, boxed, 2, out);
 }
 
 graft_status graft_op_prims_ge(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_GE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_gt(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_GT, boxed, 2, out);
 }
 
 graft_status graft_op_prims_hypot(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_HYPOT, boxed, 2, out);
 }
 
 graft_status graft_op_prims_igamma(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_IGAMMA, boxed, 2, out);
 }
 
 graft_status graft_op_prims_igammac(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_IGAMMAC, boxed, 2, out);
 }
 
 graft_status graft_op_prims_imag(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_IMAG, boxed, 1, out);
 }
@@ -1963,112 +1982,113 @@ graft_status graft_op_prims_imag(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_iota(int64_t length, int64_t start, int64_t step, graft_dtype dtype,
                                  graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(length), wrap_int(start), wrap_int(step), wrap_dtype(dtype), wrap_device(device), wrap_none(),
+    graft_value_int(length), graft_value_int(start), graft_value_int(step), wrap_dtype(dtype), wrap_device(device),
+    wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_IOTA, boxed, 6, out);
 }
 
 graft_status graft_op_prims_isfinite(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ISFINITE, boxed, 1, out);
 }
 
 graft_status graft_op_prims_le(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_lgamma(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LGAMMA, boxed, 1, out);
 }
 
 graft_status graft_op_prims_log(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LOG, boxed, 1, out);
 }
 
 graft_status graft_op_prims_log10(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LOG10, boxed, 1, out);
 }
 
 graft_status graft_op_prims_log1p(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LOG1P, boxed, 1, out);
 }
 
 graft_status graft_op_prims_log2(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LOG2, boxed, 1, out);
 }
 
 graft_status graft_op_prims_lt(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_LT, boxed, 2, out);
 }
 
 graft_status graft_op_prims_maximum(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_MAXIMUM, boxed, 2, out);
 }
 
 graft_status graft_op_prims_minimum(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_MINIMUM, boxed, 2, out);
 }
 
 graft_status graft_op_prims_mul(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_MUL, boxed, 2, out);
 }
 
 graft_status graft_op_prims_ndtri(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_NDTRI, boxed, 1, out);
 }
 
 graft_status graft_op_prims_ne(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_NE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_neg(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_NEG, boxed, 1, out);
 }
 
 graft_status graft_op_prims_nextafter(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_NEXTAFTER, boxed, 2, out);
 }
@@ -2077,15 +2097,15 @@ graft_status graft_op_prims_normal(const int64_t *shape, uint32_t shape_count, g
                                    graft_dtype dtype, graft_rt_device *device, graft_generator *generator,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(shape, shape_count), wrap_scalar(mean), wrap_scalar(std), wrap_dtype(dtype), wrap_device(device),
-    wrap_none(), wrap_generator(generator),
+    graft_value_ints(shape, shape_count), graft_value_scalar(mean), graft_value_scalar(std), wrap_dtype(dtype),
+    wrap_device(device), wrap_none(), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_NORMAL, boxed, 7, out);
 }
 
 graft_status graft_op_prims_pow(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_POW, boxed, 2, out);
 }
@@ -2093,63 +2113,63 @@ graft_status graft_op_prims_pow(graft_tensor *self, graft_tensor *other, graft_t
 graft_status graft_op_prims_prod(graft_tensor *inp, const int64_t *dims, uint32_t dims_count, graft_dtype output_dtype,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(inp), wrap_ints(dims, dims_count), wrap_dtype(output_dtype),
+    graft_value_tensor(inp), graft_value_ints(dims, dims_count), wrap_dtype(output_dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_PROD, boxed, 3, out);
 }
 
 graft_status graft_op_prims_real(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_REAL, boxed, 1, out);
 }
 
 graft_status graft_op_prims_reciprocal(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_RECIPROCAL, boxed, 1, out);
 }
 
 graft_status graft_op_prims_remainder(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_REMAINDER, boxed, 2, out);
 }
 
 graft_status graft_op_prims_reshape(graft_tensor *a, const int64_t *shape, uint32_t shape_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(shape, shape_count),
+    graft_value_tensor(a), graft_value_ints(shape, shape_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_RESHAPE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_resize(graft_tensor *a, const int64_t *shape, uint32_t shape_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(shape, shape_count),
+    graft_value_tensor(a), graft_value_ints(shape, shape_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_RESIZE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_rev(graft_tensor *a, const int64_t *dims, uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(dims, dims_count),
+    graft_value_tensor(a), graft_value_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_REV, boxed, 2, out);
 }
 
 graft_status graft_op_prims_round(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ROUND, boxed, 1, out);
 }
 
 graft_status graft_op_prims_rsqrt(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_RSQRT, boxed, 1, out);
 }
@@ -2157,70 +2177,70 @@ graft_status graft_op_prims_rsqrt(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_scalar_tensor(graft_scalar s, graft_dtype dtype, graft_rt_device *device,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(s), wrap_dtype(dtype), wrap_device(device),
+    graft_value_scalar(s), wrap_dtype(dtype), wrap_device(device),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SCALAR_TENSOR, boxed, 3, out);
 }
 
 graft_status graft_op_prims_shift_left(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SHIFT_LEFT, boxed, 2, out);
 }
 
 graft_status graft_op_prims_shift_right_arithmetic(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SHIFT_RIGHT_ARITHMETIC, boxed, 2, out);
 }
 
 graft_status graft_op_prims_sign(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SIGN, boxed, 1, out);
 }
 
 graft_status graft_op_prims_signbit(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SIGNBIT, boxed, 1, out);
 }
 
 graft_status graft_op_prims_sin(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SIN, boxed, 1, out);
 }
 
 graft_status graft_op_prims_sinh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SINH, boxed, 1, out);
 }
 
 graft_status graft_op_prims_spherical_bessel_j0(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SPHERICAL_BESSEL_J0, boxed, 1, out);
 }
 
 graft_status graft_op_prims_split_dim(graft_tensor *a, int64_t dim, int64_t outer_length, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_int(dim), wrap_int(outer_length),
+    graft_value_tensor(a), graft_value_int(dim), graft_value_int(outer_length),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SPLIT_DIM, boxed, 3, out);
 }
 
 graft_status graft_op_prims_sqrt(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SQRT, boxed, 1, out);
 }
@@ -2228,14 +2248,14 @@ graft_status graft_op_prims_sqrt(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_squeeze(graft_tensor *a, const int64_t *dimensions, uint32_t dimensions_count,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(dimensions, dimensions_count),
+    graft_value_tensor(a), graft_value_ints(dimensions, dimensions_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SQUEEZE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_sub(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SUB, boxed, 2, out);
 }
@@ -2243,7 +2263,7 @@ graft_status graft_op_prims_sub(graft_tensor *self, graft_tensor *other, graft_t
 graft_status graft_op_prims_sum(graft_tensor *inp, const int64_t *dims, uint32_t dims_count, graft_dtype output_dtype,
                                 graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(inp), wrap_ints(dims, dims_count), wrap_dtype(output_dtype),
+    graft_value_tensor(inp), graft_value_ints(dims, dims_count), wrap_dtype(output_dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SUM, boxed, 3, out);
 }
@@ -2251,7 +2271,7 @@ graft_status graft_op_prims_sum(graft_tensor *inp, const int64_t *dims, uint32_t
 graft_status graft_op_prims_svd(graft_tensor *A, bool full_matrices, graft_tensor **U, graft_tensor **S,
                                 graft_tensor **Vh) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(full_matrices),
+    graft_value_tensor(A), graft_value_bool(full_matrices),
   };
   graft_tensor **const boxed_outs[] = {U, S, Vh};
   return dsp_call_each(GRAFT_OP_PRIMS_SVD, boxed, 2, boxed_outs, 3);
@@ -2259,14 +2279,14 @@ graft_status graft_op_prims_svd(graft_tensor *A, bool full_matrices, graft_tenso
 
 graft_status graft_op_prims_tan(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_TAN, boxed, 1, out);
 }
 
 graft_status graft_op_prims_tanh(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_TANH, boxed, 1, out);
 }
@@ -2274,14 +2294,14 @@ graft_status graft_op_prims_tanh(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_transpose(graft_tensor *a, const int64_t *permutation, uint32_t permutation_count,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_ints(permutation, permutation_count),
+    graft_value_tensor(a), graft_value_ints(permutation, permutation_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_TRANSPOSE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_trunc(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_TRUNC, boxed, 1, out);
 }
@@ -2290,8 +2310,8 @@ graft_status graft_op_prims_uniform(const int64_t *shape, uint32_t shape_count, 
                                     graft_dtype dtype, graft_rt_device *device, const int64_t *stride,
                                     uint32_t stride_count, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_ints(shape, shape_count), wrap_scalar(low), wrap_scalar(high), wrap_dtype(dtype), wrap_device(device),
-    wrap_ints(stride, stride_count), wrap_generator(generator),
+    graft_value_ints(shape, shape_count), graft_value_scalar(low), graft_value_scalar(high), wrap_dtype(dtype),
+    wrap_device(device), graft_value_ints(stride, stride_count), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_UNIFORM, boxed, 7, out);
 }
@@ -2299,28 +2319,29 @@ graft_status graft_op_prims_uniform(const int64_t *shape, uint32_t shape_count, 
 graft_status graft_op_prims_var(graft_tensor *inp, const int64_t *dims, uint32_t dims_count, const double *correction,
                                 graft_dtype output_dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(inp), wrap_ints(dims, dims_count), wrap_optional_float(correction), wrap_dtype(output_dtype),
+    graft_value_tensor(inp), graft_value_ints(dims, dims_count), wrap_optional_float(correction),
+    wrap_dtype(output_dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_VAR, boxed, 4, out);
 }
 
 graft_status graft_op_prims_view_of(graft_tensor *a, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a),
+    graft_value_tensor(a),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_VIEW_OF, boxed, 1, out);
 }
 
 graft_status graft_op_prims_view_of_dtype(graft_tensor *a, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(a), wrap_dtype(dtype),
+    graft_value_tensor(a), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_VIEW_OF_DTYPE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_where(graft_tensor *pred, graft_tensor *a, graft_tensor *b, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(pred), wrap_tensor(a), wrap_tensor(b),
+    graft_value_tensor(pred), graft_value_tensor(a), graft_value_tensor(b),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_WHERE, boxed, 3, out);
 }
@@ -2328,14 +2349,14 @@ graft_status graft_op_prims_where(graft_tensor *pred, graft_tensor *a, graft_ten
 graft_status graft_op_prims_xor_sum(graft_tensor *inp, const int64_t *dims, uint32_t dims_count,
                                     graft_dtype output_dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(inp), wrap_ints(dims, dims_count), wrap_dtype(output_dtype),
+    graft_value_tensor(inp), graft_value_ints(dims, dims_count), wrap_dtype(output_dtype),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_XOR_SUM, boxed, 3, out);
 }
 
 graft_status graft_op_prims_zeta(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_ZETA, boxed, 2, out);
 }
@@ -2344,7 +2365,7 @@ graft_status graft_op_amp_foreach_non_finite_check_and_unscale(graft_tensor *con
                                                                graft_tensor *found_inf, graft_tensor *inv_scale,
                                                                graft_tensor **self_out, graft_tensor **found_inf_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensor(found_inf), wrap_tensor(inv_scale),
+    graft_value_tensors(self, self_count), graft_value_tensor(found_inf), graft_value_tensor(inv_scale),
   };
   graft_tensor **const boxed_outs[] = {self_out, found_inf_out};
   const uint32_t boxed_counts[] = {self_count, 1};
@@ -2355,8 +2376,8 @@ graft_status graft_op_amp_update_scale(graft_tensor *self, graft_tensor *growth_
                                        double scale_growth_factor, double scale_backoff_factor, int64_t growth_interval,
                                        graft_tensor **out0, graft_tensor **growth_tracker_out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(growth_tracker), wrap_tensor(found_inf), wrap_float(scale_growth_factor),
-    wrap_float(scale_backoff_factor), wrap_int(growth_interval),
+    graft_value_tensor(self), graft_value_tensor(growth_tracker), graft_value_tensor(found_inf),
+    graft_value_float(scale_growth_factor), graft_value_float(scale_backoff_factor), graft_value_int(growth_interval),
   };
   graft_tensor **const boxed_outs[] = {out0, growth_tracker_out};
   return dsp_call_each(GRAFT_OP_AMP_UPDATE_SCALE, boxed, 6, boxed_outs, 2);
@@ -2365,7 +2386,8 @@ graft_status graft_op_amp_update_scale(graft_tensor *self, graft_tensor *growth_
 graft_status graft_op_cdist_backward(graft_tensor *grad, graft_tensor *x1, graft_tensor *x2, double p,
                                      graft_tensor *cdist, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(x1), wrap_tensor(x2), wrap_float(p), wrap_tensor(cdist),
+    graft_value_tensor(grad), graft_value_tensor(x1), graft_value_tensor(x2), graft_value_float(p),
+    graft_value_tensor(cdist),
   };
   return dsp_call_one(GRAFT_OP_CDIST_BACKWARD, boxed, 5, out);
 }
@@ -2375,8 +2397,8 @@ graft_status graft_op_ctc_loss(graft_tensor *log_probs, graft_tensor *targets, c
                                uint32_t target_lengths_count, int64_t blank, bool zero_infinity, graft_tensor **out0,
                                graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(log_probs), wrap_tensor(targets), wrap_ints(input_lengths, input_lengths_count),
-    wrap_ints(target_lengths, target_lengths_count), wrap_int(blank), wrap_bool(zero_infinity),
+    graft_value_tensor(log_probs), graft_value_tensor(targets), graft_value_ints(input_lengths, input_lengths_count),
+    graft_value_ints(target_lengths, target_lengths_count), graft_value_int(blank), graft_value_bool(zero_infinity),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_CTC_LOSS, boxed, 6, boxed_outs, 2);
@@ -2388,16 +2410,17 @@ graft_status graft_op_ctc_loss_backward(graft_tensor *grad, graft_tensor *log_pr
                                         graft_tensor *neg_log_likelihood, graft_tensor *log_alpha, int64_t blank,
                                         bool zero_infinity, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(log_probs), wrap_tensor(targets), wrap_ints(input_lengths, input_lengths_count),
-    wrap_ints(target_lengths, target_lengths_count), wrap_tensor(neg_log_likelihood), wrap_tensor(log_alpha),
-    wrap_int(blank), wrap_bool(zero_infinity),
+    graft_value_tensor(grad), graft_value_tensor(log_probs), graft_value_tensor(targets),
+    graft_value_ints(input_lengths, input_lengths_count), graft_value_ints(target_lengths, target_lengths_count),
+    graft_value_tensor(neg_log_likelihood), graft_value_tensor(log_alpha), graft_value_int(blank),
+    graft_value_bool(zero_infinity),
   };
   return dsp_call_one(GRAFT_OP_CTC_LOSS_BACKWARD, boxed, 9, out);
 }
 
 graft_status graft_op_cummax_helper(graft_tensor *self, graft_tensor *values, graft_tensor *indices, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(values), wrap_tensor(indices), wrap_int(dim),
+    graft_value_tensor(self), graft_value_tensor(values), graft_value_tensor(indices), graft_value_int(dim),
   };
   return graft_call(GRAFT_OP_CUMMAX_HELPER, boxed, 4, NULL, 0);
 }
@@ -2409,9 +2432,10 @@ graft_status graft_op_embedding_bag_backward(graft_tensor *grad, graft_tensor *i
                                              graft_tensor *per_sample_weights, int64_t padding_idx,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(indices), wrap_tensor(offsets), wrap_tensor(offset2bag), wrap_tensor(bag_size),
-    wrap_tensor(maximum_indices), wrap_int(num_weights), wrap_bool(scale_grad_by_freq), wrap_int(mode),
-    wrap_bool(sparse), wrap_tensor(per_sample_weights), wrap_int(padding_idx),
+    graft_value_tensor(grad), graft_value_tensor(indices), graft_value_tensor(offsets), graft_value_tensor(offset2bag),
+    graft_value_tensor(bag_size), graft_value_tensor(maximum_indices), graft_value_int(num_weights),
+    graft_value_bool(scale_grad_by_freq), graft_value_int(mode), graft_value_bool(sparse),
+    graft_value_tensor(per_sample_weights), graft_value_int(padding_idx),
   };
   return dsp_call_one(GRAFT_OP_EMBEDDING_BAG_BACKWARD, boxed, 12, out);
 }
@@ -2419,7 +2443,8 @@ graft_status graft_op_embedding_bag_backward(graft_tensor *grad, graft_tensor *i
 graft_status graft_op_fft_c2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t normalization,
                               bool forward, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(normalization), wrap_bool(forward),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_bool(forward),
   };
   return dsp_call_one(GRAFT_OP_FFT_C2C, boxed, 4, out);
 }
@@ -2432,9 +2457,10 @@ graft_status graft_op_fused_adagrad(graft_tensor *const *self, uint32_t self_cou
                                     graft_tensor **grads_out, graft_tensor **state_sums_out,
                                     graft_tensor **state_steps_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count), wrap_tensors(state_sums, state_sums_count),
-    wrap_tensors(state_steps, state_steps_count), wrap_float(lr), wrap_float(lr_decay), wrap_float(weight_decay),
-    wrap_float(eps), wrap_bool(maximize), wrap_tensor(grad_scale), wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(state_sums, state_sums_count), graft_value_tensors(state_steps, state_steps_count),
+    graft_value_float(lr), graft_value_float(lr_decay), graft_value_float(weight_decay), graft_value_float(eps),
+    graft_value_bool(maximize), graft_value_tensor(grad_scale), graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, state_sums_out, state_steps_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, state_sums_count, state_steps_count};
@@ -2451,11 +2477,12 @@ graft_status graft_op_fused_adam(graft_tensor *const *self, uint32_t self_count,
                                  graft_tensor **grads_out, graft_tensor **exp_avgs_out, graft_tensor **exp_avg_sqs_out,
                                  graft_tensor **max_exp_avg_sqs_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count), wrap_tensors(exp_avgs, exp_avgs_count),
-    wrap_tensors(exp_avg_sqs, exp_avg_sqs_count), wrap_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count),
-    wrap_tensors(state_steps, state_steps_count), wrap_float(lr), wrap_float(beta1), wrap_float(beta2),
-    wrap_float(weight_decay), wrap_float(eps), wrap_bool(amsgrad), wrap_bool(maximize), wrap_tensor(grad_scale),
-    wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(exp_avgs, exp_avgs_count), graft_value_tensors(exp_avg_sqs, exp_avg_sqs_count),
+    graft_value_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count), graft_value_tensors(state_steps, state_steps_count),
+    graft_value_float(lr), graft_value_float(beta1), graft_value_float(beta2), graft_value_float(weight_decay),
+    graft_value_float(eps), graft_value_bool(amsgrad), graft_value_bool(maximize), graft_value_tensor(grad_scale),
+    graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, exp_avgs_out, exp_avg_sqs_out, max_exp_avg_sqs_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, exp_avgs_count, exp_avg_sqs_count, max_exp_avg_sqs_count};
@@ -2472,11 +2499,12 @@ graft_status graft_op_fused_adamw(graft_tensor *const *self, uint32_t self_count
                                   graft_tensor **grads_out, graft_tensor **exp_avgs_out, graft_tensor **exp_avg_sqs_out,
                                   graft_tensor **max_exp_avg_sqs_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count), wrap_tensors(exp_avgs, exp_avgs_count),
-    wrap_tensors(exp_avg_sqs, exp_avg_sqs_count), wrap_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count),
-    wrap_tensors(state_steps, state_steps_count), wrap_float(lr), wrap_float(beta1), wrap_float(beta2),
-    wrap_float(weight_decay), wrap_float(eps), wrap_bool(amsgrad), wrap_bool(maximize), wrap_tensor(grad_scale),
-    wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(exp_avgs, exp_avgs_count), graft_value_tensors(exp_avg_sqs, exp_avg_sqs_count),
+    graft_value_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count), graft_value_tensors(state_steps, state_steps_count),
+    graft_value_float(lr), graft_value_float(beta1), graft_value_float(beta2), graft_value_float(weight_decay),
+    graft_value_float(eps), graft_value_bool(amsgrad), graft_value_bool(maximize), graft_value_tensor(grad_scale),
+    graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, exp_avgs_out, exp_avg_sqs_out, max_exp_avg_sqs_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, exp_avgs_count, exp_avg_sqs_count, max_exp_avg_sqs_count};
@@ -2490,10 +2518,11 @@ graft_status graft_op_fused_sgd(graft_tensor *const *self, uint32_t self_count, 
                                 graft_tensor *grad_scale, graft_tensor *found_inf, graft_tensor **self_out,
                                 graft_tensor **grads_out, graft_tensor **momentum_buffer_list_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count),
-    wrap_tensors(momentum_buffer_list, momentum_buffer_list_count), wrap_float(weight_decay), wrap_float(momentum),
-    wrap_float(lr), wrap_float(dampening), wrap_bool(nesterov), wrap_bool(maximize), wrap_bool(is_first_step),
-    wrap_tensor(grad_scale), wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(momentum_buffer_list, momentum_buffer_list_count), graft_value_float(weight_decay),
+    graft_value_float(momentum), graft_value_float(lr), graft_value_float(dampening), graft_value_bool(nesterov),
+    graft_value_bool(maximize), graft_value_bool(is_first_step), graft_value_tensor(grad_scale),
+    graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, momentum_buffer_list_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, momentum_buffer_list_count};
@@ -2503,8 +2532,8 @@ graft_status graft_op_fused_sgd(graft_tensor *const *self, uint32_t self_count, 
 graft_status graft_op_index_put_impl(graft_tensor *self, graft_tensor *const *indices, uint32_t indices_count,
                                      graft_tensor *values, bool accumulate, bool unsafe, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensors(indices, indices_count), wrap_tensor(values), wrap_bool(accumulate),
-    wrap_bool(unsafe),
+    graft_value_tensor(self), graft_value_tensors(indices, indices_count), graft_value_tensor(values),
+    graft_value_bool(accumulate), graft_value_bool(unsafe),
   };
   return dsp_call_one(GRAFT_OP_INDEX_PUT_IMPL, boxed, 5, out);
 }
@@ -2512,7 +2541,7 @@ graft_status graft_op_index_put_impl(graft_tensor *self, graft_tensor *const *in
 graft_status graft_op_linalg_eigh(graft_tensor *A, const char *UPLO, bool compute_v, graft_tensor **eigenvalues,
                                   graft_tensor **eigenvectors) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_str(UPLO), wrap_bool(compute_v),
+    graft_value_tensor(A), wrap_str(UPLO), graft_value_bool(compute_v),
   };
   graft_tensor **const boxed_outs[] = {eigenvalues, eigenvectors};
   return dsp_call_each(GRAFT_OP_LINALG_EIGH, boxed, 3, boxed_outs, 2);
@@ -2521,7 +2550,7 @@ graft_status graft_op_linalg_eigh(graft_tensor *A, const char *UPLO, bool comput
 graft_status graft_op_linalg_slogdet(graft_tensor *A, graft_tensor **sign, graft_tensor **logabsdet, graft_tensor **LU,
                                      graft_tensor **pivots) {
   const graft_value boxed[] = {
-    wrap_tensor(A),
+    graft_value_tensor(A),
   };
   graft_tensor **const boxed_outs[] = {sign, logabsdet, LU, pivots};
   return dsp_call_each(GRAFT_OP_LINALG_SLOGDET, boxed, 1, boxed_outs, 4);
@@ -2531,7 +2560,7 @@ graft_status graft_op_linalg_solve_ex(graft_tensor *A, graft_tensor *B, bool lef
                                       graft_tensor **result, graft_tensor **LU, graft_tensor **pivots,
                                       graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_tensor(B), wrap_bool(left), wrap_bool(check_errors),
+    graft_value_tensor(A), graft_value_tensor(B), graft_value_bool(left), graft_value_bool(check_errors),
   };
   graft_tensor **const boxed_outs[] = {result, LU, pivots, info};
   return dsp_call_each(GRAFT_OP_LINALG_SOLVE_EX, boxed, 4, boxed_outs, 4);
@@ -2540,7 +2569,7 @@ graft_status graft_op_linalg_solve_ex(graft_tensor *A, graft_tensor *B, bool lef
 graft_status graft_op_linalg_svd(graft_tensor *A, bool full_matrices, bool compute_uv, const char *driver,
                                  graft_tensor **U, graft_tensor **S, graft_tensor **Vh) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(full_matrices), wrap_bool(compute_uv), wrap_str(driver),
+    graft_value_tensor(A), graft_value_bool(full_matrices), graft_value_bool(compute_uv), wrap_str(driver),
   };
   graft_tensor **const boxed_outs[] = {U, S, Vh};
   return dsp_call_each(GRAFT_OP_LINALG_SVD, boxed, 4, boxed_outs, 3);
@@ -2549,14 +2578,14 @@ graft_status graft_op_linalg_svd(graft_tensor *A, bool full_matrices, bool compu
 graft_status graft_op_log_softmax_backward_data(graft_tensor *grad_output, graft_tensor *output, int64_t dim,
                                                 graft_dtype input_dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output), wrap_int(dim), wrap_dtype(input_dtype),
+    graft_value_tensor(grad_output), graft_value_tensor(output), graft_value_int(dim), wrap_dtype(input_dtype),
   };
   return dsp_call_one(GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA, boxed, 4, out);
 }
 
 graft_status graft_op_prelu_kernel(graft_tensor *self, graft_tensor *weight, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(weight),
+    graft_value_tensor(self), graft_value_tensor(weight),
   };
   return dsp_call_one(GRAFT_OP_PRELU_KERNEL, boxed, 2, out);
 }
@@ -2564,7 +2593,7 @@ graft_status graft_op_prelu_kernel(graft_tensor *self, graft_tensor *weight, gra
 graft_status graft_op_prelu_kernel_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *weight,
                                             graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(weight),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(weight),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_PRELU_KERNEL_BACKWARD, boxed, 3, boxed_outs, 2);
@@ -2573,21 +2602,21 @@ graft_status graft_op_prelu_kernel_backward(graft_tensor *grad_output, graft_ten
 graft_status graft_op_softmax_backward_data(graft_tensor *grad_output, graft_tensor *output, int64_t dim,
                                             graft_dtype input_dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output), wrap_int(dim), wrap_dtype(input_dtype),
+    graft_value_tensor(grad_output), graft_value_tensor(output), graft_value_int(dim), wrap_dtype(input_dtype),
   };
   return dsp_call_one(GRAFT_OP_SOFTMAX_BACKWARD_DATA, boxed, 4, out);
 }
 
 graft_status graft_op_standard_gamma(graft_tensor *self, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_generator(generator),
+    graft_value_tensor(self), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_STANDARD_GAMMA, boxed, 2, out);
 }
 
 graft_status graft_op_standard_gamma_grad(graft_tensor *self, graft_tensor *output, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(output),
+    graft_value_tensor(self), graft_value_tensor(output),
   };
   return dsp_call_one(GRAFT_OP_STANDARD_GAMMA_GRAD, boxed, 2, out);
 }
@@ -2596,8 +2625,8 @@ graft_status graft_op_thnn_fused_gru_cell(graft_tensor *input_gates, graft_tenso
                                           graft_tensor *input_bias, graft_tensor *hidden_bias, graft_tensor **out0,
                                           graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(input_gates), wrap_tensor(hidden_gates), wrap_tensor(hx), wrap_tensor(input_bias),
-    wrap_tensor(hidden_bias),
+    graft_value_tensor(input_gates), graft_value_tensor(hidden_gates), graft_value_tensor(hx),
+    graft_value_tensor(input_bias), graft_value_tensor(hidden_bias),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_THNN_FUSED_GRU_CELL, boxed, 5, boxed_outs, 2);
@@ -2607,7 +2636,7 @@ graft_status graft_op_thnn_fused_gru_cell_backward(graft_tensor *grad_hy, graft_
                                                    graft_tensor **out0, graft_tensor **out1, graft_tensor **out2,
                                                    graft_tensor **out3, graft_tensor **out4) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_hy), wrap_tensor(workspace), wrap_bool(has_bias),
+    graft_value_tensor(grad_hy), graft_value_tensor(workspace), graft_value_bool(has_bias),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2, out3, out4};
   return dsp_call_each(GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD, boxed, 3, boxed_outs, 5);
@@ -2617,8 +2646,8 @@ graft_status graft_op_thnn_fused_lstm_cell(graft_tensor *input_gates, graft_tens
                                            graft_tensor *input_bias, graft_tensor *hidden_bias, graft_tensor **out0,
                                            graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input_gates), wrap_tensor(hidden_gates), wrap_tensor(cx), wrap_tensor(input_bias),
-    wrap_tensor(hidden_bias),
+    graft_value_tensor(input_gates), graft_value_tensor(hidden_gates), graft_value_tensor(cx),
+    graft_value_tensor(input_bias), graft_value_tensor(hidden_bias),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_THNN_FUSED_LSTM_CELL, boxed, 5, boxed_outs, 3);
@@ -2629,8 +2658,8 @@ graft_status graft_op_thnn_fused_lstm_cell_backward_impl(graft_tensor *grad_hy, 
                                                          graft_tensor **out0, graft_tensor **out1,
                                                          graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_hy), wrap_tensor(grad_cy), wrap_tensor(cx), wrap_tensor(cy), wrap_tensor(workspace),
-    wrap_bool(has_bias),
+    graft_value_tensor(grad_hy), graft_value_tensor(grad_cy), graft_value_tensor(cx), graft_value_tensor(cy),
+    graft_value_tensor(workspace), graft_value_bool(has_bias),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL, boxed, 6, boxed_outs, 3);
@@ -2639,7 +2668,8 @@ graft_status graft_op_thnn_fused_lstm_cell_backward_impl(graft_tensor *grad_hy, 
 graft_status graft_op_unique2(graft_tensor *self, bool sorted, bool return_inverse, bool return_counts,
                               graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(sorted), wrap_bool(return_inverse), wrap_bool(return_counts),
+    graft_value_tensor(self), graft_value_bool(sorted), graft_value_bool(return_inverse),
+    graft_value_bool(return_counts),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_UNIQUE2, boxed, 4, boxed_outs, 3);
@@ -2649,7 +2679,7 @@ graft_status graft_op_upsample_nearest_exact2d(graft_tensor *self, const int64_t
                                                uint32_t output_size_count, const double *scales_h,
                                                const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT2D, boxed, 4, out);
@@ -2660,8 +2690,8 @@ graft_status graft_op_upsample_nearest_exact2d_backward(graft_tensor *grad_outpu
                                                         uint32_t input_size_count, const double *scales_h,
                                                         const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT2D_BACKWARD, boxed, 5, out);
 }
@@ -2669,7 +2699,7 @@ graft_status graft_op_upsample_nearest_exact2d_backward(graft_tensor *grad_outpu
 graft_status graft_op_weight_norm_interface(graft_tensor *v, graft_tensor *g, int64_t dim, graft_tensor **out0,
                                             graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(v), wrap_tensor(g), wrap_int(dim),
+    graft_value_tensor(v), graft_value_tensor(g), graft_value_int(dim),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_WEIGHT_NORM_INTERFACE, boxed, 3, boxed_outs, 2);
@@ -2679,7 +2709,8 @@ graft_status graft_op_weight_norm_interface_backward(graft_tensor *grad_w, graft
                                                      graft_tensor *saved_norms, int64_t dim, graft_tensor **out0,
                                                      graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_w), wrap_tensor(saved_v), wrap_tensor(saved_g), wrap_tensor(saved_norms), wrap_int(dim),
+    graft_value_tensor(grad_w), graft_value_tensor(saved_v), graft_value_tensor(saved_g),
+    graft_value_tensor(saved_norms), graft_value_int(dim),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_WEIGHT_NORM_INTERFACE_BACKWARD, boxed, 5, boxed_outs, 2);
@@ -2688,7 +2719,7 @@ graft_status graft_op_weight_norm_interface_backward(graft_tensor *grad_w, graft
 graft_status graft_op_adaptive_max_pool2d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_ADAPTIVE_MAX_POOL2D, boxed, 2, boxed_outs, 2);
@@ -2697,7 +2728,7 @@ graft_status graft_op_adaptive_max_pool2d(graft_tensor *self, const int64_t *out
 graft_status graft_op_adaptive_max_pool2d_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *indices,
                                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_MAX_POOL2D_BACKWARD, boxed, 3, out);
 }
@@ -2705,7 +2736,7 @@ graft_status graft_op_adaptive_max_pool2d_backward(graft_tensor *grad_output, gr
 graft_status graft_op_addcdiv(graft_tensor *self, graft_tensor *tensor1, graft_tensor *tensor2, graft_scalar value,
                               graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(tensor1), wrap_tensor(tensor2), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_tensor(tensor1), graft_value_tensor(tensor2), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_ADDCDIV, boxed, 4, out);
 }
@@ -2713,7 +2744,7 @@ graft_status graft_op_addcdiv(graft_tensor *self, graft_tensor *tensor1, graft_t
 graft_status graft_op_addcmul(graft_tensor *self, graft_tensor *tensor1, graft_tensor *tensor2, graft_scalar value,
                               graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(tensor1), wrap_tensor(tensor2), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_tensor(tensor1), graft_value_tensor(tensor2), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_ADDCMUL, boxed, 4, out);
 }
@@ -2721,28 +2752,29 @@ graft_status graft_op_addcmul(graft_tensor *self, graft_tensor *tensor1, graft_t
 graft_status graft_op_addmv(graft_tensor *self, graft_tensor *mat, graft_tensor *vec, graft_scalar beta,
                             graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat), wrap_tensor(vec), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(mat), graft_value_tensor(vec), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_ADDMV, boxed, 5, out);
 }
 
 graft_status graft_op_all(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ALL, boxed, 1, out);
 }
 
 graft_status graft_op_all_dim(graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_ALL_DIM, boxed, 3, out);
 }
 
 graft_status graft_op_angle(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ANGLE, boxed, 1, out);
 }
@@ -2752,9 +2784,9 @@ graft_status graft_op_avg_pool3d_backward(graft_tensor *grad_output, graft_tenso
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_bool(ceil_mode),
-    wrap_bool(count_include_pad), wrap_optional_int(divisor_override),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL3D_BACKWARD, boxed, 8, out);
 }
@@ -2762,7 +2794,8 @@ graft_status graft_op_avg_pool3d_backward(graft_tensor *grad_output, graft_tenso
 graft_status graft_op_baddbmm(graft_tensor *self, graft_tensor *batch1, graft_tensor *batch2, graft_scalar beta,
                               graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(batch1), wrap_tensor(batch2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(batch1), graft_value_tensor(batch2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_BADDBMM, boxed, 5, out);
 }
@@ -2770,14 +2803,14 @@ graft_status graft_op_baddbmm(graft_tensor *self, graft_tensor *batch1, graft_te
 graft_status graft_op_bernoulli_Tensor(graft_tensor *self, graft_tensor *p, graft_generator *generator,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(p), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_tensor(p), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_BERNOULLI_TENSOR, boxed, 3, out);
 }
 
 graft_status graft_op_bernoulli_p(graft_tensor *self, double p, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(p), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(p), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_BERNOULLI_P, boxed, 3, out);
 }
@@ -2785,7 +2818,7 @@ graft_status graft_op_bernoulli_p(graft_tensor *self, double p, graft_generator 
 graft_status graft_op_binary_cross_entropy(graft_tensor *self, graft_tensor *target, graft_tensor *weight,
                                            int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight), graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_BINARY_CROSS_ENTROPY, boxed, 4, out);
 }
@@ -2793,14 +2826,15 @@ graft_status graft_op_binary_cross_entropy(graft_tensor *self, graft_tensor *tar
 graft_status graft_op_binary_cross_entropy_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *target,
                                                     graft_tensor *weight, int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight),
+    graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_BINARY_CROSS_ENTROPY_BACKWARD, boxed, 5, out);
 }
 
 graft_status graft_op_bincount(graft_tensor *self, graft_tensor *weights, int64_t minlength, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(weights), wrap_int(minlength),
+    graft_value_tensor(self), graft_value_tensor(weights), graft_value_int(minlength),
   };
   return dsp_call_one(GRAFT_OP_BINCOUNT, boxed, 3, out);
 }
@@ -2808,42 +2842,42 @@ graft_status graft_op_bincount(graft_tensor *self, graft_tensor *weights, int64_
 graft_status graft_op_bucketize_Tensor(graft_tensor *self, graft_tensor *boundaries, bool out_int32, bool right,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(boundaries), wrap_bool(out_int32), wrap_bool(right),
+    graft_value_tensor(self), graft_value_tensor(boundaries), graft_value_bool(out_int32), graft_value_bool(right),
   };
   return dsp_call_one(GRAFT_OP_BUCKETIZE_TENSOR, boxed, 4, out);
 }
 
 graft_status graft_op_clamp_min(graft_tensor *self, graft_scalar min, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(min),
+    graft_value_tensor(self), graft_value_scalar(min),
   };
   return dsp_call_one(GRAFT_OP_CLAMP_MIN, boxed, 2, out);
 }
 
 graft_status graft_op_clamp_min_Tensor(graft_tensor *self, graft_tensor *min, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(min),
+    graft_value_tensor(self), graft_value_tensor(min),
   };
   return dsp_call_one(GRAFT_OP_CLAMP_MIN_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_cumprod(graft_tensor *self, int64_t dim, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_CUMPROD, boxed, 3, out);
 }
 
 graft_status graft_op_digamma(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_DIGAMMA, boxed, 1, out);
 }
 
 graft_status graft_op_dot(graft_tensor *self, graft_tensor *tensor, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(tensor),
+    graft_value_tensor(self), graft_value_tensor(tensor),
   };
   return dsp_call_one(GRAFT_OP_DOT, boxed, 2, out);
 }
@@ -2852,8 +2886,8 @@ graft_status graft_op_elu_backward(graft_tensor *grad_output, graft_scalar alpha
                                    graft_scalar input_scale, bool is_result, graft_tensor *self_or_result,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_scalar(alpha), wrap_scalar(scale), wrap_scalar(input_scale), wrap_bool(is_result),
-    wrap_tensor(self_or_result),
+    graft_value_tensor(grad_output), graft_value_scalar(alpha), graft_value_scalar(scale),
+    graft_value_scalar(input_scale), graft_value_bool(is_result), graft_value_tensor(self_or_result),
   };
   return dsp_call_one(GRAFT_OP_ELU_BACKWARD, boxed, 6, out);
 }
@@ -2861,28 +2895,28 @@ graft_status graft_op_elu_backward(graft_tensor *grad_output, graft_scalar alpha
 graft_status graft_op_embedding_renorm(graft_tensor *self, graft_tensor *indices, double max_norm, double norm_type,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(indices), wrap_float(max_norm), wrap_float(norm_type),
+    graft_value_tensor(self), graft_value_tensor(indices), graft_value_float(max_norm), graft_value_float(norm_type),
   };
   return dsp_call_one(GRAFT_OP_EMBEDDING_RENORM, boxed, 4, out);
 }
 
 graft_status graft_op_exponential(graft_tensor *self, double lambd, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(lambd), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(lambd), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_EXPONENTIAL, boxed, 3, out);
 }
 
 graft_status graft_op_eye_m(int64_t n, int64_t m, graft_dtype dtype, graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_int(m), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(n), graft_value_int(m), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_EYE_M, boxed, 6, out);
 }
 
 graft_status graft_op_floor_divide(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_FLOOR_DIVIDE, boxed, 2, out);
 }
@@ -2890,21 +2924,21 @@ graft_status graft_op_floor_divide(graft_tensor *self, graft_tensor *other, graf
 graft_status graft_op_gelu_backward(graft_tensor *grad_output, graft_tensor *self, const char *approximate,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_str(approximate),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_str(approximate),
   };
   return dsp_call_one(GRAFT_OP_GELU_BACKWARD, boxed, 3, out);
 }
 
 graft_status graft_op_glu(graft_tensor *self, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_GLU, boxed, 2, out);
 }
 
 graft_status graft_op_glu_backward(graft_tensor *grad_output, graft_tensor *self, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_GLU_BACKWARD, boxed, 3, out);
 }
@@ -2913,8 +2947,9 @@ graft_status graft_op_grid_sampler_2d_backward(graft_tensor *grad_output, graft_
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                const uint8_t *output_mask, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode),
-    wrap_int(padding_mode), wrap_bool(align_corners), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(grid),
+    graft_value_int(interpolation_mode), graft_value_int(padding_mode), graft_value_bool(align_corners),
+    wrap_mask(output_mask, 2),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_GRID_SAMPLER_2D_BACKWARD, boxed, 7, boxed_outs, 2);
@@ -2922,7 +2957,7 @@ graft_status graft_op_grid_sampler_2d_backward(graft_tensor *grad_output, graft_
 
 graft_status graft_op_hardshrink(graft_tensor *self, graft_scalar lambd, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(self), graft_value_scalar(lambd),
   };
   return dsp_call_one(GRAFT_OP_HARDSHRINK, boxed, 2, out);
 }
@@ -2930,35 +2965,35 @@ graft_status graft_op_hardshrink(graft_tensor *self, graft_scalar lambd, graft_t
 graft_status graft_op_hardshrink_backward(graft_tensor *grad_out, graft_tensor *self, graft_scalar lambd,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(grad_out), graft_value_tensor(self), graft_value_scalar(lambd),
   };
   return dsp_call_one(GRAFT_OP_HARDSHRINK_BACKWARD, boxed, 3, out);
 }
 
 graft_status graft_op_hardsigmoid(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_HARDSIGMOID, boxed, 1, out);
 }
 
 graft_status graft_op_hardsigmoid_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_HARDSIGMOID_BACKWARD, boxed, 2, out);
 }
 
 graft_status graft_op_hardswish(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_HARDSWISH, boxed, 1, out);
 }
 
 graft_status graft_op_hardswish_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_HARDSWISH_BACKWARD, boxed, 2, out);
 }
@@ -2966,14 +3001,14 @@ graft_status graft_op_hardswish_backward(graft_tensor *grad_output, graft_tensor
 graft_status graft_op_hardtanh_backward(graft_tensor *grad_output, graft_tensor *self, graft_scalar min_val,
                                         graft_scalar max_val, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(min_val), wrap_scalar(max_val),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(min_val), graft_value_scalar(max_val),
   };
   return dsp_call_one(GRAFT_OP_HARDTANH_BACKWARD, boxed, 4, out);
 }
 
 graft_status graft_op_histc(graft_tensor *self, int64_t bins, graft_scalar min, graft_scalar max, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(bins), wrap_scalar(min), wrap_scalar(max),
+    graft_value_tensor(self), graft_value_int(bins), graft_value_scalar(min), graft_value_scalar(max),
   };
   return dsp_call_one(GRAFT_OP_HISTC, boxed, 4, out);
 }
@@ -2981,7 +3016,7 @@ graft_status graft_op_histc(graft_tensor *self, int64_t bins, graft_scalar min, 
 graft_status graft_op_huber_loss(graft_tensor *self, graft_tensor *target, int64_t reduction, double delta,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(delta),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction), graft_value_float(delta),
   };
   return dsp_call_one(GRAFT_OP_HUBER_LOSS, boxed, 4, out);
 }
@@ -2989,7 +3024,8 @@ graft_status graft_op_huber_loss(graft_tensor *self, graft_tensor *target, int64
 graft_status graft_op_huber_loss_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *target,
                                           int64_t reduction, double delta, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(delta),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
+    graft_value_float(delta),
   };
   return dsp_call_one(GRAFT_OP_HUBER_LOSS_BACKWARD, boxed, 5, out);
 }
@@ -2998,8 +3034,9 @@ graft_status graft_op_im2col(graft_tensor *self, const int64_t *kernel_size, uin
                              const int64_t *dilation, uint32_t dilation_count, const int64_t *padding,
                              uint32_t padding_count, const int64_t *stride, uint32_t stride_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(dilation, dilation_count),
-    wrap_ints(padding, padding_count), wrap_ints(stride, stride_count),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(dilation, dilation_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(stride, stride_count),
   };
   return dsp_call_one(GRAFT_OP_IM2COL, boxed, 5, out);
 }
@@ -3007,7 +3044,8 @@ graft_status graft_op_im2col(graft_tensor *self, const int64_t *kernel_size, uin
 graft_status graft_op_index_add(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *source,
                                 graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(source), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(source),
+    graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_INDEX_ADD, boxed, 5, out);
 }
@@ -3015,7 +3053,7 @@ graft_status graft_op_index_add(graft_tensor *self, int64_t dim, graft_tensor *i
 graft_status graft_op_index_copy(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *source,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(source),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(source),
   };
   return dsp_call_one(GRAFT_OP_INDEX_COPY, boxed, 4, out);
 }
@@ -3023,7 +3061,7 @@ graft_status graft_op_index_copy(graft_tensor *self, int64_t dim, graft_tensor *
 graft_status graft_op_index_fill_int_Tensor(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *value,
                                             graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(value),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(value),
   };
   return dsp_call_one(GRAFT_OP_INDEX_FILL_INT_TENSOR, boxed, 4, out);
 }
@@ -3031,14 +3069,15 @@ graft_status graft_op_index_fill_int_Tensor(graft_tensor *self, int64_t dim, gra
 graft_status graft_op_isin_Tensor_Tensor(graft_tensor *elements, graft_tensor *test_elements, bool assume_unique,
                                          bool invert, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(elements), wrap_tensor(test_elements), wrap_bool(assume_unique), wrap_bool(invert),
+    graft_value_tensor(elements), graft_value_tensor(test_elements), graft_value_bool(assume_unique),
+    graft_value_bool(invert),
   };
   return dsp_call_one(GRAFT_OP_ISIN_TENSOR_TENSOR, boxed, 4, out);
 }
 
 graft_status graft_op_isneginf(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ISNEGINF, boxed, 1, out);
 }
@@ -3046,7 +3085,7 @@ graft_status graft_op_isneginf(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_kthvalue(graft_tensor *self, int64_t k, int64_t dim, bool keepdim, graft_tensor **values,
                                graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(k), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(k), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_KTHVALUE, boxed, 4, boxed_outs, 2);
@@ -3055,28 +3094,29 @@ graft_status graft_op_kthvalue(graft_tensor *self, int64_t k, int64_t dim, bool 
 graft_status graft_op_leaky_relu_backward(graft_tensor *grad_output, graft_tensor *self, graft_scalar negative_slope,
                                           bool self_is_result, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(negative_slope), wrap_bool(self_is_result),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(negative_slope),
+    graft_value_bool(self_is_result),
   };
   return dsp_call_one(GRAFT_OP_LEAKY_RELU_BACKWARD, boxed, 4, out);
 }
 
 graft_status graft_op_lerp_Scalar(graft_tensor *self, graft_tensor *end, graft_scalar weight, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(end), wrap_scalar(weight),
+    graft_value_tensor(self), graft_value_tensor(end), graft_value_scalar(weight),
   };
   return dsp_call_one(GRAFT_OP_LERP_SCALAR, boxed, 3, out);
 }
 
 graft_status graft_op_lerp_Tensor(graft_tensor *self, graft_tensor *end, graft_tensor *weight, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(end), wrap_tensor(weight),
+    graft_value_tensor(self), graft_value_tensor(end), graft_value_tensor(weight),
   };
   return dsp_call_one(GRAFT_OP_LERP_TENSOR, boxed, 3, out);
 }
 
 graft_status graft_op_lgamma(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LGAMMA, boxed, 1, out);
 }
@@ -3084,7 +3124,7 @@ graft_status graft_op_lgamma(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_linalg_cholesky_ex(graft_tensor *self, bool upper, bool check_errors, graft_tensor **L,
                                          graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(upper), wrap_bool(check_errors),
+    graft_value_tensor(self), graft_value_bool(upper), graft_value_bool(check_errors),
   };
   graft_tensor **const boxed_outs[] = {L, info};
   return dsp_call_each(GRAFT_OP_LINALG_CHOLESKY_EX, boxed, 3, boxed_outs, 2);
@@ -3092,14 +3132,14 @@ graft_status graft_op_linalg_cholesky_ex(graft_tensor *self, bool upper, bool ch
 
 graft_status graft_op_linalg_cross(graft_tensor *self, graft_tensor *other, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_int(dim),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_LINALG_CROSS, boxed, 3, out);
 }
 
 graft_status graft_op_linalg_inv_ex(graft_tensor *A, bool check_errors, graft_tensor **inverse, graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(check_errors),
+    graft_value_tensor(A), graft_value_bool(check_errors),
   };
   graft_tensor **const boxed_outs[] = {inverse, info};
   return dsp_call_each(GRAFT_OP_LINALG_INV_EX, boxed, 2, boxed_outs, 2);
@@ -3108,21 +3148,22 @@ graft_status graft_op_linalg_inv_ex(graft_tensor *A, bool check_errors, graft_te
 graft_status graft_op_linalg_lu_solve(graft_tensor *LU, graft_tensor *pivots, graft_tensor *B, bool left, bool adjoint,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(LU), wrap_tensor(pivots), wrap_tensor(B), wrap_bool(left), wrap_bool(adjoint),
+    graft_value_tensor(LU), graft_value_tensor(pivots), graft_value_tensor(B), graft_value_bool(left),
+    graft_value_bool(adjoint),
   };
   return dsp_call_one(GRAFT_OP_LINALG_LU_SOLVE, boxed, 5, out);
 }
 
 graft_status graft_op_linalg_matrix_exp(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_LINALG_MATRIX_EXP, boxed, 1, out);
 }
 
 graft_status graft_op_linalg_qr(graft_tensor *A, const char *mode, graft_tensor **Q, graft_tensor **R) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_str(mode),
+    graft_value_tensor(A), wrap_str(mode),
   };
   graft_tensor **const boxed_outs[] = {Q, R};
   return dsp_call_each(GRAFT_OP_LINALG_QR, boxed, 2, boxed_outs, 2);
@@ -3131,7 +3172,8 @@ graft_status graft_op_linalg_qr(graft_tensor *A, const char *mode, graft_tensor 
 graft_status graft_op_linalg_solve_triangular(graft_tensor *self, graft_tensor *B, bool upper, bool left,
                                               bool unitriangular, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(B), wrap_bool(upper), wrap_bool(left), wrap_bool(unitriangular),
+    graft_value_tensor(self), graft_value_tensor(B), graft_value_bool(upper), graft_value_bool(left),
+    graft_value_bool(unitriangular),
   };
   return dsp_call_one(GRAFT_OP_LINALG_SOLVE_TRIANGULAR, boxed, 5, out);
 }
@@ -3139,7 +3181,8 @@ graft_status graft_op_linalg_solve_triangular(graft_tensor *self, graft_tensor *
 graft_status graft_op_linalg_vector_norm(graft_tensor *self, graft_scalar ord, const int64_t *dim, uint32_t dim_count,
                                          bool keepdim, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(ord), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_scalar(ord), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
+    wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_LINALG_VECTOR_NORM, boxed, 5, out);
 }
@@ -3147,8 +3190,8 @@ graft_status graft_op_linalg_vector_norm(graft_tensor *self, graft_scalar ord, c
 graft_status graft_op_linspace(graft_scalar start, graft_scalar end, int64_t steps, graft_dtype dtype,
                                graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(start), wrap_scalar(end), wrap_int(steps), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_scalar(start), graft_value_scalar(end), graft_value_int(steps), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_LINSPACE, boxed, 7, out);
 }
@@ -3156,14 +3199,14 @@ graft_status graft_op_linspace(graft_scalar start, graft_scalar end, int64_t ste
 graft_status graft_op_log_sigmoid_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *buffer,
                                            graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(buffer),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(buffer),
   };
   return dsp_call_one(GRAFT_OP_LOG_SIGMOID_BACKWARD, boxed, 3, out);
 }
 
 graft_status graft_op_log_sigmoid_forward(graft_tensor *self, graft_tensor **output, graft_tensor **buffer) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor **const boxed_outs[] = {output, buffer};
   return dsp_call_each(GRAFT_OP_LOG_SIGMOID_FORWARD, boxed, 1, boxed_outs, 2);
@@ -3172,7 +3215,7 @@ graft_status graft_op_log_sigmoid_forward(graft_tensor *self, graft_tensor **out
 graft_status graft_op_masked_fill_Scalar(graft_tensor *self, graft_tensor *mask, graft_scalar value,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_tensor(mask), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_MASKED_FILL_SCALAR, boxed, 3, out);
 }
@@ -3180,21 +3223,21 @@ graft_status graft_op_masked_fill_Scalar(graft_tensor *self, graft_tensor *mask,
 graft_status graft_op_masked_fill_Tensor(graft_tensor *self, graft_tensor *mask, graft_tensor *value,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask), wrap_tensor(value),
+    graft_value_tensor(self), graft_value_tensor(mask), graft_value_tensor(value),
   };
   return dsp_call_one(GRAFT_OP_MASKED_FILL_TENSOR, boxed, 3, out);
 }
 
 graft_status graft_op_masked_select(graft_tensor *self, graft_tensor *mask, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask),
+    graft_value_tensor(self), graft_value_tensor(mask),
   };
   return dsp_call_one(GRAFT_OP_MASKED_SELECT, boxed, 2, out);
 }
 
 graft_status graft_op_max(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_MAX, boxed, 1, out);
 }
@@ -3206,37 +3249,37 @@ graft_status graft_op_max_pool3d_with_indices_backward(graft_tensor *grad_output
                                                        const int64_t *dilation, uint32_t dilation_count, bool ceil_mode,
                                                        graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count),
-    wrap_bool(ceil_mode), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_MAX_POOL3D_WITH_INDICES_BACKWARD, boxed, 8, out);
 }
 
 graft_status graft_op_median(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_MEDIAN, boxed, 1, out);
 }
 
 graft_status graft_op_min(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_MIN, boxed, 1, out);
 }
 
 graft_status graft_op_mish(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_MISH, boxed, 1, out);
 }
 
 graft_status graft_op_mse_loss(graft_tensor *self, graft_tensor *target, int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_MSE_LOSS, boxed, 3, out);
 }
@@ -3244,7 +3287,7 @@ graft_status graft_op_mse_loss(graft_tensor *self, graft_tensor *target, int64_t
 graft_status graft_op_mse_loss_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *target,
                                         int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_MSE_LOSS_BACKWARD, boxed, 4, out);
 }
@@ -3252,8 +3295,8 @@ graft_status graft_op_mse_loss_backward(graft_tensor *grad_output, graft_tensor 
 graft_status graft_op_multi_margin_loss(graft_tensor *self, graft_tensor *target, graft_scalar p, graft_scalar margin,
                                         graft_tensor *weight, int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_scalar(p), wrap_scalar(margin), wrap_tensor(weight),
-    wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_scalar(p), graft_value_scalar(margin),
+    graft_value_tensor(weight), graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_MULTI_MARGIN_LOSS, boxed, 6, out);
 }
@@ -3262,8 +3305,8 @@ graft_status graft_op_multi_margin_loss_backward(graft_tensor *grad_output, graf
                                                  graft_scalar p, graft_scalar margin, graft_tensor *weight,
                                                  int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_scalar(p), wrap_scalar(margin),
-    wrap_tensor(weight), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_scalar(p),
+    graft_value_scalar(margin), graft_value_tensor(weight), graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_MULTI_MARGIN_LOSS_BACKWARD, boxed, 7, out);
 }
@@ -3272,7 +3315,8 @@ graft_status graft_op_multilabel_margin_loss_backward(graft_tensor *grad_output,
                                                       graft_tensor *target, int64_t reduction, graft_tensor *is_target,
                                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_tensor(is_target),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
+    graft_value_tensor(is_target),
   };
   return dsp_call_one(GRAFT_OP_MULTILABEL_MARGIN_LOSS_BACKWARD, boxed, 5, out);
 }
@@ -3280,7 +3324,7 @@ graft_status graft_op_multilabel_margin_loss_backward(graft_tensor *grad_output,
 graft_status graft_op_multilabel_margin_loss_forward(graft_tensor *self, graft_tensor *target, int64_t reduction,
                                                      graft_tensor **output, graft_tensor **is_target) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   graft_tensor **const boxed_outs[] = {output, is_target};
   return dsp_call_each(GRAFT_OP_MULTILABEL_MARGIN_LOSS_FORWARD, boxed, 3, boxed_outs, 2);
@@ -3289,7 +3333,7 @@ graft_status graft_op_multilabel_margin_loss_forward(graft_tensor *self, graft_t
 graft_status graft_op_multinomial(graft_tensor *self, int64_t num_samples, bool replacement, graft_generator *generator,
                                   graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(num_samples), wrap_bool(replacement), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_int(num_samples), graft_value_bool(replacement), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_MULTINOMIAL, boxed, 4, out);
 }
@@ -3297,7 +3341,7 @@ graft_status graft_op_multinomial(graft_tensor *self, int64_t num_samples, bool 
 graft_status graft_op_nan_to_num(graft_tensor *self, const double *nan, const double *posinf, const double *neginf,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_float(nan), wrap_optional_float(posinf), wrap_optional_float(neginf),
+    graft_value_tensor(self), wrap_optional_float(nan), wrap_optional_float(posinf), wrap_optional_float(neginf),
   };
   return dsp_call_one(GRAFT_OP_NAN_TO_NUM, boxed, 4, out);
 }
@@ -3307,8 +3351,8 @@ graft_status graft_op_native_batch_norm(graft_tensor *input, graft_tensor *weigh
                                         double momentum, double eps, graft_tensor **out0, graft_tensor **out1,
                                         graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_bool(training), wrap_float(momentum), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_tensor(running_mean),
+    graft_value_tensor(running_var), graft_value_bool(training), graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_BATCH_NORM, boxed, 8, boxed_outs, 3);
@@ -3320,8 +3364,9 @@ graft_status graft_op_native_batch_norm_backward(graft_tensor *grad_out, graft_t
                                                  double eps, const uint8_t *output_mask, graft_tensor **out0,
                                                  graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_tensor(weight), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_tensor(save_mean), wrap_tensor(save_invstd), wrap_bool(train), wrap_float(eps), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_tensor(weight),
+    graft_value_tensor(running_mean), graft_value_tensor(running_var), graft_value_tensor(save_mean),
+    graft_value_tensor(save_invstd), graft_value_bool(train), graft_value_float(eps), wrap_mask(output_mask, 3),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD, boxed, 10, boxed_outs, 3);
@@ -3330,7 +3375,7 @@ graft_status graft_op_native_batch_norm_backward(graft_tensor *grad_out, graft_t
 graft_status graft_op_native_dropout_backward(graft_tensor *grad_output, graft_tensor *mask, double scale,
                                               graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(mask), wrap_float(scale),
+    graft_value_tensor(grad_output), graft_value_tensor(mask), graft_value_float(scale),
   };
   return dsp_call_one(GRAFT_OP_NATIVE_DROPOUT_BACKWARD, boxed, 3, out);
 }
@@ -3339,8 +3384,8 @@ graft_status graft_op_nll_loss2d_backward(graft_tensor *grad_output, graft_tenso
                                           graft_tensor *weight, int64_t reduction, int64_t ignore_index,
                                           graft_tensor *total_weight, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
-    wrap_int(ignore_index), wrap_tensor(total_weight),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight),
+    graft_value_int(reduction), graft_value_int(ignore_index), graft_value_tensor(total_weight),
   };
   return dsp_call_one(GRAFT_OP_NLL_LOSS2D_BACKWARD, boxed, 7, out);
 }
@@ -3349,7 +3394,8 @@ graft_status graft_op_nll_loss2d_forward(graft_tensor *self, graft_tensor *targe
                                          int64_t reduction, int64_t ignore_index, graft_tensor **output,
                                          graft_tensor **total_weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction), wrap_int(ignore_index),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight), graft_value_int(reduction),
+    graft_value_int(ignore_index),
   };
   graft_tensor **const boxed_outs[] = {output, total_weight};
   return dsp_call_each(GRAFT_OP_NLL_LOSS2D_FORWARD, boxed, 5, boxed_outs, 2);
@@ -3359,8 +3405,8 @@ graft_status graft_op_nll_loss_backward(graft_tensor *grad_output, graft_tensor 
                                         graft_tensor *weight, int64_t reduction, int64_t ignore_index,
                                         graft_tensor *total_weight, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
-    wrap_int(ignore_index), wrap_tensor(total_weight),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight),
+    graft_value_int(reduction), graft_value_int(ignore_index), graft_value_tensor(total_weight),
   };
   return dsp_call_one(GRAFT_OP_NLL_LOSS_BACKWARD, boxed, 7, out);
 }
@@ -3369,7 +3415,8 @@ graft_status graft_op_nll_loss_forward(graft_tensor *self, graft_tensor *target,
                                        int64_t reduction, int64_t ignore_index, graft_tensor **output,
                                        graft_tensor **total_weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction), wrap_int(ignore_index),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight), graft_value_int(reduction),
+    graft_value_int(ignore_index),
   };
   graft_tensor **const boxed_outs[] = {output, total_weight};
   return dsp_call_each(GRAFT_OP_NLL_LOSS_FORWARD, boxed, 5, boxed_outs, 2);
@@ -3378,14 +3425,14 @@ graft_status graft_op_nll_loss_forward(graft_tensor *self, graft_tensor *target,
 graft_status graft_op_norm_ScalarOpt_dim(graft_tensor *self, graft_scalar p, const int64_t *dim, uint32_t dim_count,
                                          bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(p), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_scalar(p), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_NORM_SCALAROPT_DIM, boxed, 4, out);
 }
 
 graft_status graft_op_polar(graft_tensor *abs, graft_tensor *angle, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(abs), wrap_tensor(angle),
+    graft_value_tensor(abs), graft_value_tensor(angle),
   };
   return dsp_call_one(GRAFT_OP_POLAR, boxed, 2, out);
 }
@@ -3393,7 +3440,7 @@ graft_status graft_op_polar(graft_tensor *abs, graft_tensor *angle, graft_tensor
 graft_status graft_op_random_from(graft_tensor *self, int64_t from, const int64_t *to, graft_generator *generator,
                                   graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(from), wrap_optional_int(to), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_int(from), wrap_optional_int(to), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_RANDOM_FROM, boxed, 4, out);
 }
@@ -3401,7 +3448,7 @@ graft_status graft_op_random_from(graft_tensor *self, int64_t from, const int64_
 graft_status graft_op_randperm_generator(int64_t n, graft_generator *generator, graft_dtype dtype,
                                          graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_generator(generator), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(n), wrap_generator(generator), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RANDPERM_GENERATOR, boxed, 6, out);
 }
@@ -3409,7 +3456,7 @@ graft_status graft_op_randperm_generator(int64_t n, graft_generator *generator, 
 graft_status graft_op_roll(graft_tensor *self, const int64_t *shifts, uint32_t shifts_count, const int64_t *dims,
                            uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(shifts, shifts_count), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_ints(shifts, shifts_count), graft_value_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_ROLL, boxed, 3, out);
 }
@@ -3417,29 +3464,29 @@ graft_status graft_op_roll(graft_tensor *self, const int64_t *shifts, uint32_t s
 graft_status graft_op_searchsorted_Tensor(graft_tensor *sorted_sequence, graft_tensor *self, bool out_int32, bool right,
                                           const char *side, graft_tensor *sorter, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(sorted_sequence), wrap_tensor(self), wrap_bool(out_int32), wrap_bool(right), wrap_str(side),
-    wrap_tensor(sorter),
+    graft_value_tensor(sorted_sequence), graft_value_tensor(self), graft_value_bool(out_int32), graft_value_bool(right),
+    wrap_str(side), graft_value_tensor(sorter),
   };
   return dsp_call_one(GRAFT_OP_SEARCHSORTED_TENSOR, boxed, 6, out);
 }
 
 graft_status graft_op_sgn(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SGN, boxed, 1, out);
 }
 
 graft_status graft_op_sigmoid_backward(graft_tensor *grad_output, graft_tensor *output, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output),
+    graft_value_tensor(grad_output), graft_value_tensor(output),
   };
   return dsp_call_one(GRAFT_OP_SIGMOID_BACKWARD, boxed, 2, out);
 }
 
 graft_status graft_op_silu(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SILU, boxed, 1, out);
 }
@@ -3447,7 +3494,7 @@ graft_status graft_op_silu(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_smooth_l1_loss(graft_tensor *self, graft_tensor *target, int64_t reduction, double beta,
                                      graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(beta),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction), graft_value_float(beta),
   };
   return dsp_call_one(GRAFT_OP_SMOOTH_L1_LOSS, boxed, 4, out);
 }
@@ -3455,14 +3502,15 @@ graft_status graft_op_smooth_l1_loss(graft_tensor *self, graft_tensor *target, i
 graft_status graft_op_smooth_l1_loss_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *target,
                                               int64_t reduction, double beta, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(beta),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
+    graft_value_float(beta),
   };
   return dsp_call_one(GRAFT_OP_SMOOTH_L1_LOSS_BACKWARD, boxed, 5, out);
 }
 
 graft_status graft_op_softplus(graft_tensor *self, graft_scalar beta, graft_scalar threshold, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(beta), wrap_scalar(threshold),
+    graft_value_tensor(self), graft_value_scalar(beta), graft_value_scalar(threshold),
   };
   return dsp_call_one(GRAFT_OP_SOFTPLUS, boxed, 3, out);
 }
@@ -3470,14 +3518,14 @@ graft_status graft_op_softplus(graft_tensor *self, graft_scalar beta, graft_scal
 graft_status graft_op_softplus_backward(graft_tensor *grad_output, graft_tensor *self, graft_scalar beta,
                                         graft_scalar threshold, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(beta), wrap_scalar(threshold),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(beta), graft_value_scalar(threshold),
   };
   return dsp_call_one(GRAFT_OP_SOFTPLUS_BACKWARD, boxed, 4, out);
 }
 
 graft_status graft_op_softshrink(graft_tensor *self, graft_scalar lambd, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(self), graft_value_scalar(lambd),
   };
   return dsp_call_one(GRAFT_OP_SOFTSHRINK, boxed, 2, out);
 }
@@ -3485,7 +3533,7 @@ graft_status graft_op_softshrink(graft_tensor *self, graft_scalar lambd, graft_t
 graft_status graft_op_softshrink_backward(graft_tensor *grad_output, graft_tensor *self, graft_scalar lambd,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(lambd),
   };
   return dsp_call_one(GRAFT_OP_SOFTSHRINK_BACKWARD, boxed, 3, out);
 }
@@ -3493,7 +3541,7 @@ graft_status graft_op_softshrink_backward(graft_tensor *grad_output, graft_tenso
 graft_status graft_op_sort_stable(graft_tensor *self, const bool *stable, int64_t dim, bool descending,
                                   graft_tensor **values, graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_bool(stable), wrap_int(dim), wrap_bool(descending),
+    graft_value_tensor(self), wrap_optional_bool(stable), graft_value_int(dim), graft_value_bool(descending),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_SORT_STABLE, boxed, 4, boxed_outs, 2);
@@ -3502,21 +3550,22 @@ graft_status graft_op_sort_stable(graft_tensor *self, const bool *stable, int64_
 graft_status graft_op_std_correction(graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                      graft_scalar correction, bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_STD_CORRECTION, boxed, 4, out);
 }
 
 graft_status graft_op_tanh_backward(graft_tensor *grad_output, graft_tensor *output, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output),
+    graft_value_tensor(grad_output), graft_value_tensor(output),
   };
   return dsp_call_one(GRAFT_OP_TANH_BACKWARD, boxed, 2, out);
 }
 
 graft_status graft_op_threshold(graft_tensor *self, graft_scalar threshold, graft_scalar value, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(threshold), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_scalar(threshold), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_THRESHOLD, boxed, 3, out);
 }
@@ -3524,28 +3573,28 @@ graft_status graft_op_threshold(graft_tensor *self, graft_scalar threshold, graf
 graft_status graft_op_threshold_backward(graft_tensor *grad_output, graft_tensor *self, graft_scalar threshold,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(threshold),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(threshold),
   };
   return dsp_call_one(GRAFT_OP_THRESHOLD_BACKWARD, boxed, 3, out);
 }
 
 graft_status graft_op_trace(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_TRACE, boxed, 1, out);
 }
 
 graft_status graft_op_tril(graft_tensor *self, int64_t diagonal, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(diagonal),
+    graft_value_tensor(self), graft_value_int(diagonal),
   };
   return dsp_call_one(GRAFT_OP_TRIL, boxed, 2, out);
 }
 
 graft_status graft_op_triu(graft_tensor *self, int64_t diagonal, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(diagonal),
+    graft_value_tensor(self), graft_value_int(diagonal),
   };
   return dsp_call_one(GRAFT_OP_TRIU, boxed, 2, out);
 }
@@ -3553,7 +3602,8 @@ graft_status graft_op_triu(graft_tensor *self, int64_t diagonal, graft_tensor **
 graft_status graft_op_unfold_backward(graft_tensor *grad_in, const int64_t *input_sizes, uint32_t input_sizes_count,
                                       int64_t dim, int64_t size, int64_t step, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_in), wrap_ints(input_sizes, input_sizes_count), wrap_int(dim), wrap_int(size), wrap_int(step),
+    graft_value_tensor(grad_in), graft_value_ints(input_sizes, input_sizes_count), graft_value_int(dim),
+    graft_value_int(size), graft_value_int(step),
   };
   return dsp_call_one(GRAFT_OP_UNFOLD_BACKWARD, boxed, 5, out);
 }
@@ -3561,7 +3611,7 @@ graft_status graft_op_unfold_backward(graft_tensor *grad_in, const int64_t *inpu
 graft_status graft_op_uniform(graft_tensor *self, double from, double to, graft_generator *generator,
                               graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(from), wrap_float(to), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(from), graft_value_float(to), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_UNIFORM, boxed, 4, out);
 }
@@ -3570,7 +3620,7 @@ graft_status graft_op_upsample_bicubic2d(graft_tensor *self, const int64_t *outp
                                          bool align_corners, const double *scales_h, const double *scales_w,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D, boxed, 5, out);
@@ -3581,8 +3631,9 @@ graft_status graft_op_upsample_bicubic2d_backward(graft_tensor *grad_output, con
                                                   uint32_t input_size_count, bool align_corners, const double *scales_h,
                                                   const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D_BACKWARD, boxed, 6, out);
 }
@@ -3591,7 +3642,7 @@ graft_status graft_op_upsample_bilinear2d(graft_tensor *self, const int64_t *out
                                           bool align_corners, const double *scales_h, const double *scales_w,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D, boxed, 5, out);
@@ -3602,8 +3653,9 @@ graft_status graft_op_upsample_bilinear2d_backward(graft_tensor *grad_output, co
                                                    uint32_t input_size_count, bool align_corners,
                                                    const double *scales_h, const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D_BACKWARD, boxed, 6, out);
 }
@@ -3611,7 +3663,8 @@ graft_status graft_op_upsample_bilinear2d_backward(graft_tensor *grad_output, co
 graft_status graft_op_upsample_linear1d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                         bool align_corners, const double *scales, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners), wrap_optional_float(scales),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_LINEAR1D, boxed, 4, out);
 }
@@ -3621,8 +3674,8 @@ graft_status graft_op_upsample_linear1d_backward(graft_tensor *grad_output, cons
                                                  uint32_t input_size_count, bool align_corners, const double *scales,
                                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_LINEAR1D_BACKWARD, boxed, 5, out);
 }
@@ -3630,7 +3683,7 @@ graft_status graft_op_upsample_linear1d_backward(graft_tensor *grad_output, cons
 graft_status graft_op_upsample_nearest2d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                          const double *scales_h, const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST2D, boxed, 4, out);
@@ -3641,8 +3694,8 @@ graft_status graft_op_upsample_nearest2d_backward(graft_tensor *grad_output, con
                                                   uint32_t input_size_count, const double *scales_h,
                                                   const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST2D_BACKWARD, boxed, 5, out);
 }
@@ -3651,7 +3704,8 @@ graft_status graft_op_var_mean_correction(graft_tensor *self, const int64_t *dim
                                           graft_scalar correction, bool keepdim, graft_tensor **out0,
                                           graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_VAR_MEAN_CORRECTION, boxed, 4, boxed_outs, 2);
@@ -3659,28 +3713,28 @@ graft_status graft_op_var_mean_correction(graft_tensor *self, const int64_t *dim
 
 graft_status graft_op_vdot(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_VDOT, boxed, 2, out);
 }
 
 graft_status graft_op_xlogy_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_XLOGY_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_zero(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ZERO, boxed, 1, out);
 }
 
 graft_status graft_op_adaptive_avg_pool3d_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_AVG_POOL3D_BACKWARD, boxed, 2, out);
 }
@@ -3691,9 +3745,9 @@ graft_status graft_op_embedding_bag_dense_backward(graft_tensor *grad, graft_ten
                                                    graft_tensor *per_sample_weights, int64_t padding_idx,
                                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(indices), wrap_tensor(offset2bag), wrap_tensor(bag_size),
-    wrap_tensor(maximum_indices), wrap_int(num_weights), wrap_bool(scale_grad_by_freq), wrap_int(mode),
-    wrap_tensor(per_sample_weights), wrap_int(padding_idx),
+    graft_value_tensor(grad), graft_value_tensor(indices), graft_value_tensor(offset2bag), graft_value_tensor(bag_size),
+    graft_value_tensor(maximum_indices), graft_value_int(num_weights), graft_value_bool(scale_grad_by_freq),
+    graft_value_int(mode), graft_value_tensor(per_sample_weights), graft_value_int(padding_idx),
   };
   return dsp_call_one(GRAFT_OP_EMBEDDING_BAG_DENSE_BACKWARD, boxed, 10, out);
 }
@@ -3703,8 +3757,8 @@ graft_status graft_op_embedding_bag_per_sample_weights_backward(graft_tensor *gr
                                                                 graft_tensor *offset2bag, int64_t mode,
                                                                 int64_t padding_idx, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(weight), wrap_tensor(indices), wrap_tensor(offsets), wrap_tensor(offset2bag),
-    wrap_int(mode), wrap_int(padding_idx),
+    graft_value_tensor(grad), graft_value_tensor(weight), graft_value_tensor(indices), graft_value_tensor(offsets),
+    graft_value_tensor(offset2bag), graft_value_int(mode), graft_value_int(padding_idx),
   };
   return dsp_call_one(GRAFT_OP_EMBEDDING_BAG_PER_SAMPLE_WEIGHTS_BACKWARD, boxed, 7, out);
 }
@@ -3714,8 +3768,8 @@ graft_status graft_op_fused_rms_norm_backward(graft_tensor *grad_out, graft_tens
                                               graft_tensor *rstd, graft_tensor *weight, const uint8_t *output_mask,
                                               graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(rstd),
-    wrap_tensor(weight), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
+    graft_value_tensor(rstd), graft_value_tensor(weight), wrap_mask(output_mask, 2),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FUSED_RMS_NORM_BACKWARD, boxed, 6, boxed_outs, 2);
@@ -3724,7 +3778,7 @@ graft_status graft_op_fused_rms_norm_backward(graft_tensor *grad_out, graft_tens
 graft_status graft_op_masked_softmax_backward(graft_tensor *grad_output, graft_tensor *output, graft_tensor *mask,
                                               const int64_t *dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output), wrap_tensor(mask), wrap_optional_int(dim),
+    graft_value_tensor(grad_output), graft_value_tensor(output), graft_value_tensor(mask), wrap_optional_int(dim),
   };
   return dsp_call_one(GRAFT_OP_MASKED_SOFTMAX_BACKWARD, boxed, 4, out);
 }
@@ -3732,7 +3786,7 @@ graft_status graft_op_masked_softmax_backward(graft_tensor *grad_output, graft_t
 graft_status graft_op_pdist_backward(graft_tensor *grad, graft_tensor *self, double p, graft_tensor *pdist,
                                      graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(self), wrap_float(p), wrap_tensor(pdist),
+    graft_value_tensor(grad), graft_value_tensor(self), graft_value_float(p), graft_value_tensor(pdist),
   };
   return dsp_call_one(GRAFT_OP_PDIST_BACKWARD, boxed, 4, out);
 }
@@ -3743,8 +3797,9 @@ graft_status graft_op_upsample_bicubic2d_aa_backward(graft_tensor *grad_output, 
                                                      const double *scales_h, const double *scales_w,
                                                      graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D_AA_BACKWARD, boxed, 6, out);
 }
@@ -3755,8 +3810,9 @@ graft_status graft_op_upsample_bilinear2d_aa_backward(graft_tensor *grad_output,
                                                       const double *scales_h, const double *scales_w,
                                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D_AA_BACKWARD, boxed, 6, out);
 }
@@ -3766,8 +3822,8 @@ graft_status graft_op_upsample_nearest_exact1d_backward(graft_tensor *grad_outpu
                                                         uint32_t input_size_count, const double *scales,
                                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D_BACKWARD, boxed, 4, out);
 }
@@ -3778,8 +3834,9 @@ graft_status graft_op_upsample_nearest_exact3d_backward(graft_tensor *grad_outpu
                                                         const double *scales_h, const double *scales_w,
                                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT3D_BACKWARD, boxed, 6, out);
 }
@@ -3787,7 +3844,7 @@ graft_status graft_op_upsample_nearest_exact3d_backward(graft_tensor *grad_outpu
 graft_status graft_op_adaptive_max_pool3d_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *indices,
                                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_MAX_POOL3D_BACKWARD, boxed, 3, out);
 }
@@ -3797,8 +3854,8 @@ graft_status graft_op_fractional_max_pool2d_backward(graft_tensor *grad_output, 
                                                      const int64_t *output_size, uint32_t output_size_count,
                                                      graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(output_size, output_size_count), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_FRACTIONAL_MAX_POOL2D_BACKWARD, boxed, 5, out);
 }
@@ -3808,8 +3865,8 @@ graft_status graft_op_fractional_max_pool3d_backward(graft_tensor *grad_output, 
                                                      const int64_t *output_size, uint32_t output_size_count,
                                                      graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(output_size, output_size_count), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_FRACTIONAL_MAX_POOL3D_BACKWARD, boxed, 5, out);
 }
@@ -3818,8 +3875,9 @@ graft_status graft_op_grid_sampler_3d_backward(graft_tensor *grad_output, graft_
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
                                                const uint8_t *output_mask, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode),
-    wrap_int(padding_mode), wrap_bool(align_corners), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(grid),
+    graft_value_int(interpolation_mode), graft_value_int(padding_mode), graft_value_bool(align_corners),
+    wrap_mask(output_mask, 2),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_GRID_SAMPLER_3D_BACKWARD, boxed, 7, boxed_outs, 2);
@@ -3828,7 +3886,7 @@ graft_status graft_op_grid_sampler_3d_backward(graft_tensor *grad_output, graft_
 graft_status graft_op_reflection_pad1d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD1D_BACKWARD, boxed, 3, out);
 }
@@ -3836,7 +3894,7 @@ graft_status graft_op_reflection_pad1d_backward(graft_tensor *grad_output, graft
 graft_status graft_op_reflection_pad2d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD2D_BACKWARD, boxed, 3, out);
 }
@@ -3844,7 +3902,7 @@ graft_status graft_op_reflection_pad2d_backward(graft_tensor *grad_output, graft
 graft_status graft_op_reflection_pad3d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD3D_BACKWARD, boxed, 3, out);
 }
@@ -3852,7 +3910,7 @@ graft_status graft_op_reflection_pad3d_backward(graft_tensor *grad_output, graft
 graft_status graft_op_replication_pad1d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD1D_BACKWARD, boxed, 3, out);
 }
@@ -3860,7 +3918,7 @@ graft_status graft_op_replication_pad1d_backward(graft_tensor *grad_output, graf
 graft_status graft_op_replication_pad2d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD2D_BACKWARD, boxed, 3, out);
 }
@@ -3868,7 +3926,7 @@ graft_status graft_op_replication_pad2d_backward(graft_tensor *grad_output, graf
 graft_status graft_op_replication_pad3d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD3D_BACKWARD, boxed, 3, out);
 }
@@ -3877,8 +3935,8 @@ graft_status graft_op_rrelu_with_noise_backward(graft_tensor *grad_output, graft
                                                 graft_scalar lower, graft_scalar upper, bool training,
                                                 bool self_is_result, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(noise), wrap_scalar(lower), wrap_scalar(upper),
-    wrap_bool(training), wrap_bool(self_is_result),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(noise), graft_value_scalar(lower),
+    graft_value_scalar(upper), graft_value_bool(training), graft_value_bool(self_is_result),
   };
   return dsp_call_one(GRAFT_OP_RRELU_WITH_NOISE_BACKWARD, boxed, 7, out);
 }
@@ -3886,7 +3944,7 @@ graft_status graft_op_rrelu_with_noise_backward(graft_tensor *grad_output, graft
 graft_status graft_op_soft_margin_loss_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor *target,
                                                 int64_t reduction, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   return dsp_call_one(GRAFT_OP_SOFT_MARGIN_LOSS_BACKWARD, boxed, 4, out);
 }
@@ -3895,8 +3953,8 @@ graft_status graft_op_upsample_nearest1d_backward(graft_tensor *grad_output, con
                                                   uint32_t output_size_count, const int64_t *input_size,
                                                   uint32_t input_size_count, const double *scales, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST1D_BACKWARD, boxed, 4, out);
 }
@@ -3906,8 +3964,9 @@ graft_status graft_op_upsample_nearest3d_backward(graft_tensor *grad_output, con
                                                   uint32_t input_size_count, const double *scales_d,
                                                   const double *scales_h, const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST3D_BACKWARD, boxed, 6, out);
 }
@@ -3918,16 +3977,16 @@ graft_status graft_op_upsample_trilinear3d_backward(graft_tensor *grad_output, c
                                                     const double *scales_d, const double *scales_h,
                                                     const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
-    wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_d),
+    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_TRILINEAR3D_BACKWARD, boxed, 7, out);
 }
 
 graft_status graft_op_foreach_abs(graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -3937,7 +3996,7 @@ graft_status graft_op_foreach_abs(graft_tensor *const *self, uint32_t self_count
 graft_status graft_op_foreach_add_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
                                        uint32_t other_count, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count), wrap_scalar(alpha),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count), graft_value_scalar(alpha),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -3947,7 +4006,7 @@ graft_status graft_op_foreach_add_List(graft_tensor *const *self, uint32_t self_
 graft_status graft_op_foreach_add_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar scalar,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(scalar),
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -3957,7 +4016,7 @@ graft_status graft_op_foreach_add_Scalar(graft_tensor *const *self, uint32_t sel
 graft_status graft_op_foreach_add_ScalarList(graft_tensor *const *self, uint32_t self_count,
                                              const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -3969,8 +4028,8 @@ graft_status graft_op_foreach_addcdiv_Scalar(graft_tensor *const *self, uint32_t
                                              graft_tensor *const *tensor2, uint32_t tensor2_count, graft_scalar value,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensor1, tensor1_count), wrap_tensors(tensor2, tensor2_count),
-    wrap_scalar(value),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensor1, tensor1_count),
+    graft_value_tensors(tensor2, tensor2_count), graft_value_scalar(value),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -3983,8 +4042,8 @@ graft_status graft_op_foreach_addcdiv_ScalarList(graft_tensor *const *self, uint
                                                  const graft_scalar *scalars, uint32_t scalars_count,
                                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensor1, tensor1_count), wrap_tensors(tensor2, tensor2_count),
-    wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensor1, tensor1_count),
+    graft_value_tensors(tensor2, tensor2_count), wrap_scalars(scalars, scalars_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -3996,8 +4055,8 @@ graft_status graft_op_foreach_addcmul_Scalar(graft_tensor *const *self, uint32_t
                                              graft_tensor *const *tensor2, uint32_t tensor2_count, graft_scalar value,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensor1, tensor1_count), wrap_tensors(tensor2, tensor2_count),
-    wrap_scalar(value),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensor1, tensor1_count),
+    graft_value_tensors(tensor2, tensor2_count), graft_value_scalar(value),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4007,7 +4066,7 @@ graft_status graft_op_foreach_addcmul_Scalar(graft_tensor *const *self, uint32_t
 graft_status graft_op_foreach_copy(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *src,
                                    uint32_t src_count, graft_tensor **self_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(src, src_count), wrap_none(),
+    graft_value_tensors(self, self_count), graft_value_tensors(src, src_count), wrap_none(),
   };
   graft_tensor **const boxed_outs[] = {self_out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4017,7 +4076,7 @@ graft_status graft_op_foreach_copy(graft_tensor *const *self, uint32_t self_coun
 graft_status graft_op_foreach_div_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
                                        uint32_t other_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4027,7 +4086,7 @@ graft_status graft_op_foreach_div_List(graft_tensor *const *self, uint32_t self_
 graft_status graft_op_foreach_div_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar scalar,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(scalar),
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4037,7 +4096,7 @@ graft_status graft_op_foreach_div_Scalar(graft_tensor *const *self, uint32_t sel
 graft_status graft_op_foreach_div_ScalarList(graft_tensor *const *self, uint32_t self_count,
                                              const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4047,7 +4106,7 @@ graft_status graft_op_foreach_div_ScalarList(graft_tensor *const *self, uint32_t
 graft_status graft_op_foreach_div_Tensor(graft_tensor *const *self, uint32_t self_count, graft_tensor *other,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensor(other),
+    graft_value_tensors(self, self_count), graft_value_tensor(other),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4058,7 +4117,8 @@ graft_status graft_op_foreach_lerp_List(graft_tensor *const *self, uint32_t self
                                         uint32_t tensors1_count, graft_tensor *const *weights, uint32_t weights_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensors1, tensors1_count), wrap_tensors(weights, weights_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensors1, tensors1_count),
+    graft_value_tensors(weights, weights_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4068,7 +4128,7 @@ graft_status graft_op_foreach_lerp_List(graft_tensor *const *self, uint32_t self
 graft_status graft_op_foreach_lerp_Scalar(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *tensors1,
                                           uint32_t tensors1_count, graft_scalar weight, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensors1, tensors1_count), wrap_scalar(weight),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensors1, tensors1_count), graft_value_scalar(weight),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4078,7 +4138,7 @@ graft_status graft_op_foreach_lerp_Scalar(graft_tensor *const *self, uint32_t se
 graft_status graft_op_foreach_maximum_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
                                            uint32_t other_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4088,7 +4148,7 @@ graft_status graft_op_foreach_maximum_List(graft_tensor *const *self, uint32_t s
 graft_status graft_op_foreach_mul_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
                                        uint32_t other_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4098,7 +4158,7 @@ graft_status graft_op_foreach_mul_List(graft_tensor *const *self, uint32_t self_
 graft_status graft_op_foreach_mul_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar scalar,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(scalar),
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4108,7 +4168,7 @@ graft_status graft_op_foreach_mul_Scalar(graft_tensor *const *self, uint32_t sel
 graft_status graft_op_foreach_mul_ScalarList(graft_tensor *const *self, uint32_t self_count,
                                              const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4118,7 +4178,7 @@ graft_status graft_op_foreach_mul_ScalarList(graft_tensor *const *self, uint32_t
 graft_status graft_op_foreach_mul_Tensor(graft_tensor *const *self, uint32_t self_count, graft_tensor *other,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensor(other),
+    graft_value_tensors(self, self_count), graft_value_tensor(other),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4127,7 +4187,7 @@ graft_status graft_op_foreach_mul_Tensor(graft_tensor *const *self, uint32_t sel
 
 graft_status graft_op_foreach_neg(graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4137,7 +4197,7 @@ graft_status graft_op_foreach_neg(graft_tensor *const *self, uint32_t self_count
 graft_status graft_op_foreach_norm_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar ord,
                                           graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(ord), wrap_dtype(dtype),
+    graft_value_tensors(self, self_count), graft_value_scalar(ord), wrap_dtype(dtype),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4147,7 +4207,7 @@ graft_status graft_op_foreach_norm_Scalar(graft_tensor *const *self, uint32_t se
 graft_status graft_op_foreach_pow_ScalarAndTensor(graft_scalar self, graft_tensor *const *exponent,
                                                   uint32_t exponent_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(self), wrap_tensors(exponent, exponent_count),
+    graft_value_scalar(self), graft_value_tensors(exponent, exponent_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {exponent_count};
@@ -4156,7 +4216,7 @@ graft_status graft_op_foreach_pow_ScalarAndTensor(graft_scalar self, graft_tenso
 
 graft_status graft_op_foreach_reciprocal(graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4165,7 +4225,7 @@ graft_status graft_op_foreach_reciprocal(graft_tensor *const *self, uint32_t sel
 
 graft_status graft_op_foreach_rsqrt(graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4174,7 +4234,7 @@ graft_status graft_op_foreach_rsqrt(graft_tensor *const *self, uint32_t self_cou
 
 graft_status graft_op_foreach_sign(graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4183,7 +4243,7 @@ graft_status graft_op_foreach_sign(graft_tensor *const *self, uint32_t self_coun
 
 graft_status graft_op_foreach_sqrt(graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4193,7 +4253,7 @@ graft_status graft_op_foreach_sqrt(graft_tensor *const *self, uint32_t self_coun
 graft_status graft_op_foreach_sub_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
                                        uint32_t other_count, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count), wrap_scalar(alpha),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count), graft_value_scalar(alpha),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4202,7 +4262,7 @@ graft_status graft_op_foreach_sub_List(graft_tensor *const *self, uint32_t self_
 
 graft_status graft_op_foreach_zero(graft_tensor *const *self, uint32_t self_count, graft_tensor **self_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   graft_tensor **const boxed_outs[] = {self_out};
   const uint32_t boxed_counts[] = {self_count};
@@ -4220,11 +4280,12 @@ graft_status graft_op_fused_adam_tensor_lr(graft_tensor *const *self, uint32_t s
                                            graft_tensor **exp_avgs_out, graft_tensor **exp_avg_sqs_out,
                                            graft_tensor **max_exp_avg_sqs_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count), wrap_tensors(exp_avgs, exp_avgs_count),
-    wrap_tensors(exp_avg_sqs, exp_avg_sqs_count), wrap_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count),
-    wrap_tensors(state_steps, state_steps_count), wrap_tensor(lr), wrap_float(beta1), wrap_float(beta2),
-    wrap_float(weight_decay), wrap_float(eps), wrap_bool(amsgrad), wrap_bool(maximize), wrap_tensor(grad_scale),
-    wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(exp_avgs, exp_avgs_count), graft_value_tensors(exp_avg_sqs, exp_avg_sqs_count),
+    graft_value_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count), graft_value_tensors(state_steps, state_steps_count),
+    graft_value_tensor(lr), graft_value_float(beta1), graft_value_float(beta2), graft_value_float(weight_decay),
+    graft_value_float(eps), graft_value_bool(amsgrad), graft_value_bool(maximize), graft_value_tensor(grad_scale),
+    graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, exp_avgs_out, exp_avg_sqs_out, max_exp_avg_sqs_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, exp_avgs_count, exp_avg_sqs_count, max_exp_avg_sqs_count};
@@ -4242,11 +4303,12 @@ graft_status graft_op_fused_adamw_tensor_lr(graft_tensor *const *self, uint32_t 
                                             graft_tensor **grads_out, graft_tensor **exp_avgs_out,
                                             graft_tensor **exp_avg_sqs_out, graft_tensor **max_exp_avg_sqs_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count), wrap_tensors(exp_avgs, exp_avgs_count),
-    wrap_tensors(exp_avg_sqs, exp_avg_sqs_count), wrap_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count),
-    wrap_tensors(state_steps, state_steps_count), wrap_tensor(lr), wrap_float(beta1), wrap_float(beta2),
-    wrap_float(weight_decay), wrap_float(eps), wrap_bool(amsgrad), wrap_bool(maximize), wrap_tensor(grad_scale),
-    wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(exp_avgs, exp_avgs_count), graft_value_tensors(exp_avg_sqs, exp_avg_sqs_count),
+    graft_value_tensors(max_exp_avg_sqs, max_exp_avg_sqs_count), graft_value_tensors(state_steps, state_steps_count),
+    graft_value_tensor(lr), graft_value_float(beta1), graft_value_float(beta2), graft_value_float(weight_decay),
+    graft_value_float(eps), graft_value_bool(amsgrad), graft_value_bool(maximize), graft_value_tensor(grad_scale),
+    graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, exp_avgs_out, exp_avg_sqs_out, max_exp_avg_sqs_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, exp_avgs_count, exp_avg_sqs_count, max_exp_avg_sqs_count};
@@ -4261,10 +4323,11 @@ graft_status graft_op_fused_sgd_tensor_lr(graft_tensor *const *self, uint32_t se
                                           graft_tensor **self_out, graft_tensor **grads_out,
                                           graft_tensor **momentum_buffer_list_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(grads, grads_count),
-    wrap_tensors(momentum_buffer_list, momentum_buffer_list_count), wrap_float(weight_decay), wrap_float(momentum),
-    wrap_tensor(lr), wrap_float(dampening), wrap_bool(nesterov), wrap_bool(maximize), wrap_bool(is_first_step),
-    wrap_tensor(grad_scale), wrap_tensor(found_inf),
+    graft_value_tensors(self, self_count), graft_value_tensors(grads, grads_count),
+    graft_value_tensors(momentum_buffer_list, momentum_buffer_list_count), graft_value_float(weight_decay),
+    graft_value_float(momentum), graft_value_tensor(lr), graft_value_float(dampening), graft_value_bool(nesterov),
+    graft_value_bool(maximize), graft_value_bool(is_first_step), graft_value_tensor(grad_scale),
+    graft_value_tensor(found_inf),
   };
   graft_tensor **const boxed_outs[] = {self_out, grads_out, momentum_buffer_list_out};
   const uint32_t boxed_counts[] = {self_count, grads_count, momentum_buffer_list_count};
@@ -4274,7 +4337,8 @@ graft_status graft_op_fused_sgd_tensor_lr(graft_tensor *const *self, uint32_t se
 graft_status graft_op_addmm_activation(graft_tensor *self, graft_tensor *mat1, graft_tensor *mat2, graft_scalar beta,
                                        graft_scalar alpha, bool use_gelu, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat1), wrap_tensor(mat2), wrap_scalar(beta), wrap_scalar(alpha), wrap_bool(use_gelu),
+    graft_value_tensor(self), graft_value_tensor(mat1), graft_value_tensor(mat2), graft_value_scalar(beta),
+    graft_value_scalar(alpha), graft_value_bool(use_gelu),
   };
   return dsp_call_one(GRAFT_OP_ADDMM_ACTIVATION, boxed, 6, out);
 }
@@ -4282,21 +4346,22 @@ graft_status graft_op_addmm_activation(graft_tensor *self, graft_tensor *mat1, g
 graft_status graft_op_grouped_mm(graft_tensor *self, graft_tensor *mat2, graft_tensor *offs, graft_tensor *bias,
                                  graft_dtype out_dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_tensor(offs), wrap_tensor(bias), wrap_dtype(out_dtype),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_tensor(offs), graft_value_tensor(bias),
+    wrap_dtype(out_dtype),
   };
   return dsp_call_one(GRAFT_OP_GROUPED_MM, boxed, 5, out);
 }
 
 graft_status graft_op_int_mm(graft_tensor *self, graft_tensor *mat2, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2),
+    graft_value_tensor(self), graft_value_tensor(mat2),
   };
   return dsp_call_one(GRAFT_OP_INT_MM, boxed, 2, out);
 }
 
 graft_status graft_op_safe_softmax(graft_tensor *self, int64_t dim, graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_SAFE_SOFTMAX, boxed, 3, out);
 }
@@ -4320,10 +4385,11 @@ graft_status graft_op_scaled_dot_product_fused_attention_overrideable_backward(g
                                                                                graft_tensor **grad_value,
                                                                                graft_tensor **grad_attn_bias) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(query), wrap_tensor(key), wrap_tensor(value), wrap_tensor(attn_bias),
-    wrap_mask(grad_input_mask, 4), wrap_tensor(out), wrap_tensor(logsumexp), wrap_tensor(cum_seq_q),
-    wrap_tensor(cum_seq_k), wrap_int(max_q), wrap_int(max_k), wrap_float(dropout_p), wrap_bool(is_causal),
-    wrap_tensor(philox_seed), wrap_tensor(philox_offset), wrap_optional_float(scale),
+    graft_value_tensor(grad_out), graft_value_tensor(query), graft_value_tensor(key), graft_value_tensor(value),
+    graft_value_tensor(attn_bias), wrap_mask(grad_input_mask, 4), graft_value_tensor(out),
+    graft_value_tensor(logsumexp), graft_value_tensor(cum_seq_q), graft_value_tensor(cum_seq_k), graft_value_int(max_q),
+    graft_value_int(max_k), graft_value_float(dropout_p), graft_value_bool(is_causal), graft_value_tensor(philox_seed),
+    graft_value_tensor(philox_offset), wrap_optional_float(scale),
   };
   graft_tensor **const boxed_outs[] = {grad_query, grad_key, grad_value, grad_attn_bias};
   return dsp_call_each(GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD, boxed, 17, boxed_outs, 4);
@@ -4333,8 +4399,8 @@ graft_status graft_op_scaled_mm(graft_tensor *self, graft_tensor *mat2, graft_te
                                 graft_tensor *bias, graft_tensor *scale_result, graft_dtype out_dtype,
                                 bool use_fast_accum, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_tensor(scale_a), wrap_tensor(scale_b), wrap_tensor(bias),
-    wrap_tensor(scale_result), wrap_dtype(out_dtype), wrap_bool(use_fast_accum),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_tensor(scale_a), graft_value_tensor(scale_b),
+    graft_value_tensor(bias), graft_value_tensor(scale_result), wrap_dtype(out_dtype), graft_value_bool(use_fast_accum),
   };
   return dsp_call_one(GRAFT_OP_SCALED_MM, boxed, 8, out);
 }
@@ -4342,7 +4408,7 @@ graft_status graft_op_scaled_mm(graft_tensor *self, graft_tensor *mat2, graft_te
 graft_status graft_op_weight_int4pack_mm(graft_tensor *self, graft_tensor *mat2, int64_t qGroupSize,
                                          graft_tensor *qScaleAndZeros, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_int(qGroupSize), wrap_tensor(qScaleAndZeros),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_int(qGroupSize), graft_value_tensor(qScaleAndZeros),
   };
   return dsp_call_one(GRAFT_OP_WEIGHT_INT4PACK_MM, boxed, 4, out);
 }
@@ -4350,7 +4416,7 @@ graft_status graft_op_weight_int4pack_mm(graft_tensor *self, graft_tensor *mat2,
 graft_status graft_op_weight_int8pack_mm(graft_tensor *self, graft_tensor *mat2, graft_tensor *scales,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_tensor(scales),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_tensor(scales),
   };
   return dsp_call_one(GRAFT_OP_WEIGHT_INT8PACK_MM, boxed, 3, out);
 }
@@ -4358,14 +4424,14 @@ graft_status graft_op_weight_int8pack_mm(graft_tensor *self, graft_tensor *mat2,
 graft_status graft_op_cauchy(graft_tensor *self, double median, double sigma, graft_generator *generator,
                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(median), wrap_float(sigma), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(median), graft_value_float(sigma), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_CAUCHY, boxed, 4, out);
 }
 
 graft_status graft_op_geometric(graft_tensor *self, double p, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(p), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(p), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_GEOMETRIC, boxed, 3, out);
 }
@@ -4373,7 +4439,7 @@ graft_status graft_op_geometric(graft_tensor *self, double p, graft_generator *g
 graft_status graft_op_log_normal(graft_tensor *self, double mean, double std, graft_generator *generator,
                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(mean), wrap_float(std), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(mean), graft_value_float(std), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_LOG_NORMAL, boxed, 4, out);
 }
@@ -4382,8 +4448,8 @@ graft_status graft_op_normal_float_float(double mean, double std, const int64_t 
                                          graft_generator *generator, graft_dtype dtype, graft_rt_device *device,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_float(mean), wrap_float(std), wrap_ints(size, size_count), wrap_generator(generator), wrap_dtype(dtype),
-    wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_float(mean), graft_value_float(std), graft_value_ints(size, size_count), wrap_generator(generator),
+    wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_NORMAL_FLOAT_FLOAT, boxed, 8, out);
 }
@@ -4391,15 +4457,15 @@ graft_status graft_op_normal_float_float(double mean, double std, const int64_t 
 graft_status graft_op_randint_low(int64_t low, int64_t high, const int64_t *size, uint32_t size_count,
                                   graft_dtype dtype, graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(low), wrap_int(high), wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_int(low), graft_value_int(high), graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RANDINT_LOW, boxed, 7, out);
 }
 
 graft_status graft_op_linalg_det(graft_tensor *A, graft_tensor **result, graft_tensor **LU, graft_tensor **pivots) {
   const graft_value boxed[] = {
-    wrap_tensor(A),
+    graft_value_tensor(A),
   };
   graft_tensor **const boxed_outs[] = {result, LU, pivots};
   return dsp_call_each(GRAFT_OP_LINALG_DET, boxed, 1, boxed_outs, 3);
@@ -4409,7 +4475,7 @@ graft_status graft_op_upsample_bicubic2d_aa(graft_tensor *self, const int64_t *o
                                             bool align_corners, const double *scales_h, const double *scales_w,
                                             graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D_AA, boxed, 5, out);
@@ -4419,7 +4485,7 @@ graft_status graft_op_upsample_bilinear2d_aa(graft_tensor *self, const int64_t *
                                              bool align_corners, const double *scales_h, const double *scales_w,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D_AA, boxed, 5, out);
@@ -4428,7 +4494,7 @@ graft_status graft_op_upsample_bilinear2d_aa(graft_tensor *self, const int64_t *
 graft_status graft_op_adaptive_max_pool3d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_ADAPTIVE_MAX_POOL3D, boxed, 2, boxed_outs, 2);
@@ -4437,7 +4503,8 @@ graft_status graft_op_adaptive_max_pool3d(graft_tensor *self, const int64_t *out
 graft_status graft_op_addbmm(graft_tensor *self, graft_tensor *batch1, graft_tensor *batch2, graft_scalar beta,
                              graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(batch1), wrap_tensor(batch2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(batch1), graft_value_tensor(batch2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_ADDBMM, boxed, 5, out);
 }
@@ -4445,7 +4512,8 @@ graft_status graft_op_addbmm(graft_tensor *self, graft_tensor *batch1, graft_ten
 graft_status graft_op_addr(graft_tensor *self, graft_tensor *vec1, graft_tensor *vec2, graft_scalar beta,
                            graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(vec1), wrap_tensor(vec2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(vec1), graft_value_tensor(vec2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_ADDR, boxed, 5, out);
 }
@@ -4453,7 +4521,7 @@ graft_status graft_op_addr(graft_tensor *self, graft_tensor *vec1, graft_tensor 
 graft_status graft_op_aminmax(graft_tensor *self, const int64_t *dim, bool keepdim, graft_tensor **min,
                               graft_tensor **max) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), wrap_optional_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {min, max};
   return dsp_call_each(GRAFT_OP_AMINMAX, boxed, 3, boxed_outs, 2);
@@ -4461,63 +4529,63 @@ graft_status graft_op_aminmax(graft_tensor *self, const int64_t *dim, bool keepd
 
 graft_status graft_op_bitwise_left_shift_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_LEFT_SHIFT_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_bitwise_right_shift_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_BITWISE_RIGHT_SHIFT_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_celu(graft_tensor *self, graft_scalar alpha, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_scalar(alpha),
   };
   return dsp_call_one(GRAFT_OP_CELU, boxed, 2, out);
 }
 
 graft_status graft_op_cholesky_inverse(graft_tensor *self, bool upper, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(upper),
+    graft_value_tensor(self), graft_value_bool(upper),
   };
   return dsp_call_one(GRAFT_OP_CHOLESKY_INVERSE, boxed, 2, out);
 }
 
 graft_status graft_op_cholesky_solve(graft_tensor *self, graft_tensor *input2, bool upper, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(input2), wrap_bool(upper),
+    graft_value_tensor(self), graft_value_tensor(input2), graft_value_bool(upper),
   };
   return dsp_call_one(GRAFT_OP_CHOLESKY_SOLVE, boxed, 3, out);
 }
 
 graft_status graft_op_complex(graft_tensor *real, graft_tensor *imag, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(real), wrap_tensor(imag),
+    graft_value_tensor(real), graft_value_tensor(imag),
   };
   return dsp_call_one(GRAFT_OP_COMPLEX, boxed, 2, out);
 }
 
 graft_status graft_op_copysign_Tensor(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_COPYSIGN_TENSOR, boxed, 2, out);
 }
 
 graft_status graft_op_count_nonzero(graft_tensor *self, const int64_t *dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim),
+    graft_value_tensor(self), wrap_optional_int(dim),
   };
   return dsp_call_one(GRAFT_OP_COUNT_NONZERO, boxed, 2, out);
 }
 
 graft_status graft_op_cummax(graft_tensor *self, int64_t dim, graft_tensor **values, graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_CUMMAX, boxed, 2, boxed_outs, 2);
@@ -4525,7 +4593,7 @@ graft_status graft_op_cummax(graft_tensor *self, int64_t dim, graft_tensor **val
 
 graft_status graft_op_cummin(graft_tensor *self, int64_t dim, graft_tensor **values, graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_CUMMIN, boxed, 2, boxed_outs, 2);
@@ -4533,28 +4601,28 @@ graft_status graft_op_cummin(graft_tensor *self, int64_t dim, graft_tensor **val
 
 graft_status graft_op_erfc(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ERFC, boxed, 1, out);
 }
 
 graft_status graft_op_erfinv(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ERFINV, boxed, 1, out);
 }
 
 graft_status graft_op_exp2(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_EXP2, boxed, 1, out);
 }
 
 graft_status graft_op_frac(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_FRAC, boxed, 1, out);
 }
@@ -4563,8 +4631,8 @@ graft_status graft_op_fractional_max_pool2d(graft_tensor *self, const int64_t *k
                                             const int64_t *output_size, uint32_t output_size_count,
                                             graft_tensor *random_samples, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(output_size, output_size_count),
-    wrap_tensor(random_samples),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FRACTIONAL_MAX_POOL2D, boxed, 4, boxed_outs, 2);
@@ -4574,8 +4642,8 @@ graft_status graft_op_fractional_max_pool3d(graft_tensor *self, const int64_t *k
                                             const int64_t *output_size, uint32_t output_size_count,
                                             graft_tensor *random_samples, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(output_size, output_size_count),
-    wrap_tensor(random_samples),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FRACTIONAL_MAX_POOL3D, boxed, 4, boxed_outs, 2);
@@ -4583,14 +4651,14 @@ graft_status graft_op_fractional_max_pool3d(graft_tensor *self, const int64_t *k
 
 graft_status graft_op_gcd(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_GCD, boxed, 2, out);
 }
 
 graft_status graft_op_geqrf(graft_tensor *self, graft_tensor **a, graft_tensor **tau) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor **const boxed_outs[] = {a, tau};
   return dsp_call_each(GRAFT_OP_GEQRF, boxed, 1, boxed_outs, 2);
@@ -4599,43 +4667,43 @@ graft_status graft_op_geqrf(graft_tensor *self, graft_tensor **a, graft_tensor *
 graft_status graft_op_grid_sampler_3d(graft_tensor *input, graft_tensor *grid, int64_t interpolation_mode,
                                       int64_t padding_mode, bool align_corners, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode), wrap_int(padding_mode),
-    wrap_bool(align_corners),
+    graft_value_tensor(input), graft_value_tensor(grid), graft_value_int(interpolation_mode),
+    graft_value_int(padding_mode), graft_value_bool(align_corners),
   };
   return dsp_call_one(GRAFT_OP_GRID_SAMPLER_3D, boxed, 5, out);
 }
 
 graft_status graft_op_heaviside(graft_tensor *self, graft_tensor *values, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(values),
+    graft_value_tensor(self), graft_value_tensor(values),
   };
   return dsp_call_one(GRAFT_OP_HEAVISIDE, boxed, 2, out);
 }
 
 graft_status graft_op_hypot(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_HYPOT, boxed, 2, out);
 }
 
 graft_status graft_op_i0(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_I0, boxed, 1, out);
 }
 
 graft_status graft_op_igamma(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_IGAMMA, boxed, 2, out);
 }
 
 graft_status graft_op_igammac(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_IGAMMAC, boxed, 2, out);
 }
@@ -4643,29 +4711,29 @@ graft_status graft_op_igammac(graft_tensor *self, graft_tensor *other, graft_ten
 graft_status graft_op_index_reduce(graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *source,
                                    const char *reduce, bool include_self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(source), wrap_str(reduce),
-    wrap_bool(include_self),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(source),
+    wrap_str(reduce), graft_value_bool(include_self),
   };
   return dsp_call_one(GRAFT_OP_INDEX_REDUCE, boxed, 6, out);
 }
 
 graft_status graft_op_isposinf(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_ISPOSINF, boxed, 1, out);
 }
 
 graft_status graft_op_lcm(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LCM, boxed, 2, out);
 }
 
 graft_status graft_op_linalg_eig(graft_tensor *self, graft_tensor **eigenvalues, graft_tensor **eigenvectors) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor **const boxed_outs[] = {eigenvalues, eigenvectors};
   return dsp_call_each(GRAFT_OP_LINALG_EIG, boxed, 1, boxed_outs, 2);
@@ -4673,7 +4741,7 @@ graft_status graft_op_linalg_eig(graft_tensor *self, graft_tensor **eigenvalues,
 
 graft_status graft_op_linalg_householder_product(graft_tensor *input, graft_tensor *tau, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(tau),
+    graft_value_tensor(input), graft_value_tensor(tau),
   };
   return dsp_call_one(GRAFT_OP_LINALG_HOUSEHOLDER_PRODUCT, boxed, 2, out);
 }
@@ -4681,7 +4749,7 @@ graft_status graft_op_linalg_householder_product(graft_tensor *input, graft_tens
 graft_status graft_op_linalg_ldl_factor_ex(graft_tensor *self, bool hermitian, bool check_errors, graft_tensor **LD,
                                            graft_tensor **pivots, graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(hermitian), wrap_bool(check_errors),
+    graft_value_tensor(self), graft_value_bool(hermitian), graft_value_bool(check_errors),
   };
   graft_tensor **const boxed_outs[] = {LD, pivots, info};
   return dsp_call_each(GRAFT_OP_LINALG_LDL_FACTOR_EX, boxed, 3, boxed_outs, 3);
@@ -4691,7 +4759,7 @@ graft_status graft_op_linalg_lstsq(graft_tensor *self, graft_tensor *b, const do
                                    graft_tensor **solution, graft_tensor **residuals, graft_tensor **rank,
                                    graft_tensor **singular_values) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(b), wrap_optional_float(rcond), wrap_str(driver),
+    graft_value_tensor(self), graft_value_tensor(b), wrap_optional_float(rcond), wrap_str(driver),
   };
   graft_tensor **const boxed_outs[] = {solution, residuals, rank, singular_values};
   return dsp_call_each(GRAFT_OP_LINALG_LSTSQ, boxed, 4, boxed_outs, 4);
@@ -4700,7 +4768,7 @@ graft_status graft_op_linalg_lstsq(graft_tensor *self, graft_tensor *b, const do
 graft_status graft_op_linalg_lu_factor_ex(graft_tensor *A, bool pivot, bool check_errors, graft_tensor **LU,
                                           graft_tensor **pivots, graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(pivot), wrap_bool(check_errors),
+    graft_value_tensor(A), graft_value_bool(pivot), graft_value_bool(check_errors),
   };
   graft_tensor **const boxed_outs[] = {LU, pivots, info};
   return dsp_call_each(GRAFT_OP_LINALG_LU_FACTOR_EX, boxed, 3, boxed_outs, 3);
@@ -4708,28 +4776,28 @@ graft_status graft_op_linalg_lu_factor_ex(graft_tensor *A, bool pivot, bool chec
 
 graft_status graft_op_logaddexp(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LOGADDEXP, boxed, 2, out);
 }
 
 graft_status graft_op_logaddexp2(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_LOGADDEXP2, boxed, 2, out);
 }
 
 graft_status graft_op_logcumsumexp(graft_tensor *self, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   return dsp_call_one(GRAFT_OP_LOGCUMSUMEXP, boxed, 2, out);
 }
 
 graft_status graft_op_logit(graft_tensor *self, const double *eps, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_float(eps),
+    graft_value_tensor(self), wrap_optional_float(eps),
   };
   return dsp_call_one(GRAFT_OP_LOGIT, boxed, 2, out);
 }
@@ -4737,7 +4805,7 @@ graft_status graft_op_logit(graft_tensor *self, const double *eps, graft_tensor 
 graft_status graft_op_logsumexp(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                                 graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_LOGSUMEXP, boxed, 3, out);
 }
@@ -4745,7 +4813,7 @@ graft_status graft_op_logsumexp(graft_tensor *self, const int64_t *dim, uint32_t
 graft_status graft_op_mode(graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **values,
                            graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {values, indices};
   return dsp_call_each(GRAFT_OP_MODE, boxed, 3, boxed_outs, 2);
@@ -4753,21 +4821,21 @@ graft_status graft_op_mode(graft_tensor *self, int64_t dim, bool keepdim, graft_
 
 graft_status graft_op_mv(graft_tensor *self, graft_tensor *vec, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(vec),
+    graft_value_tensor(self), graft_value_tensor(vec),
   };
   return dsp_call_one(GRAFT_OP_MV, boxed, 2, out);
 }
 
 graft_status graft_op_mvlgamma(graft_tensor *self, int64_t p, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(p),
+    graft_value_tensor(self), graft_value_int(p),
   };
   return dsp_call_one(GRAFT_OP_MVLGAMMA, boxed, 2, out);
 }
 
 graft_status graft_op_nanmedian(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_NANMEDIAN, boxed, 1, out);
 }
@@ -4775,14 +4843,14 @@ graft_status graft_op_nanmedian(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_nansum(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                              graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   return dsp_call_one(GRAFT_OP_NANSUM, boxed, 4, out);
 }
 
 graft_status graft_op_nextafter(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_NEXTAFTER, boxed, 2, out);
 }
@@ -4790,14 +4858,15 @@ graft_status graft_op_nextafter(graft_tensor *self, graft_tensor *other, graft_t
 graft_status graft_op_ormqr(graft_tensor *self, graft_tensor *input2, graft_tensor *input3, bool left, bool transpose,
                             graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(input2), wrap_tensor(input3), wrap_bool(left), wrap_bool(transpose),
+    graft_value_tensor(self), graft_value_tensor(input2), graft_value_tensor(input3), graft_value_bool(left),
+    graft_value_bool(transpose),
   };
   return dsp_call_one(GRAFT_OP_ORMQR, boxed, 5, out);
 }
 
 graft_status graft_op_polygamma(int64_t n, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_tensor(self),
+    graft_value_int(n), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_POLYGAMMA, boxed, 2, out);
 }
@@ -4805,7 +4874,7 @@ graft_status graft_op_polygamma(int64_t n, graft_tensor *self, graft_tensor **ou
 graft_status graft_op_put(graft_tensor *self, graft_tensor *index, graft_tensor *source, bool accumulate,
                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(index), wrap_tensor(source), wrap_bool(accumulate),
+    graft_value_tensor(self), graft_value_tensor(index), graft_value_tensor(source), graft_value_bool(accumulate),
   };
   return dsp_call_one(GRAFT_OP_PUT, boxed, 4, out);
 }
@@ -4813,7 +4882,7 @@ graft_status graft_op_put(graft_tensor *self, graft_tensor *index, graft_tensor 
 graft_status graft_op_renorm(graft_tensor *self, graft_scalar p, int64_t dim, graft_scalar maxnorm,
                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(p), wrap_int(dim), wrap_scalar(maxnorm),
+    graft_value_tensor(self), graft_value_scalar(p), graft_value_int(dim), graft_value_scalar(maxnorm),
   };
   return dsp_call_one(GRAFT_OP_RENORM, boxed, 4, out);
 }
@@ -4821,7 +4890,7 @@ graft_status graft_op_renorm(graft_tensor *self, graft_scalar p, int64_t dim, gr
 graft_status graft_op_replication_pad1d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD1D, boxed, 2, out);
 }
@@ -4829,7 +4898,7 @@ graft_status graft_op_replication_pad1d(graft_tensor *self, const int64_t *paddi
 graft_status graft_op_rot90(graft_tensor *self, int64_t k, const int64_t *dims, uint32_t dims_count,
                             graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(k), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_int(k), graft_value_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_ROT90, boxed, 3, out);
 }
@@ -4838,78 +4907,78 @@ graft_status graft_op_segment_reduce(graft_tensor *data, const char *reduce, gra
                                      graft_tensor *indices, graft_tensor *offsets, int64_t axis, bool unsafe,
                                      graft_scalar initial, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(data), wrap_str(reduce), wrap_tensor(lengths), wrap_tensor(indices), wrap_tensor(offsets),
-    wrap_int(axis), wrap_bool(unsafe), wrap_scalar(initial),
+    graft_value_tensor(data), wrap_str(reduce), graft_value_tensor(lengths), graft_value_tensor(indices),
+    graft_value_tensor(offsets), graft_value_int(axis), graft_value_bool(unsafe), graft_value_scalar(initial),
   };
   return dsp_call_one(GRAFT_OP_SEGMENT_REDUCE, boxed, 8, out);
 }
 
 graft_status graft_op_signbit(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SIGNBIT, boxed, 1, out);
 }
 
 graft_status graft_op_sinc(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SINC, boxed, 1, out);
 }
 
 graft_status graft_op_special_entr(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_ENTR, boxed, 1, out);
 }
 
 graft_status graft_op_special_erfcx(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_ERFCX, boxed, 1, out);
 }
 
 graft_status graft_op_special_i0e(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_I0E, boxed, 1, out);
 }
 
 graft_status graft_op_special_i1(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_I1, boxed, 1, out);
 }
 
 graft_status graft_op_special_i1e(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_I1E, boxed, 1, out);
 }
 
 graft_status graft_op_special_log_ndtr(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_LOG_NDTR, boxed, 1, out);
 }
 
 graft_status graft_op_special_ndtri(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_NDTRI, boxed, 1, out);
 }
 
 graft_status graft_op_special_zeta(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   return dsp_call_one(GRAFT_OP_SPECIAL_ZETA, boxed, 2, out);
 }
@@ -4918,7 +4987,8 @@ graft_status graft_op_std_mean_correction(graft_tensor *self, const int64_t *dim
                                           graft_scalar correction, bool keepdim, graft_tensor **out0,
                                           graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_STD_MEAN_CORRECTION, boxed, 4, boxed_outs, 2);
@@ -4926,7 +4996,7 @@ graft_status graft_op_std_mean_correction(graft_tensor *self, const int64_t *dim
 
 graft_status graft_op_take(graft_tensor *self, graft_tensor *index, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(index),
+    graft_value_tensor(self), graft_value_tensor(index),
   };
   return dsp_call_one(GRAFT_OP_TAKE, boxed, 2, out);
 }
@@ -4934,7 +5004,8 @@ graft_status graft_op_take(graft_tensor *self, graft_tensor *index, graft_tensor
 graft_status graft_op_triangular_solve(graft_tensor *self, graft_tensor *A, bool upper, bool transpose,
                                        bool unitriangular, graft_tensor **solution, graft_tensor **cloned_coefficient) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(A), wrap_bool(upper), wrap_bool(transpose), wrap_bool(unitriangular),
+    graft_value_tensor(self), graft_value_tensor(A), graft_value_bool(upper), graft_value_bool(transpose),
+    graft_value_bool(unitriangular),
   };
   graft_tensor **const boxed_outs[] = {solution, cloned_coefficient};
   return dsp_call_each(GRAFT_OP_TRIANGULAR_SOLVE, boxed, 5, boxed_outs, 2);
@@ -4943,7 +5014,8 @@ graft_status graft_op_triangular_solve(graft_tensor *self, graft_tensor *A, bool
 graft_status graft_op_tril_indices(int64_t row, int64_t col, int64_t offset, graft_dtype dtype, graft_rt_device *device,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(row), wrap_int(col), wrap_int(offset), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(row), graft_value_int(col), graft_value_int(offset), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_TRIL_INDICES, boxed, 7, out);
 }
@@ -4951,7 +5023,8 @@ graft_status graft_op_tril_indices(int64_t row, int64_t col, int64_t offset, gra
 graft_status graft_op_triu_indices(int64_t row, int64_t col, int64_t offset, graft_dtype dtype, graft_rt_device *device,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_int(row), wrap_int(col), wrap_int(offset), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(row), graft_value_int(col), graft_value_int(offset), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_TRIU_INDICES, boxed, 7, out);
 }
@@ -4960,7 +5033,7 @@ graft_status graft_op_unique_consecutive(graft_tensor *self, bool return_inverse
                                          const int64_t *dim, graft_tensor **out0, graft_tensor **out1,
                                          graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(return_inverse), wrap_bool(return_counts), wrap_optional_int(dim),
+    graft_value_tensor(self), graft_value_bool(return_inverse), graft_value_bool(return_counts), wrap_optional_int(dim),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_UNIQUE_CONSECUTIVE, boxed, 4, boxed_outs, 3);
@@ -4969,7 +5042,8 @@ graft_status graft_op_unique_consecutive(graft_tensor *self, bool return_inverse
 graft_status graft_op_unique_dim(graft_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts,
                                  graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(sorted), wrap_bool(return_inverse), wrap_bool(return_counts),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(sorted), graft_value_bool(return_inverse),
+    graft_value_bool(return_counts),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_UNIQUE_DIM, boxed, 5, boxed_outs, 3);
@@ -4978,7 +5052,7 @@ graft_status graft_op_unique_dim(graft_tensor *self, int64_t dim, bool sorted, b
 graft_status graft_op_upsample_nearest1d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                          const double *scales, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST1D, boxed, 3, out);
 }
@@ -4987,7 +5061,7 @@ graft_status graft_op_upsample_nearest3d(graft_tensor *self, const int64_t *outp
                                          const double *scales_d, const double *scales_h, const double *scales_w,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales_d),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_d),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST3D, boxed, 5, out);
@@ -4997,7 +5071,7 @@ graft_status graft_op_upsample_trilinear3d(graft_tensor *self, const int64_t *ou
                                            bool align_corners, const double *scales_d, const double *scales_h,
                                            const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_TRILINEAR3D, boxed, 6, out);
@@ -5005,21 +5079,21 @@ graft_status graft_op_upsample_trilinear3d(graft_tensor *self, const int64_t *ou
 
 graft_status graft_op_view_as_real(graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_VIEW_AS_REAL, boxed, 1, out);
 }
 
 graft_status graft_op_silu_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_SILU_BACKWARD, boxed, 2, out);
 }
 
 graft_status graft_op_mish_backward(graft_tensor *grad_output, graft_tensor *self, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   return dsp_call_one(GRAFT_OP_MISH_BACKWARD, boxed, 2, out);
 }
@@ -5027,8 +5101,8 @@ graft_status graft_op_mish_backward(graft_tensor *grad_output, graft_tensor *sel
 graft_status graft_op_rrelu_with_noise(graft_tensor *self, graft_tensor *noise, graft_scalar lower, graft_scalar upper,
                                        bool training, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(noise), wrap_scalar(lower), wrap_scalar(upper), wrap_bool(training),
-    wrap_generator(generator),
+    graft_value_tensor(self), graft_value_tensor(noise), graft_value_scalar(lower), graft_value_scalar(upper),
+    graft_value_bool(training), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_RRELU_WITH_NOISE, boxed, 6, out);
 }
@@ -5036,7 +5110,7 @@ graft_status graft_op_rrelu_with_noise(graft_tensor *self, graft_tensor *noise, 
 graft_status graft_op_logit_backward(graft_tensor *grad_output, graft_tensor *self, const double *eps,
                                      graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_optional_float(eps),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_optional_float(eps),
   };
   return dsp_call_one(GRAFT_OP_LOGIT_BACKWARD, boxed, 3, out);
 }
@@ -5045,7 +5119,7 @@ graft_status graft_op_fused_rms_norm(graft_tensor *input, const int64_t *normali
                                      uint32_t normalized_shape_count, graft_tensor *weight, const double *eps,
                                      graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(weight),
+    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
     wrap_optional_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};

@@ -2,8 +2,9 @@
  * functions over graft_call. */
 /* What GRAFT_NULLABLE stands before is absent where it is NULL, as a dtype, memory format or scalar (its dtype) is
  * where it is 0, and takes the schema's default; so an empty list that has one is not NULL. Without a generator, or an
- * argument for one, the device's default generator is drawn from. Output pointers are used as the outs of graft_call:
- * on entry they hold NULL, or the tensor to write to. An output list is as long as the list it corresponds to. */
+ * argument for one, the device's default generator is drawn from. Output pointers receive new tensors, owned by the
+ * caller; what they point to on entry is not looked at (to write into a tensor is graft_call's). An output list is as
+ * long as the list it corresponds to. */
 #ifndef GRAFT_OPS_H
 #define GRAFT_OPS_H
 

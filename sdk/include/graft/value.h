@@ -76,11 +76,55 @@ static inline graft_scalar graft_scalar_none(void) {
   return s;
 }
 
+/* Values of arguments. NULL is absent, but for a list of tensors, which is only empty; so is a scalar without a dtype.
+ * What a pointer points to is the caller's. */
+static inline graft_value graft_value_tensor(GRAFT_NULLABLE graft_tensor *tensor) {
+  graft_value v = {tensor ? GRAFT_VALUE_TENSOR : GRAFT_VALUE_NONE, 0, {tensor}};
+  return v;
+}
+
+static inline graft_value graft_value_tensors(graft_tensor *const *items, uint32_t count) {
+  graft_value v = {GRAFT_VALUE_TENSORS, count, {NULL}};
+  v.as.tensors = items;
+  return v;
+}
+
+static inline graft_value graft_value_int(int64_t number) {
+  graft_value v = {GRAFT_VALUE_INT, 0, {NULL}};
+  v.as.i = number;
+  return v;
+}
+
+static inline graft_value graft_value_float(double number) {
+  graft_value v = {GRAFT_VALUE_FLOAT, 0, {NULL}};
+  v.as.f = number;
+  return v;
+}
+
+static inline graft_value graft_value_bool(bool flag) {
+  graft_value v = {GRAFT_VALUE_BOOL, 0, {NULL}};
+  v.as.i = flag ? 1 : 0;
+  return v;
+}
+
+static inline graft_value graft_value_scalar(graft_scalar scalar) {
+  graft_value v = {scalar.dtype ? GRAFT_VALUE_SCALAR : GRAFT_VALUE_NONE, 0, {NULL}};
+  v.as.scalar = scalar;
+  return v;
+}
+
+static inline graft_value graft_value_ints(GRAFT_NULLABLE const int64_t *items, uint32_t count) {
+  graft_value v = {items ? GRAFT_VALUE_INTS : GRAFT_VALUE_NONE, count, {NULL}};
+  v.as.ints = items;
+  return v;
+}
+
 /* Runs an op (GRAFT_OP_* of graft/abi/op_ids.h). outs has one item for each output tensor of the schema (for a Tensor[]
  * output, one for each item). On entry an item is NULL: it receives a new tensor, owned by the caller; or a tensor: the
- * result is written there (the out form), and where that tensor is also the argument of that name, in place. Records
- * the call for autograd where grad mode is on and an input requires it. Errors name the op, dtypes and shapes.
- * Asynchronous on the current stream of the device. */
+ * result is written there (the out form), and where that tensor is also the argument of that name, in place. Only this
+ * function writes into given tensors: the typed ones of graft/ops.h always give new ones. Records the call for autograd
+ * where grad mode is on and an input requires it. Errors name the op, dtypes and shapes. Asynchronous on the current
+ * stream of the device. */
 GRAFT_EXPORT graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                                      uint32_t nouts);
 

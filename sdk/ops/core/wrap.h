@@ -1,4 +1,5 @@
-/* What the generated wrappers are made of: typed arguments to graft_value, and back. Private to libgraft. */
+/* What the generated wrappers are made of beside the graft_value_* of graft/value.h: typed arguments to graft_value,
+ * and back. Private to libgraft. */
 #ifndef GRAFT_OPS_WRAP_H
 #define GRAFT_OPS_WRAP_H
 
@@ -8,45 +9,16 @@ static inline graft_value wrap_none(void) {
   return (graft_value){.kind = GRAFT_VALUE_NONE};
 }
 
-static inline graft_value wrap_tensor(graft_tensor *tensor) {
-  return (graft_value){.kind = tensor ? GRAFT_VALUE_TENSOR : GRAFT_VALUE_NONE, .as.tensor = tensor};
-}
-
-/* A list of tensors is never absent: with no items it may be NULL. */
-static inline graft_value wrap_tensors(graft_tensor *const *items, uint32_t count) {
-  return (graft_value){.kind = GRAFT_VALUE_TENSORS, .count = count, .as.tensors = items};
-}
-
-static inline graft_value wrap_int(int64_t value) {
-  return (graft_value){.kind = GRAFT_VALUE_INT, .as.i = value};
-}
-
 static inline graft_value wrap_optional_int(const int64_t *value) {
-  return value ? wrap_int(*value) : wrap_none();
-}
-
-static inline graft_value wrap_float(double value) {
-  return (graft_value){.kind = GRAFT_VALUE_FLOAT, .as.f = value};
+  return value ? graft_value_int(*value) : wrap_none();
 }
 
 static inline graft_value wrap_optional_float(const double *value) {
-  return value ? wrap_float(*value) : wrap_none();
-}
-
-static inline graft_value wrap_bool(bool value) {
-  return (graft_value){.kind = GRAFT_VALUE_BOOL, .as.i = value};
+  return value ? graft_value_float(*value) : wrap_none();
 }
 
 static inline graft_value wrap_optional_bool(const bool *value) {
-  return value ? wrap_bool(*value) : wrap_none();
-}
-
-static inline graft_value wrap_scalar(graft_scalar scalar) {
-  return (graft_value){.kind = scalar.dtype ? GRAFT_VALUE_SCALAR : GRAFT_VALUE_NONE, .as.scalar = scalar};
-}
-
-static inline graft_value wrap_ints(const int64_t *items, uint32_t count) {
-  return (graft_value){.kind = items ? GRAFT_VALUE_INTS : GRAFT_VALUE_NONE, .count = count, .as.ints = items};
+  return value ? graft_value_bool(*value) : wrap_none();
 }
 
 static inline graft_value wrap_floats(const double *items, uint32_t count) {

@@ -13,7 +13,7 @@
 static inline graft_tensor *fx_adaptive_avg_pool2d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                    uint32_t output_size_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_AVG_POOL2D, boxed, 2, &boxed_out, 1);
@@ -24,7 +24,7 @@ static inline graft_tensor *fx_adaptive_avg_pool2d(fx *builder, graft_tensor *se
 static inline graft_tensor *fx_adaptive_avg_pool2d_backward(fx *builder, graft_tensor *grad_output,
                                                             graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_AVG_POOL2D_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -35,7 +35,7 @@ static inline graft_tensor *fx_adaptive_avg_pool2d_backward(fx *builder, graft_t
 static inline graft_tensor *fx_adaptive_avg_pool3d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                    uint32_t output_size_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_AVG_POOL3D, boxed, 2, &boxed_out, 1);
@@ -46,7 +46,7 @@ static inline graft_tensor *fx_adaptive_avg_pool3d(fx *builder, graft_tensor *se
 static inline graft_tensor *fx_cdist_forward(fx *builder, graft_tensor *x1, graft_tensor *x2, double p,
                                              const int64_t *compute_mode) {
   const graft_value boxed[] = {
-    wrap_tensor(x1), wrap_tensor(x2), wrap_float(p), wrap_optional_int(compute_mode),
+    graft_value_tensor(x1), graft_value_tensor(x2), graft_value_float(p), wrap_optional_int(compute_mode),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CDIST_FORWARD, boxed, 4, &boxed_out, 1);
@@ -62,8 +62,9 @@ static inline void fx_embedding_bag(fx *builder, graft_tensor *weight, graft_ten
                                     graft_tensor **out0, graft_tensor **out1, graft_tensor **out2,
                                     graft_tensor **out3) {
   const graft_value boxed[] = {
-    wrap_tensor(weight), wrap_tensor(indices), wrap_tensor(offsets), wrap_bool(scale_grad_by_freq), wrap_int(mode),
-    wrap_bool(sparse), wrap_tensor(per_sample_weights), wrap_bool(include_last_offset), wrap_int(padding_idx),
+    graft_value_tensor(weight), graft_value_tensor(indices), graft_value_tensor(offsets),
+    graft_value_bool(scale_grad_by_freq), graft_value_int(mode), graft_value_bool(sparse),
+    graft_value_tensor(per_sample_weights), graft_value_bool(include_last_offset), graft_value_int(padding_idx),
   };
   graft_tensor *boxed_outs[4] = {NULL};
   fx_call(builder, GRAFT_OP_EMBEDDING_BAG, boxed, 9, boxed_outs, 4);
@@ -77,7 +78,8 @@ static inline void fx_embedding_bag(fx *builder, graft_tensor *weight, graft_ten
 static inline graft_tensor *fx_fft_c2r(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                        int64_t normalization, int64_t last_dim_size) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(normalization), wrap_int(last_dim_size),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_int(last_dim_size),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FFT_C2R, boxed, 4, &boxed_out, 1);
@@ -88,7 +90,8 @@ static inline graft_tensor *fx_fft_c2r(fx *builder, graft_tensor *self, const in
 static inline graft_tensor *fx_fft_r2c(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                        int64_t normalization, bool onesided) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(normalization), wrap_bool(onesided),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_bool(onesided),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FFT_R2C, boxed, 4, &boxed_out, 1);
@@ -98,7 +101,7 @@ static inline graft_tensor *fx_fft_r2c(fx *builder, graft_tensor *self, const in
 /* aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor */
 static inline graft_tensor *fx_log_softmax(fx *builder, graft_tensor *self, int64_t dim, bool half_to_float) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(half_to_float),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(half_to_float),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG_SOFTMAX, boxed, 3, &boxed_out, 1);
@@ -112,8 +115,8 @@ static inline void fx_native_batch_norm_legit(fx *builder, graft_tensor *input, 
                                               bool training, double momentum, double eps, graft_tensor **out0,
                                               graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_bool(training), wrap_float(momentum), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_tensor(running_mean),
+    graft_value_tensor(running_var), graft_value_bool(training), graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_BATCH_NORM_LEGIT, boxed, 8, boxed_outs, 3);
@@ -128,8 +131,8 @@ static inline void fx_native_batch_norm_legit_no_stats(fx *builder, graft_tensor
                                                        graft_tensor *bias, bool training, double momentum, double eps,
                                                        graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_bool(training), wrap_float(momentum),
-    wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_bool(training),
+    graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_STATS, boxed, 6, boxed_outs, 3);
@@ -146,8 +149,8 @@ static inline void fx_native_batch_norm_legit_no_training(fx *builder, graft_ten
                                                           graft_tensor **out0, graft_tensor **out1,
                                                           graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_float(momentum), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_tensor(running_mean),
+    graft_value_tensor(running_var), graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, boxed, 7, boxed_outs, 3);
@@ -159,7 +162,7 @@ static inline void fx_native_batch_norm_legit_no_training(fx *builder, graft_ten
 /* aten::_pdist_forward(Tensor self, float p=2.) -> Tensor */
 static inline graft_tensor *fx_pdist_forward(fx *builder, graft_tensor *self, double p) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(p),
+    graft_value_tensor(self), graft_value_float(p),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PDIST_FORWARD, boxed, 2, &boxed_out, 1);
@@ -169,7 +172,7 @@ static inline graft_tensor *fx_pdist_forward(fx *builder, graft_tensor *self, do
 /* aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor */
 static inline graft_tensor *fx_softmax(fx *builder, graft_tensor *self, int64_t dim, bool half_to_float) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(half_to_float),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(half_to_float),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFTMAX, boxed, 3, &boxed_out, 1);
@@ -181,7 +184,7 @@ static inline graft_tensor *fx_softmax(fx *builder, graft_tensor *self, int64_t 
 static inline graft_tensor *fx_to_copy(fx *builder, graft_tensor *self, graft_dtype dtype, graft_rt_device *device,
                                        graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(), wrap_none(),
+    graft_value_tensor(self), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(), wrap_none(),
     wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
@@ -192,7 +195,7 @@ static inline graft_tensor *fx_to_copy(fx *builder, graft_tensor *self, graft_dt
 /* aten::abs(Tensor self) -> Tensor */
 static inline graft_tensor *fx_abs(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ABS, boxed, 1, &boxed_out, 1);
@@ -202,7 +205,7 @@ static inline graft_tensor *fx_abs(fx *builder, graft_tensor *self) {
 /* aten::acos(Tensor self) -> Tensor */
 static inline graft_tensor *fx_acos(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ACOS, boxed, 1, &boxed_out, 1);
@@ -212,7 +215,7 @@ static inline graft_tensor *fx_acos(fx *builder, graft_tensor *self) {
 /* aten::acosh(Tensor self) -> Tensor */
 static inline graft_tensor *fx_acosh(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ACOSH, boxed, 1, &boxed_out, 1);
@@ -222,7 +225,7 @@ static inline graft_tensor *fx_acosh(fx *builder, graft_tensor *self) {
 /* aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor */
 static inline graft_tensor *fx_add_Scalar(fx *builder, graft_tensor *self, graft_scalar other, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_scalar(other), graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADD_SCALAR, boxed, 3, &boxed_out, 1);
@@ -232,7 +235,7 @@ static inline graft_tensor *fx_add_Scalar(fx *builder, graft_tensor *self, graft
 /* aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
 static inline graft_tensor *fx_add_Tensor(fx *builder, graft_tensor *self, graft_tensor *other, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADD_TENSOR, boxed, 3, &boxed_out, 1);
@@ -243,7 +246,8 @@ static inline graft_tensor *fx_add_Tensor(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_addmm(fx *builder, graft_tensor *self, graft_tensor *mat1, graft_tensor *mat2,
                                      graft_scalar beta, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat1), wrap_tensor(mat2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(mat1), graft_value_tensor(mat2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDMM, boxed, 5, &boxed_out, 1);
@@ -253,7 +257,7 @@ static inline graft_tensor *fx_addmm(fx *builder, graft_tensor *self, graft_tens
 /* aten::alias(Tensor(a) self) -> Tensor(a) */
 static inline graft_tensor *fx_alias(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ALIAS, boxed, 1, &boxed_out, 1);
@@ -264,7 +268,7 @@ static inline graft_tensor *fx_alias(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_amax(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                     bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AMAX, boxed, 3, &boxed_out, 1);
@@ -275,7 +279,7 @@ static inline graft_tensor *fx_amax(fx *builder, graft_tensor *self, const int64
 static inline graft_tensor *fx_amin(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                     bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AMIN, boxed, 3, &boxed_out, 1);
@@ -285,7 +289,7 @@ static inline graft_tensor *fx_amin(fx *builder, graft_tensor *self, const int64
 /* aten::any(Tensor self) -> Tensor */
 static inline graft_tensor *fx_any(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ANY, boxed, 1, &boxed_out, 1);
@@ -295,7 +299,7 @@ static inline graft_tensor *fx_any(fx *builder, graft_tensor *self) {
 /* aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor */
 static inline graft_tensor *fx_any_dim(fx *builder, graft_tensor *self, int64_t dim, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ANY_DIM, boxed, 3, &boxed_out, 1);
@@ -306,7 +310,7 @@ static inline graft_tensor *fx_any_dim(fx *builder, graft_tensor *self, int64_t 
 static inline graft_tensor *fx_any_dims(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                         bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ANY_DIMS, boxed, 3, &boxed_out, 1);
@@ -318,8 +322,8 @@ static inline graft_tensor *fx_any_dims(fx *builder, graft_tensor *self, const i
 static inline graft_tensor *fx_arange_start_step(fx *builder, graft_scalar start, graft_scalar end, graft_scalar step,
                                                  graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_scalar(start), wrap_scalar(end), wrap_scalar(step), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_scalar(start), graft_value_scalar(end), graft_value_scalar(step), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ARANGE_START_STEP, boxed, 7, &boxed_out, 1);
@@ -329,7 +333,7 @@ static inline graft_tensor *fx_arange_start_step(fx *builder, graft_scalar start
 /* aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
 static inline graft_tensor *fx_argmax(fx *builder, graft_tensor *self, const int64_t *dim, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), wrap_optional_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ARGMAX, boxed, 3, &boxed_out, 1);
@@ -339,7 +343,7 @@ static inline graft_tensor *fx_argmax(fx *builder, graft_tensor *self, const int
 /* aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
 static inline graft_tensor *fx_argmin(fx *builder, graft_tensor *self, const int64_t *dim, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), wrap_optional_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ARGMIN, boxed, 3, &boxed_out, 1);
@@ -350,7 +354,8 @@ static inline graft_tensor *fx_argmin(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_as_strided(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count,
                                           const int64_t *stride, uint32_t stride_count, const int64_t *storage_offset) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count), wrap_ints(stride, stride_count), wrap_optional_int(storage_offset),
+    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_ints(stride, stride_count),
+    wrap_optional_int(storage_offset),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AS_STRIDED, boxed, 4, &boxed_out, 1);
@@ -360,7 +365,7 @@ static inline graft_tensor *fx_as_strided(fx *builder, graft_tensor *self, const
 /* aten::asin(Tensor self) -> Tensor */
 static inline graft_tensor *fx_asin(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ASIN, boxed, 1, &boxed_out, 1);
@@ -370,7 +375,7 @@ static inline graft_tensor *fx_asin(fx *builder, graft_tensor *self) {
 /* aten::asinh(Tensor self) -> Tensor */
 static inline graft_tensor *fx_asinh(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ASINH, boxed, 1, &boxed_out, 1);
@@ -380,7 +385,7 @@ static inline graft_tensor *fx_asinh(fx *builder, graft_tensor *self) {
 /* aten::atan(Tensor self) -> Tensor */
 static inline graft_tensor *fx_atan(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ATAN, boxed, 1, &boxed_out, 1);
@@ -390,7 +395,7 @@ static inline graft_tensor *fx_atan(fx *builder, graft_tensor *self) {
 /* aten::atan2(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_atan2(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ATAN2, boxed, 2, &boxed_out, 1);
@@ -400,7 +405,7 @@ static inline graft_tensor *fx_atan2(fx *builder, graft_tensor *self, graft_tens
 /* aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!) */
 static inline graft_tensor *fx_atan2_out(fx *builder, graft_tensor *self, graft_tensor *other, graft_tensor *out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_tensor(out),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_tensor(out),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ATAN2_OUT, boxed, 3, &boxed_out, 1);
@@ -410,7 +415,7 @@ static inline graft_tensor *fx_atan2_out(fx *builder, graft_tensor *self, graft_
 /* aten::atanh(Tensor self) -> Tensor */
 static inline graft_tensor *fx_atanh(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ATANH, boxed, 1, &boxed_out, 1);
@@ -424,8 +429,8 @@ static inline graft_tensor *fx_avg_pool2d(fx *builder, graft_tensor *self, const
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_bool(ceil_mode), wrap_bool(count_include_pad),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
     wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
@@ -441,9 +446,9 @@ static inline graft_tensor *fx_avg_pool2d_backward(fx *builder, graft_tensor *gr
                                                    uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                                    const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_bool(ceil_mode),
-    wrap_bool(count_include_pad), wrap_optional_int(divisor_override),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AVG_POOL2D_BACKWARD, boxed, 8, &boxed_out, 1);
@@ -457,8 +462,8 @@ static inline graft_tensor *fx_avg_pool3d(fx *builder, graft_tensor *self, const
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_bool(ceil_mode), wrap_bool(count_include_pad),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
     wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
@@ -469,7 +474,7 @@ static inline graft_tensor *fx_avg_pool3d(fx *builder, graft_tensor *self, const
 /* aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_bitwise_and_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_AND_SCALAR, boxed, 2, &boxed_out, 1);
@@ -479,7 +484,7 @@ static inline graft_tensor *fx_bitwise_and_Scalar(fx *builder, graft_tensor *sel
 /* aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_bitwise_and_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_AND_TENSOR, boxed, 2, &boxed_out, 1);
@@ -489,7 +494,7 @@ static inline graft_tensor *fx_bitwise_and_Tensor(fx *builder, graft_tensor *sel
 /* aten::bitwise_not(Tensor self) -> Tensor */
 static inline graft_tensor *fx_bitwise_not(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_NOT, boxed, 1, &boxed_out, 1);
@@ -499,7 +504,7 @@ static inline graft_tensor *fx_bitwise_not(fx *builder, graft_tensor *self) {
 /* aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_bitwise_or_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_OR_SCALAR, boxed, 2, &boxed_out, 1);
@@ -509,7 +514,7 @@ static inline graft_tensor *fx_bitwise_or_Scalar(fx *builder, graft_tensor *self
 /* aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_bitwise_or_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_OR_TENSOR, boxed, 2, &boxed_out, 1);
@@ -519,7 +524,7 @@ static inline graft_tensor *fx_bitwise_or_Tensor(fx *builder, graft_tensor *self
 /* aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_bitwise_xor_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_XOR_SCALAR, boxed, 2, &boxed_out, 1);
@@ -529,7 +534,7 @@ static inline graft_tensor *fx_bitwise_xor_Scalar(fx *builder, graft_tensor *sel
 /* aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_bitwise_xor_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_XOR_TENSOR, boxed, 2, &boxed_out, 1);
@@ -539,7 +544,7 @@ static inline graft_tensor *fx_bitwise_xor_Tensor(fx *builder, graft_tensor *sel
 /* aten::bmm(Tensor self, Tensor mat2) -> Tensor */
 static inline graft_tensor *fx_bmm(fx *builder, graft_tensor *self, graft_tensor *mat2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2),
+    graft_value_tensor(self), graft_value_tensor(mat2),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BMM, boxed, 2, &boxed_out, 1);
@@ -549,7 +554,7 @@ static inline graft_tensor *fx_bmm(fx *builder, graft_tensor *self, graft_tensor
 /* aten::cat(Tensor[] tensors, int dim=0) -> Tensor */
 static inline graft_tensor *fx_cat(fx *builder, graft_tensor *const *tensors, uint32_t tensors_count, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensors(tensors, tensors_count), wrap_int(dim),
+    graft_value_tensors(tensors, tensors_count), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CAT, boxed, 2, &boxed_out, 1);
@@ -559,7 +564,7 @@ static inline graft_tensor *fx_cat(fx *builder, graft_tensor *const *tensors, ui
 /* aten::ceil(Tensor self) -> Tensor */
 static inline graft_tensor *fx_ceil(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CEIL, boxed, 1, &boxed_out, 1);
@@ -569,7 +574,7 @@ static inline graft_tensor *fx_ceil(fx *builder, graft_tensor *self) {
 /* aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor */
 static inline graft_tensor *fx_clamp(fx *builder, graft_tensor *self, graft_scalar min, graft_scalar max) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(min), wrap_scalar(max),
+    graft_value_tensor(self), graft_value_scalar(min), graft_value_scalar(max),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CLAMP, boxed, 3, &boxed_out, 1);
@@ -579,7 +584,7 @@ static inline graft_tensor *fx_clamp(fx *builder, graft_tensor *self, graft_scal
 /* aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor */
 static inline graft_tensor *fx_clamp_Tensor(fx *builder, graft_tensor *self, graft_tensor *min, graft_tensor *max) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(min), wrap_tensor(max),
+    graft_value_tensor(self), graft_value_tensor(min), graft_value_tensor(max),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CLAMP_TENSOR, boxed, 3, &boxed_out, 1);
@@ -589,7 +594,7 @@ static inline graft_tensor *fx_clamp_Tensor(fx *builder, graft_tensor *self, gra
 /* aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor */
 static inline graft_tensor *fx_clone(fx *builder, graft_tensor *self, graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_memory_format(memory_format),
+    graft_value_tensor(self), wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CLONE, boxed, 2, &boxed_out, 1);
@@ -604,8 +609,9 @@ static inline graft_tensor *fx_col2im(fx *builder, graft_tensor *self, const int
                                       const int64_t *padding, uint32_t padding_count, const int64_t *stride,
                                       uint32_t stride_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(dilation, dilation_count), wrap_ints(padding, padding_count), wrap_ints(stride, stride_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(dilation, dilation_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(stride, stride_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COL2IM, boxed, 6, &boxed_out, 1);
@@ -616,7 +622,7 @@ static inline graft_tensor *fx_col2im(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_constant_pad_nd(fx *builder, graft_tensor *self, const int64_t *pad, uint32_t pad_count,
                                                graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(pad, pad_count), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_ints(pad, pad_count), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CONSTANT_PAD_ND, boxed, 3, &boxed_out, 1);
@@ -631,9 +637,10 @@ static inline graft_tensor *fx_convolution(fx *builder, graft_tensor *input, gra
                                            bool transposed, const int64_t *output_padding,
                                            uint32_t output_padding_count, int64_t groups) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count), wrap_bool(transposed),
-    wrap_ints(output_padding, output_padding_count), wrap_int(groups),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
+    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CONVOLUTION, boxed, 9, &boxed_out, 1);
@@ -651,9 +658,10 @@ static inline void fx_convolution_backward(fx *builder, graft_tensor *grad_outpu
                                            uint32_t output_padding_count, int64_t groups, const uint8_t *output_mask,
                                            graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(input), wrap_tensor(weight), wrap_ints(bias_sizes, bias_sizes_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count),
-    wrap_bool(transposed), wrap_ints(output_padding, output_padding_count), wrap_int(groups), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(weight),
+    graft_value_ints(bias_sizes, bias_sizes_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
+    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups), wrap_mask(output_mask, 3),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_CONVOLUTION_BACKWARD, boxed, 11, boxed_outs, 3);
@@ -665,7 +673,7 @@ static inline void fx_convolution_backward(fx *builder, graft_tensor *grad_outpu
 /* aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor */
 static inline graft_tensor *fx_copy(fx *builder, graft_tensor *self, graft_tensor *src) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_none(),
+    graft_value_tensor(self), graft_value_tensor(src), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COPY, boxed, 3, &boxed_out, 1);
@@ -675,7 +683,7 @@ static inline graft_tensor *fx_copy(fx *builder, graft_tensor *self, graft_tenso
 /* aten::cos(Tensor self) -> Tensor */
 static inline graft_tensor *fx_cos(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COS, boxed, 1, &boxed_out, 1);
@@ -685,7 +693,7 @@ static inline graft_tensor *fx_cos(fx *builder, graft_tensor *self) {
 /* aten::cosh(Tensor self) -> Tensor */
 static inline graft_tensor *fx_cosh(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COSH, boxed, 1, &boxed_out, 1);
@@ -695,7 +703,7 @@ static inline graft_tensor *fx_cosh(fx *builder, graft_tensor *self) {
 /* aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
 static inline graft_tensor *fx_cumsum(fx *builder, graft_tensor *self, int64_t dim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CUMSUM, boxed, 3, &boxed_out, 1);
@@ -705,7 +713,7 @@ static inline graft_tensor *fx_cumsum(fx *builder, graft_tensor *self, int64_t d
 /* aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a) */
 static inline graft_tensor *fx_diagonal(fx *builder, graft_tensor *self, int64_t offset, int64_t dim1, int64_t dim2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(offset), wrap_int(dim1), wrap_int(dim2),
+    graft_value_tensor(self), graft_value_int(offset), graft_value_int(dim1), graft_value_int(dim2),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DIAGONAL, boxed, 4, &boxed_out, 1);
@@ -715,7 +723,7 @@ static inline graft_tensor *fx_diagonal(fx *builder, graft_tensor *self, int64_t
 /* aten::div.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_div_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DIV_SCALAR, boxed, 2, &boxed_out, 1);
@@ -726,7 +734,7 @@ static inline graft_tensor *fx_div_Scalar(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_div_Scalar_mode(fx *builder, graft_tensor *self, graft_scalar other,
                                                const char *rounding_mode) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other), wrap_str(rounding_mode),
+    graft_value_tensor(self), graft_value_scalar(other), wrap_str(rounding_mode),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DIV_SCALAR_MODE, boxed, 3, &boxed_out, 1);
@@ -736,7 +744,7 @@ static inline graft_tensor *fx_div_Scalar_mode(fx *builder, graft_tensor *self, 
 /* aten::div.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_div_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DIV_TENSOR, boxed, 2, &boxed_out, 1);
@@ -747,7 +755,7 @@ static inline graft_tensor *fx_div_Tensor(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_div_Tensor_mode(fx *builder, graft_tensor *self, graft_tensor *other,
                                                const char *rounding_mode) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_str(rounding_mode),
+    graft_value_tensor(self), graft_value_tensor(other), wrap_str(rounding_mode),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DIV_TENSOR_MODE, boxed, 3, &boxed_out, 1);
@@ -758,7 +766,7 @@ static inline graft_tensor *fx_div_Tensor_mode(fx *builder, graft_tensor *self, 
 static inline graft_tensor *fx_elu(fx *builder, graft_tensor *self, graft_scalar alpha, graft_scalar scale,
                                    graft_scalar input_scale) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(alpha), wrap_scalar(scale), wrap_scalar(input_scale),
+    graft_value_tensor(self), graft_value_scalar(alpha), graft_value_scalar(scale), graft_value_scalar(input_scale),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ELU, boxed, 4, &boxed_out, 1);
@@ -770,7 +778,8 @@ static inline graft_tensor *fx_elu(fx *builder, graft_tensor *self, graft_scalar
 static inline graft_tensor *fx_embedding(fx *builder, graft_tensor *weight, graft_tensor *indices, int64_t padding_idx,
                                          bool scale_grad_by_freq, bool sparse) {
   const graft_value boxed[] = {
-    wrap_tensor(weight), wrap_tensor(indices), wrap_int(padding_idx), wrap_bool(scale_grad_by_freq), wrap_bool(sparse),
+    graft_value_tensor(weight), graft_value_tensor(indices), graft_value_int(padding_idx),
+    graft_value_bool(scale_grad_by_freq), graft_value_bool(sparse),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMBEDDING, boxed, 5, &boxed_out, 1);
@@ -783,8 +792,8 @@ static inline graft_tensor *fx_embedding_dense_backward(fx *builder, graft_tenso
                                                         int64_t num_weights, int64_t padding_idx,
                                                         bool scale_grad_by_freq) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(indices), wrap_int(num_weights), wrap_int(padding_idx),
-    wrap_bool(scale_grad_by_freq),
+    graft_value_tensor(grad_output), graft_value_tensor(indices), graft_value_int(num_weights),
+    graft_value_int(padding_idx), graft_value_bool(scale_grad_by_freq),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMBEDDING_DENSE_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -797,7 +806,7 @@ static inline graft_tensor *fx_empty_memory_format(fx *builder, const int64_t *s
                                                    graft_dtype dtype, graft_rt_device *device,
                                                    graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
     wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
@@ -811,8 +820,8 @@ static inline graft_tensor *fx_empty_strided(fx *builder, const int64_t *size, u
                                              const int64_t *stride, uint32_t stride_count, graft_dtype dtype,
                                              graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_ints(size, size_count), graft_value_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMPTY_STRIDED, boxed, 6, &boxed_out, 1);
@@ -822,7 +831,7 @@ static inline graft_tensor *fx_empty_strided(fx *builder, const int64_t *size, u
 /* aten::eq.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_eq_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EQ_SCALAR, boxed, 2, &boxed_out, 1);
@@ -832,7 +841,7 @@ static inline graft_tensor *fx_eq_Scalar(fx *builder, graft_tensor *self, graft_
 /* aten::eq.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_eq_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EQ_TENSOR, boxed, 2, &boxed_out, 1);
@@ -842,7 +851,7 @@ static inline graft_tensor *fx_eq_Tensor(fx *builder, graft_tensor *self, graft_
 /* aten::erf(Tensor self) -> Tensor */
 static inline graft_tensor *fx_erf(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ERF, boxed, 1, &boxed_out, 1);
@@ -852,7 +861,7 @@ static inline graft_tensor *fx_erf(fx *builder, graft_tensor *self) {
 /* aten::exp(Tensor self) -> Tensor */
 static inline graft_tensor *fx_exp(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EXP, boxed, 1, &boxed_out, 1);
@@ -863,7 +872,7 @@ static inline graft_tensor *fx_exp(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_expand(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count,
                                       bool implicit) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count), wrap_bool(implicit),
+    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_bool(implicit),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EXPAND, boxed, 3, &boxed_out, 1);
@@ -873,7 +882,7 @@ static inline graft_tensor *fx_expand(fx *builder, graft_tensor *self, const int
 /* aten::expm1(Tensor self) -> Tensor */
 static inline graft_tensor *fx_expm1(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EXPM1, boxed, 1, &boxed_out, 1);
@@ -883,7 +892,7 @@ static inline graft_tensor *fx_expm1(fx *builder, graft_tensor *self) {
 /* aten::fill.Scalar(Tensor self, Scalar value) -> Tensor */
 static inline graft_tensor *fx_fill_Scalar(fx *builder, graft_tensor *self, graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FILL_SCALAR, boxed, 2, &boxed_out, 1);
@@ -893,7 +902,7 @@ static inline graft_tensor *fx_fill_Scalar(fx *builder, graft_tensor *self, graf
 /* aten::flip(Tensor self, int[] dims) -> Tensor */
 static inline graft_tensor *fx_flip(fx *builder, graft_tensor *self, const int64_t *dims, uint32_t dims_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FLIP, boxed, 2, &boxed_out, 1);
@@ -903,7 +912,7 @@ static inline graft_tensor *fx_flip(fx *builder, graft_tensor *self, const int64
 /* aten::floor(Tensor self) -> Tensor */
 static inline graft_tensor *fx_floor(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FLOOR, boxed, 1, &boxed_out, 1);
@@ -913,7 +922,7 @@ static inline graft_tensor *fx_floor(fx *builder, graft_tensor *self) {
 /* aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_fmod_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FMOD_SCALAR, boxed, 2, &boxed_out, 1);
@@ -923,7 +932,7 @@ static inline graft_tensor *fx_fmod_Scalar(fx *builder, graft_tensor *self, graf
 /* aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_fmod_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FMOD_TENSOR, boxed, 2, &boxed_out, 1);
@@ -935,8 +944,8 @@ static inline graft_tensor *fx_fmod_Tensor(fx *builder, graft_tensor *self, graf
 static inline graft_tensor *fx_full(fx *builder, const int64_t *size, uint32_t size_count, graft_scalar fill_value,
                                     graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_scalar(fill_value), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_ints(size, size_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FULL, boxed, 6, &boxed_out, 1);
@@ -948,8 +957,8 @@ static inline graft_tensor *fx_full(fx *builder, const int64_t *size, uint32_t s
 static inline graft_tensor *fx_full_like(fx *builder, graft_tensor *self, graft_scalar fill_value, graft_dtype dtype,
                                          graft_rt_device *device, graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(fill_value), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
-    wrap_memory_format(memory_format),
+    graft_value_tensor(self), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(), wrap_device(device),
+    wrap_none(), wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FULL_LIKE, boxed, 7, &boxed_out, 1);
@@ -960,7 +969,7 @@ static inline graft_tensor *fx_full_like(fx *builder, graft_tensor *self, graft_
 static inline graft_tensor *fx_gather(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                       bool sparse_grad) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_bool(sparse_grad),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_bool(sparse_grad),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GATHER, boxed, 4, &boxed_out, 1);
@@ -970,7 +979,7 @@ static inline graft_tensor *fx_gather(fx *builder, graft_tensor *self, int64_t d
 /* aten::ge.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_ge_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GE_SCALAR, boxed, 2, &boxed_out, 1);
@@ -980,7 +989,7 @@ static inline graft_tensor *fx_ge_Scalar(fx *builder, graft_tensor *self, graft_
 /* aten::ge.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_ge_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GE_TENSOR, boxed, 2, &boxed_out, 1);
@@ -990,7 +999,7 @@ static inline graft_tensor *fx_ge_Tensor(fx *builder, graft_tensor *self, graft_
 /* aten::gelu(Tensor self, *, str approximate="none") -> Tensor */
 static inline graft_tensor *fx_gelu(fx *builder, graft_tensor *self, const char *approximate) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_str(approximate),
+    graft_value_tensor(self), wrap_str(approximate),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GELU, boxed, 2, &boxed_out, 1);
@@ -1002,8 +1011,8 @@ static inline graft_tensor *fx_gelu(fx *builder, graft_tensor *self, const char 
 static inline graft_tensor *fx_grid_sampler_2d(fx *builder, graft_tensor *input, graft_tensor *grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode), wrap_int(padding_mode),
-    wrap_bool(align_corners),
+    graft_value_tensor(input), graft_value_tensor(grid), graft_value_int(interpolation_mode),
+    graft_value_int(padding_mode), graft_value_bool(align_corners),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GRID_SAMPLER_2D, boxed, 5, &boxed_out, 1);
@@ -1013,7 +1022,7 @@ static inline graft_tensor *fx_grid_sampler_2d(fx *builder, graft_tensor *input,
 /* aten::gt.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_gt_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GT_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1023,7 +1032,7 @@ static inline graft_tensor *fx_gt_Scalar(fx *builder, graft_tensor *self, graft_
 /* aten::gt.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_gt_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GT_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1033,7 +1042,7 @@ static inline graft_tensor *fx_gt_Tensor(fx *builder, graft_tensor *self, graft_
 /* aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor */
 static inline graft_tensor *fx_hardtanh(fx *builder, graft_tensor *self, graft_scalar min_val, graft_scalar max_val) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(min_val), wrap_scalar(max_val),
+    graft_value_tensor(self), graft_value_scalar(min_val), graft_value_scalar(max_val),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDTANH, boxed, 3, &boxed_out, 1);
@@ -1044,7 +1053,7 @@ static inline graft_tensor *fx_hardtanh(fx *builder, graft_tensor *self, graft_s
 static inline graft_tensor *fx_index_Tensor(fx *builder, graft_tensor *self, graft_tensor *const *indices,
                                             uint32_t indices_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensors(indices, indices_count),
+    graft_value_tensor(self), graft_value_tensors(indices, indices_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1055,7 +1064,8 @@ static inline graft_tensor *fx_index_Tensor(fx *builder, graft_tensor *self, gra
 static inline graft_tensor *fx_index_put(fx *builder, graft_tensor *self, graft_tensor *const *indices,
                                          uint32_t indices_count, graft_tensor *values, bool accumulate) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensors(indices, indices_count), wrap_tensor(values), wrap_bool(accumulate),
+    graft_value_tensor(self), graft_value_tensors(indices, indices_count), graft_value_tensor(values),
+    graft_value_bool(accumulate),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_PUT, boxed, 4, &boxed_out, 1);
@@ -1065,7 +1075,7 @@ static inline graft_tensor *fx_index_put(fx *builder, graft_tensor *self, graft_
 /* aten::index_select(Tensor self, int dim, Tensor index) -> Tensor */
 static inline graft_tensor *fx_index_select(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_SELECT, boxed, 3, &boxed_out, 1);
@@ -1075,7 +1085,7 @@ static inline graft_tensor *fx_index_select(fx *builder, graft_tensor *self, int
 /* aten::isinf(Tensor self) -> Tensor */
 static inline graft_tensor *fx_isinf(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ISINF, boxed, 1, &boxed_out, 1);
@@ -1085,7 +1095,7 @@ static inline graft_tensor *fx_isinf(fx *builder, graft_tensor *self) {
 /* aten::isnan(Tensor self) -> Tensor */
 static inline graft_tensor *fx_isnan(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ISNAN, boxed, 1, &boxed_out, 1);
@@ -1095,7 +1105,7 @@ static inline graft_tensor *fx_isnan(fx *builder, graft_tensor *self) {
 /* aten::le.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_le_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LE_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1105,7 +1115,7 @@ static inline graft_tensor *fx_le_Scalar(fx *builder, graft_tensor *self, graft_
 /* aten::le.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_le_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LE_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1115,7 +1125,7 @@ static inline graft_tensor *fx_le_Tensor(fx *builder, graft_tensor *self, graft_
 /* aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor */
 static inline graft_tensor *fx_leaky_relu(fx *builder, graft_tensor *self, graft_scalar negative_slope) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(negative_slope),
+    graft_value_tensor(self), graft_value_scalar(negative_slope),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LEAKY_RELU, boxed, 2, &boxed_out, 1);
@@ -1125,7 +1135,7 @@ static inline graft_tensor *fx_leaky_relu(fx *builder, graft_tensor *self, graft
 /* aten::log(Tensor self) -> Tensor */
 static inline graft_tensor *fx_log(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG, boxed, 1, &boxed_out, 1);
@@ -1135,7 +1145,7 @@ static inline graft_tensor *fx_log(fx *builder, graft_tensor *self) {
 /* aten::log10(Tensor self) -> Tensor */
 static inline graft_tensor *fx_log10(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG10, boxed, 1, &boxed_out, 1);
@@ -1145,7 +1155,7 @@ static inline graft_tensor *fx_log10(fx *builder, graft_tensor *self) {
 /* aten::log1p(Tensor self) -> Tensor */
 static inline graft_tensor *fx_log1p(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG1P, boxed, 1, &boxed_out, 1);
@@ -1155,7 +1165,7 @@ static inline graft_tensor *fx_log1p(fx *builder, graft_tensor *self) {
 /* aten::log2(Tensor self) -> Tensor */
 static inline graft_tensor *fx_log2(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG2, boxed, 1, &boxed_out, 1);
@@ -1165,7 +1175,7 @@ static inline graft_tensor *fx_log2(fx *builder, graft_tensor *self) {
 /* aten::logical_and(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_logical_and(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGICAL_AND, boxed, 2, &boxed_out, 1);
@@ -1175,7 +1185,7 @@ static inline graft_tensor *fx_logical_and(fx *builder, graft_tensor *self, graf
 /* aten::logical_not(Tensor self) -> Tensor */
 static inline graft_tensor *fx_logical_not(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGICAL_NOT, boxed, 1, &boxed_out, 1);
@@ -1185,7 +1195,7 @@ static inline graft_tensor *fx_logical_not(fx *builder, graft_tensor *self) {
 /* aten::logical_or(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_logical_or(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGICAL_OR, boxed, 2, &boxed_out, 1);
@@ -1195,7 +1205,7 @@ static inline graft_tensor *fx_logical_or(fx *builder, graft_tensor *self, graft
 /* aten::logical_xor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_logical_xor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGICAL_XOR, boxed, 2, &boxed_out, 1);
@@ -1205,7 +1215,7 @@ static inline graft_tensor *fx_logical_xor(fx *builder, graft_tensor *self, graf
 /* aten::lt.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_lt_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LT_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1215,7 +1225,7 @@ static inline graft_tensor *fx_lt_Scalar(fx *builder, graft_tensor *self, graft_
 /* aten::lt.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_lt_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LT_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1226,7 +1236,7 @@ static inline graft_tensor *fx_lt_Tensor(fx *builder, graft_tensor *self, graft_
 static inline graft_tensor *fx_masked_scatter(fx *builder, graft_tensor *self, graft_tensor *mask,
                                               graft_tensor *source) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask), wrap_tensor(source),
+    graft_value_tensor(self), graft_value_tensor(mask), graft_value_tensor(source),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MASKED_SCATTER, boxed, 3, &boxed_out, 1);
@@ -1237,7 +1247,7 @@ static inline graft_tensor *fx_masked_scatter(fx *builder, graft_tensor *self, g
 static inline void fx_max_dim(fx *builder, graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **values,
                               graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MAX_DIM, boxed, 3, boxed_outs, 2);
@@ -1253,8 +1263,8 @@ static inline void fx_max_pool2d_with_indices(fx *builder, graft_tensor *self, c
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count), wrap_bool(ceil_mode),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MAX_POOL2D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -1272,9 +1282,9 @@ static inline graft_tensor *fx_max_pool2d_with_indices_backward(fx *builder, gra
                                                                 uint32_t dilation_count, bool ceil_mode,
                                                                 graft_tensor *indices) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count),
-    wrap_bool(ceil_mode), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, boxed, 8, &boxed_out, 1);
@@ -1289,8 +1299,8 @@ static inline void fx_max_pool3d_with_indices(fx *builder, graft_tensor *self, c
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(stride, stride_count),
-    wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count), wrap_bool(ceil_mode),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
+    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MAX_POOL3D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -1301,7 +1311,7 @@ static inline void fx_max_pool3d_with_indices(fx *builder, graft_tensor *self, c
 /* aten::maximum(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_maximum(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MAXIMUM, boxed, 2, &boxed_out, 1);
@@ -1311,7 +1321,7 @@ static inline graft_tensor *fx_maximum(fx *builder, graft_tensor *self, graft_te
 /* aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor */
 static inline graft_tensor *fx_mean(fx *builder, graft_tensor *self, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_dtype(dtype),
+    graft_value_tensor(self), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MEAN, boxed, 2, &boxed_out, 1);
@@ -1322,7 +1332,7 @@ static inline graft_tensor *fx_mean(fx *builder, graft_tensor *self, graft_dtype
 static inline graft_tensor *fx_mean_dim(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                         bool keepdim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MEAN_DIM, boxed, 4, &boxed_out, 1);
@@ -1333,7 +1343,7 @@ static inline graft_tensor *fx_mean_dim(fx *builder, graft_tensor *self, const i
 static inline void fx_min_dim(fx *builder, graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **values,
                               graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MIN_DIM, boxed, 3, boxed_outs, 2);
@@ -1344,7 +1354,7 @@ static inline void fx_min_dim(fx *builder, graft_tensor *self, int64_t dim, bool
 /* aten::minimum(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_minimum(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MINIMUM, boxed, 2, &boxed_out, 1);
@@ -1354,7 +1364,7 @@ static inline graft_tensor *fx_minimum(fx *builder, graft_tensor *self, graft_te
 /* aten::mm(Tensor self, Tensor mat2) -> Tensor */
 static inline graft_tensor *fx_mm(fx *builder, graft_tensor *self, graft_tensor *mat2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2),
+    graft_value_tensor(self), graft_value_tensor(mat2),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MM, boxed, 2, &boxed_out, 1);
@@ -1364,7 +1374,7 @@ static inline graft_tensor *fx_mm(fx *builder, graft_tensor *self, graft_tensor 
 /* aten::mul.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_mul_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MUL_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1374,7 +1384,7 @@ static inline graft_tensor *fx_mul_Scalar(fx *builder, graft_tensor *self, graft
 /* aten::mul.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_mul_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MUL_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1385,7 +1395,7 @@ static inline graft_tensor *fx_mul_Tensor(fx *builder, graft_tensor *self, graft
 static inline void fx_native_dropout(fx *builder, graft_tensor *input, double p, const bool *train, graft_tensor **out0,
                                      graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_float(p), wrap_optional_bool(train),
+    graft_value_tensor(input), graft_value_float(p), wrap_optional_bool(train),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_DROPOUT, boxed, 3, boxed_outs, 2);
@@ -1399,8 +1409,8 @@ static inline void fx_native_group_norm(fx *builder, graft_tensor *input, graft_
                                         int64_t N, int64_t C, int64_t HxW, int64_t group, double eps,
                                         graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_int(N), wrap_int(C), wrap_int(HxW),
-    wrap_int(group), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_int(N),
+    graft_value_int(C), graft_value_int(HxW), graft_value_int(group), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_GROUP_NORM, boxed, 8, boxed_outs, 3);
@@ -1417,8 +1427,9 @@ static inline void fx_native_group_norm_backward(fx *builder, graft_tensor *grad
                                                  const uint8_t *output_mask, graft_tensor **out0, graft_tensor **out1,
                                                  graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_tensor(mean), wrap_tensor(rstd), wrap_tensor(weight), wrap_int(N),
-    wrap_int(C), wrap_int(HxW), wrap_int(group), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_tensor(mean), graft_value_tensor(rstd),
+    graft_value_tensor(weight), graft_value_int(N), graft_value_int(C), graft_value_int(HxW), graft_value_int(group),
+    wrap_mask(output_mask, 3),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_GROUP_NORM_BACKWARD, boxed, 10, boxed_outs, 3);
@@ -1433,8 +1444,8 @@ static inline void fx_native_layer_norm(fx *builder, graft_tensor *input, const 
                                         uint32_t normalized_shape_count, graft_tensor *weight, graft_tensor *bias,
                                         double eps, graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(weight), wrap_tensor(bias),
-    wrap_float(eps),
+    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
+    graft_value_tensor(bias), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_LAYER_NORM, boxed, 5, boxed_outs, 3);
@@ -1451,8 +1462,9 @@ static inline void fx_native_layer_norm_backward(fx *builder, graft_tensor *grad
                                                  graft_tensor *bias, const uint8_t *output_mask, graft_tensor **out0,
                                                  graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(mean),
-    wrap_tensor(rstd), wrap_tensor(weight), wrap_tensor(bias), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
+    graft_value_tensor(mean), graft_value_tensor(rstd), graft_value_tensor(weight), graft_value_tensor(bias),
+    wrap_mask(output_mask, 3),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, boxed, 8, boxed_outs, 3);
@@ -1464,7 +1476,7 @@ static inline void fx_native_layer_norm_backward(fx *builder, graft_tensor *grad
 /* aten::ne.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_ne_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NE_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1474,7 +1486,7 @@ static inline graft_tensor *fx_ne_Scalar(fx *builder, graft_tensor *self, graft_
 /* aten::ne.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_ne_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NE_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1484,7 +1496,7 @@ static inline graft_tensor *fx_ne_Tensor(fx *builder, graft_tensor *self, graft_
 /* aten::neg(Tensor self) -> Tensor */
 static inline graft_tensor *fx_neg(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NEG, boxed, 1, &boxed_out, 1);
@@ -1494,7 +1506,7 @@ static inline graft_tensor *fx_neg(fx *builder, graft_tensor *self) {
 /* aten::nonzero(Tensor self) -> Tensor */
 static inline graft_tensor *fx_nonzero(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NONZERO, boxed, 1, &boxed_out, 1);
@@ -1504,7 +1516,7 @@ static inline graft_tensor *fx_nonzero(fx *builder, graft_tensor *self) {
 /* aten::permute(Tensor(a) self, int[] dims) -> Tensor(a) */
 static inline graft_tensor *fx_permute(fx *builder, graft_tensor *self, const int64_t *dims, uint32_t dims_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PERMUTE, boxed, 2, &boxed_out, 1);
@@ -1514,7 +1526,7 @@ static inline graft_tensor *fx_permute(fx *builder, graft_tensor *self, const in
 /* aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor */
 static inline graft_tensor *fx_pow_Scalar(fx *builder, graft_scalar self, graft_tensor *exponent) {
   const graft_value boxed[] = {
-    wrap_scalar(self), wrap_tensor(exponent),
+    graft_value_scalar(self), graft_value_tensor(exponent),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_POW_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1524,7 +1536,7 @@ static inline graft_tensor *fx_pow_Scalar(fx *builder, graft_scalar self, graft_
 /* aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor */
 static inline graft_tensor *fx_pow_Tensor_Scalar(fx *builder, graft_tensor *self, graft_scalar exponent) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(exponent),
+    graft_value_tensor(self), graft_value_scalar(exponent),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_POW_TENSOR_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1534,7 +1546,7 @@ static inline graft_tensor *fx_pow_Tensor_Scalar(fx *builder, graft_tensor *self
 /* aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor */
 static inline graft_tensor *fx_pow_Tensor_Tensor(fx *builder, graft_tensor *self, graft_tensor *exponent) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(exponent),
+    graft_value_tensor(self), graft_value_tensor(exponent),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_POW_TENSOR_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1544,7 +1556,7 @@ static inline graft_tensor *fx_pow_Tensor_Tensor(fx *builder, graft_tensor *self
 /* aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor */
 static inline graft_tensor *fx_prod(fx *builder, graft_tensor *self, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_dtype(dtype),
+    graft_value_tensor(self), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PROD, boxed, 2, &boxed_out, 1);
@@ -1555,7 +1567,7 @@ static inline graft_tensor *fx_prod(fx *builder, graft_tensor *self, graft_dtype
 static inline graft_tensor *fx_prod_dim_int(fx *builder, graft_tensor *self, int64_t dim, bool keepdim,
                                             graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PROD_DIM_INT, boxed, 4, &boxed_out, 1);
@@ -1567,7 +1579,7 @@ static inline graft_tensor *fx_prod_dim_int(fx *builder, graft_tensor *self, int
 static inline graft_tensor *fx_rand(fx *builder, const int64_t *size, uint32_t size_count, graft_dtype dtype,
                                     graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RAND, boxed, 5, &boxed_out, 1);
@@ -1579,7 +1591,7 @@ static inline graft_tensor *fx_rand(fx *builder, const int64_t *size, uint32_t s
 static inline graft_tensor *fx_randn(fx *builder, const int64_t *size, uint32_t size_count, graft_dtype dtype,
                                      graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RANDN, boxed, 5, &boxed_out, 1);
@@ -1590,7 +1602,7 @@ static inline graft_tensor *fx_randn(fx *builder, const int64_t *size, uint32_t 
  * Tensor */
 static inline graft_tensor *fx_randperm(fx *builder, int64_t n, graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(n), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RANDPERM, boxed, 5, &boxed_out, 1);
@@ -1600,7 +1612,7 @@ static inline graft_tensor *fx_randperm(fx *builder, int64_t n, graft_dtype dtyp
 /* aten::reciprocal(Tensor self) -> Tensor */
 static inline graft_tensor *fx_reciprocal(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RECIPROCAL, boxed, 1, &boxed_out, 1);
@@ -1611,7 +1623,7 @@ static inline graft_tensor *fx_reciprocal(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_reflection_pad1d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD1D, boxed, 2, &boxed_out, 1);
@@ -1622,7 +1634,7 @@ static inline graft_tensor *fx_reflection_pad1d(fx *builder, graft_tensor *self,
 static inline graft_tensor *fx_reflection_pad2d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD2D, boxed, 2, &boxed_out, 1);
@@ -1633,7 +1645,7 @@ static inline graft_tensor *fx_reflection_pad2d(fx *builder, graft_tensor *self,
 static inline graft_tensor *fx_reflection_pad3d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD3D, boxed, 2, &boxed_out, 1);
@@ -1643,7 +1655,7 @@ static inline graft_tensor *fx_reflection_pad3d(fx *builder, graft_tensor *self,
 /* aten::relu(Tensor self) -> Tensor */
 static inline graft_tensor *fx_relu(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RELU, boxed, 1, &boxed_out, 1);
@@ -1653,7 +1665,7 @@ static inline graft_tensor *fx_relu(fx *builder, graft_tensor *self) {
 /* aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor */
 static inline graft_tensor *fx_remainder_Scalar(fx *builder, graft_tensor *self, graft_scalar other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other),
+    graft_value_tensor(self), graft_value_scalar(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REMAINDER_SCALAR, boxed, 2, &boxed_out, 1);
@@ -1663,7 +1675,7 @@ static inline graft_tensor *fx_remainder_Scalar(fx *builder, graft_tensor *self,
 /* aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_remainder_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REMAINDER_TENSOR, boxed, 2, &boxed_out, 1);
@@ -1673,7 +1685,7 @@ static inline graft_tensor *fx_remainder_Tensor(fx *builder, graft_tensor *self,
 /* aten::repeat(Tensor self, SymInt[] repeats) -> Tensor */
 static inline graft_tensor *fx_repeat(fx *builder, graft_tensor *self, const int64_t *repeats, uint32_t repeats_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(repeats, repeats_count),
+    graft_value_tensor(self), graft_value_ints(repeats, repeats_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPEAT, boxed, 2, &boxed_out, 1);
@@ -1684,7 +1696,7 @@ static inline graft_tensor *fx_repeat(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_replication_pad2d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD2D, boxed, 2, &boxed_out, 1);
@@ -1695,7 +1707,7 @@ static inline graft_tensor *fx_replication_pad2d(fx *builder, graft_tensor *self
 static inline graft_tensor *fx_replication_pad3d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD3D, boxed, 2, &boxed_out, 1);
@@ -1706,7 +1718,7 @@ static inline graft_tensor *fx_replication_pad3d(fx *builder, graft_tensor *self
 static inline graft_tensor *fx_resize_(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count,
                                        graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count), wrap_memory_format(memory_format),
+    graft_value_tensor(self), graft_value_ints(size, size_count), wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RESIZE_, boxed, 3, &boxed_out, 1);
@@ -1716,7 +1728,7 @@ static inline graft_tensor *fx_resize_(fx *builder, graft_tensor *self, const in
 /* aten::round(Tensor self) -> Tensor */
 static inline graft_tensor *fx_round(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ROUND, boxed, 1, &boxed_out, 1);
@@ -1726,7 +1738,7 @@ static inline graft_tensor *fx_round(fx *builder, graft_tensor *self) {
 /* aten::rsqrt(Tensor self) -> Tensor */
 static inline graft_tensor *fx_rsqrt(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RSQRT, boxed, 1, &boxed_out, 1);
@@ -1737,7 +1749,7 @@ static inline graft_tensor *fx_rsqrt(fx *builder, graft_tensor *self) {
  * pin_memory=None) -> Tensor */
 static inline graft_tensor *fx_scalar_tensor(fx *builder, graft_scalar s, graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_scalar(s), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_scalar(s), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SCALAR_TENSOR, boxed, 5, &boxed_out, 1);
@@ -1748,7 +1760,7 @@ static inline graft_tensor *fx_scalar_tensor(fx *builder, graft_scalar s, graft_
 static inline graft_tensor *fx_scatter_src(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                            graft_tensor *src) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(src),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(src),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SCATTER_SRC, boxed, 4, &boxed_out, 1);
@@ -1759,7 +1771,7 @@ static inline graft_tensor *fx_scatter_src(fx *builder, graft_tensor *self, int6
 static inline graft_tensor *fx_scatter_value(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                              graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SCATTER_VALUE, boxed, 4, &boxed_out, 1);
@@ -1770,7 +1782,7 @@ static inline graft_tensor *fx_scatter_value(fx *builder, graft_tensor *self, in
 static inline graft_tensor *fx_scatter_add(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                            graft_tensor *src) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(src),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(src),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SCATTER_ADD, boxed, 4, &boxed_out, 1);
@@ -1782,7 +1794,8 @@ static inline graft_tensor *fx_scatter_add(fx *builder, graft_tensor *self, int6
 static inline graft_tensor *fx_scatter_reduce_two(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                                   graft_tensor *src, const char *reduce, bool include_self) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(src), wrap_str(reduce), wrap_bool(include_self),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(src),
+    wrap_str(reduce), graft_value_bool(include_self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SCATTER_REDUCE_TWO, boxed, 6, &boxed_out, 1);
@@ -1792,7 +1805,7 @@ static inline graft_tensor *fx_scatter_reduce_two(fx *builder, graft_tensor *sel
 /* aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a) */
 static inline graft_tensor *fx_select_int(fx *builder, graft_tensor *self, int64_t dim, int64_t index) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_int(index),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_int(index),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SELECT_INT, boxed, 3, &boxed_out, 1);
@@ -1803,7 +1816,7 @@ static inline graft_tensor *fx_select_int(fx *builder, graft_tensor *self, int64
 static inline graft_tensor *fx_select_scatter(fx *builder, graft_tensor *self, graft_tensor *src, int64_t dim,
                                               int64_t index) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_int(dim), wrap_int(index),
+    graft_value_tensor(self), graft_value_tensor(src), graft_value_int(dim), graft_value_int(index),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SELECT_SCATTER, boxed, 4, &boxed_out, 1);
@@ -1813,7 +1826,7 @@ static inline graft_tensor *fx_select_scatter(fx *builder, graft_tensor *self, g
 /* aten::sigmoid(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sigmoid(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SIGMOID, boxed, 1, &boxed_out, 1);
@@ -1823,7 +1836,7 @@ static inline graft_tensor *fx_sigmoid(fx *builder, graft_tensor *self) {
 /* aten::sign(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sign(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SIGN, boxed, 1, &boxed_out, 1);
@@ -1833,7 +1846,7 @@ static inline graft_tensor *fx_sign(fx *builder, graft_tensor *self) {
 /* aten::sin(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sin(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SIN, boxed, 1, &boxed_out, 1);
@@ -1843,7 +1856,7 @@ static inline graft_tensor *fx_sin(fx *builder, graft_tensor *self) {
 /* aten::sinh(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sinh(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SINH, boxed, 1, &boxed_out, 1);
@@ -1854,7 +1867,8 @@ static inline graft_tensor *fx_sinh(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_slice_Tensor(fx *builder, graft_tensor *self, int64_t dim, const int64_t *start,
                                             const int64_t *end, int64_t step) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_optional_int(start), wrap_optional_int(end), wrap_int(step),
+    graft_value_tensor(self), graft_value_int(dim), wrap_optional_int(start), wrap_optional_int(end),
+    graft_value_int(step),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SLICE_TENSOR, boxed, 5, &boxed_out, 1);
@@ -1866,8 +1880,8 @@ static inline graft_tensor *fx_slice_Tensor(fx *builder, graft_tensor *self, int
 static inline graft_tensor *fx_slice_scatter(fx *builder, graft_tensor *self, graft_tensor *src, int64_t dim,
                                              const int64_t *start, const int64_t *end, int64_t step) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(src), wrap_int(dim), wrap_optional_int(start), wrap_optional_int(end),
-    wrap_int(step),
+    graft_value_tensor(self), graft_value_tensor(src), graft_value_int(dim), wrap_optional_int(start),
+    wrap_optional_int(end), graft_value_int(step),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SLICE_SCATTER, boxed, 6, &boxed_out, 1);
@@ -1878,7 +1892,7 @@ static inline graft_tensor *fx_slice_scatter(fx *builder, graft_tensor *self, gr
 static inline void fx_sort(fx *builder, graft_tensor *self, int64_t dim, bool descending, graft_tensor **values,
                            graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(descending),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(descending),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_SORT, boxed, 3, boxed_outs, 2);
@@ -1890,7 +1904,7 @@ static inline void fx_sort(fx *builder, graft_tensor *self, int64_t dim, bool de
 static inline void fx_split_with_sizes(fx *builder, graft_tensor *self, const int64_t *split_sizes,
                                        uint32_t split_sizes_count, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(split_sizes, split_sizes_count), wrap_int(dim),
+    graft_value_tensor(self), graft_value_ints(split_sizes, split_sizes_count), graft_value_int(dim),
   };
   fx_call(builder, GRAFT_OP_SPLIT_WITH_SIZES, boxed, 3, out, split_sizes_count);
 }
@@ -1898,7 +1912,7 @@ static inline void fx_split_with_sizes(fx *builder, graft_tensor *self, const in
 /* aten::sqrt(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sqrt(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SQRT, boxed, 1, &boxed_out, 1);
@@ -1908,7 +1922,7 @@ static inline graft_tensor *fx_sqrt(fx *builder, graft_tensor *self) {
 /* aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a) */
 static inline graft_tensor *fx_squeeze_dim(fx *builder, graft_tensor *self, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SQUEEZE_DIM, boxed, 2, &boxed_out, 1);
@@ -1918,7 +1932,7 @@ static inline graft_tensor *fx_squeeze_dim(fx *builder, graft_tensor *self, int6
 /* aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a) */
 static inline graft_tensor *fx_squeeze_dims(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SQUEEZE_DIMS, boxed, 2, &boxed_out, 1);
@@ -1928,7 +1942,7 @@ static inline graft_tensor *fx_squeeze_dims(fx *builder, graft_tensor *self, con
 /* aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor */
 static inline graft_tensor *fx_sub_Scalar(fx *builder, graft_tensor *self, graft_scalar other, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_scalar(other), graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SUB_SCALAR, boxed, 3, &boxed_out, 1);
@@ -1938,7 +1952,7 @@ static inline graft_tensor *fx_sub_Scalar(fx *builder, graft_tensor *self, graft
 /* aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
 static inline graft_tensor *fx_sub_Tensor(fx *builder, graft_tensor *self, graft_tensor *other, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SUB_TENSOR, boxed, 3, &boxed_out, 1);
@@ -1949,7 +1963,7 @@ static inline graft_tensor *fx_sub_Tensor(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_sum_dim_IntList(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                                bool keepdim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SUM_DIM_INTLIST, boxed, 4, &boxed_out, 1);
@@ -1959,7 +1973,7 @@ static inline graft_tensor *fx_sum_dim_IntList(fx *builder, graft_tensor *self, 
 /* aten::tan(Tensor self) -> Tensor */
 static inline graft_tensor *fx_tan(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TAN, boxed, 1, &boxed_out, 1);
@@ -1969,7 +1983,7 @@ static inline graft_tensor *fx_tan(fx *builder, graft_tensor *self) {
 /* aten::tanh(Tensor self) -> Tensor */
 static inline graft_tensor *fx_tanh(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TANH, boxed, 1, &boxed_out, 1);
@@ -1981,7 +1995,8 @@ static inline graft_tensor *fx_tanh(fx *builder, graft_tensor *self) {
 static inline void fx_topk(fx *builder, graft_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted,
                            graft_tensor **values, graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(k), wrap_int(dim), wrap_bool(largest), wrap_bool(sorted),
+    graft_value_tensor(self), graft_value_int(k), graft_value_int(dim), graft_value_bool(largest),
+    graft_value_bool(sorted),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_TOPK, boxed, 5, boxed_outs, 2);
@@ -1992,7 +2007,7 @@ static inline void fx_topk(fx *builder, graft_tensor *self, int64_t k, int64_t d
 /* aten::trunc(Tensor self) -> Tensor */
 static inline graft_tensor *fx_trunc(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TRUNC, boxed, 1, &boxed_out, 1);
@@ -2002,7 +2017,7 @@ static inline graft_tensor *fx_trunc(fx *builder, graft_tensor *self) {
 /* aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a) */
 static inline graft_tensor *fx_unsqueeze(fx *builder, graft_tensor *self, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UNSQUEEZE, boxed, 2, &boxed_out, 1);
@@ -2013,7 +2028,8 @@ static inline graft_tensor *fx_unsqueeze(fx *builder, graft_tensor *self, int64_
 static inline graft_tensor *fx_var_correction(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                               graft_scalar correction, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_VAR_CORRECTION, boxed, 4, &boxed_out, 1);
@@ -2023,7 +2039,7 @@ static inline graft_tensor *fx_var_correction(fx *builder, graft_tensor *self, c
 /* aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a) */
 static inline graft_tensor *fx_view(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(size, size_count),
+    graft_value_tensor(self), graft_value_ints(size, size_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_VIEW, boxed, 2, &boxed_out, 1);
@@ -2034,7 +2050,7 @@ static inline graft_tensor *fx_view(fx *builder, graft_tensor *self, const int64
 static inline graft_tensor *fx_where_self(fx *builder, graft_tensor *condition, graft_tensor *self,
                                           graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(condition), wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(condition), graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_WHERE_SELF, boxed, 3, &boxed_out, 1);
@@ -2048,8 +2064,8 @@ static inline void fx_amp_update_scale(fx *builder, graft_tensor *self, graft_te
                                        int64_t growth_interval, graft_tensor **out0,
                                        graft_tensor **growth_tracker_out) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(growth_tracker), wrap_tensor(found_inf), wrap_float(scale_growth_factor),
-    wrap_float(scale_backoff_factor), wrap_int(growth_interval),
+    graft_value_tensor(self), graft_value_tensor(growth_tracker), graft_value_tensor(found_inf),
+    graft_value_float(scale_growth_factor), graft_value_float(scale_backoff_factor), graft_value_int(growth_interval),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_AMP_UPDATE_SCALE, boxed, 6, boxed_outs, 2);
@@ -2061,7 +2077,8 @@ static inline void fx_amp_update_scale(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_cdist_backward(fx *builder, graft_tensor *grad, graft_tensor *x1, graft_tensor *x2,
                                               double p, graft_tensor *cdist) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(x1), wrap_tensor(x2), wrap_float(p), wrap_tensor(cdist),
+    graft_value_tensor(grad), graft_value_tensor(x1), graft_value_tensor(x2), graft_value_float(p),
+    graft_value_tensor(cdist),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CDIST_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -2075,8 +2092,8 @@ static inline void fx_ctc_loss(fx *builder, graft_tensor *log_probs, graft_tenso
                                const int64_t *target_lengths, uint32_t target_lengths_count, int64_t blank,
                                bool zero_infinity, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(log_probs), wrap_tensor(targets), wrap_ints(input_lengths, input_lengths_count),
-    wrap_ints(target_lengths, target_lengths_count), wrap_int(blank), wrap_bool(zero_infinity),
+    graft_value_tensor(log_probs), graft_value_tensor(targets), graft_value_ints(input_lengths, input_lengths_count),
+    graft_value_ints(target_lengths, target_lengths_count), graft_value_int(blank), graft_value_bool(zero_infinity),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_CTC_LOSS, boxed, 6, boxed_outs, 2);
@@ -2092,9 +2109,10 @@ static inline graft_tensor *fx_ctc_loss_backward(fx *builder, graft_tensor *grad
                                                  uint32_t target_lengths_count, graft_tensor *neg_log_likelihood,
                                                  graft_tensor *log_alpha, int64_t blank, bool zero_infinity) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(log_probs), wrap_tensor(targets), wrap_ints(input_lengths, input_lengths_count),
-    wrap_ints(target_lengths, target_lengths_count), wrap_tensor(neg_log_likelihood), wrap_tensor(log_alpha),
-    wrap_int(blank), wrap_bool(zero_infinity),
+    graft_value_tensor(grad), graft_value_tensor(log_probs), graft_value_tensor(targets),
+    graft_value_ints(input_lengths, input_lengths_count), graft_value_ints(target_lengths, target_lengths_count),
+    graft_value_tensor(neg_log_likelihood), graft_value_tensor(log_alpha), graft_value_int(blank),
+    graft_value_bool(zero_infinity),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CTC_LOSS_BACKWARD, boxed, 9, &boxed_out, 1);
@@ -2105,7 +2123,7 @@ static inline graft_tensor *fx_ctc_loss_backward(fx *builder, graft_tensor *grad
 static inline void fx_cummax_helper(fx *builder, graft_tensor *self, graft_tensor *values, graft_tensor *indices,
                                     int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(values), wrap_tensor(indices), wrap_int(dim),
+    graft_value_tensor(self), graft_value_tensor(values), graft_value_tensor(indices), graft_value_int(dim),
   };
   fx_call(builder, GRAFT_OP_CUMMAX_HELPER, boxed, 4, NULL, 0);
 }
@@ -2120,9 +2138,10 @@ static inline graft_tensor *fx_embedding_bag_backward(fx *builder, graft_tensor 
                                                       bool sparse, graft_tensor *per_sample_weights,
                                                       int64_t padding_idx) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(indices), wrap_tensor(offsets), wrap_tensor(offset2bag), wrap_tensor(bag_size),
-    wrap_tensor(maximum_indices), wrap_int(num_weights), wrap_bool(scale_grad_by_freq), wrap_int(mode),
-    wrap_bool(sparse), wrap_tensor(per_sample_weights), wrap_int(padding_idx),
+    graft_value_tensor(grad), graft_value_tensor(indices), graft_value_tensor(offsets), graft_value_tensor(offset2bag),
+    graft_value_tensor(bag_size), graft_value_tensor(maximum_indices), graft_value_int(num_weights),
+    graft_value_bool(scale_grad_by_freq), graft_value_int(mode), graft_value_bool(sparse),
+    graft_value_tensor(per_sample_weights), graft_value_int(padding_idx),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMBEDDING_BAG_BACKWARD, boxed, 12, &boxed_out, 1);
@@ -2133,7 +2152,8 @@ static inline graft_tensor *fx_embedding_bag_backward(fx *builder, graft_tensor 
 static inline graft_tensor *fx_fft_c2c(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                        int64_t normalization, bool forward) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_int(normalization), wrap_bool(forward),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_bool(forward),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FFT_C2C, boxed, 4, &boxed_out, 1);
@@ -2146,8 +2166,8 @@ static inline graft_tensor *fx_index_put_impl(fx *builder, graft_tensor *self, g
                                               uint32_t indices_count, graft_tensor *values, bool accumulate,
                                               bool unsafe) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensors(indices, indices_count), wrap_tensor(values), wrap_bool(accumulate),
-    wrap_bool(unsafe),
+    graft_value_tensor(self), graft_value_tensors(indices, indices_count), graft_value_tensor(values),
+    graft_value_bool(accumulate), graft_value_bool(unsafe),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_PUT_IMPL, boxed, 5, &boxed_out, 1);
@@ -2158,7 +2178,7 @@ static inline graft_tensor *fx_index_put_impl(fx *builder, graft_tensor *self, g
 static inline void fx_linalg_eigh(fx *builder, graft_tensor *A, const char *UPLO, bool compute_v,
                                   graft_tensor **eigenvalues, graft_tensor **eigenvectors) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_str(UPLO), wrap_bool(compute_v),
+    graft_value_tensor(A), wrap_str(UPLO), graft_value_bool(compute_v),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_EIGH, boxed, 3, boxed_outs, 2);
@@ -2170,7 +2190,7 @@ static inline void fx_linalg_eigh(fx *builder, graft_tensor *A, const char *UPLO
 static inline void fx_linalg_slogdet(fx *builder, graft_tensor *A, graft_tensor **sign, graft_tensor **logabsdet,
                                      graft_tensor **LU, graft_tensor **pivots) {
   const graft_value boxed[] = {
-    wrap_tensor(A),
+    graft_value_tensor(A),
   };
   graft_tensor *boxed_outs[4] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_SLOGDET, boxed, 1, boxed_outs, 4);
@@ -2186,7 +2206,7 @@ static inline void fx_linalg_solve_ex(fx *builder, graft_tensor *A, graft_tensor
                                       graft_tensor **result, graft_tensor **LU, graft_tensor **pivots,
                                       graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_tensor(B), wrap_bool(left), wrap_bool(check_errors),
+    graft_value_tensor(A), graft_value_tensor(B), graft_value_bool(left), graft_value_bool(check_errors),
   };
   graft_tensor *boxed_outs[4] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_SOLVE_EX, boxed, 4, boxed_outs, 4);
@@ -2201,7 +2221,7 @@ static inline void fx_linalg_solve_ex(fx *builder, graft_tensor *A, graft_tensor
 static inline void fx_linalg_svd(fx *builder, graft_tensor *A, bool full_matrices, bool compute_uv, const char *driver,
                                  graft_tensor **U, graft_tensor **S, graft_tensor **Vh) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(full_matrices), wrap_bool(compute_uv), wrap_str(driver),
+    graft_value_tensor(A), graft_value_bool(full_matrices), graft_value_bool(compute_uv), wrap_str(driver),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_SVD, boxed, 4, boxed_outs, 3);
@@ -2214,7 +2234,7 @@ static inline void fx_linalg_svd(fx *builder, graft_tensor *A, bool full_matrice
 static inline graft_tensor *fx_log_softmax_backward_data(fx *builder, graft_tensor *grad_output, graft_tensor *output,
                                                          int64_t dim, graft_dtype input_dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output), wrap_int(dim), wrap_dtype(input_dtype),
+    graft_value_tensor(grad_output), graft_value_tensor(output), graft_value_int(dim), wrap_dtype(input_dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG_SOFTMAX_BACKWARD_DATA, boxed, 4, &boxed_out, 1);
@@ -2224,7 +2244,7 @@ static inline graft_tensor *fx_log_softmax_backward_data(fx *builder, graft_tens
 /* aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor */
 static inline graft_tensor *fx_prelu_kernel(fx *builder, graft_tensor *self, graft_tensor *weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(weight),
+    graft_value_tensor(self), graft_value_tensor(weight),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PRELU_KERNEL, boxed, 2, &boxed_out, 1);
@@ -2235,7 +2255,7 @@ static inline graft_tensor *fx_prelu_kernel(fx *builder, graft_tensor *self, gra
 static inline void fx_prelu_kernel_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                             graft_tensor *weight, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(weight),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(weight),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_PRELU_KERNEL_BACKWARD, boxed, 3, boxed_outs, 2);
@@ -2247,7 +2267,7 @@ static inline void fx_prelu_kernel_backward(fx *builder, graft_tensor *grad_outp
 static inline graft_tensor *fx_softmax_backward_data(fx *builder, graft_tensor *grad_output, graft_tensor *output,
                                                      int64_t dim, graft_dtype input_dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output), wrap_int(dim), wrap_dtype(input_dtype),
+    graft_value_tensor(grad_output), graft_value_tensor(output), graft_value_int(dim), wrap_dtype(input_dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFTMAX_BACKWARD_DATA, boxed, 4, &boxed_out, 1);
@@ -2257,7 +2277,7 @@ static inline graft_tensor *fx_softmax_backward_data(fx *builder, graft_tensor *
 /* aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor */
 static inline graft_tensor *fx_standard_gamma(fx *builder, graft_tensor *self, graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_generator(generator),
+    graft_value_tensor(self), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_STANDARD_GAMMA, boxed, 2, &boxed_out, 1);
@@ -2267,7 +2287,7 @@ static inline graft_tensor *fx_standard_gamma(fx *builder, graft_tensor *self, g
 /* aten::_standard_gamma_grad(Tensor self, Tensor output) -> Tensor */
 static inline graft_tensor *fx_standard_gamma_grad(fx *builder, graft_tensor *self, graft_tensor *output) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(output),
+    graft_value_tensor(self), graft_value_tensor(output),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_STANDARD_GAMMA_GRAD, boxed, 2, &boxed_out, 1);
@@ -2280,8 +2300,8 @@ static inline void fx_thnn_fused_gru_cell(fx *builder, graft_tensor *input_gates
                                           graft_tensor *hx, graft_tensor *input_bias, graft_tensor *hidden_bias,
                                           graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(input_gates), wrap_tensor(hidden_gates), wrap_tensor(hx), wrap_tensor(input_bias),
-    wrap_tensor(hidden_bias),
+    graft_value_tensor(input_gates), graft_value_tensor(hidden_gates), graft_value_tensor(hx),
+    graft_value_tensor(input_bias), graft_value_tensor(hidden_bias),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_THNN_FUSED_GRU_CELL, boxed, 5, boxed_outs, 2);
@@ -2295,7 +2315,7 @@ static inline void fx_thnn_fused_gru_cell_backward(fx *builder, graft_tensor *gr
                                                    bool has_bias, graft_tensor **out0, graft_tensor **out1,
                                                    graft_tensor **out2, graft_tensor **out3, graft_tensor **out4) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_hy), wrap_tensor(workspace), wrap_bool(has_bias),
+    graft_value_tensor(grad_hy), graft_value_tensor(workspace), graft_value_bool(has_bias),
   };
   graft_tensor *boxed_outs[5] = {NULL};
   fx_call(builder, GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD, boxed, 3, boxed_outs, 5);
@@ -2312,8 +2332,8 @@ static inline void fx_thnn_fused_lstm_cell(fx *builder, graft_tensor *input_gate
                                            graft_tensor *cx, graft_tensor *input_bias, graft_tensor *hidden_bias,
                                            graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input_gates), wrap_tensor(hidden_gates), wrap_tensor(cx), wrap_tensor(input_bias),
-    wrap_tensor(hidden_bias),
+    graft_value_tensor(input_gates), graft_value_tensor(hidden_gates), graft_value_tensor(cx),
+    graft_value_tensor(input_bias), graft_value_tensor(hidden_bias),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_THNN_FUSED_LSTM_CELL, boxed, 5, boxed_outs, 3);
@@ -2329,8 +2349,8 @@ static inline void fx_thnn_fused_lstm_cell_backward_impl(fx *builder, graft_tens
                                                          bool has_bias, graft_tensor **out0, graft_tensor **out1,
                                                          graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_hy), wrap_tensor(grad_cy), wrap_tensor(cx), wrap_tensor(cy), wrap_tensor(workspace),
-    wrap_bool(has_bias),
+    graft_value_tensor(grad_hy), graft_value_tensor(grad_cy), graft_value_tensor(cx), graft_value_tensor(cy),
+    graft_value_tensor(workspace), graft_value_bool(has_bias),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL, boxed, 6, boxed_outs, 3);
@@ -2344,7 +2364,8 @@ static inline void fx_thnn_fused_lstm_cell_backward_impl(fx *builder, graft_tens
 static inline void fx_unique2(fx *builder, graft_tensor *self, bool sorted, bool return_inverse, bool return_counts,
                               graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(sorted), wrap_bool(return_inverse), wrap_bool(return_counts),
+    graft_value_tensor(self), graft_value_bool(sorted), graft_value_bool(return_inverse),
+    graft_value_bool(return_counts),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_UNIQUE2, boxed, 4, boxed_outs, 3);
@@ -2359,7 +2380,7 @@ static inline graft_tensor *fx_upsample_nearest_exact2d(fx *builder, graft_tenso
                                                         uint32_t output_size_count, const double *scales_h,
                                                         const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -2374,8 +2395,8 @@ static inline graft_tensor *fx_upsample_nearest_exact2d_backward(fx *builder, gr
                                                                  const int64_t *input_size, uint32_t input_size_count,
                                                                  const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT2D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -2386,7 +2407,7 @@ static inline graft_tensor *fx_upsample_nearest_exact2d_backward(fx *builder, gr
 static inline void fx_weight_norm_interface(fx *builder, graft_tensor *v, graft_tensor *g, int64_t dim,
                                             graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(v), wrap_tensor(g), wrap_int(dim),
+    graft_value_tensor(v), graft_value_tensor(g), graft_value_int(dim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_WEIGHT_NORM_INTERFACE, boxed, 3, boxed_outs, 2);
@@ -2400,7 +2421,8 @@ static inline void fx_weight_norm_interface_backward(fx *builder, graft_tensor *
                                                      graft_tensor *saved_g, graft_tensor *saved_norms, int64_t dim,
                                                      graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_w), wrap_tensor(saved_v), wrap_tensor(saved_g), wrap_tensor(saved_norms), wrap_int(dim),
+    graft_value_tensor(grad_w), graft_value_tensor(saved_v), graft_value_tensor(saved_g),
+    graft_value_tensor(saved_norms), graft_value_int(dim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_WEIGHT_NORM_INTERFACE_BACKWARD, boxed, 5, boxed_outs, 2);
@@ -2412,7 +2434,7 @@ static inline void fx_weight_norm_interface_backward(fx *builder, graft_tensor *
 static inline void fx_adaptive_max_pool2d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                           uint32_t output_size_count, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_ADAPTIVE_MAX_POOL2D, boxed, 2, boxed_outs, 2);
@@ -2424,7 +2446,7 @@ static inline void fx_adaptive_max_pool2d(fx *builder, graft_tensor *self, const
 static inline graft_tensor *fx_adaptive_max_pool2d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                             graft_tensor *indices) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_MAX_POOL2D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -2435,7 +2457,7 @@ static inline graft_tensor *fx_adaptive_max_pool2d_backward(fx *builder, graft_t
 static inline graft_tensor *fx_addcdiv(fx *builder, graft_tensor *self, graft_tensor *tensor1, graft_tensor *tensor2,
                                        graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(tensor1), wrap_tensor(tensor2), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_tensor(tensor1), graft_value_tensor(tensor2), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDCDIV, boxed, 4, &boxed_out, 1);
@@ -2446,7 +2468,7 @@ static inline graft_tensor *fx_addcdiv(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_addcmul(fx *builder, graft_tensor *self, graft_tensor *tensor1, graft_tensor *tensor2,
                                        graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(tensor1), wrap_tensor(tensor2), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_tensor(tensor1), graft_value_tensor(tensor2), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDCMUL, boxed, 4, &boxed_out, 1);
@@ -2457,7 +2479,8 @@ static inline graft_tensor *fx_addcmul(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_addmv(fx *builder, graft_tensor *self, graft_tensor *mat, graft_tensor *vec,
                                      graft_scalar beta, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat), wrap_tensor(vec), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(mat), graft_value_tensor(vec), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDMV, boxed, 5, &boxed_out, 1);
@@ -2467,7 +2490,7 @@ static inline graft_tensor *fx_addmv(fx *builder, graft_tensor *self, graft_tens
 /* aten::all(Tensor self) -> Tensor */
 static inline graft_tensor *fx_all(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ALL, boxed, 1, &boxed_out, 1);
@@ -2477,7 +2500,7 @@ static inline graft_tensor *fx_all(fx *builder, graft_tensor *self) {
 /* aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor */
 static inline graft_tensor *fx_all_dim(fx *builder, graft_tensor *self, int64_t dim, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ALL_DIM, boxed, 3, &boxed_out, 1);
@@ -2487,7 +2510,7 @@ static inline graft_tensor *fx_all_dim(fx *builder, graft_tensor *self, int64_t 
 /* aten::angle(Tensor self) -> Tensor */
 static inline graft_tensor *fx_angle(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ANGLE, boxed, 1, &boxed_out, 1);
@@ -2502,9 +2525,9 @@ static inline graft_tensor *fx_avg_pool3d_backward(fx *builder, graft_tensor *gr
                                                    uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                                    const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_bool(ceil_mode),
-    wrap_bool(count_include_pad), wrap_optional_int(divisor_override),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AVG_POOL3D_BACKWARD, boxed, 8, &boxed_out, 1);
@@ -2515,7 +2538,8 @@ static inline graft_tensor *fx_avg_pool3d_backward(fx *builder, graft_tensor *gr
 static inline graft_tensor *fx_baddbmm(fx *builder, graft_tensor *self, graft_tensor *batch1, graft_tensor *batch2,
                                        graft_scalar beta, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(batch1), wrap_tensor(batch2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(batch1), graft_value_tensor(batch2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BADDBMM, boxed, 5, &boxed_out, 1);
@@ -2526,7 +2550,7 @@ static inline graft_tensor *fx_baddbmm(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_bernoulli_Tensor(fx *builder, graft_tensor *self, graft_tensor *p,
                                                 graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(p), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_tensor(p), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BERNOULLI_TENSOR, boxed, 3, &boxed_out, 1);
@@ -2536,7 +2560,7 @@ static inline graft_tensor *fx_bernoulli_Tensor(fx *builder, graft_tensor *self,
 /* aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor */
 static inline graft_tensor *fx_bernoulli_p(fx *builder, graft_tensor *self, double p, graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(p), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(p), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BERNOULLI_P, boxed, 3, &boxed_out, 1);
@@ -2547,7 +2571,7 @@ static inline graft_tensor *fx_bernoulli_p(fx *builder, graft_tensor *self, doub
 static inline graft_tensor *fx_binary_cross_entropy(fx *builder, graft_tensor *self, graft_tensor *target,
                                                     graft_tensor *weight, int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight), graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BINARY_CROSS_ENTROPY, boxed, 4, &boxed_out, 1);
@@ -2560,7 +2584,8 @@ static inline graft_tensor *fx_binary_cross_entropy_backward(fx *builder, graft_
                                                              graft_tensor *target, graft_tensor *weight,
                                                              int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight),
+    graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BINARY_CROSS_ENTROPY_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -2570,7 +2595,7 @@ static inline graft_tensor *fx_binary_cross_entropy_backward(fx *builder, graft_
 /* aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor */
 static inline graft_tensor *fx_bincount(fx *builder, graft_tensor *self, graft_tensor *weights, int64_t minlength) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(weights), wrap_int(minlength),
+    graft_value_tensor(self), graft_value_tensor(weights), graft_value_int(minlength),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BINCOUNT, boxed, 3, &boxed_out, 1);
@@ -2581,7 +2606,7 @@ static inline graft_tensor *fx_bincount(fx *builder, graft_tensor *self, graft_t
 static inline graft_tensor *fx_bucketize_Tensor(fx *builder, graft_tensor *self, graft_tensor *boundaries,
                                                 bool out_int32, bool right) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(boundaries), wrap_bool(out_int32), wrap_bool(right),
+    graft_value_tensor(self), graft_value_tensor(boundaries), graft_value_bool(out_int32), graft_value_bool(right),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BUCKETIZE_TENSOR, boxed, 4, &boxed_out, 1);
@@ -2591,7 +2616,7 @@ static inline graft_tensor *fx_bucketize_Tensor(fx *builder, graft_tensor *self,
 /* aten::clamp_min(Tensor self, Scalar min) -> Tensor */
 static inline graft_tensor *fx_clamp_min(fx *builder, graft_tensor *self, graft_scalar min) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(min),
+    graft_value_tensor(self), graft_value_scalar(min),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CLAMP_MIN, boxed, 2, &boxed_out, 1);
@@ -2601,7 +2626,7 @@ static inline graft_tensor *fx_clamp_min(fx *builder, graft_tensor *self, graft_
 /* aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor */
 static inline graft_tensor *fx_clamp_min_Tensor(fx *builder, graft_tensor *self, graft_tensor *min) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(min),
+    graft_value_tensor(self), graft_value_tensor(min),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CLAMP_MIN_TENSOR, boxed, 2, &boxed_out, 1);
@@ -2611,7 +2636,7 @@ static inline graft_tensor *fx_clamp_min_Tensor(fx *builder, graft_tensor *self,
 /* aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
 static inline graft_tensor *fx_cumprod(fx *builder, graft_tensor *self, int64_t dim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CUMPROD, boxed, 3, &boxed_out, 1);
@@ -2621,7 +2646,7 @@ static inline graft_tensor *fx_cumprod(fx *builder, graft_tensor *self, int64_t 
 /* aten::digamma(Tensor self) -> Tensor */
 static inline graft_tensor *fx_digamma(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DIGAMMA, boxed, 1, &boxed_out, 1);
@@ -2631,7 +2656,7 @@ static inline graft_tensor *fx_digamma(fx *builder, graft_tensor *self) {
 /* aten::dot(Tensor self, Tensor tensor) -> Tensor */
 static inline graft_tensor *fx_dot(fx *builder, graft_tensor *self, graft_tensor *tensor) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(tensor),
+    graft_value_tensor(self), graft_value_tensor(tensor),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_DOT, boxed, 2, &boxed_out, 1);
@@ -2644,8 +2669,8 @@ static inline graft_tensor *fx_elu_backward(fx *builder, graft_tensor *grad_outp
                                             graft_scalar scale, graft_scalar input_scale, bool is_result,
                                             graft_tensor *self_or_result) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_scalar(alpha), wrap_scalar(scale), wrap_scalar(input_scale), wrap_bool(is_result),
-    wrap_tensor(self_or_result),
+    graft_value_tensor(grad_output), graft_value_scalar(alpha), graft_value_scalar(scale),
+    graft_value_scalar(input_scale), graft_value_bool(is_result), graft_value_tensor(self_or_result),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ELU_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -2656,7 +2681,7 @@ static inline graft_tensor *fx_elu_backward(fx *builder, graft_tensor *grad_outp
 static inline graft_tensor *fx_embedding_renorm(fx *builder, graft_tensor *self, graft_tensor *indices, double max_norm,
                                                 double norm_type) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(indices), wrap_float(max_norm), wrap_float(norm_type),
+    graft_value_tensor(self), graft_value_tensor(indices), graft_value_float(max_norm), graft_value_float(norm_type),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMBEDDING_RENORM, boxed, 4, &boxed_out, 1);
@@ -2666,7 +2691,7 @@ static inline graft_tensor *fx_embedding_renorm(fx *builder, graft_tensor *self,
 /* aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor */
 static inline graft_tensor *fx_exponential(fx *builder, graft_tensor *self, double lambd, graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(lambd), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(lambd), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EXPONENTIAL, boxed, 3, &boxed_out, 1);
@@ -2677,7 +2702,7 @@ static inline graft_tensor *fx_exponential(fx *builder, graft_tensor *self, doub
  * pin_memory=None) -> Tensor */
 static inline graft_tensor *fx_eye_m(fx *builder, int64_t n, int64_t m, graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_int(m), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(n), graft_value_int(m), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EYE_M, boxed, 6, &boxed_out, 1);
@@ -2687,7 +2712,7 @@ static inline graft_tensor *fx_eye_m(fx *builder, int64_t n, int64_t m, graft_dt
 /* aten::floor_divide(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_floor_divide(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FLOOR_DIVIDE, boxed, 2, &boxed_out, 1);
@@ -2698,7 +2723,7 @@ static inline graft_tensor *fx_floor_divide(fx *builder, graft_tensor *self, gra
 static inline graft_tensor *fx_gelu_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                              const char *approximate) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_str(approximate),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_str(approximate),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GELU_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -2708,7 +2733,7 @@ static inline graft_tensor *fx_gelu_backward(fx *builder, graft_tensor *grad_out
 /* aten::glu(Tensor self, int dim=-1) -> Tensor */
 static inline graft_tensor *fx_glu(fx *builder, graft_tensor *self, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GLU, boxed, 2, &boxed_out, 1);
@@ -2718,7 +2743,7 @@ static inline graft_tensor *fx_glu(fx *builder, graft_tensor *self, int64_t dim)
 /* aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor */
 static inline graft_tensor *fx_glu_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GLU_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -2732,8 +2757,9 @@ static inline void fx_grid_sampler_2d_backward(fx *builder, graft_tensor *grad_o
                                                bool align_corners, const uint8_t *output_mask, graft_tensor **out0,
                                                graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode),
-    wrap_int(padding_mode), wrap_bool(align_corners), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(grid),
+    graft_value_int(interpolation_mode), graft_value_int(padding_mode), graft_value_bool(align_corners),
+    wrap_mask(output_mask, 2),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_GRID_SAMPLER_2D_BACKWARD, boxed, 7, boxed_outs, 2);
@@ -2744,7 +2770,7 @@ static inline void fx_grid_sampler_2d_backward(fx *builder, graft_tensor *grad_o
 /* aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor */
 static inline graft_tensor *fx_hardshrink(fx *builder, graft_tensor *self, graft_scalar lambd) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(self), graft_value_scalar(lambd),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDSHRINK, boxed, 2, &boxed_out, 1);
@@ -2755,7 +2781,7 @@ static inline graft_tensor *fx_hardshrink(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_hardshrink_backward(fx *builder, graft_tensor *grad_out, graft_tensor *self,
                                                    graft_scalar lambd) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(grad_out), graft_value_tensor(self), graft_value_scalar(lambd),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDSHRINK_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -2765,7 +2791,7 @@ static inline graft_tensor *fx_hardshrink_backward(fx *builder, graft_tensor *gr
 /* aten::hardsigmoid(Tensor self) -> Tensor */
 static inline graft_tensor *fx_hardsigmoid(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDSIGMOID, boxed, 1, &boxed_out, 1);
@@ -2775,7 +2801,7 @@ static inline graft_tensor *fx_hardsigmoid(fx *builder, graft_tensor *self) {
 /* aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor */
 static inline graft_tensor *fx_hardsigmoid_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDSIGMOID_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -2785,7 +2811,7 @@ static inline graft_tensor *fx_hardsigmoid_backward(fx *builder, graft_tensor *g
 /* aten::hardswish(Tensor self) -> Tensor */
 static inline graft_tensor *fx_hardswish(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDSWISH, boxed, 1, &boxed_out, 1);
@@ -2795,7 +2821,7 @@ static inline graft_tensor *fx_hardswish(fx *builder, graft_tensor *self) {
 /* aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor */
 static inline graft_tensor *fx_hardswish_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDSWISH_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -2806,7 +2832,7 @@ static inline graft_tensor *fx_hardswish_backward(fx *builder, graft_tensor *gra
 static inline graft_tensor *fx_hardtanh_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                  graft_scalar min_val, graft_scalar max_val) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(min_val), wrap_scalar(max_val),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(min_val), graft_value_scalar(max_val),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HARDTANH_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -2817,7 +2843,7 @@ static inline graft_tensor *fx_hardtanh_backward(fx *builder, graft_tensor *grad
 static inline graft_tensor *fx_histc(fx *builder, graft_tensor *self, int64_t bins, graft_scalar min,
                                      graft_scalar max) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(bins), wrap_scalar(min), wrap_scalar(max),
+    graft_value_tensor(self), graft_value_int(bins), graft_value_scalar(min), graft_value_scalar(max),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HISTC, boxed, 4, &boxed_out, 1);
@@ -2828,7 +2854,7 @@ static inline graft_tensor *fx_histc(fx *builder, graft_tensor *self, int64_t bi
 static inline graft_tensor *fx_huber_loss(fx *builder, graft_tensor *self, graft_tensor *target, int64_t reduction,
                                           double delta) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(delta),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction), graft_value_float(delta),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HUBER_LOSS, boxed, 4, &boxed_out, 1);
@@ -2839,7 +2865,8 @@ static inline graft_tensor *fx_huber_loss(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_huber_loss_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                    graft_tensor *target, int64_t reduction, double delta) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(delta),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
+    graft_value_float(delta),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HUBER_LOSS_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -2852,8 +2879,9 @@ static inline graft_tensor *fx_im2col(fx *builder, graft_tensor *self, const int
                                       const int64_t *padding, uint32_t padding_count, const int64_t *stride,
                                       uint32_t stride_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(dilation, dilation_count),
-    wrap_ints(padding, padding_count), wrap_ints(stride, stride_count),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(dilation, dilation_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(stride, stride_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_IM2COL, boxed, 5, &boxed_out, 1);
@@ -2864,7 +2892,8 @@ static inline graft_tensor *fx_im2col(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_index_add(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                          graft_tensor *source, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(source), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(source),
+    graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_ADD, boxed, 5, &boxed_out, 1);
@@ -2875,7 +2904,7 @@ static inline graft_tensor *fx_index_add(fx *builder, graft_tensor *self, int64_
 static inline graft_tensor *fx_index_copy(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                           graft_tensor *source) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(source),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(source),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_COPY, boxed, 4, &boxed_out, 1);
@@ -2886,7 +2915,7 @@ static inline graft_tensor *fx_index_copy(fx *builder, graft_tensor *self, int64
 static inline graft_tensor *fx_index_fill_int_Tensor(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                                      graft_tensor *value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(value),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_FILL_INT_TENSOR, boxed, 4, &boxed_out, 1);
@@ -2898,7 +2927,8 @@ static inline graft_tensor *fx_index_fill_int_Tensor(fx *builder, graft_tensor *
 static inline graft_tensor *fx_isin_Tensor_Tensor(fx *builder, graft_tensor *elements, graft_tensor *test_elements,
                                                   bool assume_unique, bool invert) {
   const graft_value boxed[] = {
-    wrap_tensor(elements), wrap_tensor(test_elements), wrap_bool(assume_unique), wrap_bool(invert),
+    graft_value_tensor(elements), graft_value_tensor(test_elements), graft_value_bool(assume_unique),
+    graft_value_bool(invert),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ISIN_TENSOR_TENSOR, boxed, 4, &boxed_out, 1);
@@ -2908,7 +2938,7 @@ static inline graft_tensor *fx_isin_Tensor_Tensor(fx *builder, graft_tensor *ele
 /* aten::isneginf(Tensor self) -> Tensor */
 static inline graft_tensor *fx_isneginf(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ISNEGINF, boxed, 1, &boxed_out, 1);
@@ -2919,7 +2949,7 @@ static inline graft_tensor *fx_isneginf(fx *builder, graft_tensor *self) {
 static inline void fx_kthvalue(fx *builder, graft_tensor *self, int64_t k, int64_t dim, bool keepdim,
                                graft_tensor **values, graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(k), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(k), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_KTHVALUE, boxed, 4, boxed_outs, 2);
@@ -2931,7 +2961,8 @@ static inline void fx_kthvalue(fx *builder, graft_tensor *self, int64_t k, int64
 static inline graft_tensor *fx_leaky_relu_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                    graft_scalar negative_slope, bool self_is_result) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(negative_slope), wrap_bool(self_is_result),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(negative_slope),
+    graft_value_bool(self_is_result),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LEAKY_RELU_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -2941,7 +2972,7 @@ static inline graft_tensor *fx_leaky_relu_backward(fx *builder, graft_tensor *gr
 /* aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor */
 static inline graft_tensor *fx_lerp_Scalar(fx *builder, graft_tensor *self, graft_tensor *end, graft_scalar weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(end), wrap_scalar(weight),
+    graft_value_tensor(self), graft_value_tensor(end), graft_value_scalar(weight),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LERP_SCALAR, boxed, 3, &boxed_out, 1);
@@ -2951,7 +2982,7 @@ static inline graft_tensor *fx_lerp_Scalar(fx *builder, graft_tensor *self, graf
 /* aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor */
 static inline graft_tensor *fx_lerp_Tensor(fx *builder, graft_tensor *self, graft_tensor *end, graft_tensor *weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(end), wrap_tensor(weight),
+    graft_value_tensor(self), graft_value_tensor(end), graft_value_tensor(weight),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LERP_TENSOR, boxed, 3, &boxed_out, 1);
@@ -2961,7 +2992,7 @@ static inline graft_tensor *fx_lerp_Tensor(fx *builder, graft_tensor *self, graf
 /* aten::lgamma(Tensor self) -> Tensor */
 static inline graft_tensor *fx_lgamma(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LGAMMA, boxed, 1, &boxed_out, 1);
@@ -2972,7 +3003,7 @@ static inline graft_tensor *fx_lgamma(fx *builder, graft_tensor *self) {
 static inline void fx_linalg_cholesky_ex(fx *builder, graft_tensor *self, bool upper, bool check_errors,
                                          graft_tensor **L, graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(upper), wrap_bool(check_errors),
+    graft_value_tensor(self), graft_value_bool(upper), graft_value_bool(check_errors),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_CHOLESKY_EX, boxed, 3, boxed_outs, 2);
@@ -2983,7 +3014,7 @@ static inline void fx_linalg_cholesky_ex(fx *builder, graft_tensor *self, bool u
 /* aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor */
 static inline graft_tensor *fx_linalg_cross(fx *builder, graft_tensor *self, graft_tensor *other, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other), wrap_int(dim),
+    graft_value_tensor(self), graft_value_tensor(other), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINALG_CROSS, boxed, 3, &boxed_out, 1);
@@ -2994,7 +3025,7 @@ static inline graft_tensor *fx_linalg_cross(fx *builder, graft_tensor *self, gra
 static inline void fx_linalg_inv_ex(fx *builder, graft_tensor *A, bool check_errors, graft_tensor **inverse,
                                     graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(check_errors),
+    graft_value_tensor(A), graft_value_bool(check_errors),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_INV_EX, boxed, 2, boxed_outs, 2);
@@ -3006,7 +3037,8 @@ static inline void fx_linalg_inv_ex(fx *builder, graft_tensor *A, bool check_err
 static inline graft_tensor *fx_linalg_lu_solve(fx *builder, graft_tensor *LU, graft_tensor *pivots, graft_tensor *B,
                                                bool left, bool adjoint) {
   const graft_value boxed[] = {
-    wrap_tensor(LU), wrap_tensor(pivots), wrap_tensor(B), wrap_bool(left), wrap_bool(adjoint),
+    graft_value_tensor(LU), graft_value_tensor(pivots), graft_value_tensor(B), graft_value_bool(left),
+    graft_value_bool(adjoint),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINALG_LU_SOLVE, boxed, 5, &boxed_out, 1);
@@ -3016,7 +3048,7 @@ static inline graft_tensor *fx_linalg_lu_solve(fx *builder, graft_tensor *LU, gr
 /* aten::linalg_matrix_exp(Tensor self) -> Tensor */
 static inline graft_tensor *fx_linalg_matrix_exp(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINALG_MATRIX_EXP, boxed, 1, &boxed_out, 1);
@@ -3026,7 +3058,7 @@ static inline graft_tensor *fx_linalg_matrix_exp(fx *builder, graft_tensor *self
 /* aten::linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R) */
 static inline void fx_linalg_qr(fx *builder, graft_tensor *A, const char *mode, graft_tensor **Q, graft_tensor **R) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_str(mode),
+    graft_value_tensor(A), wrap_str(mode),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_QR, boxed, 2, boxed_outs, 2);
@@ -3039,7 +3071,8 @@ static inline void fx_linalg_qr(fx *builder, graft_tensor *A, const char *mode, 
 static inline graft_tensor *fx_linalg_solve_triangular(fx *builder, graft_tensor *self, graft_tensor *B, bool upper,
                                                        bool left, bool unitriangular) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(B), wrap_bool(upper), wrap_bool(left), wrap_bool(unitriangular),
+    graft_value_tensor(self), graft_value_tensor(B), graft_value_bool(upper), graft_value_bool(left),
+    graft_value_bool(unitriangular),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINALG_SOLVE_TRIANGULAR, boxed, 5, &boxed_out, 1);
@@ -3051,7 +3084,8 @@ static inline graft_tensor *fx_linalg_solve_triangular(fx *builder, graft_tensor
 static inline graft_tensor *fx_linalg_vector_norm(fx *builder, graft_tensor *self, graft_scalar ord, const int64_t *dim,
                                                   uint32_t dim_count, bool keepdim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(ord), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_scalar(ord), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
+    wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINALG_VECTOR_NORM, boxed, 5, &boxed_out, 1);
@@ -3063,8 +3097,8 @@ static inline graft_tensor *fx_linalg_vector_norm(fx *builder, graft_tensor *sel
 static inline graft_tensor *fx_linspace(fx *builder, graft_scalar start, graft_scalar end, int64_t steps,
                                         graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_scalar(start), wrap_scalar(end), wrap_int(steps), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_scalar(start), graft_value_scalar(end), graft_value_int(steps), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINSPACE, boxed, 7, &boxed_out, 1);
@@ -3075,7 +3109,7 @@ static inline graft_tensor *fx_linspace(fx *builder, graft_scalar start, graft_s
 static inline graft_tensor *fx_log_sigmoid_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                     graft_tensor *buffer) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(buffer),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(buffer),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG_SIGMOID_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -3086,7 +3120,7 @@ static inline graft_tensor *fx_log_sigmoid_backward(fx *builder, graft_tensor *g
 static inline void fx_log_sigmoid_forward(fx *builder, graft_tensor *self, graft_tensor **output,
                                           graft_tensor **buffer) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_LOG_SIGMOID_FORWARD, boxed, 1, boxed_outs, 2);
@@ -3098,7 +3132,7 @@ static inline void fx_log_sigmoid_forward(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_masked_fill_Scalar(fx *builder, graft_tensor *self, graft_tensor *mask,
                                                   graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_tensor(mask), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MASKED_FILL_SCALAR, boxed, 3, &boxed_out, 1);
@@ -3109,7 +3143,7 @@ static inline graft_tensor *fx_masked_fill_Scalar(fx *builder, graft_tensor *sel
 static inline graft_tensor *fx_masked_fill_Tensor(fx *builder, graft_tensor *self, graft_tensor *mask,
                                                   graft_tensor *value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask), wrap_tensor(value),
+    graft_value_tensor(self), graft_value_tensor(mask), graft_value_tensor(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MASKED_FILL_TENSOR, boxed, 3, &boxed_out, 1);
@@ -3119,7 +3153,7 @@ static inline graft_tensor *fx_masked_fill_Tensor(fx *builder, graft_tensor *sel
 /* aten::masked_select(Tensor self, Tensor mask) -> Tensor */
 static inline graft_tensor *fx_masked_select(fx *builder, graft_tensor *self, graft_tensor *mask) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mask),
+    graft_value_tensor(self), graft_value_tensor(mask),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MASKED_SELECT, boxed, 2, &boxed_out, 1);
@@ -3129,7 +3163,7 @@ static inline graft_tensor *fx_masked_select(fx *builder, graft_tensor *self, gr
 /* aten::max(Tensor self) -> Tensor */
 static inline graft_tensor *fx_max(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MAX, boxed, 1, &boxed_out, 1);
@@ -3146,9 +3180,9 @@ static inline graft_tensor *fx_max_pool3d_with_indices_backward(fx *builder, gra
                                                                 uint32_t dilation_count, bool ceil_mode,
                                                                 graft_tensor *indices) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(stride, stride_count), wrap_ints(padding, padding_count), wrap_ints(dilation, dilation_count),
-    wrap_bool(ceil_mode), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MAX_POOL3D_WITH_INDICES_BACKWARD, boxed, 8, &boxed_out, 1);
@@ -3158,7 +3192,7 @@ static inline graft_tensor *fx_max_pool3d_with_indices_backward(fx *builder, gra
 /* aten::median(Tensor self) -> Tensor */
 static inline graft_tensor *fx_median(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MEDIAN, boxed, 1, &boxed_out, 1);
@@ -3168,7 +3202,7 @@ static inline graft_tensor *fx_median(fx *builder, graft_tensor *self) {
 /* aten::min(Tensor self) -> Tensor */
 static inline graft_tensor *fx_min(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MIN, boxed, 1, &boxed_out, 1);
@@ -3178,7 +3212,7 @@ static inline graft_tensor *fx_min(fx *builder, graft_tensor *self) {
 /* aten::mish(Tensor self) -> Tensor */
 static inline graft_tensor *fx_mish(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MISH, boxed, 1, &boxed_out, 1);
@@ -3188,7 +3222,7 @@ static inline graft_tensor *fx_mish(fx *builder, graft_tensor *self) {
 /* aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor */
 static inline graft_tensor *fx_mse_loss(fx *builder, graft_tensor *self, graft_tensor *target, int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MSE_LOSS, boxed, 3, &boxed_out, 1);
@@ -3199,7 +3233,7 @@ static inline graft_tensor *fx_mse_loss(fx *builder, graft_tensor *self, graft_t
 static inline graft_tensor *fx_mse_loss_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                  graft_tensor *target, int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MSE_LOSS_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -3211,8 +3245,8 @@ static inline graft_tensor *fx_mse_loss_backward(fx *builder, graft_tensor *grad
 static inline graft_tensor *fx_multi_margin_loss(fx *builder, graft_tensor *self, graft_tensor *target, graft_scalar p,
                                                  graft_scalar margin, graft_tensor *weight, int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_scalar(p), wrap_scalar(margin), wrap_tensor(weight),
-    wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_scalar(p), graft_value_scalar(margin),
+    graft_value_tensor(weight), graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MULTI_MARGIN_LOSS, boxed, 6, &boxed_out, 1);
@@ -3225,8 +3259,8 @@ static inline graft_tensor *fx_multi_margin_loss_backward(fx *builder, graft_ten
                                                           graft_tensor *target, graft_scalar p, graft_scalar margin,
                                                           graft_tensor *weight, int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_scalar(p), wrap_scalar(margin),
-    wrap_tensor(weight), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_scalar(p),
+    graft_value_scalar(margin), graft_value_tensor(weight), graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MULTI_MARGIN_LOSS_BACKWARD, boxed, 7, &boxed_out, 1);
@@ -3239,7 +3273,8 @@ static inline graft_tensor *fx_multilabel_margin_loss_backward(fx *builder, graf
                                                                graft_tensor *self, graft_tensor *target,
                                                                int64_t reduction, graft_tensor *is_target) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_tensor(is_target),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
+    graft_value_tensor(is_target),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MULTILABEL_MARGIN_LOSS_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3252,7 +3287,7 @@ static inline void fx_multilabel_margin_loss_forward(fx *builder, graft_tensor *
                                                      int64_t reduction, graft_tensor **output,
                                                      graft_tensor **is_target) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MULTILABEL_MARGIN_LOSS_FORWARD, boxed, 3, boxed_outs, 2);
@@ -3264,7 +3299,7 @@ static inline void fx_multilabel_margin_loss_forward(fx *builder, graft_tensor *
 static inline graft_tensor *fx_multinomial(fx *builder, graft_tensor *self, int64_t num_samples, bool replacement,
                                            graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(num_samples), wrap_bool(replacement), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_int(num_samples), graft_value_bool(replacement), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MULTINOMIAL, boxed, 4, &boxed_out, 1);
@@ -3275,7 +3310,7 @@ static inline graft_tensor *fx_multinomial(fx *builder, graft_tensor *self, int6
 static inline graft_tensor *fx_nan_to_num(fx *builder, graft_tensor *self, const double *nan, const double *posinf,
                                           const double *neginf) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_float(nan), wrap_optional_float(posinf), wrap_optional_float(neginf),
+    graft_value_tensor(self), wrap_optional_float(nan), wrap_optional_float(posinf), wrap_optional_float(neginf),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NAN_TO_NUM, boxed, 4, &boxed_out, 1);
@@ -3289,8 +3324,8 @@ static inline void fx_native_batch_norm(fx *builder, graft_tensor *input, graft_
                                         double momentum, double eps, graft_tensor **out0, graft_tensor **out1,
                                         graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(weight), wrap_tensor(bias), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_bool(training), wrap_float(momentum), wrap_float(eps),
+    graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias), graft_value_tensor(running_mean),
+    graft_value_tensor(running_var), graft_value_bool(training), graft_value_float(momentum), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_BATCH_NORM, boxed, 8, boxed_outs, 3);
@@ -3309,8 +3344,9 @@ static inline void fx_native_batch_norm_backward(fx *builder, graft_tensor *grad
                                                  const uint8_t *output_mask, graft_tensor **out0, graft_tensor **out1,
                                                  graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_tensor(weight), wrap_tensor(running_mean), wrap_tensor(running_var),
-    wrap_tensor(save_mean), wrap_tensor(save_invstd), wrap_bool(train), wrap_float(eps), wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_tensor(weight),
+    graft_value_tensor(running_mean), graft_value_tensor(running_var), graft_value_tensor(save_mean),
+    graft_value_tensor(save_invstd), graft_value_bool(train), graft_value_float(eps), wrap_mask(output_mask, 3),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_BATCH_NORM_BACKWARD, boxed, 10, boxed_outs, 3);
@@ -3323,7 +3359,7 @@ static inline void fx_native_batch_norm_backward(fx *builder, graft_tensor *grad
 static inline graft_tensor *fx_native_dropout_backward(fx *builder, graft_tensor *grad_output, graft_tensor *mask,
                                                        double scale) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(mask), wrap_float(scale),
+    graft_value_tensor(grad_output), graft_value_tensor(mask), graft_value_float(scale),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NATIVE_DROPOUT_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -3336,8 +3372,8 @@ static inline graft_tensor *fx_nll_loss2d_backward(fx *builder, graft_tensor *gr
                                                    graft_tensor *target, graft_tensor *weight, int64_t reduction,
                                                    int64_t ignore_index, graft_tensor *total_weight) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
-    wrap_int(ignore_index), wrap_tensor(total_weight),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight),
+    graft_value_int(reduction), graft_value_int(ignore_index), graft_value_tensor(total_weight),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NLL_LOSS2D_BACKWARD, boxed, 7, &boxed_out, 1);
@@ -3350,7 +3386,8 @@ static inline void fx_nll_loss2d_forward(fx *builder, graft_tensor *self, graft_
                                          int64_t reduction, int64_t ignore_index, graft_tensor **output,
                                          graft_tensor **total_weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction), wrap_int(ignore_index),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight), graft_value_int(reduction),
+    graft_value_int(ignore_index),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_NLL_LOSS2D_FORWARD, boxed, 5, boxed_outs, 2);
@@ -3364,8 +3401,8 @@ static inline graft_tensor *fx_nll_loss_backward(fx *builder, graft_tensor *grad
                                                  graft_tensor *target, graft_tensor *weight, int64_t reduction,
                                                  int64_t ignore_index, graft_tensor *total_weight) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction),
-    wrap_int(ignore_index), wrap_tensor(total_weight),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight),
+    graft_value_int(reduction), graft_value_int(ignore_index), graft_value_tensor(total_weight),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NLL_LOSS_BACKWARD, boxed, 7, &boxed_out, 1);
@@ -3378,7 +3415,8 @@ static inline void fx_nll_loss_forward(fx *builder, graft_tensor *self, graft_te
                                        int64_t reduction, int64_t ignore_index, graft_tensor **output,
                                        graft_tensor **total_weight) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_tensor(weight), wrap_int(reduction), wrap_int(ignore_index),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_tensor(weight), graft_value_int(reduction),
+    graft_value_int(ignore_index),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_NLL_LOSS_FORWARD, boxed, 5, boxed_outs, 2);
@@ -3390,7 +3428,7 @@ static inline void fx_nll_loss_forward(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_norm_ScalarOpt_dim(fx *builder, graft_tensor *self, graft_scalar p, const int64_t *dim,
                                                   uint32_t dim_count, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(p), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_scalar(p), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NORM_SCALAROPT_DIM, boxed, 4, &boxed_out, 1);
@@ -3400,7 +3438,7 @@ static inline graft_tensor *fx_norm_ScalarOpt_dim(fx *builder, graft_tensor *sel
 /* aten::polar(Tensor abs, Tensor angle) -> Tensor */
 static inline graft_tensor *fx_polar(fx *builder, graft_tensor *abs, graft_tensor *angle) {
   const graft_value boxed[] = {
-    wrap_tensor(abs), wrap_tensor(angle),
+    graft_value_tensor(abs), graft_value_tensor(angle),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_POLAR, boxed, 2, &boxed_out, 1);
@@ -3411,7 +3449,7 @@ static inline graft_tensor *fx_polar(fx *builder, graft_tensor *abs, graft_tenso
 static inline graft_tensor *fx_random_from(fx *builder, graft_tensor *self, int64_t from, const int64_t *to,
                                            graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(from), wrap_optional_int(to), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_int(from), wrap_optional_int(to), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RANDOM_FROM, boxed, 4, &boxed_out, 1);
@@ -3423,7 +3461,7 @@ static inline graft_tensor *fx_random_from(fx *builder, graft_tensor *self, int6
 static inline graft_tensor *fx_randperm_generator(fx *builder, int64_t n, graft_generator *generator, graft_dtype dtype,
                                                   graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_generator(generator), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(n), wrap_generator(generator), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RANDPERM_GENERATOR, boxed, 6, &boxed_out, 1);
@@ -3434,7 +3472,7 @@ static inline graft_tensor *fx_randperm_generator(fx *builder, int64_t n, graft_
 static inline graft_tensor *fx_roll(fx *builder, graft_tensor *self, const int64_t *shifts, uint32_t shifts_count,
                                     const int64_t *dims, uint32_t dims_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(shifts, shifts_count), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_ints(shifts, shifts_count), graft_value_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ROLL, boxed, 3, &boxed_out, 1);
@@ -3446,8 +3484,8 @@ static inline graft_tensor *fx_roll(fx *builder, graft_tensor *self, const int64
 static inline graft_tensor *fx_searchsorted_Tensor(fx *builder, graft_tensor *sorted_sequence, graft_tensor *self,
                                                    bool out_int32, bool right, const char *side, graft_tensor *sorter) {
   const graft_value boxed[] = {
-    wrap_tensor(sorted_sequence), wrap_tensor(self), wrap_bool(out_int32), wrap_bool(right), wrap_str(side),
-    wrap_tensor(sorter),
+    graft_value_tensor(sorted_sequence), graft_value_tensor(self), graft_value_bool(out_int32), graft_value_bool(right),
+    wrap_str(side), graft_value_tensor(sorter),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SEARCHSORTED_TENSOR, boxed, 6, &boxed_out, 1);
@@ -3457,7 +3495,7 @@ static inline graft_tensor *fx_searchsorted_Tensor(fx *builder, graft_tensor *so
 /* aten::sgn(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sgn(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SGN, boxed, 1, &boxed_out, 1);
@@ -3467,7 +3505,7 @@ static inline graft_tensor *fx_sgn(fx *builder, graft_tensor *self) {
 /* aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor */
 static inline graft_tensor *fx_sigmoid_backward(fx *builder, graft_tensor *grad_output, graft_tensor *output) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output),
+    graft_value_tensor(grad_output), graft_value_tensor(output),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SIGMOID_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -3477,7 +3515,7 @@ static inline graft_tensor *fx_sigmoid_backward(fx *builder, graft_tensor *grad_
 /* aten::silu(Tensor self) -> Tensor */
 static inline graft_tensor *fx_silu(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SILU, boxed, 1, &boxed_out, 1);
@@ -3488,7 +3526,7 @@ static inline graft_tensor *fx_silu(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_smooth_l1_loss(fx *builder, graft_tensor *self, graft_tensor *target, int64_t reduction,
                                               double beta) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(beta),
+    graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction), graft_value_float(beta),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SMOOTH_L1_LOSS, boxed, 4, &boxed_out, 1);
@@ -3499,7 +3537,8 @@ static inline graft_tensor *fx_smooth_l1_loss(fx *builder, graft_tensor *self, g
 static inline graft_tensor *fx_smooth_l1_loss_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                        graft_tensor *target, int64_t reduction, double beta) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction), wrap_float(beta),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
+    graft_value_float(beta),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SMOOTH_L1_LOSS_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3509,7 +3548,7 @@ static inline graft_tensor *fx_smooth_l1_loss_backward(fx *builder, graft_tensor
 /* aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor */
 static inline graft_tensor *fx_softplus(fx *builder, graft_tensor *self, graft_scalar beta, graft_scalar threshold) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(beta), wrap_scalar(threshold),
+    graft_value_tensor(self), graft_value_scalar(beta), graft_value_scalar(threshold),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFTPLUS, boxed, 3, &boxed_out, 1);
@@ -3520,7 +3559,7 @@ static inline graft_tensor *fx_softplus(fx *builder, graft_tensor *self, graft_s
 static inline graft_tensor *fx_softplus_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                  graft_scalar beta, graft_scalar threshold) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(beta), wrap_scalar(threshold),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(beta), graft_value_scalar(threshold),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFTPLUS_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -3530,7 +3569,7 @@ static inline graft_tensor *fx_softplus_backward(fx *builder, graft_tensor *grad
 /* aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor */
 static inline graft_tensor *fx_softshrink(fx *builder, graft_tensor *self, graft_scalar lambd) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(self), graft_value_scalar(lambd),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFTSHRINK, boxed, 2, &boxed_out, 1);
@@ -3541,7 +3580,7 @@ static inline graft_tensor *fx_softshrink(fx *builder, graft_tensor *self, graft
 static inline graft_tensor *fx_softshrink_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                    graft_scalar lambd) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(lambd),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(lambd),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFTSHRINK_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -3553,7 +3592,7 @@ static inline graft_tensor *fx_softshrink_backward(fx *builder, graft_tensor *gr
 static inline void fx_sort_stable(fx *builder, graft_tensor *self, const bool *stable, int64_t dim, bool descending,
                                   graft_tensor **values, graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_bool(stable), wrap_int(dim), wrap_bool(descending),
+    graft_value_tensor(self), wrap_optional_bool(stable), graft_value_int(dim), graft_value_bool(descending),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_SORT_STABLE, boxed, 4, boxed_outs, 2);
@@ -3565,7 +3604,8 @@ static inline void fx_sort_stable(fx *builder, graft_tensor *self, const bool *s
 static inline graft_tensor *fx_std_correction(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                               graft_scalar correction, bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_STD_CORRECTION, boxed, 4, &boxed_out, 1);
@@ -3575,7 +3615,7 @@ static inline graft_tensor *fx_std_correction(fx *builder, graft_tensor *self, c
 /* aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor */
 static inline graft_tensor *fx_tanh_backward(fx *builder, graft_tensor *grad_output, graft_tensor *output) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output),
+    graft_value_tensor(grad_output), graft_value_tensor(output),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TANH_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -3585,7 +3625,7 @@ static inline graft_tensor *fx_tanh_backward(fx *builder, graft_tensor *grad_out
 /* aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor */
 static inline graft_tensor *fx_threshold(fx *builder, graft_tensor *self, graft_scalar threshold, graft_scalar value) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(threshold), wrap_scalar(value),
+    graft_value_tensor(self), graft_value_scalar(threshold), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_THRESHOLD, boxed, 3, &boxed_out, 1);
@@ -3596,7 +3636,7 @@ static inline graft_tensor *fx_threshold(fx *builder, graft_tensor *self, graft_
 static inline graft_tensor *fx_threshold_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                   graft_scalar threshold) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_scalar(threshold),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_scalar(threshold),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_THRESHOLD_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -3606,7 +3646,7 @@ static inline graft_tensor *fx_threshold_backward(fx *builder, graft_tensor *gra
 /* aten::trace(Tensor self) -> Tensor */
 static inline graft_tensor *fx_trace(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TRACE, boxed, 1, &boxed_out, 1);
@@ -3616,7 +3656,7 @@ static inline graft_tensor *fx_trace(fx *builder, graft_tensor *self) {
 /* aten::tril(Tensor self, SymInt diagonal=0) -> Tensor */
 static inline graft_tensor *fx_tril(fx *builder, graft_tensor *self, int64_t diagonal) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(diagonal),
+    graft_value_tensor(self), graft_value_int(diagonal),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TRIL, boxed, 2, &boxed_out, 1);
@@ -3626,7 +3666,7 @@ static inline graft_tensor *fx_tril(fx *builder, graft_tensor *self, int64_t dia
 /* aten::triu(Tensor self, SymInt diagonal=0) -> Tensor */
 static inline graft_tensor *fx_triu(fx *builder, graft_tensor *self, int64_t diagonal) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(diagonal),
+    graft_value_tensor(self), graft_value_int(diagonal),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TRIU, boxed, 2, &boxed_out, 1);
@@ -3637,7 +3677,8 @@ static inline graft_tensor *fx_triu(fx *builder, graft_tensor *self, int64_t dia
 static inline graft_tensor *fx_unfold_backward(fx *builder, graft_tensor *grad_in, const int64_t *input_sizes,
                                                uint32_t input_sizes_count, int64_t dim, int64_t size, int64_t step) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_in), wrap_ints(input_sizes, input_sizes_count), wrap_int(dim), wrap_int(size), wrap_int(step),
+    graft_value_tensor(grad_in), graft_value_ints(input_sizes, input_sizes_count), graft_value_int(dim),
+    graft_value_int(size), graft_value_int(step),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UNFOLD_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3648,7 +3689,7 @@ static inline graft_tensor *fx_unfold_backward(fx *builder, graft_tensor *grad_i
 static inline graft_tensor *fx_uniform(fx *builder, graft_tensor *self, double from, double to,
                                        graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(from), wrap_float(to), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(from), graft_value_float(to), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UNIFORM, boxed, 4, &boxed_out, 1);
@@ -3661,7 +3702,7 @@ static inline graft_tensor *fx_upsample_bicubic2d(fx *builder, graft_tensor *sel
                                                   uint32_t output_size_count, bool align_corners,
                                                   const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3677,8 +3718,9 @@ static inline graft_tensor *fx_upsample_bicubic2d_backward(fx *builder, graft_te
                                                            bool align_corners, const double *scales_h,
                                                            const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_BICUBIC2D_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -3691,7 +3733,7 @@ static inline graft_tensor *fx_upsample_bilinear2d(fx *builder, graft_tensor *se
                                                    uint32_t output_size_count, bool align_corners,
                                                    const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3707,8 +3749,9 @@ static inline graft_tensor *fx_upsample_bilinear2d_backward(fx *builder, graft_t
                                                             bool align_corners, const double *scales_h,
                                                             const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_BILINEAR2D_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -3719,7 +3762,8 @@ static inline graft_tensor *fx_upsample_bilinear2d_backward(fx *builder, graft_t
 static inline graft_tensor *fx_upsample_linear1d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                  uint32_t output_size_count, bool align_corners, const double *scales) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners), wrap_optional_float(scales),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_LINEAR1D, boxed, 4, &boxed_out, 1);
@@ -3733,8 +3777,8 @@ static inline graft_tensor *fx_upsample_linear1d_backward(fx *builder, graft_ten
                                                           const int64_t *input_size, uint32_t input_size_count,
                                                           bool align_corners, const double *scales) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_LINEAR1D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3746,7 +3790,7 @@ static inline graft_tensor *fx_upsample_nearest2d(fx *builder, graft_tensor *sel
                                                   uint32_t output_size_count, const double *scales_h,
                                                   const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3761,8 +3805,8 @@ static inline graft_tensor *fx_upsample_nearest2d_backward(fx *builder, graft_te
                                                            const int64_t *input_size, uint32_t input_size_count,
                                                            const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST2D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3775,7 +3819,8 @@ static inline void fx_var_mean_correction(fx *builder, graft_tensor *self, const
                                           graft_scalar correction, bool keepdim, graft_tensor **out0,
                                           graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_VAR_MEAN_CORRECTION, boxed, 4, boxed_outs, 2);
@@ -3786,7 +3831,7 @@ static inline void fx_var_mean_correction(fx *builder, graft_tensor *self, const
 /* aten::vdot(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_vdot(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_VDOT, boxed, 2, &boxed_out, 1);
@@ -3796,7 +3841,7 @@ static inline graft_tensor *fx_vdot(fx *builder, graft_tensor *self, graft_tenso
 /* aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_xlogy_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_XLOGY_TENSOR, boxed, 2, &boxed_out, 1);
@@ -3806,7 +3851,7 @@ static inline graft_tensor *fx_xlogy_Tensor(fx *builder, graft_tensor *self, gra
 /* aten::zero(Tensor self) -> Tensor */
 static inline graft_tensor *fx_zero(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ZERO, boxed, 1, &boxed_out, 1);
@@ -3817,7 +3862,7 @@ static inline graft_tensor *fx_zero(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_adaptive_avg_pool3d_backward(fx *builder, graft_tensor *grad_output,
                                                             graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_AVG_POOL3D_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -3833,9 +3878,9 @@ static inline graft_tensor *fx_embedding_bag_dense_backward(fx *builder, graft_t
                                                             bool scale_grad_by_freq, int64_t mode,
                                                             graft_tensor *per_sample_weights, int64_t padding_idx) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(indices), wrap_tensor(offset2bag), wrap_tensor(bag_size),
-    wrap_tensor(maximum_indices), wrap_int(num_weights), wrap_bool(scale_grad_by_freq), wrap_int(mode),
-    wrap_tensor(per_sample_weights), wrap_int(padding_idx),
+    graft_value_tensor(grad), graft_value_tensor(indices), graft_value_tensor(offset2bag), graft_value_tensor(bag_size),
+    graft_value_tensor(maximum_indices), graft_value_int(num_weights), graft_value_bool(scale_grad_by_freq),
+    graft_value_int(mode), graft_value_tensor(per_sample_weights), graft_value_int(padding_idx),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMBEDDING_BAG_DENSE_BACKWARD, boxed, 10, &boxed_out, 1);
@@ -3850,8 +3895,8 @@ static inline graft_tensor *fx_embedding_bag_per_sample_weights_backward(fx *bui
                                                                          graft_tensor *offset2bag, int64_t mode,
                                                                          int64_t padding_idx) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(weight), wrap_tensor(indices), wrap_tensor(offsets), wrap_tensor(offset2bag),
-    wrap_int(mode), wrap_int(padding_idx),
+    graft_value_tensor(grad), graft_value_tensor(weight), graft_value_tensor(indices), graft_value_tensor(offsets),
+    graft_value_tensor(offset2bag), graft_value_int(mode), graft_value_int(padding_idx),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EMBEDDING_BAG_PER_SAMPLE_WEIGHTS_BACKWARD, boxed, 7, &boxed_out, 1);
@@ -3865,8 +3910,8 @@ static inline void fx_fused_rms_norm_backward(fx *builder, graft_tensor *grad_ou
                                               graft_tensor *rstd, graft_tensor *weight, const uint8_t *output_mask,
                                               graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(rstd),
-    wrap_tensor(weight), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
+    graft_value_tensor(rstd), graft_value_tensor(weight), wrap_mask(output_mask, 2),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_FUSED_RMS_NORM_BACKWARD, boxed, 6, boxed_outs, 2);
@@ -3878,7 +3923,7 @@ static inline void fx_fused_rms_norm_backward(fx *builder, graft_tensor *grad_ou
 static inline graft_tensor *fx_masked_softmax_backward(fx *builder, graft_tensor *grad_output, graft_tensor *output,
                                                        graft_tensor *mask, const int64_t *dim) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(output), wrap_tensor(mask), wrap_optional_int(dim),
+    graft_value_tensor(grad_output), graft_value_tensor(output), graft_value_tensor(mask), wrap_optional_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MASKED_SOFTMAX_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -3889,7 +3934,7 @@ static inline graft_tensor *fx_masked_softmax_backward(fx *builder, graft_tensor
 static inline graft_tensor *fx_pdist_backward(fx *builder, graft_tensor *grad, graft_tensor *self, double p,
                                               graft_tensor *pdist) {
   const graft_value boxed[] = {
-    wrap_tensor(grad), wrap_tensor(self), wrap_float(p), wrap_tensor(pdist),
+    graft_value_tensor(grad), graft_value_tensor(self), graft_value_float(p), graft_value_tensor(pdist),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PDIST_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -3904,8 +3949,9 @@ static inline graft_tensor *fx_upsample_bicubic2d_aa_backward(fx *builder, graft
                                                               bool align_corners, const double *scales_h,
                                                               const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_BICUBIC2D_AA_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -3920,8 +3966,9 @@ static inline graft_tensor *fx_upsample_bilinear2d_aa_backward(fx *builder, graf
                                                                bool align_corners, const double *scales_h,
                                                                const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_BILINEAR2D_AA_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -3935,8 +3982,8 @@ static inline graft_tensor *fx_upsample_nearest_exact1d_backward(fx *builder, gr
                                                                  const int64_t *input_size, uint32_t input_size_count,
                                                                  const double *scales) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -3951,8 +3998,9 @@ static inline graft_tensor *fx_upsample_nearest_exact3d_backward(fx *builder, gr
                                                                  const double *scales_d, const double *scales_h,
                                                                  const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT3D_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -3963,7 +4011,7 @@ static inline graft_tensor *fx_upsample_nearest_exact3d_backward(fx *builder, gr
 static inline graft_tensor *fx_adaptive_max_pool3d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                             graft_tensor *indices) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_MAX_POOL3D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -3977,8 +4025,8 @@ static inline graft_tensor *fx_fractional_max_pool2d_backward(fx *builder, graft
                                                               uint32_t kernel_size_count, const int64_t *output_size,
                                                               uint32_t output_size_count, graft_tensor *indices) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(output_size, output_size_count), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL2D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3992,8 +4040,8 @@ static inline graft_tensor *fx_fractional_max_pool3d_backward(fx *builder, graft
                                                               uint32_t kernel_size_count, const int64_t *output_size,
                                                               uint32_t output_size_count, graft_tensor *indices) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count),
-    wrap_ints(output_size, output_size_count), wrap_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL3D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -4007,8 +4055,9 @@ static inline void fx_grid_sampler_3d_backward(fx *builder, graft_tensor *grad_o
                                                bool align_corners, const uint8_t *output_mask, graft_tensor **out0,
                                                graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode),
-    wrap_int(padding_mode), wrap_bool(align_corners), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(grid),
+    graft_value_int(interpolation_mode), graft_value_int(padding_mode), graft_value_bool(align_corners),
+    wrap_mask(output_mask, 2),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_GRID_SAMPLER_3D_BACKWARD, boxed, 7, boxed_outs, 2);
@@ -4020,7 +4069,7 @@ static inline void fx_grid_sampler_3d_backward(fx *builder, graft_tensor *grad_o
 static inline graft_tensor *fx_reflection_pad1d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD1D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4031,7 +4080,7 @@ static inline graft_tensor *fx_reflection_pad1d_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_reflection_pad2d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD2D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4042,7 +4091,7 @@ static inline graft_tensor *fx_reflection_pad2d_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_reflection_pad3d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD3D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4053,7 +4102,7 @@ static inline graft_tensor *fx_reflection_pad3d_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_replication_pad1d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                           const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD1D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4064,7 +4113,7 @@ static inline graft_tensor *fx_replication_pad1d_backward(fx *builder, graft_ten
 static inline graft_tensor *fx_replication_pad2d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                           const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD2D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4075,7 +4124,7 @@ static inline graft_tensor *fx_replication_pad2d_backward(fx *builder, graft_ten
 static inline graft_tensor *fx_replication_pad3d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                           const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD3D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4088,8 +4137,8 @@ static inline graft_tensor *fx_rrelu_with_noise_backward(fx *builder, graft_tens
                                                          graft_tensor *noise, graft_scalar lower, graft_scalar upper,
                                                          bool training, bool self_is_result) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(noise), wrap_scalar(lower), wrap_scalar(upper),
-    wrap_bool(training), wrap_bool(self_is_result),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(noise), graft_value_scalar(lower),
+    graft_value_scalar(upper), graft_value_bool(training), graft_value_bool(self_is_result),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RRELU_WITH_NOISE_BACKWARD, boxed, 7, &boxed_out, 1);
@@ -4100,7 +4149,7 @@ static inline graft_tensor *fx_rrelu_with_noise_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_soft_margin_loss_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          graft_tensor *target, int64_t reduction) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_tensor(target), wrap_int(reduction),
+    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_tensor(target), graft_value_int(reduction),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SOFT_MARGIN_LOSS_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -4114,8 +4163,8 @@ static inline graft_tensor *fx_upsample_nearest1d_backward(fx *builder, graft_te
                                                            const int64_t *input_size, uint32_t input_size_count,
                                                            const double *scales) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST1D_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -4130,8 +4179,9 @@ static inline graft_tensor *fx_upsample_nearest3d_backward(fx *builder, graft_te
                                                            const double *scales_d, const double *scales_h,
                                                            const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST3D_BACKWARD, boxed, 6, &boxed_out, 1);
@@ -4146,9 +4196,9 @@ static inline graft_tensor *fx_upsample_trilinear3d_backward(fx *builder, graft_
                                                              bool align_corners, const double *scales_d,
                                                              const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_ints(output_size, output_size_count), wrap_ints(input_size, input_size_count),
-    wrap_bool(align_corners), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
-    wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
+    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_d),
+    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_TRILINEAR3D_BACKWARD, boxed, 7, &boxed_out, 1);
@@ -4158,7 +4208,7 @@ static inline graft_tensor *fx_upsample_trilinear3d_backward(fx *builder, graft_
 /* aten::_foreach_abs(Tensor[] self) -> Tensor[] */
 static inline void fx_foreach_abs(fx *builder, graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ABS, boxed, 1, out, self_count);
 }
@@ -4168,7 +4218,7 @@ static inline void fx_foreach_add_List(fx *builder, graft_tensor *const *self, u
                                        graft_tensor *const *other, uint32_t other_count, graft_scalar alpha,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count), wrap_scalar(alpha),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count), graft_value_scalar(alpha),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ADD_LIST, boxed, 3, out, self_count);
 }
@@ -4177,7 +4227,7 @@ static inline void fx_foreach_add_List(fx *builder, graft_tensor *const *self, u
 static inline void fx_foreach_add_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                          graft_scalar scalar, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(scalar),
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ADD_SCALAR, boxed, 2, out, self_count);
 }
@@ -4186,7 +4236,7 @@ static inline void fx_foreach_add_Scalar(fx *builder, graft_tensor *const *self,
 static inline void fx_foreach_add_ScalarList(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                              const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ADD_SCALARLIST, boxed, 2, out, self_count);
 }
@@ -4197,8 +4247,8 @@ static inline void fx_foreach_addcdiv_Scalar(fx *builder, graft_tensor *const *s
                                              graft_tensor *const *tensor2, uint32_t tensor2_count, graft_scalar value,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensor1, tensor1_count), wrap_tensors(tensor2, tensor2_count),
-    wrap_scalar(value),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensor1, tensor1_count),
+    graft_value_tensors(tensor2, tensor2_count), graft_value_scalar(value),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ADDCDIV_SCALAR, boxed, 4, out, self_count);
 }
@@ -4210,8 +4260,8 @@ static inline void fx_foreach_addcdiv_ScalarList(fx *builder, graft_tensor *cons
                                                  const graft_scalar *scalars, uint32_t scalars_count,
                                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensor1, tensor1_count), wrap_tensors(tensor2, tensor2_count),
-    wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensor1, tensor1_count),
+    graft_value_tensors(tensor2, tensor2_count), wrap_scalars(scalars, scalars_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ADDCDIV_SCALARLIST, boxed, 4, out, self_count);
 }
@@ -4222,8 +4272,8 @@ static inline void fx_foreach_addcmul_Scalar(fx *builder, graft_tensor *const *s
                                              graft_tensor *const *tensor2, uint32_t tensor2_count, graft_scalar value,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensor1, tensor1_count), wrap_tensors(tensor2, tensor2_count),
-    wrap_scalar(value),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensor1, tensor1_count),
+    graft_value_tensors(tensor2, tensor2_count), graft_value_scalar(value),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ADDCMUL_SCALAR, boxed, 4, out, self_count);
 }
@@ -4232,7 +4282,7 @@ static inline void fx_foreach_addcmul_Scalar(fx *builder, graft_tensor *const *s
 static inline void fx_foreach_copy(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                    graft_tensor *const *src, uint32_t src_count, graft_tensor **self_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(src, src_count), wrap_none(),
+    graft_value_tensors(self, self_count), graft_value_tensors(src, src_count), wrap_none(),
   };
   fx_call(builder, GRAFT_OP_FOREACH_COPY, boxed, 3, self_out, self_count);
 }
@@ -4241,7 +4291,7 @@ static inline void fx_foreach_copy(fx *builder, graft_tensor *const *self, uint3
 static inline void fx_foreach_div_List(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                        graft_tensor *const *other, uint32_t other_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_DIV_LIST, boxed, 2, out, self_count);
 }
@@ -4250,7 +4300,7 @@ static inline void fx_foreach_div_List(fx *builder, graft_tensor *const *self, u
 static inline void fx_foreach_div_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                          graft_scalar scalar, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(scalar),
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
   };
   fx_call(builder, GRAFT_OP_FOREACH_DIV_SCALAR, boxed, 2, out, self_count);
 }
@@ -4259,7 +4309,7 @@ static inline void fx_foreach_div_Scalar(fx *builder, graft_tensor *const *self,
 static inline void fx_foreach_div_ScalarList(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                              const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_DIV_SCALARLIST, boxed, 2, out, self_count);
 }
@@ -4268,7 +4318,7 @@ static inline void fx_foreach_div_ScalarList(fx *builder, graft_tensor *const *s
 static inline void fx_foreach_div_Tensor(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                          graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensor(other),
+    graft_value_tensors(self, self_count), graft_value_tensor(other),
   };
   fx_call(builder, GRAFT_OP_FOREACH_DIV_TENSOR, boxed, 2, out, self_count);
 }
@@ -4278,7 +4328,8 @@ static inline void fx_foreach_lerp_List(fx *builder, graft_tensor *const *self, 
                                         graft_tensor *const *tensors1, uint32_t tensors1_count,
                                         graft_tensor *const *weights, uint32_t weights_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensors1, tensors1_count), wrap_tensors(weights, weights_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensors1, tensors1_count),
+    graft_value_tensors(weights, weights_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_LERP_LIST, boxed, 3, out, self_count);
 }
@@ -4288,7 +4339,7 @@ static inline void fx_foreach_lerp_Scalar(fx *builder, graft_tensor *const *self
                                           graft_tensor *const *tensors1, uint32_t tensors1_count, graft_scalar weight,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(tensors1, tensors1_count), wrap_scalar(weight),
+    graft_value_tensors(self, self_count), graft_value_tensors(tensors1, tensors1_count), graft_value_scalar(weight),
   };
   fx_call(builder, GRAFT_OP_FOREACH_LERP_SCALAR, boxed, 3, out, self_count);
 }
@@ -4297,7 +4348,7 @@ static inline void fx_foreach_lerp_Scalar(fx *builder, graft_tensor *const *self
 static inline void fx_foreach_maximum_List(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                            graft_tensor *const *other, uint32_t other_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_MAXIMUM_LIST, boxed, 2, out, self_count);
 }
@@ -4306,7 +4357,7 @@ static inline void fx_foreach_maximum_List(fx *builder, graft_tensor *const *sel
 static inline void fx_foreach_mul_List(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                        graft_tensor *const *other, uint32_t other_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_MUL_LIST, boxed, 2, out, self_count);
 }
@@ -4315,7 +4366,7 @@ static inline void fx_foreach_mul_List(fx *builder, graft_tensor *const *self, u
 static inline void fx_foreach_mul_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                          graft_scalar scalar, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(scalar),
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
   };
   fx_call(builder, GRAFT_OP_FOREACH_MUL_SCALAR, boxed, 2, out, self_count);
 }
@@ -4324,7 +4375,7 @@ static inline void fx_foreach_mul_Scalar(fx *builder, graft_tensor *const *self,
 static inline void fx_foreach_mul_ScalarList(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                              const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_MUL_SCALARLIST, boxed, 2, out, self_count);
 }
@@ -4333,7 +4384,7 @@ static inline void fx_foreach_mul_ScalarList(fx *builder, graft_tensor *const *s
 static inline void fx_foreach_mul_Tensor(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                          graft_tensor *other, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensor(other),
+    graft_value_tensors(self, self_count), graft_value_tensor(other),
   };
   fx_call(builder, GRAFT_OP_FOREACH_MUL_TENSOR, boxed, 2, out, self_count);
 }
@@ -4341,7 +4392,7 @@ static inline void fx_foreach_mul_Tensor(fx *builder, graft_tensor *const *self,
 /* aten::_foreach_neg(Tensor[] self) -> Tensor[] */
 static inline void fx_foreach_neg(fx *builder, graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_NEG, boxed, 1, out, self_count);
 }
@@ -4350,7 +4401,7 @@ static inline void fx_foreach_neg(fx *builder, graft_tensor *const *self, uint32
 static inline void fx_foreach_norm_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count, graft_scalar ord,
                                           graft_dtype dtype, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_scalar(ord), wrap_dtype(dtype),
+    graft_value_tensors(self, self_count), graft_value_scalar(ord), wrap_dtype(dtype),
   };
   fx_call(builder, GRAFT_OP_FOREACH_NORM_SCALAR, boxed, 3, out, self_count);
 }
@@ -4359,7 +4410,7 @@ static inline void fx_foreach_norm_Scalar(fx *builder, graft_tensor *const *self
 static inline void fx_foreach_pow_ScalarAndTensor(fx *builder, graft_scalar self, graft_tensor *const *exponent,
                                                   uint32_t exponent_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_scalar(self), wrap_tensors(exponent, exponent_count),
+    graft_value_scalar(self), graft_value_tensors(exponent, exponent_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_POW_SCALARANDTENSOR, boxed, 2, out, exponent_count);
 }
@@ -4368,7 +4419,7 @@ static inline void fx_foreach_pow_ScalarAndTensor(fx *builder, graft_scalar self
 static inline void fx_foreach_reciprocal(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_RECIPROCAL, boxed, 1, out, self_count);
 }
@@ -4376,7 +4427,7 @@ static inline void fx_foreach_reciprocal(fx *builder, graft_tensor *const *self,
 /* aten::_foreach_rsqrt(Tensor[] self) -> Tensor[] */
 static inline void fx_foreach_rsqrt(fx *builder, graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_RSQRT, boxed, 1, out, self_count);
 }
@@ -4384,7 +4435,7 @@ static inline void fx_foreach_rsqrt(fx *builder, graft_tensor *const *self, uint
 /* aten::_foreach_sign(Tensor[] self) -> Tensor[] */
 static inline void fx_foreach_sign(fx *builder, graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_SIGN, boxed, 1, out, self_count);
 }
@@ -4392,7 +4443,7 @@ static inline void fx_foreach_sign(fx *builder, graft_tensor *const *self, uint3
 /* aten::_foreach_sqrt(Tensor[] self) -> Tensor[] */
 static inline void fx_foreach_sqrt(fx *builder, graft_tensor *const *self, uint32_t self_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_SQRT, boxed, 1, out, self_count);
 }
@@ -4402,7 +4453,7 @@ static inline void fx_foreach_sub_List(fx *builder, graft_tensor *const *self, u
                                        graft_tensor *const *other, uint32_t other_count, graft_scalar alpha,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count), wrap_tensors(other, other_count), wrap_scalar(alpha),
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count), graft_value_scalar(alpha),
   };
   fx_call(builder, GRAFT_OP_FOREACH_SUB_LIST, boxed, 3, out, self_count);
 }
@@ -4411,7 +4462,7 @@ static inline void fx_foreach_sub_List(fx *builder, graft_tensor *const *self, u
 static inline void fx_foreach_zero(fx *builder, graft_tensor *const *self, uint32_t self_count,
                                    graft_tensor **self_out) {
   const graft_value boxed[] = {
-    wrap_tensors(self, self_count),
+    graft_value_tensors(self, self_count),
   };
   fx_call(builder, GRAFT_OP_FOREACH_ZERO, boxed, 1, self_out, self_count);
 }
@@ -4421,7 +4472,8 @@ static inline void fx_foreach_zero(fx *builder, graft_tensor *const *self, uint3
 static inline graft_tensor *fx_addmm_activation(fx *builder, graft_tensor *self, graft_tensor *mat1, graft_tensor *mat2,
                                                 graft_scalar beta, graft_scalar alpha, bool use_gelu) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat1), wrap_tensor(mat2), wrap_scalar(beta), wrap_scalar(alpha), wrap_bool(use_gelu),
+    graft_value_tensor(self), graft_value_tensor(mat1), graft_value_tensor(mat2), graft_value_scalar(beta),
+    graft_value_scalar(alpha), graft_value_bool(use_gelu),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDMM_ACTIVATION, boxed, 6, &boxed_out, 1);
@@ -4433,7 +4485,8 @@ static inline graft_tensor *fx_addmm_activation(fx *builder, graft_tensor *self,
 static inline graft_tensor *fx_grouped_mm(fx *builder, graft_tensor *self, graft_tensor *mat2, graft_tensor *offs,
                                           graft_tensor *bias, graft_dtype out_dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_tensor(offs), wrap_tensor(bias), wrap_dtype(out_dtype),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_tensor(offs), graft_value_tensor(bias),
+    wrap_dtype(out_dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GROUPED_MM, boxed, 5, &boxed_out, 1);
@@ -4443,7 +4496,7 @@ static inline graft_tensor *fx_grouped_mm(fx *builder, graft_tensor *self, graft
 /* aten::_int_mm(Tensor self, Tensor mat2) -> Tensor */
 static inline graft_tensor *fx_int_mm(fx *builder, graft_tensor *self, graft_tensor *mat2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2),
+    graft_value_tensor(self), graft_value_tensor(mat2),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INT_MM, boxed, 2, &boxed_out, 1);
@@ -4453,7 +4506,7 @@ static inline graft_tensor *fx_int_mm(fx *builder, graft_tensor *self, graft_ten
 /* aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor */
 static inline graft_tensor *fx_safe_softmax(fx *builder, graft_tensor *self, int64_t dim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_int(dim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SAFE_SOFTMAX, boxed, 3, &boxed_out, 1);
@@ -4483,10 +4536,11 @@ static inline void fx_scaled_dot_product_fused_attention_overrideable_backward(f
                                                                                graft_tensor **grad_value,
                                                                                graft_tensor **grad_attn_bias) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_out), wrap_tensor(query), wrap_tensor(key), wrap_tensor(value), wrap_tensor(attn_bias),
-    wrap_mask(grad_input_mask, 4), wrap_tensor(out), wrap_tensor(logsumexp), wrap_tensor(cum_seq_q),
-    wrap_tensor(cum_seq_k), wrap_int(max_q), wrap_int(max_k), wrap_float(dropout_p), wrap_bool(is_causal),
-    wrap_tensor(philox_seed), wrap_tensor(philox_offset), wrap_optional_float(scale),
+    graft_value_tensor(grad_out), graft_value_tensor(query), graft_value_tensor(key), graft_value_tensor(value),
+    graft_value_tensor(attn_bias), wrap_mask(grad_input_mask, 4), graft_value_tensor(out),
+    graft_value_tensor(logsumexp), graft_value_tensor(cum_seq_q), graft_value_tensor(cum_seq_k), graft_value_int(max_q),
+    graft_value_int(max_k), graft_value_float(dropout_p), graft_value_bool(is_causal), graft_value_tensor(philox_seed),
+    graft_value_tensor(philox_offset), wrap_optional_float(scale),
   };
   graft_tensor *boxed_outs[4] = {NULL};
   fx_call(builder, GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD, boxed, 17, boxed_outs, 4);
@@ -4502,8 +4556,8 @@ static inline graft_tensor *fx_scaled_mm(fx *builder, graft_tensor *self, graft_
                                          graft_tensor *scale_b, graft_tensor *bias, graft_tensor *scale_result,
                                          graft_dtype out_dtype, bool use_fast_accum) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_tensor(scale_a), wrap_tensor(scale_b), wrap_tensor(bias),
-    wrap_tensor(scale_result), wrap_dtype(out_dtype), wrap_bool(use_fast_accum),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_tensor(scale_a), graft_value_tensor(scale_b),
+    graft_value_tensor(bias), graft_value_tensor(scale_result), wrap_dtype(out_dtype), graft_value_bool(use_fast_accum),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SCALED_MM, boxed, 8, &boxed_out, 1);
@@ -4514,7 +4568,7 @@ static inline graft_tensor *fx_scaled_mm(fx *builder, graft_tensor *self, graft_
 static inline graft_tensor *fx_weight_int4pack_mm(fx *builder, graft_tensor *self, graft_tensor *mat2,
                                                   int64_t qGroupSize, graft_tensor *qScaleAndZeros) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_int(qGroupSize), wrap_tensor(qScaleAndZeros),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_int(qGroupSize), graft_value_tensor(qScaleAndZeros),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_WEIGHT_INT4PACK_MM, boxed, 4, &boxed_out, 1);
@@ -4525,7 +4579,7 @@ static inline graft_tensor *fx_weight_int4pack_mm(fx *builder, graft_tensor *sel
 static inline graft_tensor *fx_weight_int8pack_mm(fx *builder, graft_tensor *self, graft_tensor *mat2,
                                                   graft_tensor *scales) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(mat2), wrap_tensor(scales),
+    graft_value_tensor(self), graft_value_tensor(mat2), graft_value_tensor(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_WEIGHT_INT8PACK_MM, boxed, 3, &boxed_out, 1);
@@ -4536,7 +4590,7 @@ static inline graft_tensor *fx_weight_int8pack_mm(fx *builder, graft_tensor *sel
 static inline graft_tensor *fx_cauchy(fx *builder, graft_tensor *self, double median, double sigma,
                                       graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(median), wrap_float(sigma), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(median), graft_value_float(sigma), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CAUCHY, boxed, 4, &boxed_out, 1);
@@ -4546,7 +4600,7 @@ static inline graft_tensor *fx_cauchy(fx *builder, graft_tensor *self, double me
 /* aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor */
 static inline graft_tensor *fx_geometric(fx *builder, graft_tensor *self, double p, graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(p), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(p), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GEOMETRIC, boxed, 3, &boxed_out, 1);
@@ -4557,7 +4611,7 @@ static inline graft_tensor *fx_geometric(fx *builder, graft_tensor *self, double
 static inline graft_tensor *fx_log_normal(fx *builder, graft_tensor *self, double mean, double std,
                                           graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_float(mean), wrap_float(std), wrap_generator(generator),
+    graft_value_tensor(self), graft_value_float(mean), graft_value_float(std), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOG_NORMAL, boxed, 4, &boxed_out, 1);
@@ -4570,8 +4624,8 @@ static inline graft_tensor *fx_normal_float_float(fx *builder, double mean, doub
                                                   uint32_t size_count, graft_generator *generator, graft_dtype dtype,
                                                   graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_float(mean), wrap_float(std), wrap_ints(size, size_count), wrap_generator(generator), wrap_dtype(dtype),
-    wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_float(mean), graft_value_float(std), graft_value_ints(size, size_count), wrap_generator(generator),
+    wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NORMAL_FLOAT_FLOAT, boxed, 8, &boxed_out, 1);
@@ -4583,8 +4637,8 @@ static inline graft_tensor *fx_normal_float_float(fx *builder, double mean, doub
 static inline graft_tensor *fx_randint_low(fx *builder, int64_t low, int64_t high, const int64_t *size,
                                            uint32_t size_count, graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_int(low), wrap_int(high), wrap_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device),
-    wrap_none(),
+    graft_value_int(low), graft_value_int(high), graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RANDINT_LOW, boxed, 7, &boxed_out, 1);
@@ -4595,7 +4649,7 @@ static inline graft_tensor *fx_randint_low(fx *builder, int64_t low, int64_t hig
 static inline void fx_linalg_det(fx *builder, graft_tensor *A, graft_tensor **result, graft_tensor **LU,
                                  graft_tensor **pivots) {
   const graft_value boxed[] = {
-    wrap_tensor(A),
+    graft_value_tensor(A),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_DET, boxed, 1, boxed_outs, 3);
@@ -4610,7 +4664,7 @@ static inline graft_tensor *fx_upsample_bicubic2d_aa(fx *builder, graft_tensor *
                                                      uint32_t output_size_count, bool align_corners,
                                                      const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4624,7 +4678,7 @@ static inline graft_tensor *fx_upsample_bilinear2d_aa(fx *builder, graft_tensor 
                                                       uint32_t output_size_count, bool align_corners,
                                                       const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4636,7 +4690,7 @@ static inline graft_tensor *fx_upsample_bilinear2d_aa(fx *builder, graft_tensor 
 static inline void fx_adaptive_max_pool3d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                           uint32_t output_size_count, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_ADAPTIVE_MAX_POOL3D, boxed, 2, boxed_outs, 2);
@@ -4648,7 +4702,8 @@ static inline void fx_adaptive_max_pool3d(fx *builder, graft_tensor *self, const
 static inline graft_tensor *fx_addbmm(fx *builder, graft_tensor *self, graft_tensor *batch1, graft_tensor *batch2,
                                       graft_scalar beta, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(batch1), wrap_tensor(batch2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(batch1), graft_value_tensor(batch2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDBMM, boxed, 5, &boxed_out, 1);
@@ -4659,7 +4714,8 @@ static inline graft_tensor *fx_addbmm(fx *builder, graft_tensor *self, graft_ten
 static inline graft_tensor *fx_addr(fx *builder, graft_tensor *self, graft_tensor *vec1, graft_tensor *vec2,
                                     graft_scalar beta, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(vec1), wrap_tensor(vec2), wrap_scalar(beta), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_tensor(vec1), graft_value_tensor(vec2), graft_value_scalar(beta),
+    graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADDR, boxed, 5, &boxed_out, 1);
@@ -4670,7 +4726,7 @@ static inline graft_tensor *fx_addr(fx *builder, graft_tensor *self, graft_tenso
 static inline void fx_aminmax(fx *builder, graft_tensor *self, const int64_t *dim, bool keepdim, graft_tensor **min,
                               graft_tensor **max) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), wrap_optional_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_AMINMAX, boxed, 3, boxed_outs, 2);
@@ -4681,7 +4737,7 @@ static inline void fx_aminmax(fx *builder, graft_tensor *self, const int64_t *di
 /* aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_bitwise_left_shift_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_LEFT_SHIFT_TENSOR, boxed, 2, &boxed_out, 1);
@@ -4691,7 +4747,7 @@ static inline graft_tensor *fx_bitwise_left_shift_Tensor(fx *builder, graft_tens
 /* aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_bitwise_right_shift_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_BITWISE_RIGHT_SHIFT_TENSOR, boxed, 2, &boxed_out, 1);
@@ -4701,7 +4757,7 @@ static inline graft_tensor *fx_bitwise_right_shift_Tensor(fx *builder, graft_ten
 /* aten::celu(Tensor self, Scalar alpha=1.) -> Tensor */
 static inline graft_tensor *fx_celu(fx *builder, graft_tensor *self, graft_scalar alpha) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(alpha),
+    graft_value_tensor(self), graft_value_scalar(alpha),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CELU, boxed, 2, &boxed_out, 1);
@@ -4711,7 +4767,7 @@ static inline graft_tensor *fx_celu(fx *builder, graft_tensor *self, graft_scala
 /* aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor */
 static inline graft_tensor *fx_cholesky_inverse(fx *builder, graft_tensor *self, bool upper) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(upper),
+    graft_value_tensor(self), graft_value_bool(upper),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CHOLESKY_INVERSE, boxed, 2, &boxed_out, 1);
@@ -4721,7 +4777,7 @@ static inline graft_tensor *fx_cholesky_inverse(fx *builder, graft_tensor *self,
 /* aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor */
 static inline graft_tensor *fx_cholesky_solve(fx *builder, graft_tensor *self, graft_tensor *input2, bool upper) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(input2), wrap_bool(upper),
+    graft_value_tensor(self), graft_value_tensor(input2), graft_value_bool(upper),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CHOLESKY_SOLVE, boxed, 3, &boxed_out, 1);
@@ -4731,7 +4787,7 @@ static inline graft_tensor *fx_cholesky_solve(fx *builder, graft_tensor *self, g
 /* aten::complex(Tensor real, Tensor imag) -> Tensor */
 static inline graft_tensor *fx_complex(fx *builder, graft_tensor *real, graft_tensor *imag) {
   const graft_value boxed[] = {
-    wrap_tensor(real), wrap_tensor(imag),
+    graft_value_tensor(real), graft_value_tensor(imag),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COMPLEX, boxed, 2, &boxed_out, 1);
@@ -4741,7 +4797,7 @@ static inline graft_tensor *fx_complex(fx *builder, graft_tensor *real, graft_te
 /* aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_copysign_Tensor(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COPYSIGN_TENSOR, boxed, 2, &boxed_out, 1);
@@ -4751,7 +4807,7 @@ static inline graft_tensor *fx_copysign_Tensor(fx *builder, graft_tensor *self, 
 /* aten::count_nonzero(Tensor self, int? dim=None) -> Tensor */
 static inline graft_tensor *fx_count_nonzero(fx *builder, graft_tensor *self, const int64_t *dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_int(dim),
+    graft_value_tensor(self), wrap_optional_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COUNT_NONZERO, boxed, 2, &boxed_out, 1);
@@ -4762,7 +4818,7 @@ static inline graft_tensor *fx_count_nonzero(fx *builder, graft_tensor *self, co
 static inline void fx_cummax(fx *builder, graft_tensor *self, int64_t dim, graft_tensor **values,
                              graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_CUMMAX, boxed, 2, boxed_outs, 2);
@@ -4774,7 +4830,7 @@ static inline void fx_cummax(fx *builder, graft_tensor *self, int64_t dim, graft
 static inline void fx_cummin(fx *builder, graft_tensor *self, int64_t dim, graft_tensor **values,
                              graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_CUMMIN, boxed, 2, boxed_outs, 2);
@@ -4785,7 +4841,7 @@ static inline void fx_cummin(fx *builder, graft_tensor *self, int64_t dim, graft
 /* aten::erfc(Tensor self) -> Tensor */
 static inline graft_tensor *fx_erfc(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ERFC, boxed, 1, &boxed_out, 1);
@@ -4795,7 +4851,7 @@ static inline graft_tensor *fx_erfc(fx *builder, graft_tensor *self) {
 /* aten::erfinv(Tensor self) -> Tensor */
 static inline graft_tensor *fx_erfinv(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ERFINV, boxed, 1, &boxed_out, 1);
@@ -4805,7 +4861,7 @@ static inline graft_tensor *fx_erfinv(fx *builder, graft_tensor *self) {
 /* aten::exp2(Tensor self) -> Tensor */
 static inline graft_tensor *fx_exp2(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EXP2, boxed, 1, &boxed_out, 1);
@@ -4815,7 +4871,7 @@ static inline graft_tensor *fx_exp2(fx *builder, graft_tensor *self) {
 /* aten::frac(Tensor self) -> Tensor */
 static inline graft_tensor *fx_frac(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FRAC, boxed, 1, &boxed_out, 1);
@@ -4829,8 +4885,8 @@ static inline void fx_fractional_max_pool2d(fx *builder, graft_tensor *self, con
                                             uint32_t output_size_count, graft_tensor *random_samples,
                                             graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(output_size, output_size_count),
-    wrap_tensor(random_samples),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL2D, boxed, 4, boxed_outs, 2);
@@ -4845,8 +4901,8 @@ static inline void fx_fractional_max_pool3d(fx *builder, graft_tensor *self, con
                                             uint32_t output_size_count, graft_tensor *random_samples,
                                             graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(kernel_size, kernel_size_count), wrap_ints(output_size, output_size_count),
-    wrap_tensor(random_samples),
+    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
+    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL3D, boxed, 4, boxed_outs, 2);
@@ -4857,7 +4913,7 @@ static inline void fx_fractional_max_pool3d(fx *builder, graft_tensor *self, con
 /* aten::gcd(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_gcd(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GCD, boxed, 2, &boxed_out, 1);
@@ -4867,7 +4923,7 @@ static inline graft_tensor *fx_gcd(fx *builder, graft_tensor *self, graft_tensor
 /* aten::geqrf(Tensor self) -> (Tensor a, Tensor tau) */
 static inline void fx_geqrf(fx *builder, graft_tensor *self, graft_tensor **a, graft_tensor **tau) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_GEQRF, boxed, 1, boxed_outs, 2);
@@ -4880,8 +4936,8 @@ static inline void fx_geqrf(fx *builder, graft_tensor *self, graft_tensor **a, g
 static inline graft_tensor *fx_grid_sampler_3d(fx *builder, graft_tensor *input, graft_tensor *grid,
                                                int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(grid), wrap_int(interpolation_mode), wrap_int(padding_mode),
-    wrap_bool(align_corners),
+    graft_value_tensor(input), graft_value_tensor(grid), graft_value_int(interpolation_mode),
+    graft_value_int(padding_mode), graft_value_bool(align_corners),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_GRID_SAMPLER_3D, boxed, 5, &boxed_out, 1);
@@ -4891,7 +4947,7 @@ static inline graft_tensor *fx_grid_sampler_3d(fx *builder, graft_tensor *input,
 /* aten::heaviside(Tensor self, Tensor values) -> Tensor */
 static inline graft_tensor *fx_heaviside(fx *builder, graft_tensor *self, graft_tensor *values) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(values),
+    graft_value_tensor(self), graft_value_tensor(values),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HEAVISIDE, boxed, 2, &boxed_out, 1);
@@ -4901,7 +4957,7 @@ static inline graft_tensor *fx_heaviside(fx *builder, graft_tensor *self, graft_
 /* aten::hypot(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_hypot(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_HYPOT, boxed, 2, &boxed_out, 1);
@@ -4911,7 +4967,7 @@ static inline graft_tensor *fx_hypot(fx *builder, graft_tensor *self, graft_tens
 /* aten::i0(Tensor self) -> Tensor */
 static inline graft_tensor *fx_i0(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_I0, boxed, 1, &boxed_out, 1);
@@ -4921,7 +4977,7 @@ static inline graft_tensor *fx_i0(fx *builder, graft_tensor *self) {
 /* aten::igamma(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_igamma(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_IGAMMA, boxed, 2, &boxed_out, 1);
@@ -4931,7 +4987,7 @@ static inline graft_tensor *fx_igamma(fx *builder, graft_tensor *self, graft_ten
 /* aten::igammac(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_igammac(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_IGAMMAC, boxed, 2, &boxed_out, 1);
@@ -4943,8 +4999,8 @@ static inline graft_tensor *fx_igammac(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_index_reduce(fx *builder, graft_tensor *self, int64_t dim, graft_tensor *index,
                                             graft_tensor *source, const char *reduce, bool include_self) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_tensor(index), wrap_tensor(source), wrap_str(reduce),
-    wrap_bool(include_self),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_tensor(index), graft_value_tensor(source),
+    wrap_str(reduce), graft_value_bool(include_self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_INDEX_REDUCE, boxed, 6, &boxed_out, 1);
@@ -4954,7 +5010,7 @@ static inline graft_tensor *fx_index_reduce(fx *builder, graft_tensor *self, int
 /* aten::isposinf(Tensor self) -> Tensor */
 static inline graft_tensor *fx_isposinf(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ISPOSINF, boxed, 1, &boxed_out, 1);
@@ -4964,7 +5020,7 @@ static inline graft_tensor *fx_isposinf(fx *builder, graft_tensor *self) {
 /* aten::lcm(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_lcm(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LCM, boxed, 2, &boxed_out, 1);
@@ -4975,7 +5031,7 @@ static inline graft_tensor *fx_lcm(fx *builder, graft_tensor *self, graft_tensor
 static inline void fx_linalg_eig(fx *builder, graft_tensor *self, graft_tensor **eigenvalues,
                                  graft_tensor **eigenvectors) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_EIG, boxed, 1, boxed_outs, 2);
@@ -4986,7 +5042,7 @@ static inline void fx_linalg_eig(fx *builder, graft_tensor *self, graft_tensor *
 /* aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor */
 static inline graft_tensor *fx_linalg_householder_product(fx *builder, graft_tensor *input, graft_tensor *tau) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_tensor(tau),
+    graft_value_tensor(input), graft_value_tensor(tau),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LINALG_HOUSEHOLDER_PRODUCT, boxed, 2, &boxed_out, 1);
@@ -4998,7 +5054,7 @@ static inline graft_tensor *fx_linalg_householder_product(fx *builder, graft_ten
 static inline void fx_linalg_ldl_factor_ex(fx *builder, graft_tensor *self, bool hermitian, bool check_errors,
                                            graft_tensor **LD, graft_tensor **pivots, graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(hermitian), wrap_bool(check_errors),
+    graft_value_tensor(self), graft_value_bool(hermitian), graft_value_bool(check_errors),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_LDL_FACTOR_EX, boxed, 3, boxed_outs, 3);
@@ -5013,7 +5069,7 @@ static inline void fx_linalg_lstsq(fx *builder, graft_tensor *self, graft_tensor
                                    const char *driver, graft_tensor **solution, graft_tensor **residuals,
                                    graft_tensor **rank, graft_tensor **singular_values) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(b), wrap_optional_float(rcond), wrap_str(driver),
+    graft_value_tensor(self), graft_value_tensor(b), wrap_optional_float(rcond), wrap_str(driver),
   };
   graft_tensor *boxed_outs[4] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_LSTSQ, boxed, 4, boxed_outs, 4);
@@ -5028,7 +5084,7 @@ static inline void fx_linalg_lstsq(fx *builder, graft_tensor *self, graft_tensor
 static inline void fx_linalg_lu_factor_ex(fx *builder, graft_tensor *A, bool pivot, bool check_errors,
                                           graft_tensor **LU, graft_tensor **pivots, graft_tensor **info) {
   const graft_value boxed[] = {
-    wrap_tensor(A), wrap_bool(pivot), wrap_bool(check_errors),
+    graft_value_tensor(A), graft_value_bool(pivot), graft_value_bool(check_errors),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_LINALG_LU_FACTOR_EX, boxed, 3, boxed_outs, 3);
@@ -5040,7 +5096,7 @@ static inline void fx_linalg_lu_factor_ex(fx *builder, graft_tensor *A, bool piv
 /* aten::logaddexp(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_logaddexp(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGADDEXP, boxed, 2, &boxed_out, 1);
@@ -5050,7 +5106,7 @@ static inline graft_tensor *fx_logaddexp(fx *builder, graft_tensor *self, graft_
 /* aten::logaddexp2(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_logaddexp2(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGADDEXP2, boxed, 2, &boxed_out, 1);
@@ -5060,7 +5116,7 @@ static inline graft_tensor *fx_logaddexp2(fx *builder, graft_tensor *self, graft
 /* aten::logcumsumexp(Tensor self, int dim) -> Tensor */
 static inline graft_tensor *fx_logcumsumexp(fx *builder, graft_tensor *self, int64_t dim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim),
+    graft_value_tensor(self), graft_value_int(dim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGCUMSUMEXP, boxed, 2, &boxed_out, 1);
@@ -5070,7 +5126,7 @@ static inline graft_tensor *fx_logcumsumexp(fx *builder, graft_tensor *self, int
 /* aten::logit(Tensor self, float? eps=None) -> Tensor */
 static inline graft_tensor *fx_logit(fx *builder, graft_tensor *self, const double *eps) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_optional_float(eps),
+    graft_value_tensor(self), wrap_optional_float(eps),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGIT, boxed, 2, &boxed_out, 1);
@@ -5081,7 +5137,7 @@ static inline graft_tensor *fx_logit(fx *builder, graft_tensor *self, const doub
 static inline graft_tensor *fx_logsumexp(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                          bool keepdim) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGSUMEXP, boxed, 3, &boxed_out, 1);
@@ -5092,7 +5148,7 @@ static inline graft_tensor *fx_logsumexp(fx *builder, graft_tensor *self, const 
 static inline void fx_mode(fx *builder, graft_tensor *self, int64_t dim, bool keepdim, graft_tensor **values,
                            graft_tensor **indices) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MODE, boxed, 3, boxed_outs, 2);
@@ -5103,7 +5159,7 @@ static inline void fx_mode(fx *builder, graft_tensor *self, int64_t dim, bool ke
 /* aten::mv(Tensor self, Tensor vec) -> Tensor */
 static inline graft_tensor *fx_mv(fx *builder, graft_tensor *self, graft_tensor *vec) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(vec),
+    graft_value_tensor(self), graft_value_tensor(vec),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MV, boxed, 2, &boxed_out, 1);
@@ -5113,7 +5169,7 @@ static inline graft_tensor *fx_mv(fx *builder, graft_tensor *self, graft_tensor 
 /* aten::mvlgamma(Tensor self, int p) -> Tensor */
 static inline graft_tensor *fx_mvlgamma(fx *builder, graft_tensor *self, int64_t p) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(p),
+    graft_value_tensor(self), graft_value_int(p),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MVLGAMMA, boxed, 2, &boxed_out, 1);
@@ -5123,7 +5179,7 @@ static inline graft_tensor *fx_mvlgamma(fx *builder, graft_tensor *self, int64_t
 /* aten::nanmedian(Tensor self) -> Tensor */
 static inline graft_tensor *fx_nanmedian(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NANMEDIAN, boxed, 1, &boxed_out, 1);
@@ -5134,7 +5190,7 @@ static inline graft_tensor *fx_nanmedian(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_nansum(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                       bool keepdim, graft_dtype dtype) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_bool(keepdim), wrap_dtype(dtype),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim), wrap_dtype(dtype),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NANSUM, boxed, 4, &boxed_out, 1);
@@ -5144,7 +5200,7 @@ static inline graft_tensor *fx_nansum(fx *builder, graft_tensor *self, const int
 /* aten::nextafter(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_nextafter(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NEXTAFTER, boxed, 2, &boxed_out, 1);
@@ -5155,7 +5211,8 @@ static inline graft_tensor *fx_nextafter(fx *builder, graft_tensor *self, graft_
 static inline graft_tensor *fx_ormqr(fx *builder, graft_tensor *self, graft_tensor *input2, graft_tensor *input3,
                                      bool left, bool transpose) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(input2), wrap_tensor(input3), wrap_bool(left), wrap_bool(transpose),
+    graft_value_tensor(self), graft_value_tensor(input2), graft_value_tensor(input3), graft_value_bool(left),
+    graft_value_bool(transpose),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ORMQR, boxed, 5, &boxed_out, 1);
@@ -5165,7 +5222,7 @@ static inline graft_tensor *fx_ormqr(fx *builder, graft_tensor *self, graft_tens
 /* aten::polygamma(int n, Tensor self) -> Tensor */
 static inline graft_tensor *fx_polygamma(fx *builder, int64_t n, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_int(n), wrap_tensor(self),
+    graft_value_int(n), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_POLYGAMMA, boxed, 2, &boxed_out, 1);
@@ -5176,7 +5233,7 @@ static inline graft_tensor *fx_polygamma(fx *builder, int64_t n, graft_tensor *s
 static inline graft_tensor *fx_put(fx *builder, graft_tensor *self, graft_tensor *index, graft_tensor *source,
                                    bool accumulate) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(index), wrap_tensor(source), wrap_bool(accumulate),
+    graft_value_tensor(self), graft_value_tensor(index), graft_value_tensor(source), graft_value_bool(accumulate),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PUT, boxed, 4, &boxed_out, 1);
@@ -5187,7 +5244,7 @@ static inline graft_tensor *fx_put(fx *builder, graft_tensor *self, graft_tensor
 static inline graft_tensor *fx_renorm(fx *builder, graft_tensor *self, graft_scalar p, int64_t dim,
                                       graft_scalar maxnorm) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_scalar(p), wrap_int(dim), wrap_scalar(maxnorm),
+    graft_value_tensor(self), graft_value_scalar(p), graft_value_int(dim), graft_value_scalar(maxnorm),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RENORM, boxed, 4, &boxed_out, 1);
@@ -5198,7 +5255,7 @@ static inline graft_tensor *fx_renorm(fx *builder, graft_tensor *self, graft_sca
 static inline graft_tensor *fx_replication_pad1d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(padding, padding_count),
+    graft_value_tensor(self), graft_value_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD1D, boxed, 2, &boxed_out, 1);
@@ -5209,7 +5266,7 @@ static inline graft_tensor *fx_replication_pad1d(fx *builder, graft_tensor *self
 static inline graft_tensor *fx_rot90(fx *builder, graft_tensor *self, int64_t k, const int64_t *dims,
                                      uint32_t dims_count) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(k), wrap_ints(dims, dims_count),
+    graft_value_tensor(self), graft_value_int(k), graft_value_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ROT90, boxed, 3, &boxed_out, 1);
@@ -5222,8 +5279,8 @@ static inline graft_tensor *fx_segment_reduce(fx *builder, graft_tensor *data, c
                                               graft_tensor *lengths, graft_tensor *indices, graft_tensor *offsets,
                                               int64_t axis, bool unsafe, graft_scalar initial) {
   const graft_value boxed[] = {
-    wrap_tensor(data), wrap_str(reduce), wrap_tensor(lengths), wrap_tensor(indices), wrap_tensor(offsets),
-    wrap_int(axis), wrap_bool(unsafe), wrap_scalar(initial),
+    graft_value_tensor(data), wrap_str(reduce), graft_value_tensor(lengths), graft_value_tensor(indices),
+    graft_value_tensor(offsets), graft_value_int(axis), graft_value_bool(unsafe), graft_value_scalar(initial),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SEGMENT_REDUCE, boxed, 8, &boxed_out, 1);
@@ -5233,7 +5290,7 @@ static inline graft_tensor *fx_segment_reduce(fx *builder, graft_tensor *data, c
 /* aten::signbit(Tensor self) -> Tensor */
 static inline graft_tensor *fx_signbit(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SIGNBIT, boxed, 1, &boxed_out, 1);
@@ -5243,7 +5300,7 @@ static inline graft_tensor *fx_signbit(fx *builder, graft_tensor *self) {
 /* aten::sinc(Tensor self) -> Tensor */
 static inline graft_tensor *fx_sinc(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SINC, boxed, 1, &boxed_out, 1);
@@ -5253,7 +5310,7 @@ static inline graft_tensor *fx_sinc(fx *builder, graft_tensor *self) {
 /* aten::special_entr(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_entr(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_ENTR, boxed, 1, &boxed_out, 1);
@@ -5263,7 +5320,7 @@ static inline graft_tensor *fx_special_entr(fx *builder, graft_tensor *self) {
 /* aten::special_erfcx(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_erfcx(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_ERFCX, boxed, 1, &boxed_out, 1);
@@ -5273,7 +5330,7 @@ static inline graft_tensor *fx_special_erfcx(fx *builder, graft_tensor *self) {
 /* aten::special_i0e(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_i0e(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_I0E, boxed, 1, &boxed_out, 1);
@@ -5283,7 +5340,7 @@ static inline graft_tensor *fx_special_i0e(fx *builder, graft_tensor *self) {
 /* aten::special_i1(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_i1(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_I1, boxed, 1, &boxed_out, 1);
@@ -5293,7 +5350,7 @@ static inline graft_tensor *fx_special_i1(fx *builder, graft_tensor *self) {
 /* aten::special_i1e(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_i1e(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_I1E, boxed, 1, &boxed_out, 1);
@@ -5303,7 +5360,7 @@ static inline graft_tensor *fx_special_i1e(fx *builder, graft_tensor *self) {
 /* aten::special_log_ndtr(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_log_ndtr(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_LOG_NDTR, boxed, 1, &boxed_out, 1);
@@ -5313,7 +5370,7 @@ static inline graft_tensor *fx_special_log_ndtr(fx *builder, graft_tensor *self)
 /* aten::special_ndtri(Tensor self) -> Tensor */
 static inline graft_tensor *fx_special_ndtri(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_NDTRI, boxed, 1, &boxed_out, 1);
@@ -5323,7 +5380,7 @@ static inline graft_tensor *fx_special_ndtri(fx *builder, graft_tensor *self) {
 /* aten::special_zeta(Tensor self, Tensor other) -> Tensor */
 static inline graft_tensor *fx_special_zeta(fx *builder, graft_tensor *self, graft_tensor *other) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(other),
+    graft_value_tensor(self), graft_value_tensor(other),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SPECIAL_ZETA, boxed, 2, &boxed_out, 1);
@@ -5336,7 +5393,8 @@ static inline void fx_std_mean_correction(fx *builder, graft_tensor *self, const
                                           graft_scalar correction, bool keepdim, graft_tensor **out0,
                                           graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(dim, dim_count), wrap_scalar(correction), wrap_bool(keepdim),
+    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_scalar(correction),
+    graft_value_bool(keepdim),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_STD_MEAN_CORRECTION, boxed, 4, boxed_outs, 2);
@@ -5347,7 +5405,7 @@ static inline void fx_std_mean_correction(fx *builder, graft_tensor *self, const
 /* aten::take(Tensor self, Tensor index) -> Tensor */
 static inline graft_tensor *fx_take(fx *builder, graft_tensor *self, graft_tensor *index) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(index),
+    graft_value_tensor(self), graft_value_tensor(index),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TAKE, boxed, 2, &boxed_out, 1);
@@ -5359,7 +5417,8 @@ static inline graft_tensor *fx_take(fx *builder, graft_tensor *self, graft_tenso
 static inline void fx_triangular_solve(fx *builder, graft_tensor *self, graft_tensor *A, bool upper, bool transpose,
                                        bool unitriangular, graft_tensor **solution, graft_tensor **cloned_coefficient) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(A), wrap_bool(upper), wrap_bool(transpose), wrap_bool(unitriangular),
+    graft_value_tensor(self), graft_value_tensor(A), graft_value_bool(upper), graft_value_bool(transpose),
+    graft_value_bool(unitriangular),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_TRIANGULAR_SOLVE, boxed, 5, boxed_outs, 2);
@@ -5372,7 +5431,8 @@ static inline void fx_triangular_solve(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_tril_indices(fx *builder, int64_t row, int64_t col, int64_t offset, graft_dtype dtype,
                                             graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_int(row), wrap_int(col), wrap_int(offset), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(row), graft_value_int(col), graft_value_int(offset), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TRIL_INDICES, boxed, 7, &boxed_out, 1);
@@ -5384,7 +5444,8 @@ static inline graft_tensor *fx_tril_indices(fx *builder, int64_t row, int64_t co
 static inline graft_tensor *fx_triu_indices(fx *builder, int64_t row, int64_t col, int64_t offset, graft_dtype dtype,
                                             graft_rt_device *device) {
   const graft_value boxed[] = {
-    wrap_int(row), wrap_int(col), wrap_int(offset), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    graft_value_int(row), graft_value_int(col), graft_value_int(offset), wrap_dtype(dtype), wrap_none(),
+    wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_TRIU_INDICES, boxed, 7, &boxed_out, 1);
@@ -5397,7 +5458,7 @@ static inline void fx_unique_consecutive(fx *builder, graft_tensor *self, bool r
                                          const int64_t *dim, graft_tensor **out0, graft_tensor **out1,
                                          graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_bool(return_inverse), wrap_bool(return_counts), wrap_optional_int(dim),
+    graft_value_tensor(self), graft_value_bool(return_inverse), graft_value_bool(return_counts), wrap_optional_int(dim),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_UNIQUE_CONSECUTIVE, boxed, 4, boxed_outs, 3);
@@ -5411,7 +5472,8 @@ static inline void fx_unique_consecutive(fx *builder, graft_tensor *self, bool r
 static inline void fx_unique_dim(fx *builder, graft_tensor *self, int64_t dim, bool sorted, bool return_inverse,
                                  bool return_counts, graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_int(dim), wrap_bool(sorted), wrap_bool(return_inverse), wrap_bool(return_counts),
+    graft_value_tensor(self), graft_value_int(dim), graft_value_bool(sorted), graft_value_bool(return_inverse),
+    graft_value_bool(return_counts),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_UNIQUE_DIM, boxed, 5, boxed_outs, 3);
@@ -5424,7 +5486,7 @@ static inline void fx_unique_dim(fx *builder, graft_tensor *self, int64_t dim, b
 static inline graft_tensor *fx_upsample_nearest1d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                   uint32_t output_size_count, const double *scales) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST1D, boxed, 3, &boxed_out, 1);
@@ -5437,7 +5499,7 @@ static inline graft_tensor *fx_upsample_nearest3d(fx *builder, graft_tensor *sel
                                                   uint32_t output_size_count, const double *scales_d,
                                                   const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_optional_float(scales_d),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_d),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -5452,7 +5514,7 @@ static inline graft_tensor *fx_upsample_trilinear3d(fx *builder, graft_tensor *s
                                                     const double *scales_d, const double *scales_h,
                                                     const double *scales_w) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_ints(output_size, output_size_count), wrap_bool(align_corners),
+    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -5463,7 +5525,7 @@ static inline graft_tensor *fx_upsample_trilinear3d(fx *builder, graft_tensor *s
 /* aten::view_as_real(Tensor(a) self) -> Tensor(a) */
 static inline graft_tensor *fx_view_as_real(fx *builder, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(self),
+    graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_VIEW_AS_REAL, boxed, 1, &boxed_out, 1);
@@ -5473,7 +5535,7 @@ static inline graft_tensor *fx_view_as_real(fx *builder, graft_tensor *self) {
 /* aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor */
 static inline graft_tensor *fx_silu_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SILU_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -5483,7 +5545,7 @@ static inline graft_tensor *fx_silu_backward(fx *builder, graft_tensor *grad_out
 /* aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor */
 static inline graft_tensor *fx_mish_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self),
+    graft_value_tensor(grad_output), graft_value_tensor(self),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MISH_BACKWARD, boxed, 2, &boxed_out, 1);
@@ -5496,8 +5558,8 @@ static inline graft_tensor *fx_rrelu_with_noise(fx *builder, graft_tensor *self,
                                                 graft_scalar lower, graft_scalar upper, bool training,
                                                 graft_generator *generator) {
   const graft_value boxed[] = {
-    wrap_tensor(self), wrap_tensor(noise), wrap_scalar(lower), wrap_scalar(upper), wrap_bool(training),
-    wrap_generator(generator),
+    graft_value_tensor(self), graft_value_tensor(noise), graft_value_scalar(lower), graft_value_scalar(upper),
+    graft_value_bool(training), wrap_generator(generator),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RRELU_WITH_NOISE, boxed, 6, &boxed_out, 1);
@@ -5508,7 +5570,7 @@ static inline graft_tensor *fx_rrelu_with_noise(fx *builder, graft_tensor *self,
 static inline graft_tensor *fx_logit_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                               const double *eps) {
   const graft_value boxed[] = {
-    wrap_tensor(grad_output), wrap_tensor(self), wrap_optional_float(eps),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_optional_float(eps),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGIT_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -5520,7 +5582,7 @@ static inline void fx_fused_rms_norm(fx *builder, graft_tensor *input, const int
                                      uint32_t normalized_shape_count, graft_tensor *weight, const double *eps,
                                      graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    wrap_tensor(input), wrap_ints(normalized_shape, normalized_shape_count), wrap_tensor(weight),
+    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
     wrap_optional_float(eps),
   };
   graft_tensor *boxed_outs[2] = {NULL};

@@ -398,7 +398,7 @@ static void vjp_forward(op_vjp *v) {
   uint32_t count = 1;
   if (is_upsample(row)) {
     args[count++] = v->args[OUTPUT_SIZE];
-    args[count++] = wrap_ints(self->sizes, (uint32_t)self->ndim);
+    args[count++] = graft_value_ints(self->sizes, (uint32_t)self->ndim);
     for (uint32_t i = OUTPUT_SIZE + 1; i < v->schema->nargs; i++) args[count++] = v->args[i];
   } else {
     args[count++] = fx_tensor(self);
@@ -418,7 +418,7 @@ static void vjp_backward(op_vjp *v) {
   } else if (is_padding(row)) {
     args[count++] = v->args[BACK_PADDING];
   } else {
-    args[count++] = wrap_ints(grad->sizes + grad->ndim - row->dims, (uint32_t)row->dims);
+    args[count++] = graft_value_ints(grad->sizes + grad->ndim - row->dims, (uint32_t)row->dims);
   }
   if (vjp_needs(v, INPUT)) v->results[INPUT] = fx_one(v->s, row->other, args, count);
   if (!is_upsample(row) && vjp_needs(v, BACK_SELF)) v->results[BACK_SELF] = fx_zeros_like(v->s, v->g[OUT]);

@@ -223,8 +223,8 @@ static void vjp_broadcast_in_dim(op_vjp *v) {
 
 static graft_tensor *as_strided_scatter(fx *s, graft_tensor *base, graft_tensor *part, const graft_tensor *like,
                                         int64_t offset) {
-  graft_value args[] = {fx_tensor(base), fx_tensor(part), wrap_ints(like->sizes, (uint32_t)like->ndim),
-                        wrap_ints(like->strides, (uint32_t)like->ndim), wrap_int(offset)};
+  graft_value args[] = {fx_tensor(base), fx_tensor(part), graft_value_ints(like->sizes, (uint32_t)like->ndim),
+                        graft_value_ints(like->strides, (uint32_t)like->ndim), graft_value_int(offset)};
   return fx_one(s, GRAFT_OP_PRIMS_AS_STRIDED_SCATTER, args, 5);
 }
 

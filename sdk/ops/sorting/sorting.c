@@ -174,7 +174,8 @@ static graft_status infer_searchsorted(op_call *c) {
     if (!same) return op_error(c, "sorter must have the shape of sorted_sequence (%s)", op_show_tensors(c));
     if (in.sorter->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_searchsorted_Tensor_sorter, "i64");
   }
-  c->args[ARG_searchsorted_Tensor_right] = wrap_bool(in.right || (in.side && in.side[0] == 'r')); /* says it all */
+  c->args[ARG_searchsorted_Tensor_right] =
+      graft_value_bool(in.right || (in.side && in.side[0] == 'r')); /* says it all */
   return check_search(c, ARG_searchsorted_Tensor_sorted_sequence, ARG_searchsorted_Tensor_self, in.out_int32);
 }
 
