@@ -148,14 +148,14 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
 
 /* Without -b: the one plugin that was found, else the reference. */
 static const char *cf_default_backend(void) {
-  const graft_backend_info *infos;
+  const graft_backend_info *const *infos;
   size_t count;
   const char *only = NULL;
   if (graft_backends(&infos, &count) != GRAFT_OK) return "reference";
   for (size_t i = 0; i < count; i++) {
-    if (!infos[i].manifest || infos[i].problem) continue;
+    if (!infos[i]->manifest || infos[i]->problem) continue;
     if (only) return "reference";
-    only = infos[i].name;
+    only = infos[i]->name;
   }
   return only ? only : "reference";
 }

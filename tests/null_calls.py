@@ -12,7 +12,8 @@ from pathlib import Path
 
 # Good values, by the parameter's name (the few whose type does not tell) or by its type. good_* are functions of
 # test_null_calls.c. A count is 1 everywhere.
-BY_NAME = {"reduce": '"mean"', "op_id": "GRAFT_OP_ABS", "key": "GRAFT_DEVICE_NAME", "numel": "4"}
+BY_NAME = {"reduce": '"mean"', "op_id": "GRAFT_OP_ABS", "meta_bytes": "sizeof(graft_meta)",
+           "row_bytes": "sizeof(graft_fallback_info)"}
 GOOD = {
     "const char *": '"reference"', "graft_rt_backend *": "good_backend()", "graft_rt_device *": "good_device()",
     "graft_rt_stream *": "good_stream()", "graft_rt_event *": "good_event()", "graft_generator *": "good_generator()",
@@ -20,14 +21,15 @@ GOOD = {
     "graft_view *": "good_view()", "graft_tensor_space *": "good_memory()", "graft_value *": "good_values()",
     "graft_memory_statistics *": "good_statistics()", "graft_scalar *": "good_scalars()", "int64_t *": "good_ints()",
     "struct DLManagedTensorVersioned *": "good_dlpack()", "struct DLManagedTensor *": "good_dlpack_old()",
-    "const char *const *": "NULL", "graft_hook_fn": "good_hook", "void *": "good_memory()",
+    "const char *const *": "NULL", "graft_hook_fn": "good_hook", "graft_log_sink_fn": "NULL",
+    "void *": "good_memory()",
     "graft_meta *": "good_memory()", "graft_fallback_info *": "good_memory()", "uint32_t *": "good_memory()",
     "uint64_t *": "good_memory()", "int32_t *": "good_memory()", "size_t *": "good_memory()",
     "double *": "good_memory()", "bool *": "good_memory()", "uint8_t *": "good_memory()",
     "bool": "false", "double": "1", "int32_t": "1", "int64_t": "0", "uint32_t": "1", "uint64_t": "64",
     "size_t": "64", "graft_dtype": "GRAFT_F32", "graft_scalar": "graft_scalar_int(1)", "graft_memory_format": "0",
     "graft_status": "GRAFT_OK", "graft_backward_flags": "0", "graft_exec_flags": "0", "graft_stream_flags": "0",
-    "graft_event_flags": "0",
+    "graft_event_flags": "0", "graft_device_key": "GRAFT_DEVICE_NAME",
 }
 DECLARATION = re.compile(r"GRAFT_EXPORT\s+([^;]*?)\s*\b(graft_\w+)\(([^;]*?)\)(?:\s*GRAFT_NULL_GIVES\(([^)]*)\))?;")
 

@@ -300,7 +300,7 @@ START_TEST(fallback_forbidden) {
   assert_says("async");
   assert_says("GRAFT_FALLBACK=error");
   ck_assert_ptr_null(out);
-  ck_assert_uint_eq(graft_fallbacks(NULL, 0), 0);
+  ck_assert_uint_eq(graft_fallbacks(NULL, 0, 0), 0);
   OK(graft_op_neg(a, &out)); /* its own */
   OK(graft_tensor_to_host(out, got));
   ck_assert(got[0] == -1 && got[1] == -4 && got[2] == -9);

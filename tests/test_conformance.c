@@ -227,7 +227,8 @@ static void check_results_of(const cf_case *c) {
     ck_assert(!tns_new(NULL, graft_device_reference(), t->dtype, t->ndim, t->sizes, t->strides, 0, &tensors[i]));
   }
   cf_call_args(&call, graft_device_reference(), tensors, args, items);
-  graft_status status = graft_infer(call.schema->id, args, call.schema->nargs, outs, CF_MAX_TENSORS, &count);
+  graft_status status =
+      graft_infer(call.schema->id, args, call.schema->nargs, outs, sizeof *outs, CF_MAX_TENSORS, &count);
   for (uint32_t i = 0; !status && count == call.schema->nrets && i < count; i++) {
     const op_ret *ret = &call.schema->rets[i];
     bool value = dt_is_float(outs[i].dtype) || dt_is_complex(outs[i].dtype), marked = ret->flags & OPR_NO_VALUE;

@@ -131,12 +131,12 @@ static void uproot(const tree *t) {
 }
 
 static const graft_backend_info *row_of(const char *name, bool refused) {
-  const graft_backend_info *rows;
+  const graft_backend_info *const *rows;
   size_t count;
   ck_assert_int_eq(graft_backends(&rows, &count), GRAFT_OK);
   for (size_t i = 0; i < count; i++) {
-    if (i) ck_assert_int_le(strcmp(rows[i - 1].name, rows[i].name), 0);
-    if (strcmp(rows[i].name, name) == 0 && (rows[i].problem != NULL) == refused) return &rows[i];
+    if (i) ck_assert_int_le(strcmp(rows[i - 1]->name, rows[i]->name), 0);
+    if (strcmp(rows[i]->name, name) == 0 && (rows[i]->problem != NULL) == refused) return rows[i];
   }
   return NULL;
 }

@@ -189,7 +189,7 @@ START_TEST(a_list_has_no_limit) {
   uint32_t count = 0;
   OK(graft_tensor_empty(graft_device_reference(), GRAFT_F32, 1, (int64_t[]){PARTS}, &whole));
   const graft_value sizes = {GRAFT_VALUE_INTS, PARTS, {.ints = ones}}, call[] = {boxed(whole), sizes};
-  OK(graft_infer(GRAFT_OP_SPLIT_WITH_SIZES, call, 2, metas, PARTS, &count));
+  OK(graft_infer(GRAFT_OP_SPLIT_WITH_SIZES, call, 2, metas, sizeof *metas, PARTS, &count));
   ck_assert_uint_eq(count, PARTS);
   ck_assert(metas[PARTS - 1].ndim == 1 && metas[PARTS - 1].sizes[0] == 1);
   OK(graft_call(GRAFT_OP_SPLIT_WITH_SIZES, call, 2, parts, PARTS));
@@ -227,7 +227,7 @@ END_TEST
 
 static uint64_t count_fallbacks(uint32_t op_id) {
   graft_fallback_info rows[256];
-  size_t count = graft_fallbacks(rows, 256);
+  size_t count = graft_fallbacks(rows, sizeof *rows, 256);
   uint64_t sum = 0;
   for (size_t i = 0; i < count && i < 256; i++) sum += rows[i].op_id == op_id ? rows[i].count : 0;
   return sum;
@@ -246,6 +246,36 @@ START_TEST(fallbacks_are_counted_and_right) {
   ck_assert_uint_eq(count_fallbacks(GRAFT_OP_SQRT), before + 1);
   graft_tensor_release(a);
   graft_tensor_release(out);
+}
+END_TEST
+
+/* An application of another time knows other sizes of the structs in its arrays. */
+START_TEST(rows_are_as_long_as_the_caller_says) {
+  graft_tensor *t = tensor((float[]){1, 2, 3, 4, 5, 6}, 2, (int64_t[]){2, 3});
+  graft_value args[] = {graft_value_tensor(t), graft_value_int(1)};
+  struct {
+    graft_meta meta;
+    uint64_t later;
+  } longer[3];
+  struct {
+    graft_dtype dtype;
+    int32_t ndim;
+  } shorter[3];
+  uint32_t count = 0;
+  memset(longer, 0xff, sizeof longer);
+  memset(shorter, 0xff, sizeof shorter);
+  OK(graft_infer(GRAFT_OP_MAX_DIM, args, 2, &longer[0].meta, sizeof longer[0], 3, &count));
+  ck_assert_uint_eq(count, 2);
+  ck_assert_int_eq(longer[1].meta.dtype, GRAFT_I64);
+  ck_assert_int_eq(longer[1].meta.sizes[0], 2);
+  ck_assert_uint_eq(longer[0].later, 0);
+  ck_assert_uint_eq(longer[2].later, UINT64_MAX);
+  OK(graft_infer(GRAFT_OP_MAX_DIM, args, 2, (graft_meta *)(void *)shorter, sizeof shorter[0], 3, &count));
+  ck_assert_int_eq(shorter[0].dtype, GRAFT_F32);
+  ck_assert_int_eq(shorter[1].dtype, GRAFT_I64);
+  ck_assert_int_eq(shorter[1].ndim, 1);
+  ck_assert_int_eq(shorter[2].ndim, -1);
+  graft_tensor_release(t);
 }
 END_TEST
 
@@ -287,6 +317,7 @@ int main(void) {
   setenv("GRAFT_FALLBACK", "allow", 1);
   const suite_test tests[] = {ONCE(in_place_and_out),
                               ONCE(typed_calls_only_give),
+                              ONCE(rows_are_as_long_as_the_caller_says),
                               ONCE(out_is_checked),
                               ONCE(partial_overlap),
                               ONCE(numbers_promote_by_category),

@@ -13,7 +13,8 @@ static void infer(txt_call *call, char *got, size_t capacity) {
   size_t used = 0;
   got[0] = 0;
   graft_status status = txt_make(call, graft_device_reference(), NULL, NULL);
-  if (status == GRAFT_OK) status = graft_infer(call->schema->id, call->args, call->nargs, metas, MOST_OUTS, &count);
+  if (status == GRAFT_OK)
+    status = graft_infer(call->schema->id, call->args, call->nargs, metas, sizeof *metas, MOST_OUTS, &count);
   if (status != GRAFT_OK) {
     snprintf(got, capacity, "error");
     return;

@@ -266,7 +266,8 @@ static void check_row(row *r) {
   for (uint32_t i = 0; status == GRAFT_OK && i < r->call.ntensors; i++)
     if (is_active(r, i)) status = graft_tensor_set_requires_grad(r->call.tensors[i], true);
   graft_meta metas[MOST];
-  if (status == GRAFT_OK) status = graft_infer(r->call.schema->id, r->call.args, r->call.nargs, metas, MOST, &r->nouts);
+  if (status == GRAFT_OK)
+    status = graft_infer(r->call.schema->id, r->call.args, r->call.nargs, metas, sizeof *metas, MOST, &r->nouts);
   if (status == GRAFT_OK) status = graft_call(r->call.schema->id, r->call.args, r->call.nargs, r->outs, r->nouts);
   if (status != GRAFT_OK) return wrong(r, VALUE, "call", 0, graft_last_error());
   check_values(r);

@@ -44,7 +44,7 @@ static void release(graft_tensor **tensors, int count) {
 
 static uint64_t all_fallbacks(void) {
   graft_fallback_info rows[256];
-  size_t count = graft_fallbacks(rows, 256);
+  size_t count = graft_fallbacks(rows, sizeof *rows, 256);
   uint64_t sum = 0;
   for (size_t i = 0; i < count && i < 256; i++) sum += rows[i].count;
   return sum;

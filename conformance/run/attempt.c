@@ -43,7 +43,8 @@ static bool cf_plan_outputs(cf_attempt *s) {
   for (uint32_t r = 0; r < schema->nrets; r++) s->guarded &= !(schema->rets[r].flags & (OPR_ALIASED | OPR_DYNAMIC));
   if (!s->guarded) return true;
   cf_device_args(s, args, items);
-  graft_status status = graft_infer(schema->id, args, schema->nargs, s->metas, CF_MAX_TENSORS, &count);
+  graft_status status =
+      graft_infer(schema->id, args, schema->nargs, s->metas, sizeof *s->metas, CF_MAX_TENSORS, &count);
   if (!cf_succeeded(s->result, status, "infer")) return false;
   if (count != s->nouts) s->guarded = false; /* an output mask, say: the host knows better which are there */
   return true;

@@ -43,7 +43,7 @@ const char *cf_result_word(const cf_result *r) {
 
 uint64_t cf_fallback_total(void) {
   static graft_fallback_info rows[2048];
-  size_t n = graft_fallbacks(rows, 2048);
+  size_t n = graft_fallbacks(rows, sizeof *rows, 2048);
   uint64_t total = 0;
   for (size_t i = 0; i < n && i < 2048; i++) total += rows[i].count;
   return total;

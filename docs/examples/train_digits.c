@@ -204,7 +204,7 @@ static double accuracy(const network *n, const dataset *set) {
 
 static unsigned long long fallbacks(void) {
   graft_fallback_info rows[64];
-  size_t count = graft_fallbacks(rows, 64);
+  size_t count = graft_fallbacks(rows, sizeof *rows, 64);
   unsigned long long sum = 0;
   for (size_t i = 0; i < count && i < 64; i++) sum += rows[i].count;
   return sum;

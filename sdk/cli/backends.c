@@ -101,13 +101,13 @@ int cli_backends(int argc, char **argv) {
                                    NULL};
   options o = {false};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
-  const graft_backend_info *infos;
+  const graft_backend_info *const *infos;
   size_t count;
   if (graft_backends(&infos, &count)) return cli_error("backends", CLI_USAGE);
   cJSON *list = o.json ? cJSON_CreateArray() : NULL;
   for (size_t i = 0; i < count; i++) {
     cJSON *item = list ? cJSON_CreateObject() : NULL;
-    show_backend(&infos[i], item);
+    show_backend(infos[i], item);
     if (list) cJSON_AddItemToArray(list, item);
   }
   if (list) {

@@ -76,15 +76,15 @@ static int refuse(const char *what, const char *why) {
 /* A name as discovery knows it. A manifest that is refused is still followed if it leads to a library: its faults are
  * what check is there to show. */
 static int find_by_name(options *o) {
-  const graft_backend_info *infos;
+  const graft_backend_info *const *infos;
   size_t count;
   if (!strcmp(o->plugin, "reference")) return CLI_OK;
   if (graft_backends(&infos, &count)) return cli_error("check", CLI_USAGE);
   for (size_t i = 0; i < count; i++) {
-    if (strcmp(infos[i].name, o->plugin) || !infos[i].manifest) continue;
-    if (infos[i].problem) return refuse(infos[i].manifest, infos[i].problem);
-    o->target.path = infos[i].library;
-    o->target.manifest = infos[i].manifest;
+    if (strcmp(infos[i]->name, o->plugin) || !infos[i]->manifest) continue;
+    if (infos[i]->problem) return refuse(infos[i]->manifest, infos[i]->problem);
+    o->target.path = infos[i]->library;
+    o->target.manifest = infos[i]->manifest;
     return CLI_OK;
   }
   return refuse(o->plugin, "no backend of this name was found and no file is there; `graft backends` lists them");

@@ -22,7 +22,8 @@ static bool puts_out_listed(const cf_call *call, uint64_t listed) {
     status = tns_new(NULL, graft_device_reference(), t->dtype, t->ndim, t->sizes, t->strides, t->offset, &tensors[i]);
   }
   cf_call_args(call, graft_device_reference(), tensors, args, items);
-  if (!status) status = graft_infer(call->schema->id, args, call->schema->nargs, outs, CF_MAX_TENSORS, &count);
+  if (!status)
+    status = graft_infer(call->schema->id, args, call->schema->nargs, outs, sizeof *outs, CF_MAX_TENSORS, &count);
   bool listed_all = true, one_each = count == call->schema->nrets;
   for (uint32_t i = 0; !status && i < count; i++) {
     bool value = !one_each || !(call->schema->rets[i].flags & OPR_NO_VALUE);

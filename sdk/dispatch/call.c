@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/row.h"
 #include "dispatch/state.h"
 
 static _Thread_local dsp_route last_route;
@@ -66,11 +67,8 @@ static graft_status infer_host_op(const op_schema *schema, const graft_value *ar
   return status ? err_attribute(status, schema->name) : GRAFT_OK;
 }
 
-graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
-                         uint32_t *count) {
-  if (nargs && !args) return err_null(__func__, "args");
-  if (capacity && !metas) return err_null(__func__, "metas");
-  if (!count) return err_null(__func__, "count");
+graft_status dsp_infer_metas(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
+                             uint32_t capacity, uint32_t *count) {
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
   graft_value mapped[OP_MAX_ARGS];
@@ -84,6 +82,25 @@ graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs
   if (!status) *count = op_flat_count(&call);
   if (!status) status = op_flat_outputs(&call, metas, NULL, capacity);
   arena_free(&lists);
+  return status;
+}
+
+graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, size_t meta_bytes,
+                         uint32_t capacity, uint32_t *count) {
+  if (nargs && !args) return err_null(__func__, "args");
+  if (capacity && !metas) return err_null(__func__, "metas");
+  if (!count) return err_null(__func__, "count");
+  if (meta_bytes == sizeof *metas) return dsp_infer_metas(op_id, args, nargs, metas, capacity, count);
+  if (capacity && !meta_bytes) {
+    return err_about(GRAFT_INVALID_ARGUMENT, __func__, "meta_bytes is 0; expected sizeof(graft_meta)");
+  }
+  graft_meta *found = calloc(capacity ? capacity : 1, sizeof *found);
+  if (!found) return err_about(GRAFT_OUT_OF_MEMORY, __func__, "no host memory for %u descriptions", capacity);
+  graft_status status = dsp_infer_metas(op_id, args, nargs, found, capacity, count);
+  for (uint32_t i = 0; !status && i < capacity && i < *count; i++) {
+    row_copy((char *)metas + i * meta_bytes, meta_bytes, &found[i], sizeof *found);
+  }
+  free(found);
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/row.h"
 #include "dispatch/state.h"
 
 typedef struct fallback_row {
@@ -78,9 +79,11 @@ static void count_fallback(const dsp_plan *plan, const graft_value *args) {
   }
 }
 
-size_t graft_fallbacks(graft_fallback_info *out, size_t capacity) {
+size_t graft_fallbacks(graft_fallback_info *out, size_t row_bytes, size_t capacity) {
   pthread_mutex_lock(&rows_lock);
-  for (size_t i = 0; i < row_count && i < capacity; i++) out[i] = rows[i]->info;
+  for (size_t i = 0; out && i < row_count && i < capacity; i++) {
+    row_copy((char *)out + i * row_bytes, row_bytes, &rows[i]->info, sizeof rows[i]->info);
+  }
   size_t count = row_count;
   pthread_mutex_unlock(&rows_lock);
   return count;

@@ -27,6 +27,7 @@ typedef struct found {
 } found;
 
 static pthread_once_t discover_once = PTHREAD_ONCE_INIT;
+static const graft_backend_info **rows_of_infos;
 static graft_backend_info *infos; /* sorted by name, then in the order of the search; the built-in one among them */
 static size_t info_count;
 
@@ -229,9 +230,12 @@ static void discover(void) {
       .version = graft_version(),
       .library = "built in",
   };
+  static const graft_backend_info *only = &builtin;
   infos = calloc(all.count + 1, sizeof *infos);
-  if (!infos) { /* the built-in backend needs no memory to be named */
+  rows_of_infos = calloc(all.count + 1, sizeof *rows_of_infos);
+  if (!infos || !rows_of_infos) { /* the built-in backend needs no memory to be named */
     infos = &builtin;
+    rows_of_infos = &only;
     info_count = 1;
     return;
   }
@@ -239,17 +243,18 @@ static void discover(void) {
   infos[all.count] = builtin;
   info_count = all.count + 1;
   qsort(infos, info_count, sizeof *infos, by_name);
+  for (size_t i = 0; i < info_count; i++) rows_of_infos[i] = &infos[i];
   free(all.items); /* the strings live on in infos */
   for (size_t i = 0; i < info_count; i++) {
     if (infos[i].problem) err_log(GRAFT_LOG_INFO, "%s: not used: %s", infos[i].manifest, infos[i].problem);
   }
 }
 
-graft_status graft_backends(const graft_backend_info **rows, size_t *count) {
+graft_status graft_backends(const graft_backend_info *const **rows, size_t *count) {
   if (!rows) return err_null(__func__, "infos");
   if (!count) return err_null(__func__, "count");
   pthread_once(&discover_once, discover);
-  *rows = infos;
+  *rows = rows_of_infos;
   *count = info_count;
   return GRAFT_OK;
 }
@@ -344,17 +349,17 @@ graft_status graft_backend_open(const char *name_or_path, const char *const *opt
   if (!name_or_path) return err_null(__func__, "name_or_path");
   if (!backend) return err_null(__func__, "backend");
   if (strchr(name_or_path, '/')) return open_path(name_or_path, options, backend);
-  const graft_backend_info *rows, *refused = NULL;
+  const graft_backend_info *const *rows, *refused = NULL;
   size_t count;
   graft_backends(&rows, &count);
   for (size_t i = 0; i < count; i++) {
-    if (strcmp(rows[i].name, name_or_path) != 0) continue;
-    if (!rows[i].manifest) {
+    if (strcmp(rows[i]->name, name_or_path) != 0) continue;
+    if (!rows[i]->manifest) {
       *backend = plg_reference();
       return GRAFT_OK;
     }
-    if (!rows[i].problem) return open_library(rows[i].library, rows[i].name, options, backend);
-    if (!refused) refused = &rows[i];
+    if (!rows[i]->problem) return open_library(rows[i]->library, rows[i]->name, options, backend);
+    if (!refused) refused = rows[i];
   }
   if (!refused) return no_such_plugin(name_or_path);
   return err_about(GRAFT_INCOMPATIBLE, refused->manifest, "%s", refused->problem);

@@ -26,7 +26,8 @@ typedef struct graft_generator graft_generator;
 /* The version of libgraft, "MAJOR.MINOR.PATCH". */
 GRAFT_EXPORT const char *graft_version(void);
 
-/* What discovery found: one row a manifest, usable or not. Strings belong to libgraft and stay valid. */
+/* What discovery found: one row a manifest, usable or not. Rows and strings belong to libgraft and stay valid. A later
+ * libgraft may append fields: struct_size says how far its rows go. */
 typedef struct graft_backend_info {
   size_t struct_size;
   const char *name;
@@ -37,8 +38,9 @@ typedef struct graft_backend_info {
   const char *problem;  /* NULL: usable; else why it is refused and what to do */
 } graft_backend_info;
 
-/* Lists what discovery found, sorted by name; *count receives the number. Reads the manifests on the first call. */
-GRAFT_EXPORT graft_status graft_backends(const graft_backend_info **infos, size_t *count);
+/* Lists what discovery found, sorted by name: *infos receives an array of pointers to rows, *count their number. Reads
+ * the manifests on the first call. */
+GRAFT_EXPORT graft_status graft_backends(const graft_backend_info *const **infos, size_t *count);
 
 /* Opens a backend by name, or by the path of a library or of a manifest when `name_or_path` holds a slash; opening the
  * same one again gives the same handle. `options` is a NULL-terminated list of "key=value" or NULL. Errors:

@@ -32,6 +32,7 @@ enum {
   GRAFT_VALUE_MEMORY_FORMAT = 15 /* as.i is a graft_memory_format */
 };
 
+/* Arrays of it are the caller's, so it never grows. */
 typedef struct graft_value {
   graft_value_kind kind;
   uint32_t count; /* items of a list */
@@ -131,25 +132,32 @@ GRAFT_EXPORT graft_status graft_call(uint32_t op_id, const graft_value *args, ui
 /* The op id of an overload, "aten::add.Tensor" or "aten.add.Tensor"; 0 when unknown. */
 GRAFT_EXPORT uint32_t graft_op_find(const char *name) GRAFT_NULL_GIVES(0);
 
-/* The shape, dtype and strides that graft_call would give, without running anything. Sized by the caller. */
+/* A description of a tensor that is not there. A later libgraft may append fields. */
 typedef struct graft_meta {
   graft_dtype dtype;
   int32_t ndim;
   int64_t sizes[GRAFT_MAX_DIMS];
   int64_t strides[GRAFT_MAX_DIMS];
 } graft_meta;
-GRAFT_EXPORT graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
-                                      uint32_t capacity, uint32_t *count);
 
-/* How calls left the plugin since the process began: one row for each (op, device, way). */
+/* The shapes, dtypes and strides that graft_call would give, without running anything. `metas` has room for `capacity`
+ * rows of meta_bytes each (sizeof(graft_meta) as the caller knows it: of a shorter row the tail is left out, of a
+ * longer one it is zeroed); *count receives how many results there are. */
+GRAFT_EXPORT graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
+                                      size_t meta_bytes, uint32_t capacity, uint32_t *count);
+
+/* How calls left the plugin since the process began: one row for each (op, device, dtypes). Strings stay valid. A later
+ * libgraft may append fields. */
 typedef struct graft_fallback_info {
   uint32_t op_id;
   const char *device;
   const char *dtypes; /* such as "f16,f16" */
   uint64_t count;
 } graft_fallback_info;
-/* Fills at most `capacity` rows, none where `rows` is NULL, and returns how many there are. */
-GRAFT_EXPORT size_t graft_fallbacks(GRAFT_NULLABLE graft_fallback_info *rows, size_t capacity);
+
+/* Fills at most `capacity` rows of row_bytes each (sizeof(graft_fallback_info), as above), none where `rows` is NULL,
+ * and returns how many there are. */
+GRAFT_EXPORT size_t graft_fallbacks(GRAFT_NULLABLE graft_fallback_info *rows, size_t row_bytes, size_t capacity);
 
 #ifdef __cplusplus
 }

@@ -270,7 +270,9 @@ void check_not_read(const CallFrame &frame, const at::Tensor &out) {
 bool resize_outs(CallFrame &frame, const OpRow &row) {
   std::vector<graft_meta> metas(frame.nouts);
   uint32_t count = 0;
-  if (graft_infer(row.op_id, frame.args, frame.nargs, metas.data(), frame.nouts, &count) != GRAFT_OK) return false;
+  if (graft_infer(row.op_id, frame.args, frame.nargs, metas.data(), sizeof(graft_meta), frame.nouts, &count) !=
+      GRAFT_OK)
+    return false;
   bool changed = false;
   for (uint32_t i = 0; i < count && i < frame.nouts; i++) {
     const at::Tensor *out = frame.out_tensors[i];

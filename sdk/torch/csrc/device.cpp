@@ -75,16 +75,16 @@ void add_backend(const char *name, std::vector<std::string> &problems) {
 // Plugins that were refused when their manifests were read have been told of by then: see _registration.py.
 std::vector<std::string> fill() {
   std::vector<std::string> problems;
-  const graft_backend_info *infos = nullptr;
+  const graft_backend_info *const *infos = nullptr;
   size_t count = 0;
   check(graft_backends(&infos, &count));
   row_count.store(0);  // a fork may have come while the table was being made
   for (size_t i = 0; i < count; i++) {
-    if (!infos[i].problem && infos[i].manifest) add_backend(infos[i].name, problems);
+    if (!infos[i]->problem && infos[i]->manifest) add_backend(infos[i]->name, problems);
   }
   const bool has_plugin_device = row_count.load() > 0;
   for (size_t i = 0; i < count; i++) {
-    if (!infos[i].problem && !infos[i].manifest) add_backend(infos[i].name, problems);
+    if (!infos[i]->problem && !infos[i]->manifest) add_backend(infos[i]->name, problems);
   }
   // Somebody who names the plugins to use wants it so.
   if (!has_plugin_device && !std::getenv("GRAFT_PLUGINS")) {

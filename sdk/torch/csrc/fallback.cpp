@@ -105,8 +105,8 @@ std::string row_key(const graft_fallback_info &row) {
 }
 
 std::vector<graft_fallback_info> libgraft_rows() {
-  std::vector<graft_fallback_info> rows(graft_fallbacks(nullptr, 0));
-  size_t have = graft_fallbacks(rows.data(), rows.size());
+  std::vector<graft_fallback_info> rows(graft_fallbacks(nullptr, 0, 0));
+  size_t have = graft_fallbacks(rows.data(), sizeof(graft_fallback_info), rows.size());
   rows.resize(std::min(rows.size(), have));
   return rows;
 }

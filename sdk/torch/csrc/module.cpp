@@ -29,13 +29,13 @@ using BackendRow = std::tuple<std::string, std::string, std::string>;
 
 // Reads manifests; opens nothing.
 std::vector<BackendRow> backends() {
-  const graft_backend_info *infos = nullptr;
+  const graft_backend_info *const *infos = nullptr;
   size_t count = 0;
   check(graft_backends(&infos, &count));
   std::vector<BackendRow> rows;
   for (size_t i = 0; i < count; i++) {
-    rows.emplace_back(infos[i].name, infos[i].manifest ? infos[i].manifest : "",
-                      infos[i].problem ? infos[i].problem : "");
+    rows.emplace_back(infos[i]->name, infos[i]->manifest ? infos[i]->manifest : "",
+                      infos[i]->problem ? infos[i]->problem : "");
   }
   return rows;
 }
