@@ -92,6 +92,7 @@ def row(number, schema, result, function, parameters, gives, place):
     arguments[index] = "good_null_item()" if item else "NULL"
     call = f"{function}({', '.join(arguments)})"
     name = parameters[index].name
+    said = name.rstrip("_") if name != "out_out" else "out"  # where C needs another name than the schema's
     subject = schema.split("(")[0] if schema else function
     what = f'"{function}", "{name}{"[0]" if item else ""}"'
     body = f"(void){call};"
@@ -103,7 +104,7 @@ def row(number, schema, result, function, parameters, gives, place):
         body = f"answer->given = {call} == {gives};"
     kind = "ALLOWED" if allowed else "STATUS" if result == "graft_status" else "VOID" if gives == "nothing" else "GIVES"
     return (f"static void call_{number}(null_answer *answer) {{\n  (void)answer;\n  {body}\n}}\n",
-            f'  {{call_{number}, {kind}, {what}, "{subject}", "{name.rstrip("_")}"}},\n')
+            f'  {{call_{number}, {kind}, {what}, "{subject}", "{said}"}},\n')
 
 
 def main():

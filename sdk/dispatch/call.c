@@ -72,6 +72,8 @@ graft_status dsp_infer_metas(uint32_t op_id, const graft_value *args, uint32_t n
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
   graft_value mapped[OP_MAX_ARGS];
+  graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
+  if (given) return given;
   schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
   const op_def *def = op_def_of(schema->id);
   if (def && def->host) return infer_host_op(schema, args, nargs, metas, capacity, count);
@@ -264,6 +266,8 @@ graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs,
     return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
                    nargs, schema->schema);
   }
+  graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
+  if (given) return given;
   graft_value mapped[OP_MAX_ARGS];
   graft_tensor *returned = nouts && !outs[0] ? returned_argument(schema, args, nargs) : NULL;
   if (returned) outs[0] = returned;

@@ -114,24 +114,42 @@ static graft_status check_items(const op_schema *schema, const op_arg *arg, cons
   return GRAFT_OK;
 }
 
+static bool is_absent(const graft_value *given) {
+  return !given || given->kind == GRAFT_VALUE_NONE || (given->kind == GRAFT_VALUE_TENSOR && !given->as.tensor);
+}
+
+/* What an argument that was left out becomes has to be something, unless it may miss. */
+static graft_status check_present(const op_schema *schema, const op_arg *arg, const graft_value *v) {
+  bool may_miss = arg->flags & (OPA_OPTIONAL | OPA_DROPPED) || arg->kind == OPK_GENERATOR || arg->kind == OPK_DEVICE ||
+                  arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT || arg->kind == OPK_FLAG;
+  if (v->kind != GRAFT_VALUE_NONE || may_miss) return GRAFT_OK;
+  return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s is missing; expected %s", arg->name,
+                   kind_names[arg->kind]);
+}
+
+graft_status dsp_check_given(const op_schema *schema, const graft_value *args, uint32_t nargs) {
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    const op_arg *arg = &schema->args[i];
+    const graft_value *given = i < nargs ? &args[i] : NULL, none = {0};
+    graft_status status = !is_absent(given) ? check_items(schema, arg, given)
+                          : arg->fallback   ? GRAFT_OK
+                                            : check_present(schema, arg, &none);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}
+
 static graft_status complete_one(op_call *call, const op_schema *schema, uint32_t i, const graft_value *given) {
   const op_arg *arg = &schema->args[i];
   graft_value *v = &call->args[i];
-  if (!given || given->kind == GRAFT_VALUE_NONE || (given->kind == GRAFT_VALUE_TENSOR && !given->as.tensor)) {
+  if (is_absent(given)) {
     *v = arg->fallback ? *arg->fallback : (graft_value){0};
     if (v->kind != GRAFT_VALUE_NONE && v->kind != own_kind[arg->kind]) {
       graft_value fallback = *v;
       convert(call, arg, &fallback, v);
     }
     if (!stretch(call, arg, v)) return no_memory(schema);
-    bool may_miss = arg->flags & (OPA_OPTIONAL | OPA_DROPPED) || arg->kind == OPK_GENERATOR ||
-                    arg->kind == OPK_DEVICE || arg->kind == OPK_LAYOUT || arg->kind == OPK_MEMORY_FORMAT ||
-                    arg->kind == OPK_FLAG;
-    if (v->kind == GRAFT_VALUE_NONE && !may_miss) {
-      return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s is missing; expected %s", arg->name,
-                       kind_names[arg->kind]);
-    }
-    return GRAFT_OK;
+    return check_present(schema, arg, v);
   }
   graft_status status = check_items(schema, arg, given);
   if (status) return status;

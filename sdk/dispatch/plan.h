@@ -127,6 +127,9 @@ static inline bool dsp_lacks_items(const graft_value *v) {
   return (lists >> v->kind & 1 && v->count) || v->kind == GRAFT_VALUE_STR;
 }
 
+/* Whether what the schema requires was given; for an op whose arguments are about to become another's. */
+graft_status dsp_check_given(const op_schema *schema, const graft_value *args, uint32_t nargs);
+
 /* Completes arguments in schema order: defaults, numbers, lists of one. */
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
 
