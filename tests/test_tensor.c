@@ -417,6 +417,47 @@ START_TEST(dlpack_import_shares_memory) {
 }
 END_TEST
 
+/* Where the device works in host memory, and where what lies there does not fit it: it has a copy. */
+START_TEST(dlpack_import_to_a_device) {
+  graft_rt_device *device = device_at(1);
+  static _Alignas(64) float block[130];
+  float got[128];
+  foreign f;
+  foreign_init(&f);
+  f.managed.tensor.ndim = 1;
+  f.managed.tensor.data = block;
+  f.managed.tensor.byte_offset = _i ? 4 : 0;
+  f.shape[0] = 128;
+  f.strides[0] = 1;
+  graft_tensor *t, *again;
+  OK(graft_tensor_from_dlpack_to(device, &f.managed, &t));
+  ck_assert_ptr_eq(graft_tensor_device(t), device);
+  ck_assert_int_eq(f.deleted, _i);
+  block[100] = 10;
+  OK(graft_tensor_to_host(t, got));
+  ck_assert(got[100 - _i] == (_i ? 0 : 10));
+  struct DLManagedTensorVersioned *ours;
+  OK(graft_tensor_to_dlpack(t, &ours));
+  OK(graft_tensor_from_dlpack_to(device, ours, &again)); /* as it was */
+  ck_assert_uint_eq(graft_tensor_storage_id(again), graft_tensor_storage_id(t));
+  graft_tensor_release(again);
+  graft_tensor_release(t);
+  ck_assert_int_eq(f.deleted, 1);
+}
+END_TEST
+
+START_TEST(dlpack_import_to_a_device_refuses) {
+  foreign f;
+  graft_tensor *t;
+  foreign_init(&f);
+  f.managed.tensor.device_type = DLP_CUDA;
+  FAILS(graft_tensor_from_dlpack_to(device_at(1), &f.managed, &t), "device type 2 (CUDA)");
+  f.managed.major = 2;
+  FAILS(graft_tensor_from_dlpack_to(device_at(1), &f.managed, &t), "version 2.3");
+  ck_assert_int_eq(f.deleted, 0);
+}
+END_TEST
+
 START_TEST(dlpack_import_refuses) {
   foreign f;
   graft_tensor *t;
@@ -513,6 +554,8 @@ int main(void) {
                               ONCE(as_strided_stays_inside),
                               EACH(storage_outlives_its_first_tensor, DEVICES),
                               EACH(dlpack_import_shares_memory, 2),
+                              EACH(dlpack_import_to_a_device, 2),
+                              ONCE(dlpack_import_to_a_device_refuses),
                               ONCE(dlpack_import_refuses),
                               ONCE(dlpack_import_empty_and_contiguous),
                               ONCE(dlpack_export),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graft/autograd.h"
+#include "tensor/copy.h"
 #include "tensor/dlpack_abi.h"
 #include "tensor/view.h"
 
@@ -203,8 +204,8 @@ static graft_status import_geometry(const dlp_tensor *dl, graft_dtype dtype, int
   return GRAFT_OK;
 }
 
-/* The reference plugin's buffer over host memory. It begins where alignment says, before the first element if need be:
- * so an unaligned pointer becomes an unaligned offset, which dispatch knows how to treat. */
+/* A plugin's buffer over host memory. That of the reference plugin begins where alignment says, before the first
+ * element if need be: so an unaligned pointer becomes an unaligned offset, which dispatch knows how to treat. */
 static graft_status import_buffer(imported *m, void *pointer, tns_foreign *memory) {
   uint64_t alignment = m->device->alignment ? m->device->alignment : 1;
   uint64_t address = (uint64_t)(uintptr_t)pointer, skipped = address % alignment;
@@ -215,8 +216,8 @@ static graft_status import_buffer(imported *m, void *pointer, tns_foreign *memor
   if (status) return dev_status(m->device, status, "importing host memory");
   m->buffer = memory->buffer = request.buffer;
   memory->offset = skipped;
-  memory->address = address;
-  memory->host_pointer = pointer;
+  memory->address = request.device_address ? request.device_address + skipped : address;
+  memory->host_pointer = request.host_pointer ? pointer : NULL;
   return GRAFT_OK;
 }
 
@@ -229,8 +230,9 @@ static graft_status import_storage(imported *m, const dlp_tensor *dl, uint64_t b
 }
 
 /* On failure the managed tensor stays the caller's: so it is put into `m` last. */
-static graft_status import_tensor(const dlp_tensor *dl, uint64_t flags, struct DLManagedTensor *old,
-                                  struct DLManagedTensorVersioned *versioned, graft_tensor **tensor) {
+static graft_status import_tensor(graft_rt_device *device, const dlp_tensor *dl, uint64_t flags,
+                                  struct DLManagedTensor *old, struct DLManagedTensorVersioned *versioned,
+                                  graft_tensor **tensor) {
   graft_dtype dtype = GRAFT_DTYPE_NONE;
   int64_t strides[GRAFT_MAX_DIMS];
   uint64_t bytes = 0;
@@ -239,7 +241,7 @@ static graft_status import_tensor(const dlp_tensor *dl, uint64_t flags, struct D
   if (status) return status;
   imported *m = calloc(1, sizeof *m);
   if (!m) return err_set(GRAFT_OUT_OF_MEMORY, "DLPack: no host memory left for the description of a tensor");
-  m->device = graft_device_reference();
+  m->device = device;
   graft_storage *storage;
   status = import_storage(m, dl, bytes, &storage);
   if (status) {
@@ -257,16 +259,61 @@ static graft_status reimport(const exported *e, graft_tensor **tensor) {
   return tns_alias(e->tensor, tensor);
 }
 
+/* Whether a device can work in host memory where it lies. A plugin takes whole units, and what lies around foreign
+ * memory is not ours to give. */
+static bool takes_in(const graft_rt_device *device, const dlp_tensor *dl) {
+  int64_t strides[GRAFT_MAX_DIMS];
+  uint64_t bytes = 0, address = (uint64_t)(uintptr_t)dl->data + dl->byte_offset;
+  graft_dtype dtype = GRAFT_DTYPE_NONE;
+  if (device->is_reference) return true;
+  if (!(device->memory_kinds >> GRAFT_MEMORY_IMPORT & 1)) return false;
+  if (check_import(dl, 0, &dtype) || import_geometry(dl, dtype, strides, &bytes)) return false;
+  return address % device->alignment == 0 && bytes % device->granularity == 0;
+}
+
+static graft_status check_version(const struct DLManagedTensorVersioned *managed) {
+  if (managed->major == DLP_MAJOR) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: version %" PRIu32 ".%" PRIu32 "; only major version %d is known",
+                 managed->major, managed->minor, DLP_MAJOR);
+}
+
+/* `managed` has been given away once the result no longer reads its memory. */
+static graft_status import_moved(graft_rt_device *device, struct DLManagedTensorVersioned *managed,
+                                 graft_tensor **tensor) {
+  graft_tensor *there;
+  graft_status status = managed->deleter == delete_versioned ? reimport(managed->context, &there)
+                                                             : import_tensor(graft_device_reference(), &managed->tensor,
+                                                                             managed->flags, NULL, NULL, &there);
+  if (status) return status;
+  status = tns_to(there, device, GRAFT_DTYPE_NONE, tensor);
+  graft_tensor_release(there);
+  if (!status) give_back(NULL, managed);
+  return status;
+}
+
+graft_status graft_tensor_from_dlpack_to(graft_rt_device *device, struct DLManagedTensorVersioned *managed,
+                                         graft_tensor **tensor) {
+  if (!device) return err_null(__func__, "device");
+  if (!managed) return err_null(__func__, "managed");
+  if (!tensor) return err_null(__func__, "tensor");
+  if (dev_forked(device)) return dev_forked_error(device);
+  graft_status status = check_version(managed);
+  if (status) return status;
+  if (managed->deleter == delete_versioned || !takes_in(device, &managed->tensor)) {
+    return import_moved(device, managed, tensor);
+  }
+  return import_tensor(device, &managed->tensor, managed->flags, NULL, managed, tensor);
+}
+
 graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, graft_tensor **tensor) {
   if (!managed) return err_null(__func__, "managed");
   if (!tensor) return err_null(__func__, "tensor");
-  if (managed->major != DLP_MAJOR) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: version %" PRIu32 ".%" PRIu32 "; only major version %d is known",
-                   managed->major, managed->minor, DLP_MAJOR);
+  graft_status status = check_version(managed);
+  if (status) return status;
+  if (managed->deleter != delete_versioned) {
+    return import_tensor(graft_device_reference(), &managed->tensor, managed->flags, NULL, managed, tensor);
   }
-  if (managed->deleter != delete_versioned)
-    return import_tensor(&managed->tensor, managed->flags, NULL, managed, tensor);
-  graft_status status = reimport(managed->context, tensor);
+  status = reimport(managed->context, tensor);
   if (!status) give_back(NULL, managed);
   return status;
 }
@@ -274,7 +321,9 @@ graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, 
 graft_status graft_tensor_from_dlpack_old(struct DLManagedTensor *managed, graft_tensor **tensor) {
   if (!managed) return err_null(__func__, "managed");
   if (!tensor) return err_null(__func__, "tensor");
-  if (managed->deleter != delete_old) return import_tensor(&managed->tensor, 0, managed, NULL, tensor);
+  if (managed->deleter != delete_old) {
+    return import_tensor(graft_device_reference(), &managed->tensor, 0, managed, NULL, tensor);
+  }
   graft_status status = reimport(managed->context, tensor);
   if (!status) give_back(managed, NULL);
   return status;

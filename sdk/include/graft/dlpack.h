@@ -28,6 +28,14 @@ GRAFT_EXPORT graft_status graft_tensor_to_dlpack_old(graft_tensor *tensor, struc
 GRAFT_EXPORT graft_status graft_tensor_from_dlpack(struct DLManagedTensorVersioned *managed, graft_tensor **tensor);
 GRAFT_EXPORT graft_status graft_tensor_from_dlpack_old(struct DLManagedTensor *managed, graft_tensor **tensor);
 
+/* Import to a device, of memory that the CPU can reach or that this library exported: over the same memory where the
+ * device can work there (the reference device; or its plugin takes host memory in, GRAFT_MEMORY_IMPORT, and its
+ * alignment and granularity fit), else a copy, and the deleter of `managed` has been called when this returns. On
+ * failure `managed` stays the caller's. Errors: as above; memory of another library's device can't be taken in by a
+ * plugin of ABI 1.x. (0.x: may still change.) */
+GRAFT_EXPORT graft_status graft_tensor_from_dlpack_to(graft_rt_device *device, struct DLManagedTensorVersioned *managed,
+                                                      graft_tensor **tensor);
+
 #ifdef __cplusplus
 }
 #endif
