@@ -139,6 +139,27 @@ START_TEST(gradient_through_saved_result) {
 }
 END_TEST
 
+static graft_status turn_grad_mode_off(void *context, graft_tensor *grad, graft_tensor **replacement) {
+  (void)context, (void)grad, (void)replacement;
+  graft_grad_mode_set(false);
+  return GRAFT_OK;
+}
+
+/* What a formula emits follows from the flags of the backward, not from a mode that a hook may change meanwhile. */
+START_TEST(create_graph_holds_behind_a_hook) {
+  graft_tensor *x = leaf(VECTOR(1, 2)), *y = NULL, *rstd = NULL, *first = NULL;
+  const int64_t shape[] = {2};
+  OK(graft_op_fused_rms_norm(x, shape, 1, NULL, NULL, &y, &rstd));
+  keep(y), keep(rstd);
+  uint64_t handle;
+  OK(graft_tensor_add_hook(y, turn_grad_mode_off, NULL, &handle));
+  graft_tensor *total = sum(y);
+  OK(graft_grad(&total, NULL, 1, &x, 1, GRAFT_BACKWARD_CREATE_GRAPH, &first));
+  ck_assert(graft_tensor_requires_grad(keep(first)));
+  ck_assert(graft_grad_mode());
+}
+END_TEST
+
 START_TEST(accumulated_gradient_has_history_with_create_graph) {
   graft_tensor *x = leaf(NUMBER(2));
   OK(backward(cube(x), GRAFT_BACKWARD_CREATE_GRAPH));
@@ -165,6 +186,7 @@ int main(void) {
                               ONCE(integer_results_have_no_history),
                               ONCE(gradient_of_gradient),
                               ONCE(gradient_through_saved_result),
+                              ONCE(create_graph_holds_behind_a_hook),
                               ONCE(accumulated_gradient_has_history_with_create_graph),
                               {0}};
   return run_suite("gradients", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});

@@ -14,7 +14,7 @@ static graft_rt_device *cpu;
 
 static void setup(void) {
   cpu = graft_device_reference();
-  fx_begin(&s);
+  fx_begin(&s, &fx_execute);
 }
 
 static void teardown(void) {

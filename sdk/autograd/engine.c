@@ -112,7 +112,7 @@ static graft_status run_call(backward *b, ag_node *node, graft_tensor *const *g)
     wanted[i] = to && ag_task_wanted(&b->graph.tasks[ag_graph_find(&b->graph, to)]);
     results[i] = NULL;
   }
-  graft_status status = any ? ag_formula_run(node, g, wanted, results) : GRAFT_OK;
+  graft_status status = any ? ag_formula_run(node, g, wanted, b->create_graph, results) : GRAFT_OK;
   if (!status && !b->retain_graph) ag_node_free_values(node);
   if (!status) status = hand_on(b, node, results);
   free(heap);
@@ -203,7 +203,7 @@ static graft_status deliver_root(backward *b, graft_tensor *root, graft_tensor *
   uint32_t task = ag_graph_find(&b->graph, root->autograd->node);
   if (!ag_task_wanted(&b->graph.tasks[task])) return GRAFT_OK;
   fx s;
-  fx_begin(&s);
+  fx_begin(&s, &fx_execute);
   graft_tensor *first =
       grad ? fx_cast(&s, grad, root->dtype) : fx_filled(&s, root, root->ndim, root->sizes, 1.0, root->dtype);
   first = fx_keep(&s, first);

@@ -20,7 +20,7 @@ typedef struct frame {
 
 static bool frame_begin(frame *f, const ag_node *n) {
   size_t pointers = 2 * (size_t)n->nslots + n->nouts;
-  fx_begin(&f->s);
+  fx_begin(&f->s, &fx_execute);
   f->items = f->local;
   if (pointers > sizeof f->local / sizeof *f->local && !(f->items = malloc(pointers * sizeof *f->items))) return false;
   f->grads = f->items + n->nslots;
@@ -35,9 +35,8 @@ static graft_status frame_end(frame *f) {
   return status;
 }
 
-static void unpack(frame *f, ag_node *n) {
+static void unpack(frame *f, ag_node *n, bool history) {
   const ag_edge none = {NULL, 0};
-  bool history = graft_grad_mode();
   for (uint32_t i = 0; i < n->nslots; i++) f->items[i] = ag_unsave(&f->s, &n->inputs[i], history ? n->edges[i] : none);
   for (uint32_t i = 0; i < n->nouts; i++) {
     /* Whether a result requires grad was decided by its dtype when it was recorded; see record.c. */
@@ -158,21 +157,32 @@ static graft_status check_runnable(const ag_node *n) {
                    "GRAFT_BACKWARD_RETAIN_GRAPH to run backward again");
 }
 
-graft_status ag_formula_run(ag_node *node, graft_tensor *const *g, const uint8_t *wanted, graft_tensor **results) {
+graft_status ag_formula_run(ag_node *node, graft_tensor *const *g, const uint8_t *wanted, bool create_graph,
+                            graft_tensor **results) {
   graft_status status = check_runnable(node);
   if (status) return status;
   frame f;
   if (!frame_begin(&f, node))
     return err_about(GRAFT_OUT_OF_MEMORY, node->schema->name, "no host memory for its gradient");
-  unpack(&f, node);
+  bool grad_mode = graft_grad_mode_set(create_graph); /* a hook may have left another one */
+  unpack(&f, node, create_graph);
   for (uint32_t i = 0; i < node->nslots; i++) results[i] = NULL;
   if (!f.s.status) {
-    op_vjp v = {&f.s, node->schema, f.args, f.outs, g, needs_of(node, wanted), f.results, f.list_results};
+    op_vjp v = {.s = &f.s,
+                .schema = node->schema,
+                .args = f.args,
+                .outs = f.outs,
+                .g = g,
+                .needs = needs_of(node, wanted),
+                .create_graph = create_graph,
+                .results = f.results,
+                .list_results = f.list_results};
     ag_stale_watch();
     node->def->vjp(&v);
     keep_results(&f, node, wanted, results);
   }
   status = frame_end(&f);
+  graft_grad_mode_set(grad_mode);
   bool used_stale = ag_stale_was_used();
   if (!status && used_stale) status = ag_stale_error(node);
   if (!status) status = check_anomaly(node, results);

@@ -28,7 +28,7 @@ static graft_status add_into(graft_tensor *to, graft_tensor *more) {
 
 static graft_status add_new(graft_tensor *a, graft_tensor *b, graft_tensor **sum) {
   fx s;
-  fx_begin(&s);
+  fx_begin(&s, &fx_execute);
   *sum = fx_keep(&s, fx_add(&s, a, b));
   return fx_end(&s);
 }
@@ -65,7 +65,7 @@ static graft_status copy_like(const graft_tensor *leaf, graft_tensor *gradient, 
 
 static graft_status clone_recorded(graft_tensor *gradient, graft_tensor **copy) {
   fx s;
-  fx_begin(&s);
+  fx_begin(&s, &fx_execute);
   *copy = fx_keep(&s, fx_clone(&s, gradient, GRAFT_FORMAT_PRESERVE));
   return fx_end(&s);
 }

@@ -130,8 +130,9 @@ graft_status ag_hooks_run(ag_node *node, uint32_t output, graft_tensor **gradien
 
 /* --- formula.c --- */
 /* Computes the gradients of a node's inputs: results has nslots items, owned references or NULL, and wanted one byte
- * a slot. g has nouts items; at least one is not NULL. */
-graft_status ag_formula_run(ag_node *node, graft_tensor *const *g, const uint8_t *wanted, graft_tensor **results);
+ * a slot. g has nouts items; at least one is not NULL. create_graph: the results have a history of their own. */
+graft_status ag_formula_run(ag_node *node, graft_tensor *const *g, const uint8_t *wanted, bool create_graph,
+                            graft_tensor **results);
 
 /* --- stream.c --- */
 /* The stream that a node's gradient is computed on: the one its call ran on, or the current one where that is gone. */

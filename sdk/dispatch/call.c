@@ -44,46 +44,63 @@ static graft_meta meta_of(const graft_tensor *t) {
   return meta;
 }
 
-static graft_status infer_host(op_call *call, graft_meta *metas, uint32_t capacity, uint32_t count) {
+/* A view says what it is by being made. */
+static graft_status describe_host_op(op_call *call, graft_meta *metas, uint32_t count) {
   graft_tensor **outs = arena_take(call->lists, count * sizeof *outs);
   if (!outs) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for %u results", count);
+  call->device = graft_device_reference();
   graft_status status = call->def->host(call, outs, count);
   for (uint32_t i = 0; !status && i < count; i++) {
-    if (i < capacity) metas[i] = meta_of(outs[i]);
+    metas[i] = meta_of(outs[i]);
     graft_tensor_release(outs[i]);
   }
-  return status;
+  return status ? err_attribute(status, call->schema->name) : GRAFT_OK;
 }
 
-static graft_status infer_host_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_meta *metas,
-                                  uint32_t capacity, uint32_t *count) {
-  dsp_room room;
-  arena lists = ARENA_IN(room.bytes);
-  op_call call = {.def = op_def_of(schema->id), .device = graft_device_reference(), .lists = &lists};
-  graft_status status = dsp_complete(&call, schema, args, nargs);
-  if (!status) *count = schema->rets[0].kind == OPK_TENSORS ? call.args[1].count : 1;
-  if (!status) status = infer_host(&call, metas, capacity, *count);
-  arena_free(&lists);
-  return status ? err_attribute(status, schema->name) : GRAFT_OK;
+static graft_status describe(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs,
+                             fx_step *step) {
+  call->def = op_def_of(schema->id);
+  bool host = call->def && call->def->host;
+  graft_status status = host ? dsp_complete(call, schema, args, nargs) : dsp_infer(call, schema, args, nargs);
+  if (status) return status;
+  if (!host)
+    step->nresults = op_flat_count(call);
+  else
+    step->nresults = schema->rets[0].kind == OPK_TENSORS ? call->args[1].count : 1;
+  step->device = host ? dsp_device_of_call(call) : call->device;
+  graft_meta *metas = arena_take(call->lists, step->nresults * sizeof *metas);
+  if (!metas) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for %u results", step->nresults);
+  step->results = metas;
+  if (host)
+    status = describe_host_op(call, metas, step->nresults);
+  else
+    status = op_flat_outputs(call, metas, NULL, step->nresults);
+  step->args = arena_copy(call->lists, call->args, schema->nargs * sizeof *call->args);
+  step->nargs = schema->nargs;
+  return step->args || status ? status : op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for its arguments");
 }
 
-graft_status dsp_infer_metas(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
-                             uint32_t capacity, uint32_t *count) {
+graft_status dsp_describe(uint32_t op_id, const graft_value *args, uint32_t nargs, arena *memory, fx_step *step) {
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
   graft_value mapped[OP_MAX_ARGS];
   graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
   if (given) return given;
   schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
-  const op_def *def = op_def_of(schema->id);
-  if (def && def->host) return infer_host_op(schema, args, nargs, metas, capacity, count);
+  step->op_id = schema->id;
+  op_call call = {.lists = memory};
+  return describe(&call, schema, args, nargs, step);
+}
+
+graft_status dsp_infer_metas(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
+                             uint32_t capacity, uint32_t *count) {
   dsp_room room;
-  arena lists = ARENA_IN(room.bytes);
-  op_call call = {.lists = &lists};
-  graft_status status = dsp_infer(&call, schema, args, nargs);
-  if (!status) *count = op_flat_count(&call);
-  if (!status) status = op_flat_outputs(&call, metas, NULL, capacity);
-  arena_free(&lists);
+  arena memory = ARENA_IN(room.bytes);
+  fx_step step;
+  graft_status status = dsp_describe(op_id, args, nargs, &memory, &step);
+  if (!status) *count = step.nresults;
+  for (uint32_t i = 0; !status && i < capacity && i < step.nresults; i++) metas[i] = step.results[i];
+  arena_free(&memory);
   return status;
 }
 

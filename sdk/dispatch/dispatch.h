@@ -1,15 +1,16 @@
 /* dispatch/: from a boxed call to a plugin's slot.
  *
- * call.c            graft_call: finds the plan, goes its way, and tells autograd
- * complete.c        arguments in full: defaults, numbers as the kind they stand for
- * find.c            from arguments to a plan: key.c names the case, cache.c holds what was made
- * resolve.c         makes a plan: geometry of operands, capabilities (caps.c), the way (policy), the args struct
- * (args.c) overlap.c         whether what a call writes lies across its other tensors run.c             runs a plan's
- * slot: descriptors, temporaries; what it may ask meanwhile is in host_callbacks.c ways.c            the other ways:
- * decomposition, the reference device; fallback.c counts what leaves the device copy.c            ops that are copies,
- * and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/ routes.c          which way a device
- * would go, for reports state.c           what is kept of a device and of a thread bridge.c          graft/bridge.h:
- * storages and borrowed tensors for frameworks with tensors of their own
+ * - call.c: graft_call finds the plan, goes its way, and tells autograd; what a call would be, without running it
+ * - complete.c: arguments in full: defaults, numbers as the kind they stand for
+ * - find.c: from arguments to a plan: key.c names the case, cache.c holds what was made
+ * - resolve.c: makes a plan: geometry of operands, capabilities (caps.c), the way (policy), the args struct (args.c)
+ * - overlap.c: whether what a call writes lies across its other tensors
+ * - run.c: runs a plan's slot: descriptors, temporaries; what it may ask meanwhile is in host_callbacks.c
+ * - ways.c: the other ways: decomposition, the reference device; fallback.c counts what leaves the device
+ * - copy.c: ops that are copies, and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/
+ * - routes.c: which way a device would go, for reports
+ * - state.c: what is kept of a device and of a thread
+ * - bridge.c: graft/bridge.h, storages and borrowed tensors for frameworks with tensors of their own
  *
  * The policy for an op: the plugin's slot; an equal slot (aten to prims); the decomposition; the reference kernel in
  * host memory; an error. Internal to libgraft. */
@@ -52,6 +53,15 @@ typedef struct dsp_hooks_table {
                          graft_tensor **outs, uint32_t nouts);
 } dsp_hooks_table;
 extern const dsp_hooks_table dsp_hooks;
+
+/* What a call would be, without running it: fills in all of *step, of which `memory` has what is pointed to. A hook of
+ * ops/; see sink.h. */
+graft_status dsp_describe(uint32_t op_id, const graft_value *args, uint32_t nargs, arena *memory, fx_step *step);
+
+/* Emits the decomposition of a call whose rule has been applied: results receives one tensor a flat output, owned by
+ * the scope; where a tensor stands there already, the call may be written to it. Half types are widened once before,
+ * and the results are then as wide; the caller rounds once. call->lists and call->args are used up. */
+void dsp_decompose(fx *s, op_call *call, graft_tensor **results, uint32_t nresults);
 
 /* What tensor/ asks of ops; see tns_hooks. */
 graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from);

@@ -1,5 +1,4 @@
 /* The ways beside a slot: decomposition on the device, the reference kernels in host memory. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/state.h"
@@ -74,31 +73,56 @@ static graft_status deliver_all(dsp_plan *plan, const graft_value *args, graft_t
 
 /* --- decomposition --- */
 
+/* A list of tensors with each item made another one. */
+typedef graft_tensor *(*each_fn)(fx *s, graft_tensor *item, const void *how);
+static void each_tensor(fx *s, arena *memory, graft_value *v, each_fn make, const void *how) {
+  if (v->kind == GRAFT_VALUE_TENSOR) v->as.tensor = make(s, v->as.tensor, how);
+  if (v->kind != GRAFT_VALUE_TENSORS) return;
+  graft_tensor **items = arena_take(memory, v->count * sizeof *items);
+  if (!items) {
+    fx_fail(s, err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a list of tensors"));
+    return;
+  }
+  for (uint32_t i = 0; i < v->count; i++) items[i] = make(s, v->as.tensors[i], how);
+  v->as.tensors = items;
+}
+
+static graft_tensor *converted(fx *s, graft_tensor *t, const void *dtype) {
+  return fx_cast(s, t, *(const graft_dtype *)dtype);
+}
+
 /* Half types are widened once before a decomposition and rounded once after it, so that intermediate results lose
  * nothing; other inputs are brought to the compute dtype as a slot would see them. */
-static void convert_inputs(fx *s, op_call *call, graft_tensor ***lists) {
+static void convert_inputs(fx *s, op_call *call) {
   bool widen = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
   graft_dtype target = widen ? GRAFT_F32 : call->compute;
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    graft_value *v = &call->args[i];
+  for (uint32_t i = 0; target && i < call->schema->nargs; i++) {
     char role = op_role(call->schema, call->def, i);
-    if (!target || (role != 'b' && role != 'v')) continue;
-    if (v->kind == GRAFT_VALUE_TENSOR) {
-      v->as.tensor = fx_cast(s, v->as.tensor, target);
-    } else if (v->kind == GRAFT_VALUE_TENSORS) {
-      graft_tensor **items = calloc(v->count + 1, sizeof *items);
-      lists[i] = items;
-      for (uint32_t j = 0; items && j < v->count; j++) {
-        items[j] = v->as.tensors[j] ? fx_cast(s, v->as.tensors[j], target) : NULL;
-      }
-      if (items) v->as.tensors = items;
-    }
+    if (role == 'b' || role == 'v') each_tensor(s, call->lists, &call->args[i], converted, &target);
   }
   call->compute = target;
 }
 
+void dsp_decompose(fx *s, op_call *call, graft_tensor **results, uint32_t nresults) {
+  convert_inputs(s, call);
+  if (s->status) return;
+  if (call->def->decompose) {
+    call->def->decompose(s, call, results);
+    return;
+  }
+  /* A half type that the slot does not take: the same op, wider. */
+  for (uint32_t i = 0; i < call->schema->nargs; i++) { /* else it would ask for the half type again */
+    if (call->args[i].kind == GRAFT_VALUE_DTYPE && dt_is_half(call->args[i].as.dtype))
+      op_set_dtype(call, (int)i, GRAFT_F32);
+  }
+  fx_call(s, call->schema->id, call->args, call->schema->nargs, results, nresults);
+}
+
 graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  dsp_room room;
+  arena memory = ARENA_IN(room.bytes);
   op_call call = plan->call;
+  call.lists = &memory;
   for (uint32_t i = 0; i < call.schema->nargs; i++) {
     graft_value_kind kind = call.args[i].kind;
     if (kind == GRAFT_VALUE_TENSOR || kind == GRAFT_VALUE_TENSORS || kind == GRAFT_VALUE_GENERATOR ||
@@ -106,35 +130,25 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
       call.args[i] = args[i];
     }
   }
-  graft_tensor **lists[OP_MAX_ARGS] = {NULL};
-  graft_tensor **results = calloc(plan->nouts + 1, sizeof *results);
+  graft_tensor **results = arena_take(&memory, plan->nouts * sizeof *results);
   if (!results) return err_about(GRAFT_OUT_OF_MEMORY, call.schema->name, "no host memory for results");
+  if (plan->in_order) memcpy(results, outs, plan->nouts * sizeof *results);
   bool grad = graft_grad_mode_set(false);
   fx s;
-  fx_begin(&s);
-  convert_inputs(&s, &call, lists);
-  if (plan->in_order) memcpy(results, outs, plan->nouts * sizeof *results);
-  if (plan->call.def->decompose) {
-    plan->call.def->decompose(&s, &call, results);
-  } else { /* a half type that the slot does not take: the same op, wider */
-    for (uint32_t i = 0; i < call.schema->nargs; i++) { /* else it would ask for the half type again */
-      if (call.args[i].kind == GRAFT_VALUE_DTYPE && dt_is_half(call.args[i].as.dtype))
-        op_set_dtype(&call, (int)i, GRAFT_F32);
-    }
-    fx_call(&s, call.schema->id, call.args, call.schema->nargs, results, plan->nouts);
-  }
+  fx_begin(&s, &fx_execute);
+  dsp_decompose(&s, &call, results, plan->nouts);
   if (!s.status) s.status = deliver_all(plan, args, results, outs);
   graft_status status = fx_end(&s);
   graft_grad_mode_set(grad);
-  for (uint32_t i = 0; i < OP_MAX_ARGS; i++) free(lists[i]);
-  free(results);
+  arena_free(&memory);
   /* The failing op may be one that the caller never named. */
   return status ? err_attribute(status, plan->call.schema->name) : GRAFT_OK;
 }
 
 /* --- the reference device --- */
 
-static graft_tensor *to_reference(fx *s, graft_tensor *t) {
+static graft_tensor *to_reference(fx *s, graft_tensor *t, const void *how) {
+  (void)how;
   graft_tensor *moved = NULL;
   if (!t || s->status) return NULL;
   graft_status status = tns_to(t, graft_device_reference(), GRAFT_DTYPE_NONE, &moved);
@@ -142,25 +156,12 @@ static graft_tensor *to_reference(fx *s, graft_tensor *t) {
   return fx_own(s, moved);
 }
 
-static void move_inputs(fx *s, const dsp_plan *plan, graft_value *args, graft_tensor ***lists) {
+static void move_inputs(fx *s, const dsp_plan *plan, graft_value *args, arena *memory) {
   for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
-    graft_value *v = &args[i];
-    if (v->kind == GRAFT_VALUE_TENSOR) {
-      v->as.tensor = to_reference(s, v->as.tensor);
-    } else if (v->kind == GRAFT_VALUE_TENSORS) {
-      graft_tensor **items = calloc(v->count + 1, sizeof *items);
-      lists[i] = items;
-      if (!items) {
-        fx_fail(s, GRAFT_OUT_OF_MEMORY);
-        return;
-      }
-      for (uint32_t j = 0; j < v->count; j++) items[j] = to_reference(s, v->as.tensors[j]);
-      v->as.tensors = items;
-    } else if (v->kind == GRAFT_VALUE_DEVICE || v->kind == GRAFT_VALUE_GENERATOR) {
-      *v = (graft_value){0};
-    }
-    if (plan->call.schema->args[i].kind == OPK_DEVICE) {
-      *v = (graft_value){GRAFT_VALUE_DEVICE, 0, {.device = graft_device_reference()}};
+    each_tensor(s, memory, &args[i], to_reference, NULL);
+    if (args[i].kind == GRAFT_VALUE_GENERATOR) args[i] = (graft_value){0};
+    if (args[i].kind == GRAFT_VALUE_DEVICE || plan->call.schema->args[i].kind == OPK_DEVICE) {
+      args[i] = (graft_value){GRAFT_VALUE_DEVICE, 0, {.device = graft_device_reference()}};
     }
   }
 }
@@ -179,8 +180,9 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
   graft_value moved[OP_MAX_ARGS];
   uint32_t nargs = plan->call.schema->nargs;
   memcpy(moved, args, nargs * sizeof *moved);
-  graft_tensor **lists[OP_MAX_ARGS] = {NULL};
-  graft_tensor **results = calloc(plan->nouts + 1, sizeof *results);
+  dsp_room room;
+  arena memory = ARENA_IN(room.bytes);
+  graft_tensor **results = arena_take(&memory, plan->nouts * sizeof *results);
   if (!results) return err_about(GRAFT_OUT_OF_MEMORY, plan->call.schema->name, "no host memory for results");
   dsp_philox_override before = dsp_philox;
   if (!before.active && (plan->call.schema->flags & OPF_RANDOM)) {
@@ -193,15 +195,14 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
   }
   bool grad = graft_grad_mode_set(false);
   fx s;
-  fx_begin(&s);
-  move_inputs(&s, plan, moved, lists);
+  fx_begin(&s, &fx_execute);
+  move_inputs(&s, plan, moved, &memory);
   fx_call(&s, plan->call.schema->id, moved, nargs, results, plan->nouts);
   dsp_philox = before;
   return_mutated(&s, plan, args, moved);
   if (!s.status) s.status = deliver_all(plan, args, results, outs);
   graft_status status = fx_end(&s);
   graft_grad_mode_set(grad);
-  for (uint32_t i = 0; i < nargs; i++) free(lists[i]);
-  free(results);
+  arena_free(&memory);
   return status;
 }

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "graft/autograd.h"
 #include "ops/core/families.h"
 #include "ops/core/ref.h"
 #include "ops/generated/fx_ops.h"
@@ -441,7 +440,7 @@ static void vjp_forward(op_vjp *v) {
   uint8_t mask[GRADIENTS];
   for (int i = 0; i < GRADIENTS; i++) mask[i] = wanted[i] = vjp_needs(v, i);
   if (!v->g[RESULT(output)]) return;
-  if (graft_grad_mode()) {
+  if (v->create_graph) {
     vjp_again(v, wanted);
     return;
   }

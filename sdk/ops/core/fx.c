@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "graft/abi/op_ids.h"
 #include "ops/generated/fx_ops.h"
 #include "tensor/tensor.h"
 
-void fx_begin(fx *s) {
+void fx_begin(fx *s, const fx_sink *sink) {
+  s->sink = sink;
   s->status = GRAFT_OK;
   s->count = 0;
   s->capacity = sizeof s->local / sizeof *s->local;
@@ -56,21 +58,40 @@ graft_tensor *fx_keep(fx *s, graft_tensor *tensor) {
   return tensor;
 }
 
+static graft_status execute(void *self, const fx_step *step, graft_tensor **outs, uint32_t nouts) {
+  (void)self;
+  return fx_hooks.call(step->op_id, step->args, step->nargs, outs, nouts);
+}
+
+const fx_sink fx_execute = {.take = execute};
+
+static graft_status take_described(const fx_sink *sink, fx_step *step, graft_tensor **outs, uint32_t nouts) {
+  arena memory = {0};
+  graft_status status = fx_hooks.describe(step->op_id, step->args, step->nargs, &memory, step);
+  if (!status) status = sink->take(sink->self, step, outs, nouts);
+  arena_free(&memory);
+  return status;
+}
+
+static void emit(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
+  if (s->status) return;
+  fx_step step = {.op_id = op_id, .args = args, .nargs = nargs};
+  const fx_sink *sink = s->sink;
+  fx_fail(s, sink->described ? take_described(sink, &step, outs, nouts) : sink->take(sink->self, &step, outs, nouts));
+}
+
 void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
-  if (s->status) return;
-  graft_status status = fx_hooks.call(op_id, args, nargs, outs, nouts);
-  if (status) {
-    fx_fail(s, status);
-    for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
-    return;
-  }
-  for (uint32_t i = 0; i < nouts; i++) outs[i] = fx_own(s, outs[i]);
+  emit(s, op_id, args, nargs, outs, nouts);
+  for (uint32_t i = 0; i < nouts; i++) outs[i] = s->status ? NULL : fx_own(s, outs[i]);
 }
 
 void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out) {
-  graft_status status = s->status ? GRAFT_OK : fx_hooks.call(op_id, args, nargs, &out, 1);
-  if (status) fx_fail(s, status);
+  emit(s, op_id, args, nargs, &out, 1);
+}
+
+void fx_copy_into(fx *s, graft_tensor *to, graft_tensor *from) {
+  fx_call_into(s, GRAFT_OP_COPY, (graft_value[]){fx_tensor(to), fx_tensor(from)}, 2, to);
 }
 
 graft_tensor *fx_one(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs) {

@@ -1,12 +1,16 @@
-/* fx: composing ops without checking each call. A scope owns every intermediate tensor and remembers the first failure;
- * after it every call is a no-op that gives NULL, and NULL inputs that an op needs are such a failure. So a formula
- * reads as a formula: fx_mul(s, g, fx_cos(s, x)). generated/fx_ops.h holds one function an op. */
+/* fx: composing ops without checking each call. A scope hands every call to its sink (sink.h), owns every intermediate
+ * tensor and remembers the first failure; after it every call is a no-op that gives NULL, and NULL inputs that an op
+ * needs are such a failure. So a formula reads as a formula: fx_mul(s, g, fx_cos(s, x)). generated/fx_ops.h holds one
+ * function an op. */
 #ifndef GRAFT_SDK_FX_H
 #define GRAFT_SDK_FX_H
 
-#include "graft/value.h"
+#include "ops/core/sink.h"
+
+struct arena;
 
 typedef struct fx {
+  const fx_sink *sink;
   graft_status status;
   uint32_t count, capacity;
   graft_tensor **owned; /* `local` until it overflows */
@@ -18,16 +22,20 @@ typedef struct fx_hooks_table {
   graft_status (*call)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts);
   graft_status (*infer)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
                         uint32_t *count);
+  /* Fills in a step of this call as a described sink gets it; lists has its memory. */
+  graft_status (*describe)(uint32_t op_id, const graft_value *args, uint32_t nargs, struct arena *lists, fx_step *step);
 } fx_hooks_table;
 extern const fx_hooks_table fx_hooks;
 
-void fx_begin(fx *s);
+void fx_begin(fx *s, const fx_sink *sink); /* which outlives the scope */
 /* Releases all intermediates; those to keep were retained with fx_keep. Returns the status. */
 graft_status fx_end(fx *s);
 
 void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts);
 /* Writes the one result to a tensor that is there. */
 void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out);
+/* Copies values into a tensor that is there: a running statistic, a part of a result that a view names. */
+void fx_copy_into(fx *s, graft_tensor *to, graft_tensor *from);
 
 /* Hands a reference to the scope, which releases it at the end; returns it. */
 graft_tensor *fx_own(fx *s, graft_tensor *tensor);

@@ -61,6 +61,7 @@ typedef struct op_vjp {
   graft_tensor *const *outs;    /* likewise */
   graft_tensor *const *g;       /* cotangents, one an output; NULL: zero */
   uint64_t needs;               /* bit n: argument n wants a gradient */
+  bool create_graph;            /* the gradient is to be differentiated in its turn: only calls that have gradients */
   graft_tensor **results;       /* one an argument */
   graft_tensor ***list_results; /* for Tensor[] arguments: an array of the list's length, filled with NULLs */
 } op_vjp;

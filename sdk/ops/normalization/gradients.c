@@ -164,10 +164,7 @@ static graft_tensor *add(fx *s, graft_tensor *a, graft_tensor *b) {
 static void update(fx *s, graft_tensor *running, graft_tensor *now, double momentum) {
   if (!running || s->status) return;
   now = shaped(s, now, running->ndim, running->sizes);
-  graft_tensor *sum = fx_add(s, fx_muls(s, now, momentum), fx_muls(s, running, 1 - momentum));
-  if (s->status) return;
-  graft_status status = graft_tensor_copy(running, sum);
-  if (status) fx_fail(s, status);
+  fx_copy_into(s, running, fx_add(s, fx_muls(s, now, momentum), fx_muls(s, running, 1 - momentum)));
 }
 
 static void measure(frame *f, double eps) {
@@ -192,8 +189,7 @@ static void run_wider_batch(fx *s, const op_call *c, graft_tensor **outs) {
   op_ran_wider(s, &wide, outs);
   for (int i = 0; i < 2 && !norm_fixed(at, c->args) && !s->status; i++) {
     graft_tensor *t = norm_tensor(c->args, running[i]), *now = norm_tensor(wide.args, running[i]);
-    graft_status status = t && t != now ? graft_tensor_copy(t, now) : GRAFT_OK;
-    if (status) fx_fail(s, status);
+    if (t && t != now) fx_copy_into(s, t, now);
   }
 }
 

@@ -195,8 +195,8 @@ static void vjp_forward(op_vjp *v) {
                *rstd = v->outs[OUT_fused_rms_norm_out1], *to_x = NULL, *to_w = NULL;
   const graft_value *shape = &v->args[ARG_fused_rms_norm_normalized_shape];
   uint8_t mask[2] = {vjp_needs(v, ARG_fused_rms_norm_input), w && vjp_needs(v, ARG_fused_rms_norm_weight)};
-  if (graft_grad_mode()) rstd = rstd_of(v->s, x, shape, v->args[ARG_fused_rms_norm_eps].as.f);
-  if (g && graft_grad_mode()) {
+  if (v->create_graph) rstd = rstd_of(v->s, x, shape, v->args[ARG_fused_rms_norm_eps].as.f);
+  if (g && v->create_graph) {
     backward(v->s, g, x, shape, rstd, w, mask[0], mask[1], &to_x, &to_w);
   } else if (g) {
     fx_fused_rms_norm_backward(v->s, g, x, shape->as.ints, shape->count, v->outs[OUT_fused_rms_norm_out1], w, mask,

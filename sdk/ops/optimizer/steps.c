@@ -327,7 +327,7 @@ static void compose_adagrad(item *t) {
 /* A scope for each item: what lies between needs memory for one item only. */
 static void compose_item(fx *s, const op_call *c, uint32_t i, graft_tensor *skip, graft_tensor **outs) {
   fx inner;
-  fx_begin(&inner);
+  fx_begin(&inner, s->sink);
   item t = {.s = &inner, .c = c, .l = layout_of(c)};
   for (uint32_t list = SELF; list <= t.l->last_out; list++) {
     if (i < c->args[list].count) t.new[list] = t.old[list] = c->args[list].as.tensors[i];

@@ -387,7 +387,7 @@ static void vjp_lstm(op_vjp *v) {
   fx *s = v->s;
   graft_tensor *gates = NULL, *to_cx = NULL, *bias = NULL, *cx = vjp_arg(v, STATE);
   bool wants_bias = vjp_needs(v, INPUT_BIAS) || vjp_needs(v, HIDDEN_BIAS);
-  if (graft_grad_mode()) {
+  if (v->create_graph) {
     lstm l = lstm_of(s, v->args);
     lstm_backward(s, &l, cx, v->g[HY], v->g[CY], &gates, &to_cx);
     if (wants_bias) bias = fx_sum(s, gates, 1, false);
@@ -404,7 +404,7 @@ static void vjp_gru(op_vjp *v) {
   graft_tensor *d[GRU_BACK_OUTS] = {NULL};
   bool wants_bias = vjp_needs(v, INPUT_BIAS) || vjp_needs(v, HIDDEN_BIAS);
   if (!v->g[HY]) return;
-  if (graft_grad_mode()) {
+  if (v->create_graph) {
     gru g = gru_of(s, v->args);
     gru_backward(s, &g, v->g[HY], &d[TO_INPUT], &d[TO_HIDDEN], &d[TO_HX]);
     for (int i = 0; i < 2 && wants_bias; i++) d[TO_INPUT_BIAS + i] = fx_sum(s, d[TO_INPUT + i], 1, false);

@@ -55,12 +55,6 @@ static graft_status infer_copy(op_call *c) {
   return GRAFT_OK;
 }
 
-void shape_write_into(fx *s, graft_tensor *view, graft_tensor *values) {
-  if (s->status) return;
-  graft_status status = graft_tensor_copy(view, values);
-  if (status) fx_fail(s, status);
-}
-
 /* A new tensor as infer promised the first output. */
 graft_tensor *shape_new_out(fx *s, const op_call *c) {
   const graft_meta *meta = &c->out[OUT];
@@ -133,7 +127,7 @@ static void decompose_cat(fx *s, const op_call *c, graft_tensor **outs) {
     graft_tensor *t = in.tensors[i];
     if (!t->numel) continue;
     int64_t end = start + t->sizes[in.dim];
-    shape_write_into(s, fx_slice_Tensor(s, out, in.dim, &start, &end, 1), t);
+    fx_copy_into(s, fx_slice_Tensor(s, out, in.dim, &start, &end, 1), t);
     start = end;
   }
 }
@@ -206,7 +200,7 @@ static void decompose_pad(fx *s, const op_call *c, graft_tensor **outs) {
     last = self->sizes[i] - negative_part(p.after[i]);
     self = fx_slice_Tensor(s, self, i, &first, &last, 1);
   }
-  shape_write_into(s, to, self);
+  fx_copy_into(s, to, self);
 }
 
 /* --- repeat, flip --- */

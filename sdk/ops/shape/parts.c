@@ -70,11 +70,11 @@ static graft_status infer_slice_scatter(op_call *c) {
 static void decompose_scatter(fx *s, const op_call *c, uint32_t view_op, graft_tensor **outs) {
   graft_value args[OP_MAX_ARGS];
   outs[OUT] = shape_new_out(s, c);
-  shape_write_into(s, outs[OUT], op_tensor(c, ARG_slice_scatter_self));
+  fx_copy_into(s, outs[OUT], op_tensor(c, ARG_slice_scatter_self));
   args[ARG_slice_Tensor_self] = fx_tensor(outs[OUT]);
   for (uint32_t i = ARG_slice_scatter_src + 1; i < c->schema->nargs; i++) args[i - 1] = c->args[i];
   graft_tensor *part = fx_one(s, view_op, args, c->schema->nargs - 1u);
-  shape_write_into(s, part, op_tensor(c, ARG_slice_scatter_src));
+  fx_copy_into(s, part, op_tensor(c, ARG_slice_scatter_src));
 }
 
 static void decompose_select_scatter(fx *s, const op_call *c, graft_tensor **outs) {

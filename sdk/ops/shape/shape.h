@@ -8,7 +8,6 @@
 void shape_out_over(op_call *call, const graft_tensor *self);
 /* A new tensor as the rule promised output 0; and a copy into a view of one. */
 graft_tensor *shape_new_out(fx *s, const op_call *call);
-void shape_write_into(fx *s, graft_tensor *view, graft_tensor *values);
 /* Zeros in the shape of `like`, and of the cotangent's dtype. */
 graft_tensor *shape_zeros_for(op_vjp *v, const graft_tensor *like);
 /* The gradient of what only copies: the cotangent. */
