@@ -6,6 +6,7 @@
 #include "dispatch/host_callbacks.h"
 #include "memory/memory.h"
 #include "ops/core/fx.h"
+#include "ops/families.h"
 #include "plugin/loader.h"
 #include "reference/reference.h"
 #include "tensor/tensor.h"
@@ -22,6 +23,8 @@ const tns_hooks_table tns_hooks = {.history_release = ag_meta_release,
                                    .requires_grad = graft_tensor_requires_grad,
                                    .copy_kernel = dsp_copy_kernel,
                                    .negate = dsp_negate};
+
+const op_hooks_table op_hooks = {.tables = ops_families};
 
 const fx_hooks_table fx_hooks = {.call = graft_call, .infer = dsp_infer_metas, .describe = dsp_describe};
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "conformance/cases/cases.h"
-#include "ops/core/families.h"
+#include "ops/families.h"
 #include "suite.h"
 
 static int misplaced;
@@ -19,7 +19,7 @@ static void stands_in(const char *room, const char *file, const op_schema *schem
 
 START_TEST(rules_stand_in_their_familys_folder) {
   int rows = 0;
-  for (const op_table *const *table = op_tables; *table; table++) {
+  for (const op_table *const *table = ops_families; *table; table++) {
     for (uint32_t i = 0; i < (*table)->count; i++, rows++) {
       const op_schema *schema = op_schema_of((*table)->defs[i].op_id);
       ck_assert_msg(schema, "%s: op id %u is in no description", (*table)->file, (*table)->defs[i].op_id);

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* Arguments and results by short names; the gradients come in the order of query, key, value and bias. */

@@ -1,5 +1,5 @@
 /* ops/: all that is known about an op in one place. A folder a family, and in it for each op one row of a table of
- * op_def (families.h lists the tables): how arguments are prepared, the shape, stride and dtype rule, the
+ * op_def (families.c lists the tables): how arguments are prepared, the shape, stride and dtype rule, the
  * decomposition, the gradient and the reference kernel, which reference/ puts behind the ABI. core/ is what the
  * families are written with: this file for rules, fx.h for decompositions and gradients, ref.h for reference kernels.
  *

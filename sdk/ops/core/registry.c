@@ -1,15 +1,8 @@
-/* Which tables there are, and finding an op's row by its id. A new table adds one line to families.h. */
+/* Finding an op's row by its id. */
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ops/core/families.h"
-
-const op_table *const op_tables[] = {
-#define OP_TABLE_ITEM(name) &ops_##name,
-    OP_TABLES(OP_TABLE_ITEM)
-#undef OP_TABLE_ITEM
-        NULL,
-};
+#include "ops/core/table.h"
 
 /* Ids count from 1 in each table of the ABI: core below 10000, prims from 10001, train from 20001. */
 enum { RANGE = 10000, RANGES = 3, RANGE_ROOM = 1024 };
@@ -22,7 +15,7 @@ static const op_def **place(uint32_t op_id) {
 }
 
 static void build(void) {
-  for (const op_table *const *table = op_tables; *table; table++) {
+  for (const op_table *const *table = op_hooks.tables; *table; table++) {
     for (uint32_t i = 0; i < (*table)->count; i++) {
       const op_def **at = place((*table)->defs[i].op_id);
       if (!at || *at) abort(); /* RANGE_ROOM is too small, or an id has two rows */

@@ -5,7 +5,7 @@
  * bag. All of it is composed of gathers and scatters. */
 #include <math.h>
 
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 enum { MODE_SUM, MODE_MEAN, MODE_MAX };

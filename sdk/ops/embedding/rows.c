@@ -1,6 +1,6 @@
 /* Embedding: rows of a table picked by index, and the table's gradient. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */

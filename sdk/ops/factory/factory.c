@@ -1,6 +1,6 @@
 /* Factories: tensors made from numbers. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 static graft_dtype dtype_of_number(const graft_scalar *number) {

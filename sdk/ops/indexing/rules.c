@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 bool idx_is_mask(const graft_tensor *t) {

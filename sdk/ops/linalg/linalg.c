@@ -1,5 +1,5 @@
 /* Linear algebra beyond products. */
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 static graft_status infer_trace(op_call *c) {

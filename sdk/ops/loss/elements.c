@@ -2,8 +2,8 @@
  * self, y is target, d = x - y and z the number that the loss is about (beta, delta). */
 #include <string.h>
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/loss/loss.h"

@@ -1,7 +1,7 @@
 /* Losses that ask the right classes of a row to score above the others by a margin. A row of self is the scores of its
  * classes; self is [C], [N,C] or a number, which is one row of one class. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/loss/loss.h"

@@ -1,6 +1,6 @@
 /* Negative log likelihood. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/loss/loss.h"

@@ -1,6 +1,6 @@
 /* Matrix products: rules, reference kernels, decompositions, gradients. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */

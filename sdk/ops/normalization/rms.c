@@ -2,8 +2,8 @@
 #include <float.h>
 
 #include "graft/autograd.h"
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 

@@ -1,8 +1,8 @@
 /* Layer, group and batch normalization, and their gradients: rules. */
 #include "ops/normalization/normalization.h"
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 
 /* --- checks --- */
 

@@ -1,8 +1,8 @@
 /* _foreach ops: ops on lists of tensors. */
 #include <string.h>
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- foreach: an op of single tensors, item by item ---

@@ -1,7 +1,7 @@
 /* The scale of losses in half types: unscaling gradients, looking for those that overflowed, and the next scale. */
 #include <math.h>
 
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/optimizer/optimizer.h"
 

@@ -3,7 +3,7 @@
  * is 1 the step is not made. The learning rate is a number or, in the forms tensor_lr, a tensor. */
 #include <math.h>
 
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/optimizer/optimizer.h"
 

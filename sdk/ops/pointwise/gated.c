@@ -1,6 +1,6 @@
 /* Activations with two results, and the gated linear unit, which takes its tensor apart along a dim. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 

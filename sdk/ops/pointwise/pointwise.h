@@ -7,8 +7,8 @@
 #ifndef GRAFT_SDK_POINTWISE_H
 #define GRAFT_SDK_POINTWISE_H
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* How the result's dtype follows from the promoted one. */

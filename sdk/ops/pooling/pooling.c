@@ -1,7 +1,7 @@
 /* Pooling: rules, reference kernels, decompositions, gradients. The arguments of a backward op from self on are those
  * of its forward op. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */

@@ -1,7 +1,7 @@
 /* Random numbers: Philox 4x32-10 as graft/abi/exec.h specifies it, the same on every backend. Element i is element i of
  * the logical order, so none of these ops is elementwise. A complex number is two elements, the real part first. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */

@@ -1,7 +1,7 @@
 /* rrelu: in training what is not positive is scaled by a slope drawn for its element, which is left in `noise` (1 for
  * what is positive); else by the mean slope, as leaky_relu does it. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 static double slope_of(graft_scalar bound) {

@@ -1,5 +1,5 @@
 /* Histograms: how many elements lie in each of so many equal parts of an interval. */
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 
 #include <math.h>
 

@@ -6,8 +6,8 @@
  * others X have X_backward. */
 #include <string.h>
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 
 typedef enum resample_kind {
   ADAPTIVE,

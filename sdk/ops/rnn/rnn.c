@@ -4,8 +4,8 @@
  * of an LSTM holds the four after their nonlinearity. That of a GRU holds the three, the old state, and what the reset
  * gate multiplies. */
 #include "graft/autograd.h"
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 enum { INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE, LSTM_GATES };

@@ -1,6 +1,6 @@
 /* Scans: results that run along a dim. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 static graft_status infer_cumulative(op_call *c) {

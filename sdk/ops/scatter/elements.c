@@ -1,8 +1,8 @@
 /* Scatter: writing or adding elements where index tensors say. */
 #include "ops/scatter/scatter.h"
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */

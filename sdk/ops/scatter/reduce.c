@@ -3,8 +3,8 @@
  * included. */
 #include <string.h>
 
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/scatter/scatter.h"
 

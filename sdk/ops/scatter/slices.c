@@ -1,7 +1,7 @@
 /* index_add, index_copy and index_fill, which write slices of self along a dim, and put, which writes elements of self
  * counted in a row. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/scatter/scatter.h"
 

@@ -1,7 +1,7 @@
 /* Movement: copies, joining, padding, repeating, rolling.
  *
  * Decompositions write into views of a new tensor by copies, which every plugin can do: nothing leaves the device. */
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/shape/shape.h"
 

@@ -1,5 +1,5 @@
 /* Writing into a part that a view names. */
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/shape/shape.h"
 

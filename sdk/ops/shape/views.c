@@ -3,7 +3,7 @@
  * of gradients come of themselves: that of a part is a tensor of zeros with the part scattered into it. */
 #include <stdlib.h>
 
-#include "ops/core/families.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 #include "ops/shape/shape.h"
 #include "tensor/view.h"

@@ -1,7 +1,7 @@
 /* unfold_backward: the windows along a dim, each `size` long and `step` after the one before, added back into the
  * tensor they are windows of. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* unfold_backward: grad_in has a size for the windows at dim, and the places in

@@ -1,6 +1,6 @@
 /* Softmax and its logarithm along a dim, and their gradients. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 

@@ -1,6 +1,6 @@
 /* Sorting: NaN counts as larger than every number, in both directions. */
-#include "ops/core/families.h"
 #include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */

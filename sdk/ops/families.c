@@ -1,10 +1,7 @@
-/* The tables of rows, one or more in each family's folder. */
-#ifndef GRAFT_SDK_FAMILIES_H
-#define GRAFT_SDK_FAMILIES_H
+/* The tables of rows, one or more in each family's folder. A new one is a line here. */
+#include "ops/families.h"
 
-#include "ops/core/op.h"
-
-#define OP_TABLES(X)       \
+#define TABLES(X)          \
   X(attention)             \
   X(convolution)           \
   X(embedding_bags)        \
@@ -45,19 +42,8 @@
   X(softmax)               \
   X(sorting)
 
-typedef struct op_table {
-  const char *file; /* the source that it stands in: the tests compare its folder with the family column */
-  const op_def *defs;
-  uint32_t count;
-} op_table;
+#define DECLARE(name) extern const op_table ops_##name;
+TABLES(DECLARE)
 
-#define OP_TABLE_DECLARE(name) extern const op_table ops_##name;
-OP_TABLES(OP_TABLE_DECLARE)
-#undef OP_TABLE_DECLARE
-
-#define OP_TABLE(name, defs) const op_table ops_##name = {__FILE__, defs, sizeof(defs) / sizeof((defs)[0])};
-
-/* All of them; NULL ends the list. */
-extern const op_table *const op_tables[];
-
-#endif
+#define ADDRESS(name) &ops_##name,
+const op_table *const ops_families[] = {TABLES(ADDRESS) NULL};
