@@ -28,6 +28,11 @@
 #define CONVERT(type, v) CAT(convert_, VEC_OF(type))(v)
 #define AS(type, v) CAT(as_, VEC_OF(type))(v)
 
+/* Of a function that is given local memory. PoCL 3.1 makes a kernel's local variables each work-group's own only where the
+ * kernel itself names them; but a function that is not inlined at once and always gets the same one comes to name it,
+ * and work-groups on several threads then share it. */
+#define INLINED __attribute__((always_inline))
+
 /* A constant of the compute type. */
 #ifdef IS_DOUBLE
 #define K(x) x

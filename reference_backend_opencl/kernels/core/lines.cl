@@ -64,7 +64,7 @@ static VT only(VT v, int n, CT nothing) {
 /* All lanes of all work-items into one, and that into each lane. */
 #if LOCAL > 1
 #define DEFINE_ACROSS(name, combine)                                        \
-  static CT name(CT v, __local CT *shared) {                                \
+  static INLINED CT name(CT v, __local CT *shared) {                        \
     int id = (int)get_local_id(0);                                          \
     shared[id] = v;                                                         \
     for (int step = LOCAL / 2; step > 0; step /= 2) {                       \
@@ -78,11 +78,11 @@ static VT only(VT v, int n, CT nothing) {
   }
 #else
 #define DEFINE_ACROSS(name, combine) \
-  static CT name(CT v, __local CT *shared) { return v; }
+  static INLINED CT name(CT v, __local CT *shared) { return v; }
 #endif
 #define DEFINE_TOTAL(name, combine)                                                   \
   DEFINE_ACROSS(across_##name, combine)                                               \
-  static VT name(VT v, __local CT *shared) {                                          \
+  static INLINED VT name(VT v, __local CT *shared) {                                  \
     CT lanes[VEC];                                                                    \
     VSTORE(v, lanes);                                                                 \
     for (int step = VEC / 2; step > 0; step /= 2) {                                   \

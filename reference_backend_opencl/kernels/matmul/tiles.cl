@@ -25,7 +25,7 @@ static void fetch(CT share[SHARE], __global const RAW(D) * from, long row_stride
   }
 }
 
-static void place(__local CT *strip, const CT share[SHARE], bool along, int lane) {
+static INLINED void place(__local CT *strip, const CT share[SHARE], bool along, int lane) {
 #pragma unroll
   for (int s = 0; s < SHARE; s++) strip[STEP_OF(s, along) * PITCH + ROW_OF(s, along)] = share[s];
 }

@@ -25,7 +25,7 @@ static candidate better(candidate a, candidate b) {
 }
 
 /* The candidates of all lanes and work-items of a row; else those of the lanes, each its own. */
-static void choose(VT best, VM place, candidate *lanes, __local CT *values, __local long *places) {
+static INLINED void choose(VT best, VM place, candidate *lanes, __local CT *values, __local long *places) {
   CT best_lanes[VEC];
   MT place_lanes[VEC];
   VSTORE(best, best_lanes);

@@ -21,7 +21,7 @@ static VT kept(__global RAW(D_OUT) * p, VT v, int n) {
 #define B get_b(b + PLACE(i), n)
 #define OUT(v) put_out(out + PLACE(i), v, n)
 
-static void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b, lines space,
+static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b, lines space,
                  int n, __local CT *shared) {
   VT sum = (VT)0;
   long size = space.size;
