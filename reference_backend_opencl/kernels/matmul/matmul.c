@@ -22,8 +22,8 @@ typedef struct product {
 #define STEP 64
 
 /* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
- * be. A longer K is cut into blocks, whose sums meet in the workspace. */
-enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048 };
+ * be. A longer K is cut into blocks, whose sums meet in the workspace; not into many, each of which is a launch. */
+enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
 
 typedef struct memo {
   ocl_kernel pack_a, pack_b, multiply;
@@ -163,6 +163,7 @@ static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
 static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
                        int64_t element) {
   int64_t blocks = ceil_divide(p->k, DEPTH_MAX);
+  if (blocks > BLOCKS_MAX) blocks = BLOCKS_MAX;
   memo->block = blocks > 1 ? ceil_divide(p->k, blocks) : p->k;
   int64_t enough = ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
   int64_t cached = ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);

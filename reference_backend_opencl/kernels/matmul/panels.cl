@@ -88,6 +88,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
 
 /* ---- The product ---- */
 
+#define SPAN 256L /* of K, in registers */
+
 /* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void multiply(
     __global const uchar *factor_a, ulong offset_a, __global const uchar *factor_b, ulong offset_b,
@@ -110,22 +112,39 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void multiply(
       long i = min(row + r, p.m - 1); /* beyond the last, the last again */
       at[r] = i / TILE_N * p.a_panel + i % TILE_N * p.a_row;
 #pragma unroll
-      for (int v = 0; v < TILE_V; v++) sum[r][v] = k_begin > 0 ? VLOAD(sums + r * TILE_N + v * VEC) : (VT)0;
+      for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
     }
-    for (long k = k_begin; k < k_end; k++, a += p.a_depth, b += p.b_depth) {
-      VT column[TILE_V];
+    /* Sums of a span are added to those of the others: rounding errors grow with the longer of the two, not with K. */
+    VT total[TILE_M][TILE_V];
+    bool many = k_end - k_begin > SPAN;
+    for (int r = 0; many && r < TILE_M; r++) {
+      for (int v = 0; v < TILE_V; v++) total[r][v] = (VT)0;
+    }
+    for (long k = k_begin; k < k_end;) {
+      for (long stop = min(k + SPAN, k_end); k < stop; k++, a += p.a_depth, b += p.b_depth) {
+        VT column[TILE_V];
 #pragma unroll
-      for (int v = 0; v < TILE_V; v++) column[v] = VLOAD(b + v * VEC);
+        for (int v = 0; v < TILE_V; v++) column[v] = VLOAD(b + v * VEC);
+#pragma unroll
+        for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+          for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD((VT)a[at[r]], column[v], sum[r][v]);
+        }
+      }
 #pragma unroll
       for (int r = 0; r < TILE_M; r++) {
 #pragma unroll
-        for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD((VT)a[at[r]], column[v], sum[r][v]);
+        for (int v = 0; many && v < TILE_V; v++) {
+          total[r][v] = ADD(total[r][v], sum[r][v]);
+          sum[r][v] = k < k_end ? (VT)0 : total[r][v];
+        }
       }
     }
 #pragma unroll
     for (int r = 0; r < TILE_M; r++) {
 #pragma unroll
       for (int v = 0; v < TILE_V; v++) {
+        if (k_begin > 0) sum[r][v] = ADD(VLOAD(sums + r * TILE_N + v * VEC), sum[r][v]);
         if (k_end < p.k) {
           VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
         } else {

@@ -246,11 +246,10 @@ static void decompose_addmv(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = added(s, c, times_vector(s, in.mat, in.vec));
 }
 
+/* Not as a matrix product, whose one result would be one long sum. */
 static graft_tensor *inner_product(fx *s, graft_tensor *a, graft_tensor *b) {
   if (!a || !b) return NULL;
-  graft_tensor *row = fx_reshape(s, a, 2, (int64_t[]){1, a->sizes[0]});
-  graft_tensor *column = fx_reshape(s, b, 2, (int64_t[]){b->sizes[0], 1});
-  return fx_reshape(s, fx_mm(s, row, column), 0, (int64_t[]){0});
+  return fx_sum_dim_IntList(s, fx_mul_Tensor(s, a, b), NULL, 0, false, a->dtype);
 }
 
 static void decompose_dot(fx *s, const op_call *c, graft_tensor **outs) {
