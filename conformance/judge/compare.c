@@ -97,6 +97,7 @@ void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_
   const cf_array *x = &call->in[0];
   int64_t dim = cf_arg_int(call, "dim", -1);
   cf_axis from = cf_axis_of(x, dim), to = cf_axis_of(values, dim);
+  if (values->ndim < x->ndim) to = (cf_axis){.outer = from.outer, .length = 1, .inner = from.inner}; /* dim is gone */
   bool *used = calloc((size_t)from.length + 1, sizeof *used);
   if (!used) cf_verdict_fail(v, "no memory to check the indices");
   for (int64_t row = 0; v->ok && row < to.outer * to.inner; row++) {

@@ -66,6 +66,8 @@ typedef struct cf_rule {
   { .klass = CF_GATED, .ulps = (n) }
 #define CF_R_SUM(how) \
   { .klass = CF_SUM, .terms = (how) }
+#define CF_R_PERMUTED \
+  { .klass = CF_PERMUTED }
 #define CF_R_CUSTOM(f) \
   { .klass = CF_CUSTOM, .limit = (f) }
 

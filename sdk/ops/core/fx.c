@@ -228,3 +228,13 @@ graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepd
   }
   return fx_expand(s, a, sizes, (uint32_t)ndim, false);
 }
+
+graft_tensor *fx_unpick(fx *s, graft_tensor *a, graft_tensor *index, int64_t dim, int32_t ndim, const int64_t *sizes) {
+  if (s->status || !a) return NULL;
+  graft_tensor *zeros = fx_filled(s, a, ndim, sizes, 0, a->dtype);
+  if (a->ndim < ndim) {
+    a = fx_unsqueeze(s, a, dim);
+    index = fx_unsqueeze(s, index, dim);
+  }
+  return fx_scatter_src(s, zeros, dim, index, a);
+}

@@ -81,6 +81,8 @@ graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *siz
 graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim);
 /* Undoes the removal of reduced dims: a view with size 1 at each dim of mask, expanded to sizes. */
 graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim, const int64_t *sizes);
+/* Undoes the picking of elements along dim: zeros of these sizes with a's elements at `index`. Both may lack dim. */
+graft_tensor *fx_unpick(fx *s, graft_tensor *a, graft_tensor *index, int64_t dim, int32_t ndim, const int64_t *sizes);
 
 static inline graft_value fx_tensor(graft_tensor *t) {
   graft_value v = {GRAFT_VALUE_NONE, 0, {0}};

@@ -55,15 +55,9 @@ void red_vjp_extremum(op_vjp *v) {
 }
 
 void red_vjp_pick(op_vjp *v) {
-  if (!v->g[OUT_max_dim_values]) return;
-  graft_tensor *g = v->g[OUT_max_dim_values], *index = v->outs[OUT_max_dim_indices], *self = self_of(v);
-  int64_t dim = v->args[ARG_max_dim_dim].as.i;
-  if (self->ndim && !keepdim_of(v)) {
-    g = fx_unsqueeze(v->s, g, dim);
-    index = fx_unsqueeze(v->s, index, dim);
-  }
-  v->results[ARG_max_dim_self] = fx_scatter_src(
-      v->s, fx_filled(v->s, g, self->ndim, self->sizes, 0, v->g[OUT_max_dim_values]->dtype), dim, index, g);
+  graft_tensor *self = self_of(v);
+  v->results[ARG_max_dim_self] = fx_unpick(v->s, v->g[OUT_max_dim_values], v->outs[OUT_max_dim_indices],
+                                           v->args[ARG_max_dim_dim].as.i, self->ndim, self->sizes);
 }
 
 /* d var = 2 (x - mean) / (n - correction); d std = d var / (2 std), 0 where std is 0. */

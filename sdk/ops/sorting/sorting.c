@@ -26,24 +26,33 @@ static graft_status infer_sort_stable(op_call *c) {
   return infer_sorted(c, ARG_sort_stable_dim);
 }
 
-static graft_status infer_topk(op_call *c) {
-  const in_topk in = in_topk_of(c->args);
+/* Of ops that keep some of self along dim: k is at least `least`, and the results have size `kept` there; where that is
+ * negative, they lack dim. */
+static graft_status infer_some(op_call *c, int64_t least, int64_t kept) {
+  const in_kthvalue in = in_kthvalue_of(c->args); /* self, k and dim stand in the same places in all of them */
   int64_t dim = in.dim, sizes[GRAFT_MAX_DIMS];
+  int32_t ndim = 0;
   graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
   if (dt_is_complex(in.self->dtype) || in.self->dtype == GRAFT_BOOL)
     return op_refuse_dtype(c, ARG_topk_self, "a real dtype other than bool");
   int64_t size = in.self->ndim ? in.self->sizes[dim] : 1;
-  if (in.k < 0 || in.k > size) {
-    return op_error(c, "k is %lld; expected 0 to %lld, the size of dim %lld of self %s", (long long)in.k,
-                    (long long)size, (long long)dim, op_show(c, ARG_topk_self));
+  if (in.k < least || in.k > size) {
+    return op_error(c, "k is %lld; expected %lld to %lld, the size of dim %lld of self %s", (long long)in.k,
+                    (long long)least, (long long)size, (long long)dim, op_show(c, ARG_topk_self));
   }
-  for (int32_t i = 0; i < in.self->ndim; i++) sizes[i] = i == dim ? in.k : in.self->sizes[i];
+  for (int32_t i = 0; i < in.self->ndim; i++) {
+    if (i != dim || kept >= 0) sizes[ndim++] = i == dim ? kept : in.self->sizes[i];
+  }
   op_set_int(c, ARG_topk_dim, dim);
   c->compute = in.self->dtype;
-  op_out(c, OUT_topk_values, in.self->dtype, in.self->ndim, sizes);
-  op_out(c, OUT_topk_indices, GRAFT_I64, in.self->ndim, sizes);
+  op_out(c, OUT_topk_values, in.self->dtype, ndim, sizes);
+  op_out(c, OUT_topk_indices, GRAFT_I64, ndim, sizes);
   return GRAFT_OK;
+}
+
+static graft_status infer_topk(op_call *c) {
+  return infer_some(c, 0, in_topk_of(c->args).k);
 }
 
 /* --- kernels --- */
@@ -125,11 +134,8 @@ static void decompose_topk(fx *s, const op_call *c, graft_tensor **outs) {
 
 static void back(op_vjp *v, int dim_arg) {
   graft_tensor *self = vjp_arg(v, ARG_sort_self);
-  if (!v->g[OUT_sort_values]) return;
-  graft_tensor *zeros =
-      fx_filled(v->s, v->g[OUT_sort_values], self->ndim, self->sizes, 0, v->g[OUT_sort_values]->dtype);
   v->results[ARG_sort_self] =
-      fx_scatter_src(v->s, zeros, v->args[dim_arg].as.i, v->outs[OUT_sort_indices], v->g[OUT_sort_values]);
+      fx_unpick(v->s, v->g[OUT_sort_values], v->outs[OUT_sort_indices], v->args[dim_arg].as.i, self->ndim, self->sizes);
 }
 
 static void vjp_sort(op_vjp *v) {
