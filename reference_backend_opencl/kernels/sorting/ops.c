@@ -9,6 +9,7 @@ static const ocl_op ops[] = {
     {OCL_OP(sort), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(sort_stable), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(topk), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(kthvalue), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(searchsorted_Tensor), .inputs = NUMBERS, .outputs = PLACES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(bucketize_Tensor), .inputs = NUMBERS, .outputs = PLACES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(isin_Tensor_Tensor), .inputs = NUMBERS, .outputs = OCL_BOOLS,

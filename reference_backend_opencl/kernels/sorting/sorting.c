@@ -1,4 +1,4 @@
-/* sort, sort.stable and topk: all stable, all sorted. Searching in what is sorted is in searching.c. */
+/* sort, sort.stable, topk and kthvalue: all stable, all sorted. Searching in what is sorted is in searching.c. */
 #include "kernels/core/lines.h"
 
 enum { ALL = -1 };
@@ -6,12 +6,13 @@ enum { ALL = -1 };
 typedef struct operands {
   const graft_tensor_desc *in, *values, *indices;
   int64_t dim, kept; /* kept: so many of each line, or ALL */
+  int64_t skipped;   /* so many before these are not */
   bool descending;
 } operands;
 
 /* As sorting.cl has it. */
 typedef struct space {
-  int64_t lines, size, inner, kept, padded, per_item;
+  int64_t lines, size, inner, skipped, kept, padded, per_item;
 } space;
 
 typedef struct memo {
@@ -28,7 +29,7 @@ static void write_head(ocl_text *head, const memo *memo, const operands *call, c
   ocl_head_types(head, dtype, 1, local);
   ocl_text_add(head, "#define D %s\n#define as_key as_%s\n%s%s%s", dtype->name, narrow ? "uint" : "ulong",
                narrow ? "#define NARROW\n" : "", call->descending ? "#define DESCENDING\n" : "",
-               memo->space.kept <= FEW ? "#define FEW\n" : "");
+               memo->space.skipped + memo->space.kept <= FEW ? "#define FEW\n" : "");
 }
 
 static void set_size(ocl_kernel *kernel, int64_t items, size_t local) {
@@ -46,6 +47,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
   *s = (space){.lines = lines.outer * lines.inner,
                .size = lines.size,
                .inner = lines.inner,
+               .skipped = call->skipped,
                .kept = call->kept == ALL ? lines.size : call->kept,
                .padded = 1,
                .per_item = 1};
@@ -142,4 +144,13 @@ graft_status ocl_op_topk(const graft_exec *exec, const graft_args_topk *args) {
                                .dim = args->dim,
                                .kept = args->self->dl.ndim ? args->k : 1,
                                .descending = args->largest});
+}
+
+graft_status ocl_op_kthvalue(const graft_exec *exec, const graft_args_kthvalue *args) {
+  return run(exec, &(operands){.in = args->self,
+                               .values = args->values,
+                               .indices = args->indices,
+                               .dim = args->dim,
+                               .kept = 1,
+                               .skipped = args->k - 1});
 }

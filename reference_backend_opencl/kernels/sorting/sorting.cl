@@ -1,4 +1,4 @@
-/* Sorting lines of outer x size x inner, and taking the first `kept` of each.
+/* Sorting lines of outer x size x inner, and taking `kept` of each behind the first `skipped`.
  *
  * An element becomes an item: a key, an unsigned number that orders as the element should, and the element's place.
  * Equal elements (0 and -0, all NaN) have equal keys and stay in the order of their places; NaN is the largest. Values
@@ -7,7 +7,7 @@
  * On a CPU a work-item sorts whole lines: of few kept, by insertion, else by the keys' digits from the last on. On
  * other devices all work-items do one step of a bitonic network a launch, over lines filled up to a power of two. */
 typedef struct {
-  long lines, size, inner, kept, padded, per_item;
+  long lines, size, inner, skipped, kept, padded, per_item;
 } space_t;
 
 #ifdef NARROW /* keys of 32 bits, in one number with the place */
@@ -61,11 +61,11 @@ static void put(__global RAW(D) * values, __global long *indices, __global const
 
 #if LOCAL == 1
 static void insert(__global const RAW(D) * from, __global ITEM *best, space_t space) {
-  long have = 0;
+  long have = 0, wanted = space.skipped + space.kept;
   for (long i = 0; i < space.size; i++) {
     ITEM item = item_of(from, i, space.inner);
-    if (have == space.kept && !LESS(item, best[have - 1])) continue;
-    long at = have < space.kept ? have++ : have - 1;
+    if (have == wanted && !LESS(item, best[have - 1])) continue;
+    long at = have < wanted ? have++ : have - 1;
     for (; at > 0 && LESS(item, best[at - 1]); at--) best[at] = best[at - 1];
     best[at] = item;
   }
@@ -112,7 +112,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_lines(
 #endif
     for (long i = 0; i < space.kept; i++) {
       put((__global RAW(D) *)(values + offset_values) + start, (__global long *)(indices + offset_indices) + start, from,
-          i, space.inner, sorted[i]);
+          i, space.inner, sorted[space.skipped + i]);
     }
   }
 }
@@ -152,6 +152,6 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void store_items(
   __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
   long start = line_start(line, space.kept, space.inner);
   put((__global RAW(D) *)(values + offset_values) + start, (__global long *)(indices + offset_indices) + start, from, i,
-      space.inner, ((__global const ITEM *)(work + offset_work))[line * space.padded + i]);
+      space.inner, ((__global const ITEM *)(work + offset_work))[line * space.padded + space.skipped + i]);
 }
 #endif

@@ -26,9 +26,9 @@ static graft_status infer_sort_stable(op_call *c) {
   return infer_sorted(c, ARG_sort_stable_dim);
 }
 
-/* Of ops that keep some of self along dim: k is at least `least`, and the results have size `kept` there; where that is
- * negative, they lack dim. */
-static graft_status infer_some(op_call *c, int64_t least, int64_t kept) {
+/* Of ops that keep some of self along dim: the results have size `kept` there, and where that is negative, they lack
+ * dim; k is at least `least`. */
+static graft_status infer_some(op_call *c, int64_t kept, int64_t least) {
   const in_kthvalue in = in_kthvalue_of(c->args); /* self, k and dim stand in the same places in all of them */
   int64_t dim = in.dim, sizes[GRAFT_MAX_DIMS];
   int32_t ndim = 0;
@@ -52,7 +52,11 @@ static graft_status infer_some(op_call *c, int64_t least, int64_t kept) {
 }
 
 static graft_status infer_topk(op_call *c) {
-  return infer_some(c, 0, in_topk_of(c->args).k);
+  return infer_some(c, in_topk_of(c->args).k, 0);
+}
+
+static graft_status infer_kthvalue(op_call *c) {
+  return infer_some(c, in_kthvalue_of(c->args).keepdim ? 1 : -1, 1);
 }
 
 /* --- kernels --- */
@@ -80,8 +84,8 @@ static int descending(const void *a, const void *b) {
   return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* The first k of each line along dim, in order. */
-static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool down, int64_t k,
+/* k of each line along dim, in order, behind the first `skip`. */
+static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool down, int64_t skip, int64_t k,
                                const graft_tensor_desc *values, const graft_tensor_desc *indices) {
   ref_split s = ref_split_at(self, dim);
   REF_OWNED ref_array x = ref_read(self), y = ref_new(s.outer * k * s.inner, false), at = ref_new(y.count, false);
@@ -92,8 +96,8 @@ static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool 
     for (int64_t i = 0; i < s.size; i++) line[i] = (ranked){x.re[first + i * s.inner], i};
     qsort(line, (size_t)s.size, sizeof *line, down ? descending : ascending);
     for (int64_t i = 0; i < k; i++) {
-      y.re[to + i * s.inner] = line[i].value;
-      at.re[to + i * s.inner] = (ref_real)line[i].index;
+      y.re[to + i * s.inner] = line[skip + i].value;
+      at.re[to + i * s.inner] = (ref_real)line[skip + i].index;
     }
   }
   ref_write(values, &y);
@@ -103,16 +107,20 @@ static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool 
 }
 
 graft_status kernel_sort_stable(const graft_exec *exec, const graft_args_sort_stable *a) {
-  return sort_lines(a->self, a->dim, a->descending, ref_split_at(a->self, a->dim).size, a->values, a->indices);
+  return sort_lines(a->self, a->dim, a->descending, 0, ref_split_at(a->self, a->dim).size, a->values, a->indices);
 }
 
 graft_status kernel_sort(const graft_exec *exec, const graft_args_sort *a) {
-  return sort_lines(a->self, a->dim, a->descending, ref_split_at(a->self, a->dim).size, a->values, a->indices);
+  return sort_lines(a->self, a->dim, a->descending, 0, ref_split_at(a->self, a->dim).size, a->values, a->indices);
 }
 
 graft_status kernel_topk(const graft_exec *exec, const graft_args_topk *a) {
   if (!ref_numel(a->values)) return GRAFT_OK;
-  return sort_lines(a->self, a->dim, a->largest, a->self->dl.ndim ? a->k : 1, a->values, a->indices);
+  return sort_lines(a->self, a->dim, a->largest, 0, a->self->dl.ndim ? a->k : 1, a->values, a->indices);
+}
+
+graft_status kernel_kthvalue(const graft_exec *exec, const graft_args_kthvalue *a) {
+  return sort_lines(a->self, a->dim, false, a->k - 1, 1, a->values, a->indices);
 }
 
 /* --- decompositions --- */
@@ -128,6 +136,15 @@ static void decompose_topk(fx *s, const op_call *c, graft_tensor **outs) {
   int64_t k = in.k;
   fx_sort(s, in.self, in.dim, in.largest, &outs[OUT_topk_values], &outs[OUT_topk_indices]);
   for (int i = 0; i < 2 && in.self->ndim; i++) outs[i] = fx_slice_Tensor(s, outs[i], in.dim, NULL, &k, 1);
+}
+
+static void decompose_kthvalue(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_kthvalue in = in_kthvalue_of(c->args);
+  fx_sort(s, in.self, in.dim, false, &outs[OUT_kthvalue_values], &outs[OUT_kthvalue_indices]);
+  for (int i = 0; i < 2 && in.self->ndim; i++) {
+    outs[i] = fx_select_int(s, outs[i], in.dim, in.k - 1);
+    if (in.keepdim) outs[i] = fx_unsqueeze(s, outs[i], in.dim);
+  }
 }
 
 /* --- gradients: each value's goes back to where it was --- */
@@ -146,6 +163,9 @@ static void vjp_sort_stable(op_vjp *v) {
 }
 static void vjp_topk(op_vjp *v) {
   back(v, ARG_topk_dim);
+}
+static void vjp_kthvalue(op_vjp *v) {
+  back(v, ARG_kthvalue_dim);
 }
 
 /* --- searchsorted, bucketize --- */
@@ -365,6 +385,14 @@ static const op_def defs[] = {
      .saves = OP_SAVE_OUT(topk, indices),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT,
      .reference = OP_KERNEL(topk)},
+    {.op_id = GRAFT_OP_KTHVALUE,
+     .roles = "v",
+     .infer = infer_kthvalue,
+     .decompose = decompose_kthvalue,
+     .vjp = vjp_kthvalue,
+     .saves = OP_SAVE_OUT(kthvalue, indices),
+     .flags = OP_NO_WIDEN | OP_EXACT_OUT,
+     .reference = OP_KERNEL(kthvalue)},
     {.op_id = GRAFT_OP_SEARCHSORTED_TENSOR,
      .roles = "vvk",
      .infer = infer_searchsorted,
