@@ -76,8 +76,7 @@ void ocl_geometry_collapse(ocl_geometry *geometry) {
   geometry->rank = last + 1;
 }
 
-void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, size_t local, ocl_cut *cut,
-                      size_t *global) {
+int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, ocl_cut *cut) {
   int64_t rows = 1, items = device->is_cpu ? 4 * (int64_t)device->compute_units : INT64_MAX;
   for (int d = 1; d < geometry->rank; d++) rows *= geometry->size[d];
   int64_t size = geometry->size[0], chunk = device->vector_width;
@@ -89,12 +88,11 @@ void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, 
   }
   if (chunk > size) chunk = size;
   cut->chunk = chunk;
-  cut->chunks_per_row = (size + chunk - 1) / chunk;
+  cut->chunks_per_row = ocl_ceil_divide(size, chunk);
   cut->chunks = cut->chunks_per_row * rows;
-  cut->per_item = cut->chunks / items > 0 ? (cut->chunks + items - 1) / items : 1;
-  if (device->is_cpu && cut->per_item * chunk < 1024) cut->per_item = (1024 + chunk - 1) / chunk;
-  size_t work_items = (size_t)((cut->chunks + cut->per_item - 1) / cut->per_item);
-  *global = (work_items + local - 1) / local * local;
+  cut->per_item = cut->chunks / items > 0 ? ocl_ceil_divide(cut->chunks, items) : 1;
+  if (device->is_cpu && cut->per_item * chunk < 1024) cut->per_item = ocl_ceil_divide(1024, chunk);
+  return ocl_ceil_divide(cut->chunks, cut->per_item);
 }
 
 int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers) {

@@ -7,6 +7,14 @@
 #define OCL_DIMS_MAX     12
 #define OCL_OPERANDS_MAX 8
 
+/* How many parts of b cover a; and what these make together. */
+static inline int64_t ocl_ceil_divide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+static inline int64_t ocl_round_up(int64_t a, int64_t b) {
+  return ocl_ceil_divide(a, b) * b;
+}
+
 /* The product of the sizes. */
 int64_t ocl_elements(const graft_tensor_desc *desc);
 /* Whether its elements are one run of memory, in logical order. */
@@ -32,8 +40,8 @@ void ocl_geometry_collapse(ocl_geometry *geometry);
 typedef struct ocl_cut {
   int64_t chunk, chunks_per_row, chunks, per_item;
 } ocl_cut;
-void ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, size_t local, ocl_cut *cut,
-                      size_t *global);
+/* Returns how many work-items that takes. */
+int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, ocl_cut *cut);
 /* Sizes, then the strides of each operand: as the kernels' structs begin. Returns how many numbers that is. */
 int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers);
 #define OCL_GEOMETRY_NUMBERS ((OCL_OPERANDS_MAX + 1) * OCL_DIMS_MAX)

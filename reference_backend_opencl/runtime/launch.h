@@ -2,6 +2,7 @@
 #ifndef OCL_LAUNCH_H
 #define OCL_LAUNCH_H
 
+#include "runtime/geometry.h"
 #include "runtime/memory.h"
 #include "runtime/program.h"
 #include "runtime/stream.h"
@@ -28,6 +29,11 @@ typedef struct ocl_argument {
 /* Makes a kernel of the program for (head, file). The work size is filled in by the caller, who frees the head. */
 graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl_text *head, const char *file,
                              const char *entry);
+/* So many work-items, and as many more as fill the last work-group of `local`. */
+static inline void ocl_kernel_size(ocl_kernel *kernel, int64_t items, size_t local) {
+  kernel->local[0] = local;
+  kernel->global[0] = (size_t)ocl_round_up(items, (int64_t)local);
+}
 /* Sets the last parameters for all launches; once. */
 graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argument *constants);
 void ocl_kernel_destroy(ocl_kernel *kernel);

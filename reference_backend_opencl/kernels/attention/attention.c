@@ -88,8 +88,7 @@ static ocl_direct call_of(const attention *a, int places) {
 }
 
 static int64_t blocks(const attention *a, int length) {
-  int block = block_of(a);
-  return a->numbers[BATCH] * a->numbers[HEADS] * ((a->numbers[length] + block - 1) / block);
+  return a->numbers[BATCH] * a->numbers[HEADS] * ocl_ceil_divide(a->numbers[length], block_of(a));
 }
 
 static graft_status put_number(const graft_exec *exec, const graft_tensor_desc *to, uint64_t value) {

@@ -21,14 +21,6 @@ typedef struct space {
   plane plane;
 } space;
 
-static int64_t ceil_divide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t b) {
-  return ceil_divide(a, b) * b;
-}
-
 /* ---- A convolution as the kernels see it ---- */
 
 /* What the arguments of both ops say alike. */
@@ -116,7 +108,7 @@ static void lay_plane(space *s, int64_t pitch, int64_t vec) {
   s->taps[2] *= s->taps[1];
   s->taps[1] = 1;
   s->off[1] = 0;
-  s->phase = s->row = round_up(round_up(s->out_size[2], vec) + shift, vec);
+  s->phase = s->row = ocl_round_up(ocl_round_up(s->out_size[2], vec) + shift, vec);
 }
 
 /* Short rows leave much of a vector unused. Where the window moves by single elements, a plane serves as one row: a tap
@@ -127,19 +119,19 @@ static int64_t plane_pitch(const graft_device *device, const space *s) {
   int64_t pitch = width + reach_of(s, 2);
   bool single = s->mul[1] == 1 && s->mul[2] == 1 && s->div[1] == 1 && s->div[2] == 1;
   if (!device->is_cpu || !single || height < 2 || s->taps[1] * s->taps[2] > PLANE_TAPS) return 0;
-  int64_t as_plane = ceil_divide((height - 1) * pitch + width, vec);
-  int64_t as_rows = height * ceil_divide(width, vector_for(device, width));
+  int64_t as_plane = ocl_ceil_divide((height - 1) * pitch + width, vec);
+  int64_t as_rows = height * ocl_ceil_divide(width, vector_for(device, width));
   return 5 * as_plane <= 4 * as_rows ? pitch : 0;
 }
 
 static void set_rows(space *s, int64_t vec, int64_t tile) {
   if (!s->plane.pitch) {
     s->first = first_of(s, 2);
-    s->phase = round_up(round_up(s->out_size[2], vec) + reach_of(s, 2) / s->mul[2], vec);
+    s->phase = ocl_round_up(ocl_round_up(s->out_size[2], vec) + reach_of(s, 2) / s->mul[2], vec);
     s->row = s->phase * s->mul[2];
   }
-  s->segments = ceil_divide(s->out_size[2], vec);
-  s->blocks = ceil_divide(s->out_channels, tile);
+  s->segments = ocl_ceil_divide(s->out_size[2], vec);
+  s->blocks = ocl_ceil_divide(s->out_channels, tile);
   s->units = s->batch * s->groups * s->blocks * s->out_size[0] * s->out_size[1] * s->segments;
 }
 
@@ -171,21 +163,19 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
 
 /* So many work-items, and the struct as the kernel's last argument. */
 static graft_status set_space(ocl_kernel *kernel, graft_device *device, const space *s, int64_t items) {
-  size_t local = device->is_cpu ? 1 : 64;
-  kernel->local[0] = local;
-  kernel->global[0] = ((size_t)items + local - 1) / local * local;
+  ocl_kernel_size(kernel, items, device->is_cpu ? 1 : 64);
   return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(*s));
 }
 
 static int64_t share(const graft_device *device, int64_t units, int64_t each_core) {
   int64_t items = each_core * (int64_t)device->compute_units;
-  return device->is_cpu && units > items ? ceil_divide(units, items) : 1;
+  return device->is_cpu && units > items ? ocl_ceil_divide(units, items) : 1;
 }
 
 static graft_status prepare_rows(ocl_kernel *kernel, graft_device *device, space s) {
   int64_t rows = packed_rows(&s);
   s.per_item = share(device, rows, 4);
-  return set_space(kernel, device, &s, ceil_divide(rows, s.per_item));
+  return set_space(kernel, device, &s, ocl_ceil_divide(rows, s.per_item));
 }
 
 /* A convolution of either kind. */
@@ -216,7 +206,7 @@ static graft_status prepare_forward(forward *f, graft_device *device, const ocl_
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
-  if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ceil_divide(s.units, s.per_item));
+  if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ocl_ceil_divide(s.units, s.per_item));
   return status;
 }
 
@@ -247,7 +237,7 @@ typedef struct weight_gradient {
 
 /* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
 static int64_t splits_for(const graft_device *device, int64_t batch, int64_t tiles) {
-  int64_t wanted = device->is_cpu ? 1 : ceil_divide(512 * (int64_t)device->compute_units, tiles);
+  int64_t wanted = device->is_cpu ? 1 : ocl_ceil_divide(512 * (int64_t)device->compute_units, tiles);
   return wanted < batch ? wanted : batch;
 }
 
@@ -276,7 +266,8 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
-  int64_t tiles = s.groups * s.blocks * ceil_divide(s.in_channels, tile) * (device->is_cpu ? taps / s.taps[2] : taps);
+  int64_t tiles =
+      s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (device->is_cpu ? taps / s.taps[2] : taps);
   g->splits = s.splits = splits_for(device, s.batch, tiles);
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
   graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, tile, &s, false);
@@ -365,8 +356,7 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
   const ocl_argument sizes[] = {OCL_VALUE(images), OCL_VALUE(channels), OCL_VALUE(spatial)};
   if (status == GRAFT_OK) status = ocl_kernel_set(kernel, OCL_ALL(sizes));
   size_t local = device->is_cpu ? 1 : 64;
-  kernel->local[0] = local;
-  kernel->global[0] = (size_t)channels * local;
+  ocl_kernel_size(kernel, channels * (int64_t)local, local);
   return status;
 }
 

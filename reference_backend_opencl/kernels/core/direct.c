@@ -23,13 +23,11 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_
                             const ocl_text *head) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
-  numbers n = {.per_item = (stage->units + items - 1) / items, .units = stage->units};
+  numbers n = {.per_item = ocl_ceil_divide(stage->units, items), .units = stage->units};
   for (int i = 0; i < call->count; i++) n.of[i] = call->numbers[i];
-  size_t parts = (size_t)((stage->units + n.per_item - 1) / n.per_item);
   graft_status status = ocl_kernel_init(kernel, device, head, call->file, stage->entry);
   if (status != GRAFT_OK) return status;
-  kernel->local[0] = local;
-  kernel->global[0] = (parts + local - 1) / local * local;
+  ocl_kernel_size(kernel, ocl_ceil_divide(stage->units, n.per_item), local);
   return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(n));
 }
 

@@ -1,10 +1,6 @@
 /* How ops along one dimension are laid over a device: see lines.cl. */
 #include "kernels/core/lines.h"
 
-static int64_t ceil_divide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 static void choose(const graft_device *device, ocl_lines *lines) {
   int64_t side = lines->rows ? lines->size : lines->inner;
   lines->vec = lines->rows || device->is_cpu ? device->vector_width : 1;
@@ -39,12 +35,11 @@ void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *com
 ocl_lines_space ocl_lines_lay(ocl_kernel *kernel, const ocl_lines *lines) {
   int64_t items = kernel->device->is_cpu ? 8 * (int64_t)kernel->device->compute_units : INT32_MAX;
   ocl_lines_space space = {.size = lines->size, .inner = lines->inner};
-  space.units_per_row = ceil_divide(lines->inner, lines->rows ? 1 : lines->vec);
+  space.units_per_row = ocl_ceil_divide(lines->inner, lines->rows ? 1 : lines->vec);
   space.units = lines->outer * space.units_per_row;
-  space.per_item = space.units > items ? ceil_divide(space.units, items) : 1;
-  size_t parts = (size_t)ceil_divide(space.units, space.per_item), local = lines->local;
-  kernel->local[0] = local;
-  kernel->global[0] = lines->rows ? parts * local : (parts + local - 1) / local * local;
+  space.per_item = space.units > items ? ocl_ceil_divide(space.units, items) : 1;
+  ocl_kernel_size(kernel, ocl_ceil_divide(space.units, space.per_item) * (lines->rows ? (int64_t)lines->local : 1),
+                  lines->local);
   return space;
 }
 

@@ -32,9 +32,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const ocl_dtyp
   ocl_text_add(&head, "#define D %s\n#define NT %s\n", dtype->name, memo->numbers->compute);
   graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "factory/factory", plan->entry);
   ocl_text_free(&head);
-  size_t items = (size_t)((memo->elements + memo->chunk - 1) / memo->chunk);
-  memo->kernel.local[0] = local;
-  memo->kernel.global[0] = (items + local - 1) / local * local;
+  ocl_kernel_size(&memo->kernel, ocl_ceil_divide(memo->elements, memo->chunk), local);
   return status;
 }
 

@@ -28,9 +28,8 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   for (int k = 0; k < call->indices; k++) space[n++] = call->bound[k];
   for (int k = 0; k < call->indices; k++) space[n++] = call->step[k];
   ocl_cut cut;
-  ocl_geometry_cut(device, &geometry, local, &cut, &kernel->global[0]);
+  ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, &cut), local);
   memcpy(space + n, &cut, sizeof cut);
-  kernel->local[0] = local;
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 4), space});
 }
 

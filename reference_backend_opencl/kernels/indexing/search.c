@@ -22,9 +22,9 @@ static graft_status make_kernels(ocl_found *memo, graft_device *device, const oc
   /* One work-item adds the counts up, so there are never many. */
   memo->chunk = memo->elements / 4096 + 1;
   if (device->is_cpu && memo->chunk < 4096) memo->chunk = 4096;
-  memo->chunks = (memo->elements + memo->chunk - 1) / memo->chunk;
-  memo->count.local[0] = memo->fill.local[0] = local;
-  memo->count.global[0] = memo->fill.global[0] = (memo->chunks + local - 1) / local * local;
+  memo->chunks = (uint64_t)ocl_ceil_divide((int64_t)memo->elements, (int64_t)memo->chunk);
+  ocl_kernel_size(&memo->count, (int64_t)memo->chunks, local);
+  ocl_kernel_size(&memo->fill, (int64_t)memo->chunks, local);
   if (!search->takes_shape || in->ndim == 0) return GRAFT_OK;
   return ocl_kernel_set(&memo->fill, 1, &(ocl_argument){sizeof *in->shape * (size_t)in->ndim, in->shape});
 }

@@ -61,9 +61,8 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
     const ocl_argument constants[] = {{sizeof shape, shape}, OCL_VALUE(space)};
     return ocl_kernel_set(kernel, OCL_ALL(constants));
   }
-  size_t items = device->is_cpu ? 4 * device->compute_units : (size_t)(rows < 1 << 20 ? rows : 1 << 20);
-  kernel->local[0] = lines.local;
-  kernel->global[0] = each_row(call) ? (items + lines.local - 1) / lines.local * lines.local : lines.local;
+  int64_t items = device->is_cpu ? 4 * (int64_t)device->compute_units : rows < 1 << 20 ? rows : 1 << 20;
+  ocl_kernel_size(kernel, each_row(call) ? items : 1, lines.local);
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof shape, shape});
 }
 

@@ -58,8 +58,7 @@ static graft_status set_constants(memo *memo, const pair *call, int64_t part, si
   ocl_number number = {.re = call->number}, factor = {.re = call->recipe->factor};
   ocl_value z, slope;
   if (call->reduction == OCL_LOSS_MEAN) factor.re /= (double)memo->elements;
-  kernel->local[0] = local;
-  kernel->global[0] = (size_t)memo->parts * local;
+  ocl_kernel_size(kernel, memo->parts * (int64_t)local, local);
   size_t bytes = ocl_number_as(&number, memo->compute, &z);
   ocl_number_as(&factor, memo->compute, &slope);
   const ocl_argument constants[] = {{sizeof shape, shape}, {bytes, &z}, {bytes, &slope}};
@@ -76,9 +75,9 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_lines lines = {.outer = 1, .size = memo->elements, .inner = 1};
   ocl_lines_plan(device, &lines);
   int64_t wanted = (device->is_cpu ? 4 : 16) * (int64_t)device->compute_units, least = 4096;
-  int64_t part = (memo->elements + wanted - 1) / wanted;
-  part = ((part < least ? least : part) + 63) / 64 * 64;
-  memo->parts = (memo->elements + part - 1) / part;
+  int64_t part = ocl_ceil_divide(memo->elements, wanted);
+  part = ocl_round_up(part < least ? least : part, 64);
+  memo->parts = ocl_ceil_divide(memo->elements, part);
   graft_status status = make_kernels(memo, device, call, &lines);
   return status == GRAFT_OK ? set_constants(memo, call, part, lines.local) : status;
 }

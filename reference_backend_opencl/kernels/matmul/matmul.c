@@ -51,14 +51,6 @@ static matrix matrix_of(const graft_tensor_desc *t, bool turned) {
                   .column_stride = dl->strides[column]};
 }
 
-static int64_t ceil_divide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t b) {
-  return ceil_divide(a, b) * b;
-}
-
 /* ---- The tile ---- */
 
 typedef struct tile {
@@ -84,7 +76,8 @@ static tile gpu_tile(const graft_device *device, bool complex, bool wide, const 
   t.vec = complex ? 1 : wide ? 2 : 4;
   t.v = 4 / t.vec;
   t.m = t.n = SIDE * t.vec * t.v;
-  int64_t large = 2 * t.m, count = ceil_divide(out->rows, large) * ceil_divide(out->columns, large) * out->batches;
+  int64_t large = 2 * t.m,
+          count = ocl_ceil_divide(out->rows, large) * ocl_ceil_divide(out->columns, large) * out->batches;
   if (t.vec == 4 && count >= (int64_t)device->compute_units) t.v *= 2, t.m = t.n = large;
   return t;
 }
@@ -128,7 +121,7 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
   memo->packs_b = !in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0;
   if (memo->packs_a) {
     p->a_panel = t->n * p->k;
-    p->a_batch = round_up(p->m, t->n) * p->k;
+    p->a_batch = ocl_round_up(p->m, t->n) * p->k;
     p->a_row = 1;
     p->a_depth = t->n;
   }
@@ -162,16 +155,16 @@ static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
  * enough items for all cores to end together. */
 static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
                        int64_t element) {
-  int64_t blocks = ceil_divide(p->k, DEPTH_MAX);
+  int64_t blocks = ocl_ceil_divide(p->k, DEPTH_MAX);
   if (blocks > BLOCKS_MAX) blocks = BLOCKS_MAX;
-  memo->block = blocks > 1 ? ceil_divide(p->k, blocks) : p->k;
-  int64_t enough = ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
-  int64_t cached = ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
+  memo->block = blocks > 1 ? ocl_ceil_divide(p->k, blocks) : p->k;
+  int64_t enough = ocl_ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
+  int64_t cached = ocl_ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
   int64_t parts = enough > cached ? enough : cached;
-  p->panels_per_item = ceil_divide(p->panels_m, parts < p->panels_m ? parts : p->panels_m);
-  set_global(&memo->pack_a, ceil_divide(p->k, STEP), ceil_divide(p->m, t->n), batches);
-  set_global(&memo->pack_b, ceil_divide(p->k, STEP), p->panels_n, batches);
-  set_global(&memo->multiply, p->panels_n, ceil_divide(p->panels_m, p->panels_per_item), batches);
+  p->panels_per_item = ocl_ceil_divide(p->panels_m, parts < p->panels_m ? parts : p->panels_m);
+  set_global(&memo->pack_a, ocl_ceil_divide(p->k, STEP), ocl_ceil_divide(p->m, t->n), batches);
+  set_global(&memo->pack_b, ocl_ceil_divide(p->k, STEP), p->panels_n, batches);
+  set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
 }
 
 static void plan_groups(memo *memo, const product *p, int64_t batches) {
@@ -181,8 +174,8 @@ static void plan_groups(memo *memo, const product *p, int64_t batches) {
 }
 
 static void plan_workspace(memo *memo, const product *p, int64_t batches, const tile *t, int64_t element) {
-  int64_t bytes_a = memo->packs_a ? round_up(batches * p->a_batch * element, 256) : 0;
-  int64_t bytes_b = memo->packs_b ? round_up(batches * p->b_batch * element, 256) : 0;
+  int64_t bytes_a = memo->packs_a ? ocl_round_up(batches * p->a_batch * element, 256) : 0;
+  int64_t bytes_b = memo->packs_b ? ocl_round_up(batches * p->b_batch * element, 256) : 0;
   int64_t sums = memo->block < p->k ? batches * p->panels_m * t->m * p->panels_n * t->n : 0;
   memo->skip_b = (uint64_t)bytes_a;
   memo->skip_partial = (uint64_t)(bytes_a + bytes_b);
@@ -204,8 +197,8 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
     out = matrix_of(call->out, true);
   }
   product p = {.m = out.rows, .n = out.columns, .k = a.columns};
-  p.panels_m = ceil_divide(p.m, t.m);
-  p.panels_n = ceil_divide(p.n, t.n);
+  p.panels_m = ocl_ceil_divide(p.m, t.m);
+  p.panels_n = ocl_ceil_divide(p.n, t.n);
   p.out_batch = out.batch_stride;
   p.out_row = out.row_stride;
   p.out_column = out.column_stride;

@@ -84,8 +84,8 @@ static graft_status prepare_sums(memo *memo, graft_device *device, const operand
     columns = norm->lines.size;
   } else {
     int64_t wanted = 64 * (int64_t)device->compute_units * 16 / norm->lines.size + 1, most = norm->lines.outer / 32 + 1;
-    int64_t count = wanted < most ? wanted : most, range = (norm->lines.outer + count - 1) / count;
-    ocl_lines lines = {.outer = (norm->lines.outer + range - 1) / range, .size = range, .inner = norm->lines.size};
+    int64_t count = wanted < most ? wanted : most, range = ocl_ceil_divide(norm->lines.outer, count);
+    ocl_lines lines = {.outer = ocl_ceil_divide(norm->lines.outer, range), .size = range, .inner = norm->lines.size};
     parts = lines.outer;
     columns = lines.inner;
     ocl_lines_plan_columns(device, &lines);

@@ -37,15 +37,14 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
 
 static graft_status prepare_columns(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype,
                                     const ocl_dtype *rstd, const ocl_lines *lines) {
-  size_t local = device->is_cpu ? 1 : 64, items = (size_t)(lines->size + 15) / 16;
+  size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   add_head(&head, call, dtype, rstd);
   ocl_text_add(&head, "#define COLUMNS\n");
   graft_status status = ocl_kernel_init(&memo->columns, device, &head, "normalization/rms", "rms_norm_weight");
   ocl_text_free(&head);
-  memo->columns.local[0] = local;
-  memo->columns.global[0] = (items + local - 1) / local * local;
+  ocl_kernel_size(&memo->columns, ocl_ceil_divide(lines->size, 16), local);
   const ocl_argument sizes[] = {OCL_VALUE(lines->outer), OCL_VALUE(lines->size)};
   return status == GRAFT_OK ? ocl_kernel_set(&memo->columns, OCL_ALL(sizes)) : status;
 }

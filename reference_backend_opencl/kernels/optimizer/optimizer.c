@@ -72,7 +72,7 @@ static void cut(ocl_group *group, const graft_device *device, const ocl_lists *c
   for (uint32_t i = 0; i < group->count; i++) {
     int64_t size = ocl_elements(ocl_lists_operand(call, 0, group->tensor[i]));
     group->first[i] = total;
-    total += (size + more + unit - 1) / unit * unit;
+    total += ocl_round_up(size + more, unit);
   }
   group->first[group->count] = total;
   group->span = unit;
@@ -162,7 +162,7 @@ static graft_status launch_batch(const graft_exec *exec, const ocl_lists *call, 
   const space space = {group->first[batch->begin], group->first[batch->end], group->span, call->flags,
                        batch->end - batch->begin};
   arguments[n++] = (ocl_argument){sizeof space, &space};
-  size_t work_groups = (size_t)((space.end - space.begin + space.span - 1) / space.span);
+  size_t work_groups = (size_t)(ocl_ceil_divide(space.end - space.begin, space.span));
   return ocl_launch_groups(kernel, exec->stream, work_groups, n, arguments);
 }
 

@@ -73,7 +73,7 @@ static graft_status fill_memo(memo *memo, const graft_device *device, const ocl_
     ocl_group *group = &groups->items[g];
     for (uint32_t i = 0; i < group->count; i++) {
       group->first[i] = memo->chunks;
-      memo->chunks += (ocl_elements(call->list[0].items[group->tensor[i]]) + memo->chunk - 1) / memo->chunk;
+      memo->chunks += ocl_ceil_divide(ocl_elements(call->list[0].items[group->tensor[i]]), memo->chunk);
     }
     group->first[group->count] = memo->chunks;
   }
@@ -99,7 +99,7 @@ typedef struct norm_space {
 /* How many of `count` a work-item takes: all a GPU has, and on a CPU a few work-items for each core. */
 static int64_t span_of(const graft_device *device, int64_t count) {
   int64_t items = 8 * (int64_t)device->compute_units;
-  return device->is_cpu ? (count + items - 1) / items : 1;
+  return device->is_cpu ? ocl_ceil_divide(count, items) : 1;
 }
 
 static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl_batch *batch, const ocl_place *work,
@@ -111,7 +111,7 @@ static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl
   arguments[n++] = (ocl_argument)OCL_VALUE(work->offset);
   arguments[n++] = (ocl_argument)OCL_VALUE(space);
   int64_t taken = space.span * (int64_t)kernel->local[0];
-  return ocl_launch_groups(kernel, exec->stream, (size_t)((count + taken - 1) / taken), n, arguments);
+  return ocl_launch_groups(kernel, exec->stream, (size_t)(ocl_ceil_divide(count, taken)), n, arguments);
 }
 
 static graft_status run_batch(const graft_exec *exec, const norm *norm, const memo *memo, uint32_t which,

@@ -212,9 +212,8 @@ static graft_status set_space(memo *memo, const ocl_geometry *geometry, size_t l
   int64_t space[OCL_GEOMETRY_NUMBERS + sizeof(ocl_cut) / sizeof(int64_t)];
   int n = ocl_geometry_numbers(geometry, space);
   ocl_cut cut;
-  ocl_geometry_cut(memo->kernel.device, geometry, local, &cut, &memo->kernel.global[0]);
+  ocl_kernel_size(&memo->kernel, ocl_geometry_cut(memo->kernel.device, geometry, &cut), local);
   memcpy(space + n, &cut, sizeof cut);
-  memo->kernel.local[0] = local;
   return ocl_kernel_set(&memo->kernel, 1, &(ocl_argument){sizeof *space * (size_t)n + sizeof cut, space});
 }
 

@@ -51,23 +51,22 @@ static bool sums_in_place(const pools *p, const ocl_dtype *dtype) {
          (p->n == 1 || p->in_stride[0] == p->c * p->in_stride[1]);
 }
 
-static void plan(const graft_device *device, const operands *call, pools *p, memo *memo, const ocl_dtype *dtype,
-                 size_t local, size_t *global) {
+/* Returns how many work-items there are. */
+static int64_t plan(const graft_device *device, const operands *call, pools *p, memo *memo, const ocl_dtype *dtype,
+                    size_t local) {
   bool by_plane = call->indices && call->backward; /* a work-group a plane */
   const int64_t *size = call->backward ? p->in : p->out;
   int64_t units = by_plane ? p->n * p->c : p->n * p->c * size[0] * size[1];
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
-  p->per_item = units > items ? (units + items - 1) / items : 1;
-  size_t parts = (size_t)((units + p->per_item - 1) / p->per_item);
-  *global = by_plane ? parts * local : (parts + local - 1) / local * local;
+  p->per_item = units > items ? ocl_ceil_divide(units, items) : 1;
   if (by_plane && !sums_in_place(p, dtype)) memo->work_bytes = (uint64_t)(units * p->in[0] * p->in[1]) * 8;
+  return ocl_ceil_divide(units, p->per_item) * (by_plane ? (int64_t)local : 1);
 }
 
 static graft_status make_kernel(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
   size_t local = device->is_cpu ? 1 : 64;
   pools p = pools_of(call);
-  size_t global;
-  plan(device, call, &p, memo, dtype, local, &global);
+  int64_t items = plan(device, call, &p, memo, dtype, local);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define OP_ID %u\n%s%s", dtype->name, call->op_id,
@@ -83,8 +82,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   graft_status status =
       ocl_kernel_init(&memo->kernel, device, &head, "pooling/pooling", call->backward ? "pool_back" : "pool");
   ocl_text_free(&head);
-  memo->kernel.local[0] = local;
-  memo->kernel.global[0] = global;
+  ocl_kernel_size(&memo->kernel, items, local);
   return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(p)) : status;
 }
 

@@ -9,10 +9,6 @@ typedef struct memo {
   uint64_t elements, chunk;
 } memo;
 
-static void set_items(ocl_kernel *kernel, uint64_t items) {
-  kernel->global[0] = (items + kernel->local[0] - 1) / kernel->local[0] * kernel->local[0];
-}
-
 /* A kernel of random.cl for a head that begins with the types of `compute`. */
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *compute, const char *defines,
                                 const char *entry) {
@@ -37,7 +33,7 @@ static graft_status prepare_integers(void *pointer, graft_device *device, const 
   memo->chunk = device->is_cpu ? 4096 : 2;
   snprintf(defines, sizeof defines, "#define INTEGERS\n#define D %s\n", dtype->name);
   graft_status status = make_kernel(&memo->first, device, ocl_dtype_of(device, GRAFT_I64), defines, "integers");
-  set_items(&memo->first, (memo->elements + memo->chunk - 1) / memo->chunk);
+  ocl_kernel_size(&memo->first, ocl_ceil_divide((int64_t)memo->elements, (int64_t)memo->chunk), memo->first.local[0]);
   return status;
 }
 
@@ -132,8 +128,8 @@ static graft_status prepare_choices(void *pointer, graft_device *device, const v
   const ocl_dtype *compute = ocl_dtype_of(device, GRAFT_F64);
   graft_status status = make_kernel(&memo->first, device, compute, defines, "accumulate");
   if (status == GRAFT_OK) status = make_kernel(&memo->second, device, compute, defines, once ? "pick_once" : "pick");
-  set_items(&memo->first, memo->chunk);
-  set_items(&memo->second, once ? memo->chunk : memo->chunk * (uint64_t)args->num_samples);
+  ocl_kernel_size(&memo->first, (int64_t)memo->chunk, memo->first.local[0]);
+  ocl_kernel_size(&memo->second, (int64_t)memo->chunk * (once ? 1 : args->num_samples), memo->second.local[0]);
   return status;
 }
 

@@ -8,11 +8,6 @@ typedef struct memo {
   uint64_t n, chunk;
 } memo;
 
-static void set_items(ocl_kernel *kernel, size_t local, uint64_t items) {
-  kernel->local[0] = local;
-  kernel->global[0] = (items + local - 1) / local * local;
-}
-
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
@@ -23,10 +18,11 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->places, device, &head, "random/random", "places");
   ocl_text_free(&head);
   memo->chunk = device->is_cpu ? 2048 : 2 * RUN;
-  set_items(&memo->keys, local, (memo->n + RUN - 1) / RUN);
-  set_items(&memo->places, local, (memo->n + memo->chunk - 1) / memo->chunk);
+  int64_t n = (int64_t)memo->n;
+  ocl_kernel_size(&memo->keys, ocl_ceil_divide(n, RUN), local);
+  ocl_kernel_size(&memo->places, ocl_ceil_divide(n, (int64_t)memo->chunk), local);
   /* Shorter chunks while runs are short: a chunk lies in one pair of runs. */
-  set_items(&memo->merge, local, (memo->n + 2 * RUN - 1) / (2 * RUN));
+  ocl_kernel_size(&memo->merge, ocl_ceil_divide(n, 2 * RUN), local);
   return status;
 }
 

@@ -4,10 +4,6 @@
 
 #include "kernels/random/random.h"
 
-static uint64_t ceil_divide(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
-}
-
 graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
                                uint64_t elements, const char *defines, const char *entry) {
   bool wide = dtype->code == GRAFT_F64;
@@ -20,9 +16,8 @@ graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl
   ocl_text_add(&head, "#define D %s\n%s%s", dtype->name, wide ? "#define WIDE\n" : "", defines);
   graft_status status = ocl_kernel_init(&draws->kernel, device, &head, "random/random", entry);
   ocl_text_free(&head);
-  uint64_t blocks = ceil_divide(elements, wide ? 2 : 4);
-  draws->kernel.local[0] = local;
-  draws->kernel.global[0] = ceil_divide(ceil_divide(blocks, draws->blocks_per_item), local) * local;
+  int64_t blocks = ocl_ceil_divide((int64_t)elements, wide ? 2 : 4);
+  ocl_kernel_size(&draws->kernel, ocl_ceil_divide(blocks, (int64_t)draws->blocks_per_item), local);
   return status;
 }
 
@@ -123,8 +118,7 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
   ocl_text_add(&head, "#define DROPOUT_BACKWARD\n#define D %s\n", dtype->name);
   graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "random/random", "dropout_backward");
   ocl_text_free(&head);
-  memo->kernel.local[0] = local;
-  memo->kernel.global[0] = ceil_divide(ceil_divide(memo->elements, memo->chunk), local) * local;
+  ocl_kernel_size(&memo->kernel, ocl_ceil_divide((int64_t)memo->elements, (int64_t)memo->chunk), local);
   return status;
 }
 

@@ -55,7 +55,7 @@ static graft_status set_parts(ocl_kernel *kernel, const ocl_lines *lines, int64_
 static int64_t choose_parts(const graft_device *device, const ocl_lines *lines) {
   const int64_t least = 16384;
   int64_t wanted = (device->is_cpu ? 2 : 8) * (int64_t)device->compute_units / lines->outer;
-  int64_t most = (lines->size + least - 1) / least, forced = lines->size / INT32_MAX + 1;
+  int64_t most = ocl_ceil_divide(lines->size, least), forced = lines->size / INT32_MAX + 1;
   int64_t parts = wanted < most ? wanted : most;
   if (!lines->rows) return 1;
   return parts > forced ? parts : forced;
@@ -73,8 +73,8 @@ static graft_status prepare_all(memo *memo, graft_device *device, const operands
   const ocl_dtype *compute = computed(device, in);
   memo->size = lines.size;
   memo->parts = choose_parts(device, &lines);
-  memo->part = (lines.size + memo->parts - 1) / memo->parts;
-  if (memo->parts > 1) memo->parts = (lines.size + memo->part - 1) / memo->part;
+  memo->part = ocl_ceil_divide(lines.size, memo->parts);
+  if (memo->parts > 1) memo->parts = ocl_ceil_divide(lines.size, memo->part);
   ocl_lines first = lines, second = lines;
   first.outer *= memo->parts; /* units; the kernel tells rows and parts apart */
   memo->value_bytes = (uint64_t)first.outer * compute->bytes;

@@ -143,10 +143,6 @@ static int inner_kind(int64_t stride) {
   return stride == 0 ? 0 : stride == 1 ? 1 : 2;
 }
 
-static int64_t ceil_divide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const pass *pass, const ocl_dtype *compute) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t vec = compute->class == OCL_CLASS_COMPLEX ? 1 : device->vector_width;
@@ -168,18 +164,18 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   int64_t space[5 * OCL_DIMS_MAX + 10];
   int n = ocl_geometry_numbers(&pass->kept, space);
   n += ocl_geometry_numbers(&pass->reduced, space + n);
-  int64_t segment = pass->rows ? 64 * vec : 64, per_row = ceil_divide(pass->reduced.size[0], segment);
+  int64_t segment = pass->rows ? 64 * vec : 64, per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
   int64_t segments = per_row > 0 ? per_row * (elements(&pass->reduced) / pass->reduced.size[0]) : 0;
   int64_t outputs_per_unit = pass->rows ? 1 : vec;
-  int64_t units_per_row = ceil_divide(pass->kept.size[0], outputs_per_unit);
+  int64_t units_per_row = ocl_ceil_divide(pass->kept.size[0], outputs_per_unit);
   int64_t units_per_split = units_per_row * (elements(&pass->kept) / pass->kept.size[0]);
   int64_t units = units_per_split * pass->splits;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT64_MAX;
-  int64_t per_item = units > items ? ceil_divide(units, items) : 1;
+  int64_t per_item = units > items ? ocl_ceil_divide(units, items) : 1;
   int64_t rest[10] = {segment,
                       per_row,
                       segments,
-                      ceil_divide(segments, pass->splits),
+                      ocl_ceil_divide(segments, pass->splits),
                       pass->split_stride,
                       outputs_per_unit,
                       units_per_row,
@@ -187,8 +183,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
                       units,
                       per_item};
   memcpy(space + n, rest, sizeof rest);
-  kernel->local[0] = local;
-  kernel->global[0] = ((size_t)ceil_divide(units, per_item) + local - 1) / local * local;
+  ocl_kernel_size(kernel, ocl_ceil_divide(units, per_item), local);
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 10), space});
 }
 

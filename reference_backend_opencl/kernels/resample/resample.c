@@ -226,15 +226,13 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   n->units = ocl_elements(call->to) / n->to[2];
-  n->per_item = (n->units + items - 1) / items;
-  size_t parts = (size_t)((n->units + n->per_item - 1) / n->per_item);
+  n->per_item = ocl_ceil_divide(n->units, items);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define WT %s\n", dtype->name, weight_type(dtype));
   graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "core/direct resample/resample", "resample");
   ocl_text_free(&head);
-  memo->kernel.local[0] = local;
-  memo->kernel.global[0] = (parts + local - 1) / local * local;
+  ocl_kernel_size(&memo->kernel, ocl_ceil_divide(n->units, n->per_item), local);
   return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(*n)) : status;
 }
 

@@ -39,35 +39,31 @@ static void split(const ocl_indexed *call, spaces *spaces) {
   if (spaces->free.size[0] == 1) spaces->rows = spaces->rows && spaces->free.rank == 1;
 }
 
-static int64_t ceil_divide(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /* How the work is shared out; the numbers that end the kernel's struct. */
-static size_t cut(const graft_device *device, const ocl_indexed *call, const spaces *spaces, int64_t vec,
-                  int64_t numbers[7]) {
+static int64_t cut(const graft_device *device, const ocl_indexed *call, const spaces *spaces, int64_t vec,
+                   int64_t numbers[7]) {
   int64_t size = spaces->free.size[0], rows = 1, range = 1;
   int64_t items = device->is_cpu ? 2 * (int64_t)device->compute_units : 256 * (int64_t)device->compute_units;
   for (int d = 1; d < spaces->free.rank; d++) rows *= spaces->free.size[d];
   for (int k = 0; k < call->indices; k++) range *= call->bound[k];
   int64_t width = device->is_cpu ? 4096 : vec;
   if (device->is_cpu && !spaces->rows) {
-    width = spaces->free.stride[OCL_PICKED][0] == 1 ? ceil_divide(size * rows, items)
+    width = spaces->free.stride[OCL_PICKED][0] == 1 ? ocl_ceil_divide(size * rows, items)
                                                     : 1; /* along memory, or a scan each */
     width = width > 1024 ? 1024 : width < 64 && spaces->free.stride[OCL_PICKED][0] == 1 ? 64 : width;
   }
   if (width > size) width = size;
-  int64_t per_row = ceil_divide(size, width), units = per_row * rows, parts = 1;
+  int64_t per_row = ocl_ceil_divide(size, width), units = per_row * rows, parts = 1;
   if (units < items && spaces->scans > 64) {
-    parts = ceil_divide(items, units);
+    parts = ocl_ceil_divide(items, units);
     if (parts > range) parts = range > 0 ? range : 1;
     if (device->is_cpu && parts > 4 * items) parts = 4 * items;
   }
-  int64_t per_item = device->is_cpu && units > items ? ceil_divide(units, 4 * items) : 1;
-  int64_t values[7] = {width,        per_row, units, per_item, parts, ceil_divide(range > 0 ? range : 1, parts),
+  int64_t per_item = device->is_cpu && units > items ? ocl_ceil_divide(units, 4 * items) : 1;
+  int64_t values[7] = {width,        per_row, units, per_item, parts, ocl_ceil_divide(range > 0 ? range : 1, parts),
                        spaces->scans};
   memcpy(numbers, values, sizeof values);
-  return (size_t)(ceil_divide(units, per_item) * parts);
+  return ocl_ceil_divide(units, per_item) * parts;
 }
 
 /* ---- Kernels ---- */
@@ -106,9 +102,7 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
   for (int k = 0; k < indexed->indices; k++) space[n++] = indexed->bound[k];
   for (int k = 0; k < indexed->indices; k++) space[n++] = indexed->step[k];
   space[n++] = call->skip;
-  kernel->global[0] =
-      (size_t)ceil_divide((int64_t)cut(device, indexed, spaces, vec, space + n), (int64_t)local) * local;
-  kernel->local[0] = local;
+  ocl_kernel_size(kernel, cut(device, indexed, spaces, vec, space + n), local);
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 7), space});
 }
 
@@ -124,8 +118,7 @@ static graft_status make_conversion(ocl_kernel *kernel, const memo *memo, graft_
   ocl_text_add(&head, "#define INDEX_PARAMETERS __global const long *index_0\n#define INDEX_POINTERS index_0\n");
   graft_status status = ocl_kernel_init(kernel, device, &head, "scatter/scatter", name);
   ocl_text_free(&head);
-  kernel->local[0] = local;
-  kernel->global[0] = ((size_t)ceil_divide(memo->elements, memo->chunk) + local - 1) / local * local;
+  ocl_kernel_size(kernel, ocl_ceil_divide(memo->elements, memo->chunk), local);
   return status;
 }
 

@@ -57,18 +57,17 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
   if (tiled) {
     int64_t tiles = 1;
     for (int d = 0; d < geometry.rank; d++) {
-      int64_t count = d < 2 ? (geometry.size[d] + tile - 1) / tile : geometry.size[d];
+      int64_t count = d < 2 ? ocl_ceil_divide(geometry.size[d], tile) : geometry.size[d];
       if (d < 2) space[n++] = count;
       tiles *= count;
     }
-    kernel->global[0] = ((size_t)tiles + local - 1) / local * local;
+    ocl_kernel_size(kernel, tiles, local);
   } else {
     ocl_cut cut;
-    ocl_geometry_cut(device, &geometry, local, &cut, &kernel->global[0]);
+    ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, &cut), local);
     memcpy(space + n, &cut, sizeof cut);
     n += 4;
   }
-  kernel->local[0] = local;
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)n, space});
 }
 
@@ -308,10 +307,10 @@ static graft_status prepare_triangle(void *memo, graft_device *device, const voi
   const ocl_dtype *bits = ocl_dtype_of_bits(device, desc->dl.dtype);
   if (!bits || call->self->dl.dtype != desc->dl.dtype) return GRAFT_UNIMPLEMENTED;
   ocl_kernel *kernel = &((triangle_memo *)memo)->kernel;
-  size_t local = kernel->local[0] = device->is_cpu ? 1 : 64;
+  size_t local = device->is_cpu ? 1 : 64;
   int64_t columns = desc->dl.shape[desc->dl.ndim - 1], rows = ocl_elements(desc) / (columns ? columns : 1);
   int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : 1;
-  kernel->global[0] = ((size_t)((rows + per_item - 1) / per_item) + local - 1) / local * local;
+  ocl_kernel_size(kernel, ocl_ceil_divide(rows, per_item), local);
   ocl_text head = {0};
   ocl_head_types(&head, bits, 1, local);
   ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);

@@ -34,8 +34,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
                        .chunk = device->is_cpu ? 1024 : 1,
                        .flag = call->flag};
   size_t local = device->is_cpu ? 1 : 64;
-  kernel->local[0] = local;
-  kernel->global[0] = ((size_t)((space.values + space.chunk - 1) / space.chunk) + local - 1) / local * local;
+  ocl_kernel_size(kernel, ocl_ceil_divide(space.values, space.chunk), local);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define D_OUT %s\n%s", dtype->name, to->name,

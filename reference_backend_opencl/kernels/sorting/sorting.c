@@ -32,11 +32,6 @@ static void write_head(ocl_text *head, const memo *memo, const operands *call, c
                memo->space.skipped + memo->space.kept <= FEW ? "#define FEW\n" : "");
 }
 
-static void set_size(ocl_kernel *kernel, int64_t items, size_t local) {
-  kernel->local[0] = local;
-  kernel->global[0] = ((size_t)items + local - 1) / local * local;
-}
-
 static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
   size_t local = device->is_cpu ? 1 : 64;
   bool narrow = dtype->bytes <= 4;
@@ -57,12 +52,12 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
   graft_status status = GRAFT_OK;
   if (device->is_cpu) {
     int64_t items = 4 * (int64_t)device->compute_units;
-    s->per_item = (s->lines + items - 1) / items;
-    items = (s->lines + s->per_item - 1) / s->per_item;
+    s->per_item = ocl_ceil_divide(s->lines, items);
+    items = ocl_ceil_divide(s->lines, s->per_item);
     memo->work_bytes = 2 * (uint64_t)(s->size * items) * item_bytes;
     status = ocl_kernel_init(&memo->sort, device, &head, "sorting/sorting", "sort_lines");
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->sort, 1, &(ocl_argument)OCL_VALUE(*s));
-    set_size(&memo->sort, items, 1);
+    ocl_kernel_size(&memo->sort, items, 1);
   } else {
     memo->work_bytes = (uint64_t)(s->lines * s->padded) * item_bytes;
     status = ocl_kernel_init(&memo->load, device, &head, "sorting/sorting", "load_items");
@@ -71,9 +66,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->load, 1, &(ocl_argument)OCL_VALUE(*s));
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->step, 1, &(ocl_argument)OCL_VALUE(*s));
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->store, 1, &(ocl_argument)OCL_VALUE(*s));
-    set_size(&memo->load, s->lines * s->padded, local);
-    set_size(&memo->step, s->lines * s->padded / 2 > 0 ? s->lines * s->padded / 2 : 1, local);
-    set_size(&memo->store, s->lines * s->kept, local);
+    ocl_kernel_size(&memo->load, s->lines * s->padded, local);
+    ocl_kernel_size(&memo->step, s->lines * s->padded / 2 > 0 ? s->lines * s->padded / 2 : 1, local);
+    ocl_kernel_size(&memo->store, s->lines * s->kept, local);
   }
   ocl_text_free(&head);
   return status;
