@@ -29,6 +29,13 @@ typedef struct ocl_argument {
 /* Makes a kernel of the program for (head, file). The work size is filled in by the caller, who frees the head. */
 graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl_text *head, const char *file,
                              const char *entry);
+/* The same for a head that serves this kernel alone: it is freed. */
+static inline graft_status ocl_kernel_make(ocl_kernel *kernel, graft_device *device, ocl_text *head, const char *file,
+                                           const char *entry) {
+  graft_status status = ocl_kernel_init(kernel, device, head, file, entry);
+  ocl_text_free(head);
+  return status;
+}
 /* So many work-items, and as many more as fill the last work-group of `local`. */
 static inline void ocl_kernel_size(ocl_kernel *kernel, int64_t items, size_t local) {
   kernel->local[0] = local;

@@ -156,8 +156,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_head_types(&head, dtype, (unsigned)vec, local);
   ocl_text_add(&head, "#define D %s\n#define TAPS %d\n#define TILE %d\n%s%s", dtype->name, (int)s->taps[2], (int)tile,
                forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
-  graft_status status = ocl_kernel_init(kernel, device, &head, "convolution/convolution", name);
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "convolution/convolution", name);
   return status;
 }
 

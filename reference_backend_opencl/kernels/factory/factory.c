@@ -30,8 +30,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const ocl_dtyp
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, local);
   ocl_text_add(&head, "#define D %s\n#define NT %s\n", dtype->name, memo->numbers->compute);
-  graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "factory/factory", plan->entry);
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, "factory/factory", plan->entry);
   ocl_kernel_size(&memo->kernel, ocl_ceil_divide(memo->elements, memo->chunk), local);
   return status;
 }

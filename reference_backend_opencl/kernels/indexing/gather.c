@@ -20,8 +20,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_text_add(&head, "#define D %s\n#define RANK %d\n%s%s", bits->name, geometry.rank, rows ? "#define ROWS\n" : "",
                contiguous ? "#define CONTIGUOUS\n" : "");
   ocl_indexed_head(&head, call);
-  graft_status status = ocl_kernel_init(kernel, device, &head, "indexing/indexing", "gather");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "indexing/indexing", "gather");
   if (status != GRAFT_OK) return status;
   int64_t space[OCL_GEOMETRY_NUMBERS + 2 * OCL_INDICES_MAX + 4];
   int n = ocl_geometry_numbers(&geometry, space);

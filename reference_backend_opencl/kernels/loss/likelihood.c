@@ -53,8 +53,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   write_head(&head, call, &lines, dtype, target, memo->compute);
   if (call->grad && inner > 1) ocl_text_add(&head, "#define INNER\n");
   const char *entry = call->grad ? "nll_gradient" : each_row(call) ? "nll_rows" : "nll_sum";
-  graft_status status = ocl_kernel_init(kernel, device, &head, "core/cascade core/lines loss/likelihood", entry);
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "core/cascade core/lines loss/likelihood", entry);
   if (status != GRAFT_OK) return status;
   if (call->grad) {
     const ocl_lines_space space = ocl_lines_lay(kernel, &lines);

@@ -51,9 +51,8 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_SUM %s\n%s%s", statistic->name, sum->name, sums,
                call->fixed ? "#define FIXED\n" : "");
   add_wants(&head, call);
-  graft_status status = ocl_kernel_init(&memo->rows, device, &head,
+  graft_status status = ocl_kernel_make(&memo->rows, device, &head,
                                         "core/lines normalization/normalization normalization/backward", "gradient");
-  ocl_text_free(&head);
   return status == GRAFT_OK ? ocl_norm_set(&memo->rows, norm) : status;
 }
 
@@ -66,8 +65,7 @@ static graft_status prepare_columns(ocl_kernel *kernel, graft_device *device, co
                statistic->name, memo->compute->name);
   add_wants(&head, call);
   graft_status status =
-      ocl_kernel_init(kernel, device, &head, "core/lines normalization/normalization normalization/backward", entry);
-  ocl_text_free(&head);
+      ocl_kernel_make(kernel, device, &head, "core/lines normalization/normalization normalization/backward", entry);
   return status == GRAFT_OK ? ocl_lines_set(kernel, lines) : status;
 }
 

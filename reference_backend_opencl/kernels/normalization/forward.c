@@ -83,9 +83,8 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_norm_head(&head, &norm, dtype, memo->compute, call->weight, call->bias);
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_RUNNING %s\n%s%s", statistic->name, running->name,
                call->fixed ? "#define FIXED\n" : "", call->running_mean ? "#define UPDATES\n" : "");
-  graft_status status = ocl_kernel_init(&memo->kernel, device, &head,
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head,
                                         "core/lines normalization/normalization normalization/forward", "forward");
-  ocl_text_free(&head);
   return status == GRAFT_OK ? ocl_norm_set(&memo->kernel, &norm) : status;
 }
 

@@ -23,9 +23,8 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
   ocl_lines_head(&head, lines, compute);
   add_head(&head, call, dtype, rstd);
   if (call->grad) ocl_text_add(&head, "#define BACKWARD\n");
-  graft_status status = ocl_kernel_init(&memo->rows, device, &head, "core/lines normalization/rms",
+  graft_status status = ocl_kernel_make(&memo->rows, device, &head, "core/lines normalization/rms",
                                         call->grad ? "rms_norm_backward" : "rms_norm");
-  ocl_text_free(&head);
   ocl_number number = {.re = call->epsilon};
   ocl_value epsilon;
   size_t bytes = ocl_number_as(&number, compute, &epsilon);
@@ -42,8 +41,7 @@ static graft_status prepare_columns(memo *memo, graft_device *device, const oper
   ocl_head_types(&head, dtype, 1, local);
   add_head(&head, call, dtype, rstd);
   ocl_text_add(&head, "#define COLUMNS\n");
-  graft_status status = ocl_kernel_init(&memo->columns, device, &head, "normalization/rms", "rms_norm_weight");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(&memo->columns, device, &head, "normalization/rms", "rms_norm_weight");
   ocl_kernel_size(&memo->columns, ocl_ceil_divide(lines->size, 16), local);
   const ocl_argument sizes[] = {OCL_VALUE(lines->outer), OCL_VALUE(lines->size)};
   return status == GRAFT_OK ? ocl_kernel_set(&memo->columns, OCL_ALL(sizes)) : status;

@@ -166,8 +166,7 @@ static graft_status prepare_update(void *memo, graft_device *device, const void 
   ocl_text head = {0};
   ocl_head_types(&head, ocl_dtype_of(device, device->has_f64 ? GRAFT_F64 : GRAFT_F32), 1, 1);
   graft_status status =
-      ocl_kernel_init(&((update_memo *)memo)->kernel, device, &head, "optimizer/scalars", "update_scale");
-  ocl_text_free(&head);
+      ocl_kernel_make(&((update_memo *)memo)->kernel, device, &head, "optimizer/scalars", "update_scale");
   return status;
 }
 

@@ -236,8 +236,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_text head = {0};
   write_head(&head, device, call, recipe, compute, &geometry, local);
   const char *files = recipe->flags & OCL_SPECIAL ? "pointwise/special pointwise/pointwise" : "pointwise/pointwise";
-  graft_status status = ocl_kernel_init(&memo->kernel, device, &head, files, "pointwise");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files, "pointwise");
   return status == GRAFT_OK ? set_space(memo, &geometry, local) : status;
 }
 

@@ -80,8 +80,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
                  d, (long long)(call->dilation.count ? call->dilation.items[d] : 1));
   }
   graft_status status =
-      ocl_kernel_init(&memo->kernel, device, &head, "pooling/pooling", call->backward ? "pool_back" : "pool");
-  ocl_text_free(&head);
+      ocl_kernel_make(&memo->kernel, device, &head, "pooling/pooling", call->backward ? "pool_back" : "pool");
   ocl_kernel_size(&memo->kernel, items, local);
   return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(p)) : status;
 }

@@ -40,8 +40,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
     ocl_text_add(&head, "#define WITH_VALUES\n#define D_VALUES %s\n",
                  ocl_dtype_of(device, call->values->dl.dtype)->name);
   }
-  graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines reduction/index", "find");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines reduction/index", "find");
   return status;
 }
 

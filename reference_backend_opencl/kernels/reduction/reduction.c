@@ -157,8 +157,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
                pass->formula.init, pass->formula.map, pass->formula.combine, pass->formula.finish);
   ocl_text_add(&head, "#define Y %a%s\n%s", pass->y, compute->code == GRAFT_F64 ? "" : "f",
                pass->shifted ? "#define SHIFTED\n" : "");
-  graft_status status = ocl_kernel_init(kernel, device, &head, "reduction/reduction", "reduce");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/reduction", "reduce");
   if (status != GRAFT_OK) return status;
 
   int64_t space[5 * OCL_DIMS_MAX + 10];

@@ -30,8 +30,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_lines_head(&head, &lines, dtype);
   ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n%s", dtype->name, dtype->name, call->recipe->defines);
   graft_status status =
-      ocl_kernel_init(kernel, device, &head, "core/lines scan/scan", extremum ? "scan_extremum" : "scan");
-  ocl_text_free(&head);
+      ocl_kernel_make(kernel, device, &head, "core/lines scan/scan", extremum ? "scan_extremum" : "scan");
   return status == GRAFT_OK ? ocl_lines_set(kernel, &lines) : status;
 }
 

@@ -93,8 +93,7 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
                spaces->rows ? "#define ROWS\n" : "", call->value || only_sets ? "#define IS_VALUE\n" : "",
                call->alpha && !only_sets ? "#define IS_SCALED\n" : "");
   ocl_indexed_head(&head, indexed);
-  graft_status status = ocl_kernel_init(kernel, device, &head, "scatter/scatter", "scatter");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "scatter/scatter", "scatter");
   if (status != GRAFT_OK) return status;
   int64_t space[2 * OCL_GEOMETRY_NUMBERS + 2 * OCL_INDICES_MAX + 8];
   int n = ocl_geometry_numbers(&spaces->free, space);
@@ -116,8 +115,7 @@ static graft_status make_conversion(ocl_kernel *kernel, const memo *memo, graft_
                memo->target->name, source->name);
   ocl_text_add(&head, "#define INDICES 1\n#define WRAPS 0\n#define OP_ID 0\n#define COMBINE(a, b) b\n");
   ocl_text_add(&head, "#define INDEX_PARAMETERS __global const long *index_0\n#define INDEX_POINTERS index_0\n");
-  graft_status status = ocl_kernel_init(kernel, device, &head, "scatter/scatter", name);
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "scatter/scatter", name);
   ocl_kernel_size(kernel, ocl_ceil_divide(memo->elements, memo->chunk), local);
   return status;
 }

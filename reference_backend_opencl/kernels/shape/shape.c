@@ -47,8 +47,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
   ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX || !contiguous ? 1 : device->vector_width, local);
   ocl_text_add(&head, "#define D %s\n#define RANK %d\n#define TILE %d\n%s", bits->name, geometry.rank, (int)tile,
                contiguous ? "#define CONTIGUOUS\n" : "");
-  graft_status status = ocl_kernel_init(kernel, device, &head, "shape/shape", tiled ? "transpose" : "move");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "shape/shape", tiled ? "transpose" : "move");
   if (status != GRAFT_OK) return status;
   int64_t space[OCL_GEOMETRY_NUMBERS + 6];
   int n = ocl_geometry_numbers(&geometry, space);
@@ -314,8 +313,7 @@ static graft_status prepare_triangle(void *memo, graft_device *device, const voi
   ocl_text head = {0};
   ocl_head_types(&head, bits, 1, local);
   ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);
-  graft_status status = ocl_kernel_init(kernel, device, &head, "shape/shape", "triangle");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "shape/shape", "triangle");
   const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
   return status == GRAFT_OK ? ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof space, space}) : status;
 }

@@ -26,8 +26,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_lines_head(&head, &lines, compute);
   ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s", call->op, out->name, in->name,
                out == compute ? "#define KEEPS\n" : "");
-  graft_status status = ocl_kernel_init(kernel, device, &head, "core/lines softmax/softmax", "softmax");
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines softmax/softmax", "softmax");
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines);
 }
 

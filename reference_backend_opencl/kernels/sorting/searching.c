@@ -39,8 +39,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define D_OUT %s\n%s", dtype->name, to->name,
                call->sorter ? "#define SORTER\n" : "");
-  graft_status status = ocl_kernel_init(kernel, device, &head, "sorting/searching", call->entry);
-  ocl_text_free(&head);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "sorting/searching", call->entry);
   return status == GRAFT_OK ? ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(space)) : status;
 }
 
