@@ -28,6 +28,8 @@ def test_gradients_and_their_gradients(device):
     compare(lambda a, b: (a.exp() * b.sigmoid() / (1 + a.square())).sum(), (3, 1), (1, 4), device=device)
     compare(lambda a: torch.softmax(a, -1).square().sum() + a.logsumexp(0).sum(), (4, 5), device=device)
     compare(lambda a: (a[1:, ::2].t().reshape(-1).cumsum(0) * a.amax()).sum(), (4, 6), device=device)
+    compare(lambda a: a.kthvalue(3).values.square().sum() + a.kthvalue(2, 0, keepdim=True).values.exp().sum(), (4, 5),
+            device=device)
     compare(lambda a, b: torch.cat([a, b.expand(3, 4)]).pow(3).sum(), (2, 4), (1, 4), device=device)
 
 
