@@ -299,8 +299,8 @@ START_TEST(long_sums_are_made_in_a_tree) {
   graft_rt_device *device = opencl();
   txt_call call;
   graft_tensor *outs[3] = {NULL};
-  float *values = calloc(LONG, sizeof *values);
   if (!device) return;
+  float *values = calloc(LONG, sizeof *values);
   OK(txt_parse_call(long_sums[_i].call, NULL, &call));
   OK(txt_make(&call, device, fill_with_tenths, NULL));
   OK(graft_call(call.schema->id, call.args, call.nargs, outs, call.schema->nrets));
@@ -338,6 +338,8 @@ START_TEST(chances_lie_between_0_and_1) {
     ck_assert_msg(status, "on %s: bernoulli took %g", graft_device_text(device), chances[_i]);
     assert_text("aten::bernoulli.Tensor");
     assert_text("0 ");
+    graft_tensor_release(chance);
+    graft_tensor_release(out);
     graft_stream_set_current(usual);
     graft_stream_destroy(stream);
   }
@@ -375,26 +377,34 @@ END_TEST
 
 /* --- the tables of the families --- */
 
+static void read_text(const char *path, char *text, size_t capacity) {
+  FILE *file = fopen(path, "r");
+  ck_assert_msg(file, "%s", path);
+  text[fread(text, 1, capacity - 1, file)] = 0;
+  ck_assert_msg(feof(file) || fgetc(file) == EOF, "%s is longer than %zu bytes", path, capacity);
+  fclose(file);
+}
+
 /* That each row stands in the table of its family, the backend asserts when it is opened; here, that each table stands
- * in the folder of its family. */
+ * in the folder of its family and in the list of families. */
 START_TEST(tables_stand_in_their_familys_folder) {
-  static char text[1 << 16];
+  static char text[1 << 16], list[1 << 12];
   glob_t files;
   int tables = 0;
+  read_text(GRAFT_SOURCE_DIR "/reference_backend_opencl/kernels/families.c", list, sizeof list);
   ck_assert_int_eq(glob(GRAFT_SOURCE_DIR "/reference_backend_opencl/kernels/*/*.c", 0, NULL, &files), 0);
   for (size_t i = 0; i < files.gl_pathc; i++) {
     char name[32] = "", folder[64];
-    FILE *file = fopen(files.gl_pathv[i], "r");
-    ck_assert(file);
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    text[length] = 0;
-    fclose(file);
+    read_text(files.gl_pathv[i], text, sizeof text);
     const char *table = strstr(text, "\nOCL_FAMILY(");
     if (!table) continue;
     tables++;
     ck_assert_int_eq(sscanf(table, "\nOCL_FAMILY(%31[a-z]", name), 1);
     snprintf(folder, sizeof folder, "/kernels/%s/", name);
     ck_assert_msg(strstr(files.gl_pathv[i], folder), "%s: has the table of %s", files.gl_pathv[i], name);
+    snprintf(folder, sizeof folder, "X(%s)", name);
+    ck_assert_msg(strstr(list, folder), "%s: its family stands in no list, so no op of it is served",
+                  files.gl_pathv[i]);
   }
   globfree(&files);
   ck_assert_int_gt(tables, 0);
