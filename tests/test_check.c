@@ -108,6 +108,7 @@ static const liar liar_cases[] = {
     {"release_fails", "memory.release", "release", 0},
     {"alignment", "memory.alignment", "host_pointer", 0},
     {"memory_kinds", "memory.kinds", "kind 2", 0},
+    {"own_copy", "memory.coherent", "written through host_pointer", 0},
     {"memory_flags", "memory.flags", "unknown flag 0x1", 0},
     {"newer_request", "memory.newer_request", "behind the struct", 0},
     {"too_much", "memory.too_much", "OUT_OF_MEMORY", 0},

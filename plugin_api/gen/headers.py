@@ -46,7 +46,7 @@ def table_header(table, ops):
 
 
 def args_struct(op):
-    lines = text.comment(op.schema.text + _remarks(op))
+    lines = text.paragraphs([op.schema.text + _remarks(op), _equals(op), op.prepared and f"Prepared: {op.prepared}."])
     lines += [f"typedef struct {op.args_struct} {{", "  graft_args head;"]
     lines += [f"  {field.declaration};{_field_remark(op, field)}" for field in layout.of(op).fields]
     lines += [f"}} {op.args_struct};"]
@@ -60,6 +60,13 @@ def _remarks(op):
     results = [r for r in op.schema.returns if r.mutated]
     names = [next(a.name for a in op.schema.arguments if a.mutated and a.alias == r.alias) for r in results]
     return written + (f" The result is written to {' and '.join(names)}." if names else "")
+
+
+def _equals(op):
+    if not op.equal:
+        return ""
+    values = ", ".join(value if source == "argument" else str(value) for source, value in op.equal.sources)
+    return f"Equals {op.equal.target}({values}), and stands for it where that has no slot of its own."
 
 
 def _field_remark(op, field):

@@ -1,7 +1,7 @@
 """Reads plugin_api/ops/*.ops and checks what one line can get wrong about another."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import schema as schemas
@@ -100,6 +100,7 @@ class Op:
     kernel: str = ""
     equal: Equal = None
     strings: dict = field(default_factory=dict, hash=False)  # argument name -> StrEnum
+    prepared: str = ""  # what the host has done with the arguments; see prepared.tsv
     c_name: str = ""
 
     @property
@@ -136,7 +137,20 @@ def load(folder):
         path = Path(folder) / f"{table.name}.ops"
         ops.extend(parse_table(table, path.read_text(encoding="utf-8")))
     check_all(ops)
-    return ops
+    return with_prepared(ops, (Path(folder) / "prepared.tsv").read_text(encoding="utf-8"))
+
+
+def with_prepared(ops, text):
+    """The ops with what prepared.tsv says of them: on each line an id, a tab, and words."""
+    said = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("#"):
+            id_text, _, words = line.partition("\t")
+            if not any(str(op.id) == id_text and op.has_slot for op in ops) or id_text in said:
+                raise DescriptionError(f"plugin_api/ops/prepared.tsv:{number}: {id_text} is no id of an op with a slot, "
+                                       "or comes twice")
+            said[id_text] = words
+    return [replace(op, prepared=said.get(str(op.id), "")) for op in ops]
 
 
 def parse_table(table, text):

@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import generate
+import headers
 import layout
 import ops as descriptions
 import schema as schemas
@@ -227,6 +228,15 @@ class Output(unittest.TestCase):
         self.assertEqual(values.pointer(schemas.SCALAR, 1.0), "&op_values[1]")
         self.assertEqual(values.pointer(schemas.INTS, [0, 0]), "&op_values[2]")
         self.assertEqual(values.pointer(schemas.SCALAR, 1), "&op_values[0]")
+
+    def test_what_is_prepared(self):
+        ops = descriptions.parse_table(CORE, line("aten::f(Tensor self) -> Tensor"))
+        prepared = descriptions.with_prepared(ops, "# words\n1\tself promoted\n")
+        self.assertEqual(prepared[0].prepared, "self promoted")
+        self.assertIn(" * Prepared: self promoted. */", headers.args_struct(prepared[0]))
+        for wrong in ("2\tself promoted\n", "1\ta\n1\tb\n", "self promoted\n"):
+            with self.assertRaisesRegex(DescriptionError, "prepared.tsv:"):
+                descriptions.with_prepared(ops, wrong)
 
     def test_comments_wrap(self):
         lines = text.comment("word " * 60)

@@ -13,14 +13,17 @@ def banner(sources, purpose, indent=""):
 
 def comment(text, indent=""):
     """A block comment, wrapped."""
-    one_line = f"{indent}/* {text} */"
-    if len(one_line) <= COLUMNS:
-        return [one_line]
-    lines = textwrap.wrap(text, COLUMNS - len(indent) - 3, break_long_words=False, break_on_hyphens=False)
-    opened = [f"{indent}/* {lines[0]}"] + [f"{indent} * {line}" for line in lines[1:]]
-    if len(opened[-1]) + 3 > COLUMNS:
-        return opened + [f"{indent} */"]
-    return opened[:-1] + [opened[-1] + " */"]
+    return [indent + row for row in paragraphs([text], COLUMNS - len(indent))]
+
+
+def paragraphs(texts, columns=COLUMNS):
+    """A block comment in which each text begins a line; empty ones are left out."""
+    lines = [row for text in texts if text
+             for row in textwrap.wrap(text, columns - 3, break_long_words=False, break_on_hyphens=False)]
+    if len(lines) == 1 and len(lines[0]) + 6 <= columns:
+        return [f"/* {lines[0]} */"]
+    opened = [f"/* {lines[0]}"] + [f" * {row}" for row in lines[1:]]
+    return opened[:-1] + [opened[-1] + " */"] if len(opened[-1]) + 3 <= columns else opened + [" */"]
 
 
 def call(head, items, tail):

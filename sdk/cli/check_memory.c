@@ -124,6 +124,46 @@ static void check_known_kind(ck_session *s, graft_memory_kind kind) {
   free(mine);
 }
 
+/* Through host_pointer the host sees what the device wrote before an event that is done, and the device what the host
+ * wrote before it submitted. */
+static void check_coherent_kind(ck_session *s, graft_memory_kind kind) {
+  graft_allocation request = request_of(s, 8);
+  size_t bytes = (size_t)request.bytes;
+  unsigned char *mine = kind == GRAFT_MEMORY_IMPORT ? aligned_alloc(65536, (bytes + 65535) / 65536 * 65536) : NULL;
+  request.kind = kind;
+  request.host_pointer = mine;
+  CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate memory of kind %u", kind);
+  if (request.host_pointer) {
+    graft_stream *stream = ck_stream(s, 0);
+    graft_event *event = ck_event(s, 0);
+    graft_buffer *there = ck_buffer(s, bytes);
+    unsigned char *values = ck_alloc(bytes), *seen = ck_alloc(bytes);
+    for (unsigned round = 0; round < 3; round++) {
+      ck_pattern(values, bytes, 2 * round);
+      memcpy(request.host_pointer, values, bytes);
+      CK_CALL(GRAFT_OK, s->memory.copy(stream, there, 0, request.buffer, 0, bytes), "copy of what the host wrote");
+      ck_read(s, stream, there, 0, seen, bytes);
+      ck_same(seen, values, bytes, "memory of kind %u, written through host_pointer, as the device saw it", kind);
+      ck_pattern(values, bytes, 2 * round + 1);
+      ck_write(s, stream, there, 0, values, bytes);
+      CK_CALL(GRAFT_OK, s->memory.copy(stream, request.buffer, 0, there, 0, bytes), "copy for the host to read");
+      CK_CALL(GRAFT_OK, s->stream.event_record(event, stream), "event_record");
+      CK_CALL(GRAFT_OK, s->stream.event_synchronize(event), "event_synchronize");
+      ck_same(request.host_pointer, values, bytes, "memory of kind %u, read through host_pointer", kind);
+    }
+  }
+  release(s, request.buffer);
+  free(mine);
+}
+
+/* Pinned memory is a place of the host's; see check_pinned. */
+static void check_coherent(ck_session *s) {
+  ck_since(s, 2);
+  for (graft_memory_kind kind = 0; kind <= GRAFT_MEMORY_IMPORT; kind++) {
+    if (kind != GRAFT_MEMORY_PINNED && s->memory_kinds >> kind & 1) check_coherent_kind(s, kind);
+  }
+}
+
 static void check_kinds(ck_session *s) {
   for (graft_memory_kind kind = 0; kind < 32; kind++) {
     if (s->memory_kinds >> kind & 1) {
@@ -205,6 +245,8 @@ static const ck_check checks[] = {
     {"memory.alignment", "A buffer begins at the alignment asked for.", CK_DEVICE, .run = check_alignment},
     {"memory.kinds", "Kinds that GRAFT_DEVICE_MEMORY_KINDS names work; others are UNIMPLEMENTED.", CK_DEVICE,
      .run = check_kinds},
+    {"memory.coherent", "Through host_pointer host and device see what the other wrote.", CK_DEVICE,
+     .run = check_coherent},
     {"memory.flags", "An unknown must-understand flag is INVALID_ARGUMENT, a hint is ignored.", CK_DEVICE,
      .run = check_flags},
     {"memory.newer_request", "A struct that is larger than known is read and written as far as it is known.", CK_DEVICE,

@@ -187,6 +187,7 @@ static graft_status lying_allocate(graft_device *device, graft_allocation *reque
   if (status) return status;
   request->buffer = honest.buffer;
   request->host_pointer = honest.host_pointer;
+  if (tells("own_copy")) request->host_pointer = aligned_alloc(65536, (honest.bytes + 65535) / 65536 * 65536);
   if (tells("alignment")) request->host_pointer = (char *)request->host_pointer + 8;
   if (tells("newer_request")) memset((char *)request + size, 0, 8);
   if (tells("allocate_shared")) {
@@ -491,7 +492,7 @@ static const struct {
     {" property_sense property_size property_drifts amounts unknown_key capacity ", query_lie},
     {" same_device ", same_device},
     {" device_close_fails ", device_close_fails},
-    {" memory_flags memory_kinds too_much alignment newer_request allocate_shared release_fails ", memory_lie},
+    {" memory_flags memory_kinds own_copy too_much alignment newer_request allocate_shared release_fails ", memory_lie},
     {" copy_flags source_kept offset_32 from_host_short to_host_wide copy_crash copy_beside fill_tail fill_pattern "
      "peer ",
      copy_lie},

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor */
+/* aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_adaptive_avg_pool2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -21,7 +22,8 @@ typedef struct graft_args_adaptive_avg_pool2d {
 typedef graft_status (*graft_adaptive_avg_pool2d_fn)(const graft_exec *exec,
                                                      const graft_args_adaptive_avg_pool2d *args) GRAFT_NOEXCEPT;
 
-/* aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor */
+/* aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor
+ * Prepared: grad_output, self promoted. */
 typedef struct graft_args_adaptive_avg_pool2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -31,7 +33,8 @@ typedef struct graft_args_adaptive_avg_pool2d_backward {
 typedef graft_status (*graft_adaptive_avg_pool2d_backward_fn)(
     const graft_exec *exec, const graft_args_adaptive_avg_pool2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor */
+/* aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_adaptive_avg_pool3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -55,7 +58,8 @@ typedef graft_status (*graft_cdist_forward_fn)(const graft_exec *exec,
 
 /* aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool
  * sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor,
- * Tensor, Tensor, Tensor) */
+ * Tensor, Tensor, Tensor)
+ * Prepared: weight, per_sample_weights promoted; indices, offsets as indices. */
 typedef struct graft_args_embedding_bag {
   graft_args head;
   const graft_tensor_desc *weight;
@@ -101,7 +105,8 @@ typedef struct graft_args_fft_r2c {
 } graft_args_fft_r2c;
 typedef graft_status (*graft_fft_r2c_fn)(const graft_exec *exec, const graft_args_fft_r2c *args) GRAFT_NOEXCEPT;
 
-/* aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor */
+/* aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_log_softmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -178,7 +183,8 @@ typedef struct graft_args_pdist_forward {
 typedef graft_status (*graft_pdist_forward_fn)(const graft_exec *exec,
                                                const graft_args_pdist_forward *args) GRAFT_NOEXCEPT;
 
-/* aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor */
+/* aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_softmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -190,7 +196,8 @@ typedef struct graft_args_softmax {
 typedef graft_status (*graft_softmax_fn)(const graft_exec *exec, const graft_args_softmax *args) GRAFT_NOEXCEPT;
 
 /* aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
- * pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor */
+ * pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor
+ * Prepared: elementwise; self broadcast; dtype never absent. */
 typedef struct graft_args_to_copy {
   graft_args head;
   const graft_tensor_desc *self;
@@ -200,7 +207,8 @@ typedef struct graft_args_to_copy {
 } graft_args_to_copy;
 typedef graft_status (*graft_to_copy_fn)(const graft_exec *exec, const graft_args_to_copy *args) GRAFT_NOEXCEPT;
 
-/* aten::abs(Tensor self) -> Tensor */
+/* aten::abs(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_abs {
   graft_args head;
   const graft_tensor_desc *self;
@@ -208,7 +216,8 @@ typedef struct graft_args_abs {
 } graft_args_abs;
 typedef graft_status (*graft_abs_fn)(const graft_exec *exec, const graft_args_abs *args) GRAFT_NOEXCEPT;
 
-/* aten::acos(Tensor self) -> Tensor */
+/* aten::acos(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_acos {
   graft_args head;
   const graft_tensor_desc *self;
@@ -216,7 +225,8 @@ typedef struct graft_args_acos {
 } graft_args_acos;
 typedef graft_status (*graft_acos_fn)(const graft_exec *exec, const graft_args_acos *args) GRAFT_NOEXCEPT;
 
-/* aten::acosh(Tensor self) -> Tensor */
+/* aten::acosh(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_acosh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -224,7 +234,8 @@ typedef struct graft_args_acosh {
 } graft_args_acosh;
 typedef graft_status (*graft_acosh_fn)(const graft_exec *exec, const graft_args_acosh *args) GRAFT_NOEXCEPT;
 
-/* aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor */
+/* aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_add_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -234,7 +245,8 @@ typedef struct graft_args_add_Scalar {
 } graft_args_add_Scalar;
 typedef graft_status (*graft_add_Scalar_fn)(const graft_exec *exec, const graft_args_add_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
+/* aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_add_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -244,7 +256,8 @@ typedef struct graft_args_add_Tensor {
 } graft_args_add_Tensor;
 typedef graft_status (*graft_add_Tensor_fn)(const graft_exec *exec, const graft_args_add_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
+/* aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+ * Prepared: self broadcast and promoted; mat1, mat2 promoted. */
 typedef struct graft_args_addmm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -256,7 +269,8 @@ typedef struct graft_args_addmm {
 } graft_args_addmm;
 typedef graft_status (*graft_addmm_fn)(const graft_exec *exec, const graft_args_addmm *args) GRAFT_NOEXCEPT;
 
-/* aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor */
+/* aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending. */
 typedef struct graft_args_amax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -267,7 +281,8 @@ typedef struct graft_args_amax {
 } graft_args_amax;
 typedef graft_status (*graft_amax_fn)(const graft_exec *exec, const graft_args_amax *args) GRAFT_NOEXCEPT;
 
-/* aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor */
+/* aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending. */
 typedef struct graft_args_amin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -286,7 +301,8 @@ typedef struct graft_args_any {
 } graft_args_any;
 typedef graft_status (*graft_any_fn)(const graft_exec *exec, const graft_args_any *args) GRAFT_NOEXCEPT;
 
-/* aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor */
+/* aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_any_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -309,7 +325,8 @@ typedef struct graft_args_any_dims {
 typedef graft_status (*graft_any_dims_fn)(const graft_exec *exec, const graft_args_any_dims *args) GRAFT_NOEXCEPT;
 
 /* aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None,
- * Device? device=None, bool? pin_memory=None) -> Tensor */
+ * Device? device=None, bool? pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_arange_start_step {
   graft_args head;
   const graft_scalar *start;
@@ -322,7 +339,8 @@ typedef struct graft_args_arange_start_step {
 typedef graft_status (*graft_arange_start_step_fn)(const graft_exec *exec,
                                                    const graft_args_arange_start_step *args) GRAFT_NOEXCEPT;
 
-/* aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
+/* aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_argmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -333,7 +351,8 @@ typedef struct graft_args_argmax {
 } graft_args_argmax;
 typedef graft_status (*graft_argmax_fn)(const graft_exec *exec, const graft_args_argmax *args) GRAFT_NOEXCEPT;
 
-/* aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor */
+/* aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_argmin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -344,7 +363,8 @@ typedef struct graft_args_argmin {
 } graft_args_argmin;
 typedef graft_status (*graft_argmin_fn)(const graft_exec *exec, const graft_args_argmin *args) GRAFT_NOEXCEPT;
 
-/* aten::asin(Tensor self) -> Tensor */
+/* aten::asin(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_asin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -352,7 +372,8 @@ typedef struct graft_args_asin {
 } graft_args_asin;
 typedef graft_status (*graft_asin_fn)(const graft_exec *exec, const graft_args_asin *args) GRAFT_NOEXCEPT;
 
-/* aten::asinh(Tensor self) -> Tensor */
+/* aten::asinh(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_asinh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -360,7 +381,8 @@ typedef struct graft_args_asinh {
 } graft_args_asinh;
 typedef graft_status (*graft_asinh_fn)(const graft_exec *exec, const graft_args_asinh *args) GRAFT_NOEXCEPT;
 
-/* aten::atan(Tensor self) -> Tensor */
+/* aten::atan(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_atan {
   graft_args head;
   const graft_tensor_desc *self;
@@ -368,7 +390,8 @@ typedef struct graft_args_atan {
 } graft_args_atan;
 typedef graft_status (*graft_atan_fn)(const graft_exec *exec, const graft_args_atan *args) GRAFT_NOEXCEPT;
 
-/* aten::atan2(Tensor self, Tensor other) -> Tensor */
+/* aten::atan2(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_atan2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -377,7 +400,8 @@ typedef struct graft_args_atan2 {
 } graft_args_atan2;
 typedef graft_status (*graft_atan2_fn)(const graft_exec *exec, const graft_args_atan2 *args) GRAFT_NOEXCEPT;
 
-/* aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!) The result is written to out. */
+/* aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!) The result is written to out.
+ * Equals aten::atan2(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_atan2_out {
   graft_args head;
   const graft_tensor_desc *self;
@@ -386,7 +410,8 @@ typedef struct graft_args_atan2_out {
 } graft_args_atan2_out;
 typedef graft_status (*graft_atan2_out_fn)(const graft_exec *exec, const graft_args_atan2_out *args) GRAFT_NOEXCEPT;
 
-/* aten::atanh(Tensor self) -> Tensor */
+/* aten::atanh(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_atanh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -395,7 +420,8 @@ typedef struct graft_args_atanh {
 typedef graft_status (*graft_atanh_fn)(const graft_exec *exec, const graft_args_atanh *args) GRAFT_NOEXCEPT;
 
 /* aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool
- * count_include_pad=True, int? divisor_override=None) -> Tensor */
+ * count_include_pad=True, int? divisor_override=None) -> Tensor
+ * Prepared: self promoted; kernel_size, padding at full length; stride never empty, at full length. */
 typedef struct graft_args_avg_pool2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -411,7 +437,8 @@ typedef struct graft_args_avg_pool2d {
 typedef graft_status (*graft_avg_pool2d_fn)(const graft_exec *exec, const graft_args_avg_pool2d *args) GRAFT_NOEXCEPT;
 
 /* aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool
- * ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor */
+ * ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor
+ * Prepared: grad_output, self promoted; kernel_size, padding at full length; stride never empty, at full length. */
 typedef struct graft_args_avg_pool2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -444,7 +471,8 @@ typedef struct graft_args_avg_pool3d {
 } graft_args_avg_pool3d;
 typedef graft_status (*graft_avg_pool3d_fn)(const graft_exec *exec, const graft_args_avg_pool3d *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_bitwise_and_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -454,7 +482,8 @@ typedef struct graft_args_bitwise_and_Scalar {
 typedef graft_status (*graft_bitwise_and_Scalar_fn)(const graft_exec *exec,
                                                     const graft_args_bitwise_and_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_bitwise_and_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -464,7 +493,8 @@ typedef struct graft_args_bitwise_and_Tensor {
 typedef graft_status (*graft_bitwise_and_Tensor_fn)(const graft_exec *exec,
                                                     const graft_args_bitwise_and_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_not(Tensor self) -> Tensor */
+/* aten::bitwise_not(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_bitwise_not {
   graft_args head;
   const graft_tensor_desc *self;
@@ -472,7 +502,8 @@ typedef struct graft_args_bitwise_not {
 } graft_args_bitwise_not;
 typedef graft_status (*graft_bitwise_not_fn)(const graft_exec *exec, const graft_args_bitwise_not *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_bitwise_or_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -482,7 +513,8 @@ typedef struct graft_args_bitwise_or_Scalar {
 typedef graft_status (*graft_bitwise_or_Scalar_fn)(const graft_exec *exec,
                                                    const graft_args_bitwise_or_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_bitwise_or_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -492,7 +524,8 @@ typedef struct graft_args_bitwise_or_Tensor {
 typedef graft_status (*graft_bitwise_or_Tensor_fn)(const graft_exec *exec,
                                                    const graft_args_bitwise_or_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_bitwise_xor_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -502,7 +535,8 @@ typedef struct graft_args_bitwise_xor_Scalar {
 typedef graft_status (*graft_bitwise_xor_Scalar_fn)(const graft_exec *exec,
                                                     const graft_args_bitwise_xor_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_bitwise_xor_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -512,7 +546,8 @@ typedef struct graft_args_bitwise_xor_Tensor {
 typedef graft_status (*graft_bitwise_xor_Tensor_fn)(const graft_exec *exec,
                                                     const graft_args_bitwise_xor_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::bmm(Tensor self, Tensor mat2) -> Tensor */
+/* aten::bmm(Tensor self, Tensor mat2) -> Tensor
+ * Prepared: self, mat2 promoted. */
 typedef struct graft_args_bmm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -521,7 +556,8 @@ typedef struct graft_args_bmm {
 } graft_args_bmm;
 typedef graft_status (*graft_bmm_fn)(const graft_exec *exec, const graft_args_bmm *args) GRAFT_NOEXCEPT;
 
-/* aten::cat(Tensor[] tensors, int dim=0) -> Tensor */
+/* aten::cat(Tensor[] tensors, int dim=0) -> Tensor
+ * Prepared: tensors promoted; dim none negative. */
 typedef struct graft_args_cat {
   graft_args head;
   graft_tensor_list tensors;
@@ -530,7 +566,8 @@ typedef struct graft_args_cat {
 } graft_args_cat;
 typedef graft_status (*graft_cat_fn)(const graft_exec *exec, const graft_args_cat *args) GRAFT_NOEXCEPT;
 
-/* aten::ceil(Tensor self) -> Tensor */
+/* aten::ceil(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_ceil {
   graft_args head;
   const graft_tensor_desc *self;
@@ -538,7 +575,8 @@ typedef struct graft_args_ceil {
 } graft_args_ceil;
 typedef graft_status (*graft_ceil_fn)(const graft_exec *exec, const graft_args_ceil *args) GRAFT_NOEXCEPT;
 
-/* aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor */
+/* aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_clamp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -548,7 +586,8 @@ typedef struct graft_args_clamp {
 } graft_args_clamp;
 typedef graft_status (*graft_clamp_fn)(const graft_exec *exec, const graft_args_clamp *args) GRAFT_NOEXCEPT;
 
-/* aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor */
+/* aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor
+ * Prepared: elementwise; self, min, max broadcast and promoted. */
 typedef struct graft_args_clamp_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -559,7 +598,8 @@ typedef struct graft_args_clamp_Tensor {
 typedef graft_status (*graft_clamp_Tensor_fn)(const graft_exec *exec,
                                               const graft_args_clamp_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor */
+/* aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_clone {
   graft_args head;
   const graft_tensor_desc *self;
@@ -581,7 +621,8 @@ typedef struct graft_args_col2im {
 } graft_args_col2im;
 typedef graft_status (*graft_col2im_fn)(const graft_exec *exec, const graft_args_col2im *args) GRAFT_NOEXCEPT;
 
-/* aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor */
+/* aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_constant_pad_nd {
   graft_args head;
   const graft_tensor_desc *self;
@@ -593,7 +634,8 @@ typedef graft_status (*graft_constant_pad_nd_fn)(const graft_exec *exec,
                                                  const graft_args_constant_pad_nd *args) GRAFT_NOEXCEPT;
 
 /* aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation,
- * bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor */
+ * bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
+ * Prepared: input, weight, bias promoted; stride, padding, dilation, output_padding one a spatial dim. */
 typedef struct graft_args_convolution {
   graft_args head;
   const graft_tensor_desc *input;
@@ -612,7 +654,9 @@ typedef graft_status (*graft_convolution_fn)(const graft_exec *exec, const graft
 
 /* aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride,
  * SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) ->
- * (Tensor, Tensor, Tensor) */
+ * (Tensor, Tensor, Tensor)
+ * Prepared: grad_output, input, weight promoted; stride, padding, dilation, output_padding one a spatial dim; out0,
+ * out1, out2 may be NULL. */
 typedef struct graft_args_convolution_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -635,7 +679,8 @@ typedef struct graft_args_convolution_backward {
 typedef graft_status (*graft_convolution_backward_fn)(const graft_exec *exec,
                                                       const graft_args_convolution_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor */
+/* aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
+ * Prepared: elementwise; src broadcast. */
 typedef struct graft_args_copy {
   graft_args head;
   const graft_tensor_desc *self;
@@ -644,7 +689,8 @@ typedef struct graft_args_copy {
 } graft_args_copy;
 typedef graft_status (*graft_copy_fn)(const graft_exec *exec, const graft_args_copy *args) GRAFT_NOEXCEPT;
 
-/* aten::cos(Tensor self) -> Tensor */
+/* aten::cos(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_cos {
   graft_args head;
   const graft_tensor_desc *self;
@@ -652,7 +698,8 @@ typedef struct graft_args_cos {
 } graft_args_cos;
 typedef graft_status (*graft_cos_fn)(const graft_exec *exec, const graft_args_cos *args) GRAFT_NOEXCEPT;
 
-/* aten::cosh(Tensor self) -> Tensor */
+/* aten::cosh(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_cosh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -660,7 +707,8 @@ typedef struct graft_args_cosh {
 } graft_args_cosh;
 typedef graft_status (*graft_cosh_fn)(const graft_exec *exec, const graft_args_cosh *args) GRAFT_NOEXCEPT;
 
-/* aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
+/* aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative; dtype never absent. */
 typedef struct graft_args_cumsum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -671,7 +719,8 @@ typedef struct graft_args_cumsum {
 } graft_args_cumsum;
 typedef graft_status (*graft_cumsum_fn)(const graft_exec *exec, const graft_args_cumsum *args) GRAFT_NOEXCEPT;
 
-/* aten::div.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::div.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_div_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -680,7 +729,8 @@ typedef struct graft_args_div_Scalar {
 } graft_args_div_Scalar;
 typedef graft_status (*graft_div_Scalar_fn)(const graft_exec *exec, const graft_args_div_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor */
+/* aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_div_Scalar_mode {
   graft_args head;
   const graft_tensor_desc *self;
@@ -692,7 +742,8 @@ typedef struct graft_args_div_Scalar_mode {
 typedef graft_status (*graft_div_Scalar_mode_fn)(const graft_exec *exec,
                                                  const graft_args_div_Scalar_mode *args) GRAFT_NOEXCEPT;
 
-/* aten::div.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::div.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_div_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -701,7 +752,8 @@ typedef struct graft_args_div_Tensor {
 } graft_args_div_Tensor;
 typedef graft_status (*graft_div_Tensor_fn)(const graft_exec *exec, const graft_args_div_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor */
+/* aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_div_Tensor_mode {
   graft_args head;
   const graft_tensor_desc *self;
@@ -713,7 +765,8 @@ typedef struct graft_args_div_Tensor_mode {
 typedef graft_status (*graft_div_Tensor_mode_fn)(const graft_exec *exec,
                                                  const graft_args_div_Tensor_mode *args) GRAFT_NOEXCEPT;
 
-/* aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor */
+/* aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_elu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -725,7 +778,8 @@ typedef struct graft_args_elu {
 typedef graft_status (*graft_elu_fn)(const graft_exec *exec, const graft_args_elu *args) GRAFT_NOEXCEPT;
 
 /* aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool
- * sparse=False) -> Tensor */
+ * sparse=False) -> Tensor
+ * Prepared: weight promoted; indices as indices. */
 typedef struct graft_args_embedding {
   graft_args head;
   const graft_tensor_desc *weight;
@@ -739,7 +793,8 @@ typedef struct graft_args_embedding {
 typedef graft_status (*graft_embedding_fn)(const graft_exec *exec, const graft_args_embedding *args) GRAFT_NOEXCEPT;
 
 /* aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool
- * scale_grad_by_freq) -> Tensor */
+ * scale_grad_by_freq) -> Tensor
+ * Prepared: grad_output promoted; indices as indices. */
 typedef struct graft_args_embedding_dense_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -753,7 +808,8 @@ typedef struct graft_args_embedding_dense_backward {
 typedef graft_status (*graft_embedding_dense_backward_fn)(
     const graft_exec *exec, const graft_args_embedding_dense_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::eq.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::eq.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_eq_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -762,7 +818,8 @@ typedef struct graft_args_eq_Scalar {
 } graft_args_eq_Scalar;
 typedef graft_status (*graft_eq_Scalar_fn)(const graft_exec *exec, const graft_args_eq_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::eq.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::eq.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_eq_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -771,7 +828,8 @@ typedef struct graft_args_eq_Tensor {
 } graft_args_eq_Tensor;
 typedef graft_status (*graft_eq_Tensor_fn)(const graft_exec *exec, const graft_args_eq_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::erf(Tensor self) -> Tensor */
+/* aten::erf(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_erf {
   graft_args head;
   const graft_tensor_desc *self;
@@ -779,7 +837,8 @@ typedef struct graft_args_erf {
 } graft_args_erf;
 typedef graft_status (*graft_erf_fn)(const graft_exec *exec, const graft_args_erf *args) GRAFT_NOEXCEPT;
 
-/* aten::exp(Tensor self) -> Tensor */
+/* aten::exp(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_exp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -787,7 +846,8 @@ typedef struct graft_args_exp {
 } graft_args_exp;
 typedef graft_status (*graft_exp_fn)(const graft_exec *exec, const graft_args_exp *args) GRAFT_NOEXCEPT;
 
-/* aten::expm1(Tensor self) -> Tensor */
+/* aten::expm1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_expm1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -795,7 +855,8 @@ typedef struct graft_args_expm1 {
 } graft_args_expm1;
 typedef graft_status (*graft_expm1_fn)(const graft_exec *exec, const graft_args_expm1 *args) GRAFT_NOEXCEPT;
 
-/* aten::fill.Scalar(Tensor self, Scalar value) -> Tensor */
+/* aten::fill.Scalar(Tensor self, Scalar value) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_fill_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -804,7 +865,8 @@ typedef struct graft_args_fill_Scalar {
 } graft_args_fill_Scalar;
 typedef graft_status (*graft_fill_Scalar_fn)(const graft_exec *exec, const graft_args_fill_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::flip(Tensor self, int[] dims) -> Tensor */
+/* aten::flip(Tensor self, int[] dims) -> Tensor
+ * Prepared: self promoted; dims none negative, ascending. */
 typedef struct graft_args_flip {
   graft_args head;
   const graft_tensor_desc *self;
@@ -813,7 +875,8 @@ typedef struct graft_args_flip {
 } graft_args_flip;
 typedef graft_status (*graft_flip_fn)(const graft_exec *exec, const graft_args_flip *args) GRAFT_NOEXCEPT;
 
-/* aten::floor(Tensor self) -> Tensor */
+/* aten::floor(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_floor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -821,7 +884,8 @@ typedef struct graft_args_floor {
 } graft_args_floor;
 typedef graft_status (*graft_floor_fn)(const graft_exec *exec, const graft_args_floor *args) GRAFT_NOEXCEPT;
 
-/* aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_fmod_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -830,7 +894,8 @@ typedef struct graft_args_fmod_Scalar {
 } graft_args_fmod_Scalar;
 typedef graft_status (*graft_fmod_Scalar_fn)(const graft_exec *exec, const graft_args_fmod_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_fmod_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -840,7 +905,8 @@ typedef struct graft_args_fmod_Tensor {
 typedef graft_status (*graft_fmod_Tensor_fn)(const graft_exec *exec, const graft_args_fmod_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
- * bool? pin_memory=None) -> Tensor */
+ * bool? pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_full {
   graft_args head;
   graft_int_list size;
@@ -863,7 +929,8 @@ typedef struct graft_args_full_like {
 } graft_args_full_like;
 typedef graft_status (*graft_full_like_fn)(const graft_exec *exec, const graft_args_full_like *args) GRAFT_NOEXCEPT;
 
-/* aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor */
+/* aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
+ * Prepared: self promoted; index as indices; dim none negative. */
 typedef struct graft_args_gather {
   graft_args head;
   const graft_tensor_desc *self;
@@ -875,7 +942,8 @@ typedef struct graft_args_gather {
 } graft_args_gather;
 typedef graft_status (*graft_gather_fn)(const graft_exec *exec, const graft_args_gather *args) GRAFT_NOEXCEPT;
 
-/* aten::ge.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::ge.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_ge_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -884,7 +952,8 @@ typedef struct graft_args_ge_Scalar {
 } graft_args_ge_Scalar;
 typedef graft_status (*graft_ge_Scalar_fn)(const graft_exec *exec, const graft_args_ge_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::ge.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::ge.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_ge_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -893,7 +962,8 @@ typedef struct graft_args_ge_Tensor {
 } graft_args_ge_Tensor;
 typedef graft_status (*graft_ge_Tensor_fn)(const graft_exec *exec, const graft_args_ge_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::gelu(Tensor self, *, str approximate="none") -> Tensor */
+/* aten::gelu(Tensor self, *, str approximate="none") -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_gelu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -918,7 +988,8 @@ typedef struct graft_args_grid_sampler_2d {
 typedef graft_status (*graft_grid_sampler_2d_fn)(const graft_exec *exec,
                                                  const graft_args_grid_sampler_2d *args) GRAFT_NOEXCEPT;
 
-/* aten::gt.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::gt.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_gt_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -927,7 +998,8 @@ typedef struct graft_args_gt_Scalar {
 } graft_args_gt_Scalar;
 typedef graft_status (*graft_gt_Scalar_fn)(const graft_exec *exec, const graft_args_gt_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::gt.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::gt.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_gt_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -936,7 +1008,8 @@ typedef struct graft_args_gt_Tensor {
 } graft_args_gt_Tensor;
 typedef graft_status (*graft_gt_Tensor_fn)(const graft_exec *exec, const graft_args_gt_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor */
+/* aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_hardtanh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -946,7 +1019,8 @@ typedef struct graft_args_hardtanh {
 } graft_args_hardtanh;
 typedef graft_status (*graft_hardtanh_fn)(const graft_exec *exec, const graft_args_hardtanh *args) GRAFT_NOEXCEPT;
 
-/* aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor */
+/* aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
+ * Prepared: self promoted; indices as indices. */
 typedef struct graft_args_index_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -956,7 +1030,8 @@ typedef struct graft_args_index_Tensor {
 typedef graft_status (*graft_index_Tensor_fn)(const graft_exec *exec,
                                               const graft_args_index_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor */
+/* aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
+ * Prepared: self, values promoted; indices as indices. */
 typedef struct graft_args_index_put {
   graft_args head;
   const graft_tensor_desc *self;
@@ -968,7 +1043,8 @@ typedef struct graft_args_index_put {
 } graft_args_index_put;
 typedef graft_status (*graft_index_put_fn)(const graft_exec *exec, const graft_args_index_put *args) GRAFT_NOEXCEPT;
 
-/* aten::index_select(Tensor self, int dim, Tensor index) -> Tensor */
+/* aten::index_select(Tensor self, int dim, Tensor index) -> Tensor
+ * Prepared: self promoted; index as indices; dim none negative. */
 typedef struct graft_args_index_select {
   graft_args head;
   const graft_tensor_desc *self;
@@ -979,7 +1055,8 @@ typedef struct graft_args_index_select {
 typedef graft_status (*graft_index_select_fn)(const graft_exec *exec,
                                               const graft_args_index_select *args) GRAFT_NOEXCEPT;
 
-/* aten::isinf(Tensor self) -> Tensor */
+/* aten::isinf(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_isinf {
   graft_args head;
   const graft_tensor_desc *self;
@@ -987,7 +1064,8 @@ typedef struct graft_args_isinf {
 } graft_args_isinf;
 typedef graft_status (*graft_isinf_fn)(const graft_exec *exec, const graft_args_isinf *args) GRAFT_NOEXCEPT;
 
-/* aten::isnan(Tensor self) -> Tensor */
+/* aten::isnan(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_isnan {
   graft_args head;
   const graft_tensor_desc *self;
@@ -995,7 +1073,8 @@ typedef struct graft_args_isnan {
 } graft_args_isnan;
 typedef graft_status (*graft_isnan_fn)(const graft_exec *exec, const graft_args_isnan *args) GRAFT_NOEXCEPT;
 
-/* aten::le.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::le.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_le_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1004,7 +1083,8 @@ typedef struct graft_args_le_Scalar {
 } graft_args_le_Scalar;
 typedef graft_status (*graft_le_Scalar_fn)(const graft_exec *exec, const graft_args_le_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::le.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::le.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_le_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1013,7 +1093,8 @@ typedef struct graft_args_le_Tensor {
 } graft_args_le_Tensor;
 typedef graft_status (*graft_le_Tensor_fn)(const graft_exec *exec, const graft_args_le_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor */
+/* aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_leaky_relu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1022,7 +1103,8 @@ typedef struct graft_args_leaky_relu {
 } graft_args_leaky_relu;
 typedef graft_status (*graft_leaky_relu_fn)(const graft_exec *exec, const graft_args_leaky_relu *args) GRAFT_NOEXCEPT;
 
-/* aten::log(Tensor self) -> Tensor */
+/* aten::log(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_log {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1030,7 +1112,8 @@ typedef struct graft_args_log {
 } graft_args_log;
 typedef graft_status (*graft_log_fn)(const graft_exec *exec, const graft_args_log *args) GRAFT_NOEXCEPT;
 
-/* aten::log10(Tensor self) -> Tensor */
+/* aten::log10(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_log10 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1038,7 +1121,8 @@ typedef struct graft_args_log10 {
 } graft_args_log10;
 typedef graft_status (*graft_log10_fn)(const graft_exec *exec, const graft_args_log10 *args) GRAFT_NOEXCEPT;
 
-/* aten::log1p(Tensor self) -> Tensor */
+/* aten::log1p(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_log1p {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1046,7 +1130,8 @@ typedef struct graft_args_log1p {
 } graft_args_log1p;
 typedef graft_status (*graft_log1p_fn)(const graft_exec *exec, const graft_args_log1p *args) GRAFT_NOEXCEPT;
 
-/* aten::log2(Tensor self) -> Tensor */
+/* aten::log2(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_log2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1054,7 +1139,8 @@ typedef struct graft_args_log2 {
 } graft_args_log2;
 typedef graft_status (*graft_log2_fn)(const graft_exec *exec, const graft_args_log2 *args) GRAFT_NOEXCEPT;
 
-/* aten::logical_and(Tensor self, Tensor other) -> Tensor */
+/* aten::logical_and(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast. */
 typedef struct graft_args_logical_and {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1063,7 +1149,8 @@ typedef struct graft_args_logical_and {
 } graft_args_logical_and;
 typedef graft_status (*graft_logical_and_fn)(const graft_exec *exec, const graft_args_logical_and *args) GRAFT_NOEXCEPT;
 
-/* aten::logical_not(Tensor self) -> Tensor */
+/* aten::logical_not(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_logical_not {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1071,7 +1158,8 @@ typedef struct graft_args_logical_not {
 } graft_args_logical_not;
 typedef graft_status (*graft_logical_not_fn)(const graft_exec *exec, const graft_args_logical_not *args) GRAFT_NOEXCEPT;
 
-/* aten::logical_or(Tensor self, Tensor other) -> Tensor */
+/* aten::logical_or(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast. */
 typedef struct graft_args_logical_or {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1080,7 +1168,8 @@ typedef struct graft_args_logical_or {
 } graft_args_logical_or;
 typedef graft_status (*graft_logical_or_fn)(const graft_exec *exec, const graft_args_logical_or *args) GRAFT_NOEXCEPT;
 
-/* aten::logical_xor(Tensor self, Tensor other) -> Tensor */
+/* aten::logical_xor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast. */
 typedef struct graft_args_logical_xor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1089,7 +1178,8 @@ typedef struct graft_args_logical_xor {
 } graft_args_logical_xor;
 typedef graft_status (*graft_logical_xor_fn)(const graft_exec *exec, const graft_args_logical_xor *args) GRAFT_NOEXCEPT;
 
-/* aten::lt.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::lt.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_lt_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1098,7 +1188,8 @@ typedef struct graft_args_lt_Scalar {
 } graft_args_lt_Scalar;
 typedef graft_status (*graft_lt_Scalar_fn)(const graft_exec *exec, const graft_args_lt_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::lt.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::lt.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_lt_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1107,7 +1198,8 @@ typedef struct graft_args_lt_Tensor {
 } graft_args_lt_Tensor;
 typedef graft_status (*graft_lt_Tensor_fn)(const graft_exec *exec, const graft_args_lt_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor */
+/* aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
+ * Prepared: self broadcast and promoted; mask broadcast; source promoted. */
 typedef struct graft_args_masked_scatter {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1131,7 +1223,8 @@ typedef struct graft_args_max_dim {
 typedef graft_status (*graft_max_dim_fn)(const graft_exec *exec, const graft_args_max_dim *args) GRAFT_NOEXCEPT;
 
 /* aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1,
- * bool ceil_mode=False) -> (Tensor, Tensor) */
+ * bool ceil_mode=False) -> (Tensor, Tensor)
+ * Prepared: self promoted; kernel_size, padding, dilation at full length; stride never empty, at full length. */
 typedef struct graft_args_max_pool2d_with_indices {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1148,7 +1241,9 @@ typedef graft_status (*graft_max_pool2d_with_indices_fn)(const graft_exec *exec,
                                                          const graft_args_max_pool2d_with_indices *args) GRAFT_NOEXCEPT;
 
 /* aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2]
- * padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor */
+ * padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor
+ * Prepared: grad_output, self promoted; indices as indices; kernel_size, padding, dilation at full length; stride never
+ * empty, at full length. */
 typedef struct graft_args_max_pool2d_with_indices_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1182,7 +1277,8 @@ typedef struct graft_args_max_pool3d_with_indices {
 typedef graft_status (*graft_max_pool3d_with_indices_fn)(const graft_exec *exec,
                                                          const graft_args_max_pool3d_with_indices *args) GRAFT_NOEXCEPT;
 
-/* aten::maximum(Tensor self, Tensor other) -> Tensor */
+/* aten::maximum(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_maximum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1201,7 +1297,8 @@ typedef struct graft_args_mean {
 } graft_args_mean;
 typedef graft_status (*graft_mean_fn)(const graft_exec *exec, const graft_args_mean *args) GRAFT_NOEXCEPT;
 
-/* aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+/* aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
 typedef struct graft_args_mean_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1225,7 +1322,8 @@ typedef struct graft_args_min_dim {
 } graft_args_min_dim;
 typedef graft_status (*graft_min_dim_fn)(const graft_exec *exec, const graft_args_min_dim *args) GRAFT_NOEXCEPT;
 
-/* aten::minimum(Tensor self, Tensor other) -> Tensor */
+/* aten::minimum(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_minimum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1234,7 +1332,8 @@ typedef struct graft_args_minimum {
 } graft_args_minimum;
 typedef graft_status (*graft_minimum_fn)(const graft_exec *exec, const graft_args_minimum *args) GRAFT_NOEXCEPT;
 
-/* aten::mm(Tensor self, Tensor mat2) -> Tensor */
+/* aten::mm(Tensor self, Tensor mat2) -> Tensor
+ * Prepared: self, mat2 promoted. */
 typedef struct graft_args_mm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1243,7 +1342,8 @@ typedef struct graft_args_mm {
 } graft_args_mm;
 typedef graft_status (*graft_mm_fn)(const graft_exec *exec, const graft_args_mm *args) GRAFT_NOEXCEPT;
 
-/* aten::mul.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::mul.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_mul_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1252,7 +1352,8 @@ typedef struct graft_args_mul_Scalar {
 } graft_args_mul_Scalar;
 typedef graft_status (*graft_mul_Scalar_fn)(const graft_exec *exec, const graft_args_mul_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::mul.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_mul_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1261,7 +1362,8 @@ typedef struct graft_args_mul_Tensor {
 } graft_args_mul_Tensor;
 typedef graft_status (*graft_mul_Tensor_fn)(const graft_exec *exec, const graft_args_mul_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor) */
+/* aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)
+ * Prepared: input promoted. */
 typedef struct graft_args_native_dropout {
   graft_args head;
   const graft_tensor_desc *input;
@@ -1275,7 +1377,8 @@ typedef graft_status (*graft_native_dropout_fn)(const graft_exec *exec,
                                                 const graft_args_native_dropout *args) GRAFT_NOEXCEPT;
 
 /* aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float
- * eps) -> (Tensor, Tensor, Tensor) */
+ * eps) -> (Tensor, Tensor, Tensor)
+ * Prepared: input, weight, bias promoted. */
 typedef struct graft_args_native_group_norm {
   graft_args head;
   const graft_tensor_desc *input;
@@ -1294,7 +1397,8 @@ typedef graft_status (*graft_native_group_norm_fn)(const graft_exec *exec,
                                                    const graft_args_native_group_norm *args) GRAFT_NOEXCEPT;
 
 /* aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N,
- * SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
+ * SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+ * Prepared: grad_out, input, weight promoted; out0, out1, out2 may be NULL. */
 typedef struct graft_args_native_group_norm_backward {
   graft_args head;
   const graft_tensor_desc *grad_out;
@@ -1316,7 +1420,8 @@ typedef graft_status (*graft_native_group_norm_backward_fn)(
     const graft_exec *exec, const graft_args_native_group_norm_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor,
- * Tensor, Tensor) */
+ * Tensor, Tensor)
+ * Prepared: input, weight, bias promoted. */
 typedef struct graft_args_native_layer_norm {
   graft_args head;
   const graft_tensor_desc *input;
@@ -1332,7 +1437,8 @@ typedef graft_status (*graft_native_layer_norm_fn)(const graft_exec *exec,
                                                    const graft_args_native_layer_norm *args) GRAFT_NOEXCEPT;
 
 /* aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd,
- * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor) */
+ * Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+ * Prepared: grad_out, input, weight, bias promoted; out0, out1, out2 may be NULL. */
 typedef struct graft_args_native_layer_norm_backward {
   graft_args head;
   const graft_tensor_desc *grad_out;
@@ -1351,7 +1457,8 @@ typedef struct graft_args_native_layer_norm_backward {
 typedef graft_status (*graft_native_layer_norm_backward_fn)(
     const graft_exec *exec, const graft_args_native_layer_norm_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::ne.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::ne.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_ne_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1360,7 +1467,8 @@ typedef struct graft_args_ne_Scalar {
 } graft_args_ne_Scalar;
 typedef graft_status (*graft_ne_Scalar_fn)(const graft_exec *exec, const graft_args_ne_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::ne.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::ne.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_ne_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1369,7 +1477,8 @@ typedef struct graft_args_ne_Tensor {
 } graft_args_ne_Tensor;
 typedef graft_status (*graft_ne_Tensor_fn)(const graft_exec *exec, const graft_args_ne_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::neg(Tensor self) -> Tensor */
+/* aten::neg(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_neg {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1385,7 +1494,8 @@ typedef struct graft_args_nonzero {
 } graft_args_nonzero;
 typedef graft_status (*graft_nonzero_fn)(const graft_exec *exec, const graft_args_nonzero *args) GRAFT_NOEXCEPT;
 
-/* aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor */
+/* aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor
+ * Prepared: elementwise; exponent broadcast and promoted. */
 typedef struct graft_args_pow_Scalar {
   graft_args head;
   const graft_scalar *self;
@@ -1394,7 +1504,8 @@ typedef struct graft_args_pow_Scalar {
 } graft_args_pow_Scalar;
 typedef graft_status (*graft_pow_Scalar_fn)(const graft_exec *exec, const graft_args_pow_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor */
+/* aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_pow_Tensor_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1404,7 +1515,8 @@ typedef struct graft_args_pow_Tensor_Scalar {
 typedef graft_status (*graft_pow_Tensor_Scalar_fn)(const graft_exec *exec,
                                                    const graft_args_pow_Tensor_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor */
+/* aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
+ * Prepared: elementwise; self, exponent broadcast and promoted. */
 typedef struct graft_args_pow_Tensor_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1414,7 +1526,8 @@ typedef struct graft_args_pow_Tensor_Tensor {
 typedef graft_status (*graft_pow_Tensor_Tensor_fn)(const graft_exec *exec,
                                                    const graft_args_pow_Tensor_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor */
+/* aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dtype never absent. */
 typedef struct graft_args_prod {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1424,7 +1537,8 @@ typedef struct graft_args_prod {
 } graft_args_prod;
 typedef graft_status (*graft_prod_fn)(const graft_exec *exec, const graft_args_prod *args) GRAFT_NOEXCEPT;
 
-/* aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+/* aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative; dtype never absent. */
 typedef struct graft_args_prod_dim_int {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1438,7 +1552,8 @@ typedef graft_status (*graft_prod_dim_int_fn)(const graft_exec *exec,
                                               const graft_args_prod_dim_int *args) GRAFT_NOEXCEPT;
 
 /* aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None)
- * -> Tensor */
+ * -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_rand {
   graft_args head;
   graft_int_list size;
@@ -1450,7 +1565,8 @@ typedef struct graft_args_rand {
 typedef graft_status (*graft_rand_fn)(const graft_exec *exec, const graft_args_rand *args) GRAFT_NOEXCEPT;
 
 /* aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
- * pin_memory=None) -> Tensor */
+ * pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_randn {
   graft_args head;
   graft_int_list size;
@@ -1473,7 +1589,8 @@ typedef struct graft_args_randperm {
 } graft_args_randperm;
 typedef graft_status (*graft_randperm_fn)(const graft_exec *exec, const graft_args_randperm *args) GRAFT_NOEXCEPT;
 
-/* aten::reciprocal(Tensor self) -> Tensor */
+/* aten::reciprocal(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_reciprocal {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1481,7 +1598,8 @@ typedef struct graft_args_reciprocal {
 } graft_args_reciprocal;
 typedef graft_status (*graft_reciprocal_fn)(const graft_exec *exec, const graft_args_reciprocal *args) GRAFT_NOEXCEPT;
 
-/* aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor */
+/* aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor
+ * Prepared: self promoted; padding at full length. */
 typedef struct graft_args_reflection_pad1d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1491,7 +1609,8 @@ typedef struct graft_args_reflection_pad1d {
 typedef graft_status (*graft_reflection_pad1d_fn)(const graft_exec *exec,
                                                   const graft_args_reflection_pad1d *args) GRAFT_NOEXCEPT;
 
-/* aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor */
+/* aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor
+ * Prepared: self promoted; padding at full length. */
 typedef struct graft_args_reflection_pad2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1501,7 +1620,8 @@ typedef struct graft_args_reflection_pad2d {
 typedef graft_status (*graft_reflection_pad2d_fn)(const graft_exec *exec,
                                                   const graft_args_reflection_pad2d *args) GRAFT_NOEXCEPT;
 
-/* aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor */
+/* aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor
+ * Prepared: self promoted; padding at full length. */
 typedef struct graft_args_reflection_pad3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1511,7 +1631,8 @@ typedef struct graft_args_reflection_pad3d {
 typedef graft_status (*graft_reflection_pad3d_fn)(const graft_exec *exec,
                                                   const graft_args_reflection_pad3d *args) GRAFT_NOEXCEPT;
 
-/* aten::relu(Tensor self) -> Tensor */
+/* aten::relu(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_relu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1519,7 +1640,8 @@ typedef struct graft_args_relu {
 } graft_args_relu;
 typedef graft_status (*graft_relu_fn)(const graft_exec *exec, const graft_args_relu *args) GRAFT_NOEXCEPT;
 
-/* aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor */
+/* aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_remainder_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1529,7 +1651,8 @@ typedef struct graft_args_remainder_Scalar {
 typedef graft_status (*graft_remainder_Scalar_fn)(const graft_exec *exec,
                                                   const graft_args_remainder_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_remainder_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1539,7 +1662,8 @@ typedef struct graft_args_remainder_Tensor {
 typedef graft_status (*graft_remainder_Tensor_fn)(const graft_exec *exec,
                                                   const graft_args_remainder_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::repeat(Tensor self, SymInt[] repeats) -> Tensor */
+/* aten::repeat(Tensor self, SymInt[] repeats) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_repeat {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1548,7 +1672,8 @@ typedef struct graft_args_repeat {
 } graft_args_repeat;
 typedef graft_status (*graft_repeat_fn)(const graft_exec *exec, const graft_args_repeat *args) GRAFT_NOEXCEPT;
 
-/* aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor */
+/* aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor
+ * Prepared: self promoted; padding at full length. */
 typedef struct graft_args_replication_pad2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1558,7 +1683,8 @@ typedef struct graft_args_replication_pad2d {
 typedef graft_status (*graft_replication_pad2d_fn)(const graft_exec *exec,
                                                    const graft_args_replication_pad2d *args) GRAFT_NOEXCEPT;
 
-/* aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor */
+/* aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor
+ * Prepared: self promoted; padding at full length. */
 typedef struct graft_args_replication_pad3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1568,7 +1694,8 @@ typedef struct graft_args_replication_pad3d {
 typedef graft_status (*graft_replication_pad3d_fn)(const graft_exec *exec,
                                                    const graft_args_replication_pad3d *args) GRAFT_NOEXCEPT;
 
-/* aten::round(Tensor self) -> Tensor */
+/* aten::round(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_round {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1576,7 +1703,8 @@ typedef struct graft_args_round {
 } graft_args_round;
 typedef graft_status (*graft_round_fn)(const graft_exec *exec, const graft_args_round *args) GRAFT_NOEXCEPT;
 
-/* aten::rsqrt(Tensor self) -> Tensor */
+/* aten::rsqrt(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_rsqrt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1585,7 +1713,8 @@ typedef struct graft_args_rsqrt {
 typedef graft_status (*graft_rsqrt_fn)(const graft_exec *exec, const graft_args_rsqrt *args) GRAFT_NOEXCEPT;
 
 /* aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
- * pin_memory=None) -> Tensor */
+ * pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_scalar_tensor {
   graft_args head;
   const graft_scalar *s;
@@ -1596,7 +1725,8 @@ typedef struct graft_args_scalar_tensor {
 typedef graft_status (*graft_scalar_tensor_fn)(const graft_exec *exec,
                                                const graft_args_scalar_tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor */
+/* aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor
+ * Prepared: self, src promoted; index as indices; dim none negative. */
 typedef struct graft_args_scatter_src {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1619,7 +1749,8 @@ typedef struct graft_args_scatter_value {
 typedef graft_status (*graft_scatter_value_fn)(const graft_exec *exec,
                                                const graft_args_scatter_value *args) GRAFT_NOEXCEPT;
 
-/* aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor */
+/* aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor
+ * Prepared: self, src promoted; index as indices; dim none negative. */
 typedef struct graft_args_scatter_add {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1631,7 +1762,8 @@ typedef struct graft_args_scatter_add {
 typedef graft_status (*graft_scatter_add_fn)(const graft_exec *exec, const graft_args_scatter_add *args) GRAFT_NOEXCEPT;
 
 /* aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) ->
- * Tensor */
+ * Tensor
+ * Prepared: self, src promoted; index as indices; dim none negative. */
 typedef struct graft_args_scatter_reduce_two {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1646,7 +1778,8 @@ typedef struct graft_args_scatter_reduce_two {
 typedef graft_status (*graft_scatter_reduce_two_fn)(const graft_exec *exec,
                                                     const graft_args_scatter_reduce_two *args) GRAFT_NOEXCEPT;
 
-/* aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor */
+/* aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor
+ * Prepared: self, src promoted; dim, index none negative. */
 typedef struct graft_args_select_scatter {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1658,7 +1791,8 @@ typedef struct graft_args_select_scatter {
 typedef graft_status (*graft_select_scatter_fn)(const graft_exec *exec,
                                                 const graft_args_select_scatter *args) GRAFT_NOEXCEPT;
 
-/* aten::sigmoid(Tensor self) -> Tensor */
+/* aten::sigmoid(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sigmoid {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1666,7 +1800,8 @@ typedef struct graft_args_sigmoid {
 } graft_args_sigmoid;
 typedef graft_status (*graft_sigmoid_fn)(const graft_exec *exec, const graft_args_sigmoid *args) GRAFT_NOEXCEPT;
 
-/* aten::sign(Tensor self) -> Tensor */
+/* aten::sign(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sign {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1674,7 +1809,8 @@ typedef struct graft_args_sign {
 } graft_args_sign;
 typedef graft_status (*graft_sign_fn)(const graft_exec *exec, const graft_args_sign *args) GRAFT_NOEXCEPT;
 
-/* aten::sin(Tensor self) -> Tensor */
+/* aten::sin(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1682,7 +1818,8 @@ typedef struct graft_args_sin {
 } graft_args_sin;
 typedef graft_status (*graft_sin_fn)(const graft_exec *exec, const graft_args_sin *args) GRAFT_NOEXCEPT;
 
-/* aten::sinh(Tensor self) -> Tensor */
+/* aten::sinh(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sinh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1691,7 +1828,8 @@ typedef struct graft_args_sinh {
 typedef graft_status (*graft_sinh_fn)(const graft_exec *exec, const graft_args_sinh *args) GRAFT_NOEXCEPT;
 
 /* aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) ->
- * Tensor */
+ * Tensor
+ * Prepared: self, src promoted; dim none negative; start, end none negative, never absent. */
 typedef struct graft_args_slice_scatter {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1705,7 +1843,8 @@ typedef struct graft_args_slice_scatter {
 typedef graft_status (*graft_slice_scatter_fn)(const graft_exec *exec,
                                                const graft_args_slice_scatter *args) GRAFT_NOEXCEPT;
 
-/* aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices) */
+/* aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_sort {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1717,7 +1856,8 @@ typedef struct graft_args_sort {
 } graft_args_sort;
 typedef graft_status (*graft_sort_fn)(const graft_exec *exec, const graft_args_sort *args) GRAFT_NOEXCEPT;
 
-/* aten::sqrt(Tensor self) -> Tensor */
+/* aten::sqrt(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sqrt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1725,7 +1865,8 @@ typedef struct graft_args_sqrt {
 } graft_args_sqrt;
 typedef graft_status (*graft_sqrt_fn)(const graft_exec *exec, const graft_args_sqrt *args) GRAFT_NOEXCEPT;
 
-/* aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor */
+/* aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sub_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1735,7 +1876,8 @@ typedef struct graft_args_sub_Scalar {
 } graft_args_sub_Scalar;
 typedef graft_status (*graft_sub_Scalar_fn)(const graft_exec *exec, const graft_args_sub_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor */
+/* aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_sub_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1745,7 +1887,8 @@ typedef struct graft_args_sub_Tensor {
 } graft_args_sub_Tensor;
 typedef graft_status (*graft_sub_Tensor_fn)(const graft_exec *exec, const graft_args_sub_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+/* aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
 typedef struct graft_args_sum_dim_IntList {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1758,7 +1901,8 @@ typedef struct graft_args_sum_dim_IntList {
 typedef graft_status (*graft_sum_dim_IntList_fn)(const graft_exec *exec,
                                                  const graft_args_sum_dim_IntList *args) GRAFT_NOEXCEPT;
 
-/* aten::tan(Tensor self) -> Tensor */
+/* aten::tan(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_tan {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1766,7 +1910,8 @@ typedef struct graft_args_tan {
 } graft_args_tan;
 typedef graft_status (*graft_tan_fn)(const graft_exec *exec, const graft_args_tan *args) GRAFT_NOEXCEPT;
 
-/* aten::tanh(Tensor self) -> Tensor */
+/* aten::tanh(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_tanh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1775,7 +1920,7 @@ typedef struct graft_args_tanh {
 typedef graft_status (*graft_tanh_fn)(const graft_exec *exec, const graft_args_tanh *args) GRAFT_NOEXCEPT;
 
 /* aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)
- */
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_topk {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1789,7 +1934,8 @@ typedef struct graft_args_topk {
 } graft_args_topk;
 typedef graft_status (*graft_topk_fn)(const graft_exec *exec, const graft_args_topk *args) GRAFT_NOEXCEPT;
 
-/* aten::trunc(Tensor self) -> Tensor */
+/* aten::trunc(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_trunc {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1797,7 +1943,8 @@ typedef struct graft_args_trunc {
 } graft_args_trunc;
 typedef graft_status (*graft_trunc_fn)(const graft_exec *exec, const graft_args_trunc *args) GRAFT_NOEXCEPT;
 
-/* aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor */
+/* aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent; correction never absent. */
 typedef struct graft_args_var_correction {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1810,7 +1957,8 @@ typedef struct graft_args_var_correction {
 typedef graft_status (*graft_var_correction_fn)(const graft_exec *exec,
                                                 const graft_args_var_correction *args) GRAFT_NOEXCEPT;
 
-/* aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor */
+/* aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted; condition broadcast. */
 typedef struct graft_args_where_self {
   graft_args head;
   const graft_tensor_desc *condition;

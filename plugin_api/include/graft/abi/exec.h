@@ -6,8 +6,9 @@
  * of the promoted dtype, and outputs that share no memory with inputs.
  *
  * A slot submits its work to exec->stream and returns; it never waits for the device, except that an op whose output
- * size depends on data may wait on its own event. It returns GRAFT_UNIMPLEMENTED before any side effect for a case it
- * does not serve (the host then takes another way and remembers it), and answers the same for the same case every time.
+ * size depends on data may wait on its own event (and is GRAFT_UNIMPLEMENTED while capturing). It returns
+ * GRAFT_UNIMPLEMENTED before any side effect for a case it does not serve (the host then takes another way and
+ * remembers it), and answers the same for the same case every time.
  *
  * An elementwise op (its tensors all broadcast to the shape of its result, and no argument speaks of a dim) may see its
  * dims permuted, merged and without those of size 1, all tensors alike: what belongs together stays together, but
@@ -23,6 +24,12 @@
  * graft_host.output_shape. Arguments are appended in later minors, and their zero means the old behaviour; any other
  * change of a schema is another op, with an id and a slot of its own. A value of a str argument (GRAFT_STR_*) that a
  * slot does not know is GRAFT_UNIMPLEMENTED.
+ *
+ * Above an args struct stands the schema and, after "Prepared:", what the host has done to the arguments, whatever the
+ * caller gave. Tensors are `promoted` to the dtype that the op computes in, `broadcast` to the shape of the result,
+ * or come `as indices`; others are as the caller has them. Numbers and lists are `none negative` (dims counted from the
+ * front), `ascending`, `never absent`, `never empty`, `at full length` (that of the schema) or `one a spatial dim`; of
+ * the rest only the schema's defaults are filled in. Outputs that may be NULL are named; others never are.
  *
  * Indices in a tensor are checked by the slot, which is the first to read them: one that lies outside what it addresses
  * is GRAFT_OUT_OF_RANGE, at the call or at the next wait as a fault of its stream, and nothing outside a tensor is read
@@ -40,7 +47,7 @@ extern "C" {
 typedef uint32_t graft_exec_flags;
 enum {
   GRAFT_EXEC_DETERMINISTIC = 0x1, /* the same inputs give the same bits, or GRAFT_UNIMPLEMENTED */
-  GRAFT_EXEC_CAPTURING = 0x2,     /* reserved for the graph extension; never sent in version 1 */
+  GRAFT_EXEC_CAPTURING = 0x2,     /* work is recorded, not run; sent by no host before an extension says how */
   /* A hint: matrix products of f32 may round their inputs to 10 mantissa bits (tf32) or more. A permission, not a
    * demand: a plugin that ignores it is right. Without it, f32 means f32. */
   GRAFT_EXEC_ALLOW_TF32 = 0x10000

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* prims::abs(Tensor self) -> Tensor */
+/* prims::abs(Tensor self) -> Tensor
+ * Equals aten::abs(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_abs {
   graft_args head;
   const graft_tensor_desc *self;
@@ -19,7 +20,8 @@ typedef struct graft_args_prims_abs {
 } graft_args_prims_abs;
 typedef graft_status (*graft_prims_abs_fn)(const graft_exec *exec, const graft_args_prims_abs *args) GRAFT_NOEXCEPT;
 
-/* prims::acos(Tensor self) -> Tensor */
+/* prims::acos(Tensor self) -> Tensor
+ * Equals aten::acos(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_acos {
   graft_args head;
   const graft_tensor_desc *self;
@@ -27,7 +29,8 @@ typedef struct graft_args_prims_acos {
 } graft_args_prims_acos;
 typedef graft_status (*graft_prims_acos_fn)(const graft_exec *exec, const graft_args_prims_acos *args) GRAFT_NOEXCEPT;
 
-/* prims::acosh(Tensor self) -> Tensor */
+/* prims::acosh(Tensor self) -> Tensor
+ * Equals aten::acosh(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_acosh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -35,7 +38,8 @@ typedef struct graft_args_prims_acosh {
 } graft_args_prims_acosh;
 typedef graft_status (*graft_prims_acosh_fn)(const graft_exec *exec, const graft_args_prims_acosh *args) GRAFT_NOEXCEPT;
 
-/* prims::add(Tensor self, Tensor other) -> Tensor */
+/* prims::add(Tensor self, Tensor other) -> Tensor
+ * Equals aten::add.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_add {
   graft_args head;
   const graft_tensor_desc *self;
@@ -44,7 +48,8 @@ typedef struct graft_args_prims_add {
 } graft_args_prims_add;
 typedef graft_status (*graft_prims_add_fn)(const graft_exec *exec, const graft_args_prims_add *args) GRAFT_NOEXCEPT;
 
-/* prims::amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor */
+/* prims::amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor
+ * Equals aten::amax(inp, dims, False), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_amax {
   graft_args head;
   const graft_tensor_desc *inp;
@@ -55,7 +60,8 @@ typedef struct graft_args_prims_amax {
 } graft_args_prims_amax;
 typedef graft_status (*graft_prims_amax_fn)(const graft_exec *exec, const graft_args_prims_amax *args) GRAFT_NOEXCEPT;
 
-/* prims::amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor */
+/* prims::amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor
+ * Equals aten::amin(inp, dims, False), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_amin {
   graft_args head;
   const graft_tensor_desc *inp;
@@ -80,7 +86,8 @@ typedef struct graft_args_prims_as_strided_scatter {
 typedef graft_status (*graft_prims_as_strided_scatter_fn)(
     const graft_exec *exec, const graft_args_prims_as_strided_scatter *args) GRAFT_NOEXCEPT;
 
-/* prims::asin(Tensor self) -> Tensor */
+/* prims::asin(Tensor self) -> Tensor
+ * Equals aten::asin(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_asin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -88,7 +95,8 @@ typedef struct graft_args_prims_asin {
 } graft_args_prims_asin;
 typedef graft_status (*graft_prims_asin_fn)(const graft_exec *exec, const graft_args_prims_asin *args) GRAFT_NOEXCEPT;
 
-/* prims::asinh(Tensor self) -> Tensor */
+/* prims::asinh(Tensor self) -> Tensor
+ * Equals aten::asinh(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_asinh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -96,7 +104,8 @@ typedef struct graft_args_prims_asinh {
 } graft_args_prims_asinh;
 typedef graft_status (*graft_prims_asinh_fn)(const graft_exec *exec, const graft_args_prims_asinh *args) GRAFT_NOEXCEPT;
 
-/* prims::atan(Tensor self) -> Tensor */
+/* prims::atan(Tensor self) -> Tensor
+ * Equals aten::atan(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_atan {
   graft_args head;
   const graft_tensor_desc *self;
@@ -104,7 +113,8 @@ typedef struct graft_args_prims_atan {
 } graft_args_prims_atan;
 typedef graft_status (*graft_prims_atan_fn)(const graft_exec *exec, const graft_args_prims_atan *args) GRAFT_NOEXCEPT;
 
-/* prims::atan2(Tensor self, Tensor other) -> Tensor */
+/* prims::atan2(Tensor self, Tensor other) -> Tensor
+ * Equals aten::atan2(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_atan2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -113,7 +123,8 @@ typedef struct graft_args_prims_atan2 {
 } graft_args_prims_atan2;
 typedef graft_status (*graft_prims_atan2_fn)(const graft_exec *exec, const graft_args_prims_atan2 *args) GRAFT_NOEXCEPT;
 
-/* prims::atanh(Tensor self) -> Tensor */
+/* prims::atanh(Tensor self) -> Tensor
+ * Equals aten::atanh(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_atanh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -121,7 +132,8 @@ typedef struct graft_args_prims_atanh {
 } graft_args_prims_atanh;
 typedef graft_status (*graft_prims_atanh_fn)(const graft_exec *exec, const graft_args_prims_atanh *args) GRAFT_NOEXCEPT;
 
-/* prims::bessel_i0(Tensor self) -> Tensor */
+/* prims::bessel_i0(Tensor self) -> Tensor
+ * Equals aten::i0(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bessel_i0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -130,7 +142,8 @@ typedef struct graft_args_prims_bessel_i0 {
 typedef graft_status (*graft_prims_bessel_i0_fn)(const graft_exec *exec,
                                                  const graft_args_prims_bessel_i0 *args) GRAFT_NOEXCEPT;
 
-/* prims::bessel_i0e(Tensor self) -> Tensor */
+/* prims::bessel_i0e(Tensor self) -> Tensor
+ * Equals aten::special_i0e(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bessel_i0e {
   graft_args head;
   const graft_tensor_desc *self;
@@ -139,7 +152,8 @@ typedef struct graft_args_prims_bessel_i0e {
 typedef graft_status (*graft_prims_bessel_i0e_fn)(const graft_exec *exec,
                                                   const graft_args_prims_bessel_i0e *args) GRAFT_NOEXCEPT;
 
-/* prims::bessel_i1(Tensor self) -> Tensor */
+/* prims::bessel_i1(Tensor self) -> Tensor
+ * Equals aten::special_i1(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bessel_i1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -148,7 +162,8 @@ typedef struct graft_args_prims_bessel_i1 {
 typedef graft_status (*graft_prims_bessel_i1_fn)(const graft_exec *exec,
                                                  const graft_args_prims_bessel_i1 *args) GRAFT_NOEXCEPT;
 
-/* prims::bessel_i1e(Tensor self) -> Tensor */
+/* prims::bessel_i1e(Tensor self) -> Tensor
+ * Equals aten::special_i1e(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bessel_i1e {
   graft_args head;
   const graft_tensor_desc *self;
@@ -175,7 +190,8 @@ typedef struct graft_args_prims_bessel_j1 {
 typedef graft_status (*graft_prims_bessel_j1_fn)(const graft_exec *exec,
                                                  const graft_args_prims_bessel_j1 *args) GRAFT_NOEXCEPT;
 
-/* prims::bitwise_and(Tensor self, Tensor other) -> Tensor */
+/* prims::bitwise_and(Tensor self, Tensor other) -> Tensor
+ * Equals aten::bitwise_and.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bitwise_and {
   graft_args head;
   const graft_tensor_desc *self;
@@ -185,7 +201,8 @@ typedef struct graft_args_prims_bitwise_and {
 typedef graft_status (*graft_prims_bitwise_and_fn)(const graft_exec *exec,
                                                    const graft_args_prims_bitwise_and *args) GRAFT_NOEXCEPT;
 
-/* prims::bitwise_not(Tensor self) -> Tensor */
+/* prims::bitwise_not(Tensor self) -> Tensor
+ * Equals aten::bitwise_not(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bitwise_not {
   graft_args head;
   const graft_tensor_desc *self;
@@ -194,7 +211,8 @@ typedef struct graft_args_prims_bitwise_not {
 typedef graft_status (*graft_prims_bitwise_not_fn)(const graft_exec *exec,
                                                    const graft_args_prims_bitwise_not *args) GRAFT_NOEXCEPT;
 
-/* prims::bitwise_or(Tensor self, Tensor other) -> Tensor */
+/* prims::bitwise_or(Tensor self, Tensor other) -> Tensor
+ * Equals aten::bitwise_or.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bitwise_or {
   graft_args head;
   const graft_tensor_desc *self;
@@ -204,7 +222,8 @@ typedef struct graft_args_prims_bitwise_or {
 typedef graft_status (*graft_prims_bitwise_or_fn)(const graft_exec *exec,
                                                   const graft_args_prims_bitwise_or *args) GRAFT_NOEXCEPT;
 
-/* prims::bitwise_xor(Tensor self, Tensor other) -> Tensor */
+/* prims::bitwise_xor(Tensor self, Tensor other) -> Tensor
+ * Equals aten::bitwise_xor.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bitwise_xor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -214,7 +233,8 @@ typedef struct graft_args_prims_bitwise_xor {
 typedef graft_status (*graft_prims_bitwise_xor_fn)(const graft_exec *exec,
                                                    const graft_args_prims_bitwise_xor *args) GRAFT_NOEXCEPT;
 
-/* prims::cat(Tensor[] tensors, int dim) -> Tensor */
+/* prims::cat(Tensor[] tensors, int dim) -> Tensor
+ * Equals aten::cat(tensors, dim), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_cat {
   graft_args head;
   graft_tensor_list tensors;
@@ -231,7 +251,8 @@ typedef struct graft_args_prims_cbrt {
 } graft_args_prims_cbrt;
 typedef graft_status (*graft_prims_cbrt_fn)(const graft_exec *exec, const graft_args_prims_cbrt *args) GRAFT_NOEXCEPT;
 
-/* prims::ceil(Tensor self) -> Tensor */
+/* prims::ceil(Tensor self) -> Tensor
+ * Equals aten::ceil(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_ceil {
   graft_args head;
   const graft_tensor_desc *self;
@@ -239,7 +260,8 @@ typedef struct graft_args_prims_ceil {
 } graft_args_prims_ceil;
 typedef graft_status (*graft_prims_ceil_fn)(const graft_exec *exec, const graft_args_prims_ceil *args) GRAFT_NOEXCEPT;
 
-/* prims::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor */
+/* prims::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor
+ * Equals aten::clone(self, memory_format), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_clone {
   graft_args head;
   const graft_tensor_desc *self;
@@ -267,7 +289,8 @@ typedef struct graft_args_prims_conj_physical {
 typedef graft_status (*graft_prims_conj_physical_fn)(const graft_exec *exec,
                                                      const graft_args_prims_conj_physical *args) GRAFT_NOEXCEPT;
 
-/* prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor */
+/* prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor
+ * Equals aten::_to_copy(a, dtype), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_convert_element_type {
   graft_args head;
   const graft_tensor_desc *a;
@@ -288,7 +311,8 @@ typedef struct graft_args_prims_copy_strided {
 typedef graft_status (*graft_prims_copy_strided_fn)(const graft_exec *exec,
                                                     const graft_args_prims_copy_strided *args) GRAFT_NOEXCEPT;
 
-/* prims::copy_to(Tensor(a!) a, Tensor b) -> Tensor(a!) The result is written to a. */
+/* prims::copy_to(Tensor(a!) a, Tensor b) -> Tensor(a!) The result is written to a.
+ * Equals aten::copy(a, b), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_copy_to {
   graft_args head;
   const graft_tensor_desc *a;
@@ -297,7 +321,8 @@ typedef struct graft_args_prims_copy_to {
 typedef graft_status (*graft_prims_copy_to_fn)(const graft_exec *exec,
                                                const graft_args_prims_copy_to *args) GRAFT_NOEXCEPT;
 
-/* prims::cos(Tensor self) -> Tensor */
+/* prims::cos(Tensor self) -> Tensor
+ * Equals aten::cos(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_cos {
   graft_args head;
   const graft_tensor_desc *self;
@@ -305,7 +330,8 @@ typedef struct graft_args_prims_cos {
 } graft_args_prims_cos;
 typedef graft_status (*graft_prims_cos_fn)(const graft_exec *exec, const graft_args_prims_cos *args) GRAFT_NOEXCEPT;
 
-/* prims::cosh(Tensor self) -> Tensor */
+/* prims::cosh(Tensor self) -> Tensor
+ * Equals aten::cosh(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_cosh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -313,7 +339,8 @@ typedef struct graft_args_prims_cosh {
 } graft_args_prims_cosh;
 typedef graft_status (*graft_prims_cosh_fn)(const graft_exec *exec, const graft_args_prims_cosh *args) GRAFT_NOEXCEPT;
 
-/* prims::digamma(Tensor self) -> Tensor */
+/* prims::digamma(Tensor self) -> Tensor
+ * Equals aten::digamma(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_digamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -331,7 +358,8 @@ typedef struct graft_args_prims_div {
 } graft_args_prims_div;
 typedef graft_status (*graft_prims_div_fn)(const graft_exec *exec, const graft_args_prims_div *args) GRAFT_NOEXCEPT;
 
-/* prims::eq(Tensor self, Tensor other) -> Tensor */
+/* prims::eq(Tensor self, Tensor other) -> Tensor
+ * Equals aten::eq.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_eq {
   graft_args head;
   const graft_tensor_desc *self;
@@ -340,7 +368,8 @@ typedef struct graft_args_prims_eq {
 } graft_args_prims_eq;
 typedef graft_status (*graft_prims_eq_fn)(const graft_exec *exec, const graft_args_prims_eq *args) GRAFT_NOEXCEPT;
 
-/* prims::erf(Tensor self) -> Tensor */
+/* prims::erf(Tensor self) -> Tensor
+ * Equals aten::erf(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_erf {
   graft_args head;
   const graft_tensor_desc *self;
@@ -348,7 +377,8 @@ typedef struct graft_args_prims_erf {
 } graft_args_prims_erf;
 typedef graft_status (*graft_prims_erf_fn)(const graft_exec *exec, const graft_args_prims_erf *args) GRAFT_NOEXCEPT;
 
-/* prims::erf_inv(Tensor self) -> Tensor */
+/* prims::erf_inv(Tensor self) -> Tensor
+ * Equals aten::erfinv(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_erf_inv {
   graft_args head;
   const graft_tensor_desc *self;
@@ -357,7 +387,8 @@ typedef struct graft_args_prims_erf_inv {
 typedef graft_status (*graft_prims_erf_inv_fn)(const graft_exec *exec,
                                                const graft_args_prims_erf_inv *args) GRAFT_NOEXCEPT;
 
-/* prims::erfc(Tensor self) -> Tensor */
+/* prims::erfc(Tensor self) -> Tensor
+ * Equals aten::erfc(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_erfc {
   graft_args head;
   const graft_tensor_desc *self;
@@ -365,7 +396,8 @@ typedef struct graft_args_prims_erfc {
 } graft_args_prims_erfc;
 typedef graft_status (*graft_prims_erfc_fn)(const graft_exec *exec, const graft_args_prims_erfc *args) GRAFT_NOEXCEPT;
 
-/* prims::erfcx(Tensor self) -> Tensor */
+/* prims::erfcx(Tensor self) -> Tensor
+ * Equals aten::special_erfcx(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_erfcx {
   graft_args head;
   const graft_tensor_desc *self;
@@ -373,7 +405,8 @@ typedef struct graft_args_prims_erfcx {
 } graft_args_prims_erfcx;
 typedef graft_status (*graft_prims_erfcx_fn)(const graft_exec *exec, const graft_args_prims_erfcx *args) GRAFT_NOEXCEPT;
 
-/* prims::exp(Tensor self) -> Tensor */
+/* prims::exp(Tensor self) -> Tensor
+ * Equals aten::exp(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_exp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -381,7 +414,8 @@ typedef struct graft_args_prims_exp {
 } graft_args_prims_exp;
 typedef graft_status (*graft_prims_exp_fn)(const graft_exec *exec, const graft_args_prims_exp *args) GRAFT_NOEXCEPT;
 
-/* prims::exp2(Tensor self) -> Tensor */
+/* prims::exp2(Tensor self) -> Tensor
+ * Equals aten::exp2(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_exp2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -389,7 +423,8 @@ typedef struct graft_args_prims_exp2 {
 } graft_args_prims_exp2;
 typedef graft_status (*graft_prims_exp2_fn)(const graft_exec *exec, const graft_args_prims_exp2 *args) GRAFT_NOEXCEPT;
 
-/* prims::expm1(Tensor self) -> Tensor */
+/* prims::expm1(Tensor self) -> Tensor
+ * Equals aten::expm1(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_expm1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -397,7 +432,8 @@ typedef struct graft_args_prims_expm1 {
 } graft_args_prims_expm1;
 typedef graft_status (*graft_prims_expm1_fn)(const graft_exec *exec, const graft_args_prims_expm1 *args) GRAFT_NOEXCEPT;
 
-/* prims::fft_c2c(Tensor self, *, int[] dim, bool forward) -> Tensor */
+/* prims::fft_c2c(Tensor self, *, int[] dim, bool forward) -> Tensor
+ * Equals aten::_fft_c2c(self, dim, 0, forward), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fft_c2c {
   graft_args head;
   const graft_tensor_desc *self;
@@ -409,7 +445,8 @@ typedef struct graft_args_prims_fft_c2c {
 typedef graft_status (*graft_prims_fft_c2c_fn)(const graft_exec *exec,
                                                const graft_args_prims_fft_c2c *args) GRAFT_NOEXCEPT;
 
-/* prims::fft_c2r(Tensor self, *, int[] dim, SymInt last_dim_size) -> Tensor */
+/* prims::fft_c2r(Tensor self, *, int[] dim, SymInt last_dim_size) -> Tensor
+ * Equals aten::_fft_c2r(self, dim, 0, last_dim_size), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fft_c2r {
   graft_args head;
   const graft_tensor_desc *self;
@@ -420,7 +457,8 @@ typedef struct graft_args_prims_fft_c2r {
 typedef graft_status (*graft_prims_fft_c2r_fn)(const graft_exec *exec,
                                                const graft_args_prims_fft_c2r *args) GRAFT_NOEXCEPT;
 
-/* prims::fft_r2c(Tensor self, *, int[] dim, bool onesided) -> Tensor */
+/* prims::fft_r2c(Tensor self, *, int[] dim, bool onesided) -> Tensor
+ * Equals aten::_fft_r2c(self, dim, 0, onesided), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fft_r2c {
   graft_args head;
   const graft_tensor_desc *self;
@@ -432,7 +470,8 @@ typedef struct graft_args_prims_fft_r2c {
 typedef graft_status (*graft_prims_fft_r2c_fn)(const graft_exec *exec,
                                                const graft_args_prims_fft_r2c *args) GRAFT_NOEXCEPT;
 
-/* prims::fill(Tensor self, Scalar value) -> Tensor */
+/* prims::fill(Tensor self, Scalar value) -> Tensor
+ * Equals aten::fill.Scalar(self, value), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fill {
   graft_args head;
   const graft_tensor_desc *self;
@@ -441,7 +480,8 @@ typedef struct graft_args_prims_fill {
 } graft_args_prims_fill;
 typedef graft_status (*graft_prims_fill_fn)(const graft_exec *exec, const graft_args_prims_fill *args) GRAFT_NOEXCEPT;
 
-/* prims::floor(Tensor self) -> Tensor */
+/* prims::floor(Tensor self) -> Tensor
+ * Equals aten::floor(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_floor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -467,7 +507,8 @@ typedef struct graft_args_prims_fmin {
 } graft_args_prims_fmin;
 typedef graft_status (*graft_prims_fmin_fn)(const graft_exec *exec, const graft_args_prims_fmin *args) GRAFT_NOEXCEPT;
 
-/* prims::fmod(Tensor self, Tensor other) -> Tensor */
+/* prims::fmod(Tensor self, Tensor other) -> Tensor
+ * Equals aten::fmod.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fmod {
   graft_args head;
   const graft_tensor_desc *self;
@@ -485,7 +526,8 @@ typedef struct graft_args_prims_frexp {
 } graft_args_prims_frexp;
 typedef graft_status (*graft_prims_frexp_fn)(const graft_exec *exec, const graft_args_prims_frexp *args) GRAFT_NOEXCEPT;
 
-/* prims::full(SymInt[] shape, Scalar fill_value, *, ScalarType dtype, Device device, bool requires_grad) -> Tensor */
+/* prims::full(SymInt[] shape, Scalar fill_value, *, ScalarType dtype, Device device, bool requires_grad) -> Tensor
+ * Equals aten::full(shape, fill_value, dtype, None, device), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_full {
   graft_args head;
   graft_int_list shape;
@@ -496,7 +538,8 @@ typedef struct graft_args_prims_full {
 } graft_args_prims_full;
 typedef graft_status (*graft_prims_full_fn)(const graft_exec *exec, const graft_args_prims_full *args) GRAFT_NOEXCEPT;
 
-/* prims::full_like(Tensor a, Scalar fill_value, *, ScalarType dtype, Device device, bool requires_grad) -> Tensor */
+/* prims::full_like(Tensor a, Scalar fill_value, *, ScalarType dtype, Device device, bool requires_grad) -> Tensor
+ * Equals aten::full_like(a, fill_value, dtype, None, device), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_full_like {
   graft_args head;
   const graft_tensor_desc *a;
@@ -508,7 +551,8 @@ typedef struct graft_args_prims_full_like {
 typedef graft_status (*graft_prims_full_like_fn)(const graft_exec *exec,
                                                  const graft_args_prims_full_like *args) GRAFT_NOEXCEPT;
 
-/* prims::gcd(Tensor self, Tensor other) -> Tensor */
+/* prims::gcd(Tensor self, Tensor other) -> Tensor
+ * Equals aten::gcd(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_gcd {
   graft_args head;
   const graft_tensor_desc *self;
@@ -517,7 +561,8 @@ typedef struct graft_args_prims_gcd {
 } graft_args_prims_gcd;
 typedef graft_status (*graft_prims_gcd_fn)(const graft_exec *exec, const graft_args_prims_gcd *args) GRAFT_NOEXCEPT;
 
-/* prims::ge(Tensor self, Tensor other) -> Tensor */
+/* prims::ge(Tensor self, Tensor other) -> Tensor
+ * Equals aten::ge.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_ge {
   graft_args head;
   const graft_tensor_desc *self;
@@ -526,7 +571,8 @@ typedef struct graft_args_prims_ge {
 } graft_args_prims_ge;
 typedef graft_status (*graft_prims_ge_fn)(const graft_exec *exec, const graft_args_prims_ge *args) GRAFT_NOEXCEPT;
 
-/* prims::gt(Tensor self, Tensor other) -> Tensor */
+/* prims::gt(Tensor self, Tensor other) -> Tensor
+ * Equals aten::gt.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_gt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -535,7 +581,8 @@ typedef struct graft_args_prims_gt {
 } graft_args_prims_gt;
 typedef graft_status (*graft_prims_gt_fn)(const graft_exec *exec, const graft_args_prims_gt *args) GRAFT_NOEXCEPT;
 
-/* prims::hypot(Tensor self, Tensor other) -> Tensor */
+/* prims::hypot(Tensor self, Tensor other) -> Tensor
+ * Equals aten::hypot(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_hypot {
   graft_args head;
   const graft_tensor_desc *self;
@@ -544,7 +591,8 @@ typedef struct graft_args_prims_hypot {
 } graft_args_prims_hypot;
 typedef graft_status (*graft_prims_hypot_fn)(const graft_exec *exec, const graft_args_prims_hypot *args) GRAFT_NOEXCEPT;
 
-/* prims::igamma(Tensor self, Tensor other) -> Tensor */
+/* prims::igamma(Tensor self, Tensor other) -> Tensor
+ * Equals aten::igamma(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_igamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -554,7 +602,8 @@ typedef struct graft_args_prims_igamma {
 typedef graft_status (*graft_prims_igamma_fn)(const graft_exec *exec,
                                               const graft_args_prims_igamma *args) GRAFT_NOEXCEPT;
 
-/* prims::igammac(Tensor self, Tensor other) -> Tensor */
+/* prims::igammac(Tensor self, Tensor other) -> Tensor
+ * Equals aten::igammac(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_igammac {
   graft_args head;
   const graft_tensor_desc *self;
@@ -586,7 +635,8 @@ typedef struct graft_args_prims_isfinite {
 typedef graft_status (*graft_prims_isfinite_fn)(const graft_exec *exec,
                                                 const graft_args_prims_isfinite *args) GRAFT_NOEXCEPT;
 
-/* prims::le(Tensor self, Tensor other) -> Tensor */
+/* prims::le(Tensor self, Tensor other) -> Tensor
+ * Equals aten::le.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_le {
   graft_args head;
   const graft_tensor_desc *self;
@@ -595,7 +645,8 @@ typedef struct graft_args_prims_le {
 } graft_args_prims_le;
 typedef graft_status (*graft_prims_le_fn)(const graft_exec *exec, const graft_args_prims_le *args) GRAFT_NOEXCEPT;
 
-/* prims::lgamma(Tensor self) -> Tensor */
+/* prims::lgamma(Tensor self) -> Tensor
+ * Equals aten::lgamma(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_lgamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -604,7 +655,8 @@ typedef struct graft_args_prims_lgamma {
 typedef graft_status (*graft_prims_lgamma_fn)(const graft_exec *exec,
                                               const graft_args_prims_lgamma *args) GRAFT_NOEXCEPT;
 
-/* prims::log(Tensor self) -> Tensor */
+/* prims::log(Tensor self) -> Tensor
+ * Equals aten::log(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_log {
   graft_args head;
   const graft_tensor_desc *self;
@@ -612,7 +664,8 @@ typedef struct graft_args_prims_log {
 } graft_args_prims_log;
 typedef graft_status (*graft_prims_log_fn)(const graft_exec *exec, const graft_args_prims_log *args) GRAFT_NOEXCEPT;
 
-/* prims::log10(Tensor self) -> Tensor */
+/* prims::log10(Tensor self) -> Tensor
+ * Equals aten::log10(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_log10 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -620,7 +673,8 @@ typedef struct graft_args_prims_log10 {
 } graft_args_prims_log10;
 typedef graft_status (*graft_prims_log10_fn)(const graft_exec *exec, const graft_args_prims_log10 *args) GRAFT_NOEXCEPT;
 
-/* prims::log1p(Tensor self) -> Tensor */
+/* prims::log1p(Tensor self) -> Tensor
+ * Equals aten::log1p(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_log1p {
   graft_args head;
   const graft_tensor_desc *self;
@@ -628,7 +682,8 @@ typedef struct graft_args_prims_log1p {
 } graft_args_prims_log1p;
 typedef graft_status (*graft_prims_log1p_fn)(const graft_exec *exec, const graft_args_prims_log1p *args) GRAFT_NOEXCEPT;
 
-/* prims::log2(Tensor self) -> Tensor */
+/* prims::log2(Tensor self) -> Tensor
+ * Equals aten::log2(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_log2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -636,7 +691,8 @@ typedef struct graft_args_prims_log2 {
 } graft_args_prims_log2;
 typedef graft_status (*graft_prims_log2_fn)(const graft_exec *exec, const graft_args_prims_log2 *args) GRAFT_NOEXCEPT;
 
-/* prims::lt(Tensor self, Tensor other) -> Tensor */
+/* prims::lt(Tensor self, Tensor other) -> Tensor
+ * Equals aten::lt.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_lt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -645,7 +701,8 @@ typedef struct graft_args_prims_lt {
 } graft_args_prims_lt;
 typedef graft_status (*graft_prims_lt_fn)(const graft_exec *exec, const graft_args_prims_lt *args) GRAFT_NOEXCEPT;
 
-/* prims::maximum(Tensor self, Tensor other) -> Tensor */
+/* prims::maximum(Tensor self, Tensor other) -> Tensor
+ * Equals aten::maximum(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_maximum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -655,7 +712,8 @@ typedef struct graft_args_prims_maximum {
 typedef graft_status (*graft_prims_maximum_fn)(const graft_exec *exec,
                                                const graft_args_prims_maximum *args) GRAFT_NOEXCEPT;
 
-/* prims::minimum(Tensor self, Tensor other) -> Tensor */
+/* prims::minimum(Tensor self, Tensor other) -> Tensor
+ * Equals aten::minimum(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_minimum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -665,7 +723,8 @@ typedef struct graft_args_prims_minimum {
 typedef graft_status (*graft_prims_minimum_fn)(const graft_exec *exec,
                                                const graft_args_prims_minimum *args) GRAFT_NOEXCEPT;
 
-/* prims::mul(Tensor self, Tensor other) -> Tensor */
+/* prims::mul(Tensor self, Tensor other) -> Tensor
+ * Equals aten::mul.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_mul {
   graft_args head;
   const graft_tensor_desc *self;
@@ -674,7 +733,8 @@ typedef struct graft_args_prims_mul {
 } graft_args_prims_mul;
 typedef graft_status (*graft_prims_mul_fn)(const graft_exec *exec, const graft_args_prims_mul *args) GRAFT_NOEXCEPT;
 
-/* prims::ndtri(Tensor self) -> Tensor */
+/* prims::ndtri(Tensor self) -> Tensor
+ * Equals aten::special_ndtri(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_ndtri {
   graft_args head;
   const graft_tensor_desc *self;
@@ -682,7 +742,8 @@ typedef struct graft_args_prims_ndtri {
 } graft_args_prims_ndtri;
 typedef graft_status (*graft_prims_ndtri_fn)(const graft_exec *exec, const graft_args_prims_ndtri *args) GRAFT_NOEXCEPT;
 
-/* prims::ne(Tensor self, Tensor other) -> Tensor */
+/* prims::ne(Tensor self, Tensor other) -> Tensor
+ * Equals aten::ne.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_ne {
   graft_args head;
   const graft_tensor_desc *self;
@@ -691,7 +752,8 @@ typedef struct graft_args_prims_ne {
 } graft_args_prims_ne;
 typedef graft_status (*graft_prims_ne_fn)(const graft_exec *exec, const graft_args_prims_ne *args) GRAFT_NOEXCEPT;
 
-/* prims::neg(Tensor self) -> Tensor */
+/* prims::neg(Tensor self) -> Tensor
+ * Equals aten::neg(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_neg {
   graft_args head;
   const graft_tensor_desc *self;
@@ -699,7 +761,8 @@ typedef struct graft_args_prims_neg {
 } graft_args_prims_neg;
 typedef graft_status (*graft_prims_neg_fn)(const graft_exec *exec, const graft_args_prims_neg *args) GRAFT_NOEXCEPT;
 
-/* prims::nextafter(Tensor self, Tensor other) -> Tensor */
+/* prims::nextafter(Tensor self, Tensor other) -> Tensor
+ * Equals aten::nextafter(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_nextafter {
   graft_args head;
   const graft_tensor_desc *self;
@@ -710,7 +773,9 @@ typedef graft_status (*graft_prims_nextafter_fn)(const graft_exec *exec,
                                                  const graft_args_prims_nextafter *args) GRAFT_NOEXCEPT;
 
 /* prims::normal(SymInt[] shape, *, Scalar mean, Scalar std, ScalarType dtype, Device device, bool requires_grad,
- * Generator? generator=None) -> Tensor */
+ * Generator? generator=None) -> Tensor
+ * Equals aten::normal.float_float(mean, std, shape, generator, dtype, None, device), and stands for it where that has
+ * no slot of its own. */
 typedef struct graft_args_prims_normal {
   graft_args head;
   graft_int_list shape;
@@ -724,7 +789,8 @@ typedef struct graft_args_prims_normal {
 typedef graft_status (*graft_prims_normal_fn)(const graft_exec *exec,
                                               const graft_args_prims_normal *args) GRAFT_NOEXCEPT;
 
-/* prims::pow(Tensor self, Tensor other) -> Tensor */
+/* prims::pow(Tensor self, Tensor other) -> Tensor
+ * Equals aten::pow.Tensor_Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_pow {
   graft_args head;
   const graft_tensor_desc *self;
@@ -744,7 +810,8 @@ typedef struct graft_args_prims_prod {
 } graft_args_prims_prod;
 typedef graft_status (*graft_prims_prod_fn)(const graft_exec *exec, const graft_args_prims_prod *args) GRAFT_NOEXCEPT;
 
-/* prims::reciprocal(Tensor self) -> Tensor */
+/* prims::reciprocal(Tensor self) -> Tensor
+ * Equals aten::reciprocal(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_reciprocal {
   graft_args head;
   const graft_tensor_desc *self;
@@ -753,7 +820,8 @@ typedef struct graft_args_prims_reciprocal {
 typedef graft_status (*graft_prims_reciprocal_fn)(const graft_exec *exec,
                                                   const graft_args_prims_reciprocal *args) GRAFT_NOEXCEPT;
 
-/* prims::remainder(Tensor self, Tensor other) -> Tensor */
+/* prims::remainder(Tensor self, Tensor other) -> Tensor
+ * Equals aten::remainder.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_remainder {
   graft_args head;
   const graft_tensor_desc *self;
@@ -773,7 +841,8 @@ typedef struct graft_args_prims_reshape {
 typedef graft_status (*graft_prims_reshape_fn)(const graft_exec *exec,
                                                const graft_args_prims_reshape *args) GRAFT_NOEXCEPT;
 
-/* prims::rev(Tensor a, int[] dims) -> Tensor */
+/* prims::rev(Tensor a, int[] dims) -> Tensor
+ * Equals aten::flip(a, dims), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_rev {
   graft_args head;
   const graft_tensor_desc *a;
@@ -782,7 +851,8 @@ typedef struct graft_args_prims_rev {
 } graft_args_prims_rev;
 typedef graft_status (*graft_prims_rev_fn)(const graft_exec *exec, const graft_args_prims_rev *args) GRAFT_NOEXCEPT;
 
-/* prims::round(Tensor self) -> Tensor */
+/* prims::round(Tensor self) -> Tensor
+ * Equals aten::round(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_round {
   graft_args head;
   const graft_tensor_desc *self;
@@ -790,7 +860,8 @@ typedef struct graft_args_prims_round {
 } graft_args_prims_round;
 typedef graft_status (*graft_prims_round_fn)(const graft_exec *exec, const graft_args_prims_round *args) GRAFT_NOEXCEPT;
 
-/* prims::rsqrt(Tensor self) -> Tensor */
+/* prims::rsqrt(Tensor self) -> Tensor
+ * Equals aten::rsqrt(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_rsqrt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -798,7 +869,8 @@ typedef struct graft_args_prims_rsqrt {
 } graft_args_prims_rsqrt;
 typedef graft_status (*graft_prims_rsqrt_fn)(const graft_exec *exec, const graft_args_prims_rsqrt *args) GRAFT_NOEXCEPT;
 
-/* prims::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) -> Tensor */
+/* prims::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) -> Tensor
+ * Equals aten::scalar_tensor(s, dtype, None, device), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_scalar_tensor {
   graft_args head;
   const graft_scalar *s;
@@ -809,7 +881,8 @@ typedef struct graft_args_prims_scalar_tensor {
 typedef graft_status (*graft_prims_scalar_tensor_fn)(const graft_exec *exec,
                                                      const graft_args_prims_scalar_tensor *args) GRAFT_NOEXCEPT;
 
-/* prims::shift_left(Tensor self, Tensor other) -> Tensor */
+/* prims::shift_left(Tensor self, Tensor other) -> Tensor
+ * Equals aten::bitwise_left_shift.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_shift_left {
   graft_args head;
   const graft_tensor_desc *self;
@@ -819,7 +892,8 @@ typedef struct graft_args_prims_shift_left {
 typedef graft_status (*graft_prims_shift_left_fn)(const graft_exec *exec,
                                                   const graft_args_prims_shift_left *args) GRAFT_NOEXCEPT;
 
-/* prims::shift_right_arithmetic(Tensor self, Tensor other) -> Tensor */
+/* prims::shift_right_arithmetic(Tensor self, Tensor other) -> Tensor
+ * Equals aten::bitwise_right_shift.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_shift_right_arithmetic {
   graft_args head;
   const graft_tensor_desc *self;
@@ -829,7 +903,8 @@ typedef struct graft_args_prims_shift_right_arithmetic {
 typedef graft_status (*graft_prims_shift_right_arithmetic_fn)(
     const graft_exec *exec, const graft_args_prims_shift_right_arithmetic *args) GRAFT_NOEXCEPT;
 
-/* prims::sign(Tensor self) -> Tensor */
+/* prims::sign(Tensor self) -> Tensor
+ * Equals aten::sign(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_sign {
   graft_args head;
   const graft_tensor_desc *self;
@@ -837,7 +912,8 @@ typedef struct graft_args_prims_sign {
 } graft_args_prims_sign;
 typedef graft_status (*graft_prims_sign_fn)(const graft_exec *exec, const graft_args_prims_sign *args) GRAFT_NOEXCEPT;
 
-/* prims::signbit(Tensor self) -> Tensor */
+/* prims::signbit(Tensor self) -> Tensor
+ * Equals aten::signbit(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_signbit {
   graft_args head;
   const graft_tensor_desc *self;
@@ -846,7 +922,8 @@ typedef struct graft_args_prims_signbit {
 typedef graft_status (*graft_prims_signbit_fn)(const graft_exec *exec,
                                                const graft_args_prims_signbit *args) GRAFT_NOEXCEPT;
 
-/* prims::sin(Tensor self) -> Tensor */
+/* prims::sin(Tensor self) -> Tensor
+ * Equals aten::sin(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_sin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -854,7 +931,8 @@ typedef struct graft_args_prims_sin {
 } graft_args_prims_sin;
 typedef graft_status (*graft_prims_sin_fn)(const graft_exec *exec, const graft_args_prims_sin *args) GRAFT_NOEXCEPT;
 
-/* prims::sinh(Tensor self) -> Tensor */
+/* prims::sinh(Tensor self) -> Tensor
+ * Equals aten::sinh(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_sinh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -871,7 +949,8 @@ typedef struct graft_args_prims_spherical_bessel_j0 {
 typedef graft_status (*graft_prims_spherical_bessel_j0_fn)(
     const graft_exec *exec, const graft_args_prims_spherical_bessel_j0 *args) GRAFT_NOEXCEPT;
 
-/* prims::sqrt(Tensor self) -> Tensor */
+/* prims::sqrt(Tensor self) -> Tensor
+ * Equals aten::sqrt(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_sqrt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -879,7 +958,8 @@ typedef struct graft_args_prims_sqrt {
 } graft_args_prims_sqrt;
 typedef graft_status (*graft_prims_sqrt_fn)(const graft_exec *exec, const graft_args_prims_sqrt *args) GRAFT_NOEXCEPT;
 
-/* prims::sub(Tensor self, Tensor other) -> Tensor */
+/* prims::sub(Tensor self, Tensor other) -> Tensor
+ * Equals aten::sub.Tensor(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_sub {
   graft_args head;
   const graft_tensor_desc *self;
@@ -888,7 +968,8 @@ typedef struct graft_args_prims_sub {
 } graft_args_prims_sub;
 typedef graft_status (*graft_prims_sub_fn)(const graft_exec *exec, const graft_args_prims_sub *args) GRAFT_NOEXCEPT;
 
-/* prims::sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor */
+/* prims::sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor
+ * Equals aten::sum.dim_IntList(inp, dims, False, output_dtype), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_sum {
   graft_args head;
   const graft_tensor_desc *inp;
@@ -899,7 +980,8 @@ typedef struct graft_args_prims_sum {
 } graft_args_prims_sum;
 typedef graft_status (*graft_prims_sum_fn)(const graft_exec *exec, const graft_args_prims_sum *args) GRAFT_NOEXCEPT;
 
-/* prims::svd(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh) */
+/* prims::svd(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)
+ * Equals aten::_linalg_svd(A, full_matrices, True), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_svd {
   graft_args head;
   const graft_tensor_desc *A;
@@ -911,7 +993,8 @@ typedef struct graft_args_prims_svd {
 } graft_args_prims_svd;
 typedef graft_status (*graft_prims_svd_fn)(const graft_exec *exec, const graft_args_prims_svd *args) GRAFT_NOEXCEPT;
 
-/* prims::tan(Tensor self) -> Tensor */
+/* prims::tan(Tensor self) -> Tensor
+ * Equals aten::tan(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_tan {
   graft_args head;
   const graft_tensor_desc *self;
@@ -919,7 +1002,8 @@ typedef struct graft_args_prims_tan {
 } graft_args_prims_tan;
 typedef graft_status (*graft_prims_tan_fn)(const graft_exec *exec, const graft_args_prims_tan *args) GRAFT_NOEXCEPT;
 
-/* prims::tanh(Tensor self) -> Tensor */
+/* prims::tanh(Tensor self) -> Tensor
+ * Equals aten::tanh(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_tanh {
   graft_args head;
   const graft_tensor_desc *self;
@@ -927,7 +1011,8 @@ typedef struct graft_args_prims_tanh {
 } graft_args_prims_tanh;
 typedef graft_status (*graft_prims_tanh_fn)(const graft_exec *exec, const graft_args_prims_tanh *args) GRAFT_NOEXCEPT;
 
-/* prims::trunc(Tensor self) -> Tensor */
+/* prims::trunc(Tensor self) -> Tensor
+ * Equals aten::trunc(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_trunc {
   graft_args head;
   const graft_tensor_desc *self;
@@ -951,7 +1036,8 @@ typedef struct graft_args_prims_uniform {
 typedef graft_status (*graft_prims_uniform_fn)(const graft_exec *exec,
                                                const graft_args_prims_uniform *args) GRAFT_NOEXCEPT;
 
-/* prims::var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? output_dtype=None) -> Tensor */
+/* prims::var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? output_dtype=None) -> Tensor
+ * Equals aten::var.correction(inp, dims, correction, False), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_var {
   graft_args head;
   const graft_tensor_desc *inp;
@@ -963,7 +1049,8 @@ typedef struct graft_args_prims_var {
 } graft_args_prims_var;
 typedef graft_status (*graft_prims_var_fn)(const graft_exec *exec, const graft_args_prims_var *args) GRAFT_NOEXCEPT;
 
-/* prims::where(Tensor pred, Tensor a, Tensor b) -> Tensor */
+/* prims::where(Tensor pred, Tensor a, Tensor b) -> Tensor
+ * Equals aten::where.self(pred, a, b), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_where {
   graft_args head;
   const graft_tensor_desc *pred;
@@ -985,7 +1072,8 @@ typedef struct graft_args_prims_xor_sum {
 typedef graft_status (*graft_prims_xor_sum_fn)(const graft_exec *exec,
                                                const graft_args_prims_xor_sum *args) GRAFT_NOEXCEPT;
 
-/* prims::zeta(Tensor self, Tensor other) -> Tensor */
+/* prims::zeta(Tensor self, Tensor other) -> Tensor
+ * Equals aten::special_zeta(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_zeta {
   graft_args head;
   const graft_tensor_desc *self;

@@ -137,7 +137,8 @@ typedef graft_status (*graft_fft_c2c_fn)(const graft_exec *exec, const graft_arg
 
 /* aten::_fused_adagrad(Tensor[] self, Tensor[] grads, Tensor[] state_sums, Tensor[] state_steps, *, float lr, float
  * lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[]
- * self_out, Tensor[] grads_out, Tensor[] state_sums_out, Tensor[] state_steps_out) */
+ * self_out, Tensor[] grads_out, Tensor[] state_sums_out, Tensor[] state_steps_out)
+ * Prepared: self, grads, state_sums promoted. */
 typedef struct graft_args_fused_adagrad {
   graft_args head;
   graft_tensor_list self;
@@ -163,7 +164,8 @@ typedef graft_status (*graft_fused_adagrad_fn)(const graft_exec *exec,
 /* aten::_fused_adam(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs,
  * Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool
  * maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[]
- * exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out) */
+ * exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out)
+ * Prepared: self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs promoted. */
 typedef struct graft_args_fused_adam {
   graft_args head;
   graft_tensor_list self;
@@ -193,7 +195,8 @@ typedef graft_status (*graft_fused_adam_fn)(const graft_exec *exec, const graft_
 /* aten::_fused_adamw(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs,
  * Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool
  * maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[]
- * exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out) */
+ * exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out)
+ * Prepared: self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs promoted. */
 typedef struct graft_args_fused_adamw {
   graft_args head;
   graft_tensor_list self;
@@ -222,7 +225,8 @@ typedef graft_status (*graft_fused_adamw_fn)(const graft_exec *exec, const graft
 
 /* aten::_fused_sgd(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum,
  * float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor?
- * found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[] momentum_buffer_list_out) */
+ * found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[] momentum_buffer_list_out)
+ * Prepared: self, grads, momentum_buffer_list promoted. */
 typedef struct graft_args_fused_sgd {
   graft_args head;
   graft_tensor_list self;
@@ -315,7 +319,8 @@ typedef struct graft_args_linalg_svd {
 } graft_args_linalg_svd;
 typedef graft_status (*graft_linalg_svd_fn)(const graft_exec *exec, const graft_args_linalg_svd *args) GRAFT_NOEXCEPT;
 
-/* aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor */
+/* aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor
+ * Prepared: grad_output, output promoted; dim none negative. */
 typedef struct graft_args_log_softmax_backward_data {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -328,7 +333,8 @@ typedef struct graft_args_log_softmax_backward_data {
 typedef graft_status (*graft_log_softmax_backward_data_fn)(
     const graft_exec *exec, const graft_args_log_softmax_backward_data *args) GRAFT_NOEXCEPT;
 
-/* aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor */
+/* aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor
+ * Prepared: elementwise; self, weight broadcast and promoted. */
 typedef struct graft_args_prelu_kernel {
   graft_args head;
   const graft_tensor_desc *self;
@@ -338,7 +344,8 @@ typedef struct graft_args_prelu_kernel {
 typedef graft_status (*graft_prelu_kernel_fn)(const graft_exec *exec,
                                               const graft_args_prelu_kernel *args) GRAFT_NOEXCEPT;
 
-/* aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor) */
+/* aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)
+ * Prepared: elementwise; grad_output, self, weight broadcast and promoted. */
 typedef struct graft_args_prelu_kernel_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -350,7 +357,8 @@ typedef struct graft_args_prelu_kernel_backward {
 typedef graft_status (*graft_prelu_kernel_backward_fn)(const graft_exec *exec,
                                                        const graft_args_prelu_kernel_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor */
+/* aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor
+ * Prepared: grad_output, output promoted; dim none negative. */
 typedef struct graft_args_softmax_backward_data {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -384,7 +392,8 @@ typedef graft_status (*graft_standard_gamma_grad_fn)(const graft_exec *exec,
                                                      const graft_args_standard_gamma_grad *args) GRAFT_NOEXCEPT;
 
 /* aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor?
- * hidden_bias=None) -> (Tensor, Tensor) */
+ * hidden_bias=None) -> (Tensor, Tensor)
+ * Prepared: input_gates, hidden_gates, hx, input_bias, hidden_bias promoted. */
 typedef struct graft_args_thnn_fused_gru_cell {
   graft_args head;
   const graft_tensor_desc *input_gates;
@@ -399,7 +408,8 @@ typedef graft_status (*graft_thnn_fused_gru_cell_fn)(const graft_exec *exec,
                                                      const graft_args_thnn_fused_gru_cell *args) GRAFT_NOEXCEPT;
 
 /* aten::_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor,
- * Tensor, Tensor) */
+ * Tensor, Tensor)
+ * Prepared: grad_hy, workspace promoted; out3, out4 may be NULL. */
 typedef struct graft_args_thnn_fused_gru_cell_backward {
   graft_args head;
   const graft_tensor_desc *grad_hy;
@@ -416,7 +426,8 @@ typedef graft_status (*graft_thnn_fused_gru_cell_backward_fn)(
     const graft_exec *exec, const graft_args_thnn_fused_gru_cell_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor?
- * hidden_bias=None) -> (Tensor, Tensor, Tensor) */
+ * hidden_bias=None) -> (Tensor, Tensor, Tensor)
+ * Prepared: input_gates, hidden_gates, cx, input_bias, hidden_bias promoted. */
 typedef struct graft_args_thnn_fused_lstm_cell {
   graft_args head;
   const graft_tensor_desc *input_gates;
@@ -432,7 +443,8 @@ typedef graft_status (*graft_thnn_fused_lstm_cell_fn)(const graft_exec *exec,
                                                       const graft_args_thnn_fused_lstm_cell *args) GRAFT_NOEXCEPT;
 
 /* aten::_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace,
- * bool has_bias) -> (Tensor, Tensor, Tensor) */
+ * bool has_bias) -> (Tensor, Tensor, Tensor)
+ * Prepared: grad_hy, grad_cy, cx, cy, workspace promoted; out0, out1, out2 may be NULL. */
 typedef struct graft_args_thnn_fused_lstm_cell_backward_impl {
   graft_args head;
   const graft_tensor_desc *grad_hy;
@@ -465,7 +477,8 @@ typedef struct graft_args_unique2 {
 typedef graft_status (*graft_unique2_fn)(const graft_exec *exec, const graft_args_unique2 *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) ->
- * Tensor */
+ * Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest_exact2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -478,7 +491,8 @@ typedef graft_status (*graft_upsample_nearest_exact2d_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest_exact2d *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float?
- * scales_h=None, float? scales_w=None) -> Tensor */
+ * scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest_exact2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -540,7 +554,8 @@ typedef struct graft_args_adaptive_max_pool2d_backward {
 typedef graft_status (*graft_adaptive_max_pool2d_backward_fn)(
     const graft_exec *exec, const graft_args_adaptive_max_pool2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor */
+/* aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+ * Prepared: elementwise; self, tensor1, tensor2 broadcast and promoted. */
 typedef struct graft_args_addcdiv {
   graft_args head;
   const graft_tensor_desc *self;
@@ -551,7 +566,8 @@ typedef struct graft_args_addcdiv {
 } graft_args_addcdiv;
 typedef graft_status (*graft_addcdiv_fn)(const graft_exec *exec, const graft_args_addcdiv *args) GRAFT_NOEXCEPT;
 
-/* aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor */
+/* aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+ * Prepared: elementwise; self, tensor1, tensor2 broadcast and promoted. */
 typedef struct graft_args_addcmul {
   graft_args head;
   const graft_tensor_desc *self;
@@ -574,7 +590,8 @@ typedef struct graft_args_addmv {
 } graft_args_addmv;
 typedef graft_status (*graft_addmv_fn)(const graft_exec *exec, const graft_args_addmv *args) GRAFT_NOEXCEPT;
 
-/* aten::all(Tensor self) -> Tensor */
+/* aten::all(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_all {
   graft_args head;
   const graft_tensor_desc *self;
@@ -582,7 +599,8 @@ typedef struct graft_args_all {
 } graft_args_all;
 typedef graft_status (*graft_all_fn)(const graft_exec *exec, const graft_args_all *args) GRAFT_NOEXCEPT;
 
-/* aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor */
+/* aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_all_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -593,7 +611,8 @@ typedef struct graft_args_all_dim {
 } graft_args_all_dim;
 typedef graft_status (*graft_all_dim_fn)(const graft_exec *exec, const graft_args_all_dim *args) GRAFT_NOEXCEPT;
 
-/* aten::angle(Tensor self) -> Tensor */
+/* aten::angle(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_angle {
   graft_args head;
   const graft_tensor_desc *self;
@@ -619,7 +638,8 @@ typedef struct graft_args_avg_pool3d_backward {
 typedef graft_status (*graft_avg_pool3d_backward_fn)(const graft_exec *exec,
                                                      const graft_args_avg_pool3d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
+/* aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+ * Prepared: self broadcast and promoted; batch1, batch2 promoted. */
 typedef struct graft_args_baddbmm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -631,7 +651,8 @@ typedef struct graft_args_baddbmm {
 } graft_args_baddbmm;
 typedef graft_status (*graft_baddbmm_fn)(const graft_exec *exec, const graft_args_baddbmm *args) GRAFT_NOEXCEPT;
 
-/* aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor */
+/* aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor
+ * Prepared: p broadcast. */
 typedef struct graft_args_bernoulli_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -652,7 +673,8 @@ typedef struct graft_args_bernoulli_p {
 } graft_args_bernoulli_p;
 typedef graft_status (*graft_bernoulli_p_fn)(const graft_exec *exec, const graft_args_bernoulli_p *args) GRAFT_NOEXCEPT;
 
-/* aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor */
+/* aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor
+ * Prepared: self, target, weight promoted. */
 typedef struct graft_args_binary_cross_entropy {
   graft_args head;
   const graft_tensor_desc *self;
@@ -665,7 +687,8 @@ typedef graft_status (*graft_binary_cross_entropy_fn)(const graft_exec *exec,
                                                       const graft_args_binary_cross_entropy *args) GRAFT_NOEXCEPT;
 
 /* aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int
- * reduction=1) -> Tensor */
+ * reduction=1) -> Tensor
+ * Prepared: elementwise; grad_output, self, target, weight broadcast and promoted. */
 typedef struct graft_args_binary_cross_entropy_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -688,7 +711,8 @@ typedef struct graft_args_bincount {
 } graft_args_bincount;
 typedef graft_status (*graft_bincount_fn)(const graft_exec *exec, const graft_args_bincount *args) GRAFT_NOEXCEPT;
 
-/* aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor */
+/* aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
+ * Prepared: self, boundaries promoted. */
 typedef struct graft_args_bucketize_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -701,7 +725,8 @@ typedef struct graft_args_bucketize_Tensor {
 typedef graft_status (*graft_bucketize_Tensor_fn)(const graft_exec *exec,
                                                   const graft_args_bucketize_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::clamp_min(Tensor self, Scalar min) -> Tensor */
+/* aten::clamp_min(Tensor self, Scalar min) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_clamp_min {
   graft_args head;
   const graft_tensor_desc *self;
@@ -710,7 +735,8 @@ typedef struct graft_args_clamp_min {
 } graft_args_clamp_min;
 typedef graft_status (*graft_clamp_min_fn)(const graft_exec *exec, const graft_args_clamp_min *args) GRAFT_NOEXCEPT;
 
-/* aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor */
+/* aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor
+ * Prepared: elementwise; self, min broadcast and promoted. */
 typedef struct graft_args_clamp_min_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -720,7 +746,8 @@ typedef struct graft_args_clamp_min_Tensor {
 typedef graft_status (*graft_clamp_min_Tensor_fn)(const graft_exec *exec,
                                                   const graft_args_clamp_min_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor */
+/* aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative; dtype never absent. */
 typedef struct graft_args_cumprod {
   graft_args head;
   const graft_tensor_desc *self;
@@ -731,7 +758,8 @@ typedef struct graft_args_cumprod {
 } graft_args_cumprod;
 typedef graft_status (*graft_cumprod_fn)(const graft_exec *exec, const graft_args_cumprod *args) GRAFT_NOEXCEPT;
 
-/* aten::digamma(Tensor self) -> Tensor */
+/* aten::digamma(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_digamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -749,7 +777,8 @@ typedef struct graft_args_dot {
 typedef graft_status (*graft_dot_fn)(const graft_exec *exec, const graft_args_dot *args) GRAFT_NOEXCEPT;
 
 /* aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor
- * self_or_result) -> Tensor */
+ * self_or_result) -> Tensor
+ * Prepared: elementwise; grad_output, self_or_result broadcast and promoted. */
 typedef struct graft_args_elu_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -796,7 +825,8 @@ typedef struct graft_args_exponential {
 typedef graft_status (*graft_exponential_fn)(const graft_exec *exec, const graft_args_exponential *args) GRAFT_NOEXCEPT;
 
 /* aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
- * pin_memory=None) -> Tensor */
+ * pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_eye_m {
   graft_args head;
   int64_t n;
@@ -807,7 +837,8 @@ typedef struct graft_args_eye_m {
 } graft_args_eye_m;
 typedef graft_status (*graft_eye_m_fn)(const graft_exec *exec, const graft_args_eye_m *args) GRAFT_NOEXCEPT;
 
-/* aten::floor_divide(Tensor self, Tensor other) -> Tensor */
+/* aten::floor_divide(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_floor_divide {
   graft_args head;
   const graft_tensor_desc *self;
@@ -817,7 +848,8 @@ typedef struct graft_args_floor_divide {
 typedef graft_status (*graft_floor_divide_fn)(const graft_exec *exec,
                                               const graft_args_floor_divide *args) GRAFT_NOEXCEPT;
 
-/* aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor */
+/* aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate="none") -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_gelu_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -829,7 +861,8 @@ typedef struct graft_args_gelu_backward {
 typedef graft_status (*graft_gelu_backward_fn)(const graft_exec *exec,
                                                const graft_args_gelu_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::glu(Tensor self, int dim=-1) -> Tensor */
+/* aten::glu(Tensor self, int dim=-1) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_glu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -838,7 +871,8 @@ typedef struct graft_args_glu {
 } graft_args_glu;
 typedef graft_status (*graft_glu_fn)(const graft_exec *exec, const graft_args_glu *args) GRAFT_NOEXCEPT;
 
-/* aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor */
+/* aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
+ * Prepared: grad_output, self promoted; dim none negative. */
 typedef struct graft_args_glu_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -867,7 +901,8 @@ typedef struct graft_args_grid_sampler_2d_backward {
 typedef graft_status (*graft_grid_sampler_2d_backward_fn)(
     const graft_exec *exec, const graft_args_grid_sampler_2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor */
+/* aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_hardshrink {
   graft_args head;
   const graft_tensor_desc *self;
@@ -876,7 +911,8 @@ typedef struct graft_args_hardshrink {
 } graft_args_hardshrink;
 typedef graft_status (*graft_hardshrink_fn)(const graft_exec *exec, const graft_args_hardshrink *args) GRAFT_NOEXCEPT;
 
-/* aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor */
+/* aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor
+ * Prepared: elementwise; grad_out, self broadcast and promoted. */
 typedef struct graft_args_hardshrink_backward {
   graft_args head;
   const graft_tensor_desc *grad_out;
@@ -887,7 +923,8 @@ typedef struct graft_args_hardshrink_backward {
 typedef graft_status (*graft_hardshrink_backward_fn)(const graft_exec *exec,
                                                      const graft_args_hardshrink_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::hardsigmoid(Tensor self) -> Tensor */
+/* aten::hardsigmoid(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_hardsigmoid {
   graft_args head;
   const graft_tensor_desc *self;
@@ -895,7 +932,8 @@ typedef struct graft_args_hardsigmoid {
 } graft_args_hardsigmoid;
 typedef graft_status (*graft_hardsigmoid_fn)(const graft_exec *exec, const graft_args_hardsigmoid *args) GRAFT_NOEXCEPT;
 
-/* aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor */
+/* aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_hardsigmoid_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -905,7 +943,8 @@ typedef struct graft_args_hardsigmoid_backward {
 typedef graft_status (*graft_hardsigmoid_backward_fn)(const graft_exec *exec,
                                                       const graft_args_hardsigmoid_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::hardswish(Tensor self) -> Tensor */
+/* aten::hardswish(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_hardswish {
   graft_args head;
   const graft_tensor_desc *self;
@@ -913,7 +952,8 @@ typedef struct graft_args_hardswish {
 } graft_args_hardswish;
 typedef graft_status (*graft_hardswish_fn)(const graft_exec *exec, const graft_args_hardswish *args) GRAFT_NOEXCEPT;
 
-/* aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor */
+/* aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_hardswish_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -923,7 +963,8 @@ typedef struct graft_args_hardswish_backward {
 typedef graft_status (*graft_hardswish_backward_fn)(const graft_exec *exec,
                                                     const graft_args_hardswish_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor */
+/* aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_hardtanh_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -935,7 +976,8 @@ typedef struct graft_args_hardtanh_backward {
 typedef graft_status (*graft_hardtanh_backward_fn)(const graft_exec *exec,
                                                    const graft_args_hardtanh_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor */
+/* aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_histc {
   graft_args head;
   const graft_tensor_desc *self;
@@ -946,7 +988,8 @@ typedef struct graft_args_histc {
 } graft_args_histc;
 typedef graft_status (*graft_histc_fn)(const graft_exec *exec, const graft_args_histc *args) GRAFT_NOEXCEPT;
 
-/* aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor */
+/* aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor
+ * Prepared: self, target promoted. */
 typedef struct graft_args_huber_loss {
   graft_args head;
   const graft_tensor_desc *self;
@@ -957,7 +1000,8 @@ typedef struct graft_args_huber_loss {
 } graft_args_huber_loss;
 typedef graft_status (*graft_huber_loss_fn)(const graft_exec *exec, const graft_args_huber_loss *args) GRAFT_NOEXCEPT;
 
-/* aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor */
+/* aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor
+ * Prepared: elementwise; grad_output, self, target broadcast and promoted. */
 typedef struct graft_args_huber_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -982,7 +1026,8 @@ typedef struct graft_args_im2col {
 } graft_args_im2col;
 typedef graft_status (*graft_im2col_fn)(const graft_exec *exec, const graft_args_im2col *args) GRAFT_NOEXCEPT;
 
-/* aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor */
+/* aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor
+ * Prepared: self, source promoted; index as indices; dim none negative. */
 typedef struct graft_args_index_add {
   graft_args head;
   const graft_tensor_desc *self;
@@ -994,7 +1039,8 @@ typedef struct graft_args_index_add {
 } graft_args_index_add;
 typedef graft_status (*graft_index_add_fn)(const graft_exec *exec, const graft_args_index_add *args) GRAFT_NOEXCEPT;
 
-/* aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor */
+/* aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor
+ * Prepared: self, source promoted; index as indices; dim none negative. */
 typedef struct graft_args_index_copy {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1005,7 +1051,8 @@ typedef struct graft_args_index_copy {
 } graft_args_index_copy;
 typedef graft_status (*graft_index_copy_fn)(const graft_exec *exec, const graft_args_index_copy *args) GRAFT_NOEXCEPT;
 
-/* aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor */
+/* aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor
+ * Prepared: self, value promoted; index as indices; dim none negative. */
 typedef struct graft_args_index_fill_int_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1018,7 +1065,8 @@ typedef graft_status (*graft_index_fill_int_Tensor_fn)(const graft_exec *exec,
                                                        const graft_args_index_fill_int_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) ->
- * Tensor */
+ * Tensor
+ * Prepared: elements, test_elements promoted. */
 typedef struct graft_args_isin_Tensor_Tensor {
   graft_args head;
   const graft_tensor_desc *elements;
@@ -1031,7 +1079,8 @@ typedef struct graft_args_isin_Tensor_Tensor {
 typedef graft_status (*graft_isin_Tensor_Tensor_fn)(const graft_exec *exec,
                                                     const graft_args_isin_Tensor_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::isneginf(Tensor self) -> Tensor */
+/* aten::isneginf(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_isneginf {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1039,7 +1088,8 @@ typedef struct graft_args_isneginf {
 } graft_args_isneginf;
 typedef graft_status (*graft_isneginf_fn)(const graft_exec *exec, const graft_args_isneginf *args) GRAFT_NOEXCEPT;
 
-/* aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices) */
+/* aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_kthvalue {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1052,7 +1102,8 @@ typedef struct graft_args_kthvalue {
 } graft_args_kthvalue;
 typedef graft_status (*graft_kthvalue_fn)(const graft_exec *exec, const graft_args_kthvalue *args) GRAFT_NOEXCEPT;
 
-/* aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor */
+/* aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_leaky_relu_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1065,7 +1116,8 @@ typedef struct graft_args_leaky_relu_backward {
 typedef graft_status (*graft_leaky_relu_backward_fn)(const graft_exec *exec,
                                                      const graft_args_leaky_relu_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor */
+/* aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
+ * Prepared: elementwise; self, end broadcast and promoted. */
 typedef struct graft_args_lerp_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1075,7 +1127,8 @@ typedef struct graft_args_lerp_Scalar {
 } graft_args_lerp_Scalar;
 typedef graft_status (*graft_lerp_Scalar_fn)(const graft_exec *exec, const graft_args_lerp_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor */
+/* aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
+ * Prepared: elementwise; self, end, weight broadcast and promoted. */
 typedef struct graft_args_lerp_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1085,7 +1138,8 @@ typedef struct graft_args_lerp_Tensor {
 } graft_args_lerp_Tensor;
 typedef graft_status (*graft_lerp_Tensor_fn)(const graft_exec *exec, const graft_args_lerp_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::lgamma(Tensor self) -> Tensor */
+/* aten::lgamma(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_lgamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1179,7 +1233,8 @@ typedef graft_status (*graft_linalg_solve_triangular_fn)(const graft_exec *exec,
                                                          const graft_args_linalg_solve_triangular *args) GRAFT_NOEXCEPT;
 
 /* aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)
- * -> Tensor */
+ * -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
 typedef struct graft_args_linalg_vector_norm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1194,7 +1249,8 @@ typedef graft_status (*graft_linalg_vector_norm_fn)(const graft_exec *exec,
                                                     const graft_args_linalg_vector_norm *args) GRAFT_NOEXCEPT;
 
 /* aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device?
- * device=None, bool? pin_memory=None) -> Tensor */
+ * device=None, bool? pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_linspace {
   graft_args head;
   const graft_scalar *start;
@@ -1206,7 +1262,8 @@ typedef struct graft_args_linspace {
 } graft_args_linspace;
 typedef graft_status (*graft_linspace_fn)(const graft_exec *exec, const graft_args_linspace *args) GRAFT_NOEXCEPT;
 
-/* aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor */
+/* aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor
+ * Prepared: elementwise; grad_output, self, buffer broadcast and promoted. */
 typedef struct graft_args_log_sigmoid_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1217,7 +1274,8 @@ typedef struct graft_args_log_sigmoid_backward {
 typedef graft_status (*graft_log_sigmoid_backward_fn)(const graft_exec *exec,
                                                       const graft_args_log_sigmoid_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer) */
+/* aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_log_sigmoid_forward {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1227,7 +1285,8 @@ typedef struct graft_args_log_sigmoid_forward {
 typedef graft_status (*graft_log_sigmoid_forward_fn)(const graft_exec *exec,
                                                      const graft_args_log_sigmoid_forward *args) GRAFT_NOEXCEPT;
 
-/* aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor */
+/* aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted; mask broadcast. */
 typedef struct graft_args_masked_fill_Scalar {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1238,7 +1297,8 @@ typedef struct graft_args_masked_fill_Scalar {
 typedef graft_status (*graft_masked_fill_Scalar_fn)(const graft_exec *exec,
                                                     const graft_args_masked_fill_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor */
+/* aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor
+ * Prepared: elementwise; self, value broadcast and promoted; mask broadcast. */
 typedef struct graft_args_masked_fill_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1249,7 +1309,8 @@ typedef struct graft_args_masked_fill_Tensor {
 typedef graft_status (*graft_masked_fill_Tensor_fn)(const graft_exec *exec,
                                                     const graft_args_masked_fill_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::masked_select(Tensor self, Tensor mask) -> Tensor */
+/* aten::masked_select(Tensor self, Tensor mask) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_masked_select {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1259,7 +1320,8 @@ typedef struct graft_args_masked_select {
 typedef graft_status (*graft_masked_select_fn)(const graft_exec *exec,
                                                const graft_args_masked_select *args) GRAFT_NOEXCEPT;
 
-/* aten::max(Tensor self) -> Tensor */
+/* aten::max(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_max {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1293,7 +1355,8 @@ typedef struct graft_args_median {
 } graft_args_median;
 typedef graft_status (*graft_median_fn)(const graft_exec *exec, const graft_args_median *args) GRAFT_NOEXCEPT;
 
-/* aten::min(Tensor self) -> Tensor */
+/* aten::min(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_min {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1301,7 +1364,8 @@ typedef struct graft_args_min {
 } graft_args_min;
 typedef graft_status (*graft_min_fn)(const graft_exec *exec, const graft_args_min *args) GRAFT_NOEXCEPT;
 
-/* aten::mish(Tensor self) -> Tensor */
+/* aten::mish(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_mish {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1309,7 +1373,8 @@ typedef struct graft_args_mish {
 } graft_args_mish;
 typedef graft_status (*graft_mish_fn)(const graft_exec *exec, const graft_args_mish *args) GRAFT_NOEXCEPT;
 
-/* aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor */
+/* aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
+ * Prepared: self, target promoted. */
 typedef struct graft_args_mse_loss {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1319,7 +1384,8 @@ typedef struct graft_args_mse_loss {
 } graft_args_mse_loss;
 typedef graft_status (*graft_mse_loss_fn)(const graft_exec *exec, const graft_args_mse_loss *args) GRAFT_NOEXCEPT;
 
-/* aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor */
+/* aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor
+ * Prepared: elementwise; grad_output, self, target broadcast and promoted. */
 typedef struct graft_args_mse_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1332,7 +1398,8 @@ typedef graft_status (*graft_mse_loss_backward_fn)(const graft_exec *exec,
                                                    const graft_args_mse_loss_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int
- * reduction=1) -> Tensor */
+ * reduction=1) -> Tensor
+ * Prepared: self, weight promoted. */
 typedef struct graft_args_multi_margin_loss {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1347,7 +1414,8 @@ typedef graft_status (*graft_multi_margin_loss_fn)(const graft_exec *exec,
                                                    const graft_args_multi_margin_loss *args) GRAFT_NOEXCEPT;
 
 /* aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor?
- * weight=None, int reduction=1) -> Tensor */
+ * weight=None, int reduction=1) -> Tensor
+ * Prepared: grad_output, self, weight promoted. */
 typedef struct graft_args_multi_margin_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1363,7 +1431,8 @@ typedef graft_status (*graft_multi_margin_loss_backward_fn)(
     const graft_exec *exec, const graft_args_multi_margin_loss_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor
- * is_target) -> Tensor */
+ * is_target) -> Tensor
+ * Prepared: grad_output, self, is_target promoted. */
 typedef struct graft_args_multilabel_margin_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1377,7 +1446,7 @@ typedef graft_status (*graft_multilabel_margin_loss_backward_fn)(
     const graft_exec *exec, const graft_args_multilabel_margin_loss_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)
- */
+ * Prepared: self promoted. */
 typedef struct graft_args_multilabel_margin_loss_forward {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1389,7 +1458,8 @@ typedef struct graft_args_multilabel_margin_loss_forward {
 typedef graft_status (*graft_multilabel_margin_loss_forward_fn)(
     const graft_exec *exec, const graft_args_multilabel_margin_loss_forward *args) GRAFT_NOEXCEPT;
 
-/* aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor */
+/* aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_multinomial {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1401,7 +1471,8 @@ typedef struct graft_args_multinomial {
 } graft_args_multinomial;
 typedef graft_status (*graft_multinomial_fn)(const graft_exec *exec, const graft_args_multinomial *args) GRAFT_NOEXCEPT;
 
-/* aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor */
+/* aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_nan_to_num {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1413,7 +1484,8 @@ typedef struct graft_args_nan_to_num {
 typedef graft_status (*graft_nan_to_num_fn)(const graft_exec *exec, const graft_args_nan_to_num *args) GRAFT_NOEXCEPT;
 
 /* aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool
- * training, float momentum, float eps) -> (Tensor, Tensor, Tensor) Also writes running_mean and running_var. */
+ * training, float momentum, float eps) -> (Tensor, Tensor, Tensor) Also writes running_mean and running_var.
+ * Prepared: input, weight, bias promoted. */
 typedef struct graft_args_native_batch_norm {
   graft_args head;
   const graft_tensor_desc *input;
@@ -1434,7 +1506,8 @@ typedef graft_status (*graft_native_batch_norm_fn)(const graft_exec *exec,
 
 /* aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor?
  * running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor,
- * Tensor) */
+ * Tensor)
+ * Prepared: grad_out, input, weight promoted; out0, out1, out2 may be NULL. */
 typedef struct graft_args_native_batch_norm_backward {
   graft_args head;
   const graft_tensor_desc *grad_out;
@@ -1456,7 +1529,8 @@ typedef struct graft_args_native_batch_norm_backward {
 typedef graft_status (*graft_native_batch_norm_backward_fn)(
     const graft_exec *exec, const graft_args_native_batch_norm_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor */
+/* aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor
+ * Prepared: elementwise; grad_output broadcast and promoted; mask broadcast. */
 typedef struct graft_args_native_dropout_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1468,7 +1542,8 @@ typedef graft_status (*graft_native_dropout_backward_fn)(const graft_exec *exec,
                                                          const graft_args_native_dropout_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt
- * ignore_index, Tensor total_weight) -> Tensor */
+ * ignore_index, Tensor total_weight) -> Tensor
+ * Prepared: grad_output, self, weight, total_weight promoted; target as indices. */
 typedef struct graft_args_nll_loss2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1484,7 +1559,8 @@ typedef graft_status (*graft_nll_loss2d_backward_fn)(const graft_exec *exec,
                                                      const graft_args_nll_loss2d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor
- * output, Tensor total_weight) */
+ * output, Tensor total_weight)
+ * Prepared: self, weight promoted; target as indices. */
 typedef struct graft_args_nll_loss2d_forward {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1499,7 +1575,8 @@ typedef graft_status (*graft_nll_loss2d_forward_fn)(const graft_exec *exec,
                                                     const graft_args_nll_loss2d_forward *args) GRAFT_NOEXCEPT;
 
 /* aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt
- * ignore_index, Tensor total_weight) -> Tensor */
+ * ignore_index, Tensor total_weight) -> Tensor
+ * Prepared: grad_output, self, weight, total_weight promoted; target as indices. */
 typedef struct graft_args_nll_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1515,7 +1592,8 @@ typedef graft_status (*graft_nll_loss_backward_fn)(const graft_exec *exec,
                                                    const graft_args_nll_loss_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor
- * output, Tensor total_weight) */
+ * output, Tensor total_weight)
+ * Prepared: self, weight promoted; target as indices. */
 typedef struct graft_args_nll_loss_forward {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1529,7 +1607,8 @@ typedef struct graft_args_nll_loss_forward {
 typedef graft_status (*graft_nll_loss_forward_fn)(const graft_exec *exec,
                                                   const graft_args_nll_loss_forward *args) GRAFT_NOEXCEPT;
 
-/* aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor */
+/* aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; p never absent; dim none negative, ascending. */
 typedef struct graft_args_norm_ScalarOpt_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1542,7 +1621,8 @@ typedef struct graft_args_norm_ScalarOpt_dim {
 typedef graft_status (*graft_norm_ScalarOpt_dim_fn)(const graft_exec *exec,
                                                     const graft_args_norm_ScalarOpt_dim *args) GRAFT_NOEXCEPT;
 
-/* aten::polar(Tensor abs, Tensor angle) -> Tensor */
+/* aten::polar(Tensor abs, Tensor angle) -> Tensor
+ * Prepared: elementwise; abs, angle broadcast and promoted. */
 typedef struct graft_args_polar {
   graft_args head;
   const graft_tensor_desc *abs;
@@ -1575,7 +1655,8 @@ typedef struct graft_args_randperm_generator {
 typedef graft_status (*graft_randperm_generator_fn)(const graft_exec *exec,
                                                     const graft_args_randperm_generator *args) GRAFT_NOEXCEPT;
 
-/* aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor */
+/* aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor
+ * Prepared: self promoted; shifts, dims none negative. */
 typedef struct graft_args_roll {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1586,7 +1667,8 @@ typedef struct graft_args_roll {
 typedef graft_status (*graft_roll_fn)(const graft_exec *exec, const graft_args_roll *args) GRAFT_NOEXCEPT;
 
 /* aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str?
- * side=None, Tensor? sorter=None) -> Tensor */
+ * side=None, Tensor? sorter=None) -> Tensor
+ * Prepared: sorted_sequence, self promoted. */
 typedef struct graft_args_searchsorted_Tensor {
   graft_args head;
   const graft_tensor_desc *sorted_sequence;
@@ -1601,7 +1683,8 @@ typedef struct graft_args_searchsorted_Tensor {
 typedef graft_status (*graft_searchsorted_Tensor_fn)(const graft_exec *exec,
                                                      const graft_args_searchsorted_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::sgn(Tensor self) -> Tensor */
+/* aten::sgn(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sgn {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1609,7 +1692,8 @@ typedef struct graft_args_sgn {
 } graft_args_sgn;
 typedef graft_status (*graft_sgn_fn)(const graft_exec *exec, const graft_args_sgn *args) GRAFT_NOEXCEPT;
 
-/* aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor */
+/* aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
+ * Prepared: elementwise; grad_output, output broadcast and promoted. */
 typedef struct graft_args_sigmoid_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1619,7 +1703,8 @@ typedef struct graft_args_sigmoid_backward {
 typedef graft_status (*graft_sigmoid_backward_fn)(const graft_exec *exec,
                                                   const graft_args_sigmoid_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::silu(Tensor self) -> Tensor */
+/* aten::silu(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_silu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1627,7 +1712,8 @@ typedef struct graft_args_silu {
 } graft_args_silu;
 typedef graft_status (*graft_silu_fn)(const graft_exec *exec, const graft_args_silu *args) GRAFT_NOEXCEPT;
 
-/* aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor */
+/* aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor
+ * Prepared: self, target promoted. */
 typedef struct graft_args_smooth_l1_loss {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1639,7 +1725,8 @@ typedef struct graft_args_smooth_l1_loss {
 typedef graft_status (*graft_smooth_l1_loss_fn)(const graft_exec *exec,
                                                 const graft_args_smooth_l1_loss *args) GRAFT_NOEXCEPT;
 
-/* aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor */
+/* aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor
+ * Prepared: elementwise; grad_output, self, target broadcast and promoted. */
 typedef struct graft_args_smooth_l1_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1652,7 +1739,8 @@ typedef struct graft_args_smooth_l1_loss_backward {
 typedef graft_status (*graft_smooth_l1_loss_backward_fn)(const graft_exec *exec,
                                                          const graft_args_smooth_l1_loss_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor */
+/* aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_softplus {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1662,7 +1750,8 @@ typedef struct graft_args_softplus {
 } graft_args_softplus;
 typedef graft_status (*graft_softplus_fn)(const graft_exec *exec, const graft_args_softplus *args) GRAFT_NOEXCEPT;
 
-/* aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor */
+/* aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_softplus_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1674,7 +1763,8 @@ typedef struct graft_args_softplus_backward {
 typedef graft_status (*graft_softplus_backward_fn)(const graft_exec *exec,
                                                    const graft_args_softplus_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor */
+/* aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_softshrink {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1683,7 +1773,8 @@ typedef struct graft_args_softshrink {
 } graft_args_softshrink;
 typedef graft_status (*graft_softshrink_fn)(const graft_exec *exec, const graft_args_softshrink *args) GRAFT_NOEXCEPT;
 
-/* aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor */
+/* aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_softshrink_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1695,7 +1786,7 @@ typedef graft_status (*graft_softshrink_backward_fn)(const graft_exec *exec,
                                                      const graft_args_softshrink_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
- */
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_sort_stable {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1708,7 +1799,8 @@ typedef struct graft_args_sort_stable {
 } graft_args_sort_stable;
 typedef graft_status (*graft_sort_stable_fn)(const graft_exec *exec, const graft_args_sort_stable *args) GRAFT_NOEXCEPT;
 
-/* aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor */
+/* aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent; correction never absent. */
 typedef struct graft_args_std_correction {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1721,7 +1813,8 @@ typedef struct graft_args_std_correction {
 typedef graft_status (*graft_std_correction_fn)(const graft_exec *exec,
                                                 const graft_args_std_correction *args) GRAFT_NOEXCEPT;
 
-/* aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor */
+/* aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor
+ * Prepared: elementwise; grad_output, output broadcast and promoted. */
 typedef struct graft_args_tanh_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1731,7 +1824,8 @@ typedef struct graft_args_tanh_backward {
 typedef graft_status (*graft_tanh_backward_fn)(const graft_exec *exec,
                                                const graft_args_tanh_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor */
+/* aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_threshold {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1741,7 +1835,8 @@ typedef struct graft_args_threshold {
 } graft_args_threshold;
 typedef graft_status (*graft_threshold_fn)(const graft_exec *exec, const graft_args_threshold *args) GRAFT_NOEXCEPT;
 
-/* aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor */
+/* aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_threshold_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1752,7 +1847,8 @@ typedef struct graft_args_threshold_backward {
 typedef graft_status (*graft_threshold_backward_fn)(const graft_exec *exec,
                                                     const graft_args_threshold_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::trace(Tensor self) -> Tensor */
+/* aten::trace(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_trace {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1760,7 +1856,8 @@ typedef struct graft_args_trace {
 } graft_args_trace;
 typedef graft_status (*graft_trace_fn)(const graft_exec *exec, const graft_args_trace *args) GRAFT_NOEXCEPT;
 
-/* aten::tril(Tensor self, SymInt diagonal=0) -> Tensor */
+/* aten::tril(Tensor self, SymInt diagonal=0) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_tril {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1769,7 +1866,8 @@ typedef struct graft_args_tril {
 } graft_args_tril;
 typedef graft_status (*graft_tril_fn)(const graft_exec *exec, const graft_args_tril *args) GRAFT_NOEXCEPT;
 
-/* aten::triu(Tensor self, SymInt diagonal=0) -> Tensor */
+/* aten::triu(Tensor self, SymInt diagonal=0) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_triu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1778,7 +1876,8 @@ typedef struct graft_args_triu {
 } graft_args_triu;
 typedef graft_status (*graft_triu_fn)(const graft_exec *exec, const graft_args_triu *args) GRAFT_NOEXCEPT;
 
-/* aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor */
+/* aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor
+ * Prepared: grad_in promoted; dim none negative. */
 typedef struct graft_args_unfold_backward {
   graft_args head;
   const graft_tensor_desc *grad_in;
@@ -1834,7 +1933,8 @@ typedef graft_status (*graft_upsample_bicubic2d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_bicubic2d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float?
- * scales_w=None) -> Tensor */
+ * scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_bilinear2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1849,7 +1949,8 @@ typedef graft_status (*graft_upsample_bilinear2d_fn)(const graft_exec *exec,
                                                      const graft_args_upsample_bilinear2d *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool
- * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_bilinear2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1864,7 +1965,8 @@ typedef struct graft_args_upsample_bilinear2d_backward {
 typedef graft_status (*graft_upsample_bilinear2d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_bilinear2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor */
+/* aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_upsample_linear1d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1878,7 +1980,8 @@ typedef graft_status (*graft_upsample_linear1d_fn)(const graft_exec *exec,
                                                    const graft_args_upsample_linear1d *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners,
- * float? scales=None) -> Tensor */
+ * float? scales=None) -> Tensor
+ * Prepared: grad_output promoted. */
 typedef struct graft_args_upsample_linear1d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1892,7 +1995,8 @@ typedef struct graft_args_upsample_linear1d_backward {
 typedef graft_status (*graft_upsample_linear1d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_linear1d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor */
+/* aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1905,7 +2009,8 @@ typedef graft_status (*graft_upsample_nearest2d_fn)(const graft_exec *exec,
                                                     const graft_args_upsample_nearest2d *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float?
- * scales_h=None, float? scales_w=None) -> Tensor */
+ * scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1919,7 +2024,8 @@ typedef graft_status (*graft_upsample_nearest2d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest2d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor,
- * Tensor) */
+ * Tensor)
+ * Prepared: self promoted; dim none negative, ascending, never absent; correction never absent. */
 typedef struct graft_args_var_mean_correction {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1942,7 +2048,8 @@ typedef struct graft_args_vdot {
 } graft_args_vdot;
 typedef graft_status (*graft_vdot_fn)(const graft_exec *exec, const graft_args_vdot *args) GRAFT_NOEXCEPT;
 
-/* aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_xlogy_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1952,7 +2059,8 @@ typedef struct graft_args_xlogy_Tensor {
 typedef graft_status (*graft_xlogy_Tensor_fn)(const graft_exec *exec,
                                               const graft_args_xlogy_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::zero(Tensor self) -> Tensor */
+/* aten::zero(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_zero {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1960,7 +2068,8 @@ typedef struct graft_args_zero {
 } graft_args_zero;
 typedef graft_status (*graft_zero_fn)(const graft_exec *exec, const graft_args_zero *args) GRAFT_NOEXCEPT;
 
-/* aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor */
+/* aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor
+ * Prepared: grad_output, self promoted. */
 typedef struct graft_args_adaptive_avg_pool3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2008,7 +2117,8 @@ typedef graft_status (*graft_embedding_bag_per_sample_weights_backward_fn)(
     const graft_exec *exec, const graft_args_embedding_bag_per_sample_weights_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight,
- * bool[2] output_mask) -> (Tensor, Tensor) */
+ * bool[2] output_mask) -> (Tensor, Tensor)
+ * Prepared: grad_out, input, weight promoted; out0, out1 may be NULL. */
 typedef struct graft_args_fused_rms_norm_backward {
   graft_args head;
   const graft_tensor_desc *grad_out;
@@ -2165,7 +2275,8 @@ typedef struct graft_args_grid_sampler_3d_backward {
 typedef graft_status (*graft_grid_sampler_3d_backward_fn)(
     const graft_exec *exec, const graft_args_grid_sampler_3d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor */
+/* aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor
+ * Prepared: grad_output, self promoted; padding at full length. */
 typedef struct graft_args_reflection_pad1d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2176,7 +2287,8 @@ typedef struct graft_args_reflection_pad1d_backward {
 typedef graft_status (*graft_reflection_pad1d_backward_fn)(
     const graft_exec *exec, const graft_args_reflection_pad1d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor */
+/* aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor
+ * Prepared: grad_output, self promoted; padding at full length. */
 typedef struct graft_args_reflection_pad2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2187,7 +2299,8 @@ typedef struct graft_args_reflection_pad2d_backward {
 typedef graft_status (*graft_reflection_pad2d_backward_fn)(
     const graft_exec *exec, const graft_args_reflection_pad2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor */
+/* aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor
+ * Prepared: grad_output, self promoted; padding at full length. */
 typedef struct graft_args_reflection_pad3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2198,7 +2311,8 @@ typedef struct graft_args_reflection_pad3d_backward {
 typedef graft_status (*graft_reflection_pad3d_backward_fn)(
     const graft_exec *exec, const graft_args_reflection_pad3d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor */
+/* aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor
+ * Prepared: grad_output, self promoted; padding at full length. */
 typedef struct graft_args_replication_pad1d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2209,7 +2323,8 @@ typedef struct graft_args_replication_pad1d_backward {
 typedef graft_status (*graft_replication_pad1d_backward_fn)(
     const graft_exec *exec, const graft_args_replication_pad1d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor */
+/* aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor
+ * Prepared: grad_output, self promoted; padding at full length. */
 typedef struct graft_args_replication_pad2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2220,7 +2335,8 @@ typedef struct graft_args_replication_pad2d_backward {
 typedef graft_status (*graft_replication_pad2d_backward_fn)(
     const graft_exec *exec, const graft_args_replication_pad2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor */
+/* aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor
+ * Prepared: grad_output, self promoted; padding at full length. */
 typedef struct graft_args_replication_pad3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2232,7 +2348,8 @@ typedef graft_status (*graft_replication_pad3d_backward_fn)(
     const graft_exec *exec, const graft_args_replication_pad3d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool
- * training, bool self_is_result) -> Tensor */
+ * training, bool self_is_result) -> Tensor
+ * Prepared: elementwise; grad_output, self, noise broadcast and promoted. */
 typedef struct graft_args_rrelu_with_noise_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2248,7 +2365,8 @@ typedef struct graft_args_rrelu_with_noise_backward {
 typedef graft_status (*graft_rrelu_with_noise_backward_fn)(
     const graft_exec *exec, const graft_args_rrelu_with_noise_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor */
+/* aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor
+ * Prepared: elementwise; grad_output broadcast and promoted; self, target promoted. */
 typedef struct graft_args_soft_margin_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2261,7 +2379,8 @@ typedef graft_status (*graft_soft_margin_loss_backward_fn)(
     const graft_exec *exec, const graft_args_soft_margin_loss_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float?
- * scales=None) -> Tensor */
+ * scales=None) -> Tensor
+ * Prepared: grad_output promoted. */
 typedef struct graft_args_upsample_nearest1d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2274,7 +2393,8 @@ typedef graft_status (*graft_upsample_nearest1d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest1d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float?
- * scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2289,7 +2409,8 @@ typedef graft_status (*graft_upsample_nearest3d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest3d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool
- * align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_trilinear3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2591,7 +2712,8 @@ typedef graft_status (*graft_foreach_zero_fn)(const graft_exec *exec,
 /* aten::_fused_adam.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[]
  * max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool
  * amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out,
- * Tensor[] exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out) */
+ * Tensor[] exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out)
+ * Prepared: self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs promoted. */
 typedef struct graft_args_fused_adam_tensor_lr {
   graft_args head;
   graft_tensor_list self;
@@ -2622,7 +2744,8 @@ typedef graft_status (*graft_fused_adam_tensor_lr_fn)(const graft_exec *exec,
 /* aten::_fused_adamw.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[]
  * max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool
  * amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out,
- * Tensor[] exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out) */
+ * Tensor[] exp_avgs_out, Tensor[] exp_avg_sqs_out, Tensor[] max_exp_avg_sqs_out)
+ * Prepared: self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs promoted. */
 typedef struct graft_args_fused_adamw_tensor_lr {
   graft_args head;
   graft_tensor_list self;
@@ -2652,7 +2775,8 @@ typedef graft_status (*graft_fused_adamw_tensor_lr_fn)(const graft_exec *exec,
 
 /* aten::_fused_sgd.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float
  * momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None,
- * Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[] momentum_buffer_list_out) */
+ * Tensor? found_inf=None) -> (Tensor[] self_out, Tensor[] grads_out, Tensor[] momentum_buffer_list_out)
+ * Prepared: self, grads, momentum_buffer_list promoted. */
 typedef struct graft_args_fused_sgd_tensor_lr {
   graft_args head;
   graft_tensor_list self;
@@ -2676,7 +2800,8 @@ typedef graft_status (*graft_fused_sgd_tensor_lr_fn)(const graft_exec *exec,
                                                      const graft_args_fused_sgd_tensor_lr *args) GRAFT_NOEXCEPT;
 
 /* aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False)
- * -> Tensor */
+ * -> Tensor
+ * Prepared: self broadcast and promoted; mat1, mat2 promoted. */
 typedef struct graft_args_addmm_activation {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2729,7 +2854,8 @@ typedef graft_status (*graft_safe_softmax_fn)(const graft_exec *exec,
 /* aten::_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor?
  * attn_bias=None, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) ->
  * (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed,
- * Tensor philox_offset, Tensor debug_attn_mask) */
+ * Tensor philox_offset, Tensor debug_attn_mask)
+ * Prepared: query, key, value, attn_bias promoted; cum_seq_q, cum_seq_k, max_q, max_k, debug_attn_mask may be NULL. */
 typedef struct graft_args_scaled_dot_product_fused_attention_overrideable {
   graft_args head;
   const graft_tensor_desc *query;
@@ -2758,7 +2884,9 @@ typedef graft_status (*graft_scaled_dot_product_fused_attention_overrideable_fn)
 /* aten::_scaled_dot_product_fused_attention_overrideable_backward(Tensor grad_out, Tensor query, Tensor key, Tensor
  * value, Tensor attn_bias, bool[4] grad_input_mask, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k,
  * SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float?
- * scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_bias) */
+ * scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_bias)
+ * Prepared: grad_out, query, key, value, attn_bias, out promoted; grad_query, grad_key, grad_value, grad_attn_bias may
+ * be NULL. */
 typedef struct graft_args_scaled_dot_product_fused_attention_overrideable_backward {
   graft_args head;
   const graft_tensor_desc *grad_out;
@@ -2862,7 +2990,8 @@ typedef struct graft_args_log_normal {
 typedef graft_status (*graft_log_normal_fn)(const graft_exec *exec, const graft_args_log_normal *args) GRAFT_NOEXCEPT;
 
 /* aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None,
- * Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor */
+ * Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_normal_float_float {
   graft_args head;
   double mean;
@@ -2965,7 +3094,8 @@ typedef struct graft_args_addr {
 } graft_args_addr;
 typedef graft_status (*graft_addr_fn)(const graft_exec *exec, const graft_args_addr *args) GRAFT_NOEXCEPT;
 
-/* aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max) */
+/* aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_aminmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2977,7 +3107,8 @@ typedef struct graft_args_aminmax {
 } graft_args_aminmax;
 typedef graft_status (*graft_aminmax_fn)(const graft_exec *exec, const graft_args_aminmax *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_bitwise_left_shift_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2987,7 +3118,8 @@ typedef struct graft_args_bitwise_left_shift_Tensor {
 typedef graft_status (*graft_bitwise_left_shift_Tensor_fn)(
     const graft_exec *exec, const graft_args_bitwise_left_shift_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_bitwise_right_shift_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2997,7 +3129,8 @@ typedef struct graft_args_bitwise_right_shift_Tensor {
 typedef graft_status (*graft_bitwise_right_shift_Tensor_fn)(
     const graft_exec *exec, const graft_args_bitwise_right_shift_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::celu(Tensor self, Scalar alpha=1.) -> Tensor */
+/* aten::celu(Tensor self, Scalar alpha=1.) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_celu {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3029,7 +3162,8 @@ typedef struct graft_args_cholesky_solve {
 typedef graft_status (*graft_cholesky_solve_fn)(const graft_exec *exec,
                                                 const graft_args_cholesky_solve *args) GRAFT_NOEXCEPT;
 
-/* aten::complex(Tensor real, Tensor imag) -> Tensor */
+/* aten::complex(Tensor real, Tensor imag) -> Tensor
+ * Prepared: elementwise; real, imag broadcast and promoted. */
 typedef struct graft_args_complex {
   graft_args head;
   const graft_tensor_desc *real;
@@ -3038,7 +3172,8 @@ typedef struct graft_args_complex {
 } graft_args_complex;
 typedef graft_status (*graft_complex_fn)(const graft_exec *exec, const graft_args_complex *args) GRAFT_NOEXCEPT;
 
-/* aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor */
+/* aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_copysign_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3048,7 +3183,8 @@ typedef struct graft_args_copysign_Tensor {
 typedef graft_status (*graft_copysign_Tensor_fn)(const graft_exec *exec,
                                                  const graft_args_copysign_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::count_nonzero(Tensor self, int? dim=None) -> Tensor */
+/* aten::count_nonzero(Tensor self, int? dim=None) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_count_nonzero {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3058,7 +3194,8 @@ typedef struct graft_args_count_nonzero {
 typedef graft_status (*graft_count_nonzero_fn)(const graft_exec *exec,
                                                const graft_args_count_nonzero *args) GRAFT_NOEXCEPT;
 
-/* aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices) */
+/* aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_cummax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3068,7 +3205,8 @@ typedef struct graft_args_cummax {
 } graft_args_cummax;
 typedef graft_status (*graft_cummax_fn)(const graft_exec *exec, const graft_args_cummax *args) GRAFT_NOEXCEPT;
 
-/* aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices) */
+/* aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_cummin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3078,7 +3216,8 @@ typedef struct graft_args_cummin {
 } graft_args_cummin;
 typedef graft_status (*graft_cummin_fn)(const graft_exec *exec, const graft_args_cummin *args) GRAFT_NOEXCEPT;
 
-/* aten::erfc(Tensor self) -> Tensor */
+/* aten::erfc(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_erfc {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3086,7 +3225,8 @@ typedef struct graft_args_erfc {
 } graft_args_erfc;
 typedef graft_status (*graft_erfc_fn)(const graft_exec *exec, const graft_args_erfc *args) GRAFT_NOEXCEPT;
 
-/* aten::erfinv(Tensor self) -> Tensor */
+/* aten::erfinv(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_erfinv {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3094,7 +3234,8 @@ typedef struct graft_args_erfinv {
 } graft_args_erfinv;
 typedef graft_status (*graft_erfinv_fn)(const graft_exec *exec, const graft_args_erfinv *args) GRAFT_NOEXCEPT;
 
-/* aten::exp2(Tensor self) -> Tensor */
+/* aten::exp2(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_exp2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3102,7 +3243,8 @@ typedef struct graft_args_exp2 {
 } graft_args_exp2;
 typedef graft_status (*graft_exp2_fn)(const graft_exec *exec, const graft_args_exp2 *args) GRAFT_NOEXCEPT;
 
-/* aten::frac(Tensor self) -> Tensor */
+/* aten::frac(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_frac {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3171,7 +3313,8 @@ typedef struct graft_args_grid_sampler_3d {
 typedef graft_status (*graft_grid_sampler_3d_fn)(const graft_exec *exec,
                                                  const graft_args_grid_sampler_3d *args) GRAFT_NOEXCEPT;
 
-/* aten::heaviside(Tensor self, Tensor values) -> Tensor */
+/* aten::heaviside(Tensor self, Tensor values) -> Tensor
+ * Prepared: elementwise; self, values broadcast and promoted. */
 typedef struct graft_args_heaviside {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3180,7 +3323,8 @@ typedef struct graft_args_heaviside {
 } graft_args_heaviside;
 typedef graft_status (*graft_heaviside_fn)(const graft_exec *exec, const graft_args_heaviside *args) GRAFT_NOEXCEPT;
 
-/* aten::hypot(Tensor self, Tensor other) -> Tensor */
+/* aten::hypot(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_hypot {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3231,7 +3375,8 @@ typedef struct graft_args_index_reduce {
 typedef graft_status (*graft_index_reduce_fn)(const graft_exec *exec,
                                               const graft_args_index_reduce *args) GRAFT_NOEXCEPT;
 
-/* aten::isposinf(Tensor self) -> Tensor */
+/* aten::isposinf(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_isposinf {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3314,7 +3459,8 @@ typedef struct graft_args_linalg_lu_factor_ex {
 typedef graft_status (*graft_linalg_lu_factor_ex_fn)(const graft_exec *exec,
                                                      const graft_args_linalg_lu_factor_ex *args) GRAFT_NOEXCEPT;
 
-/* aten::logaddexp(Tensor self, Tensor other) -> Tensor */
+/* aten::logaddexp(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_logaddexp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3323,7 +3469,8 @@ typedef struct graft_args_logaddexp {
 } graft_args_logaddexp;
 typedef graft_status (*graft_logaddexp_fn)(const graft_exec *exec, const graft_args_logaddexp *args) GRAFT_NOEXCEPT;
 
-/* aten::logaddexp2(Tensor self, Tensor other) -> Tensor */
+/* aten::logaddexp2(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_logaddexp2 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3342,7 +3489,8 @@ typedef struct graft_args_logcumsumexp {
 typedef graft_status (*graft_logcumsumexp_fn)(const graft_exec *exec,
                                               const graft_args_logcumsumexp *args) GRAFT_NOEXCEPT;
 
-/* aten::logit(Tensor self, float? eps=None) -> Tensor */
+/* aten::logit(Tensor self, float? eps=None) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_logit {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3351,7 +3499,8 @@ typedef struct graft_args_logit {
 } graft_args_logit;
 typedef graft_status (*graft_logit_fn)(const graft_exec *exec, const graft_args_logit *args) GRAFT_NOEXCEPT;
 
-/* aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor */
+/* aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending. */
 typedef struct graft_args_logsumexp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3400,7 +3549,8 @@ typedef struct graft_args_nanmedian {
 } graft_args_nanmedian;
 typedef graft_status (*graft_nanmedian_fn)(const graft_exec *exec, const graft_args_nanmedian *args) GRAFT_NOEXCEPT;
 
-/* aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor */
+/* aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
 typedef struct graft_args_nansum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3434,7 +3584,8 @@ typedef struct graft_args_ormqr {
 } graft_args_ormqr;
 typedef graft_status (*graft_ormqr_fn)(const graft_exec *exec, const graft_args_ormqr *args) GRAFT_NOEXCEPT;
 
-/* aten::polygamma(int n, Tensor self) -> Tensor */
+/* aten::polygamma(int n, Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_polygamma {
   graft_args head;
   int64_t n;
@@ -3443,7 +3594,8 @@ typedef struct graft_args_polygamma {
 } graft_args_polygamma;
 typedef graft_status (*graft_polygamma_fn)(const graft_exec *exec, const graft_args_polygamma *args) GRAFT_NOEXCEPT;
 
-/* aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor */
+/* aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor
+ * Prepared: self, source promoted; index as indices. */
 typedef struct graft_args_put {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3466,7 +3618,8 @@ typedef struct graft_args_renorm {
 } graft_args_renorm;
 typedef graft_status (*graft_renorm_fn)(const graft_exec *exec, const graft_args_renorm *args) GRAFT_NOEXCEPT;
 
-/* aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor */
+/* aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor
+ * Prepared: self promoted; padding at full length. */
 typedef struct graft_args_replication_pad1d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3505,7 +3658,8 @@ typedef struct graft_args_segment_reduce {
 typedef graft_status (*graft_segment_reduce_fn)(const graft_exec *exec,
                                                 const graft_args_segment_reduce *args) GRAFT_NOEXCEPT;
 
-/* aten::signbit(Tensor self) -> Tensor */
+/* aten::signbit(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_signbit {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3513,7 +3667,8 @@ typedef struct graft_args_signbit {
 } graft_args_signbit;
 typedef graft_status (*graft_signbit_fn)(const graft_exec *exec, const graft_args_signbit *args) GRAFT_NOEXCEPT;
 
-/* aten::sinc(Tensor self) -> Tensor */
+/* aten::sinc(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_sinc {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3592,7 +3747,8 @@ typedef graft_status (*graft_special_zeta_fn)(const graft_exec *exec,
                                               const graft_args_special_zeta *args) GRAFT_NOEXCEPT;
 
 /* aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor,
- * Tensor) */
+ * Tensor)
+ * Prepared: self promoted; dim none negative, ascending, never absent; correction never absent. */
 typedef struct graft_args_std_mean_correction {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3606,7 +3762,8 @@ typedef struct graft_args_std_mean_correction {
 typedef graft_status (*graft_std_mean_correction_fn)(const graft_exec *exec,
                                                      const graft_args_std_mean_correction *args) GRAFT_NOEXCEPT;
 
-/* aten::take(Tensor self, Tensor index) -> Tensor */
+/* aten::take(Tensor self, Tensor index) -> Tensor
+ * Prepared: self promoted; index as indices. */
 typedef struct graft_args_take {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3691,7 +3848,8 @@ typedef struct graft_args_unique_dim {
 } graft_args_unique_dim;
 typedef graft_status (*graft_unique_dim_fn)(const graft_exec *exec, const graft_args_unique_dim *args) GRAFT_NOEXCEPT;
 
-/* aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor */
+/* aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_upsample_nearest1d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3703,7 +3861,8 @@ typedef graft_status (*graft_upsample_nearest1d_fn)(const graft_exec *exec,
                                                     const graft_args_upsample_nearest1d *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float?
- * scales_w=None) -> Tensor */
+ * scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3717,7 +3876,8 @@ typedef graft_status (*graft_upsample_nearest3d_fn)(const graft_exec *exec,
                                                     const graft_args_upsample_nearest3d *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float?
- * scales_h=None, float? scales_w=None) -> Tensor */
+ * scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_trilinear3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3732,7 +3892,8 @@ typedef struct graft_args_upsample_trilinear3d {
 typedef graft_status (*graft_upsample_trilinear3d_fn)(const graft_exec *exec,
                                                       const graft_args_upsample_trilinear3d *args) GRAFT_NOEXCEPT;
 
-/* aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor */
+/* aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_silu_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -3742,7 +3903,8 @@ typedef struct graft_args_silu_backward {
 typedef graft_status (*graft_silu_backward_fn)(const graft_exec *exec,
                                                const graft_args_silu_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor */
+/* aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_mish_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -3753,7 +3915,8 @@ typedef graft_status (*graft_mish_backward_fn)(const graft_exec *exec,
                                                const graft_args_mish_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool
- * training=False, Generator? generator=None) -> Tensor */
+ * training=False, Generator? generator=None) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_rrelu_with_noise {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3768,7 +3931,8 @@ typedef struct graft_args_rrelu_with_noise {
 typedef graft_status (*graft_rrelu_with_noise_fn)(const graft_exec *exec,
                                                   const graft_args_rrelu_with_noise *args) GRAFT_NOEXCEPT;
 
-/* aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor */
+/* aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor
+ * Prepared: elementwise; grad_output, self broadcast and promoted. */
 typedef struct graft_args_logit_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -3779,7 +3943,8 @@ typedef struct graft_args_logit_backward {
 typedef graft_status (*graft_logit_backward_fn)(const graft_exec *exec,
                                                 const graft_args_logit_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor) */
+/* aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)
+ * Prepared: input, weight promoted; eps never absent. */
 typedef struct graft_args_fused_rms_norm {
   graft_args head;
   const graft_tensor_desc *input;
