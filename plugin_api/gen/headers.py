@@ -9,7 +9,7 @@ def op_ids(ops):
     body = text.comment("An op's id, stable for ever: ids are appended and never used again. A schema never changes but "
                         "by an appended argument; any other change is a new op with a new id. A C name is the "
                         "overload's name with '_' for '.' and without leading underscores; prims begin with PRIMS.")
-    body += ["", "/* The first of the ids that are the vendors'. The host calls none of them. */",
+    body += ["", "/* The first of the ids that are the vendors'. A plugin is called with none that it has not announced. */",
              "#define GRAFT_OP_VENDOR_IDS UINT32_C(0x80000000)"]
     for table in TABLES:
         rows = [f"  {op.enumerator} = {op.id}" for op in ops if op.table is table]

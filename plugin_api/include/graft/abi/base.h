@@ -17,8 +17,8 @@
  *
  * Numbers. Statuses, flags, keys, kinds, dtypes, op ids and slots are lists that are only appended. Vendors have op ids
  * and device keys from 0x80000000, dtype codes from 192 to 255, memory kinds from 24 to 31, and extensions whose names
- * begin with their own. Graft never gives these a meaning; a host sends none of them, and refuses one that it would
- * have to understand. They are between a plugin and those who know it.
+ * begin with their own. Graft never gives these a meaning; a host sends none that the plugin has not announced to it,
+ * and refuses one that it would have to understand. They are between a plugin and those who know it.
  *
  * Process. A call leaves alone what belongs to the process: the floating-point environment (rounding, flushing to zero,
  * traps), signal handlers and masks, locale, environment variables, working directory and umask. A driver that changes

@@ -2,8 +2,8 @@
  *
  * Growth that is not a field or an op goes through a named extension: a struct with struct_size, asked for by name and
  * least version through the `extension` function of either side. A party that does not know a name, or only lesser
- * versions of it, answers GRAFT_UNIMPLEMENTED and leaves *table alone. The names below are reserved by Graft; a
- * vendor's begin with its own name and a dot.
+ * versions of it, answers GRAFT_UNIMPLEMENTED and leaves *table alone. Names that begin with "graft." are
+ * Graft's; a vendor's begin with its own name and a dot.
  *
  * A table is constant: asked again, the same pointer to the same contents, valid until close (a host's: for as long as
  * the instance). Asking touches no driver, so it may come before any device is opened. A version only appends to the
@@ -13,13 +13,13 @@
 #ifndef GRAFT_ABI_EXTENSION_H
 #define GRAFT_ABI_EXTENSION_H
 
-#include "graft/abi/tensor.h"
+#include "graft/abi/exec.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define GRAFT_EXTENSION_GRAPH         "graft.graph" /* compile a graph of prims to one executable; no version yet */
+#define GRAFT_EXTENSION_GRAPH         "graft.graph" /* compile a graph of ops to one executable; no version yet */
 #define GRAFT_EXTENSION_COLLECTIVE    "graft.collective" /* all-reduce and friends; no version yet */
 #define GRAFT_EXTENSION_PROFILER      "graft.profiler"   /* times of what ran on the device; no version yet */
 #define GRAFT_EXTENSION_IPC           "graft.ipc"        /* memory shared between processes; no version yet */

@@ -14,7 +14,7 @@ extern "C" {
  * argument; any other change is a new op with a new id. A C name is the overload's name with '_' for '.' and without
  * leading underscores; prims begin with PRIMS. */
 
-/* The first of the ids that are the vendors'. The host calls none of them. */
+/* The first of the ids that are the vendors'. A plugin is called with none that it has not announced. */
 #define GRAFT_OP_VENDOR_IDS UINT32_C(0x80000000)
 
 /* core: every aten overload that PyTorch 2.13 tags as core */
