@@ -39,8 +39,10 @@ enum {
   CF_O_LIST
 };
 
+#define CF_DEFAULT_BACKEND "(default: the plugin that was found, where it is one, else reference)"
+
 static const struct argp_option cf_conformance_options[] = {
-    {NULL, 'b', "NAME|PATH", 0, "the backend: a name that `graft backends` lists, or a library", 0},
+    {NULL, 'b', "NAME|PATH", 0, "the backend: a name that `graft backends` lists, or a library " CF_DEFAULT_BACKEND, 0},
     {NULL, 'd', "N", 0, "its device, counted from 0", 0},
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
@@ -64,7 +66,7 @@ static const struct argp_option cf_conformance_options[] = {
 };
 
 static const struct argp_option cf_case_options[] = {
-    {NULL, 'b', "NAME|PATH", 0, "the backend", 0},
+    {NULL, 'b', "NAME|PATH", 0, "the backend, likewise " CF_DEFAULT_BACKEND, 0},
     {NULL, 'd', "N", 0, "its device, counted from 0", 0},
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"seed", CF_O_SEED, "N", 0, "the seed of the run that failed", 0},
@@ -136,7 +138,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_LIST: a->list = true; return 0;
     case CF_O_WORKER: a->worker = true; return 0;
     case ARGP_KEY_ARG:
-      if (!a->wants_id || a->id) return ARGP_ERR_UNKNOWN;
+      if (!a->wants_id || a->id) argp_usage(state);
       a->id = arg;
       return 0;
     case ARGP_KEY_END:
@@ -204,6 +206,16 @@ static int cf_usage(const char *text) {
   return 2;
 }
 
+static void cf_say_nothing_matches(const cf_selection *s) {
+  char near[256];
+  if (!s->op || cf_any_op_selected(s))
+    printf("no case matches --op, --dtype, --grad and --shard\n");
+  else if (cf_near_ops(s->op, near, sizeof near))
+    printf("no case matches --op '%s'; did you mean %s?\n", s->op, near);
+  else
+    printf("no case matches --op '%s'; `graft ops` lists the ops\n", s->op);
+}
+
 static int cf_session_run(cf_session *session) {
   cf_report *report = &session->report;
   const cf_options *o = report->options;
@@ -216,7 +228,7 @@ static int cf_session_run(cf_session *session) {
   report->seconds = (double)(to.tv_sec - session->from.tv_sec) + (double)(to.tv_nsec - session->from.tv_nsec) * 1e-9;
   if (status != 0) return cf_usage(report->hello.text);
   cf_report_summary(report);
-  if (report->total == 0) printf("no case matches --op, --dtype, --grad and --shard\n");
+  if (report->total == 0) cf_say_nothing_matches(&o->selection);
   if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
   return cf_report_status(report);
 }

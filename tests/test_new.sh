@@ -32,7 +32,10 @@ project() { # graft, name of the project, arguments of cmake
   mkdir -p "$work/projects"
   quiet "$graft" new "$name" "$folder"
   quiet cmake -S "$folder" -B "$folder/build" "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic -Werror" "$@"
+  grep -q '^CMAKE_BUILD_TYPE:.*=Release' "$folder/build/CMakeCache.txt" || fail "kernels are built without optimization"
   quiet cmake --build "$folder/build"
+  if "$graft" conformance -b "$folder/build/$name.so" -o nonsense=1 >"$work/log" 2>&1; then fail "took any option"; fi
+  grep -q "$name: the option \"nonsense=1\" is not known" "$work/log" || fail "no word on the option"
   quiet "$graft" check "$folder/build/$name.so"
   grep -q ' 0 failed' "$work/log" || fail "graft check says nothing of failures"
   for op in "${ops[@]}"; do

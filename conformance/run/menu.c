@@ -167,6 +167,15 @@ static bool cf_op_selected(const cf_selection *s, const char *name) {
   return fnmatch(s->op, dotted, 0) == 0;
 }
 
+bool cf_any_op_selected(const cf_selection *selection) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    if (cf_op_selected(selection, all[i].name)) return true;
+  }
+  return false;
+}
+
 /* Prims that equal the row's op: routing is what is tested, so the first text that they can say is enough. */
 static void cf_walk_prims(cf_walk *w, uint32_t aten) {
   size_t count;

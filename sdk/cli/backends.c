@@ -3,6 +3,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 #include "dispatch/dispatch.h"
@@ -62,6 +63,12 @@ static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) 
   }
 }
 
+/* What names a plugin whose manifest was not read, or not to its end. */
+static const char *file_name(const char *path) {
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  return slash ? slash + 1 : path ? path : "?";
+}
+
 static void show_backend(const graft_backend_info *info, cJSON *json) {
   graft_rt_backend *backend = NULL;
   int32_t count = 0;
@@ -70,7 +77,10 @@ static void show_backend(const graft_backend_info *info, cJSON *json) {
     problem = graft_last_error();
   }
   if (!json) {
-    printf("%s %s (%s)\n", info->name, info->version ? info->version : "", info->vendor ? info->vendor : "");
+    if (*info->version)
+      printf("%s %s (%s)\n", info->name, info->version, info->vendor);
+    else
+      printf("%s\n", file_name(info->manifest));
     printf("  from %s\n", info->manifest ? info->manifest : "libgraft itself");
     if (problem)
       printf("  not usable: %s\n", problem);
@@ -78,10 +88,10 @@ static void show_backend(const graft_backend_info *info, cJSON *json) {
       printf("  ABI %u.%u, devices: %d\n", backend->plugin.abi_major, backend->plugin.abi_minor, count);
   } else {
     cJSON_AddStringToObject(json, "name", info->name);
-    if (info->version) cJSON_AddStringToObject(json, "version", info->version);
-    if (info->vendor) cJSON_AddStringToObject(json, "vendor", info->vendor);
+    cJSON_AddStringToObject(json, "version", info->version);
+    cJSON_AddStringToObject(json, "vendor", info->vendor);
     if (info->manifest) cJSON_AddStringToObject(json, "manifest", info->manifest);
-    if (info->library) cJSON_AddStringToObject(json, "library", info->library);
+    cJSON_AddStringToObject(json, "library", info->library);
     if (problem) cJSON_AddStringToObject(json, "problem", problem);
     if (!problem) cJSON_AddNumberToObject(json, "abi_major", backend->plugin.abi_major);
     if (!problem) cJSON_AddNumberToObject(json, "abi_minor", backend->plugin.abi_minor);

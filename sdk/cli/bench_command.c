@@ -11,21 +11,30 @@
 #include "cli.h"
 
 typedef struct options {
-  const char *backend, *op;
-  int device;
+  bench_target target;
+  const char *op;
   bool json;
 } options;
+
+enum { KEY_LIMIT = 256 };
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
-    case 'b': o->backend = argument; return 0;
+    case 'b': o->target.backend = argument; return 0;
     case 'd': {
       char *end;
       long index = strtol(argument, &end, 10);
       if (*end || end == argument || index < 0 || index > 9999)
         argp_error(state, "-d: '%s' is no device number", argument);
-      o->device = (int)index;
+      o->target.device = (int)index;
+      return 0;
+    }
+    case KEY_LIMIT: {
+      char *end;
+      o->target.limit_s = strtod(argument, &end);
+      if (*end || end == argument || !(o->target.limit_s > 0 && o->target.limit_s <= 86400))
+        argp_error(state, "--time-limit: '%s' is no number of seconds", argument);
       return 0;
     }
     case 'o': o->op = argument; return 0;
@@ -67,7 +76,7 @@ static void show_time(double seconds, char text[16]) {
 static void print_row(const bench_row *row, const bench_result *r) {
   char median[16], first[16];
   if (r->status != GRAFT_OK) {
-    printf("%-62s  %s: %.120s\n", row->call, graft_status_name(r->status), graft_last_error());
+    printf("%-62s  %s: %.120s\n", row->call, graft_status_name(r->status), r->problem);
     return;
   }
   double rate;
@@ -82,7 +91,7 @@ static cJSON *json_row(const bench_row *row, const bench_result *r) {
   cJSON_AddStringToObject(item, "call", row->call);
   cJSON_AddStringToObject(item, "status", graft_status_name(r->status));
   if (r->status != GRAFT_OK) {
-    cJSON_AddStringToObject(item, "problem", graft_last_error());
+    cJSON_AddStringToObject(item, "problem", r->problem);
     return item;
   }
   double rate;
@@ -100,16 +109,21 @@ static cJSON *json_row(const bench_row *row, const bench_result *r) {
   return item;
 }
 
-/* Returns how many rows were run, or -1 when one failed otherwise than for want of an implementation. */
-static int run_rows(const options *o, graft_rt_device *device, cJSON *list) {
+/* Whether the row shows a fault: one without an implementation, or that takes too long, does not. */
+static bool is_fault(graft_status status) {
+  return status != GRAFT_OK && status != GRAFT_UNIMPLEMENTED && status != GRAFT_NOT_READY;
+}
+
+/* Returns how many rows were run, or -1 when one failed. */
+static int run_rows(const options *o, bench_worker *worker, cJSON *list) {
   int run = 0;
   bool failed = false;
-  for (size_t i = 0; i < bench_row_count; i++) {
+  for (uint32_t i = 0; i < bench_row_count; i++) {
     const bench_row *row = &bench_rows[i];
     if (!selected(o->op, row->call)) continue;
     bench_result result;
-    bench_run(row, device, &result);
-    failed = failed || (result.status != GRAFT_OK && result.status != GRAFT_UNIMPLEMENTED);
+    bench_worker_run(worker, i, &result);
+    failed = failed || is_fault(result.status);
     run += result.status == GRAFT_OK;
     if (list)
       cJSON_AddItemToArray(list, json_row(row, &result));
@@ -120,12 +134,9 @@ static int run_rows(const options *o, graft_rt_device *device, cJSON *list) {
   return failed ? -1 : run;
 }
 
-static void print_head(graft_rt_device *device) {
-  char name[256] = "";
-  size_t size;
-  if (graft_device_query(device, GRAFT_DEVICE_NAME, name, sizeof name, &size)) name[0] = 0;
+static void print_head(const bench_hello *hello) {
   printf("%s  %s\nMedians. Rates count each argument and result once, or two operations a term of a product.\n\n",
-         graft_device_text(device), name);
+         hello->device, hello->name);
   printf("%-62s  %-13s %10s %17s %11s\n", "call", "run by", "time", "rate", "first call");
 }
 
@@ -141,6 +152,7 @@ int cli_bench(int argc, char **argv) {
       {"backend", 'b', "NAME|PATH", 0, "a backend's name or the path of its library (default: reference)", 0},
       {"device", 'd', "N", 0, "its device, counted from 0", 0},
       {"op", 'o', "GLOB", 0, "only these ops: 'aten.mm*', 'aten::sum.*'", 0},
+      {"time-limit", KEY_LIMIT, "S", 0, "seconds a call and its repetitions may take (default: 20)", 0},
       {"json", 'j', NULL, 0, "one JSON array on stdout", 0},
       {0}};
   static const struct argp argp = {
@@ -148,18 +160,24 @@ int cli_bench(int argc, char **argv) {
       parse,
       NULL,
       "Times ops on a backend: medians of repeated rounds of calls with results that are there "
-      "already, each round up to one synchronize. The first call builds what it needs.",
+      "already, each round up to one synchronize. The first call builds what it needs. Slow calls "
+      "are repeated less, and given up at the time limit.",
       NULL,
       NULL,
       NULL};
-  options o = {"reference", NULL, 0, false};
+  options o = {.target = {.backend = "reference", .limit_s = 20}};
   argp_err_exit_status = CLI_USAGE;
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
-  graft_rt_device *device;
-  if (!cli_open(o.backend, o.device, &device)) return cli_error("bench", CLI_USAGE);
+  bench_worker worker = {.target = o.target};
+  bench_hello hello = {0};
+  if (!bench_worker_begin(&worker, &hello)) {
+    fprintf(stderr, "graft bench: %s\n", hello.problem);
+    return CLI_USAGE;
+  }
   cJSON *list = o.json ? cJSON_CreateArray() : NULL;
-  if (!list) print_head(device);
-  int run = run_rows(&o, device, list);
+  if (!list) print_head(&hello);
+  int run = run_rows(&o, &worker, list);
+  bench_worker_end(&worker);
   if (list) print_json(list);
   if (run == 0)
     fprintf(stderr, "graft bench: nothing was timed%s%s\n", o.op ? ": no row matches " : "", o.op ? o.op : "");

@@ -50,7 +50,11 @@ int main(int argc, char **argv) {
     return CLI_OK;
   }
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-    if (!strcmp(commands[i].name, name)) return commands[i].run(argc - 1, argv + 1);
+    if (strcmp(commands[i].name, name) != 0) continue;
+    char full[32]; /* as argp is to call the program */
+    snprintf(full, sizeof full, "graft %s", name);
+    argv[1] = full;
+    return commands[i].run(argc - 1, argv + 1);
   }
   fprintf(stderr, "graft: no command '%s'; `graft --help` lists them\n", name);
   return CLI_USAGE;

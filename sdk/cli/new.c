@@ -32,6 +32,17 @@ static bool good_name(const char *name) {
   return *name >= 'a' && *name <= 'z' && !name[length] && length < 40;
 }
 
+/* Two backends of one name: discovery takes the first and refuses the other. NULL: it is free; else where it is. */
+static const char *taken_by(const char *name) {
+  const graft_backend_info *const *infos;
+  size_t count;
+  if (graft_backends(&infos, &count)) return NULL;
+  for (size_t i = 0; i < count; i++) {
+    if (!strcmp(infos[i]->name, name)) return infos[i]->manifest ? infos[i]->manifest : "libgraft itself";
+  }
+  return NULL;
+}
+
 static bool write_text(FILE *file, const char *text, const char *name) {
   static const char mark[] = "@NAME@";
   for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
@@ -92,6 +103,11 @@ int cli_new(int argc, char **argv) {
     fprintf(stderr,
             "graft new: the name '%s' can't be used; expected lower-case letters, digits and _, such as my_chip\n",
             o.name);
+    return CLI_USAGE;
+  }
+  const char *taken = taken_by(o.name);
+  if (taken) {
+    fprintf(stderr, "graft new: a backend is called '%s' already, from %s; take another name\n", o.name, taken);
     return CLI_USAGE;
   }
   if (!o.folder) o.folder = o.name;

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What the program says to one who does not know it yet: test_cli.sh BUILD
+set -euo pipefail
+build=$(cd "$1" && pwd)
+graft=$build/bin/graft
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+umask 022
+export GRAFT_CACHE_DIR=$work/cache XDG_DATA_HOME=$work/data
+unset GRAFT_PLUGIN_PATH GRAFT_PLUGINS GRAFT_FALLBACK
+cd "$work"
+
+fail() {
+  echo "test_cli: $*" >&2
+  [ ! -s "$work/log" ] || head -n 20 "$work/log" >&2
+  exit 1
+}
+
+# Runs the program, and holds its exit status and what it says (on either stream) against what is expected.
+says() { # status, extended regular expression, arguments
+  local status=0
+  "$graft" "${@:3}" >"$work/log" 2>&1 || status=$?
+  [ "$status" = "$1" ] || fail "exit status $status, not $1: graft ${*:3}"
+  grep -Eq -- "$2" "$work/log" || fail "no '$2' from: graft ${*:3}"
+}
+
+# A command is called what the user typed.
+for command in conformance case bench check new ops backends; do
+  says 0 "^Usage: graft $command " "$command" --help
+done
+says 2 '^Usage: graft conformance ' conformance reference
+says 2 '^Usage: graft case ' case one two
+says 2 "graft conformance --help" conformance --nonsense
+
+# What -b is when it is not given.
+for command in conformance case bench ops; do
+  "$graft" "$command" --help | tr -s ' \n' ' ' | grep -q "default: [^)]*reference" || fail "$command: which backend is it?"
+done
+
+# A glob that matches no op says which ones are near; one that does says what else leaves nothing.
+says 3 'did you mean aten\.relu' conformance -b reference --op 'aten.relo'
+says 3 'did you mean .*aten\._softmax' conformance -b reference --op 'aten::softmax.default'
+says 3 'did you mean .*aten\.cumsum' conformance -b reference --op 'cumsun*'
+says 3 '`graft ops` lists' conformance -b reference --op 'zzzzzzzzzz'
+says 3 'no case matches --op, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
+
+# A name that is taken.
+says 2 "'reference' already, from libgraft itself" new reference
+[ ! -e reference ] || fail "the refused name left a folder"
+
+# A plugin whose manifest can't be read is listed by its file.
+mkdir plugins
+echo '{"name": ' >plugins/broken.graft.json
+GRAFT_PLUGIN_PATH=$work/plugins says 0 '^broken\.graft\.json$' backends
+GRAFT_PLUGIN_PATH=$work/plugins says 0 'not usable: it is not valid JSON' backends
+
+# A row that takes too long is given up, as is the one after it.
+says 3 '^aten::mm .*NOT_READY: takes more than 0.0001 s; --time-limit' bench --op 'aten.mm' --time-limit 0.0001
+[ "$(grep -c NOT_READY "$work/log")" -gt 1 ] || fail "one row alone was given up"
+says 0 '^aten::add.Tensor f32\[16\] f32\[16\] +[a-z]+ .* us ' bench --op 'aten::add.Tensor' --time-limit 2
+says 2 "no number of seconds" bench --time-limit never
+says 2 'graft bench: .*nowhere' bench -b nowhere
+
+echo "test_cli: what the program says is as expected"
