@@ -82,6 +82,7 @@ static const liar liar_cases[] = {
     {"vendor_text", "open.name", "not UTF-8", 0},
     {"open_thread", "open.threads", "1 threads", 0},
     {"open_driver", "open.fork", "device_count", 0},
+    {"extension_driver", "open.fork", "device_count", 0},
     {"options", "open.options", "empty list of options", 0},
     {"any_option", "open.unknown_option", "expected INVALID_ARGUMENT, got OK", 0},
     {"rounding", "open.process", "rounding", 0},

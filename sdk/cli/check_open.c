@@ -127,7 +127,10 @@ static void check_threads(ck_session *session) {
 
 /* What an application does that starts its data loaders after it has loaded its backends. */
 static void check_fork(ck_session *session) {
+  const void *table = NULL;
   ck_adopt(session);
+  if (session->plugin.extension)
+    session->plugin.extension(session->plugin.self, GRAFT_EXTENSION_NATIVE_HANDLE, 1, &table);
   ck_doing("fork after opening, and device_open in the child");
   pid_t pid = fork();
   if (pid == 0) {
@@ -288,7 +291,8 @@ const ck_table ck_open_checks = {checks, sizeof checks / sizeof *checks};
 static const ck_check instance_checks[] = {
     {"open.process", "Arithmetic, signals, locale, working directory and umask are left alone.", CK_DEVICE,
      .run = check_process, .fresh = true},
-    {"open.fork", "open touches no driver: a process may fork after it.", CK_DEVICE, .run = check_fork, .fresh = true},
+    {"open.fork", "Neither open nor `extension` touches a driver: a process may fork after them.", CK_DEVICE,
+     .run = check_fork, .fresh = true},
     {"open.twice", "A plugin may be opened again, or says INCOMPATIBLE; instances do not touch each other.", CK_DEVICE,
      .run = check_twice},
     {"open.hosts", "An instance speaks to the host that opened it, and to no other.", CK_DEVICE, .run = check_hosts},

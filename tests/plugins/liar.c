@@ -28,10 +28,10 @@ static void open_thread(async_instance *self) {
   pthread_create(&thread, NULL, idle, NULL);
 }
 
-static pid_t opener;
+static pid_t opener; /* who touched the driver; 0: nobody */
 
 static graft_status count_in_opener(void *self, int32_t *count) {
-  return getpid() == opener ? device_count(self, count) : GRAFT_INTERNAL;
+  return !opener || getpid() == opener ? device_count(self, count) : GRAFT_INTERNAL;
 }
 
 static void open_driver(async_instance *self) {
@@ -87,6 +87,17 @@ static graft_status drifting_extension(void *self, const char *name, uint32_t mi
 
 static void extension_drifts(async_instance *self) {
   self->plugin.extension = drifting_extension;
+}
+
+static graft_status extension_of_opener(void *self, const char *name, uint32_t minimum, const void **table) {
+  (void)self, (void)name, (void)minimum, (void)table;
+  opener = getpid();
+  return GRAFT_UNIMPLEMENTED;
+}
+
+static void extension_driver(async_instance *self) {
+  self->plugin.extension = extension_of_opener;
+  self->plugin.device_count = count_in_opener;
 }
 
 static void extension_any(async_instance *self) {
@@ -486,6 +497,7 @@ static const struct {
     {" host_crossed ", host_crossed},
     {" extension_any ", extension_any},
     {" extension_drifts ", extension_drifts},
+    {" extension_driver ", extension_driver},
     {" rounding signal locale folder umask ", change_process},
     {" vendor_text ", vendor_text},
     {" count_changes ", count_changes},
