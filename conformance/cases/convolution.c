@@ -26,7 +26,7 @@ static const cf_op cf_convolution_ops[] = {
               "m T[2,5,11,15] T[2,3,13,17] T[5,3,3,3] [5] [1,1] [0,0] [1,1] false [0,0] 1 [0,1,0]",
               "m T[9,4,6,3] T[9,5,6,5] T[4,5,3,3] [4] [1,1] [1,0] [1,1] false [0,0] 1 [1,1,1]",
               "m T[3,6,9,3] T[3,8,7,4] T[8,3,3,2] [6] [1,1] [1,1] [2,1] true [0,0] 2 [1,1,1]"),
-     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
 };
 
 CF_TOPIC(convolution, "convolution", cf_convolution_ops);

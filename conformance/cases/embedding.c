@@ -25,7 +25,7 @@ static const cf_op cf_embedding_ops[] = {
     {"aten::embedding_dense_backward",
      CF_TEXTS("s T[5,3,17] i64[5,3]<33 33 -1 false", "m T[129,3] i64[129]<5 5 2 false",
               "m T[13,17] i64[13]<4 33 -1 false"),
-     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     /* Offsets `<N!` rise by one: small bags and a large one. `=0`: empty bags, and all in the last. The terms of a
      * gradient are counted by what ones give, which is less than one a row for means: there a row comes a few times
      * only. */
@@ -41,6 +41,22 @@ static const cf_op cf_embedding_ops[] = {
      CF_TEXTS("m T[33,17] i64[13]<33 i64[5]<33! false 2", "m T[129,1] i64[65]<129 i64[3]=0 false 2",
               "m T[7,5] i32[33]<7 i32[9]<33! false 2 false _ true 2", "m T[3,17] i64[0]<3 i64[4]=0 false 2"),
      CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_SELECT(0)},
+    /* A bag an index, but for the last case, where offset2bag and the sizes say otherwise than the offsets, which only
+     * gradients of dense weights pass over. */
+    {"aten::_embedding_bag_backward",
+     CF_TEXTS("m T[13,17] i64[13]<5 i64[13]<13! i64[13]<13! i64[13]=1 i64[13]=0 5 false 0 false _",
+              "m T[13,17] i64[13]<5 i64[13]<13! i64[13]<13! i64[13]=1 i64[13]=0 5 false 1 false _ 2",
+              "m T[13,17] i64[13]<5 i64[13]<13! i64[13]<13! i64[13]=1 i64[13]=0 5 false 0 false T[13]"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::_embedding_bag_dense_backward",
+     CF_TEXTS("m T[13,17] i64[13]<5 i64[13]<13! i64[13]=1 i64[13]=0 5 false 0 _",
+              "m T[13,17] i64[65]<5 i64[65]<13 i64[13]=5 i64[13]=0 5 false 0 T[65]",
+              "m T[13,17] i64[65]<5 i64[65]<13 i64[13]=5 i64[13]=0 5 false 0 _ 2"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::_embedding_bag_per_sample_weights_backward",
+     CF_TEXTS("m T[13,17] T[5,17] i64[13]<5 i64[13]<13! i64[13]<13! 0",
+              "m T[13,129] T[5,129] i64[13]<5 i64[13]<13! i64[13]<13! 0 2"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
 CF_TOPIC(embedding, "embedding", cf_embedding_ops);

@@ -19,6 +19,17 @@ static const cf_op cf_matmul_ops[] = {
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::addmm", CF_TEXTS("m T[33,13] T[33,17] T[17,13] beta=0.5 alpha=2", "m T[13] T[3,129] T[129,13] beta=0"),
      CF_COMPLEX, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::dot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::vdot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::mv",
+     CF_TEXTS("m T[33,17] T[17]", "m T[3,1025] T[1025]", "m T[33,1] T[1]", "m T[5,0] T[0]", "m T[0,5] T[5]"),
+     CF_MATMUL_DTYPES, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::addmv",
+     CF_TEXTS("m T[33] T[33,17] T[17]", "m T[] T[33,17] T[17] beta=0.5 alpha=2", "m T[3] T[3,0] T[0]",
+              "m T[3] T[3,129] T[129] beta=0"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
     /* relu moves no result further off. gelu's slope is 1.13 at most and gelu(S) of the absolute terms S / 2 at least;
      * its own error is 10 u of what it is given. */
     {"aten::_addmm_activation",

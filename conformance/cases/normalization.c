@@ -158,6 +158,11 @@ static void cf_l_batch_norm(const cf_check *k, uint32_t out, long double *l) {
     cf_eval_limits(k, out, &g, l);
 }
 
+static void cf_l_batch_norm_fixed(const cf_check *k, uint32_t out, long double *l) {
+  cf_geometry g = cf_batch_geometry(k, &k->in[0]);
+  cf_eval_limits(k, out, &g, l);
+}
+
 /* ---- backward ---- */
 
 /* gx = r (g w - mean(g w) - xh mean(g w xh)), gw = sum g xh, gb = sum g: sums of absolute terms, where xh counts with
@@ -214,6 +219,10 @@ static void cf_g_group_norm(const cf_check *k, uint32_t in, long double *t) {
 }
 static void cf_g_batch_norm(const cf_check *k, uint32_t in, long double *t) {
   cf_norm_gradient(k, in, cf_batch_geometry(k, &k->in[0]), cf_arg_int(k->call, "training", 1) == 0, t);
+}
+
+static void cf_g_batch_norm_fixed(const cf_check *k, uint32_t in, long double *t) {
+  cf_norm_gradient(k, in, cf_batch_geometry(k, &k->in[0]), true, t);
 }
 
 /* The backward slots take mean and rstd as they are. */
@@ -318,6 +327,13 @@ static const cf_op cf_normalization_ops[] = {
             "s T[5,6,7,3] T[6] T[6] T[6] T[6]+ true 0.1 1e-05", "s T[5,6,7] T[6] T[6] T[6] T[6]+ false 0.1 1e-05",
             "m T[13,3] T[3] T[3] T[3] T[3]+ true 0.25 1e-05", "m T[5,6,7] _ _ T[6] T[6]+ true 0.1 1e-05",
             "m T[5,6,7] T[6] T[6] _ _ true 0.1 1e-05", "f T[3,5,13,17] T[5] T[5] T[5] T[5]+ true 0.1 1e-05"),
+    CF_NORM("_native_batch_norm_legit", cf_l_batch_norm, CF_G_CUSTOM(cf_g_batch_norm, 160),
+            "m T[5,6,7,3] T[6] T[6] T[6] T[6]+ true 0.1 1e-05", "m T[5,6,7] T[6] T[6] T[6] T[6]+ false 0.1 1e-05",
+            "m T[13,3] _ _ T[3] T[3]+ true 0.25 1e-05"),
+    CF_NORM("_native_batch_norm_legit.no_stats", cf_l_batch_norm, CF_G_CUSTOM(cf_g_batch_norm, 160),
+            "m T[5,6,7] T[6] T[6] true 0.1 1e-05", "m T[13,3] _ _ true 0.1 1e-05"),
+    CF_NORM("_native_batch_norm_legit_no_training", cf_l_batch_norm_fixed, CF_G_CUSTOM(cf_g_batch_norm_fixed, 160),
+            "m T[5,6,7] T[6] T[6] T[6] T[6]+ 0.1 1e-05", "m T[13,3] _ _ T[3] T[3]+ 0.1 1e-05"),
     CF_NORM("native_layer_norm_backward", cf_l_layer_norm_backward, CF_G_NONE,
             "s T[13,33] T[13,33] [33] T[13,1] T[13,1]+ T[33] T[33] [1,1,1]",
             "m T[5,129] T[5,129] [129] T[5,1] T[5,1]+ _ _ [1,0,0]",

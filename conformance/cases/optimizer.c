@@ -122,9 +122,10 @@ static void cf_l_adagrad(const cf_check *k, uint32_t out, long double *limits) {
 /* a + w (b - a), or b - (b - a) (1 - w) */
 static void cf_l_foreach_lerp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out], *a = cf_item(k, "self", out), *b = cf_item(k, "tensors1", out);
-  long double w = fabs(cf_arg_number(k->call, "weight", 1)), u = cf_u_acc(k->dtypes[out]);
+  const cf_array *weights = cf_item(k, "weights", out);
+  long double all = fabs(cf_arg_number(k->call, "weight", 1)), u = cf_u_acc(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++) {
-    long double x = fabsl(a->v[i].re), y = fabsl(b->v[i].re);
+    long double x = fabsl(a->v[i].re), y = fabsl(b->v[i].re), w = weights ? fabsl(weights->v[i].re) : all;
     limits[i] = cf_ulp(k->dtypes[out], o->v[i].re) + 2 * u * (x + w * (x + y));
   }
 }
@@ -217,6 +218,7 @@ static const cf_op cf_optimizer_ops[] = {
     {"aten::_foreach_add.Scalar",
      CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "m {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"), CF_REALS,
      CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    CF_EACH("sign", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO),
     CF_EACH("abs", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_MANY),
     CF_EACH("neg", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO),
     CF_EACH("sqrt", "m", CF_FLOATS, CF_R_DIVISION, CF_POSITIVE, CF_SPECIAL, CF_TWO),
@@ -244,6 +246,7 @@ static const cf_op cf_optimizer_ops[] = {
     CF_EACH("addcdiv.ScalarList", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0,
             CF_TWO " " CF_TWO " " CF_TWO " [-0.5,0.3]"),
     CF_EACH("lerp.Scalar", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " 0.3"),
+    CF_EACH("lerp.List", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " " CF_TWO),
     CF_EACH("maximum.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
     CF_EACH("pow.ScalarAndTensor", "m", CF_FLOATS, CF_R_ULPS(16), CF_VALUES, 0, "2.5 " CF_TWO),
     {"aten::_amp_foreach_non_finite_check_and_unscale",

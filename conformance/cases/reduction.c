@@ -208,6 +208,13 @@ static const char *const cf_lse_texts[] = {"s T[33,17] [1]",     "m T[33,17] [0]
 static const char *const cf_minmax_texts[] = {
     "m T[33,17] dim=1",   "m T[33,17]",  "m T[1025] dim=0",     "m T[33,17] dim=0 keepdim=true",
     "m T[3,13,17] dim=1", "m T[] dim=0", "f T[129,1025] dim=1", NULL};
+static const char *const cf_extremum_texts[] = {"m T[33,17] 1",   "m T[33,17] 0 true", "m T[1025] 0",
+                                                "m T[3,13,17] 1", "m T[13,129] -1",    "m T[] 0",
+                                                "m T[0,3] 1",     "f T[129,1025] 1",   NULL};
+static const char *const cf_any_texts[] = {"m T[33,17]", "m T[1025]=0", "m T[]", "m T[0]", "m T[3,13,17]=2", NULL};
+static const char *const cf_any_dims_texts[] = {
+    "m T[33,17] [1]", "m T[33,17]=0 [0] true", "m T[3,13,17] [0,2]", "m T[33,17] _", "m T[] []", "m T[3,0] [1]", NULL};
+static const char *const cf_mean_texts[] = {"m T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
 static const char *const cf_whole_texts[] = {"s T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
 static const char *const cf_count_texts[] = {"s T[33,17] 1",   "m T[33,17]",      "m T[1025] 0",
                                              "m T[3,13,17] 1", "m T[] 0",         "m T[0]",
@@ -259,6 +266,10 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::var.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_var, 72)},
     {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::any", cf_any_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::any.dims", cf_any_dims_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::mean", cf_mean_texts, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED,
+     CF_G_LINEAR(2)},
     {"aten::prod", cf_prod_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
     {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
     {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
@@ -269,6 +280,8 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_SELECT(4)},
     {"aten::min", cf_min_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(4)},
+    {"aten::max.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
+    {"aten::min.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
     {"aten::aminmax", cf_minmax_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(5)},
     {"aten::std.correction", cf_one_std_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,

@@ -82,7 +82,7 @@ static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
 #define CF_MOVED_BACK(n, ...)                                                                                 \
   {                                                                                                           \
     "aten::" n "_backward", CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, \
-        CF_G_NONE                                                                                             \
+        CF_G_LINEAR(0)                                                                                        \
   }
 #define CF_PROPAGATES(f) \
   { .klass = CF_CUSTOM, .limit = (f), .absolute = true }
@@ -104,10 +104,10 @@ static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
 static const cf_op cf_resample_ops[] = {
     CF_ADAPTIVE("_adaptive_avg_pool2d", CF_G_LINEAR(8), "s T[2,3,13,17] [5,3]", "m T[2,3,13,17] [1,1]",
                 "m T[3,3,5] [7,9]", "m T[1,2,33,1] [3,1]", "f T[2,5,33,17] [7,7]"),
-    CF_ADAPTIVE("_adaptive_avg_pool2d_backward", CF_G_NONE, "s T[2,3,5,3] T[2,3,13,17]", "m T[2,3,1,1] T[2,3,13,17]",
-                "m T[3,7,9] T[3,3,5]"),
+    CF_ADAPTIVE("_adaptive_avg_pool2d_backward", CF_G_LINEAR(8), "s T[2,3,5,3] T[2,3,13,17]",
+                "m T[2,3,1,1] T[2,3,13,17]", "m T[3,7,9] T[3,3,5]"),
     CF_ADAPTIVE("_adaptive_avg_pool3d", CF_G_LINEAR(9), "s T[2,3,5,7,6] [2,3,4]", "m T[3,4,5,6] [1,1,1]"),
-    CF_ADAPTIVE("_adaptive_avg_pool3d_backward", CF_G_NONE, "s T[2,3,2,3,4] T[2,3,5,7,6]"),
+    CF_ADAPTIVE("_adaptive_avg_pool3d_backward", CF_G_LINEAR(9), "s T[2,3,2,3,4] T[2,3,5,7,6]"),
     CF_MOVED("upsample_nearest1d", CF_WITH_BYTES, "s T[2,3,13] [33]", "m T[1,3,17] [5] 2.5"),
     CF_MOVED_BACK("upsample_nearest1d", "s T[2,3,33] [33] [2,3,13]"),
     CF_MOVED("upsample_nearest2d", CF_WITH_BYTES, "s T[2,3,5,7] [10,14]", "m T[2,3,5,7] [13,17]",

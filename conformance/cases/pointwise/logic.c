@@ -5,14 +5,18 @@
   CF_B(n ".Tensor", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE), \
       CF_N(n ".Scalar", CF_REALS, CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
 
+/* Steps: the gradient is 0 throughout, which no difference over a jump says. */
+#define CF_STEPS(n, texts, dtypes, flags) \
+  { "aten::" n, texts, dtypes, CF_R_EXACT, CF_VALUES, (flags) | CF_NO_ADJOINT, CF_G_LINEAR(0) }
+
 static const cf_op cf_logic_ops[] = {
-    CF_U("floor", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_NONE),
-    CF_EXACTLY("ceil", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
-    CF_EXACTLY("trunc", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
-    CF_EXACTLY("round", CF_ONE(""), CF_REALS, CF_VALUES, CF_SPECIAL_WIDE),
+    CF_STEPS("floor", cf_unary, CF_REALS, CF_SPECIAL_WIDE),
+    CF_STEPS("ceil", CF_ONE(""), CF_REALS, CF_SPECIAL_WIDE),
+    CF_STEPS("trunc", CF_ONE(""), CF_REALS, CF_SPECIAL_WIDE),
+    CF_STEPS("round", CF_ONE(""), CF_REALS, CF_SPECIAL_WIDE),
     {"aten::frac", CF_ONE(""), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
-    CF_EXACTLY("sign", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_CLAMPS),
-    CF_EXACTLY("sgn", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_CLAMPS),
+    CF_STEPS("sign", CF_ONE(""), CF_ANY_DTYPE, CF_CLAMPS),
+    CF_STEPS("sgn", CF_ONE(""), CF_ANY_DTYPE, CF_CLAMPS),
     {"aten::sgn", CF_ONE(""), CF_COMPLEX, CF_R_ULPS(6), CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     CF_EXACTLY("signbit", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_WIDE),
     CF_U("isnan", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),

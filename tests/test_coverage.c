@@ -1,0 +1,181 @@
+/* Whether every op that libgraft has a rule for is tested: a row in conformance/cases, a call in the fixtures, and a
+ * gradient case where it has a gradient. What the host does alone (views) never reaches a backend and has no row. */
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/cases/cases.h"
+#include "fixtures/files.h"
+#include "ops/core/op.h"
+#include "suite.h"
+
+enum { CASE = 1, FIXTURE = 2, GRADIENT = 4 };
+static const struct {
+  int what;
+  const char *name;
+} kinds[] = {{CASE, "case in conformance/cases"},
+             {FIXTURE, "call in tests/fixtures"},
+             {GRADIENT, "gradient case in conformance/cases"}};
+
+/* What is not asked of an op, and why. */
+#define SECOND   "a second derivative without a limit of its own; the fixtures hold it by the second gradients of its op"
+#define QUOTIENT "a quotient beside a whole number has another slope in another precision; the fixtures hold it in f64"
+#define DRAWN    "the result does not depend on the argument: the gradient is 0"
+static const struct exemption {
+  const char *op;
+  int what;
+  const char *why;
+} exemptions[] = {
+    {"aten::_log_softmax_backward_data", GRADIENT, SECOND},
+    {"aten::_softmax_backward_data", GRADIENT, SECOND},
+    {"aten::binary_cross_entropy_backward", GRADIENT, SECOND},
+    {"aten::elu_backward", GRADIENT, SECOND},
+    {"aten::gelu_backward", GRADIENT, SECOND},
+    {"aten::glu_backward", GRADIENT, SECOND},
+    {"aten::hardswish_backward", GRADIENT, SECOND},
+    {"aten::huber_loss_backward", GRADIENT, SECOND},
+    {"aten::log_sigmoid_backward", GRADIENT, SECOND},
+    {"aten::logit_backward", GRADIENT, SECOND},
+    {"aten::mish_backward", GRADIENT, SECOND},
+    {"aten::mse_loss_backward", GRADIENT, SECOND},
+    {"aten::native_batch_norm_backward", GRADIENT, SECOND},
+    {"aten::native_group_norm_backward", GRADIENT, SECOND},
+    {"aten::native_layer_norm_backward", GRADIENT, SECOND},
+    {"aten::nll_loss2d_backward", GRADIENT, SECOND},
+    {"aten::nll_loss_backward", GRADIENT, SECOND},
+    {"aten::rrelu_with_noise_backward", GRADIENT, SECOND},
+    {"aten::sigmoid_backward", GRADIENT, SECOND},
+    {"aten::silu_backward", GRADIENT, SECOND},
+    {"aten::smooth_l1_loss_backward", GRADIENT, SECOND},
+    {"aten::soft_margin_loss_backward", GRADIENT, SECOND},
+    {"aten::softplus_backward", GRADIENT, SECOND},
+    {"aten::tanh_backward", GRADIENT, SECOND},
+    {"aten::upsample_bilinear2d_backward", GRADIENT, SECOND},
+    {"aten::upsample_linear1d_backward", GRADIENT, SECOND},
+    {"aten::upsample_trilinear3d_backward", GRADIENT, SECOND},
+    {"aten::div.Scalar_mode", GRADIENT, QUOTIENT},
+    {"aten::div.Tensor_mode", GRADIENT, QUOTIENT},
+    {"aten::fmod.Scalar", GRADIENT, QUOTIENT},
+    {"aten::fmod.Tensor", GRADIENT, QUOTIENT},
+    {"aten::remainder.Tensor", GRADIENT, QUOTIENT},
+    {"aten::bernoulli.Tensor", GRADIENT, DRAWN},
+    {"aten::bernoulli.p", GRADIENT, DRAWN},
+    {"aten::exponential", GRADIENT, DRAWN},
+    {"aten::random.from", GRADIENT, DRAWN},
+    {"aten::uniform", GRADIENT, DRAWN},
+    {"aten::_foreach_add.Scalar", GRADIENT, "1 throughout; the fixtures have it"},
+};
+
+enum { OPS = 1024 };
+static int found[OPS]; /* by row of the schema table */
+
+static void find(const char *name, size_t length, int what) {
+  char text[128];
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  ck_assert_uint_lt(length, sizeof text);
+  snprintf(text, sizeof text, "%.*s", (int)length, name);
+  const op_schema *schema = op_schema_find(text);
+  ck_assert_msg(schema, "%s is no op", text);
+  found[schema - all] |= what;
+}
+
+static void find_cases(void) {
+  for (uint32_t t = 0; t < cf_topic_count; t++)
+    for (uint32_t i = 0; i < cf_topics[t]->count; i++) {
+      const cf_op *row = &cf_topics[t]->ops[i];
+      find(row->name, strlen(row->name), row->grad.kind == CF_GRAD_NONE ? CASE : CASE | GRADIENT);
+    }
+}
+
+static void find_fixtures(const char *path) {
+  size_t size;
+  char *text = fixture_read(path, &size);
+  ck_assert_msg(text != NULL, "%s can't be read", path);
+  for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    *end = 0;
+    if (*line) find(line, strcspn(line, " "), FIXTURE);
+  }
+  free(text);
+}
+
+/* The calls of the arrays, quoted in the header of the file. */
+static void find_values(const char *path) {
+  size_t size;
+  char *data = fixture_read(path, &size);
+  ck_assert_msg(data != NULL && size > 8, "%s can't be read", path);
+  for (char *at = data + 8; (at = strchr(at, '"')) != NULL; at++)
+    if (!strncmp(at, "\"aten::", 7) || !strncmp(at, "\"prims::", 8)) find(at + 1, strcspn(at + 1, " \"\\"), FIXTURE);
+  free(data);
+}
+
+static int wanted_of(const op_def *def) {
+  if (!def) return 0;
+  if (def->host) return FIXTURE;
+  return CASE | FIXTURE | (def->vjp ? GRADIENT : 0);
+}
+
+static const struct exemption *exempt(const op_schema *schema, int what) {
+  for (size_t i = 0; i < sizeof exemptions / sizeof *exemptions; i++)
+    if (!strcmp(exemptions[i].op, schema->name) && exemptions[i].what & what) return &exemptions[i];
+  return NULL;
+}
+
+START_TEST(ops_are_covered) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  int wrong = 0, rules = 0;
+  ck_assert_uint_le(count, OPS);
+  find_cases();
+  ck_assert_int_gt(fixture_each(".meta.zst", find_fixtures), 0);
+  ck_assert_int_gt(fixture_each(".values.zst", find_values), 0);
+  for (size_t i = 0; i < count; i++) {
+    int wanted = wanted_of(op_def_of(all[i].id));
+    rules += wanted != 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      bool missing = (wanted & kinds[k].what) && !(found[i] & kinds[k].what);
+      const struct exemption *e = exempt(&all[i], kinds[k].what);
+      if (missing == (e != NULL)) continue;
+      fprintf(stderr, e ? "%s has a %s now: take the exemption out\n" : "%s has no %s\n", all[i].name, kinds[k].name);
+      wrong++;
+    }
+  }
+  ck_assert_int_gt(rules, 0);
+  ck_assert_msg(wrong == 0, "%d things are missing, or no longer", wrong);
+}
+END_TEST
+
+/* What comes as indices do, and is none, or one that forward has checked. */
+static const char *const no_index[] = {"offsets", "offset2bag", "bag_size", "maximum_indices"};
+
+static bool is_no_index(const op_schema *schema, const char *name) {
+  bool backward = strstr(schema->name, "_embedding_bag_") && strstr(schema->name, "_backward");
+  for (size_t i = 0; backward && i < sizeof no_index / sizeof *no_index; i++)
+    if (!strcmp(no_index[i], name)) return true;
+  return false;
+}
+
+START_TEST(index_arguments_have_a_range) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  int wrong = 0, indices = 0;
+  for (size_t i = 0; i < count; i++) {
+    const op_def *def = op_def_of(all[i].id);
+    for (uint32_t a = 0; def && a < all[i].nargs; a++) {
+      bool tensors = all[i].args[a].kind == OPK_TENSOR || all[i].args[a].kind == OPK_TENSORS;
+      if (!tensors || op_role(&all[i], def, a) != 'i') continue;
+      indices++;
+      if ((all[i].args[a].index != NULL) != is_no_index(&all[i], all[i].args[a].name)) continue;
+      fprintf(stderr, "%s: its description has no index=%s, or the argument holds no indices\n", all[i].name,
+              all[i].args[a].name);
+      wrong++;
+    }
+  }
+  ck_assert_int_gt(indices, 0);
+  ck_assert_msg(wrong == 0, "%d index arguments without a range", wrong);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {ONCE(ops_are_covered), ONCE(index_arguments_have_a_range), {0}};
+  return run_suite("coverage", tests, (suite_options){.timeout_s = 100});
+}
