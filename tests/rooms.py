@@ -103,24 +103,23 @@ class Tree:
                         break
 
     def objects(self):
-        """(source, object) of what was compiled, each source once."""
-        seen = set()
+        """The object of each source that was compiled, by source; where there are several, one that is built."""
+        found = {}
         for entry in json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8")):
             source = Path(entry["directory"], entry["file"]).resolve()
             if not source.is_relative_to(self.root.resolve()):
                 continue
             source = source.relative_to(self.root.resolve()).as_posix()
-            if source.split("/")[0] not in COMPILED or source in seen:
-                continue
-            seen.add(source)
-            yield source, Path(entry["directory"], re.search(r" -o (\S+)", entry["command"])[1])
+            if source.split("/")[0] in COMPILED and not (source in found and found[source].exists()):
+                found[source] = Path(entry["directory"], re.search(r" -o (\S+)", entry["command"])[1])
         for file in self.files:
             compiled = file.endswith(".c") and file.split("/")[0] in COMPILED
-            if compiled and file not in seen and not file.startswith(tuple(NOT_COMPILED)):
+            if compiled and file not in found and not file.startswith(tuple(NOT_COMPILED)):
                 self.problems.append(f"{file} is not compiled: its calls are not known")
+        return found
 
     def read_symbols(self):
-        for source, object_file in self.objects():
+        for source, object_file in self.objects().items():
             if not object_file.exists():
                 self.problems.append(f"{source}: {object_file} is missing; build first")
                 continue

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/plan.h"
+#include "dispatch/state.h"
 #include "graft/bridge.h"
 #include "graft/graft.h"
 #include "null_device.h"
@@ -196,6 +196,54 @@ START_TEST(an_empty_batch_stays_on_the_device) {
 END_TEST
 
 /* --- numbers --- */
+
+/* One plan for all numbers where the plugin's memos ignore them; one each where they do not. */
+START_TEST(memos_know_whose_numbers_they_serve) {
+  enum { NUMBERS = 100 };
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *a = vector(device, 3, (float[]){1, 2, 3}), *b = vector(device, 3, (float[]){5, 2, -1});
+  for (int again = 0; again < 2; again++) {
+    for (int i = 0; i < NUMBERS; i++) {
+      float w = (float)i / 8;
+      graft_tensor *mixed = NULL, *sum = NULL;
+      OK(graft_op_lerp_Scalar(a, b, graft_scalar_float(w), &mixed));
+      expect(mixed, 3, (float[]){1 + 4 * w, 2, 3 - 4 * w});
+      OK(graft_op_addcmul(a, a, b, graft_scalar_float(w), &sum));
+      expect(sum, 3, (float[]){1 + 5 * w, 2 + 4 * w, 3 - 3 * w});
+      release((graft_tensor *[]){mixed, sum}, 2);
+    }
+  }
+  ck_assert_int_eq(seen->lerp_memos, 1);
+  ck_assert_int_eq(seen->addcmul_memos, NUMBERS);
+  ck_assert_int_eq(seen->wrong_memos, 0);
+  /* A whole number is another case: its dtype may have a say in the result's. */
+  graft_tensor *mixed = NULL;
+  OK(graft_op_lerp_Scalar(a, b, graft_scalar_int(1), &mixed));
+  expect(mixed, 3, (float[]){5, 2, -1});
+  ck_assert_int_eq(seen->lerp_memos, 2);
+  release((graft_tensor *[]){a, b, mixed}, 3);
+}
+END_TEST
+
+/* A cache that is full forgets what was not asked for in the longest time, and keeps what is in use. */
+START_TEST(the_oldest_plans_are_forgotten) {
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *a = vector(device, 1, (float[]){1}), *out = vector(device, 1, (float[]){0});
+  const int plans = 3 * DSP_MAX_PLANS;
+  for (int i = 0; i < plans; i++) {
+    OK(graft_op_addcmul(a, a, a, graft_scalar_float(i), &out));
+    if (i % 100 == 0) OK(graft_op_lerp_Scalar(a, a, graft_scalar_float(0.5), &out));
+  }
+  ck_assert_int_eq(seen->addcmul_memos, plans);
+  ck_assert_int_ge(seen->addcmul_memos_gone, plans - DSP_MAX_PLANS);
+  ck_assert_int_le(seen->addcmul_memos_gone, plans - DSP_MAX_PLANS / 2);
+  ck_assert_int_eq(seen->lerp_memos, 1);
+  ck_assert_int_eq(seen->lerp_memos_gone, 0);
+  release((graft_tensor *[]){a, out}, 2);
+}
+END_TEST
 
 START_TEST(numbers_in_host_memory_keep_their_bits) {
   graft_rt_device *device = device_of(0);
@@ -447,6 +495,8 @@ int main(void) {
                               ONCE(a_slot_that_fails_leaves_no_output),
                               ONCE(memos_that_come_too_late_are_destroyed_behind_the_slot),
                               ONCE(an_empty_batch_stays_on_the_device),
+                              ONCE(memos_know_whose_numbers_they_serve),
+                              ONCE(the_oldest_plans_are_forgotten),
                               ONCE(numbers_in_host_memory_keep_their_bits),
                               ONCE(items_that_share_memory_go_in_order),
                               ONCE(items_read_what_others_wrote),

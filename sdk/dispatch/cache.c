@@ -19,6 +19,7 @@ static dsp_plan *find_locked(dsp_device *state, uint64_t hash, const dsp_key *ke
   for (dsp_plan *plan = state->buckets[hash % DSP_BUCKETS]; plan; plan = plan->next) {
     if (!same_key(plan, hash, key)) continue;
     atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+    plan->used = true;
     return plan;
   }
   return NULL;
@@ -33,27 +34,28 @@ dsp_plan *dsp_plan_find(graft_rt_device *device, const dsp_key *key) {
   return plan;
 }
 
-/* Empties the cache when it is full: plans in use live on until their last release. Shapes that change with every step
- * would otherwise fill memory; what is still in use is resolved again at the next call. */
-static dsp_plan *take_all_locked(dsp_device *state) {
-  dsp_plan *all = NULL;
-  for (size_t b = 0; b < DSP_BUCKETS; b++) {
-    while (state->buckets[b]) {
-      dsp_plan *plan = state->buckets[b];
-      state->buckets[b] = plan->next;
-      plan->next = all;
-      all = plan;
-    }
-  }
-  state->plan_count = 0;
-  return all;
+static void append_locked(dsp_device *state, dsp_plan *plan) {
+  plan->newer = NULL;
+  *(state->oldest ? &state->newest->newer : &state->oldest) = plan;
+  state->newest = plan;
 }
 
-static void release_list(dsp_plan *plan) {
-  while (plan) {
-    dsp_plan *next = plan->next;
-    dsp_plan_release(plan);
-    plan = next;
+/* Takes out the oldest plan that was not used since it was last looked at here. Shapes that change with every step
+ * would otherwise fill memory; what is still in use lives on until its last release. */
+static dsp_plan *take_oldest_locked(dsp_device *state) {
+  for (;;) {
+    dsp_plan *plan = state->oldest;
+    state->oldest = plan->newer;
+    if (plan->used) {
+      plan->used = false;
+      append_locked(state, plan);
+      continue;
+    }
+    dsp_plan **at = &state->buckets[plan->hash % DSP_BUCKETS];
+    while (*at != plan) at = &(*at)->next;
+    *at = plan->next;
+    state->plan_count--;
+    return plan;
   }
 }
 
@@ -67,14 +69,15 @@ dsp_plan *dsp_plan_insert(graft_rt_device *device, const dsp_key *key, dsp_plan 
   dsp_plan *other = find_locked(state, plan->hash, key);
   dsp_plan *evicted = NULL;
   if (!other) {
-    if (state->plan_count >= DSP_MAX_PLANS) evicted = take_all_locked(state);
+    if (state->plan_count == DSP_MAX_PLANS) evicted = take_oldest_locked(state);
     plan->next = state->buckets[plan->hash % DSP_BUCKETS];
     state->buckets[plan->hash % DSP_BUCKETS] = plan;
+    append_locked(state, plan);
     state->plan_count++;
     atomic_fetch_add(&plan->refs, 1);
   }
   pthread_mutex_unlock(&state->lock);
-  release_list(evicted);
+  dsp_plan_release(evicted);
   if (other) dsp_plan_free(plan);
   return other ? other : plan;
 }
@@ -84,8 +87,9 @@ void dsp_plan_release(dsp_plan *plan) {
 }
 
 void dsp_plan_free(dsp_plan *plan) {
-  void *memo = atomic_load(&plan->memo);
-  if (memo && plan->memo_destroy) plan->memo_destroy(memo);
+  dsp_memo *memo = atomic_load(&plan->memo);
+  if (memo && memo->destroy) memo->destroy(memo->value);
+  free(memo);
   arena_free(&plan->memory);
   free(plan);
 }

@@ -53,6 +53,28 @@ const op_schema *dsp_equal_prim(const op_schema *schema, uint32_t nth) {
   return NULL;
 }
 
+bool dsp_offers_prim(graft_rt_device *device, const op_schema *schema) {
+  op_slot slot;
+  graft_op_caps caps;
+  for (uint32_t nth = 0;; nth++) {
+    const op_schema *prim = dsp_equal_prim(schema, nth);
+    if (!prim || dsp_caps(device, prim, &slot, &caps)) return prim != NULL;
+  }
+}
+
+uint64_t dsp_late_numbers(graft_rt_device *device, const op_schema *schema, const op_def *def) {
+  op_slot slot;
+  graft_op_caps caps;
+  if (!def || !(def->flags & OP_LATE_NUMBERS)) return 0;
+  if (dsp_caps(device, schema, &slot, &caps) && !(caps.flags & GRAFT_CAP_MEMO_IGNORES_SCALARS)) return 0;
+  uint64_t late = 0;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    uint8_t kind = schema->args[i].kind;
+    if (kind == OPK_FLOAT || kind == OPK_SCALAR || kind == OPK_SCALARS) late |= UINT64_C(1) << i;
+  }
+  return late & ~def->rule_reads;
+}
+
 /* Whether a canonical argument has the value that the equality fixes. */
 static bool has_constant(const graft_value *value, const graft_value *constant) {
   if (!constant || constant->kind == GRAFT_VALUE_NONE) return value->kind == GRAFT_VALUE_NONE;

@@ -89,6 +89,16 @@ static bool stretch(op_call *call, const op_arg *arg, graft_value *v) {
   return repeat(call, v->as.ints[0], arg->bytes, v);
 }
 
+graft_value dsp_complete_number(const op_arg *arg, const graft_value *given) {
+  graft_value value = {0};
+  bool absent = !given || given->kind == GRAFT_VALUE_NONE;
+  const graft_value *from = absent ? arg->fallback : given;
+  if (!from) return value;
+  if (from->kind == own_kind[arg->kind]) return *from;
+  convert(NULL, arg, from, &value); /* which no list of ints is made in */
+  return value;
+}
+
 static bool known_string(const op_arg *arg, const char *text) {
   for (const char *const *s = arg->strings; s && *s; s++) {
     if (!strcmp(*s, text)) return true;

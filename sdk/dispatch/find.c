@@ -70,6 +70,7 @@ void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs
     uint8_t kind = plan->call.schema->args[i].kind;
     bool data = kind == OPK_TENSOR || kind == OPK_TENSORS || kind == OPK_GENERATOR || kind == OPK_DEVICE;
     full[i] = plan->call.args[i];
+    if (plan->late >> i & 1) full[i] = dsp_complete_number(&plan->call.schema->args[i], i < nargs ? &args[i] : NULL);
     if (!data) continue;
     full[i] = i < nargs ? args[i] : (graft_value){0};
     if (kind == OPK_TENSOR && full[i].kind == GRAFT_VALUE_TENSOR && !full[i].as.tensor) full[i] = (graft_value){0};
@@ -133,31 +134,66 @@ static graft_status check_lists(const op_schema *schema, const graft_value *args
   return status;
 }
 
+/* The plan of a call that none was found for. */
+static graft_status make_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
+                              uint32_t nouts, dsp_plan **plan) {
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.lists = &lists};
+  graft_status status = dsp_infer(&call, schema, args, nargs);
+  if (!status) status = dsp_resolve(&call, outs, nouts, plan);
+  arena_free(&lists);
+  return status;
+}
+
+static graft_status build_key(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
+                              graft_tensor **outs, uint32_t nouts, uint64_t late) {
+  if (dsp_key_build(key, schema, args, nargs, outs, nouts, late)) return GRAFT_OK;
+  return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for the key of a call");
+}
+
+/* *plan receives NULL where none has this key. */
+static graft_status look_up(dsp_key *key, graft_rt_device *device, const op_schema *schema, const graft_value *args,
+                            uint32_t nargs, graft_tensor **outs, uint32_t nouts, uint64_t late, dsp_plan **plan) {
+  graft_status status = build_key(key, schema, args, nargs, outs, nouts, late);
+  *plan = status ? NULL : dsp_plan_find(device, key);
+  return status;
+}
+
+/* Which equal prim serves an op may depend on its numbers. */
+static bool way_ignores_numbers(const dsp_plan *plan, const op_schema *schema) {
+  int route = atomic_load(&plan->route);
+  if (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_HOST) return true;
+  return route != DSP_ROUTE_EQUAL && !dsp_offers_prim(plan->device, schema);
+}
+
 graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                            uint32_t nouts, dsp_plan **plan) {
   graft_status status = check_lists(schema, args, nargs);
   if (status) return status;
   graft_rt_device *device = key_device(args, nargs);
   if (dev_forked(device)) return dev_forked_error(device);
-  dsp_key key;
-  if (!dsp_key_build(&key, schema, args, nargs, outs, nouts)) {
-    dsp_key_free(&key);
-    return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for the key of a call");
-  }
   /* Neither is in the key. */
-  bool unusual = mixed_devices(args, nargs, outs, nouts, device) ||
-                 dsp_written_overlap(schema, args, nargs, outs, nouts) != TNS_OVERLAP_NONE;
-  *plan = unusual ? NULL : dsp_plan_find(device, &key);
-  if (!*plan) {
-    dsp_room room;
-    arena lists = ARENA_IN(room.bytes);
-    op_call call = {.lists = &lists};
-    status = dsp_infer(&call, schema, args, nargs);
-    dsp_plan *made;
-    if (!status) status = dsp_resolve(&call, outs, nouts, &made);
-    if (!status) *plan = unusual ? made : dsp_plan_insert(device, &key, made);
-    arena_free(&lists);
+  if (mixed_devices(args, nargs, outs, nouts, device) ||
+      dsp_written_overlap(schema, args, nargs, outs, nouts) != TNS_OVERLAP_NONE) {
+    return make_plan(schema, args, nargs, outs, nouts, plan);
   }
+  dsp_key key;
+  uint64_t late = dsp_late_numbers(device, schema, op_def_of(schema->id));
+  status = look_up(&key, device, schema, args, nargs, outs, nouts, late, plan);
+  if (!status && !*plan && late) { /* a way that does depend on them */
+    dsp_key_free(&key);
+    status = look_up(&key, device, schema, args, nargs, outs, nouts, 0, plan);
+  }
+  dsp_plan *made = NULL;
+  if (!status && !*plan) status = make_plan(schema, args, nargs, outs, nouts, &made);
+  if (made && late && way_ignores_numbers(made, schema)) {
+    made->late = late;
+    dsp_key_free(&key);
+    status = build_key(&key, schema, args, nargs, outs, nouts, late);
+  }
+  if (made && status) dsp_plan_free(made);
+  if (made && !status) *plan = dsp_plan_insert(device, &key, made);
   dsp_key_free(&key);
   return status;
 }

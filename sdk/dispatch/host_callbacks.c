@@ -1,7 +1,7 @@
 /* What a plugin may ask of the host while a slot runs. */
 #include "dispatch/host_callbacks.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #include "dispatch/plan.h"
 
@@ -53,18 +53,20 @@ graft_status dsp_host_output_shape(const graft_exec *exec, graft_output *output,
 graft_status dsp_host_memo_publish(const graft_exec *exec, void *value, void (*destroy)(void *value), void **winner) {
   dsp_frame *frame = exec->host_context;
   dsp_plan *plan = frame->plan;
-  void *none = NULL;
   if (!value) return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: a memo can't be NULL");
   if (frame->loser_count == DSP_MAX_LOSERS) {
     return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: one call may publish a memo %d times at most",
                    DSP_MAX_LOSERS);
   }
-  plan->memo_destroy = destroy; /* one plugin, one op: every publisher brings the same function */
-  if (atomic_compare_exchange_strong(&plan->memo, &none, value)) {
+  dsp_memo *made = malloc(sizeof *made), *none = NULL;
+  if (!made) return err_set(GRAFT_OUT_OF_MEMORY, "memo_publish: no host memory");
+  *made = (dsp_memo){value, destroy};
+  if (atomic_compare_exchange_strong(&plan->memo, &none, made)) {
     *winner = value;
     return GRAFT_OK;
   }
-  frame->losers[frame->loser_count++] = value; /* destroy is called under no lock, and the stream's is held here */
-  *winner = none;
+  frame->losers[frame->loser_count++] = *made; /* destroy is called under no lock, and the stream's is held here */
+  free(made);
+  *winner = none->value;
   return GRAFT_OK;
 }

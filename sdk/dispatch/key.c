@@ -48,6 +48,15 @@ static bool put_tensor(dsp_key *key, const graft_tensor *t) {
   return true;
 }
 
+/* Of a late number only its kind counts. */
+static bool put_late(dsp_key *key, const graft_value *v) {
+  if (!reserve(key, 2 + v->count)) return false;
+  put(key, (uint64_t)v->kind << 32 | v->count);
+  if (v->kind == GRAFT_VALUE_SCALAR) put(key, v->as.scalar.dtype);
+  for (uint32_t i = 0; v->kind == GRAFT_VALUE_SCALARS && i < v->count; i++) put(key, v->as.scalars[i].dtype);
+  return true;
+}
+
 static bool put_value(dsp_key *key, const graft_value *v, uint8_t kind) {
   if (!reserve(key, 8)) return false;
   put(key, (uint64_t)v->kind << 32 | v->count);
@@ -138,14 +147,16 @@ static uint32_t list_items(const graft_value *args, uint32_t nargs) {
 }
 
 bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
-                   graft_tensor *const *outs, uint32_t nouts) {
+                   graft_tensor *const *outs, uint32_t nouts, uint64_t late) {
   key->words = key->local;
   key->count = 0;
   key->capacity = DSP_KEY_LOCAL;
   put(key, (uint64_t)schema->id << 32 | dsp_exec_flags());
+  put(key, late);
   put(key, (uint64_t)dt_number(dt_default()) << 48 | (uint64_t)nargs << 32 | nouts);
   for (uint32_t i = 0; i < nargs; i++) {
-    if (!put_value(key, &args[i], schema->args[i].kind)) return false;
+    bool put = late >> i & 1 ? put_late(key, &args[i]) : put_value(key, &args[i], schema->args[i].kind);
+    if (!put) return false;
   }
   uint32_t items = list_items(args, nargs);
   place last = {0, UINT32_MAX};

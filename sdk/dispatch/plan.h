@@ -31,8 +31,16 @@ typedef struct dsp_field {
   uint32_t first, count; /* operands */
 } dsp_field;
 
+/* What a plugin keeps for a plan, and the end of just that. */
+typedef struct dsp_memo {
+  void *value;
+  void (*destroy)(void *value);
+} dsp_memo;
+
 typedef struct dsp_plan {
-  struct dsp_plan *next; /* in the cache's bucket */
+  struct dsp_plan *next;  /* in the cache's bucket */
+  struct dsp_plan *newer; /* in the cache, by age */
+  bool used;              /* since its age was last looked at */
   uint64_t hash;
   uint32_t key_words;
   uint64_t *key;
@@ -56,8 +64,8 @@ typedef struct dsp_plan {
   bool simple;         /* all operands direct or host values, and nothing is looked at before: no temporaries */
   bool checks_indices; /* as the slot asks for it */
   arena memory;        /* of everything that is pointed to above */
-  _Atomic(void *) memo;
-  void (*memo_destroy)(void *);
+  uint64_t late;       /* bit n: argument n is a number that each call brings anew: it is not in the key */
+  _Atomic(dsp_memo *) memo;
 } dsp_plan;
 
 /* The key of a call. */
@@ -69,7 +77,7 @@ typedef struct dsp_key {
 } dsp_key;
 /* False when host memory runs out. */
 bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *args, uint32_t nargs,
-                   graft_tensor *const *outs, uint32_t nouts);
+                   graft_tensor *const *outs, uint32_t nouts, uint64_t late);
 void dsp_key_free(dsp_key *key);
 
 /* The cache: found plans are retained; dsp_plan_release gives them back. */
@@ -130,6 +138,14 @@ static inline bool dsp_lacks_items(const graft_value *v) {
 /* Whether what the schema requires was given; for an op whose arguments are about to become another's. */
 graft_status dsp_check_given(const op_schema *schema, const graft_value *args, uint32_t nargs);
 
+/* The arguments whose values need not be in the key of a call on this device, a bit each: the rule does not look at
+ * them, and the plugin says that its memos do not, either (GRAFT_CAP_MEMO_IGNORES_SCALARS). */
+uint64_t dsp_late_numbers(graft_rt_device *device, const op_schema *schema, const op_def *def);
+/* Whether a device offers a prim that is equal to an op. */
+bool dsp_offers_prim(graft_rt_device *device, const op_schema *schema);
+/* A late number of a call, in full: an argument's value, of the kind that kernels see. */
+graft_value dsp_complete_number(const op_arg *arg, const graft_value *given);
+
 /* Completes arguments in schema order: defaults, numbers, lists of one. */
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
 
@@ -159,7 +175,7 @@ typedef struct dsp_frame {
   struct dsp_output *outputs;
   mem_block *workspaces[DSP_MAX_WORKSPACES];
   uint32_t workspace_count;
-  void *losers[DSP_MAX_LOSERS]; /* memos that came too late; they are destroyed once the stream's lock is free */
+  dsp_memo losers[DSP_MAX_LOSERS]; /* memos that came too late; they are destroyed once the stream's lock is free */
   uint32_t loser_count;
 } dsp_frame;
 

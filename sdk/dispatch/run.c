@@ -201,6 +201,25 @@ static void fill_args(run *r) {
   }
 }
 
+/* Numbers of this call; those in the template are of the first one. */
+static void fill_late(run *r) {
+  for (uint64_t left = r->plan->late; left; left &= left - 1) {
+    uint32_t i = (uint32_t)__builtin_ctzll(left);
+    const op_arg *arg = &r->plan->slot_schema->args[i];
+    const graft_value *value = &r->args[i];
+    unsigned char *field = r->packed + arg->offset;
+    if (arg->kind == OPK_SCALARS) {
+      const graft_scalar_list list = {value->as.scalars, value->count};
+      memcpy(field, &list, sizeof list);
+    } else if (arg->kind == OPK_FLOAT && !(arg->flags & OPA_OPTIONAL)) {
+      memcpy(field, &value->as.f, sizeof value->as.f);
+    } else {
+      const void *pointer = value->kind == GRAFT_VALUE_NONE ? NULL : &value->as;
+      memcpy(field, &pointer, sizeof pointer);
+    }
+  }
+}
+
 static graft_generator *generator_of(const run *r) {
   const op_schema *schema = r->plan->call.schema;
   for (uint32_t i = 0; i < schema->nargs; i++) {
@@ -229,11 +248,12 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   dsp_plan *plan = r->plan;
   graft_rt_stream *stream = graft_stream_current(plan->device);
   r->frame = (dsp_frame){.plan = plan, .device = plan->device, .stream = stream};
+  const dsp_memo *memo = atomic_load_explicit(&plan->memo, memory_order_acquire);
   graft_exec exec = {.struct_size = sizeof exec,
                      .device = plan->device->handle,
                      .flags = dsp_exec_flags(),
                      .host_context = &r->frame,
-                     .memo = atomic_load_explicit(&plan->memo, memory_order_acquire)};
+                     .memo = memo ? memo->value : NULL};
   err_clear();
   pthread_mutex_lock(&stream->lock);
   exec.stream = stream->handle;
@@ -241,7 +261,7 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   pthread_mutex_unlock(&stream->lock);
   for (uint32_t i = 0; i < r->frame.workspace_count; i++) mem_free(r->frame.workspaces[i]);
   for (uint32_t i = 0; i < r->frame.loser_count; i++) {
-    if (plan->memo_destroy) plan->memo_destroy(r->frame.losers[i]);
+    if (r->frame.losers[i].destroy) r->frame.losers[i].destroy(r->frame.losers[i].value);
   }
   if (status == GRAFT_UNIMPLEMENTED && philox->struct_size && !dsp_philox.active) {
     /* The next way draws the same numbers. */
@@ -282,6 +302,7 @@ static graft_status run_prepared(run *r) {
     if (status) return status;
   }
   fill_args(r);
+  fill_late(r);
   graft_philox philox = {0};
   fill_philox(r, &philox);
   graft_status status = call_slot(r, &philox);

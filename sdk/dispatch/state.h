@@ -14,8 +14,9 @@ typedef struct dsp_op_state {
 
 struct dsp_device {
   graft_rt_device *device;
-  pthread_mutex_t lock; /* guards buckets and plan_count */
+  pthread_mutex_t lock; /* guards the plans */
   dsp_plan *buckets[DSP_BUCKETS];
+  dsp_plan *oldest, *newest;
   uint32_t plan_count;
   dsp_op_state ops[]; /* by row of the schema table */
 };

@@ -126,7 +126,7 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   for (uint32_t i = 0; i < call.schema->nargs; i++) {
     graft_value_kind kind = call.args[i].kind;
     if (kind == GRAFT_VALUE_TENSOR || kind == GRAFT_VALUE_TENSORS || kind == GRAFT_VALUE_GENERATOR ||
-        (kind == GRAFT_VALUE_SCALAR && call.schema->args[i].kind == OPK_TENSOR)) {
+        (kind == GRAFT_VALUE_SCALAR && call.schema->args[i].kind == OPK_TENSOR) || plan->late >> i & 1) {
       call.args[i] = args[i];
     }
   }

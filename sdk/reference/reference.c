@@ -220,7 +220,7 @@ static graft_status ref_op_caps(graft_device *device, uint32_t op_id, graft_op_c
   if (!def || !def->reference) return GRAFT_UNIMPLEMENTED;
   graft_op_caps mine = {.struct_size = caps->struct_size, .exec_flags_known = GRAFT_EXEC_DETERMINISTIC};
   mine.flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_HOST_VALUE | GRAFT_CAP_EMPTY |
-               GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32;
+               GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32 | GRAFT_CAP_MEMO_IGNORES_SCALARS;
   /* Elementwise kernels read each element before they write it. */
   if (def->flags & (OP_ELEMENTWISE | OP_READS_FIRST)) mine.flags |= GRAFT_CAP_IN_PLACE;
   if (op_schema_of(op_id)->philox_offset) mine.flags |= GRAFT_CAP_PHILOX_STATE;

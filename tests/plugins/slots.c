@@ -195,6 +195,61 @@ static graft_status take_nothing(const graft_exec *exec, const graft_args_take *
   return GRAFT_OUT_OF_RANGE;
 }
 
+static double number_of(const graft_scalar *number) {
+  return number->dtype == GRAFT_F64 ? number->value.f : (double)number->value.i;
+}
+
+static void lerp_memo_goes(void *memo) {
+  counters.lerp_memos_gone++;
+  free(memo);
+}
+
+static void addcmul_memo_goes(void *memo) {
+  counters.addcmul_memos_gone++;
+  free(memo);
+}
+
+/* The memo that this call finds, or leaves: a copy of its number. */
+static graft_status take_memo(const graft_exec *exec, double number, atomic_int *made, void (*destroy)(void *),
+                              double **memo) {
+  void *kept = exec->memo;
+  if (!kept) {
+    double *mine = malloc(sizeof *mine);
+    *mine = number;
+    (*made)++;
+    graft_status status = exec->device->self->host->memo_publish(exec, mine, destroy, &kept);
+    if (status) return status;
+  }
+  *memo = kept;
+  return GRAFT_OK;
+}
+
+static graft_status lerp_by_number(const graft_exec *exec, const graft_args_lerp_Scalar *args) {
+  double weight = number_of(args->weight), *memo;
+  graft_status status = take_memo(exec, weight, &counters.lerp_memos, lerp_memo_goes, &memo);
+  if (status) return status;
+  st_synchronize(exec->stream);
+  const float *self = (const float *)(const void *)first_byte(args->self);
+  const float *end = (const float *)(const void *)first_byte(args->end);
+  float *out = (float *)(void *)first_byte(args->out);
+  for (uint64_t i = 0; i < element_count(args->out); i++) out[i] = self[i] + (float)weight * (end[i] - self[i]);
+  return GRAFT_OK;
+}
+
+static graft_status addcmul_by_memo(const graft_exec *exec, const graft_args_addcmul *args) {
+  double *memo;
+  graft_status status = take_memo(exec, number_of(args->value), &counters.addcmul_memos, addcmul_memo_goes, &memo);
+  if (status) return status;
+  if (*memo != number_of(args->value)) counters.wrong_memos++;
+  st_synchronize(exec->stream);
+  const float *self = (const float *)(const void *)first_byte(args->self);
+  const float *a = (const float *)(const void *)first_byte(args->tensor1);
+  const float *b = (const float *)(const void *)first_byte(args->tensor2);
+  float *out = (float *)(void *)first_byte(args->out);
+  for (uint64_t i = 0; i < element_count(args->out); i++) out[i] = self[i] + (float)*memo * a[i] * b[i];
+  return GRAFT_OK;
+}
+
 /* Never asked: tests bring it tensors without elements. */
 static graft_status convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *args) {
   (void)exec, (void)args;
@@ -210,6 +265,7 @@ static graft_status slots_caps(graft_device *device, uint32_t op_id, graft_op_ca
   if (unchecked && host_minor >= 2) known.flags |= GRAFT_CAP_HOST_CHECKS_INDICES;
   if (op_id == GRAFT_OP_MUL_TENSOR) known.flags |= GRAFT_CAP_HOST_VALUE;
   if (puts_out_beside(op_id)) known.input_dtypes = known.output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  if (op_id == GRAFT_OP_LERP_SCALAR) known.flags |= GRAFT_CAP_MEMO_IGNORES_SCALARS;
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
   return GRAFT_OK;
 }
@@ -224,7 +280,11 @@ static graft_status slots_extension(void *self, const char *name, uint32_t minim
 }
 
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **plugin) {
-  static graft_train_ops train = {.struct_size = sizeof train, .foreach_add_Scalar = add_to_all, .take = take_nothing};
+  static graft_train_ops train = {.struct_size = sizeof train,
+                                  .foreach_add_Scalar = add_to_all,
+                                  .lerp_Scalar = lerp_by_number,
+                                  .addcmul = addcmul_by_memo,
+                                  .take = take_nothing};
   async_instance *self;
   graft_status status = refuse_options(host, options);
   if (!status) status = async_open(host, "slots", &self);

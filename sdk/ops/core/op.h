@@ -106,7 +106,10 @@ enum {
   OP_EXACT_OUT = 64,     /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
   OP_ITEM_BY_ITEM = 128, /* the decomposition writes to outputs that it finds in place, each before it reads the next */
   OP_COPY = 256, /* the values of the last tensor argument, as they are: tensor/copy.c does it, any two devices */
-  OP_LIKE = 512  /* only sizes, strides and dtype of the first tensor count: it may lie on another device */
+  OP_LIKE = 512, /* only sizes, strides and dtype of the first tensor count: it may lie on another device */
+  /* The values of its numbers (floats, Scalars and lists of these) change neither what the rule gives nor what it
+   * refuses, except those in rule_reads: kernels, decompositions and gradients alone read them. */
+  OP_LATE_NUMBERS = 1024
 };
 
 /* A reference kernel, behind the same ABI as a plugin's. OP_KERNEL(mm) is kernel_mm, checked against the slot's type.
@@ -125,6 +128,7 @@ typedef struct op_def {
   uint32_t without_grad;     /* bit n: output n is a workspace or a statistic that nothing is differentiated through */
   uint32_t flags;
   op_slot reference;         /* NULL: by decomposition only */
+  uint64_t rule_reads;       /* bit n: argument n is no late number; see OP_LATE_NUMBERS */
   const void *row;           /* the family's own; op_row gives it */
   op_list_item_fn list_item; /* NULL: items are like those of list_like */
 } op_def;

@@ -164,10 +164,10 @@ static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
   }
 }
 
-#define EACH(name, roles_, item)                                                                         \
-  {                                                                                                      \
-    .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each, \
-    .flags = OP_ITEM_BY_ITEM, .row = &(const uint32_t){GRAFT_OP_##item}, .list_item = each_item          \
+#define EACH(name, roles_, item)                                                                                  \
+  {                                                                                                               \
+    .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each,          \
+    .flags = OP_ITEM_BY_ITEM | OP_LATE_NUMBERS, .row = &(const uint32_t){GRAFT_OP_##item}, .list_item = each_item \
   }
 
 static const op_def defs[] = {
@@ -176,7 +176,7 @@ static const op_def defs[] = {
      .infer = infer_each,
      .decompose = decompose_each,
      .vjp = vjp_foreach_add,
-     .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM,
+     .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM | OP_LATE_NUMBERS,
      .reference = OP_KERNEL(foreach_add_Scalar),
      .row = &(const uint32_t){GRAFT_OP_ADD_TENSOR},
      .list_item = each_item},

@@ -337,8 +337,8 @@ static void vjp_pow_base(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    PW(ADD_TENSOR, "bb", 0, vjp_add, 0, .promo = PW_SAME, .check = check_alpha, RIC(add)),
-    PW(SUB_TENSOR, "bb", 0, vjp_sub, 0, .promo = PW_SAME, .check = check_sub, RIC(sub)),
+    PW(ADD_TENSOR, "bb", OP_LATE_NUMBERS, vjp_add, 0, .promo = PW_SAME, .check = check_alpha, RIC(add)),
+    PW(SUB_TENSOR, "bb", OP_LATE_NUMBERS, vjp_sub, 0, .promo = PW_SAME, .check = check_sub, RIC(sub)),
     PW(MUL_TENSOR, "bb", 0, vjp_mul, SAVE_X | SAVE_Y, .promo = PW_SAME, RIC(mul)),
     PW(DIV_TENSOR, "bb", 0, vjp_div, SAVE_X | SAVE_Y, .promo = PW_FLOAT, RC(div)),
     PW(DIV_TENSOR_MODE, "bb", 0, vjp_div_mode, SAVE_X | SAVE_Y, .promo = PW_SAME, .check = check_div_mode,
@@ -354,11 +354,12 @@ static const op_def defs[] = {
        RIC(pow_scalar), .gradient = gradient_pow_scalar),
     PW(POW_SCALAR, "b", 0, vjp_pow_base, SAVE_Y | SAVE_OUT, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
        .operands = PW_FIRST_TWO, .check = check_pow, RIC(pow_base)),
-    PW(ADDCMUL, "bbb", 0, vjp_addcmul, SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_BOOL, RIC(addcmul)),
-    PW(ADDCDIV, "bbb", 0, vjp_addcdiv, SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
-       .check = check_addcdiv, RC(addcdiv)),
-    PW(LERP_SCALAR, "bb", 0, vjp_lerp, 0, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp,
-       RC(lerp)),
+    PW(ADDCMUL, "bbb", OP_LATE_NUMBERS, vjp_addcmul, SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_BOOL,
+       RIC(addcmul)),
+    PW(ADDCDIV, "bbb", OP_LATE_NUMBERS, vjp_addcdiv, SAVE_Y | SAVE_Z, .promo = PW_SAME,
+       .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_addcdiv, RC(addcdiv)),
+    PW(LERP_SCALAR, "bb", OP_LATE_NUMBERS, vjp_lerp, 0, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
+       .check = check_lerp, RC(lerp)),
     PW(LERP_TENSOR, "bbb", 0, vjp_lerp_tensor, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME,
        .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp_tensor, RC(lerp_tensor)),
     PW_FORM(ADD_SCALAR, ADD_TENSOR, vjp_add, .promo = PW_SAME, .check = check_alpha),

@@ -160,12 +160,12 @@ graft_status pw_reference(const graft_exec *exec, const void *args);
   }
 #define PW_UNARY(op, flags_, promo_, refuse_, kernels, formula, saves_) \
   PW(op, "b", flags_, pw_vjp_unary, saves_, .promo = promo_, .refuse = refuse_, kernels, .gradient = gradient_##formula)
-#define PW_FORM(op, form, vjp_, ...)                                                                           \
-  {                                                                                                            \
-    .op_id = GRAFT_OP_##op, .roles = "b", .flags = OP_ELEMENTWISE | OP_NO_WIDEN | OP_NUMBER_FORM, .vjp = vjp_, \
-    .infer = pw_infer, .decompose = pw_decompose_form, .row = &(const pw_row) {                                \
-      .tensor_form = GRAFT_OP_##form, .operands = PW_FIRST_TWO, __VA_ARGS__                                    \
-    }                                                                                                          \
+#define PW_FORM(op, form, vjp_, ...)                                                                                \
+  {                                                                                                                 \
+    .op_id = GRAFT_OP_##op, .roles = "b", .flags = OP_ELEMENTWISE | OP_NO_WIDEN | OP_NUMBER_FORM | OP_LATE_NUMBERS, \
+    .vjp = vjp_, .infer = pw_infer, .decompose = pw_decompose_form, .row = &(const pw_row) {                        \
+      .tensor_form = GRAFT_OP_##form, .operands = PW_FIRST_TWO, __VA_ARGS__                                         \
+    }                                                                                                               \
   }
 
 /* Checks that several topics have. */

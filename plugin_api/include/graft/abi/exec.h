@@ -8,7 +8,8 @@
  * A slot submits its work to exec->stream and returns; it never waits for the device, except that an op whose output
  * size depends on data may wait on its own event (and is GRAFT_UNIMPLEMENTED while capturing). It returns
  * GRAFT_UNIMPLEMENTED before any side effect for a case it does not serve (the host then takes another way and
- * remembers it), and answers the same for the same case every time.
+ * remembers it), and answers the same for the same case every time, whatever
+ * numbers come as host values, and, under GRAFT_CAP_MEMO_IGNORES_SCALARS, as float and Scalar arguments.
  *
  * An elementwise op (its tensors all broadcast to the shape of its result, and no argument speaks of a dim) may see its
  * dims permuted, merged and without those of size 1, all tensors alike: what belongs together stays together, but
@@ -61,8 +62,10 @@ typedef struct graft_exec {
   graft_exec_flags flags; /* must-understand bits only as the op's capabilities list them */
   uint32_t reserved;
   void *host_context; /* the host's own */
-  void *memo; /* what this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides,
-                 alignments, other arguments and flags; NULL before. Several streams may use one memo at once. */
+  /* What this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides, alignments,
+   * other arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that come as host
+   * values are no part of that. Several streams may use one memo at once. */
+  void *memo;
 } graft_exec;
 
 /* Heads every args struct; frozen. struct_size is the size of the whole args struct as the host knows it. */
@@ -136,8 +139,12 @@ enum {
   GRAFT_CAP_DETERMINISTIC = 0x80, /* always deterministic, whether asked for or not */
   GRAFT_CAP_INDEX_I32 = 0x100,    /* index arguments may be i32; else they come as i64 */
   GRAFT_CAP_PHILOX_STATE = 0x200, /* the slot reads graft_philox.state */
-  GRAFT_CAP_HOST_CHECKS_INDICES = 0x400 /* the slot reads its indices unchecked: the host checks them before. Said only
-                                           where host->abi_minor is at least 2, since an older host passes over it */
+  /* The slot reads its indices unchecked: the host checks them before. Said only where host->abi_minor is at least 2,
+   * since an older host passes over it. */
+  GRAFT_CAP_HOST_CHECKS_INDICES = 0x400,
+  /* The values of float and Scalar arguments, alone or in lists, do not show in what the slot keeps as its memo: one
+   * memo serves calls that differ in them only. Without it each such value has a memo of its own. */
+  GRAFT_CAP_MEMO_IGNORES_SCALARS = 0x800
 };
 
 /* What a plugin says of one op on one device. Zero-filled and sized by the host; all zero means: the host may try, the

@@ -40,8 +40,9 @@ typedef struct graft_host {
                                const graft_tensor_desc **desc) GRAFT_TABLE_NOEXCEPT;
 
   /* Keeps `value` as the memo of the call that exec describes. The first publisher wins: *winner receives the memo that
-   * is kept from now on, and a loser's value is destroyed at once. The host calls destroy after the memo's last use and
-   * before device_close, under no lock. */
+   * is kept from now on, and a loser's value is destroyed as soon as its slot has returned. Each value ends by the
+   * destroy that came with it, after its last use and before device_close, under no lock. On failure the value stays the
+   * plugin's. */
   graft_status (*memo_publish)(const graft_exec *exec, void *value, void (*destroy)(void *value),
                                void **winner) GRAFT_TABLE_NOEXCEPT;
 
