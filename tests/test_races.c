@@ -1,4 +1,5 @@
-/* Threads that meet in libgraft. Run as it is and, as the program `races`, built with ThreadSanitizer: CMakeLists.txt. */
+/* Threads that meet in libgraft. Run as it is and, as the program `races`, built with ThreadSanitizer: CMakeLists.txt.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

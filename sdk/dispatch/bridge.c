@@ -37,8 +37,9 @@ void *graft_storage_address(const graft_storage *storage) {
   if (err_is_null(storage, __func__, "storage")) return NULL;
   return (void *)(uintptr_t)storage->address;
 }
-void *graft_storage_host_pointer(const graft_storage *storage) {
+void *graft_storage_host_pointer(graft_storage *storage) {
   if (err_is_null(storage, __func__, "storage")) return NULL;
+  if (storage->host_pointer) tns_storage_expose(storage);
   return storage->host_pointer;
 }
 uint64_t graft_storage_bytes(const graft_storage *storage) {
@@ -97,6 +98,7 @@ graft_tensor *graft_tensor_borrow_host(graft_tensor_space *space, void *data, ui
   memset(storage, 0, sizeof *storage);
   atomic_init(&storage->refs, 1);
   atomic_init(&storage->version, 1);
+  atomic_init(&storage->unseen, true);
   storage->device = graft_device_reference();
   storage->host_pointer = data;
   storage->address = (uint64_t)(uintptr_t)data;

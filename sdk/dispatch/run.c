@@ -28,8 +28,10 @@ void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype d
   *desc = (graft_tensor_desc){.struct_size = sizeof *desc,
                               .dl = {storage->buffer, t->device->dlpack_type, t->device->index, ndim, dtype, sizes,
                                      strides, storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)},
-                              .storage_id = storage->id,
-                              .storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed)};
+                              .storage_id = storage->id};
+  if (!atomic_load_explicit(&storage->unseen, memory_order_relaxed)) {
+    desc->storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed);
+  }
 }
 
 graft_status dsp_new_output(const dsp_plan *plan, uint32_t index, graft_tensor **out) {

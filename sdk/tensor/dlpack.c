@@ -77,6 +77,7 @@ static graft_status export_tensor(graft_tensor *tensor, exported **result) {
   exported *e = calloc(1, sizeof *e);
   if (!e) return err_set(GRAFT_OUT_OF_MEMORY, "DLPack: no host memory left for the description of a tensor");
   graft_tensor_retain(tensor);
+  tns_storage_expose(tensor->storage);
   e->tensor = tensor;
   for (int32_t i = 0; i < tensor->ndim; i++) {
     e->shape[i] = tensor->sizes[i];

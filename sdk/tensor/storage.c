@@ -47,9 +47,14 @@ graft_status tns_storage_foreign(graft_rt_device *device, const tns_foreign *mem
   made->address = memory->address;
   made->host_pointer = memory->host_pointer;
   made->release = memory->release;
+  tns_storage_expose(made);
   made->release_context = memory->context;
   *storage = made;
   return GRAFT_OK;
+}
+
+void tns_storage_expose(graft_storage *storage) {
+  atomic_store_explicit(&storage->unseen, true, memory_order_relaxed);
 }
 
 void tns_storage_retain(graft_storage *storage) {

@@ -23,6 +23,7 @@ typedef struct graft_storage {
   void *host_pointer;             /* readable by the host, or NULL */
   uint64_t id;                    /* never used again in this process */
   _Atomic(uint64_t) version;      /* from 1; changes with every write */
+  atomic_bool unseen;             /* may be written without libgraft's knowing, and stays so: ops see version 0 */
   void (*release)(void *context); /* for imported memory */
   void *release_context;
 } graft_storage;
@@ -106,6 +107,8 @@ tns_overlap tns_overlap_of(const graft_tensor *a, const graft_tensor *b);
 
 /* Marks the contents as changed. */
 void tns_bump(graft_tensor *tensor);
+/* A pointer to the memory is handed out. */
+void tns_storage_expose(graft_storage *storage);
 
 /* "f32[2,3]", "f32[2,3]:1,2" with strides where not contiguous; writes at most `capacity` bytes and returns buffer. */
 char *tns_describe(const graft_tensor *tensor, char *buffer, size_t capacity);

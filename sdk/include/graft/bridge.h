@@ -22,10 +22,12 @@ GRAFT_EXPORT graft_status graft_storage_new(graft_rt_device *device, uint64_t by
 GRAFT_EXPORT void graft_storage_retain(graft_storage *storage) GRAFT_NULL_GIVES(nothing);
 GRAFT_EXPORT void graft_storage_release(GRAFT_NULLABLE graft_storage *storage);
 
-/* The first byte's address: of the device, or of a reserved unreadable range; NULL for a storage without memory. */
+/* The first byte's address: of the device, or of a reserved unreadable range; NULL for a storage without memory. It
+ * names the memory: who writes through it asks for the host pointer first. */
 GRAFT_EXPORT void *graft_storage_address(const graft_storage *storage) GRAFT_NULL_GIVES(NULL);
-/* Where the host may touch the memory directly, or NULL. */
-GRAFT_EXPORT void *graft_storage_host_pointer(const graft_storage *storage) GRAFT_NULL_GIVES(NULL);
+/* Where the host may touch the memory directly, or NULL. From then on plugins are told that the contents may change at
+ * any time (version 0), so that they cache nothing of them. */
+GRAFT_EXPORT void *graft_storage_host_pointer(graft_storage *storage) GRAFT_NULL_GIVES(NULL);
 GRAFT_EXPORT uint64_t graft_storage_bytes(const graft_storage *storage) GRAFT_NULL_GIVES(0);
 GRAFT_EXPORT graft_rt_device *graft_storage_device(const graft_storage *storage) GRAFT_NULL_GIVES(NULL);
 

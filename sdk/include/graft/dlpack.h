@@ -1,7 +1,8 @@
 /* libgraft: exchange of tensors with other libraries through DLPack 1.x, without a copy.
  *
  * The managed structs are DLPack's own (its header is not needed here, and may be included beside this one). Both sides
- * then see the same memory; a change made by the other side is not counted by graft_tensor_version. */
+ * then see the same memory; a change made by the other side is not counted by graft_tensor_version, and plugins are
+ * told to cache nothing of such memory, also when the other side is done with it. */
 #ifndef GRAFT_DLPACK_H
 #define GRAFT_DLPACK_H
 

@@ -37,7 +37,9 @@ enum {
 
 /* A tensor as an op sees it. (storage_id, storage_version) names the contents: a plugin may cache what it derives from
  * them, such as a repacked weight, under that pair. An id is never used again in a process; the version changes with
- * every write the host knows of; version 0 means unknown: do not cache. */
+ * every write the host knows of. Version 0 means unknown: do not cache. The host sends it from the moment on when
+ * somebody else may write the memory unseen: it was exported (through DLPack, say), imported, or a pointer to it was
+ * handed out. */
 typedef struct graft_tensor_desc {
   size_t struct_size;
   graft_dl_tensor dl;
