@@ -23,11 +23,9 @@ static ocl_group *group_of(ocl_groups *groups, const ocl_lists *call, uint32_t t
   groups->items = items;
   ocl_group *group = &items[groups->count];
   uint64_t most = call->list[0].count;
-  *group = (ocl_group){.tensor = calloc(most, sizeof *group->tensor),
-                       .first = calloc(most + 1, sizeof *group->first),
-                       .own = calloc(most, sizeof *group->own)};
+  *group = (ocl_group){.tensor = calloc(most, sizeof *group->tensor), .first = calloc(most + 1, sizeof *group->first)};
   groups->count++;
-  return group->tensor && group->first && group->own ? group : NULL;
+  return group->tensor && group->first ? group : NULL;
 }
 
 graft_status ocl_groups_make(ocl_groups *groups, const ocl_lists *call, bool empty) {
@@ -44,7 +42,6 @@ void ocl_groups_free(ocl_groups *groups) {
   for (uint32_t i = 0; i < groups->count; i++) {
     free(groups->items[i].tensor);
     free(groups->items[i].first);
-    free(groups->items[i].own);
   }
   free(groups->items);
 }
@@ -103,6 +100,30 @@ static int most_buffers(const graft_device *device) {
 
 /* ---- Batches ---- */
 
+/* The numbers of the call, in the compute type. */
+static void put_numbers(uint64_t *words, const graft_device *device, const ocl_lists *call, uint32_t tensor) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype);
+  memset(words, 0, OCL_TABLE_NUMBERS * sizeof *words);
+  for (uint32_t i = 0; i < OCL_TABLE_NUMBERS; i++) {
+    ocl_number number = {.re = call->numbers[i]};
+    ocl_value value;
+    size_t bytes = ocl_number_as(&number, dtype, &value);
+    memcpy((char *)words + i * bytes, &value, bytes);
+  }
+}
+
+/* That of one tensor, likewise. */
+static uint64_t own_number(const graft_device *device, const ocl_lists *call, uint32_t tensor) {
+  uint64_t word = 0;
+  if (!call->scalars) return word;
+  ocl_number number;
+  ocl_value value;
+  ocl_number_of_scalar(&call->scalars[call->scalar_each ? tensor : 0], &number);
+  size_t bytes = ocl_number_as(&number, ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype), &value);
+  memcpy(&word, &value, bytes);
+  return word;
+}
+
 /* Records of the tensors from batch->begin on, as many as fit; sets batch->end. Returns how many buffers they need. */
 static int fill_records(ocl_batch *batch, const graft_device *device, const ocl_lists *call, const ocl_group *group,
                         uint64_t *records) {
@@ -111,7 +132,7 @@ static int fill_records(ocl_batch *batch, const graft_device *device, const ocl_
   for (; i < group->count; i++) {
     uint64_t *record = records + (size_t)(i - batch->begin) * (uint32_t)(2 + call->operands);
     record[0] = (uint64_t)ocl_elements(ocl_lists_operand(call, 0, group->tensor[i]));
-    record[1] = group->own[i];
+    record[1] = own_number(device, call, group->tensor[i]);
     if (!put_places(&p, call, group->tensor[i], record + 2)) break;
   }
   batch->end = i;
@@ -129,7 +150,7 @@ graft_status ocl_batch_make(ocl_batch *batch, graft_device *device, const ocl_li
   uint64_t *first = words + OCL_TABLE_NUMBERS, *records = first + most + 1;
   int buffers = fill_records(batch, device, call, group, records);
   uint32_t count = batch->end - begin;
-  memcpy(words, group->numbers, sizeof group->numbers);
+  put_numbers(words, device, call, group->tensor[begin]);
   memcpy(first, group->first + begin, (count + 1) * sizeof *first);
   if (count < most) memmove(first + count + 1, records, (size_t)count * record * sizeof *records);
   batch->size = 0;

@@ -80,13 +80,11 @@ static inline const graft_tensor_desc *ocl_lists_operand(const ocl_lists *call, 
 
 /* ---- lists.c: tensors that go together ---- */
 
-/* Tensors of the same dtypes, and their table but for the places. */
+/* Tensors of the same dtypes, and what of their table is the same in each call. */
 typedef struct ocl_group {
   uint32_t *tensor, count; /* places in the lists */
   int64_t *first;          /* count + 1 */
-  uint64_t *own;           /* a number for each */
-  uint64_t numbers[OCL_TABLE_NUMBERS];
-  int64_t span; /* of the index space: what a work-group takes */
+  int64_t span;            /* of the index space: what a work-group takes */
 } ocl_group;
 
 typedef struct ocl_groups {
@@ -95,7 +93,7 @@ typedef struct ocl_groups {
 } ocl_groups;
 
 /* Sorts the tensors by the dtypes of their operands, in the order in which they come; `empty`: also those without
- * elements. `first`, `own` and what follows are the caller's to fill. */
+ * elements. `first` and what follows are the caller's to fill. */
 graft_status ocl_groups_make(ocl_groups *groups, const ocl_lists *call, bool empty);
 void ocl_groups_free(ocl_groups *groups);
 

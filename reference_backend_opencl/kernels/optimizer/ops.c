@@ -3,14 +3,16 @@
 
 #define NUMBERS (OCL_FLOATS | OCL_INTS)
 #define LISTS   (GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE | GRAFT_CAP_EMPTY | GRAFT_CAP_MIXED_DTYPE)
+/* Numbers go into the table of each launch. */
+#define ELEMENTS (LISTS | GRAFT_CAP_MEMO_IGNORES_SCALARS)
 
 #define FOREACH(op, set, ...)                                                                    \
   {                                                                                              \
     OCL_ENGINE(op, ocl_foreach, NULL, (&(const ocl_foreach_recipe){.expression = __VA_ARGS__})), \
-        .inputs = set, .outputs = set, .flags = LISTS                                            \
+        .inputs = set, .outputs = set, .flags = ELEMENTS                                         \
   }
 #define FUSED(op, engine, reads, recipe) \
-  { OCL_ENGINE(op, engine, reads, recipe), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = LISTS }
+  { OCL_ENGINE(op, engine, reads, recipe), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = ELEMENTS }
 
 static const bool decoupled = true, coupled = false;
 

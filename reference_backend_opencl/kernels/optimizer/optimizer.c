@@ -81,32 +81,11 @@ static void cut(ocl_group *group, const graft_device *device, const ocl_lists *c
   group->span = (span < least ? least : span > most ? most : span) / unit * unit;
 }
 
-/* The numbers, in the compute type. */
-static void set_numbers(ocl_group *group, const graft_device *device, const ocl_lists *call) {
-  const ocl_dtype *dtype = ocl_dtype_of(device, ocl_lists_operand(call, 0, group->tensor[0])->dl.dtype);
-  ocl_value value;
-  size_t bytes = 0;
-  for (uint32_t i = 0; i < OCL_TABLE_NUMBERS; i++) {
-    ocl_number number = {.re = call->numbers[i]};
-    bytes = ocl_number_as(&number, dtype, &value);
-    memcpy((char *)group->numbers + i * bytes, &value, bytes);
-  }
-  for (uint32_t i = 0; call->scalars && i < group->count; i++) {
-    ocl_number number;
-    ocl_number_of_scalar(&call->scalars[call->scalar_each ? group->tensor[i] : 0], &number);
-    bytes = ocl_number_as(&number, dtype, &value);
-    memcpy(&group->own[i], &value, bytes);
-  }
-}
-
 static graft_status fill_memo(memo *memo, graft_device *device, const ocl_lists *call) {
   ocl_groups *groups = &memo->groups;
   graft_status status = ocl_groups_make(groups, call, false);
   if (status != GRAFT_OK) return status;
-  for (uint32_t i = 0; i < groups->count; i++) {
-    cut(&groups->items[i], device, call);
-    set_numbers(&groups->items[i], device, call);
-  }
+  for (uint32_t i = 0; i < groups->count; i++) cut(&groups->items[i], device, call);
   memo->kernels = calloc((size_t)groups->count * OCL_LIST_SIZES + 1, sizeof *memo->kernels);
   return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
 }

@@ -9,8 +9,9 @@
 
 #define ANY_LAYOUT (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
 /* A second output is written while inputs are still read. */
-#define CAPS_OF(flag)                                                                      \
-  (ANY_LAYOUT | GRAFT_CAP_HOST_VALUE | ((flag)&OCL_TWO_RESULTS ? 0 : GRAFT_CAP_IN_PLACE) | \
+#define CAPS_OF(flag)                                                   \
+  (ANY_LAYOUT | GRAFT_CAP_HOST_VALUE | GRAFT_CAP_MEMO_IGNORES_SCALARS | \
+   ((flag)&OCL_TWO_RESULTS ? 0 : GRAFT_CAP_IN_PLACE) |                  \
    ((flag) & (OCL_BOOL_RESULT | OCL_MASK_A | OCL_MASK_B) ? 0 : GRAFT_CAP_MIXED_DTYPE))
 
 #define POINTWISE2(op, set, flag, first, second_)                                                                      \
