@@ -16,8 +16,12 @@ const plg_hooks_table plg_hooks = {.builtin = ref_plugin_open,
                                    .output_shape = dsp_host_output_shape,
                                    .memo_publish = dsp_host_memo_publish};
 
-const dev_hooks_table dev_hooks = {
-    .allocator_create = mem_create, .allocator_destroy = mem_destroy, .stream_closing = mem_stream_closing};
+const dev_hooks_table dev_hooks = {.allocator_create = mem_create,
+                                   .allocator_blocks = mem_blocks,
+                                   .dispatch_destroy = dsp_device_destroy,
+                                   .allocator_settle = mem_settle,
+                                   .allocator_destroy = mem_destroy,
+                                   .stream_closing = mem_stream_closing};
 
 const tns_hooks_table tns_hooks = {.history_release = ag_meta_release,
                                    .requires_grad = graft_tensor_requires_grad,

@@ -41,6 +41,7 @@ static const honest honest_cases[] = {
     {"null", "-o address=none"},
     {"async", ""},
     {"liar", ""},
+    {"ordered", ""},
     {"short_structs", ""},
     {"long_structs", ""},
     {"unknown_answers", ""},
@@ -157,6 +158,13 @@ static const liar liar_cases[] = {
     {"slot_side_effect", "op.bounds", "the buffer of its output", 0},
     {"args_size", "op.newer_args", "INVALID_ARGUMENT", 0},
     {"slot_memo", "op.memo", "second time", 0},
+    {"on_stream", "memory.on_stream", "before release_on", 0},
+    {"across", "event.across", "another device's fill", 0},
+    {"dtypes", "op.dtypes", "aten::neg takes only dtypes", 0},
+    {"prepare_runs", "op.prepare", CRASHED, 0},
+    {"number_kept", "op.numbers", "the memo of another number", 0},
+    {"number_refused", "op.numbers", "expected OK, got UNIMPLEMENTED", 0},
+    {"close_memo", "close.host", "closing by libgraft", 0},
     {"op_query", "op.query", "op_query said UNIMPLEMENTED", 0},
 };
 

@@ -230,18 +230,20 @@ END_TEST
 START_TEST(the_oldest_plans_are_forgotten) {
   graft_rt_device *device = device_of(0);
   slots_counters *seen = seen_by(device);
-  graft_tensor *a = vector(device, 1, (float[]){1}), *out = vector(device, 1, (float[]){0});
+  graft_tensor *a = vector(device, 1, (float[]){1});
   const int plans = 3 * DSP_MAX_PLANS;
   for (int i = 0; i < plans; i++) {
-    OK(graft_op_addcmul(a, a, a, graft_scalar_float(i), &out));
-    if (i % 100 == 0) OK(graft_op_lerp_Scalar(a, a, graft_scalar_float(0.5), &out));
+    graft_tensor *sum = NULL, *mixed = NULL;
+    OK(graft_op_addcmul(a, a, a, graft_scalar_float(i), &sum));
+    if (i % 100 == 0) OK(graft_op_lerp_Scalar(a, a, graft_scalar_float(0.5), &mixed));
+    release((graft_tensor *[]){sum, mixed}, 2);
   }
   ck_assert_int_eq(seen->addcmul_memos, plans);
   ck_assert_int_ge(seen->addcmul_memos_gone, plans - DSP_MAX_PLANS);
   ck_assert_int_le(seen->addcmul_memos_gone, plans - DSP_MAX_PLANS / 2);
   ck_assert_int_eq(seen->lerp_memos, 1);
   ck_assert_int_eq(seen->lerp_memos_gone, 0);
-  release((graft_tensor *[]){a, out}, 2);
+  graft_tensor_release(a);
 }
 END_TEST
 

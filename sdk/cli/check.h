@@ -55,7 +55,7 @@ typedef struct ck_table {
 } ck_table;
 
 extern const ck_table ck_lint_checks, ck_open_checks, ck_device_checks, ck_instance_checks, ck_memory_checks,
-    ck_copy_checks, ck_stream_checks, ck_event_checks, ck_op_checks, ck_reach_checks;
+    ck_copy_checks, ck_stream_checks, ck_event_checks, ck_op_checks, ck_reach_checks, ck_close_checks;
 
 /* --- running --- */
 

@@ -44,7 +44,8 @@ static const property properties[] = {
     PROPERTY(PEERS, I32_LIST),      PROPERTY(DLPACK_TYPE, I32),
     PROPERTY(MEMORY_FLAGS, U32),    PROPERTY(STREAM_FLAGS, U32),
     PROPERTY(EVENT_FLAGS, U32),     PROPERTY(PRIORITIES, I32_PAIR),
-    PROPERTY(MEMORY_KINDS, U32),
+    PROPERTY(MEMORY_KINDS, U32),    PROPERTY(WAITS_ACROSS, U32),
+    PROPERTY(UNCACHED, U32),
 };
 
 typedef struct answer {
@@ -110,6 +111,8 @@ static void check_sense(ck_session *s, const property *p, const answer *a) {
       break;
     case GRAFT_DEVICE_INDIVISIBLE:
     case GRAFT_DEVICE_UNIFIED_MEMORY:
+    case GRAFT_DEVICE_WAITS_ACROSS:
+    case GRAFT_DEVICE_UNCACHED:
       if (n > 1) ck_fail("it is %llu, expected 0 or 1", (unsigned long long)n);
       break;
     case GRAFT_DEVICE_MEMORY_KINDS:

@@ -112,6 +112,34 @@ static void check_wait(ck_session *s) {
   ck_synchronize(s, writer.stream);
 }
 
+/* One device's stream reads what another device's stream writes. */
+static void check_across(ck_session *s) {
+  ck_since(s, 2);
+  if (!ck_property(s, GRAFT_DEVICE_WAITS_ACROSS, 4, 0)) ck_skip("the device does not say GRAFT_DEVICE_WAITS_ACROSS");
+  if (s->device_count < 2) ck_skip("the plugin has one device only");
+  int32_t index = s->target->device ? 0 : 1;
+  lane writer = lane_of(s);
+  graft_device *device = NULL;
+  graft_stream *stream = NULL;
+  graft_event *done = NULL, *written = ck_event(s, 0);
+  unsigned char *out = ck_alloc(BIG);
+  CK_CALL(GRAFT_OK, s->plugin.device_open(s->plugin.self, index, &device), "device_open(%d)", index);
+  CK_CALL(GRAFT_OK, s->stream.create(device, 0, 0, &stream), "stream.create on device %d", index);
+  CK_CALL(GRAFT_OK, s->stream.event_create(device, 0, &done), "event_create on device %d", index);
+  for (unsigned char round = 1; round <= 5; round++) {
+    fill_slowly(s, &writer, round);
+    CK_CALL(GRAFT_OK, s->memory.copy_to_host(writer.stream, out, writer.buffer, 0, BIG, 0), "copy_to_host");
+    ck_record(s, written, writer.stream);
+    CK_CALL(GRAFT_OK, s->stream.stream_wait(stream, written), "stream_wait for an event of another device");
+    CK_CALL(GRAFT_OK, s->stream.event_record(done, stream), "event_record behind the wait");
+    CK_CALL(GRAFT_OK, s->stream.event_synchronize(done), "event_synchronize");
+    check_full_of(out, round, "an event of a stream that waited for another device's fill");
+  }
+  CK_CALL(GRAFT_OK, s->stream.event_destroy(done), "event_destroy");
+  CK_CALL(GRAFT_OK, s->stream.destroy(stream), "stream.destroy");
+  CK_CALL(GRAFT_OK, s->plugin.device_close(device), "device_close(%d)", index);
+}
+
 /* An event recorded again, on another stream: the later record counts. */
 static void check_again(ck_session *s) {
   lane first = lane_of(s), second = lane_of(s);
@@ -223,6 +251,8 @@ static const ck_check checks[] = {
     {"event.source", "The source of copy_from_host is free when an event recorded after it is done.", CK_DEVICE,
      .run = check_source_is_free},
     {"event.wait", "stream_wait makes later work wait for the event.", CK_DEVICE, .run = check_wait},
+    {"event.across", "With GRAFT_DEVICE_WAITS_ACROSS a stream waits for events of other devices.", CK_DEVICE,
+     .run = check_across},
     {"event.again", "A record replaces an earlier one.", CK_DEVICE, .run = check_again},
     {"event.captures", "stream_wait captures the event's latest record at the time of the call.", CK_DEVICE,
      .run = check_captures},

@@ -239,6 +239,32 @@ static void check_threads(ck_session *s) {
   for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
 }
 
+/* A buffer that is given back while a copy from it waits in its stream; and one that is taken from what was given back.
+ */
+static void check_on_stream(ck_session *s) {
+  enum { BYTES = 1 << 20, ROUNDS = 50 };
+  ck_since(s, 2);
+  if (!ck_property(s, GRAFT_DEVICE_UNCACHED, 4, 0)) ck_skip("the device does not say GRAFT_DEVICE_UNCACHED");
+  if (!s->memory.release_on) ck_skip("the plugin has no release_on");
+  graft_stream *stream = ck_stream(s, 0);
+  graft_buffer *kept = ck_buffer(s, BYTES);
+  unsigned char *in = ck_alloc(BYTES), *out = ck_alloc(BYTES);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    graft_allocation request = request_of(s, BYTES);
+    request.stream = stream;
+    CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate on a stream");
+    if (!request.buffer) ck_fail("it gave no buffer");
+    ck_pattern(in, BYTES, round);
+    CK_CALL(GRAFT_OK, s->memory.copy_from_host(stream, request.buffer, 0, in, BYTES, GRAFT_COPY_SOURCE_REUSABLE),
+            "copy_from_host");
+    CK_CALL(GRAFT_OK, s->memory.copy(stream, kept, 0, request.buffer, 0, BYTES), "copy");
+    CK_CALL(GRAFT_OK, s->memory.release_on(stream, request.buffer), "release_on behind a copy");
+    if (round % 5) continue; /* several rounds in flight */
+    ck_read(s, stream, kept, 0, out, BYTES);
+    ck_same(out, in, BYTES, "what was copied from a buffer before release_on");
+  }
+}
+
 static const ck_check checks[] = {
     {"memory.allocate", "Buffers of any multiple of the granularity live side by side.", CK_DEVICE, .run = check_sizes},
     {"memory.release", "release gives memory back.", CK_DEVICE, .run = check_reuse},
@@ -253,6 +279,7 @@ static const ck_check checks[] = {
      .run = check_newer_request},
     {"memory.too_much", "A request that can't be met fails, leaves its outputs untouched, and harms nothing.",
      CK_DEVICE, .run = check_too_much},
+    {"memory.on_stream", "release_on comes behind the work of its stream.", CK_DEVICE, .run = check_on_stream},
     {"memory.threads", "allocate and release are thread-safe.", CK_DEVICE, .run = check_threads},
 };
 

@@ -110,6 +110,8 @@ static const char *const text_probes[] = {"aten::gelu"};
 /* Ops whose indices are a matrix, too. */
 static const char *const index_probes[] = {"aten::gather", "aten::scatter_add", "aten::scatter.value",
                                            "aten::scatter.src", "aten::take"};
+static const char *const number_probes[] = {"aten::add.Tensor", "aten::sub.Tensor", "aten::addcmul",
+                                            "aten::lerp.Scalar"};
 
 /* One call with everything it points to. Buffers have red zones around their tensor. */
 typedef struct call {
@@ -311,6 +313,33 @@ static void check_memo(ck_session *s) {
   each_probe(s, visit_memo);
 }
 
+static void run_with(ck_session *s, call *c, int64_t number, void *memo, graft_status expected, unsigned char *out) {
+  c->one.value.i = number;
+  c->exec.exec.memo = memo;
+  CK_CALL(expected, run(s, c), "%s with the number %lld%s", c->schema->name, (long long)number,
+          memo ? " and the memo of another number" : "");
+  ck_read(s, c->exec.exec.stream, c->buffers[c->count - 1], c->offset, out, c->bytes);
+}
+
+/* A memo that is said to ignore numbers serves another one, too. */
+static void visit_numbers(ck_session *s, call *c) {
+  if (!(ck_caps_of(s, c->schema).flags & GRAFT_CAP_MEMO_IGNORES_SCALARS)) return;
+  size_t memos = s->memo_count;
+  unsigned char *first = ck_alloc(c->bytes), *second = ck_alloc(c->bytes);
+  ck_doing("%s with the number 1", c->schema->name);
+  graft_status status = run(s, c);
+  if (status != GRAFT_UNIMPLEMENTED) ck_is(status, GRAFT_OK);
+  void *memo = s->memo_count > memos ? s->memos[memos].value : NULL;
+  run_with(s, c, 3, NULL, status, first);
+  run_with(s, c, 3, memo, status, second);
+  ck_same(second, first, c->bytes, "%s with the number 3 and the memo of another number", c->schema->name);
+}
+
+static void check_numbers(ck_session *s) {
+  ck_since(s, 2);
+  each_of(s, number_probes, sizeof number_probes / sizeof *number_probes, visit_numbers);
+}
+
 static void set_dtype(call *c, graft_dtype dtype) {
   for (unsigned i = 0; i < c->count; i++) c->tensors[i].dl.dtype = dtype;
 }
@@ -437,6 +466,54 @@ static void check_older_host(ck_session *s) {
   }
 }
 
+/* What a device can't compute on, no op of it offers. */
+static void check_dtypes(ck_session *s) {
+  const uint64_t exempt =
+      GRAFT_DTYPE_BIT(GRAFT_NUMBER_BOOL) | GRAFT_DTYPE_BIT(GRAFT_NUMBER_I32) | GRAFT_DTYPE_BIT(GRAFT_NUMBER_I64);
+  ck_since(s, 2);
+  need_caps(s);
+  uint64_t dtypes = ck_property(s, GRAFT_DEVICE_DTYPES, 8, 0);
+  if (!dtypes) ck_skip("the device does not say GRAFT_DEVICE_DTYPES");
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    if (!ck_slot_of(s, &all[i]) || all[i].id == GRAFT_OP_TO_COPY) continue; /* a copy computes nothing */
+    graft_op_caps caps = ck_caps_of(s, &all[i]);
+    if (!caps.input_dtypes || !(caps.input_dtypes & ~exempt) || (caps.input_dtypes & (dtypes | exempt))) continue;
+    ck_fail("%s takes only dtypes that GRAFT_DEVICE_DTYPES, 0x%llx, does not name: 0x%llx", all[i].name,
+            (unsigned long long)dtypes, (unsigned long long)caps.input_dtypes);
+  }
+}
+
+/* Prepared without buffers, a call gives what it gave before. */
+static void visit_prepare(ck_session *s, call *c) {
+  unsigned char *first = ck_alloc(c->bytes), *second = ck_alloc(c->bytes);
+  ck_doing("%s", c->schema->name);
+  if (run(s, c) == GRAFT_UNIMPLEMENTED) return;
+  check_untouched(s, c, false);
+  memcpy(first, c->contents[c->count - 1] + c->offset, c->bytes);
+  size_t memos = s->memo_count;
+  graft_stream *stream = c->exec.exec.stream;
+  for (unsigned k = 0; k < c->count; k++) c->tensors[k].dl.data = NULL;
+  c->exec.exec.stream = NULL;
+  ck_doing("prepare of %s, without buffers and stream", c->schema->name);
+  graft_status said = s->plugin.prepare(&c->exec.exec, &c->args.head);
+  if (said != GRAFT_UNIMPLEMENTED) ck_is(said, GRAFT_OK);
+  for (unsigned k = 0; k < c->count; k++) c->tensors[k].dl.data = c->buffers[k];
+  c->exec.exec.stream = stream;
+  check_untouched(s, c, true);
+  if (s->memo_count > memos) c->exec.exec.memo = s->memos[memos].value;
+  CK_CALL(GRAFT_OK, run(s, c), "%s, prepared", c->schema->name);
+  ck_read(s, stream, c->buffers[c->count - 1], c->offset, second, c->bytes);
+  ck_same(second, first, c->bytes, "%s, prepared", c->schema->name);
+}
+
+static void check_prepare(ck_session *s) {
+  ck_since(s, 2);
+  if (!s->plugin.prepare) ck_skip("the plugin has no prepare");
+  each_probe(s, visit_prepare);
+}
+
 static const ck_check checks[] = {
     {"op.unknown", "op_caps of an id that the plugin does not know is UNIMPLEMENTED.", CK_DEVICE,
      .run = check_unknown_op},
@@ -446,6 +523,8 @@ static const ck_check checks[] = {
      .run = check_bounds},
     {"op.newer_args", "args and exec may be larger than known.", CK_DEVICE, .run = check_newer},
     {"op.memo", "A call that finds its memo gives what the first one gave.", CK_DEVICE, .run = check_memo},
+    {"op.numbers", "Memos that are said to ignore numbers serve all of them, and a slot serves all or none.", CK_DEVICE,
+     .run = check_numbers},
     {"op.philox_state", "A slot reads philox.state where its capabilities say so, and else refuses it.", CK_DEVICE,
      .run = check_state},
     {"op.unknown_text", "A value of a str argument that a slot does not know is UNIMPLEMENTED.", CK_DEVICE,
@@ -454,6 +533,9 @@ static const ck_check checks[] = {
      CK_DEVICE, .run = check_indices},
     {"op.indices_older_host", "GRAFT_CAP_HOST_CHECKS_INDICES is said only to hosts that know it.", CK_DEVICE,
      .run = check_older_host, .fresh = true},
+    {"op.dtypes", "Each op takes a dtype that GRAFT_DEVICE_DTYPES names.", CK_DEVICE, .run = check_dtypes},
+    {"op.prepare", "prepare runs nothing, needs no buffers, and what it leaves serves the call.", CK_DEVICE,
+     .run = check_prepare},
     {"op.query", "op_query agrees with the slot, and needs no buffers.", CK_DEVICE, .run = check_query},
 };
 

@@ -13,6 +13,10 @@ typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilit
 /* What stands above device/ and is needed here; wiring.c fills it in. */
 typedef struct dev_hooks_table {
   graft_status (*allocator_create)(graft_rt_device *device, mem_allocator **allocator); /* when a device is opened */
+  int64_t (*allocator_blocks)(mem_allocator *allocator);                                /* in use */
+  /* When a device is closed: memos go, then the allocator's events, its memory last. */
+  void (*dispatch_destroy)(dsp_device *dispatch);
+  void (*allocator_settle)(mem_allocator *allocator);
   void (*allocator_destroy)(mem_allocator *allocator);
   /* The stream is done and about to be destroyed: its memory belongs to the default stream from now on. */
   void (*stream_closing)(graft_rt_stream *stream);
@@ -35,6 +39,8 @@ struct graft_rt_device {
   int32_t dlpack_type;
   uint32_t memory_kinds;
   bool indivisible, unified, is_reference;
+  bool uncached;     /* the host keeps no memory of it */
+  bool waits_across; /* its streams wait for events of other devices of the instance */
   graft_rt_stream *default_stream;
   pthread_mutex_t streams_lock;
   graft_rt_stream *streams; /* all created ones, for graft_device_synchronize */
@@ -70,6 +76,11 @@ graft_status dev_forked_error(const graft_rt_device *device);
 
 /* All devices opened so far, for statistics and shutdown: calls visit for each. */
 void dev_each(void (*visit)(void *context, graft_rt_device *device), void *context);
+
+/* Closes what was opened, and the instance, in the ABI's order; the name opens another one from then on. Nothing of it
+ * is in use any more by any thread: INVALID_ARGUMENT where tensors still have memory of it, or for the built-in
+ * backend. */
+graft_status dev_close_backend(graft_rt_backend *backend);
 
 /* Waiting for libgraft's own needs: failures stay with their streams, to be reported to the user. */
 void dev_wait_for_work(graft_rt_device *device);

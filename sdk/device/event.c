@@ -39,6 +39,15 @@ static graft_rt_event *take_kept(graft_rt_device *device) {
   return NULL;
 }
 
+void dev_events_destroy(graft_rt_device *device) {
+  while (device->events) {
+    graft_rt_event *event = device->events;
+    device->events = event->next;
+    device->backend->stream.event_destroy(event->handle);
+    free(event);
+  }
+}
+
 graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags, graft_rt_event **event) {
   if (!device) return err_null(__func__, "device");
   if (!event) return err_null(__func__, "event");
@@ -107,8 +116,9 @@ graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
   if (!event) return err_null(__func__, "event");
   graft_rt_device *device = stream->device;
   if (dev_forked(device)) return dev_forked_error(device);
-  /* Another device's event means nothing to this one: the host waits in its stead. */
-  if (event->device != device) return graft_event_synchronize(event);
+  /* Another device's event means nothing to this one, unless the plugin says so: the host waits in its stead. */
+  bool known = event->device == device || (event->device->backend == device->backend && device->waits_across);
+  if (!known) return graft_event_synchronize(event);
   err_clear();
   pthread_mutex_lock(&stream->lock);
   graft_status status = device->backend->stream.stream_wait(stream->handle, event->handle);

@@ -12,9 +12,12 @@ graft_status dev_enter(graft_rt_backend *backend);
  * nothing is called any more, must come before them. */
 void dev_watch_exit(void);
 
-/* The default stream of a device that is being opened, and its end when opening fails. */
+/* The default stream of a device that is being opened. */
 graft_status dev_stream_create_default(graft_rt_device *device);
-void dev_stream_destroy_default(graft_rt_device *device);
+/* The end of a device, opened as far as it was, and parts of it. */
+void dev_free(graft_rt_device *device);
+void dev_events_destroy(graft_rt_device *device); /* those kept for later */
+void dev_streams_destroy(graft_rt_device *device);
 
 /* dev_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. `stream` may be NULL.
  */

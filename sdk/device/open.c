@@ -45,10 +45,14 @@ static void read_properties(graft_rt_device *device) {
   device->granularity = ask_u64(device, GRAFT_DEVICE_GRANULARITY, 512);
   device->copy_granularity = ask_power(device, GRAFT_DEVICE_COPY_GRANULARITY, 1);
   device->max_allocation = ask_u64(device, GRAFT_DEVICE_MAX_ALLOCATION, UINT64_MAX);
-  device->dtypes = ask_u64(device, GRAFT_DEVICE_DTYPES, 0);
+  /* Plugins of 1.0 and 1.1 gave the dtypes of a few kernels, and nobody read it. */
+  device->dtypes = device->backend->plugin.abi_minor < 2 ? 0 : ask_u64(device, GRAFT_DEVICE_DTYPES, 0);
   device->denormals = ask_u64(device, GRAFT_DEVICE_DENORMALS, 0);
   device->memory_kinds = ask_u32(device, GRAFT_DEVICE_MEMORY_KINDS, 0) | 1u << GRAFT_MEMORY_DEVICE;
   device->indivisible = ask_u32(device, GRAFT_DEVICE_INDIVISIBLE, 0) != 0;
+  /* Without release_on there is no order to give memory back in: then it is kept until the next request. */
+  device->uncached = ask_u32(device, GRAFT_DEVICE_UNCACHED, 0) != 0;
+  device->waits_across = ask_u32(device, GRAFT_DEVICE_WAITS_ACROSS, 0) != 0;
   device->unified = ask_u32(device, GRAFT_DEVICE_UNIFIED_MEMORY, 0) != 0;
   device->memory_flags = ask_u32(device, GRAFT_DEVICE_MEMORY_FLAGS, 0);
   device->stream_flags = ask_u32(device, GRAFT_DEVICE_STREAM_FLAGS, 0);
@@ -59,14 +63,6 @@ static void read_properties(graft_rt_device *device) {
 }
 
 /* --- opening --- */
-
-static void device_free(graft_rt_device *device) {
-  if (device->allocator) dev_hooks.allocator_destroy(device->allocator);
-  if (device->default_stream) dev_stream_destroy_default(device);
-  if (device->handle) device->backend->plugin.device_close(device->handle);
-  pthread_mutex_destroy(&device->streams_lock);
-  free(device);
-}
 
 static graft_status open_handle(graft_rt_device *device) {
   const graft_plugin *plugin = &device->backend->plugin;
@@ -95,7 +91,7 @@ static graft_status device_new(graft_rt_backend *backend, int32_t index, graft_r
   if (!status) status = dev_stream_create_default(made);
   if (!status) status = dev_hooks.allocator_create(made, &made->allocator);
   if (status) {
-    device_free(made);
+    dev_free(made);
     return status;
   }
   *device = made;

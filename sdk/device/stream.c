@@ -129,10 +129,13 @@ graft_status dev_stream_create_default(graft_rt_device *device) {
   return stream_new(device, 0, 0, &device->default_stream);
 }
 
-void dev_stream_destroy_default(graft_rt_device *device) {
-  unlink_stream(device->default_stream);
-  device->backend->stream.destroy(retire_handle(device->default_stream));
-  return_struct(device->default_stream);
+void dev_streams_destroy(graft_rt_device *device) {
+  while (device->streams) {
+    graft_rt_stream *stream = device->streams;
+    device->streams = stream->next;
+    device->backend->stream.destroy(retire_handle(stream));
+    return_struct(stream);
+  }
   device->default_stream = NULL;
 }
 

@@ -93,3 +93,12 @@ void dsp_plan_free(dsp_plan *plan) {
   arena_free(&plan->memory);
   free(plan);
 }
+
+void dsp_device_destroy(dsp_device *state) {
+  for (dsp_plan *plan = state->oldest, *newer; plan; plan = newer) {
+    newer = plan->newer;
+    dsp_plan_release(plan);
+  }
+  pthread_mutex_destroy(&state->lock);
+  free(state);
+}

@@ -80,6 +80,17 @@ static graft_status describe(op_call *call, const op_schema *schema, const graft
   return step->args || status ? status : op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for its arguments");
 }
 
+/* How many tensors an op that has a rule gives. */
+static graft_status count_outs(const op_schema *schema, const graft_value *args, uint32_t nargs, uint32_t *count) {
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.lists = &lists};
+  graft_status status = dsp_infer(&call, schema, args, nargs);
+  if (!status) *count = op_flat_count(&call);
+  arena_free(&lists);
+  return status;
+}
+
 graft_status dsp_describe(uint32_t op_id, const graft_value *args, uint32_t nargs, arena *memory, fx_step *step) {
   const op_schema *schema = op_schema_of(op_id);
   if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
@@ -183,7 +194,15 @@ static graft_status run_route(dsp_plan *plan, dsp_route route, const graft_value
   }
 }
 
-/* Runs the plan's way; after UNIMPLEMENTED of a slot the next one, for this and all later calls. */
+/* Whether UNIMPLEMENTED sends a call on: a slot said so, or a decomposition had a part in a dtype that the device
+ * lacks.
+ */
+static bool has_next(const dsp_plan *plan, dsp_route route) {
+  if (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) return true;
+  return route == DSP_ROUTE_DECOMPOSITION && plan->device->dtypes && dsp_inside.refused;
+}
+
+/* Runs the plan's way; after UNIMPLEMENTED the next one, for this and all later calls. */
 static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tensor **outs, dsp_route *taken) {
   dsp_philox_override before = dsp_philox;
   graft_status status;
@@ -191,7 +210,7 @@ static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tens
     dsp_route route = (dsp_route)atomic_load_explicit(&plan->route, memory_order_relaxed);
     *taken = route;
     status = run_route(plan, route, args, outs);
-    if (status != GRAFT_UNIMPLEMENTED || (route != DSP_ROUTE_PLUGIN && route != DSP_ROUTE_EQUAL)) break;
+    if (status != GRAFT_UNIMPLEMENTED || !has_next(plan, route)) break;
     dsp_next_route(plan, route);
   }
   dsp_philox = before;
@@ -220,6 +239,11 @@ static graft_status call_slot_op(const op_schema *schema, const graft_value *arg
   dsp_plan *plan;
   graft_status status = dsp_find_plan(schema, args, nargs, outs, nouts, &plan);
   if (status) return status;
+  if (plan->lacking && dsp_inside.device == plan->device) {
+    dsp_inside.refused = true;
+    dsp_plan_release(plan);
+    return err_about(GRAFT_UNIMPLEMENTED, schema->name, "the device lacks the dtype");
+  }
   graft_value full[OP_MAX_ARGS];
   dsp_full_args(plan, args, nargs, full);
   bool record = dsp_hooks.recording_wanted(full, schema->nargs);
@@ -251,6 +275,32 @@ static graft_status run_host_op(op_call *call, const op_schema *schema, const gr
   if (status) return err_attribute(status, schema->name); /* the makers of views do not know which op they serve */
   if (!dsp_hooks.recording_wanted(call->args, schema->nargs)) return GRAFT_OK;
   return dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, nouts);
+}
+
+graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nargs) {
+  if (nargs && !args) return err_null(__func__, "args");
+  const op_schema *schema = op_schema_of(op_id);
+  if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
+  if (nargs > schema->nargs) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
+                   nargs, schema->schema);
+  }
+  graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
+  if (given) return given;
+  graft_value mapped[OP_MAX_ARGS];
+  schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
+  const op_def *def = op_def_of(schema->id);
+  if (def && (def->host || def->flags & OP_COPY)) return GRAFT_OK; /* there is nothing to compile */
+  uint32_t nouts = 0;
+  graft_status status = count_outs(schema, args, nargs, &nouts);
+  graft_tensor **outs = status ? NULL : calloc(nouts + 1, sizeof *outs);
+  if (!status && !outs) status = err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for results");
+  dsp_plan *plan = NULL;
+  if (!status) status = dsp_find_plan(schema, args, nargs, outs, nouts, &plan);
+  if (!status) status = dsp_prepare(plan);
+  if (plan) dsp_plan_release(plan);
+  free(outs);
+  return status;
 }
 
 /* A copy or a host op: neither has a plan. */

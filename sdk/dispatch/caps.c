@@ -13,6 +13,17 @@ static op_slot slot_of(const graft_rt_backend *backend, const op_schema *schema)
   return slot;
 }
 
+static uint64_t late_numbers(const op_schema *schema, bool offered, const graft_op_caps *caps) {
+  const op_def *def = op_def_of(schema->id);
+  uint64_t late = 0;
+  if (!def || (offered && !(caps->flags & GRAFT_CAP_MEMO_IGNORES_SCALARS))) return 0;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    uint8_t kind = schema->args[i].kind;
+    if (kind == OPK_FLOAT || kind == OPK_SCALAR || kind == OPK_SCALARS) late |= UINT64_C(1) << i;
+  }
+  return late & ~def->rule_reads;
+}
+
 static void ask(graft_rt_device *device, const op_schema *schema, dsp_op_state *state) {
   op_slot slot = slot_of(device->backend, schema);
   graft_op_caps caps = {.struct_size = sizeof caps};
@@ -25,20 +36,29 @@ static void ask(graft_rt_device *device, const op_schema *schema, dsp_op_state *
     else if (status)
       offered = false;
   }
-  state->slot = slot;
-  state->caps = caps;
-  atomic_store_explicit(&state->known, offered ? 1 : 2, memory_order_release);
+  /* Threads that ask at once get the same answer; one writes it. */
+  dsp_device *all = dsp_device_of(device);
+  pthread_mutex_lock(&all->lock);
+  if (!atomic_load(&state->known)) {
+    state->slot = slot;
+    state->caps = caps;
+    state->late = late_numbers(schema, offered, &caps);
+    atomic_store_explicit(&state->known, offered ? 1 : 2, memory_order_release);
+  }
+  pthread_mutex_unlock(&all->lock);
+}
+
+/* What is known of an op on a device, asked once. */
+static const dsp_op_state *state_of(graft_rt_device *device, const op_schema *schema) {
+  size_t count;
+  dsp_op_state *state = &dsp_device_of(device)->ops[schema - op_schema_all(&count)];
+  if (!atomic_load_explicit(&state->known, memory_order_acquire)) ask(device, schema, state);
+  return state;
 }
 
 bool dsp_caps(graft_rt_device *device, const op_schema *schema, op_slot *slot, graft_op_caps *caps) {
-  size_t count;
-  dsp_op_state *state = &dsp_device_of(device)->ops[schema - op_schema_all(&count)];
-  int known = atomic_load_explicit(&state->known, memory_order_acquire);
-  if (!known) {
-    ask(device, schema, state); /* two threads asking at once get, and write, the same answer */
-    known = atomic_load(&state->known);
-  }
-  if (known != 1) return false;
+  const dsp_op_state *state = state_of(device, schema);
+  if (atomic_load_explicit(&state->known, memory_order_acquire) != 1) return false;
   *slot = state->slot;
   *caps = state->caps;
   return true;
@@ -53,6 +73,11 @@ const op_schema *dsp_equal_prim(const op_schema *schema, uint32_t nth) {
   return NULL;
 }
 
+bool dsp_lacks_dtype(const graft_rt_device *device, graft_dtype dtype) {
+  if (!device->dtypes || !dtype || dtype == GRAFT_BOOL || dtype == GRAFT_I32 || dtype == GRAFT_I64) return false;
+  return !(device->dtypes & dt_bit(dtype));
+}
+
 bool dsp_offers_prim(graft_rt_device *device, const op_schema *schema) {
   op_slot slot;
   graft_op_caps caps;
@@ -63,16 +88,7 @@ bool dsp_offers_prim(graft_rt_device *device, const op_schema *schema) {
 }
 
 uint64_t dsp_late_numbers(graft_rt_device *device, const op_schema *schema, const op_def *def) {
-  op_slot slot;
-  graft_op_caps caps;
-  if (!def || !(def->flags & OP_LATE_NUMBERS)) return 0;
-  if (dsp_caps(device, schema, &slot, &caps) && !(caps.flags & GRAFT_CAP_MEMO_IGNORES_SCALARS)) return 0;
-  uint64_t late = 0;
-  for (uint32_t i = 0; i < schema->nargs; i++) {
-    uint8_t kind = schema->args[i].kind;
-    if (kind == OPK_FLOAT || kind == OPK_SCALAR || kind == OPK_SCALARS) late |= UINT64_C(1) << i;
-  }
-  return late & ~def->rule_reads;
+  return def && def->flags & OP_LATE_NUMBERS ? state_of(device, schema)->late : 0;
 }
 
 /* Whether a canonical argument has the value that the equality fixes. */

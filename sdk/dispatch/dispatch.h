@@ -41,6 +41,14 @@ dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uin
 typedef enum dsp_fallback { DSP_FALLBACK_ALLOW, DSP_FALLBACK_WARN, DSP_FALLBACK_ERROR } dsp_fallback;
 dsp_fallback dsp_fallback_policy(void);
 
+/* The decomposition that this thread is in, for a device that names its dtypes: its parts in other dtypes are refused
+ * with UNIMPLEMENTED, which is noted, and the whole then takes its next way. */
+typedef struct dsp_decomposing {
+  graft_rt_device *device; /* NULL: none, or the device names no dtypes */
+  bool refused;
+} dsp_decomposing;
+extern _Thread_local dsp_decomposing dsp_inside;
+
 /* What stands above dispatch/ and is needed here: autograd, which records calls; wiring.c fills it in. */
 typedef struct dsp_hooks_table {
   /* Whether a call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:
@@ -62,6 +70,9 @@ graft_status dsp_describe(uint32_t op_id, const graft_value *args, uint32_t narg
  * the scope; where a tensor stands there already, the call may be written to it. Half types are widened once before,
  * and the results are then as wide; the caller rounds once. call->lists and call->args are used up. */
 void dsp_decompose(fx *s, op_call *call, graft_tensor **results, uint32_t nresults);
+
+/* Ends what is kept of a device, and the memos of its plans. */
+void dsp_device_destroy(dsp_device *state);
 
 /* What tensor/ asks of ops; see tns_hooks. */
 graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from);

@@ -63,6 +63,7 @@ typedef struct dsp_plan {
   uint64_t *small;     /* optional ints, doubles and bools that the template points to */
   bool simple;         /* all operands direct or host values, and nothing is looked at before: no temporaries */
   bool checks_indices; /* as the slot asks for it */
+  bool lacking;        /* nothing on the device is known to compute in this dtype: no part of a decomposition */
   arena memory;        /* of everything that is pointed to above */
   uint64_t late;       /* bit n: argument n is a number that each call brings anew: it is not in the key */
   _Atomic(dsp_memo *) memo;
@@ -141,6 +142,8 @@ graft_status dsp_check_given(const op_schema *schema, const graft_value *args, u
 /* The arguments whose values need not be in the key of a call on this device, a bit each: the rule does not look at
  * them, and the plugin says that its memos do not, either (GRAFT_CAP_MEMO_IGNORES_SCALARS). */
 uint64_t dsp_late_numbers(graft_rt_device *device, const op_schema *schema, const op_def *def);
+/* Whether a device says that its kernels do not compute in a dtype; masks and indices are exempt. */
+bool dsp_lacks_dtype(const graft_rt_device *device, graft_dtype dtype);
 /* Whether a device offers a prim that is equal to an op. */
 bool dsp_offers_prim(graft_rt_device *device, const op_schema *schema);
 /* A late number of a call, in full: an argument's value, of the kind that kernels see. */
@@ -151,6 +154,12 @@ graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_va
 
 /* The capabilities of an op on a device, asked once. False: the slot is NULL or the op unknown to the plugin. */
 bool dsp_caps(graft_rt_device *device, const op_schema *schema, op_slot *slot, graft_op_caps *caps);
+
+/* Whether the plugin serves the call of a plan whose args are made; *caps, what it says of the op, becomes what it says
+ * of the call. */
+bool dsp_query(dsp_plan *plan, graft_op_caps *caps);
+/* Has the plugin compile what a plan's calls need. */
+graft_status dsp_prepare(dsp_plan *plan);
 
 /* Turns a canonical call of an aten op into one of the prim that equals it; false where it does not fit. */
 bool dsp_to_prim(const op_call *call, const op_schema *prim, graft_value *args);

@@ -291,6 +291,28 @@ static bool settle_operands(resolver *r) {
 
 /* --- ways --- */
 
+/* Whether all beyond what the plugin reads of the args is as it was before there was such an argument. */
+static bool args_known(const resolver *r) {
+  const dsp_plan *plan = r->plan;
+  uint32_t known = r->caps.args_size_known;
+  if (!known) return true;
+  for (uint32_t i = known; i < plan->slot_schema->args_size; i++) {
+    if (plan->args[i]) return false;
+  }
+  for (uint32_t f = 0; f < plan->nfields; f++) {
+    const dsp_field *field = &plan->fields[f];
+    if (field->offset >= known && (field->is_list || plan->operands[field->first].action != DSP_ABSENT)) return false;
+  }
+  return true;
+}
+
+/* Brings the call into the form that the capabilities ask for. */
+static bool fill_slot(resolver *r, const op_schema *schema, const graft_value *values) {
+  r->plan->noperands = 0;
+  add_operands(r);
+  return settle_operands(r) && dsp_make_args(r->plan, schema, values) && args_known(r);
+}
+
 /* Tries a slot for the call: true when every operand can be brought to what it takes. */
 static bool try_slot(resolver *r, const op_schema *schema, const graft_value *values) {
   dsp_plan *plan = r->plan;
@@ -298,9 +320,12 @@ static bool try_slot(resolver *r, const op_schema *schema, const graft_value *va
   graft_exec_flags must = dsp_exec_flags() & 0xffff;
   bool deterministic = (must & GRAFT_EXEC_DETERMINISTIC) && (r->caps.flags & GRAFT_CAP_DETERMINISTIC);
   if (must & ~r->caps.exec_flags_known & ~(deterministic ? (uint32_t)GRAFT_EXEC_DETERMINISTIC : 0u)) return false;
-  plan->noperands = 0;
-  add_operands(r);
-  return settle_operands(r) && dsp_make_args(plan, schema, values);
+  if (!fill_slot(r, schema, values)) return false;
+  graft_op_caps said = r->caps;
+  if (!dsp_query(plan, &said)) return false;
+  if (memcmp(&said, &r->caps, sizeof said) == 0) return true;
+  r->caps = said; /* the plugin takes this call in another form than others of the op */
+  return fill_slot(r, schema, values);
 }
 
 static bool try_prims(resolver *r) {
@@ -314,9 +339,11 @@ static bool try_prims(resolver *r) {
 
 static dsp_route other_ways(const op_call *call, dsp_route after) {
   if (call->def->flags & OP_COPY) return DSP_ROUTE_NONE;
+  bool half = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
   bool may = after < DSP_ROUTE_DECOMPOSITION && !call->no_decompose;
+  /* A half type that is not widened here may be so in the parts. */
+  if (half || !dt_is_half(call->compute)) may &= !dsp_lacks_dtype(call->device, half ? GRAFT_F32 : call->compute);
   if (may && !call->device->is_reference) {
-    bool half = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
     if (call->def->decompose || half) return DSP_ROUTE_DECOMPOSITION;
   }
   if (may && call->def->decompose) return DSP_ROUTE_DECOMPOSITION;
@@ -338,6 +365,16 @@ void dsp_next_route(dsp_plan *plan, dsp_route tried) {
   int now = (int)tried;
   dsp_route next = other_ways(&plan->call, tried < DSP_ROUTE_DECOMPOSITION ? DSP_ROUTE_EQUAL : tried);
   atomic_compare_exchange_strong(&plan->route, &now, (int)next);
+}
+
+/* Whether a part of a decomposition would be computed in a dtype that the device lacks: by a slot that does not list
+ * it, or away from the device. What decomposes in turn is judged by its own parts. */
+static bool is_lacking(const resolver *r, dsp_route route) {
+  graft_dtype dtype = r->call->compute ? r->call->compute : r->plan->nouts ? r->plan->out_metas[0].dtype : 0;
+  bool listed = r->caps.input_dtypes | r->caps.output_dtypes;
+  bool here = route == DSP_ROUTE_DECOMPOSITION || route == DSP_ROUTE_HOST;
+  if (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) here = listed;
+  return !here && dsp_lacks_dtype(r->call->device, dtype);
 }
 
 /* Lists and strings live in the call's arena and in the caller's memory: the plan keeps copies. */
@@ -486,6 +523,7 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nout
   dsp_route other;
   if (slot && !(r.caps.flags & GRAFT_CAP_EMPTY) && other_way_for_empty(&r, &other)) route = other;
   atomic_init(&plan->route, (int)route);
+  plan->lacking = is_lacking(&r, route);
   *result = plan;
   return GRAFT_OK;
 }

@@ -5,6 +5,8 @@
 
 _Thread_local dsp_philox_override dsp_philox;
 
+_Thread_local dsp_decomposing dsp_inside;
+
 static _Thread_local graft_exec_flags exec_flags;
 
 void dsp_set_exec_flags(graft_exec_flags flags) {

@@ -10,6 +10,7 @@ typedef struct dsp_op_state {
   _Atomic(int) known; /* 0: not yet asked, 1: offered, 2: not offered */
   op_slot slot;
   graft_op_caps caps;
+  uint64_t late; /* see dsp_late_numbers */
 } dsp_op_state;
 
 struct dsp_device {

@@ -134,11 +134,15 @@ graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graf
   if (!results) return err_about(GRAFT_OUT_OF_MEMORY, call.schema->name, "no host memory for results");
   if (plan->in_order) memcpy(results, outs, plan->nouts * sizeof *results);
   bool grad = graft_grad_mode_set(false);
+  const dsp_decomposing before = dsp_inside;
+  /* Done item by item it can't be done again. */
+  dsp_inside = (dsp_decomposing){.device = plan->device->dtypes && !plan->in_order ? plan->device : NULL};
   fx s;
   fx_begin(&s, &fx_execute);
   dsp_decompose(&s, &call, results, plan->nouts);
   if (!s.status) s.status = deliver_all(plan, args, results, outs);
   graft_status status = fx_end(&s);
+  dsp_inside = (dsp_decomposing){before.device, dsp_inside.refused};
   graft_grad_mode_set(grad);
   arena_free(&memory);
   /* The failing op may be one that the caller never named. */

@@ -140,7 +140,7 @@ static graft_status grow(mem_allocator *allocator, uint64_t segment, graft_rt_st
   pthread_mutex_unlock(&allocator->lock);
   if (!has_pool) return err_about(GRAFT_OUT_OF_MEMORY, allocator->device->text, "no host memory for a pool");
   mem_segment *made;
-  graft_status status = mem_segment_new(allocator, segment, &made);
+  graft_status status = mem_segment_new(allocator, segment, stream, &made);
   return status ? status : adopt(allocator, made, stream, bytes, requested, part);
 }
 
@@ -215,8 +215,8 @@ graft_status mem_allocate(graft_rt_device *device, graft_rt_stream *stream, uint
   if (exact_segment(allocator, rounded) > device->max_allocation) return out_of_memory(allocator, bytes);
 
   mem_poll(allocator, false);
-  if (allocator->uncached) mem_release_cached(allocator);
-  mem_part *part = try_cached(allocator, stream, rounded, bytes);
+  if (allocator->uncached && !allocator->ordered) mem_release_cached(allocator);
+  mem_part *part = allocator->ordered ? NULL : try_cached(allocator, stream, rounded, bytes);
   if (!part) {
     pthread_mutex_lock(&allocator->lock);
     uint64_t segment = segment_bytes(allocator, rounded, rounded <= MEM_SMALL_MAX);
@@ -246,12 +246,16 @@ void mem_free(mem_block *block) {
   mem_part *part = (mem_part *)block;
   mem_allocator *allocator = block->device->allocator;
   if (part->uses) mem_uses_fence(allocator, &part->uses);
+  if (allocator->ordered && part->segment) mem_segment_end(allocator, part->segment);
   pthread_mutex_lock(&allocator->lock);
   if (!part->segment) {
     mem_part_return(allocator, part);
   } else {
     count_block(allocator, part, -1);
-    if (part->uses) {
+    if (allocator->ordered) {
+      count_active(allocator, part, -1);
+      mem_segment_drop(allocator, part->segment);
+    } else if (part->uses) {
       append_waiting(allocator, part);
     } else {
       retire(allocator, part);
@@ -339,7 +343,8 @@ graft_status mem_create(graft_rt_device *device, mem_allocator **allocator) {
   if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for its allocator");
   pthread_mutex_init(&made->lock, NULL);
   made->device = device;
-  made->uncached = mem_is_uncached();
+  made->uncached = mem_is_uncached() || device->uncached;
+  made->ordered = device->uncached && device->backend->memory.release_on;
   made->random = 2463534242u;
   made->waiting_end = &made->waiting;
   made->unit = max_u64(max_u64(MEM_MIN_BLOCK, device->alignment), device->copy_granularity);
@@ -347,10 +352,21 @@ graft_status mem_create(graft_rt_device *device, mem_allocator **allocator) {
   return GRAFT_OK;
 }
 
-void mem_destroy(mem_allocator *allocator) {
+int64_t mem_blocks(mem_allocator *allocator) {
+  mem_poll(allocator, true);
+  pthread_mutex_lock(&allocator->lock);
+  int64_t blocks = allocator->stats.active.current;
+  pthread_mutex_unlock(&allocator->lock);
+  return blocks;
+}
+
+void mem_settle(mem_allocator *allocator) {
   mem_poll(allocator, true);
   mem_pinned_poll(allocator, true);
   mem_uses_end(allocator);
+}
+
+void mem_destroy(mem_allocator *allocator) {
   mem_pinned_release_cached(allocator);
   mem_release_cached(allocator);
   pthread_mutex_destroy(&allocator->lock);

@@ -81,6 +81,7 @@ struct mem_allocator {
   uint64_t unit; /* sizes and offsets of blocks are multiples of it */
   uint64_t limit;
   bool uncached; /* a segment for each request, of its very size, given back before the next */
+  bool ordered;  /* likewise, but given back when it is freed, in the order of its stream */
   mem_segment *segments;
   mem_pool *pools;
   mem_part *waiting, **waiting_end; /* freed, but in use by other streams; oldest first */
@@ -121,12 +122,17 @@ typedef struct mem_busy {
   const graft_rt_stream *streams[8];
   int count;
 } mem_busy;
+/* Makes `stream` wait for the uses, and takes them off. [unlocked] */
+void mem_uses_follow(mem_allocator *allocator, mem_use **uses, graft_rt_stream *stream);
 /* Takes off the uses that are done; true when none is left. With busy NULL it waits for them. [unlocked] */
 bool mem_uses_done(mem_allocator *allocator, mem_use **uses, mem_busy *busy);
 
 /* Segments. [unlocked] */
-graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, mem_segment **segment);
-void mem_release_cached(mem_allocator *allocator); /* waits for the device */
+graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, graft_rt_stream *stream, mem_segment **segment);
+/* Gives the one block of a segment back in the order of its stream, behind what other streams do with it. */
+void mem_segment_end(mem_allocator *allocator, mem_segment *segment);
+void mem_segment_drop(mem_allocator *allocator, mem_segment *segment); /* from the books. [locked] */
+void mem_release_cached(mem_allocator *allocator);                     /* waits for the device */
 void mem_poll(mem_allocator *allocator, bool wait);
 
 /* Destroys the events of unused uses, when the allocator ends. [unlocked] */

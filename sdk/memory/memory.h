@@ -17,6 +17,9 @@ typedef struct mem_block {
 } mem_block;
 
 graft_status mem_create(graft_rt_device *device, mem_allocator **allocator);
+int64_t mem_blocks(mem_allocator *allocator); /* handed out, and not freed or still in use by a stream */
+/* The end comes in two steps, since events go before streams and buffers behind them. The first waits for all use. */
+void mem_settle(mem_allocator *allocator);
 void mem_destroy(mem_allocator *allocator);
 /* GRAFT_NO_MEMORY_CACHING=1: each request has a buffer of its own, so that a tool that watches buffers sees every
  * access outside of a tensor. */

@@ -38,11 +38,16 @@ static void withdraw(mem_allocator *allocator, uint64_t bytes, mem_segment *segm
 }
 
 /* Asks the plugin for the buffer of a segment. */
-static graft_status allocate(mem_allocator *allocator, uint64_t bytes, mem_segment *segment) {
+static graft_status allocate(mem_allocator *allocator, uint64_t bytes, graft_rt_stream *stream, mem_segment *segment) {
   graft_rt_device *device = allocator->device;
   graft_allocation request = {.struct_size = sizeof request, .bytes = bytes, .kind = GRAFT_MEMORY_DEVICE};
   err_clear();
+  if (allocator->ordered) {
+    pthread_mutex_lock(&stream->lock);
+    request.stream = stream->handle;
+  }
   graft_status status = device->backend->memory.allocate(device->handle, &request);
+  if (allocator->ordered) pthread_mutex_unlock(&stream->lock);
   if (status) return dev_status(device, status, "allocating memory");
   if (!request.buffer) {
     return err_about(GRAFT_INTERNAL, device->text, "allocating memory: the plugin said OK and gave no buffer");
@@ -56,7 +61,7 @@ static graft_status allocate(mem_allocator *allocator, uint64_t bytes, mem_segme
   return status;
 }
 
-graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, mem_segment **segment) {
+graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, graft_rt_stream *stream, mem_segment **segment) {
   const char *who = allocator->device->text;
   if (!admit(allocator, bytes)) {
     return err_about(GRAFT_OUT_OF_MEMORY, who, "the limit of %llu bytes is reached",
@@ -66,8 +71,8 @@ graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, mem_segme
   mem_segment *made = mem_segment_take(allocator);
   mem_part *part = made ? mem_part_take(allocator) : NULL;
   pthread_mutex_unlock(&allocator->lock);
-  graft_status status =
-      part ? allocate(allocator, bytes, made) : err_about(GRAFT_OUT_OF_MEMORY, who, "no host memory to note a segment");
+  graft_status status = part ? allocate(allocator, bytes, stream, made)
+                             : err_about(GRAFT_OUT_OF_MEMORY, who, "no host memory to note a segment");
   if (status) {
     withdraw(allocator, bytes, made);
     if (!part) return status;
@@ -86,6 +91,39 @@ graft_status mem_segment_new(mem_allocator *allocator, uint64_t bytes, mem_segme
   return GRAFT_OK;
 }
 
+static void unlink_segment(mem_allocator *allocator, mem_segment *segment) {
+  if (segment->prev) segment->prev->next = segment->next;
+  if (!segment->prev) allocator->segments = segment->next;
+  if (segment->next) segment->next->prev = segment->prev;
+}
+
+static void count_gone(mem_allocator *allocator, mem_segment *segment) {
+  mem_stat_add(&allocator->stats.reserved_bytes, -(int64_t)segment->bytes);
+  mem_stat_add(&allocator->stats.segment, -1);
+  allocator->stats.num_device_free++;
+  mem_segment_return(allocator, segment);
+}
+
+void mem_segment_end(mem_allocator *allocator, mem_segment *segment) {
+  graft_rt_device *device = allocator->device;
+  pthread_mutex_lock(&allocator->lock);
+  graft_rt_stream *stream = segment->pool->stream;
+  pthread_mutex_unlock(&allocator->lock);
+  mem_uses_follow(allocator, &segment->first->uses, stream);
+  pthread_mutex_lock(&stream->lock);
+  graft_status status = device->backend->memory.release_on(stream->handle, segment->buffer);
+  pthread_mutex_unlock(&stream->lock);
+  if (!status) segment->buffer = NULL;
+  if (status) dev_wait_for_work(device); /* a stream that failed has no order */
+  give_back(allocator, segment);
+}
+
+void mem_segment_drop(mem_allocator *allocator, mem_segment *segment) {
+  mem_part_return(allocator, segment->first);
+  unlink_segment(allocator, segment);
+  count_gone(allocator, segment);
+}
+
 /* Takes out the segments that are free as a whole. [locked] */
 static mem_segment *take_unused(mem_allocator *allocator) {
   mem_segment *unused = NULL, *next;
@@ -94,9 +132,7 @@ static mem_segment *take_unused(mem_allocator *allocator) {
     if (!segment->first->free || segment->first->next) continue;
     mem_part_remove(allocator, segment->first);
     mem_part_return(allocator, segment->first);
-    if (segment->prev) segment->prev->next = segment->next;
-    if (!segment->prev) allocator->segments = segment->next;
-    if (segment->next) segment->next->prev = segment->prev;
+    unlink_segment(allocator, segment);
     segment->next = unused;
     unused = segment;
   }
@@ -115,10 +151,7 @@ void mem_release_cached(mem_allocator *allocator) {
   while (unused) {
     mem_segment *segment = unused;
     unused = segment->next;
-    mem_stat_add(&allocator->stats.reserved_bytes, -(int64_t)segment->bytes);
-    mem_stat_add(&allocator->stats.segment, -1);
-    allocator->stats.num_device_free++;
-    mem_segment_return(allocator, segment);
+    count_gone(allocator, segment);
   }
   pthread_mutex_unlock(&allocator->lock);
 }

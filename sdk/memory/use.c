@@ -83,6 +83,18 @@ bool mem_uses_done(mem_allocator *allocator, mem_use **uses, mem_busy *busy) {
   return true;
 }
 
+void mem_uses_follow(mem_allocator *allocator, mem_use **uses, graft_rt_stream *stream) {
+  const graft_stream_api *api = &allocator->device->backend->stream;
+  for (; *uses; drop(allocator, uses)) {
+    mem_use *use = *uses;
+    if (atomic_load(&use->stream->id) != use->stream_id) continue; /* destroyed, so done */
+    pthread_mutex_lock(&stream->lock);
+    graft_status status = api->stream_wait(stream->handle, use->event);
+    pthread_mutex_unlock(&stream->lock);
+    if (status) api->event_synchronize(use->event);
+  }
+}
+
 void mem_uses_end(mem_allocator *allocator) {
   const graft_stream_api *api = &allocator->device->backend->stream;
   for (mem_use *use = allocator->spare_uses; use; use = use->next) {

@@ -37,6 +37,9 @@ graft_rt_backend *plg_reference(void);
 /* The backends opened so far, linked by `next`; the list only grows, at its head. */
 graft_rt_backend *plg_opened(void);
 
+/* The backend's name and options open another instance from now on. */
+void plg_forget(graft_rt_backend *backend);
+
 /* Turns a plugin's status into one of ours (unknown positive: INTERNAL) and completes the thread's error text, or gives
  * it a text when the plugin gave none: `who` heads it, `what` says what was being done. */
 graft_status plg_status_of(const char *who, graft_status status, const char *what);

@@ -309,6 +309,13 @@ static graft_status open_library(const char *path, const char *name, const char 
   return status;
 }
 
+void plg_forget(graft_rt_backend *backend) {
+  pthread_mutex_lock(&open_lock);
+  free(backend->key);
+  backend->key = NULL;
+  pthread_mutex_unlock(&open_lock);
+}
+
 static graft_status open_manifest(const char *path, const char *const *options, graft_rt_backend **backend) {
   plg_manifest manifest;
   plg_manifest_read(path, PLG_TYPED, &manifest);

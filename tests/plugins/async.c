@@ -495,8 +495,9 @@ static graft_status async_open(const graft_host *host, const char *name, async_i
   async_instance *self = calloc(1, sizeof *self);
   if (!self) return GRAFT_OUT_OF_MEMORY;
   self->host = host;
-  self->memory = (graft_memory_api){sizeof self->memory, mem_allocate, mem_release,   mem_from_host,
-                                    mem_to_host,         mem_copy,     mem_copy_peer, mem_fill};
+  self->memory =
+      (graft_memory_api){sizeof self->memory, mem_allocate, mem_release, mem_from_host, mem_to_host, mem_copy,
+                         mem_copy_peer,       mem_fill,     NULL};
   self->stream = (graft_stream_api){sizeof self->stream, st_create,  st_destroy, st_flush, st_query, st_synchronize,
                                     ev_create,           ev_destroy, ev_record,  st_wait,  ev_query, ev_synchronize,
                                     ev_elapsed,          st_failure};

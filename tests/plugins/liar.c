@@ -430,6 +430,92 @@ static graft_status lying_caps(graft_device *device, uint32_t op_id, graft_op_ca
   return GRAFT_OK;
 }
 
+/* Runs ahead of the host: releases at once, and computes when it is to compile. */
+static graft_status release_early(graft_stream *stream, graft_buffer *buffer) {
+  (void)stream;
+  memset(buffer->memory, 0xdd, buffer->bytes);
+  return GRAFT_OK;
+}
+
+static graft_status wait_at_home(graft_stream *stream, graft_event *event) {
+  (void)stream, (void)event;
+  return GRAFT_OK;
+}
+
+static graft_status say_more(void *self, int32_t index, graft_device_key key, void *value, size_t capacity,
+                             size_t *size) {
+  static const uint32_t yes = 1;
+  static const uint64_t halves = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F16);
+  if (key == GRAFT_DEVICE_UNCACHED || key == GRAFT_DEVICE_WAITS_ACROSS)
+    return answer(&yes, sizeof yes, value, capacity, size);
+  if (key == GRAFT_DEVICE_DTYPES && tells("dtypes")) return answer(&halves, sizeof halves, value, capacity, size);
+  return device_query(self, index, key, value, capacity, size);
+}
+
+static graft_status f32_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
+  graft_status status = op_caps(device, op_id, caps);
+  if (!status) caps->input_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  return status;
+}
+
+static graft_status run_ahead(const graft_exec *exec, const graft_args *args) {
+  return args->op_id == GRAFT_OP_NEG ? neg(exec, (const graft_args_neg *)(const void *)args) : GRAFT_UNIMPLEMENTED;
+}
+
+/* Says that its memos ignore numbers, and keeps one in them; or refuses a number. */
+static graft_status add_by_memo(const graft_exec *exec, const graft_args_add_Tensor *args) {
+  const graft_host *host = exec->device->self->host;
+  void *kept = exec->memo;
+  if (tells("number_refused") && args->alpha->value.i == 3) return GRAFT_UNIMPLEMENTED;
+  if (!kept) {
+    int64_t *mine = malloc(sizeof *mine);
+    *mine = args->alpha->value.i;
+    graft_status status = host->memo_publish(exec, mine, free, &kept);
+    if (status) return status;
+  }
+  st_synchronize(exec->stream);
+  const char *self = first_byte(args->self), *other = first_byte(args->other);
+  for (int i = 0; i < 25; i++) {
+    float a, b;
+    memcpy(&a, self + i * (int)sizeof a, sizeof a);
+    memcpy(&b, other + i * (int)sizeof b, sizeof b);
+    a += (float)*(int64_t *)kept * b;
+    memcpy(first_byte(args->out) + i * (int)sizeof a, &a, sizeof a);
+  }
+  return GRAFT_OK;
+}
+
+static graft_status careless_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
+  if (op_id != GRAFT_OP_ADD_TENSOR) return op_caps(device, op_id, caps);
+  graft_status status = op_caps(device, GRAFT_OP_NEG, caps);
+  caps->flags |= GRAFT_CAP_MEMO_IGNORES_SCALARS;
+  return status;
+}
+
+static void spring(void *memo) {
+  (void)memo;
+  raise(SIGSEGV);
+}
+
+static graft_status neg_with_a_trap(const graft_exec *exec, const graft_args_neg *args) {
+  void *kept;
+  if (!exec->memo) exec->device->self->host->memo_publish(exec, exec->device, spring, &kept);
+  return neg(exec, args);
+}
+
+static void newer_lie(async_instance *self) {
+  self->plugin.device_query = say_more;
+  self->memory.release_on = release_early;
+  if (tells("across")) self->stream.stream_wait = wait_at_home;
+  if (tells("dtypes")) self->plugin.op_caps = f32_caps;
+  if (tells("prepare_runs")) self->plugin.prepare = run_ahead;
+  if (tells("number_kept") || tells("number_refused")) {
+    self->core.add_Tensor = add_by_memo;
+    self->plugin.op_caps = careless_caps;
+  }
+  if (tells("close_memo")) self->core.neg = neg_with_a_trap;
+}
+
 static void die(void) {
   raise(SIGSEGV);
 }
@@ -511,6 +597,7 @@ static const struct {
     {" synchronize_early synchronize_hangs query_early query_never priorities stream_flags stream_hints failure_text "
      "order two_streams ",
      stream_lie},
+    {" on_stream across dtypes prepare_runs number_kept number_refused close_memo ", newer_lie},
     {" event_early never_recorded wait_nothing wait_late record_once elapsed untimed event_flags ", event_lie},
     {" caps_none caps_unknown caps_overrun caps_drift caps_expanded caps_exclude state_ignored any_text args_size "
      "index_taken index_older_host op_query "

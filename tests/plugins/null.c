@@ -434,7 +434,7 @@ typedef struct long_core {
 } long_core;
 
 static long_memory memory = {
-    {sizeof(graft_memory_api), mem_allocate, mem_release, mem_from_host, mem_to_host, mem_copy, NULL, mem_fill},
+    {sizeof(graft_memory_api), mem_allocate, mem_release, mem_from_host, mem_to_host, mem_copy, NULL, mem_fill, NULL},
     &memory};
 static long_stream stream = {
     {sizeof(graft_stream_api), st_create, st_destroy, NULL, st_query, st_synchronize, ev_create, ev_destroy, ev_record,

@@ -129,6 +129,11 @@ static inline graft_value graft_value_ints(GRAFT_NULLABLE const int64_t *items, 
 GRAFT_EXPORT graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                                      uint32_t nouts);
 
+/* Makes ready for calls of these dtypes, shapes and strides: finds their way, and has the plugin compile what they
+ * need, so that the first of them need not. Runs nothing; of tensors only the description counts. May take as long as a
+ * compiler does. */
+GRAFT_EXPORT graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nargs);
+
 /* The op id of an overload, "aten::add.Tensor" or "aten.add.Tensor"; 0 when unknown. */
 GRAFT_EXPORT uint32_t graft_op_find(const char *name) GRAFT_NULL_GIVES(0);
 

@@ -24,7 +24,9 @@ enum {
   GRAFT_DEVICE_COPY_GRANULARITY = 10, /* u64, bytes: offsets and sizes of copies are multiples of it; default: 1 */
   GRAFT_DEVICE_INDIVISIBLE = 11,      /* u32, 1: one tensor per buffer, never a block of a larger one; default: 0 */
   GRAFT_DEVICE_UNIFIED_MEMORY = 12,   /* u32, 1: host and device share memory; default: 0 */
-  GRAFT_DEVICE_DTYPES = 13,           /* u64, set of dtypes that kernels compute on; default: unknown */
+  GRAFT_DEVICE_DTYPES = 13,           /* u64, set of dtypes that kernels compute on; default: unknown. For a plugin of
+                                         1.2 or later the host neither widens to another dtype on the device nor
+                                         decomposes into ops of one; bool, i32 and i64 are exempt (masks, indices) */
   GRAFT_DEVICE_DENORMALS = 14,        /* u64, set of floating dtypes whose denormals are kept; default: none */
   GRAFT_DEVICE_VECTOR_WIDTH = 15,     /* u32, native vector width in f32; default: 1 */
   GRAFT_DEVICE_COMPUTE_UNITS = 16,    /* u32; default: unknown */
@@ -35,7 +37,9 @@ enum {
   GRAFT_DEVICE_EVENT_FLAGS = 21,      /* u32, must-understand event flags the plugin knows; default: none */
   GRAFT_DEVICE_PRIORITIES = 22,       /* i32[2], lowest and highest stream priority; default: 0, 0 */
   GRAFT_DEVICE_MEMORY_KINDS = 23,     /* u32, bit n: allocation kind n is offered; default: only GRAFT_MEMORY_DEVICE */
-  GRAFT_DEVICE_WAITS_ACROSS = 24      /* u32, 1: stream_wait takes events of all devices of the instance; default: 0 */
+  GRAFT_DEVICE_WAITS_ACROSS = 24,     /* u32, 1: stream_wait takes events of all devices of the instance; default: 0 */
+  GRAFT_DEVICE_UNCACHED = 25          /* u32, 1: the host keeps no memory, each tensor has a buffer of its own; with
+                                         release_on both ends are in the order of a stream; default: 0 */
 };
 
 /* A vendor's own keys begin here; the host asks for none of them. */

@@ -62,9 +62,9 @@ typedef struct graft_exec {
   graft_exec_flags flags; /* must-understand bits only as the op's capabilities list them */
   uint32_t reserved;
   void *host_context; /* the host's own */
-  /* What this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides, alignments,
-   * other arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that come as host
-   * values are no part of that. Several streams may use one memo at once. */
+  /* What this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides,
+   * alignments, other arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that
+   * come as host values are no part of that. Several streams may use one memo at once. */
   void *memo;
 } graft_exec;
 
@@ -156,7 +156,8 @@ typedef struct graft_op_caps {
   uint64_t output_dtypes;            /* likewise */
   graft_cap_flags flags;             /* a flag not set means the dull default */
   graft_exec_flags exec_flags_known; /* must-understand exec flags this op knows */
-  uint32_t args_size_known;          /* how many bytes of the args struct it reads; 0: those of version 1.0 */
+  uint32_t args_size_known;          /* how many bytes of the args struct it reads; 0: as the op first appeared. Where
+                                        what lies behind is not zero the host takes another way */
   uint32_t max_ndim;                 /* 0: no limit */
 } graft_op_caps;
 

@@ -1,9 +1,9 @@
 /* Graft plugin ABI: memory.
  *
  * Memory is a buffer and a byte offset. The host keeps a caching allocator above these functions: it asks for large
- * buffers, divides them (unless GRAFT_DEVICE_INDIVISIBLE), and gives them back rarely. Copies are ordered on a stream
- * like ops are. `allocate` and `release` are thread-safe; the others name a stream and are serialised on it by the
- * host. The host holds no lock of its own allocator while it calls any of them. */
+ * buffers, divides them (unless GRAFT_DEVICE_INDIVISIBLE), and gives them back rarely (unless GRAFT_DEVICE_UNCACHED).
+ * Copies are ordered on a stream like ops are. `allocate` and `release` are thread-safe; the others name a stream and
+ * are serialised on it by the host. The host holds no lock of its own allocator while it calls any of them. */
 #ifndef GRAFT_ABI_MEMORY_H
 #define GRAFT_ABI_MEMORY_H
 
@@ -17,7 +17,7 @@ typedef uint32_t graft_memory_kind;
 enum {
   GRAFT_MEMORY_DEVICE = 0,  /* the device's own memory */
   GRAFT_MEMORY_PINNED = 1,  /* page-locked host memory that the device copies from and to at full speed */
-  GRAFT_MEMORY_MANAGED = 2, /* one address for both sides */
+  GRAFT_MEMORY_MANAGED = 2, /* one address for both sides; reserved: hosts of 1.x ask for none */
   GRAFT_MEMORY_IMPORT = 3   /* host memory at host_pointer made visible to the device; the host keeps owning it */
 };
 
@@ -37,6 +37,10 @@ typedef struct graft_allocation {
   void *host_pointer;
   graft_buffer *buffer;    /* out */
   uint64_t device_address; /* out, 0 for none; a real address becomes the tensor's data pointer */
+  /* From 1.2: the stream whose work uses the memory first, or NULL. It comes where the device says
+   * GRAFT_DEVICE_UNCACHED and there is release_on; the memory may then be what was released on that stream before,
+   * since the host has other streams wait for this one before they use it. The call is serialised on the stream. */
+  graft_stream *stream;
 } graft_allocation;
 
 typedef uint32_t graft_copy_flags;
@@ -83,6 +87,11 @@ typedef struct graft_memory_api {
    * pattern is read before the call returns. Mandatory. */
   graft_status (*fill)(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
                        uint32_t pattern_bytes) GRAFT_TABLE_NOEXCEPT;
+
+  /* From 1.2. Gives a buffer back in the order of a stream, the one it was allocated for or, if that is gone, another
+   * one: work submitted to the stream before still uses it, later work does not. The host has the stream wait for other
+   * streams' work on it. Blocks on nothing; where it fails, the host waits and calls release. Optional. */
+  graft_status (*release_on)(graft_stream *stream, graft_buffer *buffer) GRAFT_TABLE_NOEXCEPT;
 } graft_memory_api;
 
 #ifdef __cplusplus

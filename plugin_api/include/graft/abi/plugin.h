@@ -63,11 +63,15 @@ typedef struct graft_plugin {
    * an op id that the plugin does not know is UNIMPLEMENTED. Ids from GRAFT_OP_VENDOR_IDS on are the plugin's own. */
   graft_status (*op_caps)(graft_device *device, uint32_t op_id, graft_op_caps *caps) GRAFT_TABLE_NOEXCEPT;
 
-  /* What it offers for this very call (buffers may be NULL); UNIMPLEMENTED where the slot would say so. Local, pure and
-   * constant while the device is open. Optional: op_caps decides. */
+  /* What it offers for this very call (buffers may be NULL, and exec->stream); UNIMPLEMENTED where the slot would say
+   * so. *caps comes with op_caps' answer, which stands as far as it is not changed: a host brings the call into the
+   * form that it then asks for. Local, pure and constant while the device is open: nothing of it depends on a number
+   * that comes as a host value. Optional: op_caps decides. Hosts ask from 1.2 on, plugins of 1.2 or later. */
   graft_status (*op_query)(const graft_exec *exec, const graft_args *args, graft_op_caps *caps) GRAFT_TABLE_NOEXCEPT;
 
-  /* Compiles ahead of time what the call needs, without running it; buffers may be NULL. Optional. */
+  /* Compiles ahead of time what the call needs, without running it: it submits nothing, writes to no tensor and draws
+   * no number; buffers may be NULL, and exec->stream. It may publish a memo. UNIMPLEMENTED: nothing is compiled ahead
+   * for such a call. Optional. Hosts ask from 1.2 on, plugins of 1.2 or later, for calls that applications announce. */
   graft_status (*prepare)(const graft_exec *exec, const graft_args *args) GRAFT_TABLE_NOEXCEPT;
 
   /* A table of an extension the plugin offers, at least of version `minimum`; see extension.h. Optional. */

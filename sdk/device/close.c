@@ -1,0 +1,51 @@
+/* The end of a backend, in the order that plugins are promised: memos, events, streams, buffers, the device; at last
+ * the instance. */
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+void dev_free(graft_rt_device *device) {
+  if (device->allocator) dev_wait_for_work(device);
+  dsp_device *dispatch = atomic_load(&device->dispatch);
+  if (dispatch) dev_hooks.dispatch_destroy(dispatch);
+  if (device->allocator) dev_hooks.allocator_settle(device->allocator);
+  dev_events_destroy(device);
+  dev_streams_destroy(device);
+  if (device->allocator) dev_hooks.allocator_destroy(device->allocator);
+  if (device->handle) device->backend->plugin.device_close(device->handle);
+  pthread_mutex_destroy(&device->streams_lock);
+  pthread_mutex_destroy(&device->generator.lock);
+  free(device);
+}
+
+/* [locked] */
+static graft_status check_unused(const graft_rt_backend *backend) {
+  for (int32_t i = 0; i < backend->device_count; i++) {
+    int64_t blocks = backend->devices[i] ? dev_hooks.allocator_blocks(backend->devices[i]->allocator) : 0;
+    if (!blocks) continue;
+    return err_about(GRAFT_INVALID_ARGUMENT, backend->devices[i]->text,
+                     "%lld tensors still have memory of it; release them, then close", (long long)blocks);
+  }
+  return GRAFT_OK;
+}
+
+graft_status dev_close_backend(graft_rt_backend *backend) {
+  if (backend->is_reference) return err_about(GRAFT_INVALID_ARGUMENT, backend->name, "the built-in backend stays open");
+  graft_status status = dev_enter(backend);
+  if (status) return status;
+  pthread_mutex_lock(&backend->lock);
+  status = check_unused(backend);
+  if (!status) {
+    for (int32_t i = 0; i < backend->device_count; i++) {
+      if (backend->devices[i]) dev_free(backend->devices[i]);
+    }
+    free(backend->devices);
+    backend->devices = NULL;
+    backend->device_count = 0;
+    plg_forget(backend);
+    err_clear();
+    status = plg_status_of(backend->name, backend->plugin.close(backend->plugin.self), "closing");
+  }
+  pthread_mutex_unlock(&backend->lock);
+  return status;
+}
