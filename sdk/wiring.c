@@ -18,6 +18,7 @@ const plg_hooks_table plg_hooks = {.builtin = ref_plugin_open,
 
 const dev_hooks_table dev_hooks = {.allocator_create = mem_create,
                                    .allocator_blocks = mem_blocks,
+                                   .device_closing = ag_forget_device,
                                    .dispatch_destroy = dsp_device_destroy,
                                    .allocator_settle = mem_settle,
                                    .allocator_destroy = mem_destroy,

@@ -117,7 +117,7 @@ static graft_status open_seen(const graft_host *host, const char *const *options
 /* --- its use and its end --- */
 
 /* A closed backend stays, as a name of nothing. */
-static graft_rt_backend *volatile opened[2];
+static graft_rt_backend *volatile opened[3];
 
 static graft_rt_backend *open_backend(void) {
   static int count;
@@ -165,7 +165,7 @@ START_TEST(a_backend_ends_in_order) {
   use(device);
   for (int kind = MEMO; kind < KINDS; kind++) ck_assert_msg(alive[kind] > 0, "there is nothing of kind %d", kind);
   closing = true;
-  OK(dev_close_backend(backend));
+  OK(graft_backend_close(backend));
   ck_assert_msg(!early, "of kind %d something ended after kind %d", latest, early);
   for (int kind = MEMO; kind < KINDS; kind++) {
     ck_assert_msg(alive[kind] == 0, "%d of kind %d are left", alive[kind], kind);
@@ -180,18 +180,81 @@ START_TEST(a_backend_in_use_stays_open) {
   graft_rt_device *device;
   OK(graft_backend_device(backend, 0, &device));
   graft_tensor *kept = negated(device, 10);
-  ck_assert_int_eq(dev_close_backend(backend), GRAFT_INVALID_ARGUMENT);
-  assert_text("1 tensors still have memory of it");
+  ck_assert_int_eq(graft_backend_close(backend), GRAFT_INVALID_ARGUMENT);
+  assert_text("1 tensors (or history that saved them) of it are in use");
   ck_assert_int_eq(alive[INSTANCE], 1);
   graft_tensor_release(kept);
-  OK(dev_close_backend(backend));
+  OK(graft_backend_close(backend));
   ck_assert_int_eq(alive[INSTANCE], 0);
   ck_assert_int_eq(graft_backend_device(backend, 0, &device), GRAFT_INVALID_ARGUMENT);
-  ck_assert_int_eq(dev_close_backend(graft_device_reference()->backend), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(graft_backend_close(graft_device_reference()->backend), GRAFT_INVALID_ARGUMENT);
+}
+END_TEST
+
+/* What the blocks of the allocator do not tell: tensors without elements, events, pinned memory; and events that
+ * autograd keeps for itself. */
+START_TEST(what_keeps_a_backend_open) {
+  graft_rt_backend *backend = open_backend();
+  graft_rt_device *device;
+  OK(graft_backend_device(backend, 0, &device));
+  graft_tensor *empty;
+  OK(graft_tensor_empty(device, GRAFT_F32, 1, (int64_t[]){0}, &empty));
+  ck_assert_int_eq(graft_backend_close(backend), GRAFT_INVALID_ARGUMENT);
+  assert_text("1 tensors");
+  graft_tensor_release(empty);
+  graft_rt_event *event;
+  OK(graft_event_create(device, 0, &event));
+  ck_assert_int_eq(graft_backend_close(backend), GRAFT_INVALID_ARGUMENT);
+  assert_text("1 events");
+  OK(graft_event_destroy(event));
+  void *pinned;
+  OK(graft_pinned_allocate(device, 64, &pinned));
+  ck_assert_int_eq(graft_backend_close(backend), GRAFT_INVALID_ARGUMENT);
+  assert_text("1 blocks of memory");
+  OK(graft_pinned_free(device, pinned));
+
+  graft_rt_stream *other, *home = graft_stream_current(device);
+  OK(graft_stream_create(device, 0, 0, &other));
+  graft_tensor *leaf, *y = NULL;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 0, NULL, (float[]){1}, &leaf));
+  OK(graft_tensor_set_requires_grad(leaf, true));
+  graft_stream_set_current(other);
+  OK(graft_op_neg(leaf, &y));
+  graft_stream_set_current(home);
+  OK(graft_backward(&y, NULL, 1, 0));
+  ck_assert_int_eq(graft_backend_close(backend), GRAFT_INVALID_ARGUMENT);
+  assert_text("history");
+  graft_tensor_release(y);
+  graft_tensor_release(leaf);
+  OK(graft_backend_close(backend));
+  ck_assert_int_eq(alive[EVENT], 0);
+  ck_assert_int_eq(alive[INSTANCE], 0);
+}
+END_TEST
+
+/* By the name that a user gives: the same path opens another instance. */
+START_TEST(a_closed_backend_opens_again) {
+  graft_rt_backend *first, *second;
+  graft_rt_device *device;
+  OK(graft_backend_open(test_plugin("null"), NULL, &first));
+  OK(graft_backend_device(first, 0, &device));
+  OK(graft_backend_close(first));
+  OK(graft_backend_open(test_plugin("null"), NULL, &second));
+  ck_assert_ptr_ne(first, second);
+  OK(graft_backend_device(second, 0, &device));
+  graft_tensor *t;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){2}, (float[]){3, 4}, &t));
+  expect(t, 2, (float[]){3, 4});
+  graft_tensor_release(t);
+  OK(graft_backend_close(second));
 }
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(a_backend_ends_in_order), ONCE(a_backend_in_use_stays_open), {0}};
+  const suite_test tests[] = {ONCE(a_backend_ends_in_order),
+                              ONCE(a_backend_in_use_stays_open),
+                              ONCE(what_keeps_a_backend_open),
+                              ONCE(a_closed_backend_opens_again),
+                              {0}};
   return run_suite("close", tests, (suite_options){.timeout_s = 120, .one_process = true});
 }

@@ -26,4 +26,7 @@ graft_status ag_record(const op_schema *schema, const struct op_def *def, const 
 /* Frees the autograd state of a tensor that is going away. */
 void ag_meta_release(ag_meta *meta);
 
+/* Gives back what is kept of a device that is about to be closed. */
+void ag_forget_device(graft_rt_device *device);
+
 #endif

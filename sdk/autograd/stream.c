@@ -65,3 +65,18 @@ graft_status ag_stream_hand_over(graft_tensor *tensor, graft_rt_stream *from, gr
   if (!status && tensor->storage && tensor->storage->block) status = mem_record_stream(tensor->storage->block, to);
   return status;
 }
+
+void ag_forget_device(graft_rt_device *device) {
+  pthread_mutex_lock(&spare_lock);
+  for (event_entry **at = &spare; *at;) {
+    event_entry *entry = *at;
+    if (entry->device != device) {
+      at = &entry->next;
+      continue;
+    }
+    *at = entry->next;
+    graft_event_destroy(entry->event);
+    free(entry);
+  }
+  pthread_mutex_unlock(&spare_lock);
+}

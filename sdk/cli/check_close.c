@@ -38,7 +38,7 @@ static void check_host(ck_session *s) {
   NEED(plg_negotiate(s->entry, s->target->path, NULL, s->target->options, &backend), "opening by libgraft");
   NEED(graft_backend_device(backend, s->target->device, &device), "opening the device by libgraft");
   use(device);
-  NEED(dev_close_backend(backend), "closing by libgraft");
+  NEED(graft_backend_close(backend), "closing by libgraft");
 }
 
 static const ck_check checks[] = {

@@ -18,18 +18,33 @@ void dev_free(graft_rt_device *device) {
   free(device);
 }
 
-/* [locked] */
-static graft_status check_unused(const graft_rt_backend *backend) {
-  for (int32_t i = 0; i < backend->device_count; i++) {
-    int64_t blocks = backend->devices[i] ? dev_hooks.allocator_blocks(backend->devices[i]->allocator) : 0;
-    if (!blocks) continue;
-    return err_about(GRAFT_INVALID_ARGUMENT, backend->devices[i]->text,
-                     "%lld tensors still have memory of it; release them, then close", (long long)blocks);
+static graft_status check_device(graft_rt_device *device) {
+  dev_hooks.device_closing(device);
+  const struct {
+    const char *what;
+    int64_t count;
+  } held[] = {{"tensors (or history that saved them)", atomic_load(&device->storages)},
+              {"events", atomic_load(&device->events_out)},
+              {"blocks of memory", dev_hooks.allocator_blocks(device->allocator)}};
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+    if (!held[i].count) continue;
+    return err_about(GRAFT_INVALID_ARGUMENT, device->text, "%lld %s of it are in use; release them, then close",
+                     (long long)held[i].count, held[i].what);
   }
   return GRAFT_OK;
 }
 
-graft_status dev_close_backend(graft_rt_backend *backend) {
+/* [locked] */
+static graft_status check_unused(const graft_rt_backend *backend) {
+  graft_status status = GRAFT_OK;
+  for (int32_t i = 0; i < backend->device_count && !status; i++) {
+    if (backend->devices[i]) status = check_device(backend->devices[i]);
+  }
+  return status;
+}
+
+graft_status graft_backend_close(graft_rt_backend *backend) {
+  if (!backend) return err_null(__func__, "backend");
   if (backend->is_reference) return err_about(GRAFT_INVALID_ARGUMENT, backend->name, "the built-in backend stays open");
   graft_status status = dev_enter(backend);
   if (status) return status;

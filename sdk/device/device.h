@@ -14,6 +14,7 @@ typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilit
 typedef struct dev_hooks_table {
   graft_status (*allocator_create)(graft_rt_device *device, mem_allocator **allocator); /* when a device is opened */
   int64_t (*allocator_blocks)(mem_allocator *allocator);                                /* in use */
+  void (*device_closing)(graft_rt_device *device); /* what autograd keeps of it goes */
   /* When a device is closed: memos go, then the allocator's events, its memory last. */
   void (*dispatch_destroy)(dsp_device *dispatch);
   void (*allocator_settle)(mem_allocator *allocator);
@@ -47,6 +48,7 @@ struct graft_rt_device {
   graft_generator generator;
   mem_allocator *allocator;
   _Atomic(dsp_device *) dispatch;
+  _Atomic(int64_t) storages, events_out; /* that somebody holds */
   /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
   graft_rt_event *events, *last_event;
   uint32_t generation;                              /* as the backend's */
@@ -76,11 +78,6 @@ graft_status dev_forked_error(const graft_rt_device *device);
 
 /* All devices opened so far, for statistics and shutdown: calls visit for each. */
 void dev_each(void (*visit)(void *context, graft_rt_device *device), void *context);
-
-/* Closes what was opened, and the instance, in the ABI's order; the name opens another one from then on. Nothing of it
- * is in use any more by any thread: INVALID_ARGUMENT where tensors still have memory of it, or for the built-in
- * backend. */
-graft_status dev_close_backend(graft_rt_backend *backend);
 
 /* Waiting for libgraft's own needs: failures stay with their streams, to be reported to the user. */
 void dev_wait_for_work(graft_rt_device *device);

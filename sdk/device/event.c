@@ -56,6 +56,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
   if (status) return status;
   graft_rt_event *made = flags ? NULL : take_kept(device);
   if (made) {
+    device->events_out++;
     *event = made;
     return GRAFT_OK;
   }
@@ -74,6 +75,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
     free(made);
     return status;
   }
+  device->events_out++;
   *event = made;
   return GRAFT_OK;
 }
@@ -81,6 +83,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
 graft_status graft_event_destroy(graft_rt_event *event) {
   if (!event) return GRAFT_OK;
   graft_rt_device *device = event->device;
+  device->events_out--;
   if (dev_forked(device)) {
     free(event);
     return GRAFT_OK;

@@ -8,7 +8,7 @@
 
 typedef struct fallback_row {
   graft_fallback_info info;
-  char dtypes[64];
+  char device[sizeof((graft_rt_device *)0)->text], dtypes[64]; /* a device may be closed */
 } fallback_row;
 
 static pthread_mutex_t rows_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,7 +28,7 @@ static void describe_dtypes(const dsp_plan *plan, const graft_value *args, char 
 static fallback_row *row_locked(uint32_t op_id, const char *device, const char *dtypes, bool *fresh) {
   *fresh = false;
   for (size_t i = 0; i < row_count; i++) {
-    if (rows[i]->info.op_id == op_id && rows[i]->info.device == device && !strcmp(rows[i]->dtypes, dtypes))
+    if (rows[i]->info.op_id == op_id && !strcmp(rows[i]->device, device) && !strcmp(rows[i]->dtypes, dtypes))
       return rows[i];
   }
   if (row_count == row_capacity) {
@@ -41,7 +41,8 @@ static fallback_row *row_locked(uint32_t op_id, const char *device, const char *
   fallback_row *row = calloc(1, sizeof *row);
   if (!row) return NULL;
   snprintf(row->dtypes, sizeof row->dtypes, "%s", dtypes);
-  row->info = (graft_fallback_info){op_id, device, row->dtypes, 0};
+  snprintf(row->device, sizeof row->device, "%s", device);
+  row->info = (graft_fallback_info){op_id, row->device, row->dtypes, 0};
   rows[row_count++] = row;
   *fresh = true;
   return row;

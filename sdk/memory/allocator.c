@@ -355,7 +355,7 @@ graft_status mem_create(graft_rt_device *device, mem_allocator **allocator) {
 int64_t mem_blocks(mem_allocator *allocator) {
   mem_poll(allocator, true);
   pthread_mutex_lock(&allocator->lock);
-  int64_t blocks = allocator->stats.active.current;
+  int64_t blocks = allocator->stats.active.current + mem_pinned_in_use(allocator);
   pthread_mutex_unlock(&allocator->lock);
   return blocks;
 }

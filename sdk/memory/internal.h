@@ -138,6 +138,9 @@ void mem_poll(mem_allocator *allocator, bool wait);
 /* Destroys the events of unused uses, when the allocator ends. [unlocked] */
 void mem_uses_end(mem_allocator *allocator);
 
+/* How many pinned blocks somebody holds. [locked] */
+int64_t mem_pinned_in_use(const mem_allocator *allocator);
+
 /* Pinned memory. [unlocked] */
 void mem_pinned_poll(mem_allocator *allocator, bool wait);
 void mem_pinned_release_cached(mem_allocator *allocator);

@@ -167,6 +167,12 @@ void mem_pinned_release_cached(mem_allocator *allocator) {
   }
 }
 
+int64_t mem_pinned_in_use(const mem_allocator *allocator) {
+  int64_t count = 0;
+  for (size_t i = 0; i < allocator->pinned_count; i++) count += allocator->pinned[i]->used;
+  return count;
+}
+
 /* --- the interface --- */
 
 graft_status graft_pinned_allocate(graft_rt_device *device, uint64_t bytes, void **pointer) {

@@ -11,6 +11,7 @@ static graft_storage *storage_make(graft_rt_device *device) {
   atomic_init(&storage->refs, 1);
   atomic_init(&storage->version, 1);
   storage->device = device;
+  atomic_fetch_add_explicit(&device->storages, 1, memory_order_relaxed);
   storage->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
   return storage;
 }
@@ -64,6 +65,8 @@ void tns_storage_retain(graft_storage *storage) {
 void tns_storage_release(graft_storage *storage) {
   if (!storage || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1) return;
   if (storage->block) mem_free(storage->block);
+  graft_rt_device *device = storage->device;
   if (storage->release) storage->release(storage->release_context);
   free(storage);
+  atomic_fetch_sub_explicit(&device->storages, 1, memory_order_release);
 }

@@ -4,7 +4,8 @@
  * graft_backend_open or the first use of one of its devices. The backend "reference" is built in: its device
  * "reference:0" lives in host memory and computes every op that libgraft knows, slowly and carefully.
  *
- * Handles of this header live as long as the process and are thread-safe unless a line says otherwise. A stream is
+ * Handles of this header live as long as the process, or until graft_backend_close, and are thread-safe unless a line
+ * says otherwise. A stream is
  * used by one thread at a time. Everything that takes a stream is asynchronous unless its name says synchronize. */
 #ifndef GRAFT_RUNTIME_H
 #define GRAFT_RUNTIME_H
@@ -47,6 +48,14 @@ GRAFT_EXPORT graft_status graft_backends(const graft_backend_info *const **infos
  * INCOMPATIBLE, INVALID_ARGUMENT (no such plugin; the text lists those found), or what the plugin says. */
 GRAFT_EXPORT graft_status graft_backend_open(const char *name_or_path, GRAFT_NULLABLE const char *const *options,
                                              graft_rt_backend **backend);
+
+/* Ends a backend: waits for its work, destroys what libgraft keeps of it, its streams among it, closes its devices and
+ * the instance of the plugin. All its handles are invalid from then on, those of its devices, streams and default
+ * generators too; that of the backend itself only finds no devices. Nobody else may use the backend meanwhile. Its
+ * library stays loaded, and opening it again makes a new instance. Errors, after which it is open as before:
+ * INVALID_ARGUMENT while there is a tensor (also one that history saved), storage, event or pinned block of its
+ * devices, and for "reference"; FORKED. (0.x: may still change.) */
+GRAFT_EXPORT graft_status graft_backend_close(graft_rt_backend *backend);
 
 GRAFT_EXPORT const char *graft_backend_name(const graft_rt_backend *backend) GRAFT_NULL_GIVES(NULL);
 
