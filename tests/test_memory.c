@@ -482,6 +482,7 @@ START_TEST(an_allocator_ends_with_nothing_left) {
   void *pinned;
   ck_assert_int_eq(graft_pinned_allocate(device, 100, &pinned), GRAFT_OK);
   graft_pinned_free(device, pinned);
+  mem_settle(device->allocator);
   mem_destroy(device->allocator);
   null_counters counters = counters_of(device);
   ck_assert_int_eq(counters.buffers, 0);

@@ -311,6 +311,10 @@ static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps 
 /* --- the plugin --- */
 
 static graft_status pl_close(void *self) {
+  for (graft_stream *stream = ((instance *)self)->all_streams, *next; stream; stream = next) {
+    next = stream->next;
+    free(stream);
+  }
   free(self);
   return GRAFT_OK;
 }

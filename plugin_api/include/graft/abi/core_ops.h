@@ -293,7 +293,8 @@ typedef struct graft_args_amin {
 } graft_args_amin;
 typedef graft_status (*graft_amin_fn)(const graft_exec *exec, const graft_args_amin *args) GRAFT_NOEXCEPT;
 
-/* aten::any(Tensor self) -> Tensor */
+/* aten::any(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_any {
   graft_args head;
   const graft_tensor_desc *self;
@@ -313,7 +314,8 @@ typedef struct graft_args_any_dim {
 } graft_args_any_dim;
 typedef graft_status (*graft_any_dim_fn)(const graft_exec *exec, const graft_args_any_dim *args) GRAFT_NOEXCEPT;
 
-/* aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor */
+/* aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
+ * Prepared: self promoted; dim none negative, ascending, never absent. */
 typedef struct graft_args_any_dims {
   graft_args head;
   const graft_tensor_desc *self;
@@ -918,7 +920,8 @@ typedef struct graft_args_full {
 typedef graft_status (*graft_full_fn)(const graft_exec *exec, const graft_args_full *args) GRAFT_NOEXCEPT;
 
 /* aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
- * bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor */
+ * bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_full_like {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1210,7 +1213,8 @@ typedef struct graft_args_masked_scatter {
 typedef graft_status (*graft_masked_scatter_fn)(const graft_exec *exec,
                                                 const graft_args_masked_scatter *args) GRAFT_NOEXCEPT;
 
-/* aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+/* aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_max_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1287,7 +1291,8 @@ typedef struct graft_args_maximum {
 } graft_args_maximum;
 typedef graft_status (*graft_maximum_fn)(const graft_exec *exec, const graft_args_maximum *args) GRAFT_NOEXCEPT;
 
-/* aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor */
+/* aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dtype never absent. */
 typedef struct graft_args_mean {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1310,7 +1315,8 @@ typedef struct graft_args_mean_dim {
 } graft_args_mean_dim;
 typedef graft_status (*graft_mean_dim_fn)(const graft_exec *exec, const graft_args_mean_dim *args) GRAFT_NOEXCEPT;
 
-/* aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) */
+/* aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_min_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1737,7 +1743,8 @@ typedef struct graft_args_scatter_src {
 } graft_args_scatter_src;
 typedef graft_status (*graft_scatter_src_fn)(const graft_exec *exec, const graft_args_scatter_src *args) GRAFT_NOEXCEPT;
 
-/* aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor */
+/* aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor
+ * Prepared: self promoted; index as indices; dim none negative. */
 typedef struct graft_args_scatter_value {
   graft_args head;
   const graft_tensor_desc *self;

@@ -249,7 +249,8 @@ typedef struct graft_args_fused_sgd {
 typedef graft_status (*graft_fused_sgd_fn)(const graft_exec *exec, const graft_args_fused_sgd *args) GRAFT_NOEXCEPT;
 
 /* aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) ->
- * Tensor */
+ * Tensor
+ * Prepared: self, values promoted; indices as indices. */
 typedef struct graft_args_index_put_impl {
   graft_args head;
   const graft_tensor_desc *self;
@@ -578,7 +579,8 @@ typedef struct graft_args_addcmul {
 } graft_args_addcmul;
 typedef graft_status (*graft_addcmul_fn)(const graft_exec *exec, const graft_args_addcmul *args) GRAFT_NOEXCEPT;
 
-/* aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
+/* aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+ * Prepared: self broadcast and promoted; mat, vec promoted. */
 typedef struct graft_args_addmv {
   graft_args head;
   const graft_tensor_desc *self;
@@ -767,7 +769,8 @@ typedef struct graft_args_digamma {
 } graft_args_digamma;
 typedef graft_status (*graft_digamma_fn)(const graft_exec *exec, const graft_args_digamma *args) GRAFT_NOEXCEPT;
 
-/* aten::dot(Tensor self, Tensor tensor) -> Tensor */
+/* aten::dot(Tensor self, Tensor tensor) -> Tensor
+ * Prepared: self, tensor promoted. */
 typedef struct graft_args_dot {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2039,7 +2042,8 @@ typedef struct graft_args_var_mean_correction {
 typedef graft_status (*graft_var_mean_correction_fn)(const graft_exec *exec,
                                                      const graft_args_var_mean_correction *args) GRAFT_NOEXCEPT;
 
-/* aten::vdot(Tensor self, Tensor other) -> Tensor */
+/* aten::vdot(Tensor self, Tensor other) -> Tensor
+ * Prepared: self, other promoted. */
 typedef struct graft_args_vdot {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2839,7 +2843,8 @@ typedef struct graft_args_int_mm {
 } graft_args_int_mm;
 typedef graft_status (*graft_int_mm_fn)(const graft_exec *exec, const graft_args_int_mm *args) GRAFT_NOEXCEPT;
 
-/* aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor */
+/* aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
+ * Prepared: self promoted; dim none negative; dtype never absent. */
 typedef struct graft_args_safe_softmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3523,7 +3528,8 @@ typedef struct graft_args_mode {
 } graft_args_mode;
 typedef graft_status (*graft_mode_fn)(const graft_exec *exec, const graft_args_mode *args) GRAFT_NOEXCEPT;
 
-/* aten::mv(Tensor self, Tensor vec) -> Tensor */
+/* aten::mv(Tensor self, Tensor vec) -> Tensor
+ * Prepared: self, vec promoted. */
 typedef struct graft_args_mv {
   graft_args head;
   const graft_tensor_desc *self;
