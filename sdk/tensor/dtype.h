@@ -49,6 +49,8 @@ dt_value dt_load(graft_dtype dtype, const void *element);
 void dt_store(graft_dtype dtype, void *element, dt_value value);
 /* The value rounded to a dtype and back. */
 long double dt_round(graft_dtype dtype, long double value);
+/* The largest finite number of a dtype; of a complex one, of its parts. */
+long double dt_largest(graft_dtype dtype);
 /* A scalar as a value, and a value as the scalar a dtype's item() is. */
 dt_value dt_scalar_value(const graft_scalar *scalar);
 graft_scalar dt_item(graft_dtype dtype, const void *element);

@@ -1,4 +1,5 @@
 /* Conversions of single values between dtypes, with one rounding. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -163,6 +164,21 @@ void dt_store(graft_dtype dtype, void *element, dt_value value) {
   }
 }
 /* clang-format on */
+
+long double dt_largest(graft_dtype dtype) {
+  switch (dt_real(dtype)) {
+    case GRAFT_F16: return 65504;
+    case GRAFT_BF16: return 0x1.fep127L;
+    case GRAFT_F32: return FLT_MAX;
+    case GRAFT_F64: return DBL_MAX;
+    case GRAFT_F8_E4M3FN: return 448;
+    case GRAFT_F8_E5M2: return 57344;
+    case GRAFT_BOOL: return 1;
+    default: break;
+  }
+  if (!dt_is_integral(dtype, false)) return LDBL_MAX; /* what only the oracle knows */
+  return ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
+}
 
 long double dt_round(graft_dtype dtype, long double value) {
   unsigned char element[32];

@@ -247,8 +247,8 @@ graft_status kernel_scaled_dot_product_fused_attention_overrideable(
   attention a = {.philox = *args->philox};
   bool ok = attention_open(&a, args->query, args->key, args->value, args->attn_bias, args->scale, args->dropout_p,
                            args->is_causal);
-  ref_array out = ref_new(ref_numel(args->output), false), lse = ref_new(ref_numel(args->logsumexp), false);
-  ref_array weights = ref_new(a.p.columns, false);
+  REF_OWNED ref_array out = ref_new(ref_numel(args->output), false), lse = ref_new(ref_numel(args->logsumexp), false);
+  REF_OWNED ref_array weights = ref_new(a.p.columns, false);
   ok &= out.re && lse.re && weights.re;
   for (int64_t at = 0; ok && at < lse.count; at++) {
     attend(&a, at, weights.re, vector(&out, at, a.p.value_width), &lse.re[at]);
@@ -260,9 +260,6 @@ graft_status kernel_scaled_dot_product_fused_attention_overrideable(
     write_number(args->philox_offset, a.dropout ? ref_philox_offset(&a.philox) : 0);
   }
   attention_close(&a);
-  ref_free(&out);
-  ref_free(&lse);
-  ref_free(&weights);
   return ok ? GRAFT_OK : ref_no_memory();
 }
 
@@ -391,7 +388,8 @@ static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *shift =
       fx_where_self(s, fx_eq_Scalar(s, most, graft_scalar_float(-INFINITY)), fx_zeros_like(s, most), most);
   outs[RESULT(logsumexp)] = fx_add(s, shift, fx_log(s, sum));
-  graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_float(0x1p-60));
+  /* A row that has anything left sums to at least 1, the exp of its greatest less itself; another row is all zeros. */
+  graft_tensor *divisor = fx_binary(s, GRAFT_OP_MAXIMUM, fx_tensor(sum), fx_float(1));
   outs[RESULT(output)] =
       product(s, &in.p, fx_div(s, unscaled, s->status ? NULL : fx_unsqueeze(s, divisor, 3)), in.v, false);
   outs[RESULT(philox_seed)] = outs[RESULT(philox_offset)] =

@@ -162,8 +162,8 @@ graft_status kernel_convolution(const graft_exec *exec, const graft_args_convolu
   graft_status status = grid_make(&g, coarse, fine, a->weight, a->stride, a->padding, a->dilation, a->groups);
   if (status) return status;
   graft_dtype dtype = a->out->dl.dtype;
-  ref_array x = ref_read(a->input), w = ref_read(a->weight), b = ref_read(a->bias);
-  ref_array out = ref_new(ref_numel(a->out), false);
+  REF_OWNED ref_array x = ref_read(a->input), w = ref_read(a->weight), b = ref_read(a->bias);
+  REF_OWNED ref_array out = ref_new(ref_numel(a->out), false);
   if (x.re && w.re && out.re && (b.re || !a->bias)) {
     if (a->transposed)
       sum_to_fine(&g, dtype, &x, &w, &out);
@@ -174,10 +174,6 @@ graft_status kernel_convolution(const graft_exec *exec, const graft_args_convolu
   } else {
     status = ref_no_memory();
   }
-  ref_free(&x);
-  ref_free(&w);
-  ref_free(&b);
-  ref_free(&out);
   grid_free(&g);
   return status;
 }
@@ -202,25 +198,23 @@ static graft_status backward_bias(const graft_tensor_desc *out, const ref_array 
 static graft_status backward_input(grid *g, const graft_args_convolution_backward *a, const ref_array *grad,
                                    const ref_array *w) {
   if (!a->out0) return GRAFT_OK;
-  ref_array out = ref_new(ref_numel(a->out0), false);
+  REF_OWNED ref_array out = ref_new(ref_numel(a->out0), false);
   if (!out.re) return ref_no_memory();
   if (a->transposed)
     sum_to_coarse(g, a->out0->dl.dtype, grad, w, &out);
   else
     sum_to_fine(g, a->out0->dl.dtype, grad, w, &out);
   ref_write(a->out0, &out);
-  ref_free(&out);
   return GRAFT_OK;
 }
 
 static graft_status backward_weight(grid *g, const graft_args_convolution_backward *a, const ref_array *grad,
                                     const ref_array *x) {
   if (!a->out1) return GRAFT_OK;
-  ref_array out = ref_new(ref_numel(a->out1), false);
+  REF_OWNED ref_array out = ref_new(ref_numel(a->out1), false);
   if (!out.re) return ref_no_memory();
   sum_to_taps(g, a->out1->dl.dtype, a->transposed ? x : grad, a->transposed ? grad : x, &out);
   ref_write(a->out1, &out);
-  ref_free(&out);
   return GRAFT_OK;
 }
 
@@ -230,14 +224,11 @@ graft_status kernel_convolution_backward(const graft_exec *exec, const graft_arg
   const graft_tensor_desc *fine = a->transposed ? a->grad_output : a->input;
   graft_status status = grid_make(&g, coarse, fine, a->weight, a->stride, a->padding, a->dilation, a->groups);
   if (status) return status;
-  ref_array grad = ref_read(a->grad_output), x = ref_read(a->input), w = ref_read(a->weight);
+  REF_OWNED ref_array grad = ref_read(a->grad_output), x = ref_read(a->input), w = ref_read(a->weight);
   status = grad.re && x.re && w.re ? GRAFT_OK : ref_no_memory();
   if (!status) status = backward_input(&g, a, &grad, &w);
   if (!status) status = backward_weight(&g, a, &grad, &x);
   if (!status) status = backward_bias(a->out2, &grad, g.batch, a->transposed ? g.fine : g.coarse);
-  ref_free(&grad);
-  ref_free(&x);
-  ref_free(&w);
   grid_free(&g);
   return status;
 }

@@ -236,9 +236,5 @@ static inline bool vjp_needs(const op_vjp *v, int arg) {
 static inline graft_tensor *vjp_arg(const op_vjp *v, int arg) {
   return v->args[arg].kind == GRAFT_VALUE_TENSOR ? v->args[arg].as.tensor : NULL;
 }
-/* The argument as the value to hand to another op: a tensor, or the number it was given as. */
-static inline graft_value vjp_value(const op_vjp *v, int arg) {
-  return v->args[arg];
-}
 
 #endif

@@ -64,27 +64,11 @@ graft_dtype op_promote_tensors(const op_call *call) {
   return combine(combine(c.dimensioned, c.rank0), c.number);
 }
 
-static long double most_of(graft_dtype dtype) {
-  switch (dtype) {
-    case GRAFT_F16: return 65504;
-    case GRAFT_BF16: return 0x1.fep127L;
-    case GRAFT_F32:
-    case GRAFT_C64: return 0x1.fffffep127L;
-    case GRAFT_F64:
-    case GRAFT_C128: return 0x1.fffffffffffffp1023L;
-    case GRAFT_F8_E4M3FN: return 448;
-    case GRAFT_F8_E5M2: return 57344;
-    default: break;
-  }
-  if (!dt_is_integral(dtype, false)) return INFINITY; /* what only the oracle knows */
-  return ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
-}
-
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
   graft_scalar number = op_scalar(call, arg);
   if (!number.dtype || number.dtype == GRAFT_BOOL || dtype == GRAFT_BOOL) return GRAFT_OK;
   dt_value value = dt_scalar_value(&number);
-  long double most = most_of(dtype);
+  long double most = dt_largest(dtype);
   bool integral = dt_is_integral(dtype, false);
   bool has_infinity = !integral && dtype != GRAFT_F8_E4M3FN;
   bool wraps = integral && dt_is_unsigned(dtype) && dt_is_integral(number.dtype, false);

@@ -51,6 +51,11 @@ void ref_free(ref_array *a);
 static inline ref_complex ref_at(const ref_array *a, int64_t i) {
   return a->re[i] + (a->im ? a->im[i] : 0) * I;
 }
+/* to[at] = from[i], both complex or neither. */
+static inline void ref_take(ref_array *to, int64_t at, const ref_array *from, int64_t i) {
+  to->re[at] = from->re[i];
+  if (to->im) to->im[at] = from->im[i];
+}
 /* OUT_OF_MEMORY for a kernel to return. */
 graft_status ref_no_memory(void);
 /* Whether every str argument has a value that there is, or none. */

@@ -61,15 +61,12 @@ static void copy_row(const ref_array *from, int64_t from_row, ref_array *to, int
 
 graft_status kernel_embedding(const graft_exec *exec, const graft_args_embedding *a) {
   int64_t width = a->weight->dl.shape[1];
-  ref_array weight = ref_read(a->weight), indices = ref_read(a->indices);
-  ref_array out = ref_new(ref_numel(a->out), weight.im != NULL);
+  REF_OWNED ref_array weight = ref_read(a->weight), indices = ref_read(a->indices);
+  REF_OWNED ref_array out = ref_new(ref_numel(a->out), weight.im != NULL);
   graft_status status = weight.re && indices.re && out.re ? GRAFT_OK : ref_no_memory();
   if (!status) status = check_range("aten::embedding", &indices, a->weight->dl.shape[0]);
   for (int64_t i = 0; !status && i < indices.count; i++) copy_row(&weight, (int64_t)indices.re[i], &out, i, width);
   if (!status) ref_write(a->out, &out);
-  ref_free(&weight);
-  ref_free(&indices);
-  ref_free(&out);
   return status;
 }
 
@@ -90,8 +87,8 @@ static void add_row(graft_dtype dtype, const ref_real *from, ref_real *to, int64
 graft_status kernel_embedding_dense_backward(const graft_exec *exec, const graft_args_embedding_dense_backward *a) {
   int64_t width = a->out->dl.shape[1];
   graft_dtype dtype = a->out->dl.dtype;
-  ref_array grad = ref_read(a->grad_output), indices = ref_read(a->indices);
-  ref_array out = ref_new(ref_numel(a->out), grad.im != NULL);
+  REF_OWNED ref_array grad = ref_read(a->grad_output), indices = ref_read(a->indices);
+  REF_OWNED ref_array out = ref_new(ref_numel(a->out), grad.im != NULL);
   graft_status status = grad.re && indices.re && out.re ? GRAFT_OK : ref_no_memory();
   if (!status) status = check_range("aten::embedding_dense_backward", &indices, a->num_weights);
   for (int64_t i = 0; !status && i < indices.count; i++) {
@@ -102,9 +99,6 @@ graft_status kernel_embedding_dense_backward(const graft_exec *exec, const graft
     if (out.im) add_row(dtype, grad.im + i * width, out.im + row * width, width, divisor);
   }
   if (!status) ref_write(a->out, &out);
-  ref_free(&grad);
-  ref_free(&indices);
-  ref_free(&out);
   return status;
 }
 

@@ -164,7 +164,7 @@ static graft_status infer_triangle(op_call *c) {
 /* --- kernels --- */
 
 static graft_status fill(const graft_tensor_desc *out, const graft_scalar *value) {
-  ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
+  REF_OWNED ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
   if (!y.re) return ref_no_memory();
   dt_value number = dt_scalar_value(value);
   for (int64_t i = 0; i < y.count; i++) {
@@ -172,7 +172,6 @@ static graft_status fill(const graft_tensor_desc *out, const graft_scalar *value
     if (y.im) y.im[i] = number.im;
   }
   ref_write(out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 
@@ -197,22 +196,20 @@ graft_status kernel_scalar_tensor(const graft_exec *exec, const graft_args_scala
 }
 
 graft_status kernel_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *a) {
-  ref_array y = ref_new(ref_numel(a->out), false);
+  REF_OWNED ref_array y = ref_new(ref_numel(a->out), false);
   if (!y.re) return ref_no_memory();
   ref_real start = ref_scalar(a->start, 0), step = ref_scalar(a->step, 1);
   if (dt_is_integral(a->dtype, false)) start = truncl(start), step = truncl(step);
   for (int64_t i = 0; i < y.count; i++) y.re[i] = start + (ref_real)i * step;
   ref_write(a->out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 
 graft_status kernel_eye_m(const graft_exec *exec, const graft_args_eye_m *a) {
-  ref_array y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
+  REF_OWNED ref_array y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
   if (!y.re) return ref_no_memory();
   for (int64_t i = 0; i < a->n && i < a->m; i++) y.re[i * (a->m + 1)] = 1;
   ref_write(a->out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 
@@ -231,7 +228,7 @@ static ref_real between(bool whole, ref_real start, ref_real end, int64_t steps,
 graft_status kernel_linspace(const graft_exec *exec, const graft_args_linspace *a) {
   graft_dtype dtype = a->out->dl.dtype;
   bool whole = dt_is_integral(dtype, false);
-  ref_array y = ref_new(ref_numel(a->out), dt_is_complex(dtype));
+  REF_OWNED ref_array y = ref_new(ref_numel(a->out), dt_is_complex(dtype));
   if (!y.re) return ref_no_memory();
   dt_value start = dt_scalar_value(a->start), end = dt_scalar_value(a->end);
   if (whole) start.re = truncl(start.re), end.re = truncl(end.re);
@@ -240,13 +237,12 @@ graft_status kernel_linspace(const graft_exec *exec, const graft_args_linspace *
     if (y.im) y.im[i] = between(false, start.im, end.im, y.count, i);
   }
   ref_write(a->out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 
 static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, int64_t columns, int64_t offset,
                                    bool lower) {
-  ref_array y = ref_new(ref_numel(out), false);
+  REF_OWNED ref_array y = ref_new(ref_numel(out), false);
   if (!y.re) return ref_no_memory();
   int64_t n = 0, count = y.count / 2;
   for (int64_t row = 0; row < rows; row++) {
@@ -257,7 +253,6 @@ static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, i
     }
   }
   ref_write(out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 

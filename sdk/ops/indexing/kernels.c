@@ -19,35 +19,30 @@ static void write_positions(const graft_tensor_desc *self, const ref_array *x, i
 }
 
 graft_status kernel_nonzero(const graft_exec *exec, const graft_args_nonzero *a) {
-  ref_array x = ref_read(a->self);
+  REF_OWNED ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
   int64_t count = 0;
   for (int64_t i = 0; i < x.count; i++) count += x.re[i] != 0 || (x.im && x.im[i] != 0);
   const graft_tensor_desc *out;
   graft_status status = ref_host()->output_shape(exec, a->out, 2, (int64_t[]){count, a->self->dl.ndim}, &out);
   if (!status && count) write_positions(a->self, &x, (int64_t *)(void *)ref_data(out));
-  ref_free(&x);
   return status;
 }
 
 /* --- masked_select --- */
 
 graft_status kernel_masked_select(const graft_exec *exec, const graft_args_masked_select *a) {
-  ref_array x = ref_read(a->self), mask = ref_read(a->mask), y = ref_new(x.count, x.im != NULL);
+  REF_OWNED ref_array x = ref_read(a->self), mask = ref_read(a->mask), y = ref_new(x.count, x.im != NULL);
   graft_status status = x.re && mask.re && y.re ? GRAFT_OK : ref_no_memory();
   int64_t count = 0;
   for (int64_t i = 0; !status && i < x.count; i++) {
     if (mask.re[i] == 0) continue;
-    if (y.im) y.im[count] = x.im[i];
-    y.re[count++] = x.re[i];
+    ref_take(&y, count++, &x, i);
   }
   const graft_tensor_desc *out;
   if (!status) status = ref_host()->output_shape(exec, a->out, 1, &count, &out);
   y.count = count;
   if (!status && count) ref_write(out, &y);
-  ref_free(&x);
-  ref_free(&mask);
-  ref_free(&y);
   return status;
 }
 
@@ -95,7 +90,7 @@ static broadcast broadcast_of(const graft_tensor_list *indices) {
 /* Adds index * stride to each offset of the table. */
 static graft_status add_index(const char *op, table *t, const broadcast *b, const graft_tensor_desc *index, int64_t dim,
                               int64_t size, int64_t stride) {
-  ref_array x = ref_read(index);
+  REF_OWNED ref_array x = ref_read(index);
   if (!x.re) return ref_no_memory();
   int64_t own[GRAFT_MAX_DIMS] = {0}, strides[GRAFT_MAX_DIMS] = {0};
   tns_contiguous_strides(index->dl.ndim, index->dl.shape, own);
@@ -114,7 +109,6 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
     t->at[i] += (value < 0 ? value + size : value) * stride;
   }
   free(from.at);
-  ref_free(&x);
   return status;
 }
 
@@ -169,15 +163,12 @@ graft_status kernel_index_Tensor(const graft_exec *exec, const graft_args_index_
   graft_status status;
   int64_t count, *at = idx_places("aten::index.Tensor", a->self, &a->indices, &count, &status);
   if (!at) return status;
-  ref_array x = ref_read(a->self), y = ref_new(count, dt_is_complex(a->out->dl.dtype));
+  REF_OWNED ref_array x = ref_read(a->self), y = ref_new(count, dt_is_complex(a->out->dl.dtype));
   if (!x.re || !y.re) status = ref_no_memory();
   for (int64_t i = 0; i < count && !status; i++) {
-    y.re[i] = x.re[at[i]];
-    if (y.im) y.im[i] = x.im[at[i]];
+    ref_take(&y, i, &x, at[i]);
   }
   if (!status) ref_write(a->out, &y);
-  ref_free(&x);
-  ref_free(&y);
   free(at);
   return status;
 }
@@ -185,52 +176,39 @@ graft_status kernel_index_Tensor(const graft_exec *exec, const graft_args_index_
 /* --- take --- */
 
 graft_status kernel_take(const graft_exec *exec, const graft_args_take *a) {
-  ref_array x = ref_read(a->self), index = ref_read(a->index),
-            y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
-  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
-  for (int64_t i = 0; i < index.count && !status; i++) {
+  REF_OWNED ref_array x = ref_read(a->self), index = ref_read(a->index),
+                      y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  if (!x.re || !index.re || !y.re) return ref_no_memory();
+  for (int64_t i = 0; i < index.count; i++) {
     int64_t from = (int64_t)index.re[i];
     if (from < -x.count || from >= x.count) {
-      status = err_about(GRAFT_OUT_OF_RANGE, "aten::take", "index %lld is out of range for %lld elements",
-                         (long long)from, (long long)x.count);
-      break;
+      return err_about(GRAFT_OUT_OF_RANGE, "aten::take", "index %lld is out of range for %lld elements",
+                       (long long)from, (long long)x.count);
     }
-    if (from < 0) from += x.count;
-    y.re[i] = x.re[from];
-    if (y.im) y.im[i] = x.im[from];
+    ref_take(&y, i, &x, from < 0 ? from + x.count : from);
   }
-  if (!status) ref_write(a->out, &y);
-  ref_free(&x);
-  ref_free(&index);
-  ref_free(&y);
-  return status;
+  ref_write(a->out, &y);
+  return GRAFT_OK;
 }
 
 /* --- along one dim --- */
 
 graft_status kernel_index_select(const graft_exec *exec, const graft_args_index_select *a) {
-  ref_array x = ref_read(a->self), index = ref_read(a->index),
-            y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
-  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  REF_OWNED ref_array x = ref_read(a->self), index = ref_read(a->index),
+                      y = ref_new(ref_numel(a->out), dt_is_complex(a->out->dl.dtype));
+  if (!x.re || !index.re || !y.re) return ref_no_memory();
   ref_split s = ref_split_at(a->self, a->dim);
-  for (int64_t n = 0; n < y.count && !status; n++) {
+  for (int64_t n = 0; n < y.count; n++) {
     int64_t inner = n % s.inner, row = n / s.inner % index.count, outer = n / s.inner / index.count;
     int64_t value = (int64_t)index.re[row];
     if (value < 0 || value >= s.size) {
-      status =
-          err_about(GRAFT_OUT_OF_RANGE, "aten::index_select", "index %lld is out of range for dim %lld of size %lld",
-                    (long long)value, (long long)a->dim, (long long)s.size);
-      break;
+      return err_about(GRAFT_OUT_OF_RANGE, "aten::index_select", "index %lld is out of range for dim %lld of size %lld",
+                       (long long)value, (long long)a->dim, (long long)s.size);
     }
-    int64_t from = (outer * s.size + value) * s.inner + inner;
-    y.re[n] = x.re[from];
-    if (y.im) y.im[n] = x.im[from];
+    ref_take(&y, n, &x, (outer * s.size + value) * s.inner + inner);
   }
-  if (!status) ref_write(a->out, &y);
-  ref_free(&x);
-  ref_free(&index);
-  ref_free(&y);
-  return status;
+  ref_write(a->out, &y);
+  return GRAFT_OK;
 }
 
 idx_line idx_line_of(const char *op, const graft_tensor_desc *self, const graft_tensor_desc *index, int64_t dim) {
@@ -256,19 +234,16 @@ int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *s
 }
 
 graft_status kernel_gather(const graft_exec *exec, const graft_args_gather *a) {
-  ref_array x = ref_read(a->self), index = ref_read(a->index),
-            y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
-  graft_status status = x.re && index.re && y.re ? GRAFT_OK : ref_no_memory();
+  REF_OWNED ref_array x = ref_read(a->self), index = ref_read(a->index),
+                      y = ref_new(index.count, dt_is_complex(a->out->dl.dtype));
+  if (!x.re || !index.re || !y.re) return ref_no_memory();
+  graft_status status = GRAFT_OK;
   idx_line line = idx_line_of("aten::gather", a->self, a->index, a->dim);
-  for (int64_t i = 0; i < index.count && !status; i++) {
+  for (int64_t i = 0; i < index.count; i++) {
     int64_t from = idx_line_at(&line, i, (int64_t)index.re[i], &status);
-    if (status) break;
-    y.re[i] = x.re[from];
-    if (y.im) y.im[i] = x.im[from];
+    if (status) return status;
+    ref_take(&y, i, &x, from);
   }
-  if (!status) ref_write(a->out, &y);
-  ref_free(&x);
-  ref_free(&index);
-  ref_free(&y);
-  return status;
+  ref_write(a->out, &y);
+  return GRAFT_OK;
 }

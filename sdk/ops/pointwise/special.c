@@ -1,5 +1,4 @@
 /* Special functions, parts of complex numbers, and what becomes of NaN and infinities. */
-#include <float.h>
 
 #include "ops/pointwise/pointwise.h"
 
@@ -28,22 +27,12 @@ static dt_value c_angle(const dt_value *x, pw_context *c) {
 
 /* --- what takes the place of NaN and infinities --- */
 
-static long double largest(graft_dtype dtype) {
-  switch (dt_real(dtype)) {
-    case GRAFT_F16: return 65504;
-    case GRAFT_BF16: return 0x1.fep127L;
-    case GRAFT_F32: return FLT_MAX;
-    case GRAFT_F64: return DBL_MAX;
-    default: return LDBL_MAX;
-  }
-}
-
 static long double made_finite(long double x, const pw_context *c) {
   if (isnan(x)) return c->has[ARG_nan_to_num_nan] ? c->p[ARG_nan_to_num_nan] : 0;
   if (isinf(x))
-    return x > 0 ? (c->has[ARG_nan_to_num_posinf] ? c->p[ARG_nan_to_num_posinf] : largest(c->compute))
+    return x > 0 ? (c->has[ARG_nan_to_num_posinf] ? c->p[ARG_nan_to_num_posinf] : dt_largest(c->compute))
            : c->has[ARG_nan_to_num_neginf] ? c->p[ARG_nan_to_num_neginf]
-                                           : -largest(c->compute);
+                                           : -dt_largest(c->compute);
   return x;
 }
 REAL(nan_to_num, made_finite(x, c))

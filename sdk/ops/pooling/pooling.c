@@ -235,7 +235,8 @@ graft_status kernel_max_pool2d_with_indices_backward(const graft_exec *exec,
   planes p = planes_of(a->self, a->grad_output);
   int64_t size = p.size[0] * p.size[1], windows = p.pooled[0] * p.pooled[1];
   graft_dtype dtype = a->out->dl.dtype;
-  ref_array grad = ref_read(a->grad_output), indices = ref_read(a->indices), out = ref_new(ref_numel(a->out), false);
+  REF_OWNED ref_array grad = ref_read(a->grad_output), indices = ref_read(a->indices),
+                      out = ref_new(ref_numel(a->out), false);
   graft_status status = grad.re && indices.re && out.re ? GRAFT_OK : ref_no_memory();
   for (int64_t i = 0; !status && i < grad.count; i++) {
     int64_t at = (int64_t)indices.re[i];
@@ -248,9 +249,6 @@ graft_status kernel_max_pool2d_with_indices_backward(const graft_exec *exec,
     *to = ref_sum(dtype, (ref_real[]){*to, grad.re[i]}, 1, 2);
   }
   if (!status) ref_write(a->out, &out);
-  ref_free(&grad);
-  ref_free(&indices);
-  ref_free(&out);
   return status;
 }
 

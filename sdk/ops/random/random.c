@@ -180,15 +180,8 @@ static void round_bounds(graft_dtype dtype, int64_t *from, int64_t *to) {
 
 /* The largest number that a bound may be in a dtype, and the smallest. */
 static void integer_range(graft_dtype dtype, ref_real *least, ref_real *most) {
-  ref_real top = dtype == GRAFT_F16 ? 65504 : dtype == GRAFT_BF16 || dtype == GRAFT_F32 ? 0x1p127L : 0x1p1023L;
-  *least = -top, *most = top;
-  if (dt_is_float(dtype)) return;
-  if (dtype == GRAFT_BOOL)
-    top = 1;
-  else
-    top = ldexpl(1, (int)(8 * dt_bytes(dtype)) - !dt_is_unsigned(dtype)) - 1;
-  *least = dtype == GRAFT_BOOL || dt_is_unsigned(dtype) ? 0 : -top - 1;
-  *most = top;
+  *most = dt_largest(dtype);
+  *least = dt_is_float(dtype) ? -*most : dtype == GRAFT_BOOL || dt_is_unsigned(dtype) ? 0 : -*most - 1;
 }
 
 /* Draws numbers of [from, to), or without `to` up to the largest of the dtype. In canonical form `to` is absent only
@@ -298,7 +291,7 @@ typedef ref_real (*draw_fn)(const graft_philox *p, graft_dtype dtype, uint64_t e
 /* out = a + b * draw; both parts of a complex number alike. */
 static graft_status draw(const graft_tensor_desc *out, const graft_philox *p, draw_fn fn, ref_real a, ref_real b) {
   graft_dtype real = dt_real(out->dl.dtype);
-  ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
+  REF_OWNED ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
   if (!y.re) return ref_no_memory();
   for (int64_t i = 0; i < y.count; i++) {
     uint64_t element = (uint64_t)i * (y.im ? 2 : 1);
@@ -306,7 +299,6 @@ static graft_status draw(const graft_tensor_desc *out, const graft_philox *p, dr
     if (y.im) y.im[i] = a + b * fn(p, real, element + 1);
   }
   ref_write(out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 
@@ -366,7 +358,7 @@ graft_status kernel_bernoulli_Tensor(const graft_exec *exec, const graft_args_be
 /* from + the high half of range * r, r of 64 bits; a range of 0 stands for 2^64. */
 static graft_status draw_from(const graft_tensor_desc *out, const graft_philox *p, int64_t from, const int64_t *to) {
   uint64_t range = to ? (uint64_t)*to - (uint64_t)from : (uint64_t)INT64_MAX - (uint64_t)from + 1;
-  ref_array y = ref_new(ref_numel(out), false);
+  REF_OWNED ref_array y = ref_new(ref_numel(out), false);
   if (!y.re) return ref_no_memory();
   for (int64_t i = 0; i < y.count; i++) {
     uint64_t low = ref_philox_word(p, 2 * (uint64_t)i),
@@ -375,7 +367,6 @@ static graft_status draw_from(const graft_tensor_desc *out, const graft_philox *
     y.re[i] = (ref_real)(int64_t)((uint64_t)from + step);
   }
   ref_write(out, &y);
-  ref_free(&y);
   return GRAFT_OK;
 }
 
@@ -421,7 +412,7 @@ static graft_status check_weights(const double *weights, int64_t n) {
 graft_status kernel_multinomial(const graft_exec *exec, const graft_args_multinomial *a) {
   const graft_dl_tensor *self = &a->self->dl;
   int64_t n = self->shape[self->ndim - 1], rows = n ? ref_numel(a->self) / n : 0, samples = a->num_samples;
-  ref_array x = ref_read(a->self), y = ref_new(rows * samples, false);
+  REF_OWNED ref_array x = ref_read(a->self), y = ref_new(rows * samples, false);
   double *weights = calloc((size_t)n + 1, sizeof *weights);
   graft_status status = x.re && y.re && weights ? GRAFT_OK : ref_no_memory();
   for (int64_t row = 0; !status && row < rows; row++) {
@@ -436,8 +427,6 @@ graft_status kernel_multinomial(const graft_exec *exec, const graft_args_multino
   }
   if (!status) ref_write(a->out, &y);
   free(weights);
-  ref_free(&x);
-  ref_free(&y);
   return status;
 }
 

@@ -38,7 +38,7 @@ static void scan_reals(graft_dtype dtype, ref_real *x, int64_t count, int64_t st
 
 graft_status kernel_cumsum(const graft_exec *exec, const graft_args_cumsum *a) {
   graft_dtype dtype = a->self->dl.dtype;
-  ref_array x = ref_read(a->self);
+  REF_OWNED ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
   ref_split s = ref_split_at(a->self, a->dim);
   for (int64_t line = 0; line < s.outer * s.inner; line++) {
@@ -50,7 +50,6 @@ graft_status kernel_cumsum(const graft_exec *exec, const graft_args_cumsum *a) {
     if (x.im) scan_reals(dt_real(dtype), x.im + start, s.size, s.inner);
   }
   ref_write(a->out, &x);
-  ref_free(&x);
   return GRAFT_OK;
 }
 
@@ -88,7 +87,7 @@ static void multiply_numbers(graft_dtype dtype, ref_real *re, ref_real *im, int6
 
 graft_status kernel_cumprod(const graft_exec *exec, const graft_args_cumprod *a) {
   graft_dtype dtype = a->self->dl.dtype;
-  ref_array x = ref_read(a->self);
+  REF_OWNED ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
   ref_split s = ref_split_at(a->self, a->dim);
   for (int64_t line = 0; line < s.outer * s.inner; line++) {
@@ -99,7 +98,6 @@ graft_status kernel_cumprod(const graft_exec *exec, const graft_args_cumprod *a)
       multiply_numbers(dtype, x.re + start, x.im ? x.im + start : NULL, s.size, s.inner);
   }
   ref_write(a->out, &x);
-  ref_free(&x);
   return GRAFT_OK;
 }
 

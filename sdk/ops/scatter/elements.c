@@ -136,19 +136,17 @@ graft_status kernel_index_put(const graft_exec *exec, const graft_args_index_put
   graft_status status;
   int64_t count, *at = idx_places("aten::index_put", a->self, &a->indices, &count, &status);
   if (!at) return status;
-  ref_array y = ref_read(a->self), x = ref_read(a->values);
+  REF_OWNED ref_array y = ref_read(a->self), x = ref_read(a->values);
   if (!x.re || !y.re) status = ref_no_memory();
   spread s = spread_of(a);
   for (int64_t i = 0; i < count && !status; i++) put(&y, at[i], &x, spread_at(&s, i), a->accumulate, a->self->dl.dtype);
   if (!status) ref_write(a->out, &y);
-  ref_free(&x);
-  ref_free(&y);
   free(at);
   return status;
 }
 
 static graft_status scatter(const char *op, const graft_args_scatter_src *a, bool add) {
-  ref_array y = ref_read(a->self), x = ref_read(a->src), index = ref_read(a->index);
+  REF_OWNED ref_array y = ref_read(a->self), x = ref_read(a->src), index = ref_read(a->index);
   graft_status status = x.re && y.re && index.re ? GRAFT_OK : ref_no_memory();
   idx_line line = idx_line_of(op, a->self, a->index, a->dim), source = idx_line_of(op, a->src, a->index, 0);
   for (int64_t i = 0; i < index.count && !status; i++) {
@@ -158,9 +156,6 @@ static graft_status scatter(const char *op, const graft_args_scatter_src *a, boo
     if (!status) put(&y, at, &x, from, add, a->self->dl.dtype);
   }
   if (!status) ref_write(a->out, &y);
-  ref_free(&x);
-  ref_free(&y);
-  ref_free(&index);
   return status;
 }
 
@@ -294,7 +289,7 @@ static graft_status infer_masked_scatter(op_call *c) {
 }
 
 graft_status kernel_masked_scatter(const graft_exec *exec, const graft_args_masked_scatter *a) {
-  ref_array x = ref_read(a->self), mask = ref_read(a->mask), source = ref_read(a->source);
+  REF_OWNED ref_array x = ref_read(a->self), mask = ref_read(a->mask), source = ref_read(a->source);
   graft_status status = x.re && mask.re && source.re ? GRAFT_OK : ref_no_memory();
   int64_t next = 0;
   for (int64_t i = 0; !status && i < x.count; i++) {
@@ -308,9 +303,6 @@ graft_status kernel_masked_scatter(const graft_exec *exec, const graft_args_mask
     x.re[i] = source.re[next++];
   }
   if (!status) ref_write(a->out, &x);
-  ref_free(&x);
-  ref_free(&mask);
-  ref_free(&source);
   return status;
 }
 

@@ -102,8 +102,7 @@ static graft_status reduce_all(reduction *r) {
     if (a->include_self || r->count.re[at] > 0) {
       join(a->reduce, dtype, &r->y, at, &r->x, from);
     } else {
-      r->y.re[at] = r->x.re[from];
-      if (r->y.im) r->y.im[at] = r->x.im[from];
+      ref_take(&r->y, at, &r->x, from);
     }
     r->count.re[at]++;
   }

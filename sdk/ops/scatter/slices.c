@@ -122,7 +122,7 @@ typedef struct along {
 } along;
 
 static graft_status write_along(const along *a) {
-  ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
+  REF_OWNED ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
   graft_status status = x.re && y.re && index.re ? GRAFT_OK : ref_no_memory();
   ref_split s = ref_split_at(a->self, a->dim);
   int64_t rows = index.count;
@@ -132,9 +132,6 @@ static graft_status write_along(const along *a) {
     if (!status) write_one(&a->how, &y, (outer * s.size + value) * s.inner + inner, &x, a->one ? 0 : n);
   }
   if (!status) ref_write(a->out, &y);
-  ref_free(&y);
-  ref_free(&x);
-  ref_free(&index);
   return status;
 }
 
@@ -176,7 +173,7 @@ graft_status kernel_index_fill_int_Tensor(const graft_exec *exec, const graft_ar
 }
 
 graft_status kernel_put(const graft_exec *exec, const graft_args_put *a) {
-  ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
+  REF_OWNED ref_array y = ref_read(a->self), x = ref_read(a->source), index = ref_read(a->index);
   graft_status status = x.re && y.re && index.re ? GRAFT_OK : ref_no_memory();
   writer how = {a->self->dl.dtype, a->accumulate, 1};
   for (int64_t i = 0; i < index.count && !status; i++) {
@@ -185,9 +182,6 @@ graft_status kernel_put(const graft_exec *exec, const graft_args_put *a) {
     if (!status) write_one(&how, &y, at, &x, i);
   }
   if (!status) ref_write(a->out, &y);
-  ref_free(&y);
-  ref_free(&x);
-  ref_free(&index);
   return status;
 }
 

@@ -54,10 +54,9 @@ static graft_status end(work *w, const graft_tensor_desc *out) {
 }
 
 graft_status kernel_to_copy(const graft_exec *exec, const graft_args_to_copy *a) {
-  ref_array x = ref_read(a->self);
+  REF_OWNED ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
   ref_write(a->out, &x);
-  ref_free(&x);
   return GRAFT_OK;
 }
 
@@ -119,8 +118,7 @@ graft_status kernel_repeat(const graft_exec *exec, const graft_args_repeat *a) {
       rest %= strides[d];
       if (d >= added) from += index % a->self->dl.shape[d - added] * own.strides[d - added];
     }
-    w.y.re[i] = w.x.re[from];
-    if (w.y.im) w.y.im[i] = w.x.im[from];
+    ref_take(&w.y, i, &w.x, from);
   }
   return end(&w, a->out);
 }
@@ -176,8 +174,7 @@ static graft_status keep_triangle(const graft_tensor_desc *self, const graft_ten
   for (int64_t i = 0; i < w.y.count; i++) {
     int64_t column = i % columns, row = i / columns % rows;
     if (lower ? column - row > diagonal : column - row < diagonal) continue;
-    w.y.re[i] = w.x.re[i];
-    if (w.y.im) w.y.im[i] = w.x.im[i];
+    ref_take(&w.y, i, &w.x, i);
   }
   return end(&w, out);
 }
@@ -202,8 +199,7 @@ graft_status kernel_roll(const graft_exec *exec, const graft_args_roll *a) {
       int64_t dim = a->dims.items[d], size = a->self->dl.shape[dim], at = to / s.strides[dim] % size;
       to += ((at + a->shifts.items[d]) % size - at) * s.strides[dim];
     }
-    w.y.re[to] = w.x.re[i];
-    if (w.y.im) w.y.im[to] = w.x.im[i];
+    ref_take(&w.y, to, &w.x, i);
   }
   return end(&w, a->out);
 }
