@@ -10,7 +10,6 @@ from schema import DescriptionError
 FAMILIES = frozenset(
     "pointwise reduction scan matmul convolution pooling normalization softmax attention embedding indexing scatter "
     "sorting shape factory random fft loss optimizer linalg quantized resample rnn".split())
-CLASSES = frozenset("structured functional composite_explicit composite_implicit prim".split())
 ROUTES = frozenset("slot host composite".split())
 STRIDES = frozenset("contiguous pointwise like suggest view none".split())
 STRIDES_OF_ARGUMENT = frozenset({"like", "suggest"})
@@ -86,7 +85,6 @@ class Op:
     id: int
     slot: int  # its place in the table, or None
     family: str
-    klass: str
     route: str
     strides: str
     strides_argument: str
@@ -184,9 +182,9 @@ def _check_slots(table, ops):
 
 def parse_line(table, line):
     columns = line.split("\t")
-    if len(columns) != 8:
-        raise DescriptionError(f"{len(columns)} columns where 8 are expected")
-    id_text, slot_text, family, klass, route, strides, notes, schema_text = columns
+    if len(columns) != 7:
+        raise DescriptionError(f"{len(columns)} columns where 7 are expected")
+    id_text, slot_text, family, route, strides, notes, schema_text = columns
     schema = schemas.parse(schema_text)
     if schema.space != table.space:
         raise DescriptionError(f"{schema.qualified_name} does not belong to this table")
@@ -196,7 +194,6 @@ def parse_line(table, line):
         id=_parse_id(id_text, table),
         slot=_parse_slot(slot_text),
         family=_one_of(family, FAMILIES, "family"),
-        klass=_one_of(klass, CLASSES, "class"),
         route=_one_of(route, ROUTES, "route"),
         strides=_one_of(kind, STRIDES, "strides"),
         strides_argument=strides_argument,

@@ -164,9 +164,8 @@ def _schema_row(op, placed, slots):
     return [
         f"  {{{op.enumerator}, {text.c_string(schema.qualified_name)},",
         f"   {text.c_string(schema.text)},",
-        f"   {text.c_string(op.family)}, OPT_{op.table.name.upper()}, OPC_{op.klass.upper()}, "
-        f"OPROUTE_{op.route.upper()}, OPS_{op.strides.upper()}, {strides_argument}, "
-        f"{len(schema.arguments)}, {len(schema.returns)}, {flags},",
+        f"   {text.c_string(op.family)}, OPT_{op.table.name.upper()}, OPROUTE_{op.route.upper()}, "
+        f"OPS_{op.strides.upper()}, {strides_argument}, {len(schema.arguments)}, {len(schema.returns)}, {flags},",
         f"   {f'op_args_{op.c_name}' if schema.arguments else 'NULL'}, "
         f"{f'op_rets_{op.c_name}' if schema.returns else 'NULL'}, "
         f"{f'sizeof({op.args_struct})' if placed else '0'}, {slots.get(op.id, '0')}, "

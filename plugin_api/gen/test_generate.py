@@ -30,9 +30,9 @@ PRIMS_WITHOUT_EQUAL = {
 }
 
 
-def line(schema, number=1, slot=0, family="pointwise", klass="functional", route="slot", strides="contiguous",
+def line(schema, number=1, slot=0, family="pointwise", route="slot", strides="contiguous",
          notes="-"):
-    return "\t".join([str(number), str(slot), family, klass, route, strides, notes, schema])
+    return "\t".join([str(number), str(slot), family, route, strides, notes, schema])
 
 
 def op(schema, **columns):
@@ -79,7 +79,6 @@ class Lines(unittest.TestCase):
         self.refused(line(schema, number=10001), "id 10001")
         self.refused(line(schema, slot="01"), "slot 01")
         self.refused(line(schema, family="misc"), "unknown family")
-        self.refused(line(schema, klass="odd"), "unknown class")
         self.refused(line(schema, route="slots"), "unknown route")
         self.refused(line(schema, strides="dense"), "unknown strides")
         self.refused(line(schema, strides="like"), "name an argument")
@@ -147,9 +146,9 @@ class Slots(unittest.TestCase):
 
     def rms_norm(self, slot):
         """The table with a slot for an op in its middle, which PyTorch composes today."""
-        before = "20226\t-\tnormalization\tcomposite_implicit\tcomposite\t"
+        before = "20226\t-\tnormalization\tcomposite\t"
         self.assertIn(before, self.text)
-        return self.text.replace(before, f"20226\t{slot}\tnormalization\tcomposite_implicit\tslot\t")
+        return self.text.replace(before, f"20226\t{slot}\tnormalization\tslot\t")
 
     def refused(self, text_of_table, message):
         with self.assertRaisesRegex(DescriptionError, message):
@@ -259,11 +258,6 @@ class Output(unittest.TestCase):
     def test_prims_without_equal_are_known(self):
         expected = {name for names in PRIMS_WITHOUT_EQUAL.values() for name in names.split()}
         self.assertEqual({o.schema.name for o in self.ops if o.table is PRIMS and not o.equal}, expected)
-
-    def test_composites_and_only_they_are_left_to_pytorch(self):
-        for described in self.ops:
-            if described.route == "composite":
-                self.assertEqual(described.klass, "composite_implicit", described.c_name)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ slot_for_rms_norm() { # number
   fresh
   awk -F'\t' -v OFS='\t' -v at="$1" '
     $2 ~ /^[0-9]+$/ && $2 >= at { $2++ }
-    $8 ~ /^aten::rms_norm\(/ { $2 = at; $5 = "slot" }
+    $7 ~ /^aten::rms_norm\(/ { $2 = at; $4 = "slot" }
     { print }' ../../plugin_api/ops/train.ops >"$tree/plugin_api/ops/train.ops"
   python3 "$tree/plugin_api/gen/generate.py" >/dev/null
 }

@@ -34,7 +34,6 @@ enum {
 };
 enum { OPR_DYNAMIC = 1, OPR_ALIASED = 2, OPR_NO_VALUE = 4 }; /* no value: a mask, indices or counts */
 enum { OPT_CORE, OPT_PRIMS, OPT_TRAIN };
-enum { OPC_STRUCTURED, OPC_FUNCTIONAL, OPC_COMPOSITE_EXPLICIT, OPC_COMPOSITE_IMPLICIT, OPC_PRIM };
 enum { OPROUTE_SLOT, OPROUTE_HOST, OPROUTE_COMPOSITE };
 enum { OPS_CONTIGUOUS, OPS_POINTWISE, OPS_LIKE, OPS_SUGGEST, OPS_VIEW, OPS_NONE };
 enum { OPF_RANDOM = 1, OPF_DYNAMIC = 2 };
@@ -94,7 +93,7 @@ typedef struct op_schema {
   const char *name;   /* "aten::add.Tensor" */
   const char *schema; /* as PyTorch prints it */
   const char *family;
-  uint8_t table, klass, route, strides;
+  uint8_t table, route, strides;
   int8_t strides_arg;
   uint8_t nargs, nrets;
   uint32_t flags;

@@ -1,7 +1,6 @@
 /* Root mean square normalization: x / sqrt(mean(x^2) + eps) times a weight, over the last dims; and its gradient. */
 #include <float.h>
 
-#include "graft/autograd.h"
 #include "ops/core/ref.h"
 #include "ops/core/table.h"
 #include "ops/core/wide.h"

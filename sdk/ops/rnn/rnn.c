@@ -3,7 +3,6 @@
  * Gates lie side by side in a row: input, forget, cell, output for an LSTM; reset, update, new for a GRU. The workspace
  * of an LSTM holds the four after their nonlinearity. That of a GRU holds the three, the old state, and what the reset
  * gate multiplies. */
-#include "graft/autograd.h"
 #include "ops/core/ref.h"
 #include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"

@@ -33,6 +33,7 @@ LETTERS = {
     schemas.LAYOUT: "-",
     schemas.FLAG: "-",
 }
+INDICES = "x"  # a list of indices and masks, one a dim
 NUMBER = "n"  # a number where the op takes a tensor
 OUT = "o"
 ABSENT, ZERO, OUT_DTYPE, OUT_DEVICE, OUT_SIZES = "~", "0", "=", "@", "#"
@@ -193,6 +194,8 @@ def _letter(given, wanted, schema):
     alike = given.kind == wanted.kind and given.length == wanted.length
     if not alike and not (number_as_tensor and schema.qualified_name.removeprefix("aten::") in SAME_AS):
         raise DescriptionError(f"{schema.text}: {given.name} is {given.kind} here and {wanted.kind} in the op")
+    if wanted.optional_items:
+        return INDICES
     return LETTERS[given.kind] if alike else NUMBER
 
 

@@ -163,9 +163,9 @@ struct OpRow {
   uint32_t op_id;    // GRAFT_OP_*
   Form form;
   // One letter an argument of PyTorch's schema. It becomes a value of:
-  //   T tensor, may be absent  L list of tensors, items may be absent  i int  f float  b bool  s Scalar  I int list
+  //   T tensor, may be absent  L list of tensors  i int  f float  b bool  s Scalar  I int list
   //   F float list  S Scalar list  m bool list of fixed length  z str  d dtype  g generator  M memory format  V device
-  //   n Scalar where the op has a tensor
+  //   n Scalar where the op has a tensor  x list of indices and masks, which may be on the CPU; items may be absent
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
   // and for arguments of the op that PyTorch's schema has not:
   //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes

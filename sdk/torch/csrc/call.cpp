@@ -58,28 +58,27 @@ graft_value number_value(CallFrame &frame, const c10::Scalar &number) {
   return value;
 }
 
-// Indices may be on the CPU whatever is indexed.
-bool is_indexing(const OpRow &row) {
-  return row.op_id == GRAFT_OP_INDEX_TENSOR || row.op_id == GRAFT_OP_INDEX_PUT || row.op_id == GRAFT_OP_INDEX_PUT_IMPL;
+graft_tensor *item_value(CallFrame &frame, const at::Tensor &item) {
+  return is_number(item) ? borrow_number(frame, item) : frame.borrow(item);
 }
 
-graft_value tensors_value(CallFrame &frame, const OpRow &row, const c10::IValue &list) {
+// Indices may be on the CPU whatever is indexed.
+graft_tensor *index_value(CallFrame &frame, const at::Tensor &item) {
+  if (item.scalar_type() == c10::ScalarType::Byte)
+    TORCH_WARN("indexing with a mask of dtype torch.uint8 is deprecated, please use torch.bool instead.");
+  if (is_ours(item)) return item_value(frame, item);
+  return frame.borrow(frame.keep(item.to(frame.tensors()[0]->device())));
+}
+
+template <typename Of>
+graft_value tensors_value(CallFrame &frame, const c10::IValue &list, Of of) {
   graft_value value = {};
   value.kind = GRAFT_VALUE_TENSORS;
   auto items = list.toListRef();
   graft_tensor **tensors = frame.list<graft_tensor *>(items.size());
   for (size_t i = 0; i < items.size(); i++) {
     const bool absent = items[i].isNone() || !items[i].toTensor().defined();
-    tensors[i] = nullptr;
-    if (absent) continue;
-    const at::Tensor &item = items[i].toTensor();
-    if (is_indexing(row) && item.scalar_type() == c10::ScalarType::Byte)
-      TORCH_WARN("indexing with a mask of dtype torch.uint8 is deprecated, please use torch.bool instead.");
-    if (is_indexing(row) && !is_ours(item)) {
-      tensors[i] = frame.borrow(frame.keep(item.to(frame.tensors()[0]->device())));
-    } else {
-      tensors[i] = is_number(item) ? borrow_number(frame, item) : frame.borrow(item);
-    }
+    tensors[i] = absent ? nullptr : of(frame, items[i].toTensor());
   }
   value.count = static_cast<uint32_t>(items.size());
   value.as.tensors = tensors;
@@ -166,7 +165,8 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
   switch (letter) {
     case 'T': return tensor_value(frame, from.toTensor());
     case 'n': return number_value(frame, from.toScalar());
-    case 'L': return tensors_value(frame, row, from);
+    case 'L': return tensors_value(frame, from, item_value);
+    case 'x': return tensors_value(frame, from, index_value);
     case 'I': return list_value(frame, from, GRAFT_VALUE_INTS, &Fields::ints, int_of);
     case 'F':
       return list_value(frame, from, GRAFT_VALUE_FLOATS, &Fields::floats, [](const auto &x) { return x.toDouble(); });
