@@ -181,13 +181,12 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #ifdef EXPRESSION
 #ifdef CLASS_FLOAT
 #define ABS(a) fabs(a)
-#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)-1 : (a))
 #else
 #define ABS(a) ((a) < (VT)0 ? NEG(a) : (a))
-#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)-1 : (VT)0)
 #endif
+#define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)-1 : (VT)0)
 #define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
-#define LERP(a, b, w) (fabs(w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
+#define LERP(a, b, w) ((w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
 #if OPERANDS > 3
 #define GET(i, n) VT a = get_1(p1, i, n), b = get_2(p2, i, n), c = get_3(p3, i, n);
 #elif OPERANDS > 2
