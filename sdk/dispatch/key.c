@@ -4,8 +4,7 @@
 
 #include "dispatch/state.h"
 
-static bool reserve(dsp_key *key, uint32_t more) {
-  if (key->count + more <= key->capacity) return true;
+static bool grow(dsp_key *key, uint32_t more) {
   uint32_t capacity = (key->count + more) * 2;
   uint64_t *words = malloc(capacity * sizeof *words);
   if (!words) return false;
@@ -14,6 +13,11 @@ static bool reserve(dsp_key *key, uint32_t more) {
   key->words = words;
   key->capacity = capacity;
   return true;
+}
+
+/* Apart from growing, which few keys need: each call builds one. */
+static inline bool reserve(dsp_key *key, uint32_t more) {
+  return key->count + more <= key->capacity || grow(key, more);
 }
 
 static void put(dsp_key *key, uint64_t word) {
