@@ -444,16 +444,16 @@ static int by_key(const void *a, const void *b) {
 static graft_status permute(const graft_tensor_desc *out, const graft_philox *p) {
   REF_OWNED ref_array y = ref_new(ref_numel(out), false);
   keyed *items = calloc((size_t)y.count + 1, sizeof *items);
-  if (!(y.re && items)) return ref_no_memory();
-  for (int64_t i = 0; i < y.count; i++) {
+  graft_status status = y.re && items ? GRAFT_OK : ref_no_memory();
+  for (int64_t i = 0; !status && i < y.count; i++) {
     uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), high = ref_philox_word(p, 2 * (uint64_t)i + 1);
     items[i] = (keyed){high << 32 | low, i};
   }
-  qsort(items, (size_t)y.count, sizeof *items, by_key);
-  for (int64_t i = 0; i < y.count; i++) y.re[i] = (ref_real)items[i].index;
-  ref_write(out, &y);
+  if (!status) qsort(items, (size_t)y.count, sizeof *items, by_key);
+  for (int64_t i = 0; !status && i < y.count; i++) y.re[i] = (ref_real)items[i].index;
+  if (!status) ref_write(out, &y);
   free(items);
-  return GRAFT_OK;
+  return status;
 }
 
 graft_status kernel_randperm(const graft_exec *exec, const graft_args_randperm *a) {

@@ -105,8 +105,9 @@ static graft_status infer_lstm_backward(op_call *c) {
   for (int i = 0; !status && i < LSTM_BACK(workspace); i++) {
     status = check_matrix(c, i, in.cx->sizes[0], in.cx->sizes[1]);
   }
+  if (status) return status;
   int64_t rows = in.cx->sizes[0], width = in.cx->sizes[1], gates = width * LSTM_GATES;
-  if (!status) status = check_matrix(c, LSTM_BACK(workspace), rows, gates);
+  status = check_matrix(c, LSTM_BACK(workspace), rows, gates);
   if (status || (!in.grad_hy && !in.grad_cy)) return status;
   out_matrix(c, TO_GATES, rows, gates);
   out_matrix(c, TO_CX, rows, width);

@@ -90,8 +90,8 @@ static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool 
   ref_split s = ref_split_at(self, dim);
   REF_OWNED ref_array x = ref_read(self), y = ref_new(s.outer * k * s.inner, false), at = ref_new(y.count, false);
   ranked *line = calloc((size_t)s.size + 1, sizeof *line);
-  if (!(x.re && y.re && at.re && line)) return ref_no_memory();
-  for (int64_t l = 0; l < s.outer * s.inner; l++) {
+  graft_status status = x.re && y.re && at.re && line ? GRAFT_OK : ref_no_memory();
+  for (int64_t l = 0; !status && l < s.outer * s.inner; l++) {
     int64_t first = l / s.inner * s.size * s.inner + l % s.inner, to = l / s.inner * k * s.inner + l % s.inner;
     for (int64_t i = 0; i < s.size; i++) line[i] = (ranked){x.re[first + i * s.inner], i};
     qsort(line, (size_t)s.size, sizeof *line, down ? descending : ascending);
@@ -100,10 +100,10 @@ static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool 
       at.re[to + i * s.inner] = (ref_real)line[skip + i].index;
     }
   }
-  ref_write(values, &y);
-  ref_write(indices, &at);
+  if (!status) ref_write(values, &y);
+  if (!status) ref_write(indices, &at);
   free(line);
-  return GRAFT_OK;
+  return status;
 }
 
 graft_status kernel_sort_stable(const graft_exec *exec, const graft_args_sort_stable *a) {
