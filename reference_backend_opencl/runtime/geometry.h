@@ -28,7 +28,7 @@ typedef struct ocl_geometry {
   int64_t stride[OCL_OPERANDS_MAX][OCL_DIMS_MAX];
 } ocl_geometry;
 
-/* Adds a dimension inside the existing ones. Size 1 is left out. */
+/* Adds a dimension outside the existing ones. Size 1 is left out. */
 void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t *strides);
 /* Orders dimensions by the stride of operand 0 (then 1, ...), for ops that do not care which element comes first. */
 void ocl_geometry_sort(ocl_geometry *geometry);

@@ -90,7 +90,8 @@ graft_status ocl_workspace(const graft_exec *exec, uint64_t bytes, ocl_place *pl
 typedef struct ocl_memo_type {
   size_t bytes; /* of a struct that begins with `kernels` ocl_kernels */
   int kernels;
-  /* Fills a zeroed one from what is in the memo's key: dtypes, shapes, strides, and arguments but numbers. */
+  /* Fills a zeroed one from what is in the memo's key: dtypes, shapes, strides and arguments, but no
+   * host values, nor floats and Scalars where the row says GRAFT_CAP_MEMO_IGNORES_SCALARS. */
   graft_status (*prepare)(void *memo, graft_device *device, const void *call);
   void (*release)(void *memo); /* what it holds beside kernels, or NULL */
 } ocl_memo_type;

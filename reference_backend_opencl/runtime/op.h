@@ -1,8 +1,8 @@
 /* Ops: the rows of the families' tables, and how a call finds its row.
  *
- * A family exports one table (kernels/families.h) with a row for each op that it serves. From the rows come the tables
- * of slots that the host sees, the answers of op_caps, and the names in reports. Every slot holds one function, which
- * refuses what is not understood, flags and all, and then calls what the row says. */
+ * A family exports one table (kernels/families.c lists them) with a row for each op that it serves. From the rows come
+ * the tables of slots that the host sees, the answers of op_caps, and the names in reports. Every slot holds one
+ * function, which refuses what is not understood, flags and all, and then calls what the row says. */
 #ifndef OCL_OP_H
 #define OCL_OP_H
 
