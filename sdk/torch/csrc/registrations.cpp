@@ -35,7 +35,7 @@ bool takes(char letter, c10::TypePtr type) {
   if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
   bool is_list = type->kind() == c10::TypeKind::ListType, is_tensor = type->kind() == c10::TypeKind::TensorType;
   if (letter == 'o') return is_list || is_tensor;
-  return is_list == !!std::strchr("LIFSm", letter) && is_tensor == (letter == 'T');
+  return is_list == !!std::strchr("LxIFSm", letter) && is_tensor == (letter == 'T');
 }
 
 // The rows follow PyTorch 2.13; in another version an overload may have other arguments.
