@@ -149,6 +149,7 @@ static const liar liar_cases[] = {
     {"caps_expanded", "op.caps", "without GRAFT_CAP_STRIDED", 0},
     {"caps_exclude", "op.reached", "aten::neg", 0},
     {"caps_overrun", "op.caps_fit", "it wrote byte", 0},
+    {"caps_short", "op.caps_fit", "expected OK, got INVALID_ARGUMENT", 0},
     {"state_ignored", "op.philox_state", "expected UNIMPLEMENTED, got OK", 0},
     {"any_text", "op.unknown_text", "expected UNIMPLEMENTED, got OK", 0},
     {"index_taken", "op.indices", "expected OUT_OF_RANGE, got OK", 0},

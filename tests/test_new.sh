@@ -27,7 +27,7 @@ numbers() { # graft, plugin, op
 }
 
 project() { # graft, name of the project, arguments of cmake
-  local graft=$1 name=$2 folder=$work/projects/$2 op
+  local graft=$1 name=$2 folder=$work/projects/$2 op host
   shift 2
   mkdir -p "$work/projects"
   quiet "$graft" new "$name" "$folder"
@@ -38,6 +38,7 @@ project() { # graft, name of the project, arguments of cmake
   grep -q "$name: the option \"nonsense=1\" is not known" "$work/log" || fail "no word on the option"
   quiet "$graft" check "$folder/build/$name.so"
   grep -q ' 0 failed' "$work/log" || fail "graft check says nothing of failures"
+  for host in "$build"/tests/frozen_v*_host; do quiet "$host" "$folder/build/$name.so"; done
   for op in "${ops[@]}"; do
     numbers "$graft" "$folder/build/$name.so" "$op"
   done

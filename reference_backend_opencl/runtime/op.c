@@ -235,13 +235,16 @@ const graft_train_ops *ocl_train_ops(const ocl_registry *registry) {
 graft_status ocl_op_caps_of(graft_device *device, uint32_t op_id, graft_op_caps *out) {
   const entry *entry = entry_of(device->plugin->registry, op_id);
   if (!entry || !entry->op) return GRAFT_UNIMPLEMENTED;
-  if (GRAFT_SIZE_TO(graft_op_caps, max_ndim) > out->struct_size) return GRAFT_INVALID_ARGUMENT;
   uint64_t served = device->has_f64 ? UINT64_MAX : ~(OCL_BIT(F64) | OCL_BIT(C128));
-  out->input_dtypes = entry->op->inputs & served;
-  out->output_dtypes = entry->op->outputs & served;
-  /* In-order queues and fixed orders of summation: every op here gives the same bits each time. */
-  out->flags = entry->op->flags | GRAFT_CAP_DETERMINISTIC;
-  out->exec_flags_known = exec_flags_known;
-  out->max_ndim = OCL_DIMS_MAX;
+  graft_op_caps mine = {
+      .struct_size = out->struct_size,
+      .input_dtypes = entry->op->inputs & served,
+      .output_dtypes = entry->op->outputs & served,
+      /* In-order queues and fixed orders of summation: every op here gives the same bits each time. */
+      .flags = entry->op->flags | GRAFT_CAP_DETERMINISTIC,
+      .exec_flags_known = exec_flags_known,
+      .max_ndim = OCL_DIMS_MAX,
+  };
+  memcpy(out, &mine, out->struct_size < sizeof mine ? out->struct_size : sizeof mine); /* what fits */
   return GRAFT_OK;
 }

@@ -420,6 +420,7 @@ static graft_status lying_caps(graft_device *device, uint32_t op_id, graft_op_ca
   if (tells("any_text") && op_id == GRAFT_OP_GELU) op_id = GRAFT_OP_NEG;
   int gathers = self_gathers(op_id);
   if (gathers) op_id = GRAFT_OP_NEG;
+  if (tells("caps_short") && caps->struct_size < sizeof *caps) return GRAFT_INVALID_ARGUMENT;
   graft_status status = op_caps(device, op_id, caps);
   if (status) return status;
   if (tells("caps_overrun")) caps->max_ndim = 4;
@@ -599,7 +600,8 @@ static const struct {
      stream_lie},
     {" on_stream across dtypes prepare_runs number_kept number_refused close_memo ", newer_lie},
     {" event_early never_recorded wait_nothing wait_late record_once elapsed untimed event_flags ", event_lie},
-    {" caps_none caps_unknown caps_overrun caps_drift caps_expanded caps_exclude state_ignored any_text args_size "
+    {" caps_none caps_unknown caps_overrun caps_short caps_drift caps_expanded caps_exclude state_ignored any_text "
+     "args_size "
      "index_taken index_older_host op_query "
      "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails exit_crash ",
      op_lie},
