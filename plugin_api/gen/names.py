@@ -4,10 +4,12 @@ import text
 
 
 def names_h(ops):
-    lines = text.banner(text.ALL_OPS, "Where each argument and each result of an op stands in its schema.")
-    lines += ["#ifndef GRAFT_OPS_NAMES_H", "#define GRAFT_OPS_NAMES_H", "", "/* clang-format off */", "",
+    lines = text.banner(text.ALL_OPS, "An op's id, and where each argument and each result stands in its schema.")
+    lines += ["#ifndef GRAFT_OPS_NAMES_H", "#define GRAFT_OPS_NAMES_H", "", '#include "graft/abi/op_ids.h"', "",
+              "/* clang-format off */", "",
               "enum { OUT }; /* the result of an op that has one */"]
     for op in ops:
+        lines += [f"enum {{ ID_{op.c_name} = {op.enumerator} }};"]
         lines += _enum(f"ARG_{op.c_name}", op.schema.arguments) + _enum(f"OUT_{op.c_name}", op.schema.returns)
     return lines + ["/* clang-format on */", "", "#endif"]
 

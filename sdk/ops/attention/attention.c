@@ -452,7 +452,7 @@ static void vjp_forward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE,
+    {.op_id = OP_WITH_KERNEL(scaled_dot_product_fused_attention_overrideable),
      .roles = "vvvv",
      .infer = infer_forward,
      .decompose = decompose_forward,
@@ -462,12 +462,10 @@ static const op_def defs[] = {
               OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, logsumexp) |
               OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, philox_seed) |
               OP_SAVE_OUT(scaled_dot_product_fused_attention_overrideable, philox_offset),
-     .without_grad = OP_OUT_BIT(scaled_dot_product_fused_attention_overrideable, logsumexp),
-     .reference = OP_KERNEL(scaled_dot_product_fused_attention_overrideable)},
-    {.op_id = GRAFT_OP_SCALED_DOT_PRODUCT_FUSED_ATTENTION_OVERRIDEABLE_BACKWARD,
+     .without_grad = OP_OUT_BIT(scaled_dot_product_fused_attention_overrideable, logsumexp)},
+    {.op_id = OP_WITH_KERNEL(scaled_dot_product_fused_attention_overrideable_backward),
      .roles = "vvvvvvkkkkk",
      .infer = infer_backward,
-     .decompose = decompose_backward,
-     .reference = OP_KERNEL(scaled_dot_product_fused_attention_overrideable_backward)},
+     .decompose = decompose_backward},
 };
 OP_TABLE(attention, defs)

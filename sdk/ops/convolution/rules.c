@@ -404,19 +404,17 @@ static void vjp_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_CONVOLUTION,
+    {.op_id = OP_WITH_KERNEL(convolution),
      .roles = "vvv",
      .infer = infer_convolution,
      .decompose = decompose_convolution,
      .vjp = vjp_convolution,
-     .saves = OP_SAVE_ARGS(convolution, input, weight),
-     .reference = OP_KERNEL(convolution)},
-    {.op_id = GRAFT_OP_CONVOLUTION_BACKWARD,
+     .saves = OP_SAVE_ARGS(convolution, input, weight)},
+    {.op_id = OP_WITH_KERNEL(convolution_backward),
      .roles = "vvv",
      .infer = infer_backward,
      .decompose = decompose_backward,
      .vjp = vjp_backward,
-     .saves = OP_SAVE_ARGS(convolution_backward, grad_output, input, weight),
-     .reference = OP_KERNEL(convolution_backward)},
+     .saves = OP_SAVE_ARGS(convolution_backward, grad_output, input, weight)},
 };
 OP_TABLE(convolution, defs)

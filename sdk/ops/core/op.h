@@ -112,10 +112,11 @@ enum {
   OP_LATE_NUMBERS = 1024
 };
 
-/* A reference kernel, behind the same ABI as a plugin's. OP_KERNEL(mm) is kernel_mm, checked against the slot's type.
- */
 typedef graft_status (*op_slot)(const graft_exec *exec, const void *args);
-#define OP_KERNEL(name) _Generic(&kernel_##name, graft_##name##_fn : (op_slot)(void *)&kernel_##name)
+/* A row's op and, as its `reference`, the kernel of its name, behind the same ABI as a plugin's and checked against the
+ * slot's type: .op_id = OP_WITH_KERNEL(mm) takes kernel_mm. */
+#define OP_WITH_KERNEL(name) \
+  ID_##name, .reference = _Generic(&kernel_##name, graft_##name##_fn : (op_slot)(void *)&kernel_##name)
 
 typedef struct op_def {
   uint32_t op_id;

@@ -167,20 +167,18 @@ static void vjp_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_EMBEDDING,
+    {.op_id = OP_WITH_KERNEL(embedding),
      .roles = "vi",
      .infer = infer_embedding,
      .decompose = decompose_embedding,
      .vjp = vjp_embedding,
      .saves = OP_SAVE_ARG(embedding, indices),
-     .flags = OP_NO_WIDEN,
-     .reference = OP_KERNEL(embedding)},
-    {.op_id = GRAFT_OP_EMBEDDING_DENSE_BACKWARD,
+     .flags = OP_NO_WIDEN},
+    {.op_id = OP_WITH_KERNEL(embedding_dense_backward),
      .roles = "vi",
      .infer = infer_backward,
      .decompose = decompose_backward,
      .vjp = vjp_backward,
-     .saves = OP_SAVE_ARG(embedding_dense_backward, indices),
-     .reference = OP_KERNEL(embedding_dense_backward)},
+     .saves = OP_SAVE_ARG(embedding_dense_backward, indices)},
 };
 OP_TABLE(embedding_rows, defs)

@@ -211,17 +211,15 @@ static void vjp_forward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_FUSED_RMS_NORM,
+    {.op_id = OP_WITH_KERNEL(fused_rms_norm),
      .roles = "vv",
      .infer = infer_forward,
      .decompose = decompose_forward,
      .vjp = vjp_forward,
-     .saves = OP_SAVE_ARGS(fused_rms_norm, input, weight) | OP_SAVE_OUT(fused_rms_norm, out1),
-     .reference = OP_KERNEL(fused_rms_norm)},
-    {.op_id = GRAFT_OP_FUSED_RMS_NORM_BACKWARD,
+     .saves = OP_SAVE_ARGS(fused_rms_norm, input, weight) | OP_SAVE_OUT(fused_rms_norm, out1)},
+    {.op_id = OP_WITH_KERNEL(fused_rms_norm_backward),
      .roles = "vvkv",
      .infer = infer_backward,
-     .decompose = decompose_backward,
-     .reference = OP_KERNEL(fused_rms_norm_backward)},
+     .decompose = decompose_backward},
 };
 OP_TABLE(normalization_rms, defs)

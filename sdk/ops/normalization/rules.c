@@ -247,42 +247,41 @@ static const norm_args legit_no_training = {FORWARD,
                                             PARAMETERS(native_batch_norm_legit_no_training),
                                             RUNNING(native_batch_norm_legit_no_training)};
 
-#define NORM(op, id, roles_, row_, saved)                                                                  \
-  {                                                                                                        \
-    .op_id = GRAFT_OP_##id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_forward,  \
-    .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_, \
-    .reference = OP_KERNEL(op)                                                                             \
+#define NORM(op, roles_, row_, saved)                                                                          \
+  {                                                                                                            \
+    .op_id = OP_WITH_KERNEL(op), .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_forward, \
+    .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_      \
   }
-#define NORM_BACKWARD(op, id, roles_, row_, saved)                                                          \
-  {                                                                                                         \
-    .op_id = GRAFT_OP_##id, .roles = roles_, .infer = infer_backward, .decompose = norm_decompose_backward, \
-    .vjp = norm_vjp_backward, .saves = saved, .row = &row_, .reference = OP_KERNEL(op)                      \
+#define NORM_BACKWARD(op, roles_, row_, saved)                                                                   \
+  {                                                                                                              \
+    .op_id = OP_WITH_KERNEL(op), .roles = roles_, .infer = infer_backward, .decompose = norm_decompose_backward, \
+    .vjp = norm_vjp_backward, .saves = saved, .row = &row_                                                       \
   }
 /* The legit forms are other names for native_batch_norm, and take half types there. */
-#define LEGIT(op, id, roles_, row_, saved)                                                                 \
+#define LEGIT(op, roles_, row_, saved)                                                                     \
   {                                                                                                        \
-    .op_id = GRAFT_OP_##id, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_legit,    \
+    .op_id = ID_##op, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_legit,          \
     .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_, \
     .flags = OP_NO_WIDEN                                                                                   \
   }
 
 static const op_def defs[] = {
-    NORM(native_layer_norm, NATIVE_LAYER_NORM, "vvv", layer_norm, OP_SAVE_ARGS(native_layer_norm, input, weight, bias)),
-    NORM(native_group_norm, NATIVE_GROUP_NORM, "vvv", group_norm, OP_SAVE_ARGS(native_group_norm, input, weight)),
-    NORM(native_batch_norm, NATIVE_BATCH_NORM, "vvvkk", batch_norm,
+    NORM(native_layer_norm, "vvv", layer_norm, OP_SAVE_ARGS(native_layer_norm, input, weight, bias)),
+    NORM(native_group_norm, "vvv", group_norm, OP_SAVE_ARGS(native_group_norm, input, weight)),
+    NORM(native_batch_norm, "vvvkk", batch_norm,
          OP_SAVE_ARGS(native_batch_norm, input, weight, running_mean, running_var)),
-    NORM_BACKWARD(native_layer_norm_backward, NATIVE_LAYER_NORM_BACKWARD, "vvkkvv", layer_norm_backward,
+    NORM_BACKWARD(native_layer_norm_backward, "vvkkvv", layer_norm_backward,
                   OP_SAVE_ARGS(native_layer_norm_backward, grad_out, input, mean, rstd, weight)),
-    NORM_BACKWARD(native_group_norm_backward, NATIVE_GROUP_NORM_BACKWARD, "vvkkv", group_norm_backward,
+    NORM_BACKWARD(native_group_norm_backward, "vvkkv", group_norm_backward,
                   OP_SAVE_ARGS(native_group_norm_backward, grad_out, input, mean, rstd, weight)),
-    NORM_BACKWARD(native_batch_norm_backward, NATIVE_BATCH_NORM_BACKWARD, "vvvkkkk", batch_norm_backward,
+    NORM_BACKWARD(native_batch_norm_backward, "vvvkkkk", batch_norm_backward,
                   OP_SAVE_ARGS(native_batch_norm_backward, grad_out, input, weight, running_mean, running_var,
                                save_mean, save_invstd)),
-    LEGIT(native_batch_norm_legit, NATIVE_BATCH_NORM_LEGIT, "vvvkk", legit,
+    LEGIT(native_batch_norm_legit, "vvvkk", legit,
           OP_SAVE_ARGS(native_batch_norm_legit, input, weight, running_mean, running_var)),
-    LEGIT(native_batch_norm_legit_no_stats, NATIVE_BATCH_NORM_LEGIT_NO_STATS, "vvv", legit_no_stats,
+    LEGIT(native_batch_norm_legit_no_stats, "vvv", legit_no_stats,
           OP_SAVE_ARGS(native_batch_norm_legit_no_stats, input, weight)),
-    LEGIT(native_batch_norm_legit_no_training, NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, "vvvkk", legit_no_training,
+    LEGIT(native_batch_norm_legit_no_training, "vvvkk", legit_no_training,
           OP_SAVE_ARGS(native_batch_norm_legit_no_training, input, weight, running_mean, running_var)),
 };
 OP_TABLE(normalization, defs)

@@ -171,13 +171,12 @@ static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
   }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_FOREACH_ADD_SCALAR,
+    {.op_id = OP_WITH_KERNEL(foreach_add_Scalar),
      .roles = "k",
      .infer = infer_each,
      .decompose = decompose_each,
      .vjp = vjp_foreach_add,
      .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM | OP_LATE_NUMBERS,
-     .reference = OP_KERNEL(foreach_add_Scalar),
      .row = &(const uint32_t){GRAFT_OP_ADD_TENSOR},
      .list_item = each_item},
     EACH(ABS, "k", ABS),

@@ -124,17 +124,15 @@ static void decompose_update_scale(fx *s, const op_call *c, graft_tensor **outs)
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_AMP_UPDATE_SCALE,
+    {.op_id = OP_WITH_KERNEL(amp_update_scale),
      .roles = "kkk",
      .infer = infer_update_scale,
      .decompose = decompose_update_scale,
-     .flags = OP_READS_FIRST,
-     .reference = OP_KERNEL(amp_update_scale)},
-    {.op_id = GRAFT_OP_AMP_FOREACH_NON_FINITE_CHECK_AND_UNSCALE,
+     .flags = OP_READS_FIRST},
+    {.op_id = OP_WITH_KERNEL(amp_foreach_non_finite_check_and_unscale),
      .roles = "kkk",
      .infer = infer_unscale,
      .decompose = decompose_unscale,
-     .flags = OP_READS_FIRST,
-     .reference = OP_KERNEL(amp_foreach_non_finite_check_and_unscale)},
+     .flags = OP_READS_FIRST},
 };
 OP_TABLE(optimizer_scale, defs)

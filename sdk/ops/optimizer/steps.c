@@ -381,19 +381,19 @@ static const layout adagrad_layout = {.compose = compose_adagrad,
                                       .eps = ARG_fused_adagrad_eps,
                                       .maximize = ARG_fused_adagrad_maximize};
 
-#define STEP(name, op, roles_, layout, reads)                                                                          \
-  {                                                                                                                    \
-    .op_id = GRAFT_OP_FUSED_##name, .roles = roles_, .infer = infer_step, .decompose = decompose_step,                 \
-    .flags = OP_READS_FIRST | OP_LATE_NUMBERS, .rule_reads = reads, .reference = OP_KERNEL(fused_##op), .row = &layout \
+#define STEP(op, roles_, layout, reads)                                                             \
+  {                                                                                                 \
+    .op_id = OP_WITH_KERNEL(op), .roles = roles_, .infer = infer_step, .decompose = decompose_step, \
+    .flags = OP_READS_FIRST | OP_LATE_NUMBERS, .rule_reads = reads, .row = &layout                  \
   }
 
 static const op_def defs[] = {
-    STEP(ADAMW, adamw, "vvvvvkkk", adam_layout, 0),
-    STEP(ADAMW_TENSOR_LR, adamw_tensor_lr, "vvvvvkkkk", adam_layout, 0),
-    STEP(ADAM, adam, "vvvvvkkk", adam_layout, 0),
-    STEP(ADAM_TENSOR_LR, adam_tensor_lr, "vvvvvkkkk", adam_layout, 0),
-    STEP(SGD, sgd, "vvvkk", sgd_layout, OP_SAVE_ARG(fused_sgd, momentum)),
-    STEP(SGD_TENSOR_LR, sgd_tensor_lr, "vvvkkk", sgd_layout, OP_SAVE_ARG(fused_sgd, momentum)),
-    STEP(ADAGRAD, adagrad, "vvvkkk", adagrad_layout, 0),
+    STEP(fused_adamw, "vvvvvkkk", adam_layout, 0),
+    STEP(fused_adamw_tensor_lr, "vvvvvkkkk", adam_layout, 0),
+    STEP(fused_adam, "vvvvvkkk", adam_layout, 0),
+    STEP(fused_adam_tensor_lr, "vvvvvkkkk", adam_layout, 0),
+    STEP(fused_sgd, "vvvkk", sgd_layout, OP_SAVE_ARG(fused_sgd, momentum)),
+    STEP(fused_sgd_tensor_lr, "vvvkkk", sgd_layout, OP_SAVE_ARG(fused_sgd, momentum)),
+    STEP(fused_adagrad, "vvvkkk", adagrad_layout, 0),
 };
 OP_TABLE(optimizer_steps, defs)

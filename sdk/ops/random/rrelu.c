@@ -103,14 +103,13 @@ static void vjp_rrelu_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_RRELU_WITH_NOISE,
+    {.op_id = OP_WITH_KERNEL(rrelu_with_noise),
      .roles = "vk",
      .infer = infer_rrelu,
      .decompose = decompose_rrelu,
      .vjp = vjp_rrelu,
      .saves = OP_SAVE_ARGS(rrelu_with_noise, self, noise),
-     .flags = OP_NO_WIDEN,
-     .reference = OP_KERNEL(rrelu_with_noise)},
+     .flags = OP_NO_WIDEN},
     {.op_id = GRAFT_OP_RRELU_WITH_NOISE_BACKWARD,
      .roles = "bbb",
      .infer = infer_rrelu_backward,

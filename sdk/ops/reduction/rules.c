@@ -337,11 +337,11 @@ static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
 #define AT_NORM(op)     AT_DIM_DTYPE(op), .order = ARG_##op##_ord
 #define AT_OLD_NORM(op) AT_DIM(op), .order = ARG_##op##_p
 
-#define ROW(op, id, kind_, flags_, at, ...)                                                                  \
-  {                                                                                                          \
-    .op_id = GRAFT_OP_##id, .roles = "v", .reference = OP_KERNEL(op), __VA_ARGS__, .row = &(const red_row) { \
-      .kind = kind_, .flags = flags_, at                                                                     \
-    }                                                                                                        \
+#define ROW(op, kind_, flags_, at, ...)                                               \
+  {                                                                                   \
+    .op_id = OP_WITH_KERNEL(op), .roles = "v", __VA_ARGS__, .row = &(const red_row) { \
+      .kind = kind_, .flags = flags_, at                                              \
+    }                                                                                 \
   }
 #define RULE(decompose_, vjp_) .infer = infer_reduction, .decompose = decompose_, .vjp = vjp_
 #define NORM(decompose_)       .infer = infer_norm, .decompose = decompose_, .vjp = red_vjp_norm
@@ -349,54 +349,50 @@ static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
 #define BOTH(op)               OP_SAVE_ARG(op, self) | OP_SAVE_OUT(op, out)
 
 static const op_def defs[] = {
-    ROW(sum_dim_IntList, SUM_DIM_INTLIST, RED_SUM, RED_LIST, AT_DIM_DTYPE(sum_dim_IntList), RULE(NULL, red_vjp_sum)),
-    ROW(mean_dim, MEAN_DIM, RED_MEAN, RED_LIST, AT_DIM_DTYPE(mean_dim), RULE(decompose_mean, red_vjp_mean)),
+    ROW(sum_dim_IntList, RED_SUM, RED_LIST, AT_DIM_DTYPE(sum_dim_IntList), RULE(NULL, red_vjp_sum)),
+    ROW(mean_dim, RED_MEAN, RED_LIST, AT_DIM_DTYPE(mean_dim), RULE(decompose_mean, red_vjp_mean)),
     {.op_id = GRAFT_OP_MEAN,
      .roles = "v",
      RULE(decompose_mean, red_vjp_mean),
      .row = &(const red_row){.kind = RED_MEAN, AT_DTYPE(mean)}},
-    ROW(amax, AMAX, RED_SAME, RED_LIST | RED_NONEMPTY, AT_DIM(amax), RULE(NULL, red_vjp_extremum),
-        .flags = OP_EXACT_OUT, .saves = BOTH(amax)),
-    ROW(amin, AMIN, RED_SAME, RED_LIST | RED_NONEMPTY, AT_DIM(amin), RULE(NULL, red_vjp_extremum),
-        .flags = OP_EXACT_OUT, .saves = BOTH(amin)),
-    ROW(argmax, ARGMAX, RED_INDEX, RED_NONEMPTY, AT_DIM(argmax), RULE(NULL, NULL), .flags = OP_EXACT_OUT),
-    ROW(argmin, ARGMIN, RED_INDEX, RED_NONEMPTY, AT_DIM(argmin), RULE(NULL, NULL), .flags = OP_EXACT_OUT),
-    ROW(any, ANY, RED_ANY, 0, AT_NONE(any), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
-    ROW(any_dim, ANY_DIM, RED_ANY, 0, AT_DIM(any_dim), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
-    ROW(any_dims, ANY_DIMS, RED_ANY, RED_LIST | RED_LITERAL, AT_DIM(any_dims), RULE(decompose_any, NULL),
-        .flags = OP_EXACT_OUT),
-    ROW(all, ALL, RED_ANY, 0, AT_NONE(all), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
-    ROW(all_dim, ALL_DIM, RED_ANY, 0, AT_DIM(all_dim), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
-    ROW(prod, PROD, RED_SUM, 0, AT_DTYPE(prod), RULE(decompose_prod, red_vjp_prod), .saves = SELF(prod)),
-    ROW(prod_dim_int, PROD_DIM_INT, RED_SUM, 0, AT_DIM_DTYPE(prod_dim_int), RULE(NULL, red_vjp_prod),
-        .saves = SELF(prod_dim_int)),
-    ROW(max_dim, MAX_DIM, RED_SAME, RED_NONEMPTY, AT_DIM(max_dim), .infer = infer_pick, .decompose = decompose_pick,
+    ROW(amax, RED_SAME, RED_LIST | RED_NONEMPTY, AT_DIM(amax), RULE(NULL, red_vjp_extremum), .flags = OP_EXACT_OUT,
+        .saves = BOTH(amax)),
+    ROW(amin, RED_SAME, RED_LIST | RED_NONEMPTY, AT_DIM(amin), RULE(NULL, red_vjp_extremum), .flags = OP_EXACT_OUT,
+        .saves = BOTH(amin)),
+    ROW(argmax, RED_INDEX, RED_NONEMPTY, AT_DIM(argmax), RULE(NULL, NULL), .flags = OP_EXACT_OUT),
+    ROW(argmin, RED_INDEX, RED_NONEMPTY, AT_DIM(argmin), RULE(NULL, NULL), .flags = OP_EXACT_OUT),
+    ROW(any, RED_ANY, 0, AT_NONE(any), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
+    ROW(any_dim, RED_ANY, 0, AT_DIM(any_dim), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
+    ROW(any_dims, RED_ANY, RED_LIST | RED_LITERAL, AT_DIM(any_dims), RULE(decompose_any, NULL), .flags = OP_EXACT_OUT),
+    ROW(all, RED_ANY, 0, AT_NONE(all), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
+    ROW(all_dim, RED_ANY, 0, AT_DIM(all_dim), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
+    ROW(prod, RED_SUM, 0, AT_DTYPE(prod), RULE(decompose_prod, red_vjp_prod), .saves = SELF(prod)),
+    ROW(prod_dim_int, RED_SUM, 0, AT_DIM_DTYPE(prod_dim_int), RULE(NULL, red_vjp_prod), .saves = SELF(prod_dim_int)),
+    ROW(max_dim, RED_SAME, RED_NONEMPTY, AT_DIM(max_dim), .infer = infer_pick, .decompose = decompose_pick,
         .vjp = red_vjp_pick, .saves = OP_SAVE_OUT(max_dim, indices)),
-    ROW(min_dim, MIN_DIM, RED_SAME, RED_NONEMPTY, AT_DIM(min_dim), .infer = infer_pick, .decompose = decompose_pick,
+    ROW(min_dim, RED_SAME, RED_NONEMPTY, AT_DIM(min_dim), .infer = infer_pick, .decompose = decompose_pick,
         .vjp = red_vjp_pick, .saves = OP_SAVE_OUT(min_dim, indices)),
-    ROW(max, MAX, RED_SAME, RED_NONEMPTY, AT_NONE(max), RULE(decompose_extremes, red_vjp_extremum), .saves = BOTH(max)),
-    ROW(min, MIN, RED_SAME, RED_NONEMPTY, AT_NONE(min), RULE(decompose_extremes, red_vjp_extremum), .saves = BOTH(min)),
-    ROW(aminmax, AMINMAX, RED_SAME, RED_NONEMPTY, AT_DIM(aminmax), .infer = infer_aminmax,
-        .decompose = decompose_extremes, .vjp = red_vjp_extremum,
-        .saves = SELF(aminmax) | OP_SAVE_OUT(aminmax, min) | OP_SAVE_OUT(aminmax, max)),
-    ROW(var_correction, VAR_CORRECTION, RED_VAR, RED_LIST, AT_DIM(var_correction), .infer = infer_var,
-        .decompose = decompose_var, .vjp = red_vjp_var, .saves = SELF(var_correction)),
-    ROW(std_correction, STD_CORRECTION, RED_VAR, RED_LIST, AT_DIM(std_correction), .infer = infer_var,
-        .decompose = decompose_std, .vjp = red_vjp_var, .saves = BOTH(std_correction)),
-    ROW(var_mean_correction, VAR_MEAN_CORRECTION, RED_VAR, RED_LIST, AT_DIM(var_mean_correction),
-        .infer = infer_var_mean, .decompose = decompose_var_mean, .vjp = red_vjp_var,
-        .saves = SELF(var_mean_correction)),
-    ROW(std_mean_correction, STD_MEAN_CORRECTION, RED_VAR, RED_LIST, AT_DIM(std_mean_correction),
-        .infer = infer_var_mean, .decompose = decompose_var_mean, .vjp = red_vjp_var,
+    ROW(max, RED_SAME, RED_NONEMPTY, AT_NONE(max), RULE(decompose_extremes, red_vjp_extremum), .saves = BOTH(max)),
+    ROW(min, RED_SAME, RED_NONEMPTY, AT_NONE(min), RULE(decompose_extremes, red_vjp_extremum), .saves = BOTH(min)),
+    ROW(aminmax, RED_SAME, RED_NONEMPTY, AT_DIM(aminmax), .infer = infer_aminmax, .decompose = decompose_extremes,
+        .vjp = red_vjp_extremum, .saves = SELF(aminmax) | OP_SAVE_OUT(aminmax, min) | OP_SAVE_OUT(aminmax, max)),
+    ROW(var_correction, RED_VAR, RED_LIST, AT_DIM(var_correction), .infer = infer_var, .decompose = decompose_var,
+        .vjp = red_vjp_var, .saves = SELF(var_correction)),
+    ROW(std_correction, RED_VAR, RED_LIST, AT_DIM(std_correction), .infer = infer_var, .decompose = decompose_std,
+        .vjp = red_vjp_var, .saves = BOTH(std_correction)),
+    ROW(var_mean_correction, RED_VAR, RED_LIST, AT_DIM(var_mean_correction), .infer = infer_var_mean,
+        .decompose = decompose_var_mean, .vjp = red_vjp_var, .saves = SELF(var_mean_correction)),
+    ROW(std_mean_correction, RED_VAR, RED_LIST, AT_DIM(std_mean_correction), .infer = infer_var_mean,
+        .decompose = decompose_var_mean, .vjp = red_vjp_var,
         .saves = SELF(std_mean_correction) | OP_SAVE_OUT(std_mean_correction, out0)),
-    ROW(linalg_vector_norm, LINALG_VECTOR_NORM, RED_NORM, RED_LIST, AT_NORM(linalg_vector_norm), NORM(decompose_norm),
+    ROW(linalg_vector_norm, RED_NORM, RED_LIST, AT_NORM(linalg_vector_norm), NORM(decompose_norm),
         .flags = OP_EXACT_OUT, .saves = BOTH(linalg_vector_norm)),
-    ROW(norm_ScalarOpt_dim, NORM_SCALAROPT_DIM, RED_NORM, RED_LIST, AT_OLD_NORM(norm_ScalarOpt_dim),
-        NORM(decompose_old_norm), .saves = BOTH(norm_ScalarOpt_dim)),
-    ROW(nansum, NANSUM, RED_NANSUM, RED_LIST, AT_DIM_DTYPE(nansum), RULE(decompose_nansum, red_vjp_nansum),
+    ROW(norm_ScalarOpt_dim, RED_NORM, RED_LIST, AT_OLD_NORM(norm_ScalarOpt_dim), NORM(decompose_old_norm),
+        .saves = BOTH(norm_ScalarOpt_dim)),
+    ROW(nansum, RED_NANSUM, RED_LIST, AT_DIM_DTYPE(nansum), RULE(decompose_nansum, red_vjp_nansum),
         .saves = SELF(nansum)),
-    ROW(count_nonzero, COUNT_NONZERO, RED_COUNT, 0, AT_DIM_ONLY(count_nonzero), RULE(decompose_count, NULL)),
-    ROW(logsumexp, LOGSUMEXP, RED_FLOAT, RED_LIST, AT_DIM(logsumexp), RULE(decompose_logsumexp, red_vjp_logsumexp),
+    ROW(count_nonzero, RED_COUNT, 0, AT_DIM_ONLY(count_nonzero), RULE(decompose_count, NULL)),
+    ROW(logsumexp, RED_FLOAT, RED_LIST, AT_DIM(logsumexp), RULE(decompose_logsumexp, red_vjp_logsumexp),
         .saves = BOTH(logsumexp)),
 };
 OP_TABLE(reduction, defs)

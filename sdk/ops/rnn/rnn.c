@@ -416,33 +416,29 @@ static void vjp_gru(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL,
+    {.op_id = OP_WITH_KERNEL(thnn_fused_lstm_cell),
      .roles = "vvvvv",
      .infer = infer_lstm,
      .decompose = decompose_lstm,
      .vjp = vjp_lstm,
      .saves = OP_SAVE_ARGS(thnn_fused_lstm_cell, input_gates, hidden_gates, cx, input_bias, hidden_bias) |
               OP_SAVE_OUT(thnn_fused_lstm_cell, out1) | OP_SAVE_OUT(thnn_fused_lstm_cell, out2),
-     .without_grad = OP_OUT_BIT(thnn_fused_lstm_cell, out2),
-     .reference = OP_KERNEL(thnn_fused_lstm_cell)},
-    {.op_id = GRAFT_OP_THNN_FUSED_LSTM_CELL_BACKWARD_IMPL,
+     .without_grad = OP_OUT_BIT(thnn_fused_lstm_cell, out2)},
+    {.op_id = OP_WITH_KERNEL(thnn_fused_lstm_cell_backward_impl),
      .roles = "vvvvv",
      .infer = infer_lstm_backward,
-     .decompose = decompose_lstm_backward,
-     .reference = OP_KERNEL(thnn_fused_lstm_cell_backward_impl)},
-    {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL,
+     .decompose = decompose_lstm_backward},
+    {.op_id = OP_WITH_KERNEL(thnn_fused_gru_cell),
      .roles = "vvvvv",
      .infer = infer_gru,
      .decompose = decompose_gru,
      .vjp = vjp_gru,
      .saves = OP_SAVE_ARGS(thnn_fused_gru_cell, input_gates, hidden_gates, hx, input_bias, hidden_bias) |
               OP_SAVE_OUT(thnn_fused_gru_cell, out1),
-     .without_grad = OP_OUT_BIT(thnn_fused_gru_cell, out1),
-     .reference = OP_KERNEL(thnn_fused_gru_cell)},
-    {.op_id = GRAFT_OP_THNN_FUSED_GRU_CELL_BACKWARD,
+     .without_grad = OP_OUT_BIT(thnn_fused_gru_cell, out1)},
+    {.op_id = OP_WITH_KERNEL(thnn_fused_gru_cell_backward),
      .roles = "vv",
      .infer = infer_gru_backward,
-     .decompose = decompose_gru_backward,
-     .reference = OP_KERNEL(thnn_fused_gru_cell_backward)},
+     .decompose = decompose_gru_backward},
 };
 OP_TABLE(rnn, defs)

@@ -261,13 +261,12 @@ static void vjp_reduce(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_SCATTER_REDUCE_TWO,
+    {.op_id = OP_WITH_KERNEL(scatter_reduce_two),
      .flags = OP_EXACT_OUT,
      .roles = "viv",
      .infer = infer_reduce,
      .decompose = decompose_reduce,
      .vjp = vjp_reduce,
-     .saves = OP_SAVE_ARGS(scatter_reduce_two, self, index, src) | OP_SAVE_OUT(scatter_reduce_two, out),
-     .reference = OP_KERNEL(scatter_reduce_two)},
+     .saves = OP_SAVE_ARGS(scatter_reduce_two, self, index, src) | OP_SAVE_OUT(scatter_reduce_two, out)},
 };
 OP_TABLE(scatter_reduce, defs)

@@ -98,11 +98,10 @@ static void vjp_unfold_backward(op_vjp *v) {
 }
 
 static const op_def defs[] = {
-    {.op_id = GRAFT_OP_UNFOLD_BACKWARD,
+    {.op_id = OP_WITH_KERNEL(unfold_backward),
      .roles = "v",
      .infer = infer_unfold_backward,
      .decompose = decompose_unfold_backward,
-     .vjp = vjp_unfold_backward,
-     .reference = OP_KERNEL(unfold_backward)},
+     .vjp = vjp_unfold_backward},
 };
 OP_TABLE(shape_windows, defs)
