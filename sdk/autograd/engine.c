@@ -180,9 +180,7 @@ static graft_status check_root(const backward *b, graft_tensor *const *roots, gr
                      i, expected);
   }
   if (!grad) return GRAFT_OK;
-  bool same = grad->ndim == root->ndim && grad->device == root->device;
-  for (int32_t d = 0; same && d < root->ndim; d++) same = grad->sizes[d] == root->sizes[d];
-  if (same) return GRAFT_OK;
+  if (grad->device == root->device && tns_same_sizes(grad, root)) return GRAFT_OK;
   return err_about(
       GRAFT_INVALID_ARGUMENT, b->name, "the gradient of root %u is %s on %s, expected the shape of %s on %s", i,
       tns_describe(grad, is, sizeof is), graft_device_text(grad->device), expected, graft_device_text(root->device));

@@ -83,9 +83,7 @@ static graft_tensor *fit(fx *s, const ag_node *n, uint32_t arg, graft_tensor *re
     result = fx_sum_to(s, result, like->ndim, like->sizes);
     if (!result) return NULL;
   }
-  bool same = result->ndim == like->ndim;
-  for (int32_t i = 0; same && i < like->ndim; i++) same = result->sizes[i] == like->sizes[i];
-  if (!same) return wrong_shape(s, n, arg, result, like);
+  if (!tns_same_sizes(result, like)) return wrong_shape(s, n, arg, result, like);
   if (result->dtype == like->dtype && result->device == like->device) return result;
   return fx_to_copy(s, result, like->dtype, like->device, GRAFT_FORMAT_PRESERVE);
 }

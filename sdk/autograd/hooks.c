@@ -47,9 +47,7 @@ graft_status graft_tensor_remove_hook(graft_tensor *tensor, uint64_t handle) {
 }
 
 static graft_status check_replacement(const ag_node *node, const graft_tensor *was, const graft_tensor *is) {
-  bool same = was->ndim == is->ndim && was->dtype == is->dtype && was->device == is->device;
-  for (int32_t i = 0; same && i < was->ndim; i++) same = was->sizes[i] == is->sizes[i];
-  if (same) return GRAFT_OK;
+  if (was->dtype == is->dtype && was->device == is->device && tns_same_sizes(was, is)) return GRAFT_OK;
   char before[160], after[160];
   return err_set(GRAFT_INVALID_ARGUMENT,
                  "a hook on a result of %s replaced a gradient %s by %s; expected the same "

@@ -109,8 +109,22 @@ static void order_by_stride(int32_t ndim, const int64_t *sizes, const int64_t *s
   }
 }
 
+bool tns_has_sizes(const graft_tensor *t, int32_t ndim, const int64_t *sizes) {
+  bool same = t->ndim == ndim;
+  for (int32_t i = 0; same && i < ndim; i++) same = t->sizes[i] == sizes[i];
+  return same;
+}
+
+bool tns_broadcasts_to(const graft_tensor *t, int32_t ndim, const int64_t *sizes) {
+  bool fits = t->ndim <= ndim;
+  for (int32_t i = 1; fits && i <= t->ndim; i++) {
+    fits = t->sizes[t->ndim - i] == 1 || t->sizes[t->ndim - i] == sizes[ndim - i];
+  }
+  return fits;
+}
+
 bool tns_same_sizes(const graft_tensor *a, const graft_tensor *b) {
-  return a->ndim == b->ndim && memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof *a->sizes) == 0;
+  return tns_has_sizes(a, b->ndim, b->sizes);
 }
 
 bool tns_is_dense(int32_t ndim, const int64_t *sizes, const int64_t *strides) {

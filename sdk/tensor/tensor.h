@@ -86,6 +86,9 @@ int64_t tns_numel(int32_t ndim, const int64_t *sizes); /* -1 when it overflows *
 void tns_contiguous_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);
 bool tns_is_contiguous(int32_t ndim, const int64_t *sizes, const int64_t *strides);
 bool tns_is_channels_last(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* rank 4 or 5 */
+bool tns_has_sizes(const graft_tensor *t, int32_t ndim, const int64_t *sizes);
+/* Whether its elements, repeated but none left out, fill such a shape. */
+bool tns_broadcasts_to(const graft_tensor *t, int32_t ndim, const int64_t *sizes);
 bool tns_same_sizes(const graft_tensor *a, const graft_tensor *b);
 bool tns_is_dense(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* non-overlapping and without gaps */
 void tns_channels_last_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);

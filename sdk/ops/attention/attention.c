@@ -32,21 +32,17 @@ static shape shape_of(const graft_value *args, int query) {
 /* --- rules --- */
 
 static graft_status check_sizes(const op_call *c, int arg, const int64_t sizes[4]) {
-  const graft_tensor *t = op_tensor(c, arg);
-  bool same = t->ndim == 4;
-  for (int i = 0; same && i < 4; i++) same = t->sizes[i] == sizes[i];
-  if (same) return GRAFT_OK;
-  return op_error(c, "%s is %s; expected [%lld,%lld,%lld,%lld]", c->schema->args[arg].name, op_show(c, arg),
-                  (long long)sizes[0], (long long)sizes[1], (long long)sizes[2], (long long)sizes[3]);
+  if (tns_has_sizes(op_tensor(c, arg), 4, sizes)) return GRAFT_OK;
+  return op_refuse(c, arg, "[%lld,%lld,%lld,%lld]", (long long)sizes[0], (long long)sizes[1], (long long)sizes[2],
+                   (long long)sizes[3]);
 }
 
 static graft_status check_bias(const op_call *c, int arg, const shape *p) {
   const graft_tensor *t = op_tensor(c, arg);
   const int64_t sizes[] = {p->batch, p->heads, p->rows, p->columns};
   if (!t) return GRAFT_OK;
-  bool fits = t->ndim <= 4;
-  for (int32_t i = 0; fits && i < t->ndim; i++) fits = t->sizes[i] == 1 || t->sizes[i] == sizes[4 - t->ndim + i];
-  return fits ? GRAFT_OK : op_error(c, "attn_bias does not broadcast to the scores (%s)", op_show_tensors(c));
+  if (tns_broadcasts_to(t, 4, sizes)) return GRAFT_OK;
+  return op_error(c, "attn_bias does not broadcast to the scores (%s)", op_show_tensors(c));
 }
 
 /* query, key and value from argument `query` on, and the bias behind them. */
@@ -54,9 +50,10 @@ static graft_status check_inputs(op_call *c, int query, shape *p) {
   for (int i = query; i < query + GRADIENTS; i++) {
     const graft_tensor *t = op_tensor(c, i);
     if (!t) continue;
-    if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype)) return op_refuse_dtype(c, i, "a floating dtype");
+    graft_status status = op_check_floating(c, i);
+    if (status) return status;
     if (t->dtype != op_tensor(c, query)->dtype) return op_error(c, "dtypes differ (%s)", op_show_tensors(c));
-    if (i < query + OF_BIAS && t->ndim != 4) return op_refuse_dtype(c, i, "[batch,heads,length,width]");
+    if (i < query + OF_BIAS && t->ndim != 4) return op_refuse(c, i, "[batch,heads,length,width]");
   }
   *p = shape_of(c->args, query);
   graft_status status = check_sizes(c, query + OF_KEY, (int64_t[]){p->batch, p->heads, p->columns, p->width});
@@ -114,7 +111,7 @@ static graft_status infer_forward(op_call *c) {
 
 static graft_status check_number(const op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
-  return t->numel == 1 && t->dtype == GRAFT_I64 ? GRAFT_OK : op_refuse_dtype(c, arg, "one number of i64");
+  return t->numel == 1 && t->dtype == GRAFT_I64 ? GRAFT_OK : op_refuse(c, arg, "one number of i64");
 }
 
 static graft_status infer_backward(op_call *c) {
@@ -125,12 +122,12 @@ static graft_status infer_backward(op_call *c) {
   for (int i = 0; !status && i < 2; i++) {
     int arg = i ? BACKWARD(out) : BACKWARD(grad_out);
     status = check_sizes(c, arg, sizes);
-    if (!status && op_tensor(c, arg)->dtype != c->compute) status = op_refuse_dtype(c, arg, "the query's dtype");
+    if (!status && op_tensor(c, arg)->dtype != c->compute) status = op_refuse(c, arg, "the query's dtype");
   }
   const graft_tensor *lse = op_tensor(c, BACKWARD(logsumexp));
-  if (!status && !dt_is_float(lse->dtype)) status = op_refuse_dtype(c, BACKWARD(logsumexp), "a floating dtype");
+  if (!status && !dt_is_float(lse->dtype)) status = op_refuse(c, BACKWARD(logsumexp), "a floating dtype");
   if (!status && (lse->ndim != 3 || lse->numel != p.batch * p.heads * p.rows || lse->sizes[2] != p.rows)) {
-    status = op_refuse_dtype(c, BACKWARD(logsumexp), "a number for each row of scores");
+    status = op_refuse(c, BACKWARD(logsumexp), "a number for each row of scores");
   }
   if (!status) status = check_dropout(c, BACKWARD(dropout_p));
   if (!status) status = check_number(c, BACKWARD(philox_seed));

@@ -102,10 +102,10 @@ static graft_status infer_sizes(op_call *c, int at, int64_t *sizes) {
                     op_show_tensors(c));
   }
   if (dt_is_complex(input->dtype) || input->dtype == GRAFT_BOOL || dt_is_float8(input->dtype)) {
-    return op_refuse_dtype(c, at, "a floating or integer dtype");
+    return op_refuse(c, at, "a floating or integer dtype");
   }
-  if (input->dtype != weight->dtype) return op_error(c, "input and weight differ in dtype (%s)", op_show_tensors(c));
-  graft_status status = check_lists(c, at, dims);
+  graft_status status = op_check_same_dtype(c, at, at + ARG_convolution_weight);
+  if (!status) status = check_lists(c, at, dims);
   if (status) return status;
   geometry g = geometry_of(&c->args[at]);
   status = check_channels(c, &g, input, weight);
@@ -129,12 +129,10 @@ static graft_status check_bias(op_call *c, const graft_tensor *input, const graf
   geometry g = geometry_of(c->args);
   int64_t channels = g.transposed ? weight->sizes[1] * g.groups : weight->sizes[0];
   if (bias->ndim != 1 || bias->sizes[0] != channels) {
-    return op_error(c, "bias is %s; expected one number for each of %lld channels", op_show(c, ARG_convolution_bias),
-                    (long long)channels);
+    return op_refuse(c, ARG_convolution_bias, "one number for each of %lld channels", (long long)channels);
   }
   bool strict = input->dtype == GRAFT_F32 || input->dtype == GRAFT_BF16;
-  return strict && bias->dtype != input->dtype ? op_error(c, "input and bias differ in dtype (%s)", op_show_tensors(c))
-                                               : GRAFT_OK;
+  return strict ? op_check_same_dtype(c, ARG_convolution_input, ARG_convolution_bias) : GRAFT_OK;
 }
 
 static graft_status infer_convolution(op_call *c) {
@@ -150,12 +148,9 @@ static graft_status infer_convolution(op_call *c) {
 
 static graft_status check_gradient(op_call *c, const int64_t *sizes) {
   const in_convolution_backward in = in_convolution_backward_of(c->args);
-  const graft_tensor *grad = in.grad_output;
-  bool same = grad->ndim == in.input->ndim;
-  for (int32_t i = 0; same && i < grad->ndim; i++) same = grad->sizes[i] == sizes[i];
-  if (!same) return op_error(c, "grad_output has not the shape of the convolution's result (%s)", op_show_tensors(c));
-  if (grad->dtype == in.input->dtype) return GRAFT_OK;
-  return op_error(c, "grad_output and input differ in dtype (%s)", op_show_tensors(c));
+  if (!tns_has_sizes(in.grad_output, in.input->ndim, sizes))
+    return op_error(c, "grad_output has not the shape of the convolution's result (%s)", op_show_tensors(c));
+  return op_check_same_dtype(c, ARG_convolution_backward_grad_output, ARG_convolution_backward_input);
 }
 
 static void out_masked(op_call *c, int n, const graft_tensor *like, graft_memory_format format) {

@@ -227,8 +227,12 @@ __attribute__((format(printf, 3, 4))) graft_status op_fail(const op_call *call, 
 const char *op_show(const op_call *call, int arg);
 /* All tensor arguments with their names: "self f32[2,3], other f32[4]". */
 const char *op_show_tensors(const op_call *call);
-/* "aten::floor: self is c64[2]; expected a real dtype" */
-graft_status op_refuse_dtype(const op_call *call, int arg, const char *expected);
+/* An argument is not what it must be: "aten::floor: self is c64[2]; expected a real dtype". */
+__attribute__((format(printf, 3, 4))) graft_status op_refuse(const op_call *call, int arg, const char *expected, ...);
+/* What a tensor argument must be, if it is there. Floating: float8, in which nothing is computed, does not count. */
+graft_status op_check_floating(const op_call *call, int arg);
+graft_status op_check_dtype(const op_call *call, int arg, graft_dtype dtype);
+graft_status op_check_same_dtype(const op_call *call, int arg, int other);
 
 /* --- helpers for gradients --- */
 static inline bool vjp_needs(const op_vjp *v, int arg) {

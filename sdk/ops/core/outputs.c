@@ -76,15 +76,11 @@ graft_status op_flat_outputs(const op_call *call, graft_meta *metas, bool *wante
  * PyTorch gives a pointwise result the layout of its operands: their own strides where all are dense and alike,
  * otherwise dense strides in an order found by comparing operands' strides dim by dim, the first operand first. */
 
-static bool same_sizes(const graft_meta *out, const graft_tensor *t) {
-  return t->ndim == out->ndim && !memcmp(t->sizes, out->sizes, (size_t)out->ndim * sizeof *out->sizes);
-}
-
 static bool fast_strides(graft_meta *out, const graft_tensor *const *operands, int count) {
   bool contiguous = true, channels_last = true, dense = true;
   for (int i = 0; i < count; i++) {
     const graft_tensor *t = operands[i];
-    if (!t || !same_sizes(out, t)) return false;
+    if (!t || !tns_has_sizes(t, out->ndim, out->sizes)) return false;
     contiguous &= tns_is_contiguous(t->ndim, t->sizes, t->strides);
     channels_last &= t->ndim == 4 && tns_is_channels_last(t->ndim, t->sizes, t->strides);
     dense &= tns_is_dense(t->ndim, t->sizes, t->strides) &&

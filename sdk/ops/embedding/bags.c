@@ -14,8 +14,8 @@ enum { MODE_SUM, MODE_MEAN, MODE_MAX };
 
 static graft_status check_whole(op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
-  if (t->dtype != GRAFT_I64 && t->dtype != GRAFT_I32) return op_refuse_dtype(c, arg, "i64 or i32");
-  return t->ndim == 1 ? GRAFT_OK : op_refuse_dtype(c, arg, "one dim");
+  if (t->dtype != GRAFT_I64 && t->dtype != GRAFT_I32) return op_refuse(c, arg, "i64 or i32");
+  return t->ndim == 1 ? GRAFT_OK : op_refuse(c, arg, "one dim");
 }
 
 static graft_status check_mode(const op_call *c, int64_t mode) {
@@ -27,17 +27,15 @@ static graft_status check_weights(const op_call *c, int arg, int64_t mode, int64
   const graft_tensor *weights = op_tensor(c, arg);
   if (!weights) return GRAFT_OK;
   if (mode != MODE_SUM) return op_error(c, "per_sample_weights are for sums; mode is %lld", (long long)mode);
-  if (weights->dtype != dtype) return op_refuse_dtype(c, arg, "the dtype of the rows");
+  if (weights->dtype != dtype) return op_refuse(c, arg, "the dtype of the rows");
   if (weights->ndim == 1 && weights->numel == count) return GRAFT_OK;
-  return op_error(c, "per_sample_weights is %s; expected a number for each of %lld indices", op_show(c, arg),
-                  (long long)count);
+  return op_refuse(c, arg, "a number for each of %lld indices", (long long)count);
 }
 
 static graft_status check_table(op_call *c, int arg) {
   const graft_tensor *weight = op_tensor(c, arg);
   c->compute = weight->dtype;
-  if (!dt_is_float(weight->dtype) || dt_is_float8(weight->dtype)) return op_refuse_dtype(c, arg, "a floating dtype");
-  return weight->ndim == 2 ? GRAFT_OK : op_error(c, "weight is %s; expected a matrix", op_show(c, arg));
+  return weight->ndim == 2 ? op_check_floating(c, arg) : op_refuse(c, arg, "a matrix");
 }
 
 static int64_t bags_of_call(const in_embedding_bag *in) {
@@ -87,7 +85,7 @@ static in_embedding_bag_backward backward_of(const op_call *c) {
 static graft_status check_bag_of_each(op_call *c, int arg, int64_t count) {
   graft_status status = check_whole(c, arg);
   if (status || op_tensor(c, arg)->numel == count) return status;
-  return op_error(c, "offset2bag is %s; expected a bag for each of %lld indices", op_show(c, arg), (long long)count);
+  return op_refuse(c, arg, "a bag for each of %lld indices", (long long)count);
 }
 
 static graft_status infer_backward(op_call *c) {
@@ -121,8 +119,8 @@ static graft_status infer_weights_backward(op_call *c) {
   if (!status && in.mode != MODE_SUM) status = op_error(c, "per_sample_weights are for sums");
   if (status) return status;
   if (in.grad->ndim != 2 || in.grad->sizes[1] != in.weight->sizes[1] || in.grad->dtype != in.weight->dtype) {
-    return op_error(c, "grad is %s; expected rows like those of weight %s",
-                    op_show(c, ARG_embedding_bag_per_sample_weights_backward_grad), op_show(c, weight));
+    return op_refuse(c, ARG_embedding_bag_per_sample_weights_backward_grad, "rows like those of weight %s",
+                     op_show(c, weight));
   }
   op_out(c, OUT, in.grad->dtype, 1, &in.indices->numel);
   return GRAFT_OK;

@@ -7,13 +7,13 @@
 
 static graft_status check_indices(op_call *c) {
   graft_dtype dtype = op_tensor(c, ARG_embedding_indices)->dtype;
-  return dtype == GRAFT_I64 || dtype == GRAFT_I32 ? GRAFT_OK : op_refuse_dtype(c, ARG_embedding_indices, "i64 or i32");
+  return dtype == GRAFT_I64 || dtype == GRAFT_I32 ? GRAFT_OK : op_refuse(c, ARG_embedding_indices, "i64 or i32");
 }
 
 /* padding_idx, scale_grad_by_freq and sparse concern the gradient alone. */
 static graft_status infer_embedding(op_call *c) {
   const in_embedding in = in_embedding_of(c->args);
-  if (in.weight->ndim != 2) return op_error(c, "weight is %s; expected a matrix", op_show(c, ARG_embedding_weight));
+  if (in.weight->ndim != 2) return op_refuse(c, ARG_embedding_weight, "a matrix");
   graft_status status = check_indices(c);
   if (status) return status;
   if (in.indices->ndim == GRAFT_MAX_DIMS)

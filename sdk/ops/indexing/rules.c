@@ -265,8 +265,8 @@ static graft_status infer_index_select(op_call *c) {
   int64_t dim = in.dim, sizes[GRAFT_MAX_DIMS];
   graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
-  if (in.index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, ARG_index_select_index));
-  if (!idx_is_index(in.index)) return op_refuse_dtype(c, ARG_index_select_index, "i64 or i32");
+  if (in.index->ndim > 1) return op_refuse(c, ARG_index_select_index, "rank 0 or 1");
+  if (!idx_is_index(in.index)) return op_refuse(c, ARG_index_select_index, "i64 or i32");
   if (!in.self->ndim && in.index->numel != 1)
     return op_error(c, "self has rank 0, so index must be one element (%s)", op_show_tensors(c));
   status = idx_check_elements(c, ARG_index_select_self, dim, in.index);
@@ -292,7 +292,7 @@ graft_status idx_check_line(op_call *c, int64_t *dim) {
   if (status) return status;
   op_set_int(c, ARG_gather_dim, *dim);
   if (!in.index->numel) return GRAFT_OK;
-  if (!idx_is_index(in.index)) return op_refuse_dtype(c, ARG_gather_index, "i64 or i32");
+  if (!idx_is_index(in.index)) return op_refuse(c, ARG_gather_index, "i64 or i32");
   bool fits = rank(in.self) == rank(in.index);
   for (int32_t i = 0; fits && i < rank(in.self); i++) fits = i == *dim || extent(in.index, i) <= extent(in.self, i);
   if (!fits) {
@@ -307,7 +307,7 @@ static graft_status infer_gather(op_call *c) {
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
   if (status) return status;
-  if (in.index->numel && !idx_is_index(in.index)) return op_refuse_dtype(c, ARG_gather_index, "i64 or i32");
+  if (in.index->numel && !idx_is_index(in.index)) return op_refuse(c, ARG_gather_index, "i64 or i32");
   c->compute = in.self->dtype;
   op_out(c, OUT, in.self->dtype, in.index->ndim, in.index->sizes);
   return GRAFT_OK;
@@ -338,7 +338,7 @@ static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
 /* take: index counts the elements of self in a row, from the end where it is negative. */
 static graft_status infer_take(op_call *c) {
   const in_take in = in_take_of(c->args);
-  if (in.index->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_take_index, "i64");
+  if (in.index->dtype != GRAFT_I64) return op_refuse(c, ARG_take_index, "i64");
   if (!in.self->numel && in.index->numel) return op_error(c, "self has no element to take (%s)", op_show_tensors(c));
   c->compute = in.self->dtype;
   op_out(c, OUT, in.self->dtype, in.index->ndim, in.index->sizes);
@@ -368,16 +368,15 @@ static graft_status infer_nonzero(op_call *c) {
 /* masked_select: one dim, whose size is found by the op. Operands that must be broadcast are, first. */
 static graft_status infer_masked_select(op_call *c) {
   const in_masked_select in = in_masked_select_of(c->args);
-  if (in.mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, ARG_masked_select_mask, "bool");
   idx_shape s = {0};
-  graft_status status = join_shape(c, &s, in.self->ndim, in.self->sizes);
+  graft_status status = op_check_dtype(c, ARG_masked_select_mask, GRAFT_BOOL);
+  if (!status) status = join_shape(c, &s, in.self->ndim, in.self->sizes);
   if (!status) status = join_shape(c, &s, in.mask->ndim, in.mask->sizes);
   if (status) return status;
   int64_t most = tns_numel(s.ndim, s.sizes);
   c->dynamic = true;
   c->compute = in.self->dtype;
-  c->decompose_only =
-      in.self->ndim != in.mask->ndim || memcmp(in.self->sizes, in.mask->sizes, (size_t)in.self->ndim * sizeof *s.sizes);
+  c->decompose_only = !tns_same_sizes(in.self, in.mask);
   op_out(c, OUT, in.self->dtype, 1, &most);
   return GRAFT_OK;
 }

@@ -4,8 +4,8 @@
 
 static graft_status infer_trace(op_call *c) {
   const graft_tensor *self = op_tensor(c, ARG_trace_self);
-  if (self->ndim != 2) return op_error(c, "self is %s; expected a matrix", op_show(c, ARG_trace_self));
-  if (dt_is_float8(self->dtype) || self->dtype == GRAFT_BOOL) return op_refuse_dtype(c, ARG_trace_self, "numbers");
+  if (self->ndim != 2) return op_refuse(c, ARG_trace_self, "a matrix");
+  if (dt_is_float8(self->dtype) || self->dtype == GRAFT_BOOL) return op_refuse(c, ARG_trace_self, "numbers");
   c->compute = dt_is_integral(self->dtype, true) ? GRAFT_I64 : self->dtype;
   op_out(c, OUT, c->compute, 0, NULL);
   return GRAFT_OK;

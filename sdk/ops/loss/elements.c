@@ -202,25 +202,16 @@ static graft_status check_number(const op_call *c, const operands *in) {
   return op_error(c, "%s is %g; expected %s", in->p->number, in->z, in->p->huber ? "a number above 0" : "0 or more");
 }
 
-/* Whether `t` broadcasts to a shape as it stands. */
-static bool fits_into(const graft_tensor *t, int32_t ndim, const int64_t *sizes) {
-  bool fits = t->ndim <= ndim;
-  for (int32_t i = 1; fits && i <= t->ndim; i++) {
-    fits = t->sizes[t->ndim - i] == 1 || t->sizes[t->ndim - i] == sizes[ndim - i];
-  }
-  return fits;
-}
-
 /* self and target alike, in shape and dtype. (PyTorch's own kernel looks at the target's shape with its ones left out,
  * and its module refuses what is not self's.) */
 static graft_status infer_entropy(op_call *c) {
   const in_binary_cross_entropy in = in_binary_cross_entropy_of(c->args);
   const graft_tensor *self = in.self, *weight = in.weight;
-  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype))
-    return op_refuse_dtype(c, ARG_binary_cross_entropy_self, "a floating dtype");
+  graft_status status = op_check_floating(c, ARG_binary_cross_entropy_self);
+  if (status) return status;
   if (self->dtype != in.target->dtype) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
   if (!tns_same_sizes(self, in.target)) return op_error(c, "self and target differ in shape (%s)", op_show_tensors(c));
-  if (weight && !fits_into(weight, self->ndim, self->sizes)) {
+  if (weight && !tns_broadcasts_to(weight, self->ndim, self->sizes)) {
     return op_error(c, "weight does not broadcast to self's shape (%s)", op_show_tensors(c));
   }
   c->compute = self->dtype;
@@ -259,15 +250,14 @@ static graft_status infer_backward(op_call *c) {
   graft_status status = check_reduction(c, op_arg_named(c->schema, "reduction"));
   if (!status) status = op_out_broadcast(c, OUT, self->dtype);
   if (status) return status;
-  bool fits = c->out[OUT].ndim == self->ndim;
-  for (int32_t i = 0; fits && i < self->ndim; i++) fits = c->out[OUT].sizes[i] == self->sizes[i];
-  if (!fits) return op_error(c, "grad_output and target do not broadcast to self's shape (%s)", op_show_tensors(c));
+  if (!tns_has_sizes(self, c->out[OUT].ndim, c->out[OUT].sizes))
+    return op_error(c, "grad_output and target do not broadcast to self's shape (%s)", op_show_tensors(c));
   c->compute = op_promote_tensors(c);
   if (!c->compute || c->compute == GRAFT_BOOL || dt_is_complex(c->compute)) {
     return op_error(c, "expected real dtypes that promote to a common one (%s)", op_show_tensors(c));
   }
   if ((in.p->huber || in.p->entropy) && !dt_is_float(self->dtype))
-    return op_refuse_dtype(c, op_arg_named(c->schema, "self"), "a floating dtype");
+    return op_refuse(c, op_arg_named(c->schema, "self"), "a floating dtype");
   bool differ = in.grad->dtype != self->dtype || in.target->dtype != self->dtype;
   if (in.p->entropy && differ) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
   if (in.p->entropy)
@@ -436,7 +426,7 @@ static graft_status infer_soft_margin(op_call *c) {
   }
   status = out_of_both(c, c->compute, in.target, in.self);
   if (status) return status;
-  if (!fits_into(g, c->out[OUT].ndim, c->out[OUT].sizes)) {
+  if (!tns_broadcasts_to(g, c->out[OUT].ndim, c->out[OUT].sizes)) {
     return op_error(c, "grad_output does not broadcast to the shape of self and target (%s)", op_show_tensors(c));
   }
   c->decompose_only = !tns_same_sizes(in.self, in.target) || dt_is_complex(c->compute);

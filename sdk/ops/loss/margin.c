@@ -16,14 +16,14 @@ static int64_t rows_in(const graft_tensor *self) {
 }
 
 static graft_status check_scores(op_call *c, int at, int target_at) {
-  const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, target_at);
-  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, at, "a floating dtype");
+  const graft_tensor *self = op_tensor(c, at);
+  graft_status status = op_check_floating(c, at);
+  if (status) return status;
   if (self->ndim > 2 || !classes_in(self)) {
-    return op_error(c, "self is %s; expected rank 2 at most, empty in the batch at most", op_show(c, at));
+    return op_refuse(c, at, "rank 2 at most, empty in the batch at most");
   }
-  if (target->dtype != GRAFT_I64) return op_refuse_dtype(c, target_at, "i64");
   c->compute = self->dtype;
-  return GRAFT_OK;
+  return op_check_dtype(c, target_at, GRAFT_I64);
 }
 
 static double number_of(graft_scalar x) {
@@ -47,8 +47,8 @@ static graft_status check_margin(op_call *c, int at) {
   if (p != 1 && p != 2) return op_error(c, "p is %g; expected 1 or 2", p);
   if (target->ndim > 1 || target->numel != rows_in(self))
     return op_error(c, "expected one target for each row of self (%s)", op_show_tensors(c));
-  if (weight && weight->dtype != self->dtype)
-    return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
+  status = op_check_same_dtype(c, at, at + ARG_multi_margin_loss_weight);
+  if (status) return status;
   if (weight && (weight->ndim > 1 || weight->numel != classes_in(self))) {
     return op_error(c, "expected one weight for each of the %lld classes (%s)", (long long)classes_in(self),
                     op_show_tensors(c));
@@ -62,9 +62,8 @@ static graft_status check_cotangent(op_call *c, bool each) {
                      *self = op_tensor(c, ARG_multi_margin_loss_backward_self);
   bool fits = each && g->ndim ? g->ndim == 1 && g->numel == rows_in(self) : g->numel == 1;
   if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));
-  if (g->dtype != self->dtype) return op_error(c, "grad_output and self differ in dtype (%s)", op_show_tensors(c));
   op_out(c, OUT, self->dtype, self->ndim, self->sizes);
-  return GRAFT_OK;
+  return op_check_same_dtype(c, ARG_multi_margin_loss_backward_grad_output, ARG_multi_margin_loss_backward_self);
 }
 
 static graft_status infer_multi_margin(op_call *c) {
@@ -103,8 +102,8 @@ static graft_status infer_multilabel_backward(op_call *c) {
   graft_status status = check_labels(c, ARG_multilabel_margin_loss_backward_self);
   if (status) return status;
   if (in.is_target->dtype != in.self->dtype || !tns_same_sizes(in.is_target, in.target)) {
-    return op_error(c, "is_target is %s; expected %s in target's shape",
-                    op_show(c, ARG_multilabel_margin_loss_backward_is_target), graft_dtype_name(in.self->dtype));
+    return op_refuse(c, ARG_multilabel_margin_loss_backward_is_target, "%s in target's shape",
+                     graft_dtype_name(in.self->dtype));
   }
   return check_cotangent(c, in.reduction == LOSS_NONE && in.self->ndim == 2);
 }

@@ -15,11 +15,11 @@ static bool is_plane(const op_call *c) {
 static graft_status check_targets(const op_call *c, const graft_tensor *self, const graft_tensor *target, int at) {
   bool one = self->ndim == 1, fits;
   if (is_plane(c)) {
-    if (self->ndim != 4) return op_refuse_dtype(c, at, "[N,C,H,W]");
+    if (self->ndim != 4) return op_refuse(c, at, "[N,C,H,W]");
     fits = target->ndim == 3 && target->sizes[0] == self->sizes[0] && target->sizes[1] == self->sizes[2] &&
            target->sizes[2] == self->sizes[3];
   } else {
-    if (self->ndim < 1 || self->ndim > 2) return op_refuse_dtype(c, at, "[C] or [N,C]");
+    if (self->ndim < 1 || self->ndim > 2) return op_refuse(c, at, "[C] or [N,C]");
     fits = one ? target->numel == 1 && target->ndim <= 1 : target->ndim == 1 && target->sizes[0] == self->sizes[0];
   }
   return fits ? GRAFT_OK : op_error(c, "expected one target for each row of self (%s)", op_show_tensors(c));
@@ -32,10 +32,11 @@ static int32_t class_dim(const graft_tensor *self) {
 /* self [N,C] or [C], target [N] or []; the weights are one a class. `at` is where self stands, `of` target. */
 static graft_status check_nll(op_call *c, int at, int of, const graft_tensor *weight, bool exact_weight) {
   const graft_tensor *self = op_tensor(c, at), *target = op_tensor(c, of);
-  if (!dt_is_float(self->dtype) || dt_is_float8(self->dtype)) return op_refuse_dtype(c, at, "a floating dtype");
+  graft_status status = op_check_floating(c, at);
+  if (status) return status;
   bool byte = target->dtype == GRAFT_U8 && !is_plane(c);
-  if (target->dtype != GRAFT_I64 && !byte) return op_refuse_dtype(c, of, is_plane(c) ? "i64" : "i64 or u8");
-  graft_status status = check_targets(c, self, target, at);
+  if (target->dtype != GRAFT_I64 && !byte) return op_refuse(c, of, is_plane(c) ? "i64" : "i64 or u8");
+  status = check_targets(c, self, target, at);
   if (status) return status;
   if (weight && weight->dtype != self->dtype)
     return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
@@ -64,8 +65,7 @@ static graft_status infer_nll_backward(op_call *c) {
   graft_status status = check_reduction(c, ARG_nll_loss_backward_reduction);
   if (!status) status = check_nll(c, ARG_nll_loss_backward_self, ARG_nll_loss_backward_target, in.weight, false);
   if (status) return status;
-  if (in.self->ndim == 1 && in.target->ndim)
-    return op_refuse_dtype(c, ARG_nll_loss_backward_target, "one number, of rank 0");
+  if (in.self->ndim == 1 && in.target->ndim) return op_refuse(c, ARG_nll_loss_backward_target, "one number, of rank 0");
   bool rows = in.reduction == LOSS_NONE && in.self->ndim > 1;
   bool fits = rows ? tns_same_sizes(g, in.target) : g->ndim <= 1 && g->numel == 1;
   if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));

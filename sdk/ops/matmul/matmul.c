@@ -5,12 +5,6 @@
 
 /* --- rules --- */
 
-static graft_status same_dtype(op_call *c, int first, int second) {
-  if (op_tensor(c, first)->dtype == op_tensor(c, second)->dtype) return GRAFT_OK;
-  return op_error(c, "%s and %s differ in dtype (%s)", c->schema->args[first].name, c->schema->args[second].name,
-                  op_show_tensors(c));
-}
-
 /* Two factors of one rank (2, or 3 with a batch): out[n] becomes their product's shape. */
 static graft_status infer_product(op_call *c, int first, int second, int32_t ndim) {
   const graft_tensor *a = op_tensor(c, first), *b = op_tensor(c, second);
@@ -19,9 +13,9 @@ static graft_status infer_product(op_call *c, int first, int second, int32_t ndi
   }
   if (ndim == 3 && a->sizes[0] != b->sizes[0]) return op_error(c, "the batch sizes differ: %s", op_show_tensors(c));
   if (a->sizes[ndim - 1] != b->sizes[ndim - 2]) return op_error(c, "the inner sizes differ: %s", op_show_tensors(c));
-  graft_status status = same_dtype(c, first, second);
+  graft_status status = op_check_same_dtype(c, first, second);
   if (status) return status;
-  if (a->dtype == GRAFT_BOOL && a->numel && b->numel) return op_refuse_dtype(c, first, "a dtype with arithmetic");
+  if (a->dtype == GRAFT_BOOL && a->numel && b->numel) return op_refuse(c, first, "a dtype with arithmetic");
   c->compute = a->dtype;
   int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[ndim - 1]};
   sizes[ndim - 1] = b->sizes[ndim - 1];
@@ -60,7 +54,7 @@ static graft_status expands(op_call *c, const graft_tensor *self) {
 
 /* self * beta + alpha * (a b): addmm, baddbmm and addmv, whose arguments stand alike. */
 static graft_status finish_added(op_call *c) {
-  graft_status status = same_dtype(c, ARG_addmm_self, ARG_addmm_mat1);
+  graft_status status = op_check_same_dtype(c, ARG_addmm_self, ARG_addmm_mat1);
   if (!status) status = expands(c, op_tensor(c, ARG_addmm_self));
   if (!status) status = canonical_factor(c, ARG_addmm_beta);
   return status ? status : canonical_factor(c, ARG_addmm_alpha);
@@ -75,9 +69,9 @@ static graft_status infer_addmm(op_call *c) {
 static graft_status infer_addmm_activation(op_call *c) {
   graft_status status = infer_addmm(c);
   if (status) return status;
-  if (dt_is_complex(c->compute)) return op_refuse_dtype(c, ARG_addmm_activation_mat1, "a real dtype");
+  if (dt_is_complex(c->compute)) return op_refuse(c, ARG_addmm_activation_mat1, "a real dtype");
   return op_bool(c, ARG_addmm_activation_use_gelu) && !dt_is_float(c->compute)
-             ? op_refuse_dtype(c, ARG_addmm_activation_mat1, "a floating dtype")
+             ? op_refuse(c, ARG_addmm_activation_mat1, "a floating dtype")
              : GRAFT_OK;
 }
 
@@ -91,9 +85,9 @@ static graft_status infer_matrix_vector(op_call *c, int first, int second) {
   const graft_tensor *a = op_tensor(c, first), *x = op_tensor(c, second);
   if (a->ndim != 2 || x->ndim != 1) return op_error(c, "expected a matrix and a vector, got %s", op_show_tensors(c));
   if (a->sizes[1] != x->sizes[0]) return op_error(c, "the inner sizes differ: %s", op_show_tensors(c));
-  graft_status status = same_dtype(c, first, second);
+  graft_status status = op_check_same_dtype(c, first, second);
   if (status) return status;
-  if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, first, "a dtype with arithmetic");
+  if (a->dtype == GRAFT_BOOL) return op_refuse(c, first, "a dtype with arithmetic");
   c->compute = a->dtype;
   op_out(c, OUT, a->dtype, 1, a->sizes);
   return GRAFT_OK;
@@ -112,9 +106,9 @@ static graft_status infer_dot(op_call *c) {
   const graft_tensor *a = op_tensor(c, ARG_dot_self), *b = op_tensor(c, ARG_dot_tensor);
   if (a->ndim != 1 || b->ndim != 1) return op_error(c, "expected two vectors, got %s", op_show_tensors(c));
   if (a->sizes[0] != b->sizes[0]) return op_error(c, "the sizes differ: %s", op_show_tensors(c));
-  graft_status status = same_dtype(c, ARG_dot_self, ARG_dot_tensor);
+  graft_status status = op_check_same_dtype(c, ARG_dot_self, ARG_dot_tensor);
   if (status) return status;
-  if (a->dtype == GRAFT_BOOL) return op_refuse_dtype(c, ARG_dot_self, "a dtype with arithmetic");
+  if (a->dtype == GRAFT_BOOL) return op_refuse(c, ARG_dot_self, "a dtype with arithmetic");
   c->compute = a->dtype;
   op_out(c, OUT, a->dtype, 0, NULL);
   return GRAFT_OK;

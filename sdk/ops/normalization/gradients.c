@@ -65,9 +65,7 @@ static void frame_batch(frame *f) {
 
 static graft_tensor *shaped(fx *s, graft_tensor *t, int32_t ndim, const int64_t *sizes) {
   if (s->status || !t) return NULL;
-  bool same = t->ndim == ndim;
-  for (int32_t i = 0; same && i < ndim; i++) same = t->sizes[i] == sizes[i];
-  return same ? t : fx_reshape(s, t, ndim, sizes);
+  return tns_has_sizes(t, ndim, sizes) ? t : fx_reshape(s, t, ndim, sizes);
 }
 
 static graft_tensor *as_elements(const frame *f, graft_tensor *t) {

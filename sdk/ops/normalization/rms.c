@@ -20,20 +20,20 @@ static graft_status check_shape(const op_call *c, int input, int arg) {
 
 static graft_status check_weight(const op_call *c, int arg, const graft_value *shape) {
   const graft_tensor *w = op_tensor(c, arg);
-  bool fits = !w || (uint32_t)w->ndim == shape->count;
-  for (uint32_t i = 0; fits && w && i < shape->count; i++) fits = w->sizes[i] == shape->as.ints[i];
-  return fits ? GRAFT_OK : op_error(c, "weight is %s; expected normalized_shape", op_show(c, arg));
+  bool fits = !w || tns_has_sizes(w, (int32_t)shape->count, shape->as.ints);
+  return fits ? GRAFT_OK : op_refuse(c, arg, "normalized_shape");
 }
 
 /* Tensors have the input's dtype, or some are f32 beside a half type: then all is computed in f32. */
 static graft_status check_dtypes(op_call *c, int input, const int8_t *others, int count) {
   graft_dtype dtype = op_tensor(c, input)->dtype;
-  if (!dt_is_float(dtype) || dt_is_float8(dtype)) return op_refuse_dtype(c, input, "a floating dtype");
+  graft_status status = op_check_floating(c, input);
+  if (status) return status;
   c->compute = dtype;
   for (int i = 0; i < count; i++) {
     const graft_tensor *t = op_tensor(c, others[i]);
     if (!t || t->dtype == dtype) continue;
-    if (!dt_is_half(dtype) || t->dtype != GRAFT_F32) return op_refuse_dtype(c, others[i], "the input's dtype");
+    if (!dt_is_half(dtype) || t->dtype != GRAFT_F32) return op_refuse(c, others[i], "the input's dtype");
     c->compute = GRAFT_F32;
     c->decompose_only = true;
   }
@@ -70,14 +70,11 @@ static graft_status infer_backward(op_call *c) {
   if (!status) status = check_weight(c, ARG_fused_rms_norm_backward_weight, &c->args[shape]);
   if (!status) status = check_dtypes(c, ARG_fused_rms_norm_backward_input, others, 2);
   if (status) return status;
-  bool same = g->ndim == x->ndim;
-  for (int32_t i = 0; same && i < x->ndim; i++) same = g->sizes[i] == x->sizes[i];
-  if (!same) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
+  if (!tns_same_sizes(g, x)) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
   int64_t each = tns_numel((int32_t)in.normalized_shape_count, in.normalized_shape),
           rows = each ? x->numel / each : in.rstd->numel;
   if (in.rstd->numel != rows || !dt_is_float(in.rstd->dtype)) {
-    return op_error(c, "rstd is %s; expected %lld statistics", op_show(c, ARG_fused_rms_norm_backward_rstd),
-                    (long long)rows);
+    return op_refuse(c, ARG_fused_rms_norm_backward_rstd, "%lld statistics", (long long)rows);
   }
   c->nouts = 2;
   if (in.output_mask[0]) op_out(c, OUT_fused_rms_norm_backward_out0, x->dtype, x->ndim, x->sizes);

@@ -12,7 +12,7 @@ static graft_status check_dtype(op_call *c, const norm_args *at, int arg, bool *
   graft_dtype input = op_tensor(c, at->input)->dtype;
   if (!t || t->dtype == input) return GRAFT_OK;
   if (!dt_is_half(input) || t->dtype != GRAFT_F32) {
-    return op_refuse_dtype(c, arg, dt_is_half(input) ? "the input's dtype, or f32" : "the input's dtype");
+    return op_refuse(c, arg, dt_is_half(input) ? "the input's dtype, or f32" : "the input's dtype");
   }
   *mixed = true;
   return GRAFT_OK;
@@ -20,26 +20,21 @@ static graft_status check_dtype(op_call *c, const norm_args *at, int arg, bool *
 
 static graft_status check_sizes(const op_call *c, int arg, uint32_t ndim, const int64_t *sizes) {
   const graft_tensor *t = norm_tensor(c->args, arg);
-  bool fits = !t || (uint32_t)t->ndim == ndim;
-  for (uint32_t i = 0; fits && t && i < ndim; i++) fits = t->sizes[i] == sizes[i];
-  if (fits) return GRAFT_OK;
-  return op_error(c, "%s is %s; expected the sizes of the normalized dims or channels (%s)", c->schema->args[arg].name,
-                  op_show(c, arg), op_show_tensors(c));
+  if (!t || tns_has_sizes(t, (int32_t)ndim, sizes)) return GRAFT_OK;
+  return op_refuse(c, arg, "the sizes of the normalized dims or channels (%s)", op_show_tensors(c));
 }
 
 /* Weight, bias and running statistics. *mixed: some are f32 beside a half input; the op then runs in f32 as a whole. */
 static graft_status check_parameters(op_call *c, const norm_args *at, uint32_t ndim, const int64_t *sizes,
                                      bool *mixed) {
   const int8_t parameters[] = {at->weight, at->bias, at->running_mean, at->running_var};
-  graft_dtype input = op_tensor(c, at->input)->dtype;
   *mixed = false;
-  if (!dt_is_float(input) || dt_is_float8(input)) return op_refuse_dtype(c, at->input, "a floating dtype");
-  for (int i = 0; i < 4; i++) {
-    graft_status status = check_dtype(c, at, parameters[i], mixed);
+  graft_status status = op_check_floating(c, at->input);
+  for (int i = 0; !status && i < 4; i++) {
+    status = check_dtype(c, at, parameters[i], mixed);
     if (!status) status = check_sizes(c, parameters[i], ndim, sizes);
-    if (status) return status;
   }
-  return GRAFT_OK;
+  return status;
 }
 
 static void set_compute(op_call *c, const norm_args *at, bool mixed) {
@@ -72,7 +67,7 @@ static graft_status check_groups(op_call *c, const norm_args *at) {
 
 static graft_status check_batch(op_call *c, const norm_args *at) {
   const graft_tensor *input = op_tensor(c, at->input);
-  if (input->ndim < 2) return op_refuse_dtype(c, at->input, "[N,C,...]");
+  if (input->ndim < 2) return op_refuse(c, at->input, "[N,C,...]");
   if (norm_fixed(at, c->args)) {
     bool given = norm_tensor(c->args, at->running_mean) && norm_tensor(c->args, at->running_var);
     return given ? GRAFT_OK : op_error(c, "without training it takes running_mean and running_var");
@@ -144,9 +139,7 @@ static graft_status infer_forward(op_call *c) {
 
 static graft_status check_statistics(op_call *c, const norm_args *at) {
   const graft_tensor *input = op_tensor(c, at->input), *g = op_tensor(c, at->grad);
-  bool same = g->ndim == input->ndim;
-  for (int32_t i = 0; same && i < g->ndim; i++) same = g->sizes[i] == input->sizes[i];
-  if (!same) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
+  if (!tns_same_sizes(g, input)) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
   op_call like = *c;
   out_statistics(&like, at, input->dtype);
   int64_t rows = tns_numel(like.out[OUT_native_group_norm_out1].ndim, like.out[OUT_native_group_norm_out1].sizes);
@@ -156,10 +149,9 @@ static graft_status check_statistics(op_call *c, const norm_args *at) {
     if (!t && !norm_fixed(at, c->args)) return op_error(c, "%s is absent", c->schema->args[statistics[i]].name);
     if (!t || norm_fixed(at, c->args)) continue;
     if (t->numel != rows) {
-      return op_error(c, "%s is %s; expected %lld statistics", c->schema->args[statistics[i]].name,
-                      op_show(c, statistics[i]), (long long)rows);
+      return op_refuse(c, statistics[i], "%lld statistics", (long long)rows);
     }
-    if (!dt_is_float(t->dtype)) return op_refuse_dtype(c, statistics[i], "a floating dtype");
+    if (!dt_is_float(t->dtype)) return op_refuse(c, statistics[i], "a floating dtype");
   }
   return GRAFT_OK;
 }

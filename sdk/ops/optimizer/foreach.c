@@ -56,8 +56,7 @@ static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, gra
 static bool alike(const op_call *c, uint32_t i, const graft_tensor *like) {
   for (uint32_t a = 0; a < c->schema->nargs; a++) {
     if (c->args[a].kind != GRAFT_VALUE_TENSORS) continue;
-    const graft_tensor *t = c->args[a].as.tensors[i];
-    if (t->ndim != like->ndim || memcmp(t->sizes, like->sizes, (size_t)t->ndim * sizeof *t->sizes)) return false;
+    if (!tns_same_sizes(c->args[a].as.tensors[i], like)) return false;
   }
   return true;
 }

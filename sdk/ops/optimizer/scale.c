@@ -10,8 +10,8 @@
 
 static graft_status check_f32_number(const op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
-  if (t->numel != 1) return op_error(c, "%s is %s; expected one number", c->schema->args[arg].name, op_show(c, arg));
-  return t->dtype == GRAFT_F32 || t->dtype == GRAFT_WIDE ? GRAFT_OK : op_refuse_dtype(c, arg, "f32");
+  if (t->numel != 1) return op_refuse(c, arg, "one number");
+  return t->dtype == GRAFT_F32 || t->dtype == GRAFT_WIDE ? GRAFT_OK : op_refuse(c, arg, "f32");
 }
 
 static graft_status infer_unscale(op_call *c) {
@@ -23,7 +23,7 @@ static graft_status infer_unscale(op_call *c) {
     if (!t)
       status = op_error(c, "item %u of self is absent", i);
     else if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype))
-      status = op_refuse_dtype(c, ARG_amp_foreach_non_finite_check_and_unscale_self, "floating dtypes");
+      status = op_refuse(c, ARG_amp_foreach_non_finite_check_and_unscale_self, "floating dtypes");
   }
   if (status) return status;
   op_out_list(c, OUT_amp_foreach_non_finite_check_and_unscale_self_out,
@@ -83,9 +83,9 @@ static graft_status infer_update_scale(op_call *c) {
   static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_I32, GRAFT_F32};
   for (int i = 0; i < 3; i++) {
     const graft_tensor *t = op_tensor(c, i);
-    if (t->numel != 1) return op_error(c, "%s is %s; expected one number", c->schema->args[i].name, op_show(c, i));
+    if (t->numel != 1) return op_refuse(c, i, "one number");
     bool oracle = dtypes[i] == GRAFT_F32 && t->dtype == GRAFT_WIDE;
-    if (t->dtype != dtypes[i] && !oracle) return op_refuse_dtype(c, i, graft_dtype_name(dtypes[i]));
+    if (t->dtype != dtypes[i] && !oracle) return op_refuse(c, i, graft_dtype_name(dtypes[i]));
   }
   for (int i = 0; i < 2; i++) op_out_like(c, i, op_tensor(c, i)->dtype, op_tensor(c, i));
   return GRAFT_OK;

@@ -49,9 +49,7 @@ static graft_status check_item(const op_call *c, uint32_t list, uint32_t i) {
   if (layout_of(c)->steps && list == layout_of(c)->steps) {
     return t->numel == 1 ? GRAFT_OK : op_error(c, "item %u of %s is not one number", i, name);
   }
-  bool same = t->ndim == self->ndim && t->dtype == self->dtype;
-  for (int32_t d = 0; same && d < t->ndim; d++) same = t->sizes[d] == self->sizes[d];
-  if (same) return GRAFT_OK;
+  if (t->dtype == self->dtype && tns_same_sizes(t, self)) return GRAFT_OK;
   char has[160], wants[160];
   return op_error(c, "item %u of %s is %s; expected the shape and dtype of self's, %s", i, name,
                   tns_describe(t, has, sizeof has), tns_describe(self, wants, sizeof wants));
@@ -59,8 +57,7 @@ static graft_status check_item(const op_call *c, uint32_t list, uint32_t i) {
 
 static graft_status check_one_number(const op_call *c, int arg) {
   const graft_tensor *t = op_tensor(c, arg);
-  return !t || t->numel == 1 ? GRAFT_OK
-                             : op_error(c, "%s is %s; expected one number", c->schema->args[arg].name, op_show(c, arg));
+  return !t || t->numel == 1 ? GRAFT_OK : op_refuse(c, arg, "one number");
 }
 
 /* As long as self; Adam's greatest averages may be empty without amsgrad, SGD's buffers are without momentum. */
@@ -97,7 +94,7 @@ static graft_status infer_step(op_call *c) {
   c->compute = count ? c->args[SELF].as.tensors[0]->dtype : GRAFT_DTYPE_NONE;
   for (uint32_t i = 0; i < count; i++) {
     graft_dtype dtype = c->args[SELF].as.tensors[i]->dtype;
-    if (!dt_is_float(dtype)) return op_refuse_dtype(c, SELF, "floating dtypes");
+    if (!dt_is_float(dtype)) return op_refuse(c, SELF, "floating dtypes");
     if (dtype != c->compute) c->compute = GRAFT_DTYPE_NONE; /* each its own */
   }
   status = check_one_number(c, layout_of(c)->lr);

@@ -153,7 +153,7 @@ static graft_status check_leaky_relu_backward(op_call *c) {
 
 static graft_status check_second(op_call *c) {
   const graft_tensor *second = op_tensor(c, Y);
-  return second && dt_is_float(second->dtype) ? GRAFT_OK : op_refuse_dtype(c, Y, "a floating dtype");
+  return second && dt_is_float(second->dtype) ? GRAFT_OK : op_refuse(c, Y, "a floating dtype");
 }
 
 /* --- gradients: by the backward ops as PyTorch does it, and of these. Where PyTorch has no formula for a backward op

@@ -74,20 +74,15 @@ static graft_status check_addcdiv(op_call *c) {
 }
 
 static graft_status check_lerp(op_call *c) {
-  const graft_tensor *self = op_tensor(c, X), *end = op_tensor(c, Y);
-  if (self && end && self->dtype != end->dtype) {
-    return op_error(c, "self and end differ in dtype (%s)", op_show_tensors(c));
-  }
-  return GRAFT_OK;
+  return op_check_same_dtype(c, ARG_lerp_Tensor_self, ARG_lerp_Tensor_end);
 }
 
 /* A weight of rank 0 is brought to the others' dtype. */
 static graft_status check_lerp_tensor(op_call *c) {
-  const in_lerp_Tensor in = in_lerp_Tensor_of(c->args);
-  if (in.self && in.weight && in.weight->ndim && in.weight->dtype != in.self->dtype) {
-    return op_error(c, "self and weight differ in dtype (%s)", op_show_tensors(c));
-  }
-  return check_lerp(c);
+  const graft_tensor *weight = op_tensor(c, ARG_lerp_Tensor_weight);
+  graft_status status = GRAFT_OK;
+  if (weight && weight->ndim) status = op_check_same_dtype(c, ARG_lerp_Tensor_self, ARG_lerp_Tensor_weight);
+  return status ? status : check_lerp(c);
 }
 
 static void vjp_add(op_vjp *v) {

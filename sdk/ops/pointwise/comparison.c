@@ -70,14 +70,14 @@ INTEGER(masked_fill_tensor, y ? z : x)
 static graft_status check_where(op_call *c) {
   graft_tensor *condition = op_tensor(c, ARG_where_self_condition);
   bool fits = condition && (condition->dtype == GRAFT_BOOL || condition->dtype == GRAFT_U8);
-  return fits ? GRAFT_OK : op_refuse_dtype(c, ARG_where_self_condition, "bool");
+  return fits ? GRAFT_OK : op_refuse(c, ARG_where_self_condition, "bool");
 }
 
 /* The value becomes self's dtype, whatever it is. */
 static graft_status check_masked_fill(op_call *c) {
   const in_masked_fill_Tensor in = in_masked_fill_Tensor_of(c->args);
-  if (!in.mask || in.mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, ARG_masked_fill_Tensor_mask, "bool");
-  if (in.value && in.value->ndim) return op_refuse_dtype(c, ARG_masked_fill_Tensor_value, "one number, of rank 0");
+  if (!in.mask || in.mask->dtype != GRAFT_BOOL) return op_refuse(c, ARG_masked_fill_Tensor_mask, "bool");
+  if (in.value && in.value->ndim) return op_refuse(c, ARG_masked_fill_Tensor_value, "one number, of rank 0");
   if (in.value && dt_is_complex(in.value->dtype) && !dt_is_complex(c->compute)) {
     return op_error(c, "a complex value does not fit into real self (%s)", op_show_tensors(c));
   }

@@ -34,9 +34,7 @@ graft_status pw_check_one_dtype(op_call *c) {
 
 /* As PyTorch has it where it begins with empty_like(first) and the shape stays. */
 static void keep_strides(op_call *c, const graft_tensor *first, graft_dtype dtype) {
-  bool same = first && first->ndim == c->out[OUT].ndim;
-  for (int32_t i = 0; same && i < first->ndim; i++) same = first->sizes[i] == c->out[OUT].sizes[i];
-  if (same) op_out_like(c, OUT, dtype, first);
+  if (first && tns_has_sizes(first, c->out[OUT].ndim, c->out[OUT].sizes)) op_out_like(c, OUT, dtype, first);
 }
 
 graft_status pw_infer(op_call *c) {

@@ -69,8 +69,7 @@ static graft_status infer_sizes(op_call *c, int arg, const windows *w, int64_t *
   bool fits = self->ndim == 3 || self->ndim == 4;
   for (int32_t i = self->ndim == 4; fits && i < self->ndim; i++) fits = self->sizes[i] > 0;
   if (!fits) {
-    return op_error(c, "%s is %s; expected rank 3 or 4, empty in the batch at most", c->schema->args[arg].name,
-                    op_show(c, arg));
+    return op_refuse(c, arg, "rank 3 or 4, empty in the batch at most");
   }
   for (int32_t i = 0; i < self->ndim - 2; i++) sizes[i] = self->sizes[i];
   for (int i = 0; i < 2; i++) {
@@ -90,7 +89,7 @@ static void out_pooled(op_call *c, int n, graft_dtype dtype, const int64_t *size
 static graft_status infer_max(op_call *c) {
   const graft_tensor *self = op_tensor(c, ARG_max_pool2d_with_indices_self);
   if (dt_is_complex(self->dtype) || self->dtype == GRAFT_BOOL)
-    return op_refuse_dtype(c, ARG_max_pool2d_with_indices_self, "a floating or integer dtype");
+    return op_refuse(c, ARG_max_pool2d_with_indices_self, "a floating or integer dtype");
   windows w;
   int64_t sizes[4];
   graft_status status = infer_windows(c, ARG_max_pool2d_with_indices_self, true, &w);
@@ -104,7 +103,7 @@ static graft_status infer_max(op_call *c) {
 
 static graft_status average_dtype(op_call *c, int arg) {
   graft_dtype dtype = op_tensor(c, arg)->dtype;
-  return dt_is_float(dtype) || dtype == GRAFT_I64 ? GRAFT_OK : op_refuse_dtype(c, arg, "a floating dtype or i64");
+  return dt_is_float(dtype) || dtype == GRAFT_I64 ? GRAFT_OK : op_refuse(c, arg, "a floating dtype or i64");
 }
 
 static graft_status average_divisor(const op_call *c, int arg) {
@@ -132,10 +131,10 @@ static graft_status infer_backward(op_call *c, const windows *w) {
   int64_t sizes[4];
   graft_status status = infer_sizes(c, ARG_avg_pool2d_backward_self, w, sizes);
   if (status) return status;
-  bool same = grad->ndim == self->ndim;
-  for (int32_t i = 0; same && i < grad->ndim; i++) same = grad->sizes[i] == sizes[i];
-  if (!same) return op_error(c, "grad_output has not the shape of the pooled self (%s)", op_show_tensors(c));
-  if (grad->dtype != self->dtype) return op_error(c, "grad_output and self differ in dtype (%s)", op_show_tensors(c));
+  if (!tns_has_sizes(grad, self->ndim, sizes))
+    return op_error(c, "grad_output has not the shape of the pooled self (%s)", op_show_tensors(c));
+  status = op_check_same_dtype(c, ARG_avg_pool2d_backward_grad_output, ARG_avg_pool2d_backward_self);
+  if (status) return status;
   c->compute = self->dtype;
   op_out_format(c, OUT, self->dtype, self->ndim, self->sizes, tns_suggest_format(self));
   return GRAFT_OK;
@@ -151,18 +150,13 @@ static graft_status infer_avg_backward(op_call *c) {
 
 static graft_status infer_max_backward(op_call *c) {
   const in_max_pool2d_with_indices_backward in = in_max_pool2d_with_indices_backward_of(c->args);
-  const graft_tensor *grad = in.grad_output;
   windows w;
-  if (!dt_is_float(in.self->dtype))
-    return op_refuse_dtype(c, ARG_max_pool2d_with_indices_backward_self, "a floating dtype");
+  if (!dt_is_float(in.self->dtype)) return op_refuse(c, ARG_max_pool2d_with_indices_backward_self, "a floating dtype");
   graft_status status = infer_windows(c, ARG_max_pool2d_with_indices_backward_self, true, &w);
   if (!status) status = infer_backward(c, &w);
   if (status) return status;
-  bool same = in.indices->ndim == grad->ndim && in.indices->dtype == GRAFT_I64;
-  for (int32_t i = 0; same && i < grad->ndim; i++) same = in.indices->sizes[i] == grad->sizes[i];
-  return same ? GRAFT_OK
-              : op_error(c, "indices is %s; expected i64 in grad_output's shape",
-                         op_show(c, ARG_max_pool2d_with_indices_backward_indices));
+  bool same = in.indices->dtype == GRAFT_I64 && tns_same_sizes(in.indices, in.grad_output);
+  return same ? GRAFT_OK : op_refuse(c, ARG_max_pool2d_with_indices_backward_indices, "i64 in grad_output's shape");
 }
 
 /* --- kernels: tensors are dense here, planes of height x width, whatever the rank --- */

@@ -33,7 +33,7 @@ static graft_status infer_rand(op_call *c) {
 
 static graft_status infer_uniform(op_call *c) {
   const in_uniform in = in_uniform_of(c->args);
-  if (!is_drawn(in.self->dtype)) return op_refuse_dtype(c, ARG_uniform_self, "a floating or complex dtype");
+  if (!is_drawn(in.self->dtype)) return op_refuse(c, ARG_uniform_self, "a floating or complex dtype");
   if (!(in.from <= in.to)) return op_error(c, "from %g to %g is no interval", in.from, in.to);
   if (!isfinite((double)dt_round(dt_real(in.self->dtype), in.to - in.from))) {
     return op_error(c, "the interval from %g to %g is too wide for %s", in.from, in.to,
@@ -94,7 +94,7 @@ static graft_status infer_native_dropout(op_call *c) {
   bool train = op_absent(c, ARG_native_dropout_train) || op_bool(c, ARG_native_dropout_train);
   if (train && !(in.p >= 0 && in.p <= 1)) return op_error(c, "p is %g; expected 0 to 1", in.p);
   if (train && !dt_is_float(in.input->dtype) && !dt_is_complex(in.input->dtype))
-    return op_refuse_dtype(c, ARG_native_dropout_input, "a floating dtype");
+    return op_refuse(c, ARG_native_dropout_input, "a floating dtype");
   c->compute = in.input->dtype;
   c->draws = !train ? 0 : words_for(in.input->numel, dt_real(in.input->dtype));
   graft_memory_format format = layout_of(in.input);
@@ -110,7 +110,7 @@ static graft_status infer_bernoulli(op_call *c) {
   const graft_tensor *self = op_tensor(c, ARG_bernoulli_p_self), *p = op_tensor(c, ARG_bernoulli_p_p);
   bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
   if (!real && (p || self->numel))
-    return op_refuse_dtype(c, ARG_bernoulli_p_self, "a real dtype"); /* of nothing: as PyTorch */
+    return op_refuse(c, ARG_bernoulli_p_self, "a real dtype"); /* of nothing: as PyTorch */
   if (p)
     op_out_like(c, OUT, self->dtype, self);
   else
@@ -120,13 +120,9 @@ static graft_status infer_bernoulli(op_call *c) {
     double chance = op_float(c, ARG_bernoulli_p_p);
     return chance >= 0 && chance <= 1 ? GRAFT_OK : op_error(c, "p is %g; expected 0 to 1", chance);
   }
-  if (!dt_is_float(p->dtype) || dt_is_float8(p->dtype))
-    return op_refuse_dtype(c, ARG_bernoulli_p_p, "a floating dtype");
-  bool fits = p->ndim <= self->ndim;
-  for (int32_t i = 0; fits && i < p->ndim; i++) {
-    fits = p->sizes[i] == 1 || p->sizes[i] == self->sizes[self->ndim - p->ndim + i];
-  }
-  return fits ? GRAFT_OK : op_error(c, "p does not broadcast to self (%s)", op_show_tensors(c));
+  if (!tns_broadcasts_to(p, self->ndim, self->sizes))
+    return op_error(c, "p does not broadcast to self (%s)", op_show_tensors(c));
+  return op_check_floating(c, ARG_bernoulli_p_p);
 }
 
 static graft_status infer_normal(op_call *c) {
@@ -150,7 +146,7 @@ static graft_status infer_exponential(op_call *c) {
   const in_exponential in = in_exponential_of(c->args);
   bool drawn =
       dt_is_float(in.self->dtype) && (is_drawn(in.self->dtype) || !in.self->numel); /* of nothing: as PyTorch */
-  if (!drawn) return op_refuse_dtype(c, ARG_exponential_self, "a floating dtype");
+  if (!drawn) return op_refuse(c, ARG_exponential_self, "a floating dtype");
   if (!(in.lambd > 0)) return op_error(c, "lambd is %g; expected more than 0", in.lambd);
   c->draws = words_for(in.self->numel, in.self->dtype);
   op_out_like(c, OUT, in.self->dtype, in.self);
@@ -241,10 +237,9 @@ static graft_status infer_randint(op_call *c) {
 static graft_status infer_multinomial(op_call *c) {
   const in_multinomial in = in_multinomial_of(c->args);
   int64_t samples = in.num_samples, categories = in.self->ndim ? in.self->sizes[in.self->ndim - 1] : 0;
-  if (in.self->ndim < 1 || in.self->ndim > 2)
-    return op_error(c, "self is %s; expected rank 1 or 2", op_show(c, ARG_multinomial_self));
-  if (!dt_is_float(in.self->dtype) || dt_is_float8(in.self->dtype))
-    return op_refuse_dtype(c, ARG_multinomial_self, "a floating dtype");
+  if (in.self->ndim < 1 || in.self->ndim > 2) return op_refuse(c, ARG_multinomial_self, "rank 1 or 2");
+  graft_status status = op_check_floating(c, ARG_multinomial_self);
+  if (status) return status;
   if (samples < 1) return op_error(c, "num_samples is %lld; expected 1 or more", (long long)samples);
   if (!in.replacement && samples > categories) {
     return op_error(c, "num_samples is %lld, of %lld categories; more than there are needs replacement",
@@ -253,8 +248,7 @@ static graft_status infer_multinomial(op_call *c) {
   if (categories > INT64_C(1) << 24)
     return op_error(c, "%lld categories; expected at most 2^24", (long long)categories);
   int64_t sizes[2] = {in.self->ndim == 2 ? in.self->sizes[0] : samples, samples};
-  if (!categories && (in.self->ndim == 1 || sizes[0]))
-    return op_error(c, "self is %s; expected categories", op_show(c, ARG_multinomial_self));
+  if (!categories && (in.self->ndim == 1 || sizes[0])) return op_refuse(c, ARG_multinomial_self, "categories");
   c->compute = in.self->dtype;
   c->draws = words_for(sizes[0] * (in.self->ndim == 2 ? samples : 1), GRAFT_F64);
   op_out(c, OUT, GRAFT_I64, in.self->ndim, sizes);

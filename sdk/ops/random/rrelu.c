@@ -15,12 +15,12 @@ static graft_status check_bounds(const op_call *c, double lower, double upper) {
 
 static graft_status infer_rrelu(op_call *c) {
   const in_rrelu_with_noise in = in_rrelu_with_noise_of(c->args);
-  if (!dt_is_float(in.self->dtype) || dt_is_float8(in.self->dtype))
-    return op_refuse_dtype(c, ARG_rrelu_with_noise_self, "a floating dtype");
+  graft_status status = op_check_floating(c, ARG_rrelu_with_noise_self);
+  if (status) return status;
   if (!tns_same_sizes(in.self, in.noise)) return op_error(c, "noise has not self's shape (%s)", op_show_tensors(c));
   if (in.training && in.noise->dtype != in.self->dtype)
     return op_error(c, "noise has not self's dtype (%s)", op_show_tensors(c));
-  graft_status status = in.training ? check_bounds(c, slope_of(in.lower), slope_of(in.upper)) : GRAFT_OK;
+  status = in.training ? check_bounds(c, slope_of(in.lower), slope_of(in.upper)) : GRAFT_OK;
   if (status) return status;
   bool wide = in.self->dtype == GRAFT_F64 || in.self->dtype == GRAFT_WIDE;
   uint64_t per_block = wide ? 2 : 4, n = (uint64_t)in.self->numel;

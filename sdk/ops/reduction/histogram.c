@@ -12,7 +12,7 @@ static graft_status infer_histc(op_call *c) {
   graft_scalar low = in.min, high = in.max;
   bool whole = dt_is_integral(in.self->dtype, false),
        real = dt_is_float(in.self->dtype) && !dt_is_float8(in.self->dtype);
-  if (!whole && !real) return op_refuse_dtype(c, ARG_histc_self, "a real dtype other than bool");
+  if (!whole && !real) return op_refuse(c, ARG_histc_self, "a real dtype other than bool");
   if (bins < 1) return op_error(c, "bins is %lld; expected 1 or more", (long long)bins);
   long double from = dt_scalar_value(&low).re, to = dt_scalar_value(&high).re;
   if (!isfinite((double)from) || !isfinite((double)to))

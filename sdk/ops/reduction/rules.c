@@ -63,7 +63,7 @@ static graft_status choose_dtype(op_call *c, const red_row *rule, graft_dtype *o
   *out = dtype;
   switch (rule->kind) {
     case RED_NANSUM:
-      if (dt_is_complex(self)) return op_refuse_dtype(c, ARG_any_self, "a real dtype");
+      if (dt_is_complex(self)) return op_refuse(c, ARG_any_self, "a real dtype");
       if (complex && dt_is_float(self)) {
         return op_error(c, "dtype is %s; expected a real dtype", graft_dtype_name(asked));
       }
@@ -74,19 +74,18 @@ static graft_status choose_dtype(op_call *c, const red_row *rule, graft_dtype *o
     case RED_MEAN:
       if (whole && asked)
         return op_error(c, "dtype is %s; expected a floating or complex dtype", graft_dtype_name(asked));
-      if (whole) return op_refuse_dtype(c, ARG_any_self, "a floating or complex dtype, or the dtype argument");
+      if (whole) return op_refuse(c, ARG_any_self, "a floating or complex dtype, or the dtype argument");
       break;
     case RED_SAME:
-      if (complex && in.self->numel)
-        return op_refuse_dtype(c, ARG_any_self, "a real dtype"); /* of nothing: as PyTorch */
+      if (complex && in.self->numel) return op_refuse(c, ARG_any_self, "a real dtype"); /* of nothing: as PyTorch */
       break;
     case RED_VAR:
       if (whole || (dt_is_float8(dtype) && in.self->numel))
-        return op_refuse_dtype(c, ARG_any_self, "a floating or complex dtype");
+        return op_refuse(c, ARG_any_self, "a floating or complex dtype");
       *out = dt_real(dtype);
       break;
     case RED_NORM:
-      if (dt_is_integral(self, true)) return op_refuse_dtype(c, ARG_any_self, "a floating or complex dtype");
+      if (dt_is_integral(self, true)) return op_refuse(c, ARG_any_self, "a floating or complex dtype");
       if (dt_is_complex(self) != complex || dt_promote(self, dtype) != dtype) {
         return op_error(c, "dtype is %s; expected one that holds every value of self (%s)", graft_dtype_name(dtype),
                         op_show(c, ARG_any_self));
@@ -95,7 +94,7 @@ static graft_status choose_dtype(op_call *c, const red_row *rule, graft_dtype *o
       break;
     case RED_ANY: *out = self == GRAFT_U8 ? GRAFT_U8 : GRAFT_BOOL; break;
     case RED_INDEX:
-      if (complex || self == GRAFT_BOOL) return op_refuse_dtype(c, ARG_any_self, "a real dtype that is not bool");
+      if (complex || self == GRAFT_BOOL) return op_refuse(c, ARG_any_self, "a real dtype that is not bool");
       *out = GRAFT_I64;
       break;
     case RED_COUNT: *out = GRAFT_I64; break;
@@ -122,7 +121,7 @@ static graft_status infer_reduction(op_call *c) {
 
 /* max.dim and min.dim: values and indices */
 static graft_status infer_pick(op_call *c) {
-  if (dt_is_complex(op_tensor(c, ARG_max_dim_self)->dtype)) return op_refuse_dtype(c, ARG_max_dim_self, "a real dtype");
+  if (dt_is_complex(op_tensor(c, ARG_max_dim_self)->dtype)) return op_refuse(c, ARG_max_dim_self, "a real dtype");
   graft_status status = infer_reduction(c);
   if (status) return status;
   op_out(c, OUT_max_dim_indices, GRAFT_I64, c->out[OUT_max_dim_values].ndim, c->out[OUT_max_dim_values].sizes);
@@ -131,7 +130,7 @@ static graft_status infer_pick(op_call *c) {
 
 /* The smallest and the largest, alike. */
 static graft_status infer_aminmax(op_call *c) {
-  if (dt_is_complex(op_tensor(c, ARG_aminmax_self)->dtype)) return op_refuse_dtype(c, ARG_aminmax_self, "a real dtype");
+  if (dt_is_complex(op_tensor(c, ARG_aminmax_self)->dtype)) return op_refuse(c, ARG_aminmax_self, "a real dtype");
   graft_status status = infer_reduction(c);
   if (status) return status;
   op_out(c, OUT_aminmax_max, c->out[OUT_aminmax_min].dtype, c->out[OUT_aminmax_min].ndim,

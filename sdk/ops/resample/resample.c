@@ -52,7 +52,7 @@ static graft_status check_dtype(op_call *c, const resample_row *row) {
   bool bytes = dtype == GRAFT_U8 && (row->kind == NEAREST || row->kind == EXACT);
   bool complex_pad = dt_is_complex(dtype) && is_padding(row);
   if ((dt_is_float(dtype) && !dt_is_float8(dtype)) || bytes || complex_pad) return GRAFT_OK;
-  return op_refuse_dtype(c, INPUT, bytes ? "a floating dtype or u8" : "a floating dtype");
+  return op_refuse(c, INPUT, bytes ? "a floating dtype or u8" : "a floating dtype");
 }
 
 /* Rank and sizes of the side that is resampled. A batch may be missing but for upsampling, and may be empty. */
@@ -123,9 +123,7 @@ static graft_status infer_forward(op_call *c) {
 }
 
 static graft_status check_grad(op_call *c, int32_t ndim, const int64_t *sizes) {
-  const graft_tensor *grad = op_tensor(c, ARG_reflection_pad1d_backward_grad_output);
-  bool same = grad->ndim == ndim;
-  for (int32_t i = 0; same && i < ndim; i++) same = grad->sizes[i] == sizes[i];
+  bool same = tns_has_sizes(op_tensor(c, ARG_reflection_pad1d_backward_grad_output), ndim, sizes);
   return same ? GRAFT_OK : op_error(c, "grad_output has not the shape of the result (%s)", op_show_tensors(c));
 }
 

@@ -28,14 +28,13 @@ enum { GRU_WORKSPACE = OUT_thnn_fused_gru_cell_out1, GRU_OUTS };
 static graft_status check_matrix(op_call *c, int arg, int64_t rows, int64_t columns) {
   const graft_tensor *t = op_tensor(c, arg);
   if (!t || (t->ndim == 2 && t->sizes[0] == rows && t->sizes[1] == columns)) return GRAFT_OK;
-  return op_error(c, "%s is %s; expected [%lld,%lld]", c->schema->args[arg].name, op_show(c, arg), (long long)rows,
-                  (long long)columns);
+  return op_refuse(c, arg, "[%lld,%lld]", (long long)rows, (long long)columns);
 }
 
 static graft_status check_bias(op_call *c, int arg, int64_t columns) {
   const graft_tensor *t = op_tensor(c, arg);
   if (!t || (t->ndim == 1 && t->sizes[0] == columns)) return GRAFT_OK;
-  return op_error(c, "%s is %s; expected [%lld]", c->schema->args[arg].name, op_show(c, arg), (long long)columns);
+  return op_refuse(c, arg, "[%lld]", (long long)columns);
 }
 
 /* One floating dtype for all of the first `count` arguments. */
@@ -43,7 +42,8 @@ static graft_status check_dtypes(op_call *c, int count) {
   for (int i = 0; i < count; i++) {
     const graft_tensor *t = op_tensor(c, i);
     if (!t) continue;
-    if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype)) return op_refuse_dtype(c, i, "a floating dtype");
+    graft_status status = op_check_floating(c, i);
+    if (status) return status;
     if (!c->compute) c->compute = t->dtype;
     if (t->dtype != c->compute) return op_error(c, "dtypes differ (%s)", op_show_tensors(c));
   }
@@ -55,8 +55,7 @@ static graft_status check_cell(op_call *c, int64_t gates, int64_t *rows, int64_t
   graft_status status = check_dtypes(c, CELL_ARGS);
   if (status) return status;
   if (input->ndim != 2 || input->sizes[1] % gates) {
-    return op_error(c, "input_gates is %s; expected a matrix of rows of %lld gates", op_show(c, INPUT),
-                    (long long)gates);
+    return op_refuse(c, INPUT, "a matrix of rows of %lld gates", (long long)gates);
   }
   if (op_absent(c, INPUT_BIAS) != op_absent(c, HIDDEN_BIAS)) return op_error(c, "expected both biases or none");
   *rows = input->sizes[0];
@@ -101,7 +100,7 @@ static graft_status infer_lstm_backward(op_call *c) {
   const in_thnn_fused_lstm_cell_backward_impl in = in_thnn_fused_lstm_cell_backward_impl_of(c->args);
   c->nouts = LSTM_BACK_OUTS;
   graft_status status = check_dtypes(c, LSTM_BACK(has_bias));
-  if (!status && in.cx->ndim != 2) status = op_error(c, "cx is %s; expected a matrix", op_show(c, LSTM_BACK(cx)));
+  if (!status && in.cx->ndim != 2) status = op_refuse(c, LSTM_BACK(cx), "a matrix");
   for (int i = 0; !status && i < LSTM_BACK(workspace); i++) {
     status = check_matrix(c, i, in.cx->sizes[0], in.cx->sizes[1]);
   }
@@ -121,7 +120,7 @@ static graft_status infer_gru_backward(op_call *c) {
   c->nouts = GRU_BACK_OUTS;
   graft_status status = check_dtypes(c, GRU_BACK(has_bias));
   if (!status && grad->ndim != 2) {
-    status = op_error(c, "grad_hy is %s; expected a matrix", op_show(c, GRU_BACK(grad_hy)));
+    status = op_refuse(c, GRU_BACK(grad_hy), "a matrix");
   }
   if (!status) status = check_matrix(c, GRU_BACK(workspace), grad->sizes[0], grad->sizes[1] * GRU_KEPT);
   if (status) return status;

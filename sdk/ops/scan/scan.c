@@ -12,7 +12,7 @@ static graft_status infer_cumulative(op_call *c) {
   if (!dtype) dtype = dt_is_integral(in.self->dtype, true) ? GRAFT_I64 : in.self->dtype;
   if (dtype == GRAFT_BOOL) return op_error(c, "dtype is bool; expected a dtype of numbers");
   if (dt_is_float8(dtype) && in.self->numel && in.self->ndim)
-    return op_refuse_dtype(c, ARG_cumsum_self, "a dtype of numbers");
+    return op_refuse(c, ARG_cumsum_self, "a dtype of numbers");
   c->compute = dtype;
   op_set_int(c, ARG_cumsum_dim, dim);
   op_set_dtype(c, ARG_cumsum_dtype, dtype);
@@ -146,7 +146,7 @@ static graft_status infer_extremum(op_call *c) {
   if (!self->numel) dim = 0;
   bool real = !dt_is_complex(self->dtype) && !dt_is_float8(self->dtype);
   if (!real && self->numel && (self->ndim || helper))
-    return op_refuse_dtype(c, ARG_cummax_self, "a real dtype, which has an order");
+    return op_refuse(c, ARG_cummax_self, "a real dtype, which has an order");
   c->compute = self->dtype;
   op_set_int(c, dim_arg, dim);
   if (!helper) {
@@ -159,8 +159,8 @@ static graft_status infer_extremum(op_call *c) {
     bool fits = t->ndim == self->ndim && t->dtype == (i == ARG_cummax_helper_values ? self->dtype : GRAFT_I64);
     for (int32_t d = 0; fits && d < t->ndim; d++) fits = t->sizes[d] == self->sizes[d];
     if (!fits) {
-      return op_error(c, "%s is %s; expected the shape of self %s, and %s", c->schema->args[i].name, op_show(c, i),
-                      op_show(c, ARG_cummax_self), i == ARG_cummax_helper_values ? "its dtype" : "i64");
+      return op_refuse(c, i, "the shape of self %s, and %s", op_show(c, ARG_cummax_self),
+                       i == ARG_cummax_helper_values ? "its dtype" : "i64");
     }
   }
   return GRAFT_OK;

@@ -21,8 +21,8 @@ static bool writes(const idx_shape *s) {
 
 static graft_status infer_index_put(op_call *c) {
   const in_index_put in = in_index_put_of(c->args);
-  if (in.values->dtype != in.self->dtype)
-    return op_error(c, "self and values differ in dtype (%s)", op_show_tensors(c));
+  graft_status status = op_check_same_dtype(c, ARG_index_put_self, ARG_index_put_values);
+  if (status) return status;
   idx_shape s;
   c->compute = in.self->dtype;
   op_out_like(c, OUT, in.self->dtype, in.self);
@@ -30,7 +30,7 @@ static graft_status infer_index_put(op_call *c) {
     c->decompose_only = true;
     return GRAFT_OK;
   }
-  graft_status status = idx_resolve(c, &s);
+  status = idx_resolve(c, &s);
   if (status) return status;
   bool fits = in.values->ndim <= s.result_ndim;
   for (int32_t i = 0; fits && i < in.values->ndim; i++) {
@@ -48,8 +48,8 @@ graft_status sct_infer(op_call *c) {
   const in_scatter_src in = in_scatter_src_of(c->args);
   int64_t dim;
   graft_status status = idx_check_line(c, &dim);
+  if (!status) status = op_check_same_dtype(c, ARG_scatter_src_self, ARG_scatter_src_src);
   if (status) return status;
-  if (in.src->dtype != in.self->dtype) return op_error(c, "self and src differ in dtype (%s)", op_show_tensors(c));
   bool fits = !in.index->numel || (in.index->ndim ? in.index->ndim : 1) == (in.src->ndim ? in.src->ndim : 1);
   for (int32_t i = 0; fits && in.index->numel && i < in.index->ndim; i++) {
     fits = in.index->sizes[i] <= (in.src->ndim ? in.src->sizes[i] : 1);
@@ -279,11 +279,11 @@ static void vjp_scatter(op_vjp *v) {
 
 static graft_status infer_masked_scatter(op_call *c) {
   const in_masked_scatter in = in_masked_scatter_of(c->args);
-  if (in.mask->dtype != GRAFT_BOOL) return op_refuse_dtype(c, ARG_masked_scatter_mask, "bool");
-  if (in.source->dtype != in.self->dtype)
-    return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  graft_status status = op_check_dtype(c, ARG_masked_scatter_mask, GRAFT_BOOL);
+  if (!status) status = op_check_same_dtype(c, ARG_masked_scatter_self, ARG_masked_scatter_source);
+  if (status) return status;
   c->compute = in.self->dtype;
-  graft_status status = op_out_broadcast(c, OUT, in.self->dtype);
+  status = op_out_broadcast(c, OUT, in.self->dtype);
   if (!status) op_out(c, OUT, in.self->dtype, c->out[OUT].ndim, c->out[OUT].sizes);
   return status;
 }

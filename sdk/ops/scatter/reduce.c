@@ -34,9 +34,8 @@ static graft_status infer_reduce(op_call *c) {
   if (!known) return op_error(c, "reduce is '%s'; expected sum, prod, mean, amax or amin", c->args[REDUCE].as.str);
   graft_status status = sct_infer(c);
   if (status) return status;
-  if (dt_is_complex(self->dtype) && by_extremum(c->args)) return op_refuse_dtype(c, SELF, "a real dtype");
-  if (self->dtype == GRAFT_BOOL && reduces_by(c->args, "mean"))
-    return op_refuse_dtype(c, SELF, "a dtype that is not bool");
+  if (dt_is_complex(self->dtype) && by_extremum(c->args)) return op_refuse(c, SELF, "a real dtype");
+  if (self->dtype == GRAFT_BOOL && reduces_by(c->args, "mean")) return op_refuse(c, SELF, "a dtype that is not bool");
   return GRAFT_OK;
 }
 

@@ -32,10 +32,10 @@ static graft_status infer_along(op_call *c) {
   if (status) return status;
   op_set_int(c, ARG_index_add_dim, dim);
   if (index->dtype != GRAFT_I64 && !(adds && index->dtype == GRAFT_I32)) {
-    return op_refuse_dtype(c, ARG_index_add_index, adds ? "i64 or i32" : "i64");
+    return op_refuse(c, ARG_index_add_index, adds ? "i64 or i32" : "i64");
   }
-  if (index->ndim > 1) return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, ARG_index_add_index));
-  if (source->dtype != self->dtype) return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  if (index->ndim > 1) return op_refuse(c, ARG_index_add_index, "rank 0 or 1");
+  if ((status = op_check_same_dtype(c, ARG_index_add_self, ARG_index_add_source))) return status;
   bool line = !adds && self->ndim <= 1 && source->ndim <= 1; /* there rank 0 is as good as rank 1 */
   bool fits = self->ndim == source->ndim || line;
   for (int32_t i = 0; fits && !line && i < self->ndim; i++) fits = i == dim || self->sizes[i] == source->sizes[i];
@@ -57,10 +57,9 @@ static graft_status infer_index_fill(op_call *c) {
   graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
   op_set_int(c, ARG_index_fill_int_Tensor_dim, dim);
-  if (in.index->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_index_fill_int_Tensor_index, "i64");
-  if (in.index->ndim > 1)
-    return op_error(c, "index is %s; expected rank 0 or 1", op_show(c, ARG_index_fill_int_Tensor_index));
-  if (in.value && in.value->ndim) return op_refuse_dtype(c, ARG_index_fill_int_Tensor_value, "one number, of rank 0");
+  if ((status = op_check_dtype(c, ARG_index_fill_int_Tensor_index, GRAFT_I64))) return status;
+  if (in.index->ndim > 1) return op_refuse(c, ARG_index_fill_int_Tensor_index, "rank 0 or 1");
+  if (in.value && in.value->ndim) return op_refuse(c, ARG_index_fill_int_Tensor_value, "one number, of rank 0");
   if (in.value && dt_is_complex(in.value->dtype) && !dt_is_complex(in.self->dtype)) {
     return op_error(c, "a complex value does not fit into real self (%s)", op_show_tensors(c));
   }
@@ -72,9 +71,9 @@ static graft_status infer_index_fill(op_call *c) {
 
 static graft_status infer_put(op_call *c) {
   const in_put in = in_put_of(c->args);
-  if (in.index->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_put_index, "i64");
-  if (in.source->dtype != in.self->dtype)
-    return op_error(c, "self and source differ in dtype (%s)", op_show_tensors(c));
+  graft_status status = op_check_dtype(c, ARG_put_index, GRAFT_I64);
+  if (!status) status = op_check_same_dtype(c, ARG_put_self, ARG_put_source);
+  if (status) return status;
   if (in.index->numel != in.source->numel) {
     return op_error(c, "expected as many elements in index as in source (%s)", op_show_tensors(c));
   }

@@ -290,7 +290,7 @@ static void decompose_flip(fx *s, const op_call *c, graft_tensor **outs) {
 
 static graft_status infer_triangle(op_call *c) {
   const graft_tensor *self = op_tensor(c, ARG_tril_self);
-  if (self->ndim < 2) return op_error(c, "self is %s; expected rank 2 or more", op_show(c, ARG_tril_self));
+  if (self->ndim < 2) return op_refuse(c, ARG_tril_self, "rank 2 or more");
   c->compute = self->dtype;
   op_out(c, OUT, self->dtype, self->ndim, self->sizes);
   return GRAFT_OK;

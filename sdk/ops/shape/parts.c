@@ -5,9 +5,7 @@
 
 static graft_status out_scatter(op_call *c, const int64_t *part, int32_t part_ndim) {
   const graft_tensor *self = op_tensor(c, ARG_slice_scatter_self), *src = op_tensor(c, ARG_slice_scatter_src);
-  bool same = src->ndim == part_ndim;
-  for (int32_t i = 0; same && i < part_ndim; i++) same = src->sizes[i] == part[i];
-  if (!same) {
+  if (!tns_has_sizes(src, part_ndim, part)) {
     int64_t strides[GRAFT_MAX_DIMS] = {0};
     graft_tensor wanted = {.dtype = self->dtype, .ndim = part_ndim};
     for (int32_t i = 0; i < part_ndim; i++) wanted.sizes[i] = part[i];
@@ -96,7 +94,7 @@ static graft_status infer_as_strided_scatter(op_call *c) {
   int64_t last = in.storage_offset;
   bool empty = false;
   if (!tns_is_contiguous(in.self->ndim, in.self->sizes, in.self->strides)) {
-    return op_error(c, "self is %s; expected a contiguous tensor", op_show(c, ARG_prims_as_strided_scatter_self));
+    return op_refuse(c, ARG_prims_as_strided_scatter_self, "a contiguous tensor");
   }
   if (size->count != stride->count)
     return op_error(c, "size has %u items, stride %u; expected as many", size->count, stride->count);

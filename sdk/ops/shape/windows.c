@@ -25,10 +25,10 @@ static graft_status infer_unfold_backward(op_call *c) {
   bool fits = grad->ndim == ndim + 1 && grad->sizes[ndim] == in.size;
   for (int32_t i = 0; fits && i < ndim; i++) fits = grad->sizes[i] == (i == dim ? windows : sizes[i]);
   if (!fits) {
-    return op_error(c, "grad_in is %s; expected %lld windows of %lld at dim %lld, and input_sizes for the others",
-                    op_show(c, ARG_unfold_backward_grad_in), (long long)windows, (long long)in.size, (long long)dim);
+    return op_refuse(c, ARG_unfold_backward_grad_in, "%lld windows of %lld at dim %lld, and input_sizes for the others",
+                     (long long)windows, (long long)in.size, (long long)dim);
   }
-  if (dt_is_float8(grad->dtype)) return op_refuse_dtype(c, ARG_unfold_backward_grad_in, "a dtype that adds");
+  if (dt_is_float8(grad->dtype)) return op_refuse(c, ARG_unfold_backward_grad_in, "a dtype that adds");
   op_set_int(c, ARG_unfold_backward_dim, dim);
   c->compute = grad->dtype;
   op_out(c, OUT, grad->dtype, ndim, sizes);

@@ -15,11 +15,9 @@ static graft_status canonical_dim(op_call *c, int arg) {
 
 /* PyTorch's kernels refuse other dtypes, and run for no empty tensor. The first argument is self, or grad_output. */
 static graft_status real_floating(op_call *c) {
-  graft_dtype dtype = op_tensor(c, ARG_softmax_self)->dtype;
-  if (op_tensor(c, ARG_softmax_self)->numel && (!dt_is_float(dtype) || dt_is_float8(dtype)))
-    return op_refuse_dtype(c, ARG_softmax_self, "a floating dtype");
-  c->compute = dtype;
-  return GRAFT_OK;
+  const graft_tensor *first = op_tensor(c, ARG_softmax_self);
+  c->compute = first->dtype;
+  return first->numel ? op_check_floating(c, ARG_softmax_self) : GRAFT_OK;
 }
 
 static graft_status infer_softmax(op_call *c) {
@@ -42,7 +40,7 @@ static graft_status infer_safe_softmax(op_call *c) {
   const in_safe_softmax in = in_safe_softmax_of(c->args);
   graft_dtype dtype = in.dtype ? in.dtype : in.self->dtype;
   if (!dt_is_float(dtype) || dt_is_complex(in.self->dtype)) {
-    return op_refuse_dtype(c, ARG_safe_softmax_self, "a floating dtype, or another real one with the dtype argument");
+    return op_refuse(c, ARG_safe_softmax_self, "a floating dtype, or another real one with the dtype argument");
   }
   graft_status status = canonical_dim(c, ARG_safe_softmax_dim);
   if (status) return status;
@@ -59,9 +57,8 @@ static graft_status infer_backward(op_call *c) {
   graft_status status = real_floating(c);
   if (!status) status = canonical_dim(c, ARG_softmax_backward_data_dim);
   if (status) return status;
-  bool same = g->ndim == out->ndim && g->dtype == out->dtype;
-  for (int32_t i = 0; same && i < g->ndim; i++) same = g->sizes[i] == out->sizes[i];
-  if (!same) return op_error(c, "grad_output and output differ (%s)", op_show_tensors(c));
+  if (g->dtype != out->dtype || !tns_same_sizes(g, out))
+    return op_error(c, "grad_output and output differ (%s)", op_show_tensors(c));
   if (dtype != g->dtype && !(g->dtype == GRAFT_F32 && dt_is_half(dtype))) {
     return op_error(c, "input_dtype is %s; expected grad_output's, or f16 or bf16 for f32 (%s)",
                     graft_dtype_name(dtype), op_show_tensors(c));

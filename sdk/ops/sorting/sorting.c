@@ -11,7 +11,7 @@ static graft_status infer_sorted(op_call *c, int dim_arg) {
   graft_status status = op_wrap_dim(c, &dim, self->ndim);
   if (status) return status;
   if (dt_is_complex(self->dtype) || (dt_is_float8(self->dtype) && self->ndim))
-    return op_refuse_dtype(c, ARG_sort_self, "a real dtype, which has an order");
+    return op_refuse(c, ARG_sort_self, "a real dtype, which has an order");
   op_set_int(c, dim_arg, dim);
   c->compute = self->dtype;
   op_out_like(c, OUT_sort_values, self->dtype, self);
@@ -35,7 +35,7 @@ static graft_status infer_some(op_call *c, int64_t kept, int64_t least) {
   graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (status) return status;
   if (dt_is_complex(in.self->dtype) || in.self->dtype == GRAFT_BOOL)
-    return op_refuse_dtype(c, ARG_topk_self, "a real dtype other than bool");
+    return op_refuse(c, ARG_topk_self, "a real dtype other than bool");
   int64_t size = in.self->ndim ? in.self->sizes[dim] : 1;
   if (in.k < least || in.k > size) {
     return op_error(c, "k is %lld; expected %lld to %lld, the size of dim %lld of self %s", (long long)in.k,
@@ -192,13 +192,12 @@ static graft_status check_search(op_call *c, int sequence_arg, int values_arg, b
 
 static graft_status infer_searchsorted(op_call *c) {
   const in_searchsorted_Tensor in = in_searchsorted_Tensor_of(c->args);
-  const graft_tensor *sequence = in.sorted_sequence;
   if (in.side && in.side[0] == 'l' && in.right) return op_error(c, "side is 'left' and right is true");
   if (in.sorter) {
-    bool same = in.sorter->ndim == sequence->ndim;
-    for (int32_t i = 0; same && i < in.sorter->ndim; i++) same = in.sorter->sizes[i] == sequence->sizes[i];
-    if (!same) return op_error(c, "sorter must have the shape of sorted_sequence (%s)", op_show_tensors(c));
-    if (in.sorter->dtype != GRAFT_I64) return op_refuse_dtype(c, ARG_searchsorted_Tensor_sorter, "i64");
+    if (!tns_same_sizes(in.sorter, in.sorted_sequence))
+      return op_error(c, "sorter must have the shape of sorted_sequence (%s)", op_show_tensors(c));
+    graft_status status = op_check_dtype(c, ARG_searchsorted_Tensor_sorter, GRAFT_I64);
+    if (status) return status;
   }
   c->args[ARG_searchsorted_Tensor_right] =
       graft_value_bool(in.right || (in.side && in.side[0] == 'r')); /* says it all */
@@ -207,8 +206,7 @@ static graft_status infer_searchsorted(op_call *c) {
 
 static graft_status infer_bucketize(op_call *c) {
   const in_bucketize_Tensor in = in_bucketize_Tensor_of(c->args);
-  if (in.boundaries->ndim != 1)
-    return op_error(c, "boundaries is %s; expected rank 1", op_show(c, ARG_bucketize_Tensor_boundaries));
+  if (in.boundaries->ndim != 1) return op_refuse(c, ARG_bucketize_Tensor_boundaries, "rank 1");
   return check_search(c, ARG_bucketize_Tensor_boundaries, ARG_bucketize_Tensor_self, in.out_int32);
 }
 
@@ -261,7 +259,7 @@ static graft_status infer_isin(op_call *c) {
   for (int i = 0; i < 2; i++) {
     graft_dtype dtype = op_tensor(c, i)->dtype;
     if (dt_is_complex(dtype) || dtype == GRAFT_BOOL || dt_is_float8(dtype)) {
-      return op_refuse_dtype(c, i, "a real dtype other than bool");
+      return op_refuse(c, i, "a real dtype other than bool");
     }
   }
   c->compute = op_promote(c, ARG_isin_Tensor_Tensor_elements, ARG_isin_Tensor_Tensor_test_elements);
@@ -307,7 +305,7 @@ static graft_status infer_unique(op_call *c) {
   const graft_tensor *self = in.self;
   int64_t none = 0;
   if (dt_is_complex(self->dtype) || dt_is_float8(self->dtype))
-    return op_refuse_dtype(c, ARG_unique2_self, "a real dtype, which has an order");
+    return op_refuse(c, ARG_unique2_self, "a real dtype, which has an order");
   c->dynamic = c->decompose_only = true;
   c->compute = self->dtype;
   op_out(c, OUT_unique2_out0, self->dtype, 1, &self->numel);
