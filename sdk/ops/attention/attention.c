@@ -261,7 +261,7 @@ graft_status kernel_scaled_dot_product_fused_attention_overrideable(
 }
 
 static void add_scaled(graft_dtype dtype, ref_real *to, ref_real factor, const ref_real *from, int64_t count) {
-  for (int64_t e = 0; e < count; e++) to[e] = ref_sum(dtype, (ref_real[]){to[e], factor * from[e]}, 1, 2);
+  for (int64_t e = 0; e < count; e++) ref_add(dtype, &to[e], factor * from[e]);
 }
 
 static void attend_back(const attention *a, int64_t at, const ref_real *grad, const ref_real *out, ref_real lse,
@@ -292,24 +292,16 @@ graft_status kernel_scaled_dot_product_fused_attention_overrideable_backward(
   bool ok = attention_open(&a, args->query, args->key, args->value, args->attn_bias, args->scale, args->dropout_p,
                            args->is_causal);
   const graft_tensor_desc *to_desc[] = {args->grad_query, args->grad_key, args->grad_value, args->grad_attn_bias};
-  ref_array grad = ref_read(args->grad_out), out = ref_read(args->out), lse = ref_read(args->logsumexp), to[GRADIENTS];
-  ok &= grad.re && out.re && lse.re;
-  for (int i = 0; i < GRADIENTS; i++) {
-    to[i] = to_desc[i] ? ref_new(ref_numel(to_desc[i]), false) : (ref_array){0};
-    ok &= !to_desc[i] || to[i].re;
-  }
-  for (int64_t at = 0; ok && at < lse.count; at++) {
-    attend_back(&a, at, vector(&grad, at, a.p.value_width), vector(&out, at, a.p.value_width), lse.re[at], to);
-  }
-  for (int i = 0; i < GRADIENTS; i++) {
-    if (ok) ref_write(to_desc[i], &to[i]);
-    ref_free(&to[i]);
+  enum { GRAD, RESULT, LSE, INS };
+  const graft_tensor_desc *in[INS] = {args->grad_out, args->out, args->logsumexp};
+  ref_array all[INS + GRADIENTS];
+  ok &= ref_arrays_open(all, in, INS, to_desc, GRADIENTS);
+  for (int64_t at = 0; ok && at < all[LSE].count; at++) {
+    attend_back(&a, at, vector(&all[GRAD], at, a.p.value_width), vector(&all[RESULT], at, a.p.value_width),
+                all[LSE].re[at], all + INS);
   }
   attention_close(&a);
-  ref_free(&grad);
-  ref_free(&out);
-  ref_free(&lse);
-  return ok ? GRAFT_OK : ref_no_memory();
+  return ref_arrays_close(all, INS, to_desc, GRADIENTS, ok);
 }
 
 /* --- on tensors: decompositions without dropout, and gradients of gradients --- */

@@ -64,21 +64,3 @@ graft_status op_refuse(const op_call *call, int arg, const char *expected, ...) 
   va_end(list);
   return op_error(call, "%s is %s; expected %s", call->schema->args[arg].name, op_show(call, arg), text);
 }
-
-graft_status op_check_floating(const op_call *call, int arg) {
-  const graft_tensor *t = op_tensor(call, arg);
-  bool fits = !t || (dt_is_float(t->dtype) && !dt_is_float8(t->dtype));
-  return fits ? GRAFT_OK : op_refuse(call, arg, "a floating dtype");
-}
-
-graft_status op_check_dtype(const op_call *call, int arg, graft_dtype dtype) {
-  const graft_tensor *t = op_tensor(call, arg);
-  return !t || t->dtype == dtype ? GRAFT_OK : op_refuse(call, arg, "%s", graft_dtype_name(dtype));
-}
-
-graft_status op_check_same_dtype(const op_call *call, int arg, int other) {
-  const graft_tensor *a = op_tensor(call, arg), *b = op_tensor(call, other);
-  if (!a || !b || a->dtype == b->dtype) return GRAFT_OK;
-  return op_error(call, "%s and %s differ in dtype (%s)", call->schema->args[arg].name, call->schema->args[other].name,
-                  op_show_tensors(call));
-}

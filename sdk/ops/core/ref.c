@@ -89,6 +89,26 @@ void ref_write(const graft_tensor_desc *d, const ref_array *values) {
   }
 }
 
+bool ref_arrays_open(ref_array *arrays, const graft_tensor_desc *const *in, int ins,
+                     const graft_tensor_desc *const *out, int outs) {
+  bool ok = true;
+  for (int i = 0; i < ins; i++) {
+    arrays[i] = ref_read(in[i]);
+    ok &= !in[i] || arrays[i].re;
+  }
+  for (int i = 0; i < outs; i++) {
+    arrays[ins + i] = out[i] ? ref_new(ref_numel(out[i]), false) : (ref_array){0};
+    ok &= !out[i] || arrays[ins + i].re;
+  }
+  return ok;
+}
+
+graft_status ref_arrays_close(ref_array *arrays, int ins, const graft_tensor_desc *const *out, int outs, bool ok) {
+  for (int i = 0; ok && i < outs; i++) ref_write(out[i], &arrays[ins + i]);
+  for (int i = 0; i < ins + outs; i++) ref_free(&arrays[i]);
+  return ok ? GRAFT_OK : ref_no_memory();
+}
+
 graft_status ref_no_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a reference kernel");
 }
@@ -122,29 +142,28 @@ static ref_real narrow(graft_dtype dtype, ref_real x) {
   return ref_mode & REF_NARROW ? dt_round(dt_accumulate(dtype), x) : x;
 }
 
-/* Integer sums wrap at 64 bits, as machines have it. */
-static uint64_t whole(ref_real x) {
-  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+uint64_t ref_bits(ref_real integer) {
+  return integer < 0 ? (uint64_t)(int64_t)integer : (uint64_t)integer;
 }
-static ref_real unwhole(graft_dtype dtype, uint64_t sum) {
-  return dtype == GRAFT_U64 ? (ref_real)sum : (ref_real)(int64_t)sum;
+ref_real ref_of_bits(graft_dtype dtype, uint64_t bits) {
+  return dtype == GRAFT_U64 ? (ref_real)bits : (ref_real)(int64_t)bits;
 }
 
 static ref_real integer_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
   uint64_t sum = 0;
-  for (int64_t i = 0; i < count; i++) sum += whole(x[i * step_size]);
-  return unwhole(dtype, sum);
+  for (int64_t i = 0; i < count; i++) sum += ref_bits(x[i * step_size]);
+  return ref_of_bits(dtype, sum);
 }
 
 static ref_real integer_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys,
                             int64_t count) {
   uint64_t sum = 0;
-  for (int64_t i = 0; i < count; i++) sum += whole(x[i * xs]) * whole(y[i * ys]);
-  return unwhole(dtype, sum);
+  for (int64_t i = 0; i < count; i++) sum += ref_bits(x[i * xs]) * ref_bits(y[i * ys]);
+  return ref_of_bits(dtype, sum);
 }
 
 ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
-  if (dt_is_integral(dtype, false)) return integer_sum(dtype, x, step_size, count);
+  if (dt_is_integral(dtype, true)) return integer_sum(dtype, x, step_size, count);
   ref_real sum = 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;

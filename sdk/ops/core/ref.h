@@ -56,6 +56,12 @@ static inline void ref_take(ref_array *to, int64_t at, const ref_array *from, in
   to->re[at] = from->re[i];
   if (to->im) to->im[at] = from->im[i];
 }
+/* The arrays of a kernel that has many: those of `in` are read, those of `out` begin as zeros behind them, and both
+ * stay empty where a descriptor is NULL. False: no memory. ref_arrays_close frees them, and writes the results where
+ * ok. */
+bool ref_arrays_open(ref_array *arrays, const graft_tensor_desc *const *in, int ins,
+                     const graft_tensor_desc *const *out, int outs);
+graft_status ref_arrays_close(ref_array *arrays, int ins, const graft_tensor_desc *const *out, int outs, bool ok);
 /* OUT_OF_MEMORY for a kernel to return. */
 graft_status ref_no_memory(void);
 /* Whether every str argument has a value that there is, or none. */
@@ -67,6 +73,18 @@ extern _Thread_local unsigned ref_mode;
 /* Sum of x[i * step], and of x[i*xs] * y[i*ys], for values of `dtype`. */
 ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t count);
 ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count);
+
+static inline void ref_add(graft_dtype dtype, ref_real *sum, ref_real value) {
+  *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2);
+}
+static inline void ref_add_element(graft_dtype dtype, ref_array *sums, int64_t at, const ref_array *from, int64_t i) {
+  ref_add(dtype, &sums->re[at], from->re[i]);
+  if (sums->im) ref_add(dtype, &sums->im[at], from->im[i]);
+}
+/* Integers wrap around in 64 bits, as machines have it, where a long double would round: an integer's bits, and the
+ * integer that has these. */
+uint64_t ref_bits(ref_real integer);
+ref_real ref_of_bits(graft_dtype dtype, uint64_t bits);
 
 /* Philox 4x32-10: one block of four words. */
 void ref_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t words[4]);

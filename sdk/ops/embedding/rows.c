@@ -80,7 +80,7 @@ static int64_t frequency(const ref_array *indices, int64_t of) {
 static void add_row(graft_dtype dtype, const ref_real *from, ref_real *to, int64_t width, ref_real divisor) {
   for (int64_t j = 0; j < width; j++) {
     ref_real share = divisor == 1 ? from[j] : from[j] / divisor;
-    to[j] = ref_sum(dtype, (ref_real[]){to[j], share}, 1, 2);
+    ref_add(dtype, &to[j], share);
   }
 }
 

@@ -39,6 +39,11 @@ typedef struct idx_rows {
 } idx_rows;
 idx_rows idx_to_rows(fx *s, const op_call *call, const idx_shape *shape);
 
+/* For kernels. Wraps an index where negative ones count from the end; an error where it is out of range for dim `dim`,
+ * or for all elements. */
+enum { IDX_NO_DIM = -1 };
+graft_status idx_wrap(const char *op, int64_t *index, bool wraps, int64_t dim, int64_t size);
+
 /* For kernels. Where each element of the result lies in dense self, in row-major order; NULL with *status set when an
  * index is out of range or memory runs out. No masks. */
 int64_t *idx_places(const char *op, const graft_tensor_desc *self, const graft_tensor_list *indices, int64_t *count,

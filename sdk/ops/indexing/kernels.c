@@ -4,6 +4,18 @@
 #include "ops/core/ref.h"
 #include "ops/indexing/indexing.h"
 
+graft_status idx_wrap(const char *op, int64_t *index, bool wraps, int64_t dim, int64_t size) {
+  if (*index >= (wraps ? -size : 0) && *index < size) {
+    if (*index < 0) *index += size;
+    return GRAFT_OK;
+  }
+  if (dim == IDX_NO_DIM)
+    return err_about(GRAFT_OUT_OF_RANGE, op, "index %lld is out of range for %lld elements", (long long)*index,
+                     (long long)size);
+  return err_about(GRAFT_OUT_OF_RANGE, op, "index %lld is out of range for dim %lld of size %lld", (long long)*index,
+                   (long long)dim, (long long)size);
+}
+
 /* --- nonzero --- */
 
 static void write_positions(const graft_tensor_desc *self, const ref_array *x, int64_t *out) {
@@ -101,12 +113,8 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
   graft_status status = from.at ? GRAFT_OK : ref_no_memory();
   for (int64_t i = 0; i < t->count && !status; i++) {
     int64_t value = (int64_t)x.re[from.at[i]];
-    if (value < -size || value >= size) {
-      status = err_about(GRAFT_OUT_OF_RANGE, op, "index %lld is out of range for dim %lld of size %lld",
-                         (long long)value, (long long)dim, (long long)size);
-      break;
-    }
-    t->at[i] += (value < 0 ? value + size : value) * stride;
+    status = idx_wrap(op, &value, true, dim, size);
+    t->at[i] += value * stride;
   }
   free(from.at);
   return status;
@@ -181,11 +189,9 @@ graft_status kernel_take(const graft_exec *exec, const graft_args_take *a) {
   if (!x.re || !index.re || !y.re) return ref_no_memory();
   for (int64_t i = 0; i < index.count; i++) {
     int64_t from = (int64_t)index.re[i];
-    if (from < -x.count || from >= x.count) {
-      return err_about(GRAFT_OUT_OF_RANGE, "aten::take", "index %lld is out of range for %lld elements",
-                       (long long)from, (long long)x.count);
-    }
-    ref_take(&y, i, &x, from < 0 ? from + x.count : from);
+    graft_status status = idx_wrap("aten::take", &from, true, IDX_NO_DIM, x.count);
+    if (status) return status;
+    ref_take(&y, i, &x, from);
   }
   ref_write(a->out, &y);
   return GRAFT_OK;
@@ -201,10 +207,8 @@ graft_status kernel_index_select(const graft_exec *exec, const graft_args_index_
   for (int64_t n = 0; n < y.count; n++) {
     int64_t inner = n % s.inner, row = n / s.inner % index.count, outer = n / s.inner / index.count;
     int64_t value = (int64_t)index.re[row];
-    if (value < 0 || value >= s.size) {
-      return err_about(GRAFT_OUT_OF_RANGE, "aten::index_select", "index %lld is out of range for dim %lld of size %lld",
-                       (long long)value, (long long)a->dim, (long long)s.size);
-    }
+    graft_status status = idx_wrap("aten::index_select", &value, false, a->dim, s.size);
+    if (status) return status;
     ref_take(&y, n, &x, (outer * s.size + value) * s.inner + inner);
   }
   ref_write(a->out, &y);
@@ -219,11 +223,7 @@ idx_line idx_line_of(const char *op, const graft_tensor_desc *self, const graft_
 
 int64_t idx_line_at(const idx_line *l, int64_t i, int64_t value, graft_status *status) {
   int64_t size = l->self->dl.ndim ? l->self->dl.shape[l->dim] : 1, at = 0;
-  if (value < 0 || value >= size) {
-    *status = err_about(GRAFT_OUT_OF_RANGE, l->op, "index %lld is out of range for dim %lld of size %lld",
-                        (long long)value, (long long)l->dim, (long long)size);
-    return -1;
-  }
+  if ((*status = idx_wrap(l->op, &value, false, l->dim, size))) return -1;
   if (!l->self->dl.ndim || !l->index->dl.ndim) return value; /* rank 0 counts as rank 1 */
   for (int32_t d = l->index->dl.ndim - 1; d >= 0; d--) {
     int64_t own = i % l->index->dl.shape[d];

@@ -44,24 +44,24 @@ typedef struct forward {
   ref_real momentum, eps;
 } forward;
 
-/* The arrays of a forward; in the order of release. */
-enum { F_X, F_WEIGHT, F_BIAS, F_MEAN, F_RSTD, F_RUNNING_MEAN, F_RUNNING_VAR, F_LINE, F_ARRAYS };
+/* What a forward reads, and what it writes. */
+enum { F_X, F_WEIGHT, F_BIAS, F_RUNNING_MEAN, F_RUNNING_VAR, F_INS };
+enum { F_Y = F_INS, F_MEAN, F_RSTD, F_ARRAYS };
 
-static void statistics(const forward *f, ref_array *a, int64_t row, int64_t count) {
+static void statistics(const forward *f, ref_array *a, int64_t row, ref_real *line, int64_t count) {
   graft_dtype dtype = f->x->dl.dtype;
-  ref_real *line = a[F_LINE].re, mean = a[F_RUNNING_MEAN].re ? a[F_RUNNING_MEAN].re[row] : 0, var;
+  ref_real *running_mean = a[F_RUNNING_MEAN].re, *running_var = a[F_RUNNING_VAR].re;
+  ref_real mean = running_mean ? running_mean[row] : 0, var;
   if (f->fixed) {
-    var = a[F_RUNNING_VAR].re[row];
+    var = running_var[row];
   } else {
     for (int64_t k = 0; k < count; k++) line[k] = a[F_X].re[element(&f->g, row, k)];
     mean = count ? ref_sum(dtype, line, 1, count) / (ref_real)count : 0; /* of nothing: as PyTorch */
     for (int64_t k = 0; k < count; k++) line[k] -= mean;
     ref_real squares = ref_dot(dtype, line, 1, line, 1, count), m = f->momentum;
     var = squares / (ref_real)count;
-    if (a[F_RUNNING_MEAN].re) a[F_RUNNING_MEAN].re[row] = m * mean + (1 - m) * a[F_RUNNING_MEAN].re[row];
-    if (a[F_RUNNING_VAR].re) {
-      a[F_RUNNING_VAR].re[row] = m * squares / (ref_real)(count - 1) + (1 - m) * a[F_RUNNING_VAR].re[row];
-    }
+    if (running_mean) running_mean[row] = m * mean + (1 - m) * running_mean[row];
+    if (running_var) running_var[row] = m * squares / (ref_real)(count - 1) + (1 - m) * running_var[row];
   }
   a[F_MEAN].re[row] = mean;
   a[F_RSTD].re[row] = 1 / sqrtl(var + f->eps);
@@ -69,41 +69,27 @@ static void statistics(const forward *f, ref_array *a, int64_t row, int64_t coun
 
 static void normalise(const forward *f, ref_array *a, int64_t row, int64_t count) {
   for (int64_t k = 0; k < count; k++) {
-    ref_real *x = &a[F_X].re[element(&f->g, row, k)];
-    int64_t p = param(&f->g, row, k);
-    *x = (*x - a[F_MEAN].re[row]) * a[F_RSTD].re[row];
-    if (a[F_WEIGHT].re) *x *= a[F_WEIGHT].re[p];
-    if (a[F_BIAS].re) *x += a[F_BIAS].re[p];
+    int64_t at = element(&f->g, row, k), p = param(&f->g, row, k);
+    ref_real *y = &a[F_Y].re[at];
+    *y = (a[F_X].re[at] - a[F_MEAN].re[row]) * a[F_RSTD].re[row];
+    if (a[F_WEIGHT].re) *y *= a[F_WEIGHT].re[p];
+    if (a[F_BIAS].re) *y += a[F_BIAS].re[p];
   }
 }
 
 static graft_status run_forward(const forward *f) {
   int64_t count = f->g.outer * f->g.inner;
-  ref_array a[F_ARRAYS] = {[F_X] = ref_read(f->x),
-                           [F_WEIGHT] = ref_read(f->weight),
-                           [F_BIAS] = ref_read(f->bias),
-                           [F_MEAN] = ref_new(f->g.rows, false),
-                           [F_RSTD] = ref_new(f->g.rows, false),
-                           [F_RUNNING_MEAN] = ref_read(f->running_mean),
-                           [F_RUNNING_VAR] = ref_read(f->running_var),
-                           [F_LINE] = ref_new(count, false)};
-  const graft_tensor_desc *given[F_ARRAYS] = {
-      [F_WEIGHT] = f->weight, [F_BIAS] = f->bias, [F_RUNNING_MEAN] = f->running_mean, [F_RUNNING_VAR] = f->running_var};
-  bool ok = a[F_X].re && a[F_MEAN].re && a[F_RSTD].re && a[F_LINE].re;
-  for (int i = 0; i < F_ARRAYS; i++) ok &= !given[i] || a[i].re;
+  const graft_tensor_desc *in[F_INS] = {f->x, f->weight, f->bias, f->running_mean, f->running_var};
+  const graft_tensor_desc *out[] = {f->y, f->mean, f->rstd};
+  ref_array a[F_ARRAYS];
+  REF_OWNED ref_array line = ref_new(count, false);
+  bool ok = ref_arrays_open(a, in, F_INS, out, F_ARRAYS - F_INS) && line.re;
   for (int64_t row = 0; ok && row < f->g.rows; row++) {
-    statistics(f, a, row, count);
+    statistics(f, a, row, line.re, count);
     normalise(f, a, row, count);
   }
-  if (ok) {
-    ref_write(f->y, &a[F_X]);
-    ref_write(f->mean, &a[F_MEAN]);
-    ref_write(f->rstd, &a[F_RSTD]);
-    if (!f->fixed) ref_write(f->running_mean, &a[F_RUNNING_MEAN]);
-    if (!f->fixed) ref_write(f->running_var, &a[F_RUNNING_VAR]);
-  }
-  for (int i = 0; i < F_ARRAYS; i++) ref_free(&a[i]);
-  return ok ? GRAFT_OK : ref_no_memory();
+  for (int i = F_RUNNING_MEAN; ok && !f->fixed && i <= F_RUNNING_VAR; i++) ref_write(in[i], &a[i]);
+  return ref_arrays_close(a, F_INS, out, F_ARRAYS - F_INS, ok);
 }
 
 graft_status kernel_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *a) {
@@ -152,61 +138,49 @@ typedef struct backward {
   ref_real eps;
 } backward;
 
-enum { B_G, B_X, B_MEAN, B_RSTD, B_WEIGHT, B_DWEIGHT, B_DBIAS, B_GRADS, B_UNITS, B_ARRAYS };
-
-static void add(graft_dtype dtype, ref_real *sum, ref_real value) {
-  *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2);
-}
+enum { B_G, B_X, B_MEAN, B_RSTD, B_WEIGHT, B_INS };
+enum { B_DX = B_INS, B_DWEIGHT, B_DBIAS, B_ARRAYS };
 
 /* The row's gradients (times weight) and normalised values; what they add to weight and bias. */
-static void gather(const backward *b, ref_array *a, int64_t row, int64_t count) {
-  for (int64_t k = 0; k < count; k++) {
+static void gather(const backward *b, ref_array *a, int64_t row, ref_array *grads, ref_array *units) {
+  graft_dtype dtype = b->x->dl.dtype;
+  for (int64_t k = 0; k < grads->count; k++) {
     int64_t at = element(&b->g, row, k), p = param(&b->g, row, k);
     ref_real g = a[B_G].re[at], unit = (a[B_X].re[at] - a[B_MEAN].re[row]) * a[B_RSTD].re[row];
-    add(b->x->dl.dtype, &a[B_DWEIGHT].re[p], g * unit);
-    add(b->x->dl.dtype, &a[B_DBIAS].re[p], g);
-    a[B_GRADS].re[k] = a[B_WEIGHT].re ? g * a[B_WEIGHT].re[p] : g;
-    a[B_UNITS].re[k] = unit;
+    if (a[B_DWEIGHT].re) ref_add(dtype, &a[B_DWEIGHT].re[p], g * unit);
+    if (a[B_DBIAS].re) ref_add(dtype, &a[B_DBIAS].re[p], g);
+    grads->re[k] = a[B_WEIGHT].re ? g * a[B_WEIGHT].re[p] : g;
+    units->re[k] = unit;
   }
 }
 
-static void input_gradient(const backward *b, ref_array *a, int64_t row, int64_t count) {
+static void input_gradient(const backward *b, ref_array *a, int64_t row, const ref_array *grads,
+                           const ref_array *units) {
   graft_dtype dtype = b->x->dl.dtype;
-  ref_real *g = a[B_GRADS].re, *unit = a[B_UNITS].re, mean = 0, slope = 0;
+  int64_t count = grads->count;
+  ref_real *g = grads->re, *unit = units->re, mean = 0, slope = 0;
   if (!b->fixed) {
     mean = ref_sum(dtype, g, 1, count) / (ref_real)count;
     slope = ref_dot(dtype, g, 1, unit, 1, count) / (ref_real)count;
   }
   for (int64_t k = 0; k < count; k++) {
-    a[B_X].re[element(&b->g, row, k)] = (g[k] - mean - unit[k] * slope) * a[B_RSTD].re[row];
+    a[B_DX].re[element(&b->g, row, k)] = (g[k] - mean - unit[k] * slope) * a[B_RSTD].re[row];
   }
 }
 
 static graft_status run_backward(const backward *b) {
   int64_t count = b->g.outer * b->g.inner;
-  ref_array a[B_ARRAYS] = {[B_G] = ref_read(b->grad),
-                           [B_X] = ref_read(b->x),
-                           [B_MEAN] = ref_read(b->mean),
-                           [B_RSTD] = ref_read(b->rstd),
-                           [B_WEIGHT] = ref_read(b->weight),
-                           [B_DWEIGHT] = ref_new(b->g.params, false),
-                           [B_DBIAS] = ref_new(b->g.params, false),
-                           [B_GRADS] = ref_new(count, false),
-                           [B_UNITS] = ref_new(count, false)};
-  bool ok = true;
-  for (int i = 0; i < B_ARRAYS; i++) ok &= a[i].re || (i == B_WEIGHT && !b->weight);
+  const graft_tensor_desc *in[B_INS] = {b->grad, b->x, b->mean, b->rstd, b->weight};
+  const graft_tensor_desc *out[] = {b->dx, b->dweight, b->dbias};
+  ref_array a[B_ARRAYS];
+  REF_OWNED ref_array grads = ref_new(count, false), units = ref_new(count, false);
+  bool ok = ref_arrays_open(a, in, B_INS, out, B_ARRAYS - B_INS) && grads.re && units.re;
   for (int64_t row = 0; ok && row < b->g.rows; row++) {
     if (b->fixed) a[B_RSTD].re[row] = 1 / sqrtl(a[B_RSTD].re[row] + b->eps);
-    gather(b, a, row, count);
-    input_gradient(b, a, row, count);
+    gather(b, a, row, &grads, &units);
+    if (a[B_DX].re) input_gradient(b, a, row, &grads, &units);
   }
-  if (ok) {
-    ref_write(b->dx, &a[B_X]);
-    ref_write(b->dweight, &a[B_DWEIGHT]);
-    ref_write(b->dbias, &a[B_DBIAS]);
-  }
-  for (int i = 0; i < B_ARRAYS; i++) ref_free(&a[i]);
-  return ok ? GRAFT_OK : ref_no_memory();
+  return ref_arrays_close(a, B_INS, out, B_ARRAYS - B_INS, ok);
 }
 
 graft_status kernel_native_layer_norm_backward(const graft_exec *exec, const graft_args_native_layer_norm_backward *a) {

@@ -109,7 +109,7 @@ graft_status kernel_fused_rms_norm(const graft_exec *exec, const graft_args_fuse
 static void row_back(graft_dtype dtype, const ref_real *g, ref_real *x, const ref_real *w, ref_real rstd, int64_t width,
                      ref_real *to_weight, ref_real *line) {
   for (int64_t k = 0; k < width; k++) {
-    if (to_weight) to_weight[k] = ref_sum(dtype, (ref_real[]){to_weight[k], g[k] * x[k] * rstd}, 1, 2);
+    if (to_weight) ref_add(dtype, &to_weight[k], g[k] * x[k] * rstd);
     line[k] = g[k] * (w ? w[k] : 1);
   }
   ref_real slope = ref_dot(dtype, line, 1, x, 1, width) / (ref_real)width * rstd * rstd;

@@ -239,8 +239,7 @@ graft_status kernel_max_pool2d_with_indices_backward(const graft_exec *exec,
                          "index %lld is out of range for a plane of %lld", (long long)at, (long long)size);
       break;
     }
-    ref_real *to = &out.re[i / windows * size + at];
-    *to = ref_sum(dtype, (ref_real[]){*to, grad.re[i]}, 1, 2);
+    ref_add(dtype, &out.re[i / windows * size + at], grad.re[i]);
   }
   if (!status) ref_write(a->out, &out);
   return status;
@@ -308,10 +307,7 @@ static graft_status average_backward(const average *a, const graft_tensor_desc *
     window w = window_of(a, &p, i / p.pooled[1] % p.pooled[0], i % p.pooled[1]);
     ref_real share = divide(dtype, grad.re[i], w.divisor);
     for (int64_t y = w.first[0]; y < w.end[0]; y++) {
-      for (int64_t c = w.first[1]; c < w.end[1]; c++) {
-        ref_real *to = &plane[y * p.size[1] + c];
-        *to = ref_sum(dtype, (ref_real[]){*to, share}, 1, 2);
-      }
+      for (int64_t c = w.first[1]; c < w.end[1]; c++) ref_add(dtype, &plane[y * p.size[1] + c], share);
     }
   }
   ref_write(result, &out);

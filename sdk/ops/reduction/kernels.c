@@ -54,12 +54,8 @@ typedef struct line {
 } line;
 typedef ref_complex (*line_fn)(const line *l);
 
-static void gather(const lines *ls, int64_t output, const ref_array *x, const ref_array *buffer) {
-  for (int64_t i = 0; i < ls->length; i++) {
-    int64_t at = ls->starts[output] + ls->steps[i];
-    buffer->re[i] = x->re[at];
-    if (buffer->im) buffer->im[i] = x->im[at];
-  }
+static void gather(const lines *ls, int64_t output, const ref_array *x, ref_array *buffer) {
+  for (int64_t i = 0; i < ls->length; i++) ref_take(buffer, i, x, ls->starts[output] + ls->steps[i]);
 }
 
 static graft_status reduce_with(const graft_tensor_desc *self, const graft_tensor_desc *out, uint32_t mask, line_fn fn,
@@ -96,22 +92,8 @@ static ref_complex pair(ref_real re, ref_real im) {
   return CMPLXL(re, im);
 }
 
-/* Integers wrap around, as they do in 64 bits; a long double would round beyond 2^64. */
-static uint64_t bits_of(ref_real x) {
-  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
-}
-
-static ref_real whole(graft_dtype dtype, uint64_t bits) {
-  return dtype == GRAFT_U64 ? (ref_real)bits : (ref_real)(int64_t)bits;
-}
-
 static ref_complex line_sum(const line *l) {
-  if (!dt_is_integral(l->dtype, true)) {
-    return pair(ref_sum(l->dtype, l->re, 1, l->n), l->im ? ref_sum(l->dtype, l->im, 1, l->n) : 0);
-  }
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < l->n; i++) sum += bits_of(l->re[i]);
-  return whole(l->dtype, sum);
+  return pair(ref_sum(l->dtype, l->re, 1, l->n), l->im ? ref_sum(l->dtype, l->im, 1, l->n) : 0);
 }
 
 static ref_complex line_mean(const line *l) {
@@ -122,8 +104,8 @@ static ref_complex line_mean(const line *l) {
 static ref_complex line_prod(const line *l) {
   if (dt_is_integral(l->dtype, true)) {
     uint64_t product = 1;
-    for (int64_t i = 0; i < l->n; i++) product *= bits_of(l->re[i]);
-    return whole(l->dtype, product);
+    for (int64_t i = 0; i < l->n; i++) product *= ref_bits(l->re[i]);
+    return ref_of_bits(l->dtype, product);
   }
   ref_real re = 1, im = 0;
   for (int64_t i = 0; i < l->n; i++) {

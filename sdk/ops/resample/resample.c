@@ -346,10 +346,7 @@ static void scatter(const resampling *r, graft_dtype dtype, const ref_real *from
                     const room *room) {
   for (int64_t at = 0; at < count; at++) {
     int64_t n = collect(r, at, room->places, room->weights);
-    for (int64_t k = 0; k < n; k++) {
-      ref_real *sum = &to[room->places[k]];
-      *sum = ref_sum(dtype, (ref_real[]){*sum, room->weights[k] * from[at]}, 1, 2);
-    }
+    for (int64_t k = 0; k < n; k++) ref_add(dtype, &to[room->places[k]], room->weights[k] * from[at]);
   }
 }
 

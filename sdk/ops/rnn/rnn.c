@@ -136,27 +136,6 @@ static graft_status infer_gru_backward(op_call *c) {
 
 enum { MOST_ARRAYS = 10 };
 
-/* The arrays of a kernel: `in` are read (absent ones stay empty), `out` begin as zeros. False: no memory. */
-static bool open_arrays(ref_array *a, const graft_tensor_desc *const *in, int ins, const graft_tensor_desc *const *out,
-                        int outs) {
-  bool ok = true;
-  for (int i = 0; i < ins; i++) {
-    a[i] = ref_read(in[i]);
-    ok &= !in[i] || a[i].re;
-  }
-  for (int i = 0; i < outs; i++) {
-    a[ins + i] = out[i] ? ref_new(ref_numel(out[i]), false) : (ref_array){0};
-    ok &= !out[i] || a[ins + i].re;
-  }
-  return ok;
-}
-
-static graft_status close_arrays(ref_array *a, int ins, const graft_tensor_desc *const *out, int outs, bool ok) {
-  for (int i = 0; ok && i < outs; i++) ref_write(out[i], &a[ins + i]);
-  for (int i = 0; i < ins + outs; i++) ref_free(&a[i]);
-  return ok ? GRAFT_OK : ref_no_memory();
-}
-
 static ref_real sigmoid(ref_real x) {
   return 1 / (1 + expl(-x));
 }
@@ -172,7 +151,7 @@ graft_status kernel_thnn_fused_lstm_cell(const graft_exec *exec, const graft_arg
                                    args->hidden_bias};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, CELL_ARGS, out, LSTM_OUTS);
+  bool ok = ref_arrays_open(a, in, CELL_ARGS, out, LSTM_OUTS);
   int64_t width = args->cx->dl.shape[1];
   for (int64_t i = 0; ok && i < a[STATE].count; i++) {
     int64_t column = i % width, row = i / width * LSTM_GATES * width;
@@ -185,7 +164,7 @@ graft_status kernel_thnn_fused_lstm_cell(const graft_exec *exec, const graft_arg
     a[CELL_ARGS + CY].re[i] = cy;
     a[CELL_ARGS + HY].re[i] = g[OUTPUT_GATE] * tanhl(cy);
   }
-  return close_arrays(a, CELL_ARGS, out, LSTM_OUTS, ok);
+  return ref_arrays_close(a, CELL_ARGS, out, LSTM_OUTS, ok);
 }
 
 static void sum_columns(graft_dtype dtype, const ref_array *from, ref_array *to) {
@@ -199,7 +178,7 @@ graft_status kernel_thnn_fused_lstm_cell_backward_impl(const graft_exec *exec,
   const graft_tensor_desc *in[] = {args->grad_hy, args->grad_cy, args->cx, args->cy, args->workspace};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, INS, out, LSTM_BACK_OUTS);
+  bool ok = ref_arrays_open(a, in, INS, out, LSTM_BACK_OUTS);
   int64_t width = args->cx->dl.shape[1];
   for (int64_t i = 0; ok && i < a[LSTM_BACK(cx)].count; i++) {
     int64_t at = i / width * LSTM_GATES * width + i % width;
@@ -214,7 +193,7 @@ graft_status kernel_thnn_fused_lstm_cell_backward_impl(const graft_exec *exec,
     a[INS + TO_CX].re[i] = gc * g[FORGET_GATE];
   }
   if (ok && args->out2) sum_columns(args->out0->dl.dtype, &a[INS + TO_GATES], &a[INS + TO_BIAS]);
-  return close_arrays(a, INS, out, LSTM_BACK_OUTS, ok);
+  return ref_arrays_close(a, INS, out, LSTM_BACK_OUTS, ok);
 }
 
 graft_status kernel_thnn_fused_gru_cell(const graft_exec *exec, const graft_args_thnn_fused_gru_cell *args) {
@@ -222,7 +201,7 @@ graft_status kernel_thnn_fused_gru_cell(const graft_exec *exec, const graft_args
                                    args->hidden_bias};
   const graft_tensor_desc *out[] = {args->out0, args->out1};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, CELL_ARGS, out, GRU_OUTS);
+  bool ok = ref_arrays_open(a, in, CELL_ARGS, out, GRU_OUTS);
   int64_t width = args->hx->dl.shape[1];
   for (int64_t i = 0; ok && i < a[STATE].count; i++) {
     int64_t column = i % width, row = i / width, at = row * GRU_GATES * width + column, last = NEW_GATE * width;
@@ -235,7 +214,7 @@ graft_status kernel_thnn_fused_gru_cell(const graft_exec *exec, const graft_args
     for (int k = 0; k < GRU_KEPT; k++) a[CELL_ARGS + GRU_WORKSPACE].re[(row * GRU_KEPT + k) * width + column] = kept[k];
     a[CELL_ARGS + HY].re[i] = new + z *(hx - new);
   }
-  return close_arrays(a, CELL_ARGS, out, GRU_OUTS, ok);
+  return ref_arrays_close(a, CELL_ARGS, out, GRU_OUTS, ok);
 }
 
 graft_status kernel_thnn_fused_gru_cell_backward(const graft_exec *exec,
@@ -244,7 +223,7 @@ graft_status kernel_thnn_fused_gru_cell_backward(const graft_exec *exec,
   const graft_tensor_desc *in[] = {args->grad_hy, args->workspace};
   const graft_tensor_desc *out[] = {args->out0, args->out1, args->out2, args->out3, args->out4};
   ref_array a[MOST_ARRAYS];
-  bool ok = open_arrays(a, in, INS, out, GRU_BACK_OUTS);
+  bool ok = ref_arrays_open(a, in, INS, out, GRU_BACK_OUTS);
   int64_t width = args->grad_hy->dl.shape[1];
   for (int64_t i = 0; ok && i < a[GRU_BACK(grad_hy)].count; i++) {
     int64_t column = i % width, row = i / width, at = row * GRU_GATES * width + column;
@@ -262,7 +241,7 @@ graft_status kernel_thnn_fused_gru_cell_backward(const graft_exec *exec,
   }
   for (int k = 0; ok && k < 2 && args->out3; k++)
     sum_columns(args->out0->dl.dtype, &a[INS + TO_INPUT + k], &a[INS + TO_INPUT_BIAS + k]);
-  return close_arrays(a, INS, out, GRU_BACK_OUTS, ok);
+  return ref_arrays_close(a, INS, out, GRU_BACK_OUTS, ok);
 }
 
 /* --- the same on tensors, for decompositions and for gradients of gradients --- */

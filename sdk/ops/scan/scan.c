@@ -20,91 +20,58 @@ static graft_status infer_cumulative(op_call *c) {
   return GRAFT_OK;
 }
 
-/* Integers wrap around in 64 bits; the store cuts to the dtype. */
-static void scan_integers(ref_real *x, int64_t count, int64_t step) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < count; i++) {
-    ref_real value = x[i * step];
-    sum += value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-    x[i * step] = (ref_real)(int64_t)sum;
+/* Runs along a line of n elements, `step` apart; im NULL for real dtypes. Integers wrap; the store cuts to the dtype.
+ */
+typedef void (*line_fn)(graft_dtype dtype, ref_real *re, ref_real *im, int64_t n, int64_t step);
+
+static graft_status scan_lines(const graft_tensor_desc *self, int64_t dim, const graft_tensor_desc *out, line_fn fn) {
+  REF_OWNED ref_array x = ref_read(self);
+  if (!x.re) return ref_no_memory();
+  ref_split s = ref_split_at(self, dim);
+  for (int64_t line = 0; line < s.outer * s.inner; line++) {
+    int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
+    fn(self->dl.dtype, x.re + start, x.im ? x.im + start : NULL, s.size, s.inner);
   }
+  ref_write(out, &x);
+  return GRAFT_OK;
 }
 
-static void scan_reals(graft_dtype dtype, ref_real *x, int64_t count, int64_t step) {
-  for (int64_t i = 1; i < count; i++) {
-    x[i * step] = ref_sum(dtype, (const ref_real[]){x[(i - 1) * step], x[i * step]}, 1, 2);
+static void sum_line(graft_dtype dtype, ref_real *re, ref_real *im, int64_t n, int64_t step) {
+  for (int64_t i = step; i < n * step; i += step) {
+    ref_add(dt_real(dtype), &re[i], re[i - step]);
+    if (im) ref_add(dt_real(dtype), &im[i], im[i - step]);
   }
 }
 
 graft_status kernel_cumsum(const graft_exec *exec, const graft_args_cumsum *a) {
-  graft_dtype dtype = a->self->dl.dtype;
-  REF_OWNED ref_array x = ref_read(a->self);
-  if (!x.re) return ref_no_memory();
-  ref_split s = ref_split_at(a->self, a->dim);
-  for (int64_t line = 0; line < s.outer * s.inner; line++) {
-    int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
-    if (dt_is_integral(dtype, true))
-      scan_integers(x.re + start, s.size, s.inner);
-    else
-      scan_reals(dt_real(dtype), x.re + start, s.size, s.inner);
-    if (x.im) scan_reals(dt_real(dtype), x.im + start, s.size, s.inner);
-  }
-  ref_write(a->out, &x);
-  return GRAFT_OK;
-}
-
-/* Each element is in all sums from its own on: the sums of the cotangent from the other end. */
-static void vjp_cumsum(op_vjp *v) {
-  int64_t dim = v->args[ARG_cumsum_dim].as.i;
-  graft_tensor *g = v->g[OUT];
-  if (g->ndim) {
-    graft_tensor *sums = fx_cumsum(v->s, fx_flip(v->s, g, &dim, 1), dim, g->dtype);
-    v->results[ARG_cumsum_self] = fx_flip(v->s, sums, &dim, 1);
-  } else {
-    v->results[ARG_cumsum_self] = g;
-  }
-}
-
-/* --- cumprod --- */
-
-static void multiply_integers(ref_real *x, int64_t count, int64_t step) {
-  uint64_t product = 1;
-  for (int64_t i = 0; i < count; i++) {
-    ref_real value = x[i * step];
-    product *= value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-    x[i * step] = (ref_real)(int64_t)product;
-  }
-}
-
-static void multiply_numbers(graft_dtype dtype, ref_real *re, ref_real *im, int64_t count, int64_t step) {
-  for (int64_t i = step; i < count * step; i += step) {
-    ref_real a = re[i - step], b = im ? im[i - step] : 0, c = re[i], d = im ? im[i] : 0;
-    re[i] = im ? a * c - b * d : a * c;
-    if (im) im[i] = a * d + b * c;
-    if (ref_mode & REF_NARROW) re[i] = dt_round(dt_accumulate(dt_real(dtype)), re[i]);
-  }
-}
-
-graft_status kernel_cumprod(const graft_exec *exec, const graft_args_cumprod *a) {
-  graft_dtype dtype = a->self->dl.dtype;
-  REF_OWNED ref_array x = ref_read(a->self);
-  if (!x.re) return ref_no_memory();
-  ref_split s = ref_split_at(a->self, a->dim);
-  for (int64_t line = 0; line < s.outer * s.inner; line++) {
-    int64_t start = line / s.inner * s.size * s.inner + line % s.inner;
-    if (dt_is_integral(dtype, true))
-      multiply_integers(x.re + start, s.size, s.inner);
-    else
-      multiply_numbers(dtype, x.re + start, x.im ? x.im + start : NULL, s.size, s.inner);
-  }
-  ref_write(a->out, &x);
-  return GRAFT_OK;
+  return scan_lines(a->self, a->dim, a->out, sum_line);
 }
 
 /* The sums of t from the other end. */
 static graft_tensor *sums_after(op_vjp *v, graft_tensor *t, int64_t dim) {
   graft_tensor *sums = fx_cumsum(v->s, fx_flip(v->s, t, &dim, 1), dim, t ? t->dtype : GRAFT_DTYPE_NONE);
   return fx_flip(v->s, sums, &dim, 1);
+}
+
+/* Each element is in all sums from its own on: the sums of the cotangent from the other end. */
+static void vjp_cumsum(op_vjp *v) {
+  graft_tensor *g = v->g[OUT];
+  v->results[ARG_cumsum_self] = g->ndim ? sums_after(v, g, v->args[ARG_cumsum_dim].as.i) : g;
+}
+
+/* --- cumprod --- */
+
+static void multiply_line(graft_dtype dtype, ref_real *re, ref_real *im, int64_t n, int64_t step) {
+  for (int64_t i = step; i < n * step; i += step) {
+    ref_real a = re[i - step], b = im ? im[i - step] : 0, c = re[i], d = im ? im[i] : 0;
+    re[i] = im ? a * c - b * d : dt_is_integral(dtype, true) ? ref_of_bits(dtype, ref_bits(a) * ref_bits(c)) : a * c;
+    if (im) im[i] = a * d + b * c;
+    if (ref_mode & REF_NARROW) re[i] = dt_round(dt_accumulate(dt_real(dtype)), re[i]);
+  }
+}
+
+graft_status kernel_cumprod(const graft_exec *exec, const graft_args_cumprod *a) {
+  return scan_lines(a->self, a->dim, a->out, multiply_line);
 }
 
 /* Before the first zero of a line, the sum of g out from the element on, over the element. At that zero, the same with
@@ -156,9 +123,8 @@ static graft_status infer_extremum(op_call *c) {
   }
   for (int i = ARG_cummax_helper_values; i <= ARG_cummax_helper_indices; i++) { /* what it writes */
     const graft_tensor *t = op_tensor(c, i);
-    bool fits = t->ndim == self->ndim && t->dtype == (i == ARG_cummax_helper_values ? self->dtype : GRAFT_I64);
-    for (int32_t d = 0; fits && d < t->ndim; d++) fits = t->sizes[d] == self->sizes[d];
-    if (!fits) {
+    graft_dtype wanted = i == ARG_cummax_helper_values ? self->dtype : GRAFT_I64;
+    if (t->dtype != wanted || !tns_same_sizes(t, self)) {
       return op_refuse(c, i, "the shape of self %s, and %s", op_show(c, ARG_cummax_self),
                        i == ARG_cummax_helper_values ? "its dtype" : "i64");
     }

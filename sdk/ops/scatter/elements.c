@@ -73,8 +73,10 @@ static graft_status infer_scatter_value(op_call *c) {
 /* --- kernels --- */
 
 static void put(ref_array *y, int64_t at, const ref_array *x, int64_t from, bool add, graft_dtype dtype) {
-  y->re[at] = add ? ref_sum(dtype, (ref_real[]){y->re[at], x->re[from]}, 1, 2) : x->re[from];
-  if (y->im) y->im[at] = add ? ref_sum(dtype, (ref_real[]){y->im[at], x->im[from]}, 1, 2) : x->im[from];
+  if (add)
+    ref_add_element(dtype, y, at, x, from);
+  else
+    ref_take(y, at, x, from);
 }
 
 /* Where element i of the result of x[indices] finds its value in `values`, which broadcast to it. The shape of the

@@ -41,14 +41,9 @@ static graft_status infer_reduce(op_call *c) {
 
 /* --- kernel --- */
 
-static uint64_t whole(ref_real x) {
-  return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
-}
-
 static ref_real product(graft_dtype dtype, ref_real a, ref_real b) {
   if (!dt_is_integral(dtype, true)) return a * b;
-  uint64_t bits = whole(a) * whole(b); /* wraps, as machines have it */
-  return dtype == GRAFT_U64 ? (ref_real)bits : (ref_real)(int64_t)bits;
+  return ref_of_bits(dtype, ref_bits(a) * ref_bits(b));
 }
 
 /* An integer as its dtype holds it. */
@@ -70,8 +65,8 @@ static void join(uint32_t reduce, graft_dtype dtype, ref_array *y, int64_t at, c
     y->re[at] = wrapped(dtype, creall(both));
     if (y->im) y->im[at] = cimagl(both);
   } else {
-    y->re[at] = wrapped(dtype, ref_sum(dtype, (ref_real[]){a, b}, 1, 2));
-    if (y->im) y->im[at] = ref_sum(dtype, (ref_real[]){y->im[at], x->im[from]}, 1, 2);
+    ref_add_element(dtype, y, at, x, from);
+    y->re[at] = wrapped(dtype, y->re[at]);
   }
 }
 
@@ -114,13 +109,11 @@ static graft_status reduce_all(reduction *r) {
 
 graft_status kernel_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *a) {
   if (!ref_texts_are_known(op_schema_of(a->head.op_id), a)) return GRAFT_UNIMPLEMENTED;
-  reduction r = {a, ref_read(a->self), ref_read(a->src), ref_read(a->index), ref_new(ref_numel(a->self), false)};
-  graft_status status = r.y.re && r.x.re && r.index.re && r.count.re ? reduce_all(&r) : ref_no_memory();
-  if (!status) ref_write(a->out, &r.y);
-  ref_free(&r.y);
-  ref_free(&r.x);
-  ref_free(&r.index);
-  ref_free(&r.count);
+  REF_OWNED ref_array y = ref_read(a->self), x = ref_read(a->src), index = ref_read(a->index),
+                      count = ref_new(ref_numel(a->self), false);
+  reduction r = {a, y, x, index, count};
+  graft_status status = y.re && x.re && index.re && count.re ? reduce_all(&r) : ref_no_memory();
+  if (!status) ref_write(a->out, &y);
   return status;
 }
 

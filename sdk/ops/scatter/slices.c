@@ -98,18 +98,11 @@ static void write_one(const writer *w, ref_array *y, int64_t at, const ref_array
     ref_complex term = ref_at(x, from) * w->factor;
     re = creall(term), im = cimagl(term);
   }
-  y->re[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->re[at], re}, 1, 2) : re;
-  if (y->im) y->im[at] = w->adds ? ref_sum(w->dtype, (ref_real[]){y->im[at], im}, 1, 2) : im;
-}
-
-static graft_status check_index(const char *op, int64_t *value, int64_t size, bool wraps, const char *of) {
-  bool inside = *value >= (wraps ? -size : 0) && *value < size;
-  if (!inside) {
-    return err_about(GRAFT_OUT_OF_RANGE, op, "index %lld is out of range for %s %lld", (long long)*value, of,
-                     (long long)size);
-  }
-  if (*value < 0) *value += size;
-  return GRAFT_OK;
+  const ref_array value = {1, &re, &im};
+  if (w->adds)
+    ref_add_element(w->dtype, y, at, &value, 0);
+  else
+    ref_take(y, at, &value, 0);
 }
 
 typedef struct along {
@@ -127,7 +120,7 @@ static graft_status write_along(const along *a) {
   int64_t rows = index.count;
   for (int64_t n = 0; n < s.outer * rows * s.inner && !status; n++) {
     int64_t inner = n % s.inner, row = n / s.inner % rows, outer = n / s.inner / rows, value = (int64_t)index.re[row];
-    status = check_index(a->op, &value, s.size, a->wraps, "a dim of size");
+    status = idx_wrap(a->op, &value, a->wraps, a->dim, s.size);
     if (!status) write_one(&a->how, &y, (outer * s.size + value) * s.inner + inner, &x, a->one ? 0 : n);
   }
   if (!status) ref_write(a->out, &y);
@@ -177,7 +170,7 @@ graft_status kernel_put(const graft_exec *exec, const graft_args_put *a) {
   writer how = {a->self->dl.dtype, a->accumulate, 1};
   for (int64_t i = 0; i < index.count && !status; i++) {
     int64_t at = (int64_t)index.re[i];
-    status = check_index("aten::put", &at, y.count, true, "a number of elements of");
+    status = idx_wrap("aten::put", &at, true, IDX_NO_DIM, y.count);
     if (!status) write_one(&how, &y, at, &x, i);
   }
   if (!status) ref_write(a->out, &y);
