@@ -184,7 +184,7 @@ static void cf_l_attention_backward(const cf_check *k, uint32_t out, long double
                          0,
                          false};
   cf_attention_rows(&b, (int)out, limits);
-  for (int64_t i = 0; i < o->numel; i++) limits[i] += cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] += cf_limit_of(k, out, i, 0);
 }
 
 /* Gradients: as for recurrent cells, the propagated error for a unit roundoff of 1. */

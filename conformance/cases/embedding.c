@@ -6,8 +6,7 @@ static void cf_l_bag(const cf_check *k, uint32_t out, long double *limits) {
   int64_t width = o->ndim == 2 ? o->sizes[1] : 1;
   for (int64_t i = 0; out == 0 && i < o->numel; i++) {
     long double n = k->outs[2].v[i / width].re;
-    limits[i] = (cf_growth(n) + 2) * cf_u_acc(k->dtypes[0]) * cf_modulus(k->absolute[0].v[i]) +
-                cf_ulp(k->dtypes[0], cf_modulus(o->v[i])) / 2;
+    limits[i] = cf_limit_of(k, 0, i, (cf_growth(n) + 2) * cf_modulus(k->absolute[0].v[i]));
   }
 }
 

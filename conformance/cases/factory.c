@@ -7,8 +7,7 @@ static void cf_l_linspace(const cf_check *k, uint32_t out, long double *limits) 
   const cf_array *o = &k->outs[out];
   long double size =
       fabsl((long double)cf_arg_number(k->call, "start", 0)) + fabsl((long double)cf_arg_number(k->call, "end", 0));
-  for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = 4 * cf_u_acc(k->dtypes[out]) * size + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, 4 * size);
 }
 
 static const cf_op cf_factory_ops[] = {

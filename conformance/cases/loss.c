@@ -5,9 +5,8 @@
 /* (x - y)^2: the difference and the square round, then a sum of positive terms and a division. */
 static void cf_l_mse(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1, u = cf_u_acc(k->dtypes[out]);
-  for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = (cf_growth(n) + 4) * u * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, (cf_growth(n) + 4) * fabsl(o->v[i].re));
 }
 
 /* ---- losses of pairs: the sum of the absolute terms of an element, of which `n` are rounded; then a sum of those ----
@@ -16,17 +15,17 @@ static void cf_l_mse(const cf_check *k, uint32_t out, long double *limits) {
 typedef long double (*cf_pair_fn)(long double x, long double y, long double z);
 static void cf_pair_limit(const cf_check *k, uint32_t out, long double *limits, cf_pair_fn terms, const char *number,
                           long double n) {
-  const cf_array *x = &k->in[0], *y = &k->in[1], *o = &k->outs[out], *w = cf_arg_array(k, "weight");
-  long double z = cf_arg_number(k->call, number, 1), total = 0, u = cf_u_acc(k->dtypes[out]);
+  const cf_array *x = &k->in[0], *y = &k->in[1], *w = cf_arg_array(k, "weight");
+  long double z = cf_arg_number(k->call, number, 1), total = 0;
   bool each = cf_arg_int(k->call, "reduction", 1) == 0, mean = cf_arg_int(k->call, "reduction", 1) == 1;
   for (int64_t i = 0; i < x->numel; i++) {
     long double term = terms(x->v[i].re, y->v[i].re, z) * (w ? fabsl(w->v[i % w->numel].re) : 1);
     total += term;
-    if (each) limits[i] = n * u * term + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    if (each) limits[i] = cf_limit_of(k, out, i, n * term);
   }
   if (each) return;
   if (mean) total /= (long double)x->numel;
-  limits[0] = (cf_growth((long double)x->numel) + n) * u * total + cf_ulp(k->dtypes[out], o->v[0].re) / 2;
+  limits[0] = cf_limit_of(k, out, 0, (cf_growth((long double)x->numel) + n) * total);
 }
 
 static long double cf_smooth_terms(long double x, long double y, long double z) {
@@ -67,8 +66,8 @@ static void cf_t_entropy(const cf_check *k, uint32_t in, long double *terms) {
 static void cf_l_soft(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *x = &k->in[1], *y = &k->in[2], *o = &k->outs[out];
   for (int64_t i = 0; i < o->numel; i++) {
-    long double product = fabsl(x->v[i % x->numel].re * y->v[i % y->numel].re), v = o->v[i].re;
-    limits[i] = (10 + product) * cf_u_acc(k->dtypes[out]) * fabsl(v) + cf_ulp(k->dtypes[out], v) / 2;
+    long double product = fabsl(x->v[i % x->numel].re * y->v[i % y->numel].re);
+    limits[i] = cf_limit_of(k, out, i, (10 + product) * fabsl(o->v[i].re));
   }
 }
 
@@ -105,22 +104,20 @@ static void cf_margin_row(const cf_check *k, int64_t row, int64_t classes, long 
 
 static void cf_l_margin(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *x = cf_arg_array(k, "self"), *o = &k->outs[out];
-  int64_t classes = x->ndim ? x->sizes[x->ndim - 1] : 1, rows = x->numel / classes, mode = 0;
-  long double slopes[CF_MARGIN_CLASSES], loss, total = 0, u = cf_u_acc(k->dtypes[out]);
-  mode = cf_arg_int(k->call, "reduction", 1);
+  int64_t classes = x->ndim ? x->sizes[x->ndim - 1] : 1, rows = x->numel / classes;
+  int64_t mode = cf_arg_int(k->call, "reduction", 1);
+  long double slopes[CF_MARGIN_CLASSES], loss, total = 0;
   for (int64_t i = 0; i < o->numel; i++) limits[i] = 0; /* is_target: exact */
   if (out) return;
   for (int64_t row = 0; row < rows; row++) {
     cf_margin_row(k, row, classes, &loss, slopes);
     total += loss;
     if (o->numel == rows && mode == 0)
-      limits[row] =
-          (cf_growth((long double)classes * classes) + 8) * u * loss + cf_ulp(k->dtypes[out], o->v[row].re) / 2;
+      limits[row] = cf_limit_of(k, out, row, (cf_growth((long double)classes * classes) + 8) * loss);
   }
   if (mode == 0) return;
   long double n = (long double)(classes * classes * rows);
-  limits[0] =
-      (cf_growth(n) + 8) * u * total / (mode == 1 ? (long double)rows : 1) + cf_ulp(k->dtypes[out], o->v[0].re) / 2;
+  limits[0] = cf_limit_of(k, out, 0, (cf_growth(n) + 8) * total / (mode == 1 ? (long double)rows : 1));
 }
 
 /* The same of a gradient, with the cotangent g[i] of row i, or g[0] of all. */
@@ -139,13 +136,19 @@ static void cf_t_margin(const cf_check *k, uint32_t in, long double *terms) {
 static void cf_l_margin_slope(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   cf_margin_slopes(k, &k->in[0], limits);
-  for (int64_t i = 0; i < o->numel; i++) {
-    limits[i] = (cf_growth((long double)o->sizes[o->ndim - 1]) + 6) * cf_u_acc(k->dtypes[out]) * limits[i] +
-                cf_ulp(k->dtypes[out], o->v[i].re) / 2;
-  }
+  for (int64_t i = 0; i < o->numel; i++)
+    limits[i] = cf_limit_of(k, out, i, (cf_growth((long double)o->sizes[o->ndim - 1]) + 6) * limits[i]);
 }
 
-/* reduction: 0 none, 1 mean, 2 sum */
+/* reduction: 0 none, 1 mean, 2 sum. Those of the losses that bend at a distance: */
+static const char *const cf_bent_texts[] = {"m T[13,17] T[13,17]",
+                                            "s T[129] T[129] 0 0.5",
+                                            "m T[1025] T[1025] 2 0.25",
+                                            "m T[3,13,17] T[3,13,17] 1 2",
+                                            "m T[] T[]",
+                                            NULL};
+static const char *const cf_bent_slope_texts[] = {"m T[] T[13,17] T[13,17] 1 0.5", "s T[129] T[129] T[129] 0 1",
+                                                  "m T[] T[1025] T[1025] 2 0.25", NULL};
 static const cf_op cf_loss_ops[] = {
     {"aten::nll_loss_forward",
      CF_TEXTS("s T[13,5] i64[13]<5 T[5]+ 1 -100", "m T[13,5] i64[13]<5 _ 2 -100", "m T[129,3] i64[129]<3 T[3]+ 0 -100",
@@ -180,20 +183,10 @@ static const cf_op cf_loss_ops[] = {
     {"aten::mse_loss_backward",
      CF_TEXTS("s T[] T[13,17] T[13,17] 1", "m T[13,17] T[13,17] T[13,17] 0", "m T[] T[1025] T[1025] 2"), CF_FLOATS,
      CF_R_ULPS(4), CF_VALUES, 0, CF_G_NONE},
-    {"aten::smooth_l1_loss",
-     CF_TEXTS("m T[13,17] T[13,17]", "s T[129] T[129] 0 0.5", "m T[1025] T[1025] 2 0.25", "m T[3,13,17] T[3,13,17] 1 2",
-              "m T[] T[]"),
-     CF_FLOATS, CF_R_CUSTOM(cf_l_smooth), CF_VALUES, CF_ORDERED, CF_G_SELECT(6)},
-    {"aten::smooth_l1_loss_backward",
-     CF_TEXTS("m T[] T[13,17] T[13,17] 1 0.5", "s T[129] T[129] T[129] 0 1", "m T[] T[1025] T[1025] 2 0.25"), CF_FLOATS,
-     CF_R_ULPS(5), CF_VALUES, 0, CF_G_NONE},
-    {"aten::huber_loss",
-     CF_TEXTS("m T[13,17] T[13,17]", "s T[129] T[129] 0 0.5", "m T[1025] T[1025] 2 0.25", "m T[3,13,17] T[3,13,17] 1 2",
-              "m T[] T[]"),
-     CF_FLOATS, CF_R_CUSTOM(cf_l_huber), CF_VALUES, CF_ORDERED, CF_G_SELECT(6)},
-    {"aten::huber_loss_backward",
-     CF_TEXTS("m T[] T[13,17] T[13,17] 1 0.5", "s T[129] T[129] T[129] 0 1", "m T[] T[1025] T[1025] 2 0.25"), CF_FLOATS,
-     CF_R_ULPS(5), CF_VALUES, 0, CF_G_NONE},
+    {"aten::smooth_l1_loss", cf_bent_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_smooth), CF_VALUES, CF_ORDERED, CF_G_SELECT(6)},
+    {"aten::smooth_l1_loss_backward", cf_bent_slope_texts, CF_FLOATS, CF_R_ULPS(5), CF_VALUES, 0, CF_G_NONE},
+    {"aten::huber_loss", cf_bent_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_huber), CF_VALUES, CF_ORDERED, CF_G_SELECT(6)},
+    {"aten::huber_loss_backward", cf_bent_slope_texts, CF_FLOATS, CF_R_ULPS(5), CF_VALUES, 0, CF_G_NONE},
     {"aten::binary_cross_entropy",
      CF_TEXTS("m T[13,17] T[13,17]", "s T[129] T[129] _ 0", "m T[33,17] T[33,17] T[33,17]+ 1",
               "m T[33,17] T[33,17] T[17]+ 0", "m T[1025] T[1025] _ 2", "m T[] T[]"),

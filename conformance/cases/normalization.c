@@ -77,13 +77,9 @@ static cf_moments *cf_moments_of(const cf_array *x, const cf_geometry *g, long d
   return m;
 }
 
-static const cf_array *cf_optional(const cf_check *k, const char *name) {
-  return cf_arg_array(k, name);
-}
-
 /* y = (x - m) r w + b. */
 static void cf_norm_value_limits(const cf_check *k, const cf_geometry *g, const cf_moments *m, long double *limits) {
-  const cf_array *x = &k->in[0], *w = cf_optional(k, "weight"), *b = cf_optional(k, "bias"), *o = &k->outs[0];
+  const cf_array *x = &k->in[0], *w = cf_arg_array(k, "weight"), *b = cf_arg_array(k, "bias"), *o = &k->outs[0];
   long double u = cf_u_acc(k->dtypes[0]);
   for (int64_t i = 0; i < g->numel; i++) {
     const cf_moments *s = &m[cf_stat_of(g, i)];
@@ -133,7 +129,7 @@ static void cf_running_limits(const cf_check *k, const cf_geometry *g, uint32_t 
 
 /* In evaluation the running statistics take the place of the moments, and are exact. */
 static void cf_eval_limits(const cf_check *k, uint32_t out, const cf_geometry *g, long double *limits) {
-  const cf_array *mean = cf_optional(k, "running_mean"), *var = cf_optional(k, "running_var");
+  const cf_array *mean = cf_arg_array(k, "running_mean"), *var = cf_arg_array(k, "running_var");
   cf_moments *m = calloc((size_t)g->stats + 1, sizeof *m);
   long double u = cf_u_acc(k->dtypes[0]), eps = cf_arg_number(k->call, "eps", 0);
   for (int64_t i = 0; m && mean && var && i < g->stats; i++) {
@@ -189,17 +185,17 @@ static void cf_norm_terms(const cf_array *x, const cf_array *gy, const cf_array 
 }
 
 static int cf_norm_which(const cf_check *k, uint32_t in) {
-  if (&k->in[in] == cf_optional(k, "weight")) return 1;
-  return &k->in[in] == cf_optional(k, "bias") ? 2 : 0;
+  if (&k->in[in] == cf_arg_array(k, "weight")) return 1;
+  return &k->in[in] == cf_arg_array(k, "bias") ? 2 : 0;
 }
 
 static void cf_norm_gradient(const cf_check *k, uint32_t in, cf_geometry g, bool fixed, long double *terms) {
   cf_moments *m = cf_moments_of(&k->in[0], &g, 0, cf_arg_number(k->call, "eps", 0));
-  const cf_array *mean = cf_optional(k, "running_mean"), *var = cf_optional(k, "running_var");
+  const cf_array *mean = cf_arg_array(k, "running_mean"), *var = cf_arg_array(k, "running_var");
   for (int64_t i = 0; m && fixed && mean && var && i < g.stats; i++) {
     m[i].mean = mean->v[i].re, m[i].rstd = 1 / sqrtl(var->v[i].re + cf_arg_number(k->call, "eps", 0));
   }
-  if (m) cf_norm_terms(&k->in[0], &k->g[0], cf_optional(k, "weight"), &g, m, cf_norm_which(k, in), fixed, terms);
+  if (m) cf_norm_terms(&k->in[0], &k->g[0], cf_arg_array(k, "weight"), &g, m, cf_norm_which(k, in), fixed, terms);
   free(m);
   /* Cotangents of the mean and rstd outputs add their own terms. */
   int which = cf_norm_which(k, in);
@@ -229,15 +225,14 @@ static void cf_g_batch_norm_fixed(const cf_check *k, uint32_t in, long double *t
 static void cf_norm_slot(const cf_check *k, uint32_t out, cf_geometry g, const char *mean, const char *rstd, bool fixed,
                          long double *limits) {
   cf_moments *m = calloc((size_t)g.stats + 1, sizeof *m);
-  const cf_array *mu = cf_optional(k, mean), *r = cf_optional(k, rstd), *o = &k->outs[out];
+  const cf_array *mu = cf_arg_array(k, mean), *r = cf_arg_array(k, rstd), *o = &k->outs[out];
   for (int64_t i = 0; m && i < g.stats; i++) {
     m[i].mean = mu ? mu->v[i].re : 0, m[i].rstd = r ? fabsl(r->v[i].re) : 1;
     if (fixed && r) m[i].rstd = 1 / sqrtl(r->v[i].re + cf_arg_number(k->call, "eps", 0));
   }
-  if (m) cf_norm_terms(&k->in[1], &k->in[0], cf_optional(k, "weight"), &g, m, (int)out, fixed, limits);
+  if (m) cf_norm_terms(&k->in[1], &k->in[0], cf_arg_array(k, "weight"), &g, m, (int)out, fixed, limits);
   long double n = o->numel ? (long double)g.numel / (long double)(out == 0 ? g.stats : o->numel) : 1;
-  long double factor = (3 * cf_growth(n) + 10) * cf_u_acc(k->dtypes[out]);
-  for (int64_t i = 0; i < o->numel; i++) limits[i] = factor * limits[i] + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, (3 * cf_growth(n) + 10) * limits[i]);
   free(m);
 }
 
@@ -267,10 +262,8 @@ static int64_t cf_rms_width(const cf_check *k, const cf_array *x) {
 
 static void cf_l_rms_norm(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  long double n = (long double)cf_rms_width(k, &k->in[0]), u = cf_u_acc(k->dtypes[out]);
-  long double relative = (cf_growth(n) + 4) / 2 + 4;
-  for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = (relative + (out ? 0 : 3)) * u * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  long double n = (long double)cf_rms_width(k, &k->in[0]), relative = (cf_growth(n) + 4) / 2 + (out ? 4 : 7);
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, relative * fabsl(o->v[i].re));
 }
 
 /* The absolute terms: of x r |g w| + |x| r^3 mean|g w x|, of the weight the sum of |g x r|. */
@@ -295,8 +288,7 @@ static void cf_l_rms_norm_backward(const cf_check *k, uint32_t out, long double 
   const cf_array *o = &k->outs[out], *x = cf_arg_array(k, "input"), *rstd = cf_arg_array(k, "rstd");
   cf_rms_terms(x, cf_arg_array(k, "grad_out"), cf_arg_array(k, "weight"), rstd, out == 1, limits);
   long double n = (long double)(out ? rstd->numel : cf_rms_width(k, x));
-  for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = (cf_growth(n) + 10) * cf_u_acc(k->dtypes[out]) * limits[i] + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, (cf_growth(n) + 10) * limits[i]);
 }
 
 /* rstd comes from forward, up to growth(n) / 2 + 6 off for rows of up to 1025: 40, times its third power. */

@@ -130,14 +130,10 @@ static void cf_l_foreach_lerp(const cf_check *k, uint32_t out, long double *limi
   }
 }
 
-/* Norms, each of its own tensor, as linalg_vector_norm's. */
+/* Norms, each of its own tensor. */
 static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
-  double p = fabs(cf_arg_number(k->call, "ord", 2));
-  long double n = (long double)k->in[out].numel, u = cf_u_acc(k->dtypes[out]), v = fabsl(k->outs[out].v[0].re);
-  bool plain = p == 0 || p == 1 || isinf(p);
-  long double powers = plain ? 0 : p == 2 ? 1 : 32, root = plain ? 0 : p == 2 ? 2 : 32;
-  long double relative = isinf(p) ? 0 : (cf_growth(n) + powers) / (p == 0 ? 1 : p) + root;
-  limits[0] = relative * u * v + cf_ulp(k->dtypes[out], v) / 2;
+  long double roundings = cf_norm_roundings(fabs(cf_arg_number(k->call, "ord", 2)), (long double)k->in[out].numel);
+  limits[0] = cf_limit_of(k, out, 0, roundings * fabsl(k->outs[out].v[0].re));
 }
 
 /* Two items in each list. */

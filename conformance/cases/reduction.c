@@ -58,10 +58,10 @@ static void cf_spread_limits(const cf_check *k, uint32_t out, long double *limit
 static void cf_mean_limits(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];
   int64_t *to = cf_reduced_to(k);
-  long double n = o->numel ? (long double)x->numel / (long double)o->numel : 0, u = cf_u_acc(k->dtypes[out]);
+  long double n = o->numel ? (long double)x->numel / (long double)o->numel : 0;
   for (int64_t i = 0; to && i < x->numel; i++) limits[to[i]] += fabsl(x->v[i].re) / n;
   for (int64_t i = 0; to && i < o->numel; i++)
-    limits[i] = cf_growth(n) * u * limits[i] + 2 * u * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    limits[i] = cf_limit_of(k, out, i, cf_growth(n) * limits[i] + 2 * fabsl(o->v[i].re));
   free(to);
 }
 
@@ -85,7 +85,7 @@ static void cf_l_logsumexp(const cf_check *k, uint32_t out, long double *limits)
   const cf_array *x = &k->in[0], *o = &k->outs[out];
   int64_t *to = cf_reduced_to(k), m = o->numel;
   long double *most = calloc((size_t)m + 1, sizeof *most), *sum = calloc((size_t)m + 1, sizeof *sum);
-  long double n = m ? (long double)x->numel / (long double)m : 0, u = cf_u_acc(k->dtypes[out]);
+  long double n = m ? (long double)x->numel / (long double)m : 0;
   if (to && most && sum) {
     for (int64_t i = 0; i < m; i++) most[i] = -INFINITY;
     for (int64_t i = 0; i < x->numel; i++) most[to[i]] = fmaxl(most[to[i]], x->v[i].re);
@@ -94,8 +94,8 @@ static void cf_l_logsumexp(const cf_check *k, uint32_t out, long double *limits)
       sum[to[i]] += e, limits[to[i]] += e * (d + 6);
     }
     for (int64_t i = 0; i < m; i++)
-      limits[i] = u * (cf_growth(n) + limits[i] / sum[i] + 6 * fabsl(logl(sum[i])) + fabsl(o->v[i].re)) +
-                  cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+      limits[i] =
+          cf_limit_of(k, out, i, cf_growth(n) + limits[i] / sum[i] + 6 * fabsl(logl(sum[i])) + fabsl(o->v[i].re));
   }
   free(to), free(most), free(sum);
 }
@@ -137,18 +137,12 @@ static void cf_g_std(const cf_check *k, uint32_t in, long double *terms) {
   cf_spread_terms(k, in, terms, true);
 }
 
-/* Norms: powers (exact or a rounding for 0, 1, 2 and inf; pow's 16 ulp else), the sum of positive terms, the root. */
 static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   double p = fabs(cf_arg_number(k->call, "ord", cf_arg_number(k->call, "p", 2)));
-  long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1, u = cf_u_acc(k->dtypes[out]);
-  bool plain = p == 0 || p == 1 || isinf(p);
-  long double powers = plain ? 0 : p == 2 ? 1 : 32, root = plain ? 0 : p == 2 ? 2 : 32;
-  long double relative = isinf(p) ? 0 : (cf_growth(n) + powers) / (p == 0 ? 1 : p) + root;
-  for (int64_t i = 0; i < o->numel; i++) {
-    long double v = fabsl(o->v[i].re);
-    limits[i] = relative * u * v + cf_ulp(k->dtypes[out], v) / 2;
-  }
+  long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1;
+  for (int64_t i = 0; i < o->numel; i++)
+    limits[i] = cf_limit_of(k, out, i, cf_norm_roundings(p, n) * fabsl(o->v[i].re));
 }
 
 /* A count may differ by the elements that lie at an edge of their part, within the roundings of (x - min) bins / (max -
@@ -168,7 +162,7 @@ static void cf_l_histc(const cf_check *k, uint32_t out, long double *limits) {
     if (edge >= 0 && edge < (long double)bins) limits[(int64_t)edge] += 1;
     if (edge > 0 && edge <= (long double)bins) limits[(int64_t)edge - 1] += 1;
   }
-  for (int64_t i = 0; i < bins; i++) limits[i] += cf_ulp(k->dtypes[out], k->outs[out].v[i].re) / 2;
+  for (int64_t i = 0; i < bins; i++) limits[i] += cf_limit_of(k, out, i, 0);
 }
 
 static const char *const cf_norm_texts[] = {

@@ -49,20 +49,18 @@ static void cf_l_adaptive(const cf_check *k, uint32_t out, long double *limits) 
   cf_sides s = cf_sides_of(k, o);
   bool backward = s.in == o;
   long double n = backward ? cf_meeting(&s, s.out, s.in, 1, 1) : cf_meeting(&s, s.in, s.out, 1, 1);
-  long double u = cf_u_acc(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = (cf_growth(n) + 6) * u * cf_modulus(k->absolute[out].v[i]) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    limits[i] = cf_limit_of(k, out, i, (cf_growth(n) + 6) * cf_modulus(k->absolute[out].v[i]));
 }
 
 static void cf_l_linear(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   cf_sides s = cf_sides_of(k, o);
   bool backward = s.in == o;
-  long double n = backward ? cf_meeting(&s, s.out, s.in, 2, 2) : 1 << s.dims, u = cf_u_acc(k->dtypes[out]);
+  long double n = backward ? cf_meeting(&s, s.out, s.in, 2, 2) : 1 << s.dims;
   long double moved = cf_position_error(&s) * cf_largest(&k->in[0]) * (backward ? n : 1);
   for (int64_t i = 0; i < o->numel; i++) {
-    limits[i] =
-        u * (moved + (cf_growth(n) + 8) * cf_modulus(k->absolute[out].v[i])) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    limits[i] = cf_limit_of(k, out, i, moved + (cf_growth(n) + 8) * cf_modulus(k->absolute[out].v[i]));
   }
 }
 

@@ -172,7 +172,7 @@ static void cf_slot_limits(const cf_check *k, int side, uint32_t out, int gates,
                       : cf_gru_slopes(u, v, cf_value(gh, i));
     cf_put_slopes(&s, side, gates, i, width, sum_u, limits);
   }
-  for (int64_t i = 0; i < o->numel; i++) limits[i] += cf_ulp(dtype, o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] += cf_limit_of(k, out, i, 0);
 }
 static void cf_l_lstm_backward(const cf_check *k, uint32_t out, long double *l) {
   static const int sides[] = {0, 2, 3};

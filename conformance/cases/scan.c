@@ -6,9 +6,7 @@
 static void cf_l_cumprod(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   cf_axis a = cf_axis_of(&k->in[0], cf_arg_int(k->call, "dim", 0));
-  for (int64_t i = 0; i < o->numel; i++)
-    limits[i] =
-        (long double)a.length * cf_u_acc(k->dtypes[out]) * fabsl(o->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, (long double)a.length * fabsl(o->v[i].re));
 }
 
 #define CF_EXTREMUM(name, level)                                                                              \

@@ -65,8 +65,8 @@ static void cf_soft_backward_limits(const cf_check *k, uint32_t out, long double
   const cf_array *o = &k->outs[out];
   cf_axis a = cf_axis_of(o, cf_arg_int(k->call, "dim", -1));
   cf_soft_backward_terms(&k->in[0], &k->in[1], a, logarithm, limits);
-  long double factor = cf_u_acc(k->dtypes[out]) * (cf_growth((long double)a.length) + (logarithm ? 10 : 4));
-  for (int64_t i = 0; i < o->numel; i++) limits[i] = factor * limits[i] + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  long double factor = cf_growth((long double)a.length) + (logarithm ? 10 : 4);
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, factor * limits[i]);
 }
 static void cf_l_softmax_backward(const cf_check *k, uint32_t out, long double *l) {
   cf_soft_backward_limits(k, out, l, false);

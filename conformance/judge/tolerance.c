@@ -110,6 +110,18 @@ bool cf_is_exact(const cf_call *call, graft_dtype dtype) {
   }
 }
 
+long double cf_limit_of(const cf_check *check, uint32_t out, int64_t i, long double roundings) {
+  graft_dtype dtype = check->dtypes[out];
+  return roundings * cf_u_acc(dtype) + cf_ulp(dtype, cf_modulus(check->outs[out].v[i])) / 2;
+}
+
+/* Powers (exact or a rounding for 0, 1, 2 and inf; pow's 16 ulp else), the sum of positive terms, the root. */
+long double cf_norm_roundings(double p, long double n) {
+  if (isinf(p)) return 0;
+  if (p == 0 || p == 1) return cf_growth(n);
+  return (cf_growth(n) + (p == 2 ? 1 : 32)) / p + (p == 2 ? 2 : 32);
+}
+
 bool cf_rule_needs_absolute(const cf_rule *rule) {
   return rule->klass == CF_SUM || rule->klass == CF_ALPHA || rule->klass == CF_SCALED || rule->absolute;
 }

@@ -29,6 +29,12 @@ struct cf_check {
 /* The values of a tensor argument of the row's op; NULL: absent. */
 const cf_array *cf_arg_array(const cf_check *check, const char *name);
 
+/* What most limits of CF_CUSTOM are: `roundings` in u of the accumulator, each times what it rounds, and half an ulp of
+ * element i of output `out`. */
+long double cf_limit_of(const cf_check *check, uint32_t out, int64_t i, long double roundings);
+/* The roundings of a norm of order p of n elements, relative to it. */
+long double cf_norm_roundings(double p, long double n);
+
 bool cf_rule_needs_absolute(const cf_rule *rule);
 /* Whether a rule's answer is one value only for this dtype and call. */
 bool cf_is_exact(const cf_call *call, graft_dtype dtype);

@@ -172,23 +172,27 @@ static graft_status cf_oracle_cotangent(void *context, uint32_t out, graft_tenso
   return cf_oracle_tensor(&o->v->g[out], o->transform, precision, g);
 }
 
-static bool cf_oracle_gradient(cf_vjp *v, cf_transform inputs, cf_transform g, cf_array *outs, cf_array *grads) {
+static graft_status cf_oracle_pass(cf_vjp *v, cf_transform inputs, cf_cotangent_fn cotangent, void *context,
+                                   cf_array *outs, cf_array *grads) {
   cf_side side;
-  cf_oracle_g context = {v, g};
   graft_status s = cf_oracle_open(v->call, inputs, false, &side);
-  if (s == GRAFT_OK) {
-    cf_pass pass = {.device = graft_device_reference(),
-                    .in = side.in,
-                    .args = side.args,
-                    .cotangent = cf_oracle_cotangent,
-                    .context = &context,
-                    .grads = grads,
-                    .outs = outs};
-    s = cf_forward_backward(v, &pass);
-    cf_side_close(&side);
-  }
-  if (s != GRAFT_OK) cf_fail(v->result, "the oracle's gradient: %s", graft_last_error());
-  return s == GRAFT_OK;
+  if (s != GRAFT_OK) return s;
+  cf_pass pass = {.device = graft_device_reference(),
+                  .in = side.in,
+                  .args = side.args,
+                  .cotangent = cotangent,
+                  .context = context,
+                  .grads = grads,
+                  .outs = outs};
+  s = cf_forward_backward(v, &pass);
+  cf_side_close(&side);
+  return s;
+}
+
+static bool cf_oracle_gradient(cf_vjp *v, cf_transform inputs, cf_transform g, cf_array *outs, cf_array *grads) {
+  cf_oracle_g context = {v, g};
+  graft_status s = cf_oracle_pass(v, inputs, cf_oracle_cotangent, &context, outs, grads);
+  return s == GRAFT_OK || cf_fail(v->result, "the oracle's gradient: %s", graft_last_error());
 }
 
 /* S, the sum of the absolute terms of each element, and how many terms there are. */
@@ -282,18 +286,18 @@ void cf_run_gradient(const cf_backend *backend, cf_call *call, cf_result *result
 
 /* ---- <J u, v> = <u, J^T v> ---- */
 
-static bool cf_shifted_forward(cf_vjp *v, cf_array *const directions, long double h, cf_array *outs) {
-  for (uint32_t i = 0; i < v->call->ntensors; i++)
+static void cf_shift(cf_call *call, const cf_array *directions, long double h) {
+  for (uint32_t i = 0; i < call->ntensors; i++)
     for (int64_t k = 0; directions[i].v && k < directions[i].numel; k++) {
-      v->call->in[i].v[k].re += h * directions[i].v[k].re;
-      v->call->in[i].v[k].im += h * directions[i].v[k].im;
+      call->in[i].v[k].re += h * directions[i].v[k].re;
+      call->in[i].v[k].im += h * directions[i].v[k].im;
     }
+}
+
+static bool cf_shifted_forward(cf_vjp *v, const cf_array *directions, long double h, cf_array *outs) {
+  cf_shift(v->call, directions, h);
   graft_status s = cf_oracle_run(v->call, CF_AS_IS, false, v->nouts, outs, NULL);
-  for (uint32_t i = 0; i < v->call->ntensors; i++)
-    for (int64_t k = 0; directions[i].v && k < directions[i].numel; k++) {
-      v->call->in[i].v[k].re -= h * directions[i].v[k].re;
-      v->call->in[i].v[k].im -= h * directions[i].v[k].im;
-    }
+  cf_shift(v->call, directions, -h);
   return s == GRAFT_OK || cf_fail(v->result, "the oracle: %s", graft_last_error());
 }
 
@@ -332,19 +336,7 @@ static bool cf_draw_directions(cf_vjp *v, cf_array *u) {
 
 /* J^T v, with the results and v itself. */
 static bool cf_adjoint_gradient(cf_vjp *v) {
-  cf_side side;
-  graft_status s = cf_oracle_open(v->call, CF_AS_IS, false, &side);
-  if (s == GRAFT_OK) {
-    cf_pass pass = {.device = graft_device_reference(),
-                    .in = side.in,
-                    .args = side.args,
-                    .cotangent = cf_adjoint_cotangent,
-                    .context = v,
-                    .grads = v->want,
-                    .outs = v->outs};
-    s = cf_forward_backward(v, &pass);
-    cf_side_close(&side);
-  }
+  graft_status s = cf_oracle_pass(v, CF_AS_IS, cf_adjoint_cotangent, v, v->outs, v->want);
   return cf_succeeded(v->result, s, "the oracle's gradient");
 }
 

@@ -44,8 +44,7 @@ static void cf_slot_limit(const cf_check *k, uint32_t out, long double *limits, 
                           long double roundings) {
   const cf_array *g = &k->in[0], *x = &k->in[1], *o = &k->outs[out];
   for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = roundings * cf_u_acc(k->dtypes[out]) * fabsl(g->v[i].re) * terms(x->v[i].re) +
-                cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+    limits[i] = cf_limit_of(k, out, i, roundings * fabsl(g->v[i].re) * terms(x->v[i].re));
 }
 
 static long double cf_k_sigmoid_of_y(long double y) {
@@ -135,8 +134,7 @@ static void cf_t_glu(const cf_check *k, uint32_t in, long double *terms) {
 static void cf_l_glu_backward(const cf_check *k, uint32_t out, long double *limits) {
   int64_t dim = cf_arg_int(k->call, "dim", -1);
   for (int64_t i = 0; i < k->outs[out].numel; i++)
-    limits[i] = 20 * cf_u_acc(k->dtypes[out]) * cf_glu_term(&k->in[1], &k->in[0], dim, i) +
-                cf_ulp(k->dtypes[out], k->outs[out].v[i].re) / 2;
+    limits[i] = cf_limit_of(k, out, i, 20 * cf_glu_term(&k->in[1], &k->in[0], dim, i));
 }
 
 /* ---- rows ---- */

@@ -43,8 +43,7 @@ static long double cf_trigamma_terms(long double x) {
 static void cf_term_limit(const cf_check *k, uint32_t out, long double *limits, long double (*terms)(long double),
                           long double n) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];
-  for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = n * cf_u_acc(k->dtypes[out]) * terms(x->v[i].re) + cf_ulp(k->dtypes[out], o->v[i].re) / 2;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, n * terms(x->v[i].re));
 }
 
 /* log 3 ulp, which is 6 u, and the roundings of the sum. */

@@ -170,7 +170,6 @@ graft_status pw_reference(const graft_exec *exec, const void *args);
 
 /* Checks that several topics have. */
 graft_status pw_check_one_dtype(op_call *call);
-graft_status pw_check_bounds(op_call *call); /* min and max: at least one of them */
 
 /* Parts that kernels share: Python's //, and C's % of whole numbers. */
 long double pw_floor_divide(const long double *v, const pw_context *c);
