@@ -10,6 +10,7 @@
 #include "conformance/report/report.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
+#include "conformance/run/oracle.h"
 #include "dispatch/dispatch.h"
 #include "dtypes.h"
 #include "heap.h"
@@ -103,6 +104,51 @@ START_TEST(exact_means_rounded_once) {
   ck_assert(!compare_one(GRAFT_F32, nextafterf((float)third, 1), third, 0, true, false, false).ok);
   ck_assert(!compare_one(GRAFT_F32, 0.0L, -0.0L, 0, true, false, false).ok);
   ck_assert(compare_one(GRAFT_F32, 0.0L, -0.0L, 0, true, true, false).ok);
+}
+END_TEST
+
+static bool complex_passes(dt_value r, dt_value o) {
+  int64_t one = 1;
+  long double limit = 2 * cf_ulp(GRAFT_F32, cf_modulus(o));
+  cf_array a, b;
+  cf_verdict v = {.ok = true};
+  cf_array_new(&a, GRAFT_C64, 1, &one);
+  cf_array_new(&b, GRAFT_WIDE_COMPLEX, 1, &one);
+  a.v[0] = r, b.v[0] = o;
+  cf_compare(&a, &b, &(cf_comparison){.limits = &limit, .what = "result"}, &v);
+  cf_array_free(&a);
+  cf_array_free(&b);
+  return v.ok;
+}
+
+/* (1e30 + 1e30 i)^2 is 2e60 i: PyTorch says nan + inf i, and where it multiplies and adds at once -inf + inf i. */
+START_TEST(one_infinite_part_makes_a_product_that_overflows) {
+  ck_assert(complex_passes((dt_value){NAN, INFINITY}, (dt_value){0, 2e60L}));
+  ck_assert(complex_passes((dt_value){-INFINITY, INFINITY}, (dt_value){0, 2e60L}));
+  ck_assert(complex_passes((dt_value){0, INFINITY}, (dt_value){0, 2e60L}));
+  ck_assert(complex_passes((dt_value){INFINITY, INFINITY}, (dt_value){3e38L, 3e38L})); /* its modulus is too large */
+  ck_assert(!complex_passes((dt_value){0, NAN}, (dt_value){0, 2e60L}));
+  ck_assert(!complex_passes((dt_value){NAN, NAN}, (dt_value){0, 2e60L}));
+  ck_assert(!complex_passes((dt_value){1e38L, INFINITY}, (dt_value){-1e38L, 2e60L}));
+  ck_assert(!complex_passes((dt_value){NAN, INFINITY}, (dt_value){1e38L, 1e38L}));
+  ck_assert(!complex_passes((dt_value){INFINITY, 0}, (dt_value){1e38L, 0}));
+  ck_assert(!complex_passes((dt_value){NAN, INFINITY}, (dt_value){0, INFINITY}));
+}
+END_TEST
+
+/* The sizes of i i and 1 1 sum to 2, although (0 + 1i) (0 + 1i) + 1 is 0: sizes have no imaginary part. */
+START_TEST(sizes_of_complex_terms_do_not_cancel) {
+  cf_array a;
+  int64_t one = 1;
+  graft_tensor *t = NULL;
+  cf_array_new(&a, GRAFT_C64, 1, &one);
+  a.v[0] = (dt_value){-3, 4};
+  ck_assert(cf_oracle_tensor(&a, CF_ABSOLUTE, (cf_precision){0}, &t) == GRAFT_OK);
+  cf_array_free(&a);
+  ck_assert(cf_array_read(&a, t));
+  ck_assert(a.v[0].re == 5 && a.v[0].im == 0);
+  cf_array_free(&a);
+  graft_tensor_release(t);
 }
 END_TEST
 
@@ -425,6 +471,8 @@ int main(int argc, char **argv) {
                               ONCE(a_limit_that_is_no_number_excuses_nothing),
                               ONCE(overflow_is_right_where_the_limit_reaches),
                               ONCE(exact_means_rounded_once),
+                              ONCE(one_infinite_part_makes_a_product_that_overflows),
+                              ONCE(sizes_of_complex_terms_do_not_cancel),
                               ONCE(denormals_may_be_flushed_where_the_device_says_so),
                               ONCE(ids_are_unique_and_need_no_quotes),
                               ONCE(ids_come_back),

@@ -25,17 +25,23 @@ static const cf_op cf_embedding_ops[] = {
      CF_TEXTS("s T[5,3,17] i64[5,3]<33 33 -1 false", "m T[129,3] i64[129]<5 5 2 false",
               "m T[13,17] i64[13]<4 33 -1 false"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
-    /* Offsets `<N!` rise by one: small bags and a large one. `=0`: empty bags, and all in the last. The terms of a
-     * gradient are counted by what ones give, which is less than one a row for means: there a row comes a few times
-     * only. */
+    /* Offsets `<N!` rise by one: small bags and a large one. `=0`: empty bags, and all in the last. */
     {"aten::_embedding_bag",
      CF_TEXTS("s T[33,17] i64[13]<33 i64[5]<33!", "m T[129,1] i64[65]<129 i64[3]=0",
-              "m T[33,17] i64[13]<33 i64[5]<33! false 1", "m T[3,17] i64[0]<3 i64[4]=0 false 1",
               "m T[7,5] i32[33]<7 i32[9]<33! false 0 false _ true 2",
-              "m T[129,33] i64[65]<129 i64[3]=0 false 1 false _ false 3",
               "m T[33,17] i64[13]<33 i64[5]<33! false 0 false T[13]",
               "m T[7,5] i64[33]<7 i64[9]<33! false 0 false T[33] true"),
      CF_FLOATS, CF_R_BAG, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_LINEAR(2)},
+    /* Means: ones give a gradient 1 / size a term, which counts none. Where indices are expanded, all 65 terms are
+     * equal and round alike, so that they have the bound of any sum, n u. */
+    {"aten::_embedding_bag",
+     CF_TEXTS("m T[33,17] i64[13]<33 i64[5]<33! false 1", "m T[3,17] i64[0]<3 i64[4]=0 false 1",
+              "m T[129,33] i64[65]<129 i64[3]=0 false 1 false _ false 3"),
+     CF_FLOATS,
+     CF_R_BAG,
+     CF_VALUES,
+     CF_ORDERED | CF_NO_ADJOINT,
+     {.kind = CF_GRAD_ABS, .steps = 2, .inner = 2 + 65}},
     {"aten::_embedding_bag",
      CF_TEXTS("m T[33,17] i64[13]<33 i64[5]<33! false 2", "m T[129,1] i64[65]<129 i64[3]=0 false 2",
               "m T[7,5] i32[33]<7 i32[9]<33! false 2 false _ true 2", "m T[3,17] i64[0]<3 i64[4]=0 false 2"),

@@ -4,16 +4,22 @@
 
 /* One row along the dim: its largest value, and sums over e = exp(x - max). */
 typedef struct cf_soft_row {
-  long double most, sum, errors; /* errors: the sum of e times the relative error of e, in u */
+  long double most, sum, errors; /* errors: the sum of those of e */
 } cf_soft_row;
 
-/* e = exp(x - max): the difference rounds by u |x - max|, which is relative in e; exp adds 3 ulp. */
-static cf_soft_row cf_soft(const cf_array *x, cf_axis a, int64_t at) {
+/* e = exp(-d) in the dtype in which sums run: the difference d rounds by u d, which is relative in e; exp adds 3 ulp,
+ * those of a denormal where e is one. */
+static long double cf_soft_error(graft_dtype dtype, long double d) {
+  graft_dtype sums = dt_is_half(dtype) ? GRAFT_F32 : dtype;
+  return cf_u(sums) * d * expl(-d) + 3 * cf_ulp(sums, expl(-d));
+}
+
+static cf_soft_row cf_soft(const cf_array *x, graft_dtype dtype, cf_axis a, int64_t at) {
   cf_soft_row r = {-INFINITY, 0, 0};
   for (int64_t i = 0; i < a.length; i++) r.most = fmaxl(r.most, x->v[at + i * a.inner].re);
   for (int64_t i = 0; i < a.length; i++) {
-    long double d = fabsl(x->v[at + i * a.inner].re - r.most), e = expl(-d);
-    r.sum += e, r.errors += e * (d + 6);
+    long double d = fabsl(x->v[at + i * a.inner].re - r.most);
+    r.sum += expl(-d), r.errors += cf_soft_error(dtype, d);
   }
   return r;
 }
@@ -25,13 +31,13 @@ static void cf_soft_limits(const cf_check *k, uint32_t out, long double *limits,
   long double u = cf_u_acc(k->dtypes[out]), growth = cf_growth((long double)a.length);
   for (int64_t row = 0; row < a.outer * a.inner; row++) {
     int64_t at = row / a.inner * a.length * a.inner + row % a.inner;
-    cf_soft_row r = cf_soft(x, a, at);
-    long double sum_error = u * (growth + r.errors / r.sum);
+    cf_soft_row r = cf_soft(x, k->dtypes[out], a, at);
+    long double sum_error = u * growth + r.errors / r.sum;
     for (int64_t i = 0; i < a.length; i++) {
       int64_t n = at + i * a.inner;
       long double d = fabsl(x->v[n].re - r.most), y = fabsl(o->v[n].re), half = cf_ulp(k->dtypes[out], y) / 2;
       limits[n] = logarithm ? u * d + sum_error + 6 * u * fabsl(logl(r.sum)) + u * y + half
-                            : y * (u * (d + 6) + sum_error + 2 * u) + half;
+                            : cf_soft_error(k->dtypes[out], d) / r.sum + y * (sum_error + 2 * u) + half;
     }
   }
 }

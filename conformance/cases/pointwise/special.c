@@ -116,7 +116,7 @@ static const cf_op cf_special_ops[] = {
      CF_G_KAPPA(cf_digamma_terms, 12)},
     {"aten::digamma", CF_ONE(""), CF_TO_FLOAT, CF_R_CUSTOM(cf_l_digamma), CF_VALUES, CF_SPECIAL | CF_INPLACE,
      CF_G_KAPPA(cf_trigamma_terms, 24)},
-    /* s + 1 roundings a term, at most 17 positive terms */
+    /* s + 1 roundings a term, and the sum of at most 30 positive ones */
     {"aten::polygamma", CF_TEXTS("m 0 T[33,17]"), CF_FLOATS, CF_R_CUSTOM(cf_l_digamma), CF_VALUES, 0, CF_G_NONE},
     {"aten::polygamma", CF_TEXTS("m 1 T[33,17]", "s 2 T[129]", "m 3 T[33]", "m 1 T[0]", "m 2 T[]"), CF_TO_FLOAT,
      CF_R_ULPS(24), CF_POSITIVE, 0, CF_G_SELECT(26)},

@@ -137,12 +137,13 @@ static VT inverse_power(VT a, int s) {
   return result;
 }
 
-/* sum (a + k)^-s for whole s > 1, by Euler and Maclaurin from FAR on */
+/* sum (a + k)^-s for whole s > 1, by Euler and Maclaurin from 10 + 2 s on: the first term that is left out, B16 / 16! x
+ * s (s + 1) ... (s + 14) / a^(s + 15), is below 2^-56 of the sum there, which is 1 / ((s - 1) a^(s - 1)) at least. */
 static VT hurwitz(int s, VT a) {
-  VT sum = (VT)0;
-  while (SOME(a < FAR)) {
-    sum = a < FAR ? sum + inverse_power(a, s) : sum;
-    a = a < FAR ? a + (VT)1 : a;
+  VT sum = (VT)0, far = FAR + (VT)(2 * s);
+  while (SOME(a < far)) {
+    sum = a < far ? sum + inverse_power(a, s) : sum;
+    a = a < far ? a + (VT)1 : a;
   }
   const CT bernoulli[] = {K(0.16666666666666666667), K(-0.033333333333333333333), K(0.023809523809523809524),
                           K(-0.033333333333333333333), K(0.075757575757575757576), K(-0.25311355311355311355),

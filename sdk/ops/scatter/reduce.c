@@ -70,10 +70,14 @@ static void join(uint32_t reduce, graft_dtype dtype, ref_array *y, int64_t at, c
   }
 }
 
+/* An integer is divided by a count of its own dtype, which wraps; 0 then counts as 1. */
 static void divide(graft_dtype dtype, ref_array *y, int64_t at, ref_real count) {
+  bool integral = dt_is_integral(dtype, false);
+  if (integral) count = wrapped(dtype, count);
+  if (count == 0) count = 1;
   y->re[at] /= count;
   if (y->im) y->im[at] /= count;
-  if (dt_is_integral(dtype, false)) y->re[at] = floorl(y->re[at]);
+  if (integral) y->re[at] = wrapped(dtype, floorl(y->re[at]));
 }
 
 typedef struct reduction {
@@ -119,13 +123,14 @@ graft_status kernel_scatter_reduce_two(const graft_exec *exec, const graft_args_
 
 /* --- decomposition: sums and means; products and extrema have none --- */
 
-/* How many elements come together; 1 where none do. */
+/* How many elements come together, in self's dtype, in which integers wrap; 1 where that is 0. */
 static graft_tensor *counts(fx *s, graft_tensor *self, int64_t dim, graft_tensor *index, bool include_self) {
   graft_tensor *ones = fx_filled(s, self, index->ndim, index->sizes, 1, GRAFT_I64);
   graft_tensor *own = fx_filled(s, self, self->ndim, self->sizes, include_self, GRAFT_I64);
-  graft_tensor *sum = fx_scatter_add(s, own, dim, index, ones);
-  return include_self ? sum
-                      : fx_masked_fill_Scalar(s, sum, fx_eq_Scalar(s, sum, graft_scalar_int(0)), graft_scalar_int(1));
+  graft_tensor *sum = fx_cast(s, fx_scatter_add(s, own, dim, index, ones), dt_real(self->dtype));
+  bool never_zero = include_self && !dt_is_integral(self->dtype, false);
+  return never_zero ? sum
+                    : fx_masked_fill_Scalar(s, sum, fx_eq_Scalar(s, sum, graft_scalar_int(0)), graft_scalar_int(1));
 }
 
 static void decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
@@ -141,9 +146,9 @@ static void decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
   if (!mean) return;
   graft_tensor *count = counts(s, self, dim, index, own);
   if (dt_is_integral(self->dtype, false)) {
-    outs[OUT] = fx_div_Tensor_mode(s, outs[OUT], fx_cast(s, count, self->dtype), "floor");
+    outs[OUT] = fx_div_Tensor_mode(s, outs[OUT], count, "floor");
   } else {
-    outs[OUT] = fx_div(s, outs[OUT], fx_cast(s, count, dt_real(self->dtype)));
+    outs[OUT] = fx_div(s, outs[OUT], count);
   }
 }
 
@@ -222,7 +227,7 @@ static void vjp_extremum(op_vjp *v, const parts *p) {
 
 static void vjp_sum(op_vjp *v, const parts *p, bool mean) {
   graft_tensor *g = p->g;
-  if (mean) g = fx_div(p->s, g, fx_cast(p->s, counts(p->s, p->self, p->dim, p->index, p->own), dt_real(g->dtype)));
+  if (mean) g = fx_div(p->s, g, counts(p->s, p->self, p->dim, p->index, p->own));
   v->results[SELF] = g;
   if (vjp_needs(v, SRC)) v->results[SRC] = sct_to_src(v, g);
 }
