@@ -100,6 +100,36 @@ START_TEST(indices_into_nothing_are_out_of_range) {
 }
 END_TEST
 
+/* --- who waits for an event alone is told, too --- */
+
+START_TEST(an_event_behind_a_fault_says_what_it_was) {
+  static const char said[] = "aten::index_select: index 3 is out of range for a size of 3";
+  graft_rt_device *device = opencl();
+  graft_rt_stream *usual, *stream;
+  graft_rt_event *event;
+  graft_tensor *x = NULL, *index = NULL, *out = NULL;
+  if (!device) return;
+  usual = graft_stream_current(device);
+  OK(graft_stream_create(device, 0, 0, &stream));
+  graft_stream_set_current(stream);
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){3}, (float[]){1, 2, 3}, &x));
+  OK(graft_tensor_from_host(device, GRAFT_I64, 1, (int64_t[]){1}, (int64_t[]){3}, &index));
+  OK(graft_op_index_select(x, 0, index, &out));
+  OK(graft_event_create(device, 0, &event));
+  OK(graft_event_record(event, stream));
+  ck_assert_int_eq(graft_event_synchronize(event), GRAFT_STREAM_FAILED);
+  assert_text(said);
+  ck_assert_int_eq(graft_event_query(event), GRAFT_STREAM_FAILED);
+  assert_text(said);
+  graft_event_destroy(event);
+  graft_stream_set_current(usual);
+  graft_tensor_release(x);
+  graft_tensor_release(index);
+  graft_tensor_release(out);
+  graft_stream_destroy(stream);
+}
+END_TEST
+
 /* --- what must be understood is, or is refused --- */
 
 typedef struct sum_call {
@@ -414,6 +444,7 @@ END_TEST
 int main(void) {
   const suite_test tests[] = {EACH(index_errors_name_their_op, ROWS(indexed)),
                               EACH(indices_into_nothing_are_out_of_range, ROWS(indexed_empty)),
+                              ONCE(an_event_behind_a_fault_says_what_it_was),
                               ONCE(exec_flags_must_be_understood),
                               ONCE(tensor_flags_must_be_understood),
                               ONCE(host_values_are_refused_where_none_are_taken),

@@ -200,6 +200,7 @@ static graft_status event_create(graft_device *device, graft_event_flags flags, 
   }
   graft_event *event = calloc(1, sizeof *event);
   if (!event) return GRAFT_OUT_OF_MEMORY;
+  event->device = device;
   event->flags = flags;
   pthread_mutex_init(&event->lock, NULL);
   *out = event;
@@ -257,12 +258,16 @@ static graft_status stream_wait(graft_stream *stream, graft_event *event) {
   return ocl_stream_result(stream, error, "clEnqueueBarrierWithWaitList");
 }
 
-/* Once what an event waited for has been done. */
-static graft_status event_result(graft_event *event, cl_int error) {
+/* Once what an event waited for has been done: OK, or what the kernels before it found, or what `call` said of them. */
+static graft_status event_result(graft_event *event, cl_int error, const char *call) {
+  char text[256];
   pthread_mutex_lock(&event->lock);
   bool fault = ocl_faults_seen(event->faults);
+  if (fault) ocl_fault_text(event->faults, text, sizeof text);
   pthread_mutex_unlock(&event->lock);
-  return error == CL_SUCCESS && !fault ? GRAFT_OK : GRAFT_STREAM_FAILED;
+  if (error == CL_SUCCESS && !fault) return GRAFT_OK;
+  if (!fault) snprintf(text, sizeof text, "%s: %s", call, ocl_error_name(error));
+  return ocl_fail(event->device->plugin, GRAFT_STREAM_FAILED, "%s", text);
 }
 
 static graft_status event_query(graft_event *event) {
@@ -272,7 +277,7 @@ static graft_status event_query(graft_event *event) {
   cl_int error;
   graft_status status = marker_state(latest, &error);
   clReleaseEvent(latest);
-  return status == GRAFT_OK ? event_result(event, error) : status;
+  return status == GRAFT_OK ? event_result(event, error, "a command before the event") : status;
 }
 
 static graft_status event_synchronize(graft_event *event) {
@@ -281,7 +286,7 @@ static graft_status event_synchronize(graft_event *event) {
   if (!latest) return GRAFT_OK;
   cl_int error = clWaitForEvents(1, &latest);
   clReleaseEvent(latest);
-  return event_result(event, error);
+  return event_result(event, error, "clWaitForEvents");
 }
 
 /* When the marker was reached, in nanoseconds of the device's clock. */
@@ -292,12 +297,11 @@ static graft_status reached_at(graft_event *event, cl_ulong *nanoseconds) {
   if (!latest) return GRAFT_NOT_READY;
   cl_int error;
   graft_status status = timed ? marker_state(latest, &error) : GRAFT_UNIMPLEMENTED;
-  if (status == GRAFT_OK &&
-      clGetEventProfilingInfo(latest, CL_PROFILING_COMMAND_END, sizeof *nanoseconds, nanoseconds, NULL) != CL_SUCCESS) {
-    status = GRAFT_STREAM_FAILED;
+  if (status == GRAFT_OK && error == CL_SUCCESS) {
+    error = clGetEventProfilingInfo(latest, CL_PROFILING_COMMAND_END, sizeof *nanoseconds, nanoseconds, NULL);
   }
   clReleaseEvent(latest);
-  return status;
+  return status != GRAFT_OK || error == CL_SUCCESS ? status : event_result(event, error, "clGetEventProfilingInfo");
 }
 
 static graft_status event_elapsed(graft_event *from, graft_event *to, double *milliseconds) {

@@ -22,6 +22,7 @@ struct graft_stream {
 };
 
 struct graft_event {
+  graft_device *device;
   graft_event_flags flags;
   pthread_mutex_t lock; /* guards the two below: recording and asking may meet */
   cl_event latest;
