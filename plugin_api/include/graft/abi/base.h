@@ -4,8 +4,8 @@
  * and <stdint.h>. Copy the folder and write a plugin against it; no library is linked.
  *
  * Growth. A struct that begins with `struct_size` grows at its end and nowhere else. Whoever fills such a struct sets
- * struct_size to the end of the last field it knows (sizeof is right: no struct here has hidden tail padding), whoever
- * reads one asks GRAFT_HAS before it touches a field. Sizes and versions are never compared for equality. Zero means
+ * struct_size to the end of the last field it knows (sizeof is right: no struct here has tail padding), whoever reads
+ * one asks GRAFT_HAS before it reads a field. Sizes and minors are never compared; another major is refused. Zero means
  * "default" or "unknown" in every field, for ever. An out-struct is zero-filled and sized by the caller; the callee
  * writes only what fits. Structs without struct_size (the DLTensor, scalars, lists, the head of args) are frozen. A
  * field or function that a later minor appends is optional: what is mandatory was so in 1.0. A minor ends on 8 bytes.
