@@ -7,8 +7,7 @@ typedef struct operands {
   const graft_tensor_desc *grad, *in, *mean, *rstd, *weight;
   bool fixed; /* mean and rstd are given statistics, a mean and a variance */
   double epsilon;
-  ocl_norm (*norm)(const graft_device *device, const void *args);
-  const void *args;
+  const ocl_call *call;
 } operands;
 
 typedef struct memo {
@@ -108,7 +107,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
     return GRAFT_UNIMPLEMENTED;
   }
   memo->compute = ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
-  ocl_norm norm = call->norm(device, call->args);
+  ocl_norm norm = ocl_norm_of(device, call->call);
   bool added = wants_sums(call) && norm.kind != OCL_NORM_BATCH;
   const graft_tensor_desc *sums[] = {call->weight_out, call->bias_out};
   for (int i = 0; i < 2; i++) {
@@ -162,12 +161,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   return status == GRAFT_OK && memo->partial_bytes ? add_partials(exec, memo, call, weight_sums, bias_sums) : status;
 }
 
-/* ---- Slots ---- */
-
-static ocl_norm layer(const graft_device *device, const void *pointer) {
-  const graft_args_native_layer_norm_backward *args = pointer;
-  return ocl_norm_layer(device, args->input, args->normalized_shape.count);
-}
+/* ---- The engine ---- */
 
 static graft_status clear(graft_stream *stream, const graft_tensor_desc *out) {
   if (!out || ocl_elements(out) == 0) return GRAFT_OK;
@@ -184,61 +178,26 @@ static graft_status clear_both(graft_stream *stream, const graft_tensor_desc *we
   return status == GRAFT_OK ? clear(stream, bias) : status;
 }
 
-graft_status ocl_op_native_layer_norm_backward(const graft_exec *exec,
-                                               const graft_args_native_layer_norm_backward *args) {
-  if (ocl_elements(args->input) == 0) return clear_both(exec->stream, args->out1, args->out2);
-  const operands call = {.out = args->out0,
-                         .weight_out = args->out1,
-                         .bias_out = args->out2,
-                         .grad = args->grad_out,
-                         .in = args->input,
-                         .mean = args->mean,
-                         .rstd = args->rstd,
-                         .weight = args->weight,
-                         .norm = layer,
-                         .args = args};
-  return run(exec, &call);
-}
-
-static ocl_norm group(const graft_device *device, const void *pointer) {
-  const graft_args_native_group_norm_backward *args = pointer;
-  return ocl_norm_group(device, args->N, args->C, args->HxW, args->group);
-}
-
-graft_status ocl_op_native_group_norm_backward(const graft_exec *exec,
-                                               const graft_args_native_group_norm_backward *args) {
-  if (ocl_elements(args->input) == 0) return clear_both(exec->stream, args->out1, args->out2);
-  const operands call = {.out = args->out0,
-                         .weight_out = args->out1,
-                         .bias_out = args->out2,
-                         .grad = args->grad_out,
-                         .in = args->input,
-                         .mean = args->mean,
-                         .rstd = args->rstd,
-                         .weight = args->weight,
-                         .norm = group,
-                         .args = args};
-  return run(exec, &call);
-}
-
-static ocl_norm batch(const graft_device *device, const void *pointer) {
-  return ocl_norm_batch(device, ((const graft_args_native_batch_norm_backward *)pointer)->input);
-}
-
-graft_status ocl_op_native_batch_norm_backward(const graft_exec *exec,
-                                               const graft_args_native_batch_norm_backward *args) {
-  bool trains = args->train;
-  const operands call = {.out = args->out0,
-                         .weight_out = args->out1,
-                         .bias_out = args->out2,
-                         .grad = args->grad_out,
-                         .in = args->input,
-                         .mean = trains ? args->save_mean : args->running_mean,
-                         .rstd = trains ? args->save_invstd : args->running_var,
-                         .weight = args->weight,
-                         .fixed = !trains,
-                         .epsilon = args->eps,
-                         .norm = batch,
-                         .args = args};
-  return run(exec, &call);
+graft_status ocl_norm_backward(const ocl_call *call) {
+  bool batch = *(const ocl_norm_kind *)call->op->recipe == OCL_NORM_BATCH;
+  bool fixed = batch && !ocl_read_bool(call, OCL_NORM_TRAIN);
+  const operands operands = {.out = ocl_result(call, 0),
+                             .weight_out = ocl_result(call, 1),
+                             .bias_out = ocl_result(call, 2),
+                             .grad = ocl_read_tensor(call, OCL_NORM_GRAD),
+                             .in = ocl_read_tensor(call, OCL_NORM_INPUT),
+                             .mean = ocl_read_tensor(call, fixed   ? OCL_NORM_RUNNING_MEAN
+                                                           : batch ? OCL_NORM_SAVE_MEAN
+                                                                   : OCL_NORM_MEAN),
+                             .rstd = ocl_read_tensor(call, fixed   ? OCL_NORM_RUNNING_VAR
+                                                           : batch ? OCL_NORM_SAVE_INVSTD
+                                                                   : OCL_NORM_RSTD),
+                             .weight = ocl_read_tensor(call, OCL_NORM_WEIGHT),
+                             .fixed = fixed,
+                             .epsilon = ocl_read_float(call, OCL_NORM_EPS, 0),
+                             .call = call};
+  if (!batch && ocl_elements(operands.in) == 0) {
+    return clear_both(call->exec->stream, operands.weight_out, operands.bias_out);
+  }
+  return run(call->exec, &operands);
 }

@@ -3,35 +3,45 @@
 
 /* ---- Geometry ---- */
 
-ocl_norm ocl_norm_layer(const graft_device *device, const graft_tensor_desc *input, uint64_t normalized_ndim) {
-  ocl_norm norm = {.kind = OCL_NORM_LAYER, .lines = {.outer = 1, .size = 1, .inner = 1}};
-  int lead = input->dl.ndim - (int)normalized_ndim;
-  for (int d = 0; d < input->dl.ndim; d++) *(d < lead ? &norm.lines.outer : &norm.lines.size) *= input->dl.shape[d];
-  norm.rows = (ocl_norm_rows){.segments = 1, .row_stride = norm.lines.size, .groups = 1};
-  ocl_lines_plan(device, &norm.lines);
-  return norm;
+static void plan_layer(const graft_device *device, const ocl_call *call, ocl_norm *norm) {
+  const graft_dl_tensor *in = &ocl_read_tensor(call, OCL_NORM_INPUT)->dl;
+  int lead = in->ndim - (int)ocl_read_ints(call, OCL_NORM_SHAPE).count;
+  norm->lines = (ocl_lines){.outer = 1, .size = 1, .inner = 1};
+  for (int d = 0; d < in->ndim; d++) *(d < lead ? &norm->lines.outer : &norm->lines.size) *= in->shape[d];
+  norm->rows = (ocl_norm_rows){.segments = 1, .row_stride = norm->lines.size, .groups = 1};
+  ocl_lines_plan(device, &norm->lines);
 }
 
-ocl_norm ocl_norm_group(const graft_device *device, int64_t n, int64_t channels, int64_t area, int64_t groups) {
-  int64_t each = channels / groups;
-  ocl_norm norm = {.kind = OCL_NORM_GROUP, .lines = {.outer = n * groups, .size = area, .inner = 1}};
-  norm.rows = (ocl_norm_rows){each, area, each * area, groups, each, 1};
-  ocl_lines_plan(device, &norm.lines);
-  return norm;
+static void plan_group(const graft_device *device, const ocl_call *call, ocl_norm *norm) {
+  int64_t groups = ocl_read_int(call, OCL_NORM_GROUPS, 1), area = ocl_read_int(call, OCL_NORM_AREA, 1);
+  int64_t each = ocl_read_int(call, OCL_NORM_C, 1) / groups;
+  norm->lines = (ocl_lines){.outer = ocl_read_int(call, OCL_NORM_N, 1) * groups, .size = area, .inner = 1};
+  norm->rows = (ocl_norm_rows){each, area, each * area, groups, each, 1};
+  ocl_lines_plan(device, &norm->lines);
 }
 
-ocl_norm ocl_norm_batch(const graft_device *device, const graft_tensor_desc *input) {
-  int64_t n = input->dl.shape[0], channels = input->dl.shape[1], area = 1;
-  for (int d = 2; d < input->dl.ndim; d++) area *= input->dl.shape[d];
-  ocl_norm norm = {.kind = OCL_NORM_BATCH, .lines = {.outer = channels, .size = area, .inner = 1}};
-  norm.rows = (ocl_norm_rows){n, channels * area, area, channels, 1, 0};
+static void plan_batch(const graft_device *device, const ocl_call *call, ocl_norm *norm) {
+  const graft_dl_tensor *in = &ocl_read_tensor(call, OCL_NORM_INPUT)->dl;
+  int64_t n = in->shape[0], channels = in->shape[1], area = 1;
+  for (int d = 2; d < in->ndim; d++) area *= in->shape[d];
+  norm->lines = (ocl_lines){.outer = channels, .size = area, .inner = 1};
+  norm->rows = (ocl_norm_rows){n, channels * area, area, channels, 1, 0};
   if (area > 1) {
-    ocl_lines_plan(device, &norm.lines);
-    return norm;
+    ocl_lines_plan(device, &norm->lines);
+    return;
   }
-  norm.lines = (ocl_lines){.outer = 1, .size = n, .inner = channels};
-  norm.rows.segments = 1;
-  ocl_lines_plan_columns(device, &norm.lines);
+  norm->lines = (ocl_lines){.outer = 1, .size = n, .inner = channels};
+  norm->rows.segments = 1;
+  ocl_lines_plan_columns(device, &norm->lines);
+}
+
+ocl_norm ocl_norm_of(const graft_device *device, const ocl_call *call) {
+  ocl_norm norm = {.kind = *(const ocl_norm_kind *)call->op->recipe};
+  switch (norm.kind) {
+    case OCL_NORM_LAYER: plan_layer(device, call, &norm); break;
+    case OCL_NORM_GROUP: plan_group(device, call, &norm); break;
+    case OCL_NORM_BATCH: plan_batch(device, call, &norm); break;
+  }
   return norm;
 }
 
@@ -54,8 +64,7 @@ typedef struct operands {
   const graft_tensor_desc *out, *mean, *rstd, *in, *weight, *bias, *running_mean, *running_var;
   bool fixed; /* the running statistics are used as they are */
   double epsilon, momentum;
-  ocl_norm (*norm)(const graft_device *device, const void *args);
-  const void *args;
+  const ocl_call *call;
 } operands;
 
 typedef struct memo {
@@ -78,7 +87,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   if (call->bias && call->bias->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   if (!call->running_mean != !call->running_var) return GRAFT_UNIMPLEMENTED;
   memo->compute = ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
-  ocl_norm norm = call->norm(device, call->args);
+  ocl_norm norm = ocl_norm_of(device, call->call);
   ocl_text head = {0};
   ocl_norm_head(&head, &norm, dtype, memo->compute, call->weight, call->bias);
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_RUNNING %s\n%s%s", statistic->name, running->name,
@@ -110,61 +119,42 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
-/* ---- Slots ---- */
+/* ---- The engine ---- */
 
-static ocl_norm layer(const graft_device *device, const void *pointer) {
-  const graft_args_native_layer_norm *args = pointer;
-  return ocl_norm_layer(device, args->input, args->normalized_shape.count);
-}
+const char *const ocl_norm_reads[] = {[OCL_NORM_INPUT] = "input",
+                                      [OCL_NORM_SHAPE] = "normalized_shape",
+                                      [OCL_NORM_N] = "N",
+                                      [OCL_NORM_C] = "C",
+                                      [OCL_NORM_AREA] = "HxW",
+                                      [OCL_NORM_GROUPS] = "group",
+                                      [OCL_NORM_WEIGHT] = "weight",
+                                      [OCL_NORM_BIAS] = "bias",
+                                      [OCL_NORM_RUNNING_MEAN] = "running_mean",
+                                      [OCL_NORM_RUNNING_VAR] = "running_var",
+                                      [OCL_NORM_TRAINING] = "training",
+                                      [OCL_NORM_TRAIN] = "train",
+                                      [OCL_NORM_MOMENTUM] = "momentum",
+                                      [OCL_NORM_EPS] = "eps",
+                                      [OCL_NORM_GRAD] = "grad_out",
+                                      [OCL_NORM_MEAN] = "mean",
+                                      [OCL_NORM_RSTD] = "rstd",
+                                      [OCL_NORM_SAVE_MEAN] = "save_mean",
+                                      [OCL_NORM_SAVE_INVSTD] = "save_invstd",
+                                      [OCL_NORM_READS] = NULL};
 
-graft_status ocl_op_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *args) {
-  const operands call = {.out = args->out0,
-                         .mean = args->out1,
-                         .rstd = args->out2,
-                         .in = args->input,
-                         .weight = args->weight,
-                         .bias = args->bias,
-                         .epsilon = args->eps,
-                         .norm = layer,
-                         .args = args};
-  return run(exec, &call);
-}
-
-static ocl_norm group(const graft_device *device, const void *pointer) {
-  const graft_args_native_group_norm *args = pointer;
-  return ocl_norm_group(device, args->N, args->C, args->HxW, args->group);
-}
-
-graft_status ocl_op_native_group_norm(const graft_exec *exec, const graft_args_native_group_norm *args) {
-  const operands call = {.out = args->out0,
-                         .mean = args->out1,
-                         .rstd = args->out2,
-                         .in = args->input,
-                         .weight = args->weight,
-                         .bias = args->bias,
-                         .epsilon = args->eps,
-                         .norm = group,
-                         .args = args};
-  return run(exec, &call);
-}
-
-static ocl_norm batch(const graft_device *device, const void *pointer) {
-  return ocl_norm_batch(device, ((const graft_args_native_batch_norm *)pointer)->input);
-}
-
-graft_status ocl_op_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *args) {
-  const operands call = {.out = args->out0,
-                         .mean = args->out1,
-                         .rstd = args->out2,
-                         .in = args->input,
-                         .weight = args->weight,
-                         .bias = args->bias,
-                         .running_mean = args->running_mean,
-                         .running_var = args->running_var,
-                         .fixed = !args->training,
-                         .epsilon = args->eps,
-                         .momentum = args->momentum,
-                         .norm = batch,
-                         .args = args};
-  return run(exec, &call);
+graft_status ocl_norm_forward(const ocl_call *call) {
+  bool batch = *(const ocl_norm_kind *)call->op->recipe == OCL_NORM_BATCH;
+  const operands operands = {.out = ocl_result(call, 0),
+                             .mean = ocl_result(call, 1),
+                             .rstd = ocl_result(call, 2),
+                             .in = ocl_read_tensor(call, OCL_NORM_INPUT),
+                             .weight = ocl_read_tensor(call, OCL_NORM_WEIGHT),
+                             .bias = ocl_read_tensor(call, OCL_NORM_BIAS),
+                             .running_mean = ocl_read_tensor(call, OCL_NORM_RUNNING_MEAN),
+                             .running_var = ocl_read_tensor(call, OCL_NORM_RUNNING_VAR),
+                             .fixed = batch && !ocl_read_bool(call, OCL_NORM_TRAINING),
+                             .epsilon = ocl_read_float(call, OCL_NORM_EPS, 0),
+                             .momentum = ocl_read_float(call, OCL_NORM_MOMENTUM, 0),
+                             .call = call};
+  return run(call->exec, &operands);
 }

@@ -18,9 +18,34 @@ typedef struct ocl_norm {
   ocl_norm_rows rows;
 } ocl_norm;
 
-ocl_norm ocl_norm_layer(const graft_device *device, const graft_tensor_desc *input, uint64_t normalized_ndim);
-ocl_norm ocl_norm_group(const graft_device *device, int64_t n, int64_t channels, int64_t area, int64_t groups);
-ocl_norm ocl_norm_batch(const graft_device *device, const graft_tensor_desc *input);
+/* What the engines read; their recipe is an ocl_norm_kind. The other files read the input's geometry by ocl_norm_of. */
+enum {
+  OCL_NORM_INPUT,
+  OCL_NORM_SHAPE,
+  OCL_NORM_N,
+  OCL_NORM_C,
+  OCL_NORM_AREA,
+  OCL_NORM_GROUPS,
+  OCL_NORM_WEIGHT,
+  OCL_NORM_BIAS,
+  OCL_NORM_RUNNING_MEAN,
+  OCL_NORM_RUNNING_VAR,
+  OCL_NORM_TRAINING,
+  OCL_NORM_TRAIN,
+  OCL_NORM_MOMENTUM,
+  OCL_NORM_EPS,
+  OCL_NORM_GRAD,
+  OCL_NORM_MEAN,
+  OCL_NORM_RSTD,
+  OCL_NORM_SAVE_MEAN,
+  OCL_NORM_SAVE_INVSTD,
+  OCL_NORM_READS
+};
+extern const char *const ocl_norm_reads[];
+graft_status ocl_norm_forward(const ocl_call *call);
+graft_status ocl_norm_backward(const ocl_call *call);
+
+ocl_norm ocl_norm_of(const graft_device *device, const ocl_call *call);
 /* Sets the kernel's work sizes, and its last parameters, which are the lines and the rows. */
 graft_status ocl_norm_set(ocl_kernel *kernel, const ocl_norm *norm);
 /* The head of normalization.cl, but for the dtypes of statistics. */

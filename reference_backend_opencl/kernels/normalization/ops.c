@@ -1,17 +1,16 @@
 /* The normalizations: one row an op. */
-#include "runtime/ocl.h"
+#include "kernels/normalization/normalization.h"
 
-#define NORMALIZATION(op, caps) \
-  { OCL_OP(op), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = caps }
+#define ROW(who, caps) \
+  { who, .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED | (caps) }
+#define NORM(op, engine, kind, caps) ROW(OCL_ENGINE(op, engine, ocl_norm_reads, (&(const ocl_norm_kind){kind})), caps)
+#define NORMS(op, kind, caps)        NORM(op, ocl_norm_forward, kind, 0), NORM(op##_backward, ocl_norm_backward, kind, caps)
 
 static const ocl_op ops[] = {
-    NORMALIZATION(native_layer_norm, GRAFT_CAP_UNALIGNED),
-    NORMALIZATION(native_layer_norm_backward, GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY),
-    NORMALIZATION(native_group_norm, GRAFT_CAP_UNALIGNED),
-    NORMALIZATION(native_group_norm_backward, GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY),
-    NORMALIZATION(native_batch_norm, GRAFT_CAP_UNALIGNED),
-    NORMALIZATION(native_batch_norm_backward, GRAFT_CAP_UNALIGNED),
-    NORMALIZATION(fused_rms_norm, GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY),
-    NORMALIZATION(fused_rms_norm_backward, GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY),
+    NORMS(native_layer_norm, OCL_NORM_LAYER, GRAFT_CAP_EMPTY),
+    NORMS(native_group_norm, OCL_NORM_GROUP, GRAFT_CAP_EMPTY),
+    NORMS(native_batch_norm, OCL_NORM_BATCH, 0),
+    ROW(OCL_OP(fused_rms_norm), GRAFT_CAP_EMPTY),
+    ROW(OCL_OP(fused_rms_norm_backward), GRAFT_CAP_EMPTY),
 };
 OCL_FAMILY(normalization, ops)
