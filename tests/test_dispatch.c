@@ -279,6 +279,41 @@ START_TEST(rows_are_as_long_as_the_caller_says) {
 }
 END_TEST
 
+START_TEST(rows_of_fallbacks_are_as_long_as_the_caller_says) {
+  graft_rt_device *device = null_device(NULL);
+  graft_tensor *x, *out = NULL;
+  struct {
+    graft_fallback_info info;
+    uint64_t later;
+  } longer[3];
+  struct {
+    uint32_t op_id;
+    const char *device;
+  } shorter[3];
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){3}, (float[]){1, 4, 9}, &x));
+  OK(graft_op_sqrt(x, &out));
+  graft_tensor_release(out);
+  out = NULL;
+  OK(graft_op_sin(x, &out));
+  memset(longer, 0xff, sizeof longer);
+  memset(shorter, 0xff, sizeof shorter);
+  ck_assert_uint_eq(graft_fallbacks(&longer[0].info, sizeof longer[0], 3), 2);
+  ck_assert_uint_eq(graft_fallbacks((graft_fallback_info *)(void *)shorter, sizeof shorter[0], 3), 2);
+  const uint32_t ids[] = {GRAFT_OP_SQRT, GRAFT_OP_SIN};
+  for (int i = 0; i < 2; i++) {
+    ck_assert_uint_eq(longer[i].info.op_id, ids[i]);
+    ck_assert_uint_eq(longer[i].info.count, 1);
+    ck_assert_uint_eq(longer[i].later, 0);
+    ck_assert_uint_eq(shorter[i].op_id, ids[i]);
+    ck_assert_str_eq(shorter[i].device, graft_device_text(device));
+  }
+  ck_assert_uint_eq(longer[2].later, UINT64_MAX);
+  ck_assert_uint_eq(shorter[2].op_id, UINT32_MAX);
+  graft_tensor_release(x);
+  graft_tensor_release(out);
+}
+END_TEST
+
 START_TEST(devices_do_not_mix) {
   graft_rt_device *device = null_device(NULL);
   graft_tensor *a, *b = vector(3, (float[]){1, 2, 3}), *out = NULL;
@@ -318,6 +353,7 @@ int main(void) {
   const suite_test tests[] = {ONCE(in_place_and_out),
                               ONCE(typed_calls_only_give),
                               ONCE(rows_are_as_long_as_the_caller_says),
+                              ONCE(rows_of_fallbacks_are_as_long_as_the_caller_says),
                               ONCE(out_is_checked),
                               ONCE(partial_overlap),
                               ONCE(numbers_promote_by_category),
