@@ -3,20 +3,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "conformance/conformance.h"
 #include "conformance/report/report.h"
 #include "conformance/run/case.h"
+#include "conformance/run/dump.h"
 #include "dispatch/dispatch.h"
 
 /* ---- options ---- */
 
 typedef struct cf_arguments {
   cf_options options;
-  bool worker, list;
+  bool worker, list, words;
   const char *id;
   bool wants_id;
 } cf_arguments;
@@ -36,7 +36,8 @@ enum {
   CF_O_LIMIT,
   CF_O_DUMP,
   CF_O_VERBOSE,
-  CF_O_LIST
+  CF_O_LIST,
+  CF_O_WORDS
 };
 
 #define CF_DEFAULT_BACKEND "(default: the plugin that was found, where it is one, else reference)"
@@ -57,6 +58,7 @@ static const struct argp_option cf_conformance_options[] = {
     {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
     {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
     {"list", CF_O_LIST, NULL, 0, "run nothing; print the ids of the cases, one a line", 0},
+    {"words", CF_O_WORDS, NULL, 0, "run nothing; print the words that ids are made of, and what they mean", 0},
     {"verbose", CF_O_VERBOSE, NULL, 0,
      "name each case on stderr before it is run, so that a driver's words can be told "
      "apart (with --jobs 1)",
@@ -76,8 +78,8 @@ static const struct argp_option cf_case_options[] = {
 
 static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
   uint32_t set = 0;
-  char copy[128], *rest = copy;
-  snprintf(copy, sizeof copy, "%s", list);
+  char copy[256], *rest = copy;
+  if (snprintf(copy, sizeof copy, "%s", list) >= (int)sizeof copy) argp_error(state, "--dtype: the list is too long");
   for (char *name = strtok_r(copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
     graft_dtype dtype = graft_dtype_parse(name);
     if (dtype == GRAFT_DTYPE_NONE)
@@ -85,6 +87,7 @@ static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
     else
       set |= 1u << dt_number(dtype);
   }
+  if (!set) argp_error(state, "--dtype: the list is empty; expected dtypes such as f32,bf16");
   return set;
 }
 
@@ -136,6 +139,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_DUMP: o->dump = arg; return 0;
     case CF_O_VERBOSE: o->verbose = true; return 0;
     case CF_O_LIST: a->list = true; return 0;
+    case CF_O_WORDS: a->words = true; return 0;
     case CF_O_WORKER: a->worker = true; return 0;
     case ARGP_KEY_ARG:
       if (!a->wants_id || a->id) argp_usage(state);
@@ -222,11 +226,15 @@ static int cf_session_run(cf_session *session) {
   struct timespec to;
   cf_menu(&o->selection, cf_collect, &session->cases);
   if (session->cases.incomplete || !cf_report_open(report, &session->cases)) return cf_usage("no memory for the cases");
+  if (cf_report_begin(report) != GRAFT_OK) return cf_usage(graft_last_error());
   clock_gettime(CLOCK_MONOTONIC, &session->from);
   int status = cf_workers_run(o, &session->cases, &report->hello, cf_visit_result, session);
   clock_gettime(CLOCK_MONOTONIC, &to);
   report->seconds = (double)(to.tv_sec - session->from.tv_sec) + (double)(to.tv_nsec - session->from.tv_nsec) * 1e-9;
-  if (status != 0) return cf_usage(report->hello.text);
+  if (status != 0) {
+    cf_report_abandon(report);
+    return cf_usage(report->hello.text);
+  }
   cf_report_summary(report);
   if (report->total == 0) cf_say_nothing_matches(&o->selection);
   if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
@@ -251,6 +259,11 @@ static int cf_list(const cf_selection *selection) {
   return fflush(stdout) == 0 ? 0 : cf_usage("the cases can't be printed");
 }
 
+static int cf_words(void) {
+  cf_print_words();
+  return fflush(stdout) == 0 ? 0 : cf_usage("the words can't be printed");
+}
+
 int cf_main_conformance(int argc, char **argv) {
   static const struct argp argp = {cf_conformance_options,
                                    cf_parse,
@@ -272,6 +285,7 @@ int cf_main_conformance(int argc, char **argv) {
   if (!a.options.backend) a.options.backend = cf_default_backend();
   if (a.worker) return cf_worker_main(&a.options);
   if (a.list) return cf_list(&a.options.selection);
+  if (a.words) return cf_words();
   if (!a.options.jobs) a.options.jobs = cf_default_jobs();
   cf_session *session = calloc(1, sizeof *session);
   if (!session) return cf_usage("no memory");
@@ -310,13 +324,14 @@ int cf_main_case(int argc, char **argv) {
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
   if (!a.options.backend) a.options.backend = cf_default_backend();
   if (!cf_case_find(a.id, &c)) return cf_case_failed("no case has this id (`graft conformance --list` prints ids)");
-  if (a.options.dump && mkdir(a.options.dump, 0777) != 0 && errno != EEXIST) return cf_case_failed(strerror(errno));
+  if (a.options.dump && cf_folder("--dump", a.options.dump) != GRAFT_OK) return cf_case_failed(graft_last_error());
   if (cf_backend_open(&a.options, &backend) != GRAFT_OK) return cf_case_failed(graft_last_error());
   cf_run(&backend, &c, &r);
   printf("%s  %s\n", cf_result_word(&r), a.id);
   printf("device %s, way %s%s, error %.6g, error/limit %.4g, %.1f ms\n", graft_device_text(backend.device),
          dsp_route_name((dsp_route)r.route), r.fallback ? " (left the device)" : "", r.error, r.ratio, r.milliseconds);
   if (r.text[0]) printf("%s\n", r.text);
+  if (cf_dump_failed()) return 2;
   if (a.options.dump) printf("dumped to %s\n", a.options.dump);
   if (r.outcome == CF_UNSUPPORTED) return 3;
   return r.outcome == CF_PASS ? 0 : 1;

@@ -24,6 +24,8 @@ says() { # status, extended regular expression, arguments
   grep -Eq -- "$2" "$work/log" || fail "no '$2' from: graft ${*:3}"
 }
 
+one=aten.relu.default/f32/33x17/contiguous/uniform/0
+
 # A command is called what the user typed.
 for command in conformance case bench check new ops backends; do
   says 0 "^Usage: graft $command " "$command" --help
@@ -43,6 +45,44 @@ says 3 'did you mean .*aten\._softmax' conformance -b reference --op 'aten::soft
 says 3 'did you mean .*aten\.cumsum' conformance -b reference --op 'cumsun*'
 says 3 '`graft ops` lists' conformance -b reference --op 'zzzzzzzzzz'
 says 3 'no case matches --op, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
+
+# A file here is not taken for a name, nor the other way round.
+touch my_chip.so
+for command in conformance bench ops; do
+  says 2 'there is such a file here: to open that, give its path, \./my_chip\.so' $command -b my_chip.so
+done
+
+# What is no list of dtypes, and no plugin.
+says 2 'no dtype is called .f33' conformance --dtype f33
+says 2 'the list is empty' conformance --dtype ''
+says 2 'the list is too long' conformance --dtype "$(printf 'f32,%.0s' {1..100})"
+says 2 'unrecognized option' ops --dtype f32
+says 2 'not a file' check ./
+says 2 'not a file' ops -b ./
+: >empty.so
+says 2 'empty\.so: the library can.t be loaded' ops -b ./empty.so
+says 2 'it is not an ELF file' check ./empty.so
+
+# A report that can't be written is refused before anything is run; one that is cut short leaves nothing that looks whole.
+says 2 '^graft conformance: --report empty.so: not a folder' conformance -b reference --report empty.so
+says 2 '^graft conformance: --report no/where: No such file' conformance -b reference --report no/where
+says 2 'nowhere' conformance -b nowhere --report unused
+[ ! -e unused ] || fail "a run that could not begin left a folder"
+says 2 '^graft case: --dump empty.so: not a folder' case "$one" -b reference --dump empty.so
+mkdir full
+ln -s /dev/full full/input0.npy
+says 2 'full/input0.npy: No space left' case "$one" -b reference --dump full
+if (ulimit -f 1 && trap '' XFSZ && exec "$graft" conformance -b reference --report cut) 2>&1 | cat >"$work/log"; then
+  fail "half a report passes for one"
+fi
+grep -q '^graft conformance: cut/.* can.t be written: File too large' "$work/log" || fail "no word on the report"
+[ -z "$(ls cut)" ] || fail "half a report is left: $(ls cut)"
+"$graft" conformance -b reference --level mustpass --report killed >"$work/log" 2>&1 &
+run=$!
+sleep 1
+kill -9 $run
+wait $run 2>>"$work/log" || true
+[ -z "$(ls killed)" ] || fail "a run that was killed left $(ls killed)"
 
 # A name that is taken.
 says 2 "'reference' already, from libgraft itself" new reference

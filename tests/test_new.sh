@@ -36,8 +36,15 @@ project() { # graft, name of the project, arguments of cmake
   quiet cmake --build "$folder/build"
   if "$graft" conformance -b "$folder/build/$name.so" -o nonsense=1 >"$work/log" 2>&1; then fail "took any option"; fi
   grep -q "$name: the option \"nonsense=1\" is not known" "$work/log" || fail "no word on the option"
-  quiet "$graft" check "$folder/build/$name.so"
+  GRAFT_FALLBACK=error quiet "$graft" check "$folder/build/$name.so"
   grep -q ' 0 failed' "$work/log" || fail "graft check says nothing of failures"
+  grep -q 'skip  lint.filled_in .*"vendor" and "licence"' "$work/log" || fail "no word on what is to be filled in"
+  quiet "$graft" check "$folder/build/$name.so"
+  if grep 'in host memory' "$work/log"; then fail "graft check left the device"; fi
+  sed -i 's/"licence": ""/"licence": "MIT"/; s/"vendor": "you"/"vendor": "we"/' "$folder/build/$name.graft.json"
+  quiet "$graft" check "$folder/build/$name.so" --only lint.filled_in
+  grep -q 'ok    lint.filled_in' "$work/log" || fail "what was filled in is asked for again"
+  cp "$folder/$name.graft.json" "$folder/build/"
   for host in "$build"/tests/frozen_v*_host; do quiet "$host" "$folder/build/$name.so"; done
   for op in "${ops[@]}"; do
     numbers "$graft" "$folder/build/$name.so" "$op"

@@ -40,7 +40,14 @@ int cf_report_status(const cf_report *report);
 /* On the terminal: what is red, and how far the run has come; then the sums. */
 void cf_report_line(const cf_report *report, const cf_result *r);
 void cf_report_summary(const cf_report *report);
-/* results.jsonl, junit.xml and report.html in the folder of --report, if one was asked for. */
+/* Makes a folder to write files into, or takes one that is there; `option` is what asked for it. */
+graft_status cf_folder(const char *option, const char *folder);
+
+/* results.jsonl, junit.xml and report.html in the folder of --report, if one was asked for. The folder is made before
+ * the cases are run, so that what is wrong with it is said at once, and goes again where none could be. Each file
+ * appears when it is whole. */
+graft_status cf_report_begin(const cf_report *report);
+void cf_report_abandon(const cf_report *report);
 graft_status cf_report_write(const cf_report *report);
 
 /* ---- for the writers ---- */

@@ -9,21 +9,62 @@
 
 /* ---- names ---- */
 
-static const char *const cf_layout_names[] = {"contiguous",    "transposed", "sliced",  "offset",       "expanded",
-                                              "channels_last", "out",        "inplace", "deterministic"};
-static const char *const cf_fill_names[] = {"uniform", "integers", "exponents", "special"};
-static const char *const cf_mode_names[] = {"forward", "vjp",        "vjp_zero",    "vjp_expanded",
-                                            "adjoint", "range_past", "range_below", "range_far"};
+/* A word of an id. */
+typedef struct cf_named {
+  const char *word, *meaning;
+} cf_named;
+
+static const cf_named cf_layouts[CF_LAYOUTS] = {
+    [CF_CONTIGUOUS] = {"contiguous", "as a fresh tensor: rows one after the other, without gaps"},
+    [CF_TRANSPOSED] = {"transposed", "the last two dims swapped in memory"},
+    [CF_SLICED] = {"sliced", "with gaps between elements"},
+    [CF_OFFSET] = {"offset", "begins three elements into its memory, off alignment"},
+    [CF_EXPANDED] = {"expanded", "stride 0 in the first dim that is larger than 1"},
+    [CF_CHANNELS_LAST] = {"channels_last", "rank 4, the channels innermost in memory"},
+    [CF_OUT] = {"out", "written into a given output, which has gaps and an offset"},
+    [CF_IN_PLACE] = {"inplace", "the first tensor is the output, too"},
+    [CF_DETERMINISTIC] = {"deterministic", "determinism is asked for: three runs give the same bits"},
+};
+
+static const cf_named cf_fills[CF_FILLS] = {
+    [CF_UNIFORM] = {"uniform", "values of ordinary size, within what the op takes"},
+    [CF_INTEGERS] = {"integers", "small whole numbers, so that sums are exact"},
+    [CF_EXPONENTS] = {"exponents", "values of all sizes that the dtype has"},
+    [CF_SPECIALS] = {"special", "NaN, infinities, zeros of both signs and denormals among the values"},
+};
+
+static const cf_named cf_modes[CF_MODES] = {
+    [CF_FORWARD] = {"forward", "the op itself; an id does not say it"},
+    [CF_VJP] = {"vjp", "the gradient, of a random cotangent (what comes in from behind the op)"},
+    [CF_VJP_ZERO] = {"vjp_zero", "the gradient of a cotangent of zeros: it is zero"},
+    [CF_VJP_EXPANDED] = {"vjp_expanded",
+                         "the gradient of a cotangent of one number with strides of 0, as that of a sum is"},
+    [CF_ADJOINT] = {"adjoint", "the oracle's own gradient, held against differences of the oracle; runs no plugin"},
+    [CF_RANGE_PAST] = {"range_past", "one index lies just past what it addresses and has to be refused"},
+    [CF_RANGE_BELOW] = {"range_below", "one index lies just below it"},
+    [CF_RANGE_FAR] = {"range_far", "one index lies so far away that its lower 32 bits are a right one"},
+};
+
 static const char *const cf_level_names[] = {"smoke", "mustpass", "full"};
 
 const char *cf_layout_name(int layout) {
-  return cf_layout_names[layout];
+  return cf_layouts[layout].word;
 }
 const char *cf_fill_name(int fill) {
-  return cf_fill_names[fill];
+  return cf_fills[fill].word;
 }
 const char *cf_mode_name(int mode) {
-  return cf_mode_names[mode];
+  return cf_modes[mode].word;
+}
+
+static void cf_print_part(const char *part, const cf_named *words, int count) {
+  for (int i = 0; i < count; i++) printf("%s\t%s\t%s\n", part, words[i].word, words[i].meaning);
+}
+
+void cf_print_words(void) {
+  cf_print_part("layout", cf_layouts, CF_LAYOUTS);
+  cf_print_part("fill", cf_fills, CF_FILLS);
+  cf_print_part("mode", cf_modes, CF_MODES);
 }
 
 int cf_level_parse(const char *name) {

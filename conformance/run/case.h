@@ -10,6 +10,9 @@ enum { CF_ID_BYTES = 288 };
  * exist (a layout that changes nothing, a prim that can't say it). */
 bool cf_case_id(const cf_case *c, char id[CF_ID_BYTES]);
 
+/* Prints the words of ids: part, word, meaning, with tabs between. */
+void cf_print_words(void);
+
 const char *cf_layout_name(int layout);
 const char *cf_fill_name(int fill);
 const char *cf_mode_name(int mode);

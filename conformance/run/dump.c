@@ -34,6 +34,12 @@ static void cf_npy_write(FILE *f, const cf_array *a) {
   }
 }
 
+static bool failed;
+
+bool cf_dump_failed(void) {
+  return failed;
+}
+
 void cf_dump(const char *folder, const char *name, uint32_t number, const cf_array *a) {
   char path[1024];
   if (!folder) return;
@@ -41,5 +47,9 @@ void cf_dump(const char *folder, const char *name, uint32_t number, const cf_arr
   FILE *f = fopen(path, "wb");
   if (f) cf_npy_write(f, a);
   bool written = f && !ferror(f);
-  if ((f && fclose(f) != 0) || !written) fprintf(stderr, "graft case: %s: %s\n", path, strerror(errno));
+  if ((f && fclose(f) != 0) || !written) {
+    failed = true;
+    fprintf(stderr, "graft case: %s: %s\n", path, strerror(errno));
+    remove(path); /* half of an array is none */
+  }
 }

@@ -7,4 +7,7 @@
 /* Writes `folder`/`name`.npy, the name with a number behind it. Nothing where folder is NULL. */
 void cf_dump(const char *folder, const char *name, uint32_t number, const cf_array *a);
 
+/* Whether a file could not be written; it is said on stderr, and nothing of it is left. */
+bool cf_dump_failed(void);
+
 #endif

@@ -166,7 +166,6 @@ int cli_bench(int argc, char **argv) {
       NULL,
       NULL};
   options o = {.target = {.backend = "reference", .limit_s = 20}};
-  argp_err_exit_status = CLI_USAGE;
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   bench_worker worker = {.target = o.target};
   bench_hello hello = {0};

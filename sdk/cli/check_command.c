@@ -90,10 +90,16 @@ static int find_by_name(options *o) {
   return refuse(o->plugin, "no backend of this name was found and no file is there; `graft backends` lists them");
 }
 
+static bool is_file(const char *path) {
+  struct stat info;
+  return !stat(path, &info) && S_ISREG(info.st_mode);
+}
+
 static int find_by_path(options *o) {
   static char path[PATH_MAX];
   static plg_manifest manifest;
   if (!realpath(o->plugin, path)) return refuse(o->plugin, "no such file");
+  if (!is_file(path)) return refuse(path, "not a file; give the path of a plugin's library or manifest");
   o->target.path = path;
   if (!ends_with(path, ".graft.json")) return CLI_OK;
   plg_manifest_read(path, PLG_TYPED, &manifest);
@@ -104,9 +110,7 @@ static int find_by_path(options *o) {
 }
 
 static int find(options *o) {
-  struct stat info;
-  bool is_file = !stat(o->plugin, &info) && S_ISREG(info.st_mode);
-  return is_file || strchr(o->plugin, '/') ? find_by_path(o) : find_by_name(o);
+  return is_file(o->plugin) || strchr(o->plugin, '/') ? find_by_path(o) : find_by_name(o);
 }
 
 int cli_check(int argc, char **argv) {
@@ -127,7 +131,6 @@ int cli_check(int argc, char **argv) {
       NULL,
       NULL};
   options o = {.target = {.time_limit_s = 60}};
-  argp_err_exit_status = CLI_USAGE;
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   if (o.list) {
     ck_list();

@@ -184,6 +184,19 @@ static void check_manifest(ck_session *session) {
   if (!leads_here(&manifest, session->target->path)) ck_fail("it leads to %s", manifest.library);
 }
 
+/* What a template leaves to the vendor. A plugin works without, so it is no fault. */
+static void check_filled_in(ck_session *session) {
+  static const char untouched[] = "you"; /* as `graft new` writes it */
+  plg_manifest manifest = {0};
+  if (!session->target->path) ck_skip("the reference plugin is built in");
+  if (!ck_manifest(session->target, &manifest)) ck_skip("it has no manifest");
+  bool vendor = manifest.vendor && *manifest.vendor && strcmp(manifest.vendor, untouched) != 0;
+  bool licence = manifest.licence && *manifest.licence;
+  if (vendor && licence) return;
+  ck_skip("%s: fill in %s%s%s before you pass the plugin on", manifest.path, vendor ? "" : "\"vendor\"",
+          vendor || licence ? "" : " and ", licence ? "" : "\"licence\"");
+}
+
 static const ck_check checks[] = {
     {"lint.elf", "A plugin is a 64-bit shared library for this machine.", CK_FILE, .run = check_elf},
     {"lint.exports", "A plugin exports graft_plugin_open_v1 and nothing else.", CK_FILE, .run = check_exports},
@@ -191,6 +204,7 @@ static const ck_check checks[] = {
      .run = check_imports},
     {"lint.manifest", "NAME.graft.json beside the library is valid, leads to it, and is one that discovery takes.",
      CK_FILE, .run = check_manifest},
+    {"lint.filled_in", "The manifest says whose plugin it is and under what licence.", CK_FILE, .run = check_filled_in},
 };
 
 const ck_table ck_lint_checks = {checks, sizeof checks / sizeof *checks};

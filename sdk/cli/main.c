@@ -1,4 +1,5 @@
 /* The program `graft`: finds the command and runs it. */
+#include <argp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ int main(int argc, char **argv) {
     printf("graft %s (plugin ABI %d.%d)\n", graft_version(), GRAFT_ABI_MAJOR, GRAFT_ABI_MINOR);
     return CLI_OK;
   }
+  argp_err_exit_status = CLI_USAGE;
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
     if (strcmp(commands[i].name, name) != 0) continue;
     char full[32]; /* as argp is to call the program */

@@ -27,7 +27,7 @@ typedef enum plg_origin { PLG_TYPED, PLG_DISCOVERED, PLG_OWN } plg_origin;
 
 /* A manifest as read. Strings are owned; `problem` NULL means usable. A refused one still has a name to show. */
 typedef struct plg_manifest {
-  char *name, *vendor, *version;
+  char *name, *vendor, *version, *licence;
   char *path;    /* of the manifest */
   char *library; /* absolute and resolved */
   char *problem;

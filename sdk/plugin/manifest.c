@@ -72,13 +72,12 @@ static char *check_version(const cJSON *root) {
 
 static char *check_fields(const cJSON *root, plg_manifest *manifest) {
   static const char *const keys[] = {"name", "vendor", "version", "library", "licence"};
-  char *licence = NULL;
-  char **const places[] = {&manifest->name, &manifest->vendor, &manifest->version, &manifest->library, &licence};
+  char **const places[] = {&manifest->name, &manifest->vendor, &manifest->version, &manifest->library,
+                           &manifest->licence};
   if (!cJSON_IsObject(root)) return str_new("it holds no JSON object");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     if (!take_string(root, keys[i], places[i])) return str_new("\"%s\" must be a string", keys[i]);
   }
-  free(licence);
   if (!cJSON_GetObjectItemCaseSensitive(root, "name")) return str_new("\"name\" is missing");
   if (!plg_name_is_valid(manifest->name)) {
     return str_new("\"name\" must be 1 to %d letters, digits and _ - . (not \"none\")", PLG_NAME_MAX);
@@ -216,6 +215,7 @@ void plg_manifest_free(plg_manifest *manifest) {
   free(manifest->name);
   free(manifest->vendor);
   free(manifest->version);
+  free(manifest->licence);
   free(manifest->path);
   free(manifest->library);
   free(manifest->problem);

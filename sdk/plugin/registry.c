@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -340,6 +341,12 @@ static graft_status open_path(const char *path, const char *const *options, graf
 }
 
 static graft_status no_such_plugin(const char *name) {
+  struct stat info;
+  if (stat(name, &info) == 0 && S_ISREG(info.st_mode)) {
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "no plugin is called \"%s\", but there is such a file here: to open that, give its path, ./%s", name,
+                   name);
+  }
   char list[1024] = "";
   size_t used = 0;
   for (size_t i = 0; i < info_count && used < sizeof list; i++) {

@@ -14,7 +14,10 @@ packages() { # list: Debian packages
   missing=$(missing_packages "$1")
   [ -n "$missing" ] || return 0
   local sudo=
-  [ "$(id -u)" = 0 ] || sudo=sudo
+  if [ "$(id -u)" != 0 ]; then
+    sudo=sudo
+    command -v sudo >/dev/null || { say "missing, and there is no sudo here; as root: apt-get install $(echo $missing)"; return 1; }
+  fi
   say "installing with apt-get: $(echo $missing)"
   $sudo apt-get update -qq >&2
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >&2
