@@ -1,6 +1,7 @@
 /* The commands `graft conformance` and `graft case`. */
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -91,11 +92,12 @@ static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
   return set;
 }
 
-static uint64_t cf_parse_number(const char *text, const char *option, struct argp_state *state) {
+static uint64_t cf_parse_number(const char *text, const char *option, uint64_t most, struct argp_state *state) {
   char *end;
   errno = 0;
   unsigned long long n = strtoull(text, &end, 10);
-  if (*end || end == text || *text == '-' || errno) argp_error(state, "%s: '%s' is no number", option, text);
+  if (*end || end == text || *text == '-' || errno || n > most)
+    argp_error(state, "%s: '%s' is no number from 0 to %" PRIu64, option, text, most);
   return n;
 }
 
@@ -112,7 +114,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
   cf_selection *s = &o->selection;
   switch (key) {
     case 'b': o->backend = arg; return 0;
-    case 'd': o->device = (int32_t)cf_parse_number(arg, "-d", state); return 0;
+    case 'd': o->device = (int32_t)cf_parse_number(arg, "-d", INT32_MAX, state); return 0;
     case 'o':
       if (o->plugin_option_count >= 15)
         argp_error(state, "-o: at most 15 options");
@@ -129,13 +131,16 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       s->grad = strcmp(arg, "only") == 0 ? 1 : strcmp(arg, "no") == 0 ? -1 : 0;
       if (!s->grad) argp_error(state, "--grad: '%s' is neither only nor no", arg);
       return 0;
-    case CF_O_JOBS: o->jobs = (uint32_t)cf_parse_number(arg, "--jobs", state); return 0;
+    case CF_O_JOBS: o->jobs = (uint32_t)cf_parse_number(arg, "--jobs", UINT32_MAX, state); return 0;
     case CF_O_SHARD: cf_parse_shard(s, arg, state); return 0;
-    case CF_O_SEED: o->seed = cf_parse_number(arg, "--seed", state); return 0;
+    case CF_O_SEED: o->seed = cf_parse_number(arg, "--seed", UINT64_MAX, state); return 0;
     case CF_O_FAIL_FAST: o->fail_fast = true; return 0;
     case CF_O_WAIVERS: o->waivers = arg; return 0;
     case CF_O_REPORT: o->report = arg; return 0;
-    case CF_O_LIMIT: o->time_limit_s = (double)cf_parse_number(arg, "--time-limit", state); return 0;
+    case CF_O_LIMIT:
+      o->time_limit_s = (double)cf_parse_number(arg, "--time-limit", UINT32_MAX, state);
+      if (o->time_limit_s == 0) argp_error(state, "--time-limit: in 0 s no case is done");
+      return 0;
     case CF_O_DUMP: o->dump = arg; return 0;
     case CF_O_VERBOSE: o->verbose = true; return 0;
     case CF_O_LIST: a->list = true; return 0;

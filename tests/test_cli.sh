@@ -52,6 +52,11 @@ for command in conformance bench ops; do
   says 2 'there is such a file here: to open that, give its path, \./my_chip\.so' $command -b my_chip.so
 done
 
+# Numbers that would be cut, and a selection of nothing.
+says 2 "'4294967296' is no number from 0" conformance -b reference -d 4294967296
+says 2 'in 0 s no case is done' conformance -b reference --time-limit 0
+says 2 'zz: no check has such a name' check reference --only zz
+
 # What is no list of dtypes, and no plugin.
 says 2 'no dtype is called .f33' conformance --dtype f33
 says 2 'the list is empty' conformance --dtype ''

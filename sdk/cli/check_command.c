@@ -141,6 +141,9 @@ int cli_check(int argc, char **argv) {
   printf("graft check %s\n", o.target.path ? o.target.path : "reference (built in)");
   ck_counts counts = {0};
   ck_run_all(&o.target, o.pattern, &counts);
+  if (counts.ok + counts.failed + counts.skipped == 0) {
+    return refuse(o.pattern, "no check has such a name; `graft check --list` lists them");
+  }
   printf("\n%d checks: %d ok, %d failed, %d skipped\n", counts.ok + counts.failed + counts.skipped, counts.ok,
          counts.failed, counts.skipped);
   if (counts.reached < CK_DEVICE) return CLI_USAGE;
