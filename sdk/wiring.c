@@ -31,6 +31,6 @@ const tns_hooks_table tns_hooks = {.history_release = ag_meta_release,
 
 const op_hooks_table op_hooks = {.tables = ops_families};
 
-const fx_hooks_table fx_hooks = {.call = graft_call, .infer = dsp_infer_metas, .describe = dsp_describe};
+const fx_hooks_table fx_hooks = {.call = graft_call, .infer = graft_infer, .describe = dsp_describe};
 
 const dsp_hooks_table dsp_hooks = {.recording_wanted = ag_wanted, .check_write = ag_check_write, .record = ag_record};

@@ -5,6 +5,8 @@ import schema as schemas
 import text
 from schema import DescriptionError
 
+TABLE_IDS = 10000  # ids of core count from 1, of prims from 10001, of train from 20001
+
 # PyTorch's numbers of the dtypes that schemas name as defaults.
 _TORCH_DTYPES = {4: "GRAFT_I64", 6: "GRAFT_F32", 7: "GRAFT_F64", 11: "GRAFT_BOOL"}
 
@@ -70,7 +72,21 @@ def schema_inc(ops):
     lines += [f"static const char *const {name}[] = {{{', '.join(map(text.c_string, items))}, NULL}};"
               for items, name in strings.items()]
     lines += ["", *details, "", "/* In the order of the ids. */", "static const op_schema op_schemas[] = {", *rows]
-    return lines + ["};"] + ["", f"#define OP_SCHEMA_COUNT {len(ops)}", "/* clang-format on */"]
+    lines += ["};", "", f"#define OP_SCHEMA_COUNT {len(ops)}",
+              "/* The row of the first id of each table; ids count from 1 without gaps, OP_TABLE_IDS apart. */",
+              f"enum {{ OP_TABLE_IDS = {TABLE_IDS} }};",
+              f"static const uint16_t op_first_rows[] = {{{', '.join(map(str, first_rows(ops)))}}};"]
+    return lines + ["/* clang-format on */"]
+
+
+def first_rows(ops):
+    rows = []
+    for row, op in enumerate(ops):
+        if op.id // TABLE_IDS == len(rows):
+            rows.append(row)
+        if op.id != TABLE_IDS * (len(rows) - 1) + 1 + row - rows[-1]:
+            raise DescriptionError(f"{op.schema.text}: id {op.id} leaves a gap or is out of order")
+    return rows
 
 
 def _slot_names(ops):

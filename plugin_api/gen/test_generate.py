@@ -255,6 +255,11 @@ class Output(unittest.TestCase):
         for path, content in generate.outputs(self.ops).items():
             self.assertTrue(generate.is_current(generate.ROOT / path, content), path)
 
+    def test_a_row_follows_from_its_id(self):
+        gap = [op for op in self.ops if op.id != 7]
+        with self.assertRaisesRegex(DescriptionError, "id 8 leaves a gap"):
+            tables.first_rows(gap)
+
     def test_prims_without_equal_are_known(self):
         expected = {name for names in PRIMS_WITHOUT_EQUAL.values() for name in names.split()}
         self.assertEqual({o.schema.name for o in self.ops if o.table is PRIMS and not o.equal}, expected)

@@ -11,28 +11,42 @@ static _Thread_local uint32_t depth;
 dsp_route dsp_last_route(void) {
   return last_route;
 }
+
 /* --- which op, which device --- */
 
+/* A call as it came, and then as the op that serves it takes it. */
+typedef struct asked {
+  const op_schema *schema;
+  const graft_value *args;
+  uint32_t nargs;
+  graft_value mapped[OP_MAX_ARGS]; /* room for arguments that are not those given */
+} asked;
+
+static graft_status ask(asked *call, uint32_t op_id, const graft_value *args, uint32_t nargs) {
+  call->schema = op_schema_of(op_id);
+  call->args = args;
+  call->nargs = nargs;
+  if (!call->schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
+  graft_status status = dsp_check_count(call->schema, nargs);
+  return !status && call->schema->equal ? dsp_check_given(call->schema, args, nargs) : status;
+}
+
 /* A prim that equals an aten op is that op: its arguments in the other order, the rest constants. */
-static const op_schema *resolve_equal(const op_schema *schema, const graft_value *args, uint32_t nargs,
-                                      graft_value *mapped, const graft_value **use, uint32_t *use_count) {
-  *use = args;
-  *use_count = nargs;
-  if (!schema->equal) return schema;
-  for (uint32_t i = 0; i < schema->equal->count; i++) {
-    const op_equal_arg *arg = &schema->equal->args[i];
-    if (arg->source < 0) {
-      mapped[i] = arg->constant ? *arg->constant : (graft_value){0};
-    } else if ((uint32_t)arg->source < nargs) {
-      mapped[i] = args[arg->source];
-    } else {
-      const graft_value *fallback = schema->args[arg->source].fallback;
-      mapped[i] = fallback ? *fallback : (graft_value){0};
+static void resolve_equal(asked *call) {
+  const op_equal *equal = call->schema->equal;
+  if (!equal) return;
+  for (uint32_t i = 0; i < equal->count; i++) {
+    const op_equal_arg *arg = &equal->args[i];
+    const graft_value *from = arg->constant;
+    if (arg->source >= 0) {
+      bool given = (uint32_t)arg->source < call->nargs;
+      from = given ? &call->args[arg->source] : call->schema->args[arg->source].fallback;
     }
+    call->mapped[i] = from ? *from : (graft_value){0};
   }
-  *use = mapped;
-  *use_count = schema->equal->count;
-  return op_schema_of(schema->equal->op_id);
+  call->args = call->mapped;
+  call->nargs = equal->count;
+  call->schema = op_schema_of(equal->op_id);
 }
 
 /* --- inference --- */
@@ -92,27 +106,13 @@ static graft_status count_outs(const op_schema *schema, const graft_value *args,
 }
 
 graft_status dsp_describe(uint32_t op_id, const graft_value *args, uint32_t nargs, arena *memory, fx_step *step) {
-  const op_schema *schema = op_schema_of(op_id);
-  if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
-  graft_value mapped[OP_MAX_ARGS];
-  graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
-  if (given) return given;
-  schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
-  step->op_id = schema->id;
+  asked asks;
+  graft_status status = ask(&asks, op_id, args, nargs);
+  if (status) return status;
+  resolve_equal(&asks);
+  step->op_id = asks.schema->id;
   op_call call = {.lists = memory};
-  return describe(&call, schema, args, nargs, step);
-}
-
-graft_status dsp_infer_metas(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
-                             uint32_t capacity, uint32_t *count) {
-  dsp_room room;
-  arena memory = ARENA_IN(room.bytes);
-  fx_step step;
-  graft_status status = dsp_describe(op_id, args, nargs, &memory, &step);
-  if (!status) *count = step.nresults;
-  for (uint32_t i = 0; !status && i < capacity && i < step.nresults; i++) metas[i] = step.results[i];
-  arena_free(&memory);
-  return status;
+  return describe(&call, asks.schema, asks.args, asks.nargs, step);
 }
 
 graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, size_t meta_bytes,
@@ -120,33 +120,34 @@ graft_status graft_infer(uint32_t op_id, const graft_value *args, uint32_t nargs
   if (nargs && !args) return err_null(__func__, "args");
   if (capacity && !metas) return err_null(__func__, "metas");
   if (!count) return err_null(__func__, "count");
-  if (meta_bytes == sizeof *metas) return dsp_infer_metas(op_id, args, nargs, metas, capacity, count);
   if (capacity && !meta_bytes) {
     return err_about(GRAFT_INVALID_ARGUMENT, __func__, "meta_bytes is 0; expected sizeof(graft_meta)");
   }
-  graft_meta *found = calloc(capacity ? capacity : 1, sizeof *found);
-  if (!found) return err_about(GRAFT_OUT_OF_MEMORY, __func__, "no host memory for %u descriptions", capacity);
-  graft_status status = dsp_infer_metas(op_id, args, nargs, found, capacity, count);
-  for (uint32_t i = 0; !status && i < capacity && i < *count; i++) {
-    row_copy((char *)metas + i * meta_bytes, meta_bytes, &found[i], sizeof *found);
+  dsp_room room;
+  arena memory = ARENA_IN(room.bytes);
+  fx_step step;
+  graft_status status = dsp_describe(op_id, args, nargs, &memory, &step);
+  if (!status) *count = step.nresults;
+  for (uint32_t i = 0; !status && i < capacity && i < step.nresults; i++) {
+    row_copy((char *)metas + i * meta_bytes, meta_bytes, &step.results[i], sizeof *step.results);
   }
-  free(found);
+  arena_free(&memory);
   return status;
 }
 
 /* OP_LIKE for another device than its tensor's: one like it stands in. */
-static graft_status stand_in(const graft_value **args, uint32_t nargs, graft_value *mapped, graft_tensor **like) {
+static graft_status stand_in(asked *call, graft_tensor **like) {
   graft_rt_device *device = NULL;
-  for (uint32_t i = 0; i < nargs; i++) {
-    if ((*args)[i].kind == GRAFT_VALUE_DEVICE) device = (*args)[i].as.device;
+  for (uint32_t i = 0; i < call->nargs; i++) {
+    if (call->args[i].kind == GRAFT_VALUE_DEVICE) device = call->args[i].as.device;
   }
-  const graft_tensor *t = nargs && (*args)[0].kind == GRAFT_VALUE_TENSOR ? (*args)[0].as.tensor : NULL;
+  const graft_tensor *t = call->nargs && call->args[0].kind == GRAFT_VALUE_TENSOR ? call->args[0].as.tensor : NULL;
   if (!t || !device || t->device == device) return GRAFT_OK;
   graft_status status = graft_tensor_empty_strided(device, t->dtype, t->ndim, t->sizes, t->strides, like);
   if (status) return status;
-  if (*args != mapped) memcpy(mapped, *args, nargs * sizeof *mapped);
-  mapped[0] = fx_tensor(*like);
-  *args = mapped;
+  if (call->args != call->mapped) memcpy(call->mapped, call->args, call->nargs * sizeof *call->mapped);
+  call->mapped[0] = fx_tensor(*like);
+  call->args = call->mapped;
   return GRAFT_OK;
 }
 
@@ -234,10 +235,10 @@ static graft_status check_writes(const op_schema *schema, const graft_value *arg
   return GRAFT_OK;
 }
 
-static graft_status call_slot_op(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                                 uint32_t nouts, dsp_route *taken) {
+static graft_status call_slot_op(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
+                                 graft_tensor **outs, uint32_t nouts, dsp_route *taken) {
   dsp_plan *plan;
-  graft_status status = dsp_find_plan(schema, args, nargs, outs, nouts, &plan);
+  graft_status status = dsp_find_plan(schema, def, args, nargs, outs, nouts, &plan);
   if (status) return status;
   if (plan->lacking && dsp_inside.device == plan->device) {
     dsp_inside.refused = true;
@@ -279,24 +280,19 @@ static graft_status run_host_op(op_call *call, const op_schema *schema, const gr
 
 graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nargs) {
   if (nargs && !args) return err_null(__func__, "args");
-  const op_schema *schema = op_schema_of(op_id);
-  if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
-  if (nargs > schema->nargs) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
-                   nargs, schema->schema);
-  }
-  graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
-  if (given) return given;
-  graft_value mapped[OP_MAX_ARGS];
-  schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
+  asked asks;
+  graft_status status = ask(&asks, op_id, args, nargs);
+  if (status) return status;
+  resolve_equal(&asks);
+  const op_schema *schema = asks.schema;
   const op_def *def = op_def_of(schema->id);
   if (def && (def->host || def->flags & OP_COPY)) return GRAFT_OK; /* there is nothing to compile */
   uint32_t nouts = 0;
-  graft_status status = count_outs(schema, args, nargs, &nouts);
+  status = count_outs(schema, asks.args, asks.nargs, &nouts);
   graft_tensor **outs = status ? NULL : calloc(nouts + 1, sizeof *outs);
   if (!status && !outs) status = err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for results");
   dsp_plan *plan = NULL;
-  if (!status) status = dsp_find_plan(schema, args, nargs, outs, nouts, &plan);
+  if (!status) status = dsp_find_plan(schema, def, asks.args, asks.nargs, outs, nouts, &plan);
   if (!status) status = dsp_prepare(plan);
   if (plan) dsp_plan_release(plan);
   free(outs);
@@ -304,14 +300,26 @@ graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nar
 }
 
 /* A copy or a host op: neither has a plan. */
-static graft_status call_planless_op(const op_schema *schema, const graft_value *args, uint32_t nargs,
-                                     graft_tensor **outs, uint32_t nouts, const op_def *def) {
+static graft_status call_planless_op(const asked *asks, const op_def *def, graft_tensor **outs, uint32_t nouts) {
   dsp_room room;
   arena lists = ARENA_IN(room.bytes);
   op_call call = {.def = def, .lists = &lists};
-  graft_status status =
-      !def->host ? run_copy_op(&call, schema, args, nargs, outs) : run_host_op(&call, schema, args, nargs, outs, nouts);
+  graft_status status = def->host ? run_host_op(&call, asks->schema, asks->args, asks->nargs, outs, nouts)
+                                  : run_copy_op(&call, asks->schema, asks->args, asks->nargs, outs);
   arena_free(&lists);
+  return status;
+}
+
+static graft_status call_op(asked *asks, graft_tensor **outs, uint32_t nouts, dsp_route *taken) {
+  const op_def *def = op_def_of(asks->schema->id);
+  uint32_t flags = def ? def->flags : 0;
+  bool planless = def && (def->host || flags & OP_COPY);
+  graft_tensor *like = NULL;
+  graft_status status = flags & OP_LIKE ? stand_in(asks, &like) : GRAFT_OK;
+  *taken = flags & OP_COPY ? DSP_ROUTE_PLUGIN : DSP_ROUTE_HOST;
+  if (!status && planless) status = call_planless_op(asks, def, outs, nouts);
+  if (!status && !planless) status = call_slot_op(asks->schema, def, asks->args, asks->nargs, outs, nouts, taken);
+  graft_tensor_release(like);
   return status;
 }
 
@@ -327,36 +335,16 @@ static graft_tensor *returned_argument(const op_schema *schema, const graft_valu
 graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
   if (nargs && !args) return err_null(__func__, "args");
   if (nouts && !outs) return err_null(__func__, "outs");
-  const op_schema *schema = op_schema_of(op_id);
-  if (!schema) return err_set(GRAFT_INVALID_ARGUMENT, "op id %u names no op", op_id);
-  if (nargs > schema->nargs) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
-                   nargs, schema->schema);
-  }
-  graft_status given = schema->equal ? dsp_check_given(schema, args, nargs) : GRAFT_OK;
-  if (given) return given;
-  graft_value mapped[OP_MAX_ARGS];
-  graft_tensor *returned = nouts && !outs[0] ? returned_argument(schema, args, nargs) : NULL;
+  asked asks;
+  graft_status status = ask(&asks, op_id, args, nargs);
+  if (status) return status;
+  graft_tensor *returned = nouts && !outs[0] ? returned_argument(asks.schema, args, nargs) : NULL;
   if (returned) outs[0] = returned;
-  schema = resolve_equal(schema, args, nargs, mapped, &args, &nargs);
-  graft_tensor *like = NULL;
-  dsp_route taken = DSP_ROUTE_HOST;
+  resolve_equal(&asks);
+  dsp_route taken;
   depth++;
-  const op_def *def = op_def_of(schema->id);
-  uint32_t flags = def ? def->flags : 0;
-  graft_status status = flags & OP_LIKE ? stand_in(&args, nargs, mapped, &like) : GRAFT_OK;
-  if (status) {
-    /* the error is told */
-  } else if (def && def->host) {
-    status = call_planless_op(schema, args, nargs, outs, nouts, def);
-  } else if (flags & OP_COPY) {
-    status = call_planless_op(schema, args, nargs, outs, nouts, def);
-    taken = DSP_ROUTE_PLUGIN;
-  } else {
-    status = call_slot_op(schema, args, nargs, outs, nouts, &taken);
-  }
+  status = call_op(&asks, outs, nouts, &taken);
   depth--;
-  graft_tensor_release(like);
   if (!depth) last_route = taken;
   if (returned && status) outs[0] = NULL;
   if (returned && !status) graft_tensor_retain(returned);

@@ -137,6 +137,12 @@ static graft_status check_present(const op_schema *schema, const op_arg *arg, co
                    kind_names[arg->kind]);
 }
 
+graft_status dsp_check_count(const op_schema *schema, uint32_t nargs) {
+  if (nargs <= schema->nargs) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs, nargs,
+                 schema->schema);
+}
+
 graft_status dsp_check_given(const op_schema *schema, const graft_value *args, uint32_t nargs) {
   for (uint32_t i = 0; i < schema->nargs; i++) {
     const op_arg *arg = &schema->args[i];
@@ -177,10 +183,6 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
 
 graft_status dsp_complete(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
   call->schema = schema;
-  if (nargs > schema->nargs) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s takes %u arguments, %u were given: %s", schema->name, schema->nargs,
-                   nargs, schema->schema);
-  }
   for (uint32_t i = 0; i < schema->nargs; i++) {
     graft_status status = complete_one(call, schema, i, i < nargs ? &args[i] : NULL);
     if (status) return status;

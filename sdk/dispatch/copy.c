@@ -7,7 +7,7 @@ graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   graft_value args[2] = {fx_tensor(from), {GRAFT_VALUE_DTYPE, 0, {.dtype = to->dtype}}};
   graft_tensor *outs[1] = {to};
   dsp_plan *plan;
-  graft_status status = dsp_find_plan(schema, args, 2, outs, 1, &plan);
+  graft_status status = dsp_find_plan(schema, op_def_of(schema->id), args, 2, outs, 1, &plan);
   if (status) return status;
   graft_value full[OP_MAX_ARGS];
   dsp_full_args(plan, args, 2, full);

@@ -82,8 +82,4 @@ graft_status dsp_negate(graft_tensor *tensor);
 void dsp_set_exec_flags(graft_exec_flags flags);
 graft_exec_flags dsp_exec_flags(void);
 
-/* graft_infer with rows as long as they are here. */
-graft_status dsp_infer_metas(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas,
-                             uint32_t capacity, uint32_t *count);
-
 #endif

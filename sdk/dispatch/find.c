@@ -167,8 +167,8 @@ static bool way_ignores_numbers(const dsp_plan *plan, const op_schema *schema) {
   return route != DSP_ROUTE_EQUAL && !dsp_offers_prim(plan->device, schema);
 }
 
-graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                           uint32_t nouts, dsp_plan **plan) {
+graft_status dsp_find_plan(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
+                           graft_tensor **outs, uint32_t nouts, dsp_plan **plan) {
   graft_status status = check_lists(schema, args, nargs);
   if (status) return status;
   graft_rt_device *device = key_device(args, nargs);
@@ -179,7 +179,7 @@ graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uin
     return make_plan(schema, args, nargs, outs, nouts, plan);
   }
   dsp_key key;
-  uint64_t late = dsp_late_numbers(device, schema, op_def_of(schema->id));
+  uint64_t late = dsp_late_numbers(device, schema, def);
   status = look_up(&key, device, schema, args, nargs, outs, nouts, late, plan);
   if (!status && !*plan && late) { /* a way that does depend on them */
     dsp_key_free(&key);

@@ -114,8 +114,8 @@ graft_rt_device *dsp_device_of_call(const op_call *call);
 /* Completes the arguments and applies the op's rule. */
 graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
 /* The plan of a call, found or made, retained; and its arguments in full: canonical values and this call's tensors. */
-graft_status dsp_find_plan(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                           uint32_t nouts, dsp_plan **plan);
+graft_status dsp_find_plan(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
+                           graft_tensor **outs, uint32_t nouts, dsp_plan **plan);
 void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full);
 
 /* Moves a plan to the way behind the one that was tried and said UNIMPLEMENTED, unless another thread has done so; the
@@ -136,6 +136,8 @@ static inline bool dsp_lacks_items(const graft_value *v) {
   return (lists >> v->kind & 1 && v->count) || v->kind == GRAFT_VALUE_STR;
 }
 
+/* Whether a schema has as many arguments as were given. */
+graft_status dsp_check_count(const op_schema *schema, uint32_t nargs);
 /* Whether what the schema requires was given; for an op whose arguments are about to become another's. */
 graft_status dsp_check_given(const op_schema *schema, const graft_value *args, uint32_t nargs);
 

@@ -1,5 +1,6 @@
 """Every overload of PyTorch goes one way: what is generated is up to date, and PyTorch's dispatcher agrees."""
 
+import ctypes
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch_graft
 
 CODEGEN = Path(__file__).resolve().parents[2] / "sdk/torch/codegen"
 
@@ -80,9 +82,10 @@ def test_each_overload_has_one_route_and_the_dispatcher_agrees(tables, codegen):
 
 def test_rows_of_known_ops_are_registered_and_no_others(tables):
     table = tables[1]
+    is_known = ctypes.CDLL(str(torch_graft.__path__[0]) + "/lib/libgraft.so.0").graft_op_known
+    is_known.restype = ctypes.c_bool
     registered = {name for name in table if has_kernel(name, "PrivateUse1")}
-    known = {table[name].op.id for name in registered}
-    assert registered == {name for name, row in table.items() if row.op.id in known}
+    assert registered == {name for name, row in table.items() if is_known(row.op.id)}
     assert {"add.Tensor", "add.out", "add_.Tensor", "convolution_overrideable", "arange.start_out"} <= registered
 
 

@@ -20,8 +20,8 @@ typedef struct fx {
 /* What stands above ops/ and is needed here; wiring.c fills it in. */
 typedef struct fx_hooks_table {
   graft_status (*call)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts);
-  graft_status (*infer)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, uint32_t capacity,
-                        uint32_t *count);
+  graft_status (*infer)(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_meta *metas, size_t meta_bytes,
+                        uint32_t capacity, uint32_t *count);
   /* Fills in a step of this call as a described sink gets it; lists has its memory. */
   graft_status (*describe)(uint32_t op_id, const graft_value *args, uint32_t nargs, struct arena *lists, fx_step *step);
 } fx_hooks_table;

@@ -66,16 +66,10 @@ const op_schema *op_schema_find(const char *name) {
 }
 
 const op_schema *op_schema_of(uint32_t op_id) {
-  size_t low = 0, high = OP_SCHEMA_COUNT;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (op_schemas[middle].id < op_id) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low < OP_SCHEMA_COUNT && op_schemas[low].id == op_id ? &op_schemas[low] : NULL;
+  uint32_t table = op_id / OP_TABLE_IDS;
+  if (table >= sizeof op_first_rows / sizeof *op_first_rows) return NULL;
+  size_t row = op_first_rows[table] + op_id % OP_TABLE_IDS - 1; /* number 0 is nobody's: the id then differs */
+  return row < OP_SCHEMA_COUNT && op_schemas[row].id == op_id ? &op_schemas[row] : NULL;
 }
 
 const op_schema *op_schema_all(size_t *count) {

@@ -49,7 +49,7 @@ static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, gra
   (void)ret;
   graft_value args[EACH_MOST];
   uint32_t count, nargs = item_args(c, item, args);
-  return fx_hooks.infer(item_op_of(c), args, nargs, meta, 1, &count);
+  return fx_hooks.infer(item_op_of(c), args, nargs, meta, sizeof *meta, 1, &count);
 }
 
 /* Whether item i has one shape in all lists. */
@@ -127,7 +127,7 @@ static graft_status norm_item(const op_call *c, uint32_t ret, uint32_t item, gra
                               {0},
                               c->args[ARG_foreach_norm_Scalar_dtype]};
   uint32_t count;
-  return fx_hooks.infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, 1, &count);
+  return fx_hooks.infer(GRAFT_OP_LINALG_VECTOR_NORM, args, 5, meta, sizeof *meta, 1, &count);
 }
 
 static graft_status infer_norms(op_call *c) {
