@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fill.h"
 #include "graft/abi/plugin.h"
 
 typedef struct async_instance {
@@ -189,7 +190,7 @@ static graft_status mem_copy_peer(graft_stream *stream, graft_device *to_device,
 }
 
 static void run_fill(command *c) {
-  for (uint64_t i = 0; i < c->bytes; i += c->pattern_bytes) memcpy(c->to + i, c->pattern, c->pattern_bytes);
+  fill_with(c->to, c->bytes, c->pattern, c->pattern_bytes);
 }
 
 static graft_status mem_fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes,

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fill.h"
+
 #ifndef PLUGIN_NAME
 #define PLUGIN_NAME "null"
 #endif
@@ -164,7 +166,7 @@ static graft_status mem_fill(graft_stream *stream, graft_buffer *to, uint64_t of
                              const void *pattern, uint32_t pattern_bytes) {
   if (check_range(to, offset, bytes) || bytes % pattern_bytes) return GRAFT_INVALID_ARGUMENT;
   stream->self->fill_calls++;
-  for (uint64_t i = 0; i < bytes; i += pattern_bytes) memcpy(to->memory + offset + i, pattern, pattern_bytes);
+  fill_with(to->memory + offset, bytes, pattern, pattern_bytes);
   submit(stream);
   return GRAFT_OK;
 }
