@@ -253,11 +253,11 @@ END_TEST
 START_TEST(out_of_memory) {
   graft_rt_device *device = device_of(_i);
   graft_tensor *big = NULL, *more = NULL, *sum = NULL;
-  const int64_t sizes[] = {4 << 20};
+  const int64_t sizes[] = {1 << 20};
   if (!device) return;
   still_works(device);
   OK(graft_memory_empty_cache(device));
-  graft_memory_set_limit(device, 40 << 20);
+  graft_memory_set_limit(device, 10 << 20);
   OK(graft_op_full(sizes, 1, graft_scalar_float(2), GRAFT_F32, device, &big));
   OK(graft_op_full(sizes, 1, graft_scalar_float(3), GRAFT_F32, device, &more));
   ck_assert_int_eq(graft_op_add_Tensor(big, more, graft_scalar_none(), &sum), GRAFT_OUT_OF_MEMORY);
@@ -273,7 +273,9 @@ START_TEST(out_of_memory) {
   OK(graft_op_mul_Tensor(big, sum, &more));
   float *got = malloc((size_t)sizes[0] * sizeof *got);
   OK(graft_tensor_to_host(more, got));
-  for (int64_t i = 0; i < sizes[0]; i++) ck_assert_msg(got[i] == -25, "element %lld is %g", (long long)i, got[i]);
+  int64_t i = 0;
+  while (i < sizes[0] && got[i] == -25) i++; /* an assertion for each element would write a message for each */
+  ck_assert_msg(i == sizes[0], "element %lld is %g", (long long)i, got[i < sizes[0] ? i : 0]);
   free(got);
   graft_tensor_release(big);
   graft_tensor_release(more);

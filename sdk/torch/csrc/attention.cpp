@@ -1,8 +1,12 @@
 // Attention: the fused op, which PyTorch asks about through a choice stub and whose results no row can describe, and
 // the fast path of nn.MultiheadAttention and nn.TransformerEncoderLayer, composed of ops that any plugin has.
+#include <ATen/TensorOperators.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/_transformer_encoder_layer_fwd_native.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
 #include <torch/library.h>
 
 #include <array>

@@ -22,7 +22,7 @@
 // Compiles with PyTorch 2.11 to 2.13.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/Context.h>
+#include <ATen/ops/zeros.h>
 
 #include <memory>
 #include <optional>

@@ -1,6 +1,7 @@
 // Copies: between the device and the CPU, inside a device, and between devices of any plugins. One call of libgraft
 // does dtypes, strides, broadcasting and the conjugate and negative bits of both sides.
 #include <ATen/native/Resize.h>
+#include <ATen/ops/eq.h>
 #include <torch/library.h>
 
 #include "bridge.h"

@@ -1,6 +1,7 @@
 // What leaves the device: PyTorch's CPU kernels for ops that libgraft does not know, and the counts of both kinds.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <map>

@@ -4,9 +4,15 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/fill_native.h>
 #include <ATen/ops/is_set_to_native.h>
+#include <ATen/ops/mode.h>
 #include <ATen/ops/rsub_native.h>
+#include <ATen/ops/searchsorted.h>
 #include <torch/library.h>
 
 #include "bridge.h"

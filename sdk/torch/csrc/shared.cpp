@@ -2,6 +2,7 @@
 // there: each element of memory becomes what any of its places in the tensor was given.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <algorithm>
 #include <cstring>
