@@ -157,6 +157,8 @@ void ck_write(ck_session *session, graft_stream *stream, graft_buffer *to, uint6
               uint64_t bytes);
 void ck_read(ck_session *session, graft_stream *stream, graft_buffer *from, uint64_t offset, void *to, uint64_t bytes);
 void ck_synchronize(ck_session *session, graft_stream *stream);
+/* Enqueues work that takes a while: all `bytes` of a buffer become `value`, in the widest pattern. */
+void ck_fill_all(ck_session *session, graft_stream *stream, graft_buffer *buffer, uint64_t bytes, unsigned char value);
 void ck_record(ck_session *session, graft_event *event, graft_stream *stream);
 
 /* The slot of an op as the plugin's tables have it, or NULL; what op_caps says of it, or nothing where there is none.

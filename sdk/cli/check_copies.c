@@ -115,9 +115,7 @@ static void check_reusable(ck_session *s) {
     uint64_t size = amounts[i] * s->copy_granularity;
     ck_pattern(in, size, 200 + i);
     memcpy(w.expected, in, size);
-    for (int k = 0; k < 3; k++) {
-      CK_CALL(GRAFT_OK, s->memory.fill(w.stream, busy, 0, 16 << 20, "x", 1), "fill of 16 MiB");
-    }
+    for (int k = 0; k < 3; k++) ck_fill_all(s, w.stream, busy, 16 << 20, 'x');
     CK_CALL(GRAFT_OK, s->memory.copy_from_host(w.stream, w.buffer, 0, in, size, GRAFT_COPY_SOURCE_REUSABLE),
             "copy_from_host of %llu bytes with SOURCE_REUSABLE", (unsigned long long)size);
     memset(in, 0xee, size);

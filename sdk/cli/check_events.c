@@ -42,8 +42,7 @@ static lane lane_of(ck_session *s) {
 /* Takes the device a while, and leaves the buffer full of `value`. */
 static void fill_slowly(ck_session *s, lane *l, unsigned char value) {
   for (unsigned i = 0; i < 6; i++) {
-    unsigned char byte = i < 5 ? (unsigned char)(0xf0 + i) : value;
-    CK_CALL(GRAFT_OK, s->memory.fill(l->stream, l->buffer, 0, BIG, &byte, 1), "fill of 4 MiB");
+    ck_fill_all(s, l->stream, l->buffer, BIG, i < 5 ? (unsigned char)(0xf0 + i) : value);
   }
 }
 
@@ -224,7 +223,7 @@ static void check_elapsed(ck_session *s) {
   CK_CALL(GRAFT_NOT_READY, elapsed(s, from, to, &time), "event_elapsed between events never recorded");
   ck_record(s, from, stream);
   CK_CALL(GRAFT_NOT_READY, elapsed(s, from, to, &time), "event_elapsed to an event never recorded");
-  for (int i = 0; i < 8; i++) CK_CALL(GRAFT_OK, s->memory.fill(stream, buffer, 0, BIG, "x", 1), "fill");
+  for (int i = 0; i < 8; i++) ck_fill_all(s, stream, buffer, BIG, 'x');
   ck_record(s, to, stream);
   ck_doing("event_elapsed before anyone waited");
   graft_status status = elapsed(s, from, to, &time);

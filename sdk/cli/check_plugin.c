@@ -298,6 +298,13 @@ void ck_synchronize(ck_session *s, graft_stream *stream) {
   CK_CALL(GRAFT_OK, s->stream.synchronize(stream), "synchronize a stream");
 }
 
+void ck_fill_all(ck_session *s, graft_stream *stream, graft_buffer *buffer, uint64_t bytes, unsigned char value) {
+  unsigned char pattern[16];
+  memset(pattern, value, sizeof pattern);
+  CK_CALL(GRAFT_OK, s->memory.fill(stream, buffer, 0, bytes, pattern, sizeof pattern), "fill of %llu bytes",
+          (unsigned long long)bytes);
+}
+
 void ck_record(ck_session *s, graft_event *event, graft_stream *stream) {
   CK_CALL(GRAFT_OK, s->stream.event_record(event, stream), "event_record");
 }

@@ -69,8 +69,7 @@ static void check_order(ck_session *s) {
 static void submit_long_work(ck_session *s, graft_stream *stream, graft_buffer *buffer, unsigned char *out,
                              unsigned char value) {
   for (unsigned i = 0; i < 4; i++) {
-    unsigned char byte = i < 3 ? (unsigned char)i : value;
-    CK_CALL(GRAFT_OK, s->memory.fill(stream, buffer, 0, BIG, &byte, 1), "fill of 4 MiB");
+    ck_fill_all(s, stream, buffer, BIG, i < 3 ? (unsigned char)i : value);
   }
   CK_CALL(GRAFT_OK, s->memory.copy_to_host(stream, out, buffer, 0, BIG, 0), "copy_to_host of 4 MiB");
 }

@@ -94,7 +94,10 @@ static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_off
 static graft_status fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
                          uint32_t pattern_bytes) {
   (void)stream;
-  for (uint64_t i = 0; i < bytes; i += pattern_bytes) memcpy(to->data + offset + i, pattern, pattern_bytes);
+  char *at = to->data + offset;
+  if (bytes) memcpy(at, pattern, pattern_bytes);
+  for (uint64_t done = pattern_bytes; done < bytes; done *= 2)
+    memcpy(at + done, at, done < bytes - done ? done : bytes - done);
   return GRAFT_OK;
 }
 
