@@ -7,7 +7,7 @@ found=$(grep -rnE --include='*.c' --include='*.h' --exclude-dir=generated \
   -e "\b(op|vjp|pw|red|norm|check|infer)_[a-z0-9_]+\((c|call|v), $number[,)]" \
   -e "\b(c|call|v|in)->?\.?(args|results|list_results|g|outs|out|out_wanted)\[$number\]" \
   -e "(^|[^a-z_>.])(outs|out|args)\[$number\]" \
-  -e "->args \+ [0-9]" -e "\bOP_(SAVE|OUT)_[A-Z]+\([0-9]" -e "\.without_grad = .*<<" \
+  -e "\bwrap\((c|call|v), $number[,)]" -e "->args \+ [0-9]" -e "\bOP_(SAVE|OUT)_[A-Z]+\([0-9]" -e "\.without_grad = .*<<" \
   sdk/ops)
 [ -z "$found" ] && exit 0
 echo "An argument or a result is taken by its number:"

@@ -63,7 +63,8 @@ static graft_status describe_host_op(op_call *call, graft_meta *metas, uint32_t 
   graft_tensor **outs = arena_take(call->lists, count * sizeof *outs);
   if (!outs) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for %u results", count);
   call->device = graft_device_reference();
-  graft_status status = call->def->host(call, outs, count);
+  call->nouts = count;
+  graft_status status = call->def->host(call, outs);
   for (uint32_t i = 0; !status && i < count; i++) {
     metas[i] = meta_of(outs[i]);
     graft_tensor_release(outs[i]);
@@ -272,7 +273,8 @@ static graft_status run_host_op(op_call *call, const op_schema *schema, const gr
   if (status) return status;
   call->device = dsp_device_of_call(call);
   if (any_out(outs, nouts)) return op_error(call, "a view can't be written to a given output");
-  status = call->def->host(call, outs, nouts);
+  call->nouts = nouts;
+  status = call->def->host(call, outs);
   if (status) return err_attribute(status, schema->name); /* the makers of views do not know which op they serve */
   if (!dsp_hooks.recording_wanted(call->args, schema->nargs)) return GRAFT_OK;
   return dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, nouts);

@@ -31,8 +31,8 @@ typedef struct op_call {
   const struct op_def *def;
   graft_rt_device *device;
   graft_value args[OP_MAX_ARGS];
-  graft_meta out[OP_MAX_OUTS]; /* one for each output of the schema; unused for a Tensor[] */
-  uint32_t nouts;
+  graft_meta out[OP_MAX_OUTS];   /* one for each output of the schema; unused for a Tensor[] */
+  uint32_t nouts;                /* what def->host makes has one each */
   bool out_wanted[OP_MAX_OUTS];  /* false: an output the call does not produce (an output mask) */
   int8_t list_like[OP_MAX_OUTS]; /* Tensor[]: the list argument it is aligned with, and shaped like unless the op has
                                   * list_item; -1: a Tensor */
@@ -45,9 +45,9 @@ typedef struct op_call {
 } op_call;
 
 typedef graft_status (*op_infer_fn)(op_call *call);
-/* Makes the results from completed arguments, which it may make canonical for the gradient. Given a tensor without
- * memory, it gives such results. */
-typedef graft_status (*op_host_fn)(op_call *call, graft_tensor **outs, uint32_t nouts);
+/* Makes call->nouts results from completed arguments, which it may make canonical for the gradient. Given a tensor
+ * without memory, it gives such results. */
+typedef graft_status (*op_host_fn)(op_call *call, graft_tensor **outs);
 /* Gives outs[i] for each output, as tensors owned by the scope. Inputs are call->args, already promoted and, for half
  * types, widened to f32; the caller rounds once. */
 typedef void (*op_decompose_fn)(fx *s, const op_call *call, graft_tensor **outs);

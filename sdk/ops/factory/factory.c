@@ -288,9 +288,8 @@ static void vjp_none(op_vjp *v) {
 
 /* --- memory whose contents are not set: the host does it alone --- */
 
-static graft_status host_empty(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_empty(op_call *call, graft_tensor **outs) {
   const in_empty_memory_format in = in_empty_memory_format_of(call->args);
-  (void)nouts;
   graft_meta meta = {.ndim = 0};
   int64_t format = op_absent(call, ARG_empty_memory_format_memory_format)
                        ? GRAFT_FORMAT_CONTIGUOUS
@@ -311,9 +310,8 @@ static graft_status host_empty(op_call *call, graft_tensor **outs, uint32_t nout
   return graft_tensor_empty_strided(call->device, meta.dtype, meta.ndim, meta.sizes, meta.strides, outs);
 }
 
-static graft_status host_empty_strided(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_empty_strided(op_call *call, graft_tensor **outs) {
   const in_empty_strided in = in_empty_strided_of(call->args);
-  (void)nouts;
   if (in.size_count != in.stride_count)
     return op_error(call, "size has %u items, stride %u; expected as many", in.size_count, in.stride_count);
   return graft_tensor_empty_strided(call->device, in.dtype ? in.dtype : dt_default(), (int32_t)in.size_count, in.size,

@@ -14,84 +14,70 @@ static void wrap(op_call *call, int arg, int32_t rank) {
   if (dim < 0) op_set_int(call, arg, dim + (rank ? rank : 1));
 }
 
-static graft_status host_alias(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_alias(op_call *call, graft_tensor **outs) {
   return tns_alias(op_tensor(call, ARG_alias_self), outs);
 }
 
-static graft_status host_expand(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_expand(op_call *call, graft_tensor **outs) {
   const graft_value *size = &call->args[ARG_expand_size];
   return tns_expand(op_tensor(call, ARG_expand_self), (int32_t)size->count, size->as.ints, outs);
 }
 
-static graft_status host_permute(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_permute(op_call *call, graft_tensor **outs) {
   const graft_value *dims = &call->args[ARG_permute_dims];
   return tns_permute(op_tensor(call, ARG_permute_self), (int32_t)dims->count, dims->as.ints, outs);
 }
 
-static graft_status host_view(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_view(op_call *call, graft_tensor **outs) {
   const graft_value *size = &call->args[ARG_view_size];
   return tns_view_sizes(op_tensor(call, ARG_view_self), (int32_t)size->count, size->as.ints, outs);
 }
 
-static graft_status host_squeeze_dims(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_squeeze_dims(op_call *call, graft_tensor **outs) {
   const graft_value *dims = &call->args[ARG_squeeze_dims_dim];
   return tns_squeeze_dims(op_tensor(call, ARG_squeeze_dims_self), dims->count, dims->as.ints, outs);
 }
 
-static graft_status host_view_as_real(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_view_as_real(op_call *call, graft_tensor **outs) {
   return tns_view_as_real(op_tensor(call, ARG_view_as_real_self), outs);
 }
 
-static graft_status host_conj(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_conj(op_call *call, graft_tensor **outs) {
   return tns_conj(op_tensor(call, ARG_prims_conj_a), outs);
 }
 
-static graft_status host_real(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_real(op_call *call, graft_tensor **outs) {
   return tns_real(op_tensor(call, ARG_prims_real_self), outs);
 }
 
-static graft_status host_imag(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_imag(op_call *call, graft_tensor **outs) {
   return tns_imag(op_tensor(call, ARG_prims_imag_self), outs);
 }
 
-static graft_status host_view_of_dtype(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_view_of_dtype(op_call *call, graft_tensor **outs) {
   const in_prims_view_of_dtype in = in_prims_view_of_dtype_of(call->args);
-  (void)nouts;
   return tns_view_of_dtype(in.a, in.dtype, outs);
 }
 
-static graft_status host_collapse_view(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_collapse_view(op_call *call, graft_tensor **outs) {
   const in_prims_collapse_view in = in_prims_collapse_view_of(call->args);
-  (void)nouts;
   return tns_collapse_view(in.a, in.start, in.end, outs);
 }
 
-static graft_status host_split_dim(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_split_dim(op_call *call, graft_tensor **outs) {
   const in_prims_split_dim in = in_prims_split_dim_of(call->args);
-  (void)nouts;
   return tns_split_dim(in.a, in.dim, in.outer_length, outs);
 }
 
-static graft_status host_broadcast_in_dim(op_call *call, graft_tensor **outs, uint32_t nouts) {
-  (void)nouts;
+static graft_status host_broadcast_in_dim(op_call *call, graft_tensor **outs) {
   const graft_value *shape = &call->args[ARG_prims_broadcast_in_dim_shape];
   const graft_value *dims = &call->args[ARG_prims_broadcast_in_dim_broadcast_dimensions];
   return tns_broadcast_in_dim(op_tensor(call, ARG_prims_broadcast_in_dim_a), (int32_t)shape->count, shape->as.ints,
                               dims->count, dims->as.ints, outs);
 }
 
-static graft_status host_as_strided(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_as_strided(op_call *call, graft_tensor **outs) {
   const in_as_strided in = in_as_strided_of(call->args);
-  (void)nouts;
   if (in.size_count != in.stride_count)
     return op_error(call, "size has %u items, stride %u; expected as many", in.size_count, in.stride_count);
   if (op_absent(call, ARG_as_strided_storage_offset))
@@ -103,21 +89,19 @@ static graft_status host_as_strided(op_call *call, graft_tensor **outs, uint32_t
                         outs);
 }
 
-static graft_status host_diagonal(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_diagonal(op_call *call, graft_tensor **outs) {
   const in_diagonal in = in_diagonal_of(call->args);
-  (void)nouts;
   graft_status status = tns_diagonal(in.self, in.offset, in.dim1, in.dim2, outs);
-  wrap(call, 2, in.self->ndim);
-  wrap(call, 3, in.self->ndim);
+  wrap(call, ARG_diagonal_dim1, in.self->ndim);
+  wrap(call, ARG_diagonal_dim2, in.self->ndim);
   return status;
 }
 
-static graft_status host_select(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_select(op_call *call, graft_tensor **outs) {
   const in_select_int in = in_select_int_of(call->args);
-  (void)nouts;
   graft_status status = tns_select(in.self, in.dim, in.index, outs);
   if (status) return status;
-  wrap(call, 1, in.self->ndim);
+  wrap(call, ARG_select_int_dim, in.self->ndim);
   if (op_int(call, ARG_select_int_index) < 0)
     op_set_int(call, ARG_select_int_index,
                op_int(call, ARG_select_int_index) +
@@ -125,38 +109,35 @@ static graft_status host_select(op_call *call, graft_tensor **outs, uint32_t nou
   return GRAFT_OK;
 }
 
-static graft_status host_slice(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_slice(op_call *call, graft_tensor **outs) {
   const in_slice_Tensor in = in_slice_Tensor_of(call->args);
-  (void)nouts;
   int64_t start = op_int(call, ARG_slice_Tensor_start), end = op_int(call, ARG_slice_Tensor_end);
   graft_status status = tns_slice(in.self, in.dim, op_absent(call, ARG_slice_Tensor_start) ? NULL : &start,
                                   op_absent(call, ARG_slice_Tensor_end) ? NULL : &end, in.step, outs);
-  wrap(call, 1, in.self->ndim);
+  wrap(call, ARG_slice_Tensor_dim, in.self->ndim);
   return status;
 }
 
-static graft_status host_split_with_sizes(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_split_with_sizes(op_call *call, graft_tensor **outs) {
   const in_split_with_sizes in = in_split_with_sizes_of(call->args);
-  if (nouts < in.split_sizes_count)
-    return op_error(call, "room for %u outputs was given; expected %u", nouts, in.split_sizes_count);
+  if (call->nouts < in.split_sizes_count)
+    return op_error(call, "room for %u outputs was given; expected %u", call->nouts, in.split_sizes_count);
   graft_status status = tns_split_with_sizes(in.self, in.split_sizes_count, in.split_sizes, in.dim, outs);
-  wrap(call, 2, in.self->ndim);
+  wrap(call, ARG_split_with_sizes_dim, in.self->ndim);
   return status;
 }
 
-static graft_status host_squeeze_dim(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_squeeze_dim(op_call *call, graft_tensor **outs) {
   const in_squeeze_dim in = in_squeeze_dim_of(call->args);
-  (void)nouts;
   graft_status status = tns_squeeze_dim(in.self, in.dim, outs);
-  wrap(call, 1, in.self->ndim);
+  wrap(call, ARG_squeeze_dim_dim, in.self->ndim);
   return status;
 }
 
-static graft_status host_unsqueeze(op_call *call, graft_tensor **outs, uint32_t nouts) {
+static graft_status host_unsqueeze(op_call *call, graft_tensor **outs) {
   const in_unsqueeze in = in_unsqueeze_of(call->args);
-  (void)nouts;
   graft_status status = tns_unsqueeze(in.self, in.dim, outs);
-  wrap(call, 1, in.self->ndim + 1);
+  wrap(call, ARG_unsqueeze_dim, in.self->ndim + 1);
   return status;
 }
 
