@@ -247,30 +247,17 @@ static void vjp_nll_backward(op_vjp *v) {
   v->results[ARG_nll_loss_backward_grad_output] = fx_reshape(v->s, loss, g->ndim, g->sizes);
 }
 
-static const op_def defs[] = {
-    {.op_id = OP_WITH_KERNEL(nll_loss_forward),
-     .roles = "viv",
-     .infer = infer_nll_forward,
-     .decompose = decompose_nll_forward,
-     .vjp = vjp_nll_forward,
-     .saves = OP_SAVE_ARGS(nll_loss_forward, self, target, weight) | OP_SAVE_OUT(nll_loss_forward, total_weight)},
-    {.op_id = OP_WITH_KERNEL(nll_loss_backward),
-     .roles = "vvivv",
-     .infer = infer_nll_backward,
-     .decompose = decompose_nll_backward,
-     .vjp = vjp_nll_backward,
-     .saves = OP_SAVE_ARGS(nll_loss_backward, target, weight)},
-    {.op_id = OP_WITH_KERNEL(nll_loss2d_forward),
-     .roles = "viv",
-     .infer = infer_nll_forward,
-     .decompose = decompose_nll_forward,
-     .vjp = vjp_nll_forward,
-     .saves = OP_SAVE_ARGS(nll_loss2d_forward, self, target, weight) | OP_SAVE_OUT(nll_loss2d_forward, total_weight)},
-    {.op_id = OP_WITH_KERNEL(nll_loss2d_backward),
-     .roles = "vvivv",
-     .infer = infer_nll_backward,
-     .decompose = decompose_nll_backward,
-     .vjp = vjp_nll_backward,
-     .saves = OP_SAVE_ARGS(nll_loss2d_backward, target, weight)},
-};
+#define NLL(op)                                                                                                        \
+  {.op_id = OP_WITH_KERNEL(op##_forward),                                                                              \
+   .roles = "viv",                                                                                                     \
+   .infer = infer_nll_forward,                                                                                         \
+   .decompose = decompose_nll_forward,                                                                                 \
+   .vjp = vjp_nll_forward,                                                                                             \
+   .saves = OP_SAVE_ARGS(op##_forward, self, target, weight) | OP_SAVE_OUT(op##_forward, total_weight)},               \
+  {                                                                                                                    \
+    .op_id = OP_WITH_KERNEL(op##_backward), .roles = "vvivv", .infer = infer_nll_backward,                             \
+    .decompose = decompose_nll_backward, .vjp = vjp_nll_backward, .saves = OP_SAVE_ARGS(op##_backward, target, weight) \
+  }
+
+static const op_def defs[] = {NLL(nll_loss), NLL(nll_loss2d)};
 OP_TABLE(loss_nll, defs)

@@ -27,6 +27,21 @@ static geometry batch(const graft_tensor_desc *x) {
   return (geometry){s.size, s.outer, s.inner, s.inner, s.size * s.inner, s.size, 1, INT64_MAX, s.size};
 }
 
+static geometry geometry_of(const void *args, const graft_tensor_desc *x) {
+  graft_int_list shape = {0};
+  int64_t n = 0, channels = 0, area = 0, groups = 0;
+  switch (norm_args_of(((const graft_args *)args)->op_id)->kind) {
+    case NORM_LAYER: ref_field(args, "normalized_shape", &shape, sizeof shape); return layer(x, shape.count);
+    case NORM_GROUP:
+      ref_field(args, "N", &n, sizeof n);
+      ref_field(args, "C", &channels, sizeof channels);
+      ref_field(args, "HxW", &area, sizeof area);
+      ref_field(args, "group", &groups, sizeof groups);
+      return group(n, channels, area, groups);
+    default: return batch(x);
+  }
+}
+
 static int64_t element(const geometry *g, int64_t row, int64_t k) {
   return row * g->row_stride + k / g->inner * g->outer_stride + k % g->inner;
 }
@@ -92,41 +107,26 @@ static graft_status run_forward(const forward *f) {
   return ref_arrays_close(a, F_INS, out, F_ARRAYS - F_INS, ok);
 }
 
-graft_status kernel_native_layer_norm(const graft_exec *exec, const graft_args_native_layer_norm *a) {
-  return run_forward(&(forward){.g = layer(a->input, a->normalized_shape.count),
-                                .x = a->input,
-                                .weight = a->weight,
-                                .bias = a->bias,
-                                .y = a->out0,
-                                .mean = a->out1,
-                                .rstd = a->out2,
-                                .eps = a->eps});
-}
-
-graft_status kernel_native_group_norm(const graft_exec *exec, const graft_args_native_group_norm *a) {
-  return run_forward(&(forward){.g = group(a->N, a->C, a->HxW, a->group),
-                                .x = a->input,
-                                .weight = a->weight,
-                                .bias = a->bias,
-                                .y = a->out0,
-                                .mean = a->out1,
-                                .rstd = a->out2,
-                                .eps = a->eps});
-}
-
-graft_status kernel_native_batch_norm(const graft_exec *exec, const graft_args_native_batch_norm *a) {
-  return run_forward(&(forward){.g = batch(a->input),
-                                .x = a->input,
-                                .weight = a->weight,
-                                .bias = a->bias,
-                                .y = a->out0,
-                                .mean = a->out1,
-                                .rstd = a->out2,
-                                .running_mean = a->running_mean,
-                                .running_var = a->running_var,
-                                .fixed = !a->training,
-                                .momentum = a->momentum,
-                                .eps = a->eps});
+graft_status norm_ref_forward(const graft_exec *exec, const void *args) {
+  forward f = {0};
+  uint8_t training = 1;
+  double momentum = 0, eps = 0;
+  ref_field(args, "input", &f.x, sizeof f.x);
+  ref_field(args, "weight", &f.weight, sizeof f.weight);
+  ref_field(args, "bias", &f.bias, sizeof f.bias);
+  ref_field(args, "out0", &f.y, sizeof f.y);
+  ref_field(args, "out1", &f.mean, sizeof f.mean);
+  ref_field(args, "out2", &f.rstd, sizeof f.rstd);
+  ref_field(args, "running_mean", &f.running_mean, sizeof f.running_mean);
+  ref_field(args, "running_var", &f.running_var, sizeof f.running_var);
+  ref_field(args, "training", &training, sizeof training);
+  ref_field(args, "momentum", &momentum, sizeof momentum);
+  ref_field(args, "eps", &eps, sizeof eps);
+  f.g = geometry_of(args, f.x);
+  f.fixed = !training;
+  f.momentum = momentum;
+  f.eps = eps;
+  return run_forward(&f);
 }
 
 /* --- backward --- */
@@ -183,40 +183,24 @@ static graft_status run_backward(const backward *b) {
   return ref_arrays_close(a, B_INS, out, B_ARRAYS - B_INS, ok);
 }
 
-graft_status kernel_native_layer_norm_backward(const graft_exec *exec, const graft_args_native_layer_norm_backward *a) {
-  return run_backward(&(backward){.g = layer(a->input, a->normalized_shape.count),
-                                  .grad = a->grad_out,
-                                  .x = a->input,
-                                  .mean = a->mean,
-                                  .rstd = a->rstd,
-                                  .weight = a->weight,
-                                  .dx = a->out0,
-                                  .dweight = a->out1,
-                                  .dbias = a->out2});
-}
-
-graft_status kernel_native_group_norm_backward(const graft_exec *exec, const graft_args_native_group_norm_backward *a) {
-  return run_backward(&(backward){.g = group(a->N, a->C, a->HxW, a->group),
-                                  .grad = a->grad_out,
-                                  .x = a->input,
-                                  .mean = a->mean,
-                                  .rstd = a->rstd,
-                                  .weight = a->weight,
-                                  .dx = a->out0,
-                                  .dweight = a->out1,
-                                  .dbias = a->out2});
-}
-
-graft_status kernel_native_batch_norm_backward(const graft_exec *exec, const graft_args_native_batch_norm_backward *a) {
-  return run_backward(&(backward){.g = batch(a->input),
-                                  .grad = a->grad_out,
-                                  .x = a->input,
-                                  .mean = a->train ? a->save_mean : a->running_mean,
-                                  .rstd = a->train ? a->save_invstd : a->running_var,
-                                  .weight = a->weight,
-                                  .dx = a->out0,
-                                  .dweight = a->out1,
-                                  .dbias = a->out2,
-                                  .fixed = !a->train,
-                                  .eps = a->eps});
+graft_status norm_ref_backward(const graft_exec *exec, const void *args) {
+  backward b = {0};
+  uint8_t train = 1;
+  double eps = 0;
+  ref_field(args, "grad_out", &b.grad, sizeof b.grad);
+  ref_field(args, "input", &b.x, sizeof b.x);
+  ref_field(args, "weight", &b.weight, sizeof b.weight);
+  ref_field(args, "out0", &b.dx, sizeof b.dx);
+  ref_field(args, "out1", &b.dweight, sizeof b.dweight);
+  ref_field(args, "out2", &b.dbias, sizeof b.dbias);
+  ref_field(args, "train", &train, sizeof train);
+  ref_field(args, "eps", &eps, sizeof eps);
+  ref_field(args, "mean", &b.mean, sizeof b.mean);
+  ref_field(args, "rstd", &b.rstd, sizeof b.rstd);
+  ref_field(args, train ? "save_mean" : "running_mean", &b.mean, sizeof b.mean);
+  ref_field(args, train ? "save_invstd" : "running_var", &b.rstd, sizeof b.rstd);
+  b.g = geometry_of(args, b.x);
+  b.fixed = !train;
+  b.eps = eps;
+  return run_backward(&b);
 }

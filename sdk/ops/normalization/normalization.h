@@ -30,6 +30,9 @@ static inline bool norm_fixed(const norm_args *at, const graft_value *args) {
 void norm_decompose_forward(fx *s, const op_call *call, graft_tensor **outs);
 void norm_decompose_backward(fx *s, const op_call *call, graft_tensor **outs);
 void norm_decompose_legit(fx *s, const op_call *call, graft_tensor **outs); /* to native_batch_norm */
+/* Reference kernels of all three. */
+graft_status norm_ref_forward(const graft_exec *exec, const void *args);
+graft_status norm_ref_backward(const graft_exec *exec, const void *args);
 void norm_vjp_forward(op_vjp *v);
 void norm_vjp_backward(op_vjp *v);
 

@@ -239,15 +239,16 @@ static const norm_args legit_no_training = {FORWARD,
                                             PARAMETERS(native_batch_norm_legit_no_training),
                                             RUNNING(native_batch_norm_legit_no_training)};
 
-#define NORM(op, roles_, row_, saved)                                                                          \
-  {                                                                                                            \
-    .op_id = OP_WITH_KERNEL(op), .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_forward, \
-    .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_      \
+#define NORM(op, roles_, row_, saved)                                                                      \
+  {                                                                                                        \
+    .op_id = ID_##op, .roles = roles_, .infer = infer_forward, .decompose = norm_decompose_forward,        \
+    .vjp = norm_vjp_forward, .saves = saved | OP_SAVE_OUT(op, out1) | OP_SAVE_OUT(op, out2), .row = &row_, \
+    .reference = norm_ref_forward                                                                          \
   }
-#define NORM_BACKWARD(op, roles_, row_, saved)                                                                   \
-  {                                                                                                              \
-    .op_id = OP_WITH_KERNEL(op), .roles = roles_, .infer = infer_backward, .decompose = norm_decompose_backward, \
-    .vjp = norm_vjp_backward, .saves = saved, .row = &row_                                                       \
+#define NORM_BACKWARD(op, roles_, row_, saved)                                                        \
+  {                                                                                                   \
+    .op_id = ID_##op, .roles = roles_, .infer = infer_backward, .decompose = norm_decompose_backward, \
+    .vjp = norm_vjp_backward, .saves = saved, .row = &row_, .reference = norm_ref_backward            \
   }
 /* The legit forms are other names for native_batch_norm, and take half types there. */
 #define LEGIT(op, roles_, row_, saved)                                                                     \
