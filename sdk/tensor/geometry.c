@@ -123,6 +123,22 @@ bool tns_broadcasts_to(const graft_tensor *t, int32_t ndim, const int64_t *sizes
   return fits;
 }
 
+bool tns_broadcast_sizes(int32_t *ndim, int64_t *sizes, int32_t other_ndim, const int64_t *other) {
+  if (other_ndim > *ndim) {
+    int32_t extra = other_ndim - *ndim;
+    memmove(sizes + extra, sizes, (size_t)*ndim * sizeof *sizes);
+    for (int32_t i = 0; i < extra; i++) sizes[i] = 1;
+    *ndim = other_ndim;
+  }
+  for (int32_t i = 0; i < other_ndim; i++) {
+    int64_t *size = &sizes[*ndim - other_ndim + i];
+    if (other[i] == *size || other[i] == 1) continue;
+    if (*size != 1) return false;
+    *size = other[i];
+  }
+  return true;
+}
+
 bool tns_same_sizes(const graft_tensor *a, const graft_tensor *b) {
   return tns_has_sizes(a, b->ndim, b->sizes);
 }

@@ -89,6 +89,8 @@ bool tns_is_channels_last(int32_t ndim, const int64_t *sizes, const int64_t *str
 bool tns_has_sizes(const graft_tensor *t, int32_t ndim, const int64_t *sizes);
 /* Whether its elements, repeated but none left out, fill such a shape. */
 bool tns_broadcasts_to(const graft_tensor *t, int32_t ndim, const int64_t *sizes);
+/* Broadcasts a shape with another one, in place; sizes has room for GRAFT_MAX_DIMS. False: they do not fit. */
+bool tns_broadcast_sizes(int32_t *ndim, int64_t *sizes, int32_t other_ndim, const int64_t *other);
 bool tns_same_sizes(const graft_tensor *a, const graft_tensor *b);
 bool tns_is_dense(int32_t ndim, const int64_t *sizes, const int64_t *strides); /* non-overlapping and without gaps */
 void tns_channels_last_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);

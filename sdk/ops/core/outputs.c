@@ -144,23 +144,6 @@ void op_iterator_strides(graft_meta *out, const graft_tensor *const *operands, i
   }
 }
 
-static graft_status broadcast_into(op_call *call, graft_meta *out, const graft_tensor *t) {
-  if (t->ndim > out->ndim) {
-    int32_t extra = t->ndim - out->ndim;
-    memmove(out->sizes + extra, out->sizes, (size_t)out->ndim * sizeof *out->sizes);
-    for (int32_t i = 0; i < extra; i++) out->sizes[i] = 1;
-    out->ndim = t->ndim;
-  }
-  int32_t extra = out->ndim - t->ndim;
-  for (int32_t i = 0; i < t->ndim; i++) {
-    int64_t *size = &out->sizes[i + extra];
-    if (t->sizes[i] == *size || t->sizes[i] == 1) continue;
-    if (*size != 1) return op_error(call, "shapes do not broadcast: %s", op_show_tensors(call));
-    *size = t->sizes[i];
-  }
-  return GRAFT_OK;
-}
-
 /* PyTorch converts an operand before it looks at strides, and the converted one is dense. */
 static const graft_tensor *as_converted(const op_call *call, char role, const graft_tensor *t, graft_tensor *shell) {
   if (role != 'b' || !call->compute || t->dtype == call->compute || !t->ndim) return t;
@@ -184,8 +167,8 @@ graft_status op_out_broadcast(op_call *call, int n, graft_dtype dtype) {
     if (letter != 'b' && letter != 'c') continue;
     if (call->args[i].kind == GRAFT_VALUE_SCALAR) operands[count++] = NULL;
     if (!t) continue;
-    graft_status status = broadcast_into(call, out, t);
-    if (status) return status;
+    if (!tns_broadcast_sizes(&out->ndim, out->sizes, t->ndim, t->sizes))
+      return op_error(call, "shapes do not broadcast: %s", op_show_tensors(call));
     operands[count] = count < 3 ? as_converted(call, letter, t, &shells[count]) : t;
     count++;
   }

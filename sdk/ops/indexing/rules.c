@@ -40,19 +40,8 @@ static graft_status add_index(const op_call *c, idx_shape *s, uint32_t item, con
 }
 
 static graft_status join_shape(const op_call *c, idx_shape *s, int32_t ndim, const int64_t *sizes) {
-  if (ndim > s->ndim) {
-    int32_t extra = ndim - s->ndim;
-    memmove(s->sizes + extra, s->sizes, (size_t)s->ndim * sizeof *s->sizes);
-    for (int32_t i = 0; i < extra; i++) s->sizes[i] = 1;
-    s->ndim = ndim;
-  }
-  for (int32_t i = 0; i < ndim; i++) {
-    int64_t *size = &s->sizes[s->ndim - ndim + i];
-    if (sizes[i] == *size || sizes[i] == 1) continue;
-    if (*size != 1) return op_out_of_range(c, "the indices do not broadcast: %s", op_show_tensors(c));
-    *size = sizes[i];
-  }
-  return GRAFT_OK;
+  if (tns_broadcast_sizes(&s->ndim, s->sizes, ndim, sizes)) return GRAFT_OK;
+  return op_out_of_range(c, "the indices do not broadcast: %s", op_show_tensors(c));
 }
 
 /* Broadcasting. How many elements of a mask are true is not known yet, only that they are no more than it has: this
@@ -383,12 +372,9 @@ static graft_status infer_masked_select(op_call *c) {
 
 /* The shape that self and mask broadcast to; they were found to. */
 static int32_t joint_shape(const graft_tensor *a, const graft_tensor *b, int64_t *sizes) {
-  int32_t ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
-  for (int32_t i = 0; i < ndim; i++) {
-    int32_t in_a = i - (ndim - a->ndim), in_b = i - (ndim - b->ndim);
-    int64_t of_a = in_a < 0 ? 1 : a->sizes[in_a], of_b = in_b < 0 ? 1 : b->sizes[in_b];
-    sizes[i] = of_a == 1 ? of_b : of_a;
-  }
+  int32_t ndim = 0;
+  tns_broadcast_sizes(&ndim, sizes, a->ndim, a->sizes);
+  tns_broadcast_sizes(&ndim, sizes, b->ndim, b->sizes);
   return ndim;
 }
 

@@ -184,13 +184,10 @@ static const pair_loss soft_margin = {
  * or a sum they do not take the result's shape. */
 static graft_status out_of_both(op_call *c, graft_dtype dtype, const graft_tensor *a, const graft_tensor *b) {
   int64_t sizes[GRAFT_MAX_DIMS];
-  int32_t ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
-  for (int32_t i = 0; i < ndim; i++) {
-    int32_t at = i - (ndim - a->ndim), other = i - (ndim - b->ndim);
-    int64_t m = at < 0 ? 1 : a->sizes[at], n = other < 0 ? 1 : b->sizes[other];
-    if (m != n && m != 1 && n != 1) return op_error(c, "shapes do not broadcast: %s", op_show_tensors(c));
-    sizes[i] = m == 1 ? n : m;
-  }
+  int32_t ndim = 0;
+  bool joins =
+      tns_broadcast_sizes(&ndim, sizes, a->ndim, a->sizes) && tns_broadcast_sizes(&ndim, sizes, b->ndim, b->sizes);
+  if (!joins) return op_error(c, "shapes do not broadcast: %s", op_show_tensors(c));
   op_out(c, OUT, dtype, ndim, sizes);
   op_iterator_strides(&c->out[OUT], (const graft_tensor *const[]){a, b}, 2);
   return GRAFT_OK;
