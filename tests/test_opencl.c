@@ -300,6 +300,27 @@ START_TEST(right_shifts_by_the_width) {
 }
 END_TEST
 
+/* In evaluation batch norm only reads the running statistics, so that their elements may share memory. */
+START_TEST(what_a_call_only_reads_may_be_expanded) {
+  graft_rt_device *device = opencl();
+  graft_tensor *x, *one, *statistics, *out[3] = {NULL}, *legit[3] = {NULL};
+  float values[4], right[4] = {0, 1, 2, 3};
+  if (!device) return;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 2, (int64_t[]){2, 2}, (float[]){1, 2, 3, 4}, &x));
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){1}, (float[]){1}, &one));
+  OK(graft_op_expand(one, (int64_t[]){2}, 1, false, &statistics));
+  OK(graft_op_native_batch_norm(x, NULL, NULL, statistics, statistics, false, 0.1, 0, &out[0], &out[1], &out[2]));
+  OK(graft_tensor_to_host(out[0], values));
+  ck_assert(memcmp(values, right, sizeof right) == 0);
+  OK(graft_op_native_batch_norm_legit(x, NULL, NULL, statistics, statistics, false, 0.1, 0, &legit[0], &legit[1],
+                                      &legit[2]));
+  OK(graft_tensor_to_host(legit[0], values));
+  ck_assert(memcmp(values, right, sizeof right) == 0);
+  graft_tensor *all[] = {x, one, statistics, out[0], out[1], out[2], legit[0], legit[1], legit[2]};
+  for (int i = 0; i < ROWS(all); i++) graft_tensor_release(all[i]);
+}
+END_TEST
+
 /* Ten million equal numbers: a sum that went from one end to the other would be off by 2e-5 and more. */
 enum { LONG = 10000000 };
 #define TENTH ((double)0.1f)
@@ -453,6 +474,7 @@ int main(void) {
                               ONCE(log_gamma_near_its_zeros_and_near_0),
                               ONCE(remainders_by_denormal_numbers),
                               EACH(right_shifts_by_the_width, ROWS(shifts)),
+                              ONCE(what_a_call_only_reads_may_be_expanded),
                               EACH(long_sums_are_made_in_a_tree, ROWS(long_sums)),
                               EACH(chances_lie_between_0_and_1, 4),
                               EACH(unknown_options_are_refused, ROWS(refused)),

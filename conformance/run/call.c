@@ -226,8 +226,7 @@ bool cf_call_is_index(const cf_call *call, uint32_t spec) {
 }
 
 bool cf_call_mutates(const cf_call *call, uint32_t spec) {
-  uint32_t arg = call->spec_arg[spec];
-  return call->schema->mutates >> arg & 1 || call->schema->args[arg].flags & OPA_MUTATED;
+  return op_mutates(call->schema, call->spec_arg[spec]);
 }
 
 bool cf_call_returns_input(const cf_call *call) {

@@ -109,7 +109,7 @@ static graft_status record_input(recording *r, uint32_t arg, uint32_t slot, graf
   bool overwritten = wanted && is_overwritten(r->schema, t, r->outs, r->nouts);
   graft_status status = ag_save(saved, t, wanted);
   saved->overwritten = overwritten;
-  saved->checked = !((r->schema->mutates >> arg & 1) || (r->schema->args[arg].flags & OPA_MUTATED));
+  saved->checked = !op_mutates(r->schema, arg);
   if (saved->version) r->node->holds_values = true;
   if (is_view_op(r->schema) && t->autograd) t->autograd->viewed = true;
   return status;

@@ -45,7 +45,7 @@ static void add_input(resolver *r, uint32_t arg, int32_t item, const graft_value
   char role = op_role(call->schema, call->def, arg);
   bool converts = (role == 'b' || role == 'v') && call->compute;
   bool foreign = t && t->device != call->device; /* a rank-0 tensor in host memory: a number to this op */
-  o->mutated = (call->schema->mutates >> arg & 1) || (call->schema->args[arg].flags & OPA_MUTATED);
+  o->mutated = op_call_writes(call, arg);
   if (value->kind == GRAFT_VALUE_SCALAR || foreign) {
     o->action = DSP_HOST_VALUE;
     o->dtype = foreign ? t->dtype : value->as.scalar.dtype;
@@ -421,8 +421,7 @@ static graft_status check_outs(const op_call *call, const dsp_plan *plan, graft_
 /* An op that only writes into arguments has something to do where these have elements. */
 static bool writes_arguments(const op_call *call) {
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    bool mutated = (call->schema->mutates >> i & 1) || (call->schema->args[i].flags & OPA_MUTATED);
-    const graft_tensor *t = mutated ? op_tensor(call, (int)i) : NULL;
+    const graft_tensor *t = op_call_writes(call, i) ? op_tensor(call, (int)i) : NULL;
     if (t && t->numel) return true;
   }
   return false;

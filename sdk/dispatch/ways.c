@@ -173,8 +173,7 @@ static void move_inputs(fx *s, const dsp_plan *plan, graft_value *args, arena *m
 /* Arguments that the op wrote come back. */
 static void return_mutated(fx *s, const dsp_plan *plan, const graft_value *args, const graft_value *moved) {
   for (uint32_t i = 0; i < plan->call.schema->nargs && !s->status; i++) {
-    bool mutated = (plan->call.schema->mutates >> i & 1) || (plan->call.schema->args[i].flags & OPA_MUTATED);
-    if (!mutated || args[i].kind != GRAFT_VALUE_TENSOR) continue;
+    if (!op_call_writes(&plan->call, i) || args[i].kind != GRAFT_VALUE_TENSOR) continue;
     graft_status status = graft_tensor_copy(args[i].as.tensor, moved[i].as.tensor);
     if (status) fx_fail(s, status);
   }

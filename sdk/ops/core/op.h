@@ -39,6 +39,7 @@ typedef struct op_call {
   bool decompose_only;           /* this very call is not for a slot: a list whose items change dtype, say */
   bool no_decompose;             /* this very call is for a slot or the reference kernel only */
   graft_dtype compute;           /* dtype that 'b' and 'v' arguments are brought to; NONE: each keeps its own */
+  uint64_t only_read;            /* bit n: argument n, which calls may write into, is not written by this very call */
   bool dynamic;                  /* the first output is an upper bound only; the op says its shape */
   uint64_t draws;                /* random ops: 32-bit words drawn, a multiple of 4 */
   arena *lists;                  /* where canonical lists live */
@@ -154,6 +155,10 @@ bool op_index_range(const op_schema *schema, const graft_value *args, uint32_t a
 
 /* The letter of argument `arg`; 'k' where roles name none. */
 char op_role(const op_schema *schema, const op_def *def, uint32_t arg);
+
+static inline bool op_call_writes(const op_call *call, uint32_t arg) {
+  return op_mutates(call->schema, arg) && !(call->only_read >> arg & 1);
+}
 
 /* --- helpers for infer --- */
 static inline bool op_absent(const op_call *c, int i) {

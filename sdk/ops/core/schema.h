@@ -112,5 +112,9 @@ const op_schema *op_schema_find(const char *name);
 /* All rows in id order. */
 const op_schema *op_schema_all(size_t *count);
 bool op_schema_has_indices(const op_schema *schema); /* in an argument */
+/* Whether calls may write into argument `arg`. */
+static inline bool op_mutates(const op_schema *schema, uint32_t arg) {
+  return (schema->mutates >> arg & 1) || (schema->args[arg].flags & OPA_MUTATED);
+}
 
 #endif

@@ -251,13 +251,10 @@ void norm_decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
 
 void norm_decompose_legit(fx *s, const op_call *c, graft_tensor **outs) {
   const norm_args *at = norm_args_of(c->schema->id);
-  bool fixed = norm_fixed(at, c->args);
-  graft_tensor *mean = norm_tensor(c->args, at->running_mean), *var = norm_tensor(c->args, at->running_var);
-  /* Where statistics are only read they may be expanded, which what native_batch_norm writes may not. */
-  if (fixed) mean = fx_contiguous(s, mean), var = fx_contiguous(s, var);
   fx_native_batch_norm(s, op_tensor(c, ARG_native_batch_norm_legit_input),
                        op_tensor(c, ARG_native_batch_norm_legit_weight), op_tensor(c, ARG_native_batch_norm_legit_bias),
-                       mean, var, !fixed, op_float(c, at->momentum), op_float(c, at->eps),
+                       norm_tensor(c->args, at->running_mean), norm_tensor(c->args, at->running_var),
+                       !norm_fixed(at, c->args), op_float(c, at->momentum), op_float(c, at->eps),
                        &outs[OUT_native_batch_norm_legit_out0], &outs[OUT_native_batch_norm_legit_out1],
                        &outs[OUT_native_batch_norm_legit_out2]);
 }

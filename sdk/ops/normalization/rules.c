@@ -132,6 +132,8 @@ static graft_status infer_forward(op_call *c) {
     op_out_format(c, OUT_native_group_norm_out0, input->dtype, input->ndim, input->sizes, tns_suggest_format(input));
   if (at->kind == NORM_BATCH) op_out_like(c, OUT_native_group_norm_out0, input->dtype, input);
   out_statistics(c, at, statistics_dtype(c, at, mixed));
+  if (at->kind == NORM_BATCH && norm_fixed(at, c->args) && !at->fixed)
+    c->only_read = UINT64_C(1) << at->running_mean | UINT64_C(1) << at->running_var;
   return GRAFT_OK;
 }
 
