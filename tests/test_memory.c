@@ -16,8 +16,7 @@ static graft_memory_statistics stats_of(graft_rt_device *device) {
   return stats;
 }
 
-/* Walks all segments: parts follow each other without gaps, no two free ones side by side, sums equal the statistics.
- */
+/* Walks all segments: parts follow each other without gaps, no free ones side by side, sums equal the statistics. */
 static void check_books(graft_rt_device *device) {
   mem_allocator *a = device->allocator;
   int64_t reserved = 0, segments = 0, held = 0, split = 0, split_bytes = 0;

@@ -62,8 +62,7 @@ static void ck_close(double a, double b) {
   ck_assert_msg(fabs(a - b) <= 1e-13 * (1 + fabs(a)), "%s: %.17g is not %.17g", line_now, a, b);
 }
 
-/* <op(x), v> = <x, g>; then with w: <g(v), w> = <v, gradient of g>. Where x itself overlaps, a w of its own would not.
- */
+/* <op(x), v> = <x, g>; then with w: <g(v), w> = <v, gradient of g>. Where x itself overlaps, its own w would not. */
 static void judge(graft_tensor *x, graft_tensor *out) {
   graft_tensor *v = random_like(out), *g = NULL, *gg = NULL;
   OK(graft_tensor_set_requires_grad(v, true));

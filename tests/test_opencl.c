@@ -273,8 +273,7 @@ START_TEST(remainders_by_denormal_numbers) {
 }
 END_TEST
 
-/* By the width or more, and by a negative number, nothing is left of an unsigned number, and of a signed one its sign.
- */
+/* By the width or more, and by a negative number, nothing is left of an unsigned number, of a signed one its sign. */
 static const struct {
   const char *name;
   graft_dtype dtype;

@@ -9,8 +9,7 @@ static void cf_l_mse(const cf_check *k, uint32_t out, long double *limits) {
   for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, (cf_growth(n) + 4) * fabsl(o->v[i].re));
 }
 
-/* ---- losses of pairs: the sum of the absolute terms of an element, of which `n` are rounded; then a sum of those ----
- */
+/* ---- losses of pairs: the sum of an element's absolute terms, of which `n` are rounded; then a sum of those ---- */
 
 typedef long double (*cf_pair_fn)(long double x, long double y, long double z);
 static void cf_pair_limit(const cf_check *k, uint32_t out, long double *limits, cf_pair_fn terms, const char *number,

@@ -183,8 +183,7 @@ static void cf_l_gru_backward(const cf_check *k, uint32_t out, long double *l) {
 }
 
 /* Gradients: the propagated error for a unit roundoff of 1 is the S that roundings are multiples of. Everything that
- * forward keeps is rounded to the dtype before backward reads it, so each kept value begins with an error of its size.
- */
+ * forward keeps is rounded to the dtype before backward reads it, so each begins with an error of its size. */
 static void cf_cell_terms(const cf_check *k, uint32_t in, int gates, long double *terms) {
   const long double small = 0x1p-40L; /* so that products of errors vanish, and only the first order is left */
   cf_cell c = cf_cell_of(k, gates);

@@ -1,6 +1,5 @@
 /* Cases run in child processes. The parent never opens a plugin: it starts itself again as a worker, hands it one case
- * at a time over a socket, and replaces it when it dies or takes too long, so that a crash or a hang is one red case.
- */
+ * at a time over a socket, and replaces it when it dies or takes too long, so that a crash or hang is a red case. */
 #ifndef GRAFT_CF_WORKER_H
 #define GRAFT_CF_WORKER_H
 

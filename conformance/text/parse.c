@@ -224,8 +224,7 @@ static void txt_tensor_spec(txt_reader *r, txt_tensor *spec) {
   }
   tns_contiguous_strides(spec->ndim, spec->sizes, spec->strides);
   const char *from = r->at;
-  /* A rank-0 tensor has no strides to write, but may have an offset: "f32[]@5"; "f32[]:" is how a list of none looks.
-   */
+  /* A rank-0 tensor has no strides to write, but may have an offset: "f32[]@5"; "f32[]:" is a list of none. */
   if (txt_accept(r, ':') && spec->ndim > 0) {
     int32_t n = txt_dims(r, spec->strides, "a stride that is not negative");
     if (txt_ok(r) && n != spec->ndim) r->at = from, txt_expected(r, "one stride for each dim");

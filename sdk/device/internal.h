@@ -19,8 +19,7 @@ void dev_free(graft_rt_device *device);
 void dev_events_destroy(graft_rt_device *device); /* those kept for later */
 void dev_streams_destroy(graft_rt_device *device);
 
-/* dev_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of what happened. `stream` may be NULL.
- */
+/* dev_status; for STREAM_FAILED and DEVICE_LOST with the plugin's own account of it. `stream` may be NULL. */
 graft_status dev_stream_status(graft_rt_device *device, graft_rt_stream *stream, graft_status status, const char *what);
 /* Must-understand flags go to a plugin only if it says that it knows them. */
 graft_status dev_check_flags(const graft_rt_device *device, const char *what, uint32_t flags, uint32_t known);

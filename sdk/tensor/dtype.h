@@ -8,8 +8,7 @@
 #include "graft/abi/dtype.h"
 #include "graft/abi/tensor.h"
 
-/* long double in memory: the dtype of the conformance oracle. Only the reference backend knows it; no plugin sees it.
- */
+/* long double in memory: the dtype of the conformance oracle. Only the reference backend knows it, no plugin. */
 #define GRAFT_WIDE                ((graft_dtype)0x00018080)
 #define GRAFT_WIDE_COMPLEX        ((graft_dtype)0x00010081) /* two of them; 32 bytes */
 #define GRAFT_NUMBER_WIDE         30

@@ -46,8 +46,7 @@ struct graft_tensor {
 
 /* What stands above tensor/ and is needed here; wiring.c fills it in. */
 typedef struct tns_hooks_table {
-  /* The end of autograd/'s part of a tensor, which is never NULL here; and whether a tensor that has one requires grad.
-   */
+  /* The end of autograd/'s part of a tensor, which is never NULL here; and whether one with it requires grad. */
   void (*history_release)(ag_meta *history);
   bool (*requires_grad)(const graft_tensor *tensor);
   /* Copies on one device through the plugin's _to_copy slot: `from` has been expanded to `to`'s sizes; any strides, any

@@ -1,6 +1,5 @@
 /* Compiled, not run: the DLTensor inside a descriptor has the layout of DLPack's own, and dtypes the codes of
- * DLPack 1.x (the installed header may be older and lack some, so the codes stand here as DLPack 1.1 publishes them).
- */
+ * DLPack 1.x (the installed header may be older and lack some, so the codes stand here as in DLPack 1.1). */
 #include <dlpack/dlpack.h>
 
 #include "graft/abi/tensor.h"

@@ -38,8 +38,7 @@ static long double cf_trigamma_terms(long double x) {
 
 /* ---- limits of results ---- */
 
-/* `n` roundings of the terms at the first input, and half an ulp; in f64 the terms of special functions come out exact.
- */
+/* `n` roundings of the terms at the first input, and half an ulp; in f64 terms of special functions come out exact. */
 static void cf_term_limit(const cf_check *k, uint32_t out, long double *limits, long double (*terms)(long double),
                           long double n) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];

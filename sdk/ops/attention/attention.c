@@ -1,8 +1,7 @@
 /* Scaled dot product attention: out = dropout(softmax(scale * query key^T + bias)) value, and its gradient.
  *
  * logsumexp of each row of scores goes from forward to backward, which makes the weights again from it; with dropout,
- * the seed and the offset of the Philox stream do the same for the mask. A row that masks leave nothing of gives zeros.
- */
+ * the seed and the offset of the Philox stream do the same for the mask. A row that is masked out gives zeros. */
 #include <string.h>
 
 #include "ops/core/ref.h"

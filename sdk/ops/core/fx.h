@@ -64,8 +64,7 @@ graft_tensor *fx_where(fx *s, graft_tensor *condition, graft_value a, graft_valu
 graft_tensor *fx_only_where(fx *s, graft_tensor *condition, graft_tensor *t);
 graft_tensor *fx_not_where(fx *s, graft_tensor *condition, graft_tensor *t);
 graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype);
-/* A half type as f32, all others as they are: for formulas whose intermediate results leave the range of their result.
- */
+/* A half type as f32, all others as they are: for formulas whose parts leave the range of their result. */
 graft_tensor *fx_widened(fx *s, graft_tensor *a);
 graft_tensor *fx_zeros_like(fx *s, graft_tensor *a);
 graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value, graft_dtype dtype);

@@ -178,7 +178,7 @@ graft_scalar op_scalar(const op_call *call, int arg);
 /* How many bytes a list or a string points to: what a copy that outlives the call must have. 0 for all others. The
  * pointers of a value's union are one. */
 size_t op_value_bytes(const graft_value *value);
-/* Makes a copy of the numbers the argument's value. OUT_OF_MEMORY, and the argument as it was, is all that can happen.
+/* Makes a copy of the numbers the argument's value. OUT_OF_MEMORY, with the argument as it was, is all that can fail.
  */
 graft_status op_set_ints(op_call *call, int arg, const int64_t *items, uint32_t count);
 void op_set_int(op_call *call, int arg, int64_t value);

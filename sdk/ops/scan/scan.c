@@ -20,8 +20,7 @@ static graft_status infer_cumulative(op_call *c) {
   return GRAFT_OK;
 }
 
-/* Runs along a line of n elements, `step` apart; im NULL for real dtypes. Integers wrap; the store cuts to the dtype.
- */
+/* Runs along a line of n elements, `step` apart; im NULL for real dtypes. Integers wrap, and the store cuts. */
 typedef void (*line_fn)(graft_dtype dtype, ref_real *re, ref_real *im, int64_t n, int64_t step);
 
 static graft_status scan_lines(const graft_tensor_desc *self, int64_t dim, const graft_tensor_desc *out, line_fn fn) {

@@ -229,8 +229,7 @@ static graft_status infer_repeat(op_call *c) {
 }
 
 /* Before each dim of `sizes` that is repeated, a dim for its repeats: the shape of (1 or repeats[i], sizes[i]), ... in
- * `full`, with 1 for the repeats in `base`. Returns the rank, -1 when it is too large; *mask has a bit for each repeat.
- */
+ * `full`, with 1 for the repeats in `base`. Returns the rank, -1 if too large; *mask has a bit for each repeat. */
 static int32_t interleave(int32_t ndim, const int64_t *sizes, int32_t count, const int64_t *repeats, int64_t *base,
                           int64_t *full, uint32_t *mask) {
   int32_t n = 0, added = count - ndim;

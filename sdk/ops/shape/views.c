@@ -314,8 +314,7 @@ static graft_tensor *view_of_dtype(fx *s, graft_tensor *x, graft_dtype dtype) {
   return fx_one(s, GRAFT_OP_PRIMS_VIEW_OF_DTYPE, (graft_value[]){fx_tensor(x), wrap_dtype(dtype)}, 2);
 }
 
-/* Pairs of real numbers, [..., 2], as complex ones in the shape of `like`; no arithmetic, so that no NaN comes of it.
- */
+/* Pairs of real numbers, [..., 2], as complex ones in the shape of `like`; no arithmetic, and so no NaN of it. */
 static graft_tensor *from_pairs(fx *s, graft_tensor *pairs, const graft_tensor *like) {
   if (s->status || !pairs) return NULL;
   graft_tensor *out = view_of_dtype(s, fx_contiguous(s, pairs), dt_complex(pairs->dtype));
