@@ -95,7 +95,7 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   return (word >> 8) < threshold ? keep : (CT)0;
 }
 #define MASK(head, i, j)                                                                \
-  mask_of((__global const ulong *)AS_ELEMENTS(u64, seed), (__global const ulong *)AS_ELEMENTS(u64, offset), \
+  mask_of((__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
           (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
 #else
 #define MASK(head, i, j) ((CT)1)
@@ -123,7 +123,7 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
 KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
                  PLACE(bias), numbers n) {
 #ifndef DROPOUT
-  if (get_global_id(0) == 0) *AS_ELEMENTS(i64, seed) = *AS_ELEMENTS(i64, offset) = 0;
+  if (get_global_id(0) == 0) *POINTER(i64, seed) = *POINTER(i64, offset) = 0;
 #endif
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
@@ -168,7 +168,7 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
       __global RAW(D) *to = ELEMENTS(out) + START(OUT, head, first + r);
       const bool nothing = most[r] == -INFINITY;
       write_row(to, sums[r], nothing ? (CT)1 : total[r], VALUE_WIDTH, STRIDE(OUT, 3));
-      STORE(D_LSE, __global, AS_ELEMENTS(D_LSE, lse) + START(LSE, head, first + r),
+      STORE(D_LSE, __global, POINTER(D_LSE, lse) + START(LSE, head, first + r),
             nothing ? (CT)-INFINITY : most[r] + log(total[r]));
     }
   }
@@ -180,7 +180,7 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
       PLACE(key), PLACE(value), PLACE(bias), PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
 
 #define DELTA(head, i) (((__global CT *)(delta + offset_delta))[(head) * ROWS + (i)])
-#define LSE_OF(head, i) LOAD(D_LSE, __global, AS_ELEMENTS(D_LSE, lse) + START(LSE, head, i))
+#define LSE_OF(head, i) LOAD(D_LSE, __global, POINTER(D_LSE, lse) + START(LSE, head, i))
 
 static CT weight_of(CT score, CT lse) { return score == -INFINITY || lse == -INFINITY ? (CT)0 : exp(score - lse); }
 

@@ -10,12 +10,6 @@
  * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), TILE (channels of a work-item's
  * result) and FORWARD for the convolution itself, which is also the gradient of its input; else the gradients of weight
  * and bias are made. */
-#ifdef CLASS_FLOAT
-#define MULTIPLY_ADD(a, b, c) fma(a, b, c)
-#else
-#define MULTIPLY_ADD(a, b, c) ADD(c, MUL(a, b))
-#endif
-
 typedef struct {
   long pitch, width, height, in_width, in_height; /* of a row; the output's and the input's own sizes */
   long rows, top, left;                           /* packed rows; the place of the first element */
@@ -106,27 +100,23 @@ static void pack(__global const RAW(D) * in, __global CT *to, const space *s, lo
 }
 
 #endif
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pack_rows(__global uchar *work, ulong offset_work,
-                                                                           __global const uchar *in, ulong offset_in,
-                                                                           space s) {
+KERNEL pack_rows(PLACE(work), CONST_PLACE(in), space s) {
   long rows = s.batch * s.groups * s.in_channels * s.in_size[0] * s.in_size[1];
   long row = get_global_id(0) * s.per_item, last = min(row + s.per_item, rows);
   for (; row < last; row++) {
-    pack((__global const RAW(D) *)(in + offset_in), (__global CT *)(work + offset_work) + row * s.row, &s, row);
+    pack(CONST_POINTER(D, in), (__global CT *)(work + offset_work) + row * s.row, &s, row);
   }
 }
 
 #ifdef FORWARD
 /* To [group][block][in channel][tap][TILE]. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pack_weights(__global uchar *work, ulong offset_work,
-                                                                              __global const uchar *weight,
-                                                                              ulong offset_weight, space s) {
+KERNEL pack_weights(PLACE(work), CONST_PLACE(weight), space s) {
   long taps = s.taps[0] * s.taps[1] * s.taps[2], all = s.groups * s.blocks * s.in_channels * taps;
   long at = get_global_id(0);
   if (at >= all) return;
   long tap = at % taps, channel = at / taps % s.in_channels, block = at / taps / s.in_channels % s.blocks;
   long group = at / taps / s.in_channels / s.blocks;
-  __global const RAW(D) *from = (__global const RAW(D) *)(weight + offset_weight) +
+  __global const RAW(D) *from = CONST_POINTER(D, weight) +
                                        group * s.weight_group + channel * s.weight_in + tap;
   __global CT *to = (__global CT *)(work + offset_work) + at * TILE;
 #pragma unroll
@@ -193,9 +183,8 @@ static void put_results(const results *r, const space *s, __global RAW(D) * chan
 #endif
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
-    __global uchar *out, ulong offset_out, __global const uchar *work, ulong offset_rows, ulong offset_weights,
-    __global const uchar *bias, ulong offset_bias, long has_bias, space s) {
+KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
+                long has_bias, space s) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
   long start[TAPS];
 #pragma unroll
@@ -235,10 +224,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void convolve(
       long channel = block * TILE + b;
       if (channel >= s.out_channels) continue;
       if (has_bias) {
-        CT v = one_value((__global const RAW(D) *)(bias + offset_bias) + group * s.out_channels + channel);
+        CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
         sum[b] = ADD(sum[b], (VT)v);
       }
-      put_results(&r, &s, (__global RAW(D) *)(out + offset_out) + (image * s.out_channels + channel) * r.spatial, sum[b]);
+      put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, sum[b]);
     }
   }
 }
@@ -308,9 +297,8 @@ static void add_row(VT part[TILE][TILE], __global const CT *grad, const long gra
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient(
-    __global uchar *weight, ulong offset_weight, __global uchar *work, ulong offset_rows, ulong offset_outs,
-    long outs, ulong offset_parts, space s) {
+KERNEL weight_gradient(PLACE(weight), __global uchar *work, ulong offset_rows, ulong offset_outs, long outs,
+                       ulong offset_parts, space s) {
   long in_blocks = (s.in_channels + TILE - 1) / TILE, taps = s.taps[0] * s.taps[1] * TAPS;
   long at = get_global_id(0), k2 = at % (TAPS / EACH), k1 = at / (TAPS / EACH) % s.taps[1];
   long rest = at / (TAPS / EACH) / s.taps[1], k0 = rest % s.taps[0];
@@ -360,7 +348,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
       }
     }
   }
-  __global RAW(D) *to = (__global RAW(D) *)(weight + offset_weight);
+  __global RAW(D) *to = POINTER(D, weight);
   __global CT *parts = (__global CT *)(work + offset_parts) + split * s.groups * s.out_channels * s.in_channels * taps;
   for (int a = 0; a < TILE; a++) {
     for (int b = 0; b < TILE; b++) {
@@ -375,15 +363,13 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void weight_gradient
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void sum_splits(__global uchar *weight, ulong offset_weight,
-                                                                            __global const uchar *work,
-                                                                            ulong offset_parts, space s) {
+KERNEL sum_splits(PLACE(weight), __global const uchar *work, ulong offset_parts, space s) {
   long all = s.groups * s.out_channels * s.in_channels * s.taps[0] * s.taps[1] * TAPS, i = get_global_id(0);
   if (i >= all) return;
   __global const CT *parts = (__global const CT *)(work + offset_parts);
   CT sum = (CT)0;
   for (long split = 0; split < s.splits; split++) sum = ADD1(sum, parts[split * all + i]);
-  put_value((__global RAW(D) *)(weight + offset_weight) + i, 1, (VT)sum);
+  put_value(POINTER(D, weight) + i, 1, (VT)sum);
 }
 
 /* The gradient of a bias: the sum of a channel over all images, on GPUs by a work-group. */
@@ -412,12 +398,9 @@ static CT channel_sum(__global const RAW(D) * grad, long images, long step, long
 }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(__global uchar *bias, ulong offset_bias,
-                                                                               __global const uchar *grad,
-                                                                               ulong offset_grad, long images,
-                                                                               long channels, long spatial) {
+KERNEL bias_gradient(PLACE(bias), CONST_PLACE(grad), long images, long channels, long spatial) {
   long channel = get_group_id(0);
-  __global const RAW(D) *from = (__global const RAW(D) *)(grad + offset_grad) + channel * spatial;
+  __global const RAW(D) *from = CONST_POINTER(D, grad) + channel * spatial;
 #if LOCAL == 1
   CT sum = channel_sum(from, images, channels * spatial, spatial);
 #else
@@ -437,6 +420,6 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bias_gradient(_
   if (item) return;
   sum = sums[0];
 #endif
-  put_value((__global RAW(D) *)(bias + offset_bias) + channel, 1, (VT)sum);
+  put_value(POINTER(D, bias) + channel, 1, (VT)sum);
 }
 #endif

@@ -145,21 +145,49 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
 #endif
 #define STORE(dtype, space, p, v) CAT(STORE_, dtype)(space, p, v)
 
+/* A kernel's head and, among its parameters, a buffer with the place where a tensor begins in it; then as elements. */
+#define KERNEL __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
+#define PLACE(name) __global uchar *name, ulong offset_##name
+#define CONST_PLACE(name) __global const uchar *name, ulong offset_##name
+#define POINTER(dtype, name) ((__global RAW(dtype) *)(name + offset_##name))
+#define CONST_POINTER(dtype, name) ((__global const RAW(dtype) *)(name + offset_##name))
+
+/* DEFINE_ACCESS(name, dtype): get_name(p, n) and put_name(p, v, n) of n lanes; lanes beyond are copies of the first. */
+#define DEFINE_ACCESS(name, dtype)                                              \
+  static VT get_##name(__global const RAW(dtype) * p, int n) {                  \
+    if (n == VEC) return LOAD(dtype, __global, p);                              \
+    RAW(dtype) lanes[VEC];                                                      \
+    for (int j = 0; j < VEC; j++) lanes[j] = p[j < n ? j : 0];                  \
+    return LOAD(dtype, __private, lanes);                                       \
+  }                                                                             \
+  static void put_##name(__global RAW(dtype) * p, VT v, int n) {                \
+    if (n == VEC) {                                                             \
+      STORE(dtype, __global, p, v);                                             \
+      return;                                                                   \
+    }                                                                           \
+    RAW(dtype) lanes[VEC];                                                      \
+    STORE(dtype, __private, lanes, v);                                          \
+    for (int j = 0; j < n; j++) p[j] = lanes[j];                                \
+  }
+
 /* Arithmetic that every class has; integers wrap, which C leaves undefined for signed ones. */
 #if defined(CLASS_INT)
 #define ADD(a, b) AS(CT, AS(UT, a) + AS(UT, b))
 #define SUB(a, b) AS(CT, AS(UT, a) - AS(UT, b))
 #define MUL(a, b) AS(CT, AS(UT, a) * AS(UT, b))
+#define MULTIPLY_ADD(a, b, c) ADD(c, MUL(a, b))
 #define NEG(a) SUB((VT)0, a)
 #elif defined(CLASS_FLOAT)
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
+#define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #define NEG(a) (-(a))
 #else
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) complex_mul(a, b)
+#define MULTIPLY_ADD(a, b, c) ADD(c, MUL(a, b))
 #define NEG(a) (-(a))
 static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #endif

@@ -9,12 +9,9 @@ typedef struct {
 #define BITS_AS_double(bits) as_double(bits)
 #define NUMBER(i) CAT(BITS_AS_, CT)(n.of[i])
 
-#define PLACE(name) __global uchar *name, ulong offset_##name
-#define KERNEL __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
 
 /* A place as elements of a dtype, and of D. */
-#define AS_ELEMENTS(dtype, name) ((__global RAW(dtype) *)(name + offset_##name))
-#define ELEMENTS(name) AS_ELEMENTS(D, name)
+#define ELEMENTS(name) POINTER(D, name)
 #define GET(p) LOAD(D, __global, p)
 #define PUT(p, v) STORE(D, __global, p, v)
 

@@ -7,34 +7,15 @@ typedef struct {
   long size, inner, units_per_row, units, per_item;
 } lines;
 
-/* DEFINE_ACCESS(name, dtype): get_name(p, n) and put_name(p, v, n) of n lanes; lanes beyond are copies of the first. */
-#define DEFINE_ACCESS(name, dtype)                                              \
-  static VT get_##name(__global const RAW(dtype) * p, int n) {                  \
-    if (n == VEC) return LOAD(dtype, __global, p);                              \
-    RAW(dtype) lanes[VEC];                                                      \
-    for (int j = 0; j < VEC; j++) lanes[j] = p[j < n ? j : 0];                  \
-    return LOAD(dtype, __private, lanes);                                       \
-  }                                                                             \
-  static void put_##name(__global RAW(dtype) * p, VT v, int n) {                \
-    if (n == VEC) {                                                             \
-      STORE(dtype, __global, p, v);                                             \
-      return;                                                                   \
-    }                                                                           \
-    RAW(dtype) lanes[VEC];                                                      \
-    STORE(dtype, __private, lanes, v);                                          \
-    for (int j = 0; j < n; j++) p[j] = lanes[j];                                \
-  }
-#define POINTER(dtype, buffer, offset) ((__global RAW(dtype) *)((buffer) + (offset)))
-#define CONST_POINTER(dtype, buffer, offset) ((__global const RAW(dtype) *)((buffer) + (offset)))
-
 static CT larger(CT a, CT b) { return a > b || a != a ? a : b; }
 static CT added(CT a, CT b) { return a + b; }
 
 #ifdef ROWS
 #define STEP (VEC * LOCAL)
 #define BLOCK (64 * STEP)
-/* `body` for each vector of [first, end): it begins at i and has n lanes. */
-#define EACH(first, end, body)                     \
+/* `body` for each vector of [first, end): it begins at i and has n lanes, whatever names the caller has for them. An
+ * argument, not a block after a head, since whole vectors and the remainder each have a copy, in which n is known. */
+#define EACH(i, n, first, end, body)               \
   {                                                \
     long i = (first) + (long)get_local_id(0) * VEC; \
     for (; i + VEC <= (end); i += STEP) {          \
@@ -46,7 +27,7 @@ static CT added(CT a, CT b) { return a + b; }
       body;                                        \
     }                                              \
   }
-#define PLACE(i) (i)
+#define AT(space, i) (i)
 
 /* The first n lanes of v; the others as if there were nothing. */
 static VT only(VT v, int n, CT nothing) {
@@ -95,23 +76,23 @@ DEFINE_TOTAL(total_max, larger)
 #define UNIT_ID get_group_id(0)
 #else
 #define BLOCK 64
-#define EACH(first, end, body)                           \
+#define EACH(i, n, first, end, body)                     \
   for (long i = (first); i < (end); i++) {               \
     body;                                                \
   }
-#define PLACE(i) ((i)*space.inner)
+#define AT(space, i) ((i) * (space).inner)
 #define only(v, n, nothing) (v)
 #define total_sum(v, shared) (v)
 #define total_max(v, shared) (v)
 #define UNIT_ID get_global_id(0)
 #endif
 
-/* Adds `value`, said in terms of i and n, over the line to `total`: in blocks, and these in stretches of 64, so that
- * rounding errors do not grow with the whole length; and of two vectors at a time, so that additions need not wait for
- * each other. */
+/* Adds `value`, said in terms of i and n as EACH has them, over the line to `total`: in blocks, and these in stretches
+ * of 64, so that rounding errors do not grow with the whole length; and of two vectors at a time, so that additions need
+ * not wait for each other. */
 #define STRETCH (64 * BLOCK)
 #ifdef ROWS
-#define SUM_BLOCK(sum, block, block_end, value)                 \
+#define SUM_BLOCK(sum, i, n, block, block_end, value)           \
   {                                                             \
     VT part = (VT)0, part_2 = (VT)0;                            \
     long from = block;                                          \
@@ -122,22 +103,22 @@ DEFINE_TOTAL(total_max, larger)
       i += STEP;                                                \
       part_2 += value;                                          \
     }                                                           \
-    EACH(from, block_end, part += only(value, n, 0));           \
+    EACH(i, n, from, block_end, part += only(value, n, 0));     \
     sum += part + part_2;                                       \
   }
 #else
-#define SUM_BLOCK(sum, block, block_end, value)      \
-  {                                                  \
+#define SUM_BLOCK(sum, i, n, block, block_end, value) \
+  {                                                   \
     VT part = (VT)0;                                 \
-    EACH(block, block_end, part += (value));         \
+    EACH(i, n, block, block_end, part += (value));   \
     sum += part;                                     \
   }
 #endif
-#define SUM(total, size, value)                                                      \
+#define SUM(total, i, n, size, value)                                                \
   for (long stretch = 0; stretch < (size); stretch += STRETCH) {                     \
     VT sum_of_blocks = (VT)0;                                                        \
     for (long block = stretch; block < min(stretch + STRETCH, size); block += BLOCK) \
-      SUM_BLOCK(sum_of_blocks, block, min(block + BLOCK, size), value)               \
+      SUM_BLOCK(sum_of_blocks, i, n, block, min(block + BLOCK, size), value)         \
     total += sum_of_blocks;                                                          \
   }
 

@@ -1,7 +1,6 @@
 /* Numbers that follow from their place. The head defines D, and NT: what start, end and step are given in. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void arange(__global uchar *out, ulong offset_out, NT start,
-                                                                        NT step, long n, long chunk) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL arange(PLACE(out), NT start, NT step, long n, long chunk) {
+  __global RAW(D) *to = POINTER(D, out);
   long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
   for (; i < end; i++) {
 #ifdef CLASS_FLOAT
@@ -15,10 +14,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void arange(__global
 
 #ifdef CLASS_FLOAT
 /* From both ends, so that the last is `end` itself. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void linspace(__global uchar *out, ulong offset_out,
-                                                                          NT start, NT end, NT step, long n,
-                                                                          long chunk) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL linspace(PLACE(out), NT start, NT end, NT step, long n, long chunk) {
+  __global RAW(D) *to = POINTER(D, out);
   long i = (long)get_global_id(0) * chunk, last = min(i + chunk, n);
   for (; i < last; i++) {
     CT v = (CT)(i < n / 2 || n == 1 ? fma((NT)i, step, start) : fma((NT)(i + 1 - n), step, end));
@@ -27,9 +24,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void linspace(__glob
 }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void eye(__global uchar *out, ulong offset_out,
-                                                                     long columns, long n, long chunk) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL eye(PLACE(out), long columns, long n, long chunk) {
+  __global RAW(D) *to = POINTER(D, out);
   long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
   for (; i < end; i++) {
     int one = i / columns == i % columns;
@@ -50,10 +46,8 @@ static long columns_before(long row, long columns, long offset) {
   return rising + (row - full) * columns;
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void triangle_indices(__global uchar *out, ulong offset_out,
-                                                                                  long count, long columns, long offset,
-                                                                                  long lower, long rows, long chunk) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL triangle_indices(PLACE(out), long count, long columns, long offset, long lower, long rows, long chunk) {
+  __global RAW(D) *to = POINTER(D, out);
   long row = (long)get_global_id(0) * chunk, last = min(row + chunk, rows);
   for (; row < last; row++) {
     long cut = clamp(row + offset + lower, 0L, columns), before = columns_before(row, columns, offset + lower);

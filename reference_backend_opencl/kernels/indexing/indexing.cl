@@ -25,9 +25,7 @@ static long resolve(__global const long *const *index, const long *at, long i, c
   return in_range ? where : -1;
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(
-    __global uchar *out, ulong offset_out, __global const uchar *in, ulong offset_in, __global long *faults,
-    INDEX_PARAMETERS, space shape) {
+KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETERS, space shape) {
   __global const long *const index[INDICES] = {INDEX_POINTERS};
   long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
   for (long chunk = first; chunk < last; chunk++) {
@@ -40,8 +38,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void gather(
       outer /= shape.size[d];
       for (int k = 0; k < INDICES + 2; k++) at[k] += place * shape.stride[k].along[d];
     }
-    __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at[0];
-    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at[1];
+    __global RAW(D) *to = POINTER(D, out) + at[0];
+    __global const RAW(D) *from = CONST_POINTER(D, in) + at[1];
     long stride_to = shape.stride[0].along[0], stride_from = shape.stride[1].along[0];
 #ifdef ROWS
     long where = resolve(index, at, 0, &shape, faults);
@@ -68,10 +66,8 @@ static int is_set(__global const RAW(D) * at) {
   return NONZERO(v);
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void count(__global const uchar *in, ulong offset_in,
-                                                                        __global uchar *work, ulong offset_work,
-                                                                        ulong n, ulong chunk) {
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
+KERNEL count(CONST_PLACE(in), PLACE(work), ulong n, ulong chunk) {
+  __global const RAW(D) *from = CONST_POINTER(D, in);
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   long found = 0;
   if (i >= n) return;
@@ -80,8 +76,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void count(__global 
 }
 
 /* places[k] becomes the sum of the counts before chunk k; the last is the total. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void accumulate(__global uchar *work, ulong offset_work,
-                                                                         ulong chunks) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void accumulate(PLACE(work), ulong chunks) {
   __global long *places = (__global long *)(work + offset_work);
   long sum = 0;
   places[0] = 0;
@@ -95,11 +90,8 @@ typedef struct {
   long size[RANK]; /* outermost first */
 } shape_t;
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void fill(__global const uchar *in, ulong offset_in,
-                                                                       __global const uchar *work, ulong offset_work,
-                                                                       ulong n, ulong chunk, __global uchar *out,
-                                                                       ulong offset_out, shape_t shape) {
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
+KERNEL fill(CONST_PLACE(in), CONST_PLACE(work), ulong n, ulong chunk, PLACE(out), shape_t shape) {
+  __global const RAW(D) *from = CONST_POINTER(D, in);
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   if (i >= n) return;
   __global long *to = (__global long *)(out + offset_out) +
@@ -116,29 +108,25 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void fill(__global c
 }
 
 /* masked_select: values where the mask, D, is set, from the chunk's place on. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void take_masked(
-    __global const uchar *mask, ulong offset_mask, __global const uchar *work, ulong offset_work, ulong n, ulong chunk,
-    __global const uchar *in, ulong offset_in, __global uchar *out, ulong offset_out) {
+KERNEL take_masked(CONST_PLACE(mask), CONST_PLACE(work), ulong n, ulong chunk, CONST_PLACE(in), PLACE(out)) {
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   if (i >= n) return;
-  __global RAW(D_VALUE) *to = (__global RAW(D_VALUE) *)(out + offset_out) +
+  __global RAW(D_VALUE) *to = POINTER(D_VALUE, out) +
                               ((__global const long *)(work + offset_work))[get_global_id(0)];
-  __global const RAW(D_VALUE) *from = (__global const RAW(D_VALUE) *)(in + offset_in);
+  __global const RAW(D_VALUE) *from = CONST_POINTER(D_VALUE, in);
   for (; i < end; i++) {
     if (mask[offset_mask + i]) *to++ = from[i];
   }
 }
 
 /* masked_scatter: the same places, read from `source`; elsewhere what was there. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void put_masked(
-    __global const uchar *mask, ulong offset_mask, __global const uchar *work, ulong offset_work, ulong n, ulong chunk,
-    __global const uchar *in, ulong offset_in, __global uchar *out, ulong offset_out, __global const uchar *source,
-    ulong offset_source, long available, __global long *faults) {
+KERNEL put_masked(CONST_PLACE(mask), CONST_PLACE(work), ulong n, ulong chunk, CONST_PLACE(in), PLACE(out),
+                  CONST_PLACE(source), long available, __global long *faults) {
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   if (i >= n) return;
-  __global RAW(D_VALUE) *to = (__global RAW(D_VALUE) *)(out + offset_out);
-  __global const RAW(D_VALUE) *from = (__global const RAW(D_VALUE) *)(in + offset_in);
-  __global const RAW(D_VALUE) *fresh = (__global const RAW(D_VALUE) *)(source + offset_source);
+  __global RAW(D_VALUE) *to = POINTER(D_VALUE, out);
+  __global const RAW(D_VALUE) *from = CONST_POINTER(D_VALUE, in);
+  __global const RAW(D_VALUE) *fresh = CONST_POINTER(D_VALUE, source);
   long next = ((__global const long *)(work + offset_work))[get_global_id(0)];
   for (; i < end; i++) {
     bool fits = mask[offset_mask + i] && next < available;

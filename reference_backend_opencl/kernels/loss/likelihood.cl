@@ -18,12 +18,6 @@ static long class_of(__global const RAW(D_TARGET) * targets, long row, likelihoo
   return -1;
 }
 
-#ifdef WEIGHTED
-#define WEIGHT(class) one_value(weights + (class))
-#else
-#define WEIGHT(class) ((CT)1)
-#endif
-
 /* One number, whatever VEC is. */
 static CT one_value(__global const RAW(D) * p) {
   VT v = get_value(p, 1);
@@ -32,69 +26,71 @@ static CT one_value(__global const RAW(D) * p) {
   return lanes[0];
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_rows(
-    __global uchar *out, ulong offset_out, __global uchar *total, ulong offset_total, __global const uchar *in,
-    ulong offset_in, __global const uchar *target, ulong offset_target, __global const uchar *weight,
-    ulong offset_weight, __global long *faults, likelihood shape) {
-  __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
+static CT weight_of(__global const RAW(D) * weights, long class) {
+#ifdef WEIGHTED
+  return one_value(weights + class);
+#else
+  return (CT)1;
+#endif
+}
+
+KERNEL nll_rows(PLACE(out), PLACE(total), CONST_PLACE(in), CONST_PLACE(target), CONST_PLACE(weight),
+                __global long *faults, likelihood shape) {
+  __global const RAW(D) *weights = CONST_POINTER(D, weight);
   for (long row = get_global_id(0); row < shape.rows; row += get_global_size(0)) {
-    long class = class_of(CONST_POINTER(D_TARGET, target, offset_target), row, shape, faults);
+    long class = class_of(CONST_POINTER(D_TARGET, target), row, shape, faults);
     VT loss = (VT)0;
     if (class >= 0) {
       long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
-      loss = (VT)(-one_value(CONST_POINTER(D, in, offset_in) + at) * WEIGHT(class));
+      loss = (VT)(-one_value(CONST_POINTER(D, in) + at) * weight_of(weights, class));
     }
-    put_value(POINTER(D, out, offset_out) + row, loss, 1);
+    put_value(POINTER(D, out) + row, loss, 1);
   }
-  if (get_global_id(0) == 0) put_value(POINTER(D, total, offset_total), (VT)0, 1);
+  if (get_global_id(0) == 0) put_value(POINTER(D, total), (VT)0, 1);
 }
 
 /* One work-group: losses and weights are one number a row. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_sum(
-    __global uchar *out, ulong offset_out, __global uchar *total, ulong offset_total, __global const uchar *in,
-    ulong offset_in, __global const uchar *target, ulong offset_target, __global const uchar *weight,
-    ulong offset_weight, __global long *faults, likelihood shape) {
+KERNEL nll_sum(PLACE(out), PLACE(total), CONST_PLACE(in), CONST_PLACE(target), CONST_PLACE(weight),
+               __global long *faults, likelihood shape) {
   __local CT shared[LOCAL];
-  __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
+  __global const RAW(D) *weights = CONST_POINTER(D, weight);
   cascade losses = cascade_of_none(), all_weights = cascade_of_none();
   for (long row = get_local_id(0); row < shape.rows; row += LOCAL) {
-    long class = class_of(CONST_POINTER(D_TARGET, target, offset_target), row, shape, faults);
+    long class = class_of(CONST_POINTER(D_TARGET, target), row, shape, faults);
     if (class < 0) continue;
     long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
-    CT w = WEIGHT(class);
-    cascade_add(&losses, -one_value(CONST_POINTER(D, in, offset_in) + at) * w);
+    CT w = weight_of(weights, class);
+    cascade_add(&losses, -one_value(CONST_POINTER(D, in) + at) * w);
     cascade_add(&all_weights, w);
   }
   CT loss = cascade_total(&losses), all = cascade_total(&all_weights);
   VT sum = total_sum(only((VT)loss, 1, 0), shared), sum_all = total_sum(only((VT)all, 1, 0), shared);
   if (get_local_id(0) != 0) return;
-  put_value(POINTER(D, out, offset_out), REDUCTION == MEAN ? sum / sum_all : sum, 1);
-  put_value(POINTER(D, total, offset_total), sum_all, 1);
+  put_value(POINTER(D, out), REDUCTION == MEAN ? sum / sum_all : sum, 1);
+  put_value(POINTER(D, total), sum_all, 1);
 }
 
 /* Zero but where the class stands. A unit is a row's classes, or with INNER the rows of one class side by side. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void nll_gradient(
-    __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *total,
-    ulong offset_total, __global const uchar *target, ulong offset_target, __global const uchar *weight,
-    ulong offset_weight, __global long *faults, likelihood shape, lines space) {
-  __global const RAW(D) *weights = CONST_POINTER(D, weight, offset_weight);
-  __global const RAW(D) *grads = CONST_POINTER(D, grad, offset_grad);
-  __global const RAW(D_TARGET) *targets = CONST_POINTER(D_TARGET, target, offset_target);
-  CT divisor = REDUCTION == MEAN ? one_value(CONST_POINTER(D, total, offset_total)) : (CT)1;
+KERNEL nll_gradient(PLACE(out), CONST_PLACE(grad), CONST_PLACE(total), CONST_PLACE(target), CONST_PLACE(weight),
+                    __global long *faults, likelihood shape, lines space) {
+  __global const RAW(D) *weights = CONST_POINTER(D, weight);
+  __global const RAW(D) *grads = CONST_POINTER(D, grad);
+  __global const RAW(D_TARGET) *targets = CONST_POINTER(D_TARGET, target);
+  CT divisor = REDUCTION == MEAN ? one_value(CONST_POINTER(D, total)) : (CT)1;
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
-    __global RAW(D) *to = POINTER(D, out, offset_out) + unit * space.size;
+    __global RAW(D) *to = POINTER(D, out) + unit * space.size;
 #ifdef INNER
     long outer = unit / shape.classes, here = unit % shape.classes;
     for (long j = get_local_id(0); j < space.size; j += LOCAL) {
       long row = outer * shape.inner + j, class = class_of(targets, row, shape, faults);
-      CT g = class == here ? -one_value(grads + (EACH_ROW ? row : 0)) * WEIGHT(class) / divisor : (CT)0;
+      CT g = class == here ? -one_value(grads + (EACH_ROW ? row : 0)) * weight_of(weights, class) / divisor : (CT)0;
       put_value(to + j, (VT)g, 1);
     }
 #else
     long class = class_of(targets, unit, shape, faults);
-    CT g = class >= 0 ? -one_value(grads + (EACH_ROW ? unit : 0)) * WEIGHT(class) / divisor : (CT)0;
-    EACH(0, space.size, VT v = (VT)0; if (class >= i && class < i + n) {
+    CT g = class >= 0 ? -one_value(grads + (EACH_ROW ? unit : 0)) * weight_of(weights, class) / divisor : (CT)0;
+    EACH(i, n, 0, space.size, VT v = (VT)0; if (class >= i && class < i + n) {
       CT lanes[VEC];
       VSTORE(v, lanes);
       lanes[class - i] = g;

@@ -50,7 +50,7 @@ KERNEL margin_rows(PLACE(out), PLACE(marks), PLACE(in), PLACE(target), __global 
       }
       sum += part;
     }
-    STORE(D_LOSS, __global, AS_ELEMENTS(D_LOSS, out) + row, sum / DIVISOR);
+    STORE(D_LOSS, __global, POINTER(D_LOSS, out) + row, sum / DIVISOR);
   }
 }
 
@@ -97,7 +97,7 @@ KERNEL margin_rows(PLACE(out), PLACE(in), PLACE(target), PLACE(weight), __global
       }
       sum *= WEIGHT(class);
     }
-    STORE(D_LOSS, __global, AS_ELEMENTS(D_LOSS, out) + row, sum / DIVISOR);
+    STORE(D_LOSS, __global, POINTER(D_LOSS, out) + row, sum / DIVISOR);
   }
 }
 
@@ -124,7 +124,7 @@ KERNEL margin_gradient(PLACE(out), PLACE(grad), PLACE(in), PLACE(target), PLACE(
 KERNEL margin_sum(PLACE(out), PLACE(losses), PLACE(unused2), PLACE(unused3), __global long *faults, numbers n) {
   EACH_UNIT(one) {
     cascade sum = cascade_of_none();
-    for (long row = 0; row < n.of[0]; row++) cascade_add(&sum, AS_ELEMENTS(D_LOSS, losses)[row]);
+    for (long row = 0; row < n.of[0]; row++) cascade_add(&sum, POINTER(D_LOSS, losses)[row]);
     PUT(ELEMENTS(out), cascade_total(&sum));
   }
 }

@@ -16,37 +16,40 @@ typedef struct {
 static VT loss(VT x, VT y, VT z) { return LOSS; }
 static VT slope(VT x, VT y, VT z) { return SLOPE; }
 
+static VT weight_at(__global const RAW(D) * weights, long i, int n) {
 #ifdef WEIGHTED
-#define WEIGHT(i, n) get_value(w + i, n)
+  return get_value(weights + i, n);
 #else
-#define WEIGHT(i, n) ((VT)1)
+  return (VT)1;
 #endif
-#ifdef CHECKED
+}
 /* Of n lanes; those beyond are copies of the first. NaN is no probability, either. */
-#define CHECK(v) if (SOME(!((v >= (VT)0) & (v <= (VT)1)))) REPORT(faults, OP_ID, 0, FAULT_PROBABILITY);
-#else
-#define CHECK(v)
+static VT checked(VT v, __global long *faults) {
+#ifdef CHECKED
+  if (SOME(!((v >= (VT)0) & (v <= (VT)1)))) REPORT(faults, OP_ID, 0, FAULT_PROBABILITY);
 #endif
+  return v;
+}
 
 #define OPERANDS                                                                                              \
-  __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,     \
-      ulong offset_b, __global const uchar *weight, ulong offset_weight
-#define PLACES                                                                                                 \
-  long start = (long)get_group_id(0) * shape.part, size = min(shape.part, shape.elements - start);             \
-  VT z = (VT)number;                                                                                           \
-  __global const RAW(D) *p = CONST_POINTER(D, a, offset_a) + start, *q = CONST_POINTER(D, b, offset_b) + start; \
-  __global const RAW(D) *w = CONST_POINTER(D, weight, offset_weight) + start;
+  PLACE(out), CONST_PLACE(a), __global const uchar *b,     \
+      ulong offset_b, CONST_PLACE(weight)
+
+/* Where the part of a work-group begins, and how long it is. */
+static long part_start(pairs shape) { return (long)get_group_id(0) * shape.part; }
+static long part_size(pairs shape) { return min(shape.part, shape.elements - part_start(shape)); }
 
 /* Each unit sums a part. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pair_parts(OPERANDS, __global long *faults,
-                                                                             pairs shape, CT number) {
+KERNEL pair_parts(OPERANDS, __global long *faults, pairs shape, CT number) {
   __local CT shared[LOCAL];
-  PLACES
+  long start = part_start(shape), size = part_size(shape);
+  __global const RAW(D) *p = CONST_POINTER(D, a) + start, *q = CONST_POINTER(D, b) + start;
+  __global const RAW(D) *w = CONST_POINTER(D, weight) + start;
   VT sum = (VT)0;
 #ifdef CHECKED
-  EACH(0, size, VT x = get_value(p + i, n); CHECK(x))
+  EACH(i, n, 0, size, checked(get_value(p + i, n), faults))
 #endif
-  SUM(sum, size, loss(get_value(p + i, n), get_value(q + i, n), z) * WEIGHT(i, n))
+  SUM(sum, i, n, size, loss(get_value(p + i, n), get_value(q + i, n), (VT)number) * weight_at(w, i, n))
   sum = total_sum(sum, shared);
   CT lanes[VEC];
   VSTORE(sum, lanes);
@@ -54,34 +57,36 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pair_parts(OPER
 }
 
 /* The parts' sum, divided by the number of elements for the mean. One work-item: there are few. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pair_finish(__global uchar *out, ulong offset_out,
-                                                                          __global const uchar *parts,
-                                                                          ulong offset_parts, long count, CT divisor) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pair_finish(
+    PLACE(out), CONST_PLACE(parts), long count, CT divisor) {
   cascade sum = cascade_of_none();
   for (long k = 0; k < count; k++) cascade_add(&sum, ((__global const CT *)(parts + offset_parts))[k]);
-  put_value(POINTER(D, out, offset_out), (VT)(cascade_total(&sum) / divisor), 1);
+  put_value(POINTER(D, out), (VT)(cascade_total(&sum) / divisor), 1);
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pair_each(OPERANDS, __global long *faults,
-                                                                            pairs shape, CT number) {
-  PLACES
-  __global RAW(D) *to = POINTER(D, out, offset_out) + start;
-  EACH(0, size, VT x = get_value(p + i, n); CHECK(x) put_value(to + i, loss(x, get_value(q + i, n), z) * WEIGHT(i, n), n))
+KERNEL pair_each(OPERANDS, __global long *faults, pairs shape, CT number) {
+  long start = part_start(shape), size = part_size(shape);
+  __global const RAW(D) *p = CONST_POINTER(D, a) + start, *q = CONST_POINTER(D, b) + start;
+  __global const RAW(D) *w = CONST_POINTER(D, weight) + start;
+  __global RAW(D) *to = POINTER(D, out) + start;
+  EACH(i, n, 0, size, VT x = checked(get_value(p + i, n), faults);
+       put_value(to + i, loss(x, get_value(q + i, n), (VT)number) * weight_at(w, i, n), n))
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pair_gradient(OPERANDS, __global const uchar *grad,
-                                                                                ulong offset_grad, pairs shape,
-                                                                                CT number, CT factor) {
-  PLACES
-  __global const RAW(D) *g = CONST_POINTER(D, grad, offset_grad);
-  __global RAW(D) *to = POINTER(D, out, offset_out) + start;
+KERNEL pair_gradient(OPERANDS, CONST_PLACE(grad), pairs shape, CT number, CT factor) {
+  long start = part_start(shape), size = part_size(shape);
+  __global const RAW(D) *p = CONST_POINTER(D, a) + start, *q = CONST_POINTER(D, b) + start;
+  __global const RAW(D) *w = CONST_POINTER(D, weight) + start;
+  __global const RAW(D) *g = CONST_POINTER(D, grad);
+  __global RAW(D) *to = POINTER(D, out) + start;
 #ifdef ONE_GRADIENT
   RAW(D) lanes[VEC];
   for (int j = 0; j < VEC; j++) lanes[j] = g[0];
   VT same = LOAD(D, __private, lanes);
-#define GRAD same
+#define GRADIENT(i, n) same
 #else
-#define GRAD get_value(g + start + i, n)
+#define GRADIENT(i, n) get_value(g + start + i, n)
 #endif
-  EACH(0, size, put_value(to + i, (VT)factor * slope(get_value(p + i, n), get_value(q + i, n), z) * WEIGHT(i, n) * GRAD, n))
+  EACH(i, n, 0, size, VT slopes = slope(get_value(p + i, n), get_value(q + i, n), (VT)number);
+       put_value(to + i, (VT)factor * slopes * weight_at(w, i, n) * GRADIENT(i, n), n))
 }

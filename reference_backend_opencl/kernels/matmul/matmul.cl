@@ -1,11 +1,5 @@
 /* What the matrix products of a CPU (panels.cl) and of a GPU (tiles.cl) share. The head defines D, the dtype
  * of all tensors, and ADDEND for addmm and its kin. */
-#if defined(CLASS_FLOAT)
-#define MULTIPLY_ADD(a, b, c) fma(a, b, c)
-#else
-#define MULTIPLY_ADD(a, b, c) ADD(c, MUL(a, b))
-#endif
-
 /* One element as a value. */
 #define ONE_bool(p) (*(p))
 #define ONE_u8(p) (*(p))

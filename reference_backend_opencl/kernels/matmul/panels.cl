@@ -70,7 +70,7 @@ static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, 
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
-    __global uchar *work, ulong offset_work, __global const uchar *in, ulong offset, factor f) {
+    PLACE(work), __global const uchar *in, ulong offset, factor f) {
   long k = (long)get_global_id(0) * STEP, panel = get_global_id(1), batch = get_global_id(2);
   long end = min(k + STEP, f.depth), first = panel * TILE_N, count = min((long)TILE_N, f.rows - first);
   __global const RAW(D) *from =
@@ -92,17 +92,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
 
 /* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void multiply(
-    __global const uchar *factor_a, ulong offset_a, __global const uchar *factor_b, ulong offset_b,
-    __global uchar *partial, ulong offset_partial, __global uchar *out, ulong offset_out,
-    __global const uchar *addend, ulong offset_addend, CT alpha, CT beta, long k_begin, long k_end, product p) {
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    long k_begin, long k_end, product p) {
   long panel_n = get_global_id(0), batch = get_global_id(2);
   long panel_m = get_global_id(1) * p.panels_per_item, last = min(panel_m + p.panels_per_item, p.panels_m);
   for (; panel_m < last; panel_m++) {
     long row = panel_m * TILE_M;
     __global const CT *a =
-        (__global const CT *)(factor_a + offset_a) + batch * p.a_batch + k_begin * p.a_depth;
+        (__global const CT *)(factor_a + offset_factor_a) + batch * p.a_batch + k_begin * p.a_depth;
     __global const CT *b =
-        (__global const CT *)(factor_b + offset_b) + batch * p.b_batch + panel_n * p.b_panel + k_begin * p.b_depth;
+        (__global const CT *)(factor_b + offset_factor_b) + batch * p.b_batch + panel_n * p.b_panel + k_begin * p.b_depth;
     __global CT *sums = (__global CT *)(partial + offset_partial) +
                         ((batch * p.panels_m + panel_m) * p.panels_n + panel_n) * TILE_M * TILE_N;
     long at[TILE_M]; /* of the rows */

@@ -31,14 +31,13 @@ static INLINED void place(__local CT *strip, const CT share[SHARE], bool along, 
 }
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void multiply(
-    __global const uchar *factor_a, ulong offset_a, __global const uchar *factor_b, ulong offset_b,
-    __global uchar *partial, ulong offset_partial, __global uchar *out, ulong offset_out,
-    __global const uchar *addend, ulong offset_addend, CT alpha, CT beta, long k_begin, long k_end, product p) {
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    long k_begin, long k_end, product p) {
   __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];
   int x = get_local_id(0), y = get_local_id(1), lane = y * SIDE + x;
   long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE, batch = get_group_id(2);
-  __global const RAW(D) *a = (__global const RAW(D) *)(factor_a + offset_a) + batch * p.a_batch + row * p.a_row;
-  __global const RAW(D) *b = (__global const RAW(D) *)(factor_b + offset_b) + batch * p.b_batch + column * p.b_column;
+  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row;
+  __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column;
   CT share_a[SHARE], share_b[SHARE];
   VT sum[TILE_V * VEC][TILE_V];
 #pragma unroll

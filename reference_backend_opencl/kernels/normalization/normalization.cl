@@ -29,28 +29,35 @@ static unit_place place_of(lines space, rows shape, long unit) {
   return place;
 }
 
-/* A weight or a bias: ALONG, at each element (HERE); else one for a segment (OF_SEGMENT). */
+/* A weight or a bias: ALONG, at each element (`at_element`); else one for a segment (`of_segment`). */
+static INLINED VT of_segment(__global const RAW(D) * p, unit_place place, rows shape, long s) {
 #ifdef ALONG
-#define OF_SEGMENT(p) ((VT)0)
-#define HERE(p, of_segment) get_value((p) + i, n)
+  return (VT)0;
 #else
-#define OF_SEGMENT(p) get_value((p) + place.weight + s * shape.weight_step, place.lanes)
-#define HERE(p, of_segment) (of_segment)
+  return get_value(p + place.weight + s * shape.weight_step, place.lanes);
 #endif
-#ifdef HAS_WEIGHT
-#define WEIGHT(p, of_segment) HERE(p, of_segment)
+}
+static INLINED VT at_element(__global const RAW(D) * p, VT segments_own, long i, int n) {
+#ifdef ALONG
+  return get_value(p + i, n);
 #else
-#define WEIGHT(p, of_segment) ((VT)1)
+  return segments_own;
+#endif
+}
+#ifdef HAS_WEIGHT
+#define WEIGHT(p, segments_own, i, n) at_element(p, segments_own, i, n)
+#else
+#define WEIGHT(p, segments_own, i, n) ((VT)1)
 #endif
 #ifdef HAS_BIAS
-#define BIAS(p, of_segment) HERE(p, of_segment)
+#define BIAS(p, segments_own, i, n) at_element(p, segments_own, i, n)
 #else
-#define BIAS(p, of_segment) ((VT)0)
+#define BIAS(p, segments_own, i, n) ((VT)0)
 #endif
 
-/* Visits the segments s of the row at hand; in it, EACH and SUM find their vectors at AT. */
-#define EACH_SEGMENT for (long s = 0, segment = place.start; s < shape.segments; s++, segment += shape.segment_stride)
-#define AT (segment + PLACE(i))
+/* Visits the segments of the row at `place`: the one numbered s begins at `segment`. */
+#define EACH_SEGMENT(s, segment, place, shape) \
+  for (long s = 0, segment = (place).start; s < (shape).segments; s++, segment += (shape).segment_stride)
 #ifdef ROWS
 #define IS_WRITER (get_local_id(0) == 0)
 #else

@@ -5,57 +5,54 @@
 DEFINE_ACCESS(value, D)
 DEFINE_ACCESS(rstd, D_RSTD)
 
+static VT weight_at(__global const RAW(D) * weights, long i, int n) {
 #if HAS_WEIGHT
-#define W get_value(weights + i, n)
+  return get_value(weights + i, n);
 #else
-#define W ((VT)1)
+  return (VT)1;
 #endif
-#define X get_value(x + start + i, n)
-#define G get_value(g + start + i, n)
+}
 
 #ifndef BACKWARD
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm(
-    __global uchar *out, ulong offset_out, __global uchar *rstds, ulong offset_rstds, __global const uchar *in,
-    ulong offset_in, __global const uchar *weight, ulong offset_weight, CT epsilon, lines space) {
+KERNEL rms_norm(PLACE(out), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), CT epsilon, lines space) {
   __local CT shared[LOCAL];
-  __global const RAW(D) *x = CONST_POINTER(D, in, offset_in), *weights = CONST_POINTER(D, weight, offset_weight);
-  __global RAW(D) *to = POINTER(D, out, offset_out);
+  __global const RAW(D) *x = CONST_POINTER(D, in), *weights = CONST_POINTER(D, weight);
+  __global RAW(D) *to = POINTER(D, out);
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
-    const long start = unit * space.size;
+    __global const RAW(D) *row = x + unit * space.size;
     VT squares = (VT)0;
-    SUM(squares, space.size, X * X)
+    SUM(squares, i, n, space.size, get_value(row + i, n) * get_value(row + i, n))
     const VT rstd = (VT)1 / sqrt(total_sum(squares, shared) / (VT)(CT)space.size + epsilon);
-    EACH(0, space.size, put_value(to + start + i, X * rstd * W, n))
-    if (get_local_id(0) == 0) put_rstd(POINTER(D_RSTD, rstds, offset_rstds) + unit, rstd, 1);
+    EACH(i, n, 0, space.size,
+         put_value(to + unit * space.size + i, get_value(row + i, n) * rstd * weight_at(weights, i, n), n))
+    if (get_local_id(0) == 0) put_rstd(POINTER(D_RSTD, rstds) + unit, rstd, 1);
   }
 }
 #else
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_backward(
-    __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *in,
-    ulong offset_in, __global const uchar *rstds, ulong offset_rstds, __global const uchar *weight, ulong offset_weight,
-    lines space) {
+KERNEL rms_norm_backward(PLACE(out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(rstds), CONST_PLACE(weight),
+                         lines space) {
   __local CT shared[LOCAL];
-  __global const RAW(D) *x = CONST_POINTER(D, in, offset_in), *weights = CONST_POINTER(D, weight, offset_weight);
-  __global const RAW(D) *g = CONST_POINTER(D, grad, offset_grad);
-  __global RAW(D) *to = POINTER(D, out, offset_out);
+  __global const RAW(D) *x = CONST_POINTER(D, in), *weights = CONST_POINTER(D, weight);
+  __global const RAW(D) *g = CONST_POINTER(D, grad);
+  __global RAW(D) *to = POINTER(D, out);
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
-    const long start = unit * space.size;
-    const VT rstd = get_rstd(CONST_POINTER(D_RSTD, rstds, offset_rstds) + unit, 1);
+    __global const RAW(D) *row = x + unit * space.size, *g_row = g + unit * space.size;
+    const VT rstd = get_rstd(CONST_POINTER(D_RSTD, rstds) + unit, 1);
     VT sum = (VT)0;
-    SUM(sum, space.size, G * W * X)
+    SUM(sum, i, n, space.size, get_value(g_row + i, n) * weight_at(weights, i, n) * get_value(row + i, n))
     const VT slope = total_sum(sum, shared) / (VT)(CT)space.size * rstd * rstd;
-    EACH(0, space.size, put_value(to + start + i, rstd * (G * W - X * slope), n))
+    EACH(i, n, 0, space.size,
+         VT part = get_value(g_row + i, n) * weight_at(weights, i, n) - get_value(row + i, n) * slope;
+         put_value(to + unit * space.size + i, rstd * part, n))
   }
 }
 #endif
 #else
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_weight(
-    __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *in,
-    ulong offset_in, __global const uchar *rstds, ulong offset_rstds, long rows, long columns) {
-  __global const RAW(D) *x = (__global const RAW(D) *)(in + offset_in);
-  __global const RAW(D) *g = (__global const RAW(D) *)(grad + offset_grad);
+KERNEL rms_norm_weight(PLACE(out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(rstds), long rows, long columns) {
+  __global const RAW(D) *x = CONST_POINTER(D, in);
+  __global const RAW(D) *g = CONST_POINTER(D, grad);
   const long first = (long)get_global_id(0) * 16;
   const int count = (int)min(16L, columns - first);
   CT sums[16];
@@ -67,7 +64,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_weight
       CT part[16];
       for (int k = 0; k < 16; k++) part[k] = 0;
       for (long row = block; row < min(block + 64, rows); row++) {
-        const CT rstd = LOAD(D_RSTD, __global, (__global const RAW(D_RSTD) *)(rstds + offset_rstds) + row);
+        const CT rstd = LOAD(D_RSTD, __global, CONST_POINTER(D_RSTD, rstds) + row);
         const long at = row * columns + first;
         for (int k = 0; k < count; k++) part[k] += LOAD(D, __global, g + at + k) * LOAD(D, __global, x + at + k) * rstd;
       }
@@ -75,6 +72,6 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rms_norm_weight
     }
     for (int k = 0; k < 16; k++) sums[k] += blocks[k];
   }
-  for (int k = 0; k < count; k++) STORE(D, __global, (__global RAW(D) *)(out + offset_out) + first + k, sums[k]);
+  for (int k = 0; k < count; k++) STORE(D, __global, POINTER(D, out) + first + k, sums[k]);
 }
 #endif

@@ -203,9 +203,8 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
   }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void optimize(
-    PARAMETERS, __global uchar *shared0, ulong offset0, __global const uchar *shared1, ulong offset1,
-    __global const uchar *shared2, ulong offset2, space shape) {
+KERNEL optimize(PARAMETERS, __global uchar *shared0, ulong offset0, __global const uchar *shared1, ulong offset1,
+                __global const uchar *shared2, ulong offset2, space shape) {
   long flags = shape.flags, at = shape.begin + (long)get_group_id(0) * shape.span;
   long stop = min(at + shape.span, shape.end);
   int tensors = (int)shape.tensors;

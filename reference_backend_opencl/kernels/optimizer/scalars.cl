@@ -38,8 +38,7 @@ static CT norm_part(__global const RAW(D) *from, long i, long end) {
   return lanes[0];
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_parts(PARAMETERS, __global uchar *work,
-                                                                            ulong offset_work, norm_space space) {
+KERNEL norm_parts(PARAMETERS, PLACE(work), norm_space space) {
   long at = space.begin + (long)get_global_id(0) * space.span, stop = min(at + space.span, space.end);
   __global const long *first = FIRST(table);
   int tensors = (int)space.tensors;
@@ -55,8 +54,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_parts(PARA
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_whole(PARAMETERS, __global const uchar *work,
-                                                                            ulong offset_work, norm_space space) {
+KERNEL norm_whole(PARAMETERS, CONST_PLACE(work), norm_space space) {
   long from = (long)get_global_id(0) * space.span, stop = min(from + space.span, space.tensors);
   __global const long *first = FIRST(table);
   for (int tensor = (int)from; tensor < stop; tensor++) {
@@ -76,9 +74,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void norm_whole(PARA
 
 /* Less after a step that was skipped, more after `interval` that were not, unless that is too much. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void update_scale(
-    __global uchar *out, ulong offset_out, __global uchar *tracker_out, ulong offset_tracker_out,
-    __global const uchar *scale, ulong offset_scale, __global const uchar *tracker, ulong offset_tracker,
-    __global const uchar *found, ulong offset_found, CT growth, CT backoff, long interval) {
+    PLACE(out), PLACE(tracker_out), CONST_PLACE(scale), CONST_PLACE(tracker), CONST_PLACE(found), CT growth, CT backoff,
+    long interval) {
   float now = *(__global const float *)(scale + offset_scale);
   int steps = *(__global const int *)(tracker + offset_tracker) + 1;
   if (*(__global const float *)(found + offset_found) != 0) {

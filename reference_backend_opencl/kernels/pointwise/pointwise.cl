@@ -328,8 +328,8 @@ DEFINE_PUT(put, INNER_OUT)
 #ifdef SECOND
 DEFINE_PUT(put_second, INNER_SECOND)
 #define OPERANDS (INPUTS + 2)
-#define PARAMETER_SECOND , __global uchar *second, ulong offset_second
-#define ROW_SECOND __global RAW(D_OUT) *row_second = (__global RAW(D_OUT) *)(second + offset_second) + start[INPUTS + 1];
+#define PARAMETER_SECOND , PLACE(second)
+#define ROW_SECOND __global RAW(D_OUT) *row_second = POINTER(D_OUT, second) + start[INPUTS + 1];
 #define PUT_SECOND(i, n) put_second(row_second, shape.stride[INPUTS + 1].along[0], i, n, (SECOND));
 #else
 #define OPERANDS (INPUTS + 1)
@@ -344,8 +344,8 @@ DEFINE_PUT(put_second, INNER_SECOND)
 #define GET_0(i, n) (VT) in_0
 #elif INPUTS > 0
 DEFINE_FETCH(0)
-#define PARAMETER_0 , __global const uchar *in_0, ulong offset_0
-#define ROW_0 __global const RAW(D_0) *row_0 = (__global const RAW(D_0) *)(in_0 + offset_0) + start[1];
+#define PARAMETER_0 , CONST_PLACE(in_0)
+#define ROW_0 __global const RAW(D_0) *row_0 = CONST_POINTER(D_0, in_0) + start[1];
 #define GET_0(i, n) fetch_0(row_0, shape.stride[1].along[0], i, n)
 #else
 #define PARAMETER_0
@@ -358,8 +358,8 @@ DEFINE_FETCH(0)
 #define GET_1(i, n) (VT) in_1
 #elif INPUTS > 1
 DEFINE_FETCH(1)
-#define PARAMETER_1 , __global const uchar *in_1, ulong offset_1
-#define ROW_1 __global const RAW(D_1) *row_1 = (__global const RAW(D_1) *)(in_1 + offset_1) + start[2];
+#define PARAMETER_1 , CONST_PLACE(in_1)
+#define ROW_1 __global const RAW(D_1) *row_1 = CONST_POINTER(D_1, in_1) + start[2];
 #define GET_1(i, n) fetch_1(row_1, shape.stride[2].along[0], i, n)
 #else
 #define PARAMETER_1
@@ -372,8 +372,8 @@ DEFINE_FETCH(1)
 #define GET_2(i, n) (VT) in_2
 #elif INPUTS > 2
 DEFINE_FETCH(2)
-#define PARAMETER_2 , __global const uchar *in_2, ulong offset_2
-#define ROW_2 __global const RAW(D_2) *row_2 = (__global const RAW(D_2) *)(in_2 + offset_2) + start[3];
+#define PARAMETER_2 , CONST_PLACE(in_2)
+#define ROW_2 __global const RAW(D_2) *row_2 = CONST_POINTER(D_2, in_2) + start[3];
 #define GET_2(i, n) fetch_2(row_2, shape.stride[3].along[0], i, n)
 #else
 #define PARAMETER_2
@@ -415,9 +415,8 @@ typedef struct {
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
-    __global uchar *out, ulong offset_out PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
-    PARAMETER_FAULTS space shape) {
+KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
+                 PARAMETER_FAULTS space shape) {
   VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
   long first = (long)get_global_id(0) * shape.per_item;
   long last = min(first + shape.per_item, shape.chunks);
@@ -432,7 +431,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pointwise(
       outer /= shape.size[d];
       for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];
     }
-    __global RAW(D_OUT) *row_out = (__global RAW(D_OUT) *)(out + offset_out) + start[0];
+    __global RAW(D_OUT) *row_out = POINTER(D_OUT, out) + start[0];
     ROW_SECOND ROW_0 ROW_1 ROW_2
     for (; i + VEC <= end; i += VEC) STEP(i, VEC)
     if (i < end) STEP(i, (int)(end - i))

@@ -1,7 +1,7 @@
 /* Pooling over planes. A work-item takes `per_item` elements of what is written, row by row. The head defines D, and for
  * the average COUNT_PADDING (0 or 1) and DIVISOR (0: the number of elements). Windows are constants of the head, KERNEL_0
  * (rows), KERNEL_1 and so on, since a division by a constant is none. */
-#define KERNEL(dim) ((dim) ? KERNEL_1 : KERNEL_0)
+#define WINDOW(dim) ((dim) ? KERNEL_1 : KERNEL_0)
 #define STRIDE(dim) ((dim) ? STRIDE_1 : STRIDE_0)
 #define PADDING(dim) ((dim) ? PADDING_1 : PADDING_0)
 #define DILATION(dim) ((dim) ? DILATION_1 : DILATION_0)
@@ -64,16 +64,13 @@ static long offset_of(const long *stride, place p) {
 
 #if defined(MAX)
 /* The first of the largest; a NaN counts as larger than all before it. Where nothing is in reach, the window's corner. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool(__global uchar *out, ulong offset_out,
-                                                                       __global uchar *indices, ulong offset_indices,
-                                                                       __global const uchar *in, ulong offset_in,
-                                                                       pools shape) {
+KERNEL pool(PLACE(out), PLACE(indices), CONST_PLACE(in), pools shape) {
   EACH_PLACE(shape.out) {
     __global const RAW(D) *plane =
-        (__global const RAW(D) *)(in + offset_in) + plane_start(shape.in_stride, p);
+        CONST_POINTER(D, in) + plane_start(shape.in_stride, p);
     long y0 = p.y * STRIDE(0) - PADDING(0), x0 = p.x * STRIDE(1) - PADDING(1);
-    long y1 = min(y0 + (KERNEL(0) - 1) * DILATION(0) + 1, shape.in[0]);
-    long x1 = min(x0 + (KERNEL(1) - 1) * DILATION(1) + 1, shape.in[1]);
+    long y1 = min(y0 + (WINDOW(0) - 1) * DILATION(0) + 1, shape.in[0]);
+    long x1 = min(x0 + (WINDOW(1) - 1) * DILATION(1) + 1, shape.in[1]);
     while (y0 < 0) y0 += DILATION(0);
     while (x0 < 0) x0 += DILATION(1);
     CT most = LOWEST;
@@ -86,23 +83,21 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool(__global u
         best = y * shape.in[1] + x;
       }
     }
-    STORE(D, __global, (__global RAW(D) *)(out + offset_out) + offset_of(shape.out_stride, p), most);
+    STORE(D, __global, POINTER(D, out) + offset_of(shape.out_stride, p), most);
     ((__global long *)(indices + offset_indices))[offset_of(shape.index_stride, p)] = best;
   }
 }
 
 /* Here `in` is the gradient and a plane of `sums` is written, dense. A work-group takes a plane, a work-item those of its
  * places that are its own, so that sums are made in order and by one. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool_back(
-    __global uchar *out, ulong offset_out, __global uchar *work, ulong offset_work, __global const uchar *in,
-    ulong offset_in, __global const uchar *indices, ulong offset_indices, __global long *faults, pools shape) {
+KERNEL pool_back(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(indices), __global long *faults, pools shape) {
   const long size = shape.in[0] * shape.in[1], me = get_local_id(0);
   const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
   for (long plane = first; plane < last; plane++) {
     const place p = {plane / shape.c, plane % shape.c, 0, 0};
     __global CT *sums = (__global CT *)(work + offset_work) + plane * size;
     __global const RAW(D) *grad =
-        (__global const RAW(D) *)(in + offset_in) + plane_start(shape.out_stride, p);
+        CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
     __global const long *places =
         (__global const long *)(indices + offset_indices) + plane_start(shape.index_stride, p);
     for (long i = me; i < size; i += LOCAL) sums[i] = 0;
@@ -117,7 +112,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool_back(
       }
     }
 #ifdef THROUGH_WORK
-    __global RAW(D) *result = (__global RAW(D) *)(out + offset_out) + plane_start(shape.in_stride, p);
+    __global RAW(D) *result = POINTER(D, out) + plane_start(shape.in_stride, p);
     for (long i = me; i < size; i += LOCAL) {
       STORE(D, __global, result + i / shape.in[1] * shape.in_stride[2] + i % shape.in[1] * shape.in_stride[3], sums[i]);
     }
@@ -134,7 +129,7 @@ typedef struct {
 static window window_of(pools shape, int dim, long at) {
   window w;
   w.first = at * STRIDE(dim) - PADDING(dim);
-  w.end = min(w.first + KERNEL(dim), shape.in[dim] + PADDING(dim));
+  w.end = min(w.first + WINDOW(dim), shape.in[dim] + PADDING(dim));
   w.padded = w.end - w.first;
   w.first = max(w.first, 0L);
   w.end = min(w.end, shape.in[dim]);
@@ -148,12 +143,10 @@ static long divisor_of(window rows, window columns) {
   return DIVISOR ? DIVISOR : COUNT_PADDING || !seen ? rows.padded * columns.padded : seen;
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool(__global uchar *out, ulong offset_out,
-                                                                       __global const uchar *in, ulong offset_in,
-                                                                       pools shape) {
+KERNEL pool(PLACE(out), CONST_PLACE(in), pools shape) {
   EACH_PLACE(shape.out) {
     __global const RAW(D) *plane =
-        (__global const RAW(D) *)(in + offset_in) + plane_start(shape.in_stride, p);
+        CONST_POINTER(D, in) + plane_start(shape.in_stride, p);
     window rows = window_of(shape, 0, p.y), columns = window_of(shape, 1, p.x);
     CT sum = 0;
     for (long y = rows.first; y < rows.end; y++) {
@@ -164,13 +157,13 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool(__global u
       sum = ADD(sum, part);
     }
     CT mean = SHARE(sum, divisor_of(rows, columns));
-    STORE(D, __global, (__global RAW(D) *)(out + offset_out) + offset_of(shape.out_stride, p), mean);
+    STORE(D, __global, POINTER(D, out) + offset_of(shape.out_stride, p), mean);
   }
 }
 
 /* The windows along one dimension that have `at` in them. */
 static long first_window(int dim, long at) {
-  long from = at + PADDING(dim) - KERNEL(dim);
+  long from = at + PADDING(dim) - WINDOW(dim);
   return from < 0 ? 0 : from / STRIDE(dim) + 1;
 }
 static long last_window(pools shape, int dim, long at) {
@@ -178,12 +171,10 @@ static long last_window(pools shape, int dim, long at) {
 }
 
 /* Here `in` is the gradient, and what is written has the sizes of the input. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool_back(__global uchar *out, ulong offset_out,
-                                                                            __global const uchar *in, ulong offset_in,
-                                                                            pools shape) {
+KERNEL pool_back(PLACE(out), CONST_PLACE(in), pools shape) {
   EACH_PLACE(shape.in) {
     __global const RAW(D) *grad =
-        (__global const RAW(D) *)(in + offset_in) + plane_start(shape.out_stride, p);
+        CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
     CT sum = 0;
     const long y1 = last_window(shape, 0, p.y), x0 = first_window(1, p.x), x1 = last_window(shape, 1, p.x);
     for (long y = first_window(0, p.y); y <= y1; y++) {
@@ -193,7 +184,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pool_back(__glo
         sum = ADD(sum, SHARE(g, divisor_of(rows, window_of(shape, 1, x))));
       }
     }
-    STORE(D, __global, (__global RAW(D) *)(out + offset_out) + offset_of(shape.in_stride, p), sum);
+    STORE(D, __global, POINTER(D, out) + offset_of(shape.in_stride, p), sum);
   }
 }
 #endif

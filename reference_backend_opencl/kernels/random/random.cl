@@ -75,11 +75,10 @@ static void draw_blocks(ulong counter, ulong seed, uint *words) { vstore4(philox
 #ifdef RRELU
 /* What is not positive is scaled by lower + (upper - lower) * number, fused, then rounded to D; `noise` keeps that
  * slope. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rrelu(
-    __global uchar *out, ulong offset_out, __global uchar *noise, ulong offset_noise, __global const uchar *in,
-    ulong offset_in, ulong seed, ulong first_block, CT lower, CT upper, ulong n, ulong blocks_per_item) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out), *kept = (__global RAW(D) *)(noise + offset_noise);
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
+KERNEL rrelu(PLACE(out), PLACE(noise), CONST_PLACE(in), ulong seed, ulong first_block, CT lower, CT upper, ulong n,
+             ulong blocks_per_item) {
+  __global RAW(D) *to = POINTER(D, out), *kept = POINTER(D, noise);
+  __global const RAW(D) *from = CONST_POINTER(D, in);
   EACH_DRAW {
     DRAWN;
     RAW(D) slopes[PER_BLOCK * BLOCKS];
@@ -96,11 +95,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void rrelu(
 #ifdef DROPOUT
 /* Keeps an element where its number lies below `threshold`, (1 - p) in the numbers' own unit: no rounding is left to
  * differ in. A work-item takes `blocks_per_item` blocks. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout(
-    __global uchar *out, ulong offset_out, __global uchar *mask, ulong offset_mask, __global const uchar *in,
-    ulong offset_in, ulong seed, ulong first_block, ulong threshold, CT scale, ulong n, ulong blocks_per_item) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in);
+KERNEL dropout(PLACE(out), PLACE(mask), CONST_PLACE(in), ulong seed, ulong first_block, ulong threshold, CT scale,
+               ulong n, ulong blocks_per_item) {
+  __global RAW(D) *to = POINTER(D, out);
+  __global const RAW(D) *from = CONST_POINTER(D, in);
   EACH_DRAW {
     DRAWN;
     uchar keep[PER_BLOCK * BLOCKS];
@@ -115,11 +113,9 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout(
 #endif
 
 #ifdef DROPOUT_BACKWARD
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void dropout_backward(
-    __global uchar *out, ulong offset_out, __global const uchar *grad, ulong offset_grad, __global const uchar *mask,
-    ulong offset_mask, CT scale, long n, long chunk) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
-  __global const RAW(D) *from = (__global const RAW(D) *)(grad + offset_grad);
+KERNEL dropout_backward(PLACE(out), CONST_PLACE(grad), CONST_PLACE(mask), CT scale, long n, long chunk) {
+  __global RAW(D) *to = POINTER(D, out);
+  __global const RAW(D) *from = CONST_POINTER(D, grad);
   long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
   for (; i + VEC <= end; i += VEC) {
     VT v = LOAD(D, __global, from + i) * (CONVERT(CT, VLOAD(mask + offset_mask + i)) * scale);
@@ -180,10 +176,9 @@ static CT shifted(CT u, CT from, CT range) {
 #endif
 
 /* from + range * number; `truncates` where that is the number itself. With EXPONENTIAL range is the rate. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global uchar *out, ulong offset_out, ulong seed,
-                                                                      ulong first_block, CT from, CT range,
-                                                                      long truncates, ulong n, ulong blocks_per_item) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL draw(PLACE(out), ulong seed, ulong first_block, CT from, CT range, long truncates, ulong n,
+            ulong blocks_per_item) {
+  __global RAW(D) *to = POINTER(D, out);
   EACH_DRAW {
     DRAWN;
     RAW(D) lanes[PER_BLOCK * BLOCKS];
@@ -222,10 +217,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void draw(__global u
 
 #ifdef INTEGERS
 /* from + the high half of range * r, with r of two words; a range of 0 stands for 2^64. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void integers(__global uchar *out, ulong offset_out,
-                                                                          ulong seed, ulong first_block, long from,
-                                                                          ulong range, ulong n, ulong chunk) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL integers(PLACE(out), ulong seed, ulong first_block, long from, ulong range, ulong n, ulong chunk) {
+  __global RAW(D) *to = POINTER(D, out);
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   for (; i < end; i += 2) {
     uint4 w = philox(first_block + i / 2, seed);
@@ -240,18 +233,14 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void integers(__glob
 
 #ifdef BERNOULLI
 /* 1 where the number lies below `threshold`, the chance in the numbers' own unit; or below the element's own chance. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bernoulli(__global uchar *out, ulong offset_out,
-                                                                           __global const uchar *chances,
-                                                                           ulong offset_chances, ulong seed,
-                                                                           ulong first_block, ulong threshold,
-                                                                           __global long *faults, ulong n,
-                                                                           ulong blocks_per_item) {
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out);
+KERNEL bernoulli(PLACE(out), CONST_PLACE(chances), ulong seed, ulong first_block, ulong threshold,
+                 __global long *faults, ulong n, ulong blocks_per_item) {
+  __global RAW(D) *to = POINTER(D, out);
   EACH_DRAW {
     DRAWN;
     for (int k = 0; k < count; k++) {
 #ifdef CHANCES
-      CT chance = LOAD(D_P, __global, (__global const RAW(D_P) *)(chances + offset_chances) + begin + k);
+      CT chance = LOAD(D_P, __global, CONST_POINTER(D_P, chances) + begin + k);
       if (!(chance >= (CT)0 && chance <= (CT)1)) REPORT(faults, OP_ID, begin + k, FAULT_PROBABILITY);
 #ifdef WIDE
       CT v = (CT)DRAW_BITS(k) * (CT)0x1p-53 < chance ? (CT)1 : (CT)0;
@@ -272,12 +261,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void bernoulli(__glo
  * a category is then chosen all the same, so that what is written stays a category. */
 static double weight_at(__global const RAW(D) * row, long k) { return (double)LOAD(D, __global, row + k); }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void accumulate(__global const uchar *in, ulong offset_in,
-                                                                            __global uchar *work, ulong offset_work,
-                                                                            __global long *faults, long rows, long n) {
+KERNEL accumulate(CONST_PLACE(in), PLACE(work), __global long *faults, long rows, long n) {
   long row = get_global_id(0);
   if (row >= rows) return;
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * n;
+  __global const RAW(D) *from = CONST_POINTER(D, in) + row * n;
   __global double *sums = (__global double *)(work + offset_work) + row * n;
   double sum = 0;
   int good = 1;
@@ -297,10 +284,7 @@ static double uniform_at(ulong i, ulong seed, ulong first_block) {
 }
 
 /* The first category whose running sum lies above u * total, or is the total where that product rounds to it. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick(__global uchar *out, ulong offset_out,
-                                                                      __global const uchar *work, ulong offset_work,
-                                                                      ulong seed, ulong first_block, long rows, long n,
-                                                                      long samples) {
+KERNEL pick(PLACE(out), CONST_PLACE(work), ulong seed, ulong first_block, long rows, long n, long samples) {
   long i = get_global_id(0);
   if (i >= rows * samples) return;
   __global const double *sums = (__global const double *)(work + offset_work) + i / samples * n;
@@ -316,14 +300,11 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick(__global u
 
 /* Each category at most once: what is taken loses its weight, and the sums are made again. Those without a weight come
  * last, in their order. A work-item takes a row; what is left of its weights lies in `work`. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick_once(__global uchar *out, ulong offset_out,
-                                                                           __global const uchar *in, ulong offset_in,
-                                                                           __global uchar *work, ulong offset_work,
-                                                                           ulong seed, ulong first_block, long rows,
-                                                                           long n, long samples) {
+KERNEL pick_once(PLACE(out), CONST_PLACE(in), PLACE(work), ulong seed, ulong first_block, long rows, long n,
+                 long samples) {
   long row = get_global_id(0);
   if (row >= rows) return;
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * n;
+  __global const RAW(D) *from = CONST_POINTER(D, in) + row * n;
   __global double *left = (__global double *)(work + offset_work) + row * n;
   __global long *to = (__global long *)(out + offset_out) + row * samples;
   for (long k = 0; k < n; k++) left[k] = weight_at(from, k);
@@ -349,8 +330,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void pick_once(__glo
 static int before(ulong2 a, ulong2 b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
 
 /* Runs of `run` pairs, each sorted by one work-item. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void keys(__global uchar *work, ulong offset_work,
-                                                                      ulong seed, ulong first_block, ulong n, ulong run) {
+KERNEL keys(PLACE(work), ulong seed, ulong first_block, ulong n, ulong run) {
   __global ulong2 *to = (__global ulong2 *)(work + offset_work);
   ulong begin = get_global_id(0) * run, end = min(begin + run, n);
   for (ulong i = begin; i < end; i++) {
@@ -364,9 +344,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void keys(__global u
 }
 
 /* Pairs of runs become one each; a work-item makes `chunk` places of the result, which lie in one run. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void merge(__global uchar *work, ulong offset_to,
-                                                                       ulong offset_from, ulong n, ulong run,
-                                                                       ulong chunk) {
+KERNEL merge(__global uchar *work, ulong offset_to, ulong offset_from, ulong n, ulong run, ulong chunk) {
   ulong first = get_global_id(0) * chunk;
   if (first >= n) return;
   ulong begin = first / (2 * run) * (2 * run), middle = min(begin + run, n), end = min(begin + 2 * run, n);
@@ -389,12 +367,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void merge(__global 
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void places(__global uchar *out, ulong offset_out,
-                                                                        __global const uchar *work, ulong offset_work,
-                                                                        ulong n, ulong chunk) {
+KERNEL places(PLACE(out), CONST_PLACE(work), ulong n, ulong chunk) {
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   for (; i < end; i++) {
-    STORE(D, __global, (__global RAW(D) *)(out + offset_out) + i,
+    STORE(D, __global, POINTER(D, out) + i,
           (CT)((__global const ulong2 *)(work + offset_work))[i].y);
   }
 }

@@ -61,10 +61,8 @@ static INLINED void choose(VT best, VM place, candidate *lanes, __local CT *valu
 }
 
 /* A unit is a part of a row (`parts` of `part` elements each), or VEC lines side by side. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void find(
-    __global uchar *indices, ulong offset_indices, __global uchar *values, ulong offset_values,
-    __global const uchar *in, ulong offset_in, __global const uchar *given, ulong offset_given,
-    __global const uchar *source, ulong offset_source, lines space, long part, long parts, long source_size) {
+KERNEL find(PLACE(indices), PLACE(values), CONST_PLACE(in), CONST_PLACE(given), CONST_PLACE(source), lines space,
+            long part, long parts, long source_size) {
   __local CT shared_values[LOCAL];
   __local long shared_places[LOCAL];
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
@@ -78,10 +76,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void find(
     long out = unit / space.units_per_row * space.inner + unit % space.units_per_row * VEC;
     int n = unit_lanes(space, unit);
 #endif
-    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in, offset_in) + start;
+    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + start;
     VT best = (VT)0;
     VM place = (VM)(-1);
-    EACH(0, size, VT v = get_in(from + PLACE(i), n); VM wins = GOES_BEFORE(v, best) | (place < (VM)0);
+    EACH(i, n, 0, size, VT v = get_in(from + AT(space, i), n); VM wins = GOES_BEFORE(v, best) | (place < (VM)0);
          best = wins ? v : best; place = wins ? (VM)(MT)i : place)
     candidate lanes[VEC];
     choose(best, place, lanes, shared_values, shared_places);
@@ -102,8 +100,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void find(
 #else
       long place_of_value = start + j + at * space.inner;
 #endif
-      POINTER(D_VALUES, values, offset_values)[out + j] =
-          CONST_POINTER(D_VALUES, source, offset_source)[place_of_value];
+      POINTER(D_VALUES, values)[out + j] = CONST_POINTER(D_VALUES, source)[place_of_value];
 #endif
     }
   }

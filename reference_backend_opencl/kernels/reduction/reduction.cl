@@ -146,10 +146,7 @@ static VT split_total(__global const RAW(D_IN) * in, space shape, long split, in
   return totals[LEVELS - 1];
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void reduce(__global uchar *out, ulong offset_out,
-                                                                         __global const uchar *in, ulong offset_in,
-                                                                         __global const uchar *shift,
-                                                                         ulong offset_shift, CT number, space shape) {
+KERNEL reduce(PLACE(out), CONST_PLACE(in), CONST_PLACE(shift), CT number, space shape) {
   VT x = (VT)number;
   long first = (long)get_global_id(0) * shape.per_item;
   long last = min(first + shape.per_item, shape.units);
@@ -177,10 +174,10 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void reduce(__global
     s = VLOAD(lanes);
 #endif
 #endif
-    VT total = split_total((__global const RAW(D_IN) *)(in + offset_in) + at_in, shape, split, n, s);
+    VT total = split_total(CONST_POINTER(D_IN, in) + at_in, shape, split, n, s);
 #ifdef ROWS
     total = across(total);
 #endif
-    put((__global RAW(D_OUT) *)(out + offset_out) + at_out, shape.kept_out[0], n, FINISH(total));
+    put(POINTER(D_OUT, out) + at_out, shape.kept_out[0], n, FINISH(total));
   }
 }

@@ -5,9 +5,9 @@ enum { SELF, DIM, OUT, VALUES, INDICES, READS };
 static const char *const reads[] = {
     [SELF] = "self", [DIM] = "dim", [OUT] = "out", [VALUES] = "values", [INDICES] = "indices", [READS] = NULL};
 
+/* An extremum by how its numbers compare with those before, else a function that joins two and what it leaves as is. */
 typedef struct recipe {
-  bool extremum;
-  const char *defines;
+  const char *at_least, *join, *nothing;
 } recipe;
 
 typedef struct operands {
@@ -22,13 +22,19 @@ typedef struct memo {
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call,
                                 const ocl_dtype *dtype) {
-  bool extremum = call->recipe->extremum;
+  const recipe *recipe = call->recipe;
+  const char *extremum = recipe->at_least;
   ocl_lines lines = ocl_lines_of(device, &call->self->dl, call->self->dl.ndim ? call->dim : -1);
   if (extremum) ocl_lines_plan_columns(device, &lines);
   if (lines.rows || extremum) lines.vec = 1;
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, dtype);
-  ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n%s", dtype->name, dtype->name, call->recipe->defines);
+  ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n", dtype->name, dtype->name);
+  if (extremum) {
+    ocl_text_add(&head, "#define AT_LEAST(a, b) ((a) %s (b))\n", extremum);
+  } else {
+    ocl_text_add(&head, "#define JOIN(a, b) %s(a, b)\n#define NOTHING %s\n", recipe->join, recipe->nothing);
+  }
   graft_status status =
       ocl_kernel_make(kernel, device, &head, "core/lines scan/scan", extremum ? "scan_extremum" : "scan");
   return status == GRAFT_OK ? ocl_lines_set(kernel, &lines) : status;
@@ -39,7 +45,7 @@ static graft_status prepare(void *memo_, graft_device *device, const void *from)
   const ocl_dtype *dtype = ocl_dtype_of(device, call->self->dl.dtype);
   if (!dtype || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   bool number = dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_INT;
-  if (!number && !(call->recipe->extremum && dtype->class == OCL_CLASS_BOOL)) return GRAFT_UNIMPLEMENTED;
+  if (!number && !(call->recipe->at_least && dtype->class == OCL_CLASS_BOOL)) return GRAFT_UNIMPLEMENTED;
   return make_kernel(&((memo *)memo_)->kernel, device, call, dtype);
 }
 
@@ -49,14 +55,14 @@ static graft_status run(const ocl_call *call) {
   const recipe *recipe = call->op->recipe;
   const operands operands = {.recipe = recipe,
                              .self = ocl_read_tensor(call, SELF),
-                             .out = ocl_read_tensor(call, recipe->extremum ? VALUES : OUT),
+                             .out = ocl_read_tensor(call, recipe->at_least ? VALUES : OUT),
                              .indices = ocl_read_tensor(call, INDICES),
                              .dim = ocl_read_int(call, DIM, 0)};
   memo *memo;
-  if (!operands.out || (recipe->extremum && !operands.indices)) return GRAFT_UNIMPLEMENTED;
+  if (!operands.out || (recipe->at_least && !operands.indices)) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
-  if (!recipe->extremum) {
+  if (!recipe->at_least) {
     const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.self)};
     return ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
   }
@@ -73,10 +79,10 @@ static graft_status run(const ocl_call *call) {
 #define REALS   (NUMBERS | OCL_BOOLS)
 
 static const ocl_op ops[] = {
-    SCAN(cumsum, NUMBERS, .defines = "#define JOIN(a, b) ADD(a, b)\n#define NOTHING 0\n"),
-    SCAN(cumprod, NUMBERS, .defines = "#define JOIN(a, b) MUL(a, b)\n#define NOTHING 1\n"),
-    SCAN(cummax, REALS, .extremum = true, .defines = "#define EXTREMUM\n#define LARGEST\n"),
-    SCAN(cummin, REALS, .extremum = true, .defines = "#define EXTREMUM\n"),
-    SCAN(cummax_helper, REALS, .extremum = true, .defines = "#define EXTREMUM\n#define LARGEST\n"),
+    SCAN(cumsum, NUMBERS, .join = "ADD", .nothing = "0"),
+    SCAN(cumprod, NUMBERS, .join = "MUL", .nothing = "1"),
+    SCAN(cummax, REALS, .at_least = ">="),
+    SCAN(cummax_helper, REALS, .at_least = ">="),
+    SCAN(cummin, REALS, .at_least = "<="),
 };
 OCL_FAMILY(scan, ops)

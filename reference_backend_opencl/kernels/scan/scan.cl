@@ -1,23 +1,15 @@
-/* What runs along a line. After lines.cl. The head defines D_OUT, D_IN, and either EXTREMUM (with LARGEST or not) or
- * JOIN(a, b) and NOTHING, which joined with anything changes nothing; rows have VEC 1.
+/* What runs along a line. After lines.cl. The head defines D_OUT, D_IN, and either AT_LEAST(a, b), which of two goes first,
+ * or JOIN(a, b) and NOTHING, which joined with anything changes nothing; rows have VEC 1.
  * Sums are made in stretches, so that rounding errors do not grow with the whole length. */
-#ifdef EXTREMUM
-#ifdef LARGEST
-#define AT_LEAST(a, b) ((a) >= (b))
-#else
-#define AT_LEAST(a, b) ((a) <= (b))
-#endif
-
+#ifdef AT_LEAST
 /* The extremum so far and where it stands: of equals the last, and a NaN before all. A work-item takes a line; values
  * are moved as they are, `in` and `values` having one dtype. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan_extremum(
-    __global uchar *values, ulong offset_values, __global uchar *indices, ulong offset_indices,
-    __global const uchar *in, ulong offset_in, lines space) {
+KERNEL scan_extremum(PLACE(values), PLACE(indices), CONST_PLACE(in), lines space) {
   long first = (long)get_global_id(0) * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
     long start = unit / space.inner * space.size * space.inner + unit % space.inner, best = 0;
-    __global const RAW(D_IN) *from = (__global const RAW(D_IN) *)(in + offset_in) + start;
-    __global RAW(D_IN) *to = (__global RAW(D_IN) *)(values + offset_values) + start;
+    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + start;
+    __global RAW(D_IN) *to = POINTER(D_IN, values) + start;
     __global long *at = (__global long *)(indices + offset_indices) + start;
     CT most = LOAD(D_IN, __global, from);
     for (long i = 0; i < space.size; i++) {
@@ -35,9 +27,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan_extremum(
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(in, D_IN)
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan(__global uchar *out, ulong offset_out,
-                                                                       __global const uchar *in, ulong offset_in,
-                                                                       lines space) {
+KERNEL scan(PLACE(out), CONST_PLACE(in), lines space) {
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
 #if defined(ROWS) && LOCAL > 1
   __local CT shared[LOCAL];
@@ -46,8 +36,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan(__global u
   for (long unit = first; unit < last; unit++) {
     const int n = unit_lanes(space, unit);
     long start = unit_start(space, unit);
-    __global RAW(D_OUT) *to = POINTER(D_OUT, out, offset_out) + start;
-    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in, offset_in) + start;
+    __global RAW(D_OUT) *to = POINTER(D_OUT, out) + start;
+    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + start;
     VT before = (VT)(NOTHING);
 #if defined(ROWS) && LOCAL > 1
     /* A stretch is one element for each work-item. */
@@ -70,8 +60,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scan(__global u
       VT sum = (VT)(NOTHING);
       long end = min(stretch + 64, space.size);
       for (long i = stretch; i < end; i++) {
-        sum = JOIN(sum, get_in(from + PLACE(i), n));
-        put_out(to + PLACE(i), JOIN(before, sum), n);
+        sum = JOIN(sum, get_in(from + AT(space, i), n));
+        put_out(to + AT(space, i), JOIN(before, sum), n);
       }
       before = JOIN(before, sum);
     }

@@ -41,25 +41,8 @@ static long resolve(__global const long *const *index, const long *at, long i, c
   return row >= first && row < first + shape->part_size ? where : -1;
 }
 
-/* n of VEC elements side by side. */
-#define DEFINE_ELEMENTS(name, dtype)                                                             \
-  static VT CAT(get_, name)(__global const RAW(dtype) * at, int n) {                             \
-    if (n == VEC) return LOAD(dtype, __global, at);                                              \
-    RAW(dtype) lanes[VEC];                                                                       \
-    for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j : 0];                                  \
-    return LOAD(dtype, __private, lanes);                                                        \
-  }                                                                                              \
-  static void CAT(put_, name)(__global RAW(dtype) * at, int n, VT v) {                           \
-    if (n == VEC) {                                                                              \
-      STORE(dtype, __global, at, v);                                                             \
-      return;                                                                                    \
-    }                                                                                            \
-    RAW(dtype) lanes[VEC];                                                                       \
-    STORE(dtype, __private, lanes, v);                                                           \
-    for (int j = 0; j < n; j++) at[j] = lanes[j];                                                \
-  }
-DEFINE_ELEMENTS(target, D_TARGET)
-DEFINE_ELEMENTS(source, D_SOURCE)
+DEFINE_ACCESS(target, D_TARGET)
+DEFINE_ACCESS(source, D_SOURCE)
 
 #if defined(IS_VALUE)
 #define SOURCE(at, n) (VT) number
@@ -69,9 +52,7 @@ DEFINE_ELEMENTS(source, D_SOURCE)
 #define SOURCE(at, n) get_source(at, n)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
-    __global uchar *target, ulong offset_target, __global const uchar *source, ulong offset_source, CT number,
-    __global long *faults, INDEX_PARAMETERS, space shape) {
+KERNEL scatter(PLACE(target), CONST_PLACE(source), CT number, __global long *faults, INDEX_PARAMETERS, space shape) {
   __global const long *const index[INDICES] = {INDEX_POINTERS};
   long part = (long)get_global_id(0) % shape.parts, first = (long)get_global_id(0) / shape.parts * shape.per_item;
   long last = min(first + shape.per_item, shape.units);
@@ -87,8 +68,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
     }
     for (int d = 0; d < SCAN; d++) place[d] = 0;
     for (long scan = 0; scan < shape.scans; scan++) {
-      __global RAW(D_TARGET) *to = (__global RAW(D_TARGET) *)(target + offset_target) + at[1];
-      __global const RAW(D_SOURCE) *from = (__global const RAW(D_SOURCE) *)(source + offset_source) + at[0];
+      __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + at[1];
+      __global const RAW(D_SOURCE) *from = CONST_POINTER(D_SOURCE, source) + at[0];
 #ifdef ROWS
       long where = resolve(index, at, 0, &shape, part, faults);
       long stop = where < 0 ? begin : end;
@@ -103,7 +84,7 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
 #endif
         VT v = SOURCE(from + i * shape.free_stride[0].along[0], n);
         __global RAW(D_TARGET) *element = to + where + i * shape.free_stride[1].along[0];
-        put_target(element, n, COMBINE(get_target(element, n), v));
+        put_target(element, COMBINE(get_target(element, n), v), n);
       }
       int carries = 1;
       for (int d = 0; d < SCAN; d++) { /* on to the next place of the scan */
@@ -119,24 +100,18 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void scatter(
 }
 
 /* From one dtype to another, end to end: sums of half types are made in f32. A work-item takes `chunk` elements. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void widen(__global uchar *to, ulong offset_to,
-                                                                       __global const uchar *from, ulong offset_from,
-                                                                       long count, long chunk) {
+KERNEL widen(PLACE(to), CONST_PLACE(from), long count, long chunk) {
   long i = (long)get_global_id(0) * chunk, end = min(i + chunk, count);
   for (; i < end; i += VEC) {
     int n = (int)min((long)VEC, end - i);
-    put_target((__global RAW(D_TARGET) *)(to + offset_to) + i, n,
-               get_source((__global const RAW(D_SOURCE) *)(from + offset_from) + i, n));
+    put_target(POINTER(D_TARGET, to) + i, get_source(CONST_POINTER(D_SOURCE, from) + i, n), n);
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void narrow(__global uchar *to, ulong offset_to,
-                                                                        __global const uchar *from, ulong offset_from,
-                                                                        long count, long chunk) {
+KERNEL narrow(PLACE(to), CONST_PLACE(from), long count, long chunk) {
   long i = (long)get_global_id(0) * chunk, end = min(i + chunk, count);
   for (; i < end; i += VEC) {
     int n = (int)min((long)VEC, end - i);
-    put_source((__global RAW(D_SOURCE) *)(to + offset_to) + i, n,
-               get_target((__global const RAW(D_TARGET) *)(from + offset_from) + i, n));
+    put_source(POINTER(D_SOURCE, to) + i, get_target(CONST_POINTER(D_TARGET, from) + i, n), n);
   }
 }

@@ -7,9 +7,7 @@ typedef struct {
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void move(__global uchar *out, ulong offset_out,
-                                                                      __global const uchar *in, ulong offset_in,
-                                                                      space shape) {
+KERNEL move(PLACE(out), CONST_PLACE(in), space shape) {
   long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
   for (long chunk = first; chunk < last; chunk++) {
     long outer = chunk / shape.chunks_per_row;
@@ -21,8 +19,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void move(__global u
       at_to += place * shape.stride[0].along[d];
       at_from += place * shape.stride[1].along[d];
     }
-    __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at_to;
-    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at_from;
+    __global RAW(D) *to = POINTER(D, out) + at_to;
+    __global const RAW(D) *from = CONST_POINTER(D, in) + at_from;
 #ifdef CONTIGUOUS
     for (; i + VEC <= end; i += VEC) VSTORE(VLOAD(from + i), to + i);
     for (; i < end; i++) to[i] = from[i];
@@ -46,9 +44,7 @@ typedef struct {
 #define TILE 4
 #endif
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void transpose(__global uchar *out, ulong offset_out,
-                                                                           __global const uchar *in, ulong offset_in,
-                                                                           tiled_space shape) {
+KERNEL transpose(PLACE(out), CONST_PLACE(in), tiled_space shape) {
   long tile = get_global_id(0), i = tile % shape.tiles[0] * TILE, outer = tile / shape.tiles[0];
   long j = outer % shape.tiles[1] * TILE;
   outer /= shape.tiles[1];
@@ -60,8 +56,8 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void transpose(__glo
     at_from += place * shape.stride[1].along[d];
   }
   if (outer > 0) return; /* beyond the last tile */
-  __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + at_to;
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + at_from;
+  __global RAW(D) *to = POINTER(D, out) + at_to;
+  __global const RAW(D) *from = CONST_POINTER(D, in) + at_from;
   long stride_to = shape.stride[0].along[1], stride_from = shape.stride[1].along[0];
   if (i + TILE <= shape.size[0] && j + TILE <= shape.size[1]) {
     RAW(D) lanes[TILE][TILE];
@@ -85,13 +81,11 @@ typedef struct {
   long rows, rows_per_matrix, columns, per_item;
 } triangle_space;
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void triangle(__global uchar *out, ulong offset_out,
-                                                                          __global const uchar *in, ulong offset_in,
-                                                                          long first, long lower, triangle_space shape) {
+KERNEL triangle(PLACE(out), CONST_PLACE(in), long first, long lower, triangle_space shape) {
   long row = (long)get_global_id(0) * shape.per_item, last = min(row + shape.per_item, shape.rows);
   for (; row < last; row++) {
-    __global RAW(D) *to = (__global RAW(D) *)(out + offset_out) + row * shape.columns;
-    __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + row * shape.columns;
+    __global RAW(D) *to = POINTER(D, out) + row * shape.columns;
+    __global const RAW(D) *from = CONST_POINTER(D, in) + row * shape.columns;
     long cut = clamp(first + row % shape.rows_per_matrix, 0L, shape.columns), begin = lower ? 0 : cut;
     long end = lower ? cut : shape.columns;
     for (long i = 0; i < begin; i++) to[i] = (RAW(D))0;

@@ -11,62 +11,65 @@ DEFINE_ACCESS(b, D_IN)
 #define SOFTMAX_BACKWARD 3
 #define LOG_SOFTMAX_BACKWARD 4
 
-/* Stores and hands on. */
-static VT kept(__global RAW(D_OUT) * p, VT v, int n) {
-  put_out(p, v, n);
-  return v;
+/* exp(a - most) on the first visit, and again: KEEPS, where the output holds it as exactly as it was computed. */
+static VT first_term(__global RAW(D_OUT) * out, VT a, VT most, int n) {
+  VT term = exp(a - most);
+#ifdef KEEPS
+  put_out(out, term, n);
+#endif
+  return term;
+}
+static VT term(__global const RAW(D_OUT) * out, __global const RAW(D_IN) * a, VT most, int n) {
+#ifdef KEEPS
+  return get_out(out, n);
+#else
+  return exp(get_a(a, n) - most);
+#endif
 }
 
-#define A get_a(a + PLACE(i), n)
-#define B get_b(b + PLACE(i), n)
-#define OUT(v) put_out(out + PLACE(i), v, n)
+static VT safe(VT y, VT most) {
+#if OP == SAFE_SOFTMAX
+  return most == (VT)(-INFINITY) ? (VT)0 : y;
+#else
+  return y;
+#endif
+}
 
 static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b, lines space,
                  int n, __local CT *shared) {
   VT sum = (VT)0;
   long size = space.size;
 #if OP == SOFTMAX_BACKWARD
-  SUM(sum, size, A * B)
+  SUM(sum, i, n, size, get_a(a + AT(space, i), n) * get_b(b + AT(space, i), n))
   sum = total_sum(sum, shared);
-  EACH(0, size, OUT(B * (A - sum)))
+  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_b(b + at, n) * (get_a(a + at, n) - sum), n))
 #elif OP == LOG_SOFTMAX_BACKWARD
-  SUM(sum, size, A)
+  SUM(sum, i, n, size, get_a(a + AT(space, i), n))
   sum = total_sum(sum, shared);
-  EACH(0, size, OUT(A - exp(B) * sum))
+  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - exp(get_b(b + at, n)) * sum, n))
 #else
   VT most = (VT)(-INFINITY);
-  EACH(0, size, VT v = only(A, n, -INFINITY); most = (v > most) | (v != v) ? v : most)
+  EACH(i, n, 0, size, VT v = only(get_a(a + AT(space, i), n), n, -INFINITY);
+       most = (v > most) | (v != v) ? v : most)
   most = total_max(most, shared);
 #if OP == LOG_SOFTMAX
-  SUM(sum, size, exp(A - most))
+  SUM(sum, i, n, size, exp(get_a(a + AT(space, i), n) - most))
   sum = log(total_sum(sum, shared));
-  EACH(0, size, OUT(A - most - sum))
+  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - most - sum, n))
 #else
-#ifdef KEEPS /* the output holds what was computed as exactly as it was computed */
-  SUM(sum, size, kept(out + PLACE(i), exp(A - most), n))
-#define E get_out(out + PLACE(i), n)
-#else
-  SUM(sum, size, exp(A - most))
-#define E exp(A - most)
-#endif
+  SUM(sum, i, n, size, first_term(out + AT(space, i), get_a(a + AT(space, i), n), most, n))
   sum = total_sum(sum, shared);
-#if OP == SAFE_SOFTMAX
-  EACH(0, size, OUT(most == (VT)(-INFINITY) ? (VT)0 : E / sum))
-#else
-  EACH(0, size, OUT(E / sum))
-#endif
+  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, safe(term(out + at, a + at, most, n) / sum, most), n))
 #endif
 #endif
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void softmax(
-    __global uchar *out, ulong offset_out, __global const uchar *a, ulong offset_a, __global const uchar *b,
-    ulong offset_b, lines space) {
+KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), lines space) {
   __local CT shared[LOCAL];
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
     long start = unit_start(space, unit);
-    line(POINTER(D_OUT, out, offset_out) + start, CONST_POINTER(D_IN, a, offset_a) + start,
-         CONST_POINTER(D_IN, b, offset_b) + start, space, unit_lanes(space, unit), shared);
+    line(POINTER(D_OUT, out) + start, CONST_POINTER(D_IN, a) + start,
+         CONST_POINTER(D_IN, b) + start, space, unit_lanes(space, unit), shared);
   }
 }

@@ -95,13 +95,12 @@ static __global ITEM *by_digits(__global ITEM *items, __global ITEM *other, long
 
 /* `work` is 2 * size items for each work-item. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_lines(
-    __global uchar *values, ulong offset_values, __global uchar *indices, ulong offset_indices,
-    __global const uchar *in, ulong offset_in, __global uchar *work, ulong offset_work, space_t space) {
+    PLACE(values), PLACE(indices), CONST_PLACE(in), PLACE(work), space_t space) {
   __global ITEM *items = (__global ITEM *)(work + offset_work) + 2 * space.size * get_global_id(0);
   long first = (long)get_global_id(0) * space.per_item, last = min(first + space.per_item, space.lines);
   for (long line = first; line < last; line++) {
     __global const RAW(D) *from =
-        (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
+        CONST_POINTER(D, in) + line_start(line, space.size, space.inner);
     long start = line_start(line, space.kept, space.inner);
 #ifdef FEW
     insert(from, items, space);
@@ -111,27 +110,24 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_lines(
     __global ITEM *sorted = by_digits(items, items + space.size, space.size);
 #endif
     for (long i = 0; i < space.kept; i++) {
-      put((__global RAW(D) *)(values + offset_values) + start, (__global long *)(indices + offset_indices) + start, from,
+      put(POINTER(D, values) + start, (__global long *)(indices + offset_indices) + start, from,
           i, space.inner, sorted[space.skipped + i]);
     }
   }
 }
 #else
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void load_items(__global uchar *work, ulong offset_work,
-                                                                             __global const uchar *in,
-                                                                             ulong offset_in, space_t space) {
+KERNEL load_items(PLACE(work), CONST_PLACE(in), space_t space) {
   long at = get_global_id(0), line = at / space.padded, i = at % space.padded;
   if (line >= space.lines) return;
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
+  __global const RAW(D) *from = CONST_POINTER(D, in) + line_start(line, space.size, space.inner);
   /* What fills up comes after everything: its place is beyond all. */
   ((__global ITEM *)(work + offset_work))[at] =
       i < space.size ? item_of(from, i, space.inner) : MAKE_ITEM(~(UT)0, 0xffffffffu);
 }
 
 /* Pairs `distance` apart, ascending in every second run of `run`. */
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void exchange(__global uchar *work, ulong offset_work, long run,
-                                                                       long distance, space_t space) {
+KERNEL exchange(PLACE(work), long run, long distance, space_t space) {
   long pair = get_global_id(0);
   if (pair >= space.lines * (space.padded / 2)) return;
   long at = pair / distance * 2 * distance + pair % distance;
@@ -144,14 +140,12 @@ __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void exchange(__glob
   }
 }
 
-__kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void store_items(
-    __global uchar *values, ulong offset_values, __global uchar *indices, ulong offset_indices,
-    __global const uchar *in, ulong offset_in, __global const uchar *work, ulong offset_work, space_t space) {
+KERNEL store_items(PLACE(values), PLACE(indices), CONST_PLACE(in), CONST_PLACE(work), space_t space) {
   long at = get_global_id(0), line = at / space.kept, i = at % space.kept;
   if (line >= space.lines) return;
-  __global const RAW(D) *from = (__global const RAW(D) *)(in + offset_in) + line_start(line, space.size, space.inner);
+  __global const RAW(D) *from = CONST_POINTER(D, in) + line_start(line, space.size, space.inner);
   long start = line_start(line, space.kept, space.inner);
-  put((__global RAW(D) *)(values + offset_values) + start, (__global long *)(indices + offset_indices) + start, from, i,
+  put(POINTER(D, values) + start, (__global long *)(indices + offset_indices) + start, from, i,
       space.inner, ((__global const ITEM *)(work + offset_work))[line * space.padded + space.skipped + i]);
 }
 #endif
