@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Does what docs/writing_a_backend.md says, word by word: test_tutorial.sh SOURCE BUILD
+# Does what a page of docs says, word by word: test_tutorial.sh SOURCE BUILD PAGE
 #
 # Installs Graft from BUILD into a folder of its own and, in an empty folder, goes through the code blocks in order:
 #   sh     is run; a failure of any command fails the test
 #   text   must be in what the block before printed: each line, in this order, blanks as one, "…" as anything
-#   c      goes where the comment above it says: <!-- file PATH -->, <!-- PATH, before: LINE --> (a line that begins so),
-#          or <!-- PATH, instead of: LINE -->
+#   c      goes where the comment above it says: <!-- file PATH -->, <!-- PATH, at the end -->,
+#          <!-- PATH, before: LINE --> (a line that begins so), or <!-- PATH, instead of: LINE -->
 set -euo pipefail
 source_dir=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
+page=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
@@ -21,7 +22,7 @@ unset GRAFT_PLUGIN_PATH GRAFT_PLUGINS GRAFT_FALLBACK
 
 mkdir "$work/tutorial"
 cd "$work/tutorial"
-python3 - "$source_dir/docs/writing_a_backend.md" <<'PYTHON'
+python3 - "$source_dir/$page" "$page" <<'PYTHON'
 import re
 import subprocess
 import sys
@@ -31,7 +32,7 @@ counts = {"sh": 0, "c": 0, "text": 0}
 
 
 def fail(line, message):
-    sys.exit(f"docs/writing_a_backend.md:{line}: {message}")
+    sys.exit(f"{sys.argv[2]}:{line}: {message}")
 
 
 def run(line, block):
@@ -61,6 +62,11 @@ def place(line, where, block):
     match = re.fullmatch(r"<!-- file (\S+) -->", where)
     if match:
         open(match[1], "w", encoding="utf-8").write(block)
+        return
+    match = re.fullmatch(r"<!-- (\S+), at the end -->", where)
+    if match:
+        with open(match[1], "a", encoding="utf-8") as file:
+            file.write("\n" + block)
         return
     match = re.fullmatch(r"<!-- (\S+), (before|instead of): (.*) -->", where)
     if not match:
@@ -95,6 +101,6 @@ while i < len(text):
     counts[kind] += 1
     i = end + 1
 if not counts["sh"]:
-    sys.exit("the tutorial has no command")
-print("the tutorial works: " + ", ".join(f"{n} {kind} blocks" for kind, n in counts.items()))
+    sys.exit(f"{sys.argv[2]} has no command")
+print(f"{sys.argv[2]} works: " + ", ".join(f"{n} {kind} blocks" for kind, n in counts.items()))
 PYTHON
