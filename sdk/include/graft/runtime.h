@@ -5,8 +5,8 @@
  * "reference:0" lives in host memory and computes every op that libgraft knows, slowly and carefully.
  *
  * Handles of this header live as long as the process, or until graft_backend_close, and are thread-safe unless a line
- * says otherwise. A stream is
- * used by one thread at a time. Everything that takes a stream is asynchronous unless its name says synchronize. */
+ * says otherwise. A stream is used by one thread at a time. Everything that takes a stream is asynchronous unless its
+ * name says synchronize. */
 #ifndef GRAFT_RUNTIME_H
 #define GRAFT_RUNTIME_H
 

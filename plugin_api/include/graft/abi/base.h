@@ -5,10 +5,10 @@
  *
  * Growth. A struct that begins with `struct_size` grows at its end and nowhere else. Whoever fills such a struct sets
  * struct_size to the end of the last field it knows (sizeof is right: there is no hidden tail padding), whoever reads
- * one asks GRAFT_HAS before it touches a field. Sizes and minors are held to "at least", never to "equal";
- * another major is refused. Zero means "default" or "unknown" in every field, for ever. An out-struct is zero-filled and
- * sized by the caller; the callee writes only what fits. Structs without a size (DLTensor, scalars, lists, the head of
- * args) are frozen. What a later minor appends is optional: what is mandatory was so in 1.0. A minor ends on 8 bytes.
+ * one asks GRAFT_HAS before it touches a field. Sizes and minors are held to "at least", never to "equal"; another
+ * major is refused. Zero means "default" or "unknown" in every field, for ever. An out-struct is zero-filled and sized
+ * by the caller; the callee writes only what fits. Structs without a size (DLTensor, scalars, lists, the head of args)
+ * are frozen. What a later minor appends is optional: what is mandatory was so in 1.0. A minor ends on 8 bytes.
  *
  * Flags. In the flags word of a request (what one party asks of the other) the low 16 bits must be understood: a reader
  * that meets one it does not know refuses the call with GRAFT_INVALID_ARGUMENT. The high 16 bits are hints, which may

@@ -8,8 +8,8 @@
  * A slot submits its work to exec->stream and returns; it never waits for the device, except that an op whose output
  * size depends on data may wait on its own event (and is GRAFT_UNIMPLEMENTED while capturing). It returns
  * GRAFT_UNIMPLEMENTED before any side effect for a case it does not serve (the host then takes another way and
- * remembers it), and answers the same for the same case every time, whatever
- * numbers come as host values, and, under GRAFT_CAP_MEMO_IGNORES_SCALARS, as float and Scalar arguments.
+ * remembers it), and answers the same for the same case every time, whatever numbers come as host values, and, under
+ * GRAFT_CAP_MEMO_IGNORES_SCALARS, as float and Scalar arguments.
  *
  * An elementwise op (its tensors all broadcast to the shape of its result, and no argument speaks of a dim) may see its
  * dims permuted, merged and without those of size 1, all tensors alike: what belongs together stays together, but
