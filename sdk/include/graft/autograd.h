@@ -41,7 +41,9 @@ GRAFT_EXPORT graft_status graft_grad(graft_tensor *const *roots, GRAFT_NULLABLE 
                                      uint32_t count, graft_tensor *const *inputs, uint32_t input_count,
                                      graft_backward_flags flags, graft_tensor **results);
 
-/* Called with each gradient that reaches the tensor; may replace it by storing an owned tensor in *replacement. */
+/* Called once in a backward, with the tensor's complete gradient, before it is used, collected or handed out; may
+ * replace it by storing an owned tensor of the same shape, dtype and device in *replacement. Hooks run in the order in
+ * which they were added, on the thread that called backward. */
 typedef graft_status (*graft_hook_fn)(void *context, graft_tensor *grad, graft_tensor **replacement);
 GRAFT_EXPORT graft_status graft_tensor_add_hook(graft_tensor *tensor, graft_hook_fn hook, GRAFT_NULLABLE void *context,
                                                 GRAFT_NULLABLE uint64_t *handle);
