@@ -94,7 +94,7 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   uint word = element % 4 == 0 ? words.x : element % 4 == 1 ? words.y : element % 4 == 2 ? words.z : words.w;
   return (word >> 8) < threshold ? keep : (CT)0;
 }
-#define MASK(head, i, j)                                                                \
+#define MASK(head, i, j)                                                                            \
   mask_of((__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
           (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
 #else
@@ -114,8 +114,8 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
 #define SCORE(head, i, j, q, k) (SEEN(i, j) ? BIASED(SCALE * dot_rows(q, k, WIDTH), head, i, j) : (CT)-INFINITY)
 
 /* The block of this piece: its head, its first row (or column), and how many. */
-#define BLOCK_OF(length)                                  \
-  const long blocks = ((length) + BLOCK - 1) / BLOCK;     \
+#define BLOCK_OF(length)                                            \
+  const long blocks = ((length) + BLOCK - 1) / BLOCK;               \
   const long head = piece / blocks, first = piece % blocks * BLOCK; \
   const int count = (int)min((long)BLOCK, (length)-first)
 

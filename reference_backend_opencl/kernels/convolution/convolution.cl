@@ -27,24 +27,7 @@ typedef struct {
   plane plane;
 } space;
 
-#define DEFINE_LOAD(name, dtype)                                     \
-  static CT CAT(one_, name)(__global const RAW(dtype) * at) {        \
-    RAW(dtype) lanes[VEC];                                           \
-    CT values[VEC];                                                  \
-    for (int j = 0; j < VEC; j++) lanes[j] = *at;                    \
-    VSTORE(LOAD(dtype, __private, lanes), values);                   \
-    return values[0];                                                \
-  }                                                                  \
-  static void CAT(put_, name)(__global RAW(dtype) * at, int n, VT v) { \
-    RAW(dtype) lanes[VEC];                                           \
-    if (n == VEC) {                                                  \
-      STORE(dtype, __global, at, v);                                 \
-      return;                                                        \
-    }                                                                \
-    STORE(dtype, __private, lanes, v);                               \
-    for (int j = 0; j < n; j++) at[j] = lanes[j];                    \
-  }
-DEFINE_LOAD(value, D)
+DEFINE_ACCESS(value, D)
 
 /* Of single values, and by a mask. */
 #ifdef CLASS_FLOAT
@@ -179,7 +162,7 @@ static void put_results(const results *r, const space *s, __global RAW(D) * chan
     j = next;
   }
 #else
-  put_value(channel + r->at, r->count, v);
+  put_value(channel + r->at, v, r->count);
 #endif
 }
 
@@ -357,7 +340,7 @@ KERNEL weight_gradient(PLACE(weight), __global uchar *work, ulong offset_rows, u
       long first = ((group * s.out_channels + out) * s.in_channels + in) * taps + (k0 * s.taps[1] + k1) * TAPS + k2;
       for (int k = 0; k < EACH; k++) {
         if (s.splits > 1) parts[first + k] = total(sum[k][a][b]);
-        else put_value(to + first + k, 1, (VT)total(sum[k][a][b]));
+        else put_value(to + first + k, (VT)total(sum[k][a][b]), 1);
       }
     }
   }
@@ -369,7 +352,7 @@ KERNEL sum_splits(PLACE(weight), __global const uchar *work, ulong offset_parts,
   __global const CT *parts = (__global const CT *)(work + offset_parts);
   CT sum = (CT)0;
   for (long split = 0; split < s.splits; split++) sum = ADD1(sum, parts[split * all + i]);
-  put_value(POINTER(D, weight) + i, 1, (VT)sum);
+  put_value(POINTER(D, weight) + i, (VT)sum, 1);
 }
 
 /* The gradient of a bias: the sum of a channel over all images, on GPUs by a work-group. */
@@ -420,6 +403,6 @@ KERNEL bias_gradient(PLACE(bias), CONST_PLACE(grad), long images, long channels,
   if (item) return;
   sum = sums[0];
 #endif
-  put_value(POINTER(D, bias) + channel, 1, (VT)sum);
+  put_value(POINTER(D, bias) + channel, (VT)sum, 1);
 }
 #endif

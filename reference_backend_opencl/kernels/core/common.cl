@@ -145,14 +145,17 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
 #endif
 #define STORE(dtype, space, p, v) CAT(STORE_, dtype)(space, p, v)
 
-/* A kernel's head and, among its parameters, a buffer with the place where a tensor begins in it; then as elements. */
-#define KERNEL __kernel __attribute__((reqd_work_group_size(LOCAL, 1, 1))) void
+/* A kernel's head (KERNEL_OF work-groups of another size) and, among its parameters, a buffer with the place where a
+ * tensor begins in it; then as elements. */
+#define KERNEL_OF(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
+#define KERNEL KERNEL_OF(LOCAL, 1)
 #define PLACE(name) __global uchar *name, ulong offset_##name
 #define CONST_PLACE(name) __global const uchar *name, ulong offset_##name
 #define POINTER(dtype, name) ((__global RAW(dtype) *)(name + offset_##name))
 #define CONST_POINTER(dtype, name) ((__global const RAW(dtype) *)(name + offset_##name))
 
-/* DEFINE_ACCESS(name, dtype): get_name(p, n) and put_name(p, v, n) of n lanes; lanes beyond are copies of the first. */
+/* DEFINE_ACCESS(name, dtype): get_name(p, n) and put_name(p, v, n) of n lanes; lanes beyond are copies of the first. And
+ * one_name(p): one number, whatever VEC is. */
 #define DEFINE_ACCESS(name, dtype)                                              \
   static VT get_##name(__global const RAW(dtype) * p, int n) {                  \
     if (n == VEC) return LOAD(dtype, __global, p);                              \
@@ -168,6 +171,11 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
     RAW(dtype) lanes[VEC];                                                      \
     STORE(dtype, __private, lanes, v);                                          \
     for (int j = 0; j < n; j++) p[j] = lanes[j];                                \
+  }                                                                             \
+  static CT one_##name(__global const RAW(dtype) * p) {                         \
+    CT lanes[VEC];                                                              \
+    VSTORE(get_##name(p, 1), lanes);                                            \
+    return lanes[0];                                                            \
   }
 
 /* Arithmetic that every class has; integers wrap, which C leaves undefined for signed ones. */

@@ -15,17 +15,17 @@ static CT added(CT a, CT b) { return a + b; }
 #define BLOCK (64 * STEP)
 /* `body` for each vector of [first, end): it begins at i and has n lanes, whatever names the caller has for them. An
  * argument, not a block after a head, since whole vectors and the remainder each have a copy, in which n is known. */
-#define EACH(i, n, first, end, body)               \
-  {                                                \
+#define EACH(i, n, first, end, body)                \
+  {                                                 \
     long i = (first) + (long)get_local_id(0) * VEC; \
-    for (; i + VEC <= (end); i += STEP) {          \
-      const int n = VEC;                           \
-      body;                                        \
-    }                                              \
-    if (i < (end)) {                               \
-      const int n = (int)((end)-i);                \
-      body;                                        \
-    }                                              \
+    for (; i + VEC <= (end); i += STEP) {           \
+      const int n = VEC;                            \
+      body;                                         \
+    }                                               \
+    if (i < (end)) {                                \
+      const int n = (int)((end)-i);                 \
+      body;                                         \
+    }                                               \
   }
 #define AT(space, i) (i)
 
@@ -92,26 +92,26 @@ DEFINE_TOTAL(total_max, larger)
  * not wait for each other. */
 #define STRETCH (64 * BLOCK)
 #ifdef ROWS
-#define SUM_BLOCK(sum, i, n, block, block_end, value)           \
-  {                                                             \
-    VT part = (VT)0, part_2 = (VT)0;                            \
-    long from = block;                                          \
-    for (; from + 2 * STEP <= (block_end); from += 2 * STEP) {  \
-      const int n = VEC;                                        \
-      long i = from + (long)get_local_id(0) * VEC;              \
-      part += value;                                            \
-      i += STEP;                                                \
-      part_2 += value;                                          \
-    }                                                           \
-    EACH(i, n, from, block_end, part += only(value, n, 0));     \
-    sum += part + part_2;                                       \
+#define SUM_BLOCK(sum, i, n, block, block_end, value)          \
+  {                                                            \
+    VT part = (VT)0, part_2 = (VT)0;                           \
+    long from = block;                                         \
+    for (; from + 2 * STEP <= (block_end); from += 2 * STEP) { \
+      const int n = VEC;                                       \
+      long i = from + (long)get_local_id(0) * VEC;             \
+      part += value;                                           \
+      i += STEP;                                               \
+      part_2 += value;                                         \
+    }                                                          \
+    EACH(i, n, from, block_end, part += only(value, n, 0));    \
+    sum += part + part_2;                                      \
   }
 #else
 #define SUM_BLOCK(sum, i, n, block, block_end, value) \
   {                                                   \
-    VT part = (VT)0;                                 \
-    EACH(i, n, block, block_end, part += (value));   \
-    sum += part;                                     \
+    VT part = (VT)0;                                  \
+    EACH(i, n, block, block_end, part += (value));    \
+    sum += part;                                      \
   }
 #endif
 #define SUM(total, i, n, size, value)                                                \

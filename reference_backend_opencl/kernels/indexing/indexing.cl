@@ -76,7 +76,7 @@ KERNEL count(CONST_PLACE(in), PLACE(work), ulong n, ulong chunk) {
 }
 
 /* places[k] becomes the sum of the counts before chunk k; the last is the total. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void accumulate(PLACE(work), ulong chunks) {
+KERNEL_OF(1, 1) accumulate(PLACE(work), ulong chunks) {
   __global long *places = (__global long *)(work + offset_work);
   long sum = 0;
   places[0] = 0;

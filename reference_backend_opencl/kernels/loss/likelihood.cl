@@ -18,14 +18,6 @@ static long class_of(__global const RAW(D_TARGET) * targets, long row, likelihoo
   return -1;
 }
 
-/* One number, whatever VEC is. */
-static CT one_value(__global const RAW(D) * p) {
-  VT v = get_value(p, 1);
-  CT lanes[VEC];
-  VSTORE(v, lanes);
-  return lanes[0];
-}
-
 static CT weight_of(__global const RAW(D) * weights, long class) {
 #ifdef WEIGHTED
   return one_value(weights + class);

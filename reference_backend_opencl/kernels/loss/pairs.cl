@@ -31,8 +31,8 @@ static VT checked(VT v, __global long *faults) {
   return v;
 }
 
-#define OPERANDS                                                                                              \
-  PLACE(out), CONST_PLACE(a), __global const uchar *b,     \
+#define OPERANDS                                       \
+  PLACE(out), CONST_PLACE(a), __global const uchar *b, \
       ulong offset_b, CONST_PLACE(weight)
 
 /* Where the part of a work-group begins, and how long it is. */
@@ -57,7 +57,7 @@ KERNEL pair_parts(OPERANDS, __global long *faults, pairs shape, CT number) {
 }
 
 /* The parts' sum, divided by the number of elements for the mean. One work-item: there are few. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pair_finish(
+KERNEL_OF(1, 1) pair_finish(
     PLACE(out), CONST_PLACE(parts), long count, CT divisor) {
   cascade sum = cascade_of_none();
   for (long k = 0; k < count; k++) cascade_add(&sum, ((__global const CT *)(parts + offset_parts))[k]);

@@ -69,7 +69,7 @@ static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, 
   return k;
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
+KERNEL_OF(1, 1) pack(
     PLACE(work), __global const uchar *in, ulong offset, factor f) {
   long k = (long)get_global_id(0) * STEP, panel = get_global_id(1), batch = get_global_id(2);
   long end = min(k + STEP, f.depth), first = panel * TILE_N, count = min((long)TILE_N, f.rows - first);
@@ -91,7 +91,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
 #define SPAN 256L /* of K, in registers */
 
 /* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void multiply(
+KERNEL_OF(1, 1) multiply(
     CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   long panel_n = get_global_id(0), batch = get_global_id(2);

@@ -30,7 +30,7 @@ static INLINED void place(__local CT *strip, const CT share[SHARE], bool along, 
   for (int s = 0; s < SHARE; s++) strip[STEP_OF(s, along) * PITCH + ROW_OF(s, along)] = share[s];
 }
 
-__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void multiply(
+KERNEL_OF(SIDE, SIDE) multiply(
     CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];

@@ -18,23 +18,23 @@ typedef struct {
 #define NESTEROV 32
 #define FIRST_STEP 64
 
-#define DEFINE_OPERAND(k)                                                        \
-  static VT get_##k(__global const uchar *base, long i, int n) {                 \
-    __global const RAW(D_##k) *at = (__global const RAW(D_##k) *)base;           \
-    if (!SINGLE_##k && n == VEC) return LOAD(D_##k, __global, at + i);           \
-    RAW(D_##k) lanes[VEC];                                                       \
+#define DEFINE_OPERAND(k)                                                            \
+  static VT get_##k(__global const uchar *base, long i, int n) {                     \
+    __global const RAW(D_##k) *at = (__global const RAW(D_##k) *)base;               \
+    if (!SINGLE_##k && n == VEC) return LOAD(D_##k, __global, at + i);               \
+    RAW(D_##k) lanes[VEC];                                                           \
     for (int j = 0; j < VEC; j++) lanes[j] = at[SINGLE_##k ? 0 : j < n ? i + j : i]; \
-    return LOAD(D_##k, __private, lanes);                                        \
-  }                                                                              \
-  static void put_##k(__global uchar *base, long i, int n, VT v) {               \
-    __global RAW(D_##k) *at = (__global RAW(D_##k) *)base;                       \
-    if (n == VEC) {                                                              \
-      STORE(D_##k, __global, at + i, v);                                         \
-      return;                                                                    \
-    }                                                                            \
-    RAW(D_##k) lanes[VEC];                                                       \
-    STORE(D_##k, __private, lanes, v);                                           \
-    for (int j = 0; j < n; j++) at[i + j] = lanes[j];                            \
+    return LOAD(D_##k, __private, lanes);                                            \
+  }                                                                                  \
+  static void put_##k(__global uchar *base, long i, int n, VT v) {                   \
+    __global RAW(D_##k) *at = (__global RAW(D_##k) *)base;                           \
+    if (n == VEC) {                                                                  \
+      STORE(D_##k, __global, at + i, v);                                             \
+      return;                                                                        \
+    }                                                                                \
+    RAW(D_##k) lanes[VEC];                                                           \
+    STORE(D_##k, __private, lanes, v);                                               \
+    for (int j = 0; j < n; j++) at[i + j] = lanes[j];                                \
   }
 DEFINE_OPERAND(0)
 #if OPERANDS > 1
@@ -88,29 +88,29 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 
 /* Operands: parameter, gradient, average, average of squares, step, greatest average of squares. */
 #ifdef MODE_ADAM
-#define PREPARE                                                                             \
-  CT t = ONE(D_4, p4);                                                                      \
-  CT step_size = lr / bias_correction(ADAM_LOG_BETA1, t);                                      \
-  CT root = sqrt(bias_correction(ADAM_LOG_BETA2, t));                                          \
+#define PREPARE                                           \
+  CT t = ONE(D_4, p4);                                    \
+  CT step_size = lr / bias_correction(ADAM_LOG_BETA1, t); \
+  CT root = sqrt(bias_correction(ADAM_LOG_BETA2, t));     \
   CT decay = WEIGHT_DECAY, keep = (CT)1 - lr * decay;
-#define STEP(i, n)                                                                          \
-  {                                                                                         \
-    VT p = get_0(p0, i, n), g = get_1(p1, i, n), m = get_2(p2, i, n), v = get_3(p3, i, n);  \
-    UNSCALE(i, n)                                                                           \
-    if (flags & DECOUPLED) p = p * keep; else g = decay == (CT)0 ? g : g + p * decay;       \
-    m = ADAM_REST1 < (CT)0.5f ? m + ADAM_REST1 * (g - m) : g - (g - m) * ADAM_BETA1;     \
-    v = ADAM_BETA2 * v + ADAM_REST2 * g * g;                                              \
-    put_2(p2, i, n, m);                                                                     \
-    put_3(p3, i, n, v);                                                                     \
-    GREATEST(i, n)                                                                          \
-    put_0(p0, i, n, p - step_size * m / (sqrt(v) / root + ADAM_EPS));                    \
+#define STEP(i, n)                                                                         \
+  {                                                                                        \
+    VT p = get_0(p0, i, n), g = get_1(p1, i, n), m = get_2(p2, i, n), v = get_3(p3, i, n); \
+    UNSCALE(i, n)                                                                          \
+    if (flags & DECOUPLED) p = p * keep; else g = decay == (CT)0 ? g : g + p * decay;      \
+    m = ADAM_REST1 < (CT)0.5f ? m + ADAM_REST1 * (g - m) : g - (g - m) * ADAM_BETA1;       \
+    v = ADAM_BETA2 * v + ADAM_REST2 * g * g;                                               \
+    put_2(p2, i, n, m);                                                                    \
+    put_3(p3, i, n, v);                                                                    \
+    GREATEST(i, n)                                                                         \
+    put_0(p0, i, n, p - step_size * m / (sqrt(v) / root + ADAM_EPS));                      \
   }
 #if OPERANDS > 5
-#define GREATEST(i, n)                  \
-  {                                     \
-    VT past = get_5(p5, i, n);          \
+#define GREATEST(i, n)                          \
+  {                                             \
+    VT past = get_5(p5, i, n);                  \
     v = (past > v) | (past != past) ? past : v; \
-    put_5(p5, i, n, v);                 \
+    put_5(p5, i, n, v);                         \
   }
 #else
 #define GREATEST(i, n)
@@ -121,11 +121,11 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #ifdef MODE_SGD
 #define PREPARE CT decay = WEIGHT_DECAY;
 #if OPERANDS > 2
-#define MOMENTUM(i, n)                                                                           \
-  {                                                                                              \
-    VT m = flags & FIRST_STEP ? g : SGD_MOMENTUM * get_2(p2, i, n) + SGD_NEW * g;             \
-    put_2(p2, i, n, m);                                                                          \
-    g = flags & NESTEROV ? g + SGD_MOMENTUM * m : m;                                              \
+#define MOMENTUM(i, n)                                                            \
+  {                                                                               \
+    VT m = flags & FIRST_STEP ? g : SGD_MOMENTUM * get_2(p2, i, n) + SGD_NEW * g; \
+    put_2(p2, i, n, m);                                                           \
+    g = flags & NESTEROV ? g + SGD_MOMENTUM * m : m;                              \
   }
 #else
 #define MOMENTUM(i, n)

@@ -73,7 +73,7 @@ KERNEL norm_whole(PARAMETERS, CONST_PLACE(work), norm_space space) {
 #endif
 
 /* Less after a step that was skipped, more after `interval` that were not, unless that is too much. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void update_scale(
+KERNEL_OF(1, 1) update_scale(
     PLACE(out), PLACE(tracker_out), CONST_PLACE(scale), CONST_PLACE(tracker), CONST_PLACE(found), CT growth, CT backoff,
     long interval) {
   float now = *(__global const float *)(scale + offset_scale);

@@ -101,12 +101,12 @@ static VT exact_mod(VT a, VT b) {
   return valid ? copysign(r, a) : a * b / (a * b);
 }
 /* Lanes far from 0 are done apart: one of them sends a whole vector of PoCL's down a path that is wrong near 0. */
-#define DEFINE_TRIGONOMETRIC(name)                                     \
-  static VT apart_##name(VT a) {                                       \
-    VM is_far = fabs(a) > (VT)100;                                     \
-    VT near_result = name(is_far ? (VT)0 : a);                         \
-    if (!SOME(is_far)) return near_result;                              \
-    return is_far ? name(is_far ? a : (VT)100000) : near_result;       \
+#define DEFINE_TRIGONOMETRIC(name)                               \
+  static VT apart_##name(VT a) {                                 \
+    VM is_far = fabs(a) > (VT)100;                               \
+    VT near_result = name(is_far ? (VT)0 : a);                   \
+    if (!SOME(is_far)) return near_result;                       \
+    return is_far ? name(is_far ? a : (VT)100000) : near_result; \
   }
 DEFINE_TRIGONOMETRIC(sin)
 DEFINE_TRIGONOMETRIC(cos)
@@ -403,7 +403,7 @@ DEFINE_FETCH(2)
   {                                                             \
     GET(i, n)                                                   \
     CHECK                                                       \
-    put(row_out, shape.stride[0].along[0], i, n, (EXPRESSION));       \
+    put(row_out, shape.stride[0].along[0], i, n, (EXPRESSION)); \
     PUT_SECOND(i, n)                                            \
   }
 

@@ -62,9 +62,9 @@ static void draw_blocks(ulong counter, ulong seed, uint *words) { vstore4(philox
 #endif
 
 /* The blocks of this work-item, BLOCKS at a time; and their words, for `count` elements from `begin` on. */
-#define EACH_DRAW                                                                                          \
-  const ulong own = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK;           \
-  const ulong last = min(own + blocks_per_item, blocks);                                                    \
+#define EACH_DRAW                                                                                 \
+  const ulong own = get_global_id(0) * blocks_per_item, blocks = (n + PER_BLOCK - 1) / PER_BLOCK; \
+  const ulong last = min(own + blocks_per_item, blocks);                                          \
   for (ulong block = own; block < last; block += BLOCKS)
 #define DRAWN                                                            \
   uint words[4 * BLOCKS];                                                \

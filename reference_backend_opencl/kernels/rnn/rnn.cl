@@ -87,7 +87,7 @@ static void gradients(__global const RAW(D) *a, __global const RAW(D) *b, __glob
 #define GRADIENTS(row, column)                                                                                \
   gradients(ELEMENTS(a), ELEMENTS(b), ELEMENTS(c), ELEMENTS(d), ELEMENTS(e), row, column, WIDTH, to, hidden)
 
-#define BACKWARD_PLACES                                                                                             \
+#define BACKWARD_PLACES                                                                                           \
   PLACE(gates), PLACE(hidden_gates), PLACE(state), PLACE(bias), PLACE(hidden_bias), PLACE(a), PLACE(b), PLACE(c), \
       PLACE(d), PLACE(e)
 

@@ -94,7 +94,7 @@ static __global ITEM *by_digits(__global ITEM *items, __global ITEM *other, long
 }
 
 /* `work` is 2 * size items for each work-item. */
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_lines(
+KERNEL_OF(1, 1) sort_lines(
     PLACE(values), PLACE(indices), CONST_PLACE(in), PLACE(work), space_t space) {
   __global ITEM *items = (__global ITEM *)(work + offset_work) + 2 * space.size * get_global_id(0);
   long first = (long)get_global_id(0) * space.per_item, last = min(first + space.per_item, space.lines);
