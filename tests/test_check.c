@@ -157,6 +157,7 @@ static const liar liar_cases[] = {
     {"slot_overrun", "op.bounds", "the buffer of its output", 0},
     {"slot_input", "op.bounds", "the buffer of its input", 0},
     {"slot_side_effect", "op.bounds", "the buffer of its output", 0},
+    {"slot_garbage", "op.bounds", "expected OK, got the unknown status 4711", 0},
     {"args_size", "op.newer_args", "INVALID_ARGUMENT", 0},
     {"slot_memo", "op.memo", "second time", 0},
     {"on_stream", "memory.on_stream", "before release_on", 0},
@@ -199,14 +200,16 @@ typedef struct broken {
 static const broken broken_cases[] = {
     {"broken_export", "lint.exports", 1, "null_helper"},
     {"broken_import", "lint.imports", 1, "graft_version"},
+    {"broken_no_entry", "lint.exports", 2, "; export graft_plugin_open_v1"},
     {"broken_no_entry", "lint.exports", 2, "null_has_no_entry"},
     {"broken_no_entry", "open.load", 2, "does not export graft_plugin_open_v1"},
     {"broken_other_entry", "lint.exports", 2, "graft_plugin_open_v2"},
     {"broken_open", "open.entry", 2, "the licence has run out"},
-    {"broken_status", "open.entry", 2, "unknown status"},
+    {"broken_status", "open.entry", 2, "expected OK, got the unknown status -7"},
     {"broken_no_plugin", "open.entry", 2, "gave no plugin"},
     {"broken_major", "open.major", 2, "abi_major is 2"},
     {"broken_size_zero", "open.major", 2, "struct_size is 0"},
+    {"broken_size_zero", "open.major", 2, "rule: struct_size reaches abi_minor"},
     {"broken_size_small", "open.sizes", 2, "graft_plugin: its struct_size"},
     {"broken_stream_size", "open.sizes", 2, "graft_stream_api"},
     {"broken_core_size", "open.sizes", 2, "graft_core_ops"},
@@ -216,6 +219,7 @@ static const broken broken_cases[] = {
     {"broken_no_memory", "open.mandatory", 2, "graft_plugin.memory is NULL"},
     {"broken_name", "open.name", 1, "no/name"},
     {"broken_no_device", "device.count", 2, "no device"},
+    {"broken_no_device", "device.count", 2, "rule: device_count is constant, and there is a device to check"},
     {"broken_bad_count", "device.count", 2, "-5"},
     {"broken_device_open", "device.open", 2, "the fan is not turning"},
     {"broken_no_handle", "device.open", 2, "gave no device"},
@@ -293,6 +297,10 @@ END_TEST
 
 #define MANIFEST(name, library) "{\"name\": \"" name "\", \"library\": \"" library "\", \"abi_major\": 1}"
 
+#define MANIFEST_OF(version, minor)                                                          \
+  "{\"name\": \"null\", \"library\": \"null.so\", \"abi_major\": 1, \"version\": \"" version \
+  "\", \"abi_minor\": " minor "}"
+
 START_TEST(manifests) {
   link_null();
   put("null.graft.json", MANIFEST("null", "null.so"));
@@ -303,6 +311,14 @@ START_TEST(manifests) {
   put("null.graft.json", MANIFEST("another", "null.so"));
   ck_assert_int_eq(check_file("null.so", "[lo]*.[mn]a*"), 1);
   ck_assert_msg(prints("FAIL  open.name ") && prints("\"another\""), "%s", output);
+  put("null.graft.json", MANIFEST_OF("9.1.0", "2"));
+  ck_assert_int_eq(check_file("null.so", "open.name"), 1);
+  ck_assert_msg(prints("FAIL  open.name ") && prints("\"9.1.0\""), "%s", output);
+  put("null.graft.json", MANIFEST_OF("1.0.0", "9"));
+  ck_assert_int_eq(check_file("null.so", "open.name"), 1);
+  ck_assert_msg(prints("FAIL  open.name ") && prints("abi_minor is 2, and 9 in "), "%s", output);
+  put("null.graft.json", MANIFEST_OF("1.0.0", "2"));
+  ck_assert_int_eq(check_file("null.so", "open.name"), 0);
   put("null.graft.json", "{");
   ck_assert_int_eq(check_file("null.so", "lint.*"), 1);
   ck_assert_msg(prints("FAIL  lint.manifest ") && prints("not valid JSON"), "%s", output);

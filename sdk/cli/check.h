@@ -77,6 +77,8 @@ _Noreturn void ck_fail(const char *format, ...) __attribute__((format(printf, 1,
 _Noreturn void ck_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Fails unless a call answered as expected. */
 void ck_is(graft_status got, graft_status expected);
+/* Its name, or its number where it has none; until this thread's next call. */
+const char *ck_status_text(graft_status status);
 
 /* Calls the plugin: CK_CALL(GRAFT_OK, s->memory.release(s->device, b), "release(...)"). */
 #define CK_CALL(expected, call, ...) (ck_doing(__VA_ARGS__), ck_is((call), (expected)))

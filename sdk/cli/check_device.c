@@ -218,7 +218,8 @@ static void check_all_open(ck_session *s) {
 }
 
 static const ck_check checks[] = {
-    {"device.count", "device_count is constant and not negative.", CK_PLUGIN, .run = check_count, .shows = CK_COUNT},
+    {"device.count", "device_count is constant, and there is a device to check.", CK_PLUGIN, .run = check_count,
+     .shows = CK_COUNT},
     {"device.properties", "Each property has the type of its key, makes sense, and stays.", CK_COUNT,
      .run = check_properties},
     {"device.amounts", "Properties do not contradict each other.", CK_COUNT, .run = check_amounts},

@@ -108,6 +108,15 @@ static bool is_toolchains(const char *name) {
          starts_with(name, "__stop_") || starts_with(name, "__gcov");
 }
 
+static bool has_name(const char *list, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = list; (at = strstr(at, name)); at += length) {
+    bool begins = at == list || at[-1] == ' ', ends = !at[length] || at[length] == ',';
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
 static void visit_export(const Elf64_Sym *symbol, const char *name, char *list) {
   unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
   if (ELF64_ST_BIND(symbol->st_info) == STB_LOCAL || symbol->st_shndx == SHN_UNDEF) return;
@@ -120,9 +129,10 @@ static void check_exports(ck_session *session) {
   image file = read_image(session);
   char list[LIST_BYTES] = "";
   each_symbol(&file, visit_export, list);
-  if (strcmp(list, GRAFT_PLUGIN_ENTRY) != 0) {
-    ck_fail("it exports %s; hide the rest with a version script or -fvisibility=hidden", *list ? list : "nothing");
-  }
+  if (!strcmp(list, GRAFT_PLUGIN_ENTRY)) return;
+  if (!has_name(list, GRAFT_PLUGIN_ENTRY))
+    ck_fail("it exports %s; export " GRAFT_PLUGIN_ENTRY ", and it alone", *list ? list : "nothing");
+  ck_fail("it exports %s; hide the rest with a version script or -fvisibility=hidden", list);
 }
 
 static void visit_import(const Elf64_Sym *symbol, const char *name, char *list) {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "plugin/backend.h"
 #include "reference/reference.h"
 
 /* --- the host's functions --- */
@@ -80,10 +81,17 @@ void ck_session_init(ck_session *session, const ck_target *target) {
 
 static _Thread_local const ck_session *speaking; /* whose error text explains a status */
 
+const char *ck_status_text(graft_status status) {
+  static _Thread_local char text[48];
+  if (plg_status_is_known(status)) return graft_status_name(status);
+  snprintf(text, sizeof text, "the unknown status %d", status);
+  return text;
+}
+
 void ck_is(graft_status got, graft_status expected) {
   if (got == expected) return;
   const char *text = speaking ? speaking->error : "";
-  ck_fail("expected %s, got %s%s%s", graft_status_name(expected), graft_status_name(got), *text ? ": " : "", text);
+  ck_fail("expected %s, got %s%s%s", graft_status_name(expected), ck_status_text(got), *text ? ": " : "", text);
 }
 
 /* --- the process --- */

@@ -102,11 +102,13 @@ static void print(const ck_check *check, ck_outcome how) {
 }
 
 static const char *missing(ck_stage reached) {
-  static const char *const what[] = {
-      [CK_FILE] = "the library does not load",        [CK_LIBRARY] = "the plugin does not open",
-      [CK_TABLE] = "the plugin is of another major",  [CK_MAJOR] = "its structs are too short",
-      [CK_SIZES] = "a mandatory function is missing", [CK_PLUGIN] = "it has no device",
-      [CK_COUNT] = "the device does not open"};
+  static const char *const what[] = {[CK_FILE] = "the library does not load",
+                                     [CK_LIBRARY] = "the plugin does not open",
+                                     [CK_TABLE] = "the plugin does not say this host's major",
+                                     [CK_MAJOR] = "its structs are too short",
+                                     [CK_SIZES] = "a mandatory function is missing",
+                                     [CK_PLUGIN] = "it has no device",
+                                     [CK_COUNT] = "the device does not open"};
   return what[reached];
 }
 

@@ -40,6 +40,8 @@ graft_rt_backend *plg_opened(void);
 /* The backend's name and options open another instance from now on. */
 void plg_forget(graft_rt_backend *backend);
 
+/* Whether the ABI names it. */
+bool plg_status_is_known(graft_status status);
 /* Turns a plugin's status into one of ours (unknown positive: INTERNAL) and completes the thread's error text, or gives
  * it a text when the plugin gave none: `who` heads it, `what` says what was being done. */
 graft_status plg_status_of(const char *who, graft_status status, const char *what);

@@ -179,10 +179,13 @@ static graft_rt_backend *backend_new(const char *path, const char *name) {
   return NULL;
 }
 
+bool plg_status_is_known(graft_status status) {
+  return status >= 0 && status <= GRAFT_OUT_OF_RANGE;
+}
+
 graft_status plg_status_of(const char *who, graft_status status, const char *what) {
   if (status == GRAFT_OK) return GRAFT_OK;
-  bool known = status > 0 && status <= GRAFT_OUT_OF_RANGE;
-  if (!known) {
+  if (!plg_status_is_known(status)) {
     return err_about(GRAFT_INTERNAL, who, "%s: the plugin returned the unknown status %d%s%s", what, status,
                      err_is_set() ? ": " : "", err_is_set() ? graft_last_error() : "");
   }

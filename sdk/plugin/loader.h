@@ -31,7 +31,9 @@ typedef struct plg_manifest {
   char *path;    /* of the manifest */
   char *library; /* absolute and resolved */
   char *problem;
+  double abi_minor; /* as it stands there; PLG_NO_MINOR where it is left out */
 } plg_manifest;
+#define PLG_NO_MINOR (-1.0)
 
 /* Reads and checks the manifest at `path`; every refusal ends up in ->problem. */
 void plg_manifest_read(const char *path, plg_origin origin, plg_manifest *manifest);

@@ -59,12 +59,13 @@ static bool take_string(const cJSON *root, const char *key, char **string) {
   return true;
 }
 
-static char *check_version(const cJSON *root) {
+static char *check_version(const cJSON *root, plg_manifest *manifest) {
   const cJSON *major = cJSON_GetObjectItemCaseSensitive(root, "abi_major");
   const cJSON *minor = cJSON_GetObjectItemCaseSensitive(root, "abi_minor");
   if (!cJSON_IsNumber(major) || (minor && !cJSON_IsNumber(minor))) {
     return str_new("abi_major and abi_minor must be numbers (abi_major is required)");
   }
+  manifest->abi_minor = minor ? minor->valuedouble : PLG_NO_MINOR;
   if (major->valuedouble == GRAFT_ABI_MAJOR) return NULL;
   return str_new("it is built for ABI major %g and this libgraft speaks %d; install a build of it for that",
                  major->valuedouble, GRAFT_ABI_MAJOR);
@@ -86,7 +87,7 @@ static char *check_fields(const cJSON *root, plg_manifest *manifest) {
   if (!manifest->library || !*manifest->library) return str_new("\"library\" is missing");
   if (manifest->library[0] == '/') return str_new("\"library\" must be relative to the manifest's folder");
   if (climbs_out(manifest->library)) return str_new("\"library\" must not climb out of its folder with \"..\"");
-  return check_version(root);
+  return check_version(root, manifest);
 }
 
 void plg_manifest_parse(const char *text, size_t bytes, plg_manifest *manifest) {
