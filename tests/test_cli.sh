@@ -46,6 +46,9 @@ says 3 'did you mean .*aten\.cumsum' conformance -b reference --op 'cumsun*'
 says 3 '`graft ops` lists' conformance -b reference --op 'zzzzzzzzzz'
 says 3 'no case matches --op, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
 
+# Of no case nothing was refused by a plugin.
+if grep 'op tables serve none' "$work/log"; then fail "the op tables are blamed for a selection of nothing"; fi
+
 # A file here is not taken for a name, nor the other way round.
 touch my_chip.so
 for command in conformance bench ops; do

@@ -71,6 +71,6 @@ void cf_report_summary(const cf_report *report) {
   if (report->done < report->total && !report->options->fail_fast)
     printf("%u of %u cases were not run: no worker process could be started for them\n", report->total - report->done,
            report->total);
-  if (cf_report_status(report) == 3)
+  if (report->total && cf_report_status(report) == 3)
     printf("no case was run on the plugin: its op tables serve none of the %u cases selected\n", report->total);
 }
