@@ -102,6 +102,9 @@ echo '{"name": ' >plugins/broken.graft.json
 GRAFT_PLUGIN_PATH=$work/plugins says 0 '^broken\.graft\.json$' backends
 GRAFT_PLUGIN_PATH=$work/plugins says 0 'not usable: it is not valid JSON' backends
 
+# A folder of GRAFT_PLUGIN_PATH that is not there.
+GRAFT_PLUGIN_PATH=$work/plugins:$work/plugin says 0 "GRAFT_PLUGIN_PATH: no folder $work/plugin: No such file" backends
+
 # A row that takes too long is given up, as is the one after it.
 says 3 '^aten::mm .*NOT_READY: takes more than 0.0001 s; --time-limit' bench --op 'aten.mm' --time-limit 0.0001
 [ "$(grep -c NOT_READY "$work/log")" -gt 1 ] || fail "one row alone was given up"

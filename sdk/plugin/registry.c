@@ -1,5 +1,6 @@
 /* What is there: discovery by manifests, and the list of backends that are open. */
 #include <dirent.h>
+#include <errno.h>
 #include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -64,12 +65,10 @@ static bool seen(const found *all, const char *folder) {
   return false;
 }
 
-static void search_folder(found *all, const char *path, plg_origin origin) {
+/* False, and errno, where there is no such folder. */
+static bool search_folder(found *all, const char *path, plg_origin origin) {
   char *folder = realpath(path, NULL);
-  if (!folder) {
-    err_log(GRAFT_LOG_DEBUG, "no plugins in %s: there is no such folder", path);
-    return;
-  }
+  if (!folder) return false;
   struct dirent **entries = NULL;
   int count = seen(all, folder) ? 0 : scandir(folder, &entries, is_manifest, alphasort);
   for (int i = 0; i < count; i++) {
@@ -80,16 +79,27 @@ static void search_folder(found *all, const char *path, plg_origin origin) {
   }
   free(entries);
   free(folder);
+  return true;
+}
+
+/* One that need not be there. */
+static void search_folder_if_any(found *all, const char *path, plg_origin origin) {
+  if (!search_folder(all, path, origin)) err_log(GRAFT_LOG_DEBUG, "no plugins in %s: there is no such folder", path);
+}
+
+/* One that the user named. */
+static void search_named_folder(found *all, const char *path) {
+  if (*path != '/')
+    err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGIN_PATH: \"%s\" is not an absolute path and is not searched", path);
+  else if (!search_folder(all, path, PLG_DISCOVERED))
+    err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGIN_PATH: no folder %s: %s", path, strerror(errno));
 }
 
 static void search_list(found *all, const char *list) {
   while (list && *list) {
     int length = (int)strcspn(list, ":");
     char *folder = str_new("%.*s", length, list);
-    if (folder && *folder == '/') search_folder(all, folder, PLG_DISCOVERED);
-    if (folder && *folder && *folder != '/') {
-      err_log(GRAFT_LOG_WARNING, "GRAFT_PLUGIN_PATH: \"%s\" is not an absolute path and is not searched", folder);
-    }
+    if (folder && *folder) search_named_folder(all, folder);
     free(folder);
     list += length + (list[length] == ':');
   }
@@ -104,7 +114,7 @@ static void search_data_home(found *all) {
   } else if (home && *home == '/') {
     folder = str_new("%s/.local/share/graft/plugins", home);
   }
-  if (folder) search_folder(all, folder, PLG_DISCOVERED);
+  if (folder) search_folder_if_any(all, folder, PLG_DISCOVERED);
   free(folder);
 }
 
@@ -121,7 +131,7 @@ static char *own_folder(int nth) {
 static void search_own_folders(found *all) {
   char *path;
   for (int i = 0; (path = own_folder(i)); i++) {
-    search_folder(all, path, PLG_OWN);
+    search_folder_if_any(all, path, PLG_OWN);
     free(path);
   }
 }
