@@ -95,6 +95,10 @@ wait $run 2>>"$work/log" || true
 # A name that is taken.
 says 2 "'reference' already, from libgraft itself" new reference
 [ ! -e reference ] || fail "the refused name left a folder"
+for name in all clean install help test; do
+  says 2 "^graft new: CMake has a target called '$name'; take another name" new "$name"
+  [ ! -e "$name" ] || fail "the refused name left a folder"
+done
 
 # A plugin whose manifest can't be read is listed by its file.
 mkdir plugins

@@ -32,6 +32,16 @@ static bool good_name(const char *name) {
   return *name >= 'a' && *name <= 'z' && !name[length] && length < 40;
 }
 
+/* The library is a target of this name, and CMake keeps these for its own. */
+static bool is_cmakes(const char *name) {
+  static const char *const targets[] = {"all",     "clean",          "codegen",    "edit_cache",    "help", "install",
+                                        "package", "package_source", "preinstall", "rebuild_cache", "test"};
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+    if (!strcmp(name, targets[i])) return true;
+  }
+  return false;
+}
+
 /* Two backends of one name: discovery takes the first and refuses the other. NULL: it is free; else where it is. */
 static const char *taken_by(const char *name) {
   const graft_backend_info *const *infos;
@@ -103,6 +113,10 @@ int cli_new(int argc, char **argv) {
     fprintf(stderr,
             "graft new: the name '%s' can't be used; expected lower-case letters, digits and _, such as my_chip\n",
             o.name);
+    return CLI_USAGE;
+  }
+  if (is_cmakes(o.name)) {
+    fprintf(stderr, "graft new: CMake has a target called '%s'; take another name\n", o.name);
     return CLI_USAGE;
   }
   const char *taken = taken_by(o.name);

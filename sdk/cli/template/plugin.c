@@ -112,12 +112,13 @@ static const graft_memory_api memory = {
 };
 
 /* --- streams and events ---
- * Work here is done when it is submitted, so everything submitted is always done. */
+ * Work here is done when it is submitted, so everything submitted is always done. Nothing is timed: neither takes the
+ * flag TIMING, and there is no event_elapsed (stream.h). */
 
 static graft_status stream_create(graft_device *device, int32_t priority, graft_stream_flags flags,
                                   graft_stream **stream) {
   (void)priority;
-  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT; /* no timing: see event_elapsed in stream.h */
+  if (has_unknown(flags, 0)) return GRAFT_INVALID_ARGUMENT;
   graft_stream *made = calloc(1, sizeof *made);
   if (!made) return fail(device->self, GRAFT_OUT_OF_MEMORY, "@NAME@: no memory for a stream");
   *stream = made;
