@@ -11,7 +11,7 @@
  *   check_command.c  the command                 check_lint.c    the file and its manifest
  *   check_run.c      children, the report        check_open.c    opening, instances
  *   check_message.c  what a child says           check_device.c, check_memory.c, check_copies.c, check_streams.c, ...
- *   check_plugin.c   plugin, host, helpers */
+ *   check_plugin.c   plugin, host, helpers          check_slots.c   which ops have a slot */
 #ifndef GRAFT_CLI_CHECK_H
 #define GRAFT_CLI_CHECK_H
 
@@ -62,6 +62,7 @@ extern const ck_table ck_lint_checks, ck_open_checks, ck_device_checks, ck_insta
 typedef struct ck_counts {
   int ok, failed, skipped;
   ck_stage reached; /* all gates up to here passed */
+  char slots[1024]; /* what is said of the slots at the end; empty where the plugin did not come that far */
 } ck_counts;
 
 /* Runs the checks whose name matches `pattern` (NULL: all), one line each on stdout. Gates always run. */
@@ -72,6 +73,8 @@ void ck_list(void);
 
 /* Says what is being done. */
 void ck_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says something that is no fault. */
+void ck_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the check: "WHAT IS BEING DONE: text". */
 _Noreturn void ck_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void ck_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -167,6 +170,11 @@ void ck_record(ck_session *session, graft_event *event, graft_stream *stream);
  */
 const void *ck_slot_of(const ck_session *session, const op_schema *schema);
 graft_op_caps ck_caps_of(ck_session *session, const op_schema *schema);
+/* The names of a set of dtypes, in `text`, which has room for CK_DTYPES_BYTES. */
+enum { CK_DTYPES_BYTES = 320 };
+const char *ck_dtypes(char *text, uint64_t dtypes);
+/* Says how many slots there are. No check: it runs after all of them. */
+extern const ck_check ck_slot_count;
 
 /* Threads of this process. */
 int ck_thread_count(void);

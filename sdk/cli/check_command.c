@@ -146,6 +146,7 @@ int cli_check(int argc, char **argv) {
   }
   printf("\n%d checks: %d ok, %d failed, %d skipped\n", counts.ok + counts.failed + counts.skipped, counts.ok,
          counts.failed, counts.skipped);
+  if (counts.slots[0]) printf("%s\n", counts.slots);
   if (counts.reached < CK_DEVICE) return CLI_USAGE;
   return counts.failed ? CLI_FAILED : CLI_OK;
 }

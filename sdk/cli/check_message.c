@@ -14,6 +14,13 @@ void ck_doing(const char *format, ...) {
   va_end(arguments);
 }
 
+void ck_say(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(ck_now->text, sizeof ck_now->text, format, arguments);
+  va_end(arguments);
+}
+
 /* The first word counts: threads may fail together. */
 static _Noreturn void end(ck_outcome how, const char *format, va_list arguments) {
   int pending = CK_PENDING;

@@ -139,6 +139,8 @@ void ck_run_all(const ck_target *target, const char *pattern, ck_counts *counts)
       if (wanted || check->shows) run(check, target, wanted, counts);
     }
   }
+  if (counts->reached >= CK_DEVICE && run_one(&ck_slot_count, target) == CK_OK)
+    utf8_copy(counts->slots, sizeof counts->slots, ck_now->text);
   munmap(ck_now, sizeof *ck_now);
 }
 

@@ -57,6 +57,10 @@ int dt_number(graft_dtype dtype) {
   }
 }
 
+graft_dtype dt_of_number(int number) {
+  return number < 0 || number >= FACTS ? GRAFT_DTYPE_NONE : facts[number].dtype;
+}
+
 /* What an unknown dtype looks like, so that queries need no second path. */
 static const dt_fact *fact_of(graft_dtype dtype) {
   static const dt_fact unknown = {GRAFT_DTYPE_NONE, "none", 0, DT_INTEGER, 0, 0, 0};

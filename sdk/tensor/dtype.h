@@ -16,7 +16,8 @@
 
 typedef enum dt_category { DT_BOOL, DT_INTEGER, DT_FLOAT, DT_COMPLEX } dt_category;
 
-int dt_number(graft_dtype dtype); /* GRAFT_NUMBER_*, -1 when unknown */
+int dt_number(graft_dtype dtype);     /* GRAFT_NUMBER_*, -1 when unknown */
+graft_dtype dt_of_number(int number); /* GRAFT_DTYPE_NONE when unknown */
 uint64_t dt_bytes(graft_dtype dtype);
 dt_category dt_category_of(graft_dtype dtype);
 bool dt_is_float(graft_dtype dtype); /* real floating, float8 and half types included */

@@ -439,7 +439,8 @@ static const struct {
     {" caps_none caps_unknown caps_overrun caps_short caps_drift caps_expanded caps_exclude state_ignored any_text "
      "args_size "
      "index_taken index_older_host op_query "
-     "slot_overrun slot_input slot_memo slot_side_effect slot_crash slot_hang slot_garbage slot_fails exit_crash ",
+     "slot_overrun slot_input slot_memo slot_silent slot_leaves slot_side_effect slot_crash "
+     "slot_hang slot_garbage slot_fails exit_crash ",
      op_lie},
 };
 

@@ -124,8 +124,11 @@ static graft_status lying_neg(const graft_exec *exec, const graft_args_neg *args
   }
   if (tells("args_size") && args->head.struct_size != sizeof *args) return GRAFT_INVALID_ARGUMENT;
   if (tells("op_query")) return args->self->dl.dtype == GRAFT_F16 ? GRAFT_OK : neg(exec, args);
+  if (tells("slot_silent")) return GRAFT_OK;
+  char last = out[24 * sizeof(float)];
   graft_status status = neg(exec, args);
   st_synchronize(exec->stream);
+  if (tells("slot_leaves")) out[24 * sizeof(float)] = last;
   if (tells("slot_overrun")) memset(out + 25 * sizeof(float), 0, sizeof(float));
   if (tells("slot_input")) memset(in, 0, sizeof(float));
   if (tells("slot_memo")) {
