@@ -9,7 +9,19 @@ found=$(grep -rnE --include='*.c' --include='*.h' --exclude-dir=generated \
   -e "(^|[^a-z_>.])(outs|out|args)\[$number\]" \
   -e "\bwrap\((c|call|v), $number[,)]" -e "->args \+ [0-9]" -e "\bOP_(SAVE|OUT)_[A-Z]+\([0-9]" -e "\.without_grad = .*<<" \
   sdk/ops)
-[ -z "$found" ] && exit 0
-echo "An argument or a result is taken by its number:"
-echo "$found"
-exit 1
+if [ -n "$found" ]; then
+  echo "An argument or a result is taken by its number:"
+  echo "$found"
+  exit 1
+fi
+
+# What serves several ops reads fields of their args structs by name (ref_field): a name that none has reads nothing.
+unknown=0
+names=$(grep -rhoE --include='*.c' --exclude-dir=generated 'ref_field\([a-z]+, .*, &' sdk/ops | grep -oE '"[^"]+"' | tr -d '"' | sort -u)
+[ -n "$names" ] || { echo "ref_field is used nowhere: what reads fields by name now?"; exit 1; }
+for name in $names; do
+  grep -qE "[ *]$name(\[[0-9]+\])?;" plugin_api/include/graft/abi/*_ops.h && continue
+  echo "ref_field reads \"$name\", which no args struct has"
+  unknown=1
+done
+exit $unknown

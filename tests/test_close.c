@@ -232,6 +232,18 @@ START_TEST(what_keeps_a_backend_open) {
 }
 END_TEST
 
+/* A handle that is left of a closed backend. */
+static void refused_as_closed(graft_rt_backend *backend) {
+  graft_rt_device *device = NULL;
+  int32_t count = -7;
+  ck_assert_int_eq(graft_backend_close(backend), GRAFT_INVALID_ARGUMENT);
+  assert_text("was closed");
+  ck_assert_int_eq(graft_backend_device(backend, 0, &device), GRAFT_INVALID_ARGUMENT);
+  assert_text("was closed");
+  ck_assert_int_eq(graft_backend_device_count(backend, &count), GRAFT_INVALID_ARGUMENT);
+  ck_assert(!device && count == -7);
+}
+
 /* By the name that a user gives: the same path opens another instance. */
 START_TEST(a_closed_backend_opens_again) {
   graft_rt_backend *first, *second;
@@ -239,8 +251,10 @@ START_TEST(a_closed_backend_opens_again) {
   OK(graft_backend_open(test_plugin("null"), NULL, &first));
   OK(graft_backend_device(first, 0, &device));
   OK(graft_backend_close(first));
+  refused_as_closed(first);
   OK(graft_backend_open(test_plugin("null"), NULL, &second));
   ck_assert_ptr_ne(first, second);
+  refused_as_closed(first);
   OK(graft_backend_device(second, 0, &device));
   graft_tensor *t;
   OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){2}, (float[]){3, 4}, &t));

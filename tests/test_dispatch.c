@@ -157,6 +157,10 @@ START_TEST(errors_name_the_op) {
   ck_assert_int_eq(graft_call(999999, NULL, 0, &out, 1), GRAFT_INVALID_ARGUMENT);
   ck_assert_int_eq(graft_op_gelu(a, "tnah", &out), GRAFT_INVALID_ARGUMENT);
   ck_assert_msg(strstr(graft_last_error(), "tnah"), "%s", graft_last_error());
+  const graft_dtype unknown = 0x4d;
+  ck_assert_int_eq(graft_op_cumsum(a, 0, unknown, &out), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "aten::cumsum") && strstr(graft_last_error(), "0x0000004d"), "%s",
+                graft_last_error());
   graft_tensor_release(a);
   graft_tensor_release(b);
 }
@@ -174,6 +178,12 @@ START_TEST(empty_tensors) {
   out = NULL;
   OK(graft_op_nonzero(none, &out));
   ck_assert_int_eq(graft_tensor_sizes(out)[0], 0);
+  graft_tensor_release(out);
+  out = NULL;
+  OK(graft_op_full(NULL, 0, graft_scalar_float(3), GRAFT_F32, graft_device_reference(),
+                   &out)); /* a list without items */
+  ck_assert_int_eq(graft_tensor_ndim(out), 0);
+  expect(out, 1, (float[]){3});
   graft_tensor_release(out);
   graft_tensor_release(none);
 }

@@ -134,6 +134,10 @@ START_TEST(instances_differ_by_options) {
   ck_assert_ptr_ne(one, two);
   ck_assert_uint_eq(one->alignment, 128);
   ck_assert_uint_eq(two->alignment, 256);
+  graft_rt_backend *backend = NULL;
+  ck_assert_int_eq(graft_backend_open("reference", (const char *[]){"speed=9", NULL}, &backend),
+                   GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(!backend && strstr(graft_last_error(), "speed=9"), "%s", graft_last_error());
 }
 END_TEST
 

@@ -96,6 +96,8 @@ def _call(op):
         declared = [d.format(name) for d in declarations]
         parameters += declared
         public += [f"GRAFT_NULLABLE {d}" if "*" in d and _may_miss(op, argument) else d for d in declared]
+        if argument.kind == schemas.INTS and not _may_miss(op, argument):
+            value = "wrap_required_ints({0}, {0}_count)"
         values.append(value.format(name, argument.length))
     outputs = [Output(name, _list_count(op, result) if result.kind == schemas.TENSORS else "")
                for name, result in zip(layout.result_names(op, names), op.schema.returns)]

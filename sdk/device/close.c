@@ -43,13 +43,17 @@ static graft_status check_unused(const graft_rt_backend *backend) {
   return status;
 }
 
+graft_status dev_closed_error(const graft_rt_backend *backend) {
+  return err_about(GRAFT_INVALID_ARGUMENT, backend->name, "the backend was closed; open it again for a new handle");
+}
+
 graft_status graft_backend_close(graft_rt_backend *backend) {
   if (!backend) return err_null(__func__, "backend");
   if (backend->is_reference) return err_about(GRAFT_INVALID_ARGUMENT, backend->name, "the built-in backend stays open");
   graft_status status = dev_enter(backend);
   if (status) return status;
   pthread_mutex_lock(&backend->lock);
-  status = check_unused(backend);
+  status = backend->closed ? dev_closed_error(backend) : check_unused(backend);
   if (!status) {
     for (int32_t i = 0; i < backend->device_count; i++) {
       if (backend->devices[i]) dev_free(backend->devices[i]);
@@ -57,6 +61,7 @@ graft_status graft_backend_close(graft_rt_backend *backend) {
     free(backend->devices);
     backend->devices = NULL;
     backend->device_count = 0;
+    backend->closed = true;
     plg_forget(backend);
     err_clear();
     status = plg_status_of(backend->name, backend->plugin.close(backend->plugin.self), "closing");

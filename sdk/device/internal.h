@@ -8,6 +8,9 @@
 /* FORKED unless the backend's driver may be used here. Notes the first use. */
 graft_status dev_enter(graft_rt_backend *backend);
 
+/* INVALID_ARGUMENT, for a backend that was closed. */
+graft_status dev_closed_error(const graft_rt_backend *backend);
+
 /* Called when a plugin or its driver may have registered handlers of exit: those run in reverse, and ours, after which
  * nothing is called any more, must come before them. */
 void dev_watch_exit(void);

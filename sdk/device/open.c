@@ -100,6 +100,7 @@ static graft_status device_new(graft_rt_backend *backend, int32_t index, graft_r
 
 /* Asks once; the caller holds backend->lock. */
 static graft_status count_devices(graft_rt_backend *backend) {
+  if (backend->closed) return dev_closed_error(backend);
   if (backend->device_count >= 0) return GRAFT_OK;
   int32_t count = -1;
   err_clear();

@@ -1,4 +1,5 @@
 /* Completing arguments: defaults, numbers given as another kind of number, lists of one. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "dispatch/plan.h"
@@ -175,6 +176,10 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
     return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s expects %s", arg->name, kind_names[arg->kind]);
   }
   if (!stretch(call, arg, v)) return no_memory(schema);
+  if (v->kind == GRAFT_VALUE_DTYPE && v->as.dtype && dt_number(v->as.dtype) < 0) {
+    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s: 0x%08" PRIx32 " is not a dtype of tensors",
+                     arg->name, v->as.dtype);
+  }
   if (v->kind == GRAFT_VALUE_STR && !known_string(arg, v->as.str)) {
     return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s can't be '%s'", arg->name, v->as.str);
   }

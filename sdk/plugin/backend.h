@@ -22,8 +22,9 @@ struct graft_rt_backend {
   graft_stream_api stream;
   void *core, *prims, *train; /* graft_core_ops and so on, completed with NULLs; NULL where there is no table */
   graft_host host;
-  pthread_mutex_t lock; /* guards devices and device_count */
+  pthread_mutex_t lock; /* guards the three below */
   int32_t device_count; /* -1: not yet asked */
+  bool closed;          /* its instance has ended; the handle says so */
   graft_rt_device **devices;
   struct graft_rt_backend *next;
   char *key;                    /* path and options: the same again gives this handle */

@@ -12,10 +12,6 @@
 #include "base/error.h"
 #include "plugin/loader.h"
 
-#ifndef GRAFT_VERSION
-#define GRAFT_VERSION "1.0.0"
-#endif
-
 const char *graft_version(void) {
   return GRAFT_VERSION;
 }
@@ -369,6 +365,15 @@ static graft_status no_such_plugin(const char *name) {
       name, list);
 }
 
+static graft_status open_builtin(const char *const *options, graft_rt_backend **backend) {
+  if (options && *options) {
+    return err_about(GRAFT_INVALID_ARGUMENT, "reference", "option \"%s\": the built-in backend has no options",
+                     *options);
+  }
+  *backend = plg_reference();
+  return GRAFT_OK;
+}
+
 graft_status graft_backend_open(const char *name_or_path, const char *const *options, graft_rt_backend **backend) {
   if (!name_or_path) return err_null(__func__, "name_or_path");
   if (!backend) return err_null(__func__, "backend");
@@ -378,10 +383,7 @@ graft_status graft_backend_open(const char *name_or_path, const char *const *opt
   graft_backends(&rows, &count);
   for (size_t i = 0; i < count; i++) {
     if (strcmp(rows[i]->name, name_or_path) != 0) continue;
-    if (!rows[i]->manifest) {
-      *backend = plg_reference();
-      return GRAFT_OK;
-    }
+    if (!rows[i]->manifest) return open_builtin(options, backend);
     if (!rows[i]->problem) return open_library(rows[i]->library, rows[i]->name, options, backend);
     if (!refused) refused = rows[i];
   }

@@ -133,11 +133,12 @@ static void open_device(void) {
 
 /* Each op of the tables is asked: the ids of this minor, and those that it never heard of. */
 static void ask_capabilities(void) {
-  enum { IDS = 2000 };
+  enum { TABLES = 3, TABLE_IDS = 10000, IDS = 2000 };
   int answered = 0;
   if (!GRAFT_HAS(plugin, graft_plugin, op_caps) || !plugin->op_caps) return;
   graft_op_caps *caps = at_the_edge(sizeof *caps);
-  for (uint32_t id = 0; id < IDS; id++) {
+  for (uint32_t i = 0; i < TABLES * IDS; i++) {
+    uint32_t id = i / IDS * TABLE_IDS + i % IDS;
     *caps = (graft_op_caps){.struct_size = sizeof *caps};
     graft_status status = plugin->op_caps(device, id, caps);
     must(status == GRAFT_OK || status == GRAFT_UNIMPLEMENTED, "op_caps");

@@ -11,7 +11,7 @@
 graft_status graft_op_adaptive_avg_pool2d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_AVG_POOL2D, boxed, 2, out);
 }
@@ -26,7 +26,7 @@ graft_status graft_op_adaptive_avg_pool2d_backward(graft_tensor *grad_output, gr
 graft_status graft_op_adaptive_avg_pool3d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   return dsp_call_one(GRAFT_OP_ADAPTIVE_AVG_POOL3D, boxed, 2, out);
 }
@@ -56,7 +56,7 @@ graft_status graft_op_embedding_bag(graft_tensor *weight, graft_tensor *indices,
 graft_status graft_op_fft_c2r(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t normalization,
                               int64_t last_dim_size, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(normalization),
     graft_value_int(last_dim_size),
   };
   return dsp_call_one(GRAFT_OP_FFT_C2R, boxed, 4, out);
@@ -65,7 +65,7 @@ graft_status graft_op_fft_c2r(graft_tensor *self, const int64_t *dim, uint32_t d
 graft_status graft_op_fft_r2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t normalization,
                               bool onesided, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(normalization),
     graft_value_bool(onesided),
   };
   return dsp_call_one(GRAFT_OP_FFT_R2C, boxed, 4, out);
@@ -251,7 +251,7 @@ graft_status graft_op_argmin(graft_tensor *self, const int64_t *dim, bool keepdi
 graft_status graft_op_as_strided(graft_tensor *self, const int64_t *size, uint32_t size_count, const int64_t *stride,
                                  uint32_t stride_count, const int64_t *storage_offset, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_ints(stride, stride_count),
+    graft_value_tensor(self), wrap_required_ints(size, size_count), wrap_required_ints(stride, stride_count),
     wrap_optional_int(storage_offset),
   };
   return dsp_call_one(GRAFT_OP_AS_STRIDED, boxed, 4, out);
@@ -304,9 +304,9 @@ graft_status graft_op_avg_pool2d(graft_tensor *self, const int64_t *kernel_size,
                                  uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                  const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
-    wrap_optional_int(divisor_override),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL2D, boxed, 7, out);
 }
@@ -316,8 +316,8 @@ graft_status graft_op_avg_pool2d_backward(graft_tensor *grad_output, graft_tenso
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count), graft_value_bool(ceil_mode),
     graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL2D_BACKWARD, boxed, 8, out);
@@ -328,9 +328,9 @@ graft_status graft_op_avg_pool3d(graft_tensor *self, const int64_t *kernel_size,
                                  uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                  const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
-    wrap_optional_int(divisor_override),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL3D, boxed, 7, out);
 }
@@ -431,9 +431,9 @@ graft_status graft_op_col2im(graft_tensor *self, const int64_t *output_size, uin
                              uint32_t dilation_count, const int64_t *padding, uint32_t padding_count,
                              const int64_t *stride, uint32_t stride_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(dilation, dilation_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(stride, stride_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(kernel_size, kernel_size_count), wrap_required_ints(dilation, dilation_count),
+    wrap_required_ints(padding, padding_count), wrap_required_ints(stride, stride_count),
   };
   return dsp_call_one(GRAFT_OP_COL2IM, boxed, 6, out);
 }
@@ -441,7 +441,7 @@ graft_status graft_op_col2im(graft_tensor *self, const int64_t *output_size, uin
 graft_status graft_op_constant_pad_nd(graft_tensor *self, const int64_t *pad, uint32_t pad_count, graft_scalar value,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(pad, pad_count), graft_value_scalar(value),
+    graft_value_tensor(self), wrap_required_ints(pad, pad_count), graft_value_scalar(value),
   };
   return dsp_call_one(GRAFT_OP_CONSTANT_PAD_ND, boxed, 3, out);
 }
@@ -453,9 +453,9 @@ graft_status graft_op_convolution(graft_tensor *input, graft_tensor *weight, gra
                                   graft_tensor **out) {
   const graft_value boxed[] = {
     graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
-    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(dilation, dilation_count), graft_value_bool(transposed),
+    wrap_required_ints(output_padding, output_padding_count), graft_value_int(groups),
   };
   return dsp_call_one(GRAFT_OP_CONVOLUTION, boxed, 9, out);
 }
@@ -469,9 +469,10 @@ graft_status graft_op_convolution_backward(graft_tensor *grad_output, graft_tens
                                            graft_tensor **out2) {
   const graft_value boxed[] = {
     graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(weight),
-    graft_value_ints(bias_sizes, bias_sizes_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
-    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups), wrap_mask(output_mask, 3),
+    graft_value_ints(bias_sizes, bias_sizes_count), wrap_required_ints(stride, stride_count),
+    wrap_required_ints(padding, padding_count), wrap_required_ints(dilation, dilation_count),
+    graft_value_bool(transposed), wrap_required_ints(output_padding, output_padding_count), graft_value_int(groups),
+    wrap_mask(output_mask, 3),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_CONVOLUTION_BACKWARD, boxed, 11, boxed_outs, 3);
@@ -572,7 +573,7 @@ graft_status graft_op_empty_memory_format(const int64_t *size, uint32_t size_cou
                                           graft_rt_device *device, graft_memory_format memory_format,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
     wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_EMPTY_MEMORY_FORMAT, boxed, 6, out);
@@ -582,7 +583,7 @@ graft_status graft_op_empty_strided(const int64_t *size, uint32_t size_count, co
                                     uint32_t stride_count, graft_dtype dtype, graft_rt_device *device,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), graft_value_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_required_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(),
     wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_EMPTY_STRIDED, boxed, 6, out);
@@ -619,7 +620,7 @@ graft_status graft_op_exp(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_expand(graft_tensor *self, const int64_t *size, uint32_t size_count, bool implicit,
                              graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_bool(implicit),
+    graft_value_tensor(self), wrap_required_ints(size, size_count), graft_value_bool(implicit),
   };
   return dsp_call_one(GRAFT_OP_EXPAND, boxed, 3, out);
 }
@@ -640,7 +641,7 @@ graft_status graft_op_fill_Scalar(graft_tensor *self, graft_scalar value, graft_
 
 graft_status graft_op_flip(graft_tensor *self, const int64_t *dims, uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dims, dims_count),
+    graft_value_tensor(self), wrap_required_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_FLIP, boxed, 2, out);
 }
@@ -669,7 +670,7 @@ graft_status graft_op_fmod_Tensor(graft_tensor *self, graft_tensor *other, graft
 graft_status graft_op_full(const int64_t *size, uint32_t size_count, graft_scalar fill_value, graft_dtype dtype,
                            graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(),
+    wrap_required_ints(size, size_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(),
     wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_FULL, boxed, 6, out);
@@ -894,8 +895,9 @@ graft_status graft_op_max_pool2d_with_indices(graft_tensor *self, const int64_t 
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_MAX_POOL2D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -908,9 +910,9 @@ graft_status graft_op_max_pool2d_with_indices_backward(graft_tensor *grad_output
                                                        const int64_t *dilation, uint32_t dilation_count, bool ceil_mode,
                                                        graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, boxed, 8, out);
 }
@@ -921,8 +923,9 @@ graft_status graft_op_max_pool3d_with_indices(graft_tensor *self, const int64_t 
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_MAX_POOL3D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -1024,7 +1027,7 @@ graft_status graft_op_native_layer_norm(graft_tensor *input, const int64_t *norm
                                         uint32_t normalized_shape_count, graft_tensor *weight, graft_tensor *bias,
                                         double eps, graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
+    graft_value_tensor(input), wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
     graft_value_tensor(bias), graft_value_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
@@ -1037,9 +1040,9 @@ graft_status graft_op_native_layer_norm_backward(graft_tensor *grad_out, graft_t
                                                  graft_tensor *bias, const uint8_t *output_mask, graft_tensor **out0,
                                                  graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
-    graft_value_tensor(mean), graft_value_tensor(rstd), graft_value_tensor(weight), graft_value_tensor(bias),
-    wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input),
+    wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(mean), graft_value_tensor(rstd),
+    graft_value_tensor(weight), graft_value_tensor(bias), wrap_mask(output_mask, 3),
   };
   graft_tensor **const boxed_outs[] = {out0, out1, out2};
   return dsp_call_each(GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, boxed, 8, boxed_outs, 3);
@@ -1075,7 +1078,7 @@ graft_status graft_op_nonzero(graft_tensor *self, graft_tensor **out) {
 
 graft_status graft_op_permute(graft_tensor *self, const int64_t *dims, uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dims, dims_count),
+    graft_value_tensor(self), wrap_required_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_PERMUTE, boxed, 2, out);
 }
@@ -1119,7 +1122,7 @@ graft_status graft_op_prod_dim_int(graft_tensor *self, int64_t dim, bool keepdim
 graft_status graft_op_rand(const int64_t *size, uint32_t size_count, graft_dtype dtype, graft_rt_device *device,
                            graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RAND, boxed, 5, out);
 }
@@ -1127,7 +1130,7 @@ graft_status graft_op_rand(const int64_t *size, uint32_t size_count, graft_dtype
 graft_status graft_op_randn(const int64_t *size, uint32_t size_count, graft_dtype dtype, graft_rt_device *device,
                             graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RANDN, boxed, 5, out);
 }
@@ -1149,7 +1152,7 @@ graft_status graft_op_reciprocal(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_reflection_pad1d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD1D, boxed, 2, out);
 }
@@ -1157,7 +1160,7 @@ graft_status graft_op_reflection_pad1d(graft_tensor *self, const int64_t *paddin
 graft_status graft_op_reflection_pad2d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD2D, boxed, 2, out);
 }
@@ -1165,7 +1168,7 @@ graft_status graft_op_reflection_pad2d(graft_tensor *self, const int64_t *paddin
 graft_status graft_op_reflection_pad3d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                        graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD3D, boxed, 2, out);
 }
@@ -1193,7 +1196,7 @@ graft_status graft_op_remainder_Tensor(graft_tensor *self, graft_tensor *other, 
 
 graft_status graft_op_repeat(graft_tensor *self, const int64_t *repeats, uint32_t repeats_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(repeats, repeats_count),
+    graft_value_tensor(self), wrap_required_ints(repeats, repeats_count),
   };
   return dsp_call_one(GRAFT_OP_REPEAT, boxed, 2, out);
 }
@@ -1201,7 +1204,7 @@ graft_status graft_op_repeat(graft_tensor *self, const int64_t *repeats, uint32_
 graft_status graft_op_replication_pad2d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD2D, boxed, 2, out);
 }
@@ -1209,7 +1212,7 @@ graft_status graft_op_replication_pad2d(graft_tensor *self, const int64_t *paddi
 graft_status graft_op_replication_pad3d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD3D, boxed, 2, out);
 }
@@ -1217,7 +1220,7 @@ graft_status graft_op_replication_pad3d(graft_tensor *self, const int64_t *paddi
 graft_status graft_op_resize_(graft_tensor *self, const int64_t *size, uint32_t size_count,
                               graft_memory_format memory_format, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count), wrap_memory_format(memory_format),
+    graft_value_tensor(self), wrap_required_ints(size, size_count), wrap_memory_format(memory_format),
   };
   return dsp_call_one(GRAFT_OP_RESIZE_, boxed, 3, out);
 }
@@ -1349,7 +1352,7 @@ graft_status graft_op_sort(graft_tensor *self, int64_t dim, bool descending, gra
 graft_status graft_op_split_with_sizes(graft_tensor *self, const int64_t *split_sizes, uint32_t split_sizes_count,
                                        int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(split_sizes, split_sizes_count), graft_value_int(dim),
+    graft_value_tensor(self), wrap_required_ints(split_sizes, split_sizes_count), graft_value_int(dim),
   };
   graft_tensor **const boxed_outs[] = {out};
   const uint32_t boxed_counts[] = {split_sizes_count};
@@ -1372,7 +1375,7 @@ graft_status graft_op_squeeze_dim(graft_tensor *self, int64_t dim, graft_tensor 
 
 graft_status graft_op_squeeze_dims(graft_tensor *self, const int64_t *dim, uint32_t dim_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count),
   };
   return dsp_call_one(GRAFT_OP_SQUEEZE_DIMS, boxed, 2, out);
 }
@@ -1448,7 +1451,7 @@ graft_status graft_op_var_correction(graft_tensor *self, const int64_t *dim, uin
 
 graft_status graft_op_view(graft_tensor *self, const int64_t *size, uint32_t size_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count),
+    graft_value_tensor(self), wrap_required_ints(size, size_count),
   };
   return dsp_call_one(GRAFT_OP_VIEW, boxed, 2, out);
 }
@@ -1518,7 +1521,7 @@ graft_status graft_op_prims_amin(graft_tensor *inp, const int64_t *dims, uint32_
 graft_status graft_op_prims_as_strided(graft_tensor *a, const int64_t *size, uint32_t size_count, const int64_t *stride,
                                        uint32_t stride_count, int64_t storage_offset, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(size, size_count), graft_value_ints(stride, stride_count),
+    graft_value_tensor(a), wrap_required_ints(size, size_count), wrap_required_ints(stride, stride_count),
     graft_value_int(storage_offset),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_AS_STRIDED, boxed, 4, out);
@@ -1528,8 +1531,8 @@ graft_status graft_op_prims_as_strided_scatter(graft_tensor *self, graft_tensor 
                                                uint32_t size_count, const int64_t *stride, uint32_t stride_count,
                                                int64_t storage_offset, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_tensor(src), graft_value_ints(size, size_count),
-    graft_value_ints(stride, stride_count), graft_value_int(storage_offset),
+    graft_value_tensor(self), graft_value_tensor(src), wrap_required_ints(size, size_count),
+    wrap_required_ints(stride, stride_count), graft_value_int(storage_offset),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_AS_STRIDED_SCATTER, boxed, 5, out);
 }
@@ -1643,8 +1646,8 @@ graft_status graft_op_prims_broadcast_in_dim(graft_tensor *a, const int64_t *sha
                                              const int64_t *broadcast_dimensions, uint32_t broadcast_dimensions_count,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(shape, shape_count),
-    graft_value_ints(broadcast_dimensions, broadcast_dimensions_count),
+    graft_value_tensor(a), wrap_required_ints(shape, shape_count),
+    wrap_required_ints(broadcast_dimensions, broadcast_dimensions_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_BROADCAST_IN_DIM, boxed, 3, out);
 }
@@ -1715,7 +1718,7 @@ graft_status graft_op_prims_convert_element_type(graft_tensor *a, graft_dtype dt
 graft_status graft_op_prims_copy_strided(graft_tensor *a, const int64_t *stride, uint32_t stride_count,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(stride, stride_count),
+    graft_value_tensor(a), wrap_required_ints(stride, stride_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_COPY_STRIDED, boxed, 2, out);
 }
@@ -1765,7 +1768,7 @@ graft_status graft_op_prims_div(graft_tensor *self, graft_tensor *other, graft_t
 graft_status graft_op_prims_empty(const int64_t *shape, uint32_t shape_count, graft_dtype dtype,
                                   graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(shape, shape_count), wrap_dtype(dtype), wrap_device(device), wrap_none(),
+    wrap_required_ints(shape, shape_count), wrap_dtype(dtype), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EMPTY, boxed, 4, out);
 }
@@ -1774,8 +1777,8 @@ graft_status graft_op_prims_empty_permuted(const int64_t *shape, uint32_t shape_
                                            uint32_t physical_layout_count, graft_dtype dtype, graft_rt_device *device,
                                            graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(shape, shape_count), graft_value_ints(physical_layout, physical_layout_count), wrap_dtype(dtype),
-    wrap_device(device), wrap_none(),
+    wrap_required_ints(shape, shape_count), wrap_required_ints(physical_layout, physical_layout_count),
+    wrap_dtype(dtype), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EMPTY_PERMUTED, boxed, 5, out);
 }
@@ -1784,7 +1787,7 @@ graft_status graft_op_prims_empty_strided(const int64_t *shape, uint32_t shape_c
                                           uint32_t strides_count, graft_dtype dtype, graft_rt_device *device,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(shape, shape_count), graft_value_ints(strides, strides_count), wrap_dtype(dtype),
+    wrap_required_ints(shape, shape_count), wrap_required_ints(strides, strides_count), wrap_dtype(dtype),
     wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_EMPTY_STRIDED, boxed, 5, out);
@@ -1849,7 +1852,7 @@ graft_status graft_op_prims_expm1(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_fft_c2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool forward,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(forward),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_bool(forward),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FFT_C2C, boxed, 3, out);
 }
@@ -1857,7 +1860,7 @@ graft_status graft_op_prims_fft_c2c(graft_tensor *self, const int64_t *dim, uint
 graft_status graft_op_prims_fft_c2r(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t last_dim_size,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(last_dim_size),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(last_dim_size),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FFT_C2R, boxed, 3, out);
 }
@@ -1865,7 +1868,7 @@ graft_status graft_op_prims_fft_c2r(graft_tensor *self, const int64_t *dim, uint
 graft_status graft_op_prims_fft_r2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool onesided,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(onesided),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_bool(onesided),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FFT_R2C, boxed, 3, out);
 }
@@ -1916,7 +1919,7 @@ graft_status graft_op_prims_frexp(graft_tensor *self, graft_tensor **mantissa, g
 graft_status graft_op_prims_full(const int64_t *shape, uint32_t shape_count, graft_scalar fill_value, graft_dtype dtype,
                                  graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(shape, shape_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_device(device),
+    wrap_required_ints(shape, shape_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_device(device),
     wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_FULL, boxed, 5, out);
@@ -2097,7 +2100,7 @@ graft_status graft_op_prims_normal(const int64_t *shape, uint32_t shape_count, g
                                    graft_dtype dtype, graft_rt_device *device, graft_generator *generator,
                                    graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(shape, shape_count), graft_value_scalar(mean), graft_value_scalar(std), wrap_dtype(dtype),
+    wrap_required_ints(shape, shape_count), graft_value_scalar(mean), graft_value_scalar(std), wrap_dtype(dtype),
     wrap_device(device), wrap_none(), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_NORMAL, boxed, 7, out);
@@ -2141,21 +2144,21 @@ graft_status graft_op_prims_remainder(graft_tensor *self, graft_tensor *other, g
 
 graft_status graft_op_prims_reshape(graft_tensor *a, const int64_t *shape, uint32_t shape_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(shape, shape_count),
+    graft_value_tensor(a), wrap_required_ints(shape, shape_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_RESHAPE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_resize(graft_tensor *a, const int64_t *shape, uint32_t shape_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(shape, shape_count),
+    graft_value_tensor(a), wrap_required_ints(shape, shape_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_RESIZE, boxed, 2, out);
 }
 
 graft_status graft_op_prims_rev(graft_tensor *a, const int64_t *dims, uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(dims, dims_count),
+    graft_value_tensor(a), wrap_required_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_REV, boxed, 2, out);
 }
@@ -2248,7 +2251,7 @@ graft_status graft_op_prims_sqrt(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_squeeze(graft_tensor *a, const int64_t *dimensions, uint32_t dimensions_count,
                                     graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(dimensions, dimensions_count),
+    graft_value_tensor(a), wrap_required_ints(dimensions, dimensions_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_SQUEEZE, boxed, 2, out);
 }
@@ -2294,7 +2297,7 @@ graft_status graft_op_prims_tanh(graft_tensor *self, graft_tensor **out) {
 graft_status graft_op_prims_transpose(graft_tensor *a, const int64_t *permutation, uint32_t permutation_count,
                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(a), graft_value_ints(permutation, permutation_count),
+    graft_value_tensor(a), wrap_required_ints(permutation, permutation_count),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_TRANSPOSE, boxed, 2, out);
 }
@@ -2310,8 +2313,8 @@ graft_status graft_op_prims_uniform(const int64_t *shape, uint32_t shape_count, 
                                     graft_dtype dtype, graft_rt_device *device, const int64_t *stride,
                                     uint32_t stride_count, graft_generator *generator, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_ints(shape, shape_count), graft_value_scalar(low), graft_value_scalar(high), wrap_dtype(dtype),
-    wrap_device(device), graft_value_ints(stride, stride_count), wrap_generator(generator),
+    wrap_required_ints(shape, shape_count), graft_value_scalar(low), graft_value_scalar(high), wrap_dtype(dtype),
+    wrap_device(device), wrap_required_ints(stride, stride_count), wrap_generator(generator),
   };
   return dsp_call_one(GRAFT_OP_PRIMS_UNIFORM, boxed, 7, out);
 }
@@ -2397,8 +2400,8 @@ graft_status graft_op_ctc_loss(graft_tensor *log_probs, graft_tensor *targets, c
                                uint32_t target_lengths_count, int64_t blank, bool zero_infinity, graft_tensor **out0,
                                graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(log_probs), graft_value_tensor(targets), graft_value_ints(input_lengths, input_lengths_count),
-    graft_value_ints(target_lengths, target_lengths_count), graft_value_int(blank), graft_value_bool(zero_infinity),
+    graft_value_tensor(log_probs), graft_value_tensor(targets), wrap_required_ints(input_lengths, input_lengths_count),
+    wrap_required_ints(target_lengths, target_lengths_count), graft_value_int(blank), graft_value_bool(zero_infinity),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_CTC_LOSS, boxed, 6, boxed_outs, 2);
@@ -2411,7 +2414,7 @@ graft_status graft_op_ctc_loss_backward(graft_tensor *grad, graft_tensor *log_pr
                                         bool zero_infinity, graft_tensor **out) {
   const graft_value boxed[] = {
     graft_value_tensor(grad), graft_value_tensor(log_probs), graft_value_tensor(targets),
-    graft_value_ints(input_lengths, input_lengths_count), graft_value_ints(target_lengths, target_lengths_count),
+    wrap_required_ints(input_lengths, input_lengths_count), wrap_required_ints(target_lengths, target_lengths_count),
     graft_value_tensor(neg_log_likelihood), graft_value_tensor(log_alpha), graft_value_int(blank),
     graft_value_bool(zero_infinity),
   };
@@ -2443,7 +2446,7 @@ graft_status graft_op_embedding_bag_backward(graft_tensor *grad, graft_tensor *i
 graft_status graft_op_fft_c2c(graft_tensor *self, const int64_t *dim, uint32_t dim_count, int64_t normalization,
                               bool forward, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(normalization),
     graft_value_bool(forward),
   };
   return dsp_call_one(GRAFT_OP_FFT_C2C, boxed, 4, out);
@@ -2679,7 +2682,7 @@ graft_status graft_op_upsample_nearest_exact2d(graft_tensor *self, const int64_t
                                                uint32_t output_size_count, const double *scales_h,
                                                const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT2D, boxed, 4, out);
@@ -2690,8 +2693,8 @@ graft_status graft_op_upsample_nearest_exact2d_backward(graft_tensor *grad_outpu
                                                         uint32_t input_size_count, const double *scales_h,
                                                         const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT2D_BACKWARD, boxed, 5, out);
 }
@@ -2719,7 +2722,7 @@ graft_status graft_op_weight_norm_interface_backward(graft_tensor *grad_w, graft
 graft_status graft_op_adaptive_max_pool2d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_ADAPTIVE_MAX_POOL2D, boxed, 2, boxed_outs, 2);
@@ -2784,8 +2787,8 @@ graft_status graft_op_avg_pool3d_backward(graft_tensor *grad_output, graft_tenso
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count), graft_value_bool(ceil_mode),
     graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   return dsp_call_one(GRAFT_OP_AVG_POOL3D_BACKWARD, boxed, 8, out);
@@ -3034,9 +3037,9 @@ graft_status graft_op_im2col(graft_tensor *self, const int64_t *kernel_size, uin
                              const int64_t *dilation, uint32_t dilation_count, const int64_t *padding,
                              uint32_t padding_count, const int64_t *stride, uint32_t stride_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(dilation, dilation_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(stride, stride_count),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(dilation, dilation_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(stride, stride_count),
   };
   return dsp_call_one(GRAFT_OP_IM2COL, boxed, 5, out);
 }
@@ -3249,9 +3252,9 @@ graft_status graft_op_max_pool3d_with_indices_backward(graft_tensor *grad_output
                                                        const int64_t *dilation, uint32_t dilation_count, bool ceil_mode,
                                                        graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_MAX_POOL3D_WITH_INDICES_BACKWARD, boxed, 8, out);
 }
@@ -3425,7 +3428,7 @@ graft_status graft_op_nll_loss_forward(graft_tensor *self, graft_tensor *target,
 graft_status graft_op_norm_ScalarOpt_dim(graft_tensor *self, graft_scalar p, const int64_t *dim, uint32_t dim_count,
                                          bool keepdim, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_scalar(p), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
+    graft_value_tensor(self), graft_value_scalar(p), wrap_required_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_NORM_SCALAROPT_DIM, boxed, 4, out);
 }
@@ -3456,7 +3459,7 @@ graft_status graft_op_randperm_generator(int64_t n, graft_generator *generator, 
 graft_status graft_op_roll(graft_tensor *self, const int64_t *shifts, uint32_t shifts_count, const int64_t *dims,
                            uint32_t dims_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(shifts, shifts_count), graft_value_ints(dims, dims_count),
+    graft_value_tensor(self), wrap_required_ints(shifts, shifts_count), graft_value_ints(dims, dims_count),
   };
   return dsp_call_one(GRAFT_OP_ROLL, boxed, 3, out);
 }
@@ -3602,7 +3605,7 @@ graft_status graft_op_triu(graft_tensor *self, int64_t diagonal, graft_tensor **
 graft_status graft_op_unfold_backward(graft_tensor *grad_in, const int64_t *input_sizes, uint32_t input_sizes_count,
                                       int64_t dim, int64_t size, int64_t step, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_in), graft_value_ints(input_sizes, input_sizes_count), graft_value_int(dim),
+    graft_value_tensor(grad_in), wrap_required_ints(input_sizes, input_sizes_count), graft_value_int(dim),
     graft_value_int(size), graft_value_int(step),
   };
   return dsp_call_one(GRAFT_OP_UNFOLD_BACKWARD, boxed, 5, out);
@@ -3620,7 +3623,7 @@ graft_status graft_op_upsample_bicubic2d(graft_tensor *self, const int64_t *outp
                                          bool align_corners, const double *scales_h, const double *scales_w,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D, boxed, 5, out);
@@ -3631,8 +3634,8 @@ graft_status graft_op_upsample_bicubic2d_backward(graft_tensor *grad_output, con
                                                   uint32_t input_size_count, bool align_corners, const double *scales_h,
                                                   const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D_BACKWARD, boxed, 6, out);
@@ -3642,7 +3645,7 @@ graft_status graft_op_upsample_bilinear2d(graft_tensor *self, const int64_t *out
                                           bool align_corners, const double *scales_h, const double *scales_w,
                                           graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D, boxed, 5, out);
@@ -3653,8 +3656,8 @@ graft_status graft_op_upsample_bilinear2d_backward(graft_tensor *grad_output, co
                                                    uint32_t input_size_count, bool align_corners,
                                                    const double *scales_h, const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D_BACKWARD, boxed, 6, out);
@@ -3663,7 +3666,7 @@ graft_status graft_op_upsample_bilinear2d_backward(graft_tensor *grad_output, co
 graft_status graft_op_upsample_linear1d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                         bool align_corners, const double *scales, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_LINEAR1D, boxed, 4, out);
@@ -3674,8 +3677,8 @@ graft_status graft_op_upsample_linear1d_backward(graft_tensor *grad_output, cons
                                                  uint32_t input_size_count, bool align_corners, const double *scales,
                                                  graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_LINEAR1D_BACKWARD, boxed, 5, out);
 }
@@ -3683,7 +3686,7 @@ graft_status graft_op_upsample_linear1d_backward(graft_tensor *grad_output, cons
 graft_status graft_op_upsample_nearest2d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                          const double *scales_h, const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST2D, boxed, 4, out);
@@ -3694,8 +3697,8 @@ graft_status graft_op_upsample_nearest2d_backward(graft_tensor *grad_output, con
                                                   uint32_t input_size_count, const double *scales_h,
                                                   const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST2D_BACKWARD, boxed, 5, out);
 }
@@ -3768,8 +3771,9 @@ graft_status graft_op_fused_rms_norm_backward(graft_tensor *grad_out, graft_tens
                                               graft_tensor *rstd, graft_tensor *weight, const uint8_t *output_mask,
                                               graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
-    graft_value_tensor(rstd), graft_value_tensor(weight), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_out), graft_value_tensor(input),
+    wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(rstd), graft_value_tensor(weight),
+    wrap_mask(output_mask, 2),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FUSED_RMS_NORM_BACKWARD, boxed, 6, boxed_outs, 2);
@@ -3797,8 +3801,8 @@ graft_status graft_op_upsample_bicubic2d_aa_backward(graft_tensor *grad_output, 
                                                      const double *scales_h, const double *scales_w,
                                                      graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D_AA_BACKWARD, boxed, 6, out);
@@ -3810,8 +3814,8 @@ graft_status graft_op_upsample_bilinear2d_aa_backward(graft_tensor *grad_output,
                                                       const double *scales_h, const double *scales_w,
                                                       graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D_AA_BACKWARD, boxed, 6, out);
@@ -3822,8 +3826,8 @@ graft_status graft_op_upsample_nearest_exact1d_backward(graft_tensor *grad_outpu
                                                         uint32_t input_size_count, const double *scales,
                                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D_BACKWARD, boxed, 4, out);
 }
@@ -3834,8 +3838,8 @@ graft_status graft_op_upsample_nearest_exact3d_backward(graft_tensor *grad_outpu
                                                         const double *scales_h, const double *scales_w,
                                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT3D_BACKWARD, boxed, 6, out);
@@ -3854,8 +3858,8 @@ graft_status graft_op_fractional_max_pool2d_backward(graft_tensor *grad_output, 
                                                      const int64_t *output_size, uint32_t output_size_count,
                                                      graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_FRACTIONAL_MAX_POOL2D_BACKWARD, boxed, 5, out);
 }
@@ -3865,8 +3869,8 @@ graft_status graft_op_fractional_max_pool3d_backward(graft_tensor *grad_output, 
                                                      const int64_t *output_size, uint32_t output_size_count,
                                                      graft_tensor *indices, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   return dsp_call_one(GRAFT_OP_FRACTIONAL_MAX_POOL3D_BACKWARD, boxed, 5, out);
 }
@@ -3886,7 +3890,7 @@ graft_status graft_op_grid_sampler_3d_backward(graft_tensor *grad_output, graft_
 graft_status graft_op_reflection_pad1d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD1D_BACKWARD, boxed, 3, out);
 }
@@ -3894,7 +3898,7 @@ graft_status graft_op_reflection_pad1d_backward(graft_tensor *grad_output, graft
 graft_status graft_op_reflection_pad2d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD2D_BACKWARD, boxed, 3, out);
 }
@@ -3902,7 +3906,7 @@ graft_status graft_op_reflection_pad2d_backward(graft_tensor *grad_output, graft
 graft_status graft_op_reflection_pad3d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REFLECTION_PAD3D_BACKWARD, boxed, 3, out);
 }
@@ -3910,7 +3914,7 @@ graft_status graft_op_reflection_pad3d_backward(graft_tensor *grad_output, graft
 graft_status graft_op_replication_pad1d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD1D_BACKWARD, boxed, 3, out);
 }
@@ -3918,7 +3922,7 @@ graft_status graft_op_replication_pad1d_backward(graft_tensor *grad_output, graf
 graft_status graft_op_replication_pad2d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD2D_BACKWARD, boxed, 3, out);
 }
@@ -3926,7 +3930,7 @@ graft_status graft_op_replication_pad2d_backward(graft_tensor *grad_output, graf
 graft_status graft_op_replication_pad3d_backward(graft_tensor *grad_output, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD3D_BACKWARD, boxed, 3, out);
 }
@@ -3953,8 +3957,8 @@ graft_status graft_op_upsample_nearest1d_backward(graft_tensor *grad_output, con
                                                   uint32_t output_size_count, const int64_t *input_size,
                                                   uint32_t input_size_count, const double *scales, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST1D_BACKWARD, boxed, 4, out);
 }
@@ -3964,8 +3968,8 @@ graft_status graft_op_upsample_nearest3d_backward(graft_tensor *grad_output, con
                                                   uint32_t input_size_count, const double *scales_d,
                                                   const double *scales_h, const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST3D_BACKWARD, boxed, 6, out);
@@ -3977,8 +3981,8 @@ graft_status graft_op_upsample_trilinear3d_backward(graft_tensor *grad_output, c
                                                     const double *scales_d, const double *scales_h,
                                                     const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_d),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_d),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_TRILINEAR3D_BACKWARD, boxed, 7, out);
@@ -4448,7 +4452,7 @@ graft_status graft_op_normal_float_float(double mean, double std, const int64_t 
                                          graft_generator *generator, graft_dtype dtype, graft_rt_device *device,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_float(mean), graft_value_float(std), graft_value_ints(size, size_count), wrap_generator(generator),
+    graft_value_float(mean), graft_value_float(std), wrap_required_ints(size, size_count), wrap_generator(generator),
     wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_NORMAL_FLOAT_FLOAT, boxed, 8, out);
@@ -4457,7 +4461,7 @@ graft_status graft_op_normal_float_float(double mean, double std, const int64_t 
 graft_status graft_op_randint_low(int64_t low, int64_t high, const int64_t *size, uint32_t size_count,
                                   graft_dtype dtype, graft_rt_device *device, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_int(low), graft_value_int(high), graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(),
+    graft_value_int(low), graft_value_int(high), wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(),
     wrap_device(device), wrap_none(),
   };
   return dsp_call_one(GRAFT_OP_RANDINT_LOW, boxed, 7, out);
@@ -4475,7 +4479,7 @@ graft_status graft_op_upsample_bicubic2d_aa(graft_tensor *self, const int64_t *o
                                             bool align_corners, const double *scales_h, const double *scales_w,
                                             graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BICUBIC2D_AA, boxed, 5, out);
@@ -4485,7 +4489,7 @@ graft_status graft_op_upsample_bilinear2d_aa(graft_tensor *self, const int64_t *
                                              bool align_corners, const double *scales_h, const double *scales_w,
                                              graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_BILINEAR2D_AA, boxed, 5, out);
@@ -4494,7 +4498,7 @@ graft_status graft_op_upsample_bilinear2d_aa(graft_tensor *self, const int64_t *
 graft_status graft_op_adaptive_max_pool3d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                           graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_ADAPTIVE_MAX_POOL3D, boxed, 2, boxed_outs, 2);
@@ -4631,8 +4635,8 @@ graft_status graft_op_fractional_max_pool2d(graft_tensor *self, const int64_t *k
                                             const int64_t *output_size, uint32_t output_size_count,
                                             graft_tensor *random_samples, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FRACTIONAL_MAX_POOL2D, boxed, 4, boxed_outs, 2);
@@ -4642,8 +4646,8 @@ graft_status graft_op_fractional_max_pool3d(graft_tensor *self, const int64_t *k
                                             const int64_t *output_size, uint32_t output_size_count,
                                             graft_tensor *random_samples, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FRACTIONAL_MAX_POOL3D, boxed, 4, boxed_outs, 2);
@@ -4805,7 +4809,7 @@ graft_status graft_op_logit(graft_tensor *self, const double *eps, graft_tensor 
 graft_status graft_op_logsumexp(graft_tensor *self, const int64_t *dim, uint32_t dim_count, bool keepdim,
                                 graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   return dsp_call_one(GRAFT_OP_LOGSUMEXP, boxed, 3, out);
 }
@@ -4890,7 +4894,7 @@ graft_status graft_op_renorm(graft_tensor *self, graft_scalar p, int64_t dim, gr
 graft_status graft_op_replication_pad1d(graft_tensor *self, const int64_t *padding, uint32_t padding_count,
                                         graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   return dsp_call_one(GRAFT_OP_REPLICATION_PAD1D, boxed, 2, out);
 }
@@ -5052,7 +5056,7 @@ graft_status graft_op_unique_dim(graft_tensor *self, int64_t dim, bool sorted, b
 graft_status graft_op_upsample_nearest1d(graft_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                          const double *scales, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST1D, boxed, 3, out);
 }
@@ -5061,7 +5065,7 @@ graft_status graft_op_upsample_nearest3d(graft_tensor *self, const int64_t *outp
                                          const double *scales_d, const double *scales_h, const double *scales_w,
                                          graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_d),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_d),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST3D, boxed, 5, out);
@@ -5071,7 +5075,7 @@ graft_status graft_op_upsample_trilinear3d(graft_tensor *self, const int64_t *ou
                                            bool align_corners, const double *scales_d, const double *scales_h,
                                            const double *scales_w, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   return dsp_call_one(GRAFT_OP_UPSAMPLE_TRILINEAR3D, boxed, 6, out);
@@ -5119,7 +5123,7 @@ graft_status graft_op_fused_rms_norm(graft_tensor *input, const int64_t *normali
                                      uint32_t normalized_shape_count, graft_tensor *weight, const double *eps,
                                      graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
+    graft_value_tensor(input), wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
     wrap_optional_float(eps),
   };
   graft_tensor **const boxed_outs[] = {out0, out1};

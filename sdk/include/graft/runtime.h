@@ -51,10 +51,11 @@ GRAFT_EXPORT graft_status graft_backend_open(const char *name_or_path, GRAFT_NUL
 
 /* Ends a backend: waits for its work, destroys what libgraft keeps of it, its streams among it, closes its devices and
  * the instance of the plugin. All its handles are invalid from then on, those of its devices, streams and default
- * generators too; that of the backend itself only finds no devices. Nobody else may use the backend meanwhile. Its
- * library stays loaded, and opening it again makes a new instance. Errors, after which it is open as before:
- * INVALID_ARGUMENT while there is a tensor (also one that history saved), storage, event or pinned block of its
- * devices, and for "reference"; FORKED. (0.x: may still change.) */
+ * generators too; that of the backend itself only says that it was closed. Opening does not count: whoever closes
+ * ends the backend for all who opened it. Nobody else may use the backend meanwhile. Its library stays loaded, and
+ * opening it again makes a new instance with a new handle. Errors, after which it is open as before: INVALID_ARGUMENT
+ * while there is a tensor (also one that history saved), storage, event or pinned block of its devices, and for
+ * "reference"; FORKED. INVALID_ARGUMENT, too, where it was closed. (0.x: may still change.) */
 GRAFT_EXPORT graft_status graft_backend_close(graft_rt_backend *backend);
 
 GRAFT_EXPORT const char *graft_backend_name(const graft_rt_backend *backend) GRAFT_NULL_GIVES(NULL);
@@ -79,7 +80,7 @@ GRAFT_EXPORT graft_status graft_device_query(graft_rt_device *device, graft_devi
                                              size_t capacity, GRAFT_NULLABLE size_t *size);
 
 /* A table that the device's plugin offers beyond the ABI, as graft_plugin.extension gives it; *self is what its
- * functions take first. Both are valid as long as the process. UNIMPLEMENTED: the plugin has none of that name and
+ * functions take first. Both are valid until the backend is closed. UNIMPLEMENTED: the plugin has none of that name and
  * version. */
 GRAFT_EXPORT graft_status graft_device_extension(graft_rt_device *device, const char *name, uint32_t minimum_version,
                                                  const void **table, void **self);

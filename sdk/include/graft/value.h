@@ -121,11 +121,11 @@ static inline graft_value graft_value_ints(GRAFT_NULLABLE const int64_t *items, 
 }
 
 /* Runs an op (GRAFT_OP_* of graft/abi/op_ids.h). outs has one item for each output tensor of the schema (for a Tensor[]
- * output, one for each item). On entry an item is NULL: it receives a new tensor, owned by the caller; or a tensor: the
- * result is written there (the out form), and where that tensor is also the argument of that name, in place. Only this
- * function writes into given tensors: the typed ones of graft/ops.h always give new ones. Records the call for autograd
- * where grad mode is on and an input requires it. Errors name the op, dtypes and shapes. Asynchronous on the current
- * stream of the device. */
+ * output, one for each item); items behind those are left as they are. On entry an item is NULL: it receives a new
+ * tensor, owned by the caller; or a tensor: the result is written there (the out form), and where that tensor is also
+ * the argument of that name, in place. Only this function writes into given tensors: the typed ones of graft/ops.h
+ * always give new ones. Records the call for autograd where grad mode is on and an input requires it. Errors name the
+ * op, dtypes and shapes. Asynchronous on the current stream of the device. */
 GRAFT_EXPORT graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs,
                                      uint32_t nouts);
 

@@ -21,6 +21,12 @@ static inline graft_value wrap_optional_bool(const bool *value) {
   return value ? graft_value_bool(*value) : wrap_none();
 }
 
+/* A list that an op requires: one without items may be NULL. */
+static inline graft_value wrap_required_ints(const int64_t *items, uint32_t count) {
+  static const int64_t none[1];
+  return graft_value_ints(items || count ? items : none, count);
+}
+
 static inline graft_value wrap_floats(const double *items, uint32_t count) {
   return (graft_value){.kind = items ? GRAFT_VALUE_FLOATS : GRAFT_VALUE_NONE, .count = count, .as.floats = items};
 }

@@ -13,7 +13,7 @@
 static inline graft_tensor *fx_adaptive_avg_pool2d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                    uint32_t output_size_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_AVG_POOL2D, boxed, 2, &boxed_out, 1);
@@ -35,7 +35,7 @@ static inline graft_tensor *fx_adaptive_avg_pool2d_backward(fx *builder, graft_t
 static inline graft_tensor *fx_adaptive_avg_pool3d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                    uint32_t output_size_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ADAPTIVE_AVG_POOL3D, boxed, 2, &boxed_out, 1);
@@ -78,7 +78,7 @@ static inline void fx_embedding_bag(fx *builder, graft_tensor *weight, graft_ten
 static inline graft_tensor *fx_fft_c2r(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                        int64_t normalization, int64_t last_dim_size) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(normalization),
     graft_value_int(last_dim_size),
   };
   graft_tensor *boxed_out = NULL;
@@ -90,7 +90,7 @@ static inline graft_tensor *fx_fft_c2r(fx *builder, graft_tensor *self, const in
 static inline graft_tensor *fx_fft_r2c(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                        int64_t normalization, bool onesided) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(normalization),
     graft_value_bool(onesided),
   };
   graft_tensor *boxed_out = NULL;
@@ -354,7 +354,7 @@ static inline graft_tensor *fx_argmin(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_as_strided(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count,
                                           const int64_t *stride, uint32_t stride_count, const int64_t *storage_offset) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_ints(stride, stride_count),
+    graft_value_tensor(self), wrap_required_ints(size, size_count), wrap_required_ints(stride, stride_count),
     wrap_optional_int(storage_offset),
   };
   graft_tensor *boxed_out = NULL;
@@ -429,9 +429,9 @@ static inline graft_tensor *fx_avg_pool2d(fx *builder, graft_tensor *self, const
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
-    wrap_optional_int(divisor_override),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AVG_POOL2D, boxed, 7, &boxed_out, 1);
@@ -446,8 +446,8 @@ static inline graft_tensor *fx_avg_pool2d_backward(fx *builder, graft_tensor *gr
                                                    uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                                    const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count), graft_value_bool(ceil_mode),
     graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
@@ -462,9 +462,9 @@ static inline graft_tensor *fx_avg_pool3d(fx *builder, graft_tensor *self, const
                                           const int64_t *padding, uint32_t padding_count, bool ceil_mode,
                                           bool count_include_pad, const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode), graft_value_bool(count_include_pad),
-    wrap_optional_int(divisor_override),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_AVG_POOL3D, boxed, 7, &boxed_out, 1);
@@ -609,9 +609,9 @@ static inline graft_tensor *fx_col2im(fx *builder, graft_tensor *self, const int
                                       const int64_t *padding, uint32_t padding_count, const int64_t *stride,
                                       uint32_t stride_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(dilation, dilation_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(stride, stride_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(kernel_size, kernel_size_count), wrap_required_ints(dilation, dilation_count),
+    wrap_required_ints(padding, padding_count), wrap_required_ints(stride, stride_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_COL2IM, boxed, 6, &boxed_out, 1);
@@ -622,7 +622,7 @@ static inline graft_tensor *fx_col2im(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_constant_pad_nd(fx *builder, graft_tensor *self, const int64_t *pad, uint32_t pad_count,
                                                graft_scalar value) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(pad, pad_count), graft_value_scalar(value),
+    graft_value_tensor(self), wrap_required_ints(pad, pad_count), graft_value_scalar(value),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CONSTANT_PAD_ND, boxed, 3, &boxed_out, 1);
@@ -638,9 +638,9 @@ static inline graft_tensor *fx_convolution(fx *builder, graft_tensor *input, gra
                                            uint32_t output_padding_count, int64_t groups) {
   const graft_value boxed[] = {
     graft_value_tensor(input), graft_value_tensor(weight), graft_value_tensor(bias),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
-    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(dilation, dilation_count), graft_value_bool(transposed),
+    wrap_required_ints(output_padding, output_padding_count), graft_value_int(groups),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_CONVOLUTION, boxed, 9, &boxed_out, 1);
@@ -659,9 +659,10 @@ static inline void fx_convolution_backward(fx *builder, graft_tensor *grad_outpu
                                            graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
     graft_value_tensor(grad_output), graft_value_tensor(input), graft_value_tensor(weight),
-    graft_value_ints(bias_sizes, bias_sizes_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(transposed),
-    graft_value_ints(output_padding, output_padding_count), graft_value_int(groups), wrap_mask(output_mask, 3),
+    graft_value_ints(bias_sizes, bias_sizes_count), wrap_required_ints(stride, stride_count),
+    wrap_required_ints(padding, padding_count), wrap_required_ints(dilation, dilation_count),
+    graft_value_bool(transposed), wrap_required_ints(output_padding, output_padding_count), graft_value_int(groups),
+    wrap_mask(output_mask, 3),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_CONVOLUTION_BACKWARD, boxed, 11, boxed_outs, 3);
@@ -806,7 +807,7 @@ static inline graft_tensor *fx_empty_memory_format(fx *builder, const int64_t *s
                                                    graft_dtype dtype, graft_rt_device *device,
                                                    graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
     wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
@@ -820,7 +821,7 @@ static inline graft_tensor *fx_empty_strided(fx *builder, const int64_t *size, u
                                              const int64_t *stride, uint32_t stride_count, graft_dtype dtype,
                                              graft_rt_device *device) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), graft_value_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_required_ints(stride, stride_count), wrap_dtype(dtype), wrap_none(),
     wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
@@ -872,7 +873,7 @@ static inline graft_tensor *fx_exp(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_expand(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count,
                                       bool implicit) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count), graft_value_bool(implicit),
+    graft_value_tensor(self), wrap_required_ints(size, size_count), graft_value_bool(implicit),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_EXPAND, boxed, 3, &boxed_out, 1);
@@ -902,7 +903,7 @@ static inline graft_tensor *fx_fill_Scalar(fx *builder, graft_tensor *self, graf
 /* aten::flip(Tensor self, int[] dims) -> Tensor */
 static inline graft_tensor *fx_flip(fx *builder, graft_tensor *self, const int64_t *dims, uint32_t dims_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dims, dims_count),
+    graft_value_tensor(self), wrap_required_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FLIP, boxed, 2, &boxed_out, 1);
@@ -944,7 +945,7 @@ static inline graft_tensor *fx_fmod_Tensor(fx *builder, graft_tensor *self, graf
 static inline graft_tensor *fx_full(fx *builder, const int64_t *size, uint32_t size_count, graft_scalar fill_value,
                                     graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(),
+    wrap_required_ints(size, size_count), graft_value_scalar(fill_value), wrap_dtype(dtype), wrap_none(),
     wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
@@ -1263,8 +1264,9 @@ static inline void fx_max_pool2d_with_indices(fx *builder, graft_tensor *self, c
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MAX_POOL2D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -1282,9 +1284,9 @@ static inline graft_tensor *fx_max_pool2d_with_indices_backward(fx *builder, gra
                                                                 uint32_t dilation_count, bool ceil_mode,
                                                                 graft_tensor *indices) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MAX_POOL2D_WITH_INDICES_BACKWARD, boxed, 8, &boxed_out, 1);
@@ -1299,8 +1301,9 @@ static inline void fx_max_pool3d_with_indices(fx *builder, graft_tensor *self, c
                                               uint32_t dilation_count, bool ceil_mode, graft_tensor **out0,
                                               graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count), graft_value_ints(stride, stride_count),
-    graft_value_ints(padding, padding_count), graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
+    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_MAX_POOL3D_WITH_INDICES, boxed, 6, boxed_outs, 2);
@@ -1444,7 +1447,7 @@ static inline void fx_native_layer_norm(fx *builder, graft_tensor *input, const 
                                         uint32_t normalized_shape_count, graft_tensor *weight, graft_tensor *bias,
                                         double eps, graft_tensor **out0, graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
+    graft_value_tensor(input), wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
     graft_value_tensor(bias), graft_value_float(eps),
   };
   graft_tensor *boxed_outs[3] = {NULL};
@@ -1462,9 +1465,9 @@ static inline void fx_native_layer_norm_backward(fx *builder, graft_tensor *grad
                                                  graft_tensor *bias, const uint8_t *output_mask, graft_tensor **out0,
                                                  graft_tensor **out1, graft_tensor **out2) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
-    graft_value_tensor(mean), graft_value_tensor(rstd), graft_value_tensor(weight), graft_value_tensor(bias),
-    wrap_mask(output_mask, 3),
+    graft_value_tensor(grad_out), graft_value_tensor(input),
+    wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(mean), graft_value_tensor(rstd),
+    graft_value_tensor(weight), graft_value_tensor(bias), wrap_mask(output_mask, 3),
   };
   graft_tensor *boxed_outs[3] = {NULL};
   fx_call(builder, GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, boxed, 8, boxed_outs, 3);
@@ -1516,7 +1519,7 @@ static inline graft_tensor *fx_nonzero(fx *builder, graft_tensor *self) {
 /* aten::permute(Tensor(a) self, int[] dims) -> Tensor(a) */
 static inline graft_tensor *fx_permute(fx *builder, graft_tensor *self, const int64_t *dims, uint32_t dims_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dims, dims_count),
+    graft_value_tensor(self), wrap_required_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_PERMUTE, boxed, 2, &boxed_out, 1);
@@ -1579,7 +1582,7 @@ static inline graft_tensor *fx_prod_dim_int(fx *builder, graft_tensor *self, int
 static inline graft_tensor *fx_rand(fx *builder, const int64_t *size, uint32_t size_count, graft_dtype dtype,
                                     graft_rt_device *device) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RAND, boxed, 5, &boxed_out, 1);
@@ -1591,7 +1594,7 @@ static inline graft_tensor *fx_rand(fx *builder, const int64_t *size, uint32_t s
 static inline graft_tensor *fx_randn(fx *builder, const int64_t *size, uint32_t size_count, graft_dtype dtype,
                                      graft_rt_device *device) {
   const graft_value boxed[] = {
-    graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+    wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RANDN, boxed, 5, &boxed_out, 1);
@@ -1623,7 +1626,7 @@ static inline graft_tensor *fx_reciprocal(fx *builder, graft_tensor *self) {
 static inline graft_tensor *fx_reflection_pad1d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD1D, boxed, 2, &boxed_out, 1);
@@ -1634,7 +1637,7 @@ static inline graft_tensor *fx_reflection_pad1d(fx *builder, graft_tensor *self,
 static inline graft_tensor *fx_reflection_pad2d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD2D, boxed, 2, &boxed_out, 1);
@@ -1645,7 +1648,7 @@ static inline graft_tensor *fx_reflection_pad2d(fx *builder, graft_tensor *self,
 static inline graft_tensor *fx_reflection_pad3d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                 uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD3D, boxed, 2, &boxed_out, 1);
@@ -1685,7 +1688,7 @@ static inline graft_tensor *fx_remainder_Tensor(fx *builder, graft_tensor *self,
 /* aten::repeat(Tensor self, SymInt[] repeats) -> Tensor */
 static inline graft_tensor *fx_repeat(fx *builder, graft_tensor *self, const int64_t *repeats, uint32_t repeats_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(repeats, repeats_count),
+    graft_value_tensor(self), wrap_required_ints(repeats, repeats_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPEAT, boxed, 2, &boxed_out, 1);
@@ -1696,7 +1699,7 @@ static inline graft_tensor *fx_repeat(fx *builder, graft_tensor *self, const int
 static inline graft_tensor *fx_replication_pad2d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD2D, boxed, 2, &boxed_out, 1);
@@ -1707,7 +1710,7 @@ static inline graft_tensor *fx_replication_pad2d(fx *builder, graft_tensor *self
 static inline graft_tensor *fx_replication_pad3d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD3D, boxed, 2, &boxed_out, 1);
@@ -1718,7 +1721,7 @@ static inline graft_tensor *fx_replication_pad3d(fx *builder, graft_tensor *self
 static inline graft_tensor *fx_resize_(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count,
                                        graft_memory_format memory_format) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count), wrap_memory_format(memory_format),
+    graft_value_tensor(self), wrap_required_ints(size, size_count), wrap_memory_format(memory_format),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_RESIZE_, boxed, 3, &boxed_out, 1);
@@ -1904,7 +1907,7 @@ static inline void fx_sort(fx *builder, graft_tensor *self, int64_t dim, bool de
 static inline void fx_split_with_sizes(fx *builder, graft_tensor *self, const int64_t *split_sizes,
                                        uint32_t split_sizes_count, int64_t dim, graft_tensor **out) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(split_sizes, split_sizes_count), graft_value_int(dim),
+    graft_value_tensor(self), wrap_required_ints(split_sizes, split_sizes_count), graft_value_int(dim),
   };
   fx_call(builder, GRAFT_OP_SPLIT_WITH_SIZES, boxed, 3, out, split_sizes_count);
 }
@@ -1932,7 +1935,7 @@ static inline graft_tensor *fx_squeeze_dim(fx *builder, graft_tensor *self, int6
 /* aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a) */
 static inline graft_tensor *fx_squeeze_dims(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_SQUEEZE_DIMS, boxed, 2, &boxed_out, 1);
@@ -2039,7 +2042,7 @@ static inline graft_tensor *fx_var_correction(fx *builder, graft_tensor *self, c
 /* aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a) */
 static inline graft_tensor *fx_view(fx *builder, graft_tensor *self, const int64_t *size, uint32_t size_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(size, size_count),
+    graft_value_tensor(self), wrap_required_ints(size, size_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_VIEW, boxed, 2, &boxed_out, 1);
@@ -2092,8 +2095,8 @@ static inline void fx_ctc_loss(fx *builder, graft_tensor *log_probs, graft_tenso
                                const int64_t *target_lengths, uint32_t target_lengths_count, int64_t blank,
                                bool zero_infinity, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(log_probs), graft_value_tensor(targets), graft_value_ints(input_lengths, input_lengths_count),
-    graft_value_ints(target_lengths, target_lengths_count), graft_value_int(blank), graft_value_bool(zero_infinity),
+    graft_value_tensor(log_probs), graft_value_tensor(targets), wrap_required_ints(input_lengths, input_lengths_count),
+    wrap_required_ints(target_lengths, target_lengths_count), graft_value_int(blank), graft_value_bool(zero_infinity),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_CTC_LOSS, boxed, 6, boxed_outs, 2);
@@ -2110,7 +2113,7 @@ static inline graft_tensor *fx_ctc_loss_backward(fx *builder, graft_tensor *grad
                                                  graft_tensor *log_alpha, int64_t blank, bool zero_infinity) {
   const graft_value boxed[] = {
     graft_value_tensor(grad), graft_value_tensor(log_probs), graft_value_tensor(targets),
-    graft_value_ints(input_lengths, input_lengths_count), graft_value_ints(target_lengths, target_lengths_count),
+    wrap_required_ints(input_lengths, input_lengths_count), wrap_required_ints(target_lengths, target_lengths_count),
     graft_value_tensor(neg_log_likelihood), graft_value_tensor(log_alpha), graft_value_int(blank),
     graft_value_bool(zero_infinity),
   };
@@ -2152,7 +2155,7 @@ static inline graft_tensor *fx_embedding_bag_backward(fx *builder, graft_tensor 
 static inline graft_tensor *fx_fft_c2c(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                        int64_t normalization, bool forward) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_int(normalization),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_int(normalization),
     graft_value_bool(forward),
   };
   graft_tensor *boxed_out = NULL;
@@ -2380,7 +2383,7 @@ static inline graft_tensor *fx_upsample_nearest_exact2d(fx *builder, graft_tenso
                                                         uint32_t output_size_count, const double *scales_h,
                                                         const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -2395,8 +2398,8 @@ static inline graft_tensor *fx_upsample_nearest_exact2d_backward(fx *builder, gr
                                                                  const int64_t *input_size, uint32_t input_size_count,
                                                                  const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT2D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -2434,7 +2437,7 @@ static inline void fx_weight_norm_interface_backward(fx *builder, graft_tensor *
 static inline void fx_adaptive_max_pool2d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                           uint32_t output_size_count, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_ADAPTIVE_MAX_POOL2D, boxed, 2, boxed_outs, 2);
@@ -2525,8 +2528,8 @@ static inline graft_tensor *fx_avg_pool3d_backward(fx *builder, graft_tensor *gr
                                                    uint32_t padding_count, bool ceil_mode, bool count_include_pad,
                                                    const int64_t *divisor_override) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count), graft_value_bool(ceil_mode),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count), graft_value_bool(ceil_mode),
     graft_value_bool(count_include_pad), wrap_optional_int(divisor_override),
   };
   graft_tensor *boxed_out = NULL;
@@ -2879,9 +2882,9 @@ static inline graft_tensor *fx_im2col(fx *builder, graft_tensor *self, const int
                                       const int64_t *padding, uint32_t padding_count, const int64_t *stride,
                                       uint32_t stride_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(dilation, dilation_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(stride, stride_count),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(dilation, dilation_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(stride, stride_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_IM2COL, boxed, 5, &boxed_out, 1);
@@ -3180,9 +3183,9 @@ static inline graft_tensor *fx_max_pool3d_with_indices_backward(fx *builder, gra
                                                                 uint32_t dilation_count, bool ceil_mode,
                                                                 graft_tensor *indices) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(stride, stride_count), graft_value_ints(padding, padding_count),
-    graft_value_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+    wrap_required_ints(dilation, dilation_count), graft_value_bool(ceil_mode), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_MAX_POOL3D_WITH_INDICES_BACKWARD, boxed, 8, &boxed_out, 1);
@@ -3428,7 +3431,7 @@ static inline void fx_nll_loss_forward(fx *builder, graft_tensor *self, graft_te
 static inline graft_tensor *fx_norm_ScalarOpt_dim(fx *builder, graft_tensor *self, graft_scalar p, const int64_t *dim,
                                                   uint32_t dim_count, bool keepdim) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_scalar(p), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
+    graft_value_tensor(self), graft_value_scalar(p), wrap_required_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_NORM_SCALAROPT_DIM, boxed, 4, &boxed_out, 1);
@@ -3472,7 +3475,7 @@ static inline graft_tensor *fx_randperm_generator(fx *builder, int64_t n, graft_
 static inline graft_tensor *fx_roll(fx *builder, graft_tensor *self, const int64_t *shifts, uint32_t shifts_count,
                                     const int64_t *dims, uint32_t dims_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(shifts, shifts_count), graft_value_ints(dims, dims_count),
+    graft_value_tensor(self), wrap_required_ints(shifts, shifts_count), graft_value_ints(dims, dims_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_ROLL, boxed, 3, &boxed_out, 1);
@@ -3677,7 +3680,7 @@ static inline graft_tensor *fx_triu(fx *builder, graft_tensor *self, int64_t dia
 static inline graft_tensor *fx_unfold_backward(fx *builder, graft_tensor *grad_in, const int64_t *input_sizes,
                                                uint32_t input_sizes_count, int64_t dim, int64_t size, int64_t step) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_in), graft_value_ints(input_sizes, input_sizes_count), graft_value_int(dim),
+    graft_value_tensor(grad_in), wrap_required_ints(input_sizes, input_sizes_count), graft_value_int(dim),
     graft_value_int(size), graft_value_int(step),
   };
   graft_tensor *boxed_out = NULL;
@@ -3702,7 +3705,7 @@ static inline graft_tensor *fx_upsample_bicubic2d(fx *builder, graft_tensor *sel
                                                   uint32_t output_size_count, bool align_corners,
                                                   const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3718,8 +3721,8 @@ static inline graft_tensor *fx_upsample_bicubic2d_backward(fx *builder, graft_te
                                                            bool align_corners, const double *scales_h,
                                                            const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3733,7 +3736,7 @@ static inline graft_tensor *fx_upsample_bilinear2d(fx *builder, graft_tensor *se
                                                    uint32_t output_size_count, bool align_corners,
                                                    const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3749,8 +3752,8 @@ static inline graft_tensor *fx_upsample_bilinear2d_backward(fx *builder, graft_t
                                                             bool align_corners, const double *scales_h,
                                                             const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3762,7 +3765,7 @@ static inline graft_tensor *fx_upsample_bilinear2d_backward(fx *builder, graft_t
 static inline graft_tensor *fx_upsample_linear1d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                  uint32_t output_size_count, bool align_corners, const double *scales) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
@@ -3777,8 +3780,8 @@ static inline graft_tensor *fx_upsample_linear1d_backward(fx *builder, graft_ten
                                                           const int64_t *input_size, uint32_t input_size_count,
                                                           bool align_corners, const double *scales) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_LINEAR1D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3790,7 +3793,7 @@ static inline graft_tensor *fx_upsample_nearest2d(fx *builder, graft_tensor *sel
                                                   uint32_t output_size_count, const double *scales_h,
                                                   const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_h),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3805,8 +3808,8 @@ static inline graft_tensor *fx_upsample_nearest2d_backward(fx *builder, graft_te
                                                            const int64_t *input_size, uint32_t input_size_count,
                                                            const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST2D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -3910,8 +3913,9 @@ static inline void fx_fused_rms_norm_backward(fx *builder, graft_tensor *grad_ou
                                               graft_tensor *rstd, graft_tensor *weight, const uint8_t *output_mask,
                                               graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_out), graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count),
-    graft_value_tensor(rstd), graft_value_tensor(weight), wrap_mask(output_mask, 2),
+    graft_value_tensor(grad_out), graft_value_tensor(input),
+    wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(rstd), graft_value_tensor(weight),
+    wrap_mask(output_mask, 2),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_FUSED_RMS_NORM_BACKWARD, boxed, 6, boxed_outs, 2);
@@ -3949,8 +3953,8 @@ static inline graft_tensor *fx_upsample_bicubic2d_aa_backward(fx *builder, graft
                                                               bool align_corners, const double *scales_h,
                                                               const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3966,8 +3970,8 @@ static inline graft_tensor *fx_upsample_bilinear2d_aa_backward(fx *builder, graf
                                                                bool align_corners, const double *scales_h,
                                                                const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -3982,8 +3986,8 @@ static inline graft_tensor *fx_upsample_nearest_exact1d_backward(fx *builder, gr
                                                                  const int64_t *input_size, uint32_t input_size_count,
                                                                  const double *scales) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -3998,8 +4002,8 @@ static inline graft_tensor *fx_upsample_nearest_exact3d_backward(fx *builder, gr
                                                                  const double *scales_d, const double *scales_h,
                                                                  const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4025,8 +4029,8 @@ static inline graft_tensor *fx_fractional_max_pool2d_backward(fx *builder, graft
                                                               uint32_t kernel_size_count, const int64_t *output_size,
                                                               uint32_t output_size_count, graft_tensor *indices) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL2D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -4040,8 +4044,8 @@ static inline graft_tensor *fx_fractional_max_pool3d_backward(fx *builder, graft
                                                               uint32_t kernel_size_count, const int64_t *output_size,
                                                               uint32_t output_size_count, graft_tensor *indices) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(indices),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(indices),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL3D_BACKWARD, boxed, 5, &boxed_out, 1);
@@ -4069,7 +4073,7 @@ static inline void fx_grid_sampler_3d_backward(fx *builder, graft_tensor *grad_o
 static inline graft_tensor *fx_reflection_pad1d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD1D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4080,7 +4084,7 @@ static inline graft_tensor *fx_reflection_pad1d_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_reflection_pad2d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD2D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4091,7 +4095,7 @@ static inline graft_tensor *fx_reflection_pad2d_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_reflection_pad3d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                          const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REFLECTION_PAD3D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4102,7 +4106,7 @@ static inline graft_tensor *fx_reflection_pad3d_backward(fx *builder, graft_tens
 static inline graft_tensor *fx_replication_pad1d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                           const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD1D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4113,7 +4117,7 @@ static inline graft_tensor *fx_replication_pad1d_backward(fx *builder, graft_ten
 static inline graft_tensor *fx_replication_pad2d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                           const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD2D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4124,7 +4128,7 @@ static inline graft_tensor *fx_replication_pad2d_backward(fx *builder, graft_ten
 static inline graft_tensor *fx_replication_pad3d_backward(fx *builder, graft_tensor *grad_output, graft_tensor *self,
                                                           const int64_t *padding, uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(grad_output), graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD3D_BACKWARD, boxed, 3, &boxed_out, 1);
@@ -4163,8 +4167,8 @@ static inline graft_tensor *fx_upsample_nearest1d_backward(fx *builder, graft_te
                                                            const int64_t *input_size, uint32_t input_size_count,
                                                            const double *scales) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST1D_BACKWARD, boxed, 4, &boxed_out, 1);
@@ -4179,8 +4183,8 @@ static inline graft_tensor *fx_upsample_nearest3d_backward(fx *builder, graft_te
                                                            const double *scales_d, const double *scales_h,
                                                            const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), wrap_optional_float(scales_d), wrap_optional_float(scales_h),
     wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4196,8 +4200,8 @@ static inline graft_tensor *fx_upsample_trilinear3d_backward(fx *builder, graft_
                                                              bool align_corners, const double *scales_d,
                                                              const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(grad_output), graft_value_ints(output_size, output_size_count),
-    graft_value_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_d),
+    graft_value_tensor(grad_output), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(input_size, input_size_count), graft_value_bool(align_corners), wrap_optional_float(scales_d),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4624,7 +4628,7 @@ static inline graft_tensor *fx_normal_float_float(fx *builder, double mean, doub
                                                   uint32_t size_count, graft_generator *generator, graft_dtype dtype,
                                                   graft_rt_device *device) {
   const graft_value boxed[] = {
-    graft_value_float(mean), graft_value_float(std), graft_value_ints(size, size_count), wrap_generator(generator),
+    graft_value_float(mean), graft_value_float(std), wrap_required_ints(size, size_count), wrap_generator(generator),
     wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
@@ -4637,7 +4641,7 @@ static inline graft_tensor *fx_normal_float_float(fx *builder, double mean, doub
 static inline graft_tensor *fx_randint_low(fx *builder, int64_t low, int64_t high, const int64_t *size,
                                            uint32_t size_count, graft_dtype dtype, graft_rt_device *device) {
   const graft_value boxed[] = {
-    graft_value_int(low), graft_value_int(high), graft_value_ints(size, size_count), wrap_dtype(dtype), wrap_none(),
+    graft_value_int(low), graft_value_int(high), wrap_required_ints(size, size_count), wrap_dtype(dtype), wrap_none(),
     wrap_device(device), wrap_none(),
   };
   graft_tensor *boxed_out = NULL;
@@ -4664,7 +4668,7 @@ static inline graft_tensor *fx_upsample_bicubic2d_aa(fx *builder, graft_tensor *
                                                      uint32_t output_size_count, bool align_corners,
                                                      const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4678,7 +4682,7 @@ static inline graft_tensor *fx_upsample_bilinear2d_aa(fx *builder, graft_tensor 
                                                       uint32_t output_size_count, bool align_corners,
                                                       const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -4690,7 +4694,7 @@ static inline graft_tensor *fx_upsample_bilinear2d_aa(fx *builder, graft_tensor 
 static inline void fx_adaptive_max_pool3d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                           uint32_t output_size_count, graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_ADAPTIVE_MAX_POOL3D, boxed, 2, boxed_outs, 2);
@@ -4885,8 +4889,8 @@ static inline void fx_fractional_max_pool2d(fx *builder, graft_tensor *self, con
                                             uint32_t output_size_count, graft_tensor *random_samples,
                                             graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL2D, boxed, 4, boxed_outs, 2);
@@ -4901,8 +4905,8 @@ static inline void fx_fractional_max_pool3d(fx *builder, graft_tensor *self, con
                                             uint32_t output_size_count, graft_tensor *random_samples,
                                             graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(kernel_size, kernel_size_count),
-    graft_value_ints(output_size, output_size_count), graft_value_tensor(random_samples),
+    graft_value_tensor(self), wrap_required_ints(kernel_size, kernel_size_count),
+    wrap_required_ints(output_size, output_size_count), graft_value_tensor(random_samples),
   };
   graft_tensor *boxed_outs[2] = {NULL};
   fx_call(builder, GRAFT_OP_FRACTIONAL_MAX_POOL3D, boxed, 4, boxed_outs, 2);
@@ -5137,7 +5141,7 @@ static inline graft_tensor *fx_logit(fx *builder, graft_tensor *self, const doub
 static inline graft_tensor *fx_logsumexp(fx *builder, graft_tensor *self, const int64_t *dim, uint32_t dim_count,
                                          bool keepdim) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(dim, dim_count), graft_value_bool(keepdim),
+    graft_value_tensor(self), wrap_required_ints(dim, dim_count), graft_value_bool(keepdim),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_LOGSUMEXP, boxed, 3, &boxed_out, 1);
@@ -5255,7 +5259,7 @@ static inline graft_tensor *fx_renorm(fx *builder, graft_tensor *self, graft_sca
 static inline graft_tensor *fx_replication_pad1d(fx *builder, graft_tensor *self, const int64_t *padding,
                                                  uint32_t padding_count) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(padding, padding_count),
+    graft_value_tensor(self), wrap_required_ints(padding, padding_count),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_REPLICATION_PAD1D, boxed, 2, &boxed_out, 1);
@@ -5486,7 +5490,7 @@ static inline void fx_unique_dim(fx *builder, graft_tensor *self, int64_t dim, b
 static inline graft_tensor *fx_upsample_nearest1d(fx *builder, graft_tensor *self, const int64_t *output_size,
                                                   uint32_t output_size_count, const double *scales) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales),
   };
   graft_tensor *boxed_out = NULL;
   fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST1D, boxed, 3, &boxed_out, 1);
@@ -5499,7 +5503,7 @@ static inline graft_tensor *fx_upsample_nearest3d(fx *builder, graft_tensor *sel
                                                   uint32_t output_size_count, const double *scales_d,
                                                   const double *scales_h, const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), wrap_optional_float(scales_d),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_d),
     wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -5514,7 +5518,7 @@ static inline graft_tensor *fx_upsample_trilinear3d(fx *builder, graft_tensor *s
                                                     const double *scales_d, const double *scales_h,
                                                     const double *scales_w) {
   const graft_value boxed[] = {
-    graft_value_tensor(self), graft_value_ints(output_size, output_size_count), graft_value_bool(align_corners),
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), graft_value_bool(align_corners),
     wrap_optional_float(scales_d), wrap_optional_float(scales_h), wrap_optional_float(scales_w),
   };
   graft_tensor *boxed_out = NULL;
@@ -5582,7 +5586,7 @@ static inline void fx_fused_rms_norm(fx *builder, graft_tensor *input, const int
                                      uint32_t normalized_shape_count, graft_tensor *weight, const double *eps,
                                      graft_tensor **out0, graft_tensor **out1) {
   const graft_value boxed[] = {
-    graft_value_tensor(input), graft_value_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
+    graft_value_tensor(input), wrap_required_ints(normalized_shape, normalized_shape_count), graft_value_tensor(weight),
     wrap_optional_float(eps),
   };
   graft_tensor *boxed_outs[2] = {NULL};
