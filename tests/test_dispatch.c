@@ -166,6 +166,45 @@ START_TEST(errors_name_the_op) {
 }
 END_TEST
 
+/* Where an op takes tensors it is called with numbers: with nothing else, behind a tensor, and before one. Each call
+ * answers, and none reads what a number has not. */
+START_TEST(numbers_in_place_of_tensors) {
+  enum { ALL, BEHIND, BEFORE, PATTERNS };
+  static const int64_t sizes[] = {64, 64}, dims[] = {0, 1};
+  graft_tensor *x = NULL;
+  OK(graft_op_full(sizes, 2, graft_scalar_float(2), GRAFT_F32, graft_device_reference(), &x));
+  size_t count;
+  const op_schema *schemas = op_schema_all(&count);
+  int refused = 0;
+  for (size_t i = 0; i < PATTERNS * count; i++) {
+    const op_schema *schema = &schemas[i / PATTERNS];
+    graft_value args[OP_MAX_ARGS] = {0};
+    graft_tensor *outs[16] = {NULL};
+    int pattern = i % PATTERNS, seen = 0;
+    for (uint32_t k = 0; k < schema->nargs; k++) {
+      if (schema->args[k].kind == OPK_INTS) args[k] = graft_value_ints(dims, 2);
+      if (schema->args[k].kind == OPK_INT) args[k] = graft_value_int(1);
+      if (schema->args[k].kind != OPK_TENSOR) continue;
+      bool number = pattern == ALL || (pattern == BEHIND) == (seen++ > 0);
+      args[k] = number ? graft_value_scalar(graft_scalar_float(-1.5)) : graft_value_tensor(x);
+    }
+    if (!seen && pattern != ALL) continue;
+    refused += graft_call(schema->id, args, schema->nargs, outs, schema->nrets) != GRAFT_OK;
+    for (int k = 0; k < ROWS(outs); k++) graft_tensor_release(outs[k]);
+  }
+  ck_assert_int_gt(refused, 0);
+  graft_tensor *out = NULL;
+  const graft_value number = graft_value_scalar(graft_scalar_float(1.5));
+  ck_assert_int_eq(graft_call(GRAFT_OP_CLONE, &number, 1, &out, 1), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "self is a number"), "%s", graft_last_error());
+  ck_assert_int_eq(graft_prepare(GRAFT_OP_CLONE, &number, 1), GRAFT_INVALID_ARGUMENT);
+  const graft_value right = graft_value_tensor(x);
+  ck_assert_int_eq(graft_call(GRAFT_OP_ALIAS, &right, 1, NULL, 0), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "room for 0"), "%s", graft_last_error());
+  graft_tensor_release(x);
+}
+END_TEST
+
 START_TEST(empty_tensors) {
   graft_tensor *none = tensor(NULL, 2, (int64_t[]){0, 3}), *out = NULL;
   OK(graft_op_exp(none, &out));
@@ -369,6 +408,7 @@ int main(void) {
                               ONCE(numbers_promote_by_category),
                               ONCE(prims_are_the_aten_ops),
                               ONCE(errors_name_the_op),
+                              ONCE(numbers_in_place_of_tensors),
                               ONCE(empty_tensors),
                               ONCE(a_list_has_no_limit),
                               ONCE(no_malloc_on_the_hot_path),

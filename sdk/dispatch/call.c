@@ -74,15 +74,16 @@ static graft_status describe_host_op(op_call *call, graft_meta *metas, uint32_t 
 
 static graft_status describe(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs,
                              fx_step *step) {
-  call->def = op_def_of(schema->id);
-  bool host = call->def && call->def->host;
-  graft_status status = host ? dsp_complete(call, schema, args, nargs) : dsp_infer(call, schema, args, nargs);
+  const op_def *def = op_def_of(schema->id);
+  bool host = def && def->host;
+  graft_status status =
+      host ? dsp_complete_planless(call, def, schema, args, nargs) : dsp_infer(call, schema, args, nargs);
   if (status) return status;
   if (!host)
     step->nresults = op_flat_count(call);
   else
     step->nresults = schema->rets[0].kind == OPK_TENSORS ? call->args[1].count : 1;
-  step->device = host ? dsp_device_of_call(call) : call->device;
+  step->device = call->device;
   graft_meta *metas = arena_take(call->lists, step->nresults * sizeof *metas);
   if (!metas) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for %u results", step->nresults);
   step->results = metas;
@@ -256,28 +257,34 @@ static graft_status call_slot_op(const op_schema *schema, const op_def *def, con
   return status;
 }
 
-static graft_status run_copy_op(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs,
-                                graft_tensor **outs) {
-  graft_status status = dsp_infer(call, schema, args, nargs);
-  if (status) return status;
+static graft_status run_copy_op(op_call *call, const op_schema *schema, graft_tensor **outs) {
   if (dev_forked(call->device)) return dev_forked_error(call->device);
   bool record = dsp_hooks.recording_wanted(call->args, schema->nargs);
-  status = check_writes(schema, call->args, schema->nargs, outs, 1);
+  graft_status status = check_writes(schema, call->args, schema->nargs, outs, 1);
   if (!status) status = dsp_run_copy(call, outs);
   return !status && record ? dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, 1) : status;
 }
 
-static graft_status run_host_op(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs,
-                                graft_tensor **outs, uint32_t nouts) {
-  graft_status status = dsp_complete(call, schema, args, nargs);
-  if (status) return status;
-  call->device = dsp_device_of_call(call);
+static graft_status run_host_op(op_call *call, const op_schema *schema, graft_tensor **outs, uint32_t nouts) {
   if (any_out(outs, nouts)) return op_error(call, "a view can't be written to a given output");
   call->nouts = nouts;
-  status = call->def->host(call, outs);
+  graft_status status = call->def->host(call, outs);
   if (status) return err_attribute(status, schema->name); /* the makers of views do not know which op they serve */
   if (!dsp_hooks.recording_wanted(call->args, schema->nargs)) return GRAFT_OK;
   return dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, nouts);
+}
+
+static bool is_planless(const op_def *def) {
+  return def && (def->host || def->flags & OP_COPY);
+}
+
+static graft_status check_planless(const asked *asks, const op_def *def) {
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call call = {.lists = &lists};
+  graft_status status = dsp_complete_planless(&call, def, asks->schema, asks->args, asks->nargs);
+  arena_free(&lists);
+  return status;
 }
 
 graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nargs) {
@@ -288,7 +295,7 @@ graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nar
   resolve_equal(&asks);
   const op_schema *schema = asks.schema;
   const op_def *def = op_def_of(schema->id);
-  if (def && (def->host || def->flags & OP_COPY)) return GRAFT_OK; /* there is nothing to compile */
+  if (is_planless(def)) return check_planless(&asks, def); /* there is nothing to compile */
   uint32_t nouts = 0;
   status = count_outs(schema, asks.args, asks.nargs, &nouts);
   graft_tensor **outs = status ? NULL : calloc(nouts + 1, sizeof *outs);
@@ -301,13 +308,24 @@ graft_status graft_prepare(uint32_t op_id, const graft_value *args, uint32_t nar
   return status;
 }
 
+/* How many items a list of results has, its op knows. */
+static graft_status check_room(const op_schema *schema, uint32_t nouts) {
+  bool list = schema->nrets && schema->rets[0].kind == OPK_TENSORS;
+  if (list || nouts >= schema->nrets) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s has %u outputs here, room for %u was given", schema->name, schema->nrets,
+                 nouts);
+}
+
 /* A copy or a host op: neither has a plan. */
 static graft_status call_planless_op(const asked *asks, const op_def *def, graft_tensor **outs, uint32_t nouts) {
   dsp_room room;
   arena lists = ARENA_IN(room.bytes);
   op_call call = {.def = def, .lists = &lists};
-  graft_status status = def->host ? run_host_op(&call, asks->schema, asks->args, asks->nargs, outs, nouts)
-                                  : run_copy_op(&call, asks->schema, asks->args, asks->nargs, outs);
+  graft_status status = dsp_complete_planless(&call, def, asks->schema, asks->args, asks->nargs);
+  if (!status) status = check_room(asks->schema, nouts);
+  if (!status) {
+    status = def->host ? run_host_op(&call, asks->schema, outs, nouts) : run_copy_op(&call, asks->schema, outs);
+  }
   arena_free(&lists);
   return status;
 }
@@ -315,7 +333,7 @@ static graft_status call_planless_op(const asked *asks, const op_def *def, graft
 static graft_status call_op(asked *asks, graft_tensor **outs, uint32_t nouts, dsp_route *taken) {
   const op_def *def = op_def_of(asks->schema->id);
   uint32_t flags = def ? def->flags : 0;
-  bool planless = def && (def->host || flags & OP_COPY);
+  bool planless = is_planless(def);
   graft_tensor *like = NULL;
   graft_status status = flags & OP_LIKE ? stand_in(asks, &like) : GRAFT_OK;
   *taken = flags & OP_COPY ? DSP_ROUTE_PLUGIN : DSP_ROUTE_HOST;

@@ -40,14 +40,26 @@ static graft_status check_devices(const op_call *call) {
 
 /* A number takes a tensor's place where it promotes with the others or is compared with them, nowhere else. */
 static graft_status check_numbers(const op_call *call) {
-  if (call->def->flags & OP_TAKES_NUMBER) return GRAFT_OK;
-  for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    if (call->schema->args[i].kind != OPK_TENSOR || call->args[i].kind != GRAFT_VALUE_SCALAR) continue;
+  bool promotes = call->def->flags & OP_PROMOTES_NUMBERS, last = call->def->flags & OP_TAKES_NUMBER;
+  for (uint32_t i = call->schema->nargs; i-- > 0;) {
+    if (call->schema->args[i].kind != OPK_TENSOR) continue;
     char role = op_role(call->schema, call->def, i);
-    if (role == 'b' || role == 'c') continue;
+    bool may_be = last || (promotes && (role == 'b' || role == 'c'));
+    last = false;
+    if (call->args[i].kind != GRAFT_VALUE_SCALAR || may_be) continue;
     return op_error(call, "%s is a number; expected a tensor", call->schema->args[i].name);
   }
   return GRAFT_OK;
+}
+
+graft_status dsp_complete_planless(op_call *call, const op_def *def, const op_schema *schema, const graft_value *args,
+                                   uint32_t nargs) {
+  if (!def->host) return dsp_infer(call, schema, args, nargs);
+  graft_status status = dsp_complete(call, schema, args, nargs);
+  if (status) return status;
+  call->def = def;
+  call->device = dsp_device_of_call(call);
+  return check_numbers(call);
 }
 
 graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {

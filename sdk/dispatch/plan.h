@@ -113,6 +113,9 @@ graft_status dsp_run_copy(const op_call *call, graft_tensor **outs);
 graft_rt_device *dsp_device_of_call(const op_call *call);
 /* Completes the arguments and applies the op's rule. */
 graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs);
+/* The same for a copy; for an op of the host, which has no rule, arguments alone. */
+graft_status dsp_complete_planless(op_call *call, const op_def *def, const op_schema *schema, const graft_value *args,
+                                   uint32_t nargs);
 /* The plan of a call, found or made, retained; and its arguments in full: canonical values and this call's tensors. */
 graft_status dsp_find_plan(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
                            graft_tensor **outs, uint32_t nouts, dsp_plan **plan);

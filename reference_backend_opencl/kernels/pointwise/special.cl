@@ -138,9 +138,11 @@ static VT inverse_power(VT a, int s) {
 }
 
 /* sum (a + k)^-s for whole s > 1, by Euler and Maclaurin from 10 + 2 s on: the first term that is left out, B16 / 16! x
- * s (s + 1) ... (s + 14) / a^(s + 15), is below 2^-56 of the sum there, which is 1 / ((s - 1) a^(s - 1)) at least. */
+ * s (s + 1) ... (s + 14) / a^(s + 15), is below 2^-56 of the sum there, which is 1 / ((s - 1) a^(s - 1)) at least. Of
+ * greater s than MOST_POWER polygamma multiplies by a factorial that is infinite. */
+#define MOST_POWER 171
 static VT hurwitz(int s, VT a) {
-  VT sum = (VT)0, far = FAR + (VT)(2 * s);
+  VT sum = (VT)0, far = FAR + (VT)(s > MOST_POWER ? 0 : 2 * s);
   while (SOME(a < far)) {
     sum = a < far ? sum + inverse_power(a, s) : sum;
     a = a < far ? a + (VT)1 : a;

@@ -103,14 +103,16 @@ enum {
   OP_NUMBER_FORM = 4,    /* X.Scalar: has a number where X.Tensor has a tensor */
   OP_READS_FIRST = 8,    /* the reference kernel reads an item of its lists before it writes it: in place is fine */
   OP_SECOND_FIRST = 16,  /* PyTorch's iterator takes the second operand first, which shows in the result's strides */
-  OP_TAKES_NUMBER = 32,  /* a number may stand for a tensor that does not promote with the others */
+  OP_TAKES_NUMBER = 32,  /* a number may stand for the last tensor, which does not promote with the others */
   OP_EXACT_OUT = 64,     /* a given output has the result's dtype, as in PyTorch; elsewhere the result is cast to it */
   OP_ITEM_BY_ITEM = 128, /* the decomposition writes to outputs that it finds in place, each before it reads the next */
   OP_COPY = 256, /* the values of the last tensor argument, as they are: tensor/copy.c does it, any two devices */
   OP_LIKE = 512, /* only sizes, strides and dtype of the first tensor count: it may lie on another device */
   /* The values of its numbers (floats, Scalars and lists of these) change neither what the rule gives nor what it
    * refuses, except those in rule_reads: kernels, decompositions and gradients alone read them. */
-  OP_LATE_NUMBERS = 1024
+  OP_LATE_NUMBERS = 1024,
+  /* A number may stand for a tensor of role b or c; elsewhere rules and kernels read what only tensors have. */
+  OP_PROMOTES_NUMBERS = 2048
 };
 
 typedef graft_status (*op_slot)(const graft_exec *exec, const void *args);

@@ -114,7 +114,7 @@ static graft_status add_index(const char *op, table *t, const broadcast *b, cons
   for (int64_t i = 0; i < t->count && !status; i++) {
     int64_t value = (int64_t)x.re[from.at[i]];
     status = idx_wrap(op, &value, true, dim, size);
-    t->at[i] += value * stride;
+    if (!status) t->at[i] += value * stride;
   }
   free(from.at);
   return status;

@@ -151,21 +151,22 @@ void pw_decompose_form(fx *s, const op_call *call, graft_tensor **outs);
 graft_status pw_reference(const graft_exec *exec, const void *args);
 
 /* The rest are fields of pw_row. */
-#define PW(op, roles_, flags_, vjp_, saves_, ...)                                                              \
-  {                                                                                                            \
-    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | (flags_), .vjp = vjp_, .saves = saves_, \
-    .infer = pw_infer, .reference = pw_reference, .row = &(const pw_row) {                                     \
-      __VA_ARGS__                                                                                              \
-    }                                                                                                          \
+#define PW(op, roles_, flags_, vjp_, saves_, ...)                                                                   \
+  {                                                                                                                 \
+    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | (flags_), .vjp = vjp_, \
+    .saves = saves_, .infer = pw_infer, .reference = pw_reference, .row = &(const pw_row) {                         \
+      __VA_ARGS__                                                                                                   \
+    }                                                                                                               \
   }
 #define PW_UNARY(op, flags_, promo_, refuse_, kernels, formula, saves_) \
   PW(op, "b", flags_, pw_vjp_unary, saves_, .promo = promo_, .refuse = refuse_, kernels, .gradient = gradient_##formula)
-#define PW_FORM(op, form, vjp_, ...)                                                                                \
-  {                                                                                                                 \
-    .op_id = GRAFT_OP_##op, .roles = "b", .flags = OP_ELEMENTWISE | OP_NO_WIDEN | OP_NUMBER_FORM | OP_LATE_NUMBERS, \
-    .vjp = vjp_, .infer = pw_infer, .decompose = pw_decompose_form, .row = &(const pw_row) {                        \
-      .tensor_form = GRAFT_OP_##form, .operands = PW_FIRST_TWO, __VA_ARGS__                                         \
-    }                                                                                                               \
+#define PW_FORM(op, form, vjp_, ...)                                                                             \
+  {                                                                                                              \
+    .op_id = GRAFT_OP_##op, .roles = "b",                                                                        \
+    .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | OP_NO_WIDEN | OP_NUMBER_FORM | OP_LATE_NUMBERS, .vjp = vjp_, \
+    .infer = pw_infer, .decompose = pw_decompose_form, .row = &(const pw_row) {                                  \
+      .tensor_form = GRAFT_OP_##form, .operands = PW_FIRST_TWO, __VA_ARGS__                                      \
+    }                                                                                                            \
   }
 
 /* Checks that several topics have. */
