@@ -250,7 +250,7 @@ static void check_on_stream(ck_session *s) {
   graft_buffer *kept = ck_buffer(s, BYTES);
   unsigned char *in = ck_alloc(BYTES), *out = ck_alloc(BYTES);
   for (unsigned round = 0; round < ROUNDS; round++) {
-    graft_allocation request = request_of(s, BYTES);
+    graft_allocation request = request_of(s, (BYTES + s->granularity - 1) / s->granularity);
     request.stream = stream;
     CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate on a stream");
     if (!request.buffer) ck_fail("it gave no buffer");
