@@ -207,7 +207,41 @@ START_TEST(refusals) {
 }
 END_TEST
 
+/* Averages of elements that are all -0: sums begin with their first term, not with 0. */
+static const char *const averages[] = {
+    "aten::upsample_linear1d f64[1,1,3] [5] false",
+    "aten::upsample_bilinear2d f32[1,1,3,2] [5,3] true",
+    "aten::upsample_trilinear3d f64[1,1,3,2,2] [2,3,4] false",
+    "aten::_upsample_bilinear2d_aa f32[1,1,5,4] [2,3] false",
+};
+
+static graft_status fill_minus_zero(void *context, uint32_t index, graft_tensor *t) {
+  (void)context, (void)index;
+  char *data = (char *)t->storage->host_pointer;
+  for (int64_t i = 0; i < t->numel; i++)
+    dt_store(t->dtype, data + (uint64_t)i * dt_bytes(t->dtype), (dt_value){-0.0L, 0});
+  return GRAFT_OK;
+}
+
+START_TEST(minus_zero) {
+  line_now = averages[_i];
+  txt_call call;
+  graft_tensor *out = NULL;
+  OK(txt_parse_call(line_now, NULL, &call));
+  OK(txt_make(&call, graft_device_reference(), fill_minus_zero, NULL));
+  OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+  const char *data = (const char *)out->storage->host_pointer;
+  for (int64_t i = 0; i < out->numel; i++) {
+    long double got = dt_load(out->dtype, data + (uint64_t)i * dt_bytes(out->dtype)).re;
+    ck_assert_msg(got == 0 && signbit(got), "%s: element %lld is %Lg", line_now, (long long)i, got);
+  }
+  graft_tensor_release(out);
+  txt_free(&call);
+}
+END_TEST
+
 int main(void) {
-  const suite_test tests[] = {EACH(adjoints, ROWS(linear)), EACH(refusals, ROWS(refused)), {0}};
+  const suite_test tests[] = {
+      EACH(adjoints, ROWS(linear)), EACH(refusals, ROWS(refused)), EACH(minus_zero, ROWS(averages)), {0}};
   return run_suite("movement", tests, (suite_options){.timeout_s = 60});
 }

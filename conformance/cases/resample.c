@@ -37,11 +37,29 @@ static long double cf_largest(const cf_array *a) {
   return most;
 }
 
-/* What three roundings of positions come to, over all dims and two neighbours. */
-static long double cf_position_error(const cf_sides *s) {
+/* What an interpolation weighs neighbours with. Cubic filters have negative weights, so that the op on absolute values
+ * is no sum of absolute terms: `norm` bounds that of the weights. Antialiased filters divide by the sum of their
+ * weights, which is at least half of the filter's width, where an edge cuts it: what moves their weights counts twice
+ * for that, and again for the sum itself. */
+typedef struct cf_filter {
+  int width;          /* elements under it; of an antialiased one, times as many as two steps have elements */
+  long double norm;   /* the sum of absolute weights along a dim, at most */
+  long double slope;  /* how far all weights move, when the position moves by one */
+  long double rounds; /* roundings of all weights' polynomials, relative to 1, beyond the eight of a weight's product */
+} cf_filter;
+
+static cf_filter cf_filter_of(const cf_check *k) {
+  const char *name = k->call->text.schema->name;
+  bool cubic = strstr(name, "bicubic") != NULL;
+  if (strstr(name, "_aa")) return cubic ? (cf_filter){8, 1.5L, 48, 320} : (cf_filter){4, 1, 16, 16};
+  return cubic ? (cf_filter){4, 1.375L, 4.2L, 48} : (cf_filter){2, 1, 2, 0};
+}
+
+/* What three roundings of positions come to, over all dims. */
+static long double cf_position_error(const cf_sides *s, const cf_filter *f) {
   long double sum = 0;
-  for (int32_t d = 1; d <= s->dims; d++) sum += 3 * 2 * (long double)(s->in->sizes[s->in->ndim - d] + 1);
-  return sum;
+  for (int32_t d = 1; d <= s->dims; d++) sum += 3 * f->slope * (long double)(s->in->sizes[s->in->ndim - d] + 1);
+  return sum * powl(f->norm, s->dims - 1);
 }
 
 static void cf_l_adaptive(const cf_check *k, uint32_t out, long double *limits) {
@@ -56,19 +74,27 @@ static void cf_l_adaptive(const cf_check *k, uint32_t out, long double *limits) 
 static void cf_l_linear(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   cf_sides s = cf_sides_of(k, o);
-  bool backward = s.in == o;
-  long double n = backward ? cf_meeting(&s, s.out, s.in, 2, 2) : 1 << s.dims;
-  long double moved = cf_position_error(&s) * cf_largest(&k->in[0]) * (backward ? n : 1);
+  cf_filter f = cf_filter_of(k);
+  bool backward = s.in == o, antialiased = strstr(k->call->text.schema->name, "_aa") != NULL;
+  long double n = backward || antialiased
+                      ? cf_meeting(&s, backward ? s.out : s.in, backward ? s.in : s.out, f.width, f.width)
+                      : powl(f.width, s.dims);
+  long double most = cf_largest(&k->in[0]) * (backward ? n : powl(f.norm, s.dims));
+  long double moved = (cf_position_error(&s, &f) + f.rounds) * most;
   for (int64_t i = 0; i < o->numel; i++) {
-    limits[i] = cf_limit_of(k, out, i, moved + (cf_growth(n) + 8) * cf_modulus(k->absolute[out].v[i]));
+    long double terms = f.norm > 1 ? most : cf_modulus(k->absolute[out].v[i]);
+    limits[i] = cf_limit_of(k, out, i, moved + (cf_growth(n) + 8) * terms);
   }
 }
 
-/* Gradients are one call of the backward slot: the same errors, as multiples of u. */
+/* Gradients are one call of the other direction: the same errors, as multiples of u. */
 static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
   cf_sides s = cf_sides_of(k, &k->outs[0]);
-  long double n = cf_meeting(&s, s.out, s.in, 2, 2), most = cf_largest(&k->g[0]);
-  for (int64_t i = 0; i < k->in[in].numel; i++) terms[i] = n * most * (cf_position_error(&s) + 8);
+  cf_filter f = cf_filter_of(k);
+  bool backward = s.in == &k->outs[0];
+  long double n = backward ? powl(f.norm, s.dims) : cf_meeting(&s, s.out, s.in, f.width, f.width);
+  long double each = n * cf_largest(&k->g[0]) * (cf_position_error(&s, &f) + f.rounds + 8);
+  for (int64_t i = 0; i < k->in[in].numel; i++) terms[i] = each;
 }
 
 #define CF_MOVES (CF_FLOATS | CF_BIT(I64) | CF_BIT(C64))
@@ -90,11 +116,7 @@ static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
       .kind = CF_GRAD_CUSTOM, .terms = cf_g_linear, .inner = 1                                         \
     }                                                                                                  \
   }
-#define CF_LINEAR_BACK(n, ...)                                                                                   \
-  {                                                                                                              \
-    "aten::" n "_backward", CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_ORDERED, \
-        CF_G_NONE                                                                                                \
-  }
+#define CF_LINEAR_BACK(n, ...) CF_LINEAR(n "_backward", __VA_ARGS__)
 #define CF_ADAPTIVE(n, gradient, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_adaptive), CF_VALUES, CF_ORDERED, gradient }
 #define CF_WITH_BYTES (CF_FLOATS | CF_BIT(U8))
@@ -116,6 +138,8 @@ static const cf_op cf_resample_ops[] = {
     CF_MOVED_BACK("upsample_nearest3d", "s T[2,3,6,7,5] [6,7,5] [2,3,3,5,2]"),
     CF_MOVED("_upsample_nearest_exact2d", CF_WITH_BYTES, "s T[2,3,5,7] [10,17]", "m T[1,2,13,17] [5,3]"),
     CF_MOVED_BACK("_upsample_nearest_exact2d", "s T[2,3,10,17] [10,17] [2,3,5,7]"),
+    CF_MOVED_BACK("_upsample_nearest_exact1d", "s T[2,3,33] [33] [2,3,13]", "m T[1,3,5] [5] [1,3,17] 0.3"),
+    CF_MOVED_BACK("_upsample_nearest_exact3d", "m T[2,3,6,7,5] [6,7,5] [2,3,3,5,2]"),
     CF_LINEAR("upsample_linear1d", "s T[2,3,13] [33] false", "m T[2,3,13] [33] true", "m T[1,1,17] [5] false 0.3"),
     CF_LINEAR_BACK("upsample_linear1d", "s T[2,3,33] [33] [2,3,13] false", "m T[2,3,33] [33] [2,3,13] true"),
     CF_LINEAR("upsample_bilinear2d", "s T[2,3,5,7] [10,14] false", "m T[2,3,5,7] [13,17] true",
@@ -124,6 +148,18 @@ static const cf_op cf_resample_ops[] = {
                    "m T[2,3,13,17] [13,17] [2,3,5,7] true", "m T[1,2,5,3] [5,3] [1,2,13,17] false"),
     CF_LINEAR("upsample_trilinear3d", "s T[2,3,3,5,2] [6,7,5] false", "m T[1,2,3,5,2] [6,7,5] true"),
     CF_LINEAR_BACK("upsample_trilinear3d", "s T[2,3,6,7,5] [6,7,5] [2,3,3,5,2] false"),
+    CF_LINEAR("upsample_bicubic2d", "s T[2,3,5,7] [10,14] false", "m T[2,3,5,7] [13,17] true",
+              "m T[1,2,13,17] [5,3] false", "m T[2,3,5,7] [12,17] false 2.5 2.5", "m T[1,1,1,1] [3,3] true"),
+    CF_LINEAR_BACK("upsample_bicubic2d", "m T[2,3,10,14] [10,14] [2,3,5,7] false",
+                   "m T[2,3,13,17] [13,17] [2,3,5,7] true", "m T[1,2,5,3] [5,3] [1,2,13,17] false"),
+    CF_LINEAR("_upsample_bilinear2d_aa", "s T[1,2,13,17] [5,3] false", "m T[2,3,13,7] [3,17] true",
+              "m T[2,3,5,7] [12,17] false 2.5 2.5", "m T[1,1,33,3] [1,1] true"),
+    CF_LINEAR_BACK("_upsample_bilinear2d_aa", "m T[1,2,5,3] [5,3] [1,2,13,17] false",
+                   "m T[2,3,13,17] [13,17] [2,3,5,7] true"),
+    CF_LINEAR("_upsample_bicubic2d_aa", "m T[1,2,13,17] [5,3] false", "m T[2,3,13,7] [3,17] true",
+              "m T[2,3,5,7] [12,17] false 2.5 2.5", "m T[1,1,33,3] [1,1] true"),
+    CF_LINEAR_BACK("_upsample_bicubic2d_aa", "m T[1,2,5,3] [5,3] [1,2,13,17] false",
+                   "m T[2,3,13,17] [13,17] [2,3,5,7] true"),
     CF_MOVED("reflection_pad1d", CF_MOVES, "s T[2,3,13] [3,5]", "m T[3,17] [-2,4]"),
     CF_MOVED_BACK("reflection_pad1d", "s T[2,3,21] T[2,3,13] [3,5]"),
     CF_MOVED("reflection_pad2d", CF_MOVES, "s T[2,3,5,7] [1,2,3,4]", "m T[3,5,7] [0,6,-1,1]"),

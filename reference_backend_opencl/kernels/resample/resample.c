@@ -6,7 +6,7 @@
 
 #include "runtime/ocl.h"
 
-typedef enum kind { ADAPTIVE, NEAREST, EXACT, LINEAR, REFLECT, REPLICATE } kind;
+typedef enum kind { ADAPTIVE, NEAREST, EXACT, LINEAR, CUBIC, LINEAR_AA, CUBIC_AA, REFLECT, REPLICATE } kind;
 
 enum { DIMS = 3 };
 
@@ -75,11 +75,19 @@ static int64_t clamp(int64_t i, int64_t size) {
   return i < 0 ? 0 : i >= size ? size - 1 : i;
 }
 
+/* From one element of the result to the next, in elements of the input. */
+static double step_of(const dim *d) {
+  if (d->align) return d->out > 1 ? (double)(d->in - 1) / (double)(d->out - 1) : 0;
+  return d->scale > 0 ? 1 / d->scale : (double)d->in / (double)d->out;
+}
+
+/* Where element o of the result lies among those of the input. */
+static double position(const dim *d, int64_t o) {
+  return d->align ? step_of(d) * (double)o : step_of(d) * ((double)o + 0.5) - 0.5;
+}
+
 static void add_linear(table *t, const dim *d, int64_t o) {
-  double step = d->scale > 0 ? 1 / d->scale : (double)d->in / (double)d->out, at = step * ((double)o + 0.5) - 0.5;
-  if (d->align) at = d->out > 1 ? (double)(d->in - 1) / (double)(d->out - 1) * (double)o : 0;
-  if (d->in == d->out && !(d->scale > 0)) at = (double)o;
-  if (at < 0) at = 0;
+  double at = d->in == d->out && !(d->scale > 0) ? (double)o : fmax(position(d, o), 0);
   int64_t low = clamp((int64_t)at, d->in);
   double high = fmin(at - (double)low, 1);
   add_tap(t, o, low, 1 - high);
@@ -87,6 +95,32 @@ static void add_linear(table *t, const dim *d, int64_t o) {
     add_tap(t, o, low + 1, high);
   else if (high > 0)
     add_tap(t, o, low, high);
+}
+
+/* Keys' cubic convolution. */
+static double cubic(double x, double a) {
+  x = fabs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
+}
+
+static void add_cubic(table *t, const dim *d, int64_t o) {
+  double at = position(d, o), low = fmin(floor(at), (double)(d->in - 1)), between = fmin(at - low, 1);
+  for (int k = 0; k < 4; k++) add_tap(t, o, clamp((int64_t)low + k - 1, d->in), cubic(between + 1 - k, -0.75));
+}
+
+/* A filter that is wider where the result is smaller than the input; its weights sum to 1. */
+static void add_antialiased(table *t, const dim *d, int64_t o) {
+  double step = step_of(d), wide = fmax(step, 1), center = step * ((double)o + 0.5);
+  double reach = d->kind == CUBIC_AA ? 2 * wide : wide, sum = 0;
+  int64_t first = (int64_t)fmax(center - reach + 0.5, 0), end = (int64_t)fmin(center + reach + 0.5, (double)d->in);
+  int64_t begin = t->count;
+  for (int64_t i = first; i < end; i++) {
+    double x = ((double)i - center + 0.5) / wide, weight = d->kind == CUBIC_AA ? cubic(x, -0.5) : fmax(1 - fabs(x), 0);
+    add_tap(t, o, i, weight);
+    sum += weight;
+  }
+  for (int64_t k = begin; sum != 0 && k < t->count; k++) t->taps[k].weight /= sum;
 }
 
 /* Indices of nearest elements are found in single precision whatever the dtype. */
@@ -107,6 +141,9 @@ static void add_taps(table *t, const dim *d, int64_t o) {
     case NEAREST:
     case EXACT: add_tap(t, o, nearest(d, o), 1); return;
     case LINEAR: add_linear(t, d, o); return;
+    case CUBIC: add_cubic(t, d, o); return;
+    case LINEAR_AA:
+    case CUBIC_AA: add_antialiased(t, d, o); return;
     case REFLECT: add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1); return;
     case REPLICATE: add_tap(t, o, clamp(i, d->in), 1); return;
   }
@@ -297,8 +334,13 @@ static const ocl_op ops[] = {
     RESAMPLING(upsample_nearest2d, BYTES, .kind = NEAREST, .dims = 2),
     RESAMPLING(upsample_nearest3d, BYTES, .kind = NEAREST, .dims = 3),
     RESAMPLING(upsample_nearest_exact2d, BYTES, .kind = EXACT, .dims = 2),
+    ROW(upsample_nearest_exact1d_backward, BYTES, .kind = EXACT, .dims = 1),
+    ROW(upsample_nearest_exact3d_backward, BYTES, .kind = EXACT, .dims = 3),
     RESAMPLING(upsample_linear1d, OCL_FLOATS, .kind = LINEAR, .dims = 1),
     RESAMPLING(upsample_bilinear2d, OCL_FLOATS, .kind = LINEAR, .dims = 2),
+    RESAMPLING(upsample_bicubic2d, OCL_FLOATS, .kind = CUBIC, .dims = 2),
+    RESAMPLING(upsample_bilinear2d_aa, OCL_FLOATS, .kind = LINEAR_AA, .dims = 2),
+    RESAMPLING(upsample_bicubic2d_aa, OCL_FLOATS, .kind = CUBIC_AA, .dims = 2),
     RESAMPLING(upsample_trilinear3d, OCL_FLOATS, .kind = LINEAR, .dims = 3),
     RESAMPLING(reflection_pad1d, ANY, .kind = REFLECT, .dims = 1),
     RESAMPLING(reflection_pad2d, ANY, .kind = REFLECT, .dims = 2),

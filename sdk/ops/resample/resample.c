@@ -1,6 +1,6 @@
 /* Resampling: ops whose every dim is a small linear map of its own, so that an element of the result is a sum over
- * taps: adaptive average pooling, upsampling (nearest, linear), reflection and replication padding; and their
- * gradients, the same maps transposed.
+ * taps: adaptive average pooling, upsampling (nearest, linear, cubic, antialiased), reflection and replication padding;
+ * and their gradients, the same maps transposed.
  *
  * upsample has the gradient upsample_backward, the
  * others X have X_backward. */
@@ -8,29 +8,33 @@
 
 #include "ops/core/ref.h"
 #include "ops/core/table.h"
+#include "ops/generated/fx_ops.h"
 
 typedef enum resample_kind {
   ADAPTIVE,
   NEAREST, /* the element at floor(o * scale) */
   EXACT,   /* the element whose middle is nearest: floor((o + 1/2) * scale) */
   LINEAR,
+  CUBIC,
+  LINEAR_AA, /* antialiased: where the result is smaller, the filter is as much wider */
+  CUBIC_AA,
   REFLECT,
   REPLICATE
 } resample_kind;
 
 /* The row of an op. */
 typedef struct resample_row {
-  uint32_t other; /* its gradient, or what it is the gradient of */
+  uint32_t other; /* its gradient, or what it is the gradient of; 0: no op is that */
   resample_kind kind;
   int8_t dims;
   bool backward;
 } resample_row;
 
-static bool is_upsample(const resample_row *row) {
-  return row->kind == NEAREST || row->kind == EXACT || row->kind == LINEAR;
-}
 static bool is_padding(const resample_row *row) {
   return row->kind == REFLECT || row->kind == REPLICATE;
+}
+static bool is_upsample(const resample_row *row) {
+  return !is_padding(row) && row->kind != ADAPTIVE;
 }
 
 /* Where arguments stand in all of them. */
@@ -186,11 +190,15 @@ static int64_t nearest(const dim *d, int64_t o) {
   return clamped((int64_t)floorf(at), d->in);
 }
 
+/* From one element of the result to the next, in elements of the input. */
+static double step_of(const dim *d) {
+  if (d->align) return d->out > 1 ? (double)(d->in - 1) / (double)(d->out - 1) : 0;
+  return d->scale > 0 ? 1 / d->scale : (double)d->in / (double)d->out;
+}
+
+/* Where element o of the result lies among those of the input. */
 static double position(const dim *d, int64_t o) {
-  if (d->align) return d->out > 1 ? (double)(d->in - 1) / (double)(d->out - 1) * (double)o : 0;
-  double scale = d->scale > 0 ? 1 / d->scale : (double)d->in / (double)d->out;
-  double at = scale * ((double)o + 0.5) - 0.5;
-  return at < 0 ? 0 : at;
+  return d->align ? step_of(d) * (double)o : step_of(d) * ((double)o + 0.5) - 0.5;
 }
 
 static int64_t reflected(int64_t i, int64_t size) {
@@ -205,21 +213,70 @@ static int64_t window_end(const dim *d, int64_t o) {
   return ((o + 1) * d->in + d->out - 1) / d->out;
 }
 
+/* Keys' cubic convolution, R. G. Keys, "Cubic convolution interpolation for digital image processing", 1981. */
+static ref_real cubic(ref_real x, ref_real a) {
+  x = fabsl(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
+}
+
+/* The taps of an antialiased filter; returns how many. weights NULL: no more than that. */
+static int64_t antialiased(const dim *d, int64_t o, int64_t *indices, ref_real *weights) {
+  bool is_cubic = d->kind == CUBIC_AA;
+  double step = step_of(d), wide = step >= 1 ? step : 1, center = step * ((double)o + 0.5),
+         reach = wide * (1 + is_cubic);
+  int64_t first = (int64_t)(center - reach + 0.5), end = (int64_t)(center + reach + 0.5);
+  first = first < 0 ? 0 : first;
+  int64_t count = (end < d->in ? end : d->in) - first;
+  if (count < 0) count = 0;
+  ref_real sum = 0;
+  for (int64_t k = 0; weights && k < count; k++) {
+    ref_real x = ((ref_real)(first + k) - center + 0.5L) / wide;
+    indices[k] = first + k;
+    weights[k] = is_cubic ? cubic(x, -0.5L) : fmaxl(1 - fabsl(x), 0);
+    sum += weights[k];
+  }
+  for (int64_t k = 0; weights && sum != 0 && k < count; k++) weights[k] /= sum;
+  return count;
+}
+
 static int64_t count_taps(const dim *d, int64_t o) {
-  if (d->kind == ADAPTIVE) return window_end(d, o) - window_begin(d, o);
-  return d->kind == LINEAR ? 2 : 1;
+  switch (d->kind) {
+    case ADAPTIVE: return window_end(d, o) - window_begin(d, o);
+    case LINEAR: return 2;
+    case CUBIC: return 4;
+    case LINEAR_AA:
+    case CUBIC_AA: return antialiased(d, o, NULL, NULL);
+    default: return 1;
+  }
+}
+
+static void fill_linear(const dim *d, int64_t o, int64_t *indices, ref_real *weights) {
+  double at = d->in == d->out && !(d->scale > 0) ? (double)o : fmax(position(d, o), 0);
+  int64_t low = clamped((int64_t)at, d->in);
+  ref_real high = at - (double)low > 1 ? 1 : at - (double)low;
+  indices[0] = low;
+  indices[1] = low + (low < d->in - 1);
+  weights[0] = 1 - high;
+  weights[1] = high;
+}
+
+static void fill_cubic(const dim *d, int64_t o, int64_t *indices, ref_real *weights) {
+  double at = position(d, o), low = fmin(floor(at), (double)(d->in - 1));
+  ref_real t = fmin(at - low, 1);
+  for (int k = 0; k < 4; k++) {
+    indices[k] = clamped((int64_t)low + k - 1, d->in);
+    weights[k] = cubic(t + 1 - k, -0.75L);
+  }
 }
 
 static void fill_taps(const dim *d, int64_t o, int64_t count, int64_t *indices, ref_real *weights) {
-  if (d->kind == LINEAR) {
-    double at = d->in == d->out && !(d->scale > 0) ? (double)o : position(d, o);
-    int64_t low = clamped((int64_t)at, d->in);
-    ref_real high = at - (double)low > 1 ? 1 : at - (double)low;
-    indices[0] = low;
-    indices[1] = low + (low < d->in - 1);
-    weights[0] = 1 - high;
-    weights[1] = high;
-    return;
+  switch (d->kind) {
+    case LINEAR: fill_linear(d, o, indices, weights); return;
+    case CUBIC: fill_cubic(d, o, indices, weights); return;
+    case LINEAR_AA:
+    case CUBIC_AA: antialiased(d, o, indices, weights); return;
+    default: break;
   }
   for (int64_t k = 0; k < count; k++) {
     weights[k] = 1 / (ref_real)count;
@@ -333,12 +390,19 @@ typedef struct room {
   ref_real *weights, *terms;
 } room;
 
+/* A sum begins with its first term: it is -0 where all terms are. */
+static ref_real sum_of(graft_dtype dtype, const ref_real *terms, int64_t count) {
+  bool negative = count > 0;
+  for (int64_t k = 0; negative && k < count; k++) negative = terms[k] == 0 && signbit(terms[k]);
+  return negative ? -0.0L : ref_sum(dtype, terms, 1, count);
+}
+
 static void gather(const resampling *r, graft_dtype dtype, const ref_real *from, ref_real *to, int64_t count,
                    const room *room) {
   for (int64_t at = 0; at < count; at++) {
     int64_t n = collect(r, at, room->places, room->weights);
     for (int64_t k = 0; k < n; k++) room->terms[k] = room->weights[k] * from[room->places[k]];
-    to[at] = n == 1 ? room->terms[0] : ref_sum(dtype, room->terms, 1, n);
+    to[at] = n == 1 ? room->terms[0] : sum_of(dtype, room->terms, n);
   }
 }
 
@@ -419,6 +483,31 @@ static void vjp_backward(op_vjp *v) {
   if (!is_upsample(row) && vjp_needs(v, BACK_SELF)) v->results[BACK_SELF] = fx_zeros_like(v->s, v->g[OUT]);
 }
 
+/* The gradient of a nearest_exact backward in one or three dims, whose forward is no op: the forward in two dims, along
+ * one of which nothing happens, one or two times. */
+static graft_tensor *exact_along(fx *s, graft_tensor *x, const int64_t sizes[4], const int64_t to[2],
+                                 const double *scale_h, const double *scale_w) {
+  return fx_upsample_nearest_exact2d(s, fx_reshape(s, x, 4, sizes), to, 2, scale_h, scale_w);
+}
+
+static void vjp_exact1d_backward(op_vjp *v) {
+  const in_upsample_nearest_exact1d_backward in = in_upsample_nearest_exact1d_backward_of(v->args);
+  const int64_t *sizes = in.input_size, to[2] = {1, in.output_size[0]};
+  graft_tensor *x = exact_along(v->s, v->g[OUT], (int64_t[]){sizes[0], sizes[1], 1, sizes[2]}, to, NULL, in.scales);
+  v->results[INPUT] = fx_reshape(v->s, x, 3, (int64_t[]){sizes[0], sizes[1], to[1]});
+}
+
+static void vjp_exact3d_backward(op_vjp *v) {
+  const in_upsample_nearest_exact3d_backward in = in_upsample_nearest_exact3d_backward_of(v->args);
+  const int64_t *sizes = in.input_size, *to = in.output_size, planes = sizes[0] * sizes[1], size = to[1] * to[2];
+  graft_tensor *x =
+      exact_along(v->s, v->g[OUT], (int64_t[]){planes, sizes[2], sizes[3], sizes[4]}, to + 1, in.scales_h, in.scales_w);
+  x = fx_transpose(v->s, fx_reshape(v->s, x, 3, (int64_t[]){planes, sizes[2], size}), 1, 2);
+  x = exact_along(v->s, x, (int64_t[]){planes, size, 1, sizes[2]}, (int64_t[]){1, to[0]}, NULL, in.scales_d);
+  x = fx_transpose(v->s, fx_reshape(v->s, x, 3, (int64_t[]){planes, size, to[0]}), 1, 2);
+  v->results[INPUT] = fx_reshape(v->s, x, 5, (int64_t[]){sizes[0], sizes[1], to[0], to[1], to[2]});
+}
+
 #define BOTH(name, kind_, dims_, saved)                                                               \
   {.op_id = GRAFT_OP_##name,                                                                          \
    .roles = "v",                                                                                      \
@@ -433,16 +522,35 @@ static void vjp_backward(op_vjp *v) {
       .other = GRAFT_OP_##name, .kind = kind_, .dims = dims_, .backward = true                        \
     }                                                                                                 \
   }
+#define ONLY_BACKWARD(name, kind_, dims_, vjp_)                                                              \
+  {                                                                                                          \
+    .op_id = GRAFT_OP_##name, .roles = "v", .infer = infer_backward, .vjp = vjp_, .reference = ref_resample, \
+    .row = &(const resample_row) {                                                                           \
+      .kind = kind_, .dims = dims_, .backward = true                                                         \
+    }                                                                                                        \
+  }
 #define SELF OP_SAVE_ARG(reflection_pad1d, self)
 
 static const op_def defs[] = {
-    BOTH(ADAPTIVE_AVG_POOL2D, ADAPTIVE, 2, SELF), BOTH(ADAPTIVE_AVG_POOL3D, ADAPTIVE, 3, SELF),
-    BOTH(UPSAMPLE_NEAREST1D, NEAREST, 1, 0),      BOTH(UPSAMPLE_NEAREST2D, NEAREST, 2, 0),
-    BOTH(UPSAMPLE_NEAREST3D, NEAREST, 3, 0),      BOTH(UPSAMPLE_NEAREST_EXACT2D, EXACT, 2, 0),
-    BOTH(UPSAMPLE_LINEAR1D, LINEAR, 1, 0),        BOTH(UPSAMPLE_BILINEAR2D, LINEAR, 2, 0),
-    BOTH(UPSAMPLE_TRILINEAR3D, LINEAR, 3, 0),     BOTH(REFLECTION_PAD1D, REFLECT, 1, SELF),
-    BOTH(REFLECTION_PAD2D, REFLECT, 2, SELF),     BOTH(REFLECTION_PAD3D, REFLECT, 3, SELF),
-    BOTH(REPLICATION_PAD1D, REPLICATE, 1, SELF),  BOTH(REPLICATION_PAD2D, REPLICATE, 2, SELF),
+    BOTH(ADAPTIVE_AVG_POOL2D, ADAPTIVE, 2, SELF),
+    BOTH(ADAPTIVE_AVG_POOL3D, ADAPTIVE, 3, SELF),
+    BOTH(UPSAMPLE_NEAREST1D, NEAREST, 1, 0),
+    BOTH(UPSAMPLE_NEAREST2D, NEAREST, 2, 0),
+    BOTH(UPSAMPLE_NEAREST3D, NEAREST, 3, 0),
+    BOTH(UPSAMPLE_NEAREST_EXACT2D, EXACT, 2, 0),
+    BOTH(UPSAMPLE_LINEAR1D, LINEAR, 1, 0),
+    BOTH(UPSAMPLE_BILINEAR2D, LINEAR, 2, 0),
+    BOTH(UPSAMPLE_TRILINEAR3D, LINEAR, 3, 0),
+    BOTH(REFLECTION_PAD1D, REFLECT, 1, SELF),
+    BOTH(REFLECTION_PAD2D, REFLECT, 2, SELF),
+    BOTH(REFLECTION_PAD3D, REFLECT, 3, SELF),
+    BOTH(REPLICATION_PAD1D, REPLICATE, 1, SELF),
+    BOTH(REPLICATION_PAD2D, REPLICATE, 2, SELF),
     BOTH(REPLICATION_PAD3D, REPLICATE, 3, SELF),
+    BOTH(UPSAMPLE_BICUBIC2D, CUBIC, 2, 0),
+    BOTH(UPSAMPLE_BILINEAR2D_AA, LINEAR_AA, 2, 0),
+    BOTH(UPSAMPLE_BICUBIC2D_AA, CUBIC_AA, 2, 0),
+    ONLY_BACKWARD(UPSAMPLE_NEAREST_EXACT1D_BACKWARD, EXACT, 1, vjp_exact1d_backward),
+    ONLY_BACKWARD(UPSAMPLE_NEAREST_EXACT3D_BACKWARD, EXACT, 3, vjp_exact3d_backward),
 };
 OP_TABLE(resample, defs)

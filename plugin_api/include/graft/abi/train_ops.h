@@ -1905,7 +1905,8 @@ typedef struct graft_args_uniform {
 typedef graft_status (*graft_uniform_fn)(const graft_exec *exec, const graft_args_uniform *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float?
- * scales_w=None) -> Tensor */
+ * scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_bicubic2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1920,7 +1921,8 @@ typedef graft_status (*graft_upsample_bicubic2d_fn)(const graft_exec *exec,
                                                     const graft_args_upsample_bicubic2d *args) GRAFT_NOEXCEPT;
 
 /* aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool
- * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_bicubic2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2163,7 +2165,8 @@ typedef graft_status (*graft_pdist_backward_fn)(const graft_exec *exec,
                                                 const graft_args_pdist_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool
- * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_bicubic2d_aa_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2179,7 +2182,8 @@ typedef graft_status (*graft_upsample_bicubic2d_aa_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_bicubic2d_aa_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool
- * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * align_corners, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_bilinear2d_aa_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2195,7 +2199,8 @@ typedef graft_status (*graft_upsample_bilinear2d_aa_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_bilinear2d_aa_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float?
- * scales=None) -> Tensor */
+ * scales=None) -> Tensor
+ * Prepared: grad_output promoted. */
 typedef struct graft_args_upsample_nearest_exact1d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2208,7 +2213,8 @@ typedef graft_status (*graft_upsample_nearest_exact1d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest_exact1d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float?
- * scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor */
+ * scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor
+ * Prepared: grad_output promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest_exact3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -3035,7 +3041,8 @@ typedef struct graft_args_linalg_det {
 typedef graft_status (*graft_linalg_det_fn)(const graft_exec *exec, const graft_args_linalg_det *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float?
- * scales_w=None) -> Tensor */
+ * scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_bicubic2d_aa {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3050,7 +3057,8 @@ typedef graft_status (*graft_upsample_bicubic2d_aa_fn)(const graft_exec *exec,
                                                        const graft_args_upsample_bicubic2d_aa *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float?
- * scales_w=None) -> Tensor */
+ * scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_bilinear2d_aa {
   graft_args head;
   const graft_tensor_desc *self;
