@@ -59,10 +59,13 @@ void cf_report_summary(const cf_report *report) {
   cf_tally_print("all", &report->all);
   printf("%.1f s", report->seconds);
   const cf_statistics *s = &report->hello.statistics;
-  if (s->known)
-    printf("; %llu programs built, %llu loaded, %.1f s in builds, %llu launches", (unsigned long long)s->programs_built,
-           (unsigned long long)s->programs_loaded, (double)s->build_nanoseconds * 1e-9,
-           (unsigned long long)s->launches);
+  if (s->known) {
+    printf("; %llu programs built", (unsigned long long)s->programs_built);
+    if (s->programs_with_header)
+      printf(" (%llu with the driver's long header)", (unsigned long long)s->programs_with_header);
+    printf(", %llu loaded, %.1f s in builds, %llu launches", (unsigned long long)s->programs_loaded,
+           (double)s->build_nanoseconds * 1e-9, (unsigned long long)s->launches);
+  }
   printf("\n");
   uint32_t bad = report->hello.bad_endings;
   if (bad)

@@ -85,6 +85,7 @@ static void cf_take_statistics(cf_statistics *s, graft_rt_device *device) {
   if (!p->extension || p->extension(p->self, GRAFT_OPENCL_STATISTICS, 1, &table) != GRAFT_OK) return;
   if (((const graft_opencl_statistics_api *)table)->query(p->self, &statistics) != GRAFT_OK) return;
   *s = (cf_statistics){.programs_built = statistics.programs_built,
+                       .programs_with_header = statistics.programs_with_header,
                        .programs_loaded = statistics.programs_loaded,
                        .build_nanoseconds = statistics.build_nanoseconds,
                        .launches = statistics.launches,
@@ -181,6 +182,7 @@ static bool cf_worker_start(cf_crew *crew, cf_worker *w) {
 static void cf_add_statistics(cf_statistics *sum, const cf_statistics *last) {
   sum->known |= last->known;
   sum->programs_built += last->programs_built;
+  sum->programs_with_header += last->programs_with_header;
   sum->programs_loaded += last->programs_loaded;
   sum->build_nanoseconds += last->build_nanoseconds;
   sum->launches += last->launches;

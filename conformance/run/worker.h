@@ -20,7 +20,7 @@ typedef struct cf_options {
 
 /* What a plugin counts, or the sums over all workers. */
 typedef struct cf_statistics {
-  uint64_t programs_built, programs_loaded, build_nanoseconds, launches;
+  uint64_t programs_built, programs_with_header, programs_loaded, build_nanoseconds, launches;
   bool known;
 } cf_statistics;
 

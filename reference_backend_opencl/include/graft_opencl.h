@@ -16,6 +16,10 @@ typedef struct graft_opencl_statistics {
   uint64_t programs_loaded;   /* taken from the cache on disk */
   uint64_t build_nanoseconds; /* spent in both */
   uint64_t launches;          /* kernels enqueued */
+  /* Of programs_built, those that needed the driver's own header of OpenCL C's functions, on a driver that can do
+   * without (kernels/core/declarations.cl): a function is missing there. Callers with a smaller struct_size do not get
+   * it. */
+  uint64_t programs_with_header;
 } graft_opencl_statistics;
 
 typedef struct graft_opencl_statistics_api {

@@ -25,6 +25,8 @@ struct graft_device {
   pthread_cond_t program_ready;
   ocl_program *programs;
   atomic_bool disk_unusable; /* said once, then no more tries */
+  bool long_header;          /* the driver puts a long header in front of each program */
+  atomic_bool keeps_header;  /* and can't be told not to */
 
   pthread_mutex_t shared_lock; /* guards `shared_kernels` */
   ocl_shared_kernel *shared_kernels;

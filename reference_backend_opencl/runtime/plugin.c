@@ -14,6 +14,9 @@ static graft_status query_statistics(void *self, graft_opencl_statistics *out) {
   out->programs_loaded = atomic_load(&plugin->counters.programs_loaded);
   out->build_nanoseconds = atomic_load(&plugin->counters.build_nanoseconds);
   out->launches = atomic_load(&plugin->counters.launches);
+  if (GRAFT_SIZE_TO(graft_opencl_statistics, programs_with_header) <= out->struct_size) {
+    out->programs_with_header = atomic_load(&plugin->counters.programs_with_header);
+  }
   return GRAFT_OK;
 }
 

@@ -18,7 +18,7 @@ typedef struct ocl_candidate {
 } ocl_candidate;
 
 typedef struct ocl_counters {
-  atomic_uint_fast64_t programs_built, programs_loaded, build_nanoseconds, launches;
+  atomic_uint_fast64_t programs_built, programs_loaded, build_nanoseconds, launches, programs_with_header;
 } ocl_counters;
 
 struct ocl_plugin {

@@ -47,13 +47,42 @@ static void save(graft_device *device, const ocl_program *program) {
   free(binary);
 }
 
-static graft_status compile(graft_device *device, ocl_program *program, const char *source, const char *options,
-                            const char *file) {
+typedef struct recipe {
+  const char *options, *source, *file;
+  size_t head_length; /* of the source; common.cl and the kernels' files follow */
+} recipe;
+
+/* `declarations` come after the head, and the driver's own header is left out: a macro makes believe that it has been
+ * read. An empty text leaves things as the driver has them. */
+static cl_int build(graft_device *device, ocl_program *program, const recipe *recipe, const char *declarations) {
+  const char *texts[] = {recipe->source, declarations, recipe->source + recipe->head_length};
+  size_t lengths[] = {recipe->head_length, strlen(declarations), strlen(texts[2])};
+  char options[128];
+  snprintf(options, sizeof options, "%s%s", recipe->options, *declarations ? " -D_OPENCL_H_" : "");
   cl_int error;
-  program->handle = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
-  if (error == CL_SUCCESS) error = clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL);
-  if (error != CL_SUCCESS) return report_build(device, program->handle, error, file);
-  atomic_fetch_add(&device->plugin->counters.programs_built, 1);
+  program->handle = clCreateProgramWithSource(device->context, 3, texts, lengths, &error);
+  return error == CL_SUCCESS ? clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL) : error;
+}
+
+/* True if it was built. Nothing is said if not: built with the driver's header, it tells whose fault it is. */
+static bool build_declared(graft_device *device, ocl_program *program, const recipe *recipe) {
+  if (!device->long_header || atomic_load(&device->keeps_header)) return false;
+  if (build(device, program, recipe, ocl_kernel_source("core/declarations")) == CL_SUCCESS) return true;
+  if (program->handle) clReleaseProgram(program->handle);
+  program->handle = NULL;
+  return false;
+}
+
+static graft_status compile(graft_device *device, ocl_program *program, const recipe *recipe) {
+  ocl_counters *counters = &device->plugin->counters;
+  if (!build_declared(device, program, recipe)) {
+    cl_int error = build(device, program, recipe, "");
+    if (error != CL_SUCCESS) return report_build(device, program->handle, error, recipe->file);
+    /* The first program shows whether the driver can do without; later ones may just call what is not declared. */
+    if (atomic_load(&counters->programs_built) == 0) atomic_store(&device->keeps_header, true);
+    atomic_fetch_add(&counters->programs_with_header, 1);
+  }
+  atomic_fetch_add(&counters->programs_built, 1);
   save(device, program);
   return GRAFT_OK;
 }
@@ -133,8 +162,10 @@ graft_status ocl_program_get(graft_device *device, const char *head, const char 
   char name[800];
   device_text(device, name, sizeof name);
   ocl_text source = {0};
-  ocl_text_add(&source, "%s%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "",
-               device->is_cpu ? "#define IS_CPU\n" : "", head, ocl_kernel_source("core/common"));
+  ocl_text_add(&source, "%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "", device->is_cpu ? "#define IS_CPU\n" : "",
+               head);
+  size_t head_length = source.length;
+  ocl_text_add(&source, "%s", ocl_kernel_source("core/common"));
   add_files(&source, file);
   if (source.failed) return GRAFT_OUT_OF_MEMORY;
   bool mine;
@@ -142,7 +173,8 @@ graft_status ocl_program_get(graft_device *device, const char *head, const char 
   graft_status status = program ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   if (program && mine) {
     uint64_t begin = now_ns();
-    if (!load(device, program, options)) status = compile(device, program, source.items, options, file);
+    const recipe recipe = {.options = options, .source = source.items, .file = file, .head_length = head_length};
+    if (!load(device, program, options)) status = compile(device, program, &recipe);
     atomic_fetch_add(&device->plugin->counters.build_nanoseconds, now_ns() - begin);
     finish(device, program, status == GRAFT_OK ? READY : FAILED);
   } else if (program && program->state == FAILED) {
