@@ -23,6 +23,7 @@ static const struct {
     {"aten::polygamma", 1e-9, VALUE, "torch's trigamma is right to so many digits (psi'(0.5) is pi^2/2)"},
     {"aten::digamma", 1e-9, GRAD, "likewise"},
     {"aten::lgamma", 1e-9, GRAD2, "likewise"},
+    {"aten::mvlgamma", 1e-9, GRAD2, "likewise"},
 };
 
 static double limit_of(const char *op, int kind) {

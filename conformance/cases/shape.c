@@ -3,6 +3,9 @@
 #define CF_MOVE(n, flags, grad, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad }
 #define CF_SPECIALS_TOO (CF_SPECIAL | CF_WIDE)
+/* Prims that copy into another shape or other strides. */
+#define CF_INTO(n, ...) \
+  { "prims::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIALS_TOO, CF_G_NONE }
 /* Views: done by the host, so that only their gradients run anything. */
 #define CF_VIEW(n, ...)                                                                                    \
   {                                                                                                        \
@@ -31,6 +34,8 @@ static const cf_op cf_shape_ops[] = {
             "m T[3,13] [1,0]", "m T[3,1,5] [2,2,2]"),
     CF_MOVE("flip", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] [0,1]", "m T[1025] [0]", "m T[3,13,17] [1]",
             "m T[0,3] [0]", "m T[33,17] []"),
+    CF_MOVE("rot90", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17]", "m T[3,13,17] 3 [0,2]", "m T[33,17] 2 [-1,0]",
+            "m T[13,17] -4", "m T[0,3] 1", "f T[2,3,5,7] 5 [1,3]"),
     CF_MOVE("tril", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[13,17] 3", "m T[17,13] -4", "m T[3,13,17] 1",
             "m T[3,5] 9", "m T[0,3]", "f T[129,1025]"),
     CF_MOVE("triu", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17] 1", "m T[13,17] -3", "m T[17,13] 4", "m T[3,13,17]",
@@ -41,6 +46,9 @@ static const cf_op cf_shape_ops[] = {
             "m T[3,13,17] T[3,17] 1 12", "m T[17] T[] 0 3"),
     CF_MOVE("slice_scatter", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17] T[5,17] 0 3 8", "m T[33,17] T[33,6] 1 2 14 2",
             "m T[1025] T[1025] 0", "m T[3,13,17] T[3,5,17] 1 0 100 3", "m T[33] T[0] 0 5 5"),
+    CF_INTO("collapse", "m T[33,17] 0 1", "m T[3,13,17] 1 2", "m T[] 0 0", "m T[0,3] 0 1"),
+    CF_INTO("reshape", "m T[33,17] [17,33]", "m T[3,13,17] [39,17]", "m T[] [1,1]", "m T[0,3] [3,0]"),
+    CF_INTO("copy_strided", "m T[33,17] [1,33]", "m T[3,13] [40,3]", "m T[] []", "m T[0,3] [1,1]"),
     {"prims::as_strided_scatter",
      CF_TEXTS("m T[33,17] T[5,3] [5,3] [17,2] 3", "m T[129] T[3,3] [3,3] [20,5] 0", "m T[33] T[] [] [] 32"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_FLAT | CF_SPECIALS_TOO, CF_G_LINEAR(0)},

@@ -529,6 +529,7 @@ mut_slot mut_reference_slot(uint32_t op_id) {
   mut_slot slot = NULL;
   if (!schema || schema->route != OPROUTE_SLOT) return NULL;
   if (schema->table == OPT_CORE) mut_slot_of(ref_core(), schema, &slot);
+  if (schema->table == OPT_PRIMS) mut_slot_of(ref_prims(), schema, &slot);
   if (schema->table == OPT_TRAIN) mut_slot_of(ref_train(), schema, &slot);
   return slot;
 }

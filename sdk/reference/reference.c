@@ -188,25 +188,32 @@ static const graft_stream_api stream_api = {.struct_size = sizeof stream_api,
 /* --- ops --- */
 
 static graft_core_ops core;
+static graft_prims_ops prims; /* those that equal no op of the other tables */
 static graft_train_ops train;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void build_tables(void) {
   core.struct_size = sizeof core;
+  prims.struct_size = sizeof prims;
   train.struct_size = sizeof train;
   size_t count;
   const op_schema *all = op_schema_all(&count);
   for (size_t i = 0; i < count; i++) {
     const op_def *def = op_def_of(all[i].id);
-    if (!def || !def->reference || all[i].route != OPROUTE_SLOT || all[i].table == OPT_PRIMS) continue;
-    char *table = all[i].table == OPT_CORE ? (char *)&core : (char *)&train;
-    memcpy(table + all[i].slot_offset, &def->reference, sizeof def->reference);
+    if (!def || !def->reference || all[i].route != OPROUTE_SLOT) continue;
+    char *const tables[] = {[OPT_CORE] = (char *)&core, [OPT_PRIMS] = (char *)&prims, [OPT_TRAIN] = (char *)&train};
+    memcpy(tables[all[i].table] + all[i].slot_offset, &def->reference, sizeof def->reference);
   }
 }
 
 const graft_core_ops *ref_core(void) {
   pthread_once(&tables_once, build_tables);
   return &core;
+}
+
+const graft_prims_ops *ref_prims(void) {
+  pthread_once(&tables_once, build_tables);
+  return &prims;
 }
 
 const graft_train_ops *ref_train(void) {
@@ -305,6 +312,7 @@ graft_status ref_plugin_open(const graft_host *host, const char *const *options,
                               .stream = &stream_api,
                               .op_caps = ref_op_caps};
   made.core = ref_core();
+  made.prims = ref_prims();
   made.train = ref_train();
   *plugin = &made;
   return GRAFT_OK;

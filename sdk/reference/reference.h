@@ -10,6 +10,7 @@ graft_status ref_plugin_open(const graft_host *host, const char *const *options,
 
 /* The tables, filled from the families' reference kernels; also for plugins that wrap them. */
 const graft_core_ops *ref_core(void);
+const graft_prims_ops *ref_prims(void);
 const graft_train_ops *ref_train(void);
 
 #endif

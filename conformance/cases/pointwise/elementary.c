@@ -134,6 +134,7 @@ static const cf_op cf_elementary_ops[] = {
     CF_SMOOTH("log2", 3, CF_POSITIVE, cf_k_log2, 6),
     CF_SMOOTH("log10", 3, CF_POSITIVE, cf_k_log10, 6),
     CF_SMOOTH("erfc", 16, CF_VALUES, cf_k_erfc, 12),
+    {"prims::cbrt", CF_TWIN, CF_TO_FLOAT, CF_R_ULPS(2), CF_VALUES, CF_SPECIAL_WIDE, CF_G_NONE},
     {"aten::atan2", CF_TWO(""), CF_TO_FLOAT, CF_R_ULPS(6), CF_NONZERO, CF_SPECIAL | CF_INPLACE,
      CF_G_CUSTOM(cf_t_atan2, 10)},
     {"aten::hypot", CF_TWO(""), CF_FLOATS, CF_R_ULPS(4), CF_NONZERO, CF_SPECIAL | CF_INPLACE,

@@ -16,6 +16,10 @@
 #define CF_TWO(rest)                                                                                 \
   CF_TEXTS("m T[33,17] T[33,17]" rest, "s T[129] T[129]" rest, "m T[] T[]" rest, "m T[0] T[0]" rest, \
            "m T[3,13,17] T[3,13,17]" rest, "f T[1025] T[1025]" rest)
+/* Of an op whose twin smoke runs. */
+#define CF_TWIN CF_TEXTS("m T[33,17]", "m T[129]", "m T[]", "m T[0]", "f T[2,1,3,2,2,3]")
+#define CF_TWIN_PAIR \
+  CF_TEXTS("m T[33,17] T[33,17]", "m T[129] T[129]", "m T[] T[]", "m T[0] T[0]", "f T[3,13,17] T[3,13,17]")
 #define CF_MEETING                                                                                              \
   CF_TEXTS("m T[33,17] T[17]", "s T[129] T[129]", "m T[13,1] T[17]", "m T[33] 2", "m T[] T[33]", "m T[0] T[0]", \
            "m T[3,1,17] T[13,1]", "f T[2,3,1,17] T[3,13,1]")

@@ -29,6 +29,10 @@ static long double cf_digamma_terms(long double x) {
   return sum + logl(y) + 0.5L / y;
 }
 
+static long double cf_k_entr(long double x) { /* 1 + log x */
+  return 1 + fabsl(logl(x));
+}
+
 static long double cf_trigamma_terms(long double x) {
   long double sum = 0, y = x, s = CF_PI / sinl(CF_PI * x);
   if (x < 0.5L) return cf_trigamma_terms(1 - x) + s * s * (1 + 2 * fabsl(CF_PI * x / tanl(CF_PI * x)));
@@ -52,6 +56,19 @@ static void cf_l_lgamma(const cf_check *k, uint32_t out, long double *l) {
 
 static void cf_l_digamma(const cf_check *k, uint32_t out, long double *l) {
   cf_term_limit(k, out, l, cf_digamma_terms, 12);
+}
+
+/* Of many dims: a sum over x - j/2, each of which is rounded. */
+static void cf_l_mvlgamma(const cf_check *k, uint32_t out, long double *limits) {
+  int64_t p = cf_arg_int(k->call, "p", 1);
+  for (int64_t i = 0; i < k->outs[out].numel; i++) {
+    long double sum = (long double)(p * (p - 1)) / 4 * logl(CF_PI);
+    for (int64_t j = 0; j < p; j++) {
+      long double x = k->in[0].v[i].re - (long double)j / 2;
+      sum += cf_lgamma_terms(x) + fabsl(x) * cf_digamma_terms(x);
+    }
+    limits[i] = cf_limit_of(k, out, i, (12 + (long double)p) * sum);
+  }
 }
 
 /* Beyond the log's 3 ulp: the quotient's two roundings, which are absolute in the logarithm. */
@@ -99,6 +116,17 @@ static void cf_t_polar(const cf_check *k, uint32_t in, long double *terms) {
   }
 }
 
+/* (g, x) to g times the sum of digamma(x - j/2) */
+static void cf_t_mvlgamma(const cf_check *k, uint32_t in, long double *terms) {
+  int64_t p = cf_arg_int(k->call, "p", 1);
+  for (int64_t i = 0; i < k->in[in].numel; i++) {
+    for (int64_t j = 0; j < p; j++) {
+      long double x = k->in[0].v[i].re - (long double)j / 2;
+      terms[i] += fabsl(k->g[0].v[i].re) * (cf_digamma_terms(x) + fabsl(x) * cf_trigamma_terms(x));
+    }
+  }
+}
+
 /* ---- rows ---- */
 
 #define CF_PARTS (CF_BIT(F32) | CF_BIT(F64))
@@ -129,6 +157,11 @@ static const cf_op cf_special_ops[] = {
      CF_G_SELECT(18)},
     {"aten::sinc", CF_ONE(""), CF_TO_FLOAT, CF_R_CUSTOM(cf_l_sinc), CF_VALUES, CF_SPECIAL | CF_INPLACE,
      CF_G_KAPPA(cf_k_sinc, 16)},
+    /* log 3 ulp and a product */
+    {"aten::special_entr", CF_ONE(""), CF_TO_FLOAT, CF_R_ULPS(8), CF_POSITIVE, CF_SPECIAL | CF_WIDE | CF_INPLACE,
+     CF_G_KAPPA(cf_k_entr, 10)},
+    {"aten::mvlgamma", CF_TEXTS("m T[33,17]+ 1", "m T[129] 2", "m T[33] 4", "m T[] 3", "m T[0] 2"), CF_TO_FLOAT,
+     CF_R_CUSTOM(cf_l_mvlgamma), CF_POSITIVE, CF_SPECIAL | CF_INPLACE, CF_G_CUSTOM(cf_t_mvlgamma, 24)},
     /* The gradient is exp(y y): of y's error, 16 u (2 + y y), it makes 2 y times as much, where y y is 14 at most. */
     {"aten::erfinv", CF_ONE(""), CF_TO_FLOAT & ~CF_BIT(U8), CF_R_CUSTOM(cf_l_erfinv), CF_UNIT, CF_SPECIAL | CF_INPLACE,
      CF_G_SELECT(300)},

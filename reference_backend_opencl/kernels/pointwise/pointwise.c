@@ -189,7 +189,10 @@ static void write_head(ocl_text *head, const graft_device *device, const operand
   if (recipe->second) ocl_text_add(head, "#define SECOND %s\n", recipe->second);
   ocl_text_add(head, "#define D_OUT %s\n#define INNER_OUT %d\n", ocl_dtype_of(device, call->out->dl.dtype)->name,
                inner_kind(geometry->stride[0][0]));
-  if (call->second) ocl_text_add(head, "#define INNER_SECOND %d\n", inner_kind(geometry->stride[call->inputs + 1][0]));
+  if (call->second) {
+    ocl_text_add(head, "#define D_SECOND %s\n#define INNER_SECOND %d\n",
+                 ocl_dtype_of(device, call->second->dl.dtype)->name, inner_kind(geometry->stride[call->inputs + 1][0]));
+  }
   if (recipe->flags & OCL_BOOL_RESULT) ocl_text_add(head, "#define BOOL_RESULT\n");
   if (mask_of(recipe) >= 0) ocl_text_add(head, "#define MASK %d\n", mask_of(recipe));
   int divisor = divisor_of(call, recipe, compute);

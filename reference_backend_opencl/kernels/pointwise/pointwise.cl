@@ -4,7 +4,7 @@
  *   VALUE_0 ...       operand is a number     MASK                    which operand is a mask: 0 or 1
  *   RANK              after joining dimensions
  *   EXPRESSION        the op; MODE, HAS_X, HAS_Y: arguments it asks about
- *   SECOND            what a second output gets, of the same dtype and shape; its innermost stride is INNER_SECOND
+ *   SECOND            what a second output gets, of D_SECOND and the same shape; its innermost stride is INNER_SECOND
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
 /* ---- What expressions are made of ---- */
@@ -163,6 +163,7 @@ static VT POW(VT a, VT b) {
 #else
 #define POW(a, b) pow(a, b)
 #endif
+#define QUOTIENT(a, b) ((a) / (b))
 #define FMOD(a, b) exact_mod(a, b)
 #define TRUNC_DIVIDE(a, b) trunc((a) / (b))
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (VT)0)
@@ -200,6 +201,24 @@ static VT floor_divide(VT a, VT b) {
   VT q = quotient(a, b), r = c_mod(a, b);
   return (r != (VT)0) & ((r < (VT)0) ^ (b < (VT)0)) ? q - (VT)1 : q;
 }
+#define ABS(a) ((a) < (VT)0 ? NEG(a) : (a))
+
+/* Of sizes, which are unsigned: the least number has one, too. A lane that is done stays as it is. */
+static VEC_OF(UT) divisor_of_sizes(VEC_OF(UT) a, VEC_OF(UT) b) {
+  while (SOME(b != (VEC_OF(UT))0)) {
+    VEC_OF(UT) rest = a % (b == (VEC_OF(UT))0 ? (VEC_OF(UT))1 : b);
+    a = b == (VEC_OF(UT))0 ? a : b;
+    b = b == (VEC_OF(UT))0 ? b : rest;
+  }
+  return a;
+}
+static VT common_divisor(VT a, VT b) { return AS(CT, divisor_of_sizes(AS(UT, ABS(a)), AS(UT, ABS(b)))); }
+static VT common_multiple(VT a, VT b) {
+  VEC_OF(UT) left = AS(UT, ABS(a)), right = AS(UT, ABS(b)), divisor = divisor_of_sizes(left, right);
+  VT product = AS(CT, left / (divisor == (VEC_OF(UT))0 ? (VEC_OF(UT))1 : divisor) * right);
+  return ABS(product);
+}
+
 /* By squaring; of negative powers only those of 1 and -1 are whole numbers other than 0. */
 static VT int_pow(VT a, VT b) {
   VT result = (VT)1, base = a, left = b < (VT)0 ? (VT)0 : b;
@@ -215,8 +234,8 @@ static VT int_pow(VT a, VT b) {
 #endif
   return result;
 }
-#define ABS(a) ((a) < (VT)0 ? NEG(a) : (a))
 #define POW(a, b) int_pow(a, b)
+#define QUOTIENT(a, b) quotient(a, b)
 #define FMOD(a, b) c_mod(a, b)
 #define TRUNC_DIVIDE(a, b) quotient(a, b)
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)(-1) : (VT)0)
@@ -313,23 +332,24 @@ static VT complex_sign(VT a) {
 #define STORE_RESULT(space, p, v) STORE(D_OUT, space, p, v)
 #endif
 
-#define DEFINE_PUT(name, inner)                                                              \
-  static void name(__global RAW(D_OUT) * row, long stride, long i, int n, RESULT v) {        \
+#define DEFINE_PUT(name, dtype, inner, result, store)                                        \
+  static void name(__global RAW(dtype) * row, long stride, long i, int n, result v) {        \
     if (inner == 1 && n == VEC) {                                                            \
-      STORE_RESULT(__global, row + i, v);                                                    \
+      store(__global, row + i, v);                                                           \
       return;                                                                                \
     }                                                                                        \
-    RAW(D_OUT) lanes[VEC];                                                                   \
-    STORE_RESULT(__private, lanes, v);                                                       \
+    RAW(dtype) lanes[VEC];                                                                   \
+    store(__private, lanes, v);                                                              \
     for (int j = 0; j < n; j++) row[(i + j) * stride] = lanes[j];                            \
   }
-DEFINE_PUT(put, INNER_OUT)
+DEFINE_PUT(put, D_OUT, INNER_OUT, RESULT, STORE_RESULT)
 
 #ifdef SECOND
-DEFINE_PUT(put_second, INNER_SECOND)
+#define STORE_SECOND(space, p, v) STORE(D_SECOND, space, p, v)
+DEFINE_PUT(put_second, D_SECOND, INNER_SECOND, VT, STORE_SECOND)
 #define OPERANDS (INPUTS + 2)
 #define PARAMETER_SECOND , PLACE(second)
-#define ROW_SECOND __global RAW(D_OUT) *row_second = POINTER(D_OUT, second) + start[INPUTS + 1];
+#define ROW_SECOND __global RAW(D_SECOND) *row_second = POINTER(D_SECOND, second) + start[INPUTS + 1];
 #define PUT_SECOND(i, n) put_second(row_second, shape.stride[INPUTS + 1].along[0], i, n, (SECOND));
 #else
 #define OPERANDS (INPUTS + 1)

@@ -3,6 +3,47 @@
 #define IS_INFINITE(a, sign) ((a) == (VT)(sign INFINITY))
 #define PI K(3.1415926535897932385)
 
+/* ---- neighbours: of one sign, numbers stand in the order of their bits ---- */
+
+#define STEPPED_f16(a, step) from_f16(CONVERT(ushort, CONVERT(int, to_f16(a)) + step))
+#define STEPPED_bf16(a, step) AS(float, AS(int, a) + step * 0x10000)
+#define STEPPED_f32(a, step) AS(float, AS(int, a) + step)
+#define STEPPED_f64(a, step) AS(double, AS(long, a) + step)
+#define LEAST_f16 0x1p-24f
+#define LEAST_bf16 0x1p-133f
+#define LEAST_f32 0x1p-149f
+#define LEAST_f64 0x1p-1074
+/* What a number that came in the compute type is in the result's. */
+#define NARROWED_f16(a) from_f16(to_f16(a))
+#define NARROWED_bf16(a) AS(float, CONVERT(uint, to_bf16(a)) << 16)
+#define NARROWED_f32(a) (a)
+#define NARROWED_f64(a) (a)
+#define NARROWED(a) CAT(NARROWED_, D_OUT)(a)
+#define STEPPED CAT(STEPPED_, D_OUT)
+#define LEAST CAT(LEAST_, D_OUT)
+
+#ifndef BOOL_RESULT
+static VT next_after(VT a, VT b) {
+  VM step = (a < b) ^ (a < (VT)0) ? (VM)1 : (VM)(-1);
+  VT next = STEPPED(a, step);
+  next = a == (VT)0 ? copysign((VT)LEAST, b) : next;
+  next = a == b ? b : next;
+  return (a != a) | (b != b) ? (VT)NAN : next;
+}
+#endif
+
+/* ---- mantissa and exponent ---- */
+
+static VT mantissa_of(VT a) {
+  VEC_OF(int) power;
+  return frexp(a, &power);
+}
+static VT exponent_of(VT a) {
+  VEC_OF(int) power;
+  (void)frexp(a, &power);
+  return a - a == (VT)0 ? CONVERT(CT, power) : (VT)0;
+}
+
 /* tanh(log(1 + e^a)) as n / (n + 2), n = e^a (e^a + 2); from 20 on it is 1. */
 static VT mish_gate(VT a) {
   VT e = exp(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
@@ -104,6 +145,13 @@ static VT log_gamma(VT a) {
   VT result = left ? log((VT)PI / fabs(sin_of_turns(finite))) - right : right;
   result = (a <= (VT)0) & (a == floor(a)) ? (VT)INFINITY : result;
   return a != a ? a : fabs(a) == (VT)INFINITY ? (VT)INFINITY : result;
+}
+
+/* pi^(p (p - 1) / 4) times the product of Gamma(a - j/2), p: MODE. */
+static VT log_gamma_of_dims(VT a) {
+  VT sum = (VT)((CT)MODE * (CT)(MODE - 1) * K(0.28618247146235004353)); /* log(pi) / 4 */
+  for (int j = 0; j < MODE; j++) sum += log_gamma(a - (VT)((CT)j * (CT)0.5f));
+  return sum;
 }
 
 static VT digamma_right(VT a) {

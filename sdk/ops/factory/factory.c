@@ -106,6 +106,24 @@ static graft_status infer_arange(op_call *c) {
   return GRAFT_OK;
 }
 
+/* prims::iota: length integers from start on, by step */
+static graft_status infer_iota(op_call *c) {
+  const in_prims_iota in = in_prims_iota_of(c->args);
+  bool served = dt_is_integral(in.dtype, false) && (!dt_is_unsigned(in.dtype) || in.dtype == GRAFT_U8);
+  if (!served) return op_error(c, "not defined for %s", graft_dtype_name(in.dtype));
+  if (in.length < 0) return op_error(c, "length is %lld; expected 0 or more", (long long)in.length);
+  if (in.step == 0) return op_error(c, "step is 0");
+  op_out(c, OUT, in.dtype, 1, &in.length);
+  return GRAFT_OK;
+}
+
+static void decompose_iota(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_prims_iota in = in_prims_iota_of(c->args);
+  int64_t end = (int64_t)((uint64_t)in.start + (uint64_t)in.length * (uint64_t)in.step);
+  outs[OUT] = fx_arange_start_step(s, graft_scalar_int(in.start), graft_scalar_int(end), graft_scalar_int(in.step),
+                                   in.dtype, c->device);
+}
+
 static graft_status infer_eye(op_call *c) {
   const in_eye_m in = in_eye_m_of(c->args);
   if (in.n < 0 || in.m < 0)
@@ -321,6 +339,7 @@ static graft_status host_empty_strided(op_call *call, graft_tensor **outs) {
 static const op_def defs[] = {
     {.op_id = GRAFT_OP_EMPTY_MEMORY_FORMAT, .roles = "", .host = host_empty},
     {.op_id = GRAFT_OP_EMPTY_STRIDED, .roles = "", .host = host_empty_strided},
+    {.op_id = GRAFT_OP_PRIMS_IOTA, .roles = "", .infer = infer_iota, .decompose = decompose_iota},
     {.op_id = OP_WITH_KERNEL(full), .roles = "", .infer = infer_full},
     {.op_id = OP_WITH_KERNEL(full_like),
      .roles = "k",

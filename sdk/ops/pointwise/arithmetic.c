@@ -1,4 +1,4 @@
-/* Arithmetic: sums, products, quotients, remainders, powers. */
+/* Arithmetic: sums, products, quotients, remainders, powers, common divisors. */
 #include "ops/pointwise/pointwise.h"
 
 /* f64 itself where one correctly rounded operation is asked for: long double would round twice. */
@@ -331,6 +331,31 @@ static void vjp_pow_base(op_vjp *v) {
   }
 }
 
+/* --- common divisors and multiples: of the sizes, which are unsigned; the least number's wraps --- */
+
+static uint64_t size_of(const pw_context *c, int64_t x) {
+  return x < 0 && !c->is_u64 ? -U(x) : U(x);
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* A product that does not fit wraps in the dtype, and in 32 bits at least, before its sign goes. */
+static int64_t common_multiple(const pw_context *c, int64_t x, int64_t y) {
+  uint64_t divisor = common_divisor(size_of(c, x), size_of(c, y));
+  if (!divisor) return 0;
+  uint64_t product = size_of(c, x) / divisor * size_of(c, y);
+  return c->is_u64 ? (int64_t)product : llabs(c->compute == GRAFT_I64 ? (int64_t)product : (int32_t)product);
+}
+INTEGER(gcd, (int64_t)common_divisor(size_of(c, x), size_of(c, y)))
+INTEGER(lcm, common_multiple(c, x, y))
+
 static const op_def defs[] = {
     PW(ADD_TENSOR, "bb", OP_LATE_NUMBERS, vjp_add, 0, .promo = PW_SAME, .check = check_alpha, RIC(add)),
     PW(SUB_TENSOR, "bb", OP_LATE_NUMBERS, vjp_sub, 0, .promo = PW_SAME, .check = check_sub, RIC(sub)),
@@ -338,6 +363,10 @@ static const op_def defs[] = {
     PW(DIV_TENSOR, "bb", 0, vjp_div, SAVE_X | SAVE_Y, .promo = PW_FLOAT, RC(div)),
     PW(DIV_TENSOR_MODE, "bb", 0, vjp_div_mode, SAVE_X | SAVE_Y, .promo = PW_SAME, .check = check_div_mode,
        .real = r_div_mode, .integer = i_div_mode, .complex_ = c_div),
+    PW(PRIMS_DIV, "bb", 0, vjp_div, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL, .real = r_div,
+       .integer = i_div_mode, .complex_ = c_div), /* without a mode integers are cut, like C's */
+    PW(GCD, "bb", 0, NULL, 0, .promo = PW_SAME, .refuse = PW_INTEGERS | PW_NO_BOOL, IO(gcd)),
+    PW(LCM, "bb", 0, NULL, 0, .promo = PW_SAME, .refuse = PW_INTEGERS | PW_NO_BOOL, IO(lcm)),
     PW(FMOD_TENSOR, "bb", 0, vjp_fmod, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NUMBERS, .real = r_fmod,
        .integer = pw_integer_fmod),
     PW(REMAINDER_TENSOR, "bb", 0, vjp_remainder, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NUMBERS,

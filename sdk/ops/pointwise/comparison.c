@@ -27,6 +27,8 @@ COMPLEX(logical_or, x != 0 || y != 0)
 COMPLEX(logical_xor, (x != 0) != (y != 0))
 REAL(isnan, isnan(x))
 COMPLEX(isnan, isnan(creall(x)) || isnan(cimagl(x)))
+REAL(isfinite, isfinite(x) != 0)
+COMPLEX(isfinite, isfinite(creall(x)) && isfinite(cimagl(x)))
 REAL(isinf, isinf(x) != 0)
 COMPLEX(isinf, isinf(creall(x)) || isinf(cimagl(x)))
 REAL(isneginf, x == -INFINITY)
@@ -101,6 +103,8 @@ static void vjp_masked_fill(op_vjp *v) {
 
 REAL(maximum, isnan(x) || x > y ? x : y)
 REAL(minimum, isnan(x) || x < y ? x : y)
+REAL(fmax, isnan(y) || x > y ? x : y) /* of a number and NaN: the number */
+REAL(fmin, isnan(y) || x < y ? x : y)
 INTEGER(maximum, pw_less(c, x, y) ? y : x)
 INTEGER(minimum, pw_less(c, x, y) ? x : y)
 REAL(heaviside, x == 0 ? y : x > 0)
@@ -177,6 +181,21 @@ static void vjp_minimum(op_vjp *v) {
   extremum(v, GRAFT_OP_GT_TENSOR, GRAFT_OP_LT_TENSOR);
 }
 
+/* The operand that is the result takes the gradient; of equal ones the first. */
+static void chosen(op_vjp *v, uint32_t relation) {
+  fx *s = v->s;
+  graft_tensor *holds = fx_binary(s, relation, v->args[X], v->args[Y]);
+  graft_tensor *first = fx_logical_or(s, holds, fx_isnan(s, vjp_arg(v, Y)));
+  if (vjp_needs(v, X)) v->results[X] = fx_only_where(s, first, v->g[OUT]);
+  if (vjp_needs(v, Y)) v->results[Y] = fx_not_where(s, first, v->g[OUT]);
+}
+static void vjp_fmax(op_vjp *v) {
+  chosen(v, GRAFT_OP_GE_TENSOR);
+}
+static void vjp_fmin(op_vjp *v) {
+  chosen(v, GRAFT_OP_LE_TENSOR);
+}
+
 static void vjp_clamp_min(op_vjp *v) {
   graft_value x = v->args[X], low = v->args[Y];
   if (vjp_needs(v, X)) v->results[X] = only_if(v->s, v->g[OUT], GRAFT_OP_GE_TENSOR, x, low);
@@ -224,6 +243,7 @@ static const op_def defs[] = {
     PW(LOGICAL_OR, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_or)),
     PW(LOGICAL_XOR, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_xor)),
     PW(ISNAN, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isnan)),
+    PW(PRIMS_ISFINITE, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isfinite)),
     PW(ISINF, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isinf)),
     PW(ISNEGINF, "c", OP_EXACT_OUT, NULL, 0, .promo = PW_LOGICAL, .refuse = PW_NO_COMPLEX, RI(isneginf)),
     PW(ISPOSINF, "c", OP_EXACT_OUT, NULL, 0, .promo = PW_LOGICAL, .refuse = PW_NO_COMPLEX, RI(isposinf)),
@@ -247,6 +267,10 @@ static const op_def defs[] = {
        .operands = PW_FIRST, .check = check_masked_fill, RIC(masked_fill_tensor)),
     PW(MAXIMUM, "bb", 0, vjp_maximum, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(maximum)),
     PW(MINIMUM, "bb", 0, vjp_minimum, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(minimum)),
+    PW(PRIMS_FMAX, "bb", 0, vjp_fmax, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, .real = r_fmax,
+       .integer = i_maximum),
+    PW(PRIMS_FMIN, "bb", 0, vjp_fmin, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, .real = r_fmin,
+       .integer = i_minimum),
     PW(HEAVISIDE, "bb", OP_EXACT_OUT, NULL, 0, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, .check = pw_check_one_dtype,
        RI(heaviside)),
     PW(CLAMP, "b", 0, vjp_clamp, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .operands = PW_FIRST_THREE,

@@ -1,4 +1,6 @@
 /* Elementary functions, rounding and signs. */
+#include <string.h>
+
 #include "ops/pointwise/pointwise.h"
 
 #define LN2  0.693147180559945309417232121458176568L
@@ -19,6 +21,7 @@ REAL(log2, log2l(x))
 REAL(log10, log10l(x))
 REAL(sqrt, root(c, x))
 REAL(rsqrt, 1 / sqrtl(x))
+REAL(cbrt, cbrtl(x))
 REAL(reciprocal, c->is_double ? (long double)(1 / (double)x) : 1 / x)
 REAL(sin, sinl(x))
 REAL(cos, cosl(x))
@@ -70,6 +73,55 @@ static dt_value c_expm1(const dt_value *x, pw_context *c) {
 INTEGER(abs, x < 0 && !c->is_u64 ? (int64_t) - (uint64_t)x : x)
 INTEGER(neg, (int64_t) - (uint64_t)x)
 
+COMPLEX(conj_physical, conjl(x))
+
+/* --- neighbours, and the parts of a number --- */
+
+/* The next number of the dtype from x towards y: of one sign, numbers stand in the order of their bits. */
+static long double r_nextafter(const long double *v, pw_context *c) {
+  long double x = v[0], y = v[1];
+  if (isnan(x) || isnan(y)) return NAN;
+  if (c->compute == GRAFT_WIDE) return nextafterl(x, y);
+  if (x == y) return y;
+  uint64_t bits = 0;
+  dt_store(c->compute, &bits, (dt_value){x, 0});
+  bits = x == 0 ? 1 : (x < y) == (x > 0) ? bits + 1 : bits - 1;
+  long double next = dt_load(c->compute, &bits).re;
+  return x == 0 ? copysignl(next, y) : next;
+}
+
+static graft_status infer_frexp(op_call *c) {
+  const graft_tensor *self = op_tensor(c, ARG_prims_frexp_self);
+  graft_status status = op_check_floating(c, ARG_prims_frexp_self);
+  if (status) return status;
+  c->compute = self->dtype;
+  op_out_like(c, OUT_prims_frexp_mantissa, self->dtype, self);
+  op_out_like(c, OUT_prims_frexp_exponent, GRAFT_I32, self);
+  return GRAFT_OK;
+}
+
+graft_status kernel_prims_frexp(const graft_exec *exec, const graft_args_prims_frexp *a) {
+  REF_OWNED ref_array x = ref_read(a->self), exponent = ref_new(x.count, false);
+  if (!(x.re && exponent.re)) return ref_no_memory();
+  for (int64_t i = 0; i < x.count; i++) {
+    int power = 0;
+    if (isfinite(x.re[i])) x.re[i] = frexpl(x.re[i], &power);
+    exponent.re[i] = power;
+  }
+  ref_write(a->mantissa, &x);
+  ref_write(a->exponent, &exponent);
+  return GRAFT_OK;
+}
+
+/* The mantissa is self times a power of two, which is constant almost everywhere. */
+static void vjp_frexp(op_vjp *v) {
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT_prims_frexp_mantissa];
+  if (!g) return;
+  graft_tensor *exponent = fx_cast(s, v->outs[OUT_prims_frexp_exponent], g->dtype);
+  v->results[ARG_prims_frexp_self] = fx_div(s, g, fx_exp2(s, exponent));
+}
+
 /* --- whole numbers, signs --- */
 
 REAL(floor, floorl(x))
@@ -113,6 +165,7 @@ GRADIENT(sinh, fx_mul(s, g, fx_conj(s, fx_cosh(s, x))))
 GRADIENT(cosh, fx_mul(s, g, fx_conj(s, fx_sinh(s, x))))
 GRADIENT(tanh, fx_tanh_backward(s, g, y))
 GRADIENT(frac, g)
+GRADIENT(conj_physical, fx_conj(s, g))
 
 /* sign x x + by */
 static graft_tensor *square_and(fx *s, graft_tensor *x, double sign, double by) {
@@ -185,6 +238,13 @@ static void vjp_copysign(op_vjp *v) {
   if (vjp_needs(v, Y)) v->results[Y] = fx_zeros_like(s, v->g[OUT]);
 }
 
+static void vjp_nextafter(op_vjp *v) {
+  fx *s = v->s;
+  graft_tensor *same = fx_binary(s, GRAFT_OP_EQ_TENSOR, v->args[X], v->args[Y]);
+  if (vjp_needs(v, X)) v->results[X] = fx_not_where(s, same, v->g[OUT]);
+  if (vjp_needs(v, Y)) v->results[Y] = fx_zeros_like(s, v->g[OUT]);
+}
+
 /* g (1 - y^2) */
 static void vjp_tanh_backward(op_vjp *v) {
   const in_tanh_backward in = in_tanh_backward_of(v->args);
@@ -209,6 +269,9 @@ static const op_def defs[] = {
     PW_UNARY(LOG10, 0, PW_FLOAT, 0, RC(log10), log10, SAVE_X),
     PW_UNARY(SQRT, 0, PW_FLOAT, 0, RC(sqrt), sqrt, SAVE_OUT),
     PW_UNARY(RSQRT, 0, PW_FLOAT, 0, RC(rsqrt), rsqrt, SAVE_OUT),
+    PW(PRIMS_CBRT, "b", 0, NULL, 0, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, RO(cbrt)),
+    PW_UNARY(PRIMS_CONJ_PHYSICAL, 0, PW_SAME, PW_NO_BOOL | PW_NO_INT | PW_NO_FLOAT, CO(conj_physical), conj_physical,
+             0),
     PW_UNARY(RECIPROCAL, 0, PW_FLOAT, 0, RC(reciprocal), reciprocal, SAVE_OUT),
     PW_UNARY(SIN, 0, PW_FLOAT, 0, RC(sin), sin, SAVE_X),
     PW_UNARY(COS, 0, PW_FLOAT, 0, RC(cos), cos, SAVE_X),
@@ -235,6 +298,12 @@ static const op_def defs[] = {
     PW_UNARY(FRAC, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(frac), frac, 0),
     PW(SIGN, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(sign)),
     PW_UNARY(SGN, OP_EXACT_OUT, PW_SAME, 0, SIGNS, sgn, SAVE_X | SAVE_OUT),
+    PW(NEXTAFTER, "bb", 0, vjp_nextafter, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(nextafter)),
+    {.op_id = OP_WITH_KERNEL(prims_frexp),
+     .roles = "v",
+     .infer = infer_frexp,
+     .vjp = vjp_frexp,
+     .saves = OP_SAVE_OUT(prims_frexp, exponent)},
     PW(TANH_BACKWARD, "bb", 0, vjp_tanh_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
        RC(tanh_backward)),
 };

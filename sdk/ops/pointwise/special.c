@@ -6,6 +6,7 @@
 #define LN2 0.693147180559945309417232121458176568L
 
 REAL(xlogy, isnan(y) ? y : x == 0 ? 0 : x * logl(y))
+REAL(entr, isnan(x) ? x : x > 0 ? -x * logl(x) : x == 0 ? 0 : -INFINITY)
 REAL(sinc, x == 0 ? 1 : sinl(PI * x) / (PI * x))
 REAL(angle, isnan(x) ? x : x < 0 ? PI : 0)
 COMPLEX(sinc, x == 0 ? 1 : csinl(PI * x) / (PI * x))
@@ -131,6 +132,14 @@ static long double polygamma(long double n, long double x) {
   long double size = tgammal(n + 1) * hurwitz(n + 1, x);
   return fmodl(n, 2) == 0 ? -size : size;
 }
+
+/* Gamma of many dims: pi^(p (p - 1) / 4) times the product of Gamma(x - j/2). */
+static long double mvlgamma(long double p, long double x, pw_context *c) {
+  long double sum = p * (p - 1) / 4 * logl(PI);
+  for (long double j = 0; j < p; j++) sum += r_lgamma(&(long double){x - j / 2}, c);
+  return sum;
+}
+REAL(mvlgamma, mvlgamma(c->p[ARG_mvlgamma_p], x, c))
 REAL(digamma, digamma(x))
 REAL(polygamma, polygamma(c->p[ARG_polygamma_n], x))
 
@@ -152,6 +161,11 @@ static long double r_erfinv(const long double *v, pw_context *c) {
 static graft_status check_polygamma(op_call *c) {
   int64_t n = op_int(c, ARG_polygamma_n);
   return n >= 0 ? GRAFT_OK : op_error(c, "n is %lld; expected 0 or more", (long long)n);
+}
+
+static graft_status check_mvlgamma(op_call *c) {
+  int64_t p = op_int(c, ARG_mvlgamma_p);
+  return p >= 1 ? GRAFT_OK : op_error(c, "p is %lld; expected 1 or more", (long long)p);
 }
 
 /* Real and imaginary part, or modulus and angle. */
@@ -178,6 +192,7 @@ static graft_tensor *erfinv_slope(fx *s, graft_tensor *x) {
 GRADIENT(lgamma, fx_mul(s, g, fx_digamma(s, fx_widened(s, x))))
 GRADIENT(digamma, fx_mul(s, g, fx_polygamma(s, 1, fx_widened(s, x))))
 GRADIENT(erfinv, fx_mul(s, g, erfinv_slope(s, fx_widened(s, x))))
+GRADIENT(entr, fx_neg(s, fx_mul(s, g, fx_adds(s, fx_log(s, x), 1))))
 GRADIENT(logit, fx_logit_backward(s, g, x, in_logit_of(args).eps))
 /* A number that is not finite does not give 0 less itself. */
 GRADIENT(nan_to_num, fx_only_where(s, is_zero(s, fx_sub(s, x, x)), g))
@@ -187,6 +202,15 @@ static graft_tensor *gradient_sinc(fx *s, graft_tensor *g, graft_tensor *x, graf
   (void)args;
   graft_tensor *slope = fx_div(s, fx_sub(s, fx_cos(s, fx_muls(s, x, PI)), y), x);
   return fx_not_where(s, is_zero(s, x), fx_mul(s, g, fx_conj(s, slope)));
+}
+
+static graft_tensor *gradient_mvlgamma(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y,
+                                       const graft_value *args) {
+  (void)y;
+  graft_tensor *wide = fx_widened(s, x), *sum = fx_digamma(s, wide);
+  for (int64_t j = 1; j < in_mvlgamma_of(args).p && !s->status; j++)
+    sum = fx_add(s, sum, fx_digamma(s, fx_adds(s, wide, -0.5 * (double)j)));
+  return fx_mul(s, g, sum);
 }
 
 static void vjp_polygamma(op_vjp *v) {
@@ -289,6 +313,9 @@ static const op_def defs[] = {
     PW_UNARY(DIGAMMA, 0, PW_FLOAT, PW_NO_COMPLEX, RO(digamma), digamma, SAVE_X),
     PW(POLYGAMMA, "b", 0, vjp_polygamma, SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, .check = check_polygamma,
        RO(polygamma)),
+    PW(MVLGAMMA, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_FLOAT, .refuse = PW_NO_BOOL | PW_NO_COMPLEX | PW_CONTIGUOUS,
+       .check = check_mvlgamma, RO(mvlgamma), .gradient = gradient_mvlgamma),
+    PW_UNARY(SPECIAL_ENTR, 0, PW_FLOAT, PW_NO_COMPLEX, RO(entr), entr, SAVE_X),
     PW_UNARY(ERFINV, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfinv), erfinv, SAVE_X),
 };
 OP_TABLE(pointwise_special, defs)

@@ -285,6 +285,102 @@ static void decompose_flip(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = x;
 }
 
+/* --- rot90: k quarter turns from the first of two dims to the second; canonical: k in [0, 4), dims wrapped --- */
+
+static graft_status infer_rot90(op_call *c) {
+  const in_rot90 in = in_rot90_of(c->args);
+  const graft_tensor *self = in.self;
+  int64_t dims[2], turns = (in.k % 4 + 4) % 4;
+  if (in.dims_count != 2) return op_error(c, "dims has %u items; expected 2", in.dims_count);
+  if (self->ndim < 2) return op_refuse(c, ARG_rot90_self, "rank 2 or more");
+  for (int i = 0; i < 2; i++) {
+    dims[i] = in.dims[i];
+    graft_status status = op_wrap_dim(c, &dims[i], self->ndim);
+    if (status) return status;
+  }
+  if (dims[0] == dims[1]) return op_error(c, "dims name dim %lld twice", (long long)dims[0]);
+  c->compute = self->dtype;
+  if (turns)
+    op_out_like(c, OUT, self->dtype, self);
+  else
+    op_out(c, OUT, self->dtype, self->ndim, self->sizes);
+  if (turns % 2) { /* a transpose of what is flipped */
+    graft_meta *out = &c->out[OUT];
+    int64_t size = out->sizes[dims[0]], stride = out->strides[dims[0]];
+    out->sizes[dims[0]] = out->sizes[dims[1]], out->strides[dims[0]] = out->strides[dims[1]];
+    out->sizes[dims[1]] = size, out->strides[dims[1]] = stride;
+  }
+  op_set_int(c, ARG_rot90_k, turns);
+  return op_set_ints(c, ARG_rot90_dims, dims, 2);
+}
+
+static void decompose_rot90(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_rot90 in = in_rot90_of(c->args);
+  graft_tensor *self = in.self;
+  switch (in.k) {
+    case 0: outs[OUT] = fx_clone(s, self, GRAFT_FORMAT_CONTIGUOUS); return;
+    case 2: outs[OUT] = fx_flip(s, self, in.dims, 2); return;
+    default: break;
+  }
+  graft_tensor *flipped = fx_flip(s, self, &in.dims[in.k == 1], 1);
+  outs[OUT] = fx_transpose(s, flipped, (int32_t)in.dims[0], (int32_t)in.dims[1]);
+}
+
+/* --- prims that copy into another shape or other strides --- */
+
+static graft_status infer_collapse(op_call *c) {
+  const in_prims_collapse in = in_prims_collapse_of(c->args);
+  int64_t rank = in.a->ndim ? in.a->ndim : 1, sizes[GRAFT_MAX_DIMS];
+  int32_t ndim = 0;
+  if (in.start < 0 || in.end < in.start || in.end >= rank) {
+    return op_error(c, "dims %lld to %lld are not an interval of %s", (long long)in.start, (long long)in.end,
+                    op_show(c, ARG_prims_collapse_a));
+  }
+  for (int64_t d = 0; d < rank; d++) {
+    int64_t size = in.a->ndim ? in.a->sizes[d] : 1;
+    if (d > in.start && d <= in.end)
+      sizes[ndim - 1] *= size;
+    else
+      sizes[ndim++] = size;
+  }
+  op_out(c, OUT, in.a->dtype, ndim, sizes);
+  return GRAFT_OK;
+}
+
+static graft_status infer_reshape(op_call *c) {
+  const in_prims_reshape in = in_prims_reshape_of(c->args);
+  graft_status status = op_check_sizes(c, ARG_prims_reshape_shape);
+  int64_t numel = 1;
+  if (status) return status;
+  for (uint32_t i = 0; i < in.shape_count; i++) numel *= in.shape[i];
+  if (numel != in.a->numel) {
+    return op_error(c, "shape has %lld elements; a is %s", (long long)numel, op_show(c, ARG_prims_reshape_a));
+  }
+  op_out(c, OUT, in.a->dtype, (int32_t)in.shape_count, in.shape);
+  return GRAFT_OK;
+}
+
+static graft_status infer_copy_strided(op_call *c) {
+  const in_prims_copy_strided in = in_prims_copy_strided_of(c->args);
+  graft_tensor made = {.ndim = in.a->ndim, .numel = in.a->numel};
+  if (in.stride_count != (uint32_t)in.a->ndim) {
+    return op_error(c, "stride has %u items; a is %s", in.stride_count, op_show(c, ARG_prims_copy_strided_a));
+  }
+  op_out(c, OUT, in.a->dtype, in.a->ndim, in.a->sizes);
+  for (int32_t d = 0; d < in.a->ndim; d++) {
+    if (in.stride[d] < 0) return op_error(c, "stride %d is %lld; expected 0 or more", d, (long long)in.stride[d]);
+    made.sizes[d] = in.a->sizes[d];
+    made.strides[d] = c->out[OUT].strides[d] = in.stride[d];
+  }
+  return tns_overlaps_itself(&made) ? op_error(c, "with these strides elements of the result share memory") : GRAFT_OK;
+}
+
+static void decompose_into(fx *s, const op_call *c, graft_tensor **outs) {
+  graft_tensor *a = op_tensor(c, ARG_prims_reshape_a), *out = outs[OUT] = shape_new_out(s, c);
+  bool as_it_is = tns_has_sizes(a, c->out[OUT].ndim, c->out[OUT].sizes);
+  if (!s->status) fx_copy_into(s, as_it_is ? out : fx_reshape(s, out, a->ndim, a->sizes), a);
+}
+
 /* --- tril, triu, roll --- */
 
 static graft_status infer_triangle(op_call *c) {
@@ -417,6 +513,14 @@ static void vjp_flip(op_vjp *v) {
   v->results[ARG_flip_self] = fx_flip(v->s, v->g[OUT], in.dims, in.dims_count);
 }
 
+static void vjp_rot90(op_vjp *v) {
+  const in_rot90 in = in_rot90_of(v->args);
+  v->results[ARG_rot90_self] = fx_rot90(v->s, v->g[OUT], -in.k, in.dims, in.dims_count);
+}
+
+#define COPY_INTO(op, rule) \
+  { .op_id = GRAFT_OP_PRIMS_##op, .roles = "k", .infer = rule, .decompose = decompose_into, .flags = OP_NO_WIDEN }
+
 static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(to_copy),
      .roles = "c",
@@ -453,6 +557,15 @@ static const op_def defs[] = {
      .decompose = decompose_flip,
      .vjp = vjp_flip,
      .flags = OP_NO_WIDEN},
+    {.op_id = GRAFT_OP_ROT90,
+     .roles = "v",
+     .infer = infer_rot90,
+     .decompose = decompose_rot90,
+     .vjp = vjp_rot90,
+     .flags = OP_NO_WIDEN},
+    COPY_INTO(COLLAPSE, infer_collapse),
+    COPY_INTO(RESHAPE, infer_reshape),
+    COPY_INTO(COPY_STRIDED, infer_copy_strided),
     {.op_id = OP_WITH_KERNEL(tril),
      .roles = "v",
      .infer = infer_triangle,

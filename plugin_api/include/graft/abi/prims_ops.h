@@ -243,7 +243,8 @@ typedef struct graft_args_prims_cat {
 } graft_args_prims_cat;
 typedef graft_status (*graft_prims_cat_fn)(const graft_exec *exec, const graft_args_prims_cat *args) GRAFT_NOEXCEPT;
 
-/* prims::cbrt(Tensor self) -> Tensor */
+/* prims::cbrt(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_prims_cbrt {
   graft_args head;
   const graft_tensor_desc *self;
@@ -280,7 +281,8 @@ typedef struct graft_args_prims_collapse {
 typedef graft_status (*graft_prims_collapse_fn)(const graft_exec *exec,
                                                 const graft_args_prims_collapse *args) GRAFT_NOEXCEPT;
 
-/* prims::conj_physical(Tensor self) -> Tensor */
+/* prims::conj_physical(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_prims_conj_physical {
   graft_args head;
   const graft_tensor_desc *self;
@@ -349,7 +351,8 @@ typedef struct graft_args_prims_digamma {
 typedef graft_status (*graft_prims_digamma_fn)(const graft_exec *exec,
                                                const graft_args_prims_digamma *args) GRAFT_NOEXCEPT;
 
-/* prims::div(Tensor self, Tensor other) -> Tensor */
+/* prims::div(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_prims_div {
   graft_args head;
   const graft_tensor_desc *self;
@@ -489,7 +492,8 @@ typedef struct graft_args_prims_floor {
 } graft_args_prims_floor;
 typedef graft_status (*graft_prims_floor_fn)(const graft_exec *exec, const graft_args_prims_floor *args) GRAFT_NOEXCEPT;
 
-/* prims::fmax(Tensor self, Tensor other) -> Tensor */
+/* prims::fmax(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_prims_fmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -498,7 +502,8 @@ typedef struct graft_args_prims_fmax {
 } graft_args_prims_fmax;
 typedef graft_status (*graft_prims_fmax_fn)(const graft_exec *exec, const graft_args_prims_fmax *args) GRAFT_NOEXCEPT;
 
-/* prims::fmin(Tensor self, Tensor other) -> Tensor */
+/* prims::fmin(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_prims_fmin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -517,7 +522,8 @@ typedef struct graft_args_prims_fmod {
 } graft_args_prims_fmod;
 typedef graft_status (*graft_prims_fmod_fn)(const graft_exec *exec, const graft_args_prims_fmod *args) GRAFT_NOEXCEPT;
 
-/* prims::frexp(Tensor self) -> (Tensor mantissa, Tensor exponent) */
+/* prims::frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)
+ * Prepared: self promoted. */
 typedef struct graft_args_prims_frexp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -626,7 +632,8 @@ typedef struct graft_args_prims_iota {
 } graft_args_prims_iota;
 typedef graft_status (*graft_prims_iota_fn)(const graft_exec *exec, const graft_args_prims_iota *args) GRAFT_NOEXCEPT;
 
-/* prims::isfinite(Tensor self) -> Tensor */
+/* prims::isfinite(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast. */
 typedef struct graft_args_prims_isfinite {
   graft_args head;
   const graft_tensor_desc *self;

@@ -3293,7 +3293,8 @@ typedef struct graft_args_fractional_max_pool3d {
 typedef graft_status (*graft_fractional_max_pool3d_fn)(const graft_exec *exec,
                                                        const graft_args_fractional_max_pool3d *args) GRAFT_NOEXCEPT;
 
-/* aten::gcd(Tensor self, Tensor other) -> Tensor */
+/* aten::gcd(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_gcd {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3397,7 +3398,8 @@ typedef struct graft_args_isposinf {
 } graft_args_isposinf;
 typedef graft_status (*graft_isposinf_fn)(const graft_exec *exec, const graft_args_isposinf *args) GRAFT_NOEXCEPT;
 
-/* aten::lcm(Tensor self, Tensor other) -> Tensor */
+/* aten::lcm(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_lcm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3546,7 +3548,8 @@ typedef struct graft_args_mv {
 } graft_args_mv;
 typedef graft_status (*graft_mv_fn)(const graft_exec *exec, const graft_args_mv *args) GRAFT_NOEXCEPT;
 
-/* aten::mvlgamma(Tensor self, int p) -> Tensor */
+/* aten::mvlgamma(Tensor self, int p) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_mvlgamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3576,7 +3579,8 @@ typedef struct graft_args_nansum {
 } graft_args_nansum;
 typedef graft_status (*graft_nansum_fn)(const graft_exec *exec, const graft_args_nansum *args) GRAFT_NOEXCEPT;
 
-/* aten::nextafter(Tensor self, Tensor other) -> Tensor */
+/* aten::nextafter(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_nextafter {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3643,7 +3647,8 @@ typedef struct graft_args_replication_pad1d {
 typedef graft_status (*graft_replication_pad1d_fn)(const graft_exec *exec,
                                                    const graft_args_replication_pad1d *args) GRAFT_NOEXCEPT;
 
-/* aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor */
+/* aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor
+ * Prepared: self promoted; k, dims none negative. */
 typedef struct graft_args_rot90 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3690,7 +3695,8 @@ typedef struct graft_args_sinc {
 } graft_args_sinc;
 typedef graft_status (*graft_sinc_fn)(const graft_exec *exec, const graft_args_sinc *args) GRAFT_NOEXCEPT;
 
-/* aten::special_entr(Tensor self) -> Tensor */
+/* aten::special_entr(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_entr {
   graft_args head;
   const graft_tensor_desc *self;
