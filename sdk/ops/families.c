@@ -4,6 +4,7 @@
 #define TABLES(X)          \
   X(attention)             \
   X(convolution)           \
+  X(convolution_columns)   \
   X(embedding_bags)        \
   X(embedding_rows)        \
   X(factory)               \

@@ -406,10 +406,14 @@ graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_arg
   return status;
 }
 
+#define COLUMNS (OCL_FLOATS | OCL_COMPLEX | OCL_BOOLS)
+
 static const ocl_op ops[] = {
     {OCL_OP(convolution), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
      .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(convolution_backward), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
      .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(im2col), .inputs = COLUMNS, .outputs = COLUMNS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(col2im), .inputs = COLUMNS, .outputs = COLUMNS, .flags = GRAFT_CAP_UNALIGNED},
 };
 OCL_FAMILY(convolution, ops)
