@@ -1,10 +1,53 @@
-/* Pooling: max with indices, average, and their gradients. */
+/* Pooling: maximum with indices, average, and their gradients, over planes of two or three dims. */
 #include "runtime/ocl.h"
 
+enum { DIMS = 3 };
+
+typedef enum windows { SLIDING, ADAPTIVE, FRACTIONAL } windows;
+
+/* What makes an op of the engine. */
+typedef struct recipe {
+  int dims;
+  windows windows;
+  bool maximum;
+} recipe;
+
+enum {
+  SELF,
+  GRAD_OUTPUT,
+  OUT,
+  OUT0,
+  OUT1,
+  INDICES,
+  RANDOM_SAMPLES,
+  KERNEL_SIZE,
+  STRIDE,
+  PADDING,
+  DILATION,
+  COUNT_INCLUDE_PAD,
+  DIVISOR_OVERRIDE,
+  READS
+};
+static const char *const reads[] = {[SELF] = "self",
+                                    [GRAD_OUTPUT] = "grad_output",
+                                    [OUT] = "out",
+                                    [OUT0] = "out0",
+                                    [OUT1] = "out1",
+                                    [INDICES] = "indices",
+                                    [RANDOM_SAMPLES] = "random_samples",
+                                    [KERNEL_SIZE] = "kernel_size",
+                                    [STRIDE] = "stride",
+                                    [PADDING] = "padding",
+                                    [DILATION] = "dilation",
+                                    [COUNT_INCLUDE_PAD] = "count_include_pad",
+                                    [DIVISOR_OVERRIDE] = "divisor_override",
+                                    [READS] = NULL};
+
 typedef struct operands {
-  const graft_tensor_desc *in, *out,
-      *indices; /* in: the pooled side; out: the result's, or its gradient; indices: max */
-  graft_int_list kernel, stride, padding, dilation;
+  const recipe *recipe;
+  /* in: the pooled side; out: the result, or its gradient; indices: of a maximum */
+  const graft_tensor_desc *in, *out, *indices, *samples;
+  int64_t kernel[DIMS], stride[DIMS], padding[DIMS], dilation[DIMS]; /* 1, 1, 0 and 1 where the op has no such dim */
   bool count_padding, backward;
   int64_t divisor; /* 0: none given */
   uint32_t op_id;
@@ -12,9 +55,10 @@ typedef struct operands {
 
 /* As pooling.cl has it. */
 typedef struct pools {
-  int64_t n, c, in[2], out[2];
-  int64_t in_stride[4], out_stride[4], index_stride[4];
-  int64_t per_item;
+  int64_t n, c, in[DIMS], out[DIMS];
+  int64_t in_stride[DIMS + 2], out_stride[DIMS + 2], index_stride[DIMS + 2];
+  int64_t per_item, op_id, through_work;
+  float step[4];
 } pools;
 
 typedef struct memo {
@@ -22,23 +66,25 @@ typedef struct memo {
   uint64_t work_bytes; /* 0: sums are made in the output */
 } memo;
 
-static void strides_of(const graft_dl_tensor *t, int64_t strides[4]) {
-  int lead = t->ndim - 3;
-  strides[0] = lead ? t->strides[0] : 0;
-  for (int d = 0; d < 3; d++) strides[d + 1] = t->strides[lead + d];
+static void strides_of(const graft_dl_tensor *t, int dims, int64_t *strides) {
+  int lead = t->ndim - dims, front = DIMS - dims;
+  strides[0] = lead == 2 ? t->strides[0] : 0;
+  strides[1] = t->strides[lead - 1];
+  for (int d = 0; d < DIMS; d++) strides[2 + d] = d < front ? 0 : t->strides[lead + d - front];
 }
 
 static pools pools_of(const operands *call) {
   const graft_dl_tensor *in = &call->in->dl, *out = &call->out->dl;
-  int lead = in->ndim - 3;
-  pools p = {.n = lead ? in->shape[0] : 1, .c = in->shape[lead]};
-  for (int d = 0; d < 2; d++) {
-    p.in[d] = in->shape[lead + 1 + d];
-    p.out[d] = out->shape[lead + 1 + d];
+  int dims = call->recipe->dims, lead = in->ndim - dims, front = DIMS - dims;
+  pools p = {.n = lead == 2 ? in->shape[0] : 1, .c = in->shape[lead - 1], .op_id = call->op_id};
+  for (int d = 0; d < DIMS; d++) {
+    p.in[d] = d < front ? 1 : in->shape[lead + d - front];
+    p.out[d] = d < front ? 1 : out->shape[lead + d - front];
+    if (p.out[d] > 1) p.step[d] = (float)(p.in[d] - call->kernel[d]) / (float)(p.out[d] - 1);
   }
-  strides_of(in, p.in_stride);
-  strides_of(out, p.out_stride);
-  strides_of(call->indices ? &call->indices->dl : out, p.index_stride);
+  strides_of(in, dims, p.in_stride);
+  strides_of(out, dims, p.out_stride);
+  strides_of(call->indices ? &call->indices->dl : out, dims, p.index_stride);
   return p;
 }
 
@@ -47,38 +93,48 @@ static bool sums_in_place(const pools *p, const ocl_dtype *dtype) {
   static const graft_dtype whole[] = {GRAFT_F32, GRAFT_F64, GRAFT_I32, GRAFT_I64};
   bool same = false;
   for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) same = same || dtype->code == whole[i];
-  return same && p->in_stride[3] == 1 && p->in_stride[2] == p->in[1] && p->in_stride[1] == p->in[0] * p->in[1] &&
-         (p->n == 1 || p->in_stride[0] == p->c * p->in_stride[1]);
+  int64_t size = 1;
+  for (int d = DIMS - 1; d >= 0; size *= p->in[d--]) same = same && (p->in[d] == 1 || p->in_stride[2 + d] == size);
+  return same && p->in_stride[1] == size && (p->n == 1 || p->in_stride[0] == p->c * size);
+}
+
+static int64_t plane_size(const int64_t *size) {
+  return size[0] * size[1] * size[2];
 }
 
 /* Returns how many work-items there are. */
 static int64_t plan(const graft_device *device, const operands *call, pools *p, memo *memo, const ocl_dtype *dtype,
                     size_t local) {
-  bool by_plane = call->indices && call->backward; /* a work-group a plane */
-  const int64_t *size = call->backward ? p->in : p->out;
-  int64_t units = by_plane ? p->n * p->c : p->n * p->c * size[0] * size[1];
+  bool by_plane = call->recipe->maximum && call->backward; /* a work-group a plane */
+  int64_t units = p->n * p->c * (by_plane ? 1 : plane_size(call->backward ? p->in : p->out));
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   p->per_item = units > items ? ocl_ceil_divide(units, items) : 1;
-  if (by_plane && !sums_in_place(p, dtype)) memo->work_bytes = (uint64_t)(units * p->in[0] * p->in[1]) * 8;
+  p->through_work = by_plane && !sums_in_place(p, dtype);
+  if (p->through_work) memo->work_bytes = (uint64_t)(units * plane_size(p->in)) * 8;
   return ocl_ceil_divide(units, p->per_item) * (by_plane ? (int64_t)local : 1);
 }
 
+static void head_numbers(ocl_text *head, const char *name, const int64_t *numbers) {
+  for (int d = 0; d < DIMS; d++) ocl_text_add(head, "#define %s_%d %lldL\n", name, d, (long long)numbers[d]);
+}
+
+/* Forward and backward are of one program. */
 static graft_status make_kernel(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
+  static const char *const windows[] = {
+      [SLIDING] = "", [ADAPTIVE] = "#define ADAPTIVE\n", [FRACTIONAL] = "#define FRACTIONAL\n"};
   size_t local = device->is_cpu ? 1 : 64;
   pools p = pools_of(call);
   int64_t items = plan(device, call, &p, memo, dtype, local);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define OP_ID %u\n%s%s", dtype->name, call->op_id,
-               call->indices ? "#define MAX\n" : "", memo->work_bytes ? "#define THROUGH_WORK\n" : "");
+  ocl_text_add(&head, "#define D %s\n#define DIMS %d\n%s%s", dtype->name, call->recipe->dims,
+               call->recipe->maximum ? "#define MAX\n" : "", windows[call->recipe->windows]);
   ocl_text_add(&head, "#define COUNT_PADDING %d\n#define DIVISOR %lldL\n", call->count_padding,
                (long long)call->divisor);
-  for (int d = 0; d < 2; d++) {
-    ocl_text_add(&head, "#define KERNEL_%d %lldL\n#define STRIDE_%d %lldL\n", d, (long long)call->kernel.items[d], d,
-                 (long long)call->stride.items[d]);
-    ocl_text_add(&head, "#define PADDING_%d %lldL\n#define DILATION_%d %lldL\n", d, (long long)call->padding.items[d],
-                 d, (long long)(call->dilation.count ? call->dilation.items[d] : 1));
-  }
+  head_numbers(&head, "KERNEL", call->kernel);
+  head_numbers(&head, "STRIDE", call->stride);
+  head_numbers(&head, "PADDING", call->padding);
+  head_numbers(&head, "DILATION", call->dilation);
   graft_status status =
       ocl_kernel_make(&memo->kernel, device, &head, "pooling/pooling", call->backward ? "pool_back" : "pool");
   ocl_kernel_size(&memo->kernel, items, local);
@@ -88,17 +144,19 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
 static graft_status prepare(void *memo, graft_device *device, const void *from) {
   const operands *call = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, call->in->dl.dtype);
-  if (!dtype || call->out->dl.dtype != dtype->code || call->in->dl.ndim < 3 || call->in->dl.ndim > 4 ||
+  int lead = call->in->dl.ndim - call->recipe->dims;
+  if (!dtype || call->out->dl.dtype != dtype->code || lead < 1 || lead > 2 ||
       (dtype->class != OCL_CLASS_FLOAT && dtype->class != OCL_CLASS_INT)) {
     return GRAFT_UNIMPLEMENTED;
   }
   if (call->indices && call->indices->dl.dtype != GRAFT_I64) return GRAFT_UNIMPLEMENTED;
+  if (call->samples && call->samples->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   return make_kernel(memo, device, call, dtype);
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
 
-static graft_status run_max_backward(const graft_exec *exec, memo *memo, const operands *call) {
+static graft_status run_maximum_backward(const graft_exec *exec, memo *memo, const operands *call) {
   cl_mem faults;
   ocl_place work = ocl_place_of(call->in);
   graft_status status = ocl_stream_faults(exec->stream, &faults);
@@ -109,80 +167,71 @@ static graft_status run_max_backward(const graft_exec *exec, memo *memo, const o
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
-static graft_status run(const graft_exec *exec, const operands *call) {
-  memo *memo;
-  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
-  if (status != GRAFT_OK) return status;
-  if (call->indices && call->backward) return run_max_backward(exec, memo, call);
-  if (call->indices) {
-    const ocl_argument max[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->in)};
-    return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(max));
-  }
+static graft_status run_maximum(const graft_exec *exec, memo *memo, const operands *call) {
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->in)};
+  if (!call->samples) return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
+  const ocl_argument with_samples[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->in),
+                                       OCL_TENSOR(call->samples)};
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(with_samples));
+}
+
+static graft_status run_average(const graft_exec *exec, memo *memo, const operands *call) {
   const graft_tensor_desc *to = call->backward ? call->in : call->out, *from = call->backward ? call->out : call->in;
-  const ocl_argument average[] = {OCL_TENSOR(to), OCL_TENSOR(from)};
-  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(average));
+  const ocl_argument arguments[] = {OCL_TENSOR(to), OCL_TENSOR(from)};
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
-/* ---- Slots ---- */
-
-graft_status ocl_op_max_pool2d_with_indices(const graft_exec *exec, const graft_args_max_pool2d_with_indices *args) {
-  if (!args->out0 || !args->out1) return GRAFT_UNIMPLEMENTED;
-  operands call = {.in = args->self,
-                   .out = args->out0,
-                   .indices = args->out1,
-                   .kernel = args->kernel_size,
-                   .stride = args->stride,
-                   .padding = args->padding,
-                   .dilation = args->dilation};
-  return run(exec, &call);
+static void read_list(const ocl_call *call, int read, int64_t otherwise, int64_t *to) {
+  const graft_int_list list = ocl_read_ints(call, read);
+  int front = DIMS - ((const recipe *)call->op->recipe)->dims;
+  for (int d = 0; d < DIMS; d++) to[d] = d < front || !list.count ? otherwise : list.items[d - front];
 }
 
-graft_status ocl_op_max_pool2d_with_indices_backward(const graft_exec *exec,
-                                                     const graft_args_max_pool2d_with_indices_backward *args) {
-  operands call = {.in = args->out,
-                   .out = args->grad_output,
-                   .indices = args->indices,
-                   .kernel = args->kernel_size,
-                   .stride = args->stride,
-                   .padding = args->padding,
-                   .dilation = args->dilation,
-                   .backward = true,
-                   .op_id = args->head.op_id};
-  return run(exec, &call);
+static graft_status run(const ocl_call *call) {
+  const graft_tensor_desc *grad = ocl_read_tensor(call, GRAD_OUTPUT);
+  operands operands = {.recipe = call->op->recipe,
+                       .backward = grad != NULL,
+                       .count_padding = ocl_read_bool(call, COUNT_INCLUDE_PAD),
+                       .divisor = ocl_read_int(call, DIVISOR_OVERRIDE, 0),
+                       .op_id = call->op->id};
+  bool maximum = operands.recipe->maximum;
+  operands.in = ocl_read_tensor(call, grad ? OUT : SELF);
+  operands.out = grad ? grad : ocl_read_tensor(call, maximum ? OUT0 : OUT);
+  operands.indices = ocl_read_tensor(call, grad ? INDICES : OUT1);
+  operands.samples = ocl_read_tensor(call, RANDOM_SAMPLES);
+  if (!operands.out || (maximum && !operands.indices)) return GRAFT_UNIMPLEMENTED;
+  read_list(call, operands.recipe->windows == ADAPTIVE ? STRIDE : KERNEL_SIZE, 1, operands.kernel);
+  read_list(call, STRIDE, 1, operands.stride);
+  read_list(call, PADDING, 0, operands.padding);
+  read_list(call, DILATION, 1, operands.dilation);
+  memo *memo;
+  graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
+  if (status != GRAFT_OK) return status;
+  if (!maximum) return run_average(call->exec, memo, &operands);
+  return grad ? run_maximum_backward(call->exec, memo, &operands) : run_maximum(call->exec, memo, &operands);
 }
 
-graft_status ocl_op_avg_pool2d(const graft_exec *exec, const graft_args_avg_pool2d *args) {
-  operands call = {.in = args->self,
-                   .out = args->out,
-                   .kernel = args->kernel_size,
-                   .stride = args->stride,
-                   .padding = args->padding,
-                   .count_padding = args->count_include_pad,
-                   .divisor = args->divisor_override ? *args->divisor_override : 0};
-  return run(exec, &call);
-}
+/* ---- Rows ---- */
 
-graft_status ocl_op_avg_pool2d_backward(const graft_exec *exec, const graft_args_avg_pool2d_backward *args) {
-  operands call = {.in = args->out,
-                   .out = args->grad_output,
-                   .kernel = args->kernel_size,
-                   .stride = args->stride,
-                   .padding = args->padding,
-                   .count_padding = args->count_include_pad,
-                   .backward = true,
-                   .divisor = args->divisor_override ? *args->divisor_override : 0};
-  return run(exec, &call);
-}
+#define LAYOUTS  (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
+#define WITH_I64 (OCL_FLOATS | OCL_BIT(I64))
+#define REALS    (OCL_FLOATS | OCL_INTS)
 
-#define LAYOUTS (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
+#define ROW(op, set, caps, ...) \
+  { OCL_ENGINE(op, run, reads, (&(const recipe){__VA_ARGS__})), .inputs = set, .outputs = set, .flags = caps }
+#define POOLING(op, set, ...) ROW(op, set, LAYOUTS, __VA_ARGS__), ROW(op##_backward, set, LAYOUTS, __VA_ARGS__)
 
+/* A gradient by index asks for no window: one program serves those of adaptive and of fractional maxima. */
 static const ocl_op ops[] = {
-    {OCL_OP(max_pool2d_with_indices), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
-     .flags = LAYOUTS},
-    {OCL_OP(max_pool2d_with_indices_backward), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
-     .flags = LAYOUTS},
-    {OCL_OP(avg_pool2d), .inputs = OCL_FLOATS | OCL_BIT(I64), .outputs = OCL_FLOATS | OCL_BIT(I64), .flags = LAYOUTS},
-    {OCL_OP(avg_pool2d_backward), .inputs = OCL_FLOATS | OCL_BIT(I64), .outputs = OCL_FLOATS | OCL_BIT(I64),
-     .flags = LAYOUTS},
+    POOLING(max_pool2d_with_indices, REALS, .dims = 2, .maximum = true),
+    POOLING(max_pool3d_with_indices, REALS, .dims = 3, .maximum = true),
+    POOLING(adaptive_max_pool2d, REALS, .dims = 2, .windows = ADAPTIVE, .maximum = true),
+    POOLING(adaptive_max_pool3d, REALS, .dims = 3, .windows = ADAPTIVE, .maximum = true),
+    ROW(fractional_max_pool2d, REALS, GRAFT_CAP_UNALIGNED, .dims = 2, .windows = FRACTIONAL, .maximum = true),
+    ROW(fractional_max_pool2d_backward, REALS, LAYOUTS, .dims = 2, .windows = ADAPTIVE, .maximum = true),
+    ROW(fractional_max_pool3d, REALS, GRAFT_CAP_UNALIGNED, .dims = 3, .windows = FRACTIONAL, .maximum = true),
+    ROW(fractional_max_pool3d_backward, REALS, LAYOUTS, .dims = 3, .windows = ADAPTIVE, .maximum = true),
+    POOLING(avg_pool2d, WITH_I64, .dims = 2),
+    POOLING(avg_pool3d, WITH_I64, .dims = 3),
 };
 OCL_FAMILY(pooling, ops)

@@ -1,33 +1,42 @@
-/* Pooling over planes. A work-item takes `per_item` elements of what is written, row by row. The head defines D, and for
- * the average COUNT_PADDING (0 or 1) and DIVISOR (0: the number of elements). Windows are constants of the head, KERNEL_0
- * (rows), KERNEL_1 and so on, since a division by a constant is none. */
-#define WINDOW(dim) ((dim) ? KERNEL_1 : KERNEL_0)
-#define STRIDE(dim) ((dim) ? STRIDE_1 : STRIDE_0)
-#define PADDING(dim) ((dim) ? PADDING_1 : PADDING_0)
-#define DILATION(dim) ((dim) ? DILATION_1 : DILATION_0)
+/* Pooling over planes of two or three dims; those of two are one deep. A work-item takes `per_item` elements of what is
+ * written, row by row. The head defines D, DIMS, MAX for the maximum, and which windows there are: ADAPTIVE, FRACTIONAL,
+ * or such as slide; these are constants of the head, KERNEL_0 (planes), KERNEL_1 (rows) and so on, since a division by a
+ * constant is none. For the average it also defines COUNT_PADDING (0 or 1) and DIVISOR (0: the number of elements). */
+#define BY_DIM(name, dim) ((dim) == 0 ? name##_0 : (dim) == 1 ? name##_1 : name##_2)
+#define WINDOW(dim) BY_DIM(KERNEL, dim)
+#define STRIDE(dim) BY_DIM(STRIDE, dim)
+#define PADDING(dim) BY_DIM(PADDING, dim)
+#define DILATION(dim) BY_DIM(DILATION, dim)
 typedef struct {
   long n, c;           /* planes are n x c */
-  long in[2], out[2];  /* sizes of the input's planes and of the result's; [0] is rows */
-  long in_stride[4], out_stride[4], index_stride[4]; /* n, c, rows, columns */
+  long in[3], out[3];  /* sizes of the input's planes and of the result's; [2] is columns */
+  long in_stride[5], out_stride[5], index_stride[5]; /* n, c, planes, rows, columns */
   long per_item;
+  long op_id, through_work; /* of the maximum's gradient: sums are made in `work` and written from there */
+  float step[4];            /* of fractional windows: from one to the next */
 } pools;
 
 /* A place in planes of some size, and how one goes on: by counting, since divisions cost more than the pooling. */
 typedef struct {
-  long n, c, y, x;
+  long n, c, at[3];
 } place;
 
+static long plane_size(const long *size) { return size[0] * size[1] * size[2]; }
+
 static place place_of(long at, long channels, const long *size) {
-  long plane = at / (size[0] * size[1]);
-  place p = {plane / channels, plane % channels, at / size[1] % size[0], at % size[1]};
+  long plane = at / plane_size(size);
+  place p = {plane / channels, plane % channels, {DIMS < 3 ? 0 : at / (size[1] * size[2]) % size[0], at / size[2] % size[1],
+                                                  at % size[2]}};
   return p;
 }
 
 static place next_place(place p, long channels, const long *size) {
-  if (++p.x < size[1]) return p;
-  p.x = 0;
-  if (++p.y < size[0]) return p;
-  p.y = 0;
+  if (++p.at[2] < size[2]) return p;
+  p.at[2] = 0;
+  if (++p.at[1] < size[1]) return p;
+  p.at[1] = 0;
+  if (DIMS == 3 && ++p.at[0] < size[0]) return p;
+  p.at[0] = 0;
   if (++p.c < channels) return p;
   p.c = 0;
   p.n++;
@@ -36,13 +45,13 @@ static place next_place(place p, long channels, const long *size) {
 
 static long plane_start(const long *stride, place p) { return p.n * stride[0] + p.c * stride[1]; }
 static long offset_of(const long *stride, place p) {
-  return plane_start(stride, p) + p.y * stride[2] + p.x * stride[3];
+  return plane_start(stride, p) + p.at[0] * stride[2] + p.at[1] * stride[3] + p.at[2] * stride[4];
 }
 
-#define EACH_PLACE(size)                                                                                \
-  const long first_place = (long)get_global_id(0) * shape.per_item;                                     \
-  const long last_place = min(first_place + shape.per_item, shape.n * shape.c * (size)[0] * (size)[1]); \
-  place p = place_of(first_place, shape.c, size);                                                       \
+#define EACH_PLACE(size)                                                                              \
+  const long first_place = (long)get_global_id(0) * shape.per_item;                                   \
+  const long last_place = min(first_place + shape.per_item, shape.n * shape.c * plane_size(size));    \
+  place p = place_of(first_place, shape.c, size);                                                     \
   for (long at = first_place; at < last_place; at++, p = next_place(p, shape.c, size))
 
 /* One number from memory and back, VEC being 1. */
@@ -62,25 +71,65 @@ static long offset_of(const long *stride, place p) {
 #define SHARE(v, by) ((v) / (CT)(by))
 #endif
 
+/* What a window sees along one dim, from first to before end; `padded` is its length with padding counted. */
+typedef struct {
+  long first, end, padded;
+} span;
+
+#ifdef FRACTIONAL
+/* A sample outside [0, 1) leads nowhere outside the plane. */
+static span span_of(pools shape, int dim, long at, float sample) {
+  const long last = shape.in[dim] - WINDOW(dim);
+  span s = {last, 0, WINDOW(dim)};
+  if (at < shape.out[dim] - 1) {
+    float from = trunc(((float)at + sample) * shape.step[dim]) - trunc(sample * shape.step[dim]);
+    s.first = min((long)fmax(fmin(from, (float)last), 0.0f), last);
+  }
+  s.end = s.first + WINDOW(dim);
+  return s;
+}
+/* Of two samples the width's stands first. */
+#define SAMPLE(dim) \
+  ((float)GET(CONST_POINTER(D, samples) + (p.n * shape.c + p.c) * DIMS + (DIMS == 3 ? (dim) : (dim) ? 2 - (dim) : 0)))
+#define SAMPLES , CONST_PLACE(samples)
+#else
+static span span_of(pools shape, int dim, long at, float sample) {
+  span s = {0, 1, 1};
+  if (DIMS < 3 && dim == 0) return s;
+#ifdef ADAPTIVE
+  s.first = at * shape.in[dim] / shape.out[dim];
+  s.end = ((at + 1) * shape.in[dim] + shape.out[dim] - 1) / shape.out[dim];
+  s.padded = s.end - s.first;
+#else
+  s.first = at * STRIDE(dim) - PADDING(dim);
+  s.end = s.first + (WINDOW(dim) - 1) * DILATION(dim) + 1;
+  s.padded = min(s.end, shape.in[dim] + PADDING(dim)) - s.first;
+  s.end = min(s.end, shape.in[dim]);
+  while (s.first < 0) s.first += DILATION(dim);
+#endif
+  return s;
+}
+#define SAMPLE(dim) 0
+#define SAMPLES
+#endif
+#define SPAN(dim) span_of(shape, dim, p.at[dim], SAMPLE(dim))
+
 #if defined(MAX)
 /* The first of the largest; a NaN counts as larger than all before it. Where nothing is in reach, the window's corner. */
-KERNEL pool(PLACE(out), PLACE(indices), CONST_PLACE(in), pools shape) {
+KERNEL pool(PLACE(out), PLACE(indices), CONST_PLACE(in) SAMPLES, pools shape) {
   EACH_PLACE(shape.out) {
-    __global const RAW(D) *plane =
-        CONST_POINTER(D, in) + plane_start(shape.in_stride, p);
-    long y0 = p.y * STRIDE(0) - PADDING(0), x0 = p.x * STRIDE(1) - PADDING(1);
-    long y1 = min(y0 + (WINDOW(0) - 1) * DILATION(0) + 1, shape.in[0]);
-    long x1 = min(x0 + (WINDOW(1) - 1) * DILATION(1) + 1, shape.in[1]);
-    while (y0 < 0) y0 += DILATION(0);
-    while (x0 < 0) x0 += DILATION(1);
+    __global const RAW(D) *plane = CONST_POINTER(D, in) + plane_start(shape.in_stride, p);
+    const span zs = SPAN(0), ys = SPAN(1), xs = SPAN(2);
     CT most = LOWEST;
-    long best = y0 * shape.in[1] + x0;
-    for (long y = y0; y < y1; y += DILATION(0)) {
-      for (long x = x0; x < x1; x += DILATION(1)) {
-        CT v = GET(plane + y * shape.in_stride[2] + x * shape.in_stride[3]);
-        if (!(v > most) && !IS_NAN(v)) continue;
-        most = v;
-        best = y * shape.in[1] + x;
+    long best = (zs.first * shape.in[1] + ys.first) * shape.in[2] + xs.first;
+    for (long z = zs.first; z < zs.end; z += DILATION(0)) {
+      for (long y = ys.first; y < ys.end; y += DILATION(1)) {
+        for (long x = xs.first; x < xs.end; x += DILATION(2)) {
+          CT v = GET(plane + z * shape.in_stride[2] + y * shape.in_stride[3] + x * shape.in_stride[4]);
+          if (!(v > most) && !IS_NAN(v)) continue;
+          most = v;
+          best = (z * shape.in[1] + y) * shape.in[2] + x;
+        }
       }
     }
     STORE(D, __global, POINTER(D, out) + offset_of(shape.out_stride, p), most);
@@ -91,97 +140,98 @@ KERNEL pool(PLACE(out), PLACE(indices), CONST_PLACE(in), pools shape) {
 /* Here `in` is the gradient and a plane of `sums` is written, dense. A work-group takes a plane, a work-item those of its
  * places that are its own, so that sums are made in order and by one. */
 KERNEL pool_back(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(indices), __global long *faults, pools shape) {
-  const long size = shape.in[0] * shape.in[1], me = get_local_id(0);
+  const long size = plane_size(shape.in), me = get_local_id(0);
   const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
   for (long plane = first; plane < last; plane++) {
-    const place p = {plane / shape.c, plane % shape.c, 0, 0};
+    place p = {plane / shape.c, plane % shape.c, {0, 0, 0}};
     __global CT *sums = (__global CT *)(work + offset_work) + plane * size;
-    __global const RAW(D) *grad =
-        CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
-    __global const long *places =
-        (__global const long *)(indices + offset_indices) + plane_start(shape.index_stride, p);
     for (long i = me; i < size; i += LOCAL) sums[i] = 0;
-    for (long y = 0; y < shape.out[0]; y++) {
-      for (long x = 0; x < shape.out[1]; x++) {
-        long to = places[y * shape.index_stride[2] + x * shape.index_stride[3]];
-        if (to < 0 || to >= size) {
-          if (me == 0) REPORT(faults, OP_ID, to, size);
-        } else if (LOCAL == 1 || to % LOCAL == me) {
-          sums[to] = ADD(sums[to], GET(grad + y * shape.out_stride[2] + x * shape.out_stride[3]));
-        }
+    for (long i = 0; i < plane_size(shape.out); i++, p = next_place(p, LONG_MAX, shape.out)) {
+      const long to = ((__global const long *)(indices + offset_indices))[offset_of(shape.index_stride, p)];
+      if (to < 0 || to >= size) {
+        if (me == 0) REPORT(faults, shape.op_id, to, size);
+      } else if (LOCAL == 1 || to % LOCAL == me) {
+        sums[to] = ADD(sums[to], GET(CONST_POINTER(D, in) + offset_of(shape.out_stride, p)));
       }
     }
-#ifdef THROUGH_WORK
-    __global RAW(D) *result = POINTER(D, out) + plane_start(shape.in_stride, p);
+    if (!shape.through_work) continue;
     for (long i = me; i < size; i += LOCAL) {
-      STORE(D, __global, result + i / shape.in[1] * shape.in_stride[2] + i % shape.in[1] * shape.in_stride[3], sums[i]);
+      const place q = place_of(plane * size + i, shape.c, shape.in);
+      STORE(D, __global, POINTER(D, out) + offset_of(shape.in_stride, q), sums[i]);
     }
-#endif
   }
 }
 #else
 
-/* A window's ends along one dimension, cut to the plane; `padded` is its length with padding counted. */
-typedef struct {
-  long first, end, padded;
-} window;
+static long seen_of(span s) { return max(s.end - s.first, 0L); }
 
-static window window_of(pools shape, int dim, long at) {
-  window w;
-  w.first = at * STRIDE(dim) - PADDING(dim);
-  w.end = min(w.first + WINDOW(dim), shape.in[dim] + PADDING(dim));
-  w.padded = w.end - w.first;
-  w.first = max(w.first, 0L);
-  w.end = min(w.end, shape.in[dim]);
-  return w;
+static long divisor_of(span planes, span rows, span columns) {
+  const long seen = seen_of(planes) * seen_of(rows) * seen_of(columns);
+  return DIVISOR ? DIVISOR : COUNT_PADDING || !seen ? planes.padded * rows.padded * columns.padded : seen;
 }
 
-static long divisor_of(window rows, window columns) {
-  long seen = rows.end > rows.first && columns.end > columns.first
-                  ? (rows.end - rows.first) * (columns.end - columns.first)
-                  : 0;
-  return DIVISOR ? DIVISOR : COUNT_PADDING || !seen ? rows.padded * columns.padded : seen;
+/* Sums are of at most CHUNK elements, then of such sums, of rows and of planes, so that rounding errors do not grow with
+ * a window's size. */
+#define CHUNK 64
+static CT row_sum(__global const RAW(D) *row, long stride, span s) {
+  CT sum = 0;
+  for (long x = s.first; x < s.end;) {
+    CT part = 0;
+    for (const long stop = min(x + CHUNK, s.end); x < stop; x++) part = ADD(part, GET(row + x * stride));
+    sum = ADD(sum, part);
+  }
+  return sum;
 }
 
 KERNEL pool(PLACE(out), CONST_PLACE(in), pools shape) {
   EACH_PLACE(shape.out) {
-    __global const RAW(D) *plane =
-        CONST_POINTER(D, in) + plane_start(shape.in_stride, p);
-    window rows = window_of(shape, 0, p.y), columns = window_of(shape, 1, p.x);
+    __global const RAW(D) *plane = CONST_POINTER(D, in) + plane_start(shape.in_stride, p);
+    const span planes = SPAN(0), rows = SPAN(1), columns = SPAN(2);
     CT sum = 0;
-    for (long y = rows.first; y < rows.end; y++) {
+    for (long z = planes.first; z < planes.end; z++) {
       CT part = 0;
-      for (long x = columns.first; x < columns.end; x++) {
-        part = ADD(part, GET(plane + y * shape.in_stride[2] + x * shape.in_stride[3]));
+      for (long y = rows.first; y < rows.end; y++) {
+        part = ADD(part, row_sum(plane + z * shape.in_stride[2] + y * shape.in_stride[3], shape.in_stride[4], columns));
       }
       sum = ADD(sum, part);
     }
-    CT mean = SHARE(sum, divisor_of(rows, columns));
-    STORE(D, __global, POINTER(D, out) + offset_of(shape.out_stride, p), mean);
+    STORE(D, __global, POINTER(D, out) + offset_of(shape.out_stride, p), SHARE(sum, divisor_of(planes, rows, columns)));
   }
 }
 
-/* The windows along one dimension that have `at` in them. */
-static long first_window(int dim, long at) {
-  long from = at + PADDING(dim) - WINDOW(dim);
+/* The first and the last of the windows along one dim that have `at` in them. */
+static long first_window(pools shape, int dim, long at) {
+#ifdef ADAPTIVE
+  return at * shape.out[dim] / shape.in[dim];
+#else
+  const long from = at + PADDING(dim) - WINDOW(dim);
   return from < 0 ? 0 : from / STRIDE(dim) + 1;
+#endif
 }
 static long last_window(pools shape, int dim, long at) {
+#ifdef ADAPTIVE
+  return ((at + 1) * shape.out[dim] + shape.in[dim] - 1) / shape.in[dim] - 1;
+#else
   return min((at + PADDING(dim)) / STRIDE(dim), shape.out[dim] - 1);
+#endif
 }
 
 /* Here `in` is the gradient, and what is written has the sizes of the input. */
 KERNEL pool_back(PLACE(out), CONST_PLACE(in), pools shape) {
   EACH_PLACE(shape.in) {
-    __global const RAW(D) *grad =
-        CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
+    __global const RAW(D) *grad = CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
     CT sum = 0;
-    const long y1 = last_window(shape, 0, p.y), x0 = first_window(1, p.x), x1 = last_window(shape, 1, p.x);
-    for (long y = first_window(0, p.y); y <= y1; y++) {
-      window rows = window_of(shape, 0, y);
-      for (long x = x0; x <= x1; x++) {
-        CT g = GET(grad + y * shape.out_stride[2] + x * shape.out_stride[3]);
-        sum = ADD(sum, SHARE(g, divisor_of(rows, window_of(shape, 1, x))));
+    const long z1 = last_window(shape, 0, p.at[0]), y1 = last_window(shape, 1, p.at[1]);
+    const long y0 = first_window(shape, 1, p.at[1]);
+    const long x0 = first_window(shape, 2, p.at[2]), x1 = last_window(shape, 2, p.at[2]);
+    for (long z = first_window(shape, 0, p.at[0]); z <= z1; z++) {
+      const span planes = span_of(shape, 0, z, 0);
+      for (long y = y0; y <= y1; y++) {
+        const span rows = span_of(shape, 1, y, 0);
+        for (long x = x0; x <= x1; x++) {
+          CT g = GET(grad + z * shape.out_stride[2] + y * shape.out_stride[3] + x * shape.out_stride[4]);
+          sum = ADD(sum, SHARE(g, divisor_of(planes, rows, span_of(shape, 2, x, 0))));
+        }
       }
     }
     STORE(D, __global, POINTER(D, out) + offset_of(shape.in_stride, p), sum);

@@ -458,7 +458,8 @@ typedef graft_status (*graft_avg_pool2d_backward_fn)(const graft_exec *exec,
                                                      const graft_args_avg_pool2d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool
- * count_include_pad=True, int? divisor_override=None) -> Tensor */
+ * count_include_pad=True, int? divisor_override=None) -> Tensor
+ * Prepared: self promoted; kernel_size, padding at full length; stride never empty, at full length. */
 typedef struct graft_args_avg_pool3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -610,7 +611,8 @@ typedef struct graft_args_clone {
 typedef graft_status (*graft_clone_fn)(const graft_exec *exec, const graft_args_clone *args) GRAFT_NOEXCEPT;
 
 /* aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride)
- * -> Tensor */
+ * -> Tensor
+ * Prepared: self promoted; kernel_size, dilation, padding, stride at full length. */
 typedef struct graft_args_col2im {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1265,7 +1267,8 @@ typedef graft_status (*graft_max_pool2d_with_indices_backward_fn)(
     const graft_exec *exec, const graft_args_max_pool2d_with_indices_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1,
- * bool ceil_mode=False) -> (Tensor, Tensor) */
+ * bool ceil_mode=False) -> (Tensor, Tensor)
+ * Prepared: self promoted; kernel_size, padding, dilation at full length; stride never empty, at full length. */
 typedef struct graft_args_max_pool3d_with_indices {
   graft_args head;
   const graft_tensor_desc *self;

@@ -533,7 +533,8 @@ typedef struct graft_args_weight_norm_interface_backward {
 typedef graft_status (*graft_weight_norm_interface_backward_fn)(
     const graft_exec *exec, const graft_args_weight_norm_interface_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor) */
+/* aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_adaptive_max_pool2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -544,7 +545,8 @@ typedef struct graft_args_adaptive_max_pool2d {
 typedef graft_status (*graft_adaptive_max_pool2d_fn)(const graft_exec *exec,
                                                      const graft_args_adaptive_max_pool2d *args) GRAFT_NOEXCEPT;
 
-/* aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor */
+/* aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor
+ * Prepared: grad_output, self promoted; indices as indices. */
 typedef struct graft_args_adaptive_max_pool2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -623,7 +625,8 @@ typedef struct graft_args_angle {
 typedef graft_status (*graft_angle_fn)(const graft_exec *exec, const graft_args_angle *args) GRAFT_NOEXCEPT;
 
 /* aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool
- * ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor */
+ * ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor
+ * Prepared: grad_output, self promoted; kernel_size, padding at full length; stride never empty, at full length. */
 typedef struct graft_args_avg_pool3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -1017,7 +1020,8 @@ typedef struct graft_args_huber_loss_backward {
 typedef graft_status (*graft_huber_loss_backward_fn)(const graft_exec *exec,
                                                      const graft_args_huber_loss_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor */
+/* aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
+ * Prepared: self promoted; kernel_size, dilation, padding, stride at full length. */
 typedef struct graft_args_im2col {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1333,7 +1337,9 @@ typedef struct graft_args_max {
 typedef graft_status (*graft_max_fn)(const graft_exec *exec, const graft_args_max *args) GRAFT_NOEXCEPT;
 
 /* aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3]
- * padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor */
+ * padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor
+ * Prepared: grad_output, self promoted; indices as indices; kernel_size, padding, dilation at full length; stride never
+ * empty, at full length. */
 typedef struct graft_args_max_pool3d_with_indices_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2228,7 +2234,8 @@ typedef struct graft_args_upsample_nearest_exact3d_backward {
 typedef graft_status (*graft_upsample_nearest_exact3d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest_exact3d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor */
+/* aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor
+ * Prepared: grad_output, self promoted; indices as indices. */
 typedef struct graft_args_adaptive_max_pool3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2240,7 +2247,8 @@ typedef graft_status (*graft_adaptive_max_pool3d_backward_fn)(
     const graft_exec *exec, const graft_args_adaptive_max_pool3d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor
- * indices) -> Tensor */
+ * indices) -> Tensor
+ * Prepared: grad_output, self promoted; indices as indices; output_size at full length. */
 typedef struct graft_args_fractional_max_pool2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -3072,7 +3080,8 @@ typedef struct graft_args_upsample_bilinear2d_aa {
 typedef graft_status (*graft_upsample_bilinear2d_aa_fn)(const graft_exec *exec,
                                                         const graft_args_upsample_bilinear2d_aa *args) GRAFT_NOEXCEPT;
 
-/* aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor) */
+/* aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_adaptive_max_pool3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3266,7 +3275,8 @@ typedef struct graft_args_frac {
 typedef graft_status (*graft_frac_fn)(const graft_exec *exec, const graft_args_frac *args) GRAFT_NOEXCEPT;
 
 /* aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor,
- * Tensor) */
+ * Tensor)
+ * Prepared: self, random_samples promoted; kernel_size, output_size at full length. */
 typedef struct graft_args_fractional_max_pool2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3280,7 +3290,8 @@ typedef graft_status (*graft_fractional_max_pool2d_fn)(const graft_exec *exec,
                                                        const graft_args_fractional_max_pool2d *args) GRAFT_NOEXCEPT;
 
 /* aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor,
- * Tensor) */
+ * Tensor)
+ * Prepared: self, random_samples promoted; kernel_size, output_size at full length. */
 typedef struct graft_args_fractional_max_pool3d {
   graft_args head;
   const graft_tensor_desc *self;
