@@ -2,6 +2,7 @@
 
 import datetime
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -172,3 +173,25 @@ def test_two_processes_equal_one(tmp_path):
         for a, b, alone in zip(first, second, model.parameters(), strict=True):
             assert torch.equal(a, b), "the processes have the same weights"
             assert torch.allclose(a, alone, rtol=1e-5, atol=1e-6)
+
+
+def test_gloo_alone_serves_the_device(tmp_path, device):
+    dist.init_process_group("gloo", f"file://{tmp_path}/start", world_size=1, rank=0)
+    try:
+        x = torch.ones(3, device=device)
+        dist.all_reduce(x)
+        dist.broadcast(x, 0, group=dist.new_group([0], backend="gloo"))
+        assert x.tolist() == [1, 1, 1] and dist.get_backend() == "gloo"
+        gathered = [torch.zeros(2)]
+        dist.all_gather(gathered, torch.ones(2))
+        assert gathered[0].tolist() == [1, 1]
+    finally:
+        dist.destroy_process_group()
+
+
+def test_data_parallel_keeps_to_one_device(device):
+    model = torch.nn.Linear(2, 2).to(device)
+    with pytest.raises(RuntimeError, match="DistributedDataParallel"):
+        torch.nn.DataParallel(model, device_ids=[0, 1])
+    one = torch.nn.DataParallel(model, device_ids=[0])
+    assert one(torch.ones(4, 2)).device == device and one(input=torch.ones(4, 2)).device == device

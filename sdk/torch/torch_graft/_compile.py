@@ -1,39 +1,48 @@
-"""The device interface of torch.compile, registered when TorchDynamo is imported and not before: importing it takes
-longer than importing the rest of PyTorch."""
+"""What torch.compile needs, given to its modules when they are imported and not before: importing them takes longer than
+importing the rest of PyTorch."""
 
+import functools
 import importlib.abc
 import importlib.util
 import sys
 
+import torch
+
 from torch_graft import device_module
 from torch_graft._device import device_name
 
-MODULE = "torch._dynamo.device_interface"
-
 
 def install():
-    if MODULE in sys.modules:
-        _register(sys.modules[MODULE])
+    _when_imported("torch._dynamo.device_interface", _register)
+    _when_imported("torch._inductor.compile_fx", _refuse_inductor)
+
+
+def _when_imported(name, action):
+    if name in sys.modules:
+        action(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.insert(0, _Finder(name, action))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds MODULE where the other finders do, once, and registers the interface when it has been executed."""
+    """Finds a module where the other finders do, once, and gives it to the action when it has been executed."""
+
+    def __init__(self, name, action):
+        self.name, self.action = name, action
 
     def find_spec(self, name, path=None, target=None):
-        if name != MODULE:
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec and spec.loader:
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(spec.loader, self.action)
         return spec
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, original):
-        self.original = original
+    def __init__(self, original, action):
+        self.original, self.action = original, action
 
     def __getattr__(self, name):
         return getattr(self.original, name)
@@ -44,7 +53,30 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         self.original.exec_module(module)
         module.__spec__.loader = module.__loader__ = self.original
-        _register(module)
+        self.action(module)
+
+
+def _refuse_inductor(inductor):
+    """Inductor has no code generator for the device, and would say so by a KeyError at the end of a long log."""
+    original = inductor.compile_fx
+
+    @functools.wraps(original)
+    def compile_fx(model, inputs, *args, **kwargs):
+        if _uses_device(model, inputs):
+            raise RuntimeError(
+                f'there is no code generator for "{device_name()}" that torch.compile\'s default backend could use: '
+                'torch.compile(model, backend="aot_eager") runs op by op'
+            )
+        return original(model, inputs, *args, **kwargs)
+
+    inductor.compile_fx = compile_fx
+
+
+def _uses_device(model, inputs):
+    values = list(inputs)
+    if isinstance(model, torch.fx.GraphModule):
+        values += [node.meta.get("example_value") for node in model.graph.nodes]
+    return any(isinstance(value, torch.Tensor) and value.device.type == device_name() for value in values)
 
 
 def _register(dynamo):

@@ -6,6 +6,7 @@ and its wait() gives the device's tensors what gloo made of them: that is when t
 
 import contextlib
 import datetime
+import functools
 
 import torch
 
@@ -46,9 +47,53 @@ _COLLECTIVES = (
 def install():
     import torch.distributed as distributed
 
+    _keep_to_one_device(torch.nn.DataParallel)
+
     if not distributed.is_available() or not distributed.is_gloo_available():
         return
     distributed.Backend.register_backend(BACKEND, _create, devices=[device_name(), "cpu"])
+    _serve_with_gloo(distributed.distributed_c10d.BackendConfig)
+
+
+def _serve_with_gloo(config):
+    """init_process_group("gloo") means "cpu:gloo,graft:graft": alone, gloo would refuse the device's tensors."""
+    original = config.__init__
+
+    @functools.wraps(original)
+    def __init__(self, backend):
+        original(self, backend)
+        if str(backend).lower() == "gloo":
+            self.device_backend_map.setdefault(device_name(), BACKEND)
+
+    config.__init__ = __init__
+
+
+def _keep_to_one_device(data_parallel):
+    """DataParallel copies models between devices by CUDA's own collectives, of which PyTorch has none here."""
+    original = data_parallel.__init__
+
+    @functools.wraps(original)
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        source = getattr(self, "src_device_obj", None)
+        if source is None or source.type != device_name():
+            return
+        if len(self.device_ids) > 1:
+            raise RuntimeError(
+                f"torch.nn.DataParallel over {len(self.device_ids)} {device_name()} devices is not there: "
+                "use DistributedDataParallel with a process a device, or device_ids=[0] for one device"
+            )
+        # On one device it moves what it is called with, which PyTorch does with CUDA's scatter, too.
+        self.device_ids = []
+        self.register_forward_pre_hook(lambda module, *call: _moved(call, source), with_kwargs=True)
+
+    data_parallel.__init__ = __init__
+
+
+def _moved(values, device):
+    from torch.utils._pytree import tree_map_only
+
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), values)
 
 
 def _create(store, rank, size, timeout):

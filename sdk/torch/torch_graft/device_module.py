@@ -7,19 +7,29 @@ from dataclasses import dataclass
 
 import torch
 
-from torch_graft import amp, memory, random, streams
+from torch_graft import _absent, amp, memory, random, streams
 from torch_graft._device import device_index, device_name, library
 from torch_graft.memory import (
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    device_memory_used,
     empty_cache,
+    get_allocator_backend,
     get_per_process_memory_fraction,
+    ipc_collect,
     max_memory_allocated,
+    max_memory_cached,
     max_memory_reserved,
     mem_get_info,
     memory_allocated,
+    memory_cached,
     memory_reserved,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
     reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
@@ -50,37 +60,52 @@ __all__ = [
     "Stream",
     "StreamContext",
     "amp",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "can_device_access_peer",
     "current_device",
     "current_stream",
     "default_generators",
     "default_stream",
     "device",
     "device_count",
+    "device_memory_used",
     "device_of",
     "empty_cache",
+    "get_allocator_backend",
     "get_amp_supported_dtype",
+    "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "has_half",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
     "mem_get_info",
     "memory",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "random",
     "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
@@ -102,6 +127,9 @@ def __getattr__(name):
         return _C.is_initialized()
     if name == "default_generators":
         return tuple(_C.default_generator(index) for index in range(device_count()))
+    reason = _absent.reason(name)
+    if reason:
+        raise AttributeError(f"torch.{device_name()} has no {name}: {reason}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -222,12 +250,35 @@ def get_device_name(device=None):
     return get_device_properties(device).name
 
 
+def get_device_capability(device=None):
+    """As torch.accelerator has it, since vendors' devices have no compute capability in common: a dict with
+    "supported_dtypes"."""
+    return torch.accelerator.get_device_capability(torch.device(device_name(), device_index(device)))
+
+
+def can_device_access_peer(device, peer_device):
+    """Whether kernels of one device read memory of the other: of itself alone. Copies between devices always work."""
+    return device_index(device) == device_index(peer_device)
+
+
+def is_current_stream_capturing():
+    """Whether work is recorded instead of run: never."""
+    return False
+
+
 # --- dtypes ---
+
+has_half = True
 
 
 def is_bf16_supported(including_emulation=True):
     """Whether bfloat16 works; without emulation: whether the device says that its kernels compute on it."""
     return including_emulation or torch.bfloat16 in get_device_properties().dtypes
+
+
+def is_tf32_supported():
+    """Whether matrix products may round to TF32: they never do."""
+    return False
 
 
 def get_amp_supported_dtype():

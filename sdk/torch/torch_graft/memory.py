@@ -68,6 +68,69 @@ def get_per_process_memory_fraction(device=None):
     return _fractions.get(device_index(device), 1.0)
 
 
+# --- as torch.cuda has it for code that is older, or that counts for itself ---
+
+
+def memory_stats_as_nested_dict(device=None):
+    """memory_stats() with a dict for each part of a name: ["allocated_bytes"]["all"]["current"]."""
+    nested = {}
+    for name, value in memory_stats(device).items():
+        *outer, last = name.split(".")
+        place = nested
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested
+
+
+memory_cached = memory_reserved
+max_memory_cached = max_memory_reserved
+
+
+def reset_max_memory_allocated(device=None):
+    """Begins all peaks anew, as reset_peak_memory_stats does."""
+    reset_peak_memory_stats(device)
+
+
+reset_max_memory_cached = reset_max_memory_allocated
+
+
+def device_memory_used(device=None):
+    """Bytes of the device that are in use, by whatever process, as far as its driver tells."""
+    free, total = mem_get_info(device)
+    return total - free
+
+
+def get_allocator_backend():
+    """The name of the allocator: libgraft's own, whatever the plugin."""
+    return "native"
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    """Takes bytes from the cache, in the order of the stream; returns their address, which only the device can read.
+    They stay taken until caching_allocator_delete."""
+    from torch_graft import streams
+
+    with streams.stream(stream):
+        storage = torch.UntypedStorage(size, device=torch.device(device_name(), device_index(device)))
+    address = storage.data_ptr()
+    _taken[address] = storage
+    return address
+
+
+def caching_allocator_delete(mem_ptr):
+    """Gives back what caching_allocator_alloc returned."""
+    if _taken.pop(mem_ptr, None) is None:
+        raise ValueError(f"no memory at {mem_ptr:#x} was taken with caching_allocator_alloc")
+
+
+_taken = {}
+
+
+def ipc_collect():
+    """Nothing to collect: tensors go to other processes as copies in host memory."""
+
+
 # --- the summary ---
 
 _SUMMARY = (

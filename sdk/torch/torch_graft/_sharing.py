@@ -1,0 +1,51 @@
+"""Tensors of the device that go to another process: DataLoader workers, torch.multiprocessing's queues and pipes.
+
+They go as copies in shared host memory and are made again on the device of the same index there. PyTorch's own way is
+memory that both processes address, which a plugin need not have; for a device that it does not know it dies in the
+thread that feeds the queue, and the reader waits for ever. A writer's later changes are not seen by the reader.
+"""
+
+from multiprocessing.reduction import ForkingPickler
+
+import torch
+from torch.multiprocessing import reductions
+
+from torch_graft._device import device_name
+
+
+def install():
+    ForkingPickler.register(torch.Tensor, _reduce_tensor)
+    ForkingPickler.register(torch.nn.Parameter, _reduce_tensor)
+    ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
+
+
+def _is_ours(value):
+    return value.device.type == device_name()
+
+
+def _reduce_tensor(tensor):
+    if not _is_ours(tensor):
+        return reductions.reduce_tensor(tensor)
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "a tensor that autograd computed can't go to another process with its history: send tensor.detach()"
+        )
+    torch.utils.hooks.warn_if_has_hooks(tensor)
+    return _rebuild_tensor, (type(tensor), tensor.detach().cpu(), str(tensor.device), tensor.requires_grad)
+
+
+def _rebuild_tensor(kind, copy, device, requires_grad):
+    tensor = copy.to(device)
+    if kind is torch.nn.Parameter:
+        return torch.nn.Parameter(tensor, requires_grad)
+    return tensor.requires_grad_(requires_grad)
+
+
+def _reduce_storage(storage):
+    if not _is_ours(storage):
+        return reductions.reduce_storage(storage)
+    return _rebuild_storage, (storage.cpu(), str(storage.device))
+
+
+def _rebuild_storage(copy, device):
+    return torch.UntypedStorage(copy.nbytes(), device=device).copy_(copy)
