@@ -107,3 +107,16 @@ def test_custom_functions(device):
     assert y.dtype == torch.float32
     y.sum().backward()
     assert a.grad.dtype == torch.float32 and a.grad.isfinite().all().item()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_the_cross_entropy_of_lower_precision_is_taken_in_f32(device, reduction):
+    logits, target = (torch.randn(64, 1000) * 4).bfloat16(), torch.randint(0, 1000, (64,))
+    expected = torch.nn.functional.cross_entropy(logits.double(), target, reduction=reduction, label_smoothing=0.1)
+    x = logits.to(device).requires_grad_()
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        loss = torch.nn.functional.cross_entropy(x, target.to(device), reduction=reduction, label_smoothing=0.1)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss.detach().cpu().double(), expected, rtol=1e-5, atol=1e-5)
+    loss.sum().backward()
+    assert x.grad.dtype == torch.bfloat16 and x.grad.isfinite().all()

@@ -185,3 +185,24 @@ def test_packed_sequences(device):
     assert packed.is_graft
     result, _ = nn.utils.rnn.pad_packed_sequence(copy.deepcopy(lstm).to(device)(packed)[0], batch_first=True)
     assert torch.allclose(result.cpu(), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", [None, torch.nn.LayerNorm(8)], ids=["no norm", "norm"])
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_padded_positions_of_an_encoder_are_those_of_the_cpu(device, norm, kind, aligned):
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2, norm=copy.deepcopy(norm)).eval()
+    if norm is not None:
+        torch.nn.init.normal_(encoder.norm.bias)
+    source = torch.randn(2, 5, 8)
+    padded = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 0] if aligned else [1, 0, 0, 0, 0]], dtype=torch.bool)
+    mask = padded if kind == torch.bool else torch.zeros(2, 5).masked_fill(padded, -torch.inf)
+    there = copy.deepcopy(encoder).to(device)
+    with torch.no_grad():
+        expected = encoder(source, src_key_padding_mask=mask)
+        found = there(source.to(device), src_key_padding_mask=mask.to(device))
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)
+    # with gradients wanted there is no fast path, there as here
+    expected, found = encoder(source, src_key_padding_mask=mask), there(source.to(device), src_key_padding_mask=mask.to(device))
+    torch.testing.assert_close(found.detach().cpu(), expected.detach(), rtol=1e-5, atol=1e-5)

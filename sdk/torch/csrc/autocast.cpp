@@ -32,6 +32,8 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_FP32_SET_OPT_DTYPE(RESULT_IN_F32)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(WIDEST)
+  // Its own composition would take the softmax in the dtype of the logits.
+  IN_F32(cross_entropy_loss)
   m.impl("binary_cross_entropy", TORCH_FN(binary_cross_entropy));
 }
 
