@@ -8,8 +8,8 @@
 #define CF_TOPIC(symbol, family, rows) \
   const cf_topic cf_topic_##symbol = {family, __FILE__, rows, sizeof(rows) / sizeof *(rows)}
 
-extern const cf_topic cf_topic_attention, cf_topic_convolution, cf_topic_embedding, cf_topic_factory, cf_topic_indexing,
-    cf_topic_linalg, cf_topic_loss, cf_topic_matmul, cf_topic_normalization, cf_topic_optimizer,
+extern const cf_topic cf_topic_attention, cf_topic_convolution, cf_topic_embedding, cf_topic_factory, cf_topic_fft,
+    cf_topic_indexing, cf_topic_linalg, cf_topic_loss, cf_topic_matmul, cf_topic_normalization, cf_topic_optimizer,
     cf_topic_pointwise_activations, cf_topic_pointwise_arithmetic, cf_topic_pointwise_elementary,
     cf_topic_pointwise_logic, cf_topic_pointwise_special, cf_topic_pooling, cf_topic_random, cf_topic_reduction,
     cf_topic_resample, cf_topic_rnn, cf_topic_scan, cf_topic_scatter, cf_topic_shape, cf_topic_softmax,

@@ -6,6 +6,7 @@
   X(convolution)    \
   X(embedding)      \
   X(factory)        \
+  X(fft)            \
   X(indexing)       \
   X(loss)           \
   X(matmul)         \

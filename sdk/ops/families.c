@@ -8,6 +8,7 @@
   X(embedding_bags)        \
   X(embedding_rows)        \
   X(factory)               \
+  X(fft)                   \
   X(indexing)              \
   X(linalg)                \
   X(loss_elements)         \

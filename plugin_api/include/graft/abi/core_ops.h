@@ -82,7 +82,8 @@ typedef struct graft_args_embedding_bag {
 typedef graft_status (*graft_embedding_bag_fn)(const graft_exec *exec,
                                                const graft_args_embedding_bag *args) GRAFT_NOEXCEPT;
 
-/* aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor */
+/* aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_fft_c2r {
   graft_args head;
   const graft_tensor_desc *self;
@@ -93,7 +94,8 @@ typedef struct graft_args_fft_c2r {
 } graft_args_fft_c2r;
 typedef graft_status (*graft_fft_c2r_fn)(const graft_exec *exec, const graft_args_fft_c2r *args) GRAFT_NOEXCEPT;
 
-/* aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor */
+/* aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_fft_r2c {
   graft_args head;
   const graft_tensor_desc *self;

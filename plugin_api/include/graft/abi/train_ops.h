@@ -123,7 +123,8 @@ typedef struct graft_args_embedding_bag_backward {
 typedef graft_status (*graft_embedding_bag_backward_fn)(const graft_exec *exec,
                                                         const graft_args_embedding_bag_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor */
+/* aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_fft_c2c {
   graft_args head;
   const graft_tensor_desc *self;

@@ -1,0 +1,366 @@
+/* One pass of a forward transform of n = before * size * behind points (Stockham, decimation in frequency): each of
+ * before * behind lines of `size` points, that many apart, is transformed, times what the passes behind it need, and
+ * goes to where these find it. Line p * before + q reads the points from there on and writes those from
+ * q + p * before * size on, `before` apart.
+ *
+ * A tile is some lines side by side: the lanes of a vector on a CPU, and lines of one work-group, in local memory,
+ * elsewhere. In it the same is done by small radices. Roots of unity come from the host, each rounded once; backward
+ * transforms swap real and imaginary parts before and behind. */
+#define FROM_REAL 1
+#define FROM_HALF 2 /* only points up to n / 2 are there; the others are their mirror images, conjugated */
+#define TO_REAL 4
+#define SWAP_LOADED 8
+#define LOAD_FACTORS 16 /* point j times the factor j */
+#define TURNS 32        /* what the passes behind it need */
+#define SWAP_FIRST 64   /* before the factors */
+#define STORE_FACTORS 128
+#define SWAP_STORED 256
+
+/* Points are numbered as in the whole line; those from points_in or points_out on are not there: read as 0, not written.
+ * Strides count elements of their tensor. low, high, load_factors, store_factors: where they begin in the table, behind
+ * the `size` roots. */
+typedef struct {
+  long tiles, per_item, lines, lanes, batches, batches_first, rank;
+  long size, before, behind, points_in, points_out, step_in, step_out;
+  long flags, shift, low, high, load_factors, store_factors, radices;
+  long radix[RADICES_MAX];
+  long batch_size[BATCH_DIMS], stride_in[BATCH_DIMS], stride_out[BATCH_DIMS];
+} pass;
+
+/* Of a line: where its batch begins, its first point on either side, and p. */
+typedef struct {
+  long in, out, first_in, first_out, turn;
+} place;
+
+typedef struct {
+  CT re, im;
+} pair;
+
+typedef struct {
+  VT re, im;
+} point;
+
+#if LOCAL == 1
+#define SPACE __global
+#define SYNC
+#else
+#define SPACE __local
+#define SYNC barrier(CLK_LOCAL_MEM_FENCE)
+#endif
+
+/* Where element i of a lane stands in a tile. */
+static int element(int i, int lane, int lanes) { return LOCAL == 1 ? i : i * lanes + lane; }
+
+static place place_of(pass s, long line) {
+  long columns = s.before * s.behind;
+  line = min(line, s.lines - 1);
+  long batch = s.batches_first ? line % s.batches : line / columns;
+  place at = {.first_in = s.batches_first ? line / s.batches : line % columns};
+  at.turn = at.first_in / s.before;
+  at.first_out = at.first_in % s.before + at.turn * s.before * s.size;
+  for (long d = s.rank - 1; d >= 0; d--) {
+    long index = batch % s.batch_size[d];
+    batch /= s.batch_size[d];
+    at.in += index * s.stride_in[d];
+    at.out += index * s.stride_out[d];
+  }
+  return at;
+}
+
+static pair pair_times(pair a, pair b) { return (pair){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static pair pair_at(__global const CT *table, long i) { return (pair){table[2 * i], table[2 * i + 1]}; }
+static pair swapped(pair a) { return (pair){a.im, a.re}; }
+
+/* Point i of a line as it goes into the transform. */
+static pair fetch(__global const CT *in, __global const CT *table, pass s, place at, long i) {
+  long j = at.first_in + i * s.before * s.behind;
+  pair v = {0, 0};
+  if (j >= s.points_in) return v;
+  bool mirrored = (s.flags & FROM_HALF) && 2 * j > s.points_in;
+  long from = at.in + (mirrored ? s.points_in - j : j) * s.step_in;
+  if (s.flags & FROM_REAL)
+    v.re = in[from];
+  else
+    v = pair_at(in, from);
+  if (mirrored) v.im = -v.im;
+  if ((s.flags & FROM_HALF) && (j == 0 || 2 * j == s.points_in)) v.im = 0;
+  if (s.flags & SWAP_LOADED) v = swapped(v);
+  return s.flags & LOAD_FACTORS ? pair_times(v, pair_at(table, s.load_factors + j)) : v;
+}
+
+/* Point i of a line as it comes from the transform. */
+static void leave(__global CT *out, __global const CT *table, pass s, place at, long i, pair v, CT scale) {
+  long k = at.first_out + i * s.before;
+  if (k >= s.points_out) return;
+  if (s.flags & TURNS) {
+    long turn = at.turn * i;
+    v = pair_times(v, pair_at(table, s.low + (turn & ((1L << s.shift) - 1))));
+    if (s.high) v = pair_times(v, pair_at(table, s.high + (turn >> s.shift)));
+  }
+  if (s.flags & SWAP_FIRST) v = swapped(v);
+  if (s.flags & STORE_FACTORS) v = pair_times(v, pair_at(table, s.store_factors + k));
+  if (s.flags & SWAP_STORED) v = swapped(v);
+  long to = at.out + k * s.step_out;
+  if (s.flags & TO_REAL) {
+    out[to] = v.re * scale;
+  } else {
+    out[2 * to] = v.re * scale;
+    out[2 * to + 1] = v.im * scale;
+  }
+}
+
+#if LOCAL == 1
+/* Of complex points one beside the other, or each somewhere, without more ado; else one by one. */
+#define PLAIN_LOAD(s) (!((s).flags & (FROM_REAL | FROM_HALF | LOAD_FACTORS)) && (s).points_in >= (s).size * (s).before * (s).behind)
+#define PLAIN_STORE(s) (!((s).flags & (TO_REAL | TURNS | SWAP_FIRST | STORE_FACTORS)) && \
+                        (s).points_out >= (s).size * (s).before * (s).behind)
+
+static void load_tile(__global const CT *in, __global const CT *table, pass s, const place *at, __global VT *tile) {
+  bool plain = PLAIN_LOAD(s), swap = s.flags & SWAP_LOADED, beside = plain;
+  long step = 2 * s.before * s.behind * s.step_in, first[VEC];
+  for (int l = 0; l < VEC; l++) {
+    first[l] = 2 * (at[l].in + at[l].first_in * s.step_in);
+    beside &= first[l] == first[0] + 2 * l;
+  }
+  for (long i = 0; i < s.size; i++) {
+    CT re[VEC], im[VEC];
+    VT a, b;
+    if (beside) {
+#if VEC > 1
+      VT low = CAT(vload, VEC)(0, in + first[0] + i * step), high = CAT(vload, VEC)(1, in + first[0] + i * step);
+      a = (VT)(low.even, high.even);
+      b = (VT)(low.odd, high.odd);
+#else
+      a = in[first[0] + i * step];
+      b = in[first[0] + i * step + 1];
+#endif
+    } else if (plain) {
+      for (int l = 0; l < VEC; l++) {
+        re[l] = in[first[l] + i * step];
+        im[l] = in[first[l] + i * step + 1];
+      }
+      a = VLOAD(re);
+      b = VLOAD(im);
+    } else {
+      for (int l = 0; l < VEC; l++) {
+        pair v = fetch(in, table, s, at[l], i);
+        re[l] = v.re;
+        im[l] = v.im;
+      }
+      a = VLOAD(re);
+      b = VLOAD(im);
+      tile[2 * i] = a;
+      tile[2 * i + 1] = b;
+      continue;
+    }
+    tile[2 * i] = swap ? b : a;
+    tile[2 * i + 1] = swap ? a : b;
+  }
+}
+
+static void store_tile(__global CT *out, __global const CT *table, pass s, const place *at, int lanes,
+                       __global const VT *tile, CT scale) {
+  bool plain = PLAIN_STORE(s), swap = s.flags & SWAP_STORED, beside = plain && lanes == VEC;
+  long step = 2 * s.before * s.step_out, first[VEC];
+  for (int l = 0; l < VEC; l++) {
+    first[l] = 2 * (at[l].out + at[l].first_out * s.step_out);
+    beside &= first[l] == first[0] + 2 * l;
+  }
+  for (long i = 0; i < s.size; i++) {
+    CT re[VEC], im[VEC];
+    VT a = tile[2 * i], b = tile[2 * i + 1];
+    if (!plain) {
+      VSTORE(a, re);
+      VSTORE(b, im);
+      for (int l = 0; l < lanes; l++) leave(out, table, s, at[l], i, (pair){re[l], im[l]}, scale);
+      continue;
+    }
+    VT x = (swap ? b : a) * scale, y = (swap ? a : b) * scale;
+#if VEC > 1
+    if (beside) {
+      VT low, high;
+      low.even = x.lo;
+      low.odd = y.lo;
+      high.even = x.hi;
+      high.odd = y.hi;
+      CAT(vstore, VEC)(low, 0, out + first[0] + i * step);
+      CAT(vstore, VEC)(high, 1, out + first[0] + i * step);
+      continue;
+    }
+#endif
+    VSTORE(x, re);
+    VSTORE(y, im);
+    for (int l = 0; l < lanes; l++) {
+      out[first[l] + i * step] = re[l];
+      out[first[l] + i * step + 1] = im[l];
+    }
+  }
+}
+#endif
+
+static INLINED point get(SPACE const VT *tile, int i) { return (point){tile[2 * i], tile[2 * i + 1]}; }
+static INLINED void put(SPACE VT *tile, int i, point v) {
+  tile[2 * i] = v.re;
+  tile[2 * i + 1] = v.im;
+}
+static INLINED point plus(point a, point b) { return (point){a.re + b.re, a.im + b.im}; }
+static INLINED point minus(point a, point b) { return (point){a.re - b.re, a.im - b.im}; }
+static INLINED point quarter(point a) { return (point){a.im, -a.re}; } /* times -i */
+static INLINED point stretched(point a, CT by) { return (point){a.re * by, a.im * by}; }
+static INLINED point times(point a, pair w) {
+  return (point){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
+}
+
+/* A butterfly: column q of group p, in one lane. Its points are before * behind apart, and its results, which go in
+ * order to every before-th element, are times the powers of root p * before. */
+typedef struct {
+  int p, q, lane;
+} butterfly;
+
+/* One stage of a tile, and the roots. */
+typedef struct {
+  SPACE const VT *x;
+  SPACE VT *y;
+  __global const CT *table;
+  int radix, before, behind, lanes;
+} stage;
+
+#define POINT(j) get(s.x, element(at.q + s.before * (at.p + (j)*s.behind), at.lane, s.lanes))
+#define RESULT(j, v)                                                                      \
+  put(s.y, element(at.q + s.before * (s.radix * at.p + (j)), at.lane, s.lanes),           \
+      at.p && (j) ? times(v, pair_at(s.table, (long)(j)*at.p * s.before)) : (v))
+
+static INLINED void radix_2(stage s, butterfly at) {
+  point a = POINT(0), b = POINT(1);
+  RESULT(0, plus(a, b));
+  RESULT(1, minus(a, b));
+}
+
+static INLINED void radix_3(stage s, butterfly at) {
+  point a = POINT(0), b = POINT(1), c = POINT(2), sum = plus(b, c);
+  point middle = minus(a, stretched(sum, K(0.5)));
+  point side = quarter(stretched(minus(b, c), K(0.866025403784438646763723170752936183)));
+  RESULT(0, plus(a, sum));
+  RESULT(1, plus(middle, side));
+  RESULT(2, minus(middle, side));
+}
+
+static INLINED void radix_4(stage s, butterfly at) {
+  point a = POINT(0), b = POINT(1), c = POINT(2), d = POINT(3);
+  point even = plus(a, c), odd = plus(b, d), left = minus(a, c), right = quarter(minus(b, d));
+  RESULT(0, plus(even, odd));
+  RESULT(1, plus(left, right));
+  RESULT(2, minus(even, odd));
+  RESULT(3, minus(left, right));
+}
+
+/* Cosines and sines of a fifth of a turn and of two. */
+static INLINED void radix_5(stage s, butterfly at) {
+  const CT c1 = K(0.309016994374947424102293417182819059), c2 = K(-0.809016994374947424102293417182819059);
+  const CT s1 = K(0.951056516295153572116439333379382143), s2 = K(0.587785252292473129168705954639072769);
+  point a = POINT(0), b = POINT(1), c = POINT(2), d = POINT(3), e = POINT(4);
+  point outer = plus(b, e), inner = plus(c, d), wide = minus(b, e), narrow = minus(c, d);
+  point middle_1 = plus(a, plus(stretched(outer, c1), stretched(inner, c2)));
+  point middle_2 = plus(a, plus(stretched(outer, c2), stretched(inner, c1)));
+  point side_1 = quarter(plus(stretched(wide, s1), stretched(narrow, s2)));
+  point side_2 = quarter(minus(stretched(wide, s2), stretched(narrow, s1)));
+  RESULT(0, plus(a, plus(outer, inner)));
+  RESULT(1, plus(middle_1, side_1));
+  RESULT(2, plus(middle_2, side_2));
+  RESULT(3, minus(middle_2, side_2));
+  RESULT(4, minus(middle_1, side_1));
+}
+
+/* Any other prime: each result is a sum over the points. root: the step between roots of this order in the table. */
+static INLINED void radix_any(stage s, butterfly at) {
+  const int root = s.before * s.behind;
+  for (int k = 0; k < s.radix; k++) {
+    point sum = POINT(0);
+    for (int j = 1, r = k; j < s.radix; j++, r = r + k < s.radix ? r + k : r + k - s.radix) {
+      sum = plus(sum, times(POINT(j), pair_at(s.table, (long)r * root)));
+    }
+    RESULT(k, sum);
+  }
+}
+
+static INLINED void transform_one(stage s, butterfly at) {
+  switch (s.radix) {
+    case 2: radix_2(s, at); break;
+    case 3: radix_3(s, at); break;
+    case 4: radix_4(s, at); break;
+    case 5: radix_5(s, at); break;
+    default: radix_any(s, at);
+  }
+}
+
+#if LOCAL == 1
+static INLINED void transform_all(stage s) {
+  for (int p = 0; p < s.behind; p++) {
+    for (int q = 0; q < s.before; q++) transform_one(s, (butterfly){p, q, 0});
+  }
+}
+#else
+/* Loops run as often in each work-item: PoCL leaves out those that some do not enter at all. */
+static INLINED void transform_all(stage s) {
+  int all = s.before * s.behind * s.lanes;
+  for (int first = 0; first < all; first += LOCAL) {
+    int i = first + (int)get_local_id(0), column = i / s.lanes;
+    if (i < all) transform_one(s, (butterfly){column / s.before, column % s.before, i % s.lanes});
+  }
+}
+#endif
+
+KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *table, CT scale, pass s) {
+  const int lanes = (int)s.lanes;
+  __global const CT *from = (__global const CT *)(in + offset_in);
+  __global CT *to = (__global CT *)(out + offset_out);
+#if LOCAL == 1
+  const int all = (int)s.size;
+  place at[VEC];
+  __global VT *tile = (__global VT *)(work + offset_work) + get_global_id(0) * 4 * s.size;
+#else
+  const int id = (int)get_local_id(0), all = (int)s.size * lanes;
+  __local place at[LANES_MAX];
+  __local CT tile[4 * TILE_POINTS];
+#endif
+  long begin = (long)get_group_id(0) * s.per_item, end = min(begin + s.per_item, s.tiles);
+  for (long t = begin; t < end; t++) {
+    SPACE VT *x = tile, *y = tile + 2 * all;
+    const int here = (int)min((long)lanes, s.lines - t * lanes);
+#if LOCAL == 1
+    for (int l = 0; l < VEC; l++) at[l] = place_of(s, t * VEC + l);
+    load_tile(from, table, s, at, x);
+#else
+    if (id < lanes) at[id] = place_of(s, t * lanes + id);
+    SYNC;
+    for (int first = 0; first < all; first += LOCAL) {
+      int i = first + id;
+      if (i >= all) continue;
+      pair v = fetch(from, table, s, at[i % lanes], i / lanes);
+      put(x, i, (point){v.re, v.im});
+    }
+#endif
+    for (int r = 0, before = 1, behind = (int)s.size; r < s.radices; r++) {
+      const int radix = (int)s.radix[r];
+      behind /= radix;
+      SYNC;
+      transform_all((stage){x, y, table, radix, before, behind, lanes});
+      before *= radix;
+      SPACE VT *other = x;
+      x = y;
+      y = other;
+    }
+    SYNC;
+#if LOCAL == 1
+    store_tile(to, table, s, at, here, x, scale);
+#else
+    for (int first = 0; first < all; first += LOCAL) {
+      int i = first + id;
+      if (i >= all || i % lanes >= here) continue;
+      point v = get(x, i);
+      leave(to, table, s, at[i % lanes], i / lanes, (pair){v.re, v.im}, scale);
+    }
+    SYNC;
+#endif
+  }
+}
