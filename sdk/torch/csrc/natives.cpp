@@ -132,8 +132,8 @@ at::Tensor efficient_zeros(at::IntArrayRef size, std::optional<c10::ScalarType> 
   return at::detail::empty_generic(size, &allocator, keys, c10::dtype_or_default(dtype), std::nullopt);
 }
 
-// Whether a padding mask could become a nested tensor, which Graft has not: nn.TransformerEncoder then keeps the mask, and
-// torch_graft/_transformer.py gives what is padded the values of the nested path.
+// Whether a padding mask could become a nested tensor, which Graft has not: nn.TransformerEncoder then keeps the mask,
+// and torch_graft/_transformer.py gives what is padded the values of the nested path.
 bool fits_nested(const at::Tensor &, const at::Tensor &) {
   return false;
 }
