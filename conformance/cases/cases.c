@@ -4,6 +4,8 @@
 
 const cf_topic *const cf_topics[] = {
     &cf_topic_pointwise_arithmetic,
+    &cf_topic_pointwise_bessel,
+    &cf_topic_pointwise_gamma,
     &cf_topic_pointwise_logic,
     &cf_topic_pointwise_elementary,
     &cf_topic_pointwise_activations,

@@ -22,8 +22,10 @@
   X(optimizer_steps)       \
   X(pointwise_activations) \
   X(pointwise_arithmetic)  \
+  X(pointwise_bessel)      \
   X(pointwise_comparison)  \
   X(pointwise_elementary)  \
+  X(pointwise_gamma)       \
   X(pointwise_gated)       \
   X(pointwise_special)     \
   X(pooling)               \

@@ -14,14 +14,19 @@
    ((flag)&OCL_TWO_RESULTS ? 0 : GRAFT_CAP_IN_PLACE) |                  \
    ((flag) & (OCL_BOOL_RESULT | OCL_MASK_A | OCL_MASK_B) ? 0 : GRAFT_CAP_MIXED_DTYPE))
 
-#define POINTWISE2(op, set, flag, first, second_)                                                                      \
-  {                                                                                                                    \
-    OCL_ENGINE(op, ocl_pointwise_engine, NULL,                                                                         \
-               (&(const ocl_pointwise_recipe){.dtypes = set, .flags = flag, .expression = first, .second = second_})), \
-        .inputs = (set) | ((flag)&OCL_FLOAT_RESULT ? WHOLE_SET : 0),                                                   \
-        .outputs = (flag)&OCL_BOOL_RESULT ? OCL_BOOLS : (set), .flags = CAPS_OF(flag)                                  \
+#define POINTWISE_ROW(op, set, flag, ...)                                                   \
+  {                                                                                         \
+    OCL_ENGINE(op, ocl_pointwise_engine, NULL,                                              \
+               (&(const ocl_pointwise_recipe){.dtypes = set, .flags = flag, __VA_ARGS__})), \
+        .inputs = (set) | ((flag)&OCL_FLOAT_RESULT ? WHOLE_SET : 0),                        \
+        .outputs = (flag)&OCL_BOOL_RESULT ? OCL_BOOLS : (set), .flags = CAPS_OF(flag)       \
   }
-#define POINTWISE(op, set, flag, expression_) POINTWISE2(op, set, flag, expression_, NULL)
+#define POINTWISE(op, set, flag, expression_) POINTWISE_ROW(op, set, flag, .expression = expression_)
+#define POINTWISE2(op, set, flag, expression_, other) \
+  POINTWISE_ROW(op, set, flag, .expression = expression_, .second = other)
+/* Of ops that share a program: what its y and z are. */
+#define POINTWISE_WITH(op, set, flag, y, z, expression_) \
+  POINTWISE_ROW(op, set, flag, .expression = expression_, .numbers = (const double[]){1, y, z})
 
 static const ocl_op ops[] = {
     POINTWISE(abs, NUMBER_SET, 0, "ABS(a)"),
@@ -172,18 +177,35 @@ static const ocl_op ops[] = {
     POINTWISE(xlogy_Tensor, FLOAT_SET, OCL_FLOAT_RESULT, "b != b ? b : a == (VT)0 ? (VT)0 : a * log(b)"),
     POINTWISE(logit, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "logit(KEPT_OFF(a, x))"),
     POINTWISE(logit_backward, FLOAT_SET, OCL_SPECIAL, "LOGIT_SLOPE(a, b, x)"),
-    POINTWISE(lgamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "log_gamma(a)"),
-    POINTWISE(digamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "digamma(a)"),
-    POINTWISE(polygamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "polygamma(a)"),
+    POINTWISE(lgamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "log_gamma(a)"),
+    POINTWISE(digamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "digamma(a)"),
+    POINTWISE(polygamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "polygamma(a)"),
     POINTWISE(logaddexp, FLOAT_SET, OCL_SPECIAL, "add_exponentials(a, b, (VT)1)"),
     POINTWISE(logaddexp2, FLOAT_SET, OCL_SPECIAL, "add_exponentials(a, b, (VT)K(0.69314718055994530942))"),
     POINTWISE(frac, FLOAT_SET, 0, "a - trunc(a)"),
     POINTWISE(heaviside, REAL_SET, 0, "a == (VT)0 ? b : a > (VT)0 ? (VT)1 : (VT)0"),
     POINTWISE(sinc, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "sinc(a)"),
-    POINTWISE(mvlgamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "log_gamma_of_dims(a)"),
+    POINTWISE(mvlgamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "log_gamma_of_dims(a)"),
     POINTWISE(special_entr, FLOAT_SET, OCL_FLOAT_RESULT,
               "a > (VT)0 ? -a * log(a) : a == (VT)0 ? (VT)0 : a != a ? a : (VT)(-INFINITY)"),
     POINTWISE(erfinv, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "erfinv(a)"),
+    POINTWISE(special_erfcx, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "erfcx(a)"),
+    POINTWISE(special_ndtri, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "ndtri(a)"),
+    POINTWISE(special_log_ndtr, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "log_ndtr(a)"),
+    POINTWISE(special_zeta, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "zeta(a, b)"),
+    POINTWISE_WITH(igamma, FLOAT_SET, OCL_GAMMA, 0, 0, "incomplete_gamma(a, b, number_y)"),
+    POINTWISE_WITH(igammac, FLOAT_SET, OCL_GAMMA, 1, 0, "incomplete_gamma(a, b, number_y)"),
+    POINTWISE_WITH(i0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "modified_bessel(a, number_y, number_z)"),
+    POINTWISE_WITH(special_i0e, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 1,
+                   "modified_bessel(a, number_y, number_z)"),
+    POINTWISE_WITH(special_i1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0,
+                   "modified_bessel(a, number_y, number_z)"),
+    POINTWISE_WITH(special_i1e, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 1,
+                   "modified_bessel(a, number_y, number_z)"),
+    POINTWISE_WITH(prims_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "bessel_j(a, number_y)"),
+    POINTWISE_WITH(prims_bessel_j1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0, "bessel_j(a, number_y)"),
+    POINTWISE(prims_spherical_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT,
+              "a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT)0 : apart_sin(a) / a"),
 
     /* Whose operands are parts of tensors (parts.c). */
     {OCL_OP(glu), .inputs = FLOAT_SET, .outputs = FLOAT_SET, .flags = ANY_LAYOUT},

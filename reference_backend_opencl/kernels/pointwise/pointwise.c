@@ -206,6 +206,7 @@ static void write_head(ocl_text *head, const graft_device *device, const operand
                    ocl_dtype_of(device, call->input[k]->dl.dtype)->name, k, inner_kind(geometry->stride[k + 1][0]));
     }
   }
+  if (recipe->flags & (OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL)) ocl_text_add(head, "#define LONG\n");
   for (int k = 0; k < call->scalars; k++) {
     if (call->scalar[k]) ocl_text_add(head, "#define HAS_%c\n", 'X' + k);
   }
@@ -226,6 +227,12 @@ typedef struct source {
   const recipe *recipe;
 } source;
 
+static const char *files_of(const recipe *recipe) {
+  if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma pointwise/pointwise";
+  if (recipe->flags & OCL_SPECIAL) return "pointwise/special pointwise/pointwise";
+  return recipe->flags & OCL_BESSEL ? "pointwise/bessel pointwise/pointwise" : "pointwise/pointwise";
+}
+
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
   memo *memo = pointer;
   const operands *call = ((const source *)from)->call;
@@ -238,8 +245,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   size_t local = device->is_cpu ? 1 : 128;
   ocl_text head = {0};
   write_head(&head, device, call, recipe, compute, &geometry, local);
-  const char *files = recipe->flags & OCL_SPECIAL ? "pointwise/special pointwise/pointwise" : "pointwise/pointwise";
-  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files, "pointwise");
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files_of(recipe), "pointwise");
   return status == GRAFT_OK ? set_space(memo, &geometry, local) : status;
 }
 
@@ -253,12 +259,11 @@ typedef struct number_argument {
   ocl_value value;
 } number_argument;
 
-/* The number that stands for operand `desc` or that is `scalar`; where both are absent, for one that is not looked at
- * or for alpha. */
+/* The number that stands for operand `desc` or that is `scalar`; where both are absent, `absent`. */
 static graft_status convert(const graft_exec *exec, const memo *memo, const recipe *recipe, const operands *call,
-                            const graft_tensor_desc *desc, const graft_scalar *scalar, bool is_divisor,
+                            const graft_tensor_desc *desc, const graft_scalar *scalar, double absent, bool is_divisor,
                             number_argument *out) {
-  ocl_number number = {.is_int = true, .i = 1, .re = 1};
+  ocl_number number = {.is_int = true, .i = (int64_t)absent, .re = absent};
   if (desc && !ocl_number_of_tensor(desc, &number)) return GRAFT_UNIMPLEMENTED;
   if (scalar) ocl_number_of_scalar(scalar, &number);
   if (is_divisor && recipe->flags & OCL_DIVIDES && memo->compute->class == OCL_CLASS_INT && number.i == 0) {
@@ -294,14 +299,15 @@ graft_status ocl_pointwise(const graft_exec *exec, const recipe *recipe, const o
       n = add_tensor(arguments, n, call->input[k]);
       continue;
     }
-    status = convert(exec, memo, recipe, call, call->input[k], NULL, call->input[k] && is_divisor, number);
+    status = convert(exec, memo, recipe, call, call->input[k], NULL, 1, call->input[k] && is_divisor, number);
     arguments[n++] = (ocl_argument){number->bytes, &number->value};
     arguments[n++] = (ocl_argument)OCL_VALUE(unused);
   }
   for (int k = 0; k < OCL_SCALARS_MAX && status == GRAFT_OK; k++) {
     number_argument *number = &numbers[OCL_INPUTS_MAX + k];
     const graft_scalar *scalar = k < call->scalars ? call->scalar[k] : NULL;
-    status = convert(exec, memo, recipe, call, NULL, scalar, scalar != NULL, number);
+    double absent = recipe->numbers ? recipe->numbers[k] : 1;
+    status = convert(exec, memo, recipe, call, NULL, scalar, absent, scalar != NULL, number);
     arguments[n++] = (ocl_argument){number->bytes, &number->value};
   }
   cl_mem faults;

@@ -4,6 +4,7 @@
  *   VALUE_0 ...       operand is a number     MASK                    which operand is a mask: 0 or 1
  *   RANK              after joining dimensions
  *   EXPRESSION        the op; MODE, HAS_X, HAS_Y: arguments it asks about
+ *   LONG              the expression is compiled once, since that takes longer than the tests of a loop for steps and rests
  *   SECOND            what a second output gets, of D_SECOND and the same shape; its innermost stride is INNER_SECOND
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
@@ -453,7 +454,11 @@ KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2
     }
     __global RAW(D_OUT) *row_out = POINTER(D_OUT, out) + start[0];
     ROW_SECOND ROW_0 ROW_1 ROW_2
+#ifdef LONG
+    for (; i < end; i += VEC) STEP(i, (int)min((long)VEC, end - i))
+#else
     for (; i + VEC <= end; i += VEC) STEP(i, VEC)
     if (i < end) STEP(i, (int)(end - i))
+#endif
   }
 }

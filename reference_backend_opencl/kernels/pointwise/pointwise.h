@@ -15,6 +15,8 @@ enum {
   OCL_MASK_B = 0x8,       /* the second one is */
   OCL_CAST = 0x10,        /* computes in the input's dtype, stores in the output's */
   OCL_SPECIAL = 0x20,     /* with the functions of special.cl */
+  OCL_GAMMA = 0x200,      /* and with those of gamma.cl */
+  OCL_BESSEL = 0x400,     /* with the functions of bessel.cl */
   OCL_LOGICAL = 0x40,     /* operands of any dtypes: only whether they are 0 counts */
   OCL_DIVIDES = 0x80,     /* by its last operand or number, which must not be 0 for integers */
   OCL_TWO_RESULTS = 0x100 /* it has a second output */
@@ -22,11 +24,13 @@ enum {
 
 /* The expression is OpenCL C over the names of pointwise.cl, where ADD, MUL and so on mean the right thing for floats,
  * integers and complex numbers. In the order of the schema its tensors are a, b, c, its numbers x, y, z; a str, bool or
- * int is MODE, and makes a program of its own. */
+ * int is MODE, and makes a program of its own; so ops that differ in a number alone have one program with it in y or z.
+ */
 typedef struct ocl_pointwise_recipe {
   uint64_t dtypes; /* what it computes with */
   uint32_t flags;
   const char *expression, *second; /* second: of the second output, or NULL */
+  const double *numbers;           /* what x, y, z are where the op has none; NULL: 1 */
 } ocl_pointwise_recipe;
 
 /* The operands of a call. */

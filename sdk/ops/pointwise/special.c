@@ -1,9 +1,10 @@
-/* Special functions, parts of complex numbers, and what becomes of NaN and infinities. */
+/* Error functions and other special ones, parts of complex numbers, and what becomes of NaN and infinities. */
 
 #include "ops/pointwise/pointwise.h"
 
-#define PI  3.141592653589793238462643383279502884L
-#define LN2 0.693147180559945309417232121458176568L
+#define PI               3.141592653589793238462643383279502884L
+#define LN2              0.693147180559945309417232121458176568L
+#define TWO_OVER_SQRT_PI 1.128379167095512573896158903121545172L
 
 REAL(xlogy, isnan(y) ? y : x == 0 ? 0 : x * logl(y))
 REAL(entr, isnan(x) ? x : x > 0 ? -x * logl(x) : x == 0 ? 0 : -INFINITY)
@@ -74,99 +75,60 @@ static dt_value c_logaddexp(const dt_value *v, pw_context *c) {
   return (dt_value){creall(r), cimagl(r)};
 }
 
-/* --- gamma functions --- */
+/* --- error functions. Numbers in brackets are equations of the Digital Library of Mathematical Functions,
+ * dlmf.nist.gov --- */
 
-/* Bernoulli numbers B2, B4, ... */
-static const long double bernoulli[] = {1 / 6.0L,       -1 / 30.0L,       1 / 42.0L,      -1 / 30.0L,
-                                        5 / 66.0L,      -691 / 2730.0L,   7 / 6.0L,       -3617 / 510.0L,
-                                        43867 / 798.0L, -174611 / 330.0L, 854513 / 138.0L};
-enum { BERNOULLIS = sizeof bernoulli / sizeof *bernoulli };
-static const long double FAR = 24; /* from here on the expansions at infinity have all digits */
-
-static long double r_lgamma(const long double *x, pw_context *c) {
-  int sign;
-  (void)c;
-  return lgammal_r(x[0], &sign);
+/* e^(x^2), with what is lost of the square. */
+static long double exp_of_square(long double x) {
+  long double square = x * x, power = expl(square);
+  return isinf(power) ? power : power + power * fmal(x, x, -square);
 }
 
-/* psi(x): by reflection left of 0, by recurrence up to FAR, then log x - 1/2x - sum B2k / (2k x^2k). */
-static long double digamma(long double x) {
-  if (x == 0) return copysignl(INFINITY, -x);
-  if (x < 0) {
-    if (x == floorl(x)) return NAN;
-    long double r = x - rintl(x); /* tan has period 1 here */
-    return digamma(1 - x) - PI / tanl(PI * r);
+/* e^(x^2) erfc(x); far out by a continued fraction (7.9.1). */
+static long double erfcx(long double x) {
+  if (x < 0) return 2 * exp_of_square(x) - erfcx(-x);
+  if (!(x >= 3)) return exp_of_square(x) * erfcl(x);
+  long double fraction = x;
+  for (int k = 48; k > 0; k--) fraction = x + k / 2.0L / fraction;
+  return 1 / (sqrtl(PI) * fraction);
+}
+REAL(erfcx, erfcx(x))
+
+/* The x whose erf is `inside` and whose erfc is `rest`; both are given, since one of them has more digits. From a first
+ * guess by Newton's steps, for small x on erf and for others on log erfc, which is nearly straight. */
+static long double inverse_erf(long double inside, long double rest) {
+  long double t = logl(rest * (1 + inside)), k = 2 / (PI * 0.147L) + t / 2; /* Winitzki's approximation */
+  long double x = sqrtl(sqrtl(k * k - t / 0.147L) - k);
+  for (int step = 0; step < 6; step++) {
+    if (inside < 0.5L)
+      x -= (erfl(x) - inside) / (TWO_OVER_SQRT_PI * expl(-x * x));
+    else
+      x += (logl(erfcx(x)) - x * x - logl(rest)) * erfcx(x) / TWO_OVER_SQRT_PI;
   }
-  if (isinf(x)) return x;
-  long double sum = 0;
-  for (; x < FAR; x += 1) sum -= 1 / x;
-  sum += logl(x) - 0.5L / x;
-  long double square = 1 / (x * x), power = square;
-  for (int k = 0; k < BERNOULLIS; k++, power *= square) sum -= bernoulli[k] / (2 * (k + 1)) * power;
-  return sum;
+  return x;
 }
-
-/* zeta = sum (q + k)^-s, by Euler and Maclaurin from FAR on; s > 1, whole. */
-static long double hurwitz(long double s, long double q) {
-  if (q <= 0 && q == floorl(q)) return INFINITY;
-  if (q < -1e7L) return NAN; /* too far to walk */
-  long double sum = 0;
-  for (; q < FAR; q += 1) sum += powl(q, -s);
-  long double power = powl(q, -s);
-  sum += q * power / (s - 1) + power / 2;
-  long double factor = s / 2 * power / q; /* s (s+1) ... (s+2k-2) / (2k)! q^(-s-2k+1) */
-  for (int k = 1; k <= BERNOULLIS; k++) {
-    sum += bernoulli[k - 1] * factor;
-    factor *= (s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2) * q * q);
-  }
-  return sum;
-}
-
-/* The n-th derivative of digamma: (-1)^(n+1) n! zeta(n+1, x). The first, by reflection, also left of 0. */
-static long double polygamma(long double n, long double x) {
-  if (n == 0) return digamma(x);
-  if (n == 1 && x < 0.5L) {
-    long double s = sinl(PI * (x - rintl(x)));
-    return PI / s * (PI / s) - polygamma(1, 1 - x);
-  }
-  long double size = tgammal(n + 1) * hurwitz(n + 1, x);
-  return fmodl(n, 2) == 0 ? -size : size;
-}
-
-/* Gamma of many dims: pi^(p (p - 1) / 4) times the product of Gamma(x - j/2). */
-static long double mvlgamma(long double p, long double x, pw_context *c) {
-  long double sum = p * (p - 1) / 4 * logl(PI);
-  for (long double j = 0; j < p; j++) sum += r_lgamma(&(long double){x - j / 2}, c);
-  return sum;
-}
-REAL(mvlgamma, mvlgamma(c->p[ARG_mvlgamma_p], x, c))
-REAL(digamma, digamma(x))
-REAL(polygamma, polygamma(c->p[ARG_polygamma_n], x))
-
-/* --- the inverse of erf: a first guess, then Newton's steps on whichever of erf and erfc is small there --- */
 
 static long double r_erfinv(const long double *v, pw_context *c) {
   (void)c;
   long double y = fabsl(v[0]);
   if (!(y < 1)) return y == 1 ? copysignl(INFINITY, v[0]) : NAN;
-  long double t = logl((1 - y) * (1 + y)), k = 2 / (PI * 0.147L) + t / 2; /* Winitzki's approximation */
-  long double x = sqrtl(sqrtl(k * k - t / 0.147L) - k);
-  for (int step = 0; step < 5; step++) {
-    long double miss = y < 0.5L ? erfl(x) - y : (1 - y) - erfcl(x);
-    x -= miss / (1.128379167095512573896158903121545172L * expl(-x * x));
-  }
-  return y == 0 ? v[0] : copysignl(x, v[0]);
+  return y == 0 ? v[0] : copysignl(inverse_erf(y, 1 - y), v[0]);
 }
 
-static graft_status check_polygamma(op_call *c) {
-  int64_t n = op_int(c, ARG_polygamma_n);
-  return n >= 0 ? GRAFT_OK : op_error(c, "n is %lld; expected 0 or more", (long long)n);
+/* Where the standard normal distribution function is p. */
+static long double r_ndtri(const long double *v, pw_context *c) {
+  (void)c;
+  long double p = v[0], tail = p < 0.5L ? p : 1 - p;
+  if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
+  return p == 0.5L ? 0 : copysignl(sqrtl(2) * inverse_erf(1 - 2 * tail, 2 * tail), p - 0.5L);
 }
 
-static graft_status check_mvlgamma(op_call *c) {
-  int64_t p = op_int(c, ARG_mvlgamma_p);
-  return p >= 1 ? GRAFT_OK : op_error(c, "p is %lld; expected 1 or more", (long long)p);
+/* The logarithm of that function. */
+static long double log_ndtr(long double x) {
+  long double y = x / sqrtl(2);
+  return x < -1 ? logl(erfcx(-y) / 2) - x * x / 2 : log1pl(-erfcl(y) / 2);
 }
+REAL(log_ndtr, log_ndtr(x))
 
 /* Real and imaginary part, or modulus and angle. */
 static graft_status check_parts(op_call *c) {
@@ -183,15 +145,28 @@ static graft_tensor *is_zero(fx *s, graft_tensor *t) {
   return fx_is(s, GRAFT_OP_EQ_TENSOR, t, 0);
 }
 
-/* Poles leave the range of half types before the gradient does. The slope of erfinv grows with the square of the
+/* Slopes leave the range of half types before the gradient does. That of erfinv grows with the square of the
  * result, so that a rounding of that is too much: it is computed again. */
 static graft_tensor *erfinv_slope(fx *s, graft_tensor *x) {
   graft_tensor *y = fx_erfinv(s, x);
   return fx_muls(s, fx_exp(s, fx_mul(s, y, y)), HALF_SQRT_PI);
 }
-GRADIENT(lgamma, fx_mul(s, g, fx_digamma(s, fx_widened(s, x))))
-GRADIENT(digamma, fx_mul(s, g, fx_polygamma(s, 1, fx_widened(s, x))))
 GRADIENT(erfinv, fx_mul(s, g, erfinv_slope(s, fx_widened(s, x))))
+/* 2 x y - 2 / sqrt(pi) */
+GRADIENT(erfcx, fx_mul(s, g, fx_adds(s, fx_muls(s, fx_mul(s, x, y), 2), -(double)TWO_OVER_SQRT_PI)))
+#define SQRT_2 1.41421356237309504880168872420969808
+/* sqrt(2 pi) e^(y^2 / 2), of a result that is computed again, too */
+static graft_tensor *ndtri_slope(fx *s, graft_tensor *x) {
+  graft_tensor *y = fx_special_ndtri(s, x);
+  return fx_muls(s, fx_exp(s, fx_muls(s, fx_mul(s, y, y), 0.5)), 2 * SQRT_2 * HALF_SQRT_PI);
+}
+GRADIENT(ndtri, fx_mul(s, g, ndtri_slope(s, fx_widened(s, x))))
+/* The density over the distribution function, sqrt(2 / pi) / erfcx(-x / sqrt 2), neither of which is 0 too soon. */
+static graft_tensor *log_ndtr_slope(fx *s, graft_tensor *x) {
+  graft_tensor *rest = fx_special_erfcx(s, fx_muls(s, x, -1 / SQRT_2));
+  return fx_muls(s, fx_reciprocal(s, rest), 1 / (SQRT_2 * HALF_SQRT_PI));
+}
+GRADIENT(log_ndtr, fx_mul(s, g, log_ndtr_slope(s, fx_widened(s, x))))
 GRADIENT(entr, fx_neg(s, fx_mul(s, g, fx_adds(s, fx_log(s, x), 1))))
 GRADIENT(logit, fx_logit_backward(s, g, x, in_logit_of(args).eps))
 /* A number that is not finite does not give 0 less itself. */
@@ -202,20 +177,6 @@ static graft_tensor *gradient_sinc(fx *s, graft_tensor *g, graft_tensor *x, graf
   (void)args;
   graft_tensor *slope = fx_div(s, fx_sub(s, fx_cos(s, fx_muls(s, x, PI)), y), x);
   return fx_not_where(s, is_zero(s, x), fx_mul(s, g, fx_conj(s, slope)));
-}
-
-static graft_tensor *gradient_mvlgamma(fx *s, graft_tensor *g, graft_tensor *x, graft_tensor *y,
-                                       const graft_value *args) {
-  (void)y;
-  graft_tensor *wide = fx_widened(s, x), *sum = fx_digamma(s, wide);
-  for (int64_t j = 1; j < in_mvlgamma_of(args).p && !s->status; j++)
-    sum = fx_add(s, sum, fx_digamma(s, fx_adds(s, wide, -0.5 * (double)j)));
-  return fx_mul(s, g, sum);
-}
-
-static void vjp_polygamma(op_vjp *v) {
-  const in_polygamma in = in_polygamma_of(v->args);
-  v->results[ARG_polygamma_self] = fx_mul(v->s, v->g[OUT], fx_polygamma(v->s, in.n + 1, fx_widened(v->s, in.self)));
 }
 
 static void vjp_xlogy(op_vjp *v) {
@@ -309,12 +270,9 @@ static const op_def defs[] = {
     PW(LOGADDEXP, "bb", 0, vjp_logaddexp, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
        RC(logaddexp)),
     PW(LOGADDEXP2, "bb", 0, vjp_logaddexp2, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(logaddexp2)),
-    PW_UNARY(LGAMMA, 0, PW_FLOAT, PW_NO_COMPLEX, RO(lgamma), lgamma, SAVE_X),
-    PW_UNARY(DIGAMMA, 0, PW_FLOAT, PW_NO_COMPLEX, RO(digamma), digamma, SAVE_X),
-    PW(POLYGAMMA, "b", 0, vjp_polygamma, SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, .check = check_polygamma,
-       RO(polygamma)),
-    PW(MVLGAMMA, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_FLOAT, .refuse = PW_NO_BOOL | PW_NO_COMPLEX | PW_CONTIGUOUS,
-       .check = check_mvlgamma, RO(mvlgamma), .gradient = gradient_mvlgamma),
+    PW_UNARY(SPECIAL_ERFCX, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfcx), erfcx, SAVE_X | SAVE_OUT),
+    PW_UNARY(SPECIAL_NDTRI, 0, PW_FLOAT, PW_NO_COMPLEX, RO(ndtri), ndtri, SAVE_X),
+    PW_UNARY(SPECIAL_LOG_NDTR, 0, PW_FLOAT, PW_NO_COMPLEX, RO(log_ndtr), log_ndtr, SAVE_X),
     PW_UNARY(SPECIAL_ENTR, 0, PW_FLOAT, PW_NO_COMPLEX, RO(entr), entr, SAVE_X),
     PW_UNARY(ERFINV, 0, PW_FLOAT, PW_NO_COMPLEX, RO(erfinv), erfinv, SAVE_X),
 };

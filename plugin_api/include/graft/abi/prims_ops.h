@@ -172,7 +172,8 @@ typedef struct graft_args_prims_bessel_i1e {
 typedef graft_status (*graft_prims_bessel_i1e_fn)(const graft_exec *exec,
                                                   const graft_args_prims_bessel_i1e *args) GRAFT_NOEXCEPT;
 
-/* prims::bessel_j0(Tensor self) -> Tensor */
+/* prims::bessel_j0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_prims_bessel_j0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -181,7 +182,8 @@ typedef struct graft_args_prims_bessel_j0 {
 typedef graft_status (*graft_prims_bessel_j0_fn)(const graft_exec *exec,
                                                  const graft_args_prims_bessel_j0 *args) GRAFT_NOEXCEPT;
 
-/* prims::bessel_j1(Tensor self) -> Tensor */
+/* prims::bessel_j1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_prims_bessel_j1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -947,7 +949,8 @@ typedef struct graft_args_prims_sinh {
 } graft_args_prims_sinh;
 typedef graft_status (*graft_prims_sinh_fn)(const graft_exec *exec, const graft_args_prims_sinh *args) GRAFT_NOEXCEPT;
 
-/* prims::spherical_bessel_j0(Tensor self) -> Tensor */
+/* prims::spherical_bessel_j0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_prims_spherical_bessel_j0 {
   graft_args head;
   const graft_tensor_desc *self;

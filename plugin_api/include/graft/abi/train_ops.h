@@ -3359,7 +3359,8 @@ typedef struct graft_args_hypot {
 } graft_args_hypot;
 typedef graft_status (*graft_hypot_fn)(const graft_exec *exec, const graft_args_hypot *args) GRAFT_NOEXCEPT;
 
-/* aten::i0(Tensor self) -> Tensor */
+/* aten::i0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_i0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3367,7 +3368,8 @@ typedef struct graft_args_i0 {
 } graft_args_i0;
 typedef graft_status (*graft_i0_fn)(const graft_exec *exec, const graft_args_i0 *args) GRAFT_NOEXCEPT;
 
-/* aten::igamma(Tensor self, Tensor other) -> Tensor */
+/* aten::igamma(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_igamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3376,7 +3378,8 @@ typedef struct graft_args_igamma {
 } graft_args_igamma;
 typedef graft_status (*graft_igamma_fn)(const graft_exec *exec, const graft_args_igamma *args) GRAFT_NOEXCEPT;
 
-/* aten::igammac(Tensor self, Tensor other) -> Tensor */
+/* aten::igammac(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_igammac {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3717,7 +3720,8 @@ typedef struct graft_args_special_entr {
 typedef graft_status (*graft_special_entr_fn)(const graft_exec *exec,
                                               const graft_args_special_entr *args) GRAFT_NOEXCEPT;
 
-/* aten::special_erfcx(Tensor self) -> Tensor */
+/* aten::special_erfcx(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_erfcx {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3726,7 +3730,8 @@ typedef struct graft_args_special_erfcx {
 typedef graft_status (*graft_special_erfcx_fn)(const graft_exec *exec,
                                                const graft_args_special_erfcx *args) GRAFT_NOEXCEPT;
 
-/* aten::special_i0e(Tensor self) -> Tensor */
+/* aten::special_i0e(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_i0e {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3734,7 +3739,8 @@ typedef struct graft_args_special_i0e {
 } graft_args_special_i0e;
 typedef graft_status (*graft_special_i0e_fn)(const graft_exec *exec, const graft_args_special_i0e *args) GRAFT_NOEXCEPT;
 
-/* aten::special_i1(Tensor self) -> Tensor */
+/* aten::special_i1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_i1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3742,7 +3748,8 @@ typedef struct graft_args_special_i1 {
 } graft_args_special_i1;
 typedef graft_status (*graft_special_i1_fn)(const graft_exec *exec, const graft_args_special_i1 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_i1e(Tensor self) -> Tensor */
+/* aten::special_i1e(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_i1e {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3750,7 +3757,8 @@ typedef struct graft_args_special_i1e {
 } graft_args_special_i1e;
 typedef graft_status (*graft_special_i1e_fn)(const graft_exec *exec, const graft_args_special_i1e *args) GRAFT_NOEXCEPT;
 
-/* aten::special_log_ndtr(Tensor self) -> Tensor */
+/* aten::special_log_ndtr(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_log_ndtr {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3759,7 +3767,8 @@ typedef struct graft_args_special_log_ndtr {
 typedef graft_status (*graft_special_log_ndtr_fn)(const graft_exec *exec,
                                                   const graft_args_special_log_ndtr *args) GRAFT_NOEXCEPT;
 
-/* aten::special_ndtri(Tensor self) -> Tensor */
+/* aten::special_ndtri(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_ndtri {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3768,7 +3777,8 @@ typedef struct graft_args_special_ndtri {
 typedef graft_status (*graft_special_ndtri_fn)(const graft_exec *exec,
                                                const graft_args_special_ndtri *args) GRAFT_NOEXCEPT;
 
-/* aten::special_zeta(Tensor self, Tensor other) -> Tensor */
+/* aten::special_zeta(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_special_zeta {
   graft_args head;
   const graft_tensor_desc *self;
