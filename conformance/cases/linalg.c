@@ -1,8 +1,97 @@
 #include "conformance/cases/rows.h"
+#include "conformance/judge/factors.h"
+
+#define CF_LAPACK (CF_BIT(F32) | CF_BIT(F64))
+
+/* Multiples of n u that the inputs of an algorithm may be off by. Cholesky (Higham, theorem 10.3): n + 1. LU (theorem
+ * 9.4): 3 n, times what pivots grow by, which is a few for numbers drawn at random. Triangles (theorem 8.5): n. And as
+ * much again for each solution that a gradient is made of. */
+enum { CF_CHOLESKY = 2, CF_LU = 12, CF_TRIANGLE = 2 };
+
+/* Where an operand, which is broadcast, has what stands at element `at` of the result, moved along dim by `by` in a
+ * circle. */
+static dt_value cf_circled(const cf_array *a, const cf_array *out, int64_t at, int64_t dim, int64_t by) {
+  int64_t index = 0, step = 1;
+  for (int32_t d = out->ndim - 1; d >= 0; d--) {
+    int64_t place = at % out->sizes[d];
+    if (d == dim) place = (place + by) % 3;
+    if (a->sizes[d] > 1) index += place * step;
+    step *= a->sizes[d];
+    at /= out->sizes[d];
+  }
+  return a->v[index];
+}
+
+/* Two products, rounded or not, and their difference. */
+static void cf_cross_limit(const cf_check *check, uint32_t out, long double *limits) {
+  const cf_array *o = &check->outs[out], *a = &check->in[0], *b = &check->in[1];
+  int64_t dim = cf_arg_int(check->call, "dim", -1);
+  if (dim < 0) dim += o->ndim;
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double first = cf_modulus(cf_circled(a, o, i, dim, 1)) * cf_modulus(cf_circled(b, o, i, dim, 2));
+    long double second = cf_modulus(cf_circled(a, o, i, dim, 2)) * cf_modulus(cf_circled(b, o, i, dim, 1));
+    limits[i] = cf_limit_of(check, out, i, 2 * (first + second));
+  }
+}
 
 static const cf_op cf_linalg_ops[] = {
     {"aten::trace", CF_TEXTS("s T[33,17]", "m T[13,129]", "m T[129,129]", "m T[1,3]", "m T[0,3]"),
      CF_REALS | CF_COMPLEX, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::linalg_cross",
+     CF_TEXTS("s T[33,3] T[33,3]", "m T[17,3,13] T[17,3,13] dim=1", "m T[3] T[3]", "m T[5,1,3] T[1,129,3]",
+              "m T[3,33] T[3,1] dim=0", "m T[0,3] T[0,3]"),
+     CF_REALS, CF_R_CUSTOM(cf_cross_limit), CF_VALUES, CF_ANY_ZERO, CF_G_BACKWARD(1)},
+    {"aten::linalg_cholesky_ex",
+     CF_TEXTS("s T[3,13,13]~definite", "m T[33,33]~definite upper=true", "m T[2,2,17,17]~definite", "m T[1,1]~definite",
+              "m T[3,0,0]~definite", "m T[0,3,3]~definite", "f T[129,129]~definite"),
+     CF_LAPACK, CF_R_BACKWARD(CF_CHOLESKY), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(4 * CF_CHOLESKY)},
+    /* PyTorch's gradient of a factor is that of a whole matrix, of which a triangle is read. */
+    {"aten::cholesky_inverse",
+     CF_TEXTS("s T[3,13,13]~dominant", "m T[33,33]~dominant true", "m T[1,1]~dominant", "m T[3,0,0]~dominant"),
+     CF_LAPACK, CF_R_BACKWARD(2 * CF_TRIANGLE), CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_BACKWARD(4 * CF_TRIANGLE)},
+    {"aten::cholesky_solve",
+     CF_TEXTS("s T[3,13,5]~general T[3,13,13]~dominant", "m T[33,1]~general T[33,33]~dominant true",
+              "m T[2,1,17,3]~general T[5,17,17]~dominant", "m T[13,0]~general T[13,13]~dominant"),
+     CF_LAPACK, CF_R_BACKWARD(2 * CF_TRIANGLE), CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_BACKWARD(4 * CF_TRIANGLE)},
+    {"aten::linalg_solve_triangular",
+     CF_TEXTS("s T[3,13,13]~dominant T[3,13,5]~general upper=true",
+              "m T[33,33]~dominant T[17,33]~general upper=false left=false",
+              "m T[2,1,17,17]~dominant T[5,17,3]~general upper=false", "m T[1,1]~dominant T[1,1]~general upper=true",
+              "m T[5,13,13]~dominant T[3,13]~general upper=true left=false",
+              "m T[3,13,13]~dominant T[13,2]~general upper=false", "m T[0,0]~dominant T[0,3]~general upper=true"),
+     CF_LAPACK, CF_R_BACKWARD(CF_TRIANGLE), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(3 * CF_TRIANGLE)},
+    {"aten::triangular_solve",
+     CF_TEXTS("m T[3,13,5]~general T[3,13,13]~dominant", "m T[33,2]~general T[33,33]~dominant false",
+              "m T[17,3]~general T[5,17,17]~dominant true true", "m T[1,1]~general T[1,1]~dominant"),
+     CF_LAPACK, CF_R_BACKWARD(CF_TRIANGLE), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(3 * CF_TRIANGLE)},
+    {"aten::linalg_lu_factor_ex",
+     CF_TEXTS("s T[3,13,13]~general", "m T[33,17]~general", "m T[17,33]~general", "m T[1,1]~general",
+              "m T[3,0,5]~general", "m T[2,2,5,5]~dominant pivot=false", "f T[129,129]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_lu_property, 3, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
+    {"aten::linalg_inv_ex",
+     CF_TEXTS("s T[3,13,13]~general", "m T[33,33]~dominant", "m T[2,2,5,5]~general", "m T[1,1]~dominant",
+              "m T[3,0,0]~general", "f T[129,129]~dominant"),
+     CF_LAPACK, CF_R_BACKWARD(CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
+    {"aten::_linalg_solve_ex",
+     CF_TEXTS("s T[3,13,13]~general T[3,13,5]~general", "m T[33,33]~dominant T[33]~general",
+              "m T[3,13,13]~dominant T[3,13]~general", "m T[2,1,5,5]~dominant T[3,7,5]~general left=false",
+              "m T[13,13]~dominant T[3,13,5]~general", "m T[0,0]~general T[0,3]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_lu_property, 6, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
+    {"aten::linalg_lu_solve",
+     CF_TEXTS("s T[3,13,13]~dominant i32[3,13]~pivots T[3,13,5]~general",
+              "m T[33,33]~dominant i32[33]~pivots T[33,17]~general adjoint=true",
+              "m T[2,1,5,5]~dominant i32[2,1,5]~pivots T[3,7,5]~general left=false",
+              "m T[3,5,5]~dominant i32[3,5]~pivots T[7,5]~general left=false adjoint=true",
+              "m T[0,0]~dominant i32[0]~pivots T[0,3]~general"),
+     CF_LAPACK, CF_R_BACKWARD(2 * CF_TRIANGLE), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(4 * CF_TRIANGLE)},
+    {"aten::_linalg_det",
+     CF_TEXTS("s T[3,5,5]~general", "m T[13,13]~general", "m T[2,2,3,3]~general", "m T[1,1]~general",
+              "m T[3,0,0]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_det_property, 6, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
+    {"aten::_linalg_slogdet",
+     CF_TEXTS("m T[3,5,5]~general", "m T[33,33]~general", "m T[2,2,3,3]~general", "m T[1,1]~general",
+              "m T[3,0,0]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_det_property, 12, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
 };
 
 CF_TOPIC(linalg, "linalg", cf_linalg_ops);

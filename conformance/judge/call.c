@@ -25,6 +25,10 @@ double cf_arg_number(const cf_call *call, const char *name, double otherwise) {
   }
 }
 
+bool cf_arg_bool(const cf_call *call, const char *name, bool otherwise) {
+  return cf_arg_number(call, name, otherwise) != 0;
+}
+
 int64_t cf_arg_int(const cf_call *call, const char *name, int64_t otherwise) {
   return (int64_t)cf_arg_number(call, name, (double)otherwise);
 }

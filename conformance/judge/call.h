@@ -46,8 +46,19 @@ typedef struct cf_case {
   uint8_t variant; /* a range case: which tensor; else 0 */
 } cf_case;
 
+/* What the last two dims are. Such a tensor is never expanded, which would make its matrices singular. */
+typedef enum cf_matrices {
+  CF_ANY_MATRIX,
+  CF_GENERAL,   /* as drawn */
+  CF_HERMITIAN, /* its own adjoint */
+  CF_DEFINITE,  /* and with eigenvalues of 1 and more */
+  CF_DOMINANT,  /* a diagonal of 1 and more, sums of about 1 beside it: triangles of it are well conditioned, too */
+  CF_PIVOTS     /* of the last dim: 1-based, none before its own place */
+} cf_matrices;
+
 /* What stands behind a tensor in a row's text. */
 typedef struct cf_note {
+  cf_matrices matrices;
   bool tested, distinct, positive, constant;
   int64_t bound; /* 0: none */
   long double value;
@@ -68,6 +79,7 @@ typedef struct cf_call {
 
 /* The row's own arguments by name, also where a prim that equals its op is called; `otherwise` where absent. */
 double cf_arg_number(const cf_call *call, const char *name, double otherwise);
+bool cf_arg_bool(const cf_call *call, const char *name, bool otherwise);
 int64_t cf_arg_int(const cf_call *call, const char *name, int64_t otherwise);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include "conformance/judge/call.h"
 
-typedef struct cf_verdict {
+struct cf_verdict {
   bool ok;
   double ratio; /* the largest error / limit */
   double error;
   int64_t index;  /* of the worst element */
   char text[200]; /* what failed */
-} cf_verdict;
+};
 
 /* Whether two runs gave the same: zeros by their sign, complex numbers in both parts; NaN equals NaN. */
 bool cf_same_value(dt_value a, dt_value b);

@@ -28,6 +28,8 @@ typedef enum cf_class {
   CF_SUM,      /* min(2 sqrt n, n) x u_acc x S + 1/2 ulp */
   CF_PROD,     /* n x u_acc x |result| + 1/2 ulp */
   CF_PERMUTED, /* values exact, indices any valid permutation: topk, unstable sort */
+  CF_BACKWARD, /* of inputs that are off by `ulps` n u of their norms, as far as that moves the result (condition.h) */
+  CF_PROPERTY, /* what the results of `covers` are to the inputs and to each other: `property`; others as CF_BACKWARD */
   CF_CUSTOM    /* `limit`: first-order propagation, beside the row */
 } cf_class;
 
@@ -38,16 +40,22 @@ typedef enum cf_terms {
   CF_TERMS_WINDOW /* the product of the first int list (a pooling window) */
 } cf_terms;
 
-typedef struct cf_check cf_check; /* tolerance.h */
+typedef struct cf_check cf_check;     /* tolerance.h */
+typedef struct cf_verdict cf_verdict; /* compare.h */
 /* Writes one number an element of output `out`; the buffer comes zeroed. */
 typedef void (*cf_limit_fn)(const cf_check *check, uint32_t out, long double *limits);
 
+/* Judges results together, by what makes them right whatever their signs. */
+typedef void (*cf_property_fn)(const cf_check *check, const cf_array *results, cf_verdict *verdict);
+
 typedef struct cf_rule {
   cf_class klass;
-  double ulps; /* CF_ULPS, CF_GATED; CF_SUM: what 2 sqrt n is scaled by beyond 1, 0 for 1 */
+  double ulps; /* CF_ULPS, CF_GATED, CF_BACKWARD; CF_SUM: what 2 sqrt n is scaled by beyond 1, 0 for 1 */
   cf_terms terms;
   cf_limit_fn limit;
-  bool absolute; /* CF_CUSTOM: `limit` reads the results on absolute values, too */
+  cf_property_fn property;
+  uint32_t covers; /* bits of outputs */
+  bool absolute;   /* CF_CUSTOM: `limit` reads the results on absolute values, too */
 } cf_rule;
 
 #define CF_R_EXACT \
@@ -71,15 +79,21 @@ typedef struct cf_rule {
 #define CF_R_CUSTOM(f) \
   { .klass = CF_CUSTOM, .limit = (f) }
 
+#define CF_R_BACKWARD(n) \
+  { .klass = CF_BACKWARD, .ulps = (n) }
+#define CF_R_PROPERTY(f, outs, n) \
+  { .klass = CF_PROPERTY, .property = (f), .covers = (outs), .ulps = (n) }
+
 /* ---- how far a gradient may be ---- */
 
 /* Where S, the sum of the absolute terms of a gradient, comes from. */
 typedef enum cf_grad_kind {
   CF_GRAD_NONE,
-  CF_GRAD_ABS,    /* the same VJP on absolute inputs and cotangents: linear and multilinear ops */
-  CF_GRAD_SELECT, /* the VJP at the inputs themselves with absolute cotangents: ops that choose or scale */
-  CF_GRAD_KAPPA,  /* |g| x kappa(x): pointwise ops, kappa the sum of the absolute terms of the derivative */
-  CF_GRAD_CUSTOM  /* `terms`, beside the row */
+  CF_GRAD_ABS,     /* the same VJP on absolute inputs and cotangents: linear and multilinear ops */
+  CF_GRAD_SELECT,  /* the VJP at the inputs themselves with absolute cotangents: ops that choose or scale */
+  CF_GRAD_KAPPA,   /* |g| x kappa(x): pointwise ops, kappa the sum of the absolute terms of the derivative */
+  CF_GRAD_CUSTOM,  /* `terms`, beside the row */
+  CF_GRAD_BACKWARD /* as CF_BACKWARD, of inputs and cotangents, with `steps` in place of `ulps` */
 } cf_grad_kind;
 
 typedef struct cf_grad {
@@ -88,6 +102,10 @@ typedef struct cf_grad {
   double inner; /* roundings inside kernels, in u_acc: transcendentals, sums along rows */
   long double (*kappa)(long double x);
   cf_limit_fn terms; /* `out` is the index of the input whose gradient it is; writes S */
+  /* A letter an output whose columns ('c') or rows ('r') are right with any sign or phase: its cotangent turns with
+   * it, being a Hermitian matrix times the output, so that the gradient is that of a function which does not depend on
+   * these. '-': a cotangent as everywhere. NULL: no such output. */
+  const char *phases;
 } cf_grad;
 
 /* n counts roundings in u: at most six of them are roundings of intermediate tensors to the tested dtype, the others
@@ -101,6 +119,10 @@ typedef struct cf_grad {
   { .kind = CF_GRAD_SELECT, CF_G_STEPS(n) }
 #define CF_G_KAPPA(f, n) \
   { .kind = CF_GRAD_KAPPA, .kappa = (f), CF_G_STEPS(n) }
+#define CF_G_BACKWARD(n) \
+  { .kind = CF_GRAD_BACKWARD, .steps = (n) }
+#define CF_G_PHASES(which, n) \
+  { .kind = CF_GRAD_BACKWARD, .steps = (n), .phases = (which) }
 #define CF_G_CUSTOM(f, n) \
   { .kind = CF_GRAD_CUSTOM, .terms = (f), CF_G_STEPS(n) }
 
@@ -127,7 +149,8 @@ enum {
 
 /* One op. texts: argument texts in the grammar of text/text.h where T stands for the tested dtype, each behind its
  * level ("s " smoke, "m " mustpass, "f " full), NULL-terminated. A tensor may be followed by
- *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V */
+ *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V
+ *   ~general, ~hermitian, ~definite, ~dominant  matrices of a kind (call.h)   ~pivots  row exchanges */
 typedef struct cf_op {
   const char *name;
   const char *const *texts;

@@ -161,6 +161,14 @@ static long double cf_input_size(const cf_check *check, int64_t i) {
   return i < x->numel ? cf_modulus(x->v[i]) : 0;
 }
 
+long double cf_matrix_size(const cf_call *call) {
+  int64_t n = 1;
+  for (uint32_t i = 0; i < call->ntensors; i++)
+    for (int32_t d = call->in[i].ndim - 1; d >= 0 && d >= call->in[i].ndim - 2; d--)
+      if (call->in[i].sizes[d] > n) n = call->in[i].sizes[d];
+  return (long double)n;
+}
+
 static long double cf_limit(const cf_check *check, uint32_t out, graft_dtype dtype, int64_t i) {
   const cf_rule *rule = &check->call->op->rule;
   long double size = cf_modulus(check->outs[out].v[i]), ulp = cf_ulp(dtype, size), u = cf_u_acc(dtype);
@@ -175,6 +183,9 @@ static long double cf_limit(const cf_check *check, uint32_t out, graft_dtype dty
     case CF_ULPS: return (half ? 1 : rule->ulps) * ulp;
     case CF_GATED: return (half ? 1 : rule->ulps) * ulp + 2 * u * cf_input_size(check, i);
     case CF_SUM: return cf_sum_limit(check, out, dtype, i, size);
+    case CF_BACKWARD:
+    case CF_PROPERTY:
+      return (rule->ulps * cf_matrix_size(check->call) * u) * cf_modulus(check->moves[out].v[i]) + ulp / 2;
     case CF_PROD: {
       long double n =
           check->outs[out].numel ? (long double)check->in[0].numel / (long double)check->outs[out].numel : 1;

@@ -23,7 +23,8 @@ struct cf_check {
   const graft_dtype *dtypes; /* of the device's outputs */
   const cf_array *absolute;  /* S: the oracle on absolute values; NULL where no class asks */
   const cf_array *ones;
-  const cf_array *g; /* cotangents, for gradients */
+  const cf_array *moves; /* how far an output moves with the inputs (run/condition.h); NULL where no class asks */
+  const cf_array *g;     /* cotangents, for gradients */
 };
 
 /* The values of a tensor argument of the row's op; NULL: absent. */
@@ -34,6 +35,9 @@ const cf_array *cf_arg_array(const cf_check *check, const char *name);
 long double cf_limit_of(const cf_check *check, uint32_t out, int64_t i, long double roundings);
 /* The roundings of a norm of order p of n elements, relative to it. */
 long double cf_norm_roundings(double p, long double n);
+
+/* n of an algorithm on matrices: the largest of the last two dims of the inputs. */
+long double cf_matrix_size(const cf_call *call);
 
 bool cf_rule_needs_absolute(const cf_rule *rule);
 /* Whether a rule's answer is one value only for this dtype and call. */

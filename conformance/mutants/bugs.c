@@ -467,6 +467,31 @@ static graft_status mut_short_index(const mut_call *c) {
   return s;
 }
 
+/* ---- factors ---- */
+
+/* The last number of the first result is off in its tenth bit. */
+static graft_status mut_rough(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, c->schema->rets[0].name ? c->schema->rets[0].name : "out");
+  graft_status s = c->inner(c->exec, c->args);
+  int64_t n = s == GRAFT_OK ? mut_numel(out) : 0;
+  if (n) mut_put(out, n - 1, mut_get(out, n - 1) * (1 + 0x1p-10L));
+  return s;
+}
+
+static graft_status mut_no_pivot(const mut_call *c) {
+  mut_args copy = mut_copy(c);
+  *(uint8_t *)mut_field(c, &copy, "pivot") = 0;
+  return mut_inner(c, &copy);
+}
+
+/* Rows counted from 0. */
+static graft_status mut_pivots_from_0(const mut_call *c) {
+  const graft_tensor_desc *pivots = mut_desc(c, "pivots");
+  graft_status s = c->inner(c->exec, c->args);
+  for (int64_t i = 0; s == GRAFT_OK && i < mut_numel(pivots); i++) mut_put(pivots, i, mut_get(pivots, i) - 1);
+  return s;
+}
+
 /* ---- the table ---- */
 
 const mut_bug mut_bugs[] = {
@@ -511,6 +536,12 @@ const mut_bug mut_bugs[] = {
     {"unchecked_index", "aten::embedding", "index not checked", mut_unchecked_index, 0},
     {"late_check", "aten::embedding", "index checked after it was used", mut_late_check, 0},
     {"short_index", "aten::gather", "index of 32 bits", mut_short_index, 0},
+    {"rough_lu", "aten::linalg_lu_factor_ex", "too few digits of a factor", mut_rough, 0},
+    {"rough_cholesky", "aten::linalg_cholesky_ex", "too few digits of a factor", mut_rough, 0},
+    {"rough_inverse", "aten::linalg_inv_ex", "too few digits of a solution", mut_rough, 0},
+    {"rough_determinant", "aten::_linalg_det", "too few digits of a determinant", mut_rough, 0},
+    {"no_pivot", "aten::linalg_lu_factor_ex", "ignored argument", mut_no_pivot, 0},
+    {"pivots_from_0", "aten::linalg_lu_factor_ex", "rows counted from 0", mut_pivots_from_0, 0},
     {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},
 
     {"right_reversed", NULL, "right: sums in the other order, narrow", NULL, REF_NARROW | REF_REVERSED},

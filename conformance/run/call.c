@@ -26,6 +26,18 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
   for (size_t i = 0; i < n && r->to < r->end; i++) *r->to++ = from[i];
 }
 
+static const char *const cf_kinds[] = {[CF_GENERAL] = "general",
+                                       [CF_HERMITIAN] = "hermitian",
+                                       [CF_DEFINITE] = "definite",
+                                       [CF_DOMINANT] = "dominant",
+                                       [CF_PIVOTS] = "pivots"};
+
+static cf_matrices cf_read_kind(const char *word, size_t length) {
+  for (int k = CF_GENERAL; k <= CF_PIVOTS; k++)
+    if (strlen(cf_kinds[k]) == length && strncmp(word, cf_kinds[k], length) == 0) return (cf_matrices)k;
+  return CF_ANY_MATRIX;
+}
+
 /* What stands behind a tensor and is not part of the common grammar. */
 static void cf_read_note(cf_reader *r, cf_note *note) {
   for (;;) {
@@ -36,7 +48,11 @@ static void cf_read_note(cf_reader *r, cf_note *note) {
       note->positive = true, r->at++;
     else if (*r->at == '<')
       note->bound = strtoll(r->at + 1, &end, 10), r->at = end;
-    else if (*r->at == '=')
+    else if (*r->at == '~') {
+      size_t length = 0;
+      while (cf_word(r->at[1 + length])) length++;
+      note->matrices = cf_read_kind(r->at + 1, length), r->at += 1 + length;
+    } else if (*r->at == '=')
       note->constant = true, note->value = strtold(r->at + 1, &end), r->at = end;
     else
       return;
@@ -118,7 +134,8 @@ static bool cf_apply_layout(cf_call *call, int layout) {
     txt_tensor *t = &call->specs[i];
     bool plain = t->offset == 0 && tns_is_contiguous(t->ndim, t->sizes, t->strides);
     if (!plain || tns_numel(t->ndim, t->sizes) == 0) continue;
-    if (layout == CF_EXPANDED && (cf_call_mutates(call, i) || call->notes[i].distinct)) continue;
+    if (layout == CF_EXPANDED && (cf_call_mutates(call, i) || call->notes[i].distinct || call->notes[i].matrices))
+      continue;
     if (layout < CF_OUT) changed |= cf_restride(t, layout);
   }
   return changed;
@@ -302,7 +319,7 @@ static void cf_repeat_expanded(cf_array *a, const txt_tensor *t, bool reduced) {
 
 bool cf_call_fill(cf_call *call, uint64_t seed, bool denormals) {
   cf_class k = call->op->rule.klass;
-  bool reduced = k == CF_SUM || k == CF_PROD || k == CF_CUSTOM || k == CF_GATED;
+  bool reduced = k == CF_SUM || k == CF_PROD || k == CF_CUSTOM || k == CF_GATED || k == CF_BACKWARD || k == CF_PROPERTY;
   cf_random random = {seed};
   for (uint32_t i = 0; i < call->ntensors; i++) {
     const txt_tensor *t = &call->specs[i];
@@ -314,6 +331,7 @@ bool cf_call_fill(cf_call *call, uint64_t seed, bool denormals) {
                       .reduced = reduced,
                       .denormals = denormals};
     cf_fill_values(a, note, &how, &random);
+    cf_fill_matrices(a, note->matrices);
     cf_repeat_expanded(a, t, reduced);
   }
   return true;

@@ -135,3 +135,77 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
     a->v[i].im = complex ? dt_round(dt_real(a->dtype), im) : 0;
   }
 }
+
+/* ---- matrices ---- */
+
+/* Rows and columns of the last two dims, and how many such matrices there are. */
+typedef struct cf_square {
+  int64_t count, size;
+} cf_square;
+
+static dt_value *cf_entry(cf_array *a, cf_square q, int64_t b, int64_t i, int64_t j) {
+  return &a->v[(b * q.size + i) * q.size + j];
+}
+
+static void cf_make_hermitian(cf_array *a, cf_square q, int64_t b) {
+  for (int64_t i = 0; i < q.size; i++)
+    for (int64_t j = 0; j <= i; j++) {
+      dt_value *x = cf_entry(a, q, b, i, j), *y = cf_entry(a, q, b, j, i);
+      if (i == j) x->im = 0;
+      *y = (dt_value){x->re, i == j ? 0 : -x->im};
+    }
+}
+
+/* A diagonal of the largest sum of a row's sizes, and one more. */
+static void cf_make_definite(cf_array *a, cf_square q, int64_t b) {
+  long double most = 0;
+  for (int64_t i = 0; i < q.size; i++) {
+    long double sum = 0;
+    for (int64_t j = 0; j < q.size; j++) sum += cf_modulus(*cf_entry(a, q, b, i, j));
+    most = fmaxl(most, sum);
+  }
+  for (int64_t i = 0; i < q.size; i++) {
+    dt_value *d = cf_entry(a, q, b, i, i);
+    d->re = most + 1 + fabsl(d->re);
+  }
+}
+
+/* Beside the diagonal numbers whose sum in a row stays about 1, on it some of 1 and more. */
+static void cf_make_dominant(cf_array *a, cf_square q, int64_t b) {
+  for (int64_t i = 0; i < q.size; i++)
+    for (int64_t j = 0; j < q.size; j++) {
+      dt_value *v = cf_entry(a, q, b, i, j);
+      if (i == j) v->re += v->re < 0 ? -1 : 1;
+      if (i != j) v->re /= (long double)q.size, v->im /= (long double)q.size;
+    }
+}
+
+static void cf_make_pivots(cf_array *a) {
+  int64_t size = a->ndim ? a->sizes[a->ndim - 1] : 1;
+  for (int64_t i = 0; i < a->numel; i++) {
+    int64_t at = i % size, left = size - at, drawn = (int64_t)fabsl(a->v[i].re);
+    a->v[i].re = (long double)(at + 1 + drawn % left);
+  }
+}
+
+void cf_fill_matrices(cf_array *a, cf_matrices kind) {
+  if (kind == CF_PIVOTS) cf_make_pivots(a);
+  if (kind == CF_PIVOTS || kind < CF_HERMITIAN || a->ndim < 2 || a->numel == 0) return;
+  int64_t size = a->sizes[a->ndim - 1];
+  if (a->sizes[a->ndim - 2] != size) return;
+  cf_square q = {.count = a->numel / size / size, .size = size};
+  for (int64_t b = 0; b < q.count; b++) {
+    if (kind != CF_DOMINANT) cf_make_hermitian(a, q, b);
+    if (kind == CF_DOMINANT) cf_make_dominant(a, q, b);
+    if (kind == CF_DEFINITE) cf_make_definite(a, q, b);
+  }
+  graft_dtype real = dt_real(a->dtype);
+  for (int64_t i = 0; i < a->numel; i++) a->v[i] = (dt_value){dt_round(real, a->v[i].re), dt_round(real, a->v[i].im)};
+}
+
+void cf_fill_hermitian(cf_array *a) {
+  int64_t size = a->ndim > 1 ? a->sizes[a->ndim - 1] : 0;
+  if (!size || a->numel == 0 || a->sizes[a->ndim - 2] != size || dt_is_integral(a->dtype, true)) return;
+  cf_square q = {.count = a->numel / size / size, .size = size};
+  for (int64_t b = 0; b < q.count; b++) cf_make_hermitian(a, q, b);
+}

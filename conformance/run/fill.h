@@ -19,5 +19,9 @@ typedef struct cf_filling {
   bool denormals; /* the device keeps them */
 } cf_filling;
 void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_random *r);
+/* Makes what was drawn matrices of a kind. */
+void cf_fill_matrices(cf_array *a, cf_matrices kind);
+/* The lower triangles, mirrored. */
+void cf_fill_hermitian(cf_array *a);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "conformance/judge/tolerance.h"
 #include "conformance/run/attempt.h"
+#include "conformance/run/condition.h"
 #include "conformance/run/dump.h"
 #include "conformance/run/oracle.h"
 
@@ -47,13 +48,19 @@ static bool cf_check_identical(cf_attempt *s, int runs) {
 
 typedef struct cf_truth {
   cf_array outs[CF_MAX_TENSORS], mutated[CF_MAX_TENSORS], absolute[CF_MAX_TENSORS], ones[CF_MAX_TENSORS];
+  cf_array moves[CF_MAX_TENSORS];
   bool has_absolute, has_ones;
 } cf_truth;
 
 static void cf_truth_free(cf_truth *t) {
-  cf_array *all[] = {t->outs, t->mutated, t->absolute, t->ones};
-  for (size_t k = 0; k < 4; k++)
+  cf_array *all[] = {t->outs, t->mutated, t->absolute, t->ones, t->moves};
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) cf_array_free(&all[k][i]);
+}
+
+static graft_status cf_probe_oracle(void *context, cf_array *outs) {
+  const cf_attempt *s = context;
+  return cf_oracle_run(s->call, CF_AS_IS, false, s->nouts, outs, NULL);
 }
 
 static bool cf_ask_oracle(cf_attempt *s, cf_truth *t) {
@@ -78,6 +85,9 @@ static bool cf_ask_oracle(cf_attempt *s, cf_truth *t) {
     status = cf_oracle_run(call, CF_ONES, integers, s->nouts, t->ones, NULL);
     t->has_ones = true;
   }
+  if (status == GRAFT_OK && (rule->klass == CF_BACKWARD || rule->klass == CF_PROPERTY) &&
+      !cf_condition(s->call, NULL, cf_probe_oracle, s, t->outs, s->nouts, t->moves))
+    status = GRAFT_INTERNAL;
   if (status != GRAFT_OK) cf_fail(s->result, "the oracle cannot compute the limits: %s", graft_last_error());
   return status == GRAFT_OK;
 }
@@ -158,8 +168,12 @@ static void cf_judge(cf_attempt *s, int runs) {
                       .outs = t->outs,
                       .dtypes = dtypes,
                       .absolute = t->has_absolute ? t->absolute : NULL,
-                      .ones = t->has_ones ? t->ones : NULL};
+                      .ones = t->has_ones ? t->ones : NULL,
+                      .moves = t->moves};
+    const cf_rule *rule = &s->call->op->rule;
+    for (int run = 0; run < runs && v.ok && rule->property; run++) rule->property(&check, s->results[run], &v);
     for (uint32_t i = 0; i < s->nouts && v.ok; i++) {
+      if (rule->property && rule->covers >> i & 1) continue;
       if (!s->results[0][i].v && !t->outs[i].v) continue; /* an output that the call does not produce */
       if (!s->results[0][i].v || !t->outs[i].v) {
         cf_fail(s->result, "output %u is there on one side only", i), v.ok = false;

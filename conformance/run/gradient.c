@@ -9,6 +9,7 @@
 #include "conformance/judge/tolerance.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
+#include "conformance/run/condition.h"
 #include "conformance/run/dump.h"
 #include "conformance/run/fill.h"
 #include "conformance/run/guard.h"
@@ -105,9 +106,64 @@ static graft_status cf_draw_cotangent(cf_vjp *v, uint32_t out, graft_tensor *lik
   return GRAFT_OK;
 }
 
+/* 'c', 'r' or '-'; see cf_grad. */
+static char cf_phases_of(const cf_call *call, uint32_t out) {
+  const char *phases = call->op->grad.phases;
+  return phases ? phases[out] : '-';
+}
+
+/* Part (i, j) of a Hermitian matrix that nobody would guess, and the weight of a column or row. */
+static dt_value cf_mixing(int64_t i, int64_t j, bool complex) {
+  cf_random random = {(uint64_t)(i < j ? i * 4099 + j : j * 4099 + i)};
+  long double re = 2 * cf_random_unit(&random) - 1, im = 2 * cf_random_unit(&random) - 1;
+  return (dt_value){re, !complex || i == j ? 0 : i < j ? im : -im};
+}
+static long double cf_weight(int64_t j) {
+  cf_random random = {(uint64_t)j + 77};
+  return 0.5L + cf_random_unit(&random);
+}
+
+/* Sum over k of mixing(i, k) x (k, j) times weight(j); or, of rows, weight(i) times the sum of x (i, k) mixing(k, j).
+ */
+static dt_value cf_turned(const dt_value *x, int64_t rows, int64_t columns, int64_t i, int64_t j, char phases,
+                          bool complex) {
+  dt_value sum = {0, 0};
+  bool by_column = phases == 'c';
+  for (int64_t k = 0; k < (by_column ? rows : columns); k++) {
+    dt_value m = by_column ? cf_mixing(i, k, complex) : cf_mixing(k, j, complex);
+    dt_value y = by_column ? x[k * columns + j] : x[i * columns + k];
+    sum.re += m.re * y.re - m.im * y.im;
+    sum.im += m.re * y.im + m.im * y.re;
+  }
+  long double weight = cf_weight(by_column ? j : i);
+  return (dt_value){sum.re * weight, sum.im * weight};
+}
+
+/* The cotangent that turns with the phases of `like`. */
+static graft_status cf_turn_cotangent(cf_vjp *v, uint32_t out, graft_tensor *like, cf_array *g) {
+  cf_array x = {0};
+  if (!cf_array_read(&x, like)) return GRAFT_INTERNAL;
+  int64_t columns = x.ndim ? x.sizes[x.ndim - 1] : 1, rows = x.ndim > 1 ? x.sizes[x.ndim - 2] : 1;
+  int64_t each = rows * columns;
+  for (int64_t at = 0; at < x.numel && v->call->c->mode != CF_VJP_ZERO; at++) {
+    const dt_value *matrix = x.v + at / each * each;
+    int64_t i = at % each / columns, j = at % columns;
+    dt_value y = cf_turned(matrix, rows, columns, i, j, cf_phases_of(v->call, out), dt_is_complex(x.dtype));
+    g->v[at] = (dt_value){dt_round(dt_real(g->dtype), y.re), dt_round(dt_real(g->dtype), y.im)};
+  }
+  cf_array_free(&x);
+  return GRAFT_OK;
+}
+
+static graft_status cf_make_cotangent(cf_vjp *v, uint32_t out, graft_tensor *like) {
+  graft_status s = cf_draw_cotangent(v, out, like);
+  if (s != GRAFT_OK || cf_phases_of(v->call, out) == '-') return s;
+  return cf_turn_cotangent(v, out, like, &v->g[out]);
+}
+
 static graft_status cf_device_cotangent(void *context, uint32_t out, graft_tensor *like, graft_tensor **g) {
   cf_vjp *v = context;
-  graft_status s = cf_draw_cotangent(v, out, like);
+  graft_status s = cf_make_cotangent(v, out, like);
   if (s != GRAFT_OK) return s;
   const cf_array *a = &v->g[out];
   void *bytes = cf_array_bytes(a, a->dtype);
@@ -167,8 +223,16 @@ typedef struct cf_oracle_g {
 static graft_status cf_oracle_cotangent(void *context, uint32_t out, graft_tensor *like, graft_tensor **g) {
   cf_oracle_g *o = context;
   if (!o->v->g[out].v) return err_set(GRAFT_INTERNAL, "output %u requires grad with the oracle only", out);
-  (void)like;
   cf_precision precision = {.native = o->v->call->op->flags & CF_NATIVE};
+  if (cf_phases_of(o->v->call, out) != '-') {
+    cf_array turned = {0};
+    bool memory =
+        cf_array_new(&turned, dt_is_complex(like->dtype) ? GRAFT_WIDE_COMPLEX : GRAFT_WIDE, like->ndim, like->sizes);
+    graft_status s = memory ? cf_turn_cotangent(o->v, out, like, &turned) : GRAFT_OUT_OF_MEMORY;
+    if (s == GRAFT_OK) s = cf_oracle_tensor(&turned, o->transform, precision, g);
+    cf_array_free(&turned);
+    return s;
+  }
   return cf_oracle_tensor(&o->v->g[out], o->transform, precision, g);
 }
 
@@ -195,12 +259,21 @@ static bool cf_oracle_gradient(cf_vjp *v, cf_transform inputs, cf_transform g, c
   return s == GRAFT_OK || cf_fail(v->result, "the oracle's gradient: %s", graft_last_error());
 }
 
+static graft_status cf_probe_gradient(void *context, cf_array *grads) {
+  cf_oracle_g *o = context;
+  return cf_oracle_pass(o->v, CF_AS_IS, cf_oracle_cotangent, o, NULL, grads);
+}
+
 /* S, the sum of the absolute terms of each element, and how many terms there are. */
 static bool cf_gradient_terms(cf_vjp *v) {
+  cf_oracle_g context = {v, CF_AS_IS};
   switch (v->call->op->grad.kind) {
     case CF_GRAD_ABS:
       return cf_oracle_gradient(v, CF_ABSOLUTE, CF_ABSOLUTE, NULL, v->terms) &&
              cf_oracle_gradient(v, CF_ONES, CF_ONES, NULL, v->ones);
+    case CF_GRAD_BACKWARD:
+      return cf_condition(v->call, v->g, cf_probe_gradient, &context, v->want, v->call->ntensors, v->terms) ||
+             cf_fail(v->result, "the oracle cannot compute the limits: %s", graft_last_error());
     case CF_GRAD_SELECT: return cf_oracle_gradient(v, CF_AS_IS, CF_ABSOLUTE, NULL, v->terms);
     default: return true;
   }
@@ -227,6 +300,10 @@ static void cf_gradient_limits(const cf_vjp *v, uint32_t i, long double *limits)
     if (rule->kind == CF_GRAD_KAPPA) s = cf_modulus(v->g[0].v[k]) * rule->kappa(v->call->in[0].v[k].re);
     if (v->terms[i].v) s = cf_modulus(v->terms[i].v[k]);
     if (v->ones[i].v) terms = fmaxl(1, cf_modulus(v->ones[i].v[k]));
+    if (rule->kind == CF_GRAD_BACKWARD) {
+      limits[k] = rule->steps * cf_matrix_size(v->call) * cf_u_acc(dtype) * s + cf_ulp(dtype, size) / 2;
+      continue;
+    }
     long double roundings = rule->steps * cf_u(dtype) + (rule->inner + cf_growth(terms)) * cf_u_acc(dtype);
     limits[k] = roundings * s + cf_ulp(dtype, size) / 2;
   }
@@ -313,7 +390,7 @@ static void cf_product_add(cf_product *p, dt_value a, dt_value b) {
 
 static graft_status cf_adjoint_cotangent(void *context, uint32_t out, graft_tensor *like, graft_tensor **g) {
   cf_vjp *v = context;
-  graft_status s = cf_draw_cotangent(v, out, like);
+  graft_status s = cf_make_cotangent(v, out, like);
   if (s != GRAFT_OK) return s;
   for (int64_t i = 0; i < v->g[out].numel; i++) v->g[out].v[i].re = (double)v->g[out].v[i].re;
   return cf_oracle_tensor(&v->g[out], CF_AS_IS, (cf_precision){0}, g);
@@ -330,6 +407,8 @@ static bool cf_draw_directions(cf_vjp *v, cf_array *u) {
     if (!cf_array_new(&u[i], call->specs[i].dtype, call->specs[i].ndim, call->specs[i].sizes))
       return cf_fail(v->result, "no memory for the directions");
     cf_fill_values(&u[i], &note, &how, &random);
+    bool hermitian = call->notes[i].matrices == CF_HERMITIAN || call->notes[i].matrices == CF_DEFINITE;
+    if (hermitian) cf_fill_hermitian(&u[i]);
   }
   return true;
 }

@@ -8,6 +8,7 @@
   X(factory)        \
   X(fft)            \
   X(indexing)       \
+  X(linalg)         \
   X(loss)           \
   X(matmul)         \
   X(normalization)  \

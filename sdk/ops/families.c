@@ -11,6 +11,10 @@
   X(fft)                   \
   X(indexing)              \
   X(linalg)                \
+  X(linalg_cholesky)       \
+  X(linalg_cross)          \
+  X(linalg_lu)             \
+  X(linalg_triangular)     \
   X(loss_elements)         \
   X(loss_margin)           \
   X(loss_nll)              \

@@ -1168,7 +1168,8 @@ typedef struct graft_args_linalg_cholesky_ex {
 typedef graft_status (*graft_linalg_cholesky_ex_fn)(const graft_exec *exec,
                                                     const graft_args_linalg_cholesky_ex *args) GRAFT_NOEXCEPT;
 
-/* aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor */
+/* aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
+ * Prepared: self, other broadcast and promoted; dim none negative. */
 typedef struct graft_args_linalg_cross {
   graft_args head;
   const graft_tensor_desc *self;

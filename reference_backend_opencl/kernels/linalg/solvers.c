@@ -1,0 +1,269 @@
+/* Cholesky's and the LU factorization, and what is solved with them. */
+#include <string.h>
+
+#include "kernels/linalg/linalg.h"
+
+/* The numbers of solvers.cl. */
+enum { ROWS, COLUMNS, FLAG, SIZE, RIGHTS, X_STEP, X_NEXT, IDENTITY, EXCHANGE, STEPS, FIRST_STEP };
+enum { BATCH = FIRST_STEP + 2, BATCH_SIZES, BATCH_DIMS = 8, BATCH_STEPS = BATCH_SIZES + BATCH_DIMS };
+enum { FACTOR, PIVOTS, RIGHT, OPERANDS };
+enum { NUMBERS = BATCH_STEPS + OPERANDS * BATCH_DIMS };
+enum { TRANSPOSED = 1, BACK = 2, UNIT = 4 };
+enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND };
+
+int64_t ocl_stack_count(const graft_tensor_desc *desc, int32_t tail) {
+  int64_t count = 1;
+  for (int32_t d = 0; d < desc->dl.ndim - tail; d++) count *= desc->dl.shape[d];
+  return count;
+}
+
+int64_t ocl_stack_size(const graft_tensor_desc *desc, int32_t from_end) {
+  return desc->dl.shape[desc->dl.ndim - from_end];
+}
+
+int64_t ocl_stack_units(const graft_exec *exec, int64_t matrices) {
+  return exec->device->is_cpu ? matrices : 64 * matrices;
+}
+
+bool ocl_stack_serves(const graft_exec *exec, const graft_tensor_desc *desc) {
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, desc->dl.dtype);
+  return dtype && dtype->class == OCL_CLASS_FLOAT && dtype->bytes >= 4;
+}
+
+/* ---- calls ---- */
+
+typedef struct solver {
+  ocl_direct direct;
+  int64_t numbers[NUMBERS];
+  int stages;
+} solver;
+
+static void begin(solver *s, const graft_tensor_desc *like) {
+  *s = (solver){
+      .direct = {
+          .file = "core/direct linalg/stacks linalg/solvers", .dtype = like->dl.dtype, .count = NUMBERS, .places = 4}};
+  s->numbers[ROWS] = ocl_stack_size(like, 2);
+  s->numbers[COLUMNS] = ocl_stack_size(like, 1);
+}
+
+static void add_stage(solver *s, const graft_exec *exec, const char *entry, int64_t matrices,
+                      const ocl_place places[4]) {
+  ocl_stage *stage = &s->direct.stages[s->stages++];
+  *stage = (ocl_stage){.entry = entry, .units = ocl_stack_units(exec, matrices)};
+  for (int i = 0; i < 4; i++) stage->places[i] = places[i];
+}
+
+static graft_status run(const graft_exec *exec, solver *s) {
+  s->direct.numbers = s->numbers;
+  return ocl_direct_run(exec, &s->direct);
+}
+
+/* A system: x and the right sides have one shape but for batch dims; `vectors` where they have no columns. */
+typedef struct system {
+  const graft_tensor_desc *x, *right; /* right NULL: the identity */
+  int32_t batch;                      /* x's batch dims */
+  bool left;
+} system_of;
+
+/* What operand `which` of so many batch dims steps along x's. False: too many dims. */
+static bool set_batch(solver *s, const system_of *of, int which, const graft_tensor_desc *operand, int32_t dims) {
+  int64_t step = 1;
+  if (of->batch > BATCH_DIMS) return false;
+  s->numbers[BATCH] = of->batch;
+  for (int32_t d = 1; d <= of->batch; d++) {
+    int64_t size = operand && d <= dims ? operand->dl.shape[dims - d] : 1;
+    s->numbers[BATCH_SIZES + of->batch - d] = of->x->dl.shape[of->batch - d];
+    s->numbers[BATCH_STEPS + BATCH_DIMS * which + of->batch - d] = size > 1 ? step : 0;
+    step *= size;
+  }
+  return true;
+}
+
+static void set_system(solver *s, const system_of *of) {
+  bool vectors = of->x->dl.ndim == of->batch + 1;
+  int64_t rows = vectors ? ocl_stack_size(of->x, 1) : ocl_stack_size(of->x, 2);
+  int64_t columns = vectors ? 1 : ocl_stack_size(of->x, 1);
+  s->numbers[SIZE] = of->left ? rows : columns;
+  s->numbers[RIGHTS] = of->left ? columns : rows;
+  s->numbers[X_STEP] = of->left ? columns : 1;
+  s->numbers[X_NEXT] = of->left ? 1 : columns;
+  s->numbers[IDENTITY] = !of->right;
+}
+
+static void set_steps(solver *s, int64_t exchange, int count, int first, int second) {
+  s->numbers[EXCHANGE] = exchange;
+  s->numbers[STEPS] = count;
+  s->numbers[FIRST_STEP] = first;
+  s->numbers[FIRST_STEP + 1] = second;
+}
+
+/* Those of P L U, or of its adjoint; x a = b is a^T x^T = b^T. */
+static void set_lu_steps(solver *s, bool adjoint, bool left) {
+  if (adjoint != left)
+    set_steps(s, EXCHANGE_BEFORE, 2, UNIT, BACK);
+  else
+    set_steps(s, EXCHANGE_BEHIND, 2, TRANSPOSED, TRANSPOSED | BACK | UNIT);
+}
+
+static void set_cholesky_steps(solver *s, bool upper) {
+  set_steps(s, EXCHANGE_NONE, 2, upper ? TRANSPOSED : 0, upper ? BACK : TRANSPOSED | BACK);
+}
+
+static ocl_place place_of(const graft_tensor_desc *desc) {
+  return ocl_place_of(desc);
+}
+
+static const ocl_place nowhere;
+
+static void add_solve(solver *s, const graft_exec *exec, const system_of *of, ocl_place factor, ocl_place pivots) {
+  add_stage(s, exec, "solve", ocl_stack_count(of->x, of->x->dl.ndim - of->batch),
+            (const ocl_place[]){place_of(of->x), factor, pivots, place_of(of->right)});
+}
+
+/* ---- slots ---- */
+
+graft_status ocl_op_linalg_cholesky_ex(const graft_exec *exec, const graft_args_linalg_cholesky_ex *args) {
+  solver s;
+  if (args->check_errors || !args->L || !args->info || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
+  begin(&s, args->self);
+  s.numbers[FLAG] = args->upper;
+  add_stage(&s, exec, "cholesky", ocl_stack_count(args->self, 2),
+            (const ocl_place[]){place_of(args->L), place_of(args->info), place_of(args->self), nowhere});
+  return run(exec, &s);
+}
+
+/* One factor, no exchanges; x = out. */
+static graft_status solve_with(const graft_exec *exec, solver *s, const graft_tensor_desc *factor, system_of of) {
+  bool fits = set_batch(s, &of, FACTOR, factor, factor->dl.ndim - 2) && set_batch(s, &of, PIVOTS, NULL, 0) &&
+              set_batch(s, &of, RIGHT, of.right, of.right ? of.right->dl.ndim - 2 : 0);
+  if (!fits || !ocl_stack_serves(exec, of.x)) return GRAFT_UNIMPLEMENTED;
+  set_system(s, &of);
+  add_solve(s, exec, &of, place_of(factor), nowhere);
+  return run(exec, s);
+}
+
+graft_status ocl_op_cholesky_inverse(const graft_exec *exec, const graft_args_cholesky_inverse *args) {
+  solver s;
+  begin(&s, args->self);
+  set_cholesky_steps(&s, args->upper);
+  return solve_with(exec, &s, args->self, (system_of){.x = args->out, .batch = args->out->dl.ndim - 2, .left = true});
+}
+
+graft_status ocl_op_cholesky_solve(const graft_exec *exec, const graft_args_cholesky_solve *args) {
+  solver s;
+  begin(&s, args->input2);
+  set_cholesky_steps(&s, args->upper);
+  return solve_with(exec, &s, args->input2,
+                    (system_of){.x = args->out, .right = args->self, .batch = args->out->dl.ndim - 2, .left = true});
+}
+
+graft_status ocl_op_linalg_solve_triangular(const graft_exec *exec, const graft_args_linalg_solve_triangular *args) {
+  solver s;
+  begin(&s, args->self);
+  bool back = (bool)args->upper == (bool)args->left; /* from the right the transposed system is solved */
+  set_steps(&s, EXCHANGE_NONE, 1, (args->left ? 0 : TRANSPOSED) | (back ? BACK : 0) | (args->unitriangular ? UNIT : 0),
+            0);
+  return solve_with(exec, &s, args->self,
+                    (system_of){.x = args->out, .right = args->B, .batch = args->out->dl.ndim - 2, .left = args->left});
+}
+
+graft_status ocl_op_linalg_lu_factor_ex(const graft_exec *exec, const graft_args_linalg_lu_factor_ex *args) {
+  solver s;
+  bool all = args->LU && args->pivots && args->info;
+  if (args->check_errors || !all || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  begin(&s, args->A);
+  s.numbers[FLAG] = args->pivot;
+  add_stage(&s, exec, "lu", ocl_stack_count(args->A, 2),
+            (const ocl_place[]){place_of(args->LU), place_of(args->pivots), place_of(args->info), place_of(args->A)});
+  return run(exec, &s);
+}
+
+graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_linalg_lu_solve *args) {
+  solver s;
+  begin(&s, args->LU);
+  system_of of = {.x = args->out, .right = args->B, .batch = args->out->dl.ndim - 2, .left = args->left};
+  bool fits = set_batch(&s, &of, FACTOR, args->LU, args->LU->dl.ndim - 2) &&
+              set_batch(&s, &of, PIVOTS, args->pivots, args->pivots->dl.ndim - 1) &&
+              set_batch(&s, &of, RIGHT, args->B, args->B->dl.ndim - 2);
+  if (!fits || !ocl_stack_serves(exec, args->LU)) return GRAFT_UNIMPLEMENTED;
+  set_system(&s, &of);
+  set_lu_steps(&s, args->adjoint, args->left);
+  add_solve(&s, exec, &of, place_of(args->LU), place_of(args->pivots));
+  return run(exec, &s);
+}
+
+/* Memory for the factors of a: first the factor, then its pivots. */
+static graft_status factors_of(const graft_exec *exec, const graft_tensor_desc *a, ocl_place *lu, ocl_place *pivots) {
+  uint64_t elements = (uint64_t)ocl_elements(a), bytes = ocl_dtype_of(exec->device, a->dl.dtype)->bytes;
+  uint64_t rows = (uint64_t)(ocl_stack_count(a, 2) * ocl_stack_size(a, 2));
+  graft_status status = ocl_workspace(exec, elements * bytes + rows * sizeof(int32_t) + 8, lu);
+  *pivots = (ocl_place){lu->buffer, lu->offset + elements * bytes};
+  return status;
+}
+
+graft_status ocl_op_linalg_inv_ex(const graft_exec *exec, const graft_args_linalg_inv_ex *args) {
+  solver s;
+  ocl_place lu, pivots;
+  if (args->check_errors || !args->inverse || !args->info) return GRAFT_UNIMPLEMENTED;
+  begin(&s, args->A);
+  s.numbers[FLAG] = 1;
+  system_of of = {.x = args->inverse, .batch = args->inverse->dl.ndim - 2, .left = true};
+  bool fits = set_batch(&s, &of, FACTOR, args->A, of.batch) && set_batch(&s, &of, PIVOTS, args->A, of.batch) &&
+              set_batch(&s, &of, RIGHT, NULL, 0);
+  if (!fits || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  graft_status status = factors_of(exec, args->A, &lu, &pivots);
+  if (status != GRAFT_OK) return status;
+  set_system(&s, &of);
+  set_lu_steps(&s, false, true);
+  add_stage(&s, exec, "lu", ocl_stack_count(args->A, 2),
+            (const ocl_place[]){lu, pivots, place_of(args->info), place_of(args->A)});
+  add_solve(&s, exec, &of, lu, pivots);
+  return run(exec, &s);
+}
+
+graft_status ocl_op_linalg_solve_ex(const graft_exec *exec, const graft_args_linalg_solve_ex *args) {
+  solver s;
+  bool all = args->result && args->LU && args->pivots && args->info;
+  if (args->check_errors || !all) return GRAFT_UNIMPLEMENTED;
+  begin(&s, args->A);
+  s.numbers[FLAG] = 1;
+  const graft_dl_tensor *x = &args->result->dl, *a = &args->A->dl, *b = &args->B->dl;
+  int32_t tail = b->ndim == 1 || x->ndim < a->ndim ? 1 : 2; /* a result of lower rank than the systems is of vectors */
+  system_of of = {.x = args->result, .right = args->B, .batch = x->ndim - tail, .left = args->left};
+  bool fits = set_batch(&s, &of, FACTOR, args->A, a->ndim - 2) && set_batch(&s, &of, PIVOTS, args->A, a->ndim - 2) &&
+              set_batch(&s, &of, RIGHT, args->B, b->ndim - tail);
+  if (!fits || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  set_system(&s, &of);
+  set_lu_steps(&s, false, args->left);
+  add_stage(&s, exec, "lu", ocl_stack_count(args->A, 2),
+            (const ocl_place[]){place_of(args->LU), place_of(args->pivots), place_of(args->info), place_of(args->A)});
+  add_solve(&s, exec, &of, place_of(args->LU), place_of(args->pivots));
+  return run(exec, &s);
+}
+
+/* The info of a determinant's factorization is nobody's. */
+static graft_status determinant(const graft_exec *exec, const graft_tensor_desc *a, const graft_tensor_desc *lu,
+                                const graft_tensor_desc *pivots, const graft_tensor_desc *result,
+                                const graft_tensor_desc *logarithm) {
+  solver s;
+  ocl_place info;
+  if (!lu || !pivots || !result || !ocl_stack_serves(exec, a)) return GRAFT_UNIMPLEMENTED;
+  int64_t count = ocl_stack_count(a, 2);
+  graft_status status = ocl_workspace(exec, (uint64_t)count * sizeof(int32_t) + 8, &info);
+  if (status != GRAFT_OK) return status;
+  begin(&s, a);
+  s.numbers[FLAG] = 1;
+  add_stage(&s, exec, "lu", count, (const ocl_place[]){place_of(lu), place_of(pivots), info, place_of(a)});
+  add_stage(&s, exec, logarithm ? "sign_and_logarithm" : "determinant", count,
+            (const ocl_place[]){place_of(result), place_of(logarithm), place_of(lu), place_of(pivots)});
+  return run(exec, &s);
+}
+
+graft_status ocl_op_linalg_det(const graft_exec *exec, const graft_args_linalg_det *args) {
+  return determinant(exec, args->A, args->LU, args->pivots, args->result, NULL);
+}
+
+graft_status ocl_op_linalg_slogdet(const graft_exec *exec, const graft_args_linalg_slogdet *args) {
+  if (!args->logabsdet) return GRAFT_UNIMPLEMENTED;
+  return determinant(exec, args->A, args->LU, args->pivots, args->sign, args->logabsdet);
+}

@@ -1,0 +1,173 @@
+/* Cholesky's and the LU factorization, determinants, and systems of their factors; after stacks.cl. Of the numbers
+ * (solvers.c has them, too): */
+#define ROWS n.of[0]
+#define COLUMNS n.of[1]
+#define FLAG n.of[2] /* cholesky: the upper factor; lu: rows are exchanged */
+#define SIZE n.of[3] /* of a system; RIGHTS so many right sides */
+#define RIGHTS n.of[4]
+#define X_STEP n.of[5] /* from row to row of a system's unknowns, and from one right side to the next */
+#define X_NEXT n.of[6]
+#define IDENTITY n.of[7] /* the right sides are */
+#define EXCHANGE n.of[8] /* rows: 1 before, 2 behind the solving, 0 not */
+#define STEPS n.of[9]
+#define STEP_OF(s) ((int)n.of[10 + (s)]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal */
+#define BATCH n.of[12]                   /* dims, of these sizes, and what each operand steps in them */
+#define BATCH_SIZE(d) n.of[13 + (d)]
+#define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
+
+/* Lower, in place; a factor's row is a column of the upper one. */
+KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), numbers n) {
+  const long size = ROWS, down = FLAG ? 1 : size, right = FLAG ? size : 1;
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(a) + b * size * size;
+    matrix to = MATRIX(l) + b * size * size;
+    int bad = 0;
+    EACH_LANE(i, 0, size)
+    for (long j = 0; j < size; j++) to[i * down + j * right] = j <= i ? from[i * down + j * right] : 0;
+    SYNC;
+    for (long k = 0; k < size && !bad; k++) {
+      const CT pivot = to[k * down + k * right];
+      if (!(pivot > 0)) bad = (int)k + 1;
+      const CT root = sqrt(pivot);
+      SYNC;
+      if (bad) continue;
+      if (LANE == 0) to[k * down + k * right] = root;
+      EACH_LANE(i, k + 1, size) to[i * down + k * right] /= root;
+      SYNC;
+      EACH_LANE(i, k + 1, size) {
+        const CT factor = -to[i * down + k * right];
+        for (long j = k + 1; j <= i; j++) {
+          to[i * down + j * right] = fma(factor, to[j * down + k * right], to[i * down + j * right]);
+        }
+      }
+      SYNC;
+    }
+    if (LANE == 0) WHOLE(info)[b] = bad;
+  }
+}
+
+/* The row of the largest part of column k at and below row k; the first of equals. */
+static long pivot_row(const_matrix a, long k, long rows, long columns) {
+  long best = k;
+  for (long i = k + 1; i < rows; i++) {
+    if (fabs(a[i * columns + k]) > fabs(a[best * columns + k])) best = i;
+  }
+  return best;
+}
+
+KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), numbers n) {
+  const long rows = ROWS, columns = COLUMNS, steps = min(rows, columns);
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(a) + b * rows * columns;
+    matrix to = MATRIX(lu) + b * rows * columns;
+    int bad = 0;
+    EACH_LANE(i, 0, rows)
+    for (long j = 0; j < columns; j++) to[i * columns + j] = from[i * columns + j];
+    SYNC;
+    for (long k = 0; k < steps; k++) {
+      const long row = FLAG ? pivot_row(to, k, rows, columns) : k;
+      SYNC;
+      if (LANE == 0) WHOLE(pivots)[b * steps + k] = (int)row + 1;
+      if (row != k) {
+        EACH_LANE(j, 0, columns) {
+          const CT kept = to[k * columns + j];
+          to[k * columns + j] = to[row * columns + j];
+          to[row * columns + j] = kept;
+        }
+      }
+      SYNC;
+      const CT head = to[k * columns + k];
+      if (head == 0) {
+        bad = bad ? bad : (int)k + 1;
+        continue;
+      }
+      EACH_LANE(i, k + 1, rows) {
+        const CT factor = to[i * columns + k] /= head;
+        for (long j = k + 1; j < columns; j++) {
+          to[i * columns + j] = fma(-factor, to[k * columns + j], to[i * columns + j]);
+        }
+      }
+      SYNC;
+    }
+    if (LANE == 0) WHOLE(info)[b] = bad;
+  }
+}
+
+/* The sign that a factor's exchanges leave. */
+static CT parity(__global const int *pivots, long size) {
+  bool odd = false;
+  for (long i = 0; i < size; i++) odd ^= pivots[i] != i + 1;
+  return odd ? -1 : 1;
+}
+
+/* A matrix is a lane's. */
+KERNEL determinant(PLACE(result), PLACE(none), CONST_PLACE(lu), PLACE(pivots), numbers n) {
+  const long size = ROWS;
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(lu) + b * size * size;
+    if (LANE) continue;
+    CT product = parity(WHOLE(pivots) + b * size, size);
+    for (long i = 0; i < size; i++) product *= from[i * size + i];
+    MATRIX(result)[b] = product;
+  }
+}
+
+KERNEL sign_and_logarithm(PLACE(sign), PLACE(logarithm), CONST_PLACE(lu), PLACE(pivots), numbers n) {
+  const long size = ROWS;
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(lu) + b * size * size;
+    if (LANE) continue;
+    CT turned = parity(WHOLE(pivots) + b * size, size), sum = 0;
+    for (long i = 0; i < size; i++) {
+      const CT pivot = from[i * size + i];
+      turned *= pivot > 0 ? (CT)1 : pivot < 0 ? (CT)-1 : pivot;
+      sum += log(fabs(pivot));
+    }
+    MATRIX(sign)[b] = turned;
+    MATRIX(logarithm)[b] = sum;
+  }
+}
+
+static void exchange(matrix x, long step, __global const int *pivots, long size, bool back) {
+  for (long i = 0; i < size; i++) {
+    const long k = back ? size - 1 - i : i, row = (long)pivots[k] - 1;
+    if (row < 0 || row >= size) continue;
+    const CT kept = x[k * step];
+    x[k * step] = x[row * step];
+    x[row * step] = kept;
+  }
+}
+
+static void solve_one(const_matrix t, long size, int how, matrix x, long step) {
+  const long down = how & 1 ? 1 : size, right = how & 1 ? size : 1;
+  const bool back = how & 2, unit = how & 4;
+  for (long done = 0; done < size; done++) {
+    const long i = back ? size - 1 - done : done;
+    CT sum = x[i * step];
+    for (long k = back ? i + 1 : 0; k < (back ? size : i); k++) sum = fma(-t[i * down + k * right], x[k * step], sum);
+    x[i * step] = unit ? sum : sum / t[i * down + i * right];
+  }
+}
+
+/* Each lane solves for some of the right sides. */
+KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(right), numbers n) {
+  const long size = SIZE, rights = RIGHTS;
+  EACH_MATRIX(b) {
+    long at[3] = {0, 0, 0}, rest = b;
+    for (int d = (int)BATCH - 1; d >= 0; d--) {
+      const long i = rest % BATCH_SIZE(d);
+      rest /= BATCH_SIZE(d);
+      for (int k = 0; k < 3; k++) at[k] += i * BATCH_STEP(k, d);
+    }
+    const_matrix t = CONST_MATRIX(factor) + at[0] * size * size;
+    __global const int *rows = (__global const int *)(pivots + offset_pivots) + at[1] * size;
+    EACH_LANE(c, 0, rights) {
+      matrix to = MATRIX(x) + b * size * rights + c * X_NEXT;
+      const_matrix from = CONST_MATRIX(right) + at[2] * size * rights + c * X_NEXT;
+      for (long i = 0; i < size; i++) to[i * X_STEP] = IDENTITY ? (CT)(i == c) : from[i * X_STEP];
+      if (EXCHANGE == 1) exchange(to, X_STEP, rows, size, false);
+      for (int s = 0; s < (int)STEPS; s++) solve_one(t, size, STEP_OF(s), to, X_STEP);
+      if (EXCHANGE == 2) exchange(to, X_STEP, rows, size, true);
+    }
+  }
+}
