@@ -484,6 +484,29 @@ static graft_status mut_no_pivot(const mut_call *c) {
   return mut_inner(c, &copy);
 }
 
+/* The first two values, and their vectors, stand the other way round. */
+static graft_status mut_no_order(const mut_call *c) {
+  const graft_tensor_desc *values = mut_desc(c, "eigenvalues"), *vectors = mut_desc(c, "eigenvectors");
+  graft_status s = c->inner(c->exec, c->args);
+  int64_t n = values->dl.shape[values->dl.ndim - 1];
+  if (s != GRAFT_OK || n < 2 || mut_numel(vectors) < n * n) return s;
+  for (int64_t i = -1; i < n; i++) {
+    const graft_tensor_desc *d = i < 0 ? values : vectors;
+    int64_t at = i < 0 ? 0 : i * n;
+    long double kept = mut_get(d, at);
+    mut_put(d, at, mut_get(d, at + 1));
+    mut_put(d, at + 1, kept);
+  }
+  return s;
+}
+
+static graft_status mut_no_upper(const mut_call *c) {
+  mut_args copy = mut_copy(c);
+  uint32_t lower = GRAFT_STR_UPLO_L;
+  memcpy(mut_field(c, &copy, "UPLO"), &lower, sizeof lower);
+  return mut_inner(c, &copy);
+}
+
 /* Rows counted from 0. */
 static graft_status mut_pivots_from_0(const mut_call *c) {
   const graft_tensor_desc *pivots = mut_desc(c, "pivots");
@@ -540,6 +563,12 @@ const mut_bug mut_bugs[] = {
     {"rough_cholesky", "aten::linalg_cholesky_ex", "too few digits of a factor", mut_rough, 0},
     {"rough_inverse", "aten::linalg_inv_ex", "too few digits of a solution", mut_rough, 0},
     {"rough_determinant", "aten::_linalg_det", "too few digits of a determinant", mut_rough, 0},
+    {"rough_q", "aten::linalg_qr", "too few digits of a factor", mut_rough, 0},
+    {"rough_reflectors", "aten::geqrf", "too few digits of a factor", mut_rough, 0},
+    {"rough_eigenvalue", "aten::_linalg_eigh", "too few digits of a value", mut_rough, 0},
+    {"rough_vectors", "aten::_linalg_svd", "too few digits of a factor", mut_rough, 0},
+    {"no_order", "aten::_linalg_eigh", "values in another order", mut_no_order, 0},
+    {"no_upper", "aten::_linalg_eigh", "ignored argument", mut_no_upper, 0},
     {"no_pivot", "aten::linalg_lu_factor_ex", "ignored argument", mut_no_pivot, 0},
     {"pivots_from_0", "aten::linalg_lu_factor_ex", "rows counted from 0", mut_pivots_from_0, 0},
     {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},

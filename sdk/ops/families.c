@@ -13,7 +13,11 @@
   X(linalg)                \
   X(linalg_cholesky)       \
   X(linalg_cross)          \
+  X(linalg_exponential)    \
+  X(linalg_ldl)            \
   X(linalg_lu)             \
+  X(linalg_qr)             \
+  X(linalg_spectrum)       \
   X(linalg_triangular)     \
   X(loss_elements)         \
   X(loss_margin)           \

@@ -32,5 +32,13 @@ static const ocl_op ops[] = {
     REAL_OP(linalg_solve_ex),
     REAL_OP(linalg_det),
     REAL_OP(linalg_slogdet),
+    REAL_OP(linalg_ldl_factor_ex),
+    REAL_OP(geqrf),
+    REAL_OP(linalg_householder_product),
+    REAL_OP(ormqr),
+    REAL_OP(linalg_qr),
+    REAL_OP(linalg_eigh),
+    REAL_OP(linalg_svd),
+    REAL_OP(linalg_matrix_exp),
 };
 OCL_FAMILY(linalg, ops)

@@ -267,3 +267,14 @@ graft_status ocl_op_linalg_slogdet(const graft_exec *exec, const graft_args_lina
   if (!args->logabsdet) return GRAFT_UNIMPLEMENTED;
   return determinant(exec, args->A, args->LU, args->pivots, args->sign, args->logabsdet);
 }
+
+graft_status ocl_op_linalg_ldl_factor_ex(const graft_exec *exec, const graft_args_linalg_ldl_factor_ex *args) {
+  solver s;
+  bool all = args->LD && args->pivots && args->info;
+  if (args->check_errors || !all || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
+  begin(&s, args->self);
+  add_stage(
+      &s, exec, "ldl", ocl_stack_count(args->self, 2),
+      (const ocl_place[]){place_of(args->LD), place_of(args->pivots), place_of(args->info), place_of(args->self)});
+  return run(exec, &s);
+}

@@ -171,3 +171,81 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
     }
   }
 }
+
+/* Bunch and Kaufman's pivot of column k, as LAPACK's sytf2 picks it: its row, and 1 or 2 columns; 0: the column is 0. */
+static long pivot_of(const_matrix a, long k, long size, int *steps) {
+  const CT alpha = (1 + sqrt((CT)17)) / 8;
+  long row = k + 1;
+  for (long i = k + 2; i < size; i++) {
+    if (fabs(a[i * size + k]) > fabs(a[row * size + k])) row = i;
+  }
+  const CT own = fabs(a[k * size + k]), column = k + 1 < size ? fabs(a[row * size + k]) : (CT)0;
+  *steps = own == 0 && column == 0 ? 0 : 1;
+  if (own >= alpha * column) return k;
+  CT beside = 0;
+  for (long j = k; j < row; j++) beside = fmax(beside, fabs(a[row * size + j]));
+  for (long i = row + 1; i < size; i++) beside = fmax(beside, fabs(a[i * size + row]));
+  if (own >= alpha * column * (column / beside)) return k;
+  if (fabs(a[row * size + row]) < alpha * beside) *steps = 2;
+  return row;
+}
+
+static void swap(matrix a, long x, long y) {
+  const CT kept = a[x];
+  a[x] = a[y];
+  a[y] = kept;
+}
+
+/* Rows and columns p < q of the lower triangle that is left from column k on. */
+static void exchange_both(matrix a, long size, long k, long p, long q) {
+  for (long i = q + 1; i < size; i++) swap(a, i * size + p, i * size + q);
+  for (long i = p + 1; i < q; i++) swap(a, i * size + p, q * size + i);
+  swap(a, p * size + p, q * size + q);
+  if (p > k) swap(a, p * size + k, q * size + k);
+}
+
+KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), numbers n) {
+  const long size = ROWS;
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(in) + b * size * size;
+    matrix a = MATRIX(ld) + b * size * size;
+    __global int *rows = WHOLE(pivots) + b * size;
+    int bad = 0, steps = 1;
+    EACH_LANE(i, 0, size)
+    for (long j = 0; j < size; j++) a[i * size + j] = j <= i ? from[i * size + j] : 0;
+    SYNC;
+    for (long k = 0; k < size; k += max(steps, 1)) {
+      const long row = pivot_of(a, k, size, &steps), last = steps == 2 ? k + 1 : k, first = last + 1;
+      SYNC;
+      if (LANE == 0) {
+        if (row != last) exchange_both(a, size, k, last, row);
+        for (long i = k; i <= last; i++) rows[i] = steps == 2 ? -(int)row - 1 : (int)row + 1;
+      }
+      SYNC;
+      if (steps == 0) {
+        bad = bad ? bad : (int)k + 1;
+        continue;
+      }
+      /* A column's factors are those of D's inverse [[p, q], [q, r]]. */
+      const CT x = a[k * size + k], y = steps == 2 ? a[last * size + k] : (CT)0;
+      const CT z = steps == 2 ? a[last * size + last] : (CT)1, determinant = x * z - y * y;
+      EACH_LANE(i, first, size) {
+        const CT left = a[i * size + k], right = steps == 2 ? a[i * size + last] : (CT)0;
+        for (long j = first; j <= i; j++) {
+          const CT up = a[j * size + k], down = steps == 2 ? a[j * size + last] : (CT)0;
+          const CT f = steps == 2 ? (up * z - down * y) / determinant : up / x;
+          const CT s = steps == 2 ? (down * x - up * y) / determinant : (CT)0;
+          a[i * size + j] -= left * f + right * s;
+        }
+      }
+      SYNC;
+      EACH_LANE(i, first, size) {
+        const CT up = a[i * size + k], down = steps == 2 ? a[i * size + last] : (CT)0;
+        a[i * size + k] = steps == 2 ? (up * z - down * y) / determinant : up / x;
+        if (steps == 2) a[i * size + last] = (down * x - up * y) / determinant;
+      }
+      SYNC;
+    }
+    if (LANE == 0) WHOLE(info)[b] = bad;
+  }
+}

@@ -1,12 +1,14 @@
+#include "conformance/cases/linalg/factors.h"
 #include "conformance/cases/rows.h"
-#include "conformance/judge/factors.h"
 
 #define CF_LAPACK (CF_BIT(F32) | CF_BIT(F64))
 
 /* Multiples of n u that the inputs of an algorithm may be off by. Cholesky (Higham, theorem 10.3): n + 1. LU (theorem
  * 9.4): 3 n, times what pivots grow by, which is a few for numbers drawn at random. Triangles (theorem 8.5): n. And as
- * much again for each solution that a gradient is made of. */
-enum { CF_CHOLESKY = 2, CF_LU = 12, CF_TRIANGLE = 2 };
+ * much again for each solution that a gradient is made of. QR (theorem 19.4) and Jacobi's rotations: the same as in
+ * factors.c. The exponential: each of the products that its scaling takes (Higham, Functions of Matrices, 10.3).
+ */
+enum { CF_CHOLESKY = 2, CF_LU = 12, CF_TRIANGLE = 2, CF_QR = 8, CF_EXPONENTIAL = 16 };
 
 /* Where an operand, which is broadcast, has what stands at element `at` of the result, moved along dim by `by` in a
  * circle. */
@@ -92,6 +94,45 @@ static const cf_op cf_linalg_ops[] = {
      CF_TEXTS("m T[3,5,5]~general", "m T[33,33]~general", "m T[2,2,3,3]~general", "m T[1,1]~general",
               "m T[3,0,0]~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_det_property, 12, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
+    {"aten::linalg_qr",
+     CF_TEXTS("s T[3,13,13]~general", "m T[33,17]~general", "m T[17,33]~general", "m T[2,2,5,5]~general 'complete'",
+              "m T[1,1]~general", "m T[3,0,5]~general", "f T[129,129]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_qr_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("cr", 4 * CF_QR)},
+    {"aten::linalg_qr",
+     CF_TEXTS("m T[33,17]~general 'complete'", "m T[17,33]~general 'r'", "m T[3,5,0]~general 'complete'"), CF_LAPACK,
+     CF_R_PROPERTY(cf_qr_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::geqrf", CF_TEXTS("m T[3,13,13]~general", "m T[33,17]~general", "m T[17,33]~general", "m T[1,1]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_geqrf_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::linalg_householder_product",
+     CF_TEXTS("m T[3,13,5]~dominant T[3,5]", "m T[9,9]~dominant T[7]", "m T[1,1]~general T[1]"), CF_LAPACK,
+     CF_R_BACKWARD(2 * CF_QR), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(8 * CF_QR)},
+    {"aten::ormqr",
+     CF_TEXTS("m T[3,13,5]~general T[3,5] T[3,13,4]~general", "m T[9,9]~general T[9] T[4,9]~general false true",
+              "m T[9,9]~general T[9] T[9,4]~general true true"),
+     CF_LAPACK, CF_R_BACKWARD(2 * CF_QR), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(8 * CF_QR)},
+    {"aten::_linalg_eigh",
+     CF_TEXTS("s T[3,13,13]~hermitian", "m T[33,33]~hermitian 'U'", "m T[2,2,5,5]~hermitian", "m T[1,1]~hermitian",
+              "m T[3,0,0]~hermitian", "f T[65,65]~hermitian"),
+     CF_LAPACK, CF_R_PROPERTY(cf_eigh_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("-c", 4 * CF_QR)},
+    {"aten::_linalg_eigh",
+     CF_TEXTS("m T[17,17]~hermitian compute_v=false", "m T[17,17]~general", "m T[17,17]~general 'U'"), CF_LAPACK,
+     CF_R_PROPERTY(cf_eigh_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::_linalg_svd",
+     CF_TEXTS("s T[3,13,5]~general", "m T[17,33]~general", "m T[2,2,5,5]~general", "m T[1,1]~general",
+              "m T[3,0,5]~general", "f T[65,65]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_svd_property, 7, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("c-r", 4 * CF_QR)},
+    {"aten::_linalg_svd", CF_TEXTS("m T[9,5]~general true", "m T[5,9]~general true", "m T[17,5]~general false false"),
+     CF_LAPACK, CF_R_PROPERTY(cf_svd_property, 7, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::linalg_ldl_factor_ex",
+     CF_TEXTS("m T[3,13,13]~hermitian", "m T[33,33]~general hermitian=true", "m T[1,1]~definite",
+              "m T[2,0,0]~hermitian"),
+     CF_LAPACK, CF_R_PROPERTY(cf_ldl_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::linalg_eig", CF_TEXTS("m T[3,5,5]~general", "m T[13,13]~general", "m T[1,1]~general", "m T[2,0,0]~general"),
+     CF_LAPACK, CF_R_PROPERTY(cf_eig_property, 3, 1), CF_VALUES, 0, CF_G_PHASES("-c", 4 * CF_QR)},
+    {"aten::linalg_matrix_exp",
+     CF_TEXTS("m T[3,13,13]~dominant", "m T[33,33]~dominant", "m T[2,2,5,5]~general", "m T[1,1]~general",
+              "m T[3,0,0]~general"),
+     CF_LAPACK, CF_R_BACKWARD(CF_EXPONENTIAL), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(2 * CF_EXPONENTIAL)},
 };
 
 CF_TOPIC(linalg, "linalg", cf_linalg_ops);

@@ -1,0 +1,56 @@
+/* exp(A): Taylor's polynomial of A / 2^s, whose norm is 1/2 at most, squared s times; after stacks.cl. n.of[0] is the
+ * size of a matrix. */
+#define SIZE n.of[0]
+#define DEGREE 18 /* (1/2)^19 / 19! is 2e-23 */
+
+/* to = a b / divisor + diagonal, each row a lane's. */
+static void multiply(matrix to, const_matrix a, const_matrix b, long size, CT divisor, CT diagonal) {
+  EACH_LANE(i, 0, size)
+  for (long j = 0; j < size; j++) {
+    CT sum = 0;
+    for (long k = 0; k < size; k++) sum = fma(a[i * size + k], b[k * size + j], sum);
+    to[i * size + j] = sum / divisor + (i == j ? diagonal : 0);
+  }
+}
+
+/* The largest sum of sizes in a column. */
+static CT norm_of(const_matrix a, long size) {
+  CT most = 0;
+  for (long j = 0; j < size; j++) {
+    CT sum = 0;
+    for (long i = 0; i < size; i++) sum += fabs(a[i * size + j]);
+    most = sum > most || sum != sum ? sum : most;
+  }
+  return most;
+}
+
+KERNEL exponential(PLACE(out), PLACE(work), CONST_PLACE(in), numbers n) {
+  const long size = SIZE, each = size * size;
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(in) + b * each;
+    matrix to = MATRIX(out) + b * each, a = MATRIX(work) + 2 * b * each, now = to, next = a + each;
+    const CT norm = norm_of(from, size);
+    const int squarings = isfinite(norm) && norm > (CT)0.5 ? ilogb(norm) + 2 : 0;
+    EACH_LANE(i, 0, size)
+    for (long j = 0; j < size; j++) {
+      a[i * size + j] = ldexp(from[i * size + j], -squarings);
+      now[i * size + j] = i == j;
+    }
+    SYNC;
+    for (int step = 0; step < DEGREE + squarings; step++) {
+      if (step < DEGREE)
+        multiply(next, a, now, size, DEGREE - step, 1);
+      else
+        multiply(next, now, now, size, 1, 0);
+      SYNC;
+      matrix kept = now;
+      now = next;
+      next = kept;
+    }
+    if (now != to) {
+      EACH_LANE(i, 0, size)
+      for (long j = 0; j < size; j++) to[i * size + j] = now[i * size + j];
+    }
+    SYNC;
+  }
+}

@@ -1,0 +1,58 @@
+/* Eigenvalues of symmetric matrices, and singular values. */
+#include "kernels/linalg/linalg.h"
+
+/* The numbers of jacobi.cl. */
+enum { ROWS, COLUMNS, UPPER, VECTORS, WORK, U_COLUMNS, VH_ROWS, NUMBERS };
+
+static graft_status run(const graft_exec *exec, const char *entry, const graft_tensor_desc *a, int64_t *numbers,
+                        const ocl_place *places, int count) {
+  ocl_direct call = {.file = "core/direct linalg/stacks linalg/jacobi",
+                     .dtype = a->dl.dtype,
+                     .numbers = numbers,
+                     .count = NUMBERS,
+                     .places = count};
+  call.stages[0] = (ocl_stage){.entry = entry, .units = ocl_stack_units(exec, ocl_stack_count(a, 2))};
+  for (int i = 0; i < count; i++) call.stages[0].places[i] = places[i];
+  return ocl_direct_run(exec, &call);
+}
+
+static graft_status work_of(const graft_exec *exec, const graft_tensor_desc *a, int64_t each, ocl_place *work) {
+  uint64_t bytes = ocl_dtype_of(exec->device, a->dl.dtype)->bytes;
+  return ocl_workspace(exec, (uint64_t)(ocl_stack_count(a, 2) * each) * bytes + 8, work);
+}
+
+graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_eigh *args) {
+  ocl_place work;
+  bool vectors = args->compute_v && args->eigenvectors;
+  if (!args->eigenvalues || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  int64_t size = ocl_stack_size(args->A, 1);
+  int64_t numbers[NUMBERS] = {[ROWS] = size,
+                              [COLUMNS] = size,
+                              [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
+                              [VECTORS] = vectors,
+                              [WORK] = 2 * size * size + 2 * size + 4};
+  graft_status status = work_of(exec, args->A, numbers[WORK], &work);
+  if (status != GRAFT_OK) return status;
+  const ocl_place places[] = {ocl_place_of(args->eigenvalues), vectors ? ocl_place_of(args->eigenvectors) : work, work,
+                              ocl_place_of(args->A)};
+  return run(exec, "eigh", args->A, numbers, places, 4);
+}
+
+graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_svd *args) {
+  ocl_place work;
+  bool vectors = args->compute_uv && args->U && args->Vh;
+  if (!args->S || (args->compute_uv && !vectors) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  int64_t rows = ocl_stack_size(args->A, 2), columns = ocl_stack_size(args->A, 1);
+  int64_t longer = rows > columns ? rows : columns, shorter = rows > columns ? columns : rows;
+  int64_t numbers[NUMBERS] = {[ROWS] = rows,
+                              [COLUMNS] = columns,
+                              [VECTORS] = vectors,
+                              [WORK] = longer * shorter + shorter * shorter + shorter + 4,
+                              [U_COLUMNS] = vectors ? ocl_stack_size(args->U, 1) : 0,
+                              [VH_ROWS] = vectors ? ocl_stack_size(args->Vh, 2) : 0};
+  graft_status status = work_of(exec, args->A, numbers[WORK], &work);
+  if (status != GRAFT_OK) return status;
+  const ocl_place places[] = {vectors ? ocl_place_of(args->U) : work, ocl_place_of(args->S),
+                              vectors ? ocl_place_of(args->Vh) : work, work, ocl_place_of(args->A)};
+  return run(exec, "svd", args->A, numbers, places, 5);
+}

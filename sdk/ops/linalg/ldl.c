@@ -1,0 +1,133 @@
+/* The factorization of symmetric and Hermitian matrices by Bunch and Kaufman. */
+#include "ops/linalg/lin.h"
+
+static graft_status infer_ldl_factor_ex(op_call *c) {
+  const graft_tensor *a = op_tensor(c, ARG_linalg_ldl_factor_ex_self);
+  graft_status status = lin_check_square(c, ARG_linalg_ldl_factor_ex_self);
+  if (status) return status;
+  lin_out_columns(c, OUT_linalg_ldl_factor_ex_LD, a->dtype, a->ndim, a->sizes);
+  lin_out_batch(c, OUT_linalg_ldl_factor_ex_pivots, GRAFT_I32, a, 1);
+  lin_out_batch(c, OUT_linalg_ldl_factor_ex_info, GRAFT_I32, a, 2);
+  return GRAFT_OK;
+}
+
+/* What is mirrored in the other triangle: as it is, or conjugated. */
+static ref_complex mirrored(ref_complex z, bool hermitian) {
+  return hermitian ? conjl(z) : z;
+}
+
+static ref_real size_at(lin_matrix a, int64_t i, int64_t j) {
+  ref_complex z = *lin_at(a, i, j);
+  return fabsl(creall(z)) + fabsl(cimagl(z));
+}
+
+/* The pivot of a step. */
+typedef struct pivot {
+  int64_t row, steps;
+  bool zero; /* nothing stands in the column */
+} pivot;
+
+/* As LAPACK's sytf2 picks it for a lower triangle. */
+static pivot pivot_of(lin_matrix a, int64_t k) {
+  const ref_real alpha = (1 + sqrtl(17)) / 8;
+  int64_t n = a.rows, row = k + 1;
+  for (int64_t i = k + 2; i < n; i++)
+    if (size_at(a, i, k) > size_at(a, row, k)) row = i;
+  ref_real own = size_at(a, k, k), column = k + 1 < n ? size_at(a, row, k) : 0, beside = 0;
+  if (own == 0 && column == 0) return (pivot){k, 1, true};
+  if (own >= alpha * column) return (pivot){k, 1, false};
+  for (int64_t j = k; j < row; j++) beside = fmaxl(beside, size_at(a, row, j));
+  for (int64_t i = row + 1; i < n; i++) beside = fmaxl(beside, size_at(a, i, row));
+  if (own >= alpha * column * (column / beside)) return (pivot){k, 1, false};
+  return (pivot){row, size_at(a, row, row) >= alpha * beside ? 1 : 2, false};
+}
+
+static void swap(ref_complex *x, ref_complex *y) {
+  ref_complex kept = *x;
+  *x = *y;
+  *y = kept;
+}
+
+/* Rows and columns p < q of what is left from column k on. */
+static void exchange(lin_matrix a, int64_t k, int64_t p, int64_t q, bool hermitian) {
+  for (int64_t i = q + 1; i < a.rows; i++) swap(lin_at(a, i, p), lin_at(a, i, q));
+  for (int64_t i = p + 1; i < q; i++) {
+    ref_complex kept = mirrored(*lin_at(a, i, p), hermitian);
+    *lin_at(a, i, p) = mirrored(*lin_at(a, q, i), hermitian);
+    *lin_at(a, q, i) = kept;
+  }
+  *lin_at(a, q, p) = mirrored(*lin_at(a, q, p), hermitian);
+  swap(lin_at(a, p, p), lin_at(a, q, q));
+  if (p > k) swap(lin_at(a, p, k), lin_at(a, q, k));
+}
+
+static void eliminate_one(lin_matrix a, int64_t k, bool hermitian) {
+  ref_complex d = *lin_at(a, k, k);
+  for (int64_t j = k + 1; j < a.rows; j++) {
+    ref_complex factor = mirrored(*lin_at(a, j, k), hermitian) / d;
+    for (int64_t i = j; i < a.rows; i++) *lin_at(a, i, j) -= *lin_at(a, i, k) * factor;
+  }
+  for (int64_t i = k + 1; i < a.rows; i++) *lin_at(a, i, k) /= d;
+}
+
+/* Columns k and k + 1 times the inverse of their two by two part D; the rest less what they make with D. */
+static void eliminate_two(lin_matrix a, int64_t k, bool hermitian) {
+  ref_complex p = *lin_at(a, k, k), q = *lin_at(a, k + 1, k), d = *lin_at(a, k + 1, k + 1);
+  ref_complex across = mirrored(q, hermitian), determinant = p * d - q * across;
+  for (int64_t j = k + 2; j < a.rows; j++) {
+    ref_complex x = *lin_at(a, j, k), y = *lin_at(a, j, k + 1);
+    ref_complex first = (x * d - y * q) / determinant, second = (y * p - x * across) / determinant;
+    for (int64_t i = j; i < a.rows; i++) {
+      *lin_at(a, i, j) -=
+          *lin_at(a, i, k) * mirrored(first, hermitian) + *lin_at(a, i, k + 1) * mirrored(second, hermitian);
+    }
+    *lin_at(a, j, k) = first;
+    *lin_at(a, j, k + 1) = second;
+  }
+}
+
+static int64_t factor(lin_matrix a, lin_matrix pivots, bool hermitian) {
+  int64_t info = 0;
+  for (int64_t k = 0; k < a.rows;) {
+    pivot p = pivot_of(a, k);
+    int64_t last = k + p.steps - 1;
+    if (p.zero && !info) info = k + 1;
+    if (p.row != last) exchange(a, k, last, p.row, hermitian);
+    for (int64_t i = k; i <= last; i++) {
+      pivots.at[i] = p.steps == 1 ? (ref_real)(p.row + 1) : -(ref_real)(p.row + 1);
+      if (hermitian) *lin_at(a, i, i) = creall(*lin_at(a, i, i));
+    }
+    if (p.steps == 2)
+      eliminate_two(a, k, hermitian);
+    else if (!p.zero)
+      eliminate_one(a, k, hermitian);
+    k += p.steps;
+  }
+  return info;
+}
+
+static graft_status ldl_item(lin_matrix *m, const void *from) {
+  const graft_args_linalg_ldl_factor_ex *args = from;
+  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), pivots = lin_new(m[0].rows, 1);
+  if (!a.at || !pivots.at) return ref_no_memory();
+  for (int64_t i = 0; i < a.rows; i++)
+    for (int64_t j = 0; j <= i; j++) {
+      ref_complex z = *lin_at(m[0], i, j);
+      *lin_at(a, i, j) = i == j && args->hermitian ? creall(z) : z;
+    }
+  int64_t info = factor(a, pivots, args->hermitian);
+  if (m[1].at) lin_copy(m[1], a);
+  if (m[2].at) lin_copy(m[2], pivots);
+  if (m[3].at) *m[3].at = (ref_real)info;
+  return lin_check_info(args->check_errors, info, "linalg.ldl_factor: the diagonal block of D of this number is zero");
+}
+
+graft_status kernel_linalg_ldl_factor_ex(const graft_exec *exec, const graft_args_linalg_ldl_factor_ex *args) {
+  const lin_operand operands[] = {{args->self, 2}, {args->LD, 2}, {args->pivots, 1}, {args->info, 0}};
+  return lin_each(operands, 1, 3, 0, ldl_item, args);
+}
+
+static const op_def defs[] = {
+    {.op_id = OP_WITH_KERNEL(linalg_ldl_factor_ex), .roles = "k", .infer = infer_ldl_factor_ex},
+};
+OP_TABLE(linalg_ldl, defs)

@@ -1,0 +1,322 @@
+/* The QR factorization, and Householder's reflectors. */
+#include <string.h>
+
+#include "base/error.h"
+#include "ops/linalg/lin.h"
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t size_from_end(const graft_tensor *t, int32_t from_end) {
+  return t->sizes[t->ndim - from_end];
+}
+
+/* --- rules --- */
+
+static graft_status infer_qr(op_call *c) {
+  const in_linalg_qr in = in_linalg_qr_of(c->args);
+  graft_status status = lin_check_matrix(c, ARG_linalg_qr_A);
+  if (status) return status;
+  bool complete = !strcmp(in.mode, "complete"), only_r = !strcmp(in.mode, "r");
+  if (!complete && !only_r && strcmp(in.mode, "reduced") != 0) {
+    return op_error(c, "mode is '%s'; expected 'reduced', 'complete' or 'r'", in.mode);
+  }
+  int64_t rows = size_from_end(in.A, 2), columns = size_from_end(in.A, 1);
+  int64_t inner = complete ? rows : smaller(rows, columns);
+  lin_shape q = lin_shape_of(in.A, rows, inner), r = lin_shape_of(in.A, inner, columns);
+  if (only_r)
+    lin_out_none(c, OUT_linalg_qr_Q, in.A->dtype);
+  else
+    lin_out_columns(c, OUT_linalg_qr_Q, in.A->dtype, q.ndim, q.sizes);
+  lin_out_columns(c, OUT_linalg_qr_R, in.A->dtype, r.ndim, r.sizes);
+  return GRAFT_OK;
+}
+
+static graft_status infer_geqrf(op_call *c) {
+  const graft_tensor *a = op_tensor(c, ARG_geqrf_self);
+  graft_status status = lin_check_matrix(c, ARG_geqrf_self);
+  if (status) return status;
+  lin_out_columns(c, OUT_geqrf_a, a->dtype, a->ndim, a->sizes);
+  lin_out_vectors(c, OUT_geqrf_tau, a->dtype, a, 2, smaller(size_from_end(a, 2), size_from_end(a, 1)));
+  return GRAFT_OK;
+}
+
+/* Reflectors: as many as tau has, of the columns of v. */
+static graft_status check_reflectors(const op_call *c, int v_arg, int tau_arg) {
+  const graft_tensor *v = op_tensor(c, v_arg), *tau = op_tensor(c, tau_arg);
+  graft_status status = lin_check_matrix(c, v_arg);
+  if (!status) status = op_check_same_dtype(c, v_arg, tau_arg);
+  if (status) return status;
+  if (tau->ndim != v->ndim - 1 || !tns_has_sizes(tau, tau->ndim, tau->sizes) ||
+      memcmp(tau->sizes, v->sizes, (size_t)(v->ndim - 2) * sizeof *v->sizes) != 0) {
+    return op_error(c, "the reflectors and their factors differ in batch dims: %s", op_show_tensors(c));
+  }
+  bool fits = size_from_end(tau, 1) <= size_from_end(v, 1);
+  return fits ? GRAFT_OK : op_error(c, "there are more factors than reflectors: %s", op_show_tensors(c));
+}
+
+static graft_status infer_householder_product(op_call *c) {
+  const graft_tensor *v = op_tensor(c, ARG_linalg_householder_product_input);
+  graft_status status = check_reflectors(c, ARG_linalg_householder_product_input, ARG_linalg_householder_product_tau);
+  if (status) return status;
+  if (size_from_end(v, 2) < size_from_end(v, 1)) {
+    return op_refuse(c, ARG_linalg_householder_product_input, "at least as many rows as columns");
+  }
+  lin_out_columns(c, OUT, v->dtype, v->ndim, v->sizes);
+  return GRAFT_OK;
+}
+
+static graft_status infer_ormqr(op_call *c) {
+  const in_ormqr in = in_ormqr_of(c->args);
+  graft_status status = check_reflectors(c, ARG_ormqr_self, ARG_ormqr_input2);
+  if (!status) status = lin_check_matrix(c, ARG_ormqr_input3);
+  if (!status) status = op_check_same_dtype(c, ARG_ormqr_self, ARG_ormqr_input3);
+  if (status) return status;
+  const graft_tensor *other = in.input3;
+  bool batch = other->ndim == in.self->ndim &&
+               !memcmp(other->sizes, in.self->sizes, (size_t)(other->ndim - 2) * sizeof *other->sizes);
+  if (!batch) return op_error(c, "the batch dims differ: %s", op_show_tensors(c));
+  if (size_from_end(other, in.left ? 2 : 1) != size_from_end(in.self, 2)) {
+    return op_error(c, "the reflectors do not fit the matrix: %s", op_show_tensors(c));
+  }
+  if (size_from_end(in.input2, 1) != size_from_end(in.self, 1) ||
+      size_from_end(in.input2, 1) > size_from_end(in.self, 2)) {
+    return op_error(c, "there is not one factor for each reflector, or there are more than rows: %s",
+                    op_show_tensors(c));
+  }
+  lin_out_columns(c, OUT, other->dtype, other->ndim, other->sizes);
+  return GRAFT_OK;
+}
+
+/* --- kernels --- */
+
+static graft_status qr_item(lin_matrix *m, const void *from) {
+  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), tau = lin_new(smaller(m[0].rows, m[0].cols), 1);
+  if (!a.at || !tau.at) return ref_no_memory();
+  lin_copy(a, m[0]);
+  lin_qr(a, tau);
+  if (m[1].at) lin_reflectors_product(a, tau, m[1]);
+  for (int64_t i = 0; m[2].at && i < m[2].rows; i++)
+    for (int64_t j = i; j < m[2].cols; j++) *lin_at(m[2], i, j) = *lin_at(a, i, j);
+  return GRAFT_OK;
+}
+
+graft_status kernel_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr *args) {
+  const graft_tensor_desc *q = args->mode == GRAFT_STR_QR_MODE_R ? NULL : args->Q;
+  const lin_operand operands[] = {{args->A, 2}, {q, 2}, {args->R, 2}};
+  return lin_each(operands, 1, 2, 0, qr_item, args);
+}
+
+static graft_status geqrf_item(lin_matrix *m, const void *from) {
+  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), tau = lin_new(smaller(m[0].rows, m[0].cols), 1);
+  if (!a.at || !tau.at) return ref_no_memory();
+  lin_copy(a, m[0]);
+  lin_qr(a, tau);
+  if (m[1].at) lin_copy(m[1], a);
+  if (m[2].at) lin_copy(m[2], tau);
+  return GRAFT_OK;
+}
+
+graft_status kernel_geqrf(const graft_exec *exec, const graft_args_geqrf *args) {
+  const lin_operand operands[] = {{args->self, 2}, {args->a, 2}, {args->tau, 1}};
+  return lin_each(operands, 1, 2, 0, geqrf_item, args);
+}
+
+static graft_status product_item(lin_matrix *m, const void *from) {
+  lin_reflectors_product(m[0], m[1], m[2]);
+  return GRAFT_OK;
+}
+
+graft_status kernel_linalg_householder_product(const graft_exec *exec,
+                                               const graft_args_linalg_householder_product *args) {
+  const lin_operand operands[] = {{args->input, 2}, {args->tau, 1}, {args->out, 2}};
+  return lin_each(operands, 2, 1, 0, product_item, args);
+}
+
+static graft_status ormqr_item(lin_matrix *m, const void *from) {
+  const graft_args_ormqr *args = from;
+  if (args->left) {
+    lin_copy(m[3], m[2]);
+    lin_apply_reflectors(m[0], m[1], args->transpose, m[3]);
+    return GRAFT_OK;
+  }
+  LIN_OWNED lin_matrix turned = lin_new(m[2].cols, m[2].rows);
+  if (!turned.at) return ref_no_memory();
+  lin_adjoint(turned, m[2]);
+  lin_apply_reflectors(m[0], m[1], !args->transpose, turned);
+  lin_adjoint(m[3], turned);
+  return GRAFT_OK;
+}
+
+graft_status kernel_ormqr(const graft_exec *exec, const graft_args_ormqr *args) {
+  const lin_operand operands[] = {{args->self, 2}, {args->input2, 1}, {args->input3, 2}, {args->out, 2}};
+  return lin_each(operands, 3, 1, 0, ormqr_item, args);
+}
+
+/* --- gradients --- */
+
+/* X + X^H, its diagonal halved. */
+static graft_tensor *both_halves(fx *s, graft_tensor *x) {
+  graft_tensor *sum = fx_add(s, x, fx_adjoint(s, x));
+  return fx_sub(s, sum, fx_muls(s, lin_diagonal_matrix(s, lin_diagonal(s, sum)), 0.5));
+}
+
+/* tril(X - X^H), its diagonal halved. */
+static graft_tensor *lower_half(fx *s, graft_tensor *x) {
+  graft_tensor *difference = fx_tril(s, fx_sub(s, x, fx_adjoint(s, x)), 0);
+  return fx_sub(s, difference, fx_muls(s, lin_diagonal_matrix(s, lin_diagonal(s, difference)), 0.5));
+}
+
+/* Walter and Lehmann, Algorithmic Differentiation of Linear Algebra Functions, 2012, for tall and for wide matrices. */
+static void vjp_qr(op_vjp *v) {
+  const in_linalg_qr in = in_linalg_qr_of(v->args);
+  fx *s = v->s;
+  graft_tensor *q = v->outs[OUT_linalg_qr_Q], *r = v->outs[OUT_linalg_qr_R];
+  graft_tensor *gq = v->g[OUT_linalg_qr_Q], *gr = v->g[OUT_linalg_qr_R];
+  int64_t rows = size_from_end(in.A, 2), columns = size_from_end(in.A, 1);
+  bool complete = !strcmp(in.mode, "complete") && rows > columns;
+  if (complete || !strcmp(in.mode, "r")) {
+    fx_fail(s, err_set(GRAFT_INVALID_ARGUMENT,
+                       "aten::linalg_qr has no gradient in mode 'r', nor in mode 'complete' of "
+                       "more rows than columns; use mode 'reduced'"));
+    return;
+  }
+  if (!gq && !gr) return;
+  graft_tensor *qg = gq ? lin_mm(s, fx_adjoint(s, q), gq) : NULL;
+  graft_tensor *rg = gr ? lin_mm(s, gr, fx_adjoint(s, r)) : NULL;
+  if (rows >= columns) {
+    graft_tensor *inner = lin_add(s, rg, qg ? fx_neg(s, qg) : NULL);
+    graft_tensor *g = lin_add(s, lin_mm(s, q, both_halves(s, fx_triu(s, inner, 0))), gq);
+    v->results[ARG_linalg_qr_A] = fx_linalg_solve_triangular(s, fx_adjoint(s, r), g, false, false, false);
+    return;
+  }
+  graft_tensor *inner = lower_half(s, lin_add(s, qg, rg ? fx_neg(s, rg) : NULL));
+  graft_tensor *square = fx_adjoint(s, lin_narrow(s, r, 1, 0, rows));
+  inner = fx_linalg_solve_triangular(s, square, inner, false, false, false);
+  if (!inner) return;
+  lin_shape rest = lin_shape_of(r, rows, columns - rows);
+  graft_tensor *zeros = fx_filled(s, inner, rest.ndim, rest.sizes, 0, inner->dtype);
+  graft_tensor *wide = lin_add(s, fx_cat(s, (graft_tensor *[]){inner, zeros}, 2, r->ndim - 1), gr);
+  v->results[ARG_linalg_qr_A] = lin_mm(s, q, wide);
+}
+
+/* What goes back through a product of reflectors, one after the other. */
+typedef struct reflected {
+  graft_tensor *vectors, *tau; /* vectors: below the diagonal of 1, above it 0 */
+  graft_tensor *product, *g;   /* what the reflectors made, and its cotangent */
+  bool adjoint;                /* each reflector's adjoint, the first one's first */
+  graft_tensor *gv, *gtau;     /* results */
+} reflected;
+
+/* Through P = (I - tau v v^H) M of one reflector: M takes P's place, its cotangent that of P. The inverse has tau /
+ * (tau |v|^2 - 1) in tau's place. */
+static void reflect_back(fx *s, reflected *r, int64_t i, graft_tensor **gv, graft_tensor **gtau) {
+  graft_tensor *v = lin_narrow(s, r->vectors, 1, i, 1), *turned = fx_adjoint(s, v);
+  graft_tensor *tau = lin_column(s, lin_narrow(s, r->tau, 1, i, 1));
+  if (r->adjoint) tau = fx_conj(s, tau);
+  graft_tensor *length = lin_mm(s, turned, v);
+  graft_tensor *back = fx_div(s, tau, fx_adds(s, fx_mul(s, tau, length), -1));
+  graft_tensor *m = fx_sub(s, r->product, fx_mul(s, back, lin_mm(s, v, lin_mm(s, turned, r->product))));
+  graft_tensor *w = lin_mm(s, turned, m), *h = lin_mm(s, turned, r->g);
+  graft_tensor *gt = fx_neg(s, lin_mm(s, h, fx_adjoint(s, w)));
+  graft_tensor *first = fx_mul(s, fx_conj(s, tau), lin_mm(s, r->g, fx_adjoint(s, w)));
+  graft_tensor *second = fx_mul(s, tau, lin_mm(s, m, fx_adjoint(s, h)));
+  *gv = fx_neg(s, fx_add(s, first, second));
+  *gtau = r->adjoint ? fx_conj(s, gt) : gt;
+  r->g = fx_sub(s, r->g, fx_mul(s, fx_conj(s, tau), lin_mm(s, v, h)));
+  r->product = m;
+}
+
+static void reflectors_back(fx *s, graft_tensor *given, reflected *r) {
+  int64_t count = size_from_end(r->tau, 1), rows = size_from_end(given, 2), columns = size_from_end(given, 1);
+  graft_tensor *ones = fx_eye_m(s, rows, columns, given->dtype, given->device);
+  r->vectors = fx_add(s, fx_tril(s, given, -1), ones);
+  graft_tensor *gv = NULL, *gtau = NULL;
+  for (int64_t step = 0; step < count && !s->status; step++) {
+    int64_t i = r->adjoint ? count - 1 - step : step;
+    graft_tensor *one_v, *one_tau;
+    reflect_back(s, r, i, &one_v, &one_tau);
+    graft_tensor *pair_v[] = {r->adjoint ? one_v : gv, r->adjoint ? gv : one_v};
+    graft_tensor *pair_tau[] = {r->adjoint ? one_tau : gtau, r->adjoint ? gtau : one_tau};
+    gv = gv ? fx_cat(s, pair_v, 2, given->ndim - 1) : one_v;
+    gtau = gtau ? fx_cat(s, pair_tau, 2, given->ndim - 2) : one_tau;
+  }
+  if (s->status || !gv) return;
+  if (columns > count) {
+    lin_shape rest = lin_shape_of(given, rows, columns - count);
+    graft_tensor *zeros = fx_filled(s, gv, rest.ndim, rest.sizes, 0, gv->dtype);
+    gv = fx_cat(s, (graft_tensor *[]){gv, zeros}, 2, given->ndim - 1);
+  }
+  r->gv = fx_tril(s, gv, -1);
+  r->gtau = fx_squeeze_dim(s, gtau, given->ndim - 1);
+}
+
+static void vjp_householder_product(op_vjp *v) {
+  const in_linalg_householder_product in = in_linalg_householder_product_of(v->args);
+  reflected r = {.tau = in.tau, .product = v->outs[OUT], .g = v->g[OUT]};
+  reflectors_back(v->s, in.input, &r);
+  v->results[ARG_linalg_householder_product_input] = r.gv;
+  v->results[ARG_linalg_householder_product_tau] = r.gtau;
+}
+
+/* What stands on the right is turned to the left. */
+static void vjp_ormqr(op_vjp *v) {
+  const in_ormqr in = in_ormqr_of(v->args);
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT], *product = v->outs[OUT];
+  if (vjp_needs(v, ARG_ormqr_input3)) {
+    v->results[ARG_ormqr_input3] = fx_ormqr(s, in.self, in.input2, g, in.left, !in.transpose);
+  }
+  if (!vjp_needs(v, ARG_ormqr_self) && !vjp_needs(v, ARG_ormqr_input2)) return;
+  reflected r = {.tau = in.input2,
+                 .product = in.left ? product : fx_adjoint(s, product),
+                 .g = in.left ? g : fx_adjoint(s, g),
+                 .adjoint = in.transpose == in.left};
+  reflectors_back(s, in.self, &r);
+  v->results[ARG_ormqr_self] = r.gv;
+  v->results[ARG_ormqr_input2] = r.gtau;
+}
+
+/* --- decompositions --- */
+
+static void decompose_qr(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_linalg_qr in = in_linalg_qr_of(c->args);
+  const graft_meta *q = &c->out[OUT_linalg_qr_Q], *r = &c->out[OUT_linalg_qr_R];
+  graft_tensor *a, *tau;
+  fx_geqrf(s, in.A, &a, &tau);
+  int64_t rows = size_from_end(in.A, 2), columns = size_from_end(in.A, 1), inner = r->sizes[r->ndim - 2];
+  outs[OUT_linalg_qr_R] = fx_triu(s, lin_narrow(s, a, 2, 0, inner), 0);
+  if (!strcmp(in.mode, "r")) {
+    outs[OUT_linalg_qr_Q] = fx_filled(s, in.A, q->ndim, q->sizes, 0, q->dtype);
+    return;
+  }
+  graft_tensor *vectors = lin_narrow(s, a, 1, 0, smaller(columns, inner));
+  if (columns < inner) {
+    lin_shape rest = lin_shape_of(in.A, rows, inner - columns);
+    graft_tensor *zeros = fx_filled(s, in.A, rest.ndim, rest.sizes, 0, in.A->dtype);
+    vectors = fx_cat(s, (graft_tensor *[]){vectors, zeros}, 2, in.A->ndim - 1);
+  }
+  outs[OUT_linalg_qr_Q] = fx_linalg_householder_product(s, vectors, tau);
+}
+
+static const op_def defs[] = {
+    {.op_id = OP_WITH_KERNEL(linalg_qr),
+     .roles = "k",
+     .infer = infer_qr,
+     .decompose = decompose_qr,
+     .vjp = vjp_qr,
+     .saves = OP_SAVE_OUT(linalg_qr, Q) | OP_SAVE_OUT(linalg_qr, R)},
+    {.op_id = OP_WITH_KERNEL(geqrf), .roles = "k", .infer = infer_geqrf},
+    {.op_id = OP_WITH_KERNEL(linalg_householder_product),
+     .roles = "kk",
+     .infer = infer_householder_product,
+     .vjp = vjp_householder_product,
+     .saves = OP_SAVE_ARGS(linalg_householder_product, input, tau) | OP_SAVE_OUT(linalg_householder_product, out)},
+    {.op_id = OP_WITH_KERNEL(ormqr),
+     .roles = "kkk",
+     .infer = infer_ormqr,
+     .vjp = vjp_ormqr,
+     .saves = OP_SAVE_ARGS(ormqr, self, input2) | OP_SAVE_OUT(ormqr, out)},
+};
+OP_TABLE(linalg_qr, defs)
