@@ -30,7 +30,8 @@ const cf_topic *const cf_topics[] = {
     &cf_topic_linalg,
     &cf_topic_rnn,
     &cf_topic_attention,
-    &cf_topic_resample,
+    &cf_topic_resample_taps,
+    &cf_topic_resample_grid,
 };
 const uint32_t cf_topic_count = sizeof cf_topics / sizeof *cf_topics;
 

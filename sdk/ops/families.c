@@ -42,6 +42,7 @@
   X(reduction)             \
   X(reduction_histogram)   \
   X(resample)              \
+  X(resample_grid)         \
   X(rnn)                   \
   X(scan)                  \
   X(scatter_elements)      \

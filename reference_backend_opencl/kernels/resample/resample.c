@@ -113,7 +113,8 @@ static void add_cubic(table *t, const dim *d, int64_t o) {
 static void add_antialiased(table *t, const dim *d, int64_t o) {
   double step = step_of(d), wide = fmax(step, 1), center = step * ((double)o + 0.5);
   double reach = d->kind == CUBIC_AA ? 2 * wide : wide, sum = 0;
-  int64_t first = (int64_t)fmax(center - reach + 0.5, 0), end = (int64_t)fmin(center + reach + 0.5, (double)d->in);
+  double size = (double)d->in;
+  int64_t first = (int64_t)fmin(fmax(center - reach + 0.5, 0), size), end = (int64_t)fmin(center + reach + 0.5, size);
   int64_t begin = t->count;
   for (int64_t i = first; i < end; i++) {
     double x = ((double)i - center + 0.5) / wide, weight = d->kind == CUBIC_AA ? cubic(x, -0.5) : fmax(1 - fabs(x), 0);
@@ -327,6 +328,11 @@ static graft_status run(const ocl_call *call) {
 #define RESAMPLING(op, set, ...) \
   ROW(op, set, __VA_ARGS__), ROW(op##_backward, (set) & (OCL_FLOATS | OCL_COMPLEX | OCL_BIT(U8)), __VA_ARGS__)
 
+/* grid.c has these. */
+#define ON_ITS_OWN(op) \
+  { OCL_OP(op), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED }
+#define SAMPLER(op) ON_ITS_OWN(op), ON_ITS_OWN(op##_backward)
+
 static const ocl_op ops[] = {
     RESAMPLING(adaptive_avg_pool2d, OCL_FLOATS, .kind = ADAPTIVE, .dims = 2),
     RESAMPLING(adaptive_avg_pool3d, OCL_FLOATS, .kind = ADAPTIVE, .dims = 3),
@@ -348,5 +354,7 @@ static const ocl_op ops[] = {
     RESAMPLING(replication_pad1d, ANY, .kind = REPLICATE, .dims = 1),
     RESAMPLING(replication_pad2d, ANY, .kind = REPLICATE, .dims = 2),
     RESAMPLING(replication_pad3d, ANY, .kind = REPLICATE, .dims = 3),
+    SAMPLER(grid_sampler_2d),
+    SAMPLER(grid_sampler_3d),
 };
 OCL_FAMILY(resample, ops)

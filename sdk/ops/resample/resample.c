@@ -225,10 +225,9 @@ static int64_t antialiased(const dim *d, int64_t o, int64_t *indices, ref_real *
   bool is_cubic = d->kind == CUBIC_AA;
   double step = step_of(d), wide = step >= 1 ? step : 1, center = step * ((double)o + 0.5),
          reach = wide * (1 + is_cubic);
-  int64_t first = (int64_t)(center - reach + 0.5), end = (int64_t)(center + reach + 0.5);
-  first = first < 0 ? 0 : first;
-  int64_t count = (end < d->in ? end : d->in) - first;
-  if (count < 0) count = 0;
+  double size = (double)d->in;
+  int64_t first = (int64_t)fmin(fmax(center - reach + 0.5, 0), size), end = (int64_t)fmin(center + reach + 0.5, size);
+  int64_t count = end > first ? end - first : 0;
   ref_real sum = 0;
   for (int64_t k = 0; weights && k < count; k++) {
     ref_real x = ((ref_real)(first + k) - center + 0.5L) / wide;

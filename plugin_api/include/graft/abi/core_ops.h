@@ -981,7 +981,8 @@ typedef struct graft_args_gelu {
 typedef graft_status (*graft_gelu_fn)(const graft_exec *exec, const graft_args_gelu *args) GRAFT_NOEXCEPT;
 
 /* aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) ->
- * Tensor */
+ * Tensor
+ * Prepared: input, grid promoted. */
 typedef struct graft_args_grid_sampler_2d {
   graft_args head;
   const graft_tensor_desc *input;

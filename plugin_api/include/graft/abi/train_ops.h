@@ -891,7 +891,8 @@ typedef graft_status (*graft_glu_backward_fn)(const graft_exec *exec,
                                               const graft_args_glu_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int
- * padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor) */
+ * padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)
+ * Prepared: grad_output, input, grid promoted. */
 typedef struct graft_args_grid_sampler_2d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2278,7 +2279,8 @@ typedef graft_status (*graft_fractional_max_pool3d_backward_fn)(
     const graft_exec *exec, const graft_args_fractional_max_pool3d_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int
- * padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor) */
+ * padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)
+ * Prepared: grad_output, input, grid promoted. */
 typedef struct graft_args_grid_sampler_3d_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -3326,7 +3328,8 @@ typedef struct graft_args_geqrf {
 typedef graft_status (*graft_geqrf_fn)(const graft_exec *exec, const graft_args_geqrf *args) GRAFT_NOEXCEPT;
 
 /* aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) ->
- * Tensor */
+ * Tensor
+ * Prepared: input, grid promoted. */
 typedef struct graft_args_grid_sampler_3d {
   graft_args head;
   const graft_tensor_desc *input;

@@ -174,4 +174,4 @@ static const cf_op cf_resample_ops[] = {
     CF_MOVED_BACK("replication_pad3d", "s T[2,3,4,12,7] T[2,3,3,5,4] [1,2,3,4,1,0]"),
 };
 
-CF_TOPIC(resample, "resample", cf_resample_ops);
+CF_TOPIC(resample_taps, "resample", cf_resample_ops);

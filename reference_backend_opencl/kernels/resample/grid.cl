@@ -1,0 +1,174 @@
+/* Sampling at the points of a grid, after direct.cl, and its gradients. A point has a coordinate for each dim of the image,
+ * the last dim's first; images of two dims are one deep. Modes are numbers, so that all are of one program. */
+#define CHANNELS n.of[0]
+#define SIZE(d) n.of[1 + (d)]
+#define POINTS n.of[4]
+#define DIMS n.of[5]
+#define INTERPOLATION n.of[6]
+#define PADDING n.of[7]
+#define ALIGN n.of[8]
+#define LANES n.of[9]
+#define PIXELS (SIZE(0) * SIZE(1) * SIZE(2))
+
+#define NEAREST 1
+#define CUBIC 2
+#define BORDER 1
+#define REFLECTION 2
+
+/* What a point reads along a dim: elements (-1: none, a zero), their weights, and how these change with the coordinate. */
+typedef struct {
+  int count;
+  long at[4];
+  CT weight[4], slope[4];
+} axis;
+
+/* Mirrored at low and low + span as often as it takes. *slope: 1 or -1. */
+static CT mirrored(CT x, CT low, CT span, CT *slope) {
+  const CT far = fabs(x - low), extra = fmod(far, span), flips = floor(far / span);
+  *slope = x < low ? -1 : 1;
+  if (fmod(flips, (CT)2) == 0) return extra + low;
+  *slope = -*slope;
+  return span - extra + low;
+}
+
+/* Brought into the image, unless what lies outside is zero. NaN becomes 0. */
+static CT inside(CT x, long size, long padding, long align, CT *slope) {
+  *slope = 1;
+  if (padding == REFLECTION && align && size == 1) x = 0;
+  else if (padding == REFLECTION) x = mirrored(x, align ? (CT)0 : -K(0.5), (CT)(align ? size - 1 : size), slope);
+  if (padding != BORDER && padding != REFLECTION) return x;
+  if (!(x > 0 && x < (CT)(size - 1))) *slope = 0;
+  return fmin(fmax(x, (CT)0), (CT)(size - 1));
+}
+
+static long element(CT x, long size) { return x >= 0 && x < (CT)size ? (long)x : -1; }
+
+/* Keys' cubic convolution with -0.75, and its slope. */
+static CT cubic(CT x, CT *slope) {
+  const CT a = -K(0.75), far = fabs(x);
+  if (far < 1) {
+    *slope = (3 * (a + 2) * far - 2 * (a + 3)) * far;
+    if (x < 0) *slope = -*slope;
+    return ((a + 2) * far - (a + 3)) * far * far + 1;
+  }
+  *slope = a * ((3 * far - 10) * far + 8);
+  if (x < 0) *slope = -*slope;
+  return ((far - 5) * far + 8) * far * a - 4 * a;
+}
+
+static axis axis_of(CT coordinate, long size, long interpolation, long padding, long align) {
+  const CT scale = (CT)(align ? size - 1 : size) / 2;
+  CT x = (coordinate + 1) * scale - (align ? (CT)0 : K(0.5)), turn = 1, ignored;
+  axis a;
+  a.count = interpolation == NEAREST ? 1 : interpolation == CUBIC ? 4 : 2;
+  if (interpolation != CUBIC) x = inside(x, size, padding, align, &turn);
+  const CT low = interpolation == NEAREST ? rint(x) : floor(x);
+  for (int k = 0; k < a.count; k++) {
+    a.weight[k] = a.count == 1 ? (CT)1 : k ? x - low : low + 1 - x;
+    a.slope[k] = a.count == 1 ? (CT)0 : (k ? scale : -scale) * turn;
+    if (interpolation == CUBIC) {
+      a.weight[k] = cubic(x - low + 1 - k, &a.slope[k]);
+      a.slope[k] *= scale;
+      a.at[k] = element(inside(low - 1 + k, size, padding, align, &ignored), size);
+    } else {
+      a.at[k] = element(low + k, size);
+    }
+  }
+  return a;
+}
+
+/* Of a dim that the image lacks: the one element that there is. */
+static axis no_axis(void) {
+  axis a;
+  a.count = 1;
+  a.at[0] = 0;
+  a.weight[0] = 1;
+  a.slope[0] = 0;
+  return a;
+}
+
+/* The axes of a point, from its coordinates. */
+#define AXES(point)                                                                                       \
+  const axis x = axis_of(GET(point), SIZE(2), INTERPOLATION, PADDING, ALIGN);                             \
+  const axis y = axis_of(GET((point) + 1), SIZE(1), INTERPOLATION, PADDING, ALIGN);                       \
+  const axis z = DIMS == 3 ? axis_of(GET((point) + 2), SIZE(0), INTERPOLATION, PADDING, ALIGN) : no_axis()
+
+/* The pixel of taps i, j, k; -1 where one of them lies outside. */
+static long pixel(const axis *z, const axis *y, const axis *x, int i, int j, int k, long height, long width) {
+  if (z->at[i] < 0 || y->at[j] < 0 || x->at[k] < 0) return -1;
+  return (z->at[i] * height + y->at[j]) * width + x->at[k];
+}
+
+/* A piece is a point of an image; its channels are sampled one after the other. */
+KERNEL grid_sample(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
+  EACH_UNIT(unit) {
+    const long image = unit / POINTS, point = unit % POINTS;
+    AXES(ELEMENTS(grid) + unit * DIMS);
+    for (long c = 0; c < CHANNELS; c++) {
+      __global const RAW(D) *plane = ELEMENTS(in) + (image * CHANNELS + c) * PIXELS;
+      CT sum = 0;
+      for (int i = 0; i < z.count; i++) {
+        for (int j = 0; j < y.count; j++) {
+          CT line = 0;
+          for (int k = 0; k < x.count; k++) {
+            const long at = pixel(&z, &y, &x, i, j, k, SIZE(1), SIZE(2));
+            if (at >= 0) line += x.weight[k] * GET(plane + at);
+          }
+          sum += z.weight[i] * y.weight[j] * line;
+        }
+      }
+      PUT(ELEMENTS(out) + (image * CHANNELS + c) * POINTS + point, sum);
+    }
+  }
+}
+
+/* The gradient of the grid: a piece is a point. */
+KERNEL grid_slopes(PLACE(out), PLACE(in), PLACE(grid), PLACE(grad), PLACE(work), numbers n) {
+  EACH_UNIT(unit) {
+    const long image = unit / POINTS, point = unit % POINTS;
+    AXES(ELEMENTS(grid) + unit * DIMS);
+    CT sums[3] = {0, 0, 0};
+    for (long c = 0; c < CHANNELS; c++) {
+      __global const RAW(D) *plane = ELEMENTS(in) + (image * CHANNELS + c) * PIXELS;
+      const CT g = GET(ELEMENTS(grad) + (image * CHANNELS + c) * POINTS + point);
+      for (int i = 0; i < z.count; i++) {
+        for (int j = 0; j < y.count; j++) {
+          for (int k = 0; k < x.count; k++) {
+            const long at = pixel(&z, &y, &x, i, j, k, SIZE(1), SIZE(2));
+            if (at < 0) continue;
+            const CT v = GET(plane + at) * g;
+            sums[0] += v * (z.weight[i] * y.weight[j] * x.slope[k]);
+            sums[1] += v * (z.weight[i] * y.slope[j] * x.weight[k]);
+            sums[2] += v * (z.slope[i] * y.weight[j] * x.weight[k]);
+          }
+        }
+      }
+    }
+    for (int d = 0; d < 3; d++)
+      if (d < DIMS) PUT(ELEMENTS(out) + unit * DIMS + d, sums[d]);
+  }
+}
+
+/* The gradient of the image: a piece is a plane's pixels that are one lane's, so that sums are made in order and by one.
+ * They are made in `work`, in the type that is added in. */
+KERNEL grid_scatter(PLACE(out), PLACE(in), PLACE(grid), PLACE(grad), PLACE(work), numbers n) {
+  EACH_UNIT(unit) {
+    const long plane = unit / LANES, lane = unit % LANES, image = plane / CHANNELS;
+    __global CT *sums = (__global CT *)(work + offset_work) + plane * PIXELS;
+    for (long p = lane; p < PIXELS; p += LANES) sums[p] = 0;
+    for (long point = 0; point < POINTS; point++) {
+      AXES(ELEMENTS(grid) + (image * POINTS + point) * DIMS);
+      const CT g = GET(ELEMENTS(grad) + plane * POINTS + point);
+      for (int i = 0; i < z.count; i++) {
+        for (int j = 0; j < y.count; j++) {
+          for (int k = 0; k < x.count; k++) {
+            const long at = pixel(&z, &y, &x, i, j, k, SIZE(1), SIZE(2));
+            if (at < 0 || (LANES > 1 && at % LANES != lane)) continue;
+            sums[at] += g * (z.weight[i] * y.weight[j] * x.weight[k]);
+          }
+        }
+      }
+    }
+    for (long p = lane; p < PIXELS; p += LANES) PUT(ELEMENTS(out) + plane * PIXELS + p, sums[p]);
+  }
+}
