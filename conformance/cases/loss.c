@@ -139,6 +139,60 @@ static void cf_l_margin_slope(const cf_check *k, uint32_t out, long double *limi
     limits[i] = cf_limit_of(k, out, i, (cf_growth((long double)o->sizes[o->ndim - 1]) + 6) * limits[i]);
 }
 
+/* ---- connectionist temporal classification ----
+ * A step joins at most three log likelihoods: the difference of two and its exponential (3 ulp) weigh less than 4u in
+ * all, their sum 2u, its logarithm (3 ulp of at most 1.1) 3u; the largest and the class's own are then added, each a
+ * rounding of a log likelihood of at most `size`. Errors of the step before pass on by weights that add up to 1. */
+static long double cf_ctc_size(const cf_check *k, int64_t n) {
+  const cf_array *p = cf_arg_array(k, "log_probs");
+  long double size = 0;
+  for (int64_t t = 0; t < p->sizes[0]; t++) {
+    long double most = 0;
+    for (int64_t c = 0; c < p->sizes[2]; c++)
+      most = fmaxl(most, fabsl(p->v[(t * p->sizes[1] + n) * p->sizes[2] + c].re));
+    size += most + 1.1L;
+  }
+  return size;
+}
+
+static long double cf_ctc_walk(long double steps, long double size) {
+  return cf_growth(steps) * (9 + 2 * size);
+}
+
+static void cf_l_ctc(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out], *p = cf_arg_array(k, "log_probs");
+  int64_t batch = p->sizes[1], each = batch ? o->numel / batch : 1;
+  for (int64_t i = 0; i < o->numel; i++)
+    limits[i] = cf_limit_of(k, out, i, cf_ctc_walk((long double)p->sizes[0] + 1, cf_ctc_size(k, i / each)));
+}
+
+/* log of alpha beta / p, of what passes through a class: both walks, a sum over the states, the sums in between. */
+static long double cf_ctc_share(const cf_check *k, int64_t n, long double states) {
+  long double size = cf_ctc_size(k, n);
+  return 3 * cf_ctc_walk((long double)cf_arg_array(k, "log_probs")->sizes[0] + 1, size) + 6 * cf_growth(states) +
+         4 * size + 16;
+}
+
+/* g (exp(p) - share), where a share is at most 1. */
+static void cf_g_ctc(const cf_check *k, uint32_t in, long double *terms) {
+  const cf_array *p = cf_arg_array(k, "log_probs");
+  if (&k->in[in] != p) return;
+  for (int64_t i = 0; i < p->numel; i++) {
+    int64_t n = i / p->sizes[2] % p->sizes[1];
+    terms[i] = fabsl(k->g[0].v[n].re) * (4 * expl(p->v[i].re) + cf_ctc_share(k, n, (long double)k->outs[1].sizes[2]));
+  }
+}
+
+static void cf_l_ctc_backward(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out], *p = cf_arg_array(k, "log_probs"), *g = cf_arg_array(k, "grad");
+  for (int64_t i = 0; i < o->numel; i++) {
+    int64_t n = i / p->sizes[2] % p->sizes[1];
+    long double chance = fabsl(g->v[n].re) * expl(p->v[i].re), share = fabsl(o->v[i].re) + chance;
+    limits[i] = cf_limit_of(
+        k, out, i, 4 * chance + share * cf_ctc_share(k, n, (long double)cf_arg_array(k, "log_alpha")->sizes[2]));
+  }
+}
+
 /* reduction: 0 none, 1 mean, 2 sum. Those of the losses that bend at a distance: */
 static const char *const cf_bent_texts[] = {"m T[13,17] T[13,17]",
                                             "s T[129] T[129] 0 0.5",
@@ -149,6 +203,18 @@ static const char *const cf_bent_texts[] = {"m T[13,17] T[13,17]",
 static const char *const cf_bent_slope_texts[] = {"m T[] T[13,17] T[13,17] 1 0.5", "s T[129] T[129] T[129] 0 1",
                                                   "m T[] T[1025] T[1025] 2 0.25", NULL};
 static const cf_op cf_loss_ops[] = {
+    {"aten::_ctc_loss",
+     CF_TEXTS("s T[17,3,5] i64[3,4]<5 [17,9,13] [4,2,3]", "m T[9,2,4] i64[5]<4 [9,7] [2,3] 3",
+              "m T[33,2,3] i32[2,13]<3 [33,33] [13,5] 1", "m T[5,3,3] i64[3,2]<3 [5,0,0] [0,1,0] 0 true",
+              "m T[3,2,5] i64[2,4]<5 [2,3] [4,3] 0 true", "m T[5,1,3] i64[1,2]=1 [5] [2]",
+              "f T[129,5,33] i64[5,17]<33 "
+              "[129,100,1,64,77] [17,5,1,17,0]"),
+     CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_ctc), CF_VALUES, CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_ctc)},
+    {"aten::_ctc_loss_backward",
+     CF_TEXTS("m T[3] T[5,3,5] i64[3,3]<5 [5,4,3] [3,2,1] T[3] T[3,5,7] 0",
+              "m T[2] T[9,2,4] i64[5]<4 [9,0] [2,3] T[2] "
+              "T[2,9,7] 3 true"),
+     CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_ctc_backward), CF_VALUES, 0, CF_G_NONE},
     {"aten::nll_loss_forward",
      CF_TEXTS("s T[13,5] i64[13]<5 T[5]+ 1 -100", "m T[13,5] i64[13]<5 _ 2 -100", "m T[129,3] i64[129]<3 T[3]+ 0 -100",
               "m T[33,17] i64[33]<17 _ 1 3", "m T[5] i64[]<5 _ 1 -100"),

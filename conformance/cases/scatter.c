@@ -4,7 +4,8 @@
 
 #include "conformance/cases/rows.h"
 
-/* scatter_reduce: of each element of the result, how many elements come together there, and the sum of their sizes. */
+/* scatter_reduce, index_reduce: of each element of the result, how many elements come together there, and the sum of
+ * their sizes. */
 typedef struct cf_meeting {
   long double count, size;
 } cf_meeting;
@@ -12,12 +13,14 @@ typedef struct cf_meeting {
 static void cf_meet(const cf_check *k, cf_meeting *of) {
   const cf_array *self = &k->in[0], *index = &k->in[1], *src = &k->in[2];
   int64_t dim = cf_arg_int(k->call, "dim", 0);
-  for (int64_t i = 0; i < index->numel; i++) {
+  bool slices = strcmp(k->call->op->name, "aten::index_reduce") == 0; /* an index for each slice of src */
+  const cf_array *places = slices ? src : index;
+  for (int64_t i = 0; i < places->numel; i++) {
     int64_t rest = i, to = 0, from = 0, self_step = 1, src_step = 1;
     for (int32_t d = self->ndim - 1; d >= 0; d--) {
-      int64_t own = rest % index->sizes[d];
-      rest /= index->sizes[d];
-      to += (d == dim ? (int64_t)index->v[i].re : own) * self_step;
+      int64_t own = rest % places->sizes[d];
+      rest /= places->sizes[d];
+      to += (d == dim ? (int64_t)index->v[slices ? own : i].re : own) * self_step;
       from += own * src_step;
       self_step *= self->sizes[d];
       src_step *= src->sizes[d];
@@ -112,6 +115,18 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("m T[33,17] 1 i64[33,5]<17 T[33,5] 'amax'", "m T[33,17] 0 i64[129,17]<33 T[129,17] 'amin' false",
               "m T[13] 0 i64[1025]<13 T[1025] 'amax' false", "m T[3,13,17] 1 i64[3,5,17]<13 T[3,7,17] 'amin'",
               "m T[] 0 i64[]<1 T[] 'amin' false", "m T[33,17] 1 i64[33,0]<17 T[33,0] 'amax'"),
+     CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+    {"aten::index_reduce",
+     CF_TEXTS("m T[33,17] 0 i64[129]<33 T[129,17] 'mean'", "m T[13] 0 i64[129]<13 T[129] 'mean' include_self=false",
+              "m T[] 0 i64[1]<1 T[] 'mean'", "m T[33,17] 1 i64[0]<17 T[33,0] 'mean'"),
+     CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
+    {"aten::index_reduce",
+     CF_TEXTS("s T[33,17] 1 i64[5]<17 T[33,5] 'prod'", "m T[33,17] 0 i32[29]<33 T[29,17] 'prod' include_self=false",
+              "m T[3,13,17] 1 i64[5]<13 T[3,5,17] 'prod'", "m T[] 0 i64[1]<1 T[] 'prod' include_self=false"),
+     CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_NONZERO, CF_ORDERED, CF_G_SELECT(16)},
+    {"aten::index_reduce",
+     CF_TEXTS("m T[33,17] 1 i64[5]<17 T[33,5] 'amax'", "m T[33,17] 0 i64[129]<33 T[129,17] 'amin' include_self=false",
+              "m T[13] 0 i64[1025]<13 T[1025] 'amax' include_self=false", "m T[] 0 i64[1]<1 T[] 'amin'"),
      CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
     {"aten::masked_scatter",
      CF_TEXTS("s T[33,17] bool[33,17] T[561]", "m T[33,17] bool[17] T[33,17]", "m T[1025] bool[1025]=1 T[1025]",

@@ -19,6 +19,7 @@
   X(linalg_qr)             \
   X(linalg_spectrum)       \
   X(linalg_triangular)     \
+  X(loss_ctc)              \
   X(loss_elements)         \
   X(loss_margin)           \
   X(loss_nll)              \
@@ -53,7 +54,8 @@
   X(shape_views)           \
   X(shape_windows)         \
   X(softmax)               \
-  X(sorting)
+  X(sorting)               \
+  X(sorting_ranks)
 
 #define DECLARE(name) extern const op_table ops_##name;
 TABLES(DECLARE)

@@ -37,6 +37,8 @@ static const ocl_op ops[] = {
     LOSS(nll_loss_backward, OCL_FLOATS),
     LOSS(nll_loss2d_forward, OCL_FLOATS),
     LOSS(nll_loss2d_backward, OCL_FLOATS),
+    LOSS(ctc_loss, OCL_BIT(F32) | OCL_BIT(F64)),
+    LOSS(ctc_loss_backward, OCL_BIT(F32) | OCL_BIT(F64)),
     LOSS(multi_margin_loss, OCL_FLOATS | OCL_BIT(I64)),
     LOSS(multi_margin_loss_backward, OCL_FLOATS | OCL_BIT(I64)),
     LOSS(multilabel_margin_loss_forward, OCL_FLOATS | OCL_BIT(I64)),

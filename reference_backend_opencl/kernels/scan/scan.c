@@ -1,4 +1,4 @@
-/* Scans: sums, products and extrema that run along a line. */
+/* Scans: sums, products, logarithms of sums and extrema that run along a line. */
 #include "kernels/core/lines.h"
 
 enum { SELF, DIM, OUT, VALUES, INDICES, READS };
@@ -81,6 +81,7 @@ static graft_status run(const ocl_call *call) {
 static const ocl_op ops[] = {
     SCAN(cumsum, NUMBERS, .join = "ADD", .nothing = "0"),
     SCAN(cumprod, NUMBERS, .join = "MUL", .nothing = "1"),
+    SCAN(logcumsumexp, OCL_FLOATS, .join = "log_add", .nothing = "-INFINITY"),
     SCAN(cummax, REALS, .at_least = ">="),
     SCAN(cummax_helper, REALS, .at_least = ">="),
     SCAN(cummin, REALS, .at_least = "<="),

@@ -27,6 +27,15 @@ KERNEL scan_extremum(PLACE(values), PLACE(indices), CONST_PLACE(in), lines space
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(in, D_IN)
 
+#ifdef CLASS_FLOAT
+/* log(exp(a) + exp(b)). Infinities without a difference stay as they are. */
+static VT log_add(VT a, VT b) {
+  VT most = fmax(a, b), least = fmin(a, b), sum = most + log1p(exp(least - most));
+  sum = (least == most) & (fabs(most) == (VT)INFINITY) ? most : sum;
+  return (a != a) | (b != b) ? a + b : sum;
+}
+#endif
+
 KERNEL scan(PLACE(out), CONST_PLACE(in), lines space) {
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
 #if defined(ROWS) && LOCAL > 1

@@ -27,15 +27,14 @@ graft_status ocl_op_scatter_add(const graft_exec *exec, const graft_args_scatter
   return ocl_scatter_run(exec, &call);
 }
 
+/* A mean is a sum and a division: not here. */
 graft_status ocl_op_scatter_reduce_two(const graft_exec *exec, const graft_args_scatter_reduce_two *args) {
-  ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->src, OCL_SCATTER_ADD);
-  switch (args->reduce) {
-    case GRAFT_STR_SCATTER_REDUCE_SUM: break;
-    case GRAFT_STR_SCATTER_REDUCE_PROD: call.mode = OCL_SCATTER_MULTIPLY; break;
-    case GRAFT_STR_SCATTER_REDUCE_AMAX: call.mode = OCL_SCATTER_MAXIMUM; break;
-    case GRAFT_STR_SCATTER_REDUCE_AMIN: call.mode = OCL_SCATTER_MINIMUM; break;
-    default: return GRAFT_UNIMPLEMENTED; /* a mean is a sum and a division */
-  }
+  static const ocl_scatter_mode modes[] = {[GRAFT_STR_SCATTER_REDUCE_SUM] = OCL_SCATTER_ADD,
+                                           [GRAFT_STR_SCATTER_REDUCE_PROD] = OCL_SCATTER_MULTIPLY,
+                                           [GRAFT_STR_SCATTER_REDUCE_AMAX] = OCL_SCATTER_MAXIMUM,
+                                           [GRAFT_STR_SCATTER_REDUCE_AMIN] = OCL_SCATTER_MINIMUM};
+  if (args->reduce == GRAFT_STR_SCATTER_REDUCE_MEAN) return GRAFT_UNIMPLEMENTED;
+  ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->src, modes[args->reduce]);
   call.replaces = !args->include_self;
   ocl_indexed_each(&call.indexed, args->index, args->dim);
   return ocl_scatter_run(exec, &call);
@@ -70,6 +69,17 @@ graft_status ocl_op_put(const graft_exec *exec, const graft_args_put *args) {
 graft_status ocl_op_index_add(const graft_exec *exec, const graft_args_index_add *args) {
   ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->source, OCL_SCATTER_ADD);
   call.alpha = args->alpha;
+  ocl_indexed_along(&call.indexed, args->index, args->dim);
+  return ocl_scatter_run(exec, &call);
+}
+
+graft_status ocl_op_index_reduce(const graft_exec *exec, const graft_args_index_reduce *args) {
+  static const ocl_scatter_mode modes[] = {[GRAFT_STR_INDEX_REDUCE_PROD] = OCL_SCATTER_MULTIPLY,
+                                           [GRAFT_STR_INDEX_REDUCE_AMAX] = OCL_SCATTER_MAXIMUM,
+                                           [GRAFT_STR_INDEX_REDUCE_AMIN] = OCL_SCATTER_MINIMUM};
+  if (args->reduce == GRAFT_STR_INDEX_REDUCE_MEAN) return GRAFT_UNIMPLEMENTED;
+  ocl_scatter call = begin_with(args->head.op_id, args->self, args->out, args->source, modes[args->reduce]);
+  call.replaces = !args->include_self;
   ocl_indexed_along(&call.indexed, args->index, args->dim);
   return ocl_scatter_run(exec, &call);
 }
@@ -109,6 +119,7 @@ static const ocl_op ops[] = {
     {OCL_OP(index_put_impl), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(put), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(index_add), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_reduce), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(index_copy), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(index_fill_int_Tensor), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(masked_scatter), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},

@@ -1,13 +1,17 @@
-/* sort, sort.stable, topk and kthvalue: all stable, all sorted. Searching in what is sorted is in searching.c. */
+/* sort, sort.stable, topk and kthvalue: all stable, all sorted; median, nanmedian and mode, which choose among what is
+ * sorted. Searching in what is sorted is in searching.c. */
+#include <math.h>
+
 #include "kernels/core/lines.h"
 
 enum { ALL = -1 };
 
 typedef struct operands {
-  const graft_tensor_desc *in, *values, *indices;
-  int64_t dim, kept; /* kept: so many of each line, or ALL */
-  int64_t skipped;   /* so many before these are not */
-  bool descending;
+  const graft_tensor_desc *in, *values, *indices; /* indices may be NULL beside `chosen` */
+  int64_t dim, kept;                              /* kept: so many of each line, or ALL */
+  int64_t skipped;                                /* so many before these are not */
+  bool descending, whole;                         /* whole: all of it is one line */
+  const char *chosen;                             /* the function of sorting.cl that says which one is kept, or NULL */
 } operands;
 
 /* As sorting.cl has it. */
@@ -29,7 +33,10 @@ static void write_head(ocl_text *head, const memo *memo, const operands *call, c
   ocl_head_types(head, dtype, 1, local);
   ocl_text_add(head, "#define D %s\n#define as_key as_%s\n%s%s%s", dtype->name, narrow ? "uint" : "ulong",
                narrow ? "#define NARROW\n" : "", call->descending ? "#define DESCENDING\n" : "",
-               memo->space.skipped + memo->space.kept <= FEW ? "#define FEW\n" : "");
+               memo->space.skipped + memo->space.kept <= FEW && !call->chosen ? "#define FEW\n" : "");
+  if (call->chosen) {
+    ocl_text_add(head, "#define CHOSEN %s\n%s", call->chosen, call->indices ? "" : "#define VALUES_ONLY\n");
+  }
 }
 
 static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
@@ -37,6 +44,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
   bool narrow = dtype->bytes <= 4;
   uint64_t item_bytes = narrow ? 8 : 16;
   ocl_lines lines = ocl_lines_of(device, &call->in->dl, call->in->dl.ndim ? call->dim : -1);
+  if (call->whole) lines = (ocl_lines){.outer = 1, .size = ocl_elements(call->in), .inner = 1};
   if (lines.size >= INT32_MAX) return GRAFT_UNIMPLEMENTED;
   space *s = &memo->space;
   *s = (space){.lines = lines.outer * lines.inner,
@@ -83,7 +91,13 @@ static graft_status prepare(void *memo, graft_device *device, const void *from) 
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
 
+/* Where indices are not wanted, the kernel is told so and given anything. */
+static const graft_tensor_desc *places_of(const operands *call) {
+  return call->indices ? call->indices : call->values;
+}
+
 static graft_status run_network(const graft_exec *exec, memo *memo, const operands *call, ocl_place work) {
+  const graft_tensor_desc *places = places_of(call);
   const ocl_argument load[] = {OCL_PLACE(work), OCL_TENSOR(call->in)};
   graft_status status = ocl_launch(&memo->load, exec->stream, OCL_ALL(load));
   for (int64_t run = 2; run <= memo->space.padded; run *= 2) {
@@ -93,22 +107,21 @@ static graft_status run_network(const graft_exec *exec, memo *memo, const operan
     }
   }
   if (status != GRAFT_OK) return status;
-  const ocl_argument store[] = {OCL_TENSOR(call->values), OCL_TENSOR(call->indices), OCL_TENSOR(call->in),
-                                OCL_PLACE(work)};
+  const ocl_argument store[] = {OCL_TENSOR(call->values), OCL_TENSOR(places), OCL_TENSOR(call->in), OCL_PLACE(work)};
   return ocl_launch(&memo->store, exec->stream, OCL_ALL(store));
 }
 
 static graft_status run(const graft_exec *exec, const operands *call) {
   memo *memo;
   ocl_place work;
-  if (!call->values || !call->indices) return GRAFT_UNIMPLEMENTED;
+  if (!call->values || (!call->indices && !call->whole)) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK || memo->space.kept == 0) return status;
   status = ocl_workspace(exec, memo->work_bytes, &work);
   if (status != GRAFT_OK) return status;
   if (!memo->sort.handle) return run_network(exec, memo, call, work);
-  const ocl_argument sort[] = {OCL_TENSOR(call->values), OCL_TENSOR(call->indices), OCL_TENSOR(call->in),
-                               OCL_PLACE(work)};
+  const graft_tensor_desc *places = places_of(call);
+  const ocl_argument sort[] = {OCL_TENSOR(call->values), OCL_TENSOR(places), OCL_TENSOR(call->in), OCL_PLACE(work)};
   return ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort));
 }
 
@@ -148,4 +161,35 @@ graft_status ocl_op_kthvalue(const graft_exec *exec, const graft_args_kthvalue *
                                .dim = args->dim,
                                .kept = 1,
                                .skipped = args->k - 1});
+}
+
+/* The median of nothing is a NaN, which integers lack. */
+static graft_status run_median(const graft_exec *exec, const operands *call) {
+  const graft_dl_tensor *out = &call->values->dl;
+  if (ocl_elements(call->in) > 0) return run(exec, call);
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, out->dtype);
+  const ocl_number nan = {.re = NAN};
+  uint64_t element = 0;
+  if (!dtype || dtype->class != OCL_CLASS_FLOAT) return GRAFT_UNIMPLEMENTED;
+  ocl_number_store(&nan, dtype, &element);
+  return ocl_memory_api.fill(exec->stream, out->data, out->byte_offset, dtype->bytes, &element, dtype->bytes);
+}
+
+graft_status ocl_op_median(const graft_exec *exec, const graft_args_median *args) {
+  return run_median(
+      exec, &(operands){.in = args->self, .values = args->out, .kept = 1, .whole = true, .chosen = "median_of"});
+}
+
+graft_status ocl_op_nanmedian(const graft_exec *exec, const graft_args_nanmedian *args) {
+  return run_median(
+      exec, &(operands){.in = args->self, .values = args->out, .kept = 1, .whole = true, .chosen = "nanmedian_of"});
+}
+
+graft_status ocl_op_mode(const graft_exec *exec, const graft_args_mode *args) {
+  return run(exec, &(operands){.in = args->self,
+                               .values = args->values,
+                               .indices = args->indices,
+                               .dim = args->dim,
+                               .kept = 1,
+                               .chosen = "mode_of"});
 }

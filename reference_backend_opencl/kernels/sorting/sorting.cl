@@ -2,7 +2,8 @@
  *
  * An element becomes an item: a key, an unsigned number that orders as the element should, and the element's place.
  * Equal elements (0 and -0, all NaN) have equal keys and stay in the order of their places; NaN is the largest. Values
- * are copied at the end, so that they keep their bits.
+ * are copied at the end, so that they keep their bits. Where the head has CHOSEN, one of those below, that function says
+ * which item of a line in order is the one that is kept (with VALUES_ONLY without its place).
  *
  * On a CPU a work-item sorts whole lines: of few kept, by insertion, else by the keys' digits from the last on. On
  * other devices all work-items do one step of a bitonic network a launch, over lines filled up to a power of two. */
@@ -56,8 +57,47 @@ static void put(__global RAW(D) * values, __global long *indices, __global const
                 ITEM item) {
   long place = (long)PLACE_OF(item);
   values[i * inner] = from[place * inner];
+#ifndef VALUES_ONLY
   indices[i * inner] = place;
+#endif
 }
+
+#ifdef CHOSEN
+#ifdef CLASS_FLOAT
+#define IS_NAN(item) (KEY(item) == ~(UT)0)
+#else
+#define IS_NAN(item) 0
+#endif
+/* The lower one in the middle; a NaN where there is one. */
+static long median_of(__global const ITEM *items, long size) {
+  return IS_NAN(items[size - 1]) ? size - 1 : (size - 1) / 2;
+}
+
+static long nanmedian_of(__global const ITEM *items, long size) {
+  long low = 0, high = size; /* the first NaN */
+  while (low < high) {
+    long middle = low + (high - low) / 2;
+    if (IS_NAN(items[middle])) high = middle;
+    else low = middle + 1;
+  }
+  return low > 0 ? (low - 1) / 2 : 0;
+}
+
+/* The last of the first longest run of equals; a NaN equals nothing. */
+static long mode_of(__global const ITEM *items, long size) {
+  long best = 0, most = 0, length = 0;
+  for (long i = 0; i < size; i++) {
+    length = i > 0 && KEY(items[i]) == KEY(items[i - 1]) && !IS_NAN(items[i]) ? length + 1 : 1;
+    if (length <= most) continue;
+    most = length;
+    best = i;
+  }
+  return best;
+}
+#define KEPT(items, size, i) CHOSEN(items, size)
+#else
+#define KEPT(items, size, i) (space.skipped + (i))
+#endif
 
 #if LOCAL == 1
 static void insert(__global const RAW(D) * from, __global ITEM *best, space_t space) {
@@ -111,7 +151,7 @@ KERNEL_OF(1, 1) sort_lines(
 #endif
     for (long i = 0; i < space.kept; i++) {
       put(POINTER(D, values) + start, (__global long *)(indices + offset_indices) + start, from,
-          i, space.inner, sorted[space.skipped + i]);
+          i, space.inner, sorted[KEPT(sorted, space.size, i)]);
     }
   }
 }
@@ -145,7 +185,8 @@ KERNEL store_items(PLACE(values), PLACE(indices), CONST_PLACE(in), CONST_PLACE(w
   if (line >= space.lines) return;
   __global const RAW(D) *from = CONST_POINTER(D, in) + line_start(line, space.size, space.inner);
   long start = line_start(line, space.kept, space.inner);
-  put(POINTER(D, values) + start, (__global long *)(indices + offset_indices) + start, from, i,
-      space.inner, ((__global const ITEM *)(work + offset_work))[line * space.padded + space.skipped + i]);
+  __global const ITEM *sorted = (__global const ITEM *)(work + offset_work) + line * space.padded;
+  put(POINTER(D, values) + start, (__global long *)(indices + offset_indices) + start, from, i, space.inner,
+      sorted[KEPT(sorted, space.size, i)]);
 }
 #endif

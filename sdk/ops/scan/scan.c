@@ -100,6 +100,86 @@ static void vjp_cumprod(op_vjp *v) {
   v->results[ARG_cumprod_self] = fx_where(v->s, before, fx_tensor(usual), fx_tensor(rest));
 }
 
+/* --- logcumsumexp --- */
+
+static graft_status infer_logcumsumexp(op_call *c) {
+  const in_logcumsumexp in = in_logcumsumexp_of(c->args);
+  int64_t dim = in.dim;
+  graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
+  if (status) return status;
+  bool computed = dt_is_complex(in.self->dtype) || (dt_is_float(in.self->dtype) && !dt_is_float8(in.self->dtype));
+  if (!computed) return op_refuse(c, ARG_logcumsumexp_self, "a floating or complex dtype");
+  c->compute = in.self->dtype;
+  op_set_int(c, ARG_logcumsumexp_dim, dim);
+  op_out(c, OUT, in.self->dtype, in.self->ndim, in.self->sizes);
+  return GRAFT_OK;
+}
+
+static ref_real log_add(ref_real a, ref_real b) {
+  if (isnan(a) || isnan(b)) return NAN;
+  ref_real most = fmaxl(a, b), least = fminl(a, b);
+  return most == least && isinf(most) ? most : most + log1pl(expl(least - most));
+}
+
+/* Of two infinities without a difference, the first stays as it is. */
+static ref_complex log_add_complex(ref_complex a, ref_complex b) {
+  bool swap = creall(b) > creall(a);
+  ref_complex most = swap ? b : a, least = swap ? a : b;
+  if (creall(most) == creall(least) && isinf(creall(most)) && (creall(most) < 0 || cimagl(a) == cimagl(b))) return a;
+  return most + clogl(1 + cexpl(least - most));
+}
+
+static void log_sum_line(graft_dtype dtype, ref_real *re, ref_real *im, int64_t n, int64_t step) {
+  for (int64_t i = step; i < n * step; i += step) {
+    if (im) {
+      ref_complex sum = log_add_complex(CMPLXL(re[i - step], im[i - step]), CMPLXL(re[i], im[i]));
+      re[i] = creall(sum);
+      im[i] = cimagl(sum);
+    } else {
+      re[i] = log_add(re[i - step], re[i]);
+    }
+    if (ref_mode & REF_NARROW) re[i] = dt_round(dt_accumulate(dt_real(dtype)), re[i]);
+  }
+}
+
+graft_status kernel_logcumsumexp(const graft_exec *exec, const graft_args_logcumsumexp *a) {
+  return scan_lines(a->self, a->dim, a->out, log_sum_line);
+}
+
+/* The sum of g exp(x - out) from the element on: its logarithm is such a scan, too, from the other end. This is the
+ * part of it that the cotangents t where `taken` give. */
+static graft_tensor *flow(fx *s, graft_tensor *x, graft_tensor *out, graft_tensor *taken, graft_tensor *t,
+                          int64_t dim) {
+  if (s->status) return NULL;
+  const graft_value one = fx_int(1), none = fx_float(-(double)dt_largest(dt_real(x->dtype)));
+  graft_tensor *log_g = fx_log(s, fx_where(s, taken, fx_tensor(t), one)); /* no NaN that a gradient would meet */
+  graft_tensor *terms = fx_sub(s, fx_where(s, taken, fx_tensor(log_g), none), out);
+  graft_tensor *sums = fx_logcumsumexp(s, fx_flip(s, terms, &dim, 1), dim);
+  return fx_exp(s, fx_add(s, fx_flip(s, sums, &dim, 1), x));
+}
+
+/* Half types would lose in a logarithm what the exponential needs. */
+static void vjp_logcumsumexp(op_vjp *v) {
+  const in_logcumsumexp in = in_logcumsumexp_of(v->args);
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT], *x = fx_widened(s, in.self);
+  const graft_scalar zero = graft_scalar_int(0);
+  if (!g->ndim || !g->numel) {
+    v->results[ARG_logcumsumexp_self] = g;
+    return;
+  }
+  graft_tensor *out = x == in.self ? v->outs[OUT] : fx_logcumsumexp(s, x, in.dim);
+  g = fx_widened(s, g);
+  if (dt_is_complex(g->dtype)) {
+    graft_tensor *t = fx_conj(s, g);
+    v->results[ARG_logcumsumexp_self] = fx_conj(s, flow(s, x, out, fx_ne_Scalar(s, t, zero), t, in.dim));
+  } else {
+    graft_tensor *up = flow(s, x, out, fx_gt_Scalar(s, g, zero), g, in.dim),
+                 *down = flow(s, x, out, fx_lt_Scalar(s, g, zero), fx_neg(s, g), in.dim);
+    v->results[ARG_logcumsumexp_self] = fx_sub(s, up, down);
+  }
+}
+
 /* --- cummax, cummin: the extremum so far, the last of equals; a NaN goes before all --- */
 
 static graft_status infer_extremum(op_call *c) {
@@ -176,6 +256,11 @@ static const op_def defs[] = {
      .infer = infer_cumulative,
      .vjp = vjp_cumprod,
      .saves = OP_SAVE_ARG(cumprod, self) | OP_SAVE_OUT(cumprod, out)},
+    {.op_id = OP_WITH_KERNEL(logcumsumexp),
+     .roles = "v",
+     .infer = infer_logcumsumexp,
+     .vjp = vjp_logcumsumexp,
+     .saves = OP_SAVE_ARG(logcumsumexp, self) | OP_SAVE_OUT(logcumsumexp, out)},
     {.op_id = OP_WITH_KERNEL(cummax),
      .roles = "v",
      .infer = infer_extremum,

@@ -1,6 +1,6 @@
-/* scatter_reduce.two: what index names of self, brought together with the
- * elements of src that go there, by a sum, product, mean or extremum; without self's own element where it is not
- * included. */
+/* scatter_reduce.two: what index names of self, brought together with the elements of src that go there, by a sum,
+ * product, mean or extremum; without self's own element where it is not included. index_reduce does so with whole
+ * slices along a dim, and its arguments stand alike. */
 #include <string.h>
 
 #include "ops/core/ref.h"
@@ -152,11 +152,37 @@ static void decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
   }
 }
 
+/* --- index_reduce: an index for each slice, spread over it --- */
+
+static graft_status infer_index_reduce(op_call *c) {
+  const graft_tensor *self = op_tensor(c, SELF);
+  bool known = by_extremum(c->args) || reduces_by(c->args, "prod") || reduces_by(c->args, "mean");
+  if (!known) return op_error(c, "reduce is '%s'; expected prod, mean, amax or amin", c->args[REDUCE].as.str);
+  graft_status status = sct_infer_along(c, true);
+  bool number = !dt_is_float8(self->dtype) && self->dtype != GRAFT_BOOL, product = reduces_by(c->args, "prod");
+  bool takes = number ? product || !dt_is_complex(self->dtype) : product && op_bool(c, INCLUDE_SELF);
+  return status || takes ? status : op_refuse(c, SELF, "a real dtype other than bool");
+}
+
+static void decompose_index_reduce(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_index_reduce in = in_index_reduce_of(c->args);
+  if (!in.index->numel) {
+    outs[OUT] = fx_clone(s, in.self, GRAFT_FORMAT_CONTIGUOUS);
+    return;
+  }
+  graft_tensor *index = sct_spread_index(s, in.self, in.dim, in.index);
+  if (s->status) return;
+  graft_tensor *self = in.self->ndim ? in.self : fx_reshape(s, in.self, 1, (const int64_t[]){1});
+  graft_tensor *src = fx_reshape(s, in.source, index->ndim, index->sizes);
+  graft_tensor *out = fx_scatter_reduce_two(s, self, in.dim, index, src, in.reduce, in.include_self);
+  outs[OUT] = fx_reshape(s, out, in.self->ndim, in.self->sizes);
+}
+
 /* --- gradient --- */
 
 /* The part of src that index names places for. */
-static graft_tensor *used_of_src(op_vjp *v) {
-  graft_tensor *src = vjp_arg(v, SRC), *index = vjp_arg(v, INDEX);
+static graft_tensor *used_of_src(op_vjp *v, const graft_tensor *index) {
+  graft_tensor *src = vjp_arg(v, SRC);
   if (src->ndim != index->ndim) return fx_reshape(v->s, src, index->ndim, index->sizes);
   for (int32_t i = 0; i < index->ndim; i++) {
     const int64_t first = 0, end = index->sizes[i];
@@ -171,6 +197,23 @@ typedef struct parts {
   graft_tensor *self, *index, *src, *g, *out;
   bool own;
 } parts;
+
+/* What scatter_reduce calls index and self; in index_reduce rank 0 counts as one slice. */
+static void see_slices(op_vjp *v, parts *p) {
+  if (v->schema->id != GRAFT_OP_INDEX_REDUCE) return;
+  p->index = sct_spread_index(p->s, p->self, p->dim, p->index);
+  if (p->self->ndim) return;
+  const int64_t one = 1;
+  p->self = fx_reshape(p->s, p->self, 1, &one);
+  p->g = fx_reshape(p->s, p->g, 1, &one);
+  p->out = fx_reshape(p->s, p->out, 1, &one);
+}
+
+/* A gradient in src's shape. */
+static graft_tensor *to_src(op_vjp *v, graft_tensor *g) {
+  graft_tensor *src = vjp_arg(v, SRC);
+  return v->schema->id == GRAFT_OP_INDEX_REDUCE ? fx_reshape(v->s, g, src->ndim, src->sizes) : sct_padded(v, g);
+}
 
 static graft_tensor *named(const parts *p, graft_tensor *t) {
   return fx_gather(p->s, t, p->dim, p->index, false);
@@ -213,7 +256,7 @@ static void vjp_product(op_vjp *v, const parts *p) {
   graft_tensor *without = named(p, multiplied(p, p->self, ones_at(p, p->src, alone)));
   graft_tensor *others = fx_div(p->s, named(p, p->out), ones_at(p, p->src, is_zero));
   graft_tensor *slope = fx_where_self(p->s, alone, without, others);
-  v->results[SRC] = sct_padded(v, fx_mul(p->s, named(p, p->g), fx_conj(p->s, slope)));
+  v->results[SRC] = to_src(v, fx_mul(p->s, named(p, p->g), fx_conj(p->s, slope)));
 }
 
 /* Those that are the extremum share the gradient. */
@@ -222,14 +265,14 @@ static void vjp_extremum(op_vjp *v, const parts *p) {
   graft_tensor *src_is = fx_cast(p->s, fx_eq_Tensor(p->s, p->src, named(p, p->out)), p->g->dtype);
   graft_tensor *each = fx_div(p->s, p->g, fx_scatter_add(p->s, self_is, p->dim, p->index, src_is));
   if (vjp_needs(v, SELF)) v->results[SELF] = fx_mul(p->s, self_is, each);
-  if (vjp_needs(v, SRC)) v->results[SRC] = sct_padded(v, fx_mul(p->s, src_is, named(p, each)));
+  if (vjp_needs(v, SRC)) v->results[SRC] = to_src(v, fx_mul(p->s, src_is, named(p, each)));
 }
 
 static void vjp_sum(op_vjp *v, const parts *p, bool mean) {
   graft_tensor *g = p->g;
   if (mean) g = fx_div(p->s, g, counts(p->s, p->self, p->dim, p->index, p->own));
   v->results[SELF] = g;
-  if (vjp_needs(v, SRC)) v->results[SRC] = sct_to_src(v, g);
+  if (vjp_needs(v, SRC)) v->results[SRC] = to_src(v, named(p, g));
 }
 
 static void vjp_reduce(op_vjp *v) {
@@ -241,11 +284,13 @@ static void vjp_reduce(op_vjp *v) {
     v->results[SRC] = fx_filled(p.s, p.g, src->ndim, src->sizes, 0, p.g->dtype);
     return;
   }
+  see_slices(v, &p);
+  if (p.s->status) return;
   bool mean = reduces_by(v->args, "mean");
   if (mean || reduces_by(v->args, "sum")) {
     vjp_sum(v, &p, mean);
   } else {
-    p.src = used_of_src(v);
+    p.src = used_of_src(v, p.index);
     if (by_extremum(v->args))
       vjp_extremum(v, &p);
     else
@@ -254,7 +299,9 @@ static void vjp_reduce(op_vjp *v) {
   if (!vjp_needs(v, SELF))
     v->results[SELF] = NULL;
   else if (!p.own)
-    v->results[SELF] = fx_scatter_value(p.s, v->results[SELF], p.dim, index, graft_scalar_int(0));
+    v->results[SELF] = fx_scatter_value(p.s, v->results[SELF], p.dim, p.index, graft_scalar_int(0));
+  if (v->results[SELF] && v->results[SELF]->ndim != v->g[OUT]->ndim)
+    v->results[SELF] = fx_reshape(p.s, v->results[SELF], v->g[OUT]->ndim, v->g[OUT]->sizes);
 }
 
 static const op_def defs[] = {
@@ -265,5 +312,12 @@ static const op_def defs[] = {
      .decompose = decompose_reduce,
      .vjp = vjp_reduce,
      .saves = OP_SAVE_ARGS(scatter_reduce_two, self, index, src) | OP_SAVE_OUT(scatter_reduce_two, out)},
+    {.op_id = GRAFT_OP_INDEX_REDUCE,
+     .flags = OP_EXACT_OUT,
+     .roles = "viv",
+     .infer = infer_index_reduce,
+     .decompose = decompose_index_reduce,
+     .vjp = vjp_reduce,
+     .saves = OP_SAVE_ARGS(index_reduce, self, index, source) | OP_SAVE_OUT(index_reduce, out)},
 };
 OP_TABLE(scatter_reduce, defs)

@@ -23,10 +23,9 @@ static graft_status check_alpha(const op_call *c) {
   return GRAFT_OK;
 }
 
-static graft_status infer_along(op_call *c) {
+graft_status sct_infer_along(op_call *c, bool adds) {
   const graft_tensor *self = op_tensor(c, ARG_index_add_self), *index = op_tensor(c, ARG_index_add_index),
                      *source = op_tensor(c, ARG_index_add_source);
-  bool adds = c->schema->id == GRAFT_OP_INDEX_ADD;
   int64_t dim = op_int(c, ARG_index_add_dim);
   graft_status status = op_wrap_dim(c, &dim, self->ndim);
   if (status) return status;
@@ -47,8 +46,16 @@ static graft_status infer_along(op_call *c) {
   }
   c->compute = self->dtype;
   op_out(c, OUT, self->dtype, self->ndim, self->sizes);
-  if (adds) return check_alpha(c); /* PyTorch adds to nothing without a word */
-  return idx_check_elements(c, ARG_index_add_self, dim, index);
+  return adds ? GRAFT_OK /* PyTorch adds to nothing without a word */
+              : idx_check_elements(c, ARG_index_add_self, dim, index);
+}
+
+static graft_status infer_index_add(op_call *c) {
+  graft_status status = sct_infer_along(c, true);
+  return status ? status : check_alpha(c);
+}
+static graft_status infer_index_copy(op_call *c) {
+  return sct_infer_along(c, false);
 }
 
 static graft_status infer_index_fill(op_call *c) {
@@ -184,8 +191,7 @@ static graft_tensor *at_least_one_dim(fx *s, graft_tensor *t) {
   return t->ndim ? t : fx_reshape(s, t, 1, (const int64_t[]){1});
 }
 
-/* index, expanded to the shape that self has with as many slices as there are indices. */
-static graft_tensor *spread_index(fx *s, const graft_tensor *self, int64_t dim, graft_tensor *index) {
+graft_tensor *sct_spread_index(fx *s, const graft_tensor *self, int64_t dim, graft_tensor *index) {
   int64_t sizes[GRAFT_MAX_DIMS], line[GRAFT_MAX_DIMS];
   int32_t ndim = self->ndim ? self->ndim : 1;
   for (int32_t i = 0; i < ndim; i++) {
@@ -198,7 +204,7 @@ static graft_tensor *spread_index(fx *s, const graft_tensor *self, int64_t dim, 
 static void scatter_slices(fx *s, const op_call *c, graft_tensor *index, graft_tensor *source, bool adds,
                            graft_tensor **outs) {
   graft_tensor *self = op_tensor(c, ARG_index_add_self),
-               *row = spread_index(s, self, op_int(c, ARG_index_add_dim), index);
+               *row = sct_spread_index(s, self, op_int(c, ARG_index_add_dim), index);
   graft_tensor *base = at_least_one_dim(s, self);
   if (s->status) return;
   source = source->numel == row->numel && source->ndim ? fx_reshape(s, source, row->ndim, row->sizes)
@@ -305,13 +311,13 @@ static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(index_add),
      .flags = OP_EXACT_OUT,
      .roles = "viv",
-     .infer = infer_along,
+     .infer = infer_index_add,
      .decompose = decompose_index_add,
      .vjp = vjp_index_add,
      .saves = OP_SAVE_ARG(index_add, index)},
     {.op_id = OP_WITH_KERNEL(index_copy),
      .roles = "viv",
-     .infer = infer_along,
+     .infer = infer_index_copy,
      .decompose = decompose_index_copy,
      .vjp = vjp_index_copy,
      .saves = OP_SAVE_ARG(index_copy, index),

@@ -1,5 +1,6 @@
 /* Sorting: NaN counts as larger than every number, in both directions. */
-#include "ops/core/ref.h"
+#include "ops/sorting/sorting.h"
+
 #include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
@@ -61,13 +62,8 @@ static graft_status infer_kthvalue(op_call *c) {
 
 /* --- kernels --- */
 
-typedef struct ranked {
-  ref_real value;
-  int64_t index;
-} ranked;
-
 static int ascending(const void *a, const void *b) {
-  const ranked *x = a, *y = b;
+  const srt_item *x = a, *y = b;
   bool x_nan = isnan(x->value), y_nan = isnan(y->value);
   if (x_nan != y_nan) return x_nan ? 1 : -1;
   if (x->value < y->value) return -1;
@@ -76,7 +72,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 static int descending(const void *a, const void *b) {
-  const ranked *x = a, *y = b;
+  const srt_item *x = a, *y = b;
   bool x_nan = isnan(x->value), y_nan = isnan(y->value);
   if (x_nan != y_nan) return x_nan ? -1 : 1;
   if (x->value > y->value) return -1;
@@ -84,17 +80,21 @@ static int descending(const void *a, const void *b) {
   return x->index < y->index ? -1 : x->index > y->index;
 }
 
+void srt_line(srt_item *line, int64_t n, bool down) {
+  qsort(line, (size_t)n, sizeof *line, down ? descending : ascending);
+}
+
 /* k of each line along dim, in order, behind the first `skip`. */
 static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool down, int64_t skip, int64_t k,
                                const graft_tensor_desc *values, const graft_tensor_desc *indices) {
   ref_split s = ref_split_at(self, dim);
   REF_OWNED ref_array x = ref_read(self), y = ref_new(s.outer * k * s.inner, false), at = ref_new(y.count, false);
-  ranked *line = calloc((size_t)s.size + 1, sizeof *line);
+  srt_item *line = calloc((size_t)s.size + 1, sizeof *line);
   graft_status status = x.re && y.re && at.re && line ? GRAFT_OK : ref_no_memory();
   for (int64_t l = 0; !status && l < s.outer * s.inner; l++) {
     int64_t first = l / s.inner * s.size * s.inner + l % s.inner, to = l / s.inner * k * s.inner + l % s.inner;
-    for (int64_t i = 0; i < s.size; i++) line[i] = (ranked){x.re[first + i * s.inner], i};
-    qsort(line, (size_t)s.size, sizeof *line, down ? descending : ascending);
+    for (int64_t i = 0; i < s.size; i++) line[i] = (srt_item){x.re[first + i * s.inner], i};
+    srt_line(line, s.size, down);
     for (int64_t i = 0; i < k; i++) {
       y.re[to + i * s.inner] = line[skip + i].value;
       at.re[to + i * s.inner] = (ref_real)line[skip + i].index;

@@ -54,7 +54,8 @@ typedef graft_status (*graft_cdist_backward_fn)(const graft_exec *exec,
                                                 const graft_args_cdist_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool
- * zero_infinity=False) -> (Tensor, Tensor) */
+ * zero_infinity=False) -> (Tensor, Tensor)
+ * Prepared: log_probs promoted. */
 typedef struct graft_args_ctc_loss {
   graft_args head;
   const graft_tensor_desc *log_probs;
@@ -70,7 +71,8 @@ typedef struct graft_args_ctc_loss {
 typedef graft_status (*graft_ctc_loss_fn)(const graft_exec *exec, const graft_args_ctc_loss *args) GRAFT_NOEXCEPT;
 
 /* aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths,
- * Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor */
+ * Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor
+ * Prepared: grad, log_probs, neg_log_likelihood, log_alpha promoted. */
 typedef struct graft_args_ctc_loss_backward {
   graft_args head;
   const graft_tensor_desc *grad;
@@ -1359,7 +1361,8 @@ typedef struct graft_args_max_pool3d_with_indices_backward {
 typedef graft_status (*graft_max_pool3d_with_indices_backward_fn)(
     const graft_exec *exec, const graft_args_max_pool3d_with_indices_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::median(Tensor self) -> Tensor */
+/* aten::median(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_median {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3393,7 +3396,8 @@ typedef struct graft_args_igammac {
 typedef graft_status (*graft_igammac_fn)(const graft_exec *exec, const graft_args_igammac *args) GRAFT_NOEXCEPT;
 
 /* aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) ->
- * Tensor */
+ * Tensor
+ * Prepared: self, source promoted; index as indices; dim none negative. */
 typedef struct graft_args_index_reduce {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3513,7 +3517,8 @@ typedef struct graft_args_logaddexp2 {
 } graft_args_logaddexp2;
 typedef graft_status (*graft_logaddexp2_fn)(const graft_exec *exec, const graft_args_logaddexp2 *args) GRAFT_NOEXCEPT;
 
-/* aten::logcumsumexp(Tensor self, int dim) -> Tensor */
+/* aten::logcumsumexp(Tensor self, int dim) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_logcumsumexp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3545,7 +3550,8 @@ typedef struct graft_args_logsumexp {
 } graft_args_logsumexp;
 typedef graft_status (*graft_logsumexp_fn)(const graft_exec *exec, const graft_args_logsumexp *args) GRAFT_NOEXCEPT;
 
-/* aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices) */
+/* aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_mode {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3577,7 +3583,8 @@ typedef struct graft_args_mvlgamma {
 } graft_args_mvlgamma;
 typedef graft_status (*graft_mvlgamma_fn)(const graft_exec *exec, const graft_args_mvlgamma *args) GRAFT_NOEXCEPT;
 
-/* aten::nanmedian(Tensor self) -> Tensor */
+/* aten::nanmedian(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_nanmedian {
   graft_args head;
   const graft_tensor_desc *self;
