@@ -159,8 +159,10 @@ static graft_status infer_index_reduce(op_call *c) {
   bool known = by_extremum(c->args) || reduces_by(c->args, "prod") || reduces_by(c->args, "mean");
   if (!known) return op_error(c, "reduce is '%s'; expected prod, mean, amax or amin", c->args[REDUCE].as.str);
   graft_status status = sct_infer_along(c, true);
-  bool number = !dt_is_float8(self->dtype) && self->dtype != GRAFT_BOOL, product = reduces_by(c->args, "prod");
-  bool takes = number ? product || !dt_is_complex(self->dtype) : product && op_bool(c, INCLUDE_SELF);
+  bool paired = dt_is_complex(self->dtype), averages = reduces_by(c->args, "mean");
+  bool ordered = !paired && !dt_is_float8(self->dtype) && self->dtype != GRAFT_BOOL;
+  bool whole = op_bool(c, INCLUDE_SELF) && (reduces_by(c->args, "prod") || (averages && paired));
+  bool takes = ordered || whole; /* as PyTorch */
   return status || takes ? status : op_refuse(c, SELF, "a real dtype other than bool");
 }
 
