@@ -24,6 +24,7 @@ const cf_topic *const cf_topics[] = {
     &cf_topic_shape,
     &cf_topic_factory,
     &cf_topic_fft,
+    &cf_topic_quantized,
     &cf_topic_random,
     &cf_topic_loss,
     &cf_topic_optimizer,

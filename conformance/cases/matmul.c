@@ -51,6 +51,21 @@ static const cf_op cf_matmul_ops[] = {
     {"aten::baddbmm",
      CF_TEXTS("m T[33] T[3,13,17] T[3,17,33] beta=0.5 alpha=2", "m T[5,3,3] T[5,3,129] T[5,129,3] beta=0"), CF_COMPLEX,
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::addbmm",
+     CF_TEXTS("s T[13,33] T[3,13,17] T[3,17,33]", "m T[33] T[3,13,17] T[3,17,33] beta=0.5 alpha=2",
+              "m T[1,7] T[3,5,0] T[3,0,7]", "m T[5,7] T[0,5,3] T[0,3,7]", "m T[3,3] T[5,3,129] T[5,129,3] beta=0"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::addbmm", CF_TEXTS("m T[33] T[3,13,17] T[3,17,33] beta=0.5 alpha=2"), CF_COMPLEX, CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
+    /* At most four roundings of the absolute terms: two products, one more by a factor, and the sum. */
+    {"aten::addr",
+     CF_TEXTS("s T[33,17] T[33] T[17]", "m T[17] T[33] T[17] beta=0.5 alpha=2", "m T[] T[13] T[129] beta=0 alpha=0.5",
+              "m T[5,0] T[5] T[0]", "m T[3,1] T[3] T[5] alpha=-2"),
+     CF_FLOATS | CF_COMPLEX,
+     {.klass = CF_SUM, .terms = CF_TERMS_ONES, .ulps = 4},
+     CF_VALUES,
+     CF_ORDERED,
+     CF_G_LINEAR(3)},
 };
 
 CF_TOPIC(matmul, "matmul", cf_matmul_ops);

@@ -38,6 +38,7 @@
   X(pointwise_gated)       \
   X(pointwise_special)     \
   X(pooling)               \
+  X(quantized)             \
   X(random)                \
   X(random_rrelu)          \
   X(reduction)             \

@@ -80,6 +80,50 @@ static graft_status infer_baddbmm(op_call *c) {
   return status ? status : finish_added(c);
 }
 
+/* The sum of a batch's products. */
+static graft_status infer_addbmm(op_call *c) {
+  graft_status status = infer_product(c, ARG_addbmm_batch1, ARG_addbmm_batch2, 3);
+  if (status) return status;
+  const in_addbmm in = in_addbmm_of(c->args);
+  if (in.batch1->dtype == GRAFT_BOOL) return op_refuse(c, ARG_addbmm_batch1, "a dtype with arithmetic");
+  op_out(c, OUT, in.batch1->dtype, 2, (int64_t[]){in.batch1->sizes[1], in.batch2->sizes[2]});
+  return finish_added(c);
+}
+
+/* A factor of a pointwise op: of the result's kind or below. */
+static graft_status check_factor(op_call *c, int arg) {
+  graft_scalar factor = op_scalar(c, arg);
+  const char *name = c->schema->args[arg].name;
+  if (!factor.dtype) return GRAFT_OK;
+  if (factor.dtype == GRAFT_BOOL && c->compute != GRAFT_BOOL)
+    return op_error(c, "%s is a bool and the result is %s; expected a number", name, graft_dtype_name(c->compute));
+  if (dt_is_integral(c->compute, true) && !dt_is_integral(factor.dtype, true))
+    return op_error(c, "%s is not an integer and the result is %s", name, graft_dtype_name(c->compute));
+  if (dt_is_complex(factor.dtype) && !dt_is_complex(c->compute))
+    return op_error(c, "%s is complex and the result is %s", name, graft_dtype_name(c->compute));
+  return GRAFT_OK;
+}
+
+/* beta self + alpha vec1 vec2^T, a pointwise op of a self that was expanded: dtypes promote, whatever self's rank, and
+ * strides are an iterator's. */
+static graft_status infer_addr(op_call *c) {
+  const in_addr in = in_addr_of(c->args);
+  if (in.vec1->ndim != 1 || in.vec2->ndim != 1)
+    return op_error(c, "vec1 and vec2 have to be vectors: %s", op_show_tensors(c));
+  c->compute = dt_promote(dt_promote(in.self->dtype, in.vec1->dtype), in.vec2->dtype);
+  if (!c->compute) return op_error(c, "the dtypes have none in common: %s", op_show_tensors(c));
+  op_out(c, OUT, c->compute, 2, (int64_t[]){in.vec1->numel, in.vec2->numel});
+  graft_status status = expands(c, in.self);
+  if (!status) status = check_factor(c, ARG_addr_beta);
+  if (!status) status = check_factor(c, ARG_addr_alpha);
+  if (status) return status;
+  graft_tensor column = {.dtype = in.vec1->dtype, .ndim = 2, .numel = in.vec1->numel};
+  column.sizes[0] = in.vec1->numel, column.sizes[1] = 1;
+  column.strides[0] = in.vec1->strides[0], column.strides[1] = 1;
+  op_iterator_strides(&c->out[OUT], (const graft_tensor *const[]){in.self, &column, in.vec2}, 3);
+  return GRAFT_OK;
+}
+
 /* A matrix and a vector. */
 static graft_status infer_matrix_vector(op_call *c, int first, int second) {
   const graft_tensor *a = op_tensor(c, first), *x = op_tensor(c, second);
@@ -224,6 +268,33 @@ static void decompose_baddbmm(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = added(s, c, fx_bmm(s, in.batch1, in.batch2));
 }
 
+/* The batch is a part of the inner size. */
+static void decompose_addbmm(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_addbmm in = in_addbmm_of(c->args);
+  const int64_t *left = in.batch1->sizes, *right = in.batch2->sizes;
+  graft_tensor *rows = fx_reshape(s, fx_transpose(s, in.batch1, 0, 1), 2, (int64_t[]){left[1], left[0] * left[2]});
+  graft_tensor *columns = fx_reshape(s, in.batch2, 2, (int64_t[]){right[0] * right[1], right[2]});
+  outs[OUT] = fx_addmm(s, in.self, rows, columns, in.beta, in.alpha);
+}
+
+/* Of truths, + is or and * is and. */
+static graft_tensor *addr_of_truths(fx *s, const in_addr *in) {
+  graft_tensor *column = fx_unsqueeze(s, in->vec1, 1), *all = fx_logical_and(s, column, in->vec2);
+  if (is_number(in->alpha, 0)) all = fx_zeros_like(s, all);
+  return is_number(in->beta, 0) ? all : fx_logical_or(s, in->self, all);
+}
+
+static void decompose_addr(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_addr in = in_addr_of(c->args);
+  graft_tensor *column = fx_unsqueeze(s, in.vec1, 1);
+  if (c->compute == GRAFT_BOOL)
+    outs[OUT] = addr_of_truths(s, &in);
+  else if (is_number(in.beta, 0))
+    outs[OUT] = scaled(s, fx_mul_Tensor(s, column, in.vec2), in.alpha);
+  else
+    outs[OUT] = fx_addcmul(s, scaled(s, in.self, in.beta), column, in.vec2, in.alpha);
+}
+
 static graft_tensor *times_vector(fx *s, graft_tensor *a, graft_tensor *x) {
   if (!a || !x) return NULL;
   graft_tensor *column = fx_reshape(s, x, 2, (int64_t[]){x->sizes[0], 1});
@@ -295,6 +366,33 @@ static void vjp_baddbmm(op_vjp *v) {
   vjp_added(v, ARG_baddbmm_batch1, ARG_baddbmm_batch2, fx_bmm);
 }
 
+/* Each product of the batch has the same cotangent. */
+static void vjp_addbmm(op_vjp *v) {
+  const in_addbmm in = in_addbmm_of(v->args);
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT];
+  const int64_t sizes[] = {in.batch1->sizes[0], g->sizes[0], g->sizes[1]};
+  graft_tensor *each = fx_expand(s, fx_unsqueeze(s, g, 0), sizes, 3, false);
+  graft_scalar alpha = factor_of(v, ARG_addbmm_alpha);
+  if (vjp_needs(v, ARG_addbmm_self)) v->results[ARG_addbmm_self] = scaled(s, g, factor_of(v, ARG_addbmm_beta));
+  if (vjp_needs(v, ARG_addbmm_batch1))
+    v->results[ARG_addbmm_batch1] = scaled(s, fx_bmm(s, each, fx_adjoint(s, in.batch2)), alpha);
+  if (vjp_needs(v, ARG_addbmm_batch2))
+    v->results[ARG_addbmm_batch2] = scaled(s, fx_bmm(s, fx_adjoint(s, in.batch1), each), alpha);
+}
+
+static void vjp_addr(op_vjp *v) {
+  const in_addr in = in_addr_of(v->args);
+  fx *s = v->s;
+  graft_tensor *g = v->g[OUT];
+  graft_scalar alpha = factor_of(v, ARG_addr_alpha);
+  if (vjp_needs(v, ARG_addr_self)) v->results[ARG_addr_self] = scaled(s, g, factor_of(v, ARG_addr_beta));
+  if (vjp_needs(v, ARG_addr_vec1))
+    v->results[ARG_addr_vec1] = scaled(s, times_vector(s, g, fx_conj(s, in.vec2)), alpha);
+  if (vjp_needs(v, ARG_addr_vec2))
+    v->results[ARG_addr_vec2] = scaled(s, times_vector(s, fx_transpose(s, g, 0, 1), fx_conj(s, in.vec1)), alpha);
+}
+
 /* Gradients of a x: g x^H and a^H g. */
 static graft_tensor *outer(fx *s, graft_tensor *g, graft_tensor *x) {
   return fx_mul(s, fx_unsqueeze(s, g, 1), fx_unsqueeze(s, fx_conj(s, x), 0));
@@ -363,6 +461,19 @@ static const op_def defs[] = {
      .decompose = decompose_baddbmm,
      .vjp = vjp_baddbmm,
      .saves = OP_SAVE_ARGS(baddbmm, batch1, batch2)},
+    {.op_id = GRAFT_OP_ADDBMM,
+     .flags = OP_EXACT_OUT | OP_NO_WIDEN,
+     .roles = "bvv",
+     .infer = infer_addbmm,
+     .decompose = decompose_addbmm,
+     .vjp = vjp_addbmm,
+     .saves = OP_SAVE_ARGS(addbmm, batch1, batch2)},
+    {.op_id = GRAFT_OP_ADDR,
+     .roles = "bvv",
+     .infer = infer_addr,
+     .decompose = decompose_addr,
+     .vjp = vjp_addr,
+     .saves = OP_SAVE_ARGS(addr, vec1, vec2)},
     {.op_id = GRAFT_OP_MV,
      .flags = OP_EXACT_OUT,
      .roles = "vv",
