@@ -161,7 +161,8 @@ static graft_status infer_index_reduce(op_call *c) {
   graft_status status = sct_infer_along(c, true);
   bool paired = dt_is_complex(self->dtype), averages = reduces_by(c->args, "mean");
   bool ordered = !paired && !dt_is_float8(self->dtype) && self->dtype != GRAFT_BOOL;
-  bool whole = op_bool(c, INCLUDE_SELF) && (reduces_by(c->args, "prod") || (averages && paired));
+  bool on_bool = by_extremum(c->args) && self->dtype == GRAFT_BOOL;
+  bool whole = op_bool(c, INCLUDE_SELF) && (reduces_by(c->args, "prod") || (averages && paired) || on_bool);
   bool takes = ordered || whole; /* as PyTorch */
   return status || takes ? status : op_refuse(c, SELF, "a real dtype other than bool");
 }

@@ -3099,7 +3099,8 @@ typedef struct graft_args_adaptive_max_pool3d {
 typedef graft_status (*graft_adaptive_max_pool3d_fn)(const graft_exec *exec,
                                                      const graft_args_adaptive_max_pool3d *args) GRAFT_NOEXCEPT;
 
-/* aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
+/* aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+ * Prepared: self broadcast and promoted; batch1, batch2 promoted. */
 typedef struct graft_args_addbmm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3111,7 +3112,8 @@ typedef struct graft_args_addbmm {
 } graft_args_addbmm;
 typedef graft_status (*graft_addbmm_fn)(const graft_exec *exec, const graft_args_addbmm *args) GRAFT_NOEXCEPT;
 
-/* aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor */
+/* aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+ * Prepared: self broadcast and promoted; vec1, vec2 promoted. */
 typedef struct graft_args_addr {
   graft_args head;
   const graft_tensor_desc *self;
