@@ -59,6 +59,11 @@ static const struct exemption {
     {"aten::exponential", GRADIENT, DRAWN},
     {"aten::random.from", GRADIENT, DRAWN},
     {"aten::uniform", GRADIENT, DRAWN},
+    {"aten::cauchy", GRADIENT, DRAWN},
+    {"aten::geometric", GRADIENT, DRAWN},
+    {"aten::log_normal", GRADIENT, DRAWN},
+    {"prims::uniform", FIXTURE, "its call names a device"},
+    {"prims::xor_sum", FIXTURE, "PyTorch has it in generated code only"},
     {"aten::_foreach_add.Scalar", GRADIENT, "1 throughout; the fixtures have it"},
 };
 

@@ -242,6 +242,26 @@ START_TEST(exponential) {
 }
 END_TEST
 
+START_TEST(distributions) {
+  if (!use(_i)) return;
+  for (int wide = 0; wide < 2; wide++) {
+    graft_dtype dtype = wide ? GRAFT_F64 : GRAFT_F32;
+    graft_tensor *out = NULL, *like = vector_of(dtype, count, 0);
+    begin();
+    OK(graft_op_cauchy(like, 0.5, 2, NULL, &out));
+    expect_advance(words_for(count, 1 + wide));
+    expect_near(out, wide ? vector_cauchy_f64 : vector_cauchy_f32, count, 4 * limit_of(dtype));
+    begin();
+    OK(graft_op_geometric(like, 0.125, NULL, &out));
+    expect_near(out, wide ? vector_geometric_f64 : vector_geometric_f32, count, 0);
+    begin();
+    OK(graft_op_log_normal(like, 0.25, 0.5, NULL, &out));
+    expect_near(out, wide ? vector_log_normal_f64 : vector_log_normal_f32, count, 2 * limit_of(dtype));
+    graft_tensor_release(like);
+  }
+}
+END_TEST
+
 START_TEST(slopes) {
   static const struct {
     graft_dtype dtype;
@@ -381,9 +401,18 @@ START_TEST(attention) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {EACH(uniform, DEVICES),   EACH(normal, DEVICES),    EACH(complex_normal, DEVICES),
-                              EACH(bernoulli, DEVICES), EACH(dropout, DEVICES),   EACH(exponential, DEVICES),
-                              EACH(slopes, DEVICES),    EACH(integers, DEVICES),  EACH(permutation, DEVICES),
-                              EACH(choices, DEVICES),   EACH(attention, DEVICES), {0}};
+  const suite_test tests[] = {EACH(uniform, DEVICES),
+                              EACH(normal, DEVICES),
+                              EACH(complex_normal, DEVICES),
+                              EACH(bernoulli, DEVICES),
+                              EACH(dropout, DEVICES),
+                              EACH(exponential, DEVICES),
+                              EACH(distributions, DEVICES),
+                              EACH(slopes, DEVICES),
+                              EACH(integers, DEVICES),
+                              EACH(permutation, DEVICES),
+                              EACH(choices, DEVICES),
+                              EACH(attention, DEVICES),
+                              {0}};
   return run_suite("random vectors", tests, (suite_options){.timeout_s = 120});
 }

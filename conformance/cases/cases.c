@@ -29,6 +29,7 @@ const cf_topic *const cf_topics[] = {
     &cf_topic_loss,
     &cf_topic_optimizer,
     &cf_topic_linalg,
+    &cf_topic_linalg_distances,
     &cf_topic_rnn,
     &cf_topic_attention,
     &cf_topic_resample_taps,

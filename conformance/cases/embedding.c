@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "conformance/cases/rows.h"
 
 /* A sum of as many rows as the bag has, each times its weight; a mean divides it once more. */
@@ -12,6 +14,15 @@ static void cf_l_bag(const cf_check *k, uint32_t out, long double *limits) {
 
 #define CF_R_BAG \
   { .klass = CF_CUSTOM, .limit = cf_l_bag, .absolute = true }
+
+/* A norm, the quotient by it, and a product; what is not named or short stays as it is. */
+static void cf_l_embedding_renorm(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out], *x = &k->in[0];
+  double p = cf_arg_number(k->call, "norm_type", 2);
+  long double roundings = cf_norm_roundings(p, (long double)x->sizes[1]) + 4;
+  for (int64_t i = 0; i < o->numel; i++)
+    if (o->v[i].re != x->v[i].re) limits[i] = cf_limit_of(k, out, i, roundings * fabsl(o->v[i].re));
+}
 
 static const cf_op cf_embedding_ops[] = {
     {"aten::embedding",
@@ -62,6 +73,10 @@ static const cf_op cf_embedding_ops[] = {
      CF_TEXTS("m T[13,17] T[5,17] i64[13]<5 i64[13]<13! i64[13]<13! 0",
               "m T[13,129] T[5,129] i64[13]<5 i64[13]<13! i64[13]<13! 0 2"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::embedding_renorm",
+     CF_TEXTS("s T[33,17] i64[13]<33 3.0 2.0", "m T[129,5] i64[3,5]<129 2.0 1.0", "m T[13,33] i32[5]<13 1.5 inf",
+              "m T[5,17] i64[3]=-2 4.0 3.0", "m T[5,17] i64[0]<5 1.0 2.0"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_embedding_renorm), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
 CF_TOPIC(embedding, "embedding", cf_embedding_ops);

@@ -304,6 +304,91 @@ static void cf_g_rms_norm(const cf_check *k, uint32_t in, long double *terms) {
   }
 }
 
+/* ---- norms that are set ----
+ * |v| is a sum of squares and a root; of w and what is shortened a quotient by it, and a product. */
+
+static long double cf_slice_size(const cf_array *v, int64_t dim) {
+  return v->ndim && v->sizes[dim] ? (long double)v->numel / (long double)v->sizes[dim] : 1;
+}
+
+static void cf_l_weight_norm(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  long double roundings = cf_norm_roundings(2, cf_slice_size(&k->in[0], cf_arg_int(k->call, "dim", 0))) + 3;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, roundings * fabsl(o->v[i].re));
+}
+
+/* gv = g / |v| (gw - v (gw . v) / |v|^2) and gg = (gw . v) / |v|: the absolute terms, of slice s along dim. */
+typedef struct cf_lengths {
+  long double norm, dots;
+} cf_lengths;
+
+static int64_t cf_slice_of(const cf_array *v, int64_t dim, int64_t i) {
+  cf_axis a = cf_axis_of(v, dim);
+  return i / a.inner % a.length;
+}
+
+static void cf_weight_terms(const cf_array *gw, const cf_array *v, const cf_array *g, const cf_array *norms,
+                            int64_t dim, bool of_g, long double *terms) {
+  int64_t slices = v->sizes[dim];
+  cf_lengths *of = calloc((size_t)slices + 1, sizeof *of);
+  for (int64_t i = 0; of && i < v->numel; i++) {
+    cf_lengths *l = &of[cf_slice_of(v, dim, i)];
+    l->norm += v->v[i].re * v->v[i].re;
+    l->dots += fabsl(gw->v[i].re * v->v[i].re);
+  }
+  for (int64_t s = 0; of && s < slices; s++) {
+    of[s].norm = norms ? fabsl(norms->v[s].re) : sqrtl(of[s].norm);
+    if (of_g) terms[s] = of[s].dots / of[s].norm;
+  }
+  for (int64_t i = 0; of && !of_g && i < v->numel; i++) {
+    int64_t s = cf_slice_of(v, dim, i);
+    long double across = fabsl(gw->v[i].re) + fabsl(v->v[i].re) * of[s].dots / (of[s].norm * of[s].norm);
+    terms[i] = fabsl(g->v[s].re) / of[s].norm * across;
+  }
+  free(of);
+}
+
+static void cf_g_weight_norm(const cf_check *k, uint32_t in, long double *terms) {
+  cf_weight_terms(&k->g[0], &k->in[0], &k->in[1], NULL, cf_arg_int(k->call, "dim", 0), in == 1, terms);
+}
+
+static void cf_l_weight_norm_backward(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out], *v = &k->in[1];
+  int64_t dim = cf_arg_int(k->call, "dim", 0);
+  cf_weight_terms(&k->in[0], v, &k->in[2], &k->in[3], dim, out == 1, limits);
+  for (int64_t i = 0; i < o->numel; i++)
+    limits[i] = cf_limit_of(k, out, i, (cf_growth(cf_slice_size(v, dim)) + 10) * limits[i]);
+}
+
+static void cf_l_renorm(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  double p = cf_arg_number(k->call, "p", 2);
+  long double roundings = cf_norm_roundings(p, cf_slice_size(&k->in[0], cf_arg_int(k->call, "dim", 0))) + 4;
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, roundings * fabsl(o->v[i].re));
+}
+
+/* bound / norm (g - slope (g . x) / norm), or g where the slice is not above the bound. */
+static void cf_g_renorm(const cf_check *k, uint32_t in, long double *terms) {
+  const cf_array *x = &k->in[in], *g = &k->g[0];
+  int64_t dim = cf_arg_int(k->call, "dim", 0);
+  double p = cf_arg_number(k->call, "p", 2), bound = cf_arg_number(k->call, "maxnorm", 1);
+  cf_lengths *of = calloc((size_t)x->sizes[dim] + 1, sizeof *of);
+  for (int64_t i = 0; of && i < x->numel; i++) {
+    cf_lengths *l = &of[cf_slice_of(x, dim, i)];
+    l->norm = isinf(p) ? fmaxl(l->norm, fabsl(x->v[i].re)) : l->norm + powl(fabsl(x->v[i].re), (long double)p);
+    l->dots += fabsl(g->v[i].re * x->v[i].re);
+  }
+  for (int64_t i = 0; of && i < x->numel; i++) {
+    const cf_lengths *l = &of[cf_slice_of(x, dim, i)];
+    long double norm = isinf(p) ? l->norm : powl(l->norm, 1 / (long double)p);
+    long double slope = isinf(p) ? 1 : powl(fabsl(x->v[i].re) / norm, (long double)p - 1);
+    terms[i] = fabsl(g->v[i].re);
+    if (norm > (long double)bound * 0.999L)
+      terms[i] = terms[i] * fmaxl(1, bound / norm) + bound / norm * slope * l->dots / norm;
+  }
+  free(of);
+}
+
 #define CF_NORM(n, limit, gradient, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, CF_ORDERED, gradient }
 
@@ -346,6 +431,17 @@ static const cf_op cf_normalization_ops[] = {
      CF_TEXTS("s T[13,33] T[13,33] [33] f32[13,1]+ T[33] [1,1]", "m T[5,129] T[5,129] [129] f32[5,1]+ _ [1,0]",
               "m T[129,5] T[129,5] [5] f32[129,1]+ T[5] [0,1]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_rms_norm_backward), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::_weight_norm_interface",
+     CF_TEXTS("s T[13,33] T[13,1] 0", "m T[5,3,17] T[1,1,17] 2", "m T[33,3,5,5] T[33,1,1,1] 0", "m T[17] T[17] 0",
+              "m T[3,129] T[129] 1"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_weight_norm), CF_NONZERO, CF_ORDERED, CF_G_CUSTOM(cf_g_weight_norm, 80)},
+    {"aten::_weight_norm_interface_backward",
+     CF_TEXTS("m T[13,33] T[13,33] T[13,1] T[13,1]+ 0", "m T[5,3,17] T[5,3,17] T[1,1,17] T[1,1,17]+ 2"),
+     CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_weight_norm_backward), CF_NONZERO, CF_ORDERED, CF_G_NONE},
+    {"aten::renorm",
+     CF_TEXTS("s T[13,33] 2 0 5.0", "m T[13,33] 1 1 8.0", "m T[3,13,17] 3 1 2.0", "m T[13,17] 2 -1 1000.0",
+              "m T[5,17] 0.5 0 3.0", "m T[0,3] 2 0 1.0", "m T[3,0] 2 0 1.0"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_renorm), CF_NONZERO, CF_ORDERED, CF_G_CUSTOM(cf_g_renorm, 160)},
 };
 
 CF_TOPIC(normalization, "normalization", cf_normalization_ops);

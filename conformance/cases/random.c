@@ -27,6 +27,36 @@ static void cf_l_normal(const cf_check *k, uint32_t out, long double *limits) {
   }
 }
 
+/* e to the power of such a number: its error, as one of the exponent, and exp 3 ulp. */
+static void cf_l_log_normal(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  graft_dtype dtype = k->dtypes[out];
+  long double mean = cf_arg_number(k->call, "mean", 1), std = cf_arg_number(k->call, "std", 2), u = cf_u_acc(dtype);
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double x = logl(o->v[i].re) - mean, other = (i ^ 1) < o->numel ? logl(o->v[i ^ 1].re) - mean : 6 * std;
+    if (!isfinite(x) || !isfinite(other)) x = 0, other = 6 * std; /* beyond the dtype's range */
+    long double exponent = 26 * u * hypotl(x, other) + 2 * u * (fabsl(mean) + fabsl(x));
+    limits[i] = (exponent + 6 * u) * fabsl(o->v[i].re) + 1.5L * cf_ulp(dtype, o->v[i].re);
+  }
+}
+
+/* The sine over the cosine of an exact multiple of pi, 4 ulp each, their quotient, the product and the sum. */
+static void cf_l_cauchy(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  graft_dtype dtype = k->dtypes[out];
+  long double median = cf_arg_number(k->call, "median", 0), u = cf_u_acc(dtype);
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double size = isfinite(o->v[i].re) ? fabsl(o->v[i].re) : cf_max(dtype);
+    limits[i] = 24 * u * (size + fabsl(median)) + 1.5L * cf_ulp(dtype, size);
+  }
+}
+
+/* A quotient of logarithms, 2 ulp each, rounded up: where it all but is a whole number, that or the next. */
+static void cf_l_geometric(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *o = &k->outs[out];
+  for (int64_t i = 0; i < o->numel; i++) limits[i] = 1 + cf_ulp(k->dtypes[out], o->v[i].re);
+}
+
 /* x / (1 - p), or x times the rounded scale. */
 static void cf_l_dropout(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
@@ -66,6 +96,16 @@ static const cf_op cf_random_ops[] = {
     /* log1p 2 ulp, a division, and the oracle's own rounding to the tested dtype */
     {"aten::exponential", CF_TEXTS("s T[33,17]", "m T[1025] 2.5", "m T[] 1.0", "m T[0]", "m T[3,13] 0.75"), CF_FLOATS,
      CF_R_ULPS(4), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::cauchy", CF_TEXTS("s T[33,17]", "m T[1025] 2.5 0.5", "m T[] 1.0", "m T[0]", "m T[3,13] -1.0 2.0"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_cauchy), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::geometric", CF_TEXTS("s T[33,17] 0.25", "m T[1025] 0.3", "m T[] 0.5", "m T[0] 0.5", "m T[3,13] 0.9"),
+     CF_REALS, CF_R_CUSTOM(cf_l_geometric), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"aten::log_normal", CF_TEXTS("m T[33,17]", "m T[1025] 0.5 0.25", "m T[] 1.0", "m T[0]", "m T[3,13] -1.0 0.5"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_log_normal), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    {"prims::uniform",
+     CF_TEXTS("m [33,17] low=0 high=1 dtype=T stride=[17,1]", "m [1025] low=-2.0 high=3 dtype=T stride=[1]",
+              "m [] low=0 high=1 dtype=T stride=[]", "m [0] low=0 high=1 dtype=T stride=[1]"),
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
     {"aten::bernoulli.p", CF_TEXTS("s T[33,17] 0.5", "m T[1025] 0.3", "m T[33] 0.0", "m T[] 1.0", "m T[0] 0.5"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_NATIVE, CF_G_NONE},
     {"aten::bernoulli.Tensor",

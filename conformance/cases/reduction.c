@@ -297,6 +297,17 @@ static const cf_op cf_reduction_ops[] = {
      CF_R_CUSTOM(cf_l_histc), CF_VALUES, 0, CF_G_NONE},
     {"aten::histc", CF_TEXTS("m T[33,17] 10 -5 90", "m T[1025] 7", "m T[129] 13 0 26"), CF_BIT(I64) | CF_BIT(I32),
      CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::bincount", CF_TEXTS("s T[129]<17", "m T[1025]<100", "m T[33]<5 _ 20", "m T[0] _ 3", "m T[1]=0"), CF_INTS,
+     CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"prims::prod",
+     CF_TEXTS("s T[33,17] [1]", "m T[33,17] [0]", "m T[3,5,7] [0,2]", "m T[129] _", "m T[3,5] []", "m T[0,3] [0]"),
+     CF_REALS,
+     {.klass = CF_PROD},
+     CF_NONZERO,
+     CF_ORDERED,
+     CF_G_NONE},
+    {"prims::xor_sum", CF_TEXTS("s T[33,17] [1]", "m T[33,17] [0]", "m T[3,5,7] [0,2]", "m T[1025] _", "m T[0,3] [0]"),
+     CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_TOPIC(reduction, "reduction", cf_reduction_ops);

@@ -126,6 +126,10 @@ static const cf_op cf_softmax_ops[] = {
      CF_G_NONE},
     {"aten::_log_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax_backward),
      CF_UNIT, 0, CF_G_NONE},
+    {"aten::_masked_softmax_backward",
+     CF_TEXTS("s T[33,17] T[33,17] bool[33,17] 1", "m T[33,17] T[33,17] bool[33,17] 0",
+              "m T[3,13,17] T[3,13,17] bool[3,13,17]", "m T[5,3] T[5,3] bool[5,3]=1 1", "m T[0,3] T[0,3] bool[0,3] 1"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0, CF_G_NONE},
 };
 
 CF_TOPIC(softmax, "softmax", cf_softmax_ops);

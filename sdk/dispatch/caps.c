@@ -7,7 +7,9 @@
 static op_slot slot_of(const graft_rt_backend *backend, const op_schema *schema) {
   const void *tables[] = {[OPT_CORE] = backend->core, [OPT_PRIMS] = backend->prims, [OPT_TRAIN] = backend->train};
   const char *table = tables[schema->table];
+  const op_def *def = op_def_of(schema->id);
   if (!table || schema->route != OPROUTE_SLOT) return NULL;
+  if (def && def->flags & OP_SINCE_1_2 && backend->plugin.abi_minor < 2) return NULL;
   op_slot slot;
   memcpy(&slot, table + schema->slot_offset, sizeof slot);
   return slot;

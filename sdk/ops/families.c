@@ -13,6 +13,7 @@
   X(linalg)                \
   X(linalg_cholesky)       \
   X(linalg_cross)          \
+  X(linalg_distances)      \
   X(linalg_exponential)    \
   X(linalg_ldl)            \
   X(linalg_lu)             \
@@ -25,6 +26,7 @@
   X(loss_nll)              \
   X(matmul)                \
   X(normalization)         \
+  X(normalization_renorm)  \
   X(normalization_rms)     \
   X(optimizer_foreach)     \
   X(optimizer_scale)       \
@@ -40,6 +42,7 @@
   X(pooling)               \
   X(quantized)             \
   X(random)                \
+  X(random_distributions)  \
   X(random_rrelu)          \
   X(reduction)             \
   X(reduction_histogram)   \
@@ -56,7 +59,8 @@
   X(shape_windows)         \
   X(softmax)               \
   X(sorting)               \
-  X(sorting_ranks)
+  X(sorting_ranks)         \
+  X(sorting_unique)
 
 #define DECLARE(name) extern const op_table ops_##name;
 TABLES(DECLARE)

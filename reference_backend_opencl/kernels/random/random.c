@@ -134,15 +134,15 @@ graft_status ocl_op_native_dropout_backward(const graft_exec *exec, const graft_
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
-/* ---- Uniform, normal and exponential numbers ---- */
+/* ---- Numbers that are functions of uniform ones ---- */
 
 /* from + range * a number of the stream; a complex one is two, of its parts' dtype. */
 typedef struct drawing {
   const graft_tensor_desc *out;
   const graft_philox *philox;
   double from, range;
-  const char *defines; /* of random.cl, DRAW among them */
-  bool truncates;
+  const char *defines;      /* of random.cl, DRAW among them */
+  bool truncates, integers; /* integers: they may be put out, computed in f32 */
 } drawing;
 
 static const ocl_dtype *part_of(const graft_device *device, graft_dtype code) {
@@ -153,7 +153,14 @@ static const ocl_dtype *part_of(const graft_device *device, graft_dtype code) {
 
 static graft_status prepare_drawing(void *memo, graft_device *device, const void *from) {
   const drawing *call = from;
-  const ocl_dtype *dtype = part_of(device, call->out->dl.dtype);
+  const ocl_dtype *dtype = part_of(device, call->out->dl.dtype), *whole = ocl_dtype_of(device, call->out->dl.dtype);
+  if (!dtype && call->integers && whole && whole->class == OCL_CLASS_INT) {
+    const ocl_dtype *compute = ocl_dtype_of(device, GRAFT_F32);
+    graft_status status =
+        ocl_draws_prepare(memo, device, whole, compute, (uint64_t)ocl_elements(call->out), call->defines, "draw");
+    ((ocl_draws *)memo)->dtype = compute; /* of the numbers that it takes */
+    return status;
+  }
   if (!dtype) return GRAFT_UNIMPLEMENTED;
   int64_t parts = dtype->code == call->out->dl.dtype ? 1 : 2;
   return ocl_draws_prepare(memo, device, dtype, dtype, (uint64_t)(ocl_elements(call->out) * parts), call->defines,
@@ -195,6 +202,19 @@ graft_status ocl_op_uniform(const graft_exec *exec, const graft_args_uniform *ar
                                .truncates = args->from == 0 && args->to == 1});
 }
 
+graft_status ocl_op_prims_uniform(const graft_exec *exec, const graft_args_prims_uniform *args) {
+  ocl_number low, high;
+  ocl_number_of_scalar(args->low, &low);
+  ocl_number_of_scalar(args->high, &high);
+  double from = low.is_int ? (double)low.i : low.re, to = high.is_int ? (double)high.i : high.re;
+  return draw(exec, &(drawing){.out = args->out,
+                               .philox = args->philox,
+                               .from = from,
+                               .range = to - from,
+                               .defines = "#define DRAW\n",
+                               .truncates = from == 0 && to == 1});
+}
+
 /* The variance of a complex number is std squared, so that of each part half of it. */
 static graft_status draw_normal(const graft_exec *exec, const graft_tensor_desc *out, const graft_philox *philox,
                                 double mean, double std) {
@@ -219,4 +239,28 @@ graft_status ocl_op_exponential(const graft_exec *exec, const graft_args_exponen
                                .philox = args->philox,
                                .range = args->lambd,
                                .defines = "#define DRAW\n#define EXPONENTIAL\n"});
+}
+
+graft_status ocl_op_cauchy(const graft_exec *exec, const graft_args_cauchy *args) {
+  return draw(exec, &(drawing){.out = args->out,
+                               .philox = args->philox,
+                               .from = args->median,
+                               .range = args->sigma,
+                               .defines = "#define DRAW\n#define CAUCHY\n"});
+}
+
+graft_status ocl_op_geometric(const graft_exec *exec, const graft_args_geometric *args) {
+  return draw(exec, &(drawing){.out = args->out,
+                               .philox = args->philox,
+                               .range = log1p(-args->p),
+                               .defines = "#define DRAW\n#define GEOMETRIC\n",
+                               .integers = true});
+}
+
+graft_status ocl_op_log_normal(const graft_exec *exec, const graft_args_log_normal *args) {
+  return draw(exec, &(drawing){.out = args->out,
+                               .philox = args->philox,
+                               .from = args->mean,
+                               .range = args->std,
+                               .defines = "#define DRAW\n#define LOG_NORMAL\n"});
 }

@@ -2,7 +2,7 @@
  * counter offset/4 + i/4, f64 two words an element; so every backend draws the same ones.
  *
  * The head defines D (the dtype), WIDE for f64, and which kernels are wanted: RRELU, DROPOUT, DROPOUT_BACKWARD, DRAW with
- * NORMAL, EXPONENTIAL or neither, INTEGERS, BERNOULLI (CHANCES: with D_P, one chance an element), MULTINOMIAL, PERMUTE. */
+ * NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, GEOMETRIC or none of these, INTEGERS, BERNOULLI (CHANCES: with D_P, one chance an element), MULTINOMIAL, PERMUTE. */
 static uint4 philox(ulong counter, ulong seed) {
   uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0, 0);
   uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
@@ -175,27 +175,41 @@ static CT shifted(CT u, CT from, CT range) {
 #define LEAST_UNIFORM 0x1p-24f
 #endif
 
-/* from + range * number; `truncates` where that is the number itself. With EXPONENTIAL range is the rate. */
+/* from + range * number; `truncates` where that is the number itself. With EXPONENTIAL range is the rate, with GEOMETRIC
+ * the logarithm of the chance of a failure. */
+#if defined(EXPONENTIAL)
+#define FROM_UNIFORM(u) (-log1p(-fmax(u, (PT)LEAST_UNIFORM)) / range)
+#elif defined(GEOMETRIC)
+#define FROM_UNIFORM(u) fmax(ceil(log1p(-(u)) / range), (PT)1)
+#elif defined(CAUCHY) /* u - 1/2 is exact */
+#define ANGLE(u) (fmax(u, (PT)LEAST_UNIFORM) - (PT)0.5f)
+#define FROM_UNIFORM(u) (from + range * (sinpi(ANGLE(u)) / cospi(ANGLE(u))))
+#elif defined(LOG_NORMAL)
+#define FROM_NORMAL(z) exp(from + z)
+#elif defined(NORMAL)
+#define FROM_NORMAL(z) (from + z)
+#endif
+
 KERNEL draw(PLACE(out), ulong seed, ulong first_block, CT from, CT range, long truncates, ulong n,
             ulong blocks_per_item) {
   __global RAW(D) *to = POINTER(D, out);
   EACH_DRAW {
     DRAWN;
     RAW(D) lanes[PER_BLOCK * BLOCKS];
-#if defined(NORMAL) || defined(EXPONENTIAL)
+#if defined(FROM_NORMAL) || defined(FROM_UNIFORM)
     CT first[PAIRS], second[PAIRS];
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) {
       first[k] = UNIFORM(2 * k);
       second[k] = UNIFORM(2 * k + 1);
     }
-#ifdef NORMAL
+#ifdef FROM_NORMAL
     PT radius = range * sqrt((PT)-2 * log((PT)1 - LOAD_PAIRS(first))), turn = (PT)2 * LOAD_PAIRS(second);
-    STORE_PAIRS(from + radius * cospi(turn), first);
-    STORE_PAIRS(from + radius * sinpi(turn), second);
+    STORE_PAIRS(FROM_NORMAL(radius * cospi(turn)), first);
+    STORE_PAIRS(FROM_NORMAL(radius * sinpi(turn)), second);
 #else
-    STORE_PAIRS(-log1p(-fmax(LOAD_PAIRS(first), (PT)LEAST_UNIFORM)) / range, first);
-    STORE_PAIRS(-log1p(-fmax(LOAD_PAIRS(second), (PT)LEAST_UNIFORM)) / range, second);
+    STORE_PAIRS(FROM_UNIFORM(LOAD_PAIRS(first)), first);
+    STORE_PAIRS(FROM_UNIFORM(LOAD_PAIRS(second)), second);
 #endif
 #pragma unroll
     for (int k = 0; k < PAIRS; k++) {

@@ -8,6 +8,8 @@ static const ocl_reduction mean = {
     .init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "QUOTIENT(v, x)", .in = OCL_AS_SUM};
 static const ocl_reduction product = {
     .init = "ONE", .map = "v", .combine = "MUL(a, b)", .finish = "v", .in = OCL_AS_SUM};
+static const ocl_reduction parity = {
+    .init = "0", .map = "v", .combine = "((a) ^ (b))", .finish = "v", .in = OCL_AS_SUM};
 static const ocl_reduction most = {
     .init = "LEAST", .map = "v", .combine = "MAXIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
 static const ocl_reduction least = {
@@ -90,6 +92,8 @@ static const ocl_op ops[] = {
     REDUCTION(mean, ANYTHING, OCL_FLOATS | OCL_COMPLEX, CONVERTS, .out = &mean),
     REDUCTION(prod, ANYTHING, NUMBERS, CONVERTS, .out = &product),
     REDUCTION(prod_dim_int, ANYTHING, NUMBERS, CONVERTS, .out = &product),
+    REDUCTION(prims_prod, ANYTHING, NUMBERS, CONVERTS, .out = &product, .empty_is_none = true),
+    REDUCTION(prims_xor_sum, OCL_INTS, OCL_INTS, LAYOUTS, .out = &parity, .empty_is_none = true),
     REDUCTION(amax, REALS, REALS, LAYOUTS, .out = &most),
     REDUCTION(amin, REALS, REALS, LAYOUTS, .out = &least),
     REDUCTION(max, REALS, REALS, LAYOUTS, .out = &most),

@@ -319,10 +319,10 @@ static graft_status run(const graft_exec *exec, const operands *call) {
 
 /* ---- The engine ---- */
 
-enum { SELF, DIM, KEEPDIM, CORRECTION, ORD, P, READS };
+enum { SELF, DIM, KEEPDIM, CORRECTION, ORD, P, INP, DIMS, READS }; /* inp and dims: what prims call self and dim */
 const char *const ocl_reduction_reads[] = {
-    [SELF] = "self", [DIM] = "dim", [KEEPDIM] = "keepdim", [CORRECTION] = "correction",
-    [ORD] = "ord",   [P] = "p",     [READS] = NULL};
+    [SELF] = "self", [DIM] = "dim",   [KEEPDIM] = "keepdim", [CORRECTION] = "correction", [ORD] = "ord", [P] = "p",
+    [INP] = "inp",   [DIMS] = "dims", [READS] = NULL};
 
 static double number_or(const graft_scalar *scalar, double absent) {
   ocl_number number = {.re = absent};
@@ -334,7 +334,9 @@ graft_status ocl_reduce(const ocl_call *call) {
   const ocl_reduction_recipe *recipe = call->op->recipe;
   const graft_scalar *ord = ocl_read_scalar(call, ORD);
   const double order = number_or(ord ? ord : ocl_read_scalar(call, P), 2);
-  operands operands = {.in = ocl_read_tensor(call, SELF),
+  const graft_tensor_desc *in = ocl_read_tensor(call, SELF);
+  bool is_prim = in == NULL;
+  operands operands = {.in = is_prim ? ocl_read_tensor(call, INP) : in,
                        .out = ocl_result(call, 0),
                        .keepdim = ocl_read_bool(call, KEEPDIM),
                        .formula = recipe->norm ? ocl_reduction_of_norm(order) : recipe->out,
@@ -344,7 +346,7 @@ graft_status ocl_reduce(const ocl_call *call) {
                        .outputs = call->op->outputs};
   operands.correction = number_or(ocl_read_scalar(call, CORRECTION), 1);
   operands.y = operands.formula && operands.formula->takes_y ? order : 0;
-  operands.reduced = dims_to_bits(ocl_read_ints(call, DIM), operands.in, recipe->empty_is_none);
+  operands.reduced = dims_to_bits(ocl_read_ints(call, is_prim ? DIMS : DIM), operands.in, recipe->empty_is_none);
   if (!operands.out || !operands.formula) return GRAFT_UNIMPLEMENTED;
   return run(call->exec, &operands);
 }

@@ -112,7 +112,8 @@ enum {
    * refuses, except those in rule_reads: kernels, decompositions and gradients alone read them. */
   OP_LATE_NUMBERS = 1024,
   /* A number may stand for a tensor of role b or c; elsewhere rules and kernels read what only tensors have. */
-  OP_PROMOTES_NUMBERS = 2048
+  OP_PROMOTES_NUMBERS = 2048,
+  OP_SINCE_1_2 = 4096 /* what it gives is said since ABI 1.2: the slots of older plugins are not called */
 };
 
 typedef graft_status (*op_slot)(const graft_exec *exec, const void *args);

@@ -2,6 +2,7 @@
 #include "ops/core/ref.h"
 #include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
+#include "ops/indexing/indexing.h"
 
 /* --- rules --- */
 
@@ -148,6 +149,38 @@ static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = fx_scatter_add(s, zeros, 0, places, rows);
 }
 
+/* --- embedding_renorm: rows that are named and longer than a bound are shortened to it --- */
+
+static graft_status infer_renorm(op_call *c) {
+  const in_embedding_renorm in = in_embedding_renorm_of(c->args);
+  if (in.self->ndim != 2) return op_refuse(c, ARG_embedding_renorm_self, "a table of rows");
+  graft_status status = dt_is_complex(in.self->dtype) ? GRAFT_OK : op_check_floating(c, ARG_embedding_renorm_self);
+  if (status) return status;
+  if (in.indices->dtype != GRAFT_I64 && in.indices->dtype != GRAFT_I32)
+    return op_refuse(c, ARG_embedding_renorm_indices, "i64 or i32");
+  c->compute = in.self->dtype;
+  op_out_like(c, OUT, in.self->dtype, in.self);
+  return GRAFT_OK;
+}
+
+/* A row that is named twice is written twice alike. */
+static void decompose_renorm(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_embedding_renorm in = in_embedding_renorm_of(c->args);
+  const int64_t along = 1;
+  graft_tensor *indices = fx_cast(s, flat(s, in.indices), GRAFT_I64);
+  outs[OUT] = in.self;
+  if (!in.indices->numel || !in.self->numel) return;
+  indices = idx_from_the_end(s, indices, in.self->sizes[0]);
+  graft_tensor *rows = fx_index_select(s, in.self, 0, indices);
+  graft_tensor *norms =
+      fx_linalg_vector_norm(s, rows, graft_scalar_float(in.norm_type), &along, 1, true, GRAFT_DTYPE_NONE);
+  const graft_value divisor = fx_tensor(fx_adds(s, norms, 1e-7)), one = fx_int(1);
+  graft_tensor *factor = fx_binary(s, GRAFT_OP_DIV_TENSOR, fx_float(in.max_norm), divisor);
+  graft_tensor *above = fx_is(s, GRAFT_OP_GT_TENSOR, norms, in.max_norm);
+  rows = fx_mul(s, rows, fx_where(s, above, fx_tensor(factor), one));
+  outs[OUT] = fx_index_copy(s, in.self, 0, indices, rows);
+}
+
 /* --- gradients --- */
 
 static void vjp_embedding(op_vjp *v) {
@@ -180,5 +213,6 @@ static const op_def defs[] = {
      .decompose = decompose_backward,
      .vjp = vjp_backward,
      .saves = OP_SAVE_ARG(embedding_dense_backward, indices)},
+    {.op_id = GRAFT_OP_EMBEDDING_RENORM, .roles = "vk", .infer = infer_renorm, .decompose = decompose_renorm},
 };
 OP_TABLE(embedding_rows, defs)

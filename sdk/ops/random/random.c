@@ -1,13 +1,13 @@
 /* Random numbers: Philox 4x32-10 as graft/abi/exec.h specifies it, the same on every backend. Element i is element i of
  * the logical order, so none of these ops is elementwise. A complex number is two elements, the real part first. */
-#include "ops/core/ref.h"
+#include "ops/random/random.h"
+
 #include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
 /* --- rules --- */
 
-/* 32-bit words that n elements of a dtype draw, rounded up to whole blocks. */
-static uint64_t words_for(int64_t n, graft_dtype dtype) {
+uint64_t rnd_words_for(int64_t n, graft_dtype dtype) {
   if (dt_is_complex(dtype)) n *= 2;
   graft_dtype real = dt_real(dtype);
   uint64_t per_block = real == GRAFT_F64 || real == GRAFT_WIDE ? 2 : 4;
@@ -26,7 +26,7 @@ static graft_status infer_rand(op_call *c) {
   graft_status status = op_check_sizes(c, ARG_rand_size);
   if (status) return status;
   op_set_dtype(c, ARG_rand_dtype, dtype);
-  c->draws = words_for(tns_numel((int32_t)c->args[ARG_rand_size].count, c->args[ARG_rand_size].as.ints), dtype);
+  c->draws = rnd_words_for(tns_numel((int32_t)c->args[ARG_rand_size].count, c->args[ARG_rand_size].as.ints), dtype);
   op_out(c, OUT, dtype, (int32_t)c->args[ARG_rand_size].count, c->args[ARG_rand_size].as.ints);
   return GRAFT_OK;
 }
@@ -39,7 +39,7 @@ static graft_status infer_uniform(op_call *c) {
     return op_error(c, "the interval from %g to %g is too wide for %s", in.from, in.to,
                     graft_dtype_name(in.self->dtype));
   }
-  c->draws = words_for(in.self->numel, in.self->dtype);
+  c->draws = rnd_words_for(in.self->numel, in.self->dtype);
   op_out_like(c, OUT, in.self->dtype, in.self);
   return GRAFT_OK;
 }
@@ -67,7 +67,7 @@ static graft_status infer_permutation(op_call *c, int dtype_arg) {
   if (n > most_integers(dtype))
     return op_error(c, "n is %lld, which is too large for %s", (long long)n, graft_dtype_name(dtype));
   op_set_dtype(c, dtype_arg, dtype);
-  c->draws = words_for(n, GRAFT_F64); /* two words an element */
+  c->draws = rnd_words_for(n, GRAFT_F64); /* two words an element */
   op_out(c, OUT, dtype, 1, &n);
   return GRAFT_OK;
 }
@@ -96,7 +96,7 @@ static graft_status infer_native_dropout(op_call *c) {
   if (train && !dt_is_float(in.input->dtype) && !dt_is_complex(in.input->dtype))
     return op_refuse(c, ARG_native_dropout_input, "a floating dtype");
   c->compute = in.input->dtype;
-  c->draws = !train ? 0 : words_for(in.input->numel, dt_real(in.input->dtype));
+  c->draws = !train ? 0 : rnd_words_for(in.input->numel, dt_real(in.input->dtype));
   graft_memory_format format = layout_of(in.input);
   for (int i = 0; i < 2; i++) {
     op_out_format(c, i, i ? GRAFT_BOOL : in.input->dtype, in.input->ndim, in.input->sizes, format);
@@ -115,7 +115,7 @@ static graft_status infer_bernoulli(op_call *c) {
     op_out_like(c, OUT, self->dtype, self);
   else
     op_out(c, OUT, self->dtype, self->ndim, self->sizes);
-  c->draws = words_for(self->numel, self->dtype);
+  c->draws = rnd_words_for(self->numel, self->dtype);
   if (!p) {
     double chance = op_float(c, ARG_bernoulli_p_p);
     return chance >= 0 && chance <= 1 ? GRAFT_OK : op_error(c, "p is %g; expected 0 to 1", chance);
@@ -123,6 +123,21 @@ static graft_status infer_bernoulli(op_call *c) {
   if (!tns_broadcasts_to(p, self->ndim, self->sizes))
     return op_error(c, "p does not broadcast to self (%s)", op_show_tensors(c));
   return op_check_floating(c, ARG_bernoulli_p_p);
+}
+
+static graft_status infer_prims_uniform(op_call *c) {
+  const in_prims_uniform in = in_prims_uniform_of(c->args);
+  graft_scalar bounds[] = {in.low, in.high};
+  if (!is_drawn(in.dtype))
+    return op_error(c, "not defined for %s; expected a floating or complex dtype", graft_dtype_name(in.dtype));
+  if (dt_is_complex(in.low.dtype) || dt_is_complex(in.high.dtype)) return op_error(c, "expected real bounds");
+  ref_real low = dt_scalar_value(&bounds[0]).re, high = dt_scalar_value(&bounds[1]).re;
+  if (!(low <= high)) return op_error(c, "from %Lg to %Lg is no interval", low, high);
+  graft_status status = op_check_sizes(c, ARG_prims_uniform_shape);
+  if (status) return status;
+  c->draws = rnd_words_for(tns_numel((int32_t)in.shape_count, in.shape), in.dtype);
+  op_out(c, OUT, in.dtype, (int32_t)in.shape_count, in.shape);
+  return GRAFT_OK;
 }
 
 static graft_status infer_normal(op_call *c) {
@@ -134,7 +149,7 @@ static graft_status infer_normal(op_call *c) {
   graft_status status = op_check_sizes(c, ARG_normal_float_float_size);
   if (status) return status;
   op_set_dtype(c, ARG_normal_float_float_dtype, dtype);
-  c->draws = words_for(
+  c->draws = rnd_words_for(
       tns_numel((int32_t)c->args[ARG_normal_float_float_size].count, c->args[ARG_normal_float_float_size].as.ints),
       dtype);
   op_out(c, OUT, dtype, (int32_t)c->args[ARG_normal_float_float_size].count,
@@ -148,7 +163,7 @@ static graft_status infer_exponential(op_call *c) {
       dt_is_float(in.self->dtype) && (is_drawn(in.self->dtype) || !in.self->numel); /* of nothing: as PyTorch */
   if (!drawn) return op_refuse(c, ARG_exponential_self, "a floating dtype");
   if (!(in.lambd > 0)) return op_error(c, "lambd is %g; expected more than 0", in.lambd);
-  c->draws = words_for(in.self->numel, in.self->dtype);
+  c->draws = rnd_words_for(in.self->numel, in.self->dtype);
   op_out_like(c, OUT, in.self->dtype, in.self);
   return GRAFT_OK;
 }
@@ -189,7 +204,7 @@ static graft_status draw_integers(op_call *c, graft_dtype dtype, int64_t numel, 
   if (dt_is_complex(dtype) || dt_is_float8(dtype)) {
     return op_error(c, "not defined for %s; expected a real dtype", graft_dtype_name(dtype));
   }
-  c->draws = words_for(numel, GRAFT_F64); /* two words an element */
+  c->draws = rnd_words_for(numel, GRAFT_F64); /* two words an element */
   ref_real least, most;
   integer_range(dtype, &least, &most);
   if (op_absent(c, to_arg)) {
@@ -250,7 +265,7 @@ static graft_status infer_multinomial(op_call *c) {
   int64_t sizes[2] = {in.self->ndim == 2 ? in.self->sizes[0] : samples, samples};
   if (!categories && (in.self->ndim == 1 || sizes[0])) return op_refuse(c, ARG_multinomial_self, "categories");
   c->compute = in.self->dtype;
-  c->draws = words_for(sizes[0] * (in.self->ndim == 2 ? samples : 1), GRAFT_F64);
+  c->draws = rnd_words_for(sizes[0] * (in.self->ndim == 2 ? samples : 1), GRAFT_F64);
   op_out(c, OUT, GRAFT_I64, in.self->ndim, sizes);
   return GRAFT_OK;
 }
@@ -264,8 +279,7 @@ static graft_status infer_native_dropout_backward(op_call *c) {
 
 /* --- kernels --- */
 
-/* The element's uniform number for arithmetic: half types compute with that of f32. */
-static ref_real wide_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element) {
+ref_real rnd_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element) {
   return ref_philox_uniform(p, dt_is_half(dtype) ? GRAFT_F32 : dtype, element);
 }
 
@@ -273,17 +287,14 @@ static ref_real draw_uniform(const graft_philox *p, graft_dtype dtype, uint64_t 
   return ref_philox_uniform(p, dtype, i);
 }
 
-static ref_real draw_normal(const graft_philox *p, graft_dtype dtype, uint64_t i) {
+ref_real rnd_normal(const graft_philox *p, graft_dtype dtype, uint64_t i) {
   const ref_real two_pi = 6.283185307179586476925286766559L;
-  ref_real u1 = wide_uniform(p, dtype, i & ~UINT64_C(1)), u2 = wide_uniform(p, dtype, i | 1);
+  ref_real u1 = rnd_uniform(p, dtype, i & ~UINT64_C(1)), u2 = rnd_uniform(p, dtype, i | 1);
   ref_real r = sqrtl(-2 * logl(1 - u1));
   return i & 1 ? r * sinl(two_pi * u2) : r * cosl(two_pi * u2);
 }
 
-typedef ref_real (*draw_fn)(const graft_philox *p, graft_dtype dtype, uint64_t element);
-
-/* out = a + b * draw; both parts of a complex number alike. */
-static graft_status draw(const graft_tensor_desc *out, const graft_philox *p, draw_fn fn, ref_real a, ref_real b) {
+graft_status rnd_draw(const graft_tensor_desc *out, const graft_philox *p, rnd_fn fn, ref_real a, ref_real b) {
   graft_dtype real = dt_real(out->dl.dtype);
   REF_OWNED ref_array y = ref_new(ref_numel(out), dt_is_complex(out->dl.dtype));
   if (!y.re) return ref_no_memory();
@@ -297,32 +308,37 @@ static graft_status draw(const graft_tensor_desc *out, const graft_philox *p, dr
 }
 
 graft_status kernel_rand(const graft_exec *exec, const graft_args_rand *a) {
-  return draw(a->out, a->philox, draw_uniform, 0, 1);
+  return rnd_draw(a->out, a->philox, draw_uniform, 0, 1);
 }
 
 /* The variance of a complex number is 1, so that of each part a half. */
 graft_status kernel_randn(const graft_exec *exec, const graft_args_randn *a) {
-  return draw(a->out, a->philox, draw_normal, 0, dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1);
+  return rnd_draw(a->out, a->philox, rnd_normal, 0, dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1);
 }
 
 graft_status kernel_uniform(const graft_exec *exec, const graft_args_uniform *a) {
   bool unit = a->from == 0 && a->to == 1; /* then a half type's number is truncated, else computed and rounded once */
-  return draw(a->out, a->philox, unit ? draw_uniform : wide_uniform, a->from, (ref_real)a->to - a->from);
+  return rnd_draw(a->out, a->philox, unit ? draw_uniform : rnd_uniform, a->from, (ref_real)a->to - a->from);
+}
+
+graft_status kernel_prims_uniform(const graft_exec *exec, const graft_args_prims_uniform *a) {
+  ref_real low = ref_scalar(a->low, 0), high = ref_scalar(a->high, 1);
+  return rnd_draw(a->out, a->philox, low == 0 && high == 1 ? draw_uniform : rnd_uniform, low, high - low);
 }
 
 /* -ln(1 - u); u = 0 counts as the next number, so that the result is never 0. */
 static ref_real draw_exponential(const graft_philox *p, graft_dtype dtype, uint64_t i) {
-  ref_real u = wide_uniform(p, dtype, i), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
+  ref_real u = rnd_uniform(p, dtype, i), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
   return -log1pl(-(u > least ? u : least));
 }
 
 graft_status kernel_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *a) {
   ref_real part = dt_is_complex(a->out->dl.dtype) ? sqrtl(0.5L) : 1;
-  return draw(a->out, a->philox, draw_normal, a->mean, a->std * part);
+  return rnd_draw(a->out, a->philox, rnd_normal, a->mean, a->std * part);
 }
 
 graft_status kernel_exponential(const graft_exec *exec, const graft_args_exponential *a) {
-  return draw(a->out, a->philox, draw_exponential, 0, 1 / (ref_real)a->lambd);
+  return rnd_draw(a->out, a->philox, draw_exponential, 0, 1 / (ref_real)a->lambd);
 }
 
 /* 1 with probability p, or that of the same element of ps. */
@@ -335,7 +351,7 @@ static graft_status draw_bernoulli(const graft_tensor_desc *out, const graft_phi
     if (!(likely >= 0 && likely <= 1)) {
       return err_about(GRAFT_INVALID_ARGUMENT, "aten::bernoulli.Tensor", "p holds %Lg; expected 0 to 1", likely);
     }
-    y.re[i] = wide_uniform(p, out->dl.dtype, (uint64_t)i) < likely;
+    y.re[i] = rnd_uniform(p, out->dl.dtype, (uint64_t)i) < likely;
   }
   ref_write(out, &y);
   return GRAFT_OK;
@@ -466,7 +482,7 @@ graft_status kernel_native_dropout(const graft_exec *exec, const graft_args_nati
   double keep = 1 - a->p; /* in f64, for all devices alike */
   ref_real scale = !train ? 1 : a->p < 1 ? 1 / (1 - (ref_real)a->p) : 0;
   for (int64_t i = 0; i < x.count; i++) {
-    mask.re[i] = !train || wide_uniform(a->philox, real, (uint64_t)i) < keep;
+    mask.re[i] = !train || rnd_uniform(a->philox, real, (uint64_t)i) < keep;
     x.re[i] = mask.re[i] != 0 ? x.re[i] * scale : 0;
     if (x.im) x.im[i] = mask.re[i] != 0 ? x.im[i] * scale : 0;
   }
@@ -520,6 +536,7 @@ static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(randperm), .roles = "", .infer = infer_randperm},
     {.op_id = OP_WITH_KERNEL(randperm_generator), .roles = "", .infer = infer_randperm_generator},
     {.op_id = OP_WITH_KERNEL(uniform), .roles = "k", .infer = infer_uniform, .vjp = vjp_none},
+    {.op_id = OP_WITH_KERNEL(prims_uniform), .roles = "", .infer = infer_prims_uniform},
     {.op_id = OP_WITH_KERNEL(native_dropout),
      .roles = "v",
      .infer = infer_native_dropout,

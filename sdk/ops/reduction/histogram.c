@@ -1,8 +1,9 @@
-/* Histograms: how many elements lie in each of so many equal parts of an interval. */
-#include "ops/core/table.h"
-
+/* Histograms: how many elements lie in each of so many equal parts of an interval, and how often each whole number
+ * occurs. */
 #include <math.h>
 
+#include "ops/core/ref.h"
+#include "ops/core/table.h"
 #include "ops/core/wide.h"
 #include "ops/generated/fx_ops.h"
 
@@ -67,7 +68,52 @@ static void decompose_histc(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = fx_slice_Tensor(s, fx_scatter_add(s, zeros, 0, part, ones), 0, NULL, &bins, 1);
 }
 
+/* --- bincount: as long as the largest number asks --- */
+
+#define BINS_MOST (INT64_C(1) << 40) /* the result says its size; this is a bound on it */
+
+static graft_status infer_bincount(op_call *c) {
+  const in_bincount in = in_bincount_of(c->args);
+  const int64_t most = BINS_MOST;
+  if (in.self->ndim != 1) return op_refuse(c, ARG_bincount_self, "rank 1");
+  if (in.minlength < 0) return op_error(c, "minlength is %lld; expected 0 or more", (long long)in.minlength);
+  if (in.minlength > most) return op_error(c, "minlength is %lld; expected less", (long long)in.minlength);
+  bool whole = dt_is_integral(in.self->dtype, false);
+  if (!whole && in.self->numel) return op_refuse(c, ARG_bincount_self, "integers");
+  if (in.weights && !tns_same_sizes(in.weights, in.self))
+    return op_error(c, "expected one weight for each element (%s)", op_show_tensors(c));
+  graft_dtype dtype = !in.weights || !in.self->numel                                      ? GRAFT_I64
+                      : in.weights->dtype == GRAFT_F32 || in.weights->dtype == GRAFT_WIDE ? in.weights->dtype
+                                                                                          : GRAFT_F64;
+  c->dynamic = true;
+  c->compute = in.weights && in.self->numel ? dtype : GRAFT_DTYPE_NONE;
+  op_out(c, OUT, dtype, 1, &most);
+  return GRAFT_OK;
+}
+
+graft_status kernel_bincount(const graft_exec *exec, const graft_args_bincount *a) {
+  REF_OWNED ref_array x = ref_read(a->self), weights = ref_read(a->weights);
+  if (!x.re || (a->weights && !weights.re)) return ref_no_memory();
+  int64_t bins = a->minlength;
+  for (int64_t i = 0; i < x.count; i++) {
+    if (x.re[i] < 0 || x.re[i] >= (ref_real)BINS_MOST)
+      return err_about(GRAFT_INVALID_ARGUMENT, "aten::bincount", "self has the number %.0Lf; expected 0 to 2^40 - 1",
+                       x.re[i]);
+    if ((int64_t)x.re[i] >= bins) bins = (int64_t)x.re[i] + 1;
+  }
+  const graft_tensor_desc *out;
+  graft_status status = ref_host()->output_shape(exec, a->out, 1, &bins, &out);
+  if (status) return status;
+  REF_OWNED ref_array y = ref_new(bins, false);
+  if (!y.re) return ref_no_memory();
+  for (int64_t i = 0; i < x.count; i++)
+    ref_add(out->dl.dtype, &y.re[(int64_t)x.re[i]], weights.re && a->weights ? weights.re[i] : 1);
+  ref_write(out, &y);
+  return GRAFT_OK;
+}
+
 static const op_def defs[] = {
+    {.op_id = OP_WITH_KERNEL(bincount), .roles = "kv", .infer = infer_bincount, .flags = OP_NO_WIDEN},
     {.op_id = GRAFT_OP_HISTC, .flags = OP_EXACT_OUT, .roles = "v", .infer = infer_histc, .decompose = decompose_histc},
 };
 OP_TABLE(reduction_histogram, defs)

@@ -117,6 +117,12 @@ static ref_complex line_prod(const line *l) {
   return pair(re, im);
 }
 
+static ref_complex line_xor(const line *l) {
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < l->n; i++) bits ^= ref_bits(l->re[i]);
+  return ref_of_bits(l->dtype, bits);
+}
+
 /* The first of the largest (sign 1) or smallest (sign -1); NaN goes before all. */
 static int64_t extremum(const line *l, int sign) {
   int64_t best = 0;
@@ -237,6 +243,13 @@ REDUCTION(norm_ScalarOpt_dim, list_mask(a->dim), line_norm, ref_scalar(a->p, 2))
 REDUCTION(nansum, list_mask(a->dim), line_nansum, 0)
 REDUCTION(count_nonzero, dim_mask(a->dim), line_count, 0)
 REDUCTION(logsumexp, list_mask(a->dim), line_logsumexp, 0)
+
+#define REDUCTION_OF_PRIM(name, fn)                                                \
+  graft_status kernel_##name(const graft_exec *exec, const graft_args_##name *a) { \
+    return reduce_with(a->inp, a->out, list_mask(a->dims), fn, 0);                 \
+  }
+REDUCTION_OF_PRIM(prims_prod, line_prod)
+REDUCTION_OF_PRIM(prims_xor_sum, line_xor)
 
 #define REDUCTION_PAIR(name, mask, first, fn0, second, fn1, p)                     \
   graft_status kernel_##name(const graft_exec *exec, const graft_args_##name *a) { \

@@ -14,7 +14,8 @@ typedef enum red_kind {
   RED_INDEX,  /* i64; refuses complex and bool */
   RED_COUNT,  /* i64, of anything */
   RED_NANSUM, /* as RED_SUM; refuses complex */
-  RED_FLOAT   /* integers and bool as the default float */
+  RED_FLOAT,  /* integers and bool as the default float */
+  RED_BITS    /* integers, as they are, or the dtype argument */
 } red_kind;
 
 enum { RED_LIST = 1, RED_NONEMPTY = 2, RED_LITERAL = 4 }; /* LITERAL: an empty list of dims reduces none */

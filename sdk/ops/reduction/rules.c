@@ -98,6 +98,9 @@ static graft_status choose_dtype(op_call *c, const red_row *rule, graft_dtype *o
       *out = GRAFT_I64;
       break;
     case RED_COUNT: *out = GRAFT_I64; break;
+    case RED_BITS:
+      if (!dt_is_integral(self, false) || !dt_is_integral(dtype, false)) return op_refuse(c, ARG_any_self, "integers");
+      break;
     case RED_FLOAT:
       if (whole) *out = dtype = dt_default();
       break;
@@ -333,6 +336,8 @@ static void decompose_norm(fx *s, const op_call *c, graft_tensor **outs) {
 #define AT_DIM(op)       .dims = ARG_##op##_dim, .keepdim = ARG_##op##_keepdim, .dtype = -1
 #define AT_DIM_DTYPE(op) .dims = ARG_##op##_dim, .keepdim = ARG_##op##_keepdim, .dtype = ARG_##op##_dtype
 
+#define AT_DIMS_OF_PRIM(op) .dims = ARG_##op##_dims, .keepdim = -1, .dtype = ARG_##op##_output_dtype
+
 #define AT_NORM(op)     AT_DIM_DTYPE(op), .order = ARG_##op##_ord
 #define AT_OLD_NORM(op) AT_DIM(op), .order = ARG_##op##_p
 
@@ -367,6 +372,8 @@ static const op_def defs[] = {
     ROW(all_dim, RED_ANY, 0, AT_DIM(all_dim), RULE(decompose_all, NULL), .flags = OP_EXACT_OUT),
     ROW(prod, RED_SUM, 0, AT_DTYPE(prod), RULE(decompose_prod, red_vjp_prod), .saves = SELF(prod)),
     ROW(prod_dim_int, RED_SUM, 0, AT_DIM_DTYPE(prod_dim_int), RULE(NULL, red_vjp_prod), .saves = SELF(prod_dim_int)),
+    ROW(prims_prod, RED_SUM, RED_LIST | RED_LITERAL, AT_DIMS_OF_PRIM(prims_prod), RULE(NULL, NULL)),
+    ROW(prims_xor_sum, RED_BITS, RED_LIST | RED_LITERAL, AT_DIMS_OF_PRIM(prims_xor_sum), RULE(NULL, NULL)),
     ROW(max_dim, RED_SAME, RED_NONEMPTY, AT_DIM(max_dim), .infer = infer_pick, .decompose = decompose_pick,
         .vjp = red_vjp_pick, .saves = OP_SAVE_OUT(max_dim, indices)),
     ROW(min_dim, RED_SAME, RED_NONEMPTY, AT_DIM(min_dim), .infer = infer_pick, .decompose = decompose_pick,

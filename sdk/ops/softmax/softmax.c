@@ -201,6 +201,33 @@ static void decompose_log_softmax_backward(fx *s, const op_call *c, graft_tensor
   outs[OUT] = fx_sub(s, g, fx_mul(s, fx_exp(s, in.output), sum_along(s, g, in.dim)));
 }
 
+/* --- _masked_softmax_backward: what is masked is 0 there, and counts as 0 --- */
+
+static graft_status infer_masked_backward(op_call *c) {
+  const in_masked_softmax_backward in = in_masked_softmax_backward_of(c->args);
+  const graft_tensor *g = in.grad_output;
+  int64_t dim = in.dim ? *in.dim : -1, one = 1;
+  graft_status status = op_wrap_dim(c, &dim, g->ndim);
+  if (!status) status = op_check_floating(c, ARG_masked_softmax_backward_grad_output);
+  if (!status)
+    status = op_check_same_dtype(c, ARG_masked_softmax_backward_grad_output, ARG_masked_softmax_backward_output);
+  if (!status) status = op_check_dtype(c, ARG_masked_softmax_backward_mask, GRAFT_BOOL);
+  if (status) return status;
+  if (!tns_same_sizes(g, in.output) || !tns_same_sizes(g, in.mask))
+    return op_error(c, "expected output and mask of grad_output's shape (%s)", op_show_tensors(c));
+  op_set_int(c, ARG_masked_softmax_backward_dim, dim);
+  c->compute = g->dtype;
+  op_out(c, OUT, g->dtype, g->ndim ? g->ndim : 1, g->ndim ? g->sizes : &one);
+  return GRAFT_OK;
+}
+
+static void decompose_masked_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_masked_softmax_backward in = in_masked_softmax_backward_of(c->args);
+  graft_tensor *g = fx_not_where(s, in.mask, in.grad_output), *y = fx_not_where(s, in.mask, in.output);
+  graft_tensor *out = fx_softmax_backward_data(s, g, y, *in.dim, c->compute);
+  outs[OUT] = fx_reshape(s, out, c->out[OUT].ndim, c->out[OUT].sizes);
+}
+
 /* --- gradients --- */
 
 static void vjp_softmax(op_vjp *v) {
@@ -269,5 +296,9 @@ static const op_def defs[] = {
      .decompose = decompose_log_softmax_backward,
      .vjp = vjp_log_softmax_backward,
      .saves = OP_SAVE_ARGS(log_softmax_backward_data, grad_output, output)},
+    {.op_id = GRAFT_OP_MASKED_SOFTMAX_BACKWARD,
+     .roles = "vvk",
+     .infer = infer_masked_backward,
+     .decompose = decompose_masked_backward},
 };
 OP_TABLE(softmax, defs)

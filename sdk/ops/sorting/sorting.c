@@ -298,67 +298,6 @@ static void decompose_isin(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = fx_reshape(s, found, elements->ndim, elements->sizes);
 }
 
-/* --- _unique2: sorted in any case --- */
-
-static graft_status infer_unique(op_call *c) {
-  const in_unique2 in = in_unique2_of(c->args);
-  const graft_tensor *self = in.self;
-  int64_t none = 0;
-  if (dt_is_complex(self->dtype) || dt_is_float8(self->dtype))
-    return op_refuse(c, ARG_unique2_self, "a real dtype, which has an order");
-  c->dynamic = c->decompose_only = true;
-  c->compute = self->dtype;
-  op_out(c, OUT_unique2_out0, self->dtype, 1, &self->numel);
-  if (in.return_inverse)
-    op_out(c, OUT_unique2_out1, GRAFT_I64, self->ndim, self->sizes);
-  else
-    op_out(c, OUT_unique2_out1, GRAFT_I64, 1, &none);
-  op_out(c, OUT_unique2_out2, GRAFT_I64, 1, in.return_counts ? &self->numel : &none);
-  return GRAFT_OK;
-}
-
-static graft_tensor *nothing(fx *s, const op_call *c) {
-  return fx_full(s, (int64_t[]){0}, 1, graft_scalar_int(0), GRAFT_I64, c->device);
-}
-
-/* Sorted, an element is new where it differs from the one before; how many were new until then is its number. */
-static void decompose_unique(fx *s, const op_call *c, graft_tensor **outs) {
-  const in_unique2 in = in_unique2_of(c->args);
-  graft_tensor *sorted, *order;
-  int64_t n = in.self->numel, one = 1, but_last = n - 1;
-  outs[OUT_unique2_out1] = outs[OUT_unique2_out2] = NULL;
-  if (!n) {
-    outs[OUT_unique2_out0] = fx_reshape(s, in.self, 1, &n);
-    outs[OUT_unique2_out1] = in.return_inverse ? fx_full(s, in.self->sizes, (uint32_t)in.self->ndim,
-                                                         graft_scalar_int(0), GRAFT_I64, c->device)
-                                               : nothing(s, c);
-    outs[OUT_unique2_out2] = nothing(s, c);
-    return;
-  }
-  fx_sort(s, fx_reshape(s, in.self, 1, &n), 0, false, &sorted, &order);
-  graft_tensor *later = fx_slice_Tensor(s, sorted, 0, &one, NULL, 1),
-               *before = fx_slice_Tensor(s, sorted, 0, NULL, &but_last, 1);
-  graft_tensor *first = fx_full(s, &one, 1, graft_scalar_bool(true), GRAFT_BOOL, c->device);
-  graft_tensor *fresh = fx_cat(s, (graft_tensor *[]){first, fx_ne_Tensor(s, later, before)}, 2, 0);
-  outs[OUT_unique2_out0] = fx_masked_select(s, sorted, fresh);
-  if (in.return_inverse) {
-    graft_tensor *number =
-        fx_add_Scalar(s, fx_cumsum(s, fresh, 0, GRAFT_I64), graft_scalar_int(-1), graft_scalar_int(1));
-    outs[OUT_unique2_out1] =
-        fx_reshape(s, fx_scatter_src(s, fx_zeros_like(s, number), 0, order, number), in.self->ndim, in.self->sizes);
-  } else {
-    outs[OUT_unique2_out1] = nothing(s, c);
-  }
-  if (in.return_counts) {
-    graft_tensor *starts = fx_select_int(s, fx_nonzero(s, fresh), 1, 0);
-    graft_tensor *end = fx_full(s, &one, 1, graft_scalar_int(n), GRAFT_I64, c->device);
-    graft_tensor *ends = fx_cat(s, (graft_tensor *[]){fx_slice_Tensor(s, starts, 0, &one, NULL, 1), end}, 2, 0);
-    outs[OUT_unique2_out2] = fx_sub(s, ends, starts);
-  } else {
-    outs[OUT_unique2_out2] = nothing(s, c);
-  }
-}
-
 static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(sort),
      .roles = "v",
@@ -401,10 +340,5 @@ static const op_def defs[] = {
      .infer = infer_isin,
      .decompose = decompose_isin,
      .flags = OP_NO_WIDEN | OP_EXACT_OUT},
-    {.op_id = GRAFT_OP_UNIQUE2,
-     .roles = "v",
-     .infer = infer_unique,
-     .decompose = decompose_unique,
-     .flags = OP_NO_WIDEN},
 };
 OP_TABLE(sorting, defs)

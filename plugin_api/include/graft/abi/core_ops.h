@@ -44,7 +44,8 @@ typedef struct graft_args_adaptive_avg_pool3d {
 typedef graft_status (*graft_adaptive_avg_pool3d_fn)(const graft_exec *exec,
                                                      const graft_args_adaptive_avg_pool3d *args) GRAFT_NOEXCEPT;
 
-/* aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor */
+/* aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor
+ * Prepared: x1, x2 promoted. */
 typedef struct graft_args_cdist_forward {
   graft_args head;
   const graft_tensor_desc *x1;
@@ -175,7 +176,8 @@ typedef struct graft_args_native_batch_norm_legit_no_training {
 typedef graft_status (*graft_native_batch_norm_legit_no_training_fn)(
     const graft_exec *exec, const graft_args_native_batch_norm_legit_no_training *args) GRAFT_NOEXCEPT;
 
-/* aten::_pdist_forward(Tensor self, float p=2.) -> Tensor */
+/* aten::_pdist_forward(Tensor self, float p=2.) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_pdist_forward {
   graft_args head;
   const graft_tensor_desc *self;

@@ -96,6 +96,9 @@ typedef struct graft_args {
  *   native_dropout      an element is kept where u < 1 - p (the difference in f64), and is then multiplied by 1 / (1 -
  *                       p); else it is 0. Where it is not training nothing is drawn.
  *   exponential         -ln(1 - u) / lambd, where u = 0 counts as 2^-24 (f64: 2^-53): the result is above 0.
+ *   cauchy              median + sigma tan(pi (u - 1/2)), where u = 0 counts as for exponential.
+ *   geometric           the larger of 1 and ceil(ln(1 - u) / ln(1 - p)), in every dtype.
+ *   log_normal          e to the power of mean + std z.
  *   rrelu_with_noise    in training, for x <= 0, a slope: lower + u (upper - lower), as one difference and one fused
  *                       multiplication and addition of the bounds in f32 (f64: in f64), then rounded to the dtype; for
  *                       other x it is 1. The slope is the element of noise, x times it the result. Else nothing is
@@ -114,8 +117,9 @@ typedef struct graft_args {
  *                       backward, which is given them, draws the same numbers and advances nothing.
  *
  * Words, what is compared with them, integers, choices and slopes are exact; what takes a logarithm or an angle is held
- * to the limit of that function in the dtype. _standard_gamma, cauchy, geometric and log_normal are not specified yet:
- * their slots are not called before the minor that does so. Known-answer vectors: Salmon et al., "Parallel random
+ * to the limit of that function in the dtype. What cauchy, geometric and log_normal draw is said since ABI 1.2: their slots
+ * in older plugins are not called. _standard_gamma is not specified yet: its slot is not called before the minor that
+ * does so. Known-answer vectors: Salmon et al., "Parallel random
  * numbers: as easy as 1, 2, 3" (SC 2011), and tests/fixtures/random_vectors.h. */
 typedef struct graft_philox {
   size_t struct_size;

@@ -40,7 +40,8 @@ typedef struct graft_args_amp_update_scale {
 typedef graft_status (*graft_amp_update_scale_fn)(const graft_exec *exec,
                                                   const graft_args_amp_update_scale *args) GRAFT_NOEXCEPT;
 
-/* aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor */
+/* aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor
+ * Prepared: grad, x1, x2, cdist promoted. */
 typedef struct graft_args_cdist_backward {
   graft_args head;
   const graft_tensor_desc *grad;
@@ -509,7 +510,8 @@ typedef struct graft_args_upsample_nearest_exact2d_backward {
 typedef graft_status (*graft_upsample_nearest_exact2d_backward_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest_exact2d_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor) */
+/* aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)
+ * Prepared: v, g promoted. */
 typedef struct graft_args_weight_norm_interface {
   graft_args head;
   const graft_tensor_desc *v;
@@ -522,7 +524,8 @@ typedef graft_status (*graft_weight_norm_interface_fn)(const graft_exec *exec,
                                                        const graft_args_weight_norm_interface *args) GRAFT_NOEXCEPT;
 
 /* aten::_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) ->
- * (Tensor, Tensor) */
+ * (Tensor, Tensor)
+ * Prepared: grad_w, saved_v, saved_g, saved_norms promoted. */
 typedef struct graft_args_weight_norm_interface_backward {
   graft_args head;
   const graft_tensor_desc *grad_w;
@@ -802,7 +805,8 @@ typedef struct graft_args_elu_backward {
 typedef graft_status (*graft_elu_backward_fn)(const graft_exec *exec,
                                               const graft_args_elu_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor */
+/* aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_embedding_renorm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2152,7 +2156,8 @@ typedef struct graft_args_fused_rms_norm_backward {
 typedef graft_status (*graft_fused_rms_norm_backward_fn)(const graft_exec *exec,
                                                          const graft_args_fused_rms_norm_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor */
+/* aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor
+ * Prepared: grad_output, output promoted; dim none negative, never absent. */
 typedef struct graft_args_masked_softmax_backward {
   graft_args head;
   const graft_tensor_desc *grad_output;
@@ -2164,7 +2169,8 @@ typedef struct graft_args_masked_softmax_backward {
 typedef graft_status (*graft_masked_softmax_backward_fn)(const graft_exec *exec,
                                                          const graft_args_masked_softmax_backward *args) GRAFT_NOEXCEPT;
 
-/* aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor */
+/* aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor
+ * Prepared: grad, self, pdist promoted. */
 typedef struct graft_args_pdist_backward {
   graft_args head;
   const graft_tensor_desc *grad;
@@ -3653,7 +3659,8 @@ typedef struct graft_args_put {
 } graft_args_put;
 typedef graft_status (*graft_put_fn)(const graft_exec *exec, const graft_args_put *args) GRAFT_NOEXCEPT;
 
-/* aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor */
+/* aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
+ * Prepared: self promoted; dim none negative. */
 typedef struct graft_args_renorm {
   graft_args head;
   const graft_tensor_desc *self;
