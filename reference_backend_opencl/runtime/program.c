@@ -80,7 +80,7 @@ static graft_status compile(graft_device *device, ocl_program *program, const re
     if (error != CL_SUCCESS) return report_build(device, program->handle, error, recipe->file);
     /* The first program shows whether the driver can do without; later ones may just call what is not declared. */
     if (atomic_load(&counters->programs_built) == 0) atomic_store(&device->keeps_header, true);
-    atomic_fetch_add(&counters->programs_with_header, 1);
+    if (device->long_header) atomic_fetch_add(&counters->programs_with_header, 1);
   }
   atomic_fetch_add(&counters->programs_built, 1);
   save(device, program);

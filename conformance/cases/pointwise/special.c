@@ -65,11 +65,14 @@ static void cf_l_erfcx(const cf_check *k, uint32_t out, long double *limits) {
   }
 }
 
-/* log(erfcx / 2) - x x / 2, erfcx 16 ulp and log 3; or log(1 - w), w = erfc / 2. */
+/* log(erfcx / 2) - x x / 2, erfcx 16 ulp and log 3; or log(1 - w), w = erfc(y) / 2, 16 ulp and what the roundings of y,
+ * the constant's and the product's, do to it: 2 y y = x x times as much each. */
 static void cf_l_log_ndtr(const cf_check *k, uint32_t out, long double *limits) {
   for (int64_t i = 0; i < k->outs[out].numel; i++) {
     long double x = k->in[0].v[i].re, w = erfcl(x * 0.70710678118654752440L) / 2, o = fabsl(k->outs[out].v[i].re);
-    limits[i] = isfinite(o) ? cf_limit_of(k, out, i, x < -1 ? 40 + 2 * x * x + 6 * o : 32 * w / (1 - w) + 6 * o) : 0;
+    limits[i] = isfinite(o)
+                    ? cf_limit_of(k, out, i, x < -1 ? 40 + 2 * x * x + 6 * o : (32 + 2 * x * x) * w / (1 - w) + 6 * o)
+                    : 0;
   }
 }
 

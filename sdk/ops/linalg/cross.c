@@ -53,14 +53,16 @@ static void decompose_cross(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = fx_sub(s, fx_mul(s, a1, b2), fx_mul(s, a2, b1));
 }
 
+/* In f32 at least: operands that were broadcast get sums of these. */
 static void vjp_cross(op_vjp *v) {
+  fx *s = v->s;
   const in_linalg_cross in = in_linalg_cross_of(v->args);
-  graft_tensor *g = v->g[OUT];
+  graft_tensor *g = fx_widened(s, v->g[OUT]);
   if (vjp_needs(v, ARG_linalg_cross_self)) {
-    v->results[ARG_linalg_cross_self] = fx_linalg_cross(v->s, fx_conj(v->s, in.other), g, in.dim);
+    v->results[ARG_linalg_cross_self] = fx_linalg_cross(s, fx_widened(s, fx_conj(s, in.other)), g, in.dim);
   }
   if (vjp_needs(v, ARG_linalg_cross_other)) {
-    v->results[ARG_linalg_cross_other] = fx_linalg_cross(v->s, g, fx_conj(v->s, in.self), in.dim);
+    v->results[ARG_linalg_cross_other] = fx_linalg_cross(s, g, fx_widened(s, fx_conj(s, in.self)), in.dim);
   }
 }
 
