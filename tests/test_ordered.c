@@ -147,6 +147,22 @@ START_TEST(halves_are_widened_where_f32_is_there) {
 }
 END_TEST
 
+static int draws_of(graft_rt_device *device) {
+  ordered_counters *seen = seen_by(device);
+  int before = seen->draws;
+  graft_tensor *x = tensor(device, GRAFT_F32, 3, three), *out = NULL;
+  OK(graft_op_cauchy(x, 0, 1, NULL, &out));
+  graft_tensor_release(x);
+  graft_tensor_release(out);
+  return seen->draws - before;
+}
+
+START_TEST(slots_from_before_their_meaning_are_not_called) {
+  ck_assert_int_eq(draws_of(open_device(0, NULL)), 1);
+  ck_assert_int_eq(draws_of(open_device(0, OPTIONS("minor=1"))), 0);
+}
+END_TEST
+
 /* histc of whole numbers is composed of ops in f64. */
 static uint64_t histogram(const char *const *options) {
   graft_rt_device *device = open_device(0, options);
@@ -286,6 +302,7 @@ int main(void) {
                               ONCE(the_host_waits_where_streams_can_not),
                               ONCE(halves_are_widened_where_f32_is_there),
                               ONCE(nothing_is_composed_of_dtypes_that_are_not_there),
+                              ONCE(slots_from_before_their_meaning_are_not_called),
                               ONCE(op_query_decides),
                               ONCE(calls_that_are_announced_are_prepared),
                               ONCE(args_that_are_not_read_are_not_sent),

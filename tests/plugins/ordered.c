@@ -96,6 +96,12 @@ static graft_status short_abs(const graft_exec *exec, const graft_args_abs *args
   return GRAFT_OK;
 }
 
+static graft_status counted_cauchy(const graft_exec *exec, const graft_args_cauchy *args) {
+  (void)exec, (void)args;
+  counters.draws++;
+  return GRAFT_OK;
+}
+
 static graft_status ordered_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   if (op_id != GRAFT_OP_ABS) return op_caps(device, op_id, caps);
   graft_op_caps known = {.struct_size = caps->struct_size, .args_size_known = offsetof(graft_args_abs, out)};
@@ -166,6 +172,8 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   self->stream.event_synchronize = block_counted;
   self->core.neg = slow_neg;
   self->core.abs = short_abs;
+  static const graft_train_ops train = {.struct_size = sizeof train, .cauchy = counted_cauchy};
+  self->plugin.train = &train;
   self->plugin.abi_minor = minor;
   self->plugin.device_query = ordered_device;
   self->plugin.op_caps = ordered_caps;

@@ -16,6 +16,7 @@ typedef struct ordered_counters {
   atomic_int long_negs, in_place_negs;    /* neg of more than ORDERED_LONGEST elements, and of ORDERED_APART in place */
   atomic_int queries, prepares, buffers_seen; /* calls of op_query and prepare, and those of them with a buffer */
   atomic_int abs_calls;                       /* of a slot that reads too little of its args to serve anything */
+  atomic_int draws;                           /* calls of cauchy, which says since 1.2 what it draws */
   atomic_uint flags;                          /* of the latest neg */
   _Atomic(uint64_t) version;                  /* of its tensor's storage */
 } ordered_counters;
