@@ -187,7 +187,8 @@ def test_autocast_lists_are_those_of_pytorch():
     def listed(key):
         return {name for name in names if has_kernel(name.removeprefix("aten::"), key)}
 
-    assert listed("AutocastPrivateUse1") == listed("AutocastCUDA")
+    # CUDA's softmax inside cross entropy is in the dtype of the logits; the CPU's list has the loss in f32, as we do.
+    assert listed("AutocastPrivateUse1") == listed("AutocastCUDA") | {"aten::cross_entropy_loss"}
 
 
 def test_binary_cross_entropy_is_refused_under_autocast(device):
