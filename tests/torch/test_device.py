@@ -259,10 +259,10 @@ def test_fallbacks_are_counted(device):
     torch_graft.reset_fallbacks()
     assert torch_graft.fallbacks() == []
     x = torch.randn(3, 3, device=device)
-    values = torch.linalg.eigvalsh(x + x.t())  # nothing that a kernel of the plugin does
-    assert torch.allclose(values.cpu(), torch.linalg.eigvalsh((x + x.t()).cpu()), atol=1e-5)
+    values = torch.linalg.eigvals(x + x.t())  # nothing that a kernel of the plugin does
+    assert torch.allclose(values.cpu().real.sort().values, torch.linalg.eigvalsh((x + x.t()).cpu()), atol=1e-5)
     rows = torch_graft.fallbacks()
-    assert any("eigh" in row.op and row.count >= 1 and row.device == "opencl:0" for row in rows), rows
+    assert any("linalg_eig" in row.op and row.count >= 1 and row.device == "opencl:0" for row in rows), rows
     torch_graft.reset_fallbacks()
     (x @ x).relu().sum().item()
     assert torch_graft.fallbacks() == [], "matmul, relu and sum stay on the device"
