@@ -54,8 +54,9 @@ static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl
                            const cl_mem *faults) {
   ocl_argument arguments[2 * OCL_DIRECT_PLACES + 1];
   cl_uint count = 0;
-  const ocl_place *any = stage->places;
-  while (!any->buffer) any++;
+  const ocl_place *any = NULL;
+  for (int i = 0; i < call->places && !any; i++) any = stage->places[i].buffer ? &stage->places[i] : NULL;
+  if (!any) return GRAFT_OK; /* tensors without elements alone: nothing to do */
   for (int i = 0; i < call->places; i++) {
     const ocl_place *place = stage->places[i].buffer ? &stage->places[i] : any;
     arguments[count++] = (ocl_argument)OCL_BUFFER(place->buffer);
