@@ -109,7 +109,7 @@ static const cf_op cf_linalg_ops[] = {
      CF_R_BACKWARD(2 * CF_QR), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(8 * CF_QR)},
     {"aten::ormqr",
      CF_TEXTS("m T[3,13,5]~general T[3,5] T[3,13,4]~general", "m T[9,9]~general T[9] T[4,9]~general false true",
-              "m T[9,9]~general T[9] T[9,4]~general true true"),
+              "m T[9,9]~general T[9] T[9,4]~general true true", "m T[3,5]~general T[3] T[3,4]~general"),
      CF_LAPACK, CF_R_BACKWARD(2 * CF_QR), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(8 * CF_QR)},
     {"aten::_linalg_eigh",
      CF_TEXTS("s T[3,13,13]~hermitian", "m T[33,33]~hermitian 'U'", "m T[2,2,5,5]~hermitian", "m T[1,1]~hermitian",

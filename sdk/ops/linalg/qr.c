@@ -80,10 +80,9 @@ static graft_status infer_ormqr(op_call *c) {
   if (size_from_end(other, in.left ? 2 : 1) != size_from_end(in.self, 2)) {
     return op_error(c, "the reflectors do not fit the matrix: %s", op_show_tensors(c));
   }
-  if (size_from_end(in.input2, 1) != size_from_end(in.self, 1) ||
-      size_from_end(in.input2, 1) > size_from_end(in.self, 2)) {
-    return op_error(c, "there is not one factor for each reflector, or there are more than rows: %s",
-                    op_show_tensors(c));
+  int64_t rows = size_from_end(in.self, 2), columns = size_from_end(in.self, 1);
+  if (size_from_end(in.input2, 1) != (rows < columns ? rows : columns)) {
+    return op_error(c, "there is not one factor for each reflector: %s", op_show_tensors(c));
   }
   lin_out_columns(c, OUT, other->dtype, other->ndim, other->sizes);
   return GRAFT_OK;
