@@ -103,8 +103,12 @@ static graft_status counted_cauchy(const graft_exec *exec, const graft_args_cauc
 }
 
 static graft_status ordered_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
-  if (op_id != GRAFT_OP_ABS) return op_caps(device, op_id, caps);
-  graft_op_caps known = {.struct_size = caps->struct_size, .args_size_known = offsetof(graft_args_abs, out)};
+  graft_op_caps known = {.struct_size = caps->struct_size};
+  switch (op_id) {
+    case GRAFT_OP_ABS: known.args_size_known = offsetof(graft_args_abs, out); break;
+    case GRAFT_OP_CAUCHY: break;
+    default: return op_caps(device, op_id, caps);
+  }
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
   return GRAFT_OK;
 }
