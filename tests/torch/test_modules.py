@@ -206,3 +206,13 @@ def test_padded_positions_of_an_encoder_are_those_of_the_cpu(device, norm, kind,
     # with gradients wanted there is no fast path, there as here
     expected, found = encoder(source, src_key_padding_mask=mask), there(source.to(device), src_key_padding_mask=mask.to(device))
     torch.testing.assert_close(found.detach().cpu(), expected.detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_an_encoder_can_be_scripted_and_traced():
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+    source = torch.randn(2, 5, 8)
+    with torch.no_grad():
+        expected = encoder(source)
+        assert torch.equal(torch.jit.script(encoder)(source), expected)
+        assert torch.equal(torch.fx.symbolic_trace(torch.nn.Sequential(encoder))(source), expected)

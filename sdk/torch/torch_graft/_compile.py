@@ -9,7 +9,7 @@ import sys
 import torch
 
 from torch_graft import device_module
-from torch_graft._device import device_name
+from torch_graft._device import device_name, is_ours
 
 
 def install():
@@ -76,7 +76,7 @@ def _uses_device(model, inputs):
     values = list(inputs)
     if isinstance(model, torch.fx.GraphModule):
         values += [node.meta.get("example_value") for node in model.graph.nodes]
-    return any(isinstance(value, torch.Tensor) and value.device.type == device_name() for value in values)
+    return any(isinstance(value, torch.Tensor) and is_ours(value) for value in values)
 
 
 def _register(dynamo):

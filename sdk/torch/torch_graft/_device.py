@@ -33,6 +33,11 @@ def device_name():
     return torch._C._get_privateuse1_backend_name()
 
 
+def is_ours(value):
+    """Whether a tensor, a storage or an event is on a device of this backend."""
+    return value.device.type == device_name()
+
+
 def device_index(device=None):
     """The index that an int, a text or a torch.device means; the current device for None and for one without an index.
     Whether there is such a device is for the caller to find out."""

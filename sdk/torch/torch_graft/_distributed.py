@@ -10,7 +10,7 @@ import functools
 
 import torch
 
-from torch_graft._device import device_name
+from torch_graft._device import device_name, is_ours
 
 BACKEND = "graft"
 
@@ -109,7 +109,7 @@ class _Copies:
     def of(self, value):
         if isinstance(value, (list, tuple)):
             return [self.of(item) for item in value]
-        if not isinstance(value, torch.Tensor) or value.device.type != device_name():
+        if not isinstance(value, torch.Tensor) or not is_ours(value):
             return value
         if id(value) not in self.pairs:
             self.pairs[id(value)] = (value, value.detach().cpu())

@@ -11,7 +11,7 @@ import torch
 from torch.overrides import has_torch_function_unary
 from torch.utils.dlpack import DLDeviceType
 
-from torch_graft._device import device_name, library
+from torch_graft._device import device_name, is_ours, library
 
 
 def install():
@@ -22,16 +22,12 @@ def install():
     torch.to_dlpack = torch.utils.dlpack.to_dlpack = torch._C._to_dlpack
 
 
-def _is_ours(tensor):
-    return tensor.device.type == device_name()
-
-
 def _device(original):
     @functools.wraps(original)
     def __dlpack_device__(self):
         if has_torch_function_unary(self):
             return original(self)
-        if _is_ours(self):
+        if is_ours(self):
             return (DLDeviceType.kDLExtDev, self.device.index)
         if self.device.type == "cpu":  # also where it is pinned for one of our devices, which is no CUDA host memory
             return (DLDeviceType.kDLCPU, 0)
@@ -57,10 +53,10 @@ def _on(tensor, dl_device, copy):
 def _export(original, versioned):
     @functools.wraps(original)
     def to_dlpack(tensor, *, dl_device=None, copy=None):
-        if not _is_ours(tensor):
+        if not is_ours(tensor):
             return original(tensor, dl_device=dl_device, copy=copy)
         moved = _on(tensor, dl_device, copy)
-        return library().to_dlpack(moved, versioned) if _is_ours(moved) else original(moved)
+        return library().to_dlpack(moved, versioned) if is_ours(moved) else original(moved)
 
     return to_dlpack
 

@@ -10,7 +10,7 @@ from multiprocessing.reduction import ForkingPickler
 import torch
 from torch.multiprocessing import reductions
 
-from torch_graft._device import device_name
+from torch_graft._device import is_ours
 
 
 def install():
@@ -19,12 +19,8 @@ def install():
     ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
 
 
-def _is_ours(value):
-    return value.device.type == device_name()
-
-
 def _reduce_tensor(tensor):
-    if not _is_ours(tensor):
+    if not is_ours(tensor):
         return reductions.reduce_tensor(tensor)
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
@@ -42,7 +38,7 @@ def _rebuild_tensor(kind, copy, device, requires_grad):
 
 
 def _reduce_storage(storage):
-    if not _is_ours(storage):
+    if not is_ours(storage):
         return reductions.reduce_storage(storage)
     return _rebuild_storage, (storage.cpu(), str(storage.device))
 

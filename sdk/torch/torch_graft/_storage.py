@@ -7,7 +7,7 @@ import functools
 
 import torch
 
-from torch_graft._device import device_name
+from torch_graft._device import is_ours
 
 
 def install():
@@ -16,14 +16,10 @@ def install():
     storage._set_from_file = _read(storage._set_from_file)
 
 
-def _is_ours(storage):
-    return storage.device.type == device_name()
-
-
 def _write(original):
     @functools.wraps(original)
     def _write_file(self, *args):
-        return original(self.cpu() if _is_ours(self) else self, *args)
+        return original(self.cpu() if is_ours(self) else self, *args)
 
     return _write_file
 
@@ -31,7 +27,7 @@ def _write(original):
 def _read(original):
     @functools.wraps(original)
     def _set_from_file(self, *args):
-        if not _is_ours(self):
+        if not is_ours(self):
             return original(self, *args)
         return self.copy_(original(torch.UntypedStorage(self.nbytes()), *args))
 

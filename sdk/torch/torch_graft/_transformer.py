@@ -5,31 +5,40 @@ are no nested tensors on the device, so that the layers run with the mask instea
 attention gave them, which the CPU's result does not. Here they get the zeros (and the final norm of zeros).
 """
 
-import functools
-
 import torch
 
-from torch_graft._device import device_name
+from torch_graft._device import is_ours
 
 
 def install():
+    """What is wrapped is the call, not forward: TorchScript compiles forward's own text."""
     encoder = torch.nn.TransformerEncoder
-    original = encoder.forward
+    forward = encoder.forward
 
-    @functools.wraps(original)
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
-        output = original(self, src, mask, src_key_padding_mask, is_causal)
-        if src.device.type != device_name() or not _would_be_nested(self, src, mask, src_key_padding_mask):
+    def call(self, *args, **kwargs):
+        output = super(encoder, self).__call__(*args, **kwargs)
+        if not (isinstance(output, torch.Tensor) and is_ours(output)) or type(self).forward is not forward:
             return output
-        padded = _padded(src_key_padding_mask)
-        if not _left_aligned(padded):
-            return output
-        fill = output.new_zeros(output.shape[-1:])
-        if self.norm is not None:
-            fill = self.norm(fill)
-        return torch.where(padded.unsqueeze(-1), fill, output)
+        return _zeros_at_padding(self, output, *_arguments(*args, **kwargs))
 
-    encoder.forward = forward
+    encoder.__call__ = call
+
+
+def _arguments(src, mask=None, src_key_padding_mask=None, is_causal=None):
+    """Those of TransformerEncoder.forward that decide what becomes of the padding."""
+    return src, mask, src_key_padding_mask
+
+
+def _zeros_at_padding(encoder, output, src, mask, padding_mask):
+    if not _would_be_nested(encoder, src, mask, padding_mask):
+        return output
+    padded = _padded(padding_mask)
+    if not _left_aligned(padded):
+        return output
+    fill = output.new_zeros(output.shape[-1:])
+    if encoder.norm is not None:
+        fill = encoder.norm(fill)
+    return torch.where(padded.unsqueeze(-1), fill, output)
 
 
 def _would_be_nested(encoder, src, mask, padding_mask):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from torch_graft import _absent, amp, memory, random, streams
-from torch_graft._device import device_index, device_name, library
+from torch_graft._device import device_index, device_name, is_ours, library
 from torch_graft.memory import (
     caching_allocator_alloc,
     caching_allocator_delete,
@@ -211,8 +211,7 @@ class device_of(device):
     """Context manager: the device of a tensor or storage is current within; no change for one of another kind."""
 
     def __init__(self, obj):
-        ours = obj.device.type == device_name()
-        super().__init__(obj.get_device() if ours else None)
+        super().__init__(obj.get_device() if is_ours(obj) else None)
 
 
 def synchronize(device=None):

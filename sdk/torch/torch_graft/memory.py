@@ -2,6 +2,7 @@
 
 import torch
 
+from torch_graft import streams
 from torch_graft._device import device_index, device_name, library
 
 _fractions = {}
@@ -85,14 +86,8 @@ def memory_stats_as_nested_dict(device=None):
 
 memory_cached = memory_reserved
 max_memory_cached = max_memory_reserved
-
-
-def reset_max_memory_allocated(device=None):
-    """Begins all peaks anew, as reset_peak_memory_stats does."""
-    reset_peak_memory_stats(device)
-
-
-reset_max_memory_cached = reset_max_memory_allocated
+reset_max_memory_allocated = reset_peak_memory_stats
+reset_max_memory_cached = reset_peak_memory_stats
 
 
 def device_memory_used(device=None):
@@ -109,8 +104,6 @@ def get_allocator_backend():
 def caching_allocator_alloc(size, device=None, stream=None):
     """Takes bytes from the cache, in the order of the stream; returns their address, which only the device can read.
     They stay taken until caching_allocator_delete."""
-    from torch_graft import streams
-
     with streams.stream(stream):
         storage = torch.UntypedStorage(size, device=torch.device(device_name(), device_index(device)))
     address = storage.data_ptr()

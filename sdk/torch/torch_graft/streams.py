@@ -2,7 +2,7 @@
 
 import torch
 
-from torch_graft._device import device_index, device_name, library
+from torch_graft._device import device_index, device_name, is_ours, library
 
 
 def _device(device):
@@ -29,7 +29,7 @@ class _OfTheDevice(type):
     def __instancecheck__(cls, value):
         if cls is not Event:
             return super().__instancecheck__(value)
-        return isinstance(value, torch.Event) and value.device.type == device_name()
+        return isinstance(value, torch.Event) and is_ours(value)
 
 
 class Event(torch.Event, metaclass=_OfTheDevice):
