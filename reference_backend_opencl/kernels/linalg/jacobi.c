@@ -11,14 +11,8 @@ static graft_status run(const graft_exec *exec, const char *entry, const graft_t
                      .numbers = numbers,
                      .count = NUMBERS,
                      .places = count};
-  call.stages[0] = (ocl_stage){.entry = entry, .units = ocl_stack_units(exec, ocl_stack_count(a, 2))};
-  for (int i = 0; i < count; i++) call.stages[0].places[i] = places[i];
+  ocl_stack_stage(exec, &call, entry, ocl_stack_count(a, 2), places);
   return ocl_direct_run(exec, &call);
-}
-
-static graft_status work_of(const graft_exec *exec, const graft_tensor_desc *a, int64_t each, ocl_place *work) {
-  uint64_t bytes = ocl_dtype_of(exec->device, a->dl.dtype)->bytes;
-  return ocl_workspace(exec, (uint64_t)(ocl_stack_count(a, 2) * each) * bytes + 8, work);
 }
 
 graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_eigh *args) {
@@ -31,7 +25,7 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
                               [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
                               [VECTORS] = vectors,
                               [WORK] = 2 * size * size + 2 * size + 4};
-  graft_status status = work_of(exec, args->A, numbers[WORK], &work);
+  graft_status status = ocl_stack_work(exec, args->A, ocl_stack_count(args->A, 2) * numbers[WORK], &work);
   if (status != GRAFT_OK) return status;
   const ocl_place places[] = {ocl_place_of(args->eigenvalues), vectors ? ocl_place_of(args->eigenvectors) : work, work,
                               ocl_place_of(args->A)};
@@ -50,7 +44,7 @@ graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_s
                               [WORK] = longer * shorter + shorter * shorter + shorter + 4,
                               [U_COLUMNS] = vectors ? ocl_stack_size(args->U, 1) : 0,
                               [VH_ROWS] = vectors ? ocl_stack_size(args->Vh, 2) : 0};
-  graft_status status = work_of(exec, args->A, numbers[WORK], &work);
+  graft_status status = ocl_stack_work(exec, args->A, ocl_stack_count(args->A, 2) * numbers[WORK], &work);
   if (status != GRAFT_OK) return status;
   const ocl_place places[] = {vectors ? ocl_place_of(args->U) : work, ocl_place_of(args->S),
                               vectors ? ocl_place_of(args->Vh) : work, work, ocl_place_of(args->A)};

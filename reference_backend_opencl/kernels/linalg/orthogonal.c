@@ -8,7 +8,6 @@ typedef struct reflectors {
   ocl_direct direct;
   int64_t numbers[NUMBERS];
   int64_t matrices;
-  int stages;
 } reflectors;
 
 static void begin(reflectors *r, const graft_tensor_desc *vectors, int64_t count) {
@@ -17,20 +16,10 @@ static void begin(reflectors *r, const graft_tensor_desc *vectors, int64_t count
                                .count = NUMBERS,
                                .places = 4},
                     .matrices = ocl_stack_count(vectors, 2)};
+  r->direct.numbers = r->numbers;
   r->numbers[ROWS] = ocl_stack_size(vectors, 2);
   r->numbers[COLUMNS] = ocl_stack_size(vectors, 1);
   r->numbers[COUNT] = count;
-}
-
-static void add_stage(reflectors *r, const graft_exec *exec, const char *entry, const ocl_place places[4]) {
-  ocl_stage *stage = &r->direct.stages[r->stages++];
-  *stage = (ocl_stage){.entry = entry, .units = ocl_stack_units(exec, r->matrices)};
-  for (int i = 0; i < 4; i++) stage->places[i] = places[i];
-}
-
-static graft_status run(const graft_exec *exec, reflectors *r) {
-  r->direct.numbers = r->numbers;
-  return ocl_direct_run(exec, &r->direct);
 }
 
 static const ocl_place nowhere;
@@ -43,16 +32,18 @@ static void add_reflect(reflectors *r, const graft_exec *exec, const graft_tenso
   r->numbers[C_STEP] = left ? columns : 1;
   r->numbers[C_NEXT] = left ? 1 : columns;
   r->numbers[IDENTITY] = !from;
-  add_stage(r, exec, "reflect", (const ocl_place[]){ocl_place_of(c), vectors, tau, ocl_place_of(from)});
+  ocl_stack_stage(exec, &r->direct, "reflect", r->matrices,
+                  (const ocl_place[]){ocl_place_of(c), vectors, tau, ocl_place_of(from)});
 }
 
 graft_status ocl_op_geqrf(const graft_exec *exec, const graft_args_geqrf *args) {
   reflectors r;
   if (!args->a || !args->tau || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
   begin(&r, args->self, ocl_stack_size(args->tau, 1));
-  add_stage(&r, exec, "geqrf",
-            (const ocl_place[]){ocl_place_of(args->a), ocl_place_of(args->tau), ocl_place_of(args->self), nowhere});
-  return run(exec, &r);
+  ocl_stack_stage(
+      exec, &r.direct, "geqrf", r.matrices,
+      (const ocl_place[]){ocl_place_of(args->a), ocl_place_of(args->tau), ocl_place_of(args->self), nowhere});
+  return ocl_direct_run(exec, &r.direct);
 }
 
 graft_status ocl_op_linalg_householder_product(const graft_exec *exec,
@@ -61,7 +52,7 @@ graft_status ocl_op_linalg_householder_product(const graft_exec *exec,
   if (!ocl_stack_serves(exec, args->input)) return GRAFT_UNIMPLEMENTED;
   begin(&r, args->input, ocl_stack_size(args->tau, 1));
   add_reflect(&r, exec, args->out, NULL, true, ocl_place_of(args->input), ocl_place_of(args->tau));
-  return run(exec, &r);
+  return ocl_direct_run(exec, &r.direct);
 }
 
 graft_status ocl_op_ormqr(const graft_exec *exec, const graft_args_ormqr *args) {
@@ -70,7 +61,7 @@ graft_status ocl_op_ormqr(const graft_exec *exec, const graft_args_ormqr *args) 
   begin(&r, args->self, ocl_stack_size(args->input2, 1));
   r.numbers[FORWARD] = (bool)args->transpose == (bool)args->left; /* rows are those of the adjoint product */
   add_reflect(&r, exec, args->out, args->input3, args->left, ocl_place_of(args->self), ocl_place_of(args->input2));
-  return run(exec, &r);
+  return ocl_direct_run(exec, &r.direct);
 }
 
 graft_status ocl_op_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr *args) {
@@ -80,14 +71,14 @@ graft_status ocl_op_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr
   if (!args->R || (!only_r && !args->Q) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   int64_t rows = ocl_stack_size(args->A, 2), columns = ocl_stack_size(args->A, 1);
   begin(&r, args->A, rows < columns ? rows : columns);
-  uint64_t bytes = ocl_dtype_of(exec->device, args->A->dl.dtype)->bytes, elements = (uint64_t)ocl_elements(args->A);
-  uint64_t factors = (uint64_t)(r.matrices * r.numbers[COUNT]);
-  graft_status status = ocl_workspace(exec, (elements + factors) * bytes + 8, &a);
+  int64_t elements = ocl_elements(args->A);
+  graft_status status = ocl_stack_work(exec, args->A, elements + r.matrices * r.numbers[COUNT], &a);
   if (status != GRAFT_OK) return status;
-  ocl_place tau = {a.buffer, a.offset + elements * bytes};
+  ocl_place tau = ocl_stack_behind(exec, args->A, a, elements);
   r.numbers[HEIGHT] = ocl_stack_size(args->R, 2);
-  add_stage(&r, exec, "geqrf", (const ocl_place[]){a, tau, ocl_place_of(args->A), nowhere});
-  add_stage(&r, exec, "upper_triangle", (const ocl_place[]){ocl_place_of(args->R), a, nowhere, nowhere});
+  ocl_stack_stage(exec, &r.direct, "geqrf", r.matrices, (const ocl_place[]){a, tau, ocl_place_of(args->A), nowhere});
+  ocl_stack_stage(exec, &r.direct, "upper_triangle", r.matrices,
+                  (const ocl_place[]){ocl_place_of(args->R), a, nowhere, nowhere});
   if (!only_r) add_reflect(&r, exec, args->Q, NULL, true, a, tau);
-  return run(exec, &r);
+  return ocl_direct_run(exec, &r.direct);
 }

@@ -1,6 +1,4 @@
 /* Cholesky's and the LU factorization, and what is solved with them. */
-#include <string.h>
-
 #include "kernels/linalg/linalg.h"
 
 /* The numbers of solvers.cl. */
@@ -11,51 +9,20 @@ enum { NUMBERS = BATCH_STEPS + OPERANDS * BATCH_DIMS };
 enum { TRANSPOSED = 1, BACK = 2, UNIT = 4 };
 enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND };
 
-int64_t ocl_stack_count(const graft_tensor_desc *desc, int32_t tail) {
-  int64_t count = 1;
-  for (int32_t d = 0; d < desc->dl.ndim - tail; d++) count *= desc->dl.shape[d];
-  return count;
-}
-
-int64_t ocl_stack_size(const graft_tensor_desc *desc, int32_t from_end) {
-  return desc->dl.shape[desc->dl.ndim - from_end];
-}
-
-int64_t ocl_stack_units(const graft_exec *exec, int64_t matrices) {
-  return exec->device->is_cpu ? matrices : 64 * matrices;
-}
-
-bool ocl_stack_serves(const graft_exec *exec, const graft_tensor_desc *desc) {
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, desc->dl.dtype);
-  return dtype && dtype->class == OCL_CLASS_FLOAT && dtype->bytes >= 4;
-}
-
 /* ---- calls ---- */
 
 typedef struct solver {
   ocl_direct direct;
   int64_t numbers[NUMBERS];
-  int stages;
 } solver;
 
 static void begin(solver *s, const graft_tensor_desc *like) {
   *s = (solver){
       .direct = {
           .file = "core/direct linalg/stacks linalg/solvers", .dtype = like->dl.dtype, .count = NUMBERS, .places = 4}};
+  s->direct.numbers = s->numbers;
   s->numbers[ROWS] = ocl_stack_size(like, 2);
   s->numbers[COLUMNS] = ocl_stack_size(like, 1);
-}
-
-static void add_stage(solver *s, const graft_exec *exec, const char *entry, int64_t matrices,
-                      const ocl_place places[4]) {
-  ocl_stage *stage = &s->direct.stages[s->stages++];
-  *stage = (ocl_stage){.entry = entry, .units = ocl_stack_units(exec, matrices)};
-  for (int i = 0; i < 4; i++) stage->places[i] = places[i];
-}
-
-static graft_status run(const graft_exec *exec, solver *s) {
-  s->direct.numbers = s->numbers;
-  return ocl_direct_run(exec, &s->direct);
 }
 
 /* A system: x and the right sides have one shape but for batch dims; `vectors` where they have no columns. */
@@ -109,15 +76,11 @@ static void set_cholesky_steps(solver *s, bool upper) {
   set_steps(s, EXCHANGE_NONE, 2, upper ? TRANSPOSED : 0, upper ? BACK : TRANSPOSED | BACK);
 }
 
-static ocl_place place_of(const graft_tensor_desc *desc) {
-  return ocl_place_of(desc);
-}
-
 static const ocl_place nowhere;
 
 static void add_solve(solver *s, const graft_exec *exec, const system_of *of, ocl_place factor, ocl_place pivots) {
-  add_stage(s, exec, "solve", ocl_stack_count(of->x, of->x->dl.ndim - of->batch),
-            (const ocl_place[]){place_of(of->x), factor, pivots, place_of(of->right)});
+  ocl_stack_stage(exec, &s->direct, "solve", ocl_stack_count(of->x, of->x->dl.ndim - of->batch),
+                  (const ocl_place[]){ocl_place_of(of->x), factor, pivots, ocl_place_of(of->right)});
 }
 
 /* ---- slots ---- */
@@ -127,9 +90,10 @@ graft_status ocl_op_linalg_cholesky_ex(const graft_exec *exec, const graft_args_
   if (args->check_errors || !args->L || !args->info || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
   begin(&s, args->self);
   s.numbers[FLAG] = args->upper;
-  add_stage(&s, exec, "cholesky", ocl_stack_count(args->self, 2),
-            (const ocl_place[]){place_of(args->L), place_of(args->info), place_of(args->self), nowhere});
-  return run(exec, &s);
+  ocl_stack_stage(
+      exec, &s.direct, "cholesky", ocl_stack_count(args->self, 2),
+      (const ocl_place[]){ocl_place_of(args->L), ocl_place_of(args->info), ocl_place_of(args->self), nowhere});
+  return ocl_direct_run(exec, &s.direct);
 }
 
 /* One factor, no exchanges; x = out. */
@@ -138,8 +102,8 @@ static graft_status solve_with(const graft_exec *exec, solver *s, const graft_te
               set_batch(s, &of, RIGHT, of.right, of.right ? of.right->dl.ndim - 2 : 0);
   if (!fits || !ocl_stack_serves(exec, of.x)) return GRAFT_UNIMPLEMENTED;
   set_system(s, &of);
-  add_solve(s, exec, &of, place_of(factor), nowhere);
-  return run(exec, s);
+  add_solve(s, exec, &of, ocl_place_of(factor), nowhere);
+  return ocl_direct_run(exec, &s->direct);
 }
 
 graft_status ocl_op_cholesky_inverse(const graft_exec *exec, const graft_args_cholesky_inverse *args) {
@@ -173,9 +137,10 @@ graft_status ocl_op_linalg_lu_factor_ex(const graft_exec *exec, const graft_args
   if (args->check_errors || !all || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   begin(&s, args->A);
   s.numbers[FLAG] = args->pivot;
-  add_stage(&s, exec, "lu", ocl_stack_count(args->A, 2),
-            (const ocl_place[]){place_of(args->LU), place_of(args->pivots), place_of(args->info), place_of(args->A)});
-  return run(exec, &s);
+  ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
+                  (const ocl_place[]){ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info),
+                                      ocl_place_of(args->A)});
+  return ocl_direct_run(exec, &s.direct);
 }
 
 graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_linalg_lu_solve *args) {
@@ -188,16 +153,15 @@ graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_lin
   if (!fits || !ocl_stack_serves(exec, args->LU)) return GRAFT_UNIMPLEMENTED;
   set_system(&s, &of);
   set_lu_steps(&s, args->adjoint, args->left);
-  add_solve(&s, exec, &of, place_of(args->LU), place_of(args->pivots));
-  return run(exec, &s);
+  add_solve(&s, exec, &of, ocl_place_of(args->LU), ocl_place_of(args->pivots));
+  return ocl_direct_run(exec, &s.direct);
 }
 
 /* Memory for the factors of a: first the factor, then its pivots. */
 static graft_status factors_of(const graft_exec *exec, const graft_tensor_desc *a, ocl_place *lu, ocl_place *pivots) {
-  uint64_t elements = (uint64_t)ocl_elements(a), bytes = ocl_dtype_of(exec->device, a->dl.dtype)->bytes;
-  uint64_t rows = (uint64_t)(ocl_stack_count(a, 2) * ocl_stack_size(a, 2));
-  graft_status status = ocl_workspace(exec, elements * bytes + rows * sizeof(int32_t) + 8, lu);
-  *pivots = (ocl_place){lu->buffer, lu->offset + elements * bytes};
+  int64_t elements = ocl_elements(a), rows = ocl_stack_count(a, 2) * ocl_stack_size(a, 2);
+  graft_status status = ocl_stack_work(exec, a, elements + rows, lu);
+  *pivots = ocl_stack_behind(exec, a, *lu, elements);
   return status;
 }
 
@@ -215,10 +179,10 @@ graft_status ocl_op_linalg_inv_ex(const graft_exec *exec, const graft_args_linal
   if (status != GRAFT_OK) return status;
   set_system(&s, &of);
   set_lu_steps(&s, false, true);
-  add_stage(&s, exec, "lu", ocl_stack_count(args->A, 2),
-            (const ocl_place[]){lu, pivots, place_of(args->info), place_of(args->A)});
+  ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
+                  (const ocl_place[]){lu, pivots, ocl_place_of(args->info), ocl_place_of(args->A)});
   add_solve(&s, exec, &of, lu, pivots);
-  return run(exec, &s);
+  return ocl_direct_run(exec, &s.direct);
 }
 
 graft_status ocl_op_linalg_solve_ex(const graft_exec *exec, const graft_args_linalg_solve_ex *args) {
@@ -235,10 +199,11 @@ graft_status ocl_op_linalg_solve_ex(const graft_exec *exec, const graft_args_lin
   if (!fits || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   set_system(&s, &of);
   set_lu_steps(&s, false, args->left);
-  add_stage(&s, exec, "lu", ocl_stack_count(args->A, 2),
-            (const ocl_place[]){place_of(args->LU), place_of(args->pivots), place_of(args->info), place_of(args->A)});
-  add_solve(&s, exec, &of, place_of(args->LU), place_of(args->pivots));
-  return run(exec, &s);
+  ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
+                  (const ocl_place[]){ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info),
+                                      ocl_place_of(args->A)});
+  add_solve(&s, exec, &of, ocl_place_of(args->LU), ocl_place_of(args->pivots));
+  return ocl_direct_run(exec, &s.direct);
 }
 
 /* The info of a determinant's factorization is nobody's. */
@@ -249,14 +214,16 @@ static graft_status determinant(const graft_exec *exec, const graft_tensor_desc 
   ocl_place info;
   if (!lu || !pivots || !result || !ocl_stack_serves(exec, a)) return GRAFT_UNIMPLEMENTED;
   int64_t count = ocl_stack_count(a, 2);
-  graft_status status = ocl_workspace(exec, (uint64_t)count * sizeof(int32_t) + 8, &info);
+  graft_status status = ocl_stack_work(exec, a, count, &info);
   if (status != GRAFT_OK) return status;
   begin(&s, a);
   s.numbers[FLAG] = 1;
-  add_stage(&s, exec, "lu", count, (const ocl_place[]){place_of(lu), place_of(pivots), info, place_of(a)});
-  add_stage(&s, exec, logarithm ? "sign_and_logarithm" : "determinant", count,
-            (const ocl_place[]){place_of(result), place_of(logarithm), place_of(lu), place_of(pivots)});
-  return run(exec, &s);
+  ocl_stack_stage(exec, &s.direct, "lu", count,
+                  (const ocl_place[]){ocl_place_of(lu), ocl_place_of(pivots), info, ocl_place_of(a)});
+  ocl_stack_stage(
+      exec, &s.direct, logarithm ? "sign_and_logarithm" : "determinant", count,
+      (const ocl_place[]){ocl_place_of(result), ocl_place_of(logarithm), ocl_place_of(lu), ocl_place_of(pivots)});
+  return ocl_direct_run(exec, &s.direct);
 }
 
 graft_status ocl_op_linalg_det(const graft_exec *exec, const graft_args_linalg_det *args) {
@@ -273,8 +240,8 @@ graft_status ocl_op_linalg_ldl_factor_ex(const graft_exec *exec, const graft_arg
   bool all = args->LD && args->pivots && args->info;
   if (args->check_errors || !all || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
   begin(&s, args->self);
-  add_stage(
-      &s, exec, "ldl", ocl_stack_count(args->self, 2),
-      (const ocl_place[]){place_of(args->LD), place_of(args->pivots), place_of(args->info), place_of(args->self)});
-  return run(exec, &s);
+  ocl_stack_stage(exec, &s.direct, "ldl", ocl_stack_count(args->self, 2),
+                  (const ocl_place[]){ocl_place_of(args->LD), ocl_place_of(args->pivots), ocl_place_of(args->info),
+                                      ocl_place_of(args->self)});
+  return ocl_direct_run(exec, &s.direct);
 }

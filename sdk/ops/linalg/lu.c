@@ -30,12 +30,16 @@ static bool factors_transpose(const graft_tensor *a) {
   return contiguous && !dt_is_complex(a->dtype) && a->sizes[a->ndim - 1] > 1;
 }
 
+static void decompose_transposed(op_call *c, const graft_tensor *a) {
+  c->decompose_only = factors_transpose(a);
+  c->no_decompose = !c->decompose_only;
+}
+
 static graft_status infer_det(op_call *c) {
   const graft_tensor *a = op_tensor(c, ARG_linalg_det_A);
   graft_status status = lin_check_square(c, ARG_linalg_det_A);
   if (status) return status;
-  c->decompose_only = factors_transpose(a);
-  c->no_decompose = !c->decompose_only;
+  decompose_transposed(c, a);
   lin_out_batch(c, OUT_linalg_det_result, a->dtype, a, 2);
   lin_out_columns(c, OUT_linalg_det_LU, a->dtype, a->ndim, a->sizes);
   lin_out_batch(c, OUT_linalg_det_pivots, GRAFT_I32, a, 1);
@@ -46,8 +50,7 @@ static graft_status infer_slogdet(op_call *c) {
   const graft_tensor *a = op_tensor(c, ARG_linalg_slogdet_A);
   graft_status status = lin_check_square(c, ARG_linalg_slogdet_A);
   if (status) return status;
-  c->decompose_only = factors_transpose(a);
-  c->no_decompose = !c->decompose_only;
+  decompose_transposed(c, a);
   lin_out_batch(c, OUT_linalg_slogdet_sign, a->dtype, a, 2);
   lin_out_batch(c, OUT_linalg_slogdet_logabsdet, dt_real(a->dtype), a, 2);
   lin_out_columns(c, OUT_linalg_slogdet_LU, a->dtype, a->ndim, a->sizes);
@@ -65,6 +68,14 @@ static graft_status check_system(const op_call *c, const graft_tensor *a, const 
   bool fits = a->sizes[a->ndim - 1] == b->sizes[b->ndim - (left ? 2 : 1)];
   return fits ? GRAFT_OK
               : op_error(c, "the sizes of the systems and of the right sides differ: %s", op_show_tensors(c));
+}
+
+/* Column by column, as LAPACK solves; row by row where the transposed system is solved. */
+static void out_solution(op_call *c, int out, graft_dtype dtype, const lin_shape *shape, bool left) {
+  if (left)
+    lin_out_columns(c, out, dtype, shape->ndim, shape->sizes);
+  else
+    op_out(c, out, dtype, shape->ndim, shape->sizes);
 }
 
 static graft_status infer_solve_ex(op_call *c) {
@@ -88,10 +99,7 @@ static graft_status infer_solve_ex(op_call *c) {
     if (!status) status = lin_broadcast(c, ARG_linalg_solve_ex_A, ARG_linalg_solve_ex_B, &shape);
     if (status) return status;
   }
-  if (left)
-    lin_out_columns(c, OUT_linalg_solve_ex_result, b->dtype, shape.ndim, shape.sizes);
-  else
-    op_out(c, OUT_linalg_solve_ex_result, b->dtype, shape.ndim, shape.sizes);
+  out_solution(c, OUT_linalg_solve_ex_result, b->dtype, &shape, left);
   lin_out_columns(c, OUT_linalg_solve_ex_LU, a->dtype, a->ndim, a->sizes);
   lin_out_batch(c, OUT_linalg_solve_ex_pivots, GRAFT_I32, a, 1);
   lin_out_batch(c, OUT_linalg_solve_ex_info, GRAFT_I32, a, 2);
@@ -113,10 +121,7 @@ static graft_status infer_lu_solve(op_call *c) {
   }
   if (!status) status = lin_broadcast(c, ARG_linalg_lu_solve_LU, ARG_linalg_lu_solve_B, &shape);
   if (status) return status;
-  if (left)
-    lin_out_columns(c, OUT, b->dtype, shape.ndim, shape.sizes);
-  else
-    op_out(c, OUT, b->dtype, shape.ndim, shape.sizes);
+  out_solution(c, OUT, b->dtype, &shape, left);
   return GRAFT_OK;
 }
 

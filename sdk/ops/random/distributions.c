@@ -39,8 +39,7 @@ static const ref_real pi = 3.141592653589793238462643383279L;
 
 /* tan(pi (u - 1/2)); near its poles from the other side, where the angle is small and as exact as u. */
 static ref_real draw_cauchy(const graft_philox *p, graft_dtype dtype, uint64_t i) {
-  ref_real u = rnd_uniform(p, dtype, i), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
-  if (u < least) u = least;
+  ref_real u = rnd_uniform_above(p, dtype, i);
   if (u < 0.25L) return -1 / tanl(pi * u);
   return u > 0.75L ? 1 / tanl(pi * (1 - u)) : tanl(pi * (u - 0.5L));
 }

@@ -283,6 +283,11 @@ ref_real rnd_uniform(const graft_philox *p, graft_dtype dtype, uint64_t element)
   return ref_philox_uniform(p, dt_is_half(dtype) ? GRAFT_F32 : dtype, element);
 }
 
+ref_real rnd_uniform_above(const graft_philox *p, graft_dtype dtype, uint64_t element) {
+  ref_real u = rnd_uniform(p, dtype, element), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
+  return u > least ? u : least;
+}
+
 static ref_real draw_uniform(const graft_philox *p, graft_dtype dtype, uint64_t i) {
   return ref_philox_uniform(p, dtype, i);
 }
@@ -326,10 +331,9 @@ graft_status kernel_prims_uniform(const graft_exec *exec, const graft_args_prims
   return rnd_draw(a->out, a->philox, low == 0 && high == 1 ? draw_uniform : rnd_uniform, low, high - low);
 }
 
-/* -ln(1 - u); u = 0 counts as the next number, so that the result is never 0. */
+/* -ln(1 - u), never 0 */
 static ref_real draw_exponential(const graft_philox *p, graft_dtype dtype, uint64_t i) {
-  ref_real u = rnd_uniform(p, dtype, i), least = dtype == GRAFT_F64 || dtype == GRAFT_WIDE ? 0x1p-53L : 0x1p-24L;
-  return -log1pl(-(u > least ? u : least));
+  return -log1pl(-rnd_uniform_above(p, dtype, i));
 }
 
 graft_status kernel_normal_float_float(const graft_exec *exec, const graft_args_normal_float_float *a) {
