@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "conformance/conformance.h"
+#include "conformance/report/file.h"
 #include "conformance/report/report.h"
 #include "conformance/run/case.h"
 #include "conformance/run/dump.h"
@@ -33,6 +34,8 @@ enum {
   CF_O_FAIL_FAST,
   CF_O_WAIVERS,
   CF_O_REPORT,
+  CF_O_EXPECT,
+  CF_O_WRITE_EXPECT,
   CF_O_WORKER,
   CF_O_LIMIT,
   CF_O_DUMP,
@@ -57,6 +60,8 @@ static const struct argp_option cf_conformance_options[] = {
     {"fail-fast", CF_O_FAIL_FAST, NULL, 0, "stop at the first failure", 0},
     {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
     {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
+    {"expect", CF_O_EXPECT, "FILE", 0, "what --write-expect wrote: support that was lost since then is a failure", 0},
+    {"write-expect", CF_O_WRITE_EXPECT, "FILE", 0, "write which op, dtype and layout is computed by what", 0},
     {"time-limit", CF_O_LIMIT, "S", 0, "seconds a case may take (default 60)", 0},
     {"list", CF_O_LIST, NULL, 0, "run nothing; print the ids of the cases, one a line", 0},
     {"words", CF_O_WORDS, NULL, 0, "run nothing; print the words that ids are made of, and what they mean", 0},
@@ -137,6 +142,8 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_FAIL_FAST: o->fail_fast = true; return 0;
     case CF_O_WAIVERS: o->waivers = arg; return 0;
     case CF_O_REPORT: o->report = arg; return 0;
+    case CF_O_EXPECT: o->expect = arg; return 0;
+    case CF_O_WRITE_EXPECT: o->write_expect = arg; return 0;
     case CF_O_LIMIT:
       o->time_limit_s = (double)cf_parse_number(arg, "--time-limit", UINT32_MAX, state);
       if (o->time_limit_s == 0) argp_error(state, "--time-limit: in 0 s no case is done");
@@ -201,11 +208,8 @@ static bool cf_collect(void *context, const cf_case *c, const char *id) {
 static bool cf_visit_result(void *context, uint32_t index, const cf_result *result) {
   cf_session *session = context;
   cf_report *report = &session->report;
-  char id[CF_ID_BYTES] = "";
   cf_result r = *result;
-  cf_case_id(&r.c, id);
-  cf_waivers_apply(report->waivers, session->today, id, &r);
-  cf_report_add(report, index, &r);
+  cf_report_add(report, index, session->today, &r);
   cf_report_line(report, &r);
   return !(cf_is_red(&r) && report->options->fail_fast);
 }
@@ -231,6 +235,8 @@ static int cf_session_run(cf_session *session) {
   struct timespec to;
   cf_menu(&o->selection, cf_collect, &session->cases);
   if (session->cases.incomplete || !cf_report_open(report, &session->cases)) return cf_usage("no memory for the cases");
+  bool holds = o->expect || o->write_expect;
+  if (holds && cf_expect_open(o, &session->cases, &report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
   if (cf_report_begin(report) != GRAFT_OK) return cf_usage(graft_last_error());
   clock_gettime(CLOCK_MONOTONIC, &session->from);
   int status = cf_workers_run(o, &session->cases, &report->hello, cf_visit_result, session);
@@ -240,8 +246,10 @@ static int cf_session_run(cf_session *session) {
     cf_report_abandon(report);
     return cf_usage(report->hello.text);
   }
+  if (report->expect) report->vanished = cf_expect_summary(report->expect);
   cf_report_summary(report);
   if (report->total == 0) cf_say_nothing_matches(&o->selection);
+  if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
   if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
   return cf_report_status(report);
 }

@@ -394,6 +394,8 @@ START_TEST(fallback_is_not_a_pass_by_the_plugin) {
   ck_assert_str_eq(cf_result_word(&r), "fallback");
   r.fallback = 0, r.route = DSP_ROUTE_DECOMPOSITION;
   ck_assert_str_eq(cf_result_word(&r), "decomposed");
+  r.route = DSP_ROUTE_HOST; /* a view */
+  ck_assert_str_eq(cf_result_word(&r), "host");
   r.outcome = CF_CRASH;
   ck_assert_str_eq(cf_result_word(&r), "fail");
 }

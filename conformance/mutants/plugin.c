@@ -1,5 +1,5 @@
 /* The plugin "mutants": the reference plugin's tables behind slots that all come here first. Option bug=NAME plants one
- * bug of bugs.c; without it, everything is right. */
+ * bug of bugs.c; without it, everything is right. Option without=OP leaves the slot of an op empty. */
 #include <string.h>
 
 #include "conformance/mutants/bugs.h"
@@ -7,6 +7,7 @@
 
 static const mut_bug *planted;
 static uint32_t planted_op;
+static const op_schema *left_out;
 
 static graft_status mut_enter(const graft_exec *exec, const graft_args *args) {
   mut_call call = {exec, args, op_schema_of(args->op_id), mut_reference_slot(args->op_id)};
@@ -24,6 +25,7 @@ static void mut_wrap(void *table, uint32_t which) {
   for (size_t i = 0; i < count; i++)
     if (all[i].table == which && mut_reference_slot(all[i].id))
       memcpy((char *)table + all[i].slot_offset, &enter, sizeof enter);
+  if (left_out && left_out->table == which) memset((char *)table + left_out->slot_offset, 0, sizeof enter);
 }
 
 static graft_status mut_plant(const char *name) {
@@ -36,17 +38,27 @@ static graft_status mut_plant(const char *name) {
   return GRAFT_INVALID_ARGUMENT;
 }
 
+/* What is wrong with it; NULL: nothing. */
+static const char *mut_option(const char *option) {
+  if (strncmp(option, "bug=", 4) == 0)
+    return mut_plant(option + 4) == GRAFT_OK ? NULL : "no such bug; see conformance/mutants/bugs.c";
+  if (strncmp(option, "without=", 8) != 0) return NULL;
+  left_out = op_schema_find(option + 8);
+  return left_out ? NULL : "without=OP: no such op";
+}
+
 GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options,
                                                const graft_plugin **plugin) {
   static graft_plugin made;
   static graft_core_ops core;
   static graft_train_ops train;
   const graft_plugin *inner;
-  for (; options && *options; options++)
-    if (strncmp(*options, "bug=", 4) == 0 && mut_plant(*options + 4) != GRAFT_OK) {
-      host->set_error(host->context, "no such bug; see conformance/mutants/bugs.c");
-      return GRAFT_INVALID_ARGUMENT;
-    }
+  for (; options && *options; options++) {
+    const char *problem = mut_option(*options);
+    if (!problem) continue;
+    host->set_error(host->context, problem);
+    return GRAFT_INVALID_ARGUMENT;
+  }
   graft_status s = ref_plugin_open(host, NULL, &inner);
   if (s != GRAFT_OK) return s;
   made = *inner;

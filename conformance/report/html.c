@@ -25,8 +25,8 @@ enum {
   CF_GRADIENT_COLUMN = CF_DTYPE_COLUMNS + CF_LAYOUTS - 1,
   CF_COLUMNS
 };
-static const char *const cf_words[] = {"pass", "decomposed", "fallback", "unsupported", "waived", "fail"};
-enum { CF_WORDS = 6 };
+static const char *const cf_words[] = {"pass", "decomposed", "host", "fallback", "unsupported", "waived", "fail"};
+enum { CF_WORDS = sizeof cf_words / sizeof *cf_words };
 
 typedef struct cf_cell {
   uint32_t count[CF_WORDS];
@@ -81,7 +81,7 @@ static cf_matrix_row *cf_matrix(const cf_report *report, uint32_t *count) {
 
 static const char cf_style[] =
     ":root{--bg:#fbfbfa;--fg:#1c2024;--dim:#6b7280;--line:#e5e7eb;--card:#fff;--pass:#2f9e66;--decomposed:#8cc63f;"
-    "--fallback:#e8a317;--unsupported:#c7ccd4;--waived:#8b6fd6;--fail:#d6293e}"
+    "--host:#5aa9c9;--fallback:#e8a317;--unsupported:#c7ccd4;--waived:#8b6fd6;--fail:#d6293e}"
     "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e8ea;--dim:#949ba5;--line:#2a2f36;--card:#1b1f24;"
     "--unsupported:#454c55}}"
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--fg);font:14px/1.5 system-ui,sans-serif}"
@@ -93,7 +93,8 @@ static const char cf_style[] =
     ".verdict{display:inline-block;border-radius:6px;padding:1px 10px;color:#fff;font-size:14px;vertical-align:4px;"
     "margin-left:10px}.legend span{display:inline-flex;align-items:center;margin-right:16px}"
     "i.k{width:12px;height:12px;border-radius:3px;display:inline-block;margin-right:6px}"
-    ".pass{background:var(--pass)}.decomposed{background:var(--decomposed)}.fallback{background:var(--fallback)}"
+    ".host{background:var(--host)}.pass{background:var(--pass)}.decomposed{background:var(--decomposed)}.fallback{"
+    "background:var(--fallback)}"
     ".unsupported{background:var(--unsupported)}.waived{background:var(--waived)}.fail{background:var(--fail)}"
     "table{border-collapse:separate;border-spacing:2px}th{font-weight:500;color:var(--dim);font-size:11px}"
     ".matrix th.v{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:4px 0;height:84px}"
@@ -134,8 +135,10 @@ static void cf_html_head(FILE *f, const cf_report *report) {
           "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
           "<title>Graft conformance</title><style>%s</style><main>",
           cf_style);
-  fprintf(f, "<h1>Graft conformance<span class=\"verdict %s\">%s</span></h1><div class=dim>",
-          status == 0 ? "pass" : "fail", verdicts[status & 3]);
+  char verdict[160];
+  cf_report_verdict(report, verdict, sizeof verdict);
+  fprintf(f, "<h1>Graft conformance<span class=\"verdict %s\">%s</span></h1><p>%s</p><div class=dim>",
+          status == 0 ? "pass" : "fail", verdicts[status & 3], verdict);
   cf_html_text(f, "", report->hello.device, " · ");
   cf_html_text(f, "", report->hello.name, "");
   if (report->hello.driver[0]) cf_html_text(f, " · driver ", report->hello.driver, "");
@@ -151,14 +154,15 @@ static void cf_html_head(FILE *f, const cf_report *report) {
   cf_html_tile(f, "failed", t->failed, "fail");
   cf_html_tile(f, "decomposed", t->decomposed, "decomposed");
   cf_html_tile(f, "fallback", t->fallback, "fallback");
+  cf_html_tile(f, "host", t->host, "host");
   cf_html_tile(f, "unsupported", t->unsupported, "unsupported");
   cf_html_tile(f, "waived", t->waived, "waived");
   fputs("</div>", f);
 }
 
 static void cf_html_family(FILE *f, const char *name, const cf_tally *t) {
-  uint64_t plain = t->passed - t->decomposed - t->fallback;
-  uint64_t parts[CF_WORDS] = {plain, t->decomposed, t->fallback, t->unsupported, t->waived, t->failed};
+  uint64_t plain = t->passed - t->decomposed;
+  uint64_t parts[CF_WORDS] = {plain, t->decomposed, t->host, t->fallback, t->unsupported, t->waived, t->failed};
   double total = (double)(t->run + t->unsupported);
   fprintf(f, "<tr><td>%s<td><div class=stack>", name);
   for (int i = 0; i < CF_WORDS; i++)
@@ -247,7 +251,8 @@ static void cf_html_matrix(FILE *f, const cf_matrix_row *rows, uint32_t count) {
   fputs("</table>", f);
 }
 
-void cf_write_html(FILE *f, const cf_report *report) {
+void cf_write_html(FILE *f, const void *context) {
+  const cf_report *report = context;
   uint32_t count = 0;
   cf_matrix_row *rows = cf_matrix(report, &count);
   cf_html_head(f, report);

@@ -57,12 +57,14 @@ static void cf_json_case(FILE *f, const cf_report *report, const cf_result *r) {
   fputs("}\n", f);
 }
 
-void cf_write_json(FILE *f, const cf_report *report) {
+void cf_write_json(FILE *f, const void *context) {
+  const cf_report *report = context;
   const cf_tally *t = &report->all;
   fprintf(f,
-          "{\"graft\":\"conformance\",\"cases\":%u,\"run\":%llu,\"passed\":%llu,\"failed\":%llu,\"unsupported\":%llu",
+          "{\"graft\":\"conformance\",\"cases\":%u,\"run\":%llu,\"passed\":%llu,\"failed\":%llu,\"fallback\":%llu,"
+          "\"host\":%llu,\"unsupported\":%llu",
           report->total, (unsigned long long)t->run, (unsigned long long)t->passed, (unsigned long long)t->failed,
-          (unsigned long long)t->unsupported);
+          (unsigned long long)t->fallback, (unsigned long long)t->host, (unsigned long long)t->unsupported);
   cf_json_text(f, "backend", report->options->backend);
   cf_json_text(f, "device", report->hello.name);
   cf_json_text(f, "driver", report->hello.driver);

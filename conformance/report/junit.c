@@ -53,7 +53,8 @@ static void cf_junit_family(FILE *f, const cf_report *report, const cf_family *f
   fputs("  </testsuite>\n", f);
 }
 
-void cf_write_junit(FILE *f, const cf_report *report) {
+void cf_write_junit(FILE *f, const void *context) {
+  const cf_report *report = context;
   fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"graft conformance\" time=\"%.3f\">\n",
           report->seconds);
   for (uint32_t k = 0; k < report->family_count; k++) cf_junit_family(f, report, &report->families[k]);

@@ -9,22 +9,23 @@
 
 /* ---- counts ---- */
 
+/* Whether a plugin had a part in what came out, and it stayed on the device. */
+static bool cf_is_own(const cf_result *r) {
+  bool route = r->route == DSP_ROUTE_PLUGIN || r->route == DSP_ROUTE_EQUAL || r->route == DSP_ROUTE_DECOMPOSITION;
+  return route && !r->fallback;
+}
+
 static void cf_tally_add(cf_tally *t, const cf_result *r) {
-  if (r->outcome == CF_UNSUPPORTED) {
-    t->unsupported++;
-    return;
-  }
-  t->run++;
-  if (cf_is_red(r))
-    t->failed++;
-  else if (r->outcome == CF_WAIVED)
-    t->waived++;
-  else
-    t->passed++;
+  bool own = cf_is_own(r), left = strcmp(cf_result_word(r), "fallback") == 0;
+  t->unsupported += r->outcome == CF_UNSUPPORTED;
+  t->run += r->outcome != CF_UNSUPPORTED;
+  t->failed += cf_is_red(r);
+  t->waived += r->outcome == CF_WAIVED;
   if (r->outcome != CF_PASS) return;
-  const char *word = cf_result_word(r);
-  if (strcmp(word, "fallback") == 0) t->fallback++;
-  if (strcmp(word, "decomposed") == 0) t->decomposed++;
+  t->passed += own;
+  t->decomposed += own && r->route == DSP_ROUTE_DECOMPOSITION;
+  t->fallback += left;
+  t->host += !own && !left;
 }
 
 /* The place of a family, which is made where it is new; there is room for one a topic. */
@@ -50,25 +51,53 @@ bool cf_report_open(cf_report *report, const cf_cases *cases) {
 
 void cf_report_close(cf_report *report) {
   cf_waivers_free(report->waivers);
+  cf_expect_close(report->expect);
   free(report->results);
   free(report->families);
 }
 
-static bool cf_computed(const cf_result *r) {
-  bool route = r->route == DSP_ROUTE_PLUGIN || r->route == DSP_ROUTE_EQUAL || r->route == DSP_ROUTE_DECOMPOSITION;
-  return r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT || (route && !r->fallback);
-}
-
-void cf_report_add(cf_report *report, uint32_t index, const cf_result *r) {
+void cf_report_add(cf_report *report, uint32_t index, const char *today, cf_result *r) {
+  char id[CF_ID_BYTES] = "";
+  cf_case_id(&r->c, id);
+  if (report->expect) cf_expect_note(report->expect, index, r);
+  cf_waivers_apply(report->waivers, today, id, r);
   report->results[index] = *r;
   report->done++;
-  report->executed += cf_computed(r);
+  report->executed += r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT || cf_is_own(r);
   cf_tally_add(&report->all, r);
   cf_tally_add(&cf_report_family(report, cf_case_family(&r->c))->tally, r);
 }
 
+uint32_t cf_ops_served(const cf_report *report) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  bool *seen = calloc(count + 1, sizeof *seen);
+  uint32_t served = 0;
+  for (uint32_t i = 0; seen && i < report->total; i++) {
+    const cf_result *r = &report->results[i];
+    if (!r->c.op_id || r->outcome != CF_PASS || !cf_is_own(r)) continue;
+    bool *first = &seen[op_schema_of(r->c.op_id) - all];
+    served += !*first;
+    *first = true;
+  }
+  free(seen);
+  return served;
+}
+
+void cf_report_verdict(const cf_report *report, char *text, size_t capacity) {
+  const cf_tally *t = &report->all;
+  uint32_t ops = cf_ops_served(report);
+  int n =
+      snprintf(text, capacity, "%u op%s served: %llu passed", ops, ops == 1 ? "" : "s", (unsigned long long)t->passed);
+  if (t->failed) n += snprintf(text + n, capacity - (size_t)n, ", %llu failed", (unsigned long long)t->failed);
+  if (t->fallback)
+    snprintf(text + n, capacity - (size_t)n, "; %llu case%s by fallback, not counted", (unsigned long long)t->fallback,
+             t->fallback == 1 ? "" : "s");
+}
+
 int cf_report_status(const cf_report *report) {
-  if (report->all.failed || report->done < report->total || report->hello.bad_endings) return 1;
+  if (report->all.failed || report->vanished) return 1;
+  if (report->done < report->total || report->hello.bad_endings) return 1;
   bool nothing = report->slots_selected ? report->executed == 0 : report->all.run == 0;
   return nothing ? 3 : 0;
 }

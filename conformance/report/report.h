@@ -4,11 +4,18 @@
 
 #include <stdio.h>
 
+#include "conformance/report/expect.h"
 #include "conformance/report/waivers.h"
 #include "conformance/run/worker.h"
 
+/* run = passed + failed + fallback + host + waived. */
 typedef struct cf_tally {
-  uint64_t run, passed, failed, decomposed, fallback, unsupported, waived;
+  uint64_t run;
+  uint64_t passed;     /* the backend's own work: its slots, or its other ops */
+  uint64_t decomposed; /* a part of `passed`: the other ops */
+  uint64_t fallback;   /* right, but computed in host memory, in part at least */
+  uint64_t host;       /* right, and no plugin has a part in it: views, the oracle's own gradients */
+  uint64_t failed, unsupported, waived;
 } cf_tally;
 
 typedef struct cf_family {
@@ -27,21 +34,25 @@ typedef struct cf_report {
   cf_family *families; /* in the table's order */
   uint32_t family_count;
   cf_waivers *waivers;
+  cf_expect *expect; /* NULL: nothing is */
+  uint32_t vanished; /* cases that the file of --expect has and the suite has no more */
 } cf_report;
 
 /* Makes room for the results of the cases. False: no memory. */
 bool cf_report_open(cf_report *report, const cf_cases *cases);
 void cf_report_close(cf_report *report);
-/* Notes a result. */
-void cf_report_add(cf_report *report, uint32_t index, const cf_result *r);
+/* Notes a result: holds it against what is expected, lets waivers excuse it, counts it. */
+void cf_report_add(cf_report *report, uint32_t index, const char *today, cf_result *r);
+/* How many ops have a case that passed by the backend's own work. */
+uint32_t cf_ops_served(const cf_report *report);
+/* "12 ops served: 88 passed; 800 cases by fallback, not counted". */
+void cf_report_verdict(const cf_report *report, char *text, size_t capacity);
 /* The exit status of a run: 0, 1 or 3. */
 int cf_report_status(const cf_report *report);
 
 /* On the terminal: what is red, and how far the run has come; then the sums. */
 void cf_report_line(const cf_report *report, const cf_result *r);
 void cf_report_summary(const cf_report *report);
-/* Makes a folder to write files into, or takes one that is there; `option` is what asked for it. */
-graft_status cf_folder(const char *option, const char *folder);
 
 /* results.jsonl, junit.xml and report.html in the folder of --report, if one was asked for. The folder is made before
  * the cases are run, so that what is wrong with it is said at once, and goes again where none could be. Each file
@@ -54,9 +65,10 @@ graft_status cf_report_write(const cf_report *report);
 
 /* The command that runs a case again. */
 void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_t capacity);
-void cf_write_json(FILE *f, const cf_report *report);
-void cf_write_junit(FILE *f, const cf_report *report);
-void cf_write_html(FILE *f, const cf_report *report);
+/* Each takes a cf_report. */
+void cf_write_json(FILE *f, const void *report);
+void cf_write_junit(FILE *f, const void *report);
+void cf_write_html(FILE *f, const void *report);
 void cf_escape_xml(FILE *f, const char *text);
 
 #endif

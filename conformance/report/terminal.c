@@ -42,16 +42,17 @@ void cf_report_line(const cf_report *report, const cf_result *r) {
 }
 
 static void cf_tally_print(const char *name, const cf_tally *t) {
-  printf("%-14s %7llu %8llu %7llu %11llu %9llu %12llu %7llu\n", name, (unsigned long long)t->run,
+  printf("%-14s %7llu %8llu %7llu %11llu %9llu %7llu %12llu %7llu\n", name, (unsigned long long)t->run,
          (unsigned long long)t->passed, (unsigned long long)t->failed, (unsigned long long)t->decomposed,
-         (unsigned long long)t->fallback, (unsigned long long)t->unsupported, (unsigned long long)t->waived);
+         (unsigned long long)t->fallback, (unsigned long long)t->host, (unsigned long long)t->unsupported,
+         (unsigned long long)t->waived);
 }
 
 void cf_report_summary(const cf_report *report) {
   if (cf_on_terminal()) printf("\r\033[K");
   printf("\n%s  %s\n", report->hello.device, report->hello.name);
-  printf("%-14s %7s %8s %7s %11s %9s %12s %7s\n", "family", "run", "passed", "failed", "decomposed", "fallback",
-         "unsupported", "waived");
+  printf("%-14s %7s %8s %7s %11s %9s %7s %12s %7s\n", "family", "run", "passed", "failed", "decomposed", "fallback",
+         "host", "unsupported", "waived");
   for (uint32_t i = 0; i < report->family_count; i++) {
     const cf_family *family = &report->families[i];
     if (family->tally.run + family->tally.unsupported) cf_tally_print(family->name, &family->tally);
@@ -76,4 +77,7 @@ void cf_report_summary(const cf_report *report) {
            report->total);
   if (report->total && cf_report_status(report) == 3)
     printf("no case was run on the plugin: its op tables serve none of the %u cases selected\n", report->total);
+  char verdict[160];
+  cf_report_verdict(report, verdict, sizeof verdict);
+  printf("%s\n", verdict);
 }

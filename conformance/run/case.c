@@ -57,6 +57,10 @@ const char *cf_mode_name(int mode) {
   return cf_modes[mode].word;
 }
 
+const char *cf_level_name(int level) {
+  return cf_level_names[level];
+}
+
 static void cf_print_part(const char *part, const cf_named *words, int count) {
   for (int i = 0; i < count; i++) printf("%s\t%s\t%s\n", part, words[i].word, words[i].meaning);
 }

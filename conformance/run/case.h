@@ -16,6 +16,7 @@ void cf_print_words(void);
 const char *cf_layout_name(int layout);
 const char *cf_fill_name(int fill);
 const char *cf_mode_name(int mode);
+const char *cf_level_name(int level);
 int cf_level_parse(const char *name); /* -1: unknown */
 
 #endif

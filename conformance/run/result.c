@@ -36,9 +36,9 @@ const char *cf_outcome_name(int outcome) {
 const char *cf_result_word(const cf_result *r) {
   if (r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT) return "fail";
   if (r->outcome != CF_PASS) return cf_outcome_name(r->outcome);
-  if (r->c.mode == CF_ADJOINT) return "pass";
   if (r->fallback || r->route == DSP_ROUTE_REFERENCE) return "fallback";
-  return r->route == DSP_ROUTE_DECOMPOSITION ? "decomposed" : "pass";
+  if (r->route == DSP_ROUTE_DECOMPOSITION) return "decomposed";
+  return r->route == DSP_ROUTE_PLUGIN || r->route == DSP_ROUTE_EQUAL ? "pass" : "host";
 }
 
 uint64_t cf_fallback_total(void) {

@@ -26,7 +26,7 @@ bool cf_succeeded(cf_result *result, graft_status status, const char *who);
 /* Fails, crashes or runs out of time. */
 bool cf_is_red(const cf_result *r);
 const char *cf_outcome_name(int outcome);
-/* "pass", "decomposed", "fallback", "unsupported", "fail", "waived": what a report shows. */
+/* "pass", "decomposed", "host", "fallback", "unsupported", "fail", "waived": what a report shows. */
 const char *cf_result_word(const cf_result *r);
 
 /* How often bytes have left a device so far. */

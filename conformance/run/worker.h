@@ -15,6 +15,7 @@ typedef struct cf_options {
   uint64_t seed;
   bool fail_fast, verbose;
   const char *waivers, *report, *dump;
+  const char *expect, *write_expect; /* files; see report/expect.h */
   double time_limit_s;
 } cf_options;
 
