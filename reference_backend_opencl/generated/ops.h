@@ -587,10 +587,50 @@ enum {
   OCL_ID_rrelu_with_noise = GRAFT_OP_RRELU_WITH_NOISE,
   OCL_ID_logit_backward = GRAFT_OP_LOGIT_BACKWARD,
   OCL_ID_fused_rms_norm = GRAFT_OP_FUSED_RMS_NORM,
+  OCL_ID_fmax = GRAFT_OP_FMAX,
+  OCL_ID_fmin = GRAFT_OP_FMIN,
+  OCL_ID_special_xlog1py = GRAFT_OP_SPECIAL_XLOG1PY,
+  OCL_ID_frexp_Tensor = GRAFT_OP_FREXP_TENSOR,
+  OCL_ID_round_decimals = GRAFT_OP_ROUND_DECIMALS,
+  OCL_ID_special_airy_ai = GRAFT_OP_SPECIAL_AIRY_AI,
+  OCL_ID_special_bessel_j0 = GRAFT_OP_SPECIAL_BESSEL_J0,
+  OCL_ID_special_bessel_j1 = GRAFT_OP_SPECIAL_BESSEL_J1,
+  OCL_ID_special_bessel_y0 = GRAFT_OP_SPECIAL_BESSEL_Y0,
+  OCL_ID_special_bessel_y1 = GRAFT_OP_SPECIAL_BESSEL_Y1,
+  OCL_ID_special_modified_bessel_i0 = GRAFT_OP_SPECIAL_MODIFIED_BESSEL_I0,
+  OCL_ID_special_modified_bessel_i1 = GRAFT_OP_SPECIAL_MODIFIED_BESSEL_I1,
+  OCL_ID_special_modified_bessel_k0 = GRAFT_OP_SPECIAL_MODIFIED_BESSEL_K0,
+  OCL_ID_special_modified_bessel_k1 = GRAFT_OP_SPECIAL_MODIFIED_BESSEL_K1,
+  OCL_ID_special_scaled_modified_bessel_k0 = GRAFT_OP_SPECIAL_SCALED_MODIFIED_BESSEL_K0,
+  OCL_ID_special_scaled_modified_bessel_k1 = GRAFT_OP_SPECIAL_SCALED_MODIFIED_BESSEL_K1,
+  OCL_ID_special_spherical_bessel_j0 = GRAFT_OP_SPECIAL_SPHERICAL_BESSEL_J0,
+  OCL_ID_special_chebyshev_polynomial_t = GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_T,
+  OCL_ID_special_chebyshev_polynomial_u = GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_U,
+  OCL_ID_special_chebyshev_polynomial_v = GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_V,
+  OCL_ID_special_chebyshev_polynomial_w = GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_W,
+  OCL_ID_special_shifted_chebyshev_polynomial_t = GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_T,
+  OCL_ID_special_shifted_chebyshev_polynomial_u = GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_U,
+  OCL_ID_special_shifted_chebyshev_polynomial_v = GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_V,
+  OCL_ID_special_shifted_chebyshev_polynomial_w = GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_W,
+  OCL_ID_special_hermite_polynomial_h = GRAFT_OP_SPECIAL_HERMITE_POLYNOMIAL_H,
+  OCL_ID_special_hermite_polynomial_he = GRAFT_OP_SPECIAL_HERMITE_POLYNOMIAL_HE,
+  OCL_ID_special_laguerre_polynomial_l = GRAFT_OP_SPECIAL_LAGUERRE_POLYNOMIAL_L,
+  OCL_ID_special_legendre_polynomial_p = GRAFT_OP_SPECIAL_LEGENDRE_POLYNOMIAL_P,
+  OCL_ID_max_unpool2d = GRAFT_OP_MAX_UNPOOL2D,
+  OCL_ID_max_unpool3d = GRAFT_OP_MAX_UNPOOL3D,
+  OCL_ID_upsample_nearest_exact1d = GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D,
+  OCL_ID_upsample_nearest_exact3d = GRAFT_OP_UPSAMPLE_NEAREST_EXACT3D,
+  OCL_ID_lu_unpack = GRAFT_OP_LU_UNPACK,
+  OCL_ID_linalg_ldl_solve = GRAFT_OP_LINALG_LDL_SOLVE,
+  OCL_ID_masked_softmax = GRAFT_OP_MASKED_SOFTMAX,
+  OCL_ID_fake_quantize_per_tensor_affine_cachemask = GRAFT_OP_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK,
+  OCL_ID_fake_quantize_per_channel_affine_cachemask = GRAFT_OP_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK,
+  OCL_ID_logspace = GRAFT_OP_LOGSPACE,
+  OCL_ID_nonzero_static = GRAFT_OP_NONZERO_STATIC,
 };
 
 /* The number of an op, in its table, is its id modulo 10000; this is one more than the greatest. */
-enum { OCL_OP_NUMBERS = 310 };
+enum { OCL_OP_NUMBERS = 350 };
 
 #define OCL_SLOT_FUNCTION(op) graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args);
 OCL_SLOT_FUNCTION(adaptive_avg_pool2d)
@@ -1172,6 +1212,46 @@ OCL_SLOT_FUNCTION(mish_backward)
 OCL_SLOT_FUNCTION(rrelu_with_noise)
 OCL_SLOT_FUNCTION(logit_backward)
 OCL_SLOT_FUNCTION(fused_rms_norm)
+OCL_SLOT_FUNCTION(fmax)
+OCL_SLOT_FUNCTION(fmin)
+OCL_SLOT_FUNCTION(special_xlog1py)
+OCL_SLOT_FUNCTION(frexp_Tensor)
+OCL_SLOT_FUNCTION(round_decimals)
+OCL_SLOT_FUNCTION(special_airy_ai)
+OCL_SLOT_FUNCTION(special_bessel_j0)
+OCL_SLOT_FUNCTION(special_bessel_j1)
+OCL_SLOT_FUNCTION(special_bessel_y0)
+OCL_SLOT_FUNCTION(special_bessel_y1)
+OCL_SLOT_FUNCTION(special_modified_bessel_i0)
+OCL_SLOT_FUNCTION(special_modified_bessel_i1)
+OCL_SLOT_FUNCTION(special_modified_bessel_k0)
+OCL_SLOT_FUNCTION(special_modified_bessel_k1)
+OCL_SLOT_FUNCTION(special_scaled_modified_bessel_k0)
+OCL_SLOT_FUNCTION(special_scaled_modified_bessel_k1)
+OCL_SLOT_FUNCTION(special_spherical_bessel_j0)
+OCL_SLOT_FUNCTION(special_chebyshev_polynomial_t)
+OCL_SLOT_FUNCTION(special_chebyshev_polynomial_u)
+OCL_SLOT_FUNCTION(special_chebyshev_polynomial_v)
+OCL_SLOT_FUNCTION(special_chebyshev_polynomial_w)
+OCL_SLOT_FUNCTION(special_shifted_chebyshev_polynomial_t)
+OCL_SLOT_FUNCTION(special_shifted_chebyshev_polynomial_u)
+OCL_SLOT_FUNCTION(special_shifted_chebyshev_polynomial_v)
+OCL_SLOT_FUNCTION(special_shifted_chebyshev_polynomial_w)
+OCL_SLOT_FUNCTION(special_hermite_polynomial_h)
+OCL_SLOT_FUNCTION(special_hermite_polynomial_he)
+OCL_SLOT_FUNCTION(special_laguerre_polynomial_l)
+OCL_SLOT_FUNCTION(special_legendre_polynomial_p)
+OCL_SLOT_FUNCTION(max_unpool2d)
+OCL_SLOT_FUNCTION(max_unpool3d)
+OCL_SLOT_FUNCTION(upsample_nearest_exact1d)
+OCL_SLOT_FUNCTION(upsample_nearest_exact3d)
+OCL_SLOT_FUNCTION(lu_unpack)
+OCL_SLOT_FUNCTION(linalg_ldl_solve)
+OCL_SLOT_FUNCTION(masked_softmax)
+OCL_SLOT_FUNCTION(fake_quantize_per_tensor_affine_cachemask)
+OCL_SLOT_FUNCTION(fake_quantize_per_channel_affine_cachemask)
+OCL_SLOT_FUNCTION(logspace)
+OCL_SLOT_FUNCTION(nonzero_static)
 /* clang-format on */
 
 #endif

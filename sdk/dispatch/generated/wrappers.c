@@ -5129,4 +5129,309 @@ graft_status graft_op_fused_rms_norm(graft_tensor *input, const int64_t *normali
   graft_tensor **const boxed_outs[] = {out0, out1};
   return dsp_call_each(GRAFT_OP_FUSED_RMS_NORM, boxed, 4, boxed_outs, 2);
 }
+
+graft_status graft_op_fmax(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(other),
+  };
+  return dsp_call_one(GRAFT_OP_FMAX, boxed, 2, out);
+}
+
+graft_status graft_op_fmin(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(other),
+  };
+  return dsp_call_one(GRAFT_OP_FMIN, boxed, 2, out);
+}
+
+graft_status graft_op_special_xlog1py(graft_tensor *self, graft_tensor *other, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(other),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_XLOG1PY, boxed, 2, out);
+}
+
+graft_status graft_op_frexp_Tensor(graft_tensor *self, graft_tensor **mantissa, graft_tensor **exponent) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor **const boxed_outs[] = {mantissa, exponent};
+  return dsp_call_each(GRAFT_OP_FREXP_TENSOR, boxed, 1, boxed_outs, 2);
+}
+
+graft_status graft_op_round_decimals(graft_tensor *self, int64_t decimals, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_int(decimals),
+  };
+  return dsp_call_one(GRAFT_OP_ROUND_DECIMALS, boxed, 2, out);
+}
+
+graft_status graft_op_special_airy_ai(graft_tensor *x, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_AIRY_AI, boxed, 1, out);
+}
+
+graft_status graft_op_special_bessel_j0(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_BESSEL_J0, boxed, 1, out);
+}
+
+graft_status graft_op_special_bessel_j1(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_BESSEL_J1, boxed, 1, out);
+}
+
+graft_status graft_op_special_bessel_y0(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_BESSEL_Y0, boxed, 1, out);
+}
+
+graft_status graft_op_special_bessel_y1(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_BESSEL_Y1, boxed, 1, out);
+}
+
+graft_status graft_op_special_modified_bessel_i0(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_MODIFIED_BESSEL_I0, boxed, 1, out);
+}
+
+graft_status graft_op_special_modified_bessel_i1(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_MODIFIED_BESSEL_I1, boxed, 1, out);
+}
+
+graft_status graft_op_special_modified_bessel_k0(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_MODIFIED_BESSEL_K0, boxed, 1, out);
+}
+
+graft_status graft_op_special_modified_bessel_k1(graft_tensor *self, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_MODIFIED_BESSEL_K1, boxed, 1, out);
+}
+
+graft_status graft_op_special_scaled_modified_bessel_k0(graft_tensor *x, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SCALED_MODIFIED_BESSEL_K0, boxed, 1, out);
+}
+
+graft_status graft_op_special_scaled_modified_bessel_k1(graft_tensor *x, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SCALED_MODIFIED_BESSEL_K1, boxed, 1, out);
+}
+
+graft_status graft_op_special_spherical_bessel_j0(graft_tensor *x, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SPHERICAL_BESSEL_J0, boxed, 1, out);
+}
+
+graft_status graft_op_special_chebyshev_polynomial_t(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_T, boxed, 2, out);
+}
+
+graft_status graft_op_special_chebyshev_polynomial_u(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_U, boxed, 2, out);
+}
+
+graft_status graft_op_special_chebyshev_polynomial_v(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_V, boxed, 2, out);
+}
+
+graft_status graft_op_special_chebyshev_polynomial_w(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_W, boxed, 2, out);
+}
+
+graft_status graft_op_special_shifted_chebyshev_polynomial_t(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_T, boxed, 2, out);
+}
+
+graft_status graft_op_special_shifted_chebyshev_polynomial_u(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_U, boxed, 2, out);
+}
+
+graft_status graft_op_special_shifted_chebyshev_polynomial_v(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_V, boxed, 2, out);
+}
+
+graft_status graft_op_special_shifted_chebyshev_polynomial_w(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_W, boxed, 2, out);
+}
+
+graft_status graft_op_special_hermite_polynomial_h(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_HERMITE_POLYNOMIAL_H, boxed, 2, out);
+}
+
+graft_status graft_op_special_hermite_polynomial_he(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_HERMITE_POLYNOMIAL_HE, boxed, 2, out);
+}
+
+graft_status graft_op_special_laguerre_polynomial_l(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_LAGUERRE_POLYNOMIAL_L, boxed, 2, out);
+}
+
+graft_status graft_op_special_legendre_polynomial_p(graft_tensor *x, graft_tensor *n, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  return dsp_call_one(GRAFT_OP_SPECIAL_LEGENDRE_POLYNOMIAL_P, boxed, 2, out);
+}
+
+graft_status graft_op_max_unpool2d(graft_tensor *self, graft_tensor *indices, const int64_t *output_size,
+                                   uint32_t output_size_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(indices), wrap_required_ints(output_size, output_size_count),
+  };
+  return dsp_call_one(GRAFT_OP_MAX_UNPOOL2D, boxed, 3, out);
+}
+
+graft_status graft_op_max_unpool3d(graft_tensor *self, graft_tensor *indices, const int64_t *output_size,
+                                   uint32_t output_size_count, const int64_t *stride, uint32_t stride_count,
+                                   const int64_t *padding, uint32_t padding_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(indices), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+  };
+  return dsp_call_one(GRAFT_OP_MAX_UNPOOL3D, boxed, 5, out);
+}
+
+graft_status graft_op_upsample_nearest_exact1d(graft_tensor *self, const int64_t *output_size,
+                                               uint32_t output_size_count, const double *scales, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales),
+  };
+  return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D, boxed, 3, out);
+}
+
+graft_status graft_op_upsample_nearest_exact3d(graft_tensor *self, const int64_t *output_size,
+                                               uint32_t output_size_count, const double *scales_d,
+                                               const double *scales_h, const double *scales_w, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_d),
+    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+  };
+  return dsp_call_one(GRAFT_OP_UPSAMPLE_NEAREST_EXACT3D, boxed, 5, out);
+}
+
+graft_status graft_op_lu_unpack(graft_tensor *LU_data, graft_tensor *LU_pivots, bool unpack_data, bool unpack_pivots,
+                                graft_tensor **P, graft_tensor **L, graft_tensor **U) {
+  const graft_value boxed[] = {
+    graft_value_tensor(LU_data), graft_value_tensor(LU_pivots), graft_value_bool(unpack_data),
+    graft_value_bool(unpack_pivots),
+  };
+  graft_tensor **const boxed_outs[] = {P, L, U};
+  return dsp_call_each(GRAFT_OP_LU_UNPACK, boxed, 4, boxed_outs, 3);
+}
+
+graft_status graft_op_linalg_ldl_solve(graft_tensor *LD, graft_tensor *pivots, graft_tensor *B, bool hermitian,
+                                       graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(LD), graft_value_tensor(pivots), graft_value_tensor(B), graft_value_bool(hermitian),
+  };
+  return dsp_call_one(GRAFT_OP_LINALG_LDL_SOLVE, boxed, 4, out);
+}
+
+graft_status graft_op_masked_softmax(graft_tensor *self, graft_tensor *mask, const int64_t *dim,
+                                     const int64_t *mask_type, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(mask), wrap_optional_int(dim), wrap_optional_int(mask_type),
+  };
+  return dsp_call_one(GRAFT_OP_MASKED_SOFTMAX, boxed, 4, out);
+}
+
+graft_status graft_op_fake_quantize_per_tensor_affine_cachemask(graft_tensor *self, double scale, int64_t zero_point,
+                                                                int64_t quant_min, int64_t quant_max,
+                                                                graft_tensor **output, graft_tensor **mask) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_float(scale), graft_value_int(zero_point), graft_value_int(quant_min),
+    graft_value_int(quant_max),
+  };
+  graft_tensor **const boxed_outs[] = {output, mask};
+  return dsp_call_each(GRAFT_OP_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK, boxed, 5, boxed_outs, 2);
+}
+
+graft_status graft_op_fake_quantize_per_channel_affine_cachemask(graft_tensor *self, graft_tensor *scale,
+                                                                 graft_tensor *zero_point, int64_t axis,
+                                                                 int64_t quant_min, int64_t quant_max,
+                                                                 graft_tensor **output, graft_tensor **mask) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(scale), graft_value_tensor(zero_point), graft_value_int(axis),
+    graft_value_int(quant_min), graft_value_int(quant_max),
+  };
+  graft_tensor **const boxed_outs[] = {output, mask};
+  return dsp_call_each(GRAFT_OP_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK, boxed, 6, boxed_outs, 2);
+}
+
+graft_status graft_op_logspace(graft_scalar start, graft_scalar end, int64_t steps, double base, graft_dtype dtype,
+                               graft_rt_device *device, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_scalar(start), graft_value_scalar(end), graft_value_int(steps), graft_value_float(base),
+    wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+  };
+  return dsp_call_one(GRAFT_OP_LOGSPACE, boxed, 8, out);
+}
+
+graft_status graft_op_nonzero_static(graft_tensor *self, int64_t size, int64_t fill_value, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_int(size), graft_value_int(fill_value),
+  };
+  return dsp_call_one(GRAFT_OP_NONZERO_STATIC, boxed, 3, out);
+}
 /* clang-format on */

@@ -2742,6 +2742,159 @@ GRAFT_EXPORT graft_status graft_op_fused_rms_norm(graft_tensor *input, const int
                                                   GRAFT_NULLABLE const double *eps, graft_tensor **out0,
                                                   graft_tensor **out1);
 
+/* aten::fmax(Tensor self, Tensor other) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_fmax(graft_tensor *self, graft_tensor *other, graft_tensor **out);
+
+/* aten::fmin(Tensor self, Tensor other) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_fmin(graft_tensor *self, graft_tensor *other, graft_tensor **out);
+
+/* aten::special_xlog1py(Tensor self, Tensor other) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_xlog1py(graft_tensor *self, graft_tensor *other, graft_tensor **out);
+
+/* aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent) */
+GRAFT_EXPORT graft_status graft_op_frexp_Tensor(graft_tensor *self, graft_tensor **mantissa, graft_tensor **exponent);
+
+/* aten::round.decimals(Tensor self, *, int decimals) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_round_decimals(graft_tensor *self, int64_t decimals, graft_tensor **out);
+
+/* aten::special_airy_ai(Tensor x) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_airy_ai(graft_tensor *x, graft_tensor **out);
+
+/* aten::special_bessel_j0(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_bessel_j0(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_bessel_j1(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_bessel_j1(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_bessel_y0(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_bessel_y0(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_bessel_y1(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_bessel_y1(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_modified_bessel_i0(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_modified_bessel_i0(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_modified_bessel_i1(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_modified_bessel_i1(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_modified_bessel_k0(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_modified_bessel_k0(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_modified_bessel_k1(Tensor self) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_modified_bessel_k1(graft_tensor *self, graft_tensor **out);
+
+/* aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_scaled_modified_bessel_k0(graft_tensor *x, graft_tensor **out);
+
+/* aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_scaled_modified_bessel_k1(graft_tensor *x, graft_tensor **out);
+
+/* aten::special_spherical_bessel_j0(Tensor x) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_spherical_bessel_j0(graft_tensor *x, graft_tensor **out);
+
+/* aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_chebyshev_polynomial_t(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_chebyshev_polynomial_u(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_chebyshev_polynomial_v(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_chebyshev_polynomial_w(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_shifted_chebyshev_polynomial_t(graft_tensor *x, graft_tensor *n,
+                                                                          graft_tensor **out);
+
+/* aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_shifted_chebyshev_polynomial_u(graft_tensor *x, graft_tensor *n,
+                                                                          graft_tensor **out);
+
+/* aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_shifted_chebyshev_polynomial_v(graft_tensor *x, graft_tensor *n,
+                                                                          graft_tensor **out);
+
+/* aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_shifted_chebyshev_polynomial_w(graft_tensor *x, graft_tensor *n,
+                                                                          graft_tensor **out);
+
+/* aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_hermite_polynomial_h(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_hermite_polynomial_he(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_laguerre_polynomial_l(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_special_legendre_polynomial_p(graft_tensor *x, graft_tensor *n, graft_tensor **out);
+
+/* aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_max_unpool2d(graft_tensor *self, graft_tensor *indices, const int64_t *output_size,
+                                                uint32_t output_size_count, graft_tensor **out);
+
+/* aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_max_unpool3d(graft_tensor *self, graft_tensor *indices, const int64_t *output_size,
+                                                uint32_t output_size_count, const int64_t *stride,
+                                                uint32_t stride_count, const int64_t *padding, uint32_t padding_count,
+                                                graft_tensor **out);
+
+/* aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_upsample_nearest_exact1d(graft_tensor *self, const int64_t *output_size,
+                                                            uint32_t output_size_count,
+                                                            GRAFT_NULLABLE const double *scales, graft_tensor **out);
+
+/* aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None,
+ * float? scales_w=None) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_upsample_nearest_exact3d(graft_tensor *self, const int64_t *output_size,
+                                                            uint32_t output_size_count,
+                                                            GRAFT_NULLABLE const double *scales_d,
+                                                            GRAFT_NULLABLE const double *scales_h,
+                                                            GRAFT_NULLABLE const double *scales_w, graft_tensor **out);
+
+/* aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P,
+ * Tensor L, Tensor U) */
+GRAFT_EXPORT graft_status graft_op_lu_unpack(graft_tensor *LU_data, graft_tensor *LU_pivots, bool unpack_data,
+                                             bool unpack_pivots, graft_tensor **P, graft_tensor **L, graft_tensor **U);
+
+/* aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_linalg_ldl_solve(graft_tensor *LD, graft_tensor *pivots, graft_tensor *B,
+                                                    bool hermitian, graft_tensor **out);
+
+/* aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_masked_softmax(graft_tensor *self, graft_tensor *mask,
+                                                  GRAFT_NULLABLE const int64_t *dim,
+                                                  GRAFT_NULLABLE const int64_t *mask_type, graft_tensor **out);
+
+/* aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int
+ * quant_max) -> (Tensor output, Tensor mask) */
+GRAFT_EXPORT graft_status graft_op_fake_quantize_per_tensor_affine_cachemask(graft_tensor *self, double scale,
+                                                                             int64_t zero_point, int64_t quant_min,
+                                                                             int64_t quant_max, graft_tensor **output,
+                                                                             graft_tensor **mask);
+
+/* aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int
+ * quant_min, int quant_max) -> (Tensor output, Tensor mask) */
+GRAFT_EXPORT graft_status graft_op_fake_quantize_per_channel_affine_cachemask(graft_tensor *self, graft_tensor *scale,
+                                                                              graft_tensor *zero_point, int64_t axis,
+                                                                              int64_t quant_min, int64_t quant_max,
+                                                                              graft_tensor **output,
+                                                                              graft_tensor **mask);
+
+/* aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None,
+ * Device? device=None, bool? pin_memory=None) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_logspace(graft_scalar start, graft_scalar end, int64_t steps, double base,
+                                            graft_dtype dtype, GRAFT_NULLABLE graft_rt_device *device,
+                                            graft_tensor **out);
+
+/* aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_nonzero_static(graft_tensor *self, int64_t size, int64_t fill_value,
+                                                  graft_tensor **out);
+
 #ifdef __cplusplus
 }
 #endif

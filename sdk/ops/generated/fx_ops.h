@@ -5594,6 +5594,439 @@ static inline void fx_fused_rms_norm(fx *builder, graft_tensor *input, const int
   *out0 = boxed_outs[0];
   *out1 = boxed_outs[1];
 }
+
+/* aten::fmax(Tensor self, Tensor other) -> Tensor */
+static inline graft_tensor *fx_fmax(fx *builder, graft_tensor *self, graft_tensor *other) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(other),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_FMAX, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::fmin(Tensor self, Tensor other) -> Tensor */
+static inline graft_tensor *fx_fmin(fx *builder, graft_tensor *self, graft_tensor *other) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(other),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_FMIN, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_xlog1py(Tensor self, Tensor other) -> Tensor */
+static inline graft_tensor *fx_special_xlog1py(fx *builder, graft_tensor *self, graft_tensor *other) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(other),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_XLOG1PY, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent) */
+static inline void fx_frexp_Tensor(fx *builder, graft_tensor *self, graft_tensor **mantissa, graft_tensor **exponent) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_outs[2] = {NULL};
+  fx_call(builder, GRAFT_OP_FREXP_TENSOR, boxed, 1, boxed_outs, 2);
+  *mantissa = boxed_outs[0];
+  *exponent = boxed_outs[1];
+}
+
+/* aten::round.decimals(Tensor self, *, int decimals) -> Tensor */
+static inline graft_tensor *fx_round_decimals(fx *builder, graft_tensor *self, int64_t decimals) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_int(decimals),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_ROUND_DECIMALS, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_airy_ai(Tensor x) -> Tensor */
+static inline graft_tensor *fx_special_airy_ai(fx *builder, graft_tensor *x) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_AIRY_AI, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_bessel_j0(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_bessel_j0(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_BESSEL_J0, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_bessel_j1(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_bessel_j1(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_BESSEL_J1, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_bessel_y0(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_bessel_y0(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_BESSEL_Y0, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_bessel_y1(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_bessel_y1(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_BESSEL_Y1, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_modified_bessel_i0(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_modified_bessel_i0(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_MODIFIED_BESSEL_I0, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_modified_bessel_i1(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_modified_bessel_i1(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_MODIFIED_BESSEL_I1, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_modified_bessel_k0(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_modified_bessel_k0(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_MODIFIED_BESSEL_K0, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_modified_bessel_k1(Tensor self) -> Tensor */
+static inline graft_tensor *fx_special_modified_bessel_k1(fx *builder, graft_tensor *self) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_MODIFIED_BESSEL_K1, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor */
+static inline graft_tensor *fx_special_scaled_modified_bessel_k0(fx *builder, graft_tensor *x) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SCALED_MODIFIED_BESSEL_K0, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor */
+static inline graft_tensor *fx_special_scaled_modified_bessel_k1(fx *builder, graft_tensor *x) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SCALED_MODIFIED_BESSEL_K1, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_spherical_bessel_j0(Tensor x) -> Tensor */
+static inline graft_tensor *fx_special_spherical_bessel_j0(fx *builder, graft_tensor *x) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SPHERICAL_BESSEL_J0, boxed, 1, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_chebyshev_polynomial_t(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_T, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_chebyshev_polynomial_u(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_U, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_chebyshev_polynomial_v(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_V, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_chebyshev_polynomial_w(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_CHEBYSHEV_POLYNOMIAL_W, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_shifted_chebyshev_polynomial_t(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_T, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_shifted_chebyshev_polynomial_u(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_U, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_shifted_chebyshev_polynomial_v(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_V, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_shifted_chebyshev_polynomial_w(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_SHIFTED_CHEBYSHEV_POLYNOMIAL_W, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_hermite_polynomial_h(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_HERMITE_POLYNOMIAL_H, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_hermite_polynomial_he(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_HERMITE_POLYNOMIAL_HE, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_laguerre_polynomial_l(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_LAGUERRE_POLYNOMIAL_L, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor */
+static inline graft_tensor *fx_special_legendre_polynomial_p(fx *builder, graft_tensor *x, graft_tensor *n) {
+  const graft_value boxed[] = {
+    graft_value_tensor(x), graft_value_tensor(n),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_SPECIAL_LEGENDRE_POLYNOMIAL_P, boxed, 2, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor */
+static inline graft_tensor *fx_max_unpool2d(fx *builder, graft_tensor *self, graft_tensor *indices,
+                                            const int64_t *output_size, uint32_t output_size_count) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(indices), wrap_required_ints(output_size, output_size_count),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_MAX_UNPOOL2D, boxed, 3, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor */
+static inline graft_tensor *fx_max_unpool3d(fx *builder, graft_tensor *self, graft_tensor *indices,
+                                            const int64_t *output_size, uint32_t output_size_count,
+                                            const int64_t *stride, uint32_t stride_count, const int64_t *padding,
+                                            uint32_t padding_count) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(indices), wrap_required_ints(output_size, output_size_count),
+    wrap_required_ints(stride, stride_count), wrap_required_ints(padding, padding_count),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_MAX_UNPOOL3D, boxed, 5, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor */
+static inline graft_tensor *fx_upsample_nearest_exact1d(fx *builder, graft_tensor *self, const int64_t *output_size,
+                                                        uint32_t output_size_count, const double *scales) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT1D, boxed, 3, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None,
+ * float? scales_w=None) -> Tensor */
+static inline graft_tensor *fx_upsample_nearest_exact3d(fx *builder, graft_tensor *self, const int64_t *output_size,
+                                                        uint32_t output_size_count, const double *scales_d,
+                                                        const double *scales_h, const double *scales_w) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), wrap_required_ints(output_size, output_size_count), wrap_optional_float(scales_d),
+    wrap_optional_float(scales_h), wrap_optional_float(scales_w),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_UPSAMPLE_NEAREST_EXACT3D, boxed, 5, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P,
+ * Tensor L, Tensor U) */
+static inline void fx_lu_unpack(fx *builder, graft_tensor *LU_data, graft_tensor *LU_pivots, bool unpack_data,
+                                bool unpack_pivots, graft_tensor **P, graft_tensor **L, graft_tensor **U) {
+  const graft_value boxed[] = {
+    graft_value_tensor(LU_data), graft_value_tensor(LU_pivots), graft_value_bool(unpack_data),
+    graft_value_bool(unpack_pivots),
+  };
+  graft_tensor *boxed_outs[3] = {NULL};
+  fx_call(builder, GRAFT_OP_LU_UNPACK, boxed, 4, boxed_outs, 3);
+  *P = boxed_outs[0];
+  *L = boxed_outs[1];
+  *U = boxed_outs[2];
+}
+
+/* aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor */
+static inline graft_tensor *fx_linalg_ldl_solve(fx *builder, graft_tensor *LD, graft_tensor *pivots, graft_tensor *B,
+                                                bool hermitian) {
+  const graft_value boxed[] = {
+    graft_value_tensor(LD), graft_value_tensor(pivots), graft_value_tensor(B), graft_value_bool(hermitian),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_LINALG_LDL_SOLVE, boxed, 4, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor */
+static inline graft_tensor *fx_masked_softmax(fx *builder, graft_tensor *self, graft_tensor *mask, const int64_t *dim,
+                                              const int64_t *mask_type) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(mask), wrap_optional_int(dim), wrap_optional_int(mask_type),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_MASKED_SOFTMAX, boxed, 4, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int
+ * quant_max) -> (Tensor output, Tensor mask) */
+static inline void fx_fake_quantize_per_tensor_affine_cachemask(fx *builder, graft_tensor *self, double scale,
+                                                                int64_t zero_point, int64_t quant_min,
+                                                                int64_t quant_max, graft_tensor **output,
+                                                                graft_tensor **mask) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_float(scale), graft_value_int(zero_point), graft_value_int(quant_min),
+    graft_value_int(quant_max),
+  };
+  graft_tensor *boxed_outs[2] = {NULL};
+  fx_call(builder, GRAFT_OP_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK, boxed, 5, boxed_outs, 2);
+  *output = boxed_outs[0];
+  *mask = boxed_outs[1];
+}
+
+/* aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int
+ * quant_min, int quant_max) -> (Tensor output, Tensor mask) */
+static inline void fx_fake_quantize_per_channel_affine_cachemask(fx *builder, graft_tensor *self, graft_tensor *scale,
+                                                                 graft_tensor *zero_point, int64_t axis,
+                                                                 int64_t quant_min, int64_t quant_max,
+                                                                 graft_tensor **output, graft_tensor **mask) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_tensor(scale), graft_value_tensor(zero_point), graft_value_int(axis),
+    graft_value_int(quant_min), graft_value_int(quant_max),
+  };
+  graft_tensor *boxed_outs[2] = {NULL};
+  fx_call(builder, GRAFT_OP_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK, boxed, 6, boxed_outs, 2);
+  *output = boxed_outs[0];
+  *mask = boxed_outs[1];
+}
+
+/* aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None,
+ * Device? device=None, bool? pin_memory=None) -> Tensor */
+static inline graft_tensor *fx_logspace(fx *builder, graft_scalar start, graft_scalar end, int64_t steps, double base,
+                                        graft_dtype dtype, graft_rt_device *device) {
+  const graft_value boxed[] = {
+    graft_value_scalar(start), graft_value_scalar(end), graft_value_int(steps), graft_value_float(base),
+    wrap_dtype(dtype), wrap_none(), wrap_device(device), wrap_none(),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_LOGSPACE, boxed, 8, &boxed_out, 1);
+  return boxed_out;
+}
+
+/* aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor */
+static inline graft_tensor *fx_nonzero_static(fx *builder, graft_tensor *self, int64_t size, int64_t fill_value) {
+  const graft_value boxed[] = {
+    graft_value_tensor(self), graft_value_int(size), graft_value_int(fill_value),
+  };
+  graft_tensor *boxed_out = NULL;
+  fx_call(builder, GRAFT_OP_NONZERO_STATIC, boxed, 3, &boxed_out, 1);
+  return boxed_out;
+}
 /* clang-format on */
 
 #endif

@@ -4488,6 +4488,278 @@ static inline in_fused_rms_norm in_fused_rms_norm_of(const graft_value *args) {
   return (in_fused_rms_norm){unwrap_tensor(&args[0]), unwrap_ints(&args[1]), args[1].count, unwrap_tensor(&args[2]),
     unwrap_optional_float(&args[3])};
 }
+
+/* aten::fmax(Tensor self, Tensor other) -> Tensor */
+typedef struct in_fmax { graft_tensor *self; graft_tensor *other; } in_fmax;
+static inline in_fmax in_fmax_of(const graft_value *args) {
+  return (in_fmax){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::fmin(Tensor self, Tensor other) -> Tensor */
+typedef struct in_fmin { graft_tensor *self; graft_tensor *other; } in_fmin;
+static inline in_fmin in_fmin_of(const graft_value *args) {
+  return (in_fmin){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_xlog1py(Tensor self, Tensor other) -> Tensor */
+typedef struct in_special_xlog1py { graft_tensor *self; graft_tensor *other; } in_special_xlog1py;
+static inline in_special_xlog1py in_special_xlog1py_of(const graft_value *args) {
+  return (in_special_xlog1py){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent) */
+typedef struct in_frexp_Tensor { graft_tensor *self; } in_frexp_Tensor;
+static inline in_frexp_Tensor in_frexp_Tensor_of(const graft_value *args) {
+  return (in_frexp_Tensor){unwrap_tensor(&args[0])};
+}
+
+/* aten::round.decimals(Tensor self, *, int decimals) -> Tensor */
+typedef struct in_round_decimals { graft_tensor *self; int64_t decimals; } in_round_decimals;
+static inline in_round_decimals in_round_decimals_of(const graft_value *args) {
+  return (in_round_decimals){unwrap_tensor(&args[0]), args[1].as.i};
+}
+
+/* aten::special_airy_ai(Tensor x) -> Tensor */
+typedef struct in_special_airy_ai { graft_tensor *x; } in_special_airy_ai;
+static inline in_special_airy_ai in_special_airy_ai_of(const graft_value *args) {
+  return (in_special_airy_ai){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_bessel_j0(Tensor self) -> Tensor */
+typedef struct in_special_bessel_j0 { graft_tensor *self; } in_special_bessel_j0;
+static inline in_special_bessel_j0 in_special_bessel_j0_of(const graft_value *args) {
+  return (in_special_bessel_j0){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_bessel_j1(Tensor self) -> Tensor */
+typedef struct in_special_bessel_j1 { graft_tensor *self; } in_special_bessel_j1;
+static inline in_special_bessel_j1 in_special_bessel_j1_of(const graft_value *args) {
+  return (in_special_bessel_j1){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_bessel_y0(Tensor self) -> Tensor */
+typedef struct in_special_bessel_y0 { graft_tensor *self; } in_special_bessel_y0;
+static inline in_special_bessel_y0 in_special_bessel_y0_of(const graft_value *args) {
+  return (in_special_bessel_y0){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_bessel_y1(Tensor self) -> Tensor */
+typedef struct in_special_bessel_y1 { graft_tensor *self; } in_special_bessel_y1;
+static inline in_special_bessel_y1 in_special_bessel_y1_of(const graft_value *args) {
+  return (in_special_bessel_y1){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_modified_bessel_i0(Tensor self) -> Tensor */
+typedef struct in_special_modified_bessel_i0 { graft_tensor *self; } in_special_modified_bessel_i0;
+static inline in_special_modified_bessel_i0 in_special_modified_bessel_i0_of(const graft_value *args) {
+  return (in_special_modified_bessel_i0){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_modified_bessel_i1(Tensor self) -> Tensor */
+typedef struct in_special_modified_bessel_i1 { graft_tensor *self; } in_special_modified_bessel_i1;
+static inline in_special_modified_bessel_i1 in_special_modified_bessel_i1_of(const graft_value *args) {
+  return (in_special_modified_bessel_i1){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_modified_bessel_k0(Tensor self) -> Tensor */
+typedef struct in_special_modified_bessel_k0 { graft_tensor *self; } in_special_modified_bessel_k0;
+static inline in_special_modified_bessel_k0 in_special_modified_bessel_k0_of(const graft_value *args) {
+  return (in_special_modified_bessel_k0){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_modified_bessel_k1(Tensor self) -> Tensor */
+typedef struct in_special_modified_bessel_k1 { graft_tensor *self; } in_special_modified_bessel_k1;
+static inline in_special_modified_bessel_k1 in_special_modified_bessel_k1_of(const graft_value *args) {
+  return (in_special_modified_bessel_k1){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor */
+typedef struct in_special_scaled_modified_bessel_k0 { graft_tensor *x; } in_special_scaled_modified_bessel_k0;
+static inline in_special_scaled_modified_bessel_k0 in_special_scaled_modified_bessel_k0_of(const graft_value *args) {
+  return (in_special_scaled_modified_bessel_k0){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor */
+typedef struct in_special_scaled_modified_bessel_k1 { graft_tensor *x; } in_special_scaled_modified_bessel_k1;
+static inline in_special_scaled_modified_bessel_k1 in_special_scaled_modified_bessel_k1_of(const graft_value *args) {
+  return (in_special_scaled_modified_bessel_k1){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_spherical_bessel_j0(Tensor x) -> Tensor */
+typedef struct in_special_spherical_bessel_j0 { graft_tensor *x; } in_special_spherical_bessel_j0;
+static inline in_special_spherical_bessel_j0 in_special_spherical_bessel_j0_of(const graft_value *args) {
+  return (in_special_spherical_bessel_j0){unwrap_tensor(&args[0])};
+}
+
+/* aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_chebyshev_polynomial_t { graft_tensor *x; graft_tensor *n; }
+  in_special_chebyshev_polynomial_t;
+static inline in_special_chebyshev_polynomial_t in_special_chebyshev_polynomial_t_of(const graft_value *args) {
+  return (in_special_chebyshev_polynomial_t){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_chebyshev_polynomial_u { graft_tensor *x; graft_tensor *n; }
+  in_special_chebyshev_polynomial_u;
+static inline in_special_chebyshev_polynomial_u in_special_chebyshev_polynomial_u_of(const graft_value *args) {
+  return (in_special_chebyshev_polynomial_u){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_chebyshev_polynomial_v { graft_tensor *x; graft_tensor *n; }
+  in_special_chebyshev_polynomial_v;
+static inline in_special_chebyshev_polynomial_v in_special_chebyshev_polynomial_v_of(const graft_value *args) {
+  return (in_special_chebyshev_polynomial_v){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_chebyshev_polynomial_w { graft_tensor *x; graft_tensor *n; }
+  in_special_chebyshev_polynomial_w;
+static inline in_special_chebyshev_polynomial_w in_special_chebyshev_polynomial_w_of(const graft_value *args) {
+  return (in_special_chebyshev_polynomial_w){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_shifted_chebyshev_polynomial_t { graft_tensor *x; graft_tensor *n; }
+  in_special_shifted_chebyshev_polynomial_t;
+static inline in_special_shifted_chebyshev_polynomial_t in_special_shifted_chebyshev_polynomial_t_of(const graft_value *args) {
+  return (in_special_shifted_chebyshev_polynomial_t){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_shifted_chebyshev_polynomial_u { graft_tensor *x; graft_tensor *n; }
+  in_special_shifted_chebyshev_polynomial_u;
+static inline in_special_shifted_chebyshev_polynomial_u in_special_shifted_chebyshev_polynomial_u_of(const graft_value *args) {
+  return (in_special_shifted_chebyshev_polynomial_u){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_shifted_chebyshev_polynomial_v { graft_tensor *x; graft_tensor *n; }
+  in_special_shifted_chebyshev_polynomial_v;
+static inline in_special_shifted_chebyshev_polynomial_v in_special_shifted_chebyshev_polynomial_v_of(const graft_value *args) {
+  return (in_special_shifted_chebyshev_polynomial_v){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_shifted_chebyshev_polynomial_w { graft_tensor *x; graft_tensor *n; }
+  in_special_shifted_chebyshev_polynomial_w;
+static inline in_special_shifted_chebyshev_polynomial_w in_special_shifted_chebyshev_polynomial_w_of(const graft_value *args) {
+  return (in_special_shifted_chebyshev_polynomial_w){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_hermite_polynomial_h { graft_tensor *x; graft_tensor *n; } in_special_hermite_polynomial_h;
+static inline in_special_hermite_polynomial_h in_special_hermite_polynomial_h_of(const graft_value *args) {
+  return (in_special_hermite_polynomial_h){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_hermite_polynomial_he { graft_tensor *x; graft_tensor *n; } in_special_hermite_polynomial_he;
+static inline in_special_hermite_polynomial_he in_special_hermite_polynomial_he_of(const graft_value *args) {
+  return (in_special_hermite_polynomial_he){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_laguerre_polynomial_l { graft_tensor *x; graft_tensor *n; } in_special_laguerre_polynomial_l;
+static inline in_special_laguerre_polynomial_l in_special_laguerre_polynomial_l_of(const graft_value *args) {
+  return (in_special_laguerre_polynomial_l){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor */
+typedef struct in_special_legendre_polynomial_p { graft_tensor *x; graft_tensor *n; } in_special_legendre_polynomial_p;
+static inline in_special_legendre_polynomial_p in_special_legendre_polynomial_p_of(const graft_value *args) {
+  return (in_special_legendre_polynomial_p){unwrap_tensor(&args[0]), unwrap_tensor(&args[1])};
+}
+
+/* aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor */
+typedef struct in_max_unpool2d { graft_tensor *self; graft_tensor *indices; const int64_t *output_size; uint32_t
+  output_size_count; } in_max_unpool2d;
+static inline in_max_unpool2d in_max_unpool2d_of(const graft_value *args) {
+  return (in_max_unpool2d){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_ints(&args[2]), args[2].count};
+}
+
+/* aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor */
+typedef struct in_max_unpool3d { graft_tensor *self; graft_tensor *indices; const int64_t *output_size; uint32_t
+  output_size_count; const int64_t *stride; uint32_t stride_count; const int64_t *padding; uint32_t padding_count; }
+  in_max_unpool3d;
+static inline in_max_unpool3d in_max_unpool3d_of(const graft_value *args) {
+  return (in_max_unpool3d){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_ints(&args[2]), args[2].count,
+    unwrap_ints(&args[3]), args[3].count, unwrap_ints(&args[4]), args[4].count};
+}
+
+/* aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor */
+typedef struct in_upsample_nearest_exact1d { graft_tensor *self; const int64_t *output_size; uint32_t output_size_count;
+  const double *scales; } in_upsample_nearest_exact1d;
+static inline in_upsample_nearest_exact1d in_upsample_nearest_exact1d_of(const graft_value *args) {
+  return (in_upsample_nearest_exact1d){unwrap_tensor(&args[0]), unwrap_ints(&args[1]), args[1].count,
+    unwrap_optional_float(&args[2])};
+}
+
+/* aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None,
+ * float? scales_w=None) -> Tensor */
+typedef struct in_upsample_nearest_exact3d { graft_tensor *self; const int64_t *output_size; uint32_t output_size_count;
+  const double *scales_d; const double *scales_h; const double *scales_w; } in_upsample_nearest_exact3d;
+static inline in_upsample_nearest_exact3d in_upsample_nearest_exact3d_of(const graft_value *args) {
+  return (in_upsample_nearest_exact3d){unwrap_tensor(&args[0]), unwrap_ints(&args[1]), args[1].count,
+    unwrap_optional_float(&args[2]), unwrap_optional_float(&args[3]), unwrap_optional_float(&args[4])};
+}
+
+/* aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P,
+ * Tensor L, Tensor U) */
+typedef struct in_lu_unpack { graft_tensor *LU_data; graft_tensor *LU_pivots; bool unpack_data; bool unpack_pivots; }
+  in_lu_unpack;
+static inline in_lu_unpack in_lu_unpack_of(const graft_value *args) {
+  return (in_lu_unpack){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_bool(&args[2]), unwrap_bool(&args[3])};
+}
+
+/* aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor */
+typedef struct in_linalg_ldl_solve { graft_tensor *LD; graft_tensor *pivots; graft_tensor *B; bool hermitian; }
+  in_linalg_ldl_solve;
+static inline in_linalg_ldl_solve in_linalg_ldl_solve_of(const graft_value *args) {
+  return (in_linalg_ldl_solve){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_tensor(&args[2]),
+    unwrap_bool(&args[3])};
+}
+
+/* aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor */
+typedef struct in_masked_softmax { graft_tensor *self; graft_tensor *mask; const int64_t *dim; const int64_t *mask_type;
+  } in_masked_softmax;
+static inline in_masked_softmax in_masked_softmax_of(const graft_value *args) {
+  return (in_masked_softmax){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_optional_int(&args[2]),
+    unwrap_optional_int(&args[3])};
+}
+
+/* aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int
+ * quant_max) -> (Tensor output, Tensor mask) */
+typedef struct in_fake_quantize_per_tensor_affine_cachemask { graft_tensor *self; double scale; int64_t zero_point;
+  int64_t quant_min; int64_t quant_max; } in_fake_quantize_per_tensor_affine_cachemask;
+static inline in_fake_quantize_per_tensor_affine_cachemask in_fake_quantize_per_tensor_affine_cachemask_of(const graft_value *args) {
+  return (in_fake_quantize_per_tensor_affine_cachemask){unwrap_tensor(&args[0]), args[1].as.f, args[2].as.i,
+    args[3].as.i, args[4].as.i};
+}
+
+/* aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int
+ * quant_min, int quant_max) -> (Tensor output, Tensor mask) */
+typedef struct in_fake_quantize_per_channel_affine_cachemask { graft_tensor *self; graft_tensor *scale; graft_tensor
+  *zero_point; int64_t axis; int64_t quant_min; int64_t quant_max; } in_fake_quantize_per_channel_affine_cachemask;
+static inline in_fake_quantize_per_channel_affine_cachemask in_fake_quantize_per_channel_affine_cachemask_of(const graft_value *args) {
+  return (in_fake_quantize_per_channel_affine_cachemask){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]),
+    unwrap_tensor(&args[2]), args[3].as.i, args[4].as.i, args[5].as.i};
+}
+
+/* aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None,
+ * Device? device=None, bool? pin_memory=None) -> Tensor */
+typedef struct in_logspace { graft_scalar start; graft_scalar end; int64_t steps; double base; graft_dtype dtype;
+  graft_rt_device *device; } in_logspace;
+static inline in_logspace in_logspace_of(const graft_value *args) {
+  return (in_logspace){unwrap_scalar(&args[0]), unwrap_scalar(&args[1]), args[2].as.i, args[3].as.f,
+    unwrap_dtype(&args[4]), unwrap_device(&args[6])};
+}
+
+/* aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor */
+typedef struct in_nonzero_static { graft_tensor *self; int64_t size; int64_t fill_value; } in_nonzero_static;
+static inline in_nonzero_static in_nonzero_static_of(const graft_value *args) {
+  return (in_nonzero_static){unwrap_tensor(&args[0]), args[1].as.i, args[2].as.i};
+}
 /* clang-format on */
 
 #endif

@@ -632,6 +632,67 @@ graft_status kernel_mish_backward(const graft_exec *exec, const graft_args_mish_
 graft_status kernel_rrelu_with_noise(const graft_exec *exec, const graft_args_rrelu_with_noise *args);
 graft_status kernel_logit_backward(const graft_exec *exec, const graft_args_logit_backward *args);
 graft_status kernel_fused_rms_norm(const graft_exec *exec, const graft_args_fused_rms_norm *args);
+graft_status kernel_fmax(const graft_exec *exec, const graft_args_fmax *args);
+graft_status kernel_fmin(const graft_exec *exec, const graft_args_fmin *args);
+graft_status kernel_special_xlog1py(const graft_exec *exec, const graft_args_special_xlog1py *args);
+graft_status kernel_frexp_Tensor(const graft_exec *exec, const graft_args_frexp_Tensor *args);
+graft_status kernel_round_decimals(const graft_exec *exec, const graft_args_round_decimals *args);
+graft_status kernel_special_airy_ai(const graft_exec *exec, const graft_args_special_airy_ai *args);
+graft_status kernel_special_bessel_j0(const graft_exec *exec, const graft_args_special_bessel_j0 *args);
+graft_status kernel_special_bessel_j1(const graft_exec *exec, const graft_args_special_bessel_j1 *args);
+graft_status kernel_special_bessel_y0(const graft_exec *exec, const graft_args_special_bessel_y0 *args);
+graft_status kernel_special_bessel_y1(const graft_exec *exec, const graft_args_special_bessel_y1 *args);
+graft_status kernel_special_modified_bessel_i0(const graft_exec *exec,
+                                               const graft_args_special_modified_bessel_i0 *args);
+graft_status kernel_special_modified_bessel_i1(const graft_exec *exec,
+                                               const graft_args_special_modified_bessel_i1 *args);
+graft_status kernel_special_modified_bessel_k0(const graft_exec *exec,
+                                               const graft_args_special_modified_bessel_k0 *args);
+graft_status kernel_special_modified_bessel_k1(const graft_exec *exec,
+                                               const graft_args_special_modified_bessel_k1 *args);
+graft_status kernel_special_scaled_modified_bessel_k0(const graft_exec *exec,
+                                                      const graft_args_special_scaled_modified_bessel_k0 *args);
+graft_status kernel_special_scaled_modified_bessel_k1(const graft_exec *exec,
+                                                      const graft_args_special_scaled_modified_bessel_k1 *args);
+graft_status kernel_special_spherical_bessel_j0(const graft_exec *exec,
+                                                const graft_args_special_spherical_bessel_j0 *args);
+graft_status kernel_special_chebyshev_polynomial_t(const graft_exec *exec,
+                                                   const graft_args_special_chebyshev_polynomial_t *args);
+graft_status kernel_special_chebyshev_polynomial_u(const graft_exec *exec,
+                                                   const graft_args_special_chebyshev_polynomial_u *args);
+graft_status kernel_special_chebyshev_polynomial_v(const graft_exec *exec,
+                                                   const graft_args_special_chebyshev_polynomial_v *args);
+graft_status kernel_special_chebyshev_polynomial_w(const graft_exec *exec,
+                                                   const graft_args_special_chebyshev_polynomial_w *args);
+graft_status kernel_special_shifted_chebyshev_polynomial_t(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_t *args);
+graft_status kernel_special_shifted_chebyshev_polynomial_u(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_u *args);
+graft_status kernel_special_shifted_chebyshev_polynomial_v(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_v *args);
+graft_status kernel_special_shifted_chebyshev_polynomial_w(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_w *args);
+graft_status kernel_special_hermite_polynomial_h(const graft_exec *exec,
+                                                 const graft_args_special_hermite_polynomial_h *args);
+graft_status kernel_special_hermite_polynomial_he(const graft_exec *exec,
+                                                  const graft_args_special_hermite_polynomial_he *args);
+graft_status kernel_special_laguerre_polynomial_l(const graft_exec *exec,
+                                                  const graft_args_special_laguerre_polynomial_l *args);
+graft_status kernel_special_legendre_polynomial_p(const graft_exec *exec,
+                                                  const graft_args_special_legendre_polynomial_p *args);
+graft_status kernel_max_unpool2d(const graft_exec *exec, const graft_args_max_unpool2d *args);
+graft_status kernel_max_unpool3d(const graft_exec *exec, const graft_args_max_unpool3d *args);
+graft_status kernel_upsample_nearest_exact1d(const graft_exec *exec, const graft_args_upsample_nearest_exact1d *args);
+graft_status kernel_upsample_nearest_exact3d(const graft_exec *exec, const graft_args_upsample_nearest_exact3d *args);
+graft_status kernel_lu_unpack(const graft_exec *exec, const graft_args_lu_unpack *args);
+graft_status kernel_linalg_ldl_solve(const graft_exec *exec, const graft_args_linalg_ldl_solve *args);
+graft_status kernel_masked_softmax(const graft_exec *exec, const graft_args_masked_softmax *args);
+graft_status kernel_fake_quantize_per_tensor_affine_cachemask(
+    const graft_exec *exec, const graft_args_fake_quantize_per_tensor_affine_cachemask *args);
+graft_status kernel_fake_quantize_per_channel_affine_cachemask(
+    const graft_exec *exec, const graft_args_fake_quantize_per_channel_affine_cachemask *args);
+graft_status kernel_logspace(const graft_exec *exec, const graft_args_logspace *args);
+graft_status kernel_nonzero_static(const graft_exec *exec, const graft_args_nonzero_static *args);
 /* clang-format on */
 
 #endif

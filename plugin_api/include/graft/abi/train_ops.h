@@ -4019,6 +4019,427 @@ typedef struct graft_args_fused_rms_norm {
 typedef graft_status (*graft_fused_rms_norm_fn)(const graft_exec *exec,
                                                 const graft_args_fused_rms_norm *args) GRAFT_NOEXCEPT;
 
+/* aten::fmax(Tensor self, Tensor other) -> Tensor */
+typedef struct graft_args_fmax {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *other;
+  const graft_tensor_desc *out;
+} graft_args_fmax;
+typedef graft_status (*graft_fmax_fn)(const graft_exec *exec, const graft_args_fmax *args) GRAFT_NOEXCEPT;
+
+/* aten::fmin(Tensor self, Tensor other) -> Tensor */
+typedef struct graft_args_fmin {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *other;
+  const graft_tensor_desc *out;
+} graft_args_fmin;
+typedef graft_status (*graft_fmin_fn)(const graft_exec *exec, const graft_args_fmin *args) GRAFT_NOEXCEPT;
+
+/* aten::special_xlog1py(Tensor self, Tensor other) -> Tensor */
+typedef struct graft_args_special_xlog1py {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *other;
+  const graft_tensor_desc *out;
+} graft_args_special_xlog1py;
+typedef graft_status (*graft_special_xlog1py_fn)(const graft_exec *exec,
+                                                 const graft_args_special_xlog1py *args) GRAFT_NOEXCEPT;
+
+/* aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent) */
+typedef struct graft_args_frexp_Tensor {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *mantissa;
+  const graft_tensor_desc *exponent;
+} graft_args_frexp_Tensor;
+typedef graft_status (*graft_frexp_Tensor_fn)(const graft_exec *exec,
+                                              const graft_args_frexp_Tensor *args) GRAFT_NOEXCEPT;
+
+/* aten::round.decimals(Tensor self, *, int decimals) -> Tensor */
+typedef struct graft_args_round_decimals {
+  graft_args head;
+  const graft_tensor_desc *self;
+  int64_t decimals;
+  const graft_tensor_desc *out;
+} graft_args_round_decimals;
+typedef graft_status (*graft_round_decimals_fn)(const graft_exec *exec,
+                                                const graft_args_round_decimals *args) GRAFT_NOEXCEPT;
+
+/* aten::special_airy_ai(Tensor x) -> Tensor */
+typedef struct graft_args_special_airy_ai {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *out;
+} graft_args_special_airy_ai;
+typedef graft_status (*graft_special_airy_ai_fn)(const graft_exec *exec,
+                                                 const graft_args_special_airy_ai *args) GRAFT_NOEXCEPT;
+
+/* aten::special_bessel_j0(Tensor self) -> Tensor */
+typedef struct graft_args_special_bessel_j0 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_bessel_j0;
+typedef graft_status (*graft_special_bessel_j0_fn)(const graft_exec *exec,
+                                                   const graft_args_special_bessel_j0 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_bessel_j1(Tensor self) -> Tensor */
+typedef struct graft_args_special_bessel_j1 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_bessel_j1;
+typedef graft_status (*graft_special_bessel_j1_fn)(const graft_exec *exec,
+                                                   const graft_args_special_bessel_j1 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_bessel_y0(Tensor self) -> Tensor */
+typedef struct graft_args_special_bessel_y0 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_bessel_y0;
+typedef graft_status (*graft_special_bessel_y0_fn)(const graft_exec *exec,
+                                                   const graft_args_special_bessel_y0 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_bessel_y1(Tensor self) -> Tensor */
+typedef struct graft_args_special_bessel_y1 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_bessel_y1;
+typedef graft_status (*graft_special_bessel_y1_fn)(const graft_exec *exec,
+                                                   const graft_args_special_bessel_y1 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_modified_bessel_i0(Tensor self) -> Tensor */
+typedef struct graft_args_special_modified_bessel_i0 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_modified_bessel_i0;
+typedef graft_status (*graft_special_modified_bessel_i0_fn)(
+    const graft_exec *exec, const graft_args_special_modified_bessel_i0 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_modified_bessel_i1(Tensor self) -> Tensor */
+typedef struct graft_args_special_modified_bessel_i1 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_modified_bessel_i1;
+typedef graft_status (*graft_special_modified_bessel_i1_fn)(
+    const graft_exec *exec, const graft_args_special_modified_bessel_i1 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_modified_bessel_k0(Tensor self) -> Tensor */
+typedef struct graft_args_special_modified_bessel_k0 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_modified_bessel_k0;
+typedef graft_status (*graft_special_modified_bessel_k0_fn)(
+    const graft_exec *exec, const graft_args_special_modified_bessel_k0 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_modified_bessel_k1(Tensor self) -> Tensor */
+typedef struct graft_args_special_modified_bessel_k1 {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *out;
+} graft_args_special_modified_bessel_k1;
+typedef graft_status (*graft_special_modified_bessel_k1_fn)(
+    const graft_exec *exec, const graft_args_special_modified_bessel_k1 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor */
+typedef struct graft_args_special_scaled_modified_bessel_k0 {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *out;
+} graft_args_special_scaled_modified_bessel_k0;
+typedef graft_status (*graft_special_scaled_modified_bessel_k0_fn)(
+    const graft_exec *exec, const graft_args_special_scaled_modified_bessel_k0 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor */
+typedef struct graft_args_special_scaled_modified_bessel_k1 {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *out;
+} graft_args_special_scaled_modified_bessel_k1;
+typedef graft_status (*graft_special_scaled_modified_bessel_k1_fn)(
+    const graft_exec *exec, const graft_args_special_scaled_modified_bessel_k1 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_spherical_bessel_j0(Tensor x) -> Tensor */
+typedef struct graft_args_special_spherical_bessel_j0 {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *out;
+} graft_args_special_spherical_bessel_j0;
+typedef graft_status (*graft_special_spherical_bessel_j0_fn)(
+    const graft_exec *exec, const graft_args_special_spherical_bessel_j0 *args) GRAFT_NOEXCEPT;
+
+/* aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_chebyshev_polynomial_t {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_chebyshev_polynomial_t;
+typedef graft_status (*graft_special_chebyshev_polynomial_t_fn)(
+    const graft_exec *exec, const graft_args_special_chebyshev_polynomial_t *args) GRAFT_NOEXCEPT;
+
+/* aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_chebyshev_polynomial_u {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_chebyshev_polynomial_u;
+typedef graft_status (*graft_special_chebyshev_polynomial_u_fn)(
+    const graft_exec *exec, const graft_args_special_chebyshev_polynomial_u *args) GRAFT_NOEXCEPT;
+
+/* aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_chebyshev_polynomial_v {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_chebyshev_polynomial_v;
+typedef graft_status (*graft_special_chebyshev_polynomial_v_fn)(
+    const graft_exec *exec, const graft_args_special_chebyshev_polynomial_v *args) GRAFT_NOEXCEPT;
+
+/* aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_chebyshev_polynomial_w {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_chebyshev_polynomial_w;
+typedef graft_status (*graft_special_chebyshev_polynomial_w_fn)(
+    const graft_exec *exec, const graft_args_special_chebyshev_polynomial_w *args) GRAFT_NOEXCEPT;
+
+/* aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_shifted_chebyshev_polynomial_t {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_shifted_chebyshev_polynomial_t;
+typedef graft_status (*graft_special_shifted_chebyshev_polynomial_t_fn)(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_t *args) GRAFT_NOEXCEPT;
+
+/* aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_shifted_chebyshev_polynomial_u {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_shifted_chebyshev_polynomial_u;
+typedef graft_status (*graft_special_shifted_chebyshev_polynomial_u_fn)(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_u *args) GRAFT_NOEXCEPT;
+
+/* aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_shifted_chebyshev_polynomial_v {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_shifted_chebyshev_polynomial_v;
+typedef graft_status (*graft_special_shifted_chebyshev_polynomial_v_fn)(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_v *args) GRAFT_NOEXCEPT;
+
+/* aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_shifted_chebyshev_polynomial_w {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_shifted_chebyshev_polynomial_w;
+typedef graft_status (*graft_special_shifted_chebyshev_polynomial_w_fn)(
+    const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_w *args) GRAFT_NOEXCEPT;
+
+/* aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_hermite_polynomial_h {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_hermite_polynomial_h;
+typedef graft_status (*graft_special_hermite_polynomial_h_fn)(
+    const graft_exec *exec, const graft_args_special_hermite_polynomial_h *args) GRAFT_NOEXCEPT;
+
+/* aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_hermite_polynomial_he {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_hermite_polynomial_he;
+typedef graft_status (*graft_special_hermite_polynomial_he_fn)(
+    const graft_exec *exec, const graft_args_special_hermite_polynomial_he *args) GRAFT_NOEXCEPT;
+
+/* aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_laguerre_polynomial_l {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_laguerre_polynomial_l;
+typedef graft_status (*graft_special_laguerre_polynomial_l_fn)(
+    const graft_exec *exec, const graft_args_special_laguerre_polynomial_l *args) GRAFT_NOEXCEPT;
+
+/* aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor */
+typedef struct graft_args_special_legendre_polynomial_p {
+  graft_args head;
+  const graft_tensor_desc *x;
+  const graft_tensor_desc *n;
+  const graft_tensor_desc *out;
+} graft_args_special_legendre_polynomial_p;
+typedef graft_status (*graft_special_legendre_polynomial_p_fn)(
+    const graft_exec *exec, const graft_args_special_legendre_polynomial_p *args) GRAFT_NOEXCEPT;
+
+/* aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor */
+typedef struct graft_args_max_unpool2d {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *indices;
+  graft_int_list output_size;
+  const graft_tensor_desc *out;
+} graft_args_max_unpool2d;
+typedef graft_status (*graft_max_unpool2d_fn)(const graft_exec *exec,
+                                              const graft_args_max_unpool2d *args) GRAFT_NOEXCEPT;
+
+/* aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor */
+typedef struct graft_args_max_unpool3d {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *indices;
+  graft_int_list output_size;
+  graft_int_list stride;
+  graft_int_list padding;
+  const graft_tensor_desc *out;
+} graft_args_max_unpool3d;
+typedef graft_status (*graft_max_unpool3d_fn)(const graft_exec *exec,
+                                              const graft_args_max_unpool3d *args) GRAFT_NOEXCEPT;
+
+/* aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor */
+typedef struct graft_args_upsample_nearest_exact1d {
+  graft_args head;
+  const graft_tensor_desc *self;
+  graft_int_list output_size;
+  const double *scales;
+  const graft_tensor_desc *out;
+} graft_args_upsample_nearest_exact1d;
+typedef graft_status (*graft_upsample_nearest_exact1d_fn)(
+    const graft_exec *exec, const graft_args_upsample_nearest_exact1d *args) GRAFT_NOEXCEPT;
+
+/* aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None,
+ * float? scales_w=None) -> Tensor */
+typedef struct graft_args_upsample_nearest_exact3d {
+  graft_args head;
+  const graft_tensor_desc *self;
+  graft_int_list output_size;
+  const double *scales_d;
+  const double *scales_h;
+  const double *scales_w;
+  const graft_tensor_desc *out;
+} graft_args_upsample_nearest_exact3d;
+typedef graft_status (*graft_upsample_nearest_exact3d_fn)(
+    const graft_exec *exec, const graft_args_upsample_nearest_exact3d *args) GRAFT_NOEXCEPT;
+
+/* aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P,
+ * Tensor L, Tensor U) */
+typedef struct graft_args_lu_unpack {
+  graft_args head;
+  const graft_tensor_desc *LU_data;
+  const graft_tensor_desc *LU_pivots;
+  uint8_t unpack_data;
+  uint8_t unpack_pivots;
+  uint8_t reserved_0[6];
+  const graft_tensor_desc *P;
+  const graft_tensor_desc *L;
+  const graft_tensor_desc *U;
+} graft_args_lu_unpack;
+typedef graft_status (*graft_lu_unpack_fn)(const graft_exec *exec, const graft_args_lu_unpack *args) GRAFT_NOEXCEPT;
+
+/* aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor */
+typedef struct graft_args_linalg_ldl_solve {
+  graft_args head;
+  const graft_tensor_desc *LD;
+  const graft_tensor_desc *pivots;
+  const graft_tensor_desc *B;
+  uint8_t hermitian;
+  uint8_t reserved_0[7];
+  const graft_tensor_desc *out;
+} graft_args_linalg_ldl_solve;
+typedef graft_status (*graft_linalg_ldl_solve_fn)(const graft_exec *exec,
+                                                  const graft_args_linalg_ldl_solve *args) GRAFT_NOEXCEPT;
+
+/* aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor */
+typedef struct graft_args_masked_softmax {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *mask;
+  const int64_t *dim;
+  const int64_t *mask_type;
+  const graft_tensor_desc *out;
+} graft_args_masked_softmax;
+typedef graft_status (*graft_masked_softmax_fn)(const graft_exec *exec,
+                                                const graft_args_masked_softmax *args) GRAFT_NOEXCEPT;
+
+/* aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int
+ * quant_max) -> (Tensor output, Tensor mask) */
+typedef struct graft_args_fake_quantize_per_tensor_affine_cachemask {
+  graft_args head;
+  const graft_tensor_desc *self;
+  double scale;
+  int64_t zero_point;
+  int64_t quant_min;
+  int64_t quant_max;
+  const graft_tensor_desc *output;
+  const graft_tensor_desc *mask;
+} graft_args_fake_quantize_per_tensor_affine_cachemask;
+typedef graft_status (*graft_fake_quantize_per_tensor_affine_cachemask_fn)(
+    const graft_exec *exec, const graft_args_fake_quantize_per_tensor_affine_cachemask *args) GRAFT_NOEXCEPT;
+
+/* aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int
+ * quant_min, int quant_max) -> (Tensor output, Tensor mask) */
+typedef struct graft_args_fake_quantize_per_channel_affine_cachemask {
+  graft_args head;
+  const graft_tensor_desc *self;
+  const graft_tensor_desc *scale;
+  const graft_tensor_desc *zero_point;
+  int64_t axis;
+  int64_t quant_min;
+  int64_t quant_max;
+  const graft_tensor_desc *output;
+  const graft_tensor_desc *mask;
+} graft_args_fake_quantize_per_channel_affine_cachemask;
+typedef graft_status (*graft_fake_quantize_per_channel_affine_cachemask_fn)(
+    const graft_exec *exec, const graft_args_fake_quantize_per_channel_affine_cachemask *args) GRAFT_NOEXCEPT;
+
+/* aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None,
+ * Device? device=None, bool? pin_memory=None) -> Tensor */
+typedef struct graft_args_logspace {
+  graft_args head;
+  const graft_scalar *start;
+  const graft_scalar *end;
+  int64_t steps;
+  double base;
+  graft_dtype dtype;
+  uint8_t reserved_0[4];
+  const graft_tensor_desc *out;
+} graft_args_logspace;
+typedef graft_status (*graft_logspace_fn)(const graft_exec *exec, const graft_args_logspace *args) GRAFT_NOEXCEPT;
+
+/* aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor */
+typedef struct graft_args_nonzero_static {
+  graft_args head;
+  const graft_tensor_desc *self;
+  int64_t size;
+  int64_t fill_value;
+  const graft_tensor_desc *out;
+} graft_args_nonzero_static;
+typedef graft_status (*graft_nonzero_static_fn)(const graft_exec *exec,
+                                                const graft_args_nonzero_static *args) GRAFT_NOEXCEPT;
+
 /* The table `train`: what eager training and inference reach beyond core. A slot that is NULL is not implemented. Grows
  * at the end; views and what PyTorch composes have an id and no slot. Some names are macros in <math.h>: call a slot as
  * (table->isnan)(exec, args). */
@@ -4331,6 +4752,46 @@ typedef struct graft_train_ops {
   graft_rrelu_with_noise_fn rrelu_with_noise;
   graft_logit_backward_fn logit_backward;
   graft_fused_rms_norm_fn fused_rms_norm;
+  graft_fmax_fn fmax;
+  graft_fmin_fn fmin;
+  graft_special_xlog1py_fn special_xlog1py;
+  graft_frexp_Tensor_fn frexp_Tensor;
+  graft_round_decimals_fn round_decimals;
+  graft_special_airy_ai_fn special_airy_ai;
+  graft_special_bessel_j0_fn special_bessel_j0;
+  graft_special_bessel_j1_fn special_bessel_j1;
+  graft_special_bessel_y0_fn special_bessel_y0;
+  graft_special_bessel_y1_fn special_bessel_y1;
+  graft_special_modified_bessel_i0_fn special_modified_bessel_i0;
+  graft_special_modified_bessel_i1_fn special_modified_bessel_i1;
+  graft_special_modified_bessel_k0_fn special_modified_bessel_k0;
+  graft_special_modified_bessel_k1_fn special_modified_bessel_k1;
+  graft_special_scaled_modified_bessel_k0_fn special_scaled_modified_bessel_k0;
+  graft_special_scaled_modified_bessel_k1_fn special_scaled_modified_bessel_k1;
+  graft_special_spherical_bessel_j0_fn special_spherical_bessel_j0;
+  graft_special_chebyshev_polynomial_t_fn special_chebyshev_polynomial_t;
+  graft_special_chebyshev_polynomial_u_fn special_chebyshev_polynomial_u;
+  graft_special_chebyshev_polynomial_v_fn special_chebyshev_polynomial_v;
+  graft_special_chebyshev_polynomial_w_fn special_chebyshev_polynomial_w;
+  graft_special_shifted_chebyshev_polynomial_t_fn special_shifted_chebyshev_polynomial_t;
+  graft_special_shifted_chebyshev_polynomial_u_fn special_shifted_chebyshev_polynomial_u;
+  graft_special_shifted_chebyshev_polynomial_v_fn special_shifted_chebyshev_polynomial_v;
+  graft_special_shifted_chebyshev_polynomial_w_fn special_shifted_chebyshev_polynomial_w;
+  graft_special_hermite_polynomial_h_fn special_hermite_polynomial_h;
+  graft_special_hermite_polynomial_he_fn special_hermite_polynomial_he;
+  graft_special_laguerre_polynomial_l_fn special_laguerre_polynomial_l;
+  graft_special_legendre_polynomial_p_fn special_legendre_polynomial_p;
+  graft_max_unpool2d_fn max_unpool2d;
+  graft_max_unpool3d_fn max_unpool3d;
+  graft_upsample_nearest_exact1d_fn upsample_nearest_exact1d;
+  graft_upsample_nearest_exact3d_fn upsample_nearest_exact3d;
+  graft_lu_unpack_fn lu_unpack;
+  graft_linalg_ldl_solve_fn linalg_ldl_solve;
+  graft_masked_softmax_fn masked_softmax;
+  graft_fake_quantize_per_tensor_affine_cachemask_fn fake_quantize_per_tensor_affine_cachemask;
+  graft_fake_quantize_per_channel_affine_cachemask_fn fake_quantize_per_channel_affine_cachemask;
+  graft_logspace_fn logspace;
+  graft_nonzero_static_fn nonzero_static;
 } graft_train_ops;
 
 #ifdef __cplusplus
