@@ -61,8 +61,7 @@ def refusals(ways):
 def page(overloads, table, ways, by_hand):
     lines = _introduction(len(overloads)) + _counts(table, ways) + _refusal_reasons(ways)
     lines += _list("Written by hand", "Files of `sdk/torch/csrc`.", _by_file(by_hand))
-    lines += _list("Left to PyTorch's CPU kernels", "What the device can't do without a fallback, whatever the plugin.",
-                   [_names(name for name, route in ways.items() if route.kind == routes.CPU)])
+    lines += _cpu_reasons(ways)
     lines += _list("Under another name", "Overloads that run as an op whose functional form has another name.",
                    [_pairs(table)])
     return lines[:-1]
@@ -100,6 +99,15 @@ def _refusal_reasons(ways):
     text = ("Any other op on a sparse, nested or quantized tensor of the device is refused, too, by the tensor's "
             "layout: `graft: sparse tensors are not supported (aten::add.Tensor); use a dense tensor`.")
     return lines + ["", *textwrap.wrap(text, COLUMNS), ""]
+
+
+def _cpu_reasons(ways):
+    lines = ["## Left to PyTorch's CPU kernels", "",
+             "What the device can't do without a fallback, whatever the plugin.", "",
+             "| why | overloads |", "| --- | --- |"]
+    for reason, _ in routes.CPU_REASONS:
+        lines.append(f"| {reason} | {_names(name for name, route in ways.items() if route.reason == reason)} |")
+    return lines + [""]
 
 
 def _list(title, text, paragraphs):

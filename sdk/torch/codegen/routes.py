@@ -17,12 +17,28 @@ _REFUSED_THOUGH_ON_CPU = {
 }
 _KEYS_OF_LAYOUT = {"sparse": "Sparse", "nested": "NestedTensor", "quantized": "Quantized", "MKL-DNN": "Mkldnn"}
 
+# What is left to the CPU's kernels, and why: the first pattern that holds for an overload's name.
+CPU_REASONS = (
+    ("PyTorch's own tests call it, no program does", r"_foobar|_test_\w+"),
+    ("its name says the CPU: other devices have another op for it",
+     r"\w+_for_cpu(_backward)?|_dyn_quant_\w+|_fused_sdp_choice"),
+    ("a part of another op, which the device has whole", r"_cummin_helper"),
+    ("a distribution whose numbers the ABI does not specify yet", r"poisson|binomial|_sample_dirichlet|_dirichlet_grad"),
+    ("of nested or jagged tensors; Graft's are dense", r"_nested_\w+|_jagged_\w+|_padded_dense_to_jagged_forward"),
+    ("of sparse tensors; Graft's are dense", r"_validate_compressed_sparse_indices|_convert_indices_\w+"),
+    ("forward-mode derivatives are not claimed", r"glu_jvp|glu_backward_jvp"),
+    ("what it makes is on the CPU: a mapped file, a token without a value", r"from_file|_make_dep_token"),
+    ("no op of Graft yet", r"hash_tensor|_fused_moving_avg_obs_fq_helper|_scaled_mm_v2|_upsample_lanczos2d_aa(_backward)?"
+                           r"|_segment_reduce_backward"),
+)
+
 
 @dataclass(frozen=True)
 class Route:
     kind: str
     layout: str = ""  # refused: the layout that Graft has not,
     owner: str = ""  # or the device types that PyTorch has the op for
+    reason: str = ""  # CPU: why
 
 
 def hand_written(csrc):
@@ -64,7 +80,10 @@ def _route(overload, rows, by_hand):
             return Route(REFUSED, layout=layout)
     if overload.is_view:
         raise DescriptionError(f"{overload.name} is a view without a route: on the CPU its result would share nothing")
-    return Route(CPU)
+    for reason, pattern in CPU_REASONS:
+        if re.fullmatch(pattern, overload.base):
+            return Route(CPU, reason=reason)
+    raise DescriptionError(f"{overload.name} would go to the CPU; CPU_REASONS has no reason for it")
 
 
 def _unserved(overload):

@@ -11,6 +11,7 @@
 //   tensor.cpp     at::Tensor to graft_tensor and back
 //   call.cpp       the boxed path of every op; registrations.cpp registers the generated rows
 //   factory.cpp    empty, resize, set and view ops on PyTorch's own kernels
+//   natives.cpp, compositions.cpp, histograms.cpp, quantization.cpp  ops made of others
 //   copy.cpp       _copy_from, _to_copy and their kin
 //   dims.cpp       tensors of more dimensions than libgraft has
 //   shared.cpp     writes to tensors whose elements share memory
@@ -217,5 +218,10 @@ std::vector<FallbackRow> fallbacks();
 void reset_fallbacks();
 // Whether GRAFT_FALLBACK=error.
 bool fallback_forbidden();
+
+// --- compositions.cpp ---
+
+// Writes what an op of several made to its `out`: resized, cast where PyTorch's promotion allows it.
+at::Tensor &write_result(at::Tensor &out, const at::Tensor &result);
 
 }  // namespace torch_graft
