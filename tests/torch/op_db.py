@@ -33,6 +33,8 @@ UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_
 ARGUMENTS_ON_CPU = {"tensor_split"}
 # Among equal values the order is open, unless a stable one is asked for: op -> which argument after the input is dim.
 ORDER_IS_OPEN = {"sort": 0, "argsort": 0, "topk": 1}
+# Factors whose signs (phases) are open: of these, what the sample itself says is compared.
+SIGNS_ARE_OPEN = {"linalg.eigh", "linalg.svd", "svd"}
 MAX_SAMPLES = 24  # of one op and dtype, evenly spread over those there are
 
 
@@ -75,6 +77,7 @@ class Side:
         where = "cpu" if arguments_on_cpu else device
         self.input = tree_map(move, sample.input)
         self.args, self.kwargs = (tree_map(lambda value: move(value, where), part) for part in (sample.args, sample.kwargs))
+        self.determined = sample.output_process_fn_grad  # what of the results is determined, such as factors but for signs
 
     def tensors(self):
         import torch
@@ -93,10 +96,14 @@ def run_forward(function, side):
     return outputs(function(side.input, *side.args, **side.kwargs))
 
 
+def run_determined(function, side):
+    return outputs(side.determined(function(side.input, *side.args, **side.kwargs)))
+
+
 def run_backward(function, side):
     import torch
 
-    results = [out for out in run_forward(function, side) if out.requires_grad]
+    results = [out for out in run_determined(function, side) if out.requires_grad]
     inputs = side.tensors()
     if not results or not inputs:
         return []
@@ -117,6 +124,10 @@ def run_out(function, side):
     outs = [torch.empty_like(out).fill_(0) for out in outputs(expected)]
     function(side.input, *side.args, **side.kwargs, out=outs[0] if single else tuple(outs))
     return outs
+
+
+def run_out_determined(function, side):
+    return outputs(side.determined(tuple(run_out(function, side))))
 
 
 def distance(ours, theirs):
@@ -268,14 +279,15 @@ class Runner:
                 shape_only = shape_only or is_random(function, sample)
             except Exception:
                 continue
-            variants = [("forward", run_forward, function, False)]
+            signs_are_open = info.name in SIGNS_ARE_OPEN
+            variants = [("forward", run_determined if signs_are_open else run_forward, function, False)]
             if grads and not shape_only:
                 variants.append(("backward", run_backward, function, True))
             if dtype == torch.float32 and not shape_only:
                 if info.inplace_variant:
                     variants.append(("inplace", run_forward, info.inplace_variant, False))
                 if info.supports_out:
-                    variants.append(("out", run_out, function, False))
+                    variants.append(("out", run_out_determined if signs_are_open else run_out, function, False))
             for name, run, call, grad in variants:
                 answer = self.attempt(run, call, sample, grad, shape_only)
                 if not answer:

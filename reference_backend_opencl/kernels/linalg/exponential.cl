@@ -1,7 +1,8 @@
-/* exp(A): Taylor's polynomial of A / 2^s, whose norm is 1/2 at most, squared s times; after stacks.cl. n.of[0] is the
- * size of a matrix. */
+/* exp(A): Taylor's polynomial of A / 2^s, squared s times; after stacks.cl. Each squaring doubles what rounding took, so
+ * that the norm of A / 2^s is as large as the polynomial allows. n.of[0] is the size of a matrix. */
 #define SIZE n.of[0]
-#define DEGREE 18 /* (1/2)^19 / 19! is 2e-23 */
+#define DEGREE 18
+#define NORM   (sizeof(CT) == sizeof(float) ? 2 : 1) /* 2^19 / 19! is 4e-12, 1 / 19! is 8e-18 */
 
 /* to = a b / divisor + diagonal, each row a lane's. */
 static void multiply(matrix to, const_matrix a, const_matrix b, long size, CT divisor, CT diagonal) {
@@ -30,7 +31,7 @@ KERNEL exponential(PLACE(out), PLACE(work), CONST_PLACE(in), numbers n) {
     const_matrix from = CONST_MATRIX(in) + b * each;
     matrix to = MATRIX(out) + b * each, a = MATRIX(work) + 2 * b * each, now = to, next = a + each;
     const CT norm = norm_of(from, size);
-    const int squarings = isfinite(norm) && norm > (CT)0.5 ? ilogb(norm) + 2 : 0;
+    const int squarings = isfinite(norm) && norm > NORM ? ilogb(norm / NORM) + 1 : 0;
     EACH_LANE(i, 0, size)
     for (long j = 0; j < size; j++) {
       a[i * size + j] = ldexp(from[i * size + j], -squarings);

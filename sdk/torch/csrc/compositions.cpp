@@ -6,6 +6,7 @@
 #include <ATen/ops/_ctc_loss_backward.h>
 #include <ATen/ops/_fused_adagrad.h>
 #include <ATen/ops/_unique2.h>
+#include <ATen/ops/addbmm.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bitwise_left_shift.h>
@@ -244,6 +245,12 @@ std::tuple<at::Tensor &, at::Tensor &, at::Tensor &> lu_out(const at::Tensor &a,
   return std::forward_as_tuple(p, l, u);
 }
 
+// PyTorch's own resizes self, which it broadcasts as an addend.
+at::Tensor &addbmm_(at::Tensor &self, const at::Tensor &batch1, const at::Tensor &batch2, const at::Scalar &beta,
+                    const at::Scalar &alpha) {
+  return write_result(self, at::addbmm(self, batch1, batch2, beta, alpha));
+}
+
 at::Tensor eigvals(const at::Tensor &self) {
   return std::get<0>(at::linalg_eig(self));
 }
@@ -457,6 +464,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("cholesky.out", TORCH_FN(cholesky_out));
   m.impl("_cholesky_solve_helper", TORCH_FN(cholesky_solve_helper));
   m.impl("linalg_lu.out", TORCH_FN(lu_out));
+  m.impl("addbmm_", TORCH_FN(addbmm_));
   m.impl("_linalg_eigvals", TORCH_FN(eigvals));
   m.impl("linalg_eigvals.out", TORCH_FN(eigvals_out));
   m.impl("_compute_linear_combination", TORCH_FN(linear_combination));
