@@ -27,10 +27,12 @@ enum {
   CF_O_LEVEL = 256,
   CF_O_OP,
   CF_O_DTYPE,
+  CF_O_FAMILY,
   CF_O_GRAD,
   CF_O_JOBS,
   CF_O_SHARD,
   CF_O_SEED,
+  CF_O_WAYS,
   CF_O_FAIL_FAST,
   CF_O_WAIVERS,
   CF_O_REPORT,
@@ -52,11 +54,16 @@ static const struct argp_option cf_conformance_options[] = {
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
     {"op", CF_O_OP, "GLOB", 0, "only these ops: 'aten.mm*', 'aten::mm', 'prims.*'", 0},
+    {"family", CF_O_FAMILY, "NAME", 0, "only the ops of a family: reduction, pointwise, ...", 0},
     {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
     {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
     {"jobs", CF_O_JOBS, "N", 0, "worker processes (default: one a processor, at most 4)", 0},
     {"shard", CF_O_SHARD, "I/N", 0, "the I-th of N parts of the cases", 0},
     {"seed", CF_O_SEED, "N", 0, "other values in the same cases", 0},
+    {"ways", CF_O_WAYS, "LIST|all", 0,
+     "which ways calls go: chosen (as dispatch does, the default), equal, decomposition, reference; all is the default "
+     "of level full",
+     0},
     {"fail-fast", CF_O_FAIL_FAST, NULL, 0, "stop at the first failure", 0},
     {"waivers", CF_O_WAIVERS, "FILE", 0, "known failures: lines of PATTERN LINK YYYY-MM-DD", 0},
     {"report", CF_O_REPORT, "DIR", 0, "write report.html, results.jsonl and junit.xml there", 0},
@@ -131,6 +138,10 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       s->level = (cf_level)cf_level_parse(arg);
       return 0;
     case CF_O_OP: s->op = arg; return 0;
+    case CF_O_FAMILY:
+      if (!cf_is_family(arg)) argp_error(state, "--family: no op is of a family '%s' (docs/architecture.md)", arg);
+      s->family = arg;
+      return 0;
     case CF_O_DTYPE: s->dtypes |= cf_parse_dtypes(arg, state); return 0;
     case CF_O_GRAD:
       s->grad = strcmp(arg, "only") == 0 ? 1 : strcmp(arg, "no") == 0 ? -1 : 0;
@@ -138,6 +149,11 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case CF_O_JOBS: o->jobs = (uint32_t)cf_parse_number(arg, "--jobs", UINT32_MAX, state); return 0;
     case CF_O_SHARD: cf_parse_shard(s, arg, state); return 0;
+    case CF_O_WAYS:
+      s->ways = cf_ways_parse(arg);
+      if (!s->ways)
+        argp_error(state, "--ways: '%s' has a word that is none of chosen, equal, decomposition, reference, all", arg);
+      return 0;
     case CF_O_SEED: o->seed = cf_parse_number(arg, "--seed", UINT64_MAX, state); return 0;
     case CF_O_FAIL_FAST: o->fail_fast = true; return 0;
     case CF_O_WAIVERS: o->waivers = arg; return 0;
@@ -346,6 +362,6 @@ int cf_main_case(int argc, char **argv) {
   if (r.text[0]) printf("%s\n", r.text);
   if (cf_dump_failed()) return 2;
   if (a.options.dump) printf("dumped to %s\n", a.options.dump);
-  if (r.outcome == CF_UNSUPPORTED) return 3;
+  if (r.outcome == CF_UNSUPPORTED || r.outcome == CF_ABSENT) return 3;
   return r.outcome == CF_PASS ? 0 : 1;
 }

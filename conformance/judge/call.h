@@ -44,6 +44,7 @@ typedef struct cf_case {
   graft_dtype dtype;
   uint8_t layout, fill, mode;
   uint8_t variant; /* a range case: which tensor; else 0 */
+  uint32_t way;    /* dsp_route that dispatch is made to take; DSP_ROUTE_NONE: the one that it chooses */
 } cf_case;
 
 /* What the last two dims are. Such a tensor is never expanded, which would make its matrices singular. */

@@ -27,8 +27,9 @@ typedef struct cf_vanished {
 
 struct cf_expect {
   const cf_options *options;
-  cf_expect_case *cases; /* in the menu's order */
-  cf_expect_case **selected, **sorted;
+  cf_expect_case *cases;     /* in the menu's order */
+  cf_expect_case **selected; /* NULL: a way that was asked for, of which nothing is expected */
+  cf_expect_case **sorted;
   cf_vanished *vanished;
   uint32_t count, capacity, vanished_count;
   bool incomplete; /* no memory for all */
@@ -107,9 +108,11 @@ static bool cf_expect_index(cf_expect *e, const cf_cases *selected) {
   uint32_t next = 0;
   for (uint32_t i = 0; i < e->count; i++) {
     e->sorted[i] = &e->cases[i];
+    while (next < selected->count && selected->items[next].way != DSP_ROUTE_NONE) next++;
     bool here = next < selected->count && memcmp(&selected->items[next], &e->cases[i].c, sizeof(cf_case)) == 0;
     if (here) e->selected[next++] = &e->cases[i];
   }
+  while (next < selected->count && selected->items[next].way != DSP_ROUTE_NONE) next++;
   qsort(e->sorted, e->count, sizeof *e->sorted, cf_by_key);
   return next == selected->count;
 }
@@ -193,7 +196,7 @@ static graft_status cf_expect_read(cf_expect *e) {
 }
 
 graft_status cf_expect_open(const cf_options *options, const cf_cases *selected, cf_expect **expect) {
-  const cf_selection whole = {.level = options->selection.level};
+  const cf_selection whole = {.level = options->selection.level, .ways = CF_CHOSEN_WAY};
   cf_expect *e = calloc(1, sizeof *e);
   if (!e) return err_set(GRAFT_OUT_OF_MEMORY, "no memory for what is expected");
   e->options = options;
@@ -222,6 +225,7 @@ void cf_expect_close(cf_expect *e) {
 
 void cf_expect_note(cf_expect *e, uint32_t index, cf_result *r) {
   cf_expect_case *item = e->selected[index];
+  if (!item) return;
   item->now = cf_letter(r);
   int expected = cf_way_of(item->expected), now = cf_way_of(item->now);
   if (expected < 0 || now < 0 || cf_ways[now].worse <= cf_ways[expected].worse) return;

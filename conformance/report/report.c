@@ -58,11 +58,12 @@ void cf_report_close(cf_report *report) {
 
 void cf_report_add(cf_report *report, uint32_t index, const char *today, cf_result *r) {
   char id[CF_ID_BYTES] = "";
+  report->done++;
+  if (r->outcome == CF_ABSENT) return; /* stays as if it was not there */
   cf_case_id(&r->c, id);
   if (report->expect) cf_expect_note(report->expect, index, r);
   cf_waivers_apply(report->waivers, today, id, r);
   report->results[index] = *r;
-  report->done++;
   report->executed += r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT || cf_is_own(r);
   cf_tally_add(&report->all, r);
   cf_tally_add(&cf_report_family(report, cf_case_family(&r->c))->tally, r);

@@ -134,12 +134,15 @@ graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   cf_device_args(s, args, items);
   cf_seed_generator(device, s->call);
   uint64_t before = cf_fallback_total(), seed, offset;
+  dsp_forcing = (dsp_forced){device, s->call->schema->id, (dsp_route)s->call->c->way};
   dsp_set_exec_flags(s->call->c->layout == CF_DETERMINISTIC ? GRAFT_EXEC_DETERMINISTIC : 0);
   graft_status status = graft_call(s->call->schema->id, args, s->call->schema->nargs, outs, s->nouts);
   dsp_route route = dsp_last_route();
   dsp_set_exec_flags(0);
+  dsp_forcing = (dsp_forced){0};
   if (status == GRAFT_OK) status = graft_device_synchronize(device);
   s->result->route = (uint8_t)route;
+  s->absent = s->call->c->way != DSP_ROUTE_NONE && route != (dsp_route)s->call->c->way;
   s->result->fallback |= cf_fallback_total() > before;
   graft_generator_state(graft_generator_default(device), &seed, &offset);
   s->draws = offset - 40;

@@ -20,6 +20,7 @@ typedef struct cf_attempt {
   cf_guarded in[CF_MAX_TENSORS], out[2][CF_MAX_TENSORS];
   unsigned char *after[2][CF_MAX_TENSORS];
   cf_array results[3][CF_MAX_TENSORS], mutated[CF_MAX_TENSORS];
+  bool absent;    /* the case asks for a way that the call does not have */
   uint64_t draws; /* how far the generator moved */
 } cf_attempt;
 

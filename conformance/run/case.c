@@ -6,6 +6,7 @@
 
 #include "conformance/cases/cases.h"
 #include "conformance/run/call.h"
+#include "dispatch/dispatch.h"
 
 /* ---- names ---- */
 
@@ -45,6 +46,13 @@ static const cf_named cf_modes[CF_MODES] = {
     [CF_RANGE_FAR] = {"range_far", "one index lies so far away that its lower 32 bits are a right one"},
 };
 
+/* By dsp_route; behind the mode. */
+static const cf_named cf_ways[] = {
+    {"equal", "made to go by the slot of an equal op"},
+    {"decomposition", "made to go by the op's decomposition, whatever slots there are"},
+    {"reference", "made to go by the reference kernel, in host memory"},
+};
+
 static const char *const cf_level_names[] = {"smoke", "mustpass", "full"};
 
 const char *cf_layout_name(int layout) {
@@ -69,6 +77,7 @@ void cf_print_words(void) {
   cf_print_part("layout", cf_layouts, CF_LAYOUTS);
   cf_print_part("fill", cf_fills, CF_FILLS);
   cf_print_part("mode", cf_modes, CF_MODES);
+  cf_print_part("way", cf_ways, sizeof cf_ways / sizeof *cf_ways);
 }
 
 int cf_level_parse(const char *name) {
@@ -133,8 +142,9 @@ bool cf_case_id(const cf_case *c, char id[CF_ID_BYTES]) {
   char *colons = strstr(name, "::");
   if (colons) *colons = '.', memmove(colons + 1, colons + 2, strlen(colons + 2) + 1);
   const char *overload = colons && !strchr(colons + 1, '.') ? ".default" : "";
-  snprintf(id, CF_ID_BYTES, "%s%s/%s/%s/%s/%s/%u%s%s", name, overload, graft_dtype_name(c->dtype),
+  const char *way = c->way == DSP_ROUTE_NONE ? "" : dsp_route_name((dsp_route)c->way);
+  snprintf(id, CF_ID_BYTES, "%s%s/%s/%s/%s/%s/%u%s%s%s%s", name, overload, graft_dtype_name(c->dtype),
            args[0] ? args : "none", cf_layout_name(c->layout), cf_fill_name(c->fill), c->variant,
-           c->mode == CF_FORWARD ? "" : "/", c->mode == CF_FORWARD ? "" : cf_mode_name(c->mode));
+           c->mode == CF_FORWARD ? "" : "/", c->mode == CF_FORWARD ? "" : cf_mode_name(c->mode), *way ? "/" : "", way);
   return true;
 }

@@ -14,8 +14,12 @@
 
 static bool cf_run_once(cf_attempt *s, int run) {
   graft_tensor *outs[CF_MAX_TENSORS] = {0};
-  bool ok = cf_attempt_prepare(s, run, outs) && cf_succeeded(s->result, cf_attempt_call(s, outs), "") &&
-            cf_attempt_collect(s, run, outs);
+  bool ok = cf_attempt_prepare(s, run, outs);
+  graft_status status = ok ? cf_attempt_call(s, outs) : GRAFT_OK;
+  if (ok && s->absent)
+    ok = cf_has_no_way(s->result);
+  else
+    ok = ok && cf_succeeded(s->result, status, "") && cf_attempt_collect(s, run, outs);
   cf_attempt_release(s, outs);
   return ok;
 }

@@ -8,6 +8,7 @@
 #include "conformance/cases/cases.h"
 #include "conformance/judge/tolerance.h"
 #include "conformance/run/case.h"
+#include "dispatch/plan.h"
 
 uint32_t cf_op_dtypes(const cf_op *op, graft_dtype order[GRAFT_NUMBER_WIDE]) {
   static const graft_dtype usual[] = {GRAFT_F32,  GRAFT_F16, GRAFT_BF16, GRAFT_F64,       GRAFT_I64,    GRAFT_I32,
@@ -35,18 +36,78 @@ typedef struct cf_walk {
   graft_dtype primary; /* f32, or the first of the op's dtypes */
 } cf_walk;
 
+/* ---- ways ---- */
+
+static const struct {
+  const char *word;
+  uint32_t ways;
+} cf_way_words[] = {
+    {"chosen", CF_CHOSEN_WAY},
+    {"equal", 1u << DSP_ROUTE_EQUAL},
+    {"decomposition", 1u << DSP_ROUTE_DECOMPOSITION},
+    {"reference", 1u << DSP_ROUTE_REFERENCE},
+    {"all", CF_CHOSEN_WAY | 1u << DSP_ROUTE_EQUAL | 1u << DSP_ROUTE_DECOMPOSITION | 1u << DSP_ROUTE_REFERENCE},
+};
+
+uint32_t cf_ways_parse(const char *list) {
+  uint32_t ways = 0;
+  char copy[128], *rest;
+  if (snprintf(copy, sizeof copy, "%s", list) >= (int)sizeof copy) return 0;
+  for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+    uint32_t found = 0;
+    for (size_t i = 0; i < sizeof cf_way_words / sizeof *cf_way_words; i++)
+      if (strcmp(cf_way_words[i].word, word) == 0) found = cf_way_words[i].ways;
+    if (!found) return 0;
+    ways |= found;
+  }
+  return ways;
+}
+
+/* What a plugin's slots are tried against: other ways are the suite's matter from level full on. */
+static uint32_t cf_ways_of(const cf_selection *s) {
+  return s->ways ? s->ways : s->level == CF_FULL ? cf_ways_parse("all") : CF_CHOSEN_WAY;
+}
+
+/* Whether an op can have this way on some device. A gradient is recorded of the op itself, whichever way it went. */
+static bool cf_has_way(const cf_case *c, dsp_route way) {
+  const op_schema *schema = op_schema_of(c->op_id);
+  const op_schema *meaning = schema->equal ? op_schema_of(schema->equal->op_id) : schema;
+  const op_def *def = meaning ? op_def_of(meaning->id) : NULL;
+  bool forward = c->mode == CF_FORWARD || c->mode >= CF_RANGE_PAST;
+  if (!def || !forward || schema != meaning || def->host || def->flags & OP_COPY) return false;
+  switch (way) {
+    case DSP_ROUTE_EQUAL: return dsp_equal_prim(meaning, 0) != NULL;
+    case DSP_ROUTE_DECOMPOSITION: return def->decompose != NULL;
+    case DSP_ROUTE_REFERENCE: return def->reference || def->decompose;
+    default: return false;
+  }
+}
+
+/* Visits a case that has its level and its way. */
+static void cf_offer_one(cf_walk *w, const cf_case *c) {
+  const cf_selection *s = w->selection;
+  char id[CF_ID_BYTES];
+  if (w->stopped || !cf_case_id(c, id)) return;
+  if (s->shards && w->number++ % s->shards != s->shard - 1) return;
+  if (!w->visit(w->context, c, id)) w->stopped = true;
+}
+
+/* ---- cases ---- */
+
 static void cf_offer(cf_walk *w, cf_level level) {
   const cf_selection *s = w->selection;
   if (w->stopped || level > s->level) return;
   if (s->dtypes && !(s->dtypes & 1u << dt_number(w->c.dtype))) return;
   bool gradient = w->c.mode >= CF_VJP && w->c.mode <= CF_ADJOINT;
   if ((s->grad > 0 && !gradient) || (s->grad < 0 && gradient)) return;
-  char id[CF_ID_BYTES];
   cf_case c = w->c;
   c.level = (uint16_t)level;
-  if (!cf_case_id(&c, id)) return;
-  if (s->shards && w->number++ % s->shards != s->shard - 1) return;
-  if (!w->visit(w->context, &c, id)) w->stopped = true;
+  uint32_t ways = cf_ways_of(s);
+  if (ways & CF_CHOSEN_WAY) cf_offer_one(w, &c);
+  for (dsp_route way = DSP_ROUTE_EQUAL; way <= DSP_ROUTE_REFERENCE; way++) {
+    c.way = way;
+    if (ways >> way & 1 && cf_has_way(&c, way)) cf_offer_one(w, &c);
+  }
 }
 
 static cf_level cf_max_level(cf_level a, cf_level b) {
@@ -168,6 +229,12 @@ static bool cf_op_selected(const cf_selection *s, const char *name) {
   return fnmatch(s->op, dotted, 0) == 0;
 }
 
+bool cf_is_family(const char *name) {
+  for (uint32_t t = 0; t < cf_topic_count; t++)
+    if (strcmp(cf_topics[t]->family, name) == 0) return true;
+  return false;
+}
+
 bool cf_any_op_selected(const cf_selection *selection) {
   size_t count;
   const op_schema *all = op_schema_all(&count);
@@ -225,6 +292,7 @@ void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context) {
   cf_walk w = {.selection = selection, .visit = visit, .context = context};
   for (uint32_t t = 0; t < cf_topic_count; t++)
     for (uint32_t i = 0; i < cf_topics[t]->count && !w.stopped; i++) {
+      if (selection->family && strcmp(selection->family, cf_topics[t]->family) != 0) break;
       w.c = (cf_case){.topic = (uint16_t)t, .op = (uint16_t)i};
       w.op = &cf_topics[t]->ops[i];
       cf_walk_op(&w);
@@ -248,7 +316,7 @@ static bool cf_search_visit(void *context, const cf_case *c, const char *id) {
 bool cf_case_find(const char *id, cf_case *c) {
   char op[96];
   snprintf(op, sizeof op, "%.*s", (int)strcspn(id, "/"), id);
-  cf_selection all = {.level = CF_FULL, .op = op};
+  cf_selection all = {.level = CF_FULL, .op = op, .ways = cf_ways_parse("all")};
   cf_search search = {.id = id, .found = c};
   cf_menu(&all, cf_search_visit, &search);
   return search.done;

@@ -3,14 +3,22 @@
 #define GRAFT_CF_MENU_H
 
 #include "conformance/judge/call.h"
+#include "dispatch/dispatch.h"
 
 typedef struct cf_selection {
   cf_level level;
   const char *op;         /* glob, over "aten.mm.default" and "aten::mm"; NULL: all */
+  const char *family;     /* as in docs/architecture.md; NULL: all */
   uint32_t dtypes;        /* 0: all */
   int grad;               /* 0 both, 1 only gradients, -1 none */
   uint32_t shard, shards; /* shards 0: all */
+  uint32_t ways;          /* bits of dsp_route, CF_CHOSEN_WAY among them; 0: as the level has it */
 } cf_selection;
+
+/* The way that dispatch chooses, as a bit of cf_selection.ways. */
+enum { CF_CHOSEN_WAY = 1u << DSP_ROUTE_NONE };
+/* Bits of ways by their words, "chosen,decomposition" or "all"; 0: there is no such word. */
+uint32_t cf_ways_parse(const char *list);
 
 /* Visits the cases of a selection in a fixed order, until visit returns false. */
 typedef bool (*cf_visit_fn)(void *context, const cf_case *c, const char *id);
@@ -18,6 +26,8 @@ void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context);
 /* The primary dtype first, then a half type (another for each op, so that both are met early), then the rest.
  * Returns how many there are. */
 uint32_t cf_op_dtypes(const cf_op *op, graft_dtype order[GRAFT_NUMBER_WIDE]);
+/* Whether some row has this family. */
+bool cf_is_family(const char *name);
 /* Whether the selection's glob is the name of any op. */
 bool cf_any_op_selected(const cf_selection *selection);
 /* Names of ops near a glob that is none, "aten.relu, aten.relu6": at most three, nearest first. Returns how many. */

@@ -88,8 +88,12 @@ static bool cf_judge_status(const cf_attempt *s, graft_status status, const cf_s
 static bool cf_range_run(cf_attempt *s, int run, const cf_spoilt *spoilt) {
   graft_tensor *outs[CF_MAX_TENSORS] = {0};
   if (run) s->zone = 0;
-  bool ok = cf_attempt_prepare(s, run, outs) && cf_judge_status(s, cf_attempt_call(s, outs), spoilt) &&
-            cf_attempt_collect(s, run, outs);
+  bool ok = cf_attempt_prepare(s, run, outs);
+  graft_status status = ok ? cf_attempt_call(s, outs) : GRAFT_OK;
+  if (ok && s->absent)
+    ok = cf_has_no_way(s->result);
+  else
+    ok = ok && cf_judge_status(s, status, spoilt) && cf_attempt_collect(s, run, outs);
   cf_attempt_release(s, outs);
   return ok;
 }

@@ -24,18 +24,24 @@ bool cf_succeeded(cf_result *result, graft_status status, const char *who) {
   return false;
 }
 
+bool cf_has_no_way(cf_result *result) {
+  result->outcome = CF_ABSENT;
+  return false;
+}
+
 bool cf_is_red(const cf_result *r) {
   return r->outcome == CF_FAIL || r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT;
 }
 
 const char *cf_outcome_name(int outcome) {
-  static const char *const names[] = {"pass", "fail", "unsupported", "crash", "timeout", "waived"};
+  static const char *const names[] = {"pass", "fail", "unsupported", "crash", "timeout", "waived", "absent"};
   return names[outcome];
 }
 
 const char *cf_result_word(const cf_result *r) {
   if (r->outcome == CF_CRASH || r->outcome == CF_TIMEOUT) return "fail";
   if (r->outcome != CF_PASS) return cf_outcome_name(r->outcome);
+  if (r->c.way == DSP_ROUTE_REFERENCE) return "host"; /* it was asked to */
   if (r->fallback || r->route == DSP_ROUTE_REFERENCE) return "fallback";
   if (r->route == DSP_ROUTE_DECOMPOSITION) return "decomposed";
   return r->route == DSP_ROUTE_PLUGIN || r->route == DSP_ROUTE_EQUAL ? "pass" : "host";

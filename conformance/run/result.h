@@ -4,7 +4,8 @@
 
 #include "conformance/judge/compare.h"
 
-typedef enum cf_outcome { CF_PASS, CF_FAIL, CF_UNSUPPORTED, CF_CRASH, CF_TIMEOUT, CF_WAIVED } cf_outcome;
+/* CF_ABSENT: it asks for a way that the call does not have on this device, and counts nowhere. */
+typedef enum cf_outcome { CF_PASS, CF_FAIL, CF_UNSUPPORTED, CF_CRASH, CF_TIMEOUT, CF_WAIVED, CF_ABSENT } cf_outcome;
 
 /* Crosses the pipe: plain bytes. */
 typedef struct cf_result {
@@ -23,6 +24,8 @@ typedef struct cf_result {
 __attribute__((format(printf, 2, 3))) bool cf_fail(cf_result *result, const char *format, ...);
 /* Marks what a status says: a failure with its text, or that nothing can run the case. True for GRAFT_OK. */
 bool cf_succeeded(cf_result *result, graft_status status, const char *who);
+/* Marks a case whose way the call does not have; false, to return. */
+bool cf_has_no_way(cf_result *result);
 /* Fails, crashes or runs out of time. */
 bool cf_is_red(const cf_result *r);
 const char *cf_outcome_name(int outcome);

@@ -49,6 +49,16 @@ typedef struct dsp_decomposing {
 } dsp_decomposing;
 extern _Thread_local dsp_decomposing dsp_inside;
 
+/* The way that this thread's calls of one op on one device go, if they can: so that tests and the conformance suite
+ * come to ways which a device's slots hide. A call that has no such way goes its own; dsp_last_route tells. The op's
+ * calls inside its own decomposition are among them, since a device without the slot would send them the same way. */
+typedef struct dsp_forced {
+  graft_rt_device *device;
+  uint32_t op_id; /* of the aten op, where a prim equals one */
+  dsp_route way;  /* DSP_ROUTE_NONE: nothing is forced */
+} dsp_forced;
+extern _Thread_local dsp_forced dsp_forcing;
+
 /* What stands above dispatch/ and is needed here: autograd, which records calls; wiring.c fills it in. */
 typedef struct dsp_hooks_table {
   /* Whether a call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:

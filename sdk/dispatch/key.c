@@ -157,7 +157,8 @@ bool dsp_key_build(dsp_key *key, const op_schema *schema, const graft_value *arg
   key->capacity = DSP_KEY_LOCAL;
   put(key, (uint64_t)schema->id << 32 | dsp_exec_flags());
   put(key, late);
-  put(key, (uint64_t)dt_number(dt_default()) << 48 | (uint64_t)nargs << 32 | nouts);
+  uint64_t forced = dsp_forcing.op_id == schema->id ? dsp_forcing.way : DSP_ROUTE_NONE;
+  put(key, forced << 56 | (uint64_t)dt_number(dt_default()) << 48 | (uint64_t)nargs << 32 | nouts);
   for (uint32_t i = 0; i < nargs; i++) {
     bool put = late >> i & 1 ? put_late(key, &args[i]) : put_value(key, &args[i], schema->args[i].kind);
     if (!put) return false;

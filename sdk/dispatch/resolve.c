@@ -353,7 +353,19 @@ static dsp_route other_ways(const op_call *call, dsp_route after) {
   return DSP_ROUTE_NONE;
 }
 
+static bool has_forced(resolver *r, dsp_route way) {
+  switch (way) {
+    case DSP_ROUTE_EQUAL: return !r->call->decompose_only && !r->plan->in_order && try_prims(r);
+    case DSP_ROUTE_DECOMPOSITION: return r->call->def->decompose && other_ways(r->call, DSP_ROUTE_EQUAL) == way;
+    case DSP_ROUTE_REFERENCE: return other_ways(r->call, DSP_ROUTE_DECOMPOSITION) == way;
+    default: return false;
+  }
+}
+
 static dsp_route choose(resolver *r) {
+  const dsp_forced *f = &dsp_forcing;
+  bool forced = f->way != DSP_ROUTE_NONE && f->op_id == r->call->schema->id && f->device == r->call->device;
+  if (forced && has_forced(r, f->way)) return f->way;
   if (!r->call->decompose_only && !r->plan->in_order) {
     if (try_slot(r, r->call->schema, r->call->args)) return DSP_ROUTE_PLUGIN;
     if (try_prims(r)) return DSP_ROUTE_EQUAL;

@@ -7,6 +7,8 @@ _Thread_local dsp_philox_override dsp_philox;
 
 _Thread_local dsp_decomposing dsp_inside;
 
+_Thread_local dsp_forced dsp_forcing;
+
 static _Thread_local graft_exec_flags exec_flags;
 
 void dsp_set_exec_flags(graft_exec_flags flags) {

@@ -87,6 +87,7 @@ static graft_status infer_c2c(op_call *c) {
     op_out_like(c, OUT, self->dtype, self);
     return GRAFT_OK;
   }
+  c->no_decompose = true;
   graft_status status = check(c, &d);
   if (status) return status;
   op_out(c, OUT, self->dtype, self->ndim, self->sizes);
@@ -313,10 +314,9 @@ graft_status kernel_fft_c2r(const graft_exec *exec, const graft_args_fft_c2r *a)
   return run(&(operands){a->self, a->out, a->dim, a->normalization, true});
 }
 
-/* A copy, where no dim is transformed. */
+/* Of no dim it is a copy. */
 static void decompose_c2c(fx *s, const op_call *c, graft_tensor **outs) {
-  const in_fft_c2c in = in_fft_c2c_of(c->args);
-  outs[OUT] = in.dim_count ? NULL : fx_clone(s, in.self, GRAFT_FORMAT_PRESERVE);
+  outs[OUT] = fx_clone(s, op_tensor(c, ARG_fft_c2c_self), GRAFT_FORMAT_PRESERVE);
 }
 
 /* --- gradients --- */

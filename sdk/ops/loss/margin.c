@@ -319,9 +319,10 @@ static void decompose_multi_margin_backward(fx *s, const op_call *c, graft_tenso
   outs[OUT] = fx_reshape(s, fx_scatter_src(s, slope, 1, class, own), in.self->ndim, in.self->sizes);
 }
 
-/* For each row its classes [N,C] (0 where the list has ended), and 1 where it has not. */
+/* For each row its classes [N,C] (0 where the list has ended), and 1 where it has not. Only -1 ends a list: another
+ * negative is a class that who looks for it refuses. */
 static graft_tensor *labels(fx *s, graft_tensor *self, graft_tensor *target, graft_tensor **listed) {
-  graft_tensor *t = matrix(s, target, self), *in_list = fx_cast(s, fx_ge_Scalar(s, t, graft_scalar_int(0)), GRAFT_I64);
+  graft_tensor *t = matrix(s, target, self), *in_list = fx_cast(s, fx_ne_Scalar(s, t, graft_scalar_int(-1)), GRAFT_I64);
   graft_tensor *run = fx_cumprod(s, in_list, 1, GRAFT_DTYPE_NONE);
   *listed = s->status ? NULL : fx_cast(s, run, self->dtype);
   return fx_mul(s, t, run);

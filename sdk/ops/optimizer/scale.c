@@ -107,19 +107,25 @@ graft_status kernel_amp_update_scale(const graft_exec *exec, const graft_args_am
   return GRAFT_OK;
 }
 
+/* The factor is a double, and the product is rounded once: in f64, where the device has that. */
+static graft_tensor *times(fx *s, const op_call *c, graft_tensor *scale, double factor) {
+  bool finer = scale->dtype == GRAFT_F32 && c->device->dtypes & dt_bit(GRAFT_F64);
+  return fx_cast(s, fx_muls(s, finer ? fx_cast(s, scale, GRAFT_F64) : scale, factor), scale->dtype);
+}
+
 static void decompose_update_scale(fx *s, const op_call *c, graft_tensor **outs) {
   const in_amp_update_scale in = in_amp_update_scale_of(c->args);
   graft_tensor *scale = in.self, *tracker = in.growth_tracker, *found = in.found_inf;
   graft_tensor *skipped = fx_reshape(s, fx_ne_Scalar(s, found, graft_scalar_int(0)), 0, (int64_t[]){0});
   graft_tensor *steps = fx_add_Scalar(s, tracker, graft_scalar_int(1), graft_scalar_int(1));
   graft_tensor *due = fx_eq_Scalar(s, steps, graft_scalar_int(in.growth_interval));
-  graft_tensor *grown = fx_muls(s, scale, in.scale_growth_factor);
+  graft_tensor *grown = times(s, c, scale, in.scale_growth_factor);
   graft_tensor *finite = fx_lt_Scalar(s, fx_abs(s, grown), graft_scalar_float(INFINITY));
   graft_tensor *grows =
       fx_logical_and(s, fx_reshape(s, due, 0, (int64_t[]){0}), fx_reshape(s, finite, 0, (int64_t[]){0}));
   graft_tensor *kept = fx_where(s, grows, fx_tensor(grown), fx_tensor(scale));
   outs[OUT_amp_update_scale_out0] =
-      fx_where(s, skipped, fx_tensor(fx_muls(s, scale, in.scale_backoff_factor)), fx_tensor(kept));
+      fx_where(s, skipped, fx_tensor(times(s, c, scale, in.scale_backoff_factor)), fx_tensor(kept));
   outs[OUT_amp_update_scale_growth_tracker_out] = fx_not_where(s, skipped, fx_not_where(s, due, steps));
 }
 

@@ -213,8 +213,9 @@ static void decompose_pick(fx *s, const op_call *c, graft_tensor **outs) {
   if (op_ran_wider(s, c, outs)) return;
   int64_t dim = in.dim;
   bool largest = c->schema->id == GRAFT_OP_MAX_DIM;
+  graft_tensor *ordered = in.self->dtype == GRAFT_BOOL ? fx_cast(s, in.self, GRAFT_U8) : in.self; /* argmax wants one */
   outs[OUT_max_dim_values] = (largest ? fx_amax : fx_amin)(s, in.self, &dim, 1, in.keepdim);
-  outs[OUT_max_dim_indices] = (largest ? fx_argmax : fx_argmin)(s, in.self, &dim, in.keepdim);
+  outs[OUT_max_dim_indices] = (largest ? fx_argmax : fx_argmin)(s, ordered, &dim, in.keepdim);
 }
 
 /* None is false. */

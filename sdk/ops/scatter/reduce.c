@@ -34,6 +34,7 @@ static graft_status infer_reduce(op_call *c) {
   if (!known) return op_error(c, "reduce is '%s'; expected sum, prod, mean, amax or amin", c->args[REDUCE].as.str);
   graft_status status = sct_infer(c);
   if (status) return status;
+  c->no_decompose = !reduces_by(c->args, "sum") && !reduces_by(c->args, "mean");
   if (dt_is_complex(self->dtype) && by_extremum(c->args)) return op_refuse(c, SELF, "a real dtype");
   if (self->dtype == GRAFT_BOOL && reduces_by(c->args, "mean")) return op_refuse(c, SELF, "a dtype that is not bool");
   return GRAFT_OK;
@@ -137,10 +138,6 @@ static void decompose_reduce(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *self = op_tensor(c, SELF), *index = op_tensor(c, INDEX), *src = op_tensor(c, SRC);
   int64_t dim = op_int(c, DIM);
   bool mean = reduces_by(c->args, "mean"), own = op_bool(c, INCLUDE_SELF);
-  if (!mean && !reduces_by(c->args, "sum")) {
-    fx_fail(s, GRAFT_UNIMPLEMENTED);
-    return;
-  }
   graft_tensor *base = own ? self : fx_scatter_value(s, self, dim, index, graft_scalar_int(0));
   outs[OUT] = fx_scatter_add(s, base, dim, index, src);
   if (!mean) return;
