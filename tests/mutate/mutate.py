@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""How strong the tests are: random changes of the source, one at a time, and whether anything fails.
+
+    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--report]
+
+Lines, operators and sites are drawn at random from the seed. Each mutant is built in a copy of the tree under
+build/mutate, and meets the cases that the change can reach: those of its file's family. It ends as
+
+    killed     something failed, or took far too long
+    stillborn  the compiler refuses it
+    equivalent nothing failed, and equivalent.txt says why nothing could
+    survived   nothing failed: a test is missing
+
+Results are kept in build/mutate, by seed: a run that was broken off goes on where it stopped, and --report prints what
+there is. A mutant is known by its file and its text, before and after, so that a change elsewhere does not touch it.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import operators  # noqa: E402
+import plan  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+ENDS = ("killed", "stillborn", "equivalent", "survived")
+
+
+# ---- which mutants ----
+
+
+def tracked(root, globs):
+    """Files of the tree that are mutated, and match a glob where there is one."""
+    listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True).stdout
+    for path in listed.splitlines():
+        if plan.kind_of(path) and (not globs or any(fnmatch.fnmatch(path, glob) for glob in globs)):
+            yield path
+
+
+def draw(texts, count, seed):
+    """Mutants of texts (path to text), no two alike: a line among all that have a site, an operator, a site."""
+    lines = {}
+    for path, text in sorted(texts.items()):
+        for site in operators.sites(text, plan.is_in_strings(path)):
+            lines.setdefault((path, site.line), {}).setdefault(site.operator, []).append(site)
+    places, chance, drawn = sorted(lines), random.Random(seed), {}
+    most = sum(len(found) for by_operator in lines.values() for found in by_operator.values())
+    while len(drawn) < min(count, most):
+        path, line = chance.choice(places)
+        by_operator = lines[path, line]
+        site = chance.choice(by_operator[chance.choice(sorted(by_operator))])
+        before = texts[path].split("\n")[line]
+        drawn.setdefault((path, line, site.after), {
+            "path": path, "line": line + 1, "operator": site.operator, "before": before, "after": site.after})
+    return list(drawn.values())
+
+
+def key_of(mutant):
+    return mutant["path"], mutant["before"].strip(), mutant["after"].strip()
+
+
+def read_equivalents(path):
+    """A block a mutant: its file, "- before", "+ after", and why nothing can tell them apart."""
+    found = {}
+    for block in path.read_text().split("\n\n") if path.exists() else []:
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        if not lines:
+            continue
+        if len(lines) < 4 or not lines[1].startswith("- ") or not lines[2].startswith("+ "):
+            raise SystemExit(f"{path}: expected a file, '- before', '+ after' and a reason:\n{block}")
+        found[lines[0], lines[1][2:].strip(), lines[2][2:].strip()] = " ".join(lines[3:])
+    return found
+
+
+# ---- one mutant ----
+
+
+class Bench:
+    """A project, its copy of the tree, and how commands are run."""
+
+    def __init__(self, project, through=(), limit_s=900):
+        self.project, self.through, self.limit_s = project, list(through), limit_s
+
+    def run(self, command, environment=None, limit_s=None):
+        """Exit status and output; the status is None where it took too long."""
+        process = subprocess.Popen([*self.through, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   errors="replace", cwd=self.project.tree, start_new_session=True,
+                                   env={**os.environ, **(environment or {})})
+        try:
+            return process, process.communicate(timeout=limit_s or self.limit_s)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return None, ""
+
+    def succeeds(self, command, environment=None):
+        process, output = self.run(command, environment)
+        return process is not None and process.returncode == 0, output
+
+    def judge(self, mutant):
+        file = self.project.tree / mutant["path"]
+        text = file.read_text()
+        lines = text.split("\n")
+        if lines[mutant["line"] - 1] != mutant["before"]:
+            raise SystemExit(f"{mutant['path']}:{mutant['line']} is not what was drawn")
+        lines[mutant["line"] - 1] = mutant["after"]
+        file.write_text("\n".join(lines))
+        try:
+            return self.end_of(mutant)
+        finally:
+            file.write_text(text)
+
+    def end_of(self, mutant):
+        built, output = self.succeeds(self.project.compile(mutant["path"]))
+        if not built:
+            return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error" in line), "")}
+        for check in self.project.checks(mutant["path"]):
+            good, output = self.succeeds(check.command, check.environment)
+            if not good:
+                said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
+                return {"end": "killed", "by": check.name, "text": said[0] if said else ""}
+        return {"end": "survived"}
+
+
+# ---- the run ----
+
+
+def copy_tree(root, to):
+    """The tracked files as they are now; times stay, so that nothing is built twice."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True).stdout
+    kept = {name for name in listed.decode().split("\0") if name and Path(root, name).is_file()}
+    for name in kept:
+        source, target = Path(root, name), Path(to, name)
+        if target.exists() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+    for target in [path for path in Path(to).rglob("*") if path.is_file()]:
+        if str(target.relative_to(to)) not in kept:
+            target.unlink()
+
+
+def read_results(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def baseline(bench, paths):
+    """What fails without a mutant would kill them all."""
+    for command in bench.project.configure():
+        good, output = bench.succeeds(command)
+        if not good:
+            raise SystemExit(output)
+    checked = set()
+    for path in paths:
+        good, output = bench.succeeds(bench.project.compile(path))
+        if not good:
+            raise SystemExit(output)
+        for check in bench.project.checks(path):
+            if tuple(check.command) in checked:
+                continue
+            checked.add(tuple(check.command))
+            if not bench.succeeds(check.command, check.environment)[0]:
+                raise SystemExit(f"{' '.join(check.command)}: fails without a mutant")
+
+
+def run(bench, mutants, results, say=print):
+    """Judges the mutants that have no result in the file yet, and adds theirs."""
+    known = {key_of(result) + (result["line"],) for result in read_results(results)}
+    left = [mutant for mutant in mutants if key_of(mutant) + (mutant["line"],) not in known]
+    if left:
+        baseline(bench, sorted({mutant["path"] for mutant in left}))
+    for number, mutant in enumerate(left, len(mutants) - len(left) + 1):
+        start = time.monotonic()
+        result = {**mutant, **bench.judge(mutant)}
+        result["seconds"] = round(time.monotonic() - start, 1)
+        with results.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+        say(f"{number}/{len(mutants)} {result['end']:9} {mutant['path']}:{mutant['line']} {result.get('by', '')[:60]} "
+            f"({result['seconds']} s)")
+
+
+def summary(results, equivalents, kind_of=plan.kind_of):
+    """Lines of text: a table by kind of file, then what survived."""
+    counts, survivors = {}, []
+    for result in results:
+        end = result["end"]
+        if end == "survived" and key_of(result) in equivalents:
+            end = "equivalent"
+        if end == "survived":
+            survivors.append(result)
+        counts.setdefault(kind_of(result["path"]), dict.fromkeys(ENDS, 0))[end] += 1
+    yield f"{'kind':8}" + "".join(f"{end:>12}" for end in ENDS) + f"{'killed, %':>12}"
+    for kind, row in sorted(counts.items()):
+        judged = row["killed"] + row["survived"]
+        share = f"{100 * row['killed'] / judged:.1f}" if judged else "-"
+        yield f"{kind:8}" + "".join(f"{row[end]:>12}" for end in ENDS) + f"{share:>12}"
+    for mutant in survivors:
+        yield f"\n{mutant['path']}:{mutant['line']} ({mutant['operator']}) survived"
+        yield f"- {mutant['before'].strip()}"
+        yield f"+ {mutant['after'].strip()}"
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="./run mutate", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--n", type=int, default=20, metavar="N", help="how many mutants (default 20)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="which ones (default 1)")
+    parser.add_argument("--paths", default="", metavar="GLOB", help="of files that match one of these, with commas between")
+    parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
+    parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
+    parser.add_argument("--through", default="", metavar="COMMAND", help="what each command is run by: 'nice -n 19'")
+    options = parser.parse_args(arguments)
+    root = Path(__file__).resolve().parents[2]
+    work = root / "build/mutate"
+    results = work / f"results-{options.seed}.jsonl"
+    equivalents = read_equivalents(HERE / "equivalent.txt")
+    if not options.report:
+        globs = [glob for glob in options.paths.split(",") if glob]
+        texts = {path: (root / path).read_text() for path in tracked(root, globs)}
+        mutants = draw(texts, options.n, options.seed)
+        if not mutants:
+            raise SystemExit(f"./run mutate: no file that is mutated matches {options.paths}")
+        if options.list:
+            for mutant in mutants:
+                print(f"{mutant['path']}:{mutant['line']} {mutant['operator']}\n- {mutant['before']}\n+ {mutant['after']}")
+            return
+        work.mkdir(parents=True, exist_ok=True)
+        copy_tree(root, work / "tree")
+        run(Bench(plan.Graft(work / "tree", work / "build"), options.through.split()), mutants, results,
+            lambda text: print(text, flush=True))
+    print(*summary(read_results(results), equivalents), sep="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
