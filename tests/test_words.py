@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROW = re.compile(r"^\| `(?P<word>\w+)` \| (?P<part>layout|fill|mode) \| (?P<meaning>.*) \|$", re.M)
+ROW = re.compile(r"^\| `(?P<word>\w+)` \| (?P<part>layout|fill|mode|way) \| (?P<meaning>.*) \|$", re.M)
 
 
 def main(root, graft):
