@@ -8,5 +8,7 @@
  * program that calls these must route "conformance" back to cf_main_conformance. */
 int cf_main_conformance(int argc, char **argv);
 int cf_main_case(int argc, char **argv);
+/* `graft report diff A B`: 0 nothing is worse, 1 something is, 2 usage or a file that can't be read. */
+int cf_main_report(int argc, char **argv);
 
 #endif

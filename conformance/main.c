@@ -245,6 +245,13 @@ static void cf_say_nothing_matches(const cf_selection *s) {
     printf("no case matches --op '%s'; `graft ops` lists the ops\n", s->op);
 }
 
+static void cf_now(char *text, size_t capacity) {
+  time_t now = time(NULL);
+  struct tm parts;
+  gmtime_r(&now, &parts);
+  strftime(text, capacity, "%Y-%m-%d %H:%M:%SZ", &parts);
+}
+
 static int cf_session_run(cf_session *session) {
   cf_report *report = &session->report;
   const cf_options *o = report->options;
@@ -268,13 +275,6 @@ static int cf_session_run(cf_session *session) {
   if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
   if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
   return cf_report_status(report);
-}
-
-static void cf_today(char text[16]) {
-  time_t now = time(NULL);
-  struct tm parts;
-  gmtime_r(&now, &parts);
-  strftime(text, 16, "%Y-%m-%d", &parts);
 }
 
 static bool cf_print_id(void *context, const cf_case *c, const char *id) {
@@ -319,7 +319,8 @@ int cf_main_conformance(int argc, char **argv) {
   cf_session *session = calloc(1, sizeof *session);
   if (!session) return cf_usage("no memory");
   session->report.options = &a.options;
-  cf_today(session->today);
+  cf_now(session->report.began, sizeof session->report.began);
+  snprintf(session->today, sizeof session->today, "%.10s", session->report.began);
   bool readable = !a.options.waivers || cf_waivers_read(a.options.waivers, &session->report.waivers) == GRAFT_OK;
   int status = readable ? cf_session_run(session) : cf_usage(graft_last_error());
   cf_report_close(&session->report);

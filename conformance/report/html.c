@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "conformance/cases/cases.h"
 #include "conformance/report/report.h"
@@ -37,6 +38,7 @@ typedef struct cf_matrix_row {
   uint32_t op_id;
   const char *family;
   cf_cell cells[CF_COLUMNS], all;
+  double milliseconds; /* of all its cases */
 } cf_matrix_row;
 
 static int cf_word_index(const cf_result *r) {
@@ -53,6 +55,7 @@ static void cf_cell_add(cf_cell *cell, const cf_result *r) {
 
 static void cf_matrix_add(cf_matrix_row *row, const cf_result *r) {
   cf_cell_add(&row->all, r);
+  row->milliseconds += r->milliseconds;
   if (r->c.mode != CF_FORWARD) {
     cf_cell_add(&row->cells[CF_GRADIENT_COLUMN], r);
     return;
@@ -93,6 +96,7 @@ static const char cf_style[] =
     ".verdict{display:inline-block;border-radius:6px;padding:1px 10px;color:#fff;font-size:14px;vertical-align:4px;"
     "margin-left:10px}.legend span{display:inline-flex;align-items:center;margin-right:16px}"
     "i.k{width:12px;height:12px;border-radius:3px;display:inline-block;margin-right:6px}"
+    ".ms{color:var(--dim);font-size:11px;padding-left:8px;text-align:right}"
     ".host{background:var(--host)}.pass{background:var(--pass)}.decomposed{background:var(--decomposed)}.fallback{"
     "background:var(--fallback)}"
     ".unsupported{background:var(--unsupported)}.waived{background:var(--waived)}.fail{background:var(--fail)}"
@@ -112,8 +116,9 @@ static const char cf_style[] =
     "color:var(--fg);width:260px;margin-bottom:8px}";
 
 static const char cf_script[] =
-    "document.getElementById('q').oninput=e=>{const q=e.target.value.toLowerCase();"
-    "document.querySelectorAll('tr[data-op]').forEach(r=>r.hidden=!r.dataset.op.includes(q))}";
+    "const q=document.getElementById('q'),w=document.getElementById('w');q.oninput=w.oninput=()=>"
+    "document.querySelectorAll('tr[data-op]').forEach(r=>r.hidden=!r.dataset.op.includes(q.value.toLowerCase())||"
+    "!r.dataset.status.split(' ').includes(w.value))";
 
 static void cf_html_text(FILE *f, const char *before, const char *text, const char *after) {
   fputs(before, f);
@@ -142,12 +147,19 @@ static void cf_html_head(FILE *f, const cf_report *report) {
   cf_html_text(f, "", report->hello.device, " · ");
   cf_html_text(f, "", report->hello.name, "");
   if (report->hello.driver[0]) cf_html_text(f, " · driver ", report->hello.driver, "");
-  fprintf(f, " · %u cases in %.1f s · seed %llu · libgraft %s", report->total, report->seconds,
-          (unsigned long long)report->options->seed, graft_version());
+  char command[512], host[160] = "";
+  struct utsname machine;
+  cf_command(report, command, sizeof command);
+  if (uname(&machine) == 0) snprintf(host, sizeof host, "%s %s", machine.sysname, machine.machine);
+  cf_html_text(f, " · plugin ", report->hello.plugin, "");
+  fprintf(f, " · %u cases in %.1f s · %s · libgraft %s · %s", report->total, report->seconds, report->began,
+          graft_version(), host);
   const cf_statistics *s = &report->hello.statistics;
   if (s->known)
     fprintf(f, " · %llu programs built (%.1f s), %llu loaded", (unsigned long long)s->programs_built,
             (double)s->build_nanoseconds * 1e-9, (unsigned long long)s->programs_loaded);
+  cf_html_text(f, "<br><code>", command,
+               "</code> · <a href=results.jsonl>results.jsonl</a> · <a href=junit.xml>junit.xml</a>");
   fputs("</div><div class=tiles>", f);
   cf_html_tile(f, "run", t->run, NULL);
   cf_html_tile(f, "passed", t->passed, "pass");
@@ -225,28 +237,35 @@ static void cf_html_columns(FILE *f) {
   for (int i = 0; i < CF_DTYPE_COLUMNS; i++) fprintf(f, "<th class=v>%s", cf_dtype_columns[i].name);
   fputs("<th class=gap>", f);
   for (int i = 1; i < CF_LAYOUTS; i++) fprintf(f, "<th class=v>%s", cf_layout_name(i));
-  fputs("<th class=gap><th class=v>gradient<th class=gap><th>error / limit</thead>", f);
+  fputs("<th class=gap><th class=v>gradient<th class=gap><th>error / limit<th>ms</thead>", f);
 }
 
 static void cf_html_matrix(FILE *f, const cf_matrix_row *rows, uint32_t count) {
   fputs("<h2>Support</h2><div class=legend>", f);
   for (int i = 0; i < CF_WORDS; i++) fprintf(f, "<span><i class=\"k %s\"></i>%s</span>", cf_words[i], cf_words[i]);
-  fputs("</div><p><input id=q placeholder=\"filter ops\"></p><table class=matrix>", f);
+  fputs("</div><p><input id=q placeholder=\"filter ops\"> <select id=w><option value=\"\">any status", f);
+  for (int i = 0; i < CF_WORDS; i++) fprintf(f, "<option>%s", cf_words[i]);
+  fputs("</select></p><table class=matrix>", f);
   cf_html_columns(f);
   for (uint32_t i = 0; i < count; i++) {
     const cf_matrix_row *row = &rows[i];
     if (i == 0 || strcmp(rows[i - 1].family, row->family) != 0)
       fprintf(f, "<tr class=fam><td colspan=%d>%s", CF_COLUMNS + 5, row->family);
     const char *name = op_schema_of(row->op_id)->name;
-    cf_html_text(f, "<tr data-op=\"", name, "\">");
+    cf_html_text(f, "<tr data-op=\"", name, "\" data-status=\"");
+    for (int k = 0; k < CF_WORDS; k++)
+      if (row->all.count[k]) fprintf(f, "%s ", cf_words[k]);
+    fputs("\">", f);
     cf_html_text(f, "<td class=op>", name, "");
     for (int c = 0; c < CF_COLUMNS; c++) {
       if (c == CF_DTYPE_COLUMNS || c == CF_GRADIENT_COLUMN) fputs("<td class=gap>", f);
       cf_html_cell(f, &row->cells[c]);
     }
     double part = row->all.ratio > 1 ? 1 : row->all.ratio;
-    fprintf(f, "<td class=gap><td><span class=bar><u style=\"width:%.0f%%\"></u></span> <span class=dim>%.2f</span>",
-            100 * part, row->all.ratio);
+    fprintf(f,
+            "<td class=gap><td><span class=bar><u style=\"width:%.0f%%\"></u></span> <span class=dim>%.2f</span><td "
+            "class=ms>%.0f",
+            100 * part, row->all.ratio, row->milliseconds);
   }
   fputs("</table>", f);
 }

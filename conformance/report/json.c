@@ -43,6 +43,7 @@ static void cf_json_case(FILE *f, const cf_report *report, const cf_result *r) {
   cf_json_text(f, "fill", cf_fill_name(r->c.fill));
   cf_json_text(f, "mode", cf_mode_name(r->c.mode));
   cf_json_text(f, "outcome", cf_outcome_name(r->outcome));
+  cf_json_text(f, "status", cf_result_word(r));
   cf_json_text(f, "route", dsp_route_name((dsp_route)r->route));
   fprintf(f, ",\"fallback\":%s", r->fallback ? "true" : "false");
   cf_json_number(f, "ratio", r->ratio);
@@ -66,6 +67,13 @@ void cf_write_json(FILE *f, const void *context) {
           report->total, (unsigned long long)t->run, (unsigned long long)t->passed, (unsigned long long)t->failed,
           (unsigned long long)t->fallback, (unsigned long long)t->host, (unsigned long long)t->unsupported);
   cf_json_text(f, "backend", report->options->backend);
+  char command[512];
+  cf_command(report, command, sizeof command);
+  cf_json_text(f, "command", command);
+  cf_json_text(f, "level", cf_level_name((int)report->options->selection.level));
+  cf_json_text(f, "began", report->began);
+  cf_json_text(f, "plugin", report->hello.plugin);
+  cf_json_text(f, "libgraft", graft_version());
   cf_json_text(f, "device", report->hello.name);
   cf_json_text(f, "driver", report->hello.driver);
   cf_json_number(f, "seconds", report->seconds);

@@ -1,5 +1,6 @@
 #include "conformance/report/report.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,14 +104,49 @@ int cf_report_status(const cf_report *report) {
   return nothing ? 3 : 0;
 }
 
+/* A text that grows; what does not fit is cut. */
+typedef struct cf_words {
+  char *text;
+  size_t capacity, used;
+} cf_words;
+
+__attribute__((format(printf, 2, 3))) static void cf_say(cf_words *w, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  int n = vsnprintf(w->text + w->used, w->capacity - w->used, format, list);
+  va_end(list);
+  if (n > 0) w->used += (size_t)n;
+  if (w->used >= w->capacity) w->used = w->capacity - 1;
+}
+
+static void cf_say_device(cf_words *w, const cf_options *o) {
+  cf_say(w, " -b %s", o->backend);
+  if (o->device) cf_say(w, " -d %d", o->device);
+  for (uint32_t i = 0; i < o->plugin_option_count; i++) cf_say(w, " -o %s", o->plugin_options[i]);
+}
+
+void cf_command(const cf_report *report, char *text, size_t capacity) {
+  const cf_options *o = report->options;
+  const cf_selection *s = &o->selection;
+  cf_words w = {text, capacity, 0};
+  cf_say(&w, "graft conformance");
+  cf_say_device(&w, o);
+  cf_say(&w, " --level %s", cf_level_name((int)s->level));
+  if (s->op) cf_say(&w, " --op '%s'", s->op);
+  if (s->family) cf_say(&w, " --family %s", s->family);
+  for (uint32_t i = 0, n = 0; s->dtypes >> i; i++)
+    if (s->dtypes >> i & 1) cf_say(&w, "%s%s", n++ ? "," : " --dtype ", graft_dtype_name(dt_of_number(i)));
+  if (s->grad) cf_say(&w, " --grad %s", s->grad > 0 ? "only" : "no");
+  if (s->shards) cf_say(&w, " --shard %u/%u", s->shard, s->shards);
+  if (o->seed) cf_say(&w, " --seed %llu", (unsigned long long)o->seed);
+}
+
 void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_t capacity) {
   char id[CF_ID_BYTES] = "";
   const cf_options *o = report->options;
+  cf_words w = {text, capacity, 0};
   cf_case_id(&r->c, id);
-  int n = snprintf(text, capacity, "graft case %s -b %s", id, o->backend);
-  if (o->device && n > 0 && (size_t)n < capacity) n += snprintf(text + n, capacity - (size_t)n, " -d %d", o->device);
-  for (uint32_t i = 0; i < o->plugin_option_count && (size_t)n < capacity; i++)
-    n += snprintf(text + n, capacity - (size_t)n, " -o %s", o->plugin_options[i]);
-  if (o->seed && (size_t)n < capacity)
-    snprintf(text + n, capacity - (size_t)n, " --seed %llu", (unsigned long long)o->seed);
+  cf_say(&w, "graft case %s", id);
+  cf_say_device(&w, o);
+  if (o->seed) cf_say(&w, " --seed %llu", (unsigned long long)o->seed);
 }

@@ -24,6 +24,7 @@ typedef struct cf_family {
 } cf_family;
 
 typedef struct cf_report {
+  char began[24]; /* UTC, as "2026-01-31 12:00:00Z" */
   const cf_options *options;
   cf_hello hello;
   double seconds;
@@ -63,6 +64,8 @@ graft_status cf_report_write(const cf_report *report);
 
 /* ---- for the writers ---- */
 
+/* The command that a run was asked for by, as far as it chose cases and a device. */
+void cf_command(const cf_report *report, char *text, size_t capacity);
 /* The command that runs a case again. */
 void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_t capacity);
 /* Each takes a cf_report. */

@@ -63,7 +63,9 @@ graft_status cf_backend_open(const cf_options *options, cf_backend *backend) {
 }
 
 static void cf_hello_device(cf_hello *hello, graft_rt_device *device) {
+  const graft_plugin *plugin = &device->backend->plugin;
   size_t size;
+  snprintf(hello->plugin, sizeof hello->plugin, "%s %s", plugin->name, plugin->version ? plugin->version : "");
   snprintf(hello->device, sizeof hello->device, "%s", graft_device_text(device));
   if (graft_device_query(device, GRAFT_DEVICE_NAME, hello->name, sizeof hello->name, &size) != GRAFT_OK)
     hello->name[0] = 0;
@@ -295,6 +297,7 @@ static void cf_take_hello(cf_crew *crew, cf_worker *w) {
   memcpy(crew->hello->device, hello.device, sizeof hello.device);
   memcpy(crew->hello->name, hello.name, sizeof hello.name);
   memcpy(crew->hello->driver, hello.driver, sizeof hello.driver);
+  memcpy(crew->hello->plugin, hello.plugin, sizeof hello.plugin);
   if (!cf_next_case(crew, w)) cf_worker_died(crew, w, false);
 }
 

@@ -29,6 +29,7 @@ typedef struct cf_statistics {
 typedef struct cf_hello {
   int32_t status; /* 0, or an exit status with its text */
   char device[96], name[160], driver[96], text[512];
+  char plugin[96]; /* its name and version */
   cf_statistics statistics;
   uint32_t bad_endings; /* workers that ended with a fault, after all their cases; text says how the last one did */
 } cf_hello;

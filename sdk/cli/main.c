@@ -16,6 +16,7 @@ static const struct command {
     {"conformance", cf_main_conformance, "[-b NAME|PATH] [--level smoke|mustpass|full] …",
      "op by op: are the numbers and the gradients right?"},
     {"case", cf_main_case, "ID [--dump DIR]", "one case of the suite again, with its inputs, result and oracle"},
+    {"report", cf_main_report, "diff A B [--html FILE]", "what changed between two runs of the suite"},
     {"ops", cli_ops, "[--table core|prims|train] [-b NAME]", "each op and who implements it, one a line"},
     {"bench", cli_bench, "[-b NAME] [--op GLOB] [--json]", "how long ops take on a backend"},
     {"new", cli_new, "NAME [DIR]", "start a plugin: a project that builds, loads and passes `graft check`"},

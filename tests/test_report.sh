@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What a report says of a run, and of two: test_report.sh BUILD
+set -euo pipefail
+build=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+graft=$build/bin/graft
+plugin=$build/lib/graft_mutants.so
+
+fail() {
+  echo "test_report: $*" >&2
+  head -n 30 log >&2
+  exit 1
+}
+
+run() { # folder, options: status 0 or 1
+  "$graft" conformance -b "$plugin" --op 'aten.a*' --report "$@" >log 2>&1 || [ $? = 1 ] || fail "no report $1"
+}
+
+says() { # status, extended regular expression, arguments
+  local status=0
+  "$graft" report "${@:3}" >log 2>&1 || status=$?
+  [ "$status" = "$1" ] || fail "exit status $status, not $1: report ${*:3}"
+  grep -Eq -- "$2" log || fail "no '$2' from: report ${*:3}"
+}
+
+run good
+run masked -o without=aten::abs
+run wrong -o bug=last_tie
+says 0 ': 0 newly failing, 0 newly passing, 0 of coverage lost, 0 won' diff good good
+says 1 ' [1-9][0-9]* of coverage lost' diff good masked
+grep -Eq '^  pass +-> (fallback|decomposed) +aten.abs.default/f32/33x17/contiguous/uniform/0$' log || fail "abs is not named"
+says 0 ' 0 of coverage lost, [1-9][0-9]* won' diff masked good
+says 1 ' [1-9][0-9]* newly failing' diff good wrong --html page.html
+grep -Eq '^  pass +-> fail +aten.argmax' log || fail "argmax is not named"
+grep -q 'Newly failing: [1-9]' page.html || fail "the page lacks it"
+says 0 ' [1-9][0-9]* newly passing' diff wrong good/results.jsonl
+
+# Ops that take longer; and a case that is gone.
+sed 's/"ms":[0-9.e+-]*/"ms":1/' good/results.jsonl >fast.jsonl
+sed -e 's/"ms":[0-9.e+-]*/"ms":1/' -e '/"op":"aten::abs"/s/"ms":1/"ms":90/' good/results.jsonl >slow.jsonl
+says 0 '^ +[0-9]+\.0 -> +[0-9]+\.0 ms  aten::abs$' diff fast.jsonl slow.jsonl
+if grep -q 'ms  aten::acos' log; then fail "acos is no slower"; fi
+grep -v 'aten.abs.default/f32/33x17/contiguous' good/results.jsonl >less.jsonl
+says 1 'pass +-> not there +aten.abs.default/f32/33x17/contiguous' diff good less.jsonl
+
+says 2 'nowhere: No such file' diff good nowhere
+echo '[1]' >bad.jsonl
+says 2 "bad.jsonl:1: no line of a report" diff good bad.jsonl
+says 2 'Usage: graft report' diff good
+says 2 'Usage: graft report' merge good good
+
+echo "test_report: two runs are compared"
