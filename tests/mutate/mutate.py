@@ -68,17 +68,36 @@ def key_of(mutant):
     return mutant["path"], mutant["before"].strip(), mutant["after"].strip()
 
 
-def read_equivalents(path):
-    """A block a mutant: its file, "- before", "+ after", and why nothing can tell them apart."""
-    found = {}
+def read_blocks(path):
+    """A block a mutant: its file, "- before", "+ after", and what is said of it."""
     for block in path.read_text().split("\n\n") if path.exists() else []:
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
         if not lines:
             continue
-        if len(lines) < 4 or not lines[1].startswith("- ") or not lines[2].startswith("+ "):
-            raise SystemExit(f"{path}: expected a file, '- before', '+ after' and a reason:\n{block}")
-        found[lines[0], lines[1][2:].strip(), lines[2][2:].strip()] = " ".join(lines[3:])
+        if len(lines) < 3 or not lines[1].startswith("- ") or not lines[2].startswith("+ "):
+            raise SystemExit(f"{path}: expected a file, '- before' and '+ after':\n{block}")
+        yield lines[0], lines[1][2:].strip(), lines[2][2:].strip(), " ".join(lines[3:])
+
+
+def read_equivalents(path):
+    """Mutants by their key, and why nothing can tell them from what they were made of."""
+    found = {}
+    for name, before, after, reason in read_blocks(path):
+        if not reason:
+            raise SystemExit(f"{path}: no reason for\n{name}\n- {before}\n+ {after}")
+        found[name, before, after] = reason
     return found
+
+
+def named(root, path):
+    """The mutants that a file names, as equivalent.txt does."""
+    for name, before, after, _ in read_blocks(path):
+        lines = (root / name).read_text().split("\n")
+        at = next((i for i, line in enumerate(lines) if line.strip() == before), None)
+        if at is None:
+            raise SystemExit(f"{path}: {name} has no line: {before}")
+        indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
+        yield {"path": name, "line": at + 1, "operator": "named", "before": lines[at], "after": indent + after}
 
 
 # ---- one mutant ----
@@ -214,18 +233,19 @@ def main(arguments):
     parser.add_argument("--n", type=int, default=20, metavar="N", help="how many mutants (default 20)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="which ones (default 1)")
     parser.add_argument("--paths", default="", metavar="GLOB", help="of files that match one of these, with commas between")
+    parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
     parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
     parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
     parser.add_argument("--through", default="", metavar="COMMAND", help="what each command is run by: 'nice -n 19'")
     options = parser.parse_args(arguments)
     root = Path(__file__).resolve().parents[2]
     work = root / "build/mutate"
-    results = work / f"results-{options.seed}.jsonl"
+    results = work / f"results-{Path(options.these).name if options.these else options.seed}.jsonl"
     equivalents = read_equivalents(HERE / "equivalent.txt")
     if not options.report:
         globs = [glob for glob in options.paths.split(",") if glob]
         texts = {path: (root / path).read_text() for path in tracked(root, globs)}
-        mutants = draw(texts, options.n, options.seed)
+        mutants = list(named(root, Path(options.these))) if options.these else draw(texts, options.n, options.seed)
         if not mutants:
             raise SystemExit(f"./run mutate: no file that is mutated matches {options.paths}")
         if options.list:

@@ -152,6 +152,13 @@ class Runs(unittest.TestCase):
         self.assertRegex(text, r"tiny +1 +0 +1 +3 +25\.0")
         self.assertIn("+ return a - 1;", text)
         self.assertNotIn("+ if (a >= b)", text)
+        tree = self.bench.project.tree
+        self.assertEqual([mutant["after"] for mutant in mutate.named(tree, path)], ["  if (a >= b) return a;"])
+        path.write_text("source.c\n- if (c > b) return a;\n+ ;\n")
+        with self.assertRaises(SystemExit):
+            list(mutate.named(tree, path))
+        with self.assertRaises(SystemExit):
+            mutate.read_equivalents(path)
         path.write_text("source.c\n- if (a > b) return a;\nno mutant\n")
         with self.assertRaises(SystemExit):
             mutate.read_equivalents(path)
