@@ -92,6 +92,7 @@ static void cf_margin_row(const cf_check *k, int64_t row, int64_t classes, long 
   for (int64_t d = 0; d < classes; d++) sizes[d] = fabsl(x->v[row * classes + d].re), slopes[d] = 0;
   for (int64_t j = 0; j < each; j++) {
     int64_t class = (int64_t)target->v[row * each + j].re;
+    if (class < 0) return; /* it ends the list */
     for (int64_t d = 0; d < classes; d++) {
       long double slope = cf_margin_term(k, sizes, class, d, true);
       *loss += cf_margin_term(k, sizes, class, d, false) / (long double)classes;
@@ -224,8 +225,8 @@ static const cf_op cf_loss_ops[] = {
      CF_ORDERED,
      CF_G_LINEAR(4)},
     {"aten::nll_loss_backward",
-     CF_TEXTS("s T[] T[13,5] i64[13]<5 T[5]+ 1 -100 T[]+", "m T[] T[13,5] i64[13]<5 _ 2 -100 T[]+",
-              "m T[129] T[129,3] i64[129]<3 T[3]+ 0 -100 T[]+"),
+     CF_TEXTS("s T[] T[13,5] i64[13]<5 T[5]+ 1 -100 T[]+", "m T[33] T[33,5] i64[33]<5?-100 T[5]+ 0 -100 T[]+",
+              "m T[] T[13,5] i64[13]<5 _ 2 -100 T[]+", "m T[129] T[129,3] i64[129]<3 T[3]+ 0 -100 T[]+"),
      CF_FLOATS, CF_R_ULPS(3), CF_VALUES, 0, CF_G_NONE},
     {"aten::nll_loss2d_forward",
      CF_TEXTS("s T[3,5,7,3] i64[3,7,3]<5 T[5]+ 1 -100", "m T[3,5,7,3] i64[3,7,3]<5 _ 2 -100",
@@ -238,7 +239,7 @@ static const cf_op cf_loss_ops[] = {
      CF_G_LINEAR(4)},
     {"aten::nll_loss2d_backward",
      CF_TEXTS("m T[] T[3,5,7,3] i64[3,7,3]<5 T[5]+ 1 -100 T[]+", "m T[] T[3,5,7,3] i64[3,7,3]<5 _ 2 -100 T[]+",
-              "m T[2,13,3] T[2,17,13,3] i64[2,13,3]<17 T[17]+ 0 -100 T[]+",
+              "m T[2,13,3] T[2,17,13,3] i64[2,13,3]<17?-100 T[17]+ 0 -100 T[]+",
               "m T[] T[2,3,33,17] i64[2,33,17]<3 _ 1 2 T[]+"),
      CF_FLOATS, CF_R_ULPS(3), CF_VALUES, 0, CF_G_NONE},
     {"aten::mse_loss",
@@ -273,11 +274,12 @@ static const cf_op cf_loss_ops[] = {
               "m T[] T[33,17] i64[33]<17 2 1 T[17]+ 2"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_margin_slope), CF_VALUES, 0, CF_G_NONE},
     {"aten::multilabel_margin_loss_forward",
-     CF_TEXTS("m T[13,5] i64[13,5]<5 1", "m T[129,3] i64[129,3]<2 0", "m T[33,17] i64[33,17]<9 2", "m T[5] i64[5]<3 1"),
+     CF_TEXTS("m T[13,5] i64[13,5]<5 1", "m T[129,3] i64[129,3]<2 0", "m T[33,17] i64[33,17]<9 2", "m T[5] i64[5]<3 1",
+              "m T[13,5] i64[13,5]<5?-1 1", "m T[33,17] i64[33,17]<17?-1 0"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_margin), CF_VALUES, 0, CF_G_CUSTOM(cf_t_margin, 12)},
     {"aten::multilabel_margin_loss_backward",
      CF_TEXTS("m T[] T[13,5] i64[13,5]<5 1 T[13,5]<2", "m T[129] T[129,3] i64[129,3]<2 0 T[129,3]<2",
-              "m T[] T[33,17] i64[33,17]<9 2 T[33,17]<2"),
+              "m T[] T[33,17] i64[33,17]<9 2 T[33,17]<2", "m T[13] T[13,5] i64[13,5]<5?-1 0 T[13,5]<2"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_margin_slope), CF_VALUES, 0, CF_G_NONE},
 };
 

@@ -392,6 +392,8 @@ static void cf_g_renorm(const cf_check *k, uint32_t in, long double *terms) {
 #define CF_NORM(n, limit, gradient, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, CF_ORDERED, gradient }
 
+#define CF_HALVES (CF_BIT(F16) | CF_BIT(BF16))
+
 static const cf_op cf_normalization_ops[] = {
     CF_NORM("native_layer_norm", cf_l_layer_norm, CF_G_CUSTOM(cf_g_layer_norm, 160),
             "s T[13,33] [33] T[33] T[33] 1e-05", "s T[3,13,17] [13,17] _ _ 1e-05", "m T[5,129] [129] T[129] _ 1e-05",
@@ -422,6 +424,18 @@ static const cf_op cf_normalization_ops[] = {
             "s T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ true 1e-05 [1,1,1]",
             "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ false 1e-05 [1,1,1]",
             "m T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]"),
+
+    /* Parameters and statistics in f32 beside inputs of half types. */
+    {"aten::native_layer_norm", CF_TEXTS("m T[13,33] [33] f32[33] f32[33] 1e-05", "m T[5,129] [129] f32[129] _ 1e-05"),
+     CF_HALVES, CF_R_CUSTOM(cf_l_layer_norm), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::native_group_norm", CF_TEXTS("m T[2,6,13] f32[6] f32[6] 2 6 13 3 1e-05"), CF_HALVES,
+     CF_R_CUSTOM(cf_l_group_norm), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::native_batch_norm",
+     CF_TEXTS("m T[5,6,7] f32[6] f32[6] f32[6] f32[6]+ true 0.1 1e-05",
+              "m T[5,6,7] f32[6] f32[6] f32[6] f32[6]+ false 0.1 1e-05"),
+     CF_HALVES, CF_R_CUSTOM(cf_l_batch_norm), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::_fused_rms_norm", CF_TEXTS("m T[13,33] [33] f32[33] 1e-05"), CF_HALVES, CF_R_CUSTOM(cf_l_rms_norm),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
 
     {"aten::_fused_rms_norm",
      CF_TEXTS("s T[13,33] [33] T[33] 1e-05", "m T[3,13,17] [13,17] _ 1e-05", "m T[5,129] [129] T[129] 1e-06",

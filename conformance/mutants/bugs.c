@@ -515,6 +515,39 @@ static graft_status mut_pivots_from_0(const mut_call *c) {
   return s;
 }
 
+/* ---- workspaces ---- */
+
+/* Asks for one of 100 bytes and writes one beside it: at -1 or at 100. */
+static graft_status mut_beside_workspace(const mut_call *c, int64_t at) {
+  graft_buffer *buffer;
+  uint64_t offset;
+  graft_status s = ref_host()->workspace(c->exec, 100, 0, &buffer, &offset);
+  if (s == GRAFT_OK) buffer->data[(int64_t)offset + at] = 0;
+  return s == GRAFT_OK ? c->inner(c->exec, c->args) : s;
+}
+
+static graft_status mut_before_workspace(const mut_call *c) {
+  return mut_beside_workspace(c, -1);
+}
+
+static graft_status mut_behind_workspace(const mut_call *c) {
+  return mut_beside_workspace(c, 100);
+}
+
+/* Adds what it finds in a workspace that it never wrote, the bytes of a number of 0 by luck. */
+static graft_status mut_stale_workspace(const mut_call *c) {
+  const graft_tensor_desc *out = mut_desc(c, "out");
+  graft_buffer *buffer;
+  uint64_t offset;
+  float found;
+  graft_status s = ref_host()->workspace(c->exec, sizeof found, 0, &buffer, &offset);
+  if (s == GRAFT_OK) s = c->inner(c->exec, c->args);
+  if (s != GRAFT_OK) return s;
+  memcpy(&found, buffer->data + offset, sizeof found);
+  for (int64_t i = 0; i < mut_numel(out); i++) mut_put(out, i, mut_get(out, i) + found);
+  return s;
+}
+
 /* ---- the table ---- */
 
 const mut_bug mut_bugs[] = {
@@ -526,6 +559,9 @@ const mut_bug mut_bugs[] = {
     {"offset", "aten::sqrt", "ignored offset", mut_ignored_offset, 0},
     {"past_end", "aten::neg", "write past the end", mut_past_end, 0},
     {"f16_sums", "aten::mm", "f16 accumulator", mut_f16_sums, 0},
+    {"before_workspace", "aten::mm", "write beside a workspace", mut_before_workspace, 0},
+    {"behind_workspace", "aten::sum.dim_IntList", "write beside a workspace", mut_behind_workspace, 0},
+    {"stale_workspace", "aten::mm", "unwritten workspace read", mut_stale_workspace, 0},
     {"truncated", "aten::mul.Tensor", "wrong rounding", mut_truncated, 0},
     {"cut", "aten::_to_copy", "wrong rounding", mut_cut, 0},
     {"nan_dropped", "aten::maximum", "NaN dropped", mut_nan_dropped, 0},

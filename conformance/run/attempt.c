@@ -79,6 +79,7 @@ static bool cf_build_outputs(cf_attempt *s, int run, graft_tensor **outs) {
 /* After the call: zones, gaps and inputs as they were; the elements as arrays. */
 static bool cf_check_guards(cf_attempt *s, int run) {
   char problem[160];
+  if (dsp_zones.broken[0]) return cf_fail(s->result, "%s", dsp_zones.broken);
   bool in_place = s->call->c->layout == CF_IN_PLACE;
   for (uint32_t i = 0; i < s->call->ntensors; i++) {
     bool may = cf_call_mutates(s->call, i) || (in_place && i == 0);
@@ -135,11 +136,13 @@ graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   cf_seed_generator(device, s->call);
   uint64_t before = cf_fallback_total(), seed, offset;
   dsp_forcing = (dsp_forced){device, s->call->schema->id, (dsp_route)s->call->c->way};
+  dsp_zones = (dsp_zone_watch){.bytes = cf_zone_bytes(device)};
   dsp_set_exec_flags(s->call->c->layout == CF_DETERMINISTIC ? GRAFT_EXEC_DETERMINISTIC : 0);
   graft_status status = graft_call(s->call->schema->id, args, s->call->schema->nargs, outs, s->nouts);
   dsp_route route = dsp_last_route();
   dsp_set_exec_flags(0);
   dsp_forcing = (dsp_forced){0};
+  dsp_zones.bytes = 0;
   if (status == GRAFT_OK) status = graft_device_synchronize(device);
   s->result->route = (uint8_t)route;
   s->absent = s->call->c->way != DSP_ROUTE_NONE && route != (dsp_route)s->call->c->way;

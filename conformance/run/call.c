@@ -1,6 +1,7 @@
 #include "conformance/run/call.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,8 @@ static void cf_read_note(cf_reader *r, cf_note *note) {
       note->positive = true, r->at++;
     else if (*r->at == '<')
       note->bound = strtoll(r->at + 1, &end, 10), r->at = end;
+    else if (*r->at == '?')
+      note->has_sentinel = true, note->sentinel = strtoll(r->at + 1, &end, 10), r->at = end;
     else if (*r->at == '~') {
       size_t length = 0;
       while (cf_word(r->at[1 + length])) length++;
@@ -202,6 +205,7 @@ static bool cf_has_range(const cf_call *call) {
   if (c->mode < CF_RANGE_PAST) return true;
   if (c->variant >= call->ntensors || !cf_call_is_index(call, c->variant)) return false;
   const txt_tensor *t = &call->specs[c->variant];
+  if (call->notes[c->variant].has_sentinel) return false; /* which may end what is read */
   return tns_numel(t->ndim, t->sizes) > 0 && (c->mode != CF_RANGE_FAR || t->dtype == GRAFT_I64);
 }
 
@@ -317,10 +321,29 @@ static void cf_repeat_expanded(cf_array *a, const txt_tensor *t, bool reduced) {
   }
 }
 
+/* Numbers that a call names, at which it may bend: thresholds, bounds. Such as half types hold, too, so that an element
+ * can be one. */
+static uint32_t cf_numbers_of(const cf_call *call, long double numbers[CF_NUMBERS]) {
+  uint32_t count = 0;
+  numbers[count++] = 0;
+  for (uint32_t i = 0; i < call->schema->nargs && count < CF_NUMBERS; i++) {
+    const graft_value *v = &call->args[i];
+    if (v->kind == GRAFT_VALUE_NONE && call->schema->args[i].fallback) v = call->schema->args[i].fallback;
+    if (v->kind != GRAFT_VALUE_SCALAR && v->kind != GRAFT_VALUE_FLOAT) continue;
+    long double x = v->kind == GRAFT_VALUE_FLOAT ? (long double)v->as.f : dt_scalar_value(&v->as.scalar).re;
+    if (fabsl(x) >= 0x1p-10L && fabsl(x) <= 0x1p10L && dt_round(GRAFT_BF16, x) == x) numbers[count++] = x;
+  }
+  return count;
+}
+
 bool cf_call_fill(cf_call *call, uint64_t seed, bool denormals) {
   cf_class k = call->op->rule.klass;
   bool reduced = k == CF_SUM || k == CF_PROD || k == CF_CUSTOM || k == CF_GATED || k == CF_BACKWARD || k == CF_PROPERTY;
   cf_random random = {seed};
+  long double numbers[CF_NUMBERS];
+  /* Where elements are summed up, none is at a threshold; differences are no slopes there. */
+  bool summed = k == CF_SUM || k == CF_PROD || k == CF_BACKWARD || k == CF_PROPERTY;
+  uint32_t count = summed || call->c->mode == CF_ADJOINT ? 0 : cf_numbers_of(call, numbers);
   for (uint32_t i = 0; i < call->ntensors; i++) {
     const txt_tensor *t = &call->specs[i];
     const cf_note *note = &call->notes[i];
@@ -329,7 +352,9 @@ bool cf_call_fill(cf_call *call, uint64_t seed, bool denormals) {
     cf_filling how = {.fill = note->tested ? (cf_fill)call->c->fill : CF_UNIFORM,
                       .domain = note->positive ? CF_POSITIVE : call->op->domain,
                       .reduced = reduced,
-                      .denormals = denormals};
+                      .denormals = denormals,
+                      .numbers = numbers,
+                      .number_count = note->tested ? count : 0};
     cf_fill_values(a, note, &how, &random);
     cf_fill_matrices(a, note->matrices);
     cf_repeat_expanded(a, t, reduced);

@@ -123,7 +123,7 @@ static void cf_id_args(const char *text, char *to, size_t capacity) {
       cf_put(&to, end, text, word), text += word;
       continue;
     }
-    static const char from[] = ",;:@<!", into[] = "++sodu";
+    static const char from[] = ",;:@<!?", into[] = "++soduq";
     const char *map = strchr(from, *text);
     bool drop = strchr("[]{}'", *text) != NULL;
     if (!drop) cf_put(&to, end, map ? &into[map - from] : text, 1);

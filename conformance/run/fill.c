@@ -96,8 +96,22 @@ static long double cf_draw_whole(graft_dtype dtype, const cf_filling *how, cf_ra
   return bad ? 3 : k;
 }
 
+/* Whether this element is to be one of the numbers that the call names, or its opposite; *value receives it. */
+static bool cf_draw_number(graft_dtype dtype, const cf_filling *how, cf_random *r, long double *value) {
+  bool ordinary = how->fill == CF_UNIFORM || how->fill == CF_INTEGERS;
+  if (!ordinary || how->domain != CF_VALUES || how->number_count < 2 || dtype == GRAFT_BOOL) return false;
+  if (cf_random_next(r) % 8) return false;
+  uint64_t drawn = cf_random_next(r);
+  long double x = how->numbers[drawn % how->number_count];
+  bool whole = dt_is_integral(dtype, false);
+  *value = drawn >> 32 & 1 && x != 0 && !dt_is_unsigned(dtype) ? -x : x;
+  return !whole || (x == floorl(x) && fabsl(x) < 100 && (x >= 0 || !dt_is_unsigned(dtype)));
+}
+
 static long double cf_draw(graft_dtype dtype, const cf_filling *how, cf_random *r) {
+  long double number;
   if (dtype == GRAFT_BOOL) return cf_random_next(r) & 1;
+  if (cf_draw_number(dtype, how, r, &number)) return number;
   if (dt_is_integral(dtype, false)) return cf_draw_whole(dtype, how, r);
   switch (how->fill) {
     case CF_INTEGERS: return cf_draw_integer(how->domain, r);
@@ -130,6 +144,7 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
       re = (long double)(cf_random_next(r) % (uint64_t)note->bound);
     else
       re = cf_draw(a->dtype, how, r);
+    if (note->has_sentinel && cf_random_next(r) % 4 == 0) re = (long double)note->sentinel;
     if (complex) im = cf_draw(a->dtype, how, r);
     a->v[i].re = dt_round(dt_real(a->dtype), re);
     a->v[i].im = complex ? dt_round(dt_real(a->dtype), im) : 0;

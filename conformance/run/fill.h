@@ -12,11 +12,14 @@ uint64_t cf_random_next(cf_random *r);
 long double cf_random_unit(cf_random *r); /* [0, 1) */
 uint64_t cf_hash(const char *text);
 
+enum { CF_NUMBERS = 8 };
 typedef struct cf_filling {
   cf_fill fill;
   cf_domain domain;
-  bool reduced;   /* the values are summed or multiplied up: moderate ones */
-  bool denormals; /* the device keeps them */
+  bool reduced;               /* the values are summed or multiplied up: moderate ones */
+  bool denormals;             /* the device keeps them */
+  const long double *numbers; /* some elements are one of these, or its opposite */
+  uint32_t number_count;
 } cf_filling;
 void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_random *r);
 /* Makes what was drawn matrices of a kind. */

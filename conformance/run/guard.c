@@ -8,7 +8,6 @@
 
 #include "memory/memory.h"
 
-enum { CF_ZONE_BYTES = 512 };
 static const unsigned char cf_poisons[] = {0xFF, 0x5A};
 
 static int64_t cf_span(int32_t ndim, const int64_t *sizes, const int64_t *strides) {
@@ -30,8 +29,7 @@ static int64_t cf_place(const graft_tensor *view, int64_t i) {
   return at + view->offset;
 }
 
-/* None where each tensor has its own buffer: then a tool watches the accesses, and a zone would be a place to hide. */
-static uint64_t cf_zone_bytes(const graft_rt_device *device) {
+uint64_t cf_zone_bytes(const graft_rt_device *device) {
   if (mem_is_uncached()) return 0;
   return CF_ZONE_BYTES > device->alignment ? CF_ZONE_BYTES : device->alignment;
 }

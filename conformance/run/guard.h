@@ -4,6 +4,12 @@
 
 #include "conformance/judge/call.h"
 
+enum { CF_ZONE_BYTES = 512 }; /* of each red zone, at least */
+
+/* How wide the red zones on a device are. None where each tensor has its own buffer: then a tool watches the accesses,
+ * and a zone would be a place to hide. */
+uint64_t cf_zone_bytes(const graft_rt_device *device);
+
 typedef struct cf_guarded {
   graft_tensor *base, *view; /* the view lies inside the base, red zones around it and in its gaps */
   unsigned char *image;      /* what the base held before the call */

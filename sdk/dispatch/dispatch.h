@@ -7,6 +7,7 @@
  * - overlap.c: whether what a call writes lies across its other tensors
  * - run.c: runs a plan's slot: descriptors, temporaries; what it may ask meanwhile is in host_callbacks.c
  * - ways.c: the other ways: decomposition, the reference device; fallback.c counts what leaves the device
+ * - zones.c: red zones around workspaces, for the conformance suite
  * - copy.c: ops that are copies, and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/
  * - routes.c: which way a device would go, for reports
  * - state.c: what is kept of a device and of a thread
@@ -58,6 +59,14 @@ typedef struct dsp_forced {
   dsp_route way;  /* DSP_ROUTE_NONE: nothing is forced */
 } dsp_forced;
 extern _Thread_local dsp_forced dsp_forcing;
+
+/* For the conformance suite: workspaces of this thread's calls lie between zones of so many bytes, 0 for none, and are
+ * all ones (NaN to a float). What is written there is described in `broken`. */
+typedef struct dsp_zone_watch {
+  uint64_t bytes;
+  char broken[128];
+} dsp_zone_watch;
+extern _Thread_local dsp_zone_watch dsp_zones;
 
 /* What stands above dispatch/ and is needed here: autograd, which records calls; wiring.c fills it in. */
 typedef struct dsp_hooks_table {

@@ -17,11 +17,12 @@ graft_status dsp_host_workspace(const graft_exec *exec, uint64_t bytes, uint64_t
     return err_set(GRAFT_INVALID_ARGUMENT, "workspace: one call may ask for %u at most", frame->workspace_count);
   }
   mem_block *block;
-  graft_status status = mem_allocate(frame->device, frame->stream, bytes, &block);
+  graft_status status = dsp_zone_allocate(frame, bytes, &block);
   if (status) return status;
+  frame->workspace_bytes[frame->workspace_count] = bytes;
   frame->workspaces[frame->workspace_count++] = block;
-  *buffer = block->buffer;
-  *byte_offset = block->offset;
+  *buffer = bytes ? block->buffer : NULL;
+  *byte_offset = block->offset + dsp_zone_bytes(frame->device);
   return GRAFT_OK;
 }
 

@@ -188,10 +188,18 @@ typedef struct dsp_frame {
   graft_rt_stream *stream;
   struct dsp_output *outputs;
   mem_block *workspaces[DSP_MAX_WORKSPACES];
+  uint64_t workspace_bytes[DSP_MAX_WORKSPACES]; /* as asked for */
   uint32_t workspace_count;
   dsp_memo losers[DSP_MAX_LOSERS]; /* memos that came too late; they are destroyed once the stream's lock is free */
   uint32_t loser_count;
 } dsp_frame;
+
+/* Around each workspace of a call there are zones of this device's, of 0 bytes unless dsp_zones asks for some: room for
+ * a workspace with its zones, filled in; and whether the zones are as they were, which waits for the stream and says
+ * how that went. */
+uint64_t dsp_zone_bytes(const graft_rt_device *device);
+graft_status dsp_zone_allocate(dsp_frame *frame, uint64_t bytes, mem_block **block);
+graft_status dsp_zone_check(const dsp_frame *frame);
 
 /* Outputs whose shape the op finds lie among the first few of a call: unique has one in the third place. */
 enum { DSP_MAX_DYNAMIC = 3 };
