@@ -32,6 +32,9 @@ import operators  # noqa: E402
 import plan  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled serves this one
+# Arguments of two types that change places are nothing that a programmer gets past the compiler.
+REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]")
 ENDS = ("killed", "stillborn", "equivalent", "survived")
 
 
@@ -113,7 +116,8 @@ class Bench:
         """Exit status and output; the status is None where it took too long."""
         process = subprocess.Popen([*self.through, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    errors="replace", cwd=self.project.tree, start_new_session=True,
-                                   env={**os.environ, **(environment or {})})
+                                   env={**os.environ, **CCACHE, "CCACHE_BASEDIR": str(self.project.tree),
+                                        **(environment or {})})
         try:
             return process, process.communicate(timeout=limit_s or self.limit_s)[0]
         except subprocess.TimeoutExpired:
@@ -140,8 +144,8 @@ class Bench:
 
     def end_of(self, mutant):
         built, output = self.succeeds(self.project.compile(mutant["path"]))
-        if not built:
-            return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error" in line), "")}
+        if not built or any(words in output for words in REFUSED):
+            return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
         for check in self.project.checks(mutant["path"]):
             good, output = self.succeeds(check.command, check.environment)
             if not good:
@@ -164,7 +168,8 @@ def copy_tree(root, to):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target)
     for target in [path for path in Path(to).rglob("*") if path.is_file()]:
-        if str(target.relative_to(to)) not in kept:
+        name = str(target.relative_to(to))
+        if name not in kept and not name.startswith("build/"):
             target.unlink()
 
 
@@ -254,7 +259,7 @@ def main(arguments):
             return
         work.mkdir(parents=True, exist_ok=True)
         copy_tree(root, work / "tree")
-        run(Bench(plan.Graft(work / "tree", work / "build"), options.through.split()), mutants, results,
+        run(Bench(plan.Graft(work / "tree", work / "tree/build"), options.through.split()), mutants, results,
             lambda text: print(text, flush=True))
     print(*summary(read_results(results), equivalents), sep="\n")
 
