@@ -1,4 +1,6 @@
 /* Activations with one result, and their gradients. */
+#include <string.h>
+
 #include "ops/core/wide.h"
 #include "ops/pointwise/pointwise.h"
 
@@ -314,53 +316,234 @@ static void vjp_mish_backward(op_vjp *v) {
   v->results[Y] = fx_mul(s, both(v), fx_mul(s, slope, fx_adds(s, fx_mul(s, x, rest), 2)));
 }
 
+/* --- compositions: the formulas of the kernels --- */
+
+#define GELU_TANH(approximate) (strcmp(approximate, "tanh") == 0)
+/* sqrt(2/pi) (x + 0.044715 x^3) */
+static graft_tensor *bent(fx *s, graft_tensor *x) {
+  return fx_muls(s, fx_add(s, x, fx_muls(s, fx_powi(s, x, 3), 0.044715)), (double)GELU_C);
+}
+/* Phi(x), by erfc so that the left tail keeps its digits */
+static graft_tensor *normal_share(fx *s, graft_tensor *x) {
+  return fx_muls(s, fx_erfc(s, fx_muls(s, x, -(double)M_SQRT1_2l)), 0.5);
+}
+
+static graft_tensor *compose_gelu(fx *s, const graft_value *v) {
+  const in_gelu in = in_gelu_of(v);
+  if (!GELU_TANH(in.approximate)) return fx_mul(s, in.self, normal_share(s, in.self));
+  return fx_mul(s, fx_muls(s, in.self, 0.5), fx_adds(s, fx_tanh(s, bent(s, in.self)), 1));
+}
+
+static graft_tensor *compose_gelu_backward(fx *s, const graft_value *v) {
+  const in_gelu_backward in = in_gelu_backward_of(v);
+  graft_tensor *x = in.self, *square = fx_mul(s, x, x), *share, *slope;
+  if (GELU_TANH(in.approximate)) {
+    graft_tensor *t = fx_tanh(s, bent(s, x)), *rest = pw_rest(s, fx_mul(s, t, t));
+    share = fx_muls(s, fx_adds(s, t, 1), 0.5);
+    slope = fx_mul(s, rest, fx_adds(s, fx_muls(s, square, 3 * 0.5 * 0.044715 * (double)GELU_C), 0.5 * (double)GELU_C));
+  } else {
+    share = normal_share(s, x);
+    slope = fx_muls(s, fx_exp(s, fx_muls(s, square, -0.5)), 0.398942280401432677939946059934381868);
+  }
+  return fx_mul(s, in.grad_output, fx_add(s, share, fx_mul(s, x, slope)));
+}
+
+COMPOSE(silu, fx_mul(s, pw_tensor(v, X), fx_sigmoid(s, pw_tensor(v, X))))
+COMPOSE(sigmoid_backward,
+        fx_mul(s, pw_tensor(v, X), fx_conj(s, fx_mul(s, pw_rest(s, pw_tensor(v, Y)), pw_tensor(v, Y)))))
+
+static graft_tensor *compose_silu_backward(fx *s, const graft_value *v) {
+  const in_silu_backward in = in_silu_backward_of(v);
+  graft_tensor *open = fx_sigmoid(s, in.self), *bend = fx_adds(s, fx_mul(s, in.self, pw_rest(s, open)), 1);
+  return fx_mul(s, in.grad_output, fx_conj(s, fx_mul(s, open, bend)));
+}
+
+/* The number as an integer where the tensor is of integers. */
+static graft_value number_for(const graft_tensor *t, graft_value number) {
+  return dt_is_integral(t->dtype, true) ? fx_int((int64_t)dt_scalar_value(&number.as.scalar).re) : number;
+}
+
+static graft_tensor *compose_threshold(fx *s, const graft_value *v) {
+  graft_tensor *x = pw_tensor(v, X);
+  graft_tensor *low = pw_op(s, GRAFT_OP_LE_TENSOR, x, number_for(x, v[ARG_threshold_threshold]));
+  return fx_where(s, low, number_for(x, v[ARG_threshold_value]), fx_tensor(x));
+}
+
+static graft_tensor *compose_threshold_backward(fx *s, const graft_value *v) {
+  graft_tensor *y = pw_tensor(v, Y);
+  return fx_not_where(s, pw_op(s, GRAFT_OP_LE_TENSOR, y, number_for(y, v[ARG_threshold_backward_threshold])),
+                      pw_tensor(v, X));
+}
+
+static graft_tensor *compose_elu(fx *s, const graft_value *v) {
+  const in_elu in = in_elu_of(v);
+  graft_tensor *low = fx_scale(s, fx_expm1(s, fx_scale(s, in.self, in.input_scale)), in.alpha);
+  return fx_scale(s, fx_where(s, fx_is(s, GRAFT_OP_LE_TENSOR, in.self, 0), fx_tensor(low), v[X]), in.scale);
+}
+
+static graft_tensor *compose_celu(fx *s, const graft_value *v) {
+  graft_tensor *x = pw_tensor(v, X), *low = fx_expm1(s, pw_over(s, x, v[ARG_celu_alpha]));
+  return fx_where(s, fx_is(s, GRAFT_OP_LE_TENSOR, x, 0), fx_tensor(pw_times(s, low, v[ARG_celu_alpha])), v[X]);
+}
+
+static graft_tensor *compose_elu_backward(fx *s, const graft_value *v) {
+  const in_elu_backward in = in_elu_backward_of(v);
+  graft_tensor *y = in.self_or_result, *g = in.grad_output;
+  double deepest = real_of(in.alpha) * real_of(in.scale);
+  graft_tensor *slope =
+      in.is_result ? fx_adds(s, y, deepest) : fx_muls(s, fx_exp(s, fx_scale(s, y, in.input_scale)), deepest);
+  graft_tensor *low = fx_mul(s, fx_scale(s, g, in.input_scale), slope);
+  return fx_where(s, fx_is(s, GRAFT_OP_LE_TENSOR, y, 0), fx_tensor(low), fx_tensor(fx_scale(s, g, in.scale)));
+}
+
+COMPOSE(hardtanh, pw_at_most(s, pw_at_least(s, pw_tensor(v, X), number_for(pw_tensor(v, X), v[ARG_hardtanh_min_val])),
+                             number_for(pw_tensor(v, X), v[ARG_hardtanh_max_val])))
+COMPOSE(hardtanh_backward,
+        fx_not_where(
+            s,
+            fx_bitwise_or_Tensor(s, pw_op(s, GRAFT_OP_LE_TENSOR, pw_tensor(v, Y), v[ARG_hardtanh_backward_min_val]),
+                                 pw_op(s, GRAFT_OP_GE_TENSOR, pw_tensor(v, Y), v[ARG_hardtanh_backward_max_val])),
+            pw_tensor(v, X)))
+COMPOSE(leaky_relu, fx_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, pw_tensor(v, X), 0), v[X],
+                             fx_tensor(pw_times(s, pw_tensor(v, X), v[ARG_leaky_relu_negative_slope]))))
+COMPOSE(leaky_relu_backward,
+        fx_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, pw_tensor(v, Y), 0), v[X],
+                 fx_tensor(pw_times(s, pw_tensor(v, X), v[ARG_leaky_relu_backward_negative_slope]))))
+COMPOSE(prelu, fx_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, pw_tensor(v, X), 0), v[X],
+                        fx_tensor(fx_mul(s, pw_tensor(v, X), pw_tensor(v, Y)))))
+
+/* x + 3 between 0 and 6 */
+static graft_tensor *hard_gate(fx *s, graft_tensor *x) {
+  return pw_at_most(s, pw_at_least(s, fx_adds(s, x, 3), fx_float(0)), fx_float(6));
+}
+COMPOSE(hardswish, pw_over(s, fx_mul(s, pw_tensor(v, X), hard_gate(s, pw_tensor(v, X))), fx_float(6)))
+COMPOSE(hardsigmoid, pw_over(s, hard_gate(s, pw_tensor(v, X)), fx_float(6)))
+
+static graft_tensor *compose_hardswish_backward(fx *s, const graft_value *v) {
+  const in_hardswish_backward in = in_hardswish_backward_of(v);
+  graft_tensor *x = in.self, *g = in.grad_output;
+  graft_tensor *between = fx_mul(s, g, fx_adds(s, pw_over(s, x, fx_float(3)), 0.5));
+  graft_tensor *inner = fx_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, x, 3), fx_tensor(between), fx_tensor(g));
+  return fx_not_where(s, fx_is(s, GRAFT_OP_LE_TENSOR, x, -3), inner);
+}
+
+COMPOSE(hardsigmoid_backward, fx_only_where(s,
+                                            fx_bitwise_and_Tensor(s, fx_is(s, GRAFT_OP_GT_TENSOR, pw_tensor(v, Y), -3),
+                                                                  fx_is(s, GRAFT_OP_LT_TENSOR, pw_tensor(v, Y), 3)),
+                                            pw_over(s, pw_tensor(v, X), fx_float(6))))
+
+static graft_tensor *compose_softplus(fx *s, const graft_value *v) {
+  graft_tensor *x = pw_tensor(v, X), *scaled = pw_times(s, x, v[ARG_softplus_beta]);
+  graft_tensor *low = pw_over(s, fx_log1p(s, fx_exp(s, scaled)), v[ARG_softplus_beta]);
+  return fx_where(s, pw_op(s, GRAFT_OP_GT_TENSOR, scaled, v[ARG_softplus_threshold]), v[X], fx_tensor(low));
+}
+
+static graft_tensor *compose_softplus_backward(fx *s, const graft_value *v) {
+  graft_tensor *g = pw_tensor(v, X), *scaled = pw_times(s, pw_tensor(v, Y), v[ARG_softplus_backward_beta]);
+  return fx_where(s, pw_op(s, GRAFT_OP_GT_TENSOR, scaled, v[ARG_softplus_backward_threshold]), v[X],
+                  fx_tensor(fx_mul(s, g, fx_sigmoid(s, scaled))));
+}
+
+static graft_tensor *compose_log_sigmoid_backward(fx *s, const graft_value *v) {
+  const in_log_sigmoid_backward in = in_log_sigmoid_backward_of(v);
+  graft_tensor *share = fx_div(s, in.buffer, fx_adds(s, in.buffer, 1));
+  graft_tensor *slope =
+      fx_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, in.self, 0), fx_tensor(pw_rest(s, share)), fx_tensor(share));
+  return fx_mul(s, in.grad_output, slope);
+}
+
+static graft_tensor *composed_mish_gate(fx *s, graft_tensor *x) {
+  graft_tensor *low = fx_log1p(s, fx_exp(s, x));
+  return fx_tanh(s, fx_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, x, 20), fx_tensor(x), fx_tensor(low)));
+}
+COMPOSE(mish, fx_mul(s, pw_tensor(v, X), composed_mish_gate(s, pw_tensor(v, X))))
+
+static graft_tensor *compose_mish_backward(fx *s, const graft_value *v) {
+  const in_mish_backward in = in_mish_backward_of(v);
+  graft_tensor *gate = composed_mish_gate(s, in.self), *rest = pw_rest(s, fx_mul(s, gate, gate));
+  graft_tensor *slope = fx_mul(s, fx_mul(s, in.self, fx_sigmoid(s, in.self)), rest);
+  return fx_mul(s, in.grad_output, fx_add(s, gate, slope));
+}
+
+/* -lambda <= x <= lambda */
+static graft_tensor *is_small(fx *s, graft_tensor *x, graft_scalar lambda) {
+  double width = real_of(lambda);
+  return fx_bitwise_and_Tensor(s, fx_is(s, GRAFT_OP_GE_TENSOR, x, -width), fx_is(s, GRAFT_OP_LE_TENSOR, x, width));
+}
+COMPOSE(hardshrink, fx_not_where(s, is_small(s, pw_tensor(v, X), in_hardshrink_of(v).lambd), pw_tensor(v, X)))
+COMPOSE(shrink_backward,
+        fx_not_where(s, is_small(s, pw_tensor(v, Y), in_hardshrink_backward_of(v).lambd), pw_tensor(v, X)))
+
+static graft_tensor *compose_softshrink(fx *s, const graft_value *v) {
+  graft_tensor *x = pw_tensor(v, X);
+  double width = real_of(in_softshrink_of(v).lambd);
+  graft_tensor *low = fx_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, x, -width), fx_tensor(fx_adds(s, x, width)),
+                               fx_tensor(fx_muls(s, x, 0)));
+  return fx_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, x, width), fx_tensor(fx_adds(s, x, -width)), fx_tensor(low));
+}
+
 static const op_def defs[] = {
     PW_UNARY(RELU, 0, PW_SAME, PW_NUMBERS, RI(relu), relu, SAVE_OUT),
     PW_UNARY(SIGMOID, 0, PW_FLOAT, 0, RC(sigmoid), sigmoid, SAVE_OUT),
-    PW_UNARY(SILU, 0, PW_SAME, PW_NO_BOOL | PW_NO_INT, RC(silu), silu, SAVE_X),
-    PW_UNARY(GELU, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(gelu), gelu, SAVE_X),
-    PW_UNARY(ELU, 0, PW_SAME, PW_FLOATS, RO(elu), elu, SAVE_X),
-    PW(CELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, .check = check_celu, RO(celu),
-       .gradient = gradient_celu),
-    PW(HARDTANH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_LIKE,
-       .check = check_hardtanh, RI(hardtanh), .gradient = gradient_hardtanh),
-    PW_UNARY(LEAKY_RELU, 0, PW_SAME, PW_FLOATS, RO(leaky_relu), leaky_relu, SAVE_X),
-    PW_UNARY(HARDSWISH, 0, PW_SAME, PW_FLOATS, RO(hardswish), hardswish, SAVE_X),
-    PW_UNARY(HARDSIGMOID, 0, PW_SAME, PW_FLOATS, RO(hardsigmoid), hardsigmoid, SAVE_X),
-    PW_UNARY(SOFTPLUS, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(softplus), softplus, SAVE_X),
-    PW_UNARY(MISH, 0, PW_SAME, PW_FLOATS, RO(mish), mish, SAVE_X),
-    PW(THRESHOLD, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .check = check_threshold,
-       RI(threshold), .gradient = gradient_threshold),
-    PW_UNARY(HARDSHRINK, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(hardshrink), hardshrink, SAVE_X),
-    PW(SOFTSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS,
-       .check = check_softshrink, RO(softshrink), .gradient = gradient_softshrink),
-    PW(PRELU_KERNEL, "bb", 0, vjp_prelu, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE,
-       .check = pw_check_one_dtype, RO(prelu)),
-    PW(SIGMOID_BACKWARD, "bb", 0, vjp_sigmoid_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
-       .refuse = PW_NO_BOOL | PW_NO_INT, RC(sigmoid_backward)),
-    PW(SILU_BACKWARD, "bb", 0, vjp_silu_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
-       RC(silu_backward)),
-    PW(GELU_BACKWARD, "bb", 0, vjp_gelu_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
-       RO(gelu_backward)),
-    PW(THRESHOLD_BACKWARD, "bb", OP_SECOND_FIRST, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_NUMBERS,
-       RI(threshold_backward)),
-    PW(ELU_BACKWARD, "bb", 0, vjp_elu_backward,
-       OP_SAVE_ARG(elu_backward, grad_output) | OP_SAVE_ARG(elu_backward, self_or_result), .promo = PW_SAME,
-       .refuse = PW_FLOATS, .check = check_elu_backward, RO(elu_backward)),
-    PW(HARDTANH_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(hardtanh_backward)),
-    PW(LEAKY_RELU_BACKWARD, "bb", OP_SECOND_FIRST, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
-       .check = check_leaky_relu_backward, RO(leaky_relu_backward)),
-    PW(HARDSWISH_BACKWARD, "bb", 0, vjp_hardswish_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
-       RO(hardswish_backward)),
-    PW(HARDSIGMOID_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
-       RO(hardsigmoid_backward)),
-    PW(SOFTPLUS_BACKWARD, "bb", 0, vjp_softplus_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
-       RO(softplus_backward)),
-    PW(LOG_SIGMOID_BACKWARD, "bbb", OP_SECOND_FIRST, vjp_log_sigmoid_backward, SAVE_X | SAVE_Y | SAVE_Z,
-       .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE, RO(log_sigmoid_backward)),
-    PW(MISH_BACKWARD, "bb", 0, vjp_mish_backward, SAVE_X | SAVE_Y, .promo = PW_SECOND, .refuse = PW_FLOATS,
-       .check = check_second, RO(mish_backward)),
-    PW(HARDSHRINK_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(shrink_backward)),
-    PW(SOFTSHRINK_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(shrink_backward)),
+    PW_COMPOSED(SILU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT, RC(silu),
+                .gradient = gradient_silu, .compose = compose_silu),
+    PW_COMPOSED(GELU, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(gelu),
+                .gradient = gradient_gelu, .compose = compose_gelu),
+    PW_COMPOSED(ELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(elu),
+                .gradient = gradient_elu, .compose = compose_elu),
+    PW_COMPOSED(CELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, .check = check_celu,
+                RO(celu), .gradient = gradient_celu, .compose = compose_celu),
+    PW_COMPOSED(HARDTANH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_LIKE,
+                .check = check_hardtanh, RI(hardtanh), .gradient = gradient_hardtanh, .compose = compose_hardtanh),
+    PW_COMPOSED(LEAKY_RELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(leaky_relu),
+                .gradient = gradient_leaky_relu, .compose = compose_leaky_relu),
+    PW_COMPOSED(HARDSWISH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(hardswish),
+                .gradient = gradient_hardswish, .compose = compose_hardswish),
+    PW_COMPOSED(HARDSIGMOID, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(hardsigmoid),
+                .gradient = gradient_hardsigmoid, .compose = compose_hardsigmoid),
+    PW_COMPOSED(SOFTPLUS, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(softplus),
+                .gradient = gradient_softplus, .compose = compose_softplus),
+    PW_COMPOSED(MISH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(mish),
+                .gradient = gradient_mish, .compose = compose_mish),
+    PW_COMPOSED(THRESHOLD, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS,
+                .check = check_threshold, RI(threshold), .gradient = gradient_threshold, .compose = compose_threshold),
+    PW_COMPOSED(HARDSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS,
+                RO(hardshrink), .gradient = gradient_hardshrink, .compose = compose_hardshrink),
+    PW_COMPOSED(SOFTSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS,
+                .check = check_softshrink, RO(softshrink), .gradient = gradient_softshrink,
+                .compose = compose_softshrink),
+    PW_COMPOSED(PRELU_KERNEL, "bb", 0, vjp_prelu, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE,
+                .check = pw_check_one_dtype, RO(prelu), .compose = compose_prelu),
+    PW_COMPOSED(SIGMOID_BACKWARD, "bb", 0, vjp_sigmoid_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_NO_BOOL | PW_NO_INT, RC(sigmoid_backward), .compose = compose_sigmoid_backward),
+    PW_COMPOSED(SILU_BACKWARD, "bb", 0, vjp_silu_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_NO_BOOL | PW_NO_INT, RC(silu_backward), .compose = compose_silu_backward),
+    PW_COMPOSED(GELU_BACKWARD, "bb", 0, vjp_gelu_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+                RO(gelu_backward), .compose = compose_gelu_backward),
+    PW_COMPOSED(THRESHOLD_BACKWARD, "bb", OP_SECOND_FIRST, pw_vjp_linear, SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_NUMBERS, RI(threshold_backward), .compose = compose_threshold_backward),
+    PW_COMPOSED(ELU_BACKWARD, "bb", 0, vjp_elu_backward,
+                OP_SAVE_ARG(elu_backward, grad_output) | OP_SAVE_ARG(elu_backward, self_or_result), .promo = PW_SAME,
+                .refuse = PW_FLOATS, .check = check_elu_backward, RO(elu_backward), .compose = compose_elu_backward),
+    PW_COMPOSED(HARDTANH_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+                RO(hardtanh_backward), .compose = compose_hardtanh_backward),
+    PW_COMPOSED(LEAKY_RELU_BACKWARD, "bb", OP_SECOND_FIRST, pw_vjp_linear, SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_FLOATS, .check = check_leaky_relu_backward, RO(leaky_relu_backward),
+                .compose = compose_leaky_relu_backward),
+    PW_COMPOSED(HARDSWISH_BACKWARD, "bb", 0, vjp_hardswish_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_FLOATS, RO(hardswish_backward), .compose = compose_hardswish_backward),
+    PW_COMPOSED(HARDSIGMOID_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+                RO(hardsigmoid_backward), .compose = compose_hardsigmoid_backward),
+    PW_COMPOSED(SOFTPLUS_BACKWARD, "bb", 0, vjp_softplus_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_FLOATS, RO(softplus_backward), .compose = compose_softplus_backward),
+    PW_COMPOSED(LOG_SIGMOID_BACKWARD, "bbb", OP_SECOND_FIRST, vjp_log_sigmoid_backward, SAVE_X | SAVE_Y | SAVE_Z,
+                .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE, RO(log_sigmoid_backward),
+                .compose = compose_log_sigmoid_backward),
+    PW_COMPOSED(MISH_BACKWARD, "bb", 0, vjp_mish_backward, SAVE_X | SAVE_Y, .promo = PW_SECOND, .refuse = PW_FLOATS,
+                .check = check_second, RO(mish_backward), .compose = compose_mish_backward),
+    PW_COMPOSED(HARDSHRINK_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+                RO(shrink_backward), .compose = compose_shrink_backward),
+    PW_COMPOSED(SOFTSHRINK_BACKWARD, "bb", 0, pw_vjp_linear, SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS,
+                RO(shrink_backward), .compose = compose_shrink_backward),
 };
 OP_TABLE(pointwise_activations, defs)

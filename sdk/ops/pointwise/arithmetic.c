@@ -356,6 +356,24 @@ static int64_t common_multiple(const pw_context *c, int64_t x, int64_t y) {
 INTEGER(gcd, (int64_t)common_divisor(size_of(c, x), size_of(c, y)))
 INTEGER(lcm, common_multiple(c, x, y))
 
+/* --- compositions --- */
+
+COMPOSE(pow, fx_binary(s, GRAFT_OP_POW_TENSOR_TENSOR, v[X], v[Y]))
+COMPOSE(addcmul,
+        fx_add(s, pw_tensor(v, X), fx_mul(s, pw_times(s, pw_tensor(v, Y), v[ARG_addcmul_value]), pw_tensor(v, Z))))
+COMPOSE(addcdiv,
+        fx_add(s, pw_tensor(v, X), pw_times(s, fx_div(s, pw_tensor(v, Y), pw_tensor(v, Z)), v[ARG_addcdiv_value])))
+
+static graft_tensor *compose_lerp(fx *s, const graft_value *v) {
+  const in_lerp_Scalar in = in_lerp_Scalar_of(v);
+  graft_scalar number = in.weight;
+  dt_value weight = dt_scalar_value(&number);
+  graft_tensor *way = fx_sub(s, in.end, in.self);
+  if (hypotl(weight.re, weight.im) < 0.5L) return fx_add_Tensor(s, in.self, way, number);
+  if (weight.im != 0) return fx_sub(s, in.end, fx_sub_Tensor(s, way, way, number));
+  return fx_sub_Tensor(s, in.end, way, graft_scalar_float(1 - (double)weight.re));
+}
+
 static const op_def defs[] = {
     PW(ADD_TENSOR, "bb", OP_LATE_NUMBERS, vjp_add, 0, .promo = PW_SAME, .check = check_alpha, RIC(add)),
     PW(SUB_TENSOR, "bb", OP_LATE_NUMBERS, vjp_sub, 0, .promo = PW_SAME, .check = check_sub, RIC(sub)),
@@ -374,18 +392,18 @@ static const op_def defs[] = {
     PW(FLOOR_DIVIDE, "bb", 0, NULL, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(floor_divide)),
     PW(POW_TENSOR_TENSOR, "bb", 0, vjp_pow_tensor, SAVE_X | SAVE_Y | SAVE_OUT, .promo = PW_SAME, .check = check_pow,
        RIC(pow)),
-    PW(POW_TENSOR_SCALAR, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .operands = PW_FIRST_TWO, .check = check_pow,
-       RIC(pow_scalar), .gradient = gradient_pow_scalar),
-    PW(POW_SCALAR, "b", 0, vjp_pow_base, SAVE_Y | SAVE_OUT, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
-       .operands = PW_FIRST_TWO, .check = check_pow, RIC(pow_base)),
-    PW(ADDCMUL, "bbb", OP_LATE_NUMBERS, vjp_addcmul, SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_BOOL,
-       RIC(addcmul)),
-    PW(ADDCDIV, "bbb", OP_LATE_NUMBERS, vjp_addcdiv, SAVE_Y | SAVE_Z, .promo = PW_SAME,
-       .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_addcdiv, RC(addcdiv)),
-    PW(LERP_SCALAR, "bb", OP_LATE_NUMBERS, vjp_lerp, 0, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
-       .check = check_lerp, RC(lerp)),
+    PW_COMPOSED(POW_TENSOR_SCALAR, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .operands = PW_FIRST_TWO,
+                .check = check_pow, RIC(pow_scalar), .gradient = gradient_pow_scalar, .compose = compose_pow),
+    PW_COMPOSED(POW_SCALAR, "b", 0, vjp_pow_base, SAVE_Y | SAVE_OUT, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
+                .operands = PW_FIRST_TWO, .check = check_pow, RIC(pow_base), .compose = compose_pow),
+    PW_COMPOSED(ADDCMUL, "bbb", OP_LATE_NUMBERS, vjp_addcmul, SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_BOOL,
+                RIC(addcmul), .compose = compose_addcmul),
+    PW_COMPOSED(ADDCDIV, "bbb", OP_LATE_NUMBERS, vjp_addcdiv, SAVE_Y | SAVE_Z, .promo = PW_SAME,
+                .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_addcdiv, RC(addcdiv), .compose = compose_addcdiv),
+    PW_COMPOSED(LERP_SCALAR, "bb", OP_LATE_NUMBERS, vjp_lerp, 0, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
+                .check = check_lerp, RC(lerp), .compose = compose_lerp),
     PW(LERP_TENSOR, "bbb", 0, vjp_lerp_tensor, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME,
-       .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp_tensor, RC(lerp_tensor)),
+       .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp_tensor, RC(lerp_tensor), .compose = compose_lerp_tensor),
     PW_FORM(ADD_SCALAR, ADD_TENSOR, vjp_add, .promo = PW_SAME, .check = check_alpha),
     PW_FORM(SUB_SCALAR, SUB_TENSOR, vjp_sub, .promo = PW_SAME, .check = check_sub),
     PW_FORM(MUL_SCALAR, MUL_TENSOR, vjp_mul, .promo = PW_SAME),

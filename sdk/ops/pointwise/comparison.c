@@ -225,6 +225,19 @@ static void vjp_clamp(op_vjp *v) {
   }
 }
 
+/* --- compositions --- */
+
+COMPOSE(logical_or, fx_bitwise_or_Tensor(s, fx_is(s, GRAFT_OP_NE_TENSOR, pw_tensor(v, X), 0),
+                                         fx_is(s, GRAFT_OP_NE_TENSOR, pw_tensor(v, Y), 0)))
+COMPOSE(logical_xor, fx_bitwise_xor_Tensor(s, fx_is(s, GRAFT_OP_NE_TENSOR, pw_tensor(v, X), 0),
+                                           fx_is(s, GRAFT_OP_NE_TENSOR, pw_tensor(v, Y), 0)))
+COMPOSE(isnan, pw_op(s, GRAFT_OP_NE_TENSOR, pw_tensor(v, X), v[X]))
+COMPOSE(masked_fill, fx_where(s, pw_tensor(v, Y), v[Z], v[X]))
+COMPOSE(masked_fill_tensor,
+        fx_where(s, pw_tensor(v, Y), fx_tensor(fx_cast(s, pw_tensor(v, Z), pw_tensor(v, X)->dtype)), v[X]))
+COMPOSE(clamp, pw_at_most(s, pw_at_least(s, pw_tensor(v, X), v[ARG_clamp_min]), v[ARG_clamp_max]))
+COMPOSE(clamp_min, pw_at_least(s, pw_tensor(v, X), v[ARG_clamp_min_min]))
+
 static const op_def defs[] = {
     PW(EQ_TENSOR, "bb", 0, NULL, 0, .promo = PW_BOOL, RIC(eq)),
     PW(NE_TENSOR, "bb", 0, NULL, 0, .promo = PW_BOOL, RIC(ne)),
@@ -240,9 +253,9 @@ static const op_def defs[] = {
     PW_FORM(GE_SCALAR, GE_TENSOR, NULL, .promo = PW_BOOL, .refuse = PW_NO_COMPLEX),
     PW(LOGICAL_NOT, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_not)),
     PW(LOGICAL_AND, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_and)),
-    PW(LOGICAL_OR, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_or)),
-    PW(LOGICAL_XOR, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_xor)),
-    PW(ISNAN, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isnan)),
+    PW_COMPOSED(LOGICAL_OR, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_or), .compose = compose_logical_or),
+    PW_COMPOSED(LOGICAL_XOR, "cc", 0, NULL, 0, .promo = PW_LOGICAL, RC(logical_xor), .compose = compose_logical_xor),
+    PW_COMPOSED(ISNAN, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isnan), .compose = compose_isnan),
     PW(PRIMS_ISFINITE, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isfinite)),
     PW(ISINF, "c", 0, NULL, 0, .promo = PW_LOGICAL, RC(isinf)),
     PW(ISNEGINF, "c", OP_EXACT_OUT, NULL, 0, .promo = PW_LOGICAL, .refuse = PW_NO_COMPLEX, RI(isneginf)),
@@ -261,10 +274,11 @@ static const op_def defs[] = {
        IO(right_shift)),
     PW(WHERE_SELF, "cbb", OP_EXACT_OUT, vjp_where, SAVE_X, .promo = PW_SAME, .operands = PW_BEHIND_FIRST,
        .check = check_where, RIC(where)),
-    PW(MASKED_FILL_SCALAR, "bc", 0, vjp_masked_fill, SAVE_Y, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
-       .operands = PW_FIRST, .check = check_masked_fill, RIC(masked_fill)),
-    PW(MASKED_FILL_TENSOR, "bcb", 0, vjp_masked_fill, SAVE_Y, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
-       .operands = PW_FIRST, .check = check_masked_fill, RIC(masked_fill_tensor)),
+    PW_COMPOSED(MASKED_FILL_SCALAR, "bc", 0, vjp_masked_fill, SAVE_Y, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
+                .operands = PW_FIRST, .check = check_masked_fill, RIC(masked_fill), .compose = compose_masked_fill),
+    PW_COMPOSED(MASKED_FILL_TENSOR, "bcb", 0, vjp_masked_fill, SAVE_Y, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
+                .operands = PW_FIRST, .check = check_masked_fill, RIC(masked_fill_tensor),
+                .compose = compose_masked_fill_tensor),
     PW(MAXIMUM, "bb", 0, vjp_maximum, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(maximum)),
     PW(MINIMUM, "bb", 0, vjp_minimum, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(minimum)),
     PW(PRIMS_FMAX, "bb", 0, vjp_fmax, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, .real = r_fmax,
@@ -273,13 +287,13 @@ static const op_def defs[] = {
        .integer = i_minimum),
     PW(HEAVISIDE, "bb", OP_EXACT_OUT, NULL, 0, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, .check = pw_check_one_dtype,
        RI(heaviside)),
-    PW(CLAMP, "b", 0, vjp_clamp, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .operands = PW_FIRST_THREE,
-       .check = check_clamp, RI(clamp)),
-    PW(CLAMP_TENSOR, "bbb", 0, vjp_clamp, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_COMPLEX,
-       .check = check_clamp_tensor, RI(clamp_tensor)),
-    PW(CLAMP_MIN, "b", 0, vjp_clamp_min, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .operands = PW_FIRST_TWO,
-       RI(clamp_min)),
-    PW(CLAMP_MIN_TENSOR, "bb", 0, vjp_clamp_min, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX,
-       RI(clamp_min_tensor)),
+    PW_COMPOSED(CLAMP, "b", 0, vjp_clamp, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .operands = PW_FIRST_THREE,
+                .check = check_clamp, RI(clamp), .compose = compose_clamp),
+    PW_COMPOSED(CLAMP_TENSOR, "bbb", 0, vjp_clamp, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_COMPLEX,
+                .check = check_clamp_tensor, RI(clamp_tensor), .compose = compose_clamp),
+    PW_COMPOSED(CLAMP_MIN, "b", 0, vjp_clamp_min, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS,
+                .operands = PW_FIRST_TWO, RI(clamp_min), .compose = compose_clamp_min),
+    PW_COMPOSED(CLAMP_MIN_TENSOR, "bb", 0, vjp_clamp_min, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX,
+                RI(clamp_min_tensor), .compose = compose_clamp_min),
 };
 OP_TABLE(pointwise_comparison, defs)

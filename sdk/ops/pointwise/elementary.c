@@ -257,6 +257,11 @@ static void vjp_tanh_backward(op_vjp *v) {
 
 #define SIGNS .real = r_sign, .integer = i_sign, .complex_ = c_sgn
 
+/* --- compositions --- */
+
+COMPOSE(ceil, fx_neg(s, fx_floor(s, fx_neg(s, pw_tensor(v, X)))))
+COMPOSE(tanh_backward, fx_mul(s, pw_tensor(v, X), fx_conj(s, pw_rest(s, fx_mul(s, pw_tensor(v, Y), pw_tensor(v, Y))))))
+
 static const op_def defs[] = {
     PW_UNARY(ABS, OP_EXACT_OUT, PW_REAL, PW_NO_BOOL, RIC(abs), abs, SAVE_X),
     PW_UNARY(NEG, OP_EXACT_OUT, PW_SAME, PW_NO_BOOL, RIC(neg), neg, 0),
@@ -292,7 +297,8 @@ static const op_def defs[] = {
     PW(COPYSIGN_TENSOR, "bb", 0, vjp_copysign, SAVE_X | SAVE_OUT, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX,
        RO(copysign)),
     PW(FLOOR, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(floor)),
-    PW(CEIL, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(ceil)),
+    PW_COMPOSED(CEIL, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(ceil),
+                .compose = compose_ceil),
     PW(TRUNC, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(trunc)),
     PW(ROUND, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(round)),
     PW_UNARY(FRAC, OP_EXACT_OUT, PW_SAME, PW_FLOATS, RO(frac), frac, 0),
@@ -304,7 +310,7 @@ static const op_def defs[] = {
      .infer = infer_frexp,
      .vjp = vjp_frexp,
      .saves = OP_SAVE_OUT(prims_frexp, exponent)},
-    PW(TANH_BACKWARD, "bb", 0, vjp_tanh_backward, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
-       RC(tanh_backward)),
+    PW_COMPOSED(TANH_BACKWARD, "bb", 0, vjp_tanh_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
+                .refuse = PW_NO_BOOL | PW_NO_INT, RC(tanh_backward), .compose = compose_tanh_backward),
 };
 OP_TABLE(pointwise_elementary, defs)

@@ -108,6 +108,27 @@ typedef graft_tensor *(*pw_gradient)(fx *s, graft_tensor *g, graft_tensor *x, gr
     return expression;                                                                           \
   }
 
+/* --- compositions: what serves a call that no slot takes --- */
+
+/* In one expression: s is the scope, v the arguments. */
+typedef graft_tensor *(*pw_composition)(fx *s, const graft_value *v);
+#define COMPOSE(name, expression)                                    \
+  static graft_tensor *compose_##name(fx *s, const graft_value *v) { \
+    return expression;                                               \
+  }
+static inline graft_tensor *pw_tensor(const graft_value *v, int arg) {
+  return v[arg].as.tensor;
+}
+/* Relations and sums with numbers, which may be arguments. */
+static inline graft_tensor *pw_op(fx *s, uint32_t op_id, graft_tensor *a, graft_value b) {
+  return fx_binary(s, op_id, fx_tensor(a), b);
+}
+/* The larger, and the smaller, of both; NaN stays. A limit that is not given is none. */
+graft_tensor *pw_at_least(fx *s, graft_tensor *t, graft_value limit);
+graft_tensor *pw_at_most(fx *s, graft_tensor *t, graft_value limit);
+/* 1 - t */
+graft_tensor *pw_rest(fx *s, graft_tensor *t);
+
 /* Where the operands of most ops stand. */
 enum { X = ARG_addcmul_self, Y = ARG_addcmul_tensor1, Z = ARG_addcmul_tensor2 };
 #define SAVE_X   OP_SAVE_ARG(addcmul, self)
@@ -144,20 +165,25 @@ typedef struct pw_row {
   pw_int integer;
   pw_complex complex_;
   pw_gradient gradient;
+  pw_composition compose;
 } pw_row;
 
 graft_status pw_infer(op_call *call);
 void pw_decompose_form(fx *s, const op_call *call, graft_tensor **outs);
+void pw_decompose_composed(fx *s, const op_call *call, graft_tensor **outs);
 graft_status pw_reference(const graft_exec *exec, const void *args);
 
 /* The rest are fields of pw_row. */
-#define PW(op, roles_, flags_, vjp_, saves_, ...)                                                                   \
-  {                                                                                                                 \
-    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | (flags_), .vjp = vjp_, \
-    .saves = saves_, .infer = pw_infer, .reference = pw_reference, .row = &(const pw_row) {                         \
-      __VA_ARGS__                                                                                                   \
-    }                                                                                                               \
+#define PW_BY(op, decompose_, roles_, flags_, vjp_, saves_, ...)                                                     \
+  {                                                                                                                  \
+    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | (flags_), .vjp = vjp_,  \
+    .saves = saves_, .infer = pw_infer, .reference = pw_reference, .decompose = decompose_, .row = &(const pw_row) { \
+      __VA_ARGS__                                                                                                    \
+    }                                                                                                                \
   }
+#define PW(op, roles_, flags_, vjp_, saves_, ...) PW_BY(op, NULL, roles_, flags_, vjp_, saves_, __VA_ARGS__)
+#define PW_COMPOSED(op, roles_, flags_, vjp_, saves_, ...) \
+  PW_BY(op, pw_decompose_composed, roles_, flags_, vjp_, saves_, __VA_ARGS__)
 #define PW_UNARY(op, flags_, promo_, refuse_, kernels, formula, saves_) \
   PW(op, "b", flags_, pw_vjp_unary, saves_, .promo = promo_, .refuse = refuse_, kernels, .gradient = gradient_##formula)
 #define PW_FORM(op, form, vjp_, ...)                                                                             \

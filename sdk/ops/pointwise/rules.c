@@ -1,4 +1,5 @@
 /* What the rows of pointwise ops share: the rule, the forms with a number, and parts of gradients. */
+#include "ops/core/wide.h"
 #include "ops/pointwise/pointwise.h"
 
 static graft_status refuse(const op_call *c, uint32_t refused) {
@@ -66,6 +67,27 @@ graft_status pw_infer(op_call *c) {
 void pw_decompose_form(fx *s, const op_call *c, graft_tensor **outs) {
   const pw_row *row = c->def->row;
   outs[OUT] = fx_one(s, row->tensor_form, c->args, c->schema->nargs);
+}
+
+void pw_decompose_composed(fx *s, const op_call *c, graft_tensor **outs) {
+  const pw_row *row = c->def->row;
+  if (!op_ran_wider(s, c, outs)) outs[OUT] = row->compose(s, c->args);
+}
+
+/* --- parts of compositions --- */
+
+graft_tensor *pw_at_least(fx *s, graft_tensor *t, graft_value limit) {
+  if (limit.kind == GRAFT_VALUE_NONE) return fx_keep(s, t);
+  return pw_op(s, GRAFT_OP_MAXIMUM, t, limit);
+}
+
+graft_tensor *pw_at_most(fx *s, graft_tensor *t, graft_value limit) {
+  if (limit.kind == GRAFT_VALUE_NONE) return fx_keep(s, t);
+  return pw_op(s, GRAFT_OP_MINIMUM, t, limit);
+}
+
+graft_tensor *pw_rest(fx *s, graft_tensor *t) {
+  return fx_adds(s, fx_neg(s, t), 1);
 }
 
 /* --- gradients --- */
