@@ -193,6 +193,8 @@ graft_status op_wrap_dim(const op_call *call, int64_t *dim, int32_t ndim);
  * distinct. *mask receives a bit a dim. */
 graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means_all, uint32_t *mask);
 
+/* What a Python number weighs: bool, i64, the default float, the default complex. */
+graft_dtype op_number_dtype(const graft_scalar *number);
 /* The promoted dtype of the arguments from `first` to `last`, with PyTorch's three categories. */
 graft_dtype op_promote(const op_call *call, int first, int last);
 /* The same of everything that stands in a tensor's place; Scalar arguments have no say. */

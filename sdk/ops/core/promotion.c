@@ -12,8 +12,7 @@ static graft_dtype join(graft_dtype a, graft_dtype b) {
   return b ? dt_promote(a, b) : a;
 }
 
-/* What a Python number weighs: bool, i64, the default float, the default complex. */
-static graft_dtype number_dtype(const graft_scalar *scalar) {
+graft_dtype op_number_dtype(const graft_scalar *scalar) {
   switch (dt_category_of(scalar->dtype)) {
     case DT_BOOL: return GRAFT_BOOL;
     case DT_INTEGER: return GRAFT_I64;
@@ -24,7 +23,7 @@ static graft_dtype number_dtype(const graft_scalar *scalar) {
 
 static bool gather(categories *c, const graft_value *value) {
   if (value->kind == GRAFT_VALUE_SCALAR) {
-    c->number = join(c->number, number_dtype(&value->as.scalar));
+    c->number = join(c->number, op_number_dtype(&value->as.scalar));
     return c->number;
   }
   if (value->kind == GRAFT_VALUE_TENSORS) {

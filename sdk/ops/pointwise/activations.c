@@ -444,12 +444,11 @@ static graft_tensor *compose_softplus_backward(fx *s, const graft_value *v) {
                   fx_tensor(fx_mul(s, g, fx_sigmoid(s, scaled))));
 }
 
+/* 1 - b / (1 + b) as 1 / (1 + b), in which nothing cancels */
 static graft_tensor *compose_log_sigmoid_backward(fx *s, const graft_value *v) {
   const in_log_sigmoid_backward in = in_log_sigmoid_backward_of(v);
-  graft_tensor *share = fx_div(s, in.buffer, fx_adds(s, in.buffer, 1));
-  graft_tensor *slope =
-      fx_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, in.self, 0), fx_tensor(pw_rest(s, share)), fx_tensor(share));
-  return fx_mul(s, in.grad_output, slope);
+  graft_tensor *above = fx_where(s, fx_is(s, GRAFT_OP_LT_TENSOR, in.self, 0), fx_float(1), fx_tensor(in.buffer));
+  return fx_mul(s, in.grad_output, fx_div(s, above, fx_adds(s, in.buffer, 1)));
 }
 
 static graft_tensor *composed_mish_gate(fx *s, graft_tensor *x) {

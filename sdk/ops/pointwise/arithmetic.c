@@ -403,7 +403,7 @@ static const op_def defs[] = {
     PW_COMPOSED(LERP_SCALAR, "bb", OP_LATE_NUMBERS, vjp_lerp, 0, .promo = PW_SAME, .refuse = PW_NO_BOOL | PW_NO_INT,
                 .check = check_lerp, RC(lerp), .compose = compose_lerp),
     PW(LERP_TENSOR, "bbb", 0, vjp_lerp_tensor, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME,
-       .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp_tensor, RC(lerp_tensor), .compose = compose_lerp_tensor),
+       .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp_tensor, RC(lerp_tensor)),
     PW_FORM(ADD_SCALAR, ADD_TENSOR, vjp_add, .promo = PW_SAME, .check = check_alpha),
     PW_FORM(SUB_SCALAR, SUB_TENSOR, vjp_sub, .promo = PW_SAME, .check = check_sub),
     PW_FORM(MUL_SCALAR, MUL_TENSOR, vjp_mul, .promo = PW_SAME),

@@ -71,7 +71,15 @@ void pw_decompose_form(fx *s, const op_call *c, graft_tensor **outs) {
 
 void pw_decompose_composed(fx *s, const op_call *c, graft_tensor **outs) {
   const pw_row *row = c->def->row;
-  if (!op_ran_wider(s, c, outs)) outs[OUT] = row->compose(s, c->args);
+  graft_value args[OP_MAX_ARGS];
+  if (op_ran_wider(s, c, outs)) return;
+  for (int i = 0; i < c->schema->nargs; i++) {
+    args[i] = c->args[i];
+    if (c->schema->args[i].kind != OPK_TENSOR || args[i].kind != GRAFT_VALUE_SCALAR) continue;
+    graft_scalar number = args[i].as.scalar; /* compositions speak of tensors */
+    args[i] = fx_tensor(fx_scalar_tensor(s, number, op_number_dtype(&number), c->device));
+  }
+  if (!s->status) outs[OUT] = row->compose(s, args);
 }
 
 /* --- parts of compositions --- */
