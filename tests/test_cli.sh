@@ -39,6 +39,12 @@ for command in conformance case bench ops; do
   "$graft" "$command" --help | tr -s ' \n' ' ' | grep -q "default: [^)]*reference" || fail "$command: which backend is it?"
 done
 
+# Levels: a row each; the reference has whole what a backend begins with.
+says 0 '' ops --levels
+[ "$("$graft" ops --levels | wc -l)" = 6 ] || fail "graft ops --levels: not a title and five rows"
+"$graft" ops --levels | awk -F'\t' '$1 == "0" && $3 == $2 && $2 > 50 {found = 1} END {exit !found}' ||
+  fail "the reference lacks ops of level 0"
+
 # A glob that matches no op says which ones are near; one that does says what else leaves nothing.
 says 3 'did you mean aten\.relu' conformance -b reference --op 'aten.relo'
 says 3 'did you mean .*aten\._softmax' conformance -b reference --op 'aten::softmax.default'

@@ -12,6 +12,7 @@ FAMILIES = frozenset(
     "sorting shape factory random fft loss optimizer linalg quantized resample rnn".split())
 ROUTES = frozenset("slot host composite".split())
 STRIDES = frozenset("contiguous pointwise like suggest view none".split())
+LEVELS_BY_HAND = frozenset("012")
 STRIDES_OF_ARGUMENT = frozenset({"like", "suggest"})
 
 # Words that can't be the name of a member or a parameter in C or C++, or that a standard header defines as a macro.
@@ -100,6 +101,14 @@ class Op:
     strings: dict = field(default_factory=dict, hash=False)  # argument name -> StrEnum
     prepared: str = ""  # what the host has done with the arguments; see prepared.tsv
     c_name: str = ""
+    early: int = None  # which of the levels below the tables' own it belongs to
+
+    @property
+    def level(self):
+        """How early a backend wants it: README.md of plugin_api/ops lists the levels."""
+        if self.early is not None:
+            return self.early
+        return 3 if self.table.name == "core" else 4
 
     @property
     def has_slot(self):
@@ -245,6 +254,8 @@ def _parse_notes(text, schema):
             notes[word] = _parse_equal(value, schema)
         elif note == "random":
             notes[word] = True
+        elif word == "level" and value in LEVELS_BY_HAND:
+            notes["early"] = int(value)
         else:
             raise DescriptionError(f"unknown note: {note}")
     return notes

@@ -181,7 +181,8 @@ def _schema_row(op, placed, slots):
         f"  {{{op.enumerator}, {text.c_string(schema.qualified_name)},",
         f"   {text.c_string(schema.text)},",
         f"   {text.c_string(op.family)}, OPT_{op.table.name.upper()}, OPROUTE_{op.route.upper()}, "
-        f"OPS_{op.strides.upper()}, {strides_argument}, {len(schema.arguments)}, {len(schema.returns)}, {flags},",
+        f"OPS_{op.strides.upper()}, {strides_argument}, {len(schema.arguments)}, {len(schema.returns)}, "
+        f"{op.level}, {flags},",
         f"   {f'op_args_{op.c_name}' if schema.arguments else 'NULL'}, "
         f"{f'op_rets_{op.c_name}' if schema.returns else 'NULL'}, "
         f"{f'sizeof({op.args_struct})' if placed else '0'}, {slots.get(op.id, '0')}, "

@@ -89,6 +89,7 @@ class Lines(unittest.TestCase):
     def test_bad_notes(self):
         schema = "aten::f(Tensor self) -> Tensor"
         self.refused(line(schema, notes="randon"), "unknown note")
+        self.refused(line(schema, notes="level=3"), "unknown note")
         self.refused(line(schema, notes="mutates=mean"), "no argument")
         self.refused(line(schema, notes="optional=other"), "no argument")
         self.refused(line(schema, notes="dynamic=out1"), "no result")

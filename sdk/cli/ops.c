@@ -8,7 +8,7 @@
 
 typedef struct options {
   const char *table, *backend;
-  bool schema;
+  bool schema, levels;
 } options;
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
@@ -17,6 +17,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 't': o->table = argument; return 0;
     case 'b': o->backend = argument; return 0;
     case 's': o->schema = true; return 0;
+    case 'l': o->levels = true; return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -40,11 +41,53 @@ static void print_op(const op_schema *schema, graft_rt_device *device, bool with
   putchar('\n');
 }
 
+/* --- levels --- */
+
+enum { LEVELS = 5 };
+
+/* Ops with a slot, by who computes them. */
+typedef struct level {
+  int ops, slots, composed, host, none;
+} level;
+
+static level *count_in(level *levels, const op_schema *schema) {
+  return &levels[schema->level < LEVELS ? schema->level : LEVELS - 1];
+}
+
+static void count_op(level *levels, const op_schema *schema, graft_rt_device *device) {
+  uint32_t equal;
+  if (schema->route != OPROUTE_SLOT || schema->table == OPT_PRIMS) return;
+  level *of = count_in(levels, schema);
+  of->ops++;
+  switch (dsp_static_route(device, schema, &equal)) {
+    case DSP_ROUTE_PLUGIN:
+    case DSP_ROUTE_EQUAL: of->slots++; break;
+    case DSP_ROUTE_DECOMPOSITION: of->composed++; break;
+    case DSP_ROUTE_REFERENCE: of->host++; break;
+    default: of->none++; break;
+  }
+}
+
+static void print_levels(graft_rt_device *device) {
+  static const char *const meanings[LEVELS] = {"an MLP and a CNN infer", "they train", "transformers train",
+                                               "core ATen", "all of aten"};
+  level levels[LEVELS] = {{0}};
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) count_op(levels, &all[i], device);
+  printf("level\tops\tplugin\tdecomposition\treference\tunsupported\twith them\n");
+  for (int i = 0; i < LEVELS; i++) {
+    const level *of = &levels[i];
+    printf("%d\t%d\t%d\t%d\t%d\t%d\t%s\n", i, of->ops, of->slots, of->composed, of->host, of->none, meanings[i]);
+  }
+}
+
 int cli_ops(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"table", 't', "TABLE", 0, "core, prims or train (default: all)", 0},
       {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
       {"schema", 's', NULL, 0, "add the schema as a last column", 0},
+      {"levels", 'l', NULL, 0, "instead: how much of each level the backend has, see plugin_api/ops/README.md", 0},
       {0}};
   static const struct argp argp = {
       rows,
@@ -57,7 +100,7 @@ int cli_ops(int argc, char **argv) {
       NULL,
       NULL,
       NULL};
-  options o = {NULL, "reference", false};
+  options o = {.backend = "reference"};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   int table = -1;
   for (int i = 0; o.table && i < 3; i++) {
@@ -69,6 +112,10 @@ int cli_ops(int argc, char **argv) {
   }
   graft_rt_device *device;
   if (!cli_open(o.backend, 0, &device)) return cli_error("ops", CLI_USAGE);
+  if (o.levels) {
+    print_levels(device);
+    return CLI_OK;
+  }
   size_t count;
   const op_schema *all = op_schema_all(&count);
   for (size_t i = 0; i < count; i++) {

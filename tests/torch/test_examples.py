@@ -17,10 +17,10 @@ nn.functional.max_pool2d nn.functional.embedding softmax log_softmax nn.function
 scatter_add sort topk masked_fill tril searchsorted polar tensor_split native_batch_norm""".split()
 
 
-def run(script, *options, timeout=400):
+def run(script, *options, timeout=400, environment=()):
     child = subprocess.run(
         [sys.executable, str(script), *options],
-        env={**os.environ, "GRAFT_FALLBACK": "error"},
+        env={**os.environ, "GRAFT_FALLBACK": "error", **dict(environment)},
         capture_output=True,
         text=True,
         timeout=timeout,

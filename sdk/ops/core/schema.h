@@ -96,6 +96,7 @@ typedef struct op_schema {
   uint8_t table, route, strides;
   int8_t strides_arg;
   uint8_t nargs, nrets;
+  uint8_t level; /* 0 to 4: how early a backend wants it; the levels stand in plugin_api/ops/README.md */
   uint32_t flags;
   const op_arg *args;
   const op_ret *rets;
