@@ -124,10 +124,16 @@ static inline graft_tensor *pw_op(fx *s, uint32_t op_id, graft_tensor *a, graft_
   return fx_binary(s, op_id, fx_tensor(a), b);
 }
 /* The larger, and the smaller, of both; NaN stays. A limit that is not given is none. */
-graft_tensor *pw_at_least(fx *s, graft_tensor *t, graft_value limit);
-graft_tensor *pw_at_most(fx *s, graft_tensor *t, graft_value limit);
+static inline graft_tensor *pw_at_least(fx *s, graft_tensor *t, graft_value limit) {
+  return limit.kind == GRAFT_VALUE_NONE ? fx_keep(s, t) : pw_op(s, GRAFT_OP_MAXIMUM, t, limit);
+}
+static inline graft_tensor *pw_at_most(fx *s, graft_tensor *t, graft_value limit) {
+  return limit.kind == GRAFT_VALUE_NONE ? fx_keep(s, t) : pw_op(s, GRAFT_OP_MINIMUM, t, limit);
+}
 /* 1 - t */
-graft_tensor *pw_rest(fx *s, graft_tensor *t);
+static inline graft_tensor *pw_rest(fx *s, graft_tensor *t) {
+  return fx_adds(s, fx_neg(s, t), 1);
+}
 
 /* Where the operands of most ops stand. */
 enum { X = ARG_addcmul_self, Y = ARG_addcmul_tensor1, Z = ARG_addcmul_tensor2 };

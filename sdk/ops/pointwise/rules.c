@@ -82,22 +82,6 @@ void pw_decompose_composed(fx *s, const op_call *c, graft_tensor **outs) {
   if (!s->status) outs[OUT] = row->compose(s, args);
 }
 
-/* --- parts of compositions --- */
-
-graft_tensor *pw_at_least(fx *s, graft_tensor *t, graft_value limit) {
-  if (limit.kind == GRAFT_VALUE_NONE) return fx_keep(s, t);
-  return pw_op(s, GRAFT_OP_MAXIMUM, t, limit);
-}
-
-graft_tensor *pw_at_most(fx *s, graft_tensor *t, graft_value limit) {
-  if (limit.kind == GRAFT_VALUE_NONE) return fx_keep(s, t);
-  return pw_op(s, GRAFT_OP_MINIMUM, t, limit);
-}
-
-graft_tensor *pw_rest(fx *s, graft_tensor *t) {
-  return fx_adds(s, fx_neg(s, t), 1);
-}
-
 /* --- gradients --- */
 
 graft_value pw_conj(op_vjp *v, int arg) {
