@@ -9,6 +9,7 @@ const cf_topic *const cf_topics[] = {
     &cf_topic_pointwise_logic,
     &cf_topic_pointwise_elementary,
     &cf_topic_pointwise_activations,
+    &cf_topic_pointwise_polynomials,
     &cf_topic_pointwise_special,
     &cf_topic_reduction,
     &cf_topic_scan,

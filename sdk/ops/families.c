@@ -38,6 +38,7 @@
   X(pointwise_elementary)  \
   X(pointwise_gamma)       \
   X(pointwise_gated)       \
+  X(pointwise_polynomials) \
   X(pointwise_special)     \
   X(pooling)               \
   X(quantized)             \

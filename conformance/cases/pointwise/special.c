@@ -102,6 +102,7 @@ static void cf_t_polar(const cf_check *k, uint32_t in, long double *terms) {
 
 static const cf_op cf_special_ops[] = {
     {"aten::xlogy.Tensor", CF_TWO(""), CF_TO_FLOAT, CF_R_ULPS(8), CF_POSITIVE, CF_SPECIAL_WIDE, CF_G_SELECT(10)},
+    {"aten::special_xlog1py", CF_TWIN_PAIR, CF_TO_FLOAT, CF_R_ULPS(6), CF_POSITIVE, CF_SPECIAL_WIDE, CF_G_SELECT(10)},
     {"aten::logit", CF_ONE(""), CF_FLOATS, CF_R_CUSTOM(cf_l_logit), CF_PROBABILITY, CF_INPLACE, CF_G_SELECT(6)},
     {"aten::logit", CF_TEXTS("m T[33,17] 0.125"), CF_FLOATS, CF_R_CUSTOM(cf_l_logit), CF_PROBABILITY, 0,
      CF_G_SELECT(6)},

@@ -28,6 +28,11 @@
 #define POINTWISE_WITH(op, set, flag, y, z, expression_) \
   POINTWISE_ROW(op, set, flag, .expression = expression_, .numbers = (const double[]){1, y, z})
 
+/* By its number in polynomials.cl, and whether of 2 x - 1. */
+#define POLYNOMIAL(op, kind, is_shifted)                                                        \
+  POINTWISE_WITH(special_##op, FLOAT_SET, OCL_FLOAT_RESULT | OCL_POLYNOMIALS, kind, is_shifted, \
+                 "polynomial(a, b, number_y, number_z)")
+
 static const ocl_op ops[] = {
     POINTWISE(abs, NUMBER_SET, 0, "ABS(a)"),
     POINTWISE(neg, NUMBER_SET | OCL_COMPLEX, 0, "NEG(a)"),
@@ -49,7 +54,7 @@ static const ocl_op ops[] = {
     POINTWISE(prims_cbrt, FLOAT_SET, OCL_FLOAT_RESULT, "cbrt(a)"),
     POINTWISE(prims_conj_physical, OCL_COMPLEX, 0, "(VT)(a.x, -a.y)"),
     POINTWISE(nextafter, FLOAT_SET, OCL_SPECIAL, "next_after(a, NARROWED(b))"),
-    POINTWISE2(prims_frexp, FLOAT_SET, OCL_TWO_RESULTS | OCL_SPECIAL, "mantissa_of(a)", "exponent_of(a)"),
+    POINTWISE2(frexp_Tensor, FLOAT_SET, OCL_TWO_RESULTS | OCL_SPECIAL, "mantissa_of(a)", "exponent_of(a)"),
     POINTWISE(sin, FLOAT_SET, OCL_FLOAT_RESULT, "apart_sin(a)"),
     POINTWISE(cos, FLOAT_SET, OCL_FLOAT_RESULT, "apart_cos(a)"),
     POINTWISE(tan, FLOAT_SET, OCL_FLOAT_RESULT, "apart_tan(a)"),
@@ -97,8 +102,8 @@ static const ocl_op ops[] = {
     POINTWISE(atan2, FLOAT_SET, OCL_FLOAT_RESULT, "atan2(a, b)"),
     POINTWISE(maximum, REAL_SET, 0, "MAXIMUM(a, b)"),
     POINTWISE(minimum, REAL_SET, 0, "MINIMUM(a, b)"),
-    POINTWISE(prims_fmax, REAL_SET, 0, "(a > b) | (b != b) ? a : b"),
-    POINTWISE(prims_fmin, REAL_SET, 0, "(a < b) | (b != b) ? a : b"),
+    POINTWISE(fmax, REAL_SET, 0, "(a > b) | (b != b) ? a : b"),
+    POINTWISE(fmin, REAL_SET, 0, "(a < b) | (b != b) ? a : b"),
     POINTWISE(clamp, NUMBER_SET, 0, "CLAMP_NUMBERS(a)"),
     POINTWISE(clamp_Tensor, REAL_SET, 0, "CLAMP_TENSORS(a)"),
 
@@ -175,6 +180,7 @@ static const ocl_op ops[] = {
     POINTWISE(isposinf, REAL_SET, OCL_BOOL_RESULT | OCL_SPECIAL, "IS_INFINITE(a, +)"),
     POINTWISE(nan_to_num, ARITH_SET, OCL_SPECIAL, "MADE_FINITE(a)"),
     POINTWISE(xlogy_Tensor, FLOAT_SET, OCL_FLOAT_RESULT, "b != b ? b : a == (VT)0 ? (VT)0 : a * log(b)"),
+    POINTWISE(special_xlog1py, FLOAT_SET, OCL_FLOAT_RESULT, "b != b ? b : a == (VT)0 ? (VT)0 : a * log1p(b)"),
     POINTWISE(logit, FLOAT_SET, OCL_FLOAT_RESULT | OCL_SPECIAL, "logit(KEPT_OFF(a, x))"),
     POINTWISE(logit_backward, FLOAT_SET, OCL_SPECIAL, "LOGIT_SLOPE(a, b, x)"),
     POINTWISE(lgamma, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "log_gamma(a)"),
@@ -202,12 +208,41 @@ static const ocl_op ops[] = {
                    "modified_bessel(a, number_y, number_z)"),
     POINTWISE_WITH(special_i1e, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 1,
                    "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(prims_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "bessel_j(a, number_y)"),
-    POINTWISE_WITH(prims_bessel_j1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0, "bessel_j(a, number_y)"),
-    POINTWISE(prims_spherical_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT,
+    POINTWISE_WITH(special_modified_bessel_i0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0,
+                   "modified_bessel(a, number_y, number_z)"),
+    POINTWISE_WITH(special_modified_bessel_i1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0,
+                   "modified_bessel(a, number_y, number_z)"),
+    POINTWISE_WITH(special_modified_bessel_k0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0,
+                   "modified_bessel_k(a, number_y, number_z)"),
+    POINTWISE_WITH(special_modified_bessel_k1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0,
+                   "modified_bessel_k(a, number_y, number_z)"),
+    POINTWISE_WITH(special_scaled_modified_bessel_k0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 1,
+                   "modified_bessel_k(a, number_y, number_z)"),
+    POINTWISE_WITH(special_scaled_modified_bessel_k1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 1,
+                   "modified_bessel_k(a, number_y, number_z)"),
+    POINTWISE_WITH(special_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "bessel_j(a, number_y)"),
+    POINTWISE_WITH(special_bessel_j1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0, "bessel_j(a, number_y)"),
+    POINTWISE_WITH(special_bessel_y0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "bessel_y(a, number_y)"),
+    POINTWISE_WITH(special_bessel_y1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0, "bessel_y(a, number_y)"),
+    POINTWISE(special_airy_ai, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, "airy_ai(a)"),
+    POINTWISE(special_spherical_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT,
               "a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT)0 : apart_sin(a) / a"),
 
-    /* Whose operands are parts of tensors (parts.c). */
+    POLYNOMIAL(chebyshev_polynomial_t, 0, 0),
+    POLYNOMIAL(chebyshev_polynomial_u, 1, 0),
+    POLYNOMIAL(chebyshev_polynomial_v, 2, 0),
+    POLYNOMIAL(chebyshev_polynomial_w, 3, 0),
+    POLYNOMIAL(shifted_chebyshev_polynomial_t, 0, 1),
+    POLYNOMIAL(shifted_chebyshev_polynomial_u, 1, 1),
+    POLYNOMIAL(shifted_chebyshev_polynomial_v, 2, 1),
+    POLYNOMIAL(shifted_chebyshev_polynomial_w, 3, 1),
+    POLYNOMIAL(hermite_polynomial_h, 4, 0),
+    POLYNOMIAL(hermite_polynomial_he, 5, 0),
+    POLYNOMIAL(laguerre_polynomial_l, 6, 0),
+    POLYNOMIAL(legendre_polynomial_p, 7, 0),
+
+    /* Whose operands are parts of tensors, or made from numbers (parts.c). */
+    {OCL_OP(round_decimals), .inputs = FLOAT_SET, .outputs = FLOAT_SET, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE},
     {OCL_OP(glu), .inputs = FLOAT_SET, .outputs = FLOAT_SET, .flags = ANY_LAYOUT},
     {OCL_OP(glu_backward), .inputs = FLOAT_SET, .outputs = FLOAT_SET, .flags = ANY_LAYOUT},
     {OCL_OP(polar), .inputs = OCL_BIT(F32) | OCL_BIT(F64), .outputs = OCL_COMPLEX, .flags = ANY_LAYOUT},

@@ -1,6 +1,9 @@
 /* Pointwise ops whose operands are parts of tensors: the halves of a gated linear unit, the real and imaginary parts of
- * complex numbers. A part is a view, so that the pointwise kernel does the rest. */
+ * complex numbers. A part is a view, so that the pointwise kernel does the rest. Likewise numbers that are made of an
+ * op's own: the power of ten that decimals stand for. */
 #include "kernels/pointwise/pointwise.h"
+
+#include <math.h>
 
 /* Views made here keep their descriptors on the stack: shapes and strides are copied along. */
 typedef struct view {
@@ -50,6 +53,8 @@ static const ocl_pointwise_recipe from_polar = {
     .dtypes = OCL_FLOATS, .flags = OCL_TWO_RESULTS, .expression = "a * apart_cos(b)", .second = "a * apart_sin(b)"};
 static const ocl_pointwise_recipe from_parts = {
     .dtypes = OCL_FLOATS, .flags = OCL_TWO_RESULTS, .expression = "a", .second = "b"};
+static const ocl_pointwise_recipe decimals = {.dtypes = OCL_FLOATS,
+                                              .expression = "number_y < 0 ? rint(a / x) * x : rint(a * x) / x"};
 static const ocl_pointwise_recipe angle_of_real = {
     .dtypes = OCL_FLOATS,
     .flags = OCL_FLOAT_RESULT,
@@ -102,4 +107,16 @@ graft_status ocl_op_angle(const graft_exec *exec, const graft_args_angle *args) 
       exec, &angle_of_parts,
       &(ocl_operands){
           .inputs = 2, .input = {part_of(&im, args->self, 1), part_of(&re, args->self, 0)}, .out = args->out});
+}
+
+graft_status ocl_op_round_decimals(const graft_exec *exec, const graft_args_round_decimals *args) {
+  graft_scalar scalars[] = {{.dtype = GRAFT_F64, .value.f = pow(10, fabs((double)args->decimals))},
+                            {.dtype = GRAFT_F64, .value.f = args->decimals < 0 ? -1 : 1}};
+  return ocl_pointwise(exec, &decimals,
+                       &(ocl_operands){.op_id = GRAFT_OP_ROUND_DECIMALS,
+                                       .inputs = 1,
+                                       .input = {args->self},
+                                       .out = args->out,
+                                       .scalars = 2,
+                                       .scalar = {&scalars[0], &scalars[1]}});
 }

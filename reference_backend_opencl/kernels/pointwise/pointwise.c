@@ -206,7 +206,7 @@ static void write_head(ocl_text *head, const graft_device *device, const operand
                    ocl_dtype_of(device, call->input[k]->dl.dtype)->name, k, inner_kind(geometry->stride[k + 1][0]));
     }
   }
-  if (recipe->flags & (OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL)) ocl_text_add(head, "#define LONG\n");
+  if (recipe->flags & (OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL | OCL_POLYNOMIALS)) ocl_text_add(head, "#define LONG\n");
   for (int k = 0; k < call->scalars; k++) {
     if (call->scalar[k]) ocl_text_add(head, "#define HAS_%c\n", 'X' + k);
   }
@@ -230,6 +230,7 @@ typedef struct source {
 static const char *files_of(const recipe *recipe) {
   if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma pointwise/pointwise";
   if (recipe->flags & OCL_SPECIAL) return "pointwise/special pointwise/pointwise";
+  if (recipe->flags & OCL_POLYNOMIALS) return "pointwise/polynomials pointwise/pointwise";
   return recipe->flags & OCL_BESSEL ? "pointwise/bessel pointwise/pointwise" : "pointwise/pointwise";
 }
 

@@ -9,17 +9,18 @@ enum { OCL_INPUTS_MAX = 3, OCL_SCALARS_MAX = 3 };
 
 /* Flags of a recipe. */
 enum {
-  OCL_BOOL_RESULT = 0x1,  /* the output is bool; numbers are rounded to the inputs' dtype before they are compared */
-  OCL_FLOAT_RESULT = 0x2, /* integer inputs give f32 */
-  OCL_MASK_A = 0x4,       /* the first tensor is a bool mask */
-  OCL_MASK_B = 0x8,       /* the second one is */
-  OCL_CAST = 0x10,        /* computes in the input's dtype, stores in the output's */
-  OCL_SPECIAL = 0x20,     /* with the functions of special.cl */
-  OCL_GAMMA = 0x200,      /* and with those of gamma.cl */
-  OCL_BESSEL = 0x400,     /* with the functions of bessel.cl */
-  OCL_LOGICAL = 0x40,     /* operands of any dtypes: only whether they are 0 counts */
-  OCL_DIVIDES = 0x80,     /* by its last operand or number, which must not be 0 for integers */
-  OCL_TWO_RESULTS = 0x100 /* it has a second output */
+  OCL_BOOL_RESULT = 0x1,   /* the output is bool; numbers are rounded to the inputs' dtype before they are compared */
+  OCL_FLOAT_RESULT = 0x2,  /* integer inputs give f32 */
+  OCL_MASK_A = 0x4,        /* the first tensor is a bool mask */
+  OCL_MASK_B = 0x8,        /* the second one is */
+  OCL_CAST = 0x10,         /* computes in the input's dtype, stores in the output's */
+  OCL_SPECIAL = 0x20,      /* with the functions of special.cl */
+  OCL_GAMMA = 0x200,       /* and with those of gamma.cl */
+  OCL_BESSEL = 0x400,      /* with the functions of bessel.cl */
+  OCL_POLYNOMIALS = 0x800, /* with those of polynomials.cl */
+  OCL_LOGICAL = 0x40,      /* operands of any dtypes: only whether they are 0 counts */
+  OCL_DIVIDES = 0x80,      /* by its last operand or number, which must not be 0 for integers */
+  OCL_TWO_RESULTS = 0x100  /* it has a second output */
 };
 
 /* The expression is OpenCL C over the names of pointwise.cl, where ADD, MUL and so on mean the right thing for floats,

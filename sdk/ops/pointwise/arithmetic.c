@@ -140,7 +140,7 @@ static void vjp_lerp_tensor(op_vjp *v) {
   v->results[Z] = fx_mul(s, g, fx_binary(s, GRAFT_OP_SUB_TENSOR, pw_conj(v, Y), pw_conj(v, X)));
 }
 
-/* --- rounded division and remainders --- */
+/* --- rounded division, decimals, remainders --- */
 
 long double pw_floor_divide(const long double *x, const pw_context *c) {
   long double a = x[0], b = x[1];
@@ -184,6 +184,17 @@ int64_t pw_integer_fmod(const int64_t *x, pw_context *c) {
   if (division_fails(x, c)) return 0;
   if (c->is_u64) return (int64_t)(U(x[0]) % U(x[1]));
   return x[1] == -1 ? 0 : x[0] % x[1];
+}
+
+/* Rounded to the dtype that is computed in, as the steps of an op are whose last one jumps. */
+static long double stepwise(const pw_context *c, long double value) {
+  return dt_round(dt_accumulate(c->compute), value);
+}
+
+static long double r_round_decimals(const long double *x, pw_context *c) {
+  long double decimals = c->p[ARG_round_decimals_decimals], power = stepwise(c, powl(10, fabsl(decimals)));
+  if (decimals < 0) return product(c, rintl(stepwise(c, quotient(c, x[0], power))), power);
+  return quotient(c, rintl(stepwise(c, product(c, x[0], power))), power);
 }
 
 REAL(fmod, fmodl(x, y))
@@ -389,6 +400,7 @@ static const op_def defs[] = {
        .integer = pw_integer_fmod),
     PW(REMAINDER_TENSOR, "bb", 0, vjp_remainder, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NUMBERS,
        RI(remainder)),
+    PW(ROUND_DECIMALS, "b", 0, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_FLOATS, RO(round_decimals)),
     PW(FLOOR_DIVIDE, "bb", 0, NULL, 0, .promo = PW_SAME, .refuse = PW_NUMBERS, RI(floor_divide)),
     PW(POW_TENSOR_TENSOR, "bb", 0, vjp_pow_tensor, SAVE_X | SAVE_Y | SAVE_OUT, .promo = PW_SAME, .check = check_pow,
        RIC(pow)),

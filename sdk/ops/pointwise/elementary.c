@@ -91,16 +91,16 @@ static long double r_nextafter(const long double *v, pw_context *c) {
 }
 
 static graft_status infer_frexp(op_call *c) {
-  const graft_tensor *self = op_tensor(c, ARG_prims_frexp_self);
-  graft_status status = op_check_floating(c, ARG_prims_frexp_self);
+  const graft_tensor *self = op_tensor(c, ARG_frexp_Tensor_self);
+  graft_status status = op_check_floating(c, ARG_frexp_Tensor_self);
   if (status) return status;
   c->compute = self->dtype;
-  op_out_like(c, OUT_prims_frexp_mantissa, self->dtype, self);
-  op_out_like(c, OUT_prims_frexp_exponent, GRAFT_I32, self);
+  op_out_like(c, OUT_frexp_Tensor_mantissa, self->dtype, self);
+  op_out_like(c, OUT_frexp_Tensor_exponent, GRAFT_I32, self);
   return GRAFT_OK;
 }
 
-graft_status kernel_prims_frexp(const graft_exec *exec, const graft_args_prims_frexp *a) {
+graft_status kernel_frexp_Tensor(const graft_exec *exec, const graft_args_frexp_Tensor *a) {
   REF_OWNED ref_array x = ref_read(a->self), exponent = ref_new(x.count, false);
   if (!(x.re && exponent.re)) return ref_no_memory();
   for (int64_t i = 0; i < x.count; i++) {
@@ -116,10 +116,10 @@ graft_status kernel_prims_frexp(const graft_exec *exec, const graft_args_prims_f
 /* The mantissa is self times a power of two, which is constant almost everywhere. */
 static void vjp_frexp(op_vjp *v) {
   fx *s = v->s;
-  graft_tensor *g = v->g[OUT_prims_frexp_mantissa];
+  graft_tensor *g = v->g[OUT_frexp_Tensor_mantissa];
   if (!g) return;
-  graft_tensor *exponent = fx_cast(s, v->outs[OUT_prims_frexp_exponent], g->dtype);
-  v->results[ARG_prims_frexp_self] = fx_div(s, g, fx_exp2(s, exponent));
+  graft_tensor *exponent = fx_cast(s, v->outs[OUT_frexp_Tensor_exponent], g->dtype);
+  v->results[ARG_frexp_Tensor_self] = fx_div(s, g, fx_exp2(s, exponent));
 }
 
 /* --- whole numbers, signs --- */
@@ -305,11 +305,11 @@ static const op_def defs[] = {
     PW(SIGN, "b", OP_EXACT_OUT, pw_vjp_zero, 0, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, RI(sign)),
     PW_UNARY(SGN, OP_EXACT_OUT, PW_SAME, 0, SIGNS, sgn, SAVE_X | SAVE_OUT),
     PW(NEXTAFTER, "bb", 0, vjp_nextafter, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS, RO(nextafter)),
-    {.op_id = OP_WITH_KERNEL(prims_frexp),
+    {.op_id = OP_WITH_KERNEL(frexp_Tensor),
      .roles = "v",
      .infer = infer_frexp,
      .vjp = vjp_frexp,
-     .saves = OP_SAVE_OUT(prims_frexp, exponent)},
+     .saves = OP_SAVE_OUT(frexp_Tensor, exponent)},
     PW_COMPOSED(TANH_BACKWARD, "bb", 0, vjp_tanh_backward, SAVE_X | SAVE_Y, .promo = PW_SAME,
                 .refuse = PW_NO_BOOL | PW_NO_INT, RC(tanh_backward), .compose = compose_tanh_backward),
 };

@@ -7,6 +7,7 @@
 #define TWO_OVER_SQRT_PI 1.128379167095512573896158903121545172L
 
 REAL(xlogy, isnan(y) ? y : x == 0 ? 0 : x * logl(y))
+REAL(xlog1py, isnan(y) ? y : x == 0 ? 0 : x * log1pl(y))
 REAL(entr, isnan(x) ? x : x > 0 ? -x * logl(x) : x == 0 ? 0 : -INFINITY)
 REAL(sinc, x == 0 ? 1 : sinl(PI * x) / (PI * x))
 REAL(angle, isnan(x) ? x : x < 0 ? PI : 0)
@@ -179,16 +180,24 @@ static graft_tensor *gradient_sinc(fx *s, graft_tensor *g, graft_tensor *x, graf
   return fx_not_where(s, is_zero(s, x), fx_mul(s, g, fx_conj(s, slope)));
 }
 
-static void vjp_xlogy(op_vjp *v) {
+/* Of x log(y - pole): x has no gradient where it is 0 and the logarithm is not a number. */
+static void log_times(op_vjp *v, double pole) {
   fx *s = v->s;
   graft_value x = v->args[X], y = v->args[Y];
   if (vjp_needs(v, X)) {
-    graft_tensor *slope = fx_binary(s, GRAFT_OP_XLOGY_TENSOR, fx_tensor(v->g[OUT]), y);
     graft_tensor *left = fx_binary(s, GRAFT_OP_EQ_TENSOR, x, fx_int(0));
-    graft_tensor *right = fx_binary(s, GRAFT_OP_LE_TENSOR, y, fx_int(0));
-    v->results[X] = fx_not_where(s, fx_logical_and(s, left, right), slope);
+    graft_tensor *right = fx_binary(s, GRAFT_OP_LE_TENSOR, y, fx_float(pole));
+    v->results[X] = fx_not_where(s, fx_logical_and(s, left, right), pw_again(v));
   }
-  if (vjp_needs(v, Y)) v->results[Y] = pw_over(s, pw_times(s, v->g[OUT], x), y);
+  if (!vjp_needs(v, Y)) return;
+  graft_value divisor = pole ? fx_tensor(fx_adds(s, vjp_arg(v, Y), -pole)) : y;
+  v->results[Y] = pw_over(s, pw_times(s, v->g[OUT], x), divisor);
+}
+static void vjp_xlogy(op_vjp *v) {
+  log_times(v, 0);
+}
+static void vjp_xlog1py(op_vjp *v) {
+  log_times(v, -1);
 }
 
 /* d/dx of 1 / (x (1 - x)) is (2 x - 1) / (x (1 - x))^2. */
@@ -258,6 +267,7 @@ static graft_tensor *gradient_angle(fx *s, graft_tensor *g, graft_tensor *x, gra
 
 static const op_def defs[] = {
     PW(XLOGY_TENSOR, "bb", 0, vjp_xlogy, SAVE_X | SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, RO(xlogy)),
+    PW(SPECIAL_XLOG1PY, "bb", 0, vjp_xlog1py, SAVE_X | SAVE_Y, .promo = PW_FLOAT, .refuse = PW_NO_COMPLEX, RO(xlog1py)),
     PW_UNARY(SINC, 0, PW_FLOAT, 0, RC(sinc), sinc, SAVE_X | SAVE_OUT),
     PW_UNARY(ANGLE, 0, PW_ANGLE, 0, RC(angle), angle, SAVE_X),
     PW(COMPLEX, "bb", 0, vjp_complex, 0, .promo = PW_COMPLEX, .refuse = PW_FLOATS, .check = check_parts, CO(complex)),

@@ -173,7 +173,7 @@ typedef graft_status (*graft_prims_bessel_i1e_fn)(const graft_exec *exec,
                                                   const graft_args_prims_bessel_i1e *args) GRAFT_NOEXCEPT;
 
 /* prims::bessel_j0(Tensor self) -> Tensor
- * Prepared: elementwise; self broadcast and promoted. */
+ * Equals aten::special_bessel_j0(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bessel_j0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -183,7 +183,7 @@ typedef graft_status (*graft_prims_bessel_j0_fn)(const graft_exec *exec,
                                                  const graft_args_prims_bessel_j0 *args) GRAFT_NOEXCEPT;
 
 /* prims::bessel_j1(Tensor self) -> Tensor
- * Prepared: elementwise; self broadcast and promoted. */
+ * Equals aten::special_bessel_j1(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_bessel_j1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -495,7 +495,7 @@ typedef struct graft_args_prims_floor {
 typedef graft_status (*graft_prims_floor_fn)(const graft_exec *exec, const graft_args_prims_floor *args) GRAFT_NOEXCEPT;
 
 /* prims::fmax(Tensor self, Tensor other) -> Tensor
- * Prepared: elementwise; self, other broadcast and promoted. */
+ * Equals aten::fmax(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -505,7 +505,7 @@ typedef struct graft_args_prims_fmax {
 typedef graft_status (*graft_prims_fmax_fn)(const graft_exec *exec, const graft_args_prims_fmax *args) GRAFT_NOEXCEPT;
 
 /* prims::fmin(Tensor self, Tensor other) -> Tensor
- * Prepared: elementwise; self, other broadcast and promoted. */
+ * Equals aten::fmin(self, other), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_fmin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -525,7 +525,7 @@ typedef struct graft_args_prims_fmod {
 typedef graft_status (*graft_prims_fmod_fn)(const graft_exec *exec, const graft_args_prims_fmod *args) GRAFT_NOEXCEPT;
 
 /* prims::frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)
- * Prepared: self promoted. */
+ * Equals aten::frexp.Tensor(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_frexp {
   graft_args head;
   const graft_tensor_desc *self;
@@ -951,7 +951,7 @@ typedef struct graft_args_prims_sinh {
 typedef graft_status (*graft_prims_sinh_fn)(const graft_exec *exec, const graft_args_prims_sinh *args) GRAFT_NOEXCEPT;
 
 /* prims::spherical_bessel_j0(Tensor self) -> Tensor
- * Prepared: elementwise; self broadcast and promoted. */
+ * Equals aten::special_spherical_bessel_j0(self), and stands for it where that has no slot of its own. */
 typedef struct graft_args_prims_spherical_bessel_j0 {
   graft_args head;
   const graft_tensor_desc *self;

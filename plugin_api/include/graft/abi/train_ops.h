@@ -4019,7 +4019,8 @@ typedef struct graft_args_fused_rms_norm {
 typedef graft_status (*graft_fused_rms_norm_fn)(const graft_exec *exec,
                                                 const graft_args_fused_rms_norm *args) GRAFT_NOEXCEPT;
 
-/* aten::fmax(Tensor self, Tensor other) -> Tensor */
+/* aten::fmax(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_fmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4028,7 +4029,8 @@ typedef struct graft_args_fmax {
 } graft_args_fmax;
 typedef graft_status (*graft_fmax_fn)(const graft_exec *exec, const graft_args_fmax *args) GRAFT_NOEXCEPT;
 
-/* aten::fmin(Tensor self, Tensor other) -> Tensor */
+/* aten::fmin(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_fmin {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4037,7 +4039,8 @@ typedef struct graft_args_fmin {
 } graft_args_fmin;
 typedef graft_status (*graft_fmin_fn)(const graft_exec *exec, const graft_args_fmin *args) GRAFT_NOEXCEPT;
 
-/* aten::special_xlog1py(Tensor self, Tensor other) -> Tensor */
+/* aten::special_xlog1py(Tensor self, Tensor other) -> Tensor
+ * Prepared: elementwise; self, other broadcast and promoted. */
 typedef struct graft_args_special_xlog1py {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4047,7 +4050,8 @@ typedef struct graft_args_special_xlog1py {
 typedef graft_status (*graft_special_xlog1py_fn)(const graft_exec *exec,
                                                  const graft_args_special_xlog1py *args) GRAFT_NOEXCEPT;
 
-/* aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent) */
+/* aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)
+ * Prepared: self promoted. */
 typedef struct graft_args_frexp_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4057,7 +4061,8 @@ typedef struct graft_args_frexp_Tensor {
 typedef graft_status (*graft_frexp_Tensor_fn)(const graft_exec *exec,
                                               const graft_args_frexp_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::round.decimals(Tensor self, *, int decimals) -> Tensor */
+/* aten::round.decimals(Tensor self, *, int decimals) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_round_decimals {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4067,7 +4072,8 @@ typedef struct graft_args_round_decimals {
 typedef graft_status (*graft_round_decimals_fn)(const graft_exec *exec,
                                                 const graft_args_round_decimals *args) GRAFT_NOEXCEPT;
 
-/* aten::special_airy_ai(Tensor x) -> Tensor */
+/* aten::special_airy_ai(Tensor x) -> Tensor
+ * Prepared: elementwise; x broadcast and promoted. */
 typedef struct graft_args_special_airy_ai {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4076,7 +4082,8 @@ typedef struct graft_args_special_airy_ai {
 typedef graft_status (*graft_special_airy_ai_fn)(const graft_exec *exec,
                                                  const graft_args_special_airy_ai *args) GRAFT_NOEXCEPT;
 
-/* aten::special_bessel_j0(Tensor self) -> Tensor */
+/* aten::special_bessel_j0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_bessel_j0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4085,7 +4092,8 @@ typedef struct graft_args_special_bessel_j0 {
 typedef graft_status (*graft_special_bessel_j0_fn)(const graft_exec *exec,
                                                    const graft_args_special_bessel_j0 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_bessel_j1(Tensor self) -> Tensor */
+/* aten::special_bessel_j1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_bessel_j1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4094,7 +4102,8 @@ typedef struct graft_args_special_bessel_j1 {
 typedef graft_status (*graft_special_bessel_j1_fn)(const graft_exec *exec,
                                                    const graft_args_special_bessel_j1 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_bessel_y0(Tensor self) -> Tensor */
+/* aten::special_bessel_y0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_bessel_y0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4103,7 +4112,8 @@ typedef struct graft_args_special_bessel_y0 {
 typedef graft_status (*graft_special_bessel_y0_fn)(const graft_exec *exec,
                                                    const graft_args_special_bessel_y0 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_bessel_y1(Tensor self) -> Tensor */
+/* aten::special_bessel_y1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_bessel_y1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4112,7 +4122,8 @@ typedef struct graft_args_special_bessel_y1 {
 typedef graft_status (*graft_special_bessel_y1_fn)(const graft_exec *exec,
                                                    const graft_args_special_bessel_y1 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_modified_bessel_i0(Tensor self) -> Tensor */
+/* aten::special_modified_bessel_i0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_modified_bessel_i0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4121,7 +4132,8 @@ typedef struct graft_args_special_modified_bessel_i0 {
 typedef graft_status (*graft_special_modified_bessel_i0_fn)(
     const graft_exec *exec, const graft_args_special_modified_bessel_i0 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_modified_bessel_i1(Tensor self) -> Tensor */
+/* aten::special_modified_bessel_i1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_modified_bessel_i1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4130,7 +4142,8 @@ typedef struct graft_args_special_modified_bessel_i1 {
 typedef graft_status (*graft_special_modified_bessel_i1_fn)(
     const graft_exec *exec, const graft_args_special_modified_bessel_i1 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_modified_bessel_k0(Tensor self) -> Tensor */
+/* aten::special_modified_bessel_k0(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_modified_bessel_k0 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4139,7 +4152,8 @@ typedef struct graft_args_special_modified_bessel_k0 {
 typedef graft_status (*graft_special_modified_bessel_k0_fn)(
     const graft_exec *exec, const graft_args_special_modified_bessel_k0 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_modified_bessel_k1(Tensor self) -> Tensor */
+/* aten::special_modified_bessel_k1(Tensor self) -> Tensor
+ * Prepared: elementwise; self broadcast and promoted. */
 typedef struct graft_args_special_modified_bessel_k1 {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4148,7 +4162,8 @@ typedef struct graft_args_special_modified_bessel_k1 {
 typedef graft_status (*graft_special_modified_bessel_k1_fn)(
     const graft_exec *exec, const graft_args_special_modified_bessel_k1 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor */
+/* aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor
+ * Prepared: elementwise; x broadcast and promoted. */
 typedef struct graft_args_special_scaled_modified_bessel_k0 {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4157,7 +4172,8 @@ typedef struct graft_args_special_scaled_modified_bessel_k0 {
 typedef graft_status (*graft_special_scaled_modified_bessel_k0_fn)(
     const graft_exec *exec, const graft_args_special_scaled_modified_bessel_k0 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor */
+/* aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor
+ * Prepared: elementwise; x broadcast and promoted. */
 typedef struct graft_args_special_scaled_modified_bessel_k1 {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4166,7 +4182,8 @@ typedef struct graft_args_special_scaled_modified_bessel_k1 {
 typedef graft_status (*graft_special_scaled_modified_bessel_k1_fn)(
     const graft_exec *exec, const graft_args_special_scaled_modified_bessel_k1 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_spherical_bessel_j0(Tensor x) -> Tensor */
+/* aten::special_spherical_bessel_j0(Tensor x) -> Tensor
+ * Prepared: elementwise; x broadcast and promoted. */
 typedef struct graft_args_special_spherical_bessel_j0 {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4175,7 +4192,8 @@ typedef struct graft_args_special_spherical_bessel_j0 {
 typedef graft_status (*graft_special_spherical_bessel_j0_fn)(
     const graft_exec *exec, const graft_args_special_spherical_bessel_j0 *args) GRAFT_NOEXCEPT;
 
-/* aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+/* aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_chebyshev_polynomial_t {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4185,7 +4203,8 @@ typedef struct graft_args_special_chebyshev_polynomial_t {
 typedef graft_status (*graft_special_chebyshev_polynomial_t_fn)(
     const graft_exec *exec, const graft_args_special_chebyshev_polynomial_t *args) GRAFT_NOEXCEPT;
 
-/* aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+/* aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_chebyshev_polynomial_u {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4195,7 +4214,8 @@ typedef struct graft_args_special_chebyshev_polynomial_u {
 typedef graft_status (*graft_special_chebyshev_polynomial_u_fn)(
     const graft_exec *exec, const graft_args_special_chebyshev_polynomial_u *args) GRAFT_NOEXCEPT;
 
-/* aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+/* aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_chebyshev_polynomial_v {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4205,7 +4225,8 @@ typedef struct graft_args_special_chebyshev_polynomial_v {
 typedef graft_status (*graft_special_chebyshev_polynomial_v_fn)(
     const graft_exec *exec, const graft_args_special_chebyshev_polynomial_v *args) GRAFT_NOEXCEPT;
 
-/* aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+/* aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_chebyshev_polynomial_w {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4215,7 +4236,8 @@ typedef struct graft_args_special_chebyshev_polynomial_w {
 typedef graft_status (*graft_special_chebyshev_polynomial_w_fn)(
     const graft_exec *exec, const graft_args_special_chebyshev_polynomial_w *args) GRAFT_NOEXCEPT;
 
-/* aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor */
+/* aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_shifted_chebyshev_polynomial_t {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4225,7 +4247,8 @@ typedef struct graft_args_special_shifted_chebyshev_polynomial_t {
 typedef graft_status (*graft_special_shifted_chebyshev_polynomial_t_fn)(
     const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_t *args) GRAFT_NOEXCEPT;
 
-/* aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor */
+/* aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_shifted_chebyshev_polynomial_u {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4235,7 +4258,8 @@ typedef struct graft_args_special_shifted_chebyshev_polynomial_u {
 typedef graft_status (*graft_special_shifted_chebyshev_polynomial_u_fn)(
     const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_u *args) GRAFT_NOEXCEPT;
 
-/* aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor */
+/* aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_shifted_chebyshev_polynomial_v {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4245,7 +4269,8 @@ typedef struct graft_args_special_shifted_chebyshev_polynomial_v {
 typedef graft_status (*graft_special_shifted_chebyshev_polynomial_v_fn)(
     const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_v *args) GRAFT_NOEXCEPT;
 
-/* aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor */
+/* aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_shifted_chebyshev_polynomial_w {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4255,7 +4280,8 @@ typedef struct graft_args_special_shifted_chebyshev_polynomial_w {
 typedef graft_status (*graft_special_shifted_chebyshev_polynomial_w_fn)(
     const graft_exec *exec, const graft_args_special_shifted_chebyshev_polynomial_w *args) GRAFT_NOEXCEPT;
 
-/* aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor */
+/* aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_hermite_polynomial_h {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4265,7 +4291,8 @@ typedef struct graft_args_special_hermite_polynomial_h {
 typedef graft_status (*graft_special_hermite_polynomial_h_fn)(
     const graft_exec *exec, const graft_args_special_hermite_polynomial_h *args) GRAFT_NOEXCEPT;
 
-/* aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor */
+/* aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_hermite_polynomial_he {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4275,7 +4302,8 @@ typedef struct graft_args_special_hermite_polynomial_he {
 typedef graft_status (*graft_special_hermite_polynomial_he_fn)(
     const graft_exec *exec, const graft_args_special_hermite_polynomial_he *args) GRAFT_NOEXCEPT;
 
-/* aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor */
+/* aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_laguerre_polynomial_l {
   graft_args head;
   const graft_tensor_desc *x;
@@ -4285,7 +4313,8 @@ typedef struct graft_args_special_laguerre_polynomial_l {
 typedef graft_status (*graft_special_laguerre_polynomial_l_fn)(
     const graft_exec *exec, const graft_args_special_laguerre_polynomial_l *args) GRAFT_NOEXCEPT;
 
-/* aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor */
+/* aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor
+ * Prepared: elementwise; x, n broadcast and promoted. */
 typedef struct graft_args_special_legendre_polynomial_p {
   graft_args head;
   const graft_tensor_desc *x;
