@@ -27,6 +27,14 @@ graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   return status;
 }
 
+dsp_route dsp_copy_route(graft_rt_device *device, uint32_t *equal) {
+  op_slot slot;
+  graft_op_caps caps;
+  if (!dsp_caps(device, op_schema_of(GRAFT_OP_TO_COPY), &slot, &caps)) return DSP_ROUTE_REFERENCE;
+  *equal = GRAFT_OP_TO_COPY;
+  return DSP_ROUTE_EQUAL;
+}
+
 /* _to_copy(self, dtype, layout, device, …), clone(self, …), copy(self, src, …): infer has said what comes out. */
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs) {
   graft_tensor *from = NULL;

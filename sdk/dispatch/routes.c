@@ -26,6 +26,7 @@ dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uin
   }
   const op_def *def = meaning ? op_def_of(meaning->id) : NULL;
   if (!def) return DSP_ROUTE_NONE;
+  if (def->flags & OP_COPY) return dsp_copy_route(device, equal);
   if (def->decompose) return DSP_ROUTE_DECOMPOSITION;
   return def->reference ? DSP_ROUTE_REFERENCE : DSP_ROUTE_NONE;
 }
