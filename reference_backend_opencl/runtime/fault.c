@@ -18,6 +18,13 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
                "%s: the weights of row %lld are no distribution: expected 0 or more, finite, and not all 0", name,
                index);
       return;
+    case OCL_FAULT_SEGMENTS:
+      snprintf(
+          text, capacity,
+          "%s: the lengths or offsets of row %lld do not cut the dim: expected none negative, none beyond its size, "
+          "and lengths that add up to it",
+          name, index);
+      return;
     default: snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, index, size); return;
   }
 }

@@ -16,6 +16,7 @@
   X(linalg_distances)      \
   X(linalg_exponential)    \
   X(linalg_ldl)            \
+  X(linalg_lstsq)          \
   X(linalg_lu)             \
   X(linalg_qr)             \
   X(linalg_spectrum)       \
@@ -46,7 +47,9 @@
   X(random_distributions)  \
   X(random_rrelu)          \
   X(reduction)             \
+  X(reduction_equal)       \
   X(reduction_histogram)   \
+  X(reduction_segments)    \
   X(resample)              \
   X(resample_grid)         \
   X(rnn)                   \

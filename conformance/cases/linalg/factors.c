@@ -390,3 +390,36 @@ void cf_ldl_property(const cf_check *check, const cf_array *results, cf_verdict 
   }
   cf_array_free(&whole);
 }
+
+/* ---- least squares of a given rank ---- */
+
+/* How far each element of x may be: Wedin's bound on pseudoinverses (Perturbation theory for pseudo-inverses, BIT 13,
+ * 1973), with the gap behind the last singular value that counts in place of that value. */
+static void cf_check_minimal(const cf_check *check, int64_t b, const dt_value *values, int64_t rank, cf_matrix x,
+                             cf_verdict *v) {
+  cf_matrix a = cf_matrix_of(&check->in[0], b), right = cf_matrix_of(&check->in[1], b);
+  cf_matrix oracle = cf_matrix_of(&check->outs[OUT_linalg_lstsq_solution], b);
+  int64_t count = a.rows < a.columns ? a.rows : a.columns;
+  long double most = values[0].re, room = 0;
+  if (rank) {
+    long double gap = values[rank - 1].re - (rank < count ? values[rank].re : 0), condition = most / gap;
+    room = condition * (condition * cf_norm(right) / most + cf_norm(oracle));
+  }
+  for (int64_t i = 0; i < x.rows; i++)
+    for (int64_t j = 0; j < x.columns && v->ok; j++) {
+      long double error = cabsl(cf_part(x, i, j) - cf_part(oracle, i, j));
+      cf_hold(v, "x", b, i, j, error, cf_orthogonal_limit(check, a) * room);
+    }
+}
+
+void cf_lstsq_property(const cf_check *check, const cf_array *results, cf_verdict *v) {
+  const cf_array *found = &results[OUT_linalg_lstsq_singular_values];
+  const cf_array *oracle = &check->outs[OUT_linalg_lstsq_singular_values], *rank = &check->outs[OUT_linalg_lstsq_rank];
+  for (int64_t b = 0; v->ok && b < cf_matrices_in(&check->in[0]); b++) {
+    cf_matrix a = cf_matrix_of(&check->in[0], b), x = cf_matrix_of(&results[OUT_linalg_lstsq_solution], b);
+    int64_t count = a.rows < a.columns ? a.rows : a.columns;
+    const dt_value *values = oracle->v + b * count;
+    cf_check_spectrum(found->v + b * count, values, count, true, b, cf_orthogonal_limit(check, a) * cf_norm(a), v);
+    cf_check_minimal(check, b, values, (int64_t)rank->v[b].re, x, v);
+  }
+}

@@ -24,5 +24,8 @@ void cf_svd_property(const cf_check *check, const cf_array *results, cf_verdict 
 void cf_ldl_property(const cf_check *check, const cf_array *results, cf_verdict *v);
 /* Vectors of length 1 that belong to their values, and values whose sum is the trace, whatever their order. */
 void cf_eig_property(const cf_check *check, const cf_array *results, cf_verdict *v);
+/* Where singular values are cut off, so that others near by would be cut elsewhere: as many and as large ones as the
+ * oracle's, and the x that is the oracle's within what they let it move. */
+void cf_lstsq_property(const cf_check *check, const cf_array *results, cf_verdict *v);
 
 #endif

@@ -134,6 +134,22 @@ static const cf_op cf_linalg_ops[] = {
      CF_TEXTS("m T[3,13,13]~dominant", "m T[33,33]~dominant", "m T[2,2,5,5]~general", "m T[1,1]~general",
               "m T[3,0,0]~general"),
      CF_LAPACK, CF_R_BACKWARD(CF_EXPONENTIAL), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(2 * CF_EXPONENTIAL)},
+    /* What is right is one x, which moves with the inputs: also the condition of a least squares problem. */
+    {"aten::linalg_lstsq",
+     CF_TEXTS("s T[13,5]~general T[13,3]~general driver='gels'", "m T[3,5,13]~general T[3,5,2]~general driver='gels'",
+              "m T[3,17,17]~dominant T[1,17,2]~general driver='gels'",
+              "m T[3,13,5]~general T[3,13]~general driver='gels'", "m T[1,1]~dominant T[1]~general driver='gels'",
+              "m T[33,5]~general T[33,0]~general driver='gels'"),
+     CF_LAPACK, CF_R_BACKWARD(2 * CF_QR), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(4 * CF_QR)},
+    {"aten::linalg_lstsq",
+     CF_TEXTS("m T[13,5]~general T[13,3]~general", "m T[3,5,13]~general T[3,5,2]~general driver='gelsd'",
+              "m T[3,13,5]~general T[3,13,2]~general driver='gelss'",
+              "m T[1,13,5]~general T[3,13,2]~general driver='gelsd'", "m T[0,5]~general T[0,3]~general driver='gelsd'"),
+     CF_LAPACK, CF_R_BACKWARD(2 * CF_QR), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(4 * CF_QR)},
+    {"aten::linalg_lstsq",
+     CF_TEXTS("m T[13,5]=2 T[13,3]~general driver='gelsd'", "m T[5,13]=-1 T[5,2]~general driver='gelss'",
+              "m T[3,13,5]~general T[3,13,2]~general 0.5 driver='gelsd'"),
+     CF_LAPACK, CF_R_PROPERTY(cf_lstsq_property, 11, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
 CF_TOPIC(linalg, "linalg", cf_linalg_ops);

@@ -116,5 +116,7 @@ static const ocl_op ops[] = {
     EXTREMUM(argmin, false, OCL_BIT(I64)),
     EXTREMUM(max_dim, true, REALS),
     EXTREMUM(min_dim, false, REALS),
+    {OCL_OP(segment_reduce), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
 };
 OCL_FAMILY(reduction, ops)

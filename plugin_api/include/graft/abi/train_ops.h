@@ -3694,7 +3694,8 @@ typedef struct graft_args_rot90 {
 typedef graft_status (*graft_rot90_fn)(const graft_exec *exec, const graft_args_rot90 *args) GRAFT_NOEXCEPT;
 
 /* aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None,
- * int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor */
+ * int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor
+ * Prepared: data promoted; lengths, offsets as indices; axis none negative. */
 typedef struct graft_args_segment_reduce {
   graft_args head;
   const graft_tensor_desc *data;
