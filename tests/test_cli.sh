@@ -98,6 +98,12 @@ kill -9 $run
 wait $run 2>>"$work/log" || true
 [ -z "$(ls killed)" ] || fail "a run that was killed left $(ls killed)"
 
+# What an implementer costs: parts are counted, views are not.
+for line in 'aten::mm slot plugin 1 1.00' 'aten::view host host 0 0.00' 'aten::equal slot decomposition 2 1.25' \
+  'aten::trace slot decomposition 1 0.03'; do
+  says 0 "$(echo "$line" | sed 's/ /[[:space:]]/g')" ops --cost
+done
+
 # A name that is taken.
 says 2 "'reference' already, from libgraft itself" new reference
 [ ! -e reference ] || fail "the refused name left a folder"

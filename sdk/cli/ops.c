@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "cli.h"
-#include "dispatch/dispatch.h"
+#include "cost.h"
 
 typedef struct options {
   const char *table, *backend;
-  bool schema, levels;
+  bool schema, levels, cost;
 } options;
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
@@ -18,6 +18,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 'b': o->backend = argument; return 0;
     case 's': o->schema = true; return 0;
     case 'l': o->levels = true; return 0;
+    case 'c': o->cost = true; return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -27,7 +28,18 @@ static const char *const tables[] = {[OPT_CORE] = "core", [OPT_PRIMS] = "prims",
 static const char *const routes[] = {
     [OPROUTE_SLOT] = "slot", [OPROUTE_HOST] = "host", [OPROUTE_COMPOSITE] = "composite"};
 
-static void print_op(const op_schema *schema, graft_rt_device *device, bool with_schema) {
+/* Launches, and how often the bytes of one kernel are moved. */
+static void print_cost(const op_schema *schema, graft_rt_device *device, dsp_route route) {
+  cli_cost cost = {.way = {1, 1}, .one_kernel = {1, 1}};
+  if (route == DSP_ROUTE_HOST) cost.way = (dsp_cost){0, 0};
+  bool known = route != DSP_ROUTE_DECOMPOSITION || cli_cost_of(schema, device, &cost);
+  if (known && schema->route != OPROUTE_COMPOSITE && route != DSP_ROUTE_NONE)
+    printf("\t%u\t%.2f", cost.way.launches, (double)cost.way.bytes / (double)cost.one_kernel.bytes);
+  else
+    printf("\t-\t-");
+}
+
+static void print_op(const op_schema *schema, graft_rt_device *device, const options *o) {
   uint32_t equal;
   dsp_route route = dsp_static_route(device, schema, &equal);
   printf("%u\t%s\t%s\t", schema->id, schema->name, routes[schema->route]);
@@ -37,7 +49,8 @@ static void print_op(const op_schema *schema, graft_rt_device *device, bool with
     printf("equal:%s", op_schema_of(equal)->name);
   else
     printf("%s", dsp_route_name(route));
-  if (with_schema) printf("\t%s", schema->schema);
+  if (o->cost) print_cost(schema, device, route);
+  if (o->schema) printf("\t%s", schema->schema);
   putchar('\n');
 }
 
@@ -86,6 +99,7 @@ int cli_ops(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"table", 't', "TABLE", 0, "core, prims or train (default: all)", 0},
       {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
+      {"cost", 'c', NULL, 0, "add two columns: launches of a call, and the bytes they move", 0},
       {"schema", 's', NULL, 0, "add the schema as a last column", 0},
       {"levels", 'l', NULL, 0, "instead: how much of each level the backend has, see plugin_api/ops/README.md", 0},
       {0}};
@@ -96,7 +110,12 @@ int cli_ops(int argc, char **argv) {
       "Lists the ops, one a line, tab-separated: id, overload, route, implementer.\v"
       "The implementer is plugin (a slot of its own), equal:OVERLOAD (the slot of an op that is the same thing), "
       "decomposition (other ops on the device), reference (host memory), host (a view or metadata: no kernel), "
-      "composite (PyTorch composes it) or unsupported.",
+      "composite (PyTorch composes it) or unsupported. With --cost, of the conformance suite's first call of the op: "
+      "how "
+      "many kernels the implementer launches, and how many times the bytes these move that one kernel would, which "
+      "reads "
+      "each input and writes each result once. Parts of a decomposition that decompose in turn count by their parts; "
+      "views cost nothing; '-' where there is no such call.",
       NULL,
       NULL,
       NULL};
@@ -119,7 +138,7 @@ int cli_ops(int argc, char **argv) {
   size_t count;
   const op_schema *all = op_schema_all(&count);
   for (size_t i = 0; i < count; i++) {
-    if (table < 0 || all[i].table == table) print_op(&all[i], device, o.schema);
+    if (table < 0 || all[i].table == table) print_op(&all[i], device, &o);
   }
   return CLI_OK;
 }

@@ -9,7 +9,7 @@
  * - ways.c: the other ways: decomposition, the reference device; fallback.c counts what leaves the device
  * - zones.c: red zones around workspaces, for the conformance suite
  * - copy.c: ops that are copies, and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/
- * - routes.c: which way a device would go, for reports
+ * - routes.c: which way a device would go, for reports; cost.c: what that way costs
  * - state.c: what is kept of a device and of a thread
  * - bridge.c: graft/bridge.h, storages and borrowed tensors for frameworks with tensors of their own
  *
@@ -37,6 +37,16 @@ const char *dsp_route_name(dsp_route route);
 /* Which way a device would go for an op, judged by its tables alone: for `graft ops`. *equal receives the id of the
  * equal slot. */
 dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uint32_t *equal);
+
+/* What a call would cost by that way, and what one kernel would that reads each tensor and writes each result once: for
+ * `graft ops --cost`. Parts that go by decompositions of their own are counted by their parts. Tensors need no memory.
+ */
+typedef struct dsp_cost {
+  uint32_t launches;
+  uint64_t bytes;
+} dsp_cost;
+graft_status dsp_cost_of(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_rt_device *device,
+                         dsp_cost *cost, dsp_cost *one_kernel);
 
 /* What leaves the device: allowed, allowed with one warning an op, or an error. From GRAFT_FALLBACK. */
 typedef enum dsp_fallback { DSP_FALLBACK_ALLOW, DSP_FALLBACK_WARN, DSP_FALLBACK_ERROR } dsp_fallback;
