@@ -1,10 +1,78 @@
+#include <math.h>
+
 #include "conformance/cases/rows.h"
+
+#define CF_HALVES_AND_F32 (CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16))
+
+/* x w and a scale: the sum of absolute terms, n of them, and two roundings more. */
+static void cf_l_weights(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *w = &k->in[1], *scales = &k->in[2];
+  int64_t depth = x->sizes[1], columns = w->sizes[0];
+  for (int64_t i = 0; i < k->outs[out].numel; i++) {
+    long double terms = 0;
+    for (int64_t d = 0; d < depth; d++)
+      terms += fabsl(x->v[i / columns * depth + d].re * w->v[i % columns * depth + d].re);
+    limits[i] = cf_limit_of(k, out, i, (cf_growth((long double)depth) + 2) * terms * fabsl(scales->v[i % columns].re));
+  }
+}
+
+/* The weights are (q - 8) scale + zero, in two roundings, which may be to the tested dtype. */
+static void cf_l_int4(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *scales = &k->in[2];
+  int64_t depth = x->sizes[1], columns = k->in[1].sizes[0], group = depth / scales->sizes[0];
+  for (int64_t i = 0; i < k->outs[out].numel; i++) {
+    long double terms = 0;
+    for (int64_t d = 0; d < depth; d++) {
+      const dt_value *scale = &scales->v[(d / group * columns + i % columns) * 2];
+      terms += fabsl(x->v[i / columns * depth + d].re) * (8 * fabsl(scale[0].re) + fabsl(scale[1].re));
+    }
+    limits[i] = cf_limit_of(k, out, i, (cf_growth((long double)depth) + 2) * terms);
+  }
+}
+
+/* The products of float8 are exact in f32; their sum, two scales, a bias and a last scale are rounded, and the oracle's
+ * result, too. */
+static void cf_l_scaled(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *w = &k->in[1], *scale_a = cf_arg_array(k, "scale_a"),
+                 *scale_b = cf_arg_array(k, "scale_b"), *bias = cf_arg_array(k, "bias"),
+                 *last = cf_arg_array(k, "scale_result");
+  int64_t depth = x->sizes[1], columns = w->sizes[1];
+  graft_dtype dtype = k->dtypes[out];
+  for (int64_t i = 0; i < k->outs[out].numel; i++) {
+    long double terms = 0;
+    for (int64_t d = 0; d < depth; d++)
+      terms += fabsl(x->v[i / columns * depth + d].re * w->v[d * columns + i % columns].re);
+    terms *= fabsl(scale_a->v[scale_a->numel == 1 ? 0 : i / columns].re *
+                   scale_b->v[scale_b->numel == 1 ? 0 : i % columns].re);
+    if (bias) terms += fabsl(bias->v[i % columns].re);
+    if (last && dt_is_float8(dtype)) terms *= fabsl(last->v[0].re);
+    limits[i] =
+        (cf_growth((long double)depth) + 5) * cf_u(GRAFT_F32) * terms + 1.5L * cf_ulp(dtype, k->outs[out].v[i].re);
+  }
+}
 
 static const cf_op cf_quantized_ops[] = {
     {"aten::_int_mm",
      CF_TEXTS("s T[33,17] T[17,129]", "m T[1,1] T[1,1]", "m T[3,13] T[13,1]", "m T[13,1025] T[1025,3]",
               "m T[5,0] T[0,7]", "m T[0,5] T[5,7]", "m u8[17,33] T[33,5]"),
      CF_BIT(I8), CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE},
+    /* The sum of products; the scale, and in half types the one rounding of both. */
+    {"aten::_weight_int8pack_mm",
+     CF_TEXTS("s T[5,33] i8[17,33] T[17]", "m T[1,129] i8[3,129] T[3]", "m T[33,1] i8[129,1] T[129]",
+              "m T[3,0] i8[5,0] T[5]", "m T[0,5] i8[3,5] T[3]"),
+     CF_HALVES_AND_F32, CF_R_CUSTOM(cf_l_weights), CF_VALUES, CF_FLAT, CF_G_NONE},
+    {"aten::_weight_int4pack_mm",
+     CF_TEXTS("s T[5,64] u8[17,32]<256 32 T[2,17,2]", "m T[1,256] u8[3,128]<256 128 T[2,3,2]",
+              "m T[3,256] u8[8,128]<256 256 T[1,8,2]", "m T[0,64] u8[3,32]<256 64 T[1,3,2]"),
+     CF_HALVES_AND_F32, CF_R_CUSTOM(cf_l_int4), CF_VALUES, CF_FLAT, CF_G_NONE},
+    {"aten::_scaled_mm",
+     CF_TEXTS("s f8_e4m3fn[33,16] f8_e4m3fn[16,17] T[] T[] out_dtype=f32",
+              "m f8_e4m3fn[3,129] f8_e5m2[129,5] T[1] T[1,1] out_dtype=bf16",
+              "m f8_e5m2[13,16] f8_e4m3fn[16,5] T[13,1] T[1,5] bias=T[5] out_dtype=f16",
+              "m f8_e4m3fn[5,3] f8_e4m3fn[3,7] T[] T[]",
+              "m f8_e5m2[5,3] f8_e5m2[3,7] T[] T[] bias=T[7] scale_result=T[]",
+              "m f8_e4m3fn[0,3] f8_e4m3fn[3,7] T[] T[] out_dtype=f32"),
+     CF_BIT(F32), CF_R_CUSTOM(cf_l_scaled), CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
 };
 
 CF_TOPIC(quantized, "quantized", cf_quantized_ops);

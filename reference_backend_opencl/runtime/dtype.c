@@ -19,6 +19,8 @@ static const ocl_dtype dtypes[] = {
     {GRAFT_F64, GRAFT_NUMBER_F64, 8, OCL_CLASS_FLOAT, "f64", "double", true},
     {GRAFT_C64, GRAFT_NUMBER_C64, 8, OCL_CLASS_COMPLEX, "c64", "float2", false},
     {GRAFT_C128, GRAFT_NUMBER_C128, 16, OCL_CLASS_COMPLEX, "c128", "double2", true},
+    {GRAFT_F8_E4M3FN, GRAFT_NUMBER_F8_E4M3FN, 1, OCL_CLASS_FLOAT, "f8_e4m3fn", "float", false},
+    {GRAFT_F8_E5M2, GRAFT_NUMBER_F8_E5M2, 1, OCL_CLASS_FLOAT, "f8_e5m2", "float", false},
 };
 
 const ocl_dtype *ocl_dtype_of(const graft_device *device, graft_dtype code) {

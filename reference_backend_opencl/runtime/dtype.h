@@ -51,6 +51,7 @@ float ocl_round_to(graft_dtype dtype, float value);
 #define OCL_INTS \
   (OCL_BIT(U8) | OCL_BIT(I8) | OCL_BIT(I16) | OCL_BIT(I32) | OCL_BIT(I64) | OCL_BIT(U16) | OCL_BIT(U32) | OCL_BIT(U64))
 #define OCL_BOOLS   OCL_BIT(BOOL)
+#define OCL_FLOAT8  (OCL_BIT(F8_E4M3FN) | OCL_BIT(F8_E5M2)) /* converted and moved; nothing is computed in them */
 #define OCL_COMPLEX (OCL_BIT(C64) | OCL_BIT(C128))
 
 #endif

@@ -68,6 +68,8 @@
 #define R_u64 ulong
 #define R_f16 ushort
 #define R_bf16 ushort
+#define R_f8_e4m3fn uchar
+#define R_f8_e5m2 uchar
 #define R_f32 float
 #define R_f64 double
 #define R_c64 float2
@@ -86,6 +88,8 @@
 #define LOAD_u64(space, p) VLOAD(p)
 #define LOAD_f16(space, p) from_f16(VLOAD(p))
 #define LOAD_bf16(space, p) AS(float, CONVERT(uint, VLOAD(p)) << 16)
+#define LOAD_f8_e4m3fn(space, p) from_e4m3fn(VLOAD(p))
+#define LOAD_f8_e5m2(space, p) from_f16(CONVERT(ushort, VLOAD(p)) << (VEC_OF(ushort))8)
 #define LOAD_f32(space, p) VLOAD(p)
 #define LOAD_f64(space, p) VLOAD(p)
 #define LOAD_c64(space, p) VLOAD(p)
@@ -107,6 +111,26 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
   VEC_OF(uint) nan = (bits >> 16) | 0x40u;
   return CONVERT(ushort, (bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
+
+/* Float8: below the normal numbers in units of the smallest one. e4m3fn has no infinity and saturates; a NaN of either has
+ * all bits set but the sign's. */
+static VEC_OF(float) from_e4m3fn(VEC_OF(uchar) x) {
+  VEC_OF(uint) bits = CONVERT(uint, x), size = bits & 0x7fu, sign = (bits & 0x80u) << 24;
+  VEC_OF(uint) small = AS(uint, CONVERT(float, size) * 0x1p-9f), normal = (size << 20) + 0x3c000000u;
+  VEC_OF(uint) wide = size < 8u ? small : normal;
+  return AS(float, (size == 0x7fu ? (VEC_OF(uint))0x7fc00000u : wide) | sign);
+}
+static VEC_OF(uchar) to_float8(VEC_OF(float) x, uint dropped, uint least, float units, uint most, uint beyond) {
+  VEC_OF(uint) bits = AS(uint, x), size = bits & 0x7fffffffu;
+  VEC_OF(uint) small = CONVERT(uint, rint(fmin(AS(float, size), AS(float, (VEC_OF(uint))least)) * units));
+  VEC_OF(uint) normal = ((size + ((1u << (dropped - 1u)) - 1u) + ((size >> dropped) & 1u)) >> dropped);
+  normal -= (least >> dropped) - (1u << (23u - dropped));
+  VEC_OF(uint) to = size < least ? small : normal > most ? (VEC_OF(uint))beyond : normal;
+  to = size > 0x7f800000u ? (VEC_OF(uint))0x7fu : to;
+  return CONVERT(uchar, to | (bits >> 24 & 0x80u));
+}
+static VEC_OF(uchar) to_e4m3fn(VEC_OF(float) x) { return to_float8(x, 20, 0x3c800000u, 0x1p9f, 0x7e, 0x7e); }
+static VEC_OF(uchar) to_e5m2(VEC_OF(float) x) { return to_float8(x, 21, 0x38800000u, 0x1p16f, 0x7b, 0x7c); }
 
 /* Values on their way to an integer: truncated as C does, then wrapped to the size. */
 #if defined(CLASS_FLOAT)
@@ -134,6 +158,8 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
 #define STORE_u64(space, p, v) VSTORE(CONVERT(ulong, INTEGER(v)), p)
 #define STORE_f16(space, p, v) VSTORE(to_f16(CONVERT(float, REAL(v))), p)
 #define STORE_bf16(space, p, v) VSTORE(to_bf16(CONVERT(float, REAL(v))), p)
+#define STORE_f8_e4m3fn(space, p, v) VSTORE(to_e4m3fn(CONVERT(float, REAL(v))), p)
+#define STORE_f8_e5m2(space, p, v) VSTORE(to_e5m2(CONVERT(float, REAL(v))), p)
 #define STORE_f32(space, p, v) VSTORE(CONVERT(float, REAL(v)), p)
 #define STORE_f64(space, p, v) VSTORE(CONVERT(double, REAL(v)), p)
 #ifdef CLASS_COMPLEX

@@ -321,5 +321,6 @@ static const ocl_op ops[] = {
     {OCL_OP(bmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
     {OCL_OP(addmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
     {OCL_OP(baddbmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+    {OCL_OP(grouped_mm), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
 };
 OCL_FAMILY(matmul, ops)

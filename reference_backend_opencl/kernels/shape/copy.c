@@ -4,7 +4,7 @@
 #include "kernels/shape/shape.h"
 
 static const ocl_pointwise_recipe cast = {
-    .dtypes = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX, .flags = OCL_CAST, .expression = "a"};
+    .dtypes = OCL_FLOATS | OCL_FLOAT8 | OCL_INTS | OCL_BOOLS | OCL_COMPLEX, .flags = OCL_CAST, .expression = "a"};
 
 static graft_status copy(const graft_exec *exec, uint32_t op_id, const graft_tensor_desc *from,
                          const graft_tensor_desc *to) {
