@@ -64,6 +64,7 @@ static const struct exemption {
     {"aten::cauchy", GRADIENT, DRAWN},
     {"aten::geometric", GRADIENT, DRAWN},
     {"aten::log_normal", GRADIENT, DRAWN},
+    {"aten::_standard_gamma", GRADIENT, "its formula is one op, which the fixtures have"},
     {"prims::uniform", FIXTURE, "its call names a device"},
     {"prims::xor_sum", FIXTURE, "PyTorch has it in generated code only"},
     {"aten::_foreach_add.Scalar", GRADIENT, "1 throughout; the fixtures have it"},

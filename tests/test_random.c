@@ -55,6 +55,33 @@ START_TEST(known_answers) {
 }
 END_TEST
 
+/* Mean, variance and distribution of gamma variates: within 5 sigma, and Kolmogorov's statistic below what one of 20000
+ * draws exceeds. */
+START_TEST(gamma_variates) {
+  static const double shapes[] = {0.25, 1, 2.5, 40};
+  const int64_t n = 40000;
+  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+    seed(11 + k, 0);
+    graft_tensor *shape = fx_full(&s, &n, 1, graft_scalar_float(shapes[k]), GRAFT_F32, cpu);
+    graft_tensor *x = fx_standard_gamma(&s, shape, NULL), *sorted, *places;
+    ck_offset(4 * (uint64_t)n);
+    fx_sort(&s, x, 0, false, &sorted, &places);
+    double *values = numbers(sorted), *chances = numbers(fx_igamma(&s, shape, sorted));
+    double mean = 0, square = 0, most = 0;
+    for (int64_t i = 0; i < n; i++) {
+      mean += values[i] / (double)n;
+      square += (values[i] - shapes[k]) * (values[i] - shapes[k]) / (double)n;
+      most = fmax(most, fmax((double)(i + 1) / (double)n - chances[i], chances[i] - (double)i / (double)n));
+    }
+    double a = shapes[k]; /* the mean's variance is a / n, that of the squares (2 a^2 + 6 a) / n */
+    ck_assert_msg(fabs(mean - a) < 5 * sqrt(a / (double)n), "mean %g of shape %g", mean, a);
+    ck_assert_msg(fabs(square - a) < 5 * sqrt((2 * a * a + 6 * a) / (double)n), "variance %g of shape %g", square, a);
+    ck_assert_msg(most * sqrt((double)n) < 2.3, "Kolmogorov's statistic is %g for shape %g", most * sqrt((double)n), a);
+    free(values), free(chances);
+  }
+}
+END_TEST
+
 START_TEST(uniform_from_words) {
   static const uint32_t words[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   int64_t four = 4, two = 2;
@@ -284,6 +311,6 @@ END_TEST
 /* clang-format off */
 
 int main(void) {
-  const suite_test tests[] = {ONCE(known_answers), ONCE(uniform_from_words), ONCE(half_types_are_truncated), ONCE(streams_go_on), ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys), ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below), ONCE(coins_fall_below_p), ONCE(whole_numbers_by_their_high_half), ONCE(exponentials_are_above_zero), ONCE(choices_follow_their_weights), {0}};
+  const suite_test tests[] = {ONCE(known_answers), ONCE(uniform_from_words), ONCE(half_types_are_truncated), ONCE(streams_go_on), ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys), ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below), ONCE(coins_fall_below_p), ONCE(whole_numbers_by_their_high_half), ONCE(exponentials_are_above_zero), ONCE(choices_follow_their_weights), ONCE(gamma_variates), {0}};
   return run_suite("random", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }

@@ -262,6 +262,24 @@ START_TEST(distributions) {
 }
 END_TEST
 
+START_TEST(gammas) {
+  if (!use(_i)) return;
+  for (int wide = 0; wide < 2; wide++) {
+    graft_tensor *out = NULL, *shapes = tensor(wide ? GRAFT_F64 : GRAFT_F32, 1, &count, vector_gamma_shapes);
+    begin();
+    OK(graft_op_standard_gamma(shapes, NULL, &out));
+    expect_advance(4 * (uint64_t)count);
+    expect_near(out, wide ? vector_gamma_f64 : vector_gamma_f32, count, wide ? 1e-13 : 1e-5);
+    graft_tensor_release(shapes);
+  }
+  graft_tensor *out = NULL, *shapes = vector_of(GRAFT_F32, 64, 1);
+  begin();
+  OK(graft_op_standard_gamma(shapes, NULL, &out));
+  expect_near(out, vector_gamma_many, 64, 1e-5);
+  graft_tensor_release(shapes);
+}
+END_TEST
+
 START_TEST(slopes) {
   static const struct {
     graft_dtype dtype;
@@ -401,18 +419,12 @@ START_TEST(attention) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {EACH(uniform, DEVICES),
-                              EACH(normal, DEVICES),
-                              EACH(complex_normal, DEVICES),
-                              EACH(bernoulli, DEVICES),
-                              EACH(dropout, DEVICES),
-                              EACH(exponential, DEVICES),
-                              EACH(distributions, DEVICES),
-                              EACH(slopes, DEVICES),
-                              EACH(integers, DEVICES),
-                              EACH(permutation, DEVICES),
-                              EACH(choices, DEVICES),
-                              EACH(attention, DEVICES),
-                              {0}};
+  const suite_test tests[] = {EACH(uniform, DEVICES),        EACH(normal, DEVICES),
+                              EACH(complex_normal, DEVICES), EACH(bernoulli, DEVICES),
+                              EACH(dropout, DEVICES),        EACH(exponential, DEVICES),
+                              EACH(distributions, DEVICES),  EACH(gammas, DEVICES),
+                              EACH(slopes, DEVICES),         EACH(integers, DEVICES),
+                              EACH(permutation, DEVICES),    EACH(choices, DEVICES),
+                              EACH(attention, DEVICES),      {0}};
   return run_suite("random vectors", tests, (suite_options){.timeout_s = 120});
 }

@@ -1,6 +1,8 @@
 #include <math.h>
 
 #include "conformance/cases/rows.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/random/random.h"
 
 /* Box-Muller: r cos(2 pi u), r sin(2 pi u) with r = sqrt(-2 ln(1 - u1)): log 3 ulp and sqrt 1 ulp in r, sin and cos 4
  * ulp, and the rounding of 2 pi u, up to 2 pi, which near a zero of cos or sin counts against r. The pair's own length
@@ -70,6 +72,61 @@ static void cf_l_rrelu(const cf_check *k, uint32_t out, long double *limits) {
   for (int64_t i = 0; i < k->outs[0].numel; i++) limits[i] = 0;
 }
 
+/* z as in randn, 24 u radius; y = 1 + c z and its cube, a logarithm over the shape, exp 3 ulp, pow in its place 16.
+ * Where rounding decides an attempt, either answer is right, and nothing is said. */
+static void cf_l_gamma(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *shapes = &k->in[0], *o = &k->outs[out];
+  graft_dtype dtype = k->dtypes[out];
+  const graft_philox stream = {
+      .struct_size = sizeof stream, .seed = CF_PHILOX_SEED ^ k->call->c->variant, .offset = CF_PHILOX_OFFSET};
+  long double u = cf_u_acc(dtype);
+  for (int64_t i = 0; i < o->numel; i++) {
+    rnd_gamma g = rnd_gamma_of(&stream, dtype, shapes->v[i].re, (uint64_t)i);
+    long double roundings = 3 * (g.c * (24 * g.radius + 2) + 2) / g.y + 4 * fabsl(g.boost) + 24;
+    limits[i] = fabsl(o->v[i].re) * roundings * u + 1.5L * cf_ulp(dtype, o->v[i].re);
+    if (g.slack < u) limits[i] = cf_max(dtype) / 2;
+  }
+}
+
+/* Each formula's terms by their size: logarithms and powers 16 ulp. */
+static long double cf_slope_of_series(long double a, long double x) {
+  long double factor = 1, divisor = a, sum = 1 / a, squares = 1 / (a * a);
+  for (int i = 1; i <= 5; i++) {
+    factor *= x / i, divisor += 1;
+    sum += factor / divisor, squares += factor / (divisor * divisor);
+  }
+  long double digamma = fabsl(pw_digamma(a)) + 1 / a;
+  return ((fabsl(logl(x)) + digamma) * sum + squares) * x * expl(x) * (64 + 8 * fabsl(logl(x)) * (a + 1));
+}
+
+static long double cf_slope_of_saddle(long double a, long double x, long double slope) {
+  long double square = 1440 * a * a + 6 * x * (53 + 120 * x) + 65 * x * x / a + a * (107 + 3600 * x);
+  if (x >= 0.89L * a && x <= 1.11L * a) return 16 * (1 + 24 * a * (1 + 12 * a)) * square / (1244160 * a * a * a * a);
+  long double ratio = fabsl(logl(x / a)), root = sqrtl(8 * a), away = fabsl(a - x), w = x - a - a * logl(x / a);
+  long double power = powl(w, -1.5L), moved = 1.5L * 4 * (x + a + a * ratio) / w + 20;
+  long double term = ratio * (8 * root / away + moved * power) + 4 * (root / away + power) +
+                     16 * sqrtl(2 / a) * (a + x) / (away * away);
+  return 2 * x * term / root + 8 * fabsl(slope);
+}
+
+/* e to the power of p / q, with the terms of both. */
+static long double cf_slope_of_quotient(long double a, long double x, long double slope) {
+  long double u = fabsl(logl(x / a)), v = fabsl(logl(a)), exponent = fabsl(logl(slope));
+  return slope * (16 + 24 * (1 + exponent) * (1 + u + u * u) * (1 + v));
+}
+
+static void cf_l_gamma_grad(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *shapes = &k->in[0], *x = &k->in[1], *o = &k->outs[out];
+  for (int64_t i = 0; i < o->numel; i++) {
+    long double a = shapes->v[i].re, at = x->v[i].re, slope = o->v[i].re, terms;
+    if (at < 0.8L)
+      terms = cf_slope_of_series(a, at);
+    else
+      terms = a > 8 ? cf_slope_of_saddle(a, at, slope) : cf_slope_of_quotient(a, at, slope);
+    limits[i] = cf_limit_of(k, out, i, terms);
+  }
+}
+
 static const cf_op cf_random_ops[] = {
     {"aten::rand", CF_TEXTS("s [33,17] dtype=T", "m [1025] dtype=T", "m [] dtype=T", "m [0] dtype=T", "m [3] dtype=T"),
      CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
@@ -102,6 +159,13 @@ static const cf_op cf_random_ops[] = {
      CF_REALS, CF_R_CUSTOM(cf_l_geometric), CF_VALUES, CF_NATIVE, CF_G_NONE},
     {"aten::log_normal", CF_TEXTS("m T[33,17]", "m T[1025] 0.5 0.25", "m T[] 1.0", "m T[0]", "m T[3,13] -1.0 0.5"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_log_normal), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    /* Its gradient is not that of the same attempt, but of the distribution. */
+    {"aten::_standard_gamma", CF_TEXTS("s T[33,17]", "m T[1025]", "m T[]", "m T[0]", "m T[129]=1", "m T[129]=30"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_gamma), CF_POSITIVE, CF_NATIVE, CF_G_NONE},
+    {"aten::_standard_gamma_grad",
+     CF_TEXTS("s T[33,17] T[33,17]", "m T[1025]=12 T[1025]", "m T[33]=20 T[33]=21", "m T[33,17]=5 T[33,17]",
+              "m T[129] T[129]=0.125", "m T[129]=30 T[129]=7", "m T[] T[]", "m T[0] T[0]"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_gamma_grad), CF_POSITIVE, 0, CF_G_NONE},
     {"prims::uniform",
      CF_TEXTS("m [33,17] low=0 high=1 dtype=T stride=[17,1]", "m [1025] low=-2.0 high=3 dtype=T stride=[1]",
               "m [] low=0 high=1 dtype=T stride=[]", "m [0] low=0 high=1 dtype=T stride=[1]"),

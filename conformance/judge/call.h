@@ -6,6 +6,10 @@
 #include "conformance/judge/row.h"
 #include "conformance/text/text.h"
 
+/* What random ops of a case draw from. */
+#define CF_PHILOX_SEED   UINT64_C(0x243F6A8885A308D3)
+#define CF_PHILOX_OFFSET 40
+
 enum { CF_MAX_TENSORS = 24 };
 
 typedef enum cf_level { CF_SMOKE, CF_MUSTPASS, CF_FULL } cf_level;

@@ -8,7 +8,7 @@
 #include "dispatch/dispatch.h"
 
 void cf_seed_generator(graft_rt_device *device, const cf_call *call) {
-  graft_generator_set_state(graft_generator_default(device), UINT64_C(0x243F6A8885A308D3) ^ call->c->variant, 40);
+  graft_generator_set_state(graft_generator_default(device), CF_PHILOX_SEED ^ call->c->variant, CF_PHILOX_OFFSET);
 }
 
 static bool cf_build_inputs(cf_attempt *s) {

@@ -76,7 +76,7 @@ static graft_status cf_forward_backward(cf_vjp *v, const cf_pass *p) {
   graft_status s = GRAFT_OK;
   for (uint32_t i = 0; i < v->call->ntensors && s == GRAFT_OK; i++)
     if (v->wants[i]) s = graft_tensor_set_requires_grad(p->in[i], true);
-  graft_generator_set_state(graft_generator_default(p->device), UINT64_C(0x243F6A8885A308D3), 40);
+  graft_generator_set_state(graft_generator_default(p->device), CF_PHILOX_SEED, CF_PHILOX_OFFSET);
   bool before = graft_grad_mode_set(true);
   if (s == GRAFT_OK) s = graft_call(v->call->schema->id, p->args, v->call->schema->nargs, outs, v->nouts);
   if (p->route) *p->route = (uint8_t)dsp_last_route();

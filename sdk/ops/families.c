@@ -26,6 +26,7 @@
   X(loss_margin)           \
   X(loss_nll)              \
   X(matmul)                \
+  X(matmul_grouped)        \
   X(normalization)         \
   X(normalization_renorm)  \
   X(normalization_rms)     \
@@ -45,6 +46,7 @@
   X(quantized)             \
   X(random)                \
   X(random_distributions)  \
+  X(random_gamma)          \
   X(random_rrelu)          \
   X(reduction)             \
   X(reduction_equal)       \

@@ -13,6 +13,8 @@ static const ocl_op ops[] = {
     {OCL_OP(cauchy), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
     {OCL_OP(geometric), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS, .flags = IN_PLACE},
     {OCL_OP(log_normal), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
+    {OCL_OP(standard_gamma), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
+    {OCL_OP(standard_gamma_grad), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
     {OCL_OP(prims_uniform), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_COMPLEX, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(bernoulli_p), .inputs = REALS, .outputs = REALS, .flags = IN_PLACE},
     {OCL_OP(bernoulli_Tensor), .inputs = REALS, .outputs = REALS, .flags = IN_PLACE},

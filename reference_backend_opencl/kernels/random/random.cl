@@ -3,8 +3,8 @@
  *
  * The head defines D (the dtype), WIDE for f64, and which kernels are wanted: RRELU, DROPOUT, DROPOUT_BACKWARD, DRAW with
  * NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, GEOMETRIC or none of these, INTEGERS, BERNOULLI (CHANCES: with D_P, one chance an element), MULTINOMIAL, PERMUTE. */
-static uint4 philox(ulong counter, ulong seed) {
-  uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), 0, 0);
+static uint4 philox_of(ulong counter, uint high, ulong seed) {
+  uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), high, 0);
   uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
   for (int round = 0; round < 10; round++) {
     uint high0 = mul_hi(0xD2511F53u, c.x), low0 = 0xD2511F53u * c.x;
@@ -14,6 +14,7 @@ static uint4 philox(ulong counter, ulong seed) {
   }
   return c;
 }
+static uint4 philox(ulong counter, ulong seed) { return philox_of(counter, 0, seed); }
 
 /* BLOCKS at once, their words one after the other. */
 #ifdef IS_CPU

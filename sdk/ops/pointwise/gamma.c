@@ -17,12 +17,12 @@ static long double r_lgamma(const long double *x, pw_context *c) {
 }
 
 /* psi(x): by reflection left of 0, by recurrence up to FAR, then log x - 1/2x - sum B2k / (2k x^2k). */
-static long double digamma(long double x) {
+long double pw_digamma(long double x) {
   if (x == 0) return copysignl(INFINITY, -x);
   if (x < 0) {
     if (x == floorl(x)) return NAN;
     long double r = x - rintl(x); /* tan has period 1 here */
-    return digamma(1 - x) - PI / tanl(PI * r);
+    return pw_digamma(1 - x) - PI / tanl(PI * r);
   }
   if (isinf(x)) return x;
   long double sum = 0;
@@ -56,7 +56,7 @@ static long double hurwitz(long double s, long double q) {
 
 /* The n-th derivative of digamma: (-1)^(n+1) n! zeta(n+1, x). The first, by reflection, also left of 0. */
 static long double polygamma(long double n, long double x) {
-  if (n == 0) return digamma(x);
+  if (n == 0) return pw_digamma(x);
   if (n == 1 && x < 0.5L) {
     long double s = sinl(PI * (x - rintl(x)));
     return PI / s * (PI / s) - polygamma(1, 1 - x);
@@ -73,7 +73,7 @@ static long double mvlgamma(long double p, long double x, pw_context *c) {
 }
 REAL(mvlgamma, mvlgamma(c->p[ARG_mvlgamma_p], x, c))
 REAL(zeta, hurwitz(x, y))
-REAL(digamma, digamma(x))
+REAL(digamma, pw_digamma(x))
 REAL(polygamma, polygamma(c->p[ARG_polygamma_n], x))
 
 /* --- incomplete gamma functions. Numbers in brackets are equations of the Digital Library of Mathematical Functions,
@@ -82,7 +82,7 @@ REAL(polygamma, polygamma(c->p[ARG_polygamma_n], x))
 /* log Gamma(1 + a) for a > 0, with what is lost of a in 1 + a. */
 static long double lgamma_of_1_and(long double a, pw_context *c) {
   long double sum = 1 + a, lost = a < 1 ? a - (sum - 1) : 0;
-  return r_lgamma(&sum, c) + (lost ? lost * digamma(sum) : 0);
+  return r_lgamma(&sum, c) + (lost ? lost * pw_digamma(sum) : 0);
 }
 
 /* m - log(1 + m); by r = m / (2 + m), log(1 + m) = 2 (r + r^3/3 + ...), where that cancels. */

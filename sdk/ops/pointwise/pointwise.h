@@ -204,7 +204,8 @@ graft_status pw_reference(const graft_exec *exec, const void *args);
 /* Checks that several topics have. */
 graft_status pw_check_one_dtype(op_call *call);
 
-/* Parts that kernels share: Python's //, and C's % of whole numbers. */
+/* Parts that kernels share: Python's //, and C's % of whole numbers; the slope of log Gamma. */
+long double pw_digamma(long double x);
 long double pw_floor_divide(const long double *v, const pw_context *c);
 int64_t pw_integer_floor_divide(const int64_t *v, pw_context *c);
 int64_t pw_integer_fmod(const int64_t *v, pw_context *c);

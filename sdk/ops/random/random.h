@@ -16,4 +16,13 @@ typedef ref_real (*rnd_fn)(const graft_philox *p, graft_dtype dtype, uint64_t el
 /* out = a + b * number; both parts of a complex one alike. */
 graft_status rnd_draw(const graft_tensor_desc *out, const graft_philox *p, rnd_fn fn, ref_real a, ref_real b);
 
+/* A gamma variate as exec.h says, and how it came about: z, of this radius, gave y = 1 + c z, and the value is d y^3 e
+ * to the power of boost. slack: by how many unit roundoffs the arithmetic may be off before an attempt is decided
+ * otherwise. */
+enum { RND_GAMMA_ATTEMPTS = 64 };
+typedef struct rnd_gamma {
+  ref_real value, y, c, radius, boost, slack;
+} rnd_gamma;
+rnd_gamma rnd_gamma_of(const graft_philox *p, graft_dtype dtype, ref_real shape, uint64_t element);
+
 #endif

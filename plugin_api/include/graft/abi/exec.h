@@ -32,6 +32,15 @@
  * front), `ascending`, `never absent`, `never empty`, `at full length` (that of the schema) or `one a spatial dim`; of
  * the rest only the schema's defaults are filled in. Outputs that may be NULL are named; others never are.
  *
+ * What PyTorch leaves to its kernels is said here. _weight_int4pack_mm: self [m, k] times weights of n columns, of
+ * which mat2 [n, k/2], u8, has two in each byte: that of an even k in the high four bits, the next one in the low four.
+ * As numbers q of 0 to 15 they stand for (q - 8) s + z, where qScaleAndZeros [k / qGroupSize, n, 2] has s and then z of
+ * a group. _weight_int8pack_mm: mat2 [n, k] times scales [n]. _scaled_mm: scales multiply the product, of one number
+ * each or by row [m, 1] and column [1, n]; then bias is added; a result in float8 is multiplied by scale_result.
+ * _grouped_mm: group g ends before offs[g], where group g + 1 begins: rows of self [m, k] beside mat2 [groups, k, n],
+ * columns of mat2 [k, n] beside self [groups, m, k], or of two matrices places of k, which gives [groups, m, n]; what
+ * is in no group is 0.
+ *
  * Indices in a tensor are checked by the slot, which is the first to read them: one that lies outside what it addresses
  * is GRAFT_OUT_OF_RANGE, at the call or at the next wait as a fault of its stream, and nothing outside a tensor is read
  * or written. A slot that cannot do so says GRAFT_CAP_HOST_CHECKS_INDICES: the host then reads them before each call,
@@ -99,6 +108,15 @@ typedef struct graft_args {
  *   cauchy              median + sigma tan(pi (u - 1/2)), where u = 0 counts as for exponential.
  *   geometric           the larger of 1 and ceil(ln(1 - u) / ln(1 - p)), in every dtype.
  *   log_normal          e to the power of mean + std z.
+ *   _standard_gamma     by Marsaglia and Tsang (ACM Transactions on Mathematical Software 26, 2000), in attempts.
+ *                       Attempt t of element i, of shape a, takes the block whose counter is offset/4 + i in its low 64
+ *                       bits and t in its high 64 bits: four words, each a u of f32; for f64 the blocks of 2t and 2t +
+ *                       1, two words each. The first two u give the z of an even element, the others are u3 and u4.
+ *                       With d = a - 1/3, or a + 2/3 where a < 1, and y = 1 + z / sqrt(9 d), that attempt counts which
+ *                       is the first with y > 0 and ln(1 - u3) < z^2 / 2 + d (1 - y^3 + ln(y^3)). The result is d y^3,
+ *                       times (1 - u4)^(1/a) where a < 1, and the smallest normal number at least; d after 64 attempts.
+ *                       It is that smallest number for a = 0, infinite for an infinite a, NaN for other a that are not
+ *                       above 0. For n elements the host advances offset by 4n.
  *   rrelu_with_noise    in training, for x <= 0, a slope: lower + u (upper - lower), as one difference and one fused
  *                       multiplication and addition of the bounds in f32 (f64: in f64), then rounded to the dtype; for
  *                       other x it is 1. The slope is the element of noise, x times it the result. Else nothing is
@@ -117,10 +135,10 @@ typedef struct graft_args {
  *                       backward, which is given them, draws the same numbers and advances nothing.
  *
  * Words, what is compared with them, integers, choices and slopes are exact; what takes a logarithm or an angle is held
- * to the limit of that function in the dtype. What cauchy, geometric and log_normal draw is said since ABI 1.2: their slots
- * in older plugins are not called. _standard_gamma is not specified yet: its slot is not called before the minor that
- * does so. Known-answer vectors: Salmon et al., "Parallel random
- * numbers: as easy as 1, 2, 3" (SC 2011), and tests/fixtures/random_vectors.h. */
+ * to the limit of that function in the dtype; an attempt that rounding decides may go either way. What cauchy,
+ * geometric, log_normal and _standard_gamma draw is said since ABI 1.2: their slots in older plugins are not called.
+ * Known-answer vectors: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), and
+ * tests/fixtures/random_vectors.h. */
 typedef struct graft_philox {
   size_t struct_size;
   uint64_t seed;
