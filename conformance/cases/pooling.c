@@ -66,6 +66,15 @@ static const cf_op cf_pooling_ops[] = {
      CF_R_EXACT, CF_PROBABILITY, CF_ANY_ZERO, CF_G_SELECT(2)},
     {"aten::fractional_max_pool3d_backward", CF_TEXTS("m T[2,3,3,4,5] T[2,3,5,7,6] [2,2,1] [3,4,5] i64[2,3,3,4,5]<210"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
+    /* Each element has a place of its own: which of two stays is not said. */
+    {"aten::max_unpool2d",
+     CF_TEXTS("s T[2,3,5,7] i64[2,3,5,7]<221~apart [13,17]", "m T[3,5,7] i64[3,5,7]<35~apart [5,7]",
+              "m T[2,1,1,9] i64[2,1,1,9]<9~apart [3,3]", "f T[2,5,17,9] i64[2,5,17,9]<600~apart [30,20]"),
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::max_unpool3d",
+     CF_TEXTS("m T[2,3,2,3,4] i64[2,3,2,3,4]<210~apart [5,7,6] [2,2,2] [0,0,0]",
+              "m T[3,2,2,2] i64[3,2,2,2]<8~apart [1,4,2] [1,1,2] [0,1,0]"),
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
 };
 
 CF_TOPIC(pooling, "pooling", cf_pooling_ops);

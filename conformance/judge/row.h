@@ -150,7 +150,8 @@ enum {
 /* One op. texts: argument texts in the grammar of text/text.h where T stands for the tested dtype, each behind its
  * level ("s " smoke, "m " mustpass, "f " full), NULL-terminated. A tensor may be followed by
  *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V   ?N  some of them are N
- *   ~general, ~hermitian, ~definite, ~dominant  matrices of a kind (call.h)   ~pivots  row exchanges */
+ *   ~general, ~hermitian, ~definite, ~dominant  matrices of a kind (call.h)   ~pivots  row exchanges
+ *   <N~apart  integers in [0, N), none twice among N that follow each other */
 typedef struct cf_op {
   const char *name;
   const char *const *texts;

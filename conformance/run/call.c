@@ -27,14 +27,12 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
   for (size_t i = 0; i < n && r->to < r->end; i++) *r->to++ = from[i];
 }
 
-static const char *const cf_kinds[] = {[CF_GENERAL] = "general",
-                                       [CF_HERMITIAN] = "hermitian",
-                                       [CF_DEFINITE] = "definite",
-                                       [CF_DOMINANT] = "dominant",
-                                       [CF_PIVOTS] = "pivots"};
+static const char *const cf_kinds[] = {
+    [CF_GENERAL] = "general",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
+    [CF_DOMINANT] = "dominant", [CF_PIVOTS] = "pivots",       [CF_APART] = "apart"};
 
 static cf_matrices cf_read_kind(const char *word, size_t length) {
-  for (int k = CF_GENERAL; k <= CF_PIVOTS; k++)
+  for (int k = CF_GENERAL; k <= CF_APART; k++)
     if (strlen(cf_kinds[k]) == length && strncmp(word, cf_kinds[k], length) == 0) return (cf_matrices)k;
   return CF_ANY_MATRIX;
 }

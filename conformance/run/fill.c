@@ -132,6 +132,20 @@ static int64_t cf_diagonal_index(const cf_array *a, int64_t i, int64_t bound) {
   return sum % bound;
 }
 
+/* Indices of which a row of `bound` has each once: multiples of a number that shares no divisor with it. */
+static int64_t cf_index_apart(int64_t i, int64_t bound) {
+  int64_t step = bound * 2 / 5 + 1;
+  for (;; step++) {
+    int64_t a = step, b = bound;
+    while (b) {
+      int64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 1) return (i % bound * step + 1) % bound;
+  }
+}
+
 void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_random *r) {
   bool complex = dt_is_complex(a->dtype);
   for (int64_t i = 0; i < a->numel; i++) {
@@ -140,6 +154,8 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
       re = note->value;
     else if (note->bound && note->distinct)
       re = cf_diagonal_index(a, i, note->bound);
+    else if (note->bound && note->matrices == CF_APART)
+      re = cf_index_apart(i, note->bound);
     else if (note->bound)
       re = (long double)(cf_random_next(r) % (uint64_t)note->bound);
     else
@@ -205,7 +221,7 @@ static void cf_make_pivots(cf_array *a) {
 
 void cf_fill_matrices(cf_array *a, cf_matrices kind) {
   if (kind == CF_PIVOTS) cf_make_pivots(a);
-  if (kind == CF_PIVOTS || kind < CF_HERMITIAN || a->ndim < 2 || a->numel == 0) return;
+  if (kind >= CF_PIVOTS || kind < CF_HERMITIAN || a->ndim < 2 || a->numel == 0) return;
   int64_t size = a->sizes[a->ndim - 1];
   if (a->sizes[a->ndim - 2] != size) return;
   cf_square q = {.count = a->numel / size / size, .size = size};

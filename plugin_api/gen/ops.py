@@ -72,7 +72,7 @@ class Equal:
 class Index:
     """What the elements of an index argument may be: from 0 to below the size of what they address."""
     argument: str
-    of: str          # a tensor whose size it is, or an int argument that is the size
+    of: str          # a tensor whose size it is, or an int argument that is the size, of a list the product
     dims: str = ""   # of the tensor: a dim, an int argument that names one, "*" (the item's own place), "-2:" (the last
                      # two together); empty: all its elements
     ends: bool = False    # the size itself is an index, too: what is addressed lies between elements

@@ -1,9 +1,9 @@
-/* Pooling: maximum with indices, average, and their gradients, over planes of two or three dims. */
+/* Pooling: maximum with indices and its undoing, average, and their gradients, over planes of two or three dims. */
 #include "runtime/ocl.h"
 
 enum { DIMS = 3 };
 
-typedef enum windows { SLIDING, ADAPTIVE, FRACTIONAL } windows;
+typedef enum windows { SLIDING, ADAPTIVE, FRACTIONAL, NONE } windows; /* none: elements go where indices say */
 
 /* What makes an op of the engine. */
 typedef struct recipe {
@@ -48,8 +48,8 @@ typedef struct operands {
   /* in: the pooled side; out: the result, or its gradient; indices: of a maximum */
   const graft_tensor_desc *in, *out, *indices, *samples;
   int64_t kernel[DIMS], stride[DIMS], padding[DIMS], dilation[DIMS]; /* 1, 1, 0 and 1 where the op has no such dim */
-  bool count_padding, backward;
-  int64_t divisor; /* 0: none given */
+  bool count_padding, backward;                                      /* backward: from the pooled side to the other */
+  int64_t divisor;                                                   /* 0: none given */
   uint32_t op_id;
 } operands;
 
@@ -109,7 +109,7 @@ static int64_t plan(const graft_device *device, const operands *call, pools *p, 
   int64_t units = p->n * p->c * (by_plane ? 1 : plane_size(call->backward ? p->in : p->out));
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   p->per_item = units > items ? ocl_ceil_divide(units, items) : 1;
-  p->through_work = by_plane && !sums_in_place(p, dtype);
+  p->through_work = by_plane && call->recipe->windows != NONE && !sums_in_place(p, dtype);
   if (p->through_work) memo->work_bytes = (uint64_t)(units * plane_size(p->in)) * 8;
   return ocl_ceil_divide(units, p->per_item) * (by_plane ? (int64_t)local : 1);
 }
@@ -118,10 +118,13 @@ static void head_numbers(ocl_text *head, const char *name, const int64_t *number
   for (int d = 0; d < DIMS; d++) ocl_text_add(head, "#define %s_%d %lldL\n", name, d, (long long)numbers[d]);
 }
 
-/* Forward and backward are of one program. */
+/* Forward and backward are of one program; where no window is asked for, adaptive ones stand in the head. */
 static graft_status make_kernel(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
-  static const char *const windows[] = {
-      [SLIDING] = "", [ADAPTIVE] = "#define ADAPTIVE\n", [FRACTIONAL] = "#define FRACTIONAL\n"};
+  static const char *const windows[] = {[SLIDING] = "",
+                                        [ADAPTIVE] = "#define ADAPTIVE\n",
+                                        [FRACTIONAL] = "#define FRACTIONAL\n",
+                                        [NONE] = "#define ADAPTIVE\n"};
+  const char *entry = call->recipe->windows == NONE ? "unpool" : call->backward ? "pool_back" : "pool";
   size_t local = device->is_cpu ? 1 : 64;
   pools p = pools_of(call);
   int64_t items = plan(device, call, &p, memo, dtype, local);
@@ -135,8 +138,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   head_numbers(&head, "STRIDE", call->stride);
   head_numbers(&head, "PADDING", call->padding);
   head_numbers(&head, "DILATION", call->dilation);
-  graft_status status =
-      ocl_kernel_make(&memo->kernel, device, &head, "pooling/pooling", call->backward ? "pool_back" : "pool");
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, "pooling/pooling", entry);
   ocl_kernel_size(&memo->kernel, items, local);
   return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(p)) : status;
 }
@@ -167,6 +169,15 @@ static graft_status run_maximum_backward(const graft_exec *exec, memo *memo, con
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
+static graft_status run_unpool(const graft_exec *exec, memo *memo, const operands *call) {
+  cl_mem faults;
+  graft_status status = ocl_stream_faults(exec->stream, &faults);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument arguments[] = {OCL_TENSOR(call->in), OCL_TENSOR(call->out), OCL_TENSOR(call->indices),
+                                    OCL_VALUE(faults)};
+  return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
+}
+
 static graft_status run_maximum(const graft_exec *exec, memo *memo, const operands *call) {
   const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_TENSOR(call->indices), OCL_TENSOR(call->in)};
   if (!call->samples) return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
@@ -182,25 +193,27 @@ static graft_status run_average(const graft_exec *exec, memo *memo, const operan
 }
 
 static void read_list(const ocl_call *call, int read, int64_t otherwise, int64_t *to) {
-  const graft_int_list list = ocl_read_ints(call, read);
-  int front = DIMS - ((const recipe *)call->op->recipe)->dims;
+  const recipe *recipe = call->op->recipe;
+  const graft_int_list list = recipe->windows == NONE ? (graft_int_list){0} : ocl_read_ints(call, read);
+  int front = DIMS - recipe->dims;
   for (int d = 0; d < DIMS; d++) to[d] = d < front || !list.count ? otherwise : list.items[d - front];
 }
 
 static graft_status run(const ocl_call *call) {
-  const graft_tensor_desc *grad = ocl_read_tensor(call, GRAD_OUTPUT);
-  operands operands = {.recipe = call->op->recipe,
+  const recipe *recipe = call->op->recipe;
+  const graft_tensor_desc *grad = ocl_read_tensor(call, recipe->windows == NONE ? SELF : GRAD_OUTPUT);
+  operands operands = {.recipe = recipe,
                        .backward = grad != NULL,
                        .count_padding = ocl_read_bool(call, COUNT_INCLUDE_PAD),
                        .divisor = ocl_read_int(call, DIVISOR_OVERRIDE, 0),
                        .op_id = call->op->id};
-  bool maximum = operands.recipe->maximum;
+  bool maximum = recipe->maximum;
   operands.in = ocl_read_tensor(call, grad ? OUT : SELF);
   operands.out = grad ? grad : ocl_read_tensor(call, maximum ? OUT0 : OUT);
   operands.indices = ocl_read_tensor(call, grad ? INDICES : OUT1);
   operands.samples = ocl_read_tensor(call, RANDOM_SAMPLES);
   if (!operands.out || (maximum && !operands.indices)) return GRAFT_UNIMPLEMENTED;
-  read_list(call, operands.recipe->windows == ADAPTIVE ? STRIDE : KERNEL_SIZE, 1, operands.kernel);
+  read_list(call, recipe->windows == ADAPTIVE ? STRIDE : KERNEL_SIZE, 1, operands.kernel);
   read_list(call, STRIDE, 1, operands.stride);
   read_list(call, PADDING, 0, operands.padding);
   read_list(call, DILATION, 1, operands.dilation);
@@ -208,6 +221,7 @@ static graft_status run(const ocl_call *call) {
   graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
   if (!maximum) return run_average(call->exec, memo, &operands);
+  if (recipe->windows == NONE) return run_unpool(call->exec, memo, &operands);
   return grad ? run_maximum_backward(call->exec, memo, &operands) : run_maximum(call->exec, memo, &operands);
 }
 
@@ -221,7 +235,8 @@ static graft_status run(const ocl_call *call) {
   { OCL_ENGINE(op, run, reads, (&(const recipe){__VA_ARGS__})), .inputs = set, .outputs = set, .flags = caps }
 #define POOLING(op, set, ...) ROW(op, set, LAYOUTS, __VA_ARGS__), ROW(op##_backward, set, LAYOUTS, __VA_ARGS__)
 
-/* A gradient by index asks for no window: one program serves those of adaptive and of fractional maxima. */
+/* A gradient by index asks for no window: one program serves those of adaptive and of fractional maxima, and unpooling.
+ */
 static const ocl_op ops[] = {
     POOLING(max_pool2d_with_indices, REALS, .dims = 2, .maximum = true),
     POOLING(max_pool3d_with_indices, REALS, .dims = 3, .maximum = true),
@@ -231,6 +246,8 @@ static const ocl_op ops[] = {
     ROW(fractional_max_pool2d_backward, REALS, LAYOUTS, .dims = 2, .windows = ADAPTIVE, .maximum = true),
     ROW(fractional_max_pool3d, REALS, GRAFT_CAP_UNALIGNED, .dims = 3, .windows = FRACTIONAL, .maximum = true),
     ROW(fractional_max_pool3d_backward, REALS, LAYOUTS, .dims = 3, .windows = ADAPTIVE, .maximum = true),
+    ROW(max_unpool2d, OCL_FLOATS, LAYOUTS, .dims = 2, .windows = NONE, .maximum = true),
+    ROW(max_unpool3d, OCL_FLOATS, LAYOUTS, .dims = 3, .windows = NONE, .maximum = true),
     POOLING(avg_pool2d, WITH_I64, .dims = 2),
     POOLING(avg_pool3d, WITH_I64, .dims = 3),
 };

@@ -161,6 +161,34 @@ KERNEL pool_back(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(indices),
     }
   }
 }
+
+/* Where element i of a plane lies in it, without a division where the plane's places follow each other evenly. */
+static long offset_in_plane(const long *stride, const long *size, long i) {
+  if (stride[3] == size[2] * stride[4] && (DIMS < 3 || stride[2] == size[1] * stride[3])) return i * stride[4];
+  return i / (size[1] * size[2]) * stride[2] + i / size[2] % size[1] * stride[3] + i % size[2] * stride[4];
+}
+
+/* Here planes of the sizes `in` are written, zeros and the elements of `in` at their indices, by a work-group each. */
+KERNEL unpool(PLACE(out), CONST_PLACE(in), CONST_PLACE(indices), __global long *faults, pools shape) {
+  const long size = plane_size(shape.in), me = get_local_id(0);
+  const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
+  for (long plane = first; plane < last; plane++) {
+    const place p = {plane / shape.c, plane % shape.c, {0, 0, 0}};
+    __global RAW(D) *to = POINTER(D, out) + plane_start(shape.in_stride, p);
+    __global const RAW(D) *from = CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
+    __global const long *index = (__global const long *)(indices + offset_indices) + plane_start(shape.index_stride, p);
+    for (long i = me; i < size; i += LOCAL) to[offset_in_plane(shape.in_stride, shape.in, i)] = 0;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (long i = me; i < plane_size(shape.out); i += LOCAL) {
+      const long at = index[offset_in_plane(shape.index_stride, shape.out, i)];
+      if (at < 0 || at >= size) {
+        REPORT(faults, shape.op_id, at, size);
+      } else {
+        to[offset_in_plane(shape.in_stride, shape.in, at)] = from[offset_in_plane(shape.out_stride, shape.out, i)];
+      }
+    }
+  }
+}
 #else
 
 static long seen_of(span s) { return max(s.end - s.first, 0L); }

@@ -22,9 +22,14 @@ static int64_t size_of_dim(const graft_tensor *t, int64_t dim) {
 }
 
 static int64_t size_indexed(const op_index *index, const graft_value *args, uint32_t arg, uint32_t item) {
-  if (index->size == OPI_NUMBER) return args[index->of].as.i;
-  const graft_tensor *t = args[index->of].as.tensor;
+  const graft_value *of = &args[index->of];
   int64_t area = 1;
+  if (index->size == OPI_NUMBER) {
+    if (of->kind != GRAFT_VALUE_INTS) return of->as.i;
+    for (uint32_t d = 0; d < of->count; d++) area *= of->as.ints[d];
+    return area;
+  }
+  const graft_tensor *t = of->as.tensor;
   switch (index->size) {
     case OPI_DIM: return size_of_dim(t, index->dim);
     case OPI_DIM_GIVEN: return size_of_dim(t, args[index->dim].as.i);

@@ -45,7 +45,7 @@ enum {
   OPI_DIM_GIVEN, /* its size in the dim that argument `dim` names */
   OPI_OWN_DIM,   /* of an item of a list: its size in the dim at the item's own place */
   OPI_LAST_DIMS, /* its last `dim` dims together */
-  OPI_NUMBER     /* int argument `of` */
+  OPI_NUMBER     /* int argument `of`; of a list the product */
 };
 enum { OPI_NOTHING, OPI_LITERAL, OPI_ARGUMENT };
 

@@ -144,13 +144,24 @@ static graft_tensor *flat_planes(fx *s, graft_tensor *x, int dims) {
   return fx_reshape(s, x, lead + 1, sizes);
 }
 
-void pool_decompose_maximum_backward(fx *s, const op_call *c, graft_tensor **outs) {
-  graft_tensor *grad = op_tensor(c, INPUT), *self = op_tensor(c, BACK_INPUT);
-  graft_tensor *indices = op_tensor(c, op_arg_named(c->schema, "indices"));
+typedef graft_tensor *(*scatter)(fx *s, graft_tensor *self, int64_t dim, graft_tensor *index, graft_tensor *src);
+
+/* The first argument, put where the indices say. */
+static graft_tensor *scattered(fx *s, const op_call *c, scatter put) {
+  graft_tensor *from = op_tensor(c, INPUT), *indices = op_tensor(c, op_arg_named(c->schema, "indices"));
+  const graft_meta *out = &c->out[OUT];
   int dims = dims_of(c->schema);
-  graft_tensor *empty = flat_planes(s, fx_filled(s, grad, self->ndim, self->sizes, 0, grad->dtype), dims);
-  graft_tensor *sums = fx_scatter_add(s, empty, -1, flat_planes(s, indices, dims), flat_planes(s, grad, dims));
-  outs[OUT] = fx_reshape(s, sums, self->ndim, self->sizes);
+  graft_tensor *empty = flat_planes(s, fx_filled(s, from, out->ndim, out->sizes, 0, from->dtype), dims);
+  graft_tensor *filled = put(s, empty, -1, flat_planes(s, indices, dims), flat_planes(s, from, dims));
+  return fx_reshape(s, filled, out->ndim, out->sizes);
+}
+
+void pool_decompose_maximum_backward(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[OUT] = scattered(s, c, fx_scatter_add);
+}
+
+void pool_decompose_unpool(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[OUT] = scattered(s, c, fx_scatter_src);
 }
 
 void pool_vjp_maximum_backward(op_vjp *v) {

@@ -33,8 +33,10 @@ static pooling pooling_of(const void *args) {
   ref_field(args, "self", &p.self, sizeof p.self);
   ref_field(args, "grad_output", &p.grad_output, sizeof p.grad_output);
   ref_field(args, "random_samples", &p.random_samples, sizeof p.random_samples);
-  ref_field(args, p.row->maximum && !p.row->backward ? "out0" : "out", &p.values, sizeof p.values);
-  ref_field(args, p.row->backward ? "indices" : "out1", &p.indices, sizeof p.indices);
+  ref_field(args, "out", &p.values, sizeof p.values);
+  ref_field(args, "out0", &p.values, sizeof p.values);
+  ref_field(args, "out1", &p.indices, sizeof p.indices);
+  ref_field(args, "indices", &p.indices, sizeof p.indices);
   ref_field(args, "divisor_override", &p.divisor, sizeof p.divisor);
   ref_field(args, "count_include_pad", &count_padding, sizeof count_padding);
   p.count_padding = count_padding != 0;
@@ -42,8 +44,12 @@ static pooling pooling_of(const void *args) {
   read_list(&p, args, "stride", 1, p.stride);
   read_list(&p, args, "padding", 0, p.padding);
   read_list(&p, args, "dilation", 1, p.dilation);
+  if (p.row->windows == POOL_NONE) {
+    p.grad_output = p.self;
+    p.self = p.values;
+  }
   read_sizes(&p, p.self, p.in);
-  read_sizes(&p, p.row->backward ? p.grad_output : p.values, p.out);
+  read_sizes(&p, p.grad_output ? p.grad_output : p.values, p.out);
   return p;
 }
 
@@ -141,7 +147,8 @@ static graft_status maximum(const pooling *p) {
   return GRAFT_OK;
 }
 
-static graft_status maximum_backward(const pooling *p) {
+/* Where an index is met again, a gradient adds up, and of elements the last one stays. */
+static graft_status scattered(const pooling *p) {
   int64_t size = plane_size(p->in), windows = plane_size(p->out);
   graft_dtype dtype = p->values->dl.dtype;
   REF_OWNED ref_array grad = ref_read(p->grad_output), indices = ref_read(p->indices),
@@ -154,7 +161,11 @@ static graft_status maximum_backward(const pooling *p) {
                          (long long)size);
       break;
     }
-    ref_add(dtype, &to.re[i / windows * size + at], grad.re[i]);
+    ref_real *place = &to.re[i / windows * size + at];
+    if (p->row->backward)
+      ref_add(dtype, place, grad.re[i]);
+    else
+      *place = grad.re[i];
   }
   if (!status) ref_write(p->values, &to);
   return status;
@@ -222,6 +233,7 @@ static graft_status average_backward(const pooling *p) {
 
 graft_status pool_kernel(const graft_exec *exec, const void *args) {
   pooling p = pooling_of(args);
-  if (p.row->maximum) return p.row->backward ? maximum_backward(&p) : maximum(&p);
+  if (p.row->windows == POOL_NONE) return scattered(&p);
+  if (p.row->maximum) return p.row->backward ? scattered(&p) : maximum(&p);
   return p.row->backward ? average_backward(&p) : average(&p);
 }

@@ -8,13 +8,14 @@
 enum { POOL_DIMS = 3 }; /* of a plane, at most */
 
 typedef enum pool_windows {
-  POOL_SLIDING,   /* of one size, a stride apart */
-  POOL_ADAPTIVE,  /* as many as the result has places, of about the same size */
-  POOL_FRACTIONAL /* of one size; random numbers say where they begin */
+  POOL_SLIDING,    /* of one size, a stride apart */
+  POOL_ADAPTIVE,   /* as many as the result has places, of about the same size */
+  POOL_FRACTIONAL, /* of one size; random numbers say where they begin */
+  POOL_NONE        /* each element goes where its index says: the way back from a maximum */
 } pool_windows;
 
 typedef struct pool_row {
-  uint32_t other; /* its gradient, or what it is the gradient of */
+  uint32_t other; /* its gradient, or what it is the gradient of; 0: no op of the family */
   int8_t dims;
   pool_windows windows;
   bool maximum, backward;
@@ -31,6 +32,7 @@ graft_status pool_kernel(const graft_exec *exec, const void *args);
 void pool_decompose_average(fx *s, const op_call *c, graft_tensor **outs);
 void pool_decompose_average_backward(fx *s, const op_call *c, graft_tensor **outs);
 void pool_decompose_maximum_backward(fx *s, const op_call *c, graft_tensor **outs);
+void pool_decompose_unpool(fx *s, const op_call *c, graft_tensor **outs);
 void pool_vjp(op_vjp *v);
 void pool_vjp_average_backward(op_vjp *v);
 void pool_vjp_maximum_backward(op_vjp *v);

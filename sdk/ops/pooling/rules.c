@@ -193,7 +193,7 @@ static graft_status check_indices(op_call *c) {
   int arg = op_arg_named(c->schema, "indices");
   const graft_tensor *indices = op_tensor(c, arg);
   bool same = indices->dtype == GRAFT_I64 && tns_same_sizes(indices, op_tensor(c, GRAD_OUTPUT));
-  return same ? GRAFT_OK : op_refuse(c, arg, "i64 in grad_output's shape");
+  return same ? GRAFT_OK : op_refuse(c, arg, "i64 in %s's shape", c->schema->args[GRAD_OUTPUT].name);
 }
 
 /* An adaptive gradient has no list of the result's sizes: those of grad_output are taken, if there is something. */
@@ -221,6 +221,26 @@ static graft_status infer_backward(op_call *c) {
   if (status) return status;
   c->compute = self->dtype;
   out_sizes(c, OUT, self->dtype, self->sizes);
+  return GRAFT_OK;
+}
+
+/* --- unpooling --- */
+
+/* Three dims come with the windows of the maximum, of which nothing but the stride's sign is looked at. */
+static graft_status check_former_windows(op_call *c) {
+  graft_status status = check_list(c, "stride", 1);
+  return status ? status : check_list(c, "padding", INT64_MIN);
+}
+
+static graft_status infer_unpool(op_call *c) {
+  int64_t sizes[GRAFT_MAX_DIMS];
+  graft_status status = check_dtype(c);
+  if (!status) status = given_sizes(c, sizes);
+  if (!status && row_of(c)->dims == 3) status = check_former_windows(c);
+  if (!status) status = check_indices(c);
+  if (status) return status;
+  c->compute = op_tensor(c, SELF)->dtype;
+  out_sizes(c, OUT, c->compute, sizes);
   return GRAFT_OK;
 }
 
@@ -258,6 +278,14 @@ static graft_status infer_backward(op_call *c) {
       .other = GRAFT_OP_##upper, .dims = dims_, .windows = windows_, .backward = true                              \
     }                                                                                                              \
   }
+#define UNPOOL(name, dims_)                                                                          \
+  {                                                                                                  \
+    .op_id = ID_##name, .roles = "vi", .infer = infer_unpool, .decompose = pool_decompose_unpool,    \
+    .vjp = pool_vjp_maximum_backward, .saves = OP_SAVE_ARG(name, indices), .reference = pool_kernel, \
+    .row = &(const pool_row) {                                                                       \
+      .dims = dims_, .windows = POOL_NONE, .maximum = true                                           \
+    }                                                                                                \
+  }
 
 static const op_def defs[] = {
     MAXIMUM(max_pool2d_with_indices, MAX_POOL2D_WITH_INDICES, "v", 2, POOL_SLIDING),
@@ -268,5 +296,7 @@ static const op_def defs[] = {
     MAXIMUM(fractional_max_pool3d, FRACTIONAL_MAX_POOL3D, "vv", 3, POOL_FRACTIONAL),
     AVERAGE(avg_pool2d, AVG_POOL2D, 2, POOL_SLIDING, pool_decompose_average, pool_decompose_average_backward),
     AVERAGE(avg_pool3d, AVG_POOL3D, 3, POOL_SLIDING, pool_decompose_average, pool_decompose_average_backward),
+    UNPOOL(max_unpool2d, 2),
+    UNPOOL(max_unpool3d, 3),
 };
 OP_TABLE(pooling, defs)
