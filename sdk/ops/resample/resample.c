@@ -1,9 +1,6 @@
 /* Resampling: ops whose every dim is a small linear map of its own, so that an element of the result is a sum over
  * taps: adaptive average pooling, upsampling (nearest, linear, cubic, antialiased), reflection and replication padding;
- * and their gradients, the same maps transposed.
- *
- * upsample has the gradient upsample_backward, the
- * others X have X_backward. */
+ * and their gradients, the same maps transposed. X has the gradient X_backward. */
 #include <string.h>
 
 #include "ops/core/ref.h"
@@ -24,7 +21,7 @@ typedef enum resample_kind {
 
 /* The row of an op. */
 typedef struct resample_row {
-  uint32_t other; /* its gradient, or what it is the gradient of; 0: no op is that */
+  uint32_t other; /* its gradient, or what it is the gradient of */
   resample_kind kind;
   int8_t dims;
   bool backward;
@@ -482,31 +479,6 @@ static void vjp_backward(op_vjp *v) {
   if (!is_upsample(row) && vjp_needs(v, BACK_SELF)) v->results[BACK_SELF] = fx_zeros_like(v->s, v->g[OUT]);
 }
 
-/* The gradient of a nearest_exact backward in one or three dims, whose forward is no op: the forward in two dims, along
- * one of which nothing happens, one or two times. */
-static graft_tensor *exact_along(fx *s, graft_tensor *x, const int64_t sizes[4], const int64_t to[2],
-                                 const double *scale_h, const double *scale_w) {
-  return fx_upsample_nearest_exact2d(s, fx_reshape(s, x, 4, sizes), to, 2, scale_h, scale_w);
-}
-
-static void vjp_exact1d_backward(op_vjp *v) {
-  const in_upsample_nearest_exact1d_backward in = in_upsample_nearest_exact1d_backward_of(v->args);
-  const int64_t *sizes = in.input_size, to[2] = {1, in.output_size[0]};
-  graft_tensor *x = exact_along(v->s, v->g[OUT], (int64_t[]){sizes[0], sizes[1], 1, sizes[2]}, to, NULL, in.scales);
-  v->results[INPUT] = fx_reshape(v->s, x, 3, (int64_t[]){sizes[0], sizes[1], to[1]});
-}
-
-static void vjp_exact3d_backward(op_vjp *v) {
-  const in_upsample_nearest_exact3d_backward in = in_upsample_nearest_exact3d_backward_of(v->args);
-  const int64_t *sizes = in.input_size, *to = in.output_size, planes = sizes[0] * sizes[1], size = to[1] * to[2];
-  graft_tensor *x =
-      exact_along(v->s, v->g[OUT], (int64_t[]){planes, sizes[2], sizes[3], sizes[4]}, to + 1, in.scales_h, in.scales_w);
-  x = fx_transpose(v->s, fx_reshape(v->s, x, 3, (int64_t[]){planes, sizes[2], size}), 1, 2);
-  x = exact_along(v->s, x, (int64_t[]){planes, size, 1, sizes[2]}, (int64_t[]){1, to[0]}, NULL, in.scales_d);
-  x = fx_transpose(v->s, fx_reshape(v->s, x, 3, (int64_t[]){planes, size, to[0]}), 1, 2);
-  v->results[INPUT] = fx_reshape(v->s, x, 5, (int64_t[]){sizes[0], sizes[1], to[0], to[1], to[2]});
-}
-
 #define BOTH(name, kind_, dims_, saved)                                                               \
   {.op_id = GRAFT_OP_##name,                                                                          \
    .roles = "v",                                                                                      \
@@ -521,35 +493,18 @@ static void vjp_exact3d_backward(op_vjp *v) {
       .other = GRAFT_OP_##name, .kind = kind_, .dims = dims_, .backward = true                        \
     }                                                                                                 \
   }
-#define ONLY_BACKWARD(name, kind_, dims_, vjp_)                                                              \
-  {                                                                                                          \
-    .op_id = GRAFT_OP_##name, .roles = "v", .infer = infer_backward, .vjp = vjp_, .reference = ref_resample, \
-    .row = &(const resample_row) {                                                                           \
-      .kind = kind_, .dims = dims_, .backward = true                                                         \
-    }                                                                                                        \
-  }
 #define SELF OP_SAVE_ARG(reflection_pad1d, self)
 
 static const op_def defs[] = {
-    BOTH(ADAPTIVE_AVG_POOL2D, ADAPTIVE, 2, SELF),
-    BOTH(ADAPTIVE_AVG_POOL3D, ADAPTIVE, 3, SELF),
-    BOTH(UPSAMPLE_NEAREST1D, NEAREST, 1, 0),
-    BOTH(UPSAMPLE_NEAREST2D, NEAREST, 2, 0),
-    BOTH(UPSAMPLE_NEAREST3D, NEAREST, 3, 0),
-    BOTH(UPSAMPLE_NEAREST_EXACT2D, EXACT, 2, 0),
-    BOTH(UPSAMPLE_LINEAR1D, LINEAR, 1, 0),
-    BOTH(UPSAMPLE_BILINEAR2D, LINEAR, 2, 0),
-    BOTH(UPSAMPLE_TRILINEAR3D, LINEAR, 3, 0),
-    BOTH(REFLECTION_PAD1D, REFLECT, 1, SELF),
-    BOTH(REFLECTION_PAD2D, REFLECT, 2, SELF),
-    BOTH(REFLECTION_PAD3D, REFLECT, 3, SELF),
-    BOTH(REPLICATION_PAD1D, REPLICATE, 1, SELF),
-    BOTH(REPLICATION_PAD2D, REPLICATE, 2, SELF),
-    BOTH(REPLICATION_PAD3D, REPLICATE, 3, SELF),
-    BOTH(UPSAMPLE_BICUBIC2D, CUBIC, 2, 0),
-    BOTH(UPSAMPLE_BILINEAR2D_AA, LINEAR_AA, 2, 0),
-    BOTH(UPSAMPLE_BICUBIC2D_AA, CUBIC_AA, 2, 0),
-    ONLY_BACKWARD(UPSAMPLE_NEAREST_EXACT1D_BACKWARD, EXACT, 1, vjp_exact1d_backward),
-    ONLY_BACKWARD(UPSAMPLE_NEAREST_EXACT3D_BACKWARD, EXACT, 3, vjp_exact3d_backward),
+    BOTH(ADAPTIVE_AVG_POOL2D, ADAPTIVE, 2, SELF),  BOTH(ADAPTIVE_AVG_POOL3D, ADAPTIVE, 3, SELF),
+    BOTH(UPSAMPLE_NEAREST1D, NEAREST, 1, 0),       BOTH(UPSAMPLE_NEAREST2D, NEAREST, 2, 0),
+    BOTH(UPSAMPLE_NEAREST3D, NEAREST, 3, 0),       BOTH(UPSAMPLE_NEAREST_EXACT1D, EXACT, 1, 0),
+    BOTH(UPSAMPLE_NEAREST_EXACT2D, EXACT, 2, 0),   BOTH(UPSAMPLE_NEAREST_EXACT3D, EXACT, 3, 0),
+    BOTH(UPSAMPLE_LINEAR1D, LINEAR, 1, 0),         BOTH(UPSAMPLE_BILINEAR2D, LINEAR, 2, 0),
+    BOTH(UPSAMPLE_TRILINEAR3D, LINEAR, 3, 0),      BOTH(REFLECTION_PAD1D, REFLECT, 1, SELF),
+    BOTH(REFLECTION_PAD2D, REFLECT, 2, SELF),      BOTH(REFLECTION_PAD3D, REFLECT, 3, SELF),
+    BOTH(REPLICATION_PAD1D, REPLICATE, 1, SELF),   BOTH(REPLICATION_PAD2D, REPLICATE, 2, SELF),
+    BOTH(REPLICATION_PAD3D, REPLICATE, 3, SELF),   BOTH(UPSAMPLE_BICUBIC2D, CUBIC, 2, 0),
+    BOTH(UPSAMPLE_BILINEAR2D_AA, LINEAR_AA, 2, 0), BOTH(UPSAMPLE_BICUBIC2D_AA, CUBIC_AA, 2, 0),
 };
 OP_TABLE(resample, defs)
