@@ -151,6 +151,7 @@ enum {
  * level ("s " smoke, "m " mustpass, "f " full), NULL-terminated. A tensor may be followed by
  *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V   ?N  some of them are N
  *   ~general, ~hermitian, ~definite, ~dominant  matrices of a kind (call.h)   ~pivots  row exchanges
+ *   ~pairs  those of an LDL factor
  *   <N~apart  integers in [0, N), none twice among N that follow each other */
 typedef struct cf_op {
   const char *name;

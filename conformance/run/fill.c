@@ -211,16 +211,17 @@ static void cf_make_dominant(cf_array *a, cf_square q, int64_t b) {
     }
 }
 
-static void cf_make_pivots(cf_array *a) {
+static void cf_make_pivots(cf_array *a, bool pairs) {
   int64_t size = a->ndim ? a->sizes[a->ndim - 1] : 1;
   for (int64_t i = 0; i < a->numel; i++) {
     int64_t at = i % size, left = size - at, drawn = (int64_t)fabsl(a->v[i].re);
     a->v[i].re = (long double)(at + 1 + drawn % left);
+    if (pairs && at % 4 == 1) a->v[i].re = a->v[i - 1].re = -a->v[i].re;
   }
 }
 
 void cf_fill_matrices(cf_array *a, cf_matrices kind) {
-  if (kind == CF_PIVOTS) cf_make_pivots(a);
+  if (kind == CF_PIVOTS || kind == CF_PAIRS) cf_make_pivots(a, kind == CF_PAIRS);
   if (kind >= CF_PIVOTS || kind < CF_HERMITIAN || a->ndim < 2 || a->numel == 0) return;
   int64_t size = a->sizes[a->ndim - 1];
   if (a->sizes[a->ndim - 2] != size) return;

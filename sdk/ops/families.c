@@ -18,6 +18,7 @@
   X(linalg_ldl)            \
   X(linalg_lstsq)          \
   X(linalg_lu)             \
+  X(linalg_lu_unpack)      \
   X(linalg_qr)             \
   X(linalg_spectrum)       \
   X(linalg_triangular)     \

@@ -1,4 +1,4 @@
-/* The ops of this family, and the cross product. */
+/* The ops of this family, the cross product, and the parts of an LU factorization. */
 #include "kernels/linalg/linalg.h"
 
 graft_status ocl_op_linalg_cross(const graft_exec *exec, const graft_args_linalg_cross *args) {
@@ -12,6 +12,29 @@ graft_status ocl_op_linalg_cross(const graft_exec *exec, const graft_args_linalg
       (ocl_stage){.entry = "cross_product",
                   .units = ocl_elements(args->out),
                   .places = {ocl_place_of(args->out), ocl_place_of(args->self), ocl_place_of(args->other)}};
+  return ocl_direct_run(exec, &call);
+}
+
+/* Of what is not wanted, and of an empty one, there are no pieces. */
+static int64_t pieces_of(const graft_tensor_desc *part, bool wanted) {
+  return part && wanted ? ocl_elements(part) : 0;
+}
+
+graft_status ocl_op_lu_unpack(const graft_exec *exec, const graft_args_lu_unpack *args) {
+  const graft_tensor_desc *lu = args->LU_data;
+  const int64_t sizes[] = {ocl_stack_size(lu, 2), ocl_stack_size(lu, 1)};
+  int64_t columns = pieces_of(args->P, args->unpack_pivots) ? ocl_stack_count(lu, 2) * sizes[0] : 0;
+  if (columns && args->LU_pivots->dl.dtype != GRAFT_I32) return GRAFT_UNIMPLEMENTED;
+  ocl_direct call = {
+      .file = "core/direct linalg/unpack", .dtype = lu->dl.dtype, .numbers = sizes, .count = 2, .places = 2};
+  call.stages[0] = (ocl_stage){
+      .entry = "exchanges", .units = columns, .places = {ocl_place_of(args->P), ocl_place_of(args->LU_pivots)}};
+  call.stages[1] = (ocl_stage){.entry = "lower",
+                               .units = pieces_of(args->L, args->unpack_data),
+                               .places = {ocl_place_of(args->L), ocl_place_of(lu)}};
+  call.stages[2] = (ocl_stage){.entry = "upper",
+                               .units = pieces_of(args->U, args->unpack_data),
+                               .places = {ocl_place_of(args->U), ocl_place_of(lu)}};
   return ocl_direct_run(exec, &call);
 }
 
@@ -33,6 +56,8 @@ static const ocl_op ops[] = {
     REAL_OP(linalg_det),
     REAL_OP(linalg_slogdet),
     REAL_OP(linalg_ldl_factor_ex),
+    REAL_OP(linalg_ldl_solve),
+    {OCL_OP(lu_unpack), .inputs = NUMBERS, .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     REAL_OP(geqrf),
     REAL_OP(linalg_householder_product),
     REAL_OP(ormqr),

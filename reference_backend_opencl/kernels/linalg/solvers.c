@@ -1,4 +1,4 @@
-/* Cholesky's and the LU factorization, and what is solved with them. */
+/* Cholesky's, the LU and the LDL factorization, and what is solved with them. */
 #include "kernels/linalg/linalg.h"
 
 /* The numbers of solvers.cl. */
@@ -7,7 +7,7 @@ enum { BATCH = FIRST_STEP + 2, BATCH_SIZES, BATCH_DIMS = 8, BATCH_STEPS = BATCH_
 enum { FACTOR, PIVOTS, RIGHT, OPERANDS };
 enum { NUMBERS = BATCH_STEPS + OPERANDS * BATCH_DIMS };
 enum { TRANSPOSED = 1, BACK = 2, UNIT = 4 };
-enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND };
+enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND, EXCHANGE_EACH };
 
 /* ---- calls ---- */
 
@@ -143,18 +143,33 @@ graft_status ocl_op_linalg_lu_factor_ex(const graft_exec *exec, const graft_args
   return ocl_direct_run(exec, &s.direct);
 }
 
+/* A factor with exchanged rows. */
+static graft_status solve_pivoted(const graft_exec *exec, solver *s, const graft_tensor_desc *factor,
+                                  const graft_tensor_desc *pivots, system_of of) {
+  bool fits = set_batch(s, &of, FACTOR, factor, factor->dl.ndim - 2) &&
+              set_batch(s, &of, PIVOTS, pivots, pivots->dl.ndim - 1) &&
+              set_batch(s, &of, RIGHT, of.right, of.right->dl.ndim - 2);
+  if (!fits || pivots->dl.dtype != GRAFT_I32 || !ocl_stack_serves(exec, factor)) return GRAFT_UNIMPLEMENTED;
+  set_system(s, &of);
+  add_solve(s, exec, &of, ocl_place_of(factor), ocl_place_of(pivots));
+  return ocl_direct_run(exec, &s->direct);
+}
+
 graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_linalg_lu_solve *args) {
   solver s;
   begin(&s, args->LU);
-  system_of of = {.x = args->out, .right = args->B, .batch = args->out->dl.ndim - 2, .left = args->left};
-  bool fits = set_batch(&s, &of, FACTOR, args->LU, args->LU->dl.ndim - 2) &&
-              set_batch(&s, &of, PIVOTS, args->pivots, args->pivots->dl.ndim - 1) &&
-              set_batch(&s, &of, RIGHT, args->B, args->B->dl.ndim - 2);
-  if (!fits || !ocl_stack_serves(exec, args->LU)) return GRAFT_UNIMPLEMENTED;
-  set_system(&s, &of);
   set_lu_steps(&s, args->adjoint, args->left);
-  add_solve(&s, exec, &of, ocl_place_of(args->LU), ocl_place_of(args->pivots));
-  return ocl_direct_run(exec, &s.direct);
+  return solve_pivoted(
+      exec, &s, args->LU, args->pivots,
+      (system_of){.x = args->out, .right = args->B, .batch = args->out->dl.ndim - 2, .left = args->left});
+}
+
+graft_status ocl_op_linalg_ldl_solve(const graft_exec *exec, const graft_args_linalg_ldl_solve *args) {
+  solver s;
+  begin(&s, args->LD);
+  set_steps(&s, EXCHANGE_EACH, 0, 0, 0);
+  return solve_pivoted(exec, &s, args->LD, args->pivots,
+                       (system_of){.x = args->out, .right = args->B, .batch = args->out->dl.ndim - 2, .left = true});
 }
 
 /* Memory for the factors of a: first the factor, then its pivots. */

@@ -8,7 +8,7 @@
 #define X_STEP n.of[5] /* from row to row of a system's unknowns, and from one right side to the next */
 #define X_NEXT n.of[6]
 #define IDENTITY n.of[7] /* the right sides are */
-#define EXCHANGE n.of[8] /* rows: 1 before, 2 behind the solving, 0 not */
+#define EXCHANGE n.of[8] /* rows: 1 before, 2 behind the solving, 0 not; 3 with each step of an LDL factor's */
 #define STEPS n.of[9]
 #define STEP_OF(s) ((int)n.of[10 + (s)]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal */
 #define BATCH n.of[12]                   /* dims, of these sizes, and what each operand steps in them */
@@ -128,14 +128,19 @@ KERNEL sign_and_logarithm(PLACE(sign), PLACE(logarithm), CONST_PLACE(lu), PLACE(
   }
 }
 
+static void swap(matrix a, long x, long y) {
+  const CT kept = a[x];
+  a[x] = a[y];
+  a[y] = kept;
+}
+
+static void exchange_row(matrix x, long step, __global const int *pivots, long size, long k) {
+  const long row = (long)abs(pivots[k]) - 1;
+  if (row >= 0 && row < size) swap(x, k * step, row * step);
+}
+
 static void exchange(matrix x, long step, __global const int *pivots, long size, bool back) {
-  for (long i = 0; i < size; i++) {
-    const long k = back ? size - 1 - i : i, row = (long)pivots[k] - 1;
-    if (row < 0 || row >= size) continue;
-    const CT kept = x[k * step];
-    x[k * step] = x[row * step];
-    x[row * step] = kept;
-  }
+  for (long i = 0; i < size; i++) exchange_row(x, step, pivots, size, back ? size - 1 - i : i);
 }
 
 static void solve_one(const_matrix t, long size, int how, matrix x, long step) {
@@ -146,6 +151,36 @@ static void solve_one(const_matrix t, long size, int how, matrix x, long step) {
     CT sum = x[i * step];
     for (long k = back ? i + 1 : 0; k < (back ? size : i); k++) sum = fma(-t[i * down + k * right], x[k * step], sum);
     x[i * step] = unit ? sum : sum / t[i * down + i * right];
+  }
+}
+
+/* Rows k and k + 1 by the inverse of their part of D, scaled by what is beside its diagonal, the largest there is. */
+static void divide_by_two(const_matrix ld, long size, long k, matrix x, long step) {
+  const CT beside = ld[(k + 1) * size + k], p = ld[k * size + k] / beside, q = ld[(k + 1) * size + k + 1] / beside;
+  const CT above = x[k * step] / beside, below = x[(k + 1) * step] / beside, denominator = fma(p, q, (CT)-1);
+  x[k * step] = (q * above - below) / denominator;
+  x[(k + 1) * step] = (p * below - above) / denominator;
+}
+
+/* P L D first, step by step, then what is left of P L D L^T P^T from the last step on; a negative pivot has two rows. */
+static void solve_ldl(const_matrix ld, long size, __global const int *pivots, matrix x, long step) {
+  for (long k = 0, last; k < size; k = last + 1) {
+    last = k + (pivots[k] < 0 && k + 1 < size);
+    exchange_row(x, step, pivots, size, last);
+    for (long i = last + 1; i < size; i++) {
+      for (long c = k; c <= last; c++) x[i * step] = fma(-ld[i * size + c], x[c * step], x[i * step]);
+    }
+    if (last > k)
+      divide_by_two(ld, size, k, x, step);
+    else
+      x[k * step] /= ld[k * size + k];
+  }
+  for (long k = size - 1, first; k >= 0; k = first - 1) {
+    first = k - (pivots[k] < 0 && k > 0);
+    for (long c = first; c <= k; c++) {
+      for (long i = k + 1; i < size; i++) x[c * step] = fma(-ld[i * size + c], x[i * step], x[c * step]);
+    }
+    exchange_row(x, step, pivots, size, k);
   }
 }
 
@@ -168,6 +203,7 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
       if (EXCHANGE == 1) exchange(to, X_STEP, rows, size, false);
       for (int s = 0; s < (int)STEPS; s++) solve_one(t, size, STEP_OF(s), to, X_STEP);
       if (EXCHANGE == 2) exchange(to, X_STEP, rows, size, true);
+      if (EXCHANGE == 3) solve_ldl(t, size, rows, to, X_STEP);
     }
   }
 }
@@ -188,12 +224,6 @@ static long pivot_of(const_matrix a, long k, long size, int *steps) {
   if (own >= alpha * column * (column / beside)) return k;
   if (fabs(a[row * size + row]) < alpha * beside) *steps = 2;
   return row;
-}
-
-static void swap(matrix a, long x, long y) {
-  const CT kept = a[x];
-  a[x] = a[y];
-  a[y] = kept;
 }
 
 /* Rows and columns p < q of the lower triangle that is left from column k on. */

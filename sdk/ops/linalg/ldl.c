@@ -1,4 +1,5 @@
-/* The factorization of symmetric and Hermitian matrices by Bunch and Kaufman. */
+/* The factorization of symmetric and Hermitian matrices by Bunch and Kaufman, and systems of its factors. */
+#include "base/error.h"
 #include "ops/linalg/lin.h"
 
 static graft_status infer_ldl_factor_ex(op_call *c) {
@@ -8,6 +9,28 @@ static graft_status infer_ldl_factor_ex(op_call *c) {
   lin_out_columns(c, OUT_linalg_ldl_factor_ex_LD, a->dtype, a->ndim, a->sizes);
   lin_out_batch(c, OUT_linalg_ldl_factor_ex_pivots, GRAFT_I32, a, 1);
   lin_out_batch(c, OUT_linalg_ldl_factor_ex_info, GRAFT_I32, a, 2);
+  return GRAFT_OK;
+}
+
+/* Kernels read pivots of i32, as the factorization gives them. */
+static graft_status infer_ldl_solve(op_call *c) {
+  const graft_tensor *ld = op_tensor(c, ARG_linalg_ldl_solve_LD), *b = op_tensor(c, ARG_linalg_ldl_solve_B);
+  const graft_tensor *pivots = op_tensor(c, ARG_linalg_ldl_solve_pivots);
+  lin_shape shape;
+  graft_status status = lin_check_square(c, ARG_linalg_ldl_solve_LD);
+  if (!status) status = lin_check_matrix(c, ARG_linalg_ldl_solve_B);
+  if (!status) status = op_check_same_dtype(c, ARG_linalg_ldl_solve_LD, ARG_linalg_ldl_solve_B);
+  if (status) return status;
+  if (ld->sizes[ld->ndim - 1] != b->sizes[b->ndim - 2]) {
+    return op_error(c, "the sizes of the systems and of the right sides differ: %s", op_show_tensors(c));
+  }
+  bool fits = dt_is_integral(pivots->dtype, false) && tns_has_sizes(pivots, ld->ndim - 1, ld->sizes);
+  if (!fits) return op_refuse(c, ARG_linalg_ldl_solve_pivots, "one integer for each row of LD");
+  status = lin_broadcast(c, ARG_linalg_ldl_solve_LD, ARG_linalg_ldl_solve_B, &shape);
+  if (status) return status;
+  c->decompose_only = pivots->dtype != GRAFT_I32;
+  c->no_decompose = !c->decompose_only;
+  lin_out_columns(c, OUT, b->dtype, shape.ndim, shape.sizes);
   return GRAFT_OK;
 }
 
@@ -127,7 +150,90 @@ graft_status kernel_linalg_ldl_factor_ex(const graft_exec *exec, const graft_arg
   return lin_each(operands, 1, 3, 0, ldl_item, args);
 }
 
+/* ---- systems ---- */
+
+static graft_status check_pivots(lin_matrix pivots) {
+  for (int64_t k = 0; k < pivots.rows; k++) {
+    int64_t pivot = (int64_t)creall(pivots.at[k]), row = pivot < 0 ? -pivot : pivot;
+    if (row >= 1 && row <= pivots.rows) continue;
+    return err_set(GRAFT_INVALID_ARGUMENT, "linalg.ldl_solve: pivot %lld is beyond the %lld rows of LD",
+                   (long long)pivot, (long long)pivots.rows);
+  }
+  return GRAFT_OK;
+}
+
+static bool is_double(lin_matrix pivots, int64_t k) {
+  return creall(pivots.at[k]) < 0;
+}
+
+static void exchange_rows(lin_matrix x, lin_matrix pivots, int64_t k) {
+  int64_t row = (int64_t)fabsl(creall(pivots.at[k])) - 1;
+  for (int64_t j = 0; j < x.cols; j++) swap(lin_at(x, k, j), lin_at(x, row, j));
+}
+
+/* Rows k and k + 1 of a column by the inverse of their part of D; scaled by what is beside its diagonal, the largest
+ * there is. */
+static void divide_by_two(lin_matrix ld, int64_t k, bool hermitian, ref_complex *x, ref_complex *y) {
+  ref_complex beside = *lin_at(ld, k + 1, k), across = mirrored(beside, hermitian);
+  ref_complex p = *lin_at(ld, k, k) / across, q = *lin_at(ld, k + 1, k + 1) / beside, denominator = p * q - 1;
+  ref_complex above = *x / across, below = *y / beside;
+  *x = (q * above - below) / denominator;
+  *y = (p * below - above) / denominator;
+}
+
+/* As LAPACK's sytrs and hetrs go: P L D first, step by step, then what is left, from the last step on. */
+static void solve_lower(lin_matrix ld, lin_matrix pivots, bool hermitian, lin_matrix x) {
+  for (int64_t k = 0, last; k < x.rows; k = last + 1) {
+    last = k + (is_double(pivots, k) && k + 1 < x.rows);
+    exchange_rows(x, pivots, last);
+    for (int64_t j = 0; j < x.cols; j++) {
+      for (int64_t i = last + 1; i < x.rows; i++)
+        for (int64_t c = k; c <= last; c++) *lin_at(x, i, j) -= *lin_at(ld, i, c) * *lin_at(x, c, j);
+      ref_complex d = *lin_at(ld, k, k);
+      if (last > k)
+        divide_by_two(ld, k, hermitian, lin_at(x, k, j), lin_at(x, last, j));
+      else
+        *lin_at(x, k, j) /= hermitian ? creall(d) : d;
+    }
+  }
+}
+
+static void solve_upper(lin_matrix ld, lin_matrix pivots, bool hermitian, lin_matrix x) {
+  for (int64_t k = x.rows - 1, first; k >= 0; k = first - 1) {
+    first = k - (is_double(pivots, k) && k > 0);
+    for (int64_t j = 0; j < x.cols; j++)
+      for (int64_t c = first; c <= k; c++)
+        for (int64_t i = k + 1; i < x.rows; i++)
+          *lin_at(x, c, j) -= mirrored(*lin_at(ld, i, c), hermitian) * *lin_at(x, i, j);
+    exchange_rows(x, pivots, k);
+  }
+}
+
+static graft_status ldl_solve_item(lin_matrix *m, const void *from) {
+  const graft_args_linalg_ldl_solve *args = from;
+  graft_status status = check_pivots(m[1]);
+  if (status) return status;
+  lin_copy(m[3], m[2]);
+  solve_lower(m[0], m[1], args->hermitian, m[3]);
+  solve_upper(m[0], m[1], args->hermitian, m[3]);
+  return GRAFT_OK;
+}
+
+graft_status kernel_linalg_ldl_solve(const graft_exec *exec, const graft_args_linalg_ldl_solve *args) {
+  const lin_operand operands[] = {{args->LD, 2}, {args->pivots, 1}, {args->B, 2}, {args->out, 2}};
+  return lin_each(operands, 3, 1, 3, ldl_solve_item, args);
+}
+
+static void decompose_ldl_solve(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_linalg_ldl_solve in = in_linalg_ldl_solve_of(c->args);
+  outs[OUT] = fx_linalg_ldl_solve(s, in.LD, fx_cast(s, in.pivots, GRAFT_I32), in.B, in.hermitian);
+}
+
 static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(linalg_ldl_factor_ex), .roles = "k", .infer = infer_ldl_factor_ex},
+    {.op_id = OP_WITH_KERNEL(linalg_ldl_solve),
+     .roles = "kkk",
+     .infer = infer_ldl_solve,
+     .decompose = decompose_ldl_solve},
 };
 OP_TABLE(linalg_ldl, defs)
