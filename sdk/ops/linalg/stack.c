@@ -101,7 +101,8 @@ static bool stack_open(stack *s, const lin_operand *o, bool read) {
   s->all = calloc((size_t)numel + 1, sizeof *s->all);
   if (!s->all || !read) return s->all;
   REF_OWNED ref_array values = ref_read(o->desc);
-  for (int64_t i = 0; values.re && i < numel; i++) s->all[i] = ref_at(&values, i);
+  /* Not ref_at, whose product with I makes a zero positive. */
+  for (int64_t i = 0; values.re && i < numel; i++) s->all[i] = CMPLXL(values.re[i], values.im ? values.im[i] : 0);
   return values.re;
 }
 
