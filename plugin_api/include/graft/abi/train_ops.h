@@ -4325,7 +4325,8 @@ typedef struct graft_args_special_legendre_polynomial_p {
 typedef graft_status (*graft_special_legendre_polynomial_p_fn)(
     const graft_exec *exec, const graft_args_special_legendre_polynomial_p *args) GRAFT_NOEXCEPT;
 
-/* aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor */
+/* aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor
+ * Prepared: self promoted; indices as indices; output_size at full length. */
 typedef struct graft_args_max_unpool2d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4336,7 +4337,8 @@ typedef struct graft_args_max_unpool2d {
 typedef graft_status (*graft_max_unpool2d_fn)(const graft_exec *exec,
                                               const graft_args_max_unpool2d *args) GRAFT_NOEXCEPT;
 
-/* aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor */
+/* aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor
+ * Prepared: self promoted; indices as indices; output_size, stride, padding at full length. */
 typedef struct graft_args_max_unpool3d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4349,7 +4351,8 @@ typedef struct graft_args_max_unpool3d {
 typedef graft_status (*graft_max_unpool3d_fn)(const graft_exec *exec,
                                               const graft_args_max_unpool3d *args) GRAFT_NOEXCEPT;
 
-/* aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor */
+/* aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_upsample_nearest_exact1d {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4361,7 +4364,8 @@ typedef graft_status (*graft_upsample_nearest_exact1d_fn)(
     const graft_exec *exec, const graft_args_upsample_nearest_exact1d *args) GRAFT_NOEXCEPT;
 
 /* aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None,
- * float? scales_w=None) -> Tensor */
+ * float? scales_w=None) -> Tensor
+ * Prepared: self promoted; output_size at full length. */
 typedef struct graft_args_upsample_nearest_exact3d {
   graft_args head;
   const graft_tensor_desc *self;
