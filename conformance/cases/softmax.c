@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 
 #include "conformance/cases/rows.h"
 
@@ -11,6 +12,7 @@ typedef struct cf_soft_row {
  * those of a denormal where e is one. */
 static long double cf_soft_error(graft_dtype dtype, long double d) {
   graft_dtype sums = dt_is_half(dtype) ? GRAFT_F32 : dtype;
+  if (isinf(d)) return 0; /* what is masked is 0 exactly */
   return cf_u(sums) * d * expl(-d) + 3 * cf_ulp(sums, expl(-d));
 }
 
@@ -25,8 +27,8 @@ static cf_soft_row cf_soft(const cf_array *x, graft_dtype dtype, cf_axis a, int6
 }
 
 /* y = e / sum: the errors of e, of the sum and of the division. log: d - log(sum). */
-static void cf_soft_limits(const cf_check *k, uint32_t out, long double *limits, bool logarithm) {
-  const cf_array *x = &k->in[0], *o = &k->outs[out];
+static void cf_soft_limits_of(const cf_check *k, const cf_array *x, uint32_t out, long double *limits, bool logarithm) {
+  const cf_array *o = &k->outs[out];
   cf_axis a = cf_axis_of(x, cf_arg_int(k->call, "dim", -1));
   long double u = cf_u_acc(k->dtypes[out]), growth = cf_growth((long double)a.length);
   for (int64_t row = 0; row < a.outer * a.inner; row++) {
@@ -41,6 +43,25 @@ static void cf_soft_limits(const cf_check *k, uint32_t out, long double *limits,
     }
   }
 }
+static void cf_soft_limits(const cf_check *k, uint32_t out, long double *limits, bool logarithm) {
+  cf_soft_limits_of(k, &k->in[0], out, limits, logarithm);
+}
+
+/* Those of the input with -infinity where it is masked. */
+static void cf_l_masked_softmax(const cf_check *k, uint32_t out, long double *limits) {
+  const cf_array *x = &k->in[0], *mask = cf_arg_array(k, "mask");
+  int64_t kind = mask->ndim == 2 && x->ndim == 4 ? cf_arg_int(k->call, "mask_type", 2) : 2;
+  cf_array left = *x;
+  left.v = calloc((size_t)x->numel + 1, sizeof *left.v);
+  for (int64_t i = 0; left.v && i < x->numel; i++) {
+    int64_t last = x->ndim ? x->sizes[x->ndim - 1] : 1;
+    int64_t at = kind == 0 ? i % (last * last) : kind == 1 ? i / (x->numel / x->sizes[0]) * last + i % last : i;
+    left.v[i] = mask->v[at].re != 0 ? (dt_value){-INFINITY, 0} : x->v[i];
+  }
+  if (left.v) cf_soft_limits_of(k, &left, out, limits, false);
+  free(left.v);
+}
+
 static void cf_l_softmax(const cf_check *k, uint32_t out, long double *l) {
   cf_soft_limits(k, out, l, false);
 }
@@ -126,6 +147,14 @@ static const cf_op cf_softmax_ops[] = {
      CF_G_NONE},
     {"aten::_log_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax_backward),
      CF_UNIT, 0, CF_G_NONE},
+    {"aten::_masked_softmax",
+     CF_TEXTS("s T[33,17] bool[33,17]", "m T[33,17] bool[33,17] 0", "m T[2,3,5,5] bool[2,5] -1 1",
+              "m T[2,3,5,5] bool[5,5] _ 0", "m T[2,3,5,5] bool[5,5] 2 0", "m T[2,3,7,7] bool[2,7] 1 1",
+              "m T[2,2,5,5] bool[2,2,5,5] 3 2", "m T[] bool[]=0", "m T[0,3] bool[0,3] 1", "m T[1025] bool[1025] 0"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_masked_softmax), CF_VALUES, 0, CF_G_CUSTOM(cf_g_softmax, 90)},
+    /* Rows of which nothing is left are NaN. */
+    {"aten::_masked_softmax", CF_TEXTS("m T[5,3] bool[5,3]=1 1", "m T[2,3,5,5] bool[2,5]=1 _ 1"), CF_FLOATS,
+     CF_R_CUSTOM(cf_l_masked_softmax), CF_VALUES, 0, CF_G_NONE},
     {"aten::_masked_softmax_backward",
      CF_TEXTS("s T[33,17] T[33,17] bool[33,17] 1", "m T[33,17] T[33,17] bool[33,17] 0",
               "m T[3,13,17] T[3,13,17] bool[3,13,17]", "m T[5,3] T[5,3] bool[5,3]=1 1", "m T[0,3] T[0,3] bool[0,3] 1"),

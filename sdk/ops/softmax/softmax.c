@@ -201,7 +201,54 @@ static void decompose_log_softmax_backward(fx *s, const op_call *c, graft_tensor
   outs[OUT] = fx_sub(s, g, fx_mul(s, fx_exp(s, in.output), sum_along(s, g, in.dim)));
 }
 
-/* --- _masked_softmax_backward: what is masked is 0 there, and counts as 0 --- */
+/* --- _masked_softmax: what is masked counts as -infinity, in its gradient as 0, and is 0 there --- */
+
+/* What a mask stands beside: attention scores [B, H, L, L], or anything of its own shape. */
+enum { MASK_SOURCES, MASK_PADDING, MASK_EACH }; /* [L, L]; [B, L]; one of the input's shape */
+
+static graft_status infer_masked(op_call *c) {
+  const in_masked_softmax in = in_masked_softmax_of(c->args);
+  const graft_tensor *self = in.self, *mask = in.mask;
+  int64_t dim = in.dim ? *in.dim : -1, kind = in.mask_type ? *in.mask_type : -1;
+  graft_status status = op_check_dtype(c, ARG_masked_softmax_mask, GRAFT_BOOL);
+  if (!status && self->numel) status = op_check_floating(c, ARG_masked_softmax_self);
+  if (!status) status = op_wrap_dim(c, &dim, self->ndim);
+  if (status) return status;
+  if (mask->ndim != 2 || self->ndim != 4) kind = MASK_EACH;
+  if (kind < MASK_SOURCES || kind > MASK_EACH) {
+    return op_error(c, "mask_type is %s; expected 0 (L x L), 1 (B x L) or 2 (of self's shape)",
+                    in.mask_type ? "another" : "missing");
+  }
+  bool fits = tns_same_sizes(self, mask);
+  if (kind == MASK_SOURCES) fits = self->sizes[2] == mask->sizes[0] && self->sizes[2] == mask->sizes[1];
+  if (kind == MASK_PADDING) fits = self->sizes[0] == mask->sizes[0] && self->sizes[2] == mask->sizes[1];
+  /* PyTorch compares with the scores' rows, and then expands to their columns. */
+  if (kind != MASK_EACH) fits = fits && self->sizes[2] == self->sizes[3];
+  if (!fits) return op_error(c, "the mask does not fit mask_type %lld (%s)", (long long)kind, op_show_tensors(c));
+  op_set_int(c, ARG_masked_softmax_dim, dim);
+  op_set_int(c, ARG_masked_softmax_mask_type, kind);
+  c->compute = self->dtype;
+  op_out_like(c, OUT, self->dtype, self);
+  return GRAFT_OK;
+}
+
+/* The mask with the input's dims, to be broadcast. */
+static graft_tensor *mask_beside(fx *s, const in_masked_softmax *in) {
+  if (*in->mask_type != MASK_PADDING) return in->mask;
+  return fx_reshape(s, in->mask, 4, (int64_t[]){in->mask->sizes[0], 1, 1, in->mask->sizes[1]});
+}
+
+static void decompose_masked(fx *s, const op_call *c, graft_tensor **outs) {
+  const in_masked_softmax in = in_masked_softmax_of(c->args);
+  graft_tensor *left = fx_where(s, mask_beside(s, &in), fx_float(-INFINITY), fx_tensor(in.self));
+  outs[OUT] = fx_softmax(s, left, *in.dim, false);
+}
+
+static void vjp_masked(op_vjp *v) {
+  const in_masked_softmax in = in_masked_softmax_of(v->args);
+  graft_tensor *mask = fx_expand(v->s, mask_beside(v->s, &in), in.self->sizes, (uint32_t)in.self->ndim, false);
+  v->results[ARG_masked_softmax_self] = fx_masked_softmax_backward(v->s, v->g[OUT], v->outs[OUT], mask, in.dim);
+}
 
 static graft_status infer_masked_backward(op_call *c) {
   const in_masked_softmax_backward in = in_masked_softmax_backward_of(c->args);
@@ -296,6 +343,13 @@ static const op_def defs[] = {
      .decompose = decompose_log_softmax_backward,
      .vjp = vjp_log_softmax_backward,
      .saves = OP_SAVE_ARGS(log_softmax_backward_data, grad_output, output)},
+    {.op_id = GRAFT_OP_MASKED_SOFTMAX,
+     .flags = OP_NO_WIDEN,
+     .roles = "vk",
+     .infer = infer_masked,
+     .decompose = decompose_masked,
+     .vjp = vjp_masked,
+     .saves = OP_SAVE_ARGS(masked_softmax, mask) | OP_SAVE_OUT(masked_softmax, out)},
     {.op_id = GRAFT_OP_MASKED_SOFTMAX_BACKWARD,
      .roles = "vvk",
      .infer = infer_masked_backward,
