@@ -73,6 +73,20 @@ static const cf_op cf_quantized_ops[] = {
               "m f8_e5m2[5,3] f8_e5m2[3,7] T[] T[] bias=T[7] scale_result=T[]",
               "m f8_e4m3fn[0,3] f8_e4m3fn[3,7] T[] T[] out_dtype=f32"),
      CF_BIT(F32), CF_R_CUSTOM(cf_l_scaled), CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
+    /* Computed in f32 for half types and f32, whatever an oracle could do better; the gradient goes straight through.
+     */
+    {"aten::fake_quantize_per_tensor_affine_cachemask",
+     CF_TEXTS("s T[33,17] 0.0125 3 -128 127", "m T[3,13,17] 0.25 0 -8 7", "m T[1025] 0.01 100 0 255", "m T[] 0.1 0 0 1",
+              "m T[0,3] 0.1 0 0 255", "m T[33,17] -0.1 5 5 5"),
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_NATIVE | CF_SPECIAL | CF_NO_ADJOINT | CF_ANY_ZERO, CF_G_SELECT(0)},
+    {"aten::fake_quantize_per_channel_affine_cachemask",
+     CF_TEXTS("m T[33,17] f32[17]+ i32[17]<128 1 0 127", "m T[3,13,17] f32[13]+ i32[13]<8 1 -8 7",
+              "m T[1025] f32[1025]+ i32[1025]<1 0 0 255", "m T[3,0] f32[3]+ i32[3]<8 0 0 255"),
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_NATIVE | CF_NO_ADJOINT | CF_ANY_ZERO, CF_G_SELECT(0)},
+    /* A zero point that is no integer rounds once more. */
+    {"aten::fake_quantize_per_channel_affine_cachemask",
+     CF_TEXTS("m T[33,17] f32[33]+ f32[33] 0 -128 127", "m T[33,17] f32[33]+ f16[33] 0 -128 127"), CF_FLOATS,
+     CF_R_ULPS(2), CF_VALUES, CF_NATIVE | CF_NO_ADJOINT | CF_ANY_ZERO, CF_G_SELECT(0)},
 };
 
 CF_TOPIC(quantized, "quantized", cf_quantized_ops);

@@ -15,6 +15,7 @@
   X(optimizer)      \
   X(pointwise)      \
   X(pooling)        \
+  X(quantized)      \
   X(random)         \
   X(reduction)      \
   X(resample)       \

@@ -1,4 +1,6 @@
-/* Products of matrices in few bits: i8 by i8, float8 by float8, and numbers by weights of i8 or of 4 bits. */
+/* Products of matrices in few bits: i8 by i8, float8 by float8, and numbers by weights of i8 or of 4 bits; and what
+ * training for them does: values rounded to those that integers stand for. */
+#include "base/error.h"
 #include "ops/core/ref.h"
 #include "ops/core/table.h"
 #include "ops/core/wide.h"
@@ -203,7 +205,145 @@ static void decompose_scaled_mm(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = fx_cast(s, product, in.out_dtype);
 }
 
+/* --- fake quantization --- */
+
+/* Where results stand in both. */
+enum {
+  OUTPUT = OUT_fake_quantize_per_tensor_affine_cachemask_output,
+  MASK = OUT_fake_quantize_per_tensor_affine_cachemask_mask
+};
+
+static graft_status check_range(const op_call *c, int64_t low, int64_t high) {
+  if (low <= high) return GRAFT_OK;
+  return op_error(c, "quant_min is %lld and quant_max %lld; expected no smaller one", (long long)low, (long long)high);
+}
+
+static graft_status infer_fake(op_call *c, const graft_tensor *self) {
+  graft_status status = op_check_floating(c, ARG_fake_quantize_per_tensor_affine_cachemask_self);
+  if (status) return status;
+  op_out_like(c, OUTPUT, self->dtype, self);
+  op_out_like(c, MASK, GRAFT_BOOL, self);
+  return GRAFT_OK;
+}
+
+static graft_status infer_fake_per_tensor(op_call *c) {
+  const in_fake_quantize_per_tensor_affine_cachemask in = in_fake_quantize_per_tensor_affine_cachemask_of(c->args);
+  graft_status status = check_range(c, in.quant_min, in.quant_max);
+  if (status) return status;
+  if (in.zero_point < in.quant_min || in.zero_point > in.quant_max)
+    return op_error(c, "zero_point is %lld; expected one from quant_min %lld to quant_max %lld",
+                    (long long)in.zero_point, (long long)in.quant_min, (long long)in.quant_max);
+  return infer_fake(c, in.self);
+}
+
+static graft_status infer_fake_per_channel(op_call *c) {
+  const in_fake_quantize_per_channel_affine_cachemask in = in_fake_quantize_per_channel_affine_cachemask_of(c->args);
+  enum {
+    SCALE = ARG_fake_quantize_per_channel_affine_cachemask_scale,
+    ZERO_POINT = ARG_fake_quantize_per_channel_affine_cachemask_zero_point
+  };
+  graft_dtype zero = in.zero_point->dtype;
+  if (in.scale->dtype != GRAFT_F32 || in.scale->ndim != 1) return op_refuse(c, SCALE, "f32 of rank 1");
+  bool served = zero == GRAFT_I32 || zero == GRAFT_F32 || zero == GRAFT_F16;
+  if (!served || in.zero_point->ndim != 1) return op_refuse(c, ZERO_POINT, "i32, f32 or f16 of rank 1");
+  graft_status status = check_range(c, in.quant_min, in.quant_max);
+  if (status) return status;
+  if (in.axis < 0 || in.axis >= in.self->ndim)
+    return op_out_of_range(c, "axis %lld is none of self's (%s)", (long long)in.axis, op_show_tensors(c));
+  if (in.scale->numel != in.zero_point->numel || in.scale->numel != in.self->sizes[in.axis])
+    return op_error(c, "expected a scale and a zero point for each channel (%s)", op_show_tensors(c));
+  return infer_fake(c, in.self);
+}
+
+/* One channel's, or all. PyTorch computes in f32, and f64 in f64 with numbers of f32. */
+typedef struct fake {
+  bool wide, rounds_first; /* an integer zero point is added to what has been rounded */
+  float scale;
+  ref_real zero, low, high;
+} fake;
+
+static ref_real rounded(const fake *f, ref_real x) {
+  return f->wide ? (ref_real)(double)x : (ref_real)(float)x;
+}
+
+/* What x becomes, and whether it was between the ends. */
+static ref_real quantized(const fake *f, ref_real x, bool *inside) {
+  ref_real at = rounded(f, x * (ref_real)(1.0f / f->scale));
+  at = f->rounds_first ? rounded(f, f->zero + rintl(at)) : rintl(rounded(f, f->zero + at));
+  *inside = at >= f->low && at <= f->high;
+  ref_real held = at > f->low ? fminl(at, f->high) : f->low; /* NaN becomes the lowest */
+  return rounded(f, (held - f->zero) * (ref_real)f->scale);
+}
+
+static bool is_wide(const graft_tensor_desc *self) {
+  return self->dl.dtype == GRAFT_F64 || self->dl.dtype == GRAFT_WIDE;
+}
+
+graft_status kernel_fake_quantize_per_tensor_affine_cachemask(
+    const graft_exec *exec, const graft_args_fake_quantize_per_tensor_affine_cachemask *a) {
+  REF_OWNED ref_array x = ref_read(a->self), mask = ref_new(x.count, false);
+  const fake f = {.wide = is_wide(a->self),
+                  .rounds_first = true,
+                  .scale = (float)a->scale,
+                  .zero = (ref_real)a->zero_point,
+                  .low = (ref_real)a->quant_min,
+                  .high = (ref_real)a->quant_max};
+  if (!x.re || !mask.re) return ref_no_memory();
+  for (int64_t i = 0; i < x.count; i++) {
+    bool inside;
+    x.re[i] = quantized(&f, x.re[i], &inside);
+    mask.re[i] = inside;
+  }
+  ref_write(a->output, &x);
+  ref_write(a->mask, &mask);
+  return GRAFT_OK;
+}
+
+graft_status kernel_fake_quantize_per_channel_affine_cachemask(
+    const graft_exec *exec, const graft_args_fake_quantize_per_channel_affine_cachemask *a) {
+  REF_OWNED ref_array x = ref_read(a->self), scale = ref_read(a->scale), zero = ref_read(a->zero_point),
+                      mask = ref_new(x.count, false);
+  bool whole = a->zero_point->dl.dtype == GRAFT_I32;
+  ref_split split = ref_split_at(a->self, a->axis);
+  if (!x.re || !scale.re || !zero.re || !mask.re) return ref_no_memory();
+  for (int64_t c = 0; whole && c < zero.count; c++) {
+    if (zero.re[c] >= (ref_real)a->quant_min && zero.re[c] <= (ref_real)a->quant_max) continue;
+    return err_about(GRAFT_INVALID_ARGUMENT, "aten::fake_quantize_per_channel_affine_cachemask",
+                     "zero_point holds %Lg; expected numbers from quant_min %lld to quant_max %lld", zero.re[c],
+                     (long long)a->quant_min, (long long)a->quant_max);
+  }
+  for (int64_t i = 0; i < x.count; i++) {
+    int64_t c = i / split.inner % split.size;
+    const fake f = {.wide = is_wide(a->self),
+                    .rounds_first = whole,
+                    .scale = (float)scale.re[c],
+                    .zero = zero.re[c],
+                    .low = (ref_real)a->quant_min,
+                    .high = (ref_real)a->quant_max};
+    bool inside;
+    x.re[i] = quantized(&f, x.re[i], &inside);
+    mask.re[i] = inside;
+  }
+  ref_write(a->output, &x);
+  ref_write(a->mask, &mask);
+  return GRAFT_OK;
+}
+
+/* Straight through where nothing was cut. */
+static void vjp_fake(op_vjp *v) {
+  if (v->g[OUTPUT])
+    v->results[ARG_fake_quantize_per_tensor_affine_cachemask_self] = fx_mul(v->s, v->g[OUTPUT], v->outs[MASK]);
+}
+
+#define FAKE(name, roles_, infer_)                                                    \
+  {                                                                                   \
+    .op_id = OP_WITH_KERNEL(name), .roles = roles_, .infer = infer_, .vjp = vjp_fake, \
+    .saves = OP_SAVE_OUT(name, mask), .without_grad = OP_OUT_BIT(name, mask)          \
+  }
+
 static const op_def defs[] = {
+    FAKE(fake_quantize_per_tensor_affine_cachemask, "k", infer_fake_per_tensor),
+    FAKE(fake_quantize_per_channel_affine_cachemask, "kkk", infer_fake_per_channel),
     {.op_id = GRAFT_OP_INT_MM,
      .flags = OP_EXACT_OUT,
      .roles = "kk",

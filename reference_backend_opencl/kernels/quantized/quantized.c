@@ -1,0 +1,59 @@
+/* Fake quantization: values rounded to those that integers of a range stand for, and which of them were in it. */
+#include "kernels/core/direct.h"
+
+/* The numbers of quantized.cl. */
+enum { LOW, HIGH, SCALE, INVERSE, ZERO_POINT, CHANNELS, INNER, NUMBERS };
+
+static void begin(ocl_direct *call, int64_t *numbers, const graft_tensor_desc *self, int64_t low, int64_t high) {
+  graft_dtype dtype = self->dl.dtype;
+  numbers[LOW] = ocl_direct_number(dtype, (double)low);
+  numbers[HIGH] = ocl_direct_number(dtype, (double)high);
+  *call = (ocl_direct){.file = "core/direct quantized/quantized", .dtype = dtype, .numbers = numbers, .count = NUMBERS};
+}
+
+graft_status ocl_op_fake_quantize_per_tensor_affine_cachemask(
+    const graft_exec *exec, const graft_args_fake_quantize_per_tensor_affine_cachemask *args) {
+  int64_t numbers[NUMBERS] = {0};
+  ocl_direct call;
+  if (!args->output || !args->mask) return GRAFT_UNIMPLEMENTED;
+  begin(&call, numbers, args->self, args->quant_min, args->quant_max);
+  numbers[SCALE] = ocl_direct_number(call.dtype, (float)args->scale);
+  numbers[INVERSE] = ocl_direct_number(call.dtype, 1.0f / (float)args->scale);
+  numbers[ZERO_POINT] = ocl_direct_number(call.dtype, (double)args->zero_point);
+  call.places = 3;
+  call.stages[0] =
+      (ocl_stage){.entry = "fake_quantize",
+                  .units = ocl_elements(args->self),
+                  .places = {ocl_place_of(args->output), ocl_place_of(args->mask), ocl_place_of(args->self)}};
+  return ocl_direct_run(exec, &call);
+}
+
+graft_status ocl_op_fake_quantize_per_channel_affine_cachemask(
+    const graft_exec *exec, const graft_args_fake_quantize_per_channel_affine_cachemask *args) {
+  int64_t numbers[NUMBERS] = {0};
+  const graft_dl_tensor *self = &args->self->dl;
+  graft_dtype zero = args->zero_point->dl.dtype;
+  ocl_direct call;
+  if (!args->output || !args->mask || args->scale->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
+  begin(&call, numbers, args->self, args->quant_min, args->quant_max);
+  numbers[CHANNELS] = self->shape[args->axis];
+  numbers[INNER] = 1;
+  for (int32_t d = (int32_t)args->axis + 1; d < self->ndim; d++) numbers[INNER] *= self->shape[d];
+  call.places = 5;
+  call.stages[0] =
+      (ocl_stage){.entry = zero == GRAFT_I32   ? "fake_quantize_channels_i32"
+                           : zero == GRAFT_F32 ? "fake_quantize_channels_f32"
+                                               : "fake_quantize_channels_f16",
+                  .units = ocl_elements(args->self),
+                  .places = {ocl_place_of(args->output), ocl_place_of(args->mask), ocl_place_of(args->self),
+                             ocl_place_of(args->scale), ocl_place_of(args->zero_point)}};
+  return ocl_direct_run(exec, &call);
+}
+
+static const ocl_op ops[] = {
+    {OCL_OP(fake_quantize_per_tensor_affine_cachemask), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
+     .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(fake_quantize_per_channel_affine_cachemask), .inputs = OCL_FLOATS | OCL_BIT(I32), .outputs = OCL_FLOATS,
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_MIXED_DTYPE},
+};
+OCL_FAMILY(quantized, ops)
