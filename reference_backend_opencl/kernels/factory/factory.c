@@ -29,7 +29,8 @@ static graft_status make_kernel(memo *memo, graft_device *device, const ocl_dtyp
   memo->chunk = !device->is_cpu ? 1 : plan->chunk ? plan->chunk : 8192;
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define NT %s\n", dtype->name, memo->numbers->compute);
+  ocl_text_add(&head, "#define D %s\n#define NT %s\n#define SNAP %s\n", dtype->name, memo->numbers->compute,
+               dtype->class == OCL_CLASS_INT ? "0x1p-47" : "0");
   graft_status status = ocl_kernel_make(&memo->kernel, device, &head, "factory/factory", plan->entry);
   ocl_kernel_size(&memo->kernel, ocl_ceil_divide(memo->elements, memo->chunk), local);
   return status;
@@ -66,34 +67,55 @@ graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_a
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
+/* What linspace and logspace are made from: the ends, and the step or the base. */
+typedef struct ends {
+  double first, last, third;
+} ends;
+
 /* Whole numbers come from f64, too, and are cut: so there must be one. */
-graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *args) {
+static graft_status steps(const graft_exec *exec, const char *entry, const graft_tensor_desc *out, int64_t count,
+                          const ends *of) {
   memo *memo;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, args->out->dl.dtype);
-  if (!dtype || is_complex(args->out)) return GRAFT_UNIMPLEMENTED;
-  bool whole = dtype->class != OCL_CLASS_FLOAT;
+  bool whole = ocl_dtype_of(exec->device, out->dl.dtype)->class != OCL_CLASS_FLOAT;
   if (whole && !exec->device->has_f64) return GRAFT_UNIMPLEMENTED;
   graft_dtype compute = exec->device->has_f64 ? GRAFT_F64 : GRAFT_F32;
   graft_status status =
-      ocl_memo_get(exec, &memo_type,
-                   &(plan){.out = args->out, .entry = "linspace", .compute = compute, .elements = args->steps}, &memo);
+      ocl_memo_get(exec, &memo_type, &(plan){.out = out, .entry = entry, .compute = compute, .elements = count}, &memo);
   if (status != GRAFT_OK) return status;
-  ocl_number start_number, end_number, step_number = {0};
-  ocl_number_of_scalar(args->start, &start_number);
-  ocl_number_of_scalar(args->end, &end_number);
-  if (whole) {
-    start_number.re = trunc(start_number.re);
-    end_number.re = trunc(end_number.re);
-  }
-  start_number.is_int = end_number.is_int = false;
-  if (args->steps > 1) step_number.re = (end_number.re - start_number.re) / (double)(args->steps - 1);
-  ocl_value start, end, step;
-  size_t bytes = ocl_number_as(&start_number, memo->numbers, &start);
-  ocl_number_as(&end_number, memo->numbers, &end);
-  ocl_number_as(&step_number, memo->numbers, &step);
-  const ocl_argument arguments[] = {OCL_TENSOR(args->out), {bytes, &start},           {bytes, &end},
-                                    {bytes, &step},        OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
+  ocl_value first, last, third;
+  size_t bytes = ocl_number_as(&(ocl_number){.re = of->first}, memo->numbers, &first);
+  ocl_number_as(&(ocl_number){.re = of->last}, memo->numbers, &last);
+  ocl_number_as(&(ocl_number){.re = of->third}, memo->numbers, &third);
+  const ocl_argument arguments[] = {OCL_TENSOR(out), {bytes, &first},           {bytes, &last},
+                                    {bytes, &third}, OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
+}
+
+static bool has_steps(const graft_exec *exec, const graft_tensor_desc *out) {
+  return ocl_dtype_of(exec->device, out->dl.dtype) && !is_complex(out);
+}
+
+static double real_part(const graft_scalar *scalar) {
+  ocl_number number;
+  ocl_number_of_scalar(scalar, &number);
+  return number.re;
+}
+
+graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *args) {
+  ends of = {real_part(args->start), real_part(args->end), 0};
+  if (!has_steps(exec, args->out)) return GRAFT_UNIMPLEMENTED;
+  if (ocl_dtype_of(exec->device, args->out->dl.dtype)->class != OCL_CLASS_FLOAT) {
+    of.first = trunc(of.first);
+    of.last = trunc(of.last);
+  }
+  if (args->steps > 1) of.third = (of.last - of.first) / (double)(args->steps - 1);
+  return steps(exec, "linspace", args->out, args->steps, &of);
+}
+
+graft_status ocl_op_logspace(const graft_exec *exec, const graft_args_logspace *args) {
+  const ends of = {real_part(args->start), real_part(args->end), args->base};
+  if (!has_steps(exec, args->out)) return GRAFT_UNIMPLEMENTED;
+  return steps(exec, "logspace", args->out, args->steps, &of);
 }
 
 graft_status ocl_op_eye_m(const graft_exec *exec, const graft_args_eye_m *args) {

@@ -22,6 +22,26 @@ KERNEL linspace(PLACE(out), NT start, NT end, NT step, long n, long chunk) {
     STORE(D, __global, to + i, v);
   }
 }
+
+/* As a number of D. */
+static NT held(NT v) {
+  RAW(D) element;
+  STORE(D, __private, &element, (CT)v);
+  return (NT)LOAD(D, __private, &element);
+}
+
+/* Powers of the base, their exponents from both ends, which are numbers of D; a lone one is what it is. Whole numbers are
+ * cut, but not where pow alone keeps them from the next. */
+KERNEL logspace(PLACE(out), NT start, NT end, NT base, long n, long chunk) {
+  __global RAW(D) *to = POINTER(D, out);
+  long i = (long)get_global_id(0) * chunk, last = min(i + chunk, n);
+  const NT first = n > 1 ? held(start) : start, final = held(end), step = n > 1 ? (final - first) / (NT)(n - 1) : (NT)0;
+  for (; i < last; i++) {
+    const NT power = pow(base, i < n / 2 || n == 1 ? fma((NT)i, step, first) : fma((NT)(i + 1 - n), step, final));
+    const NT whole = rint(power), distance = fabs(power - whole);
+    STORE(D, __global, to + i, (CT)(distance <= fabs(power) * SNAP ? whole : power));
+  }
+}
 #endif
 
 KERNEL eye(PLACE(out), long columns, long n, long chunk) {

@@ -14,6 +14,7 @@ static const ocl_op ops[] = {
     {OCL_OP(scalar_tensor), .outputs = ALL, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(arange_start_step), .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(linspace), .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(logspace), .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(eye_m), .outputs = ALL, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(tril_indices), .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(triu_indices), .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},

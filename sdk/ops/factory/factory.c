@@ -133,19 +133,24 @@ static graft_status infer_eye(op_call *c) {
   return GRAFT_OK;
 }
 
-static graft_status infer_linspace(op_call *c) {
+/* linspace and logspace, whose dtype stands behind its base */
+static graft_status infer_steps(op_call *c) {
   const in_linspace in = in_linspace_of(c->args);
+  int dtype_arg = op_arg_named(c->schema, "dtype");
+  graft_dtype given = op_dtype(c, dtype_arg);
   int64_t steps = in.steps;
   bool has_complex = dt_is_complex(in.start.dtype) || dt_is_complex(in.end.dtype);
-  graft_dtype dtype = in.dtype ? in.dtype : has_complex ? dt_complex(dt_default()) : dt_default();
+  graft_dtype dtype = given ? given : has_complex ? dt_complex(dt_default()) : dt_default();
   if (steps < 0) return op_error(c, "steps is %lld; expected 0 or more", (long long)steps);
   if (has_complex && !dt_is_complex(dtype))
     return op_error(c, "dtype is %s; expected a complex one", graft_dtype_name(dtype));
   bool served = dtype != GRAFT_BOOL && !dt_is_float8(dtype) && (!dt_is_unsigned(dtype) || dtype == GRAFT_U8);
   if (!served && steps > 1) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
-  op_set_dtype(c, ARG_linspace_dtype, dtype);
+  op_set_dtype(c, dtype_arg, dtype);
   op_out(c, OUT, dtype, 1, &steps);
-  for (int i = 0; i < 2 && steps; i++) {
+  /* The one value of logspace is made of numbers of f64. */
+  bool held = c->schema->id == GRAFT_OP_LINSPACE ? steps > 0 : steps > 1;
+  for (int i = 0; i < 2 && held; i++) {
     graft_status status = op_number_fits(c, i, dtype);
     if (status) return status;
   }
@@ -258,6 +263,43 @@ graft_status kernel_linspace(const graft_exec *exec, const graft_args_linspace *
   return GRAFT_OK;
 }
 
+/* The exponents between start and end as numbers of the dtype, from both ends; integers are what C's pow gives in f64,
+ * cut. */
+static void put_power(ref_array *y, int64_t i, bool whole, double base, ref_complex start, ref_complex end) {
+  int64_t k = i < y->count / 2 ? i : y->count - 1 - i;
+  ref_complex step = y->count > 1 ? (end - start) / (ref_real)(y->count - 1) : 0;
+  ref_complex exponent = i < y->count / 2 || y->count == 1 ? start + step * (ref_real)k : end - step * (ref_real)k;
+  if (y->im) {
+    ref_complex power = cpowl(base, exponent);
+    y->re[i] = creall(power);
+    y->im[i] = cimagl(power);
+  } else if (whole) {
+    double along = y->count > 1 ? (double)creall(end - start) / (double)(y->count - 1) : 0;
+    double at = i < y->count / 2 || y->count == 1 ? (double)creall(start) + along * (double)k
+                                                  : (double)creall(end) - along * (double)k;
+    y->re[i] = truncl(pow(base, at));
+  } else {
+    y->re[i] = powl(base, creall(exponent));
+  }
+}
+
+static ref_complex number_of(graft_dtype dtype, const graft_scalar *scalar, bool held) {
+  dt_value v = dt_scalar_value(scalar);
+  if (!held) return v.re + v.im * I;
+  if (dt_is_integral(dtype, false)) return truncl(v.re);
+  return dt_round(dt_real(dtype), v.re) + dt_round(dt_real(dtype), v.im) * I;
+}
+
+graft_status kernel_logspace(const graft_exec *exec, const graft_args_logspace *a) {
+  graft_dtype dtype = a->out->dl.dtype;
+  REF_OWNED ref_array y = ref_new(ref_numel(a->out), dt_is_complex(dtype));
+  if (!y.re) return ref_no_memory();
+  ref_complex start = number_of(dtype, a->start, y.count > 1), end = number_of(dtype, a->end, y.count > 1);
+  for (int64_t i = 0; i < y.count; i++) put_power(&y, i, dt_is_integral(dtype, false), a->base, start, end);
+  ref_write(a->out, &y);
+  return GRAFT_OK;
+}
+
 static graft_status write_triangle(const graft_tensor_desc *out, int64_t rows, int64_t columns, int64_t offset,
                                    bool lower) {
   REF_OWNED ref_array y = ref_new(ref_numel(out), false);
@@ -365,7 +407,8 @@ static const op_def defs[] = {
      .decompose = decompose_scalar_tensor},
     {.op_id = OP_WITH_KERNEL(arange_start_step), .roles = "", .infer = infer_arange},
     {.op_id = OP_WITH_KERNEL(eye_m), .roles = "", .infer = infer_eye},
-    {.op_id = OP_WITH_KERNEL(linspace), .roles = "", .infer = infer_linspace},
+    {.op_id = OP_WITH_KERNEL(linspace), .roles = "", .infer = infer_steps},
+    {.op_id = OP_WITH_KERNEL(logspace), .roles = "", .infer = infer_steps},
     {.op_id = OP_WITH_KERNEL(tril_indices), .roles = "", .infer = infer_triangle},
     {.op_id = OP_WITH_KERNEL(triu_indices), .roles = "", .infer = infer_triangle},
 };
