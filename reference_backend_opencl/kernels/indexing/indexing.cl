@@ -90,14 +90,16 @@ typedef struct {
   long size[RANK]; /* outermost first */
 } shape_t;
 
-KERNEL fill(CONST_PLACE(in), CONST_PLACE(work), ulong n, ulong chunk, PLACE(out), shape_t shape) {
+/* Of the first `rows` alone, where there are more. */
+KERNEL fill(CONST_PLACE(in), CONST_PLACE(work), ulong n, ulong chunk, PLACE(out), long rows, shape_t shape) {
   __global const RAW(D) *from = CONST_POINTER(D, in);
   ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
   if (i >= n) return;
-  __global long *to = (__global long *)(out + offset_out) +
-                      RANK * ((__global const long *)(work + offset_work))[get_global_id(0)];
-  for (; i < end; i++) {
+  long row = ((__global const long *)(work + offset_work))[get_global_id(0)];
+  __global long *to = (__global long *)(out + offset_out) + RANK * row;
+  for (; i < end && row < rows; i++) {
     if (!is_set(from + i)) continue;
+    row++;
     long rest = (long)i;
     for (int d = RANK - 1; d >= 0; d--) {
       to[d] = rest % shape.size[d];

@@ -10,6 +10,7 @@ static const ocl_op ops[] = {
     {OCL_OP(gather), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},
     {OCL_OP(take), .inputs = ALL, .outputs = ALL, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(nonzero), .inputs = ALL, .outputs = OCL_BIT(I64), .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(nonzero_static), .inputs = ALL, .outputs = OCL_BIT(I64), .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(masked_select), .inputs = ALL, .outputs = ALL, .flags = GRAFT_CAP_UNALIGNED},
 };
 OCL_FAMILY(indexing, ops)

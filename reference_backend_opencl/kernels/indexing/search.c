@@ -76,8 +76,26 @@ graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *ar
   const graft_tensor_desc *out;
   status = exec->device->plugin->host->output_shape(exec, args->out, 2, shape, &out);
   if (status != GRAFT_OK || total == 0 || args->self->dl.ndim == 0) return status; /* of rank 0: rows of no numbers */
-  const ocl_argument fill[] = {OCL_TENSOR(args->self), OCL_PLACE(work), OCL_VALUE(found->elements),
-                               OCL_VALUE(found->chunk), OCL_TENSOR(out)};
+  const ocl_argument fill[] = {OCL_TENSOR(args->self),  OCL_PLACE(work), OCL_VALUE(found->elements),
+                               OCL_VALUE(found->chunk), OCL_TENSOR(out), OCL_VALUE(total)};
+  return ocl_launch(&found->fill, exec->stream, OCL_ALL(fill));
+}
+
+/* All of the output is filled first: how many rows there are need not be waited for. */
+graft_status ocl_op_nonzero_static(const graft_exec *exec, const graft_args_nonzero_static *args) {
+  const ocl_search search = {.in = args->self, .entry = "fill", .takes_shape = true, .op_id = args->head.op_id};
+  ocl_found *found;
+  ocl_place work;
+  int64_t numbers = args->size * args->self->dl.ndim;
+  if (numbers == 0) return GRAFT_OK;
+  graft_status status =
+      ocl_memory_api.fill(exec->stream, args->out->dl.data, args->out->dl.byte_offset,
+                          (uint64_t)numbers * sizeof(int64_t), &args->fill_value, sizeof args->fill_value);
+  if (status != GRAFT_OK || ocl_elements(args->self) == 0) return status;
+  status = ocl_search_run(exec, &search, &found, &work);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument fill[] = {OCL_TENSOR(args->self),  OCL_PLACE(work),       OCL_VALUE(found->elements),
+                               OCL_VALUE(found->chunk), OCL_TENSOR(args->out), OCL_VALUE(args->size)};
   return ocl_launch(&found->fill, exec->stream, OCL_ALL(fill));
 }
 

@@ -354,6 +354,14 @@ static graft_status infer_nonzero(op_call *c) {
   return GRAFT_OK;
 }
 
+/* nonzero_static: as many rows as asked for; what there is not is filled */
+static graft_status infer_nonzero_static(op_call *c) {
+  const in_nonzero_static in = in_nonzero_static_of(c->args);
+  if (in.size < 0) return op_error(c, "size is %lld; expected 0 or more", (long long)in.size);
+  op_out(c, OUT, GRAFT_I64, 2, (int64_t[]){in.size, in.self->ndim});
+  return GRAFT_OK;
+}
+
 /* masked_select: one dim, whose size is found by the op. Operands that must be broadcast are, first. */
 static graft_status infer_masked_select(op_call *c) {
   const in_masked_select in = in_masked_select_of(c->args);
@@ -450,6 +458,7 @@ static const op_def defs[] = {
      .saves = OP_SAVE_ARG(take, index),
      .flags = OP_NO_WIDEN | OP_EXACT_OUT},
     {.op_id = OP_WITH_KERNEL(nonzero), .roles = "k", .infer = infer_nonzero},
+    {.op_id = OP_WITH_KERNEL(nonzero_static), .roles = "k", .infer = infer_nonzero_static},
     {.op_id = OP_WITH_KERNEL(index_Tensor),
      .roles = "vi",
      .infer = infer_index,
