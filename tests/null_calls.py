@@ -21,7 +21,7 @@ GOOD = {
     "graft_view *": "good_view()", "graft_tensor_space *": "good_memory()", "graft_value *": "good_values()",
     "graft_memory_statistics *": "good_statistics()", "graft_scalar *": "good_scalars()", "int64_t *": "good_ints()",
     "struct DLManagedTensorVersioned *": "good_dlpack()", "struct DLManagedTensor *": "good_dlpack_old()",
-    "const char *const *": "NULL", "graft_hook_fn": "good_hook", "graft_log_sink_fn": "NULL",
+    "const char *const *": "NULL", "graft_hook_fn": "good_hook", "graft_profile_take_fn": "good_take", "graft_log_sink_fn": "NULL",
     "void *": "good_memory()",
     "graft_meta *": "good_memory()", "graft_fallback_info *": "good_memory()", "uint32_t *": "good_memory()",
     "uint64_t *": "good_memory()", "int32_t *": "good_memory()", "size_t *": "good_memory()",

@@ -108,6 +108,10 @@ static struct DLManagedTensor *good_dlpack_old(void) {
   return managed;
 }
 
+static void good_take(void *context, const graft_profile_record *record) {
+  (void)context, (void)record;
+}
+
 static graft_status good_hook(void *context, graft_tensor *grad, graft_tensor **replacement) {
   (void)context, (void)grad, (void)replacement;
   return GRAFT_OK;

@@ -145,7 +145,8 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
     return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT, "OpenCL device %d of %d", index, plugin->count);
   }
   graft_device *device = calloc(1, sizeof *device);
-  if (!device || !(device->tables = ocl_tables_new())) {
+  if (!device || !(device->tables = ocl_tables_new()) || !(device->profiler = ocl_profiler_new())) {
+    if (device && device->tables) ocl_tables_free(device->tables);
     free(device);
     return GRAFT_OUT_OF_MEMORY;
   }
@@ -158,6 +159,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   if (error != CL_SUCCESS) {
     if (device->context) clReleaseContext(device->context);
     ocl_tables_free(device->tables);
+    ocl_profiler_free(device->profiler);
     free(device);
     return ocl_fail(plugin, GRAFT_INTERNAL, "OpenCL device %d can't be opened: %s", index, ocl_error_name(error));
   }
@@ -182,6 +184,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
 
 graft_status ocl_device_close(graft_device *device) {
   ocl_tables_free(device->tables);
+  ocl_profiler_free(device->profiler);
   ocl_kernels_close_all(device);
   ocl_program_close_all(device);
   clReleaseCommandQueue(device->map_queue);

@@ -7,6 +7,7 @@
 typedef struct ocl_program ocl_program;
 typedef struct ocl_shared_kernel ocl_shared_kernel;
 typedef struct ocl_tables ocl_tables;
+typedef struct ocl_profiler ocl_profiler;
 
 struct graft_device {
   ocl_plugin *plugin;
@@ -31,6 +32,9 @@ struct graft_device {
   pthread_mutex_t shared_lock; /* guards `shared_kernels` */
   ocl_shared_kernel *shared_kernels;
   ocl_tables *tables;
+
+  atomic_bool recording; /* what streams are given is recorded */
+  ocl_profiler *profiler;
 };
 
 graft_status ocl_device_count(void *self, int32_t *count);

@@ -47,14 +47,19 @@ void ocl_kernel_destroy(ocl_kernel *kernel) {
   pthread_mutex_destroy(&kernel->lock);
 }
 
-static cl_int set_and_enqueue(ocl_kernel *kernel, cl_command_queue queue, const size_t *global, cl_uint count,
+static cl_int set_and_enqueue(ocl_kernel *kernel, graft_stream *stream, const size_t *global, cl_uint count,
                               const ocl_argument *arguments) {
   if (count != kernel->parameters) return CL_INVALID_KERNEL_ARGS;
   for (cl_uint i = 0; i < count; i++) {
     cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
     if (error != CL_SUCCESS) return error;
   }
-  return clEnqueueNDRangeKernel(queue, kernel->handle, 3, NULL, global, kernel->local, 0, NULL, NULL);
+  cl_event event = NULL;
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_KERNEL, 0);
+  cl_int error = clEnqueueNDRangeKernel(command.queue, kernel->handle, 3, NULL, global, kernel->local, 0, NULL,
+                                        command.recorded ? &event : NULL);
+  ocl_command_end(&command, event, kernel->handle);
+  return error;
 }
 
 static graft_status launch(ocl_kernel *kernel, graft_stream *stream, const size_t *global, cl_uint count,
@@ -62,7 +67,7 @@ static graft_status launch(ocl_kernel *kernel, graft_stream *stream, const size_
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
   pthread_mutex_lock(&kernel->lock);
-  cl_int error = set_and_enqueue(kernel, stream->queue, global, count, arguments);
+  cl_int error = set_and_enqueue(kernel, stream, global, count, arguments);
   pthread_mutex_unlock(&kernel->lock);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueNDRangeKernel");
   ocl_faults_passed(stream, count, arguments);

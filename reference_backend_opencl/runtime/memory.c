@@ -71,7 +71,8 @@ static cl_int write_staged(graft_stream *stream, graft_buffer *to, uint64_t offs
   if (!staged) return CL_OUT_OF_HOST_MEMORY;
   memcpy(staged, from, bytes);
   cl_event done;
-  cl_int error = clEnqueueWriteBuffer(stream->queue, to->handle, CL_FALSE, offset, bytes, staged, 0, NULL, &done);
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY_FROM_HOST, bytes);
+  cl_int error = clEnqueueWriteBuffer(command.queue, to->handle, CL_FALSE, offset, bytes, staged, 0, NULL, &done);
   if (error != CL_SUCCESS) {
     free(staged);
     return error;
@@ -80,8 +81,18 @@ static cl_int write_staged(graft_stream *stream, graft_buffer *to, uint64_t offs
     clWaitForEvents(1, &done);
     free(staged);
   }
-  clReleaseEvent(done);
+  ocl_command_end(&command, done, NULL);
   return CL_SUCCESS;
+}
+
+static cl_int write(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from, uint64_t bytes,
+                    bool waits) {
+  cl_event event = NULL;
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY_FROM_HOST, bytes);
+  cl_int error = clEnqueueWriteBuffer(command.queue, to->handle, waits, offset, bytes, from, 0, NULL,
+                                      command.recorded ? &event : NULL);
+  ocl_command_end(&command, event, NULL);
+  return error;
 }
 
 static graft_status copy_from_host(graft_stream *stream, graft_buffer *to, uint64_t offset, const void *from,
@@ -92,12 +103,8 @@ static graft_status copy_from_host(graft_stream *stream, graft_buffer *to, uint6
   if (flags & 0xffffu & ~GRAFT_COPY_SOURCE_REUSABLE) {
     return ocl_fail(stream->device->plugin, GRAFT_INVALID_ARGUMENT, "unknown copy flags");
   }
-  cl_int error;
-  if (reusable && bytes <= STAGED_BYTES_MAX) {
-    error = write_staged(stream, to, offset, from, bytes);
-  } else {
-    error = clEnqueueWriteBuffer(stream->queue, to->handle, reusable, offset, bytes, from, 0, NULL, NULL);
-  }
+  cl_int error = reusable && bytes <= STAGED_BYTES_MAX ? write_staged(stream, to, offset, from, bytes)
+                                                       : write(stream, to, offset, from, bytes, reusable);
   return ocl_stream_result(stream, error, "clEnqueueWriteBuffer");
 }
 
@@ -106,25 +113,35 @@ static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *f
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
   if (flags & 0xffffu) return ocl_fail(stream->device->plugin, GRAFT_INVALID_ARGUMENT, "unknown copy flags");
-  return ocl_stream_result(stream,
-                           clEnqueueReadBuffer(stream->queue, from->handle, CL_FALSE, offset, bytes, to, 0, NULL, NULL),
-                           "clEnqueueReadBuffer");
+  cl_event event = NULL;
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY_TO_HOST, bytes);
+  cl_int error = clEnqueueReadBuffer(command.queue, from->handle, CL_FALSE, offset, bytes, to, 0, NULL,
+                                     command.recorded ? &event : NULL);
+  ocl_command_end(&command, event, NULL);
+  return ocl_stream_result(stream, error, "clEnqueueReadBuffer");
 }
 
 static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
                          uint64_t from_offset, uint64_t bytes) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
-  cl_int error =
-      clEnqueueCopyBuffer(stream->queue, from->handle, to->handle, from_offset, to_offset, bytes, 0, NULL, NULL);
+  cl_event event = NULL;
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY, bytes);
+  cl_int error = clEnqueueCopyBuffer(command.queue, from->handle, to->handle, from_offset, to_offset, bytes, 0, NULL,
+                                     command.recorded ? &event : NULL);
+  ocl_command_end(&command, event, NULL);
   return ocl_stream_result(stream, error, "clEnqueueCopyBuffer");
 }
 
-static graft_status fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
-                         uint32_t pattern_bytes) {
+graft_status ocl_fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
+                      uint32_t pattern_bytes) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
-  cl_int error = clEnqueueFillBuffer(stream->queue, to->handle, pattern, pattern_bytes, offset, bytes, 0, NULL, NULL);
+  cl_event event = NULL;
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_FILL, bytes);
+  cl_int error = clEnqueueFillBuffer(command.queue, to->handle, pattern, pattern_bytes, offset, bytes, 0, NULL,
+                                     command.recorded ? &event : NULL);
+  ocl_command_end(&command, event, NULL);
   return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
 }
 
@@ -135,5 +152,5 @@ const graft_memory_api ocl_memory_api = {
     .copy_from_host = copy_from_host,
     .copy_to_host = copy_to_host,
     .copy = copy,
-    .fill = fill,
+    .fill = ocl_fill,
 };

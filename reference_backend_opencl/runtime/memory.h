@@ -12,4 +12,8 @@ struct graft_buffer {
 
 extern const graft_memory_api ocl_memory_api;
 
+/* graft_memory_api.fill, for slots too. */
+graft_status ocl_fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
+                      uint32_t pattern_bytes);
+
 #endif

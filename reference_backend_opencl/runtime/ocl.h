@@ -7,6 +7,7 @@
  *   memory.h    buffers and copies                      dtype.h     dtypes and numbers
  *   stream.h    queues, events                          geometry.h  index spaces
  *   fault.h     failures that kernels find              text.h      error texts
+ *   profiler.h  records of what ran, and when
  *
  * An op, on its first call with some dtypes and shapes, generates the source of one kernel for just that case, and
  * hangs the prepared kernel on the call's memo. Every later call sets the buffers and launches. */
@@ -21,6 +22,7 @@
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/plugin.h"
+#include "runtime/profiler.h"
 #include "runtime/program.h"
 #include "runtime/stream.h"
 #include "runtime/table.h"

@@ -45,6 +45,7 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
   } offered[] = {
       {GRAFT_OPENCL_STATISTICS, GRAFT_OPENCL_STATISTICS_VERSION, &statistics},
       {GRAFT_EXTENSION_NATIVE_HANDLE, GRAFT_NATIVE_HANDLE_VERSION, &native},
+      {GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, &ocl_profiler_api},
   };
   (void)self;
   for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {

@@ -99,8 +99,9 @@ static graft_status create(graft_device *device, int32_t priority, graft_stream_
   stream->device = device;
   stream->timing = flags & GRAFT_STREAM_TIMING;
   cl_int error;
-  stream->queue =
+  stream->own_queue =
       clCreateCommandQueue(device->context, device->id, stream->timing ? CL_QUEUE_PROFILING_ENABLE : 0, &error);
+  stream->queue = stream->own_queue;
   if (error != CL_SUCCESS) {
     free(stream);
     return ocl_fail(device->plugin, GRAFT_INTERNAL, "clCreateCommandQueue: %s", ocl_error_name(error));
@@ -113,7 +114,8 @@ static graft_status create(graft_device *device, int32_t priority, graft_stream_
 
 static graft_status destroy(graft_stream *stream) {
   if (stream->progress) clReleaseEvent(stream->progress);
-  clReleaseCommandQueue(stream->queue);
+  clReleaseCommandQueue(stream->own_queue);
+  if (stream->timed_queue) clReleaseCommandQueue(stream->timed_queue);
   ocl_faults_release(atomic_load(&stream->faults));
   pthread_mutex_destroy(&stream->failure_lock);
   pthread_mutex_destroy(&stream->progress_lock);

@@ -7,8 +7,13 @@
 
 struct graft_stream {
   graft_device *device;
-  cl_command_queue queue;
-  bool timing;
+  /* Where commands go, and where others wait: its own queue, or for the profiler the one with times. Each begins after
+   * the other at every change, and both live as long as the stream. */
+  _Atomic(cl_command_queue) queue;
+  cl_command_queue own_queue, timed_queue; /* the latter NULL at first */
+  bool timing, switched;                   /* its own queue has times, too; queue is timed_queue */
+  uint32_t op_id;                          /* what the profiler's records of the next commands say */
+  uint64_t correlation;
   atomic_int failure;      /* the cl error that sticks, CL_SUCCESS while there is none */
   const char *failed_call; /* which call it came from; written once, before `failure` */
   pthread_mutex_t failure_lock;

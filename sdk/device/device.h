@@ -29,6 +29,11 @@ struct graft_generator {
   uint64_t seed, offset;
 };
 
+/* One moment on two clocks. */
+typedef struct dev_moment {
+  uint64_t device_ns, host_ns;
+} dev_moment;
+
 struct graft_rt_device {
   graft_rt_backend *backend;
   int32_t index;
@@ -48,7 +53,9 @@ struct graft_rt_device {
   graft_generator generator;
   mem_allocator *allocator;
   _Atomic(dsp_device *) dispatch;
-  _Atomic(int64_t) storages, events_out; /* that somebody holds */
+  _Atomic(const graft_profiler_api *) profiler; /* the plugin's, while records are kept; else NULL */
+  dev_moment profile_began;                     /* guarded by streams_lock */
+  _Atomic(int64_t) storages, events_out;        /* that somebody holds */
   /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
   graft_rt_event *events, *last_event;
   uint32_t generation;                              /* as the backend's */
@@ -95,6 +102,14 @@ graft_status dev_waited(graft_rt_stream *stream, graft_status status, const char
 
 /* Draws `count` 32-bit words (a multiple of 4) from a generator: returns seed and offset before, and advances. */
 void dev_generator_draw(graft_generator *generator, uint64_t count, uint64_t *seed, uint64_t *offset);
+
+/* Says of what the stream is about to be given which op (0: none) and thread it comes from, if somebody records it.
+ * [stream->lock held] */
+void dev_mark_submission(const graft_profiler_api *profiler, graft_rt_stream *stream, uint32_t op_id);
+static inline void dev_mark(graft_rt_stream *stream, uint32_t op_id) {
+  const graft_profiler_api *profiler = atomic_load_explicit(&stream->device->profiler, memory_order_acquire);
+  if (profiler) dev_mark_submission(profiler, stream, op_id);
+}
 
 /* plg_status_of for a call that concerns a device. */
 static inline graft_status dev_status(const graft_rt_device *device, graft_status status, const char *what) {

@@ -258,6 +258,7 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
                      .memo = memo ? memo->value : NULL};
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  dev_mark(stream, plan->slot_schema->id);
   exec.stream = stream->handle;
   graft_status status = plan->slot(&exec, r->packed);
   pthread_mutex_unlock(&stream->lock);

@@ -13,6 +13,7 @@ static graft_status copy_from(graft_rt_stream *stream, graft_buffer *to, uint64_
                               uint64_t bytes, graft_copy_flags flags) {
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  dev_mark(stream, 0);
   graft_status status = stream->device->backend->memory.copy_from_host(stream->handle, to, offset, host, bytes, flags);
   pthread_mutex_unlock(&stream->lock);
   return dev_status(stream->device, status, "copying from the host");
@@ -21,6 +22,7 @@ static graft_status copy_from(graft_rt_stream *stream, graft_buffer *to, uint64_
 static graft_status copy_to(graft_rt_stream *stream, void *host, graft_buffer *from, uint64_t offset, uint64_t bytes) {
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  dev_mark(stream, 0);
   graft_status status = stream->device->backend->memory.copy_to_host(stream->handle, host, from, offset, bytes, 0);
   pthread_mutex_unlock(&stream->lock);
   if (status) return dev_waited(stream, status, "copying to the host");

@@ -33,6 +33,7 @@ graft_status tns_transfer_inside(graft_tensor *to, graft_tensor *from) {
   graft_rt_stream *stream = graft_stream_current(device);
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  dev_mark(stream, 0);
   graft_status status = device->backend->memory.copy(stream->handle, t.buffer, t.offset, f.buffer, f.offset, t.bytes);
   pthread_mutex_unlock(&stream->lock);
   return status ? dev_status(device, status, "copying inside the device") : GRAFT_OK;
@@ -121,6 +122,7 @@ static graft_status copy_peer(graft_tensor *to, graft_tensor *from) {
   if (status) return status;
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  dev_mark(stream, 0);
   status = to->device->backend->memory.copy_peer(stream->handle, to->device->handle, t.buffer, t.offset,
                                                  from->device->handle, f.buffer, f.offset, t.bytes);
   pthread_mutex_unlock(&stream->lock);
@@ -158,6 +160,7 @@ graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from) {
   const graft_memory_api *memory = &device->backend->memory;
   err_clear();
   pthread_mutex_lock(&stream->lock);
+  dev_mark(stream, 0);
   status = reads ? memory->copy_to_host(stream->handle, host, r.buffer, r.offset, r.bytes, 0)
                  : memory->copy_from_host(stream->handle, r.buffer, r.offset, host, r.bytes, 0);
   pthread_mutex_unlock(&stream->lock);

@@ -1,6 +1,6 @@
 /* A plugin whose streams are threads: work is done later, in order, beside the caller. It is what the contracts of
- * streams and events can be seen on, as a device would keep them; memory is the host's. It has copies, fills, times and
- * the one op neg in f32 (with op_query). liar.c includes it and changes what it does. */
+ * streams and events can be seen on, as a device would keep them; memory is the host's. It has copies, fills, times,
+ * records of them and the one op neg in f32 (with op_query). liar.c includes it and changes what it does. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,8 +20,13 @@ typedef struct async_instance {
   const graft_host *host;
 } async_instance;
 
+typedef struct timed timed; /* async_profiler.c */
+
 struct graft_device {
   async_instance *self;
+  pthread_mutex_t lock; /* guards what follows */
+  int recording;
+  timed *records;
 };
 
 struct graft_buffer {
@@ -55,12 +60,16 @@ typedef struct command {
   uint32_t pattern_bytes;
   char pattern[16];
   record *record;
+  timed *timed;
   graft_event *event; /* for lies */
   const void *source; /* likewise */
 } command;
 
 struct graft_stream {
+  graft_device *device;
   graft_stream_flags flags;
+  uint32_t op_id; /* as mark said, with the next */
+  uint64_t correlation;
   pthread_t thread;
   pthread_mutex_t lock; /* guards what follows */
   pthread_cond_t changed;
@@ -71,6 +80,8 @@ struct graft_stream {
 
 /* --- a stream's queue --- */
 
+#include "async_profiler.c"
+
 static void *serve(void *argument) {
   graft_stream *stream = argument;
   pthread_mutex_lock(&stream->lock);
@@ -79,7 +90,10 @@ static void *serve(void *argument) {
     command *c = stream->first;
     if (!c) break;
     pthread_mutex_unlock(&stream->lock);
-    c->run(c);
+    if (c->timed)
+      run_timed(stream, c);
+    else
+      c->run(c);
     pthread_mutex_lock(&stream->lock);
     stream->first = c->next;
     if (!stream->first) stream->last = NULL;
@@ -147,12 +161,14 @@ static void run_copy(command *c) {
   free(c->owned);
 }
 
-static void submit_copy(graft_stream *stream, char *to, const char *from, uint64_t bytes, void *owned) {
+static void submit_copy(graft_stream *stream, char *to, const char *from, uint64_t bytes, void *owned,
+                        graft_record_kind kind) {
   command *c = command_new(run_copy);
   c->to = to;
   c->from = from;
   c->bytes = bytes;
   c->owned = owned;
+  profile(stream, c, kind, NULL);
   submit(stream, c);
 }
 
@@ -165,20 +181,20 @@ static graft_status mem_from_host(graft_stream *stream, graft_buffer *to, uint64
     if (!owned) return GRAFT_OUT_OF_MEMORY;
     from = memcpy(owned, from, bytes);
   }
-  submit_copy(stream, to->memory + offset, from, bytes, owned);
+  submit_copy(stream, to->memory + offset, from, bytes, owned, GRAFT_RECORD_COPY_FROM_HOST);
   return GRAFT_OK;
 }
 
 static graft_status mem_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
                                 graft_copy_flags flags) {
   if (flags & 0xffff) return GRAFT_INVALID_ARGUMENT;
-  submit_copy(stream, to, from->memory + offset, bytes, NULL);
+  submit_copy(stream, to, from->memory + offset, bytes, NULL, GRAFT_RECORD_COPY_TO_HOST);
   return GRAFT_OK;
 }
 
 static graft_status mem_copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
                              uint64_t from_offset, uint64_t bytes) {
-  submit_copy(stream, to->memory + to_offset, from->memory + from_offset, bytes, NULL);
+  submit_copy(stream, to->memory + to_offset, from->memory + from_offset, bytes, NULL, GRAFT_RECORD_COPY);
   return GRAFT_OK;
 }
 
@@ -200,6 +216,7 @@ static graft_status mem_fill(graft_stream *stream, graft_buffer *to, uint64_t of
   c->bytes = bytes;
   c->pattern_bytes = pattern_bytes;
   memcpy(c->pattern, pattern, pattern_bytes);
+  profile(stream, c, GRAFT_RECORD_FILL, NULL);
   submit(stream, c);
   return GRAFT_OK;
 }
@@ -211,6 +228,7 @@ static graft_status st_create(graft_device *device, int32_t priority, graft_stre
   if (flags & 0xffff & ~(uint32_t)GRAFT_STREAM_TIMING) return GRAFT_INVALID_ARGUMENT;
   graft_stream *made = calloc(1, sizeof *made);
   if (!made) return fail(device, GRAFT_OUT_OF_MEMORY, "async: no memory for a stream");
+  made->device = device;
   made->flags = flags;
   pthread_mutex_init(&made->lock, NULL);
   pthread_cond_init(&made->changed, NULL);
@@ -405,6 +423,7 @@ static graft_status neg(const graft_exec *exec, const graft_args_neg *args) {
   for (int32_t i = 0; i < args->out->dl.ndim; i++) c->bytes *= (uint64_t)args->out->dl.shape[i];
   c->from = first_byte(args->self);
   c->to = first_byte(args->out);
+  profile(exec->stream, c, GRAFT_RECORD_KERNEL, "negate");
   submit(exec->stream, c);
   return GRAFT_OK;
 }
@@ -461,11 +480,14 @@ static graft_status device_open(void *self, int32_t index, graft_device **device
   graft_device *made = calloc(1, sizeof *made);
   if (!made) return GRAFT_OUT_OF_MEMORY;
   made->self = self;
+  pthread_mutex_init(&made->lock, NULL);
   *device = made;
   return GRAFT_OK;
 }
 
 static graft_status device_close(graft_device *device) {
+  profiler_start(device); /* forgets all */
+  pthread_mutex_destroy(&device->lock);
   free(device);
   return GRAFT_OK;
 }
@@ -478,8 +500,10 @@ static graft_status pl_close(void *self) {
 }
 
 static graft_status extension(void *self, const char *name, uint32_t minimum, const void **table) {
-  (void)self, (void)name, (void)minimum, (void)table;
-  return GRAFT_UNIMPLEMENTED;
+  (void)self;
+  if (strcmp(name, GRAFT_EXTENSION_PROFILER) != 0 || minimum > GRAFT_PROFILER_VERSION) return GRAFT_UNIMPLEMENTED;
+  *table = &profiler_api;
+  return GRAFT_OK;
 }
 
 /* It takes no options. */

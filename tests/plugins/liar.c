@@ -406,6 +406,72 @@ static void event_lie(async_instance *self) {
   if (tells("event_flags")) api->event_create = create_any_event;
 }
 
+/* --- the profiler --- */
+
+static graft_status start_and_keep(graft_device *device) {
+  device->recording = 1;
+  return GRAFT_OK;
+}
+
+static graft_status keep_on(graft_device *device) {
+  (void)device;
+  return GRAFT_OK;
+}
+
+static graft_status mark_nothing(graft_stream *stream, uint32_t op_id, uint64_t correlation) {
+  (void)stream, (void)op_id, (void)correlation;
+  return GRAFT_OK;
+}
+
+static void (*lied_to)(void *, const graft_profiler_record *);
+
+static void take_changed(void *context, const graft_profiler_record *record) {
+  graft_profiler_record changed = *record;
+  if (tells("profiler_bytes")) changed.bytes /= 2;
+  if (tells("profiler_kind")) changed.kind = GRAFT_RECORD_KERNEL;
+  if (tells("profiler_twice")) lied_to(context, &changed);
+  if (tells("profiler_backwards")) changed.end_ns = changed.begin_ns - 1;
+  lied_to(context, &changed);
+}
+
+static graft_status drain_changed(graft_device *device, void (*take)(void *, const graft_profiler_record *),
+                                  void *context, uint64_t *lost) {
+  lied_to = take;
+  return profiler_drain(device, take_changed, context, lost);
+}
+
+static graft_status drain_and_keep(graft_device *device, void (*take)(void *, const graft_profiler_record *),
+                                   void *context, uint64_t *lost) {
+  for (timed *t = device->records; t; t = t->next) take(context, &t->record);
+  *lost = 0;
+  return GRAFT_OK;
+}
+
+static graft_status clock_ahead(graft_device *device, uint64_t *device_ns, uint64_t *host_ns) {
+  profiler_clock(device, device_ns, host_ns);
+  *device_ns += UINT64_C(1000000000);
+  return GRAFT_OK;
+}
+
+static graft_status clock_of_seconds(graft_device *device, uint64_t *device_ns, uint64_t *host_ns) {
+  profiler_clock(device, device_ns, host_ns);
+  *host_ns /= 1000000000u;
+  return GRAFT_OK;
+}
+
+static void profiler_lie(async_instance *self) {
+  (void)self;
+  if (tells("profiler_remembers")) profiler_api.start = start_and_keep;
+  if (tells("profiler_goes_on")) profiler_api.stop = keep_on;
+  if (tells("profiler_no_mark")) profiler_api.mark = mark_nothing;
+  if (tells("profiler_keeps")) profiler_api.drain = drain_and_keep;
+  if (tells("profiler_ahead")) profiler_api.clock = clock_ahead;
+  if (tells("profiler_seconds")) profiler_api.clock = clock_of_seconds;
+  if (tells("profiler_part")) profiler_api.clock = NULL;
+  if (tells("profiler_bytes") || tells("profiler_kind") || tells("profiler_twice") || tells("profiler_backwards"))
+    profiler_api.drain = drain_changed;
+}
+
 #include "liar_ops.c"
 
 /* --- which lie changes what --- */
@@ -418,6 +484,9 @@ static const struct {
     {" open_driver ", open_driver},
     {" shared_state ", shared_state},
     {" host_crossed ", host_crossed},
+    {" profiler_remembers profiler_goes_on profiler_no_mark profiler_keeps profiler_ahead profiler_seconds ",
+     profiler_lie},
+    {" profiler_part profiler_bytes profiler_kind profiler_twice profiler_backwards ", profiler_lie},
     {" extension_any ", extension_any},
     {" extension_drifts ", extension_drifts},
     {" extension_driver ", extension_driver},

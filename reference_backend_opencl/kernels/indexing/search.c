@@ -55,11 +55,12 @@ graft_status ocl_search_run(const graft_exec *exec, const ocl_search *search, oc
 /* Waits for the total on the event of its own copy, not for the stream. */
 static graft_status read_total(graft_stream *stream, const ocl_found *found, ocl_place work, int64_t *total) {
   cl_event done;
-  cl_int error = clEnqueueReadBuffer(stream->queue, work.buffer->handle, CL_FALSE,
+  const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY_TO_HOST, sizeof *total);
+  cl_int error = clEnqueueReadBuffer(command.queue, work.buffer->handle, CL_FALSE,
                                      work.offset + sizeof *total * found->chunks, sizeof *total, total, 0, NULL, &done);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueReadBuffer");
   error = clWaitForEvents(1, &done);
-  clReleaseEvent(done);
+  ocl_command_end(&command, done, NULL);
   return ocl_stream_result(stream, error, "clWaitForEvents");
 }
 

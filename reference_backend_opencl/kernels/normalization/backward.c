@@ -166,10 +166,8 @@ static graft_status run(const graft_exec *exec, const operands *call) {
 static graft_status clear(graft_stream *stream, const graft_tensor_desc *out) {
   if (!out || ocl_elements(out) == 0) return GRAFT_OK;
   const cl_uchar zero = 0;
-  size_t bytes = (size_t)ocl_elements(out) * ocl_dtype_of(stream->device, out->dl.dtype)->bytes;
-  cl_int error = clEnqueueFillBuffer(stream->queue, out->dl.data->handle, &zero, sizeof zero, out->dl.byte_offset,
-                                     bytes, 0, NULL, NULL);
-  return ocl_stream_result(stream, error, "clEnqueueFillBuffer");
+  uint64_t bytes = (uint64_t)ocl_elements(out) * ocl_dtype_of(stream->device, out->dl.dtype)->bytes;
+  return ocl_fill(stream, out->dl.data, out->dl.byte_offset, bytes, &zero, sizeof zero);
 }
 
 /* Of an input without elements: sums of nothing. */

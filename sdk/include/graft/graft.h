@@ -8,6 +8,7 @@
 #include "graft/error.h"
 #include "graft/memory.h"
 #include "graft/ops.h"
+#include "graft/profiler.h"
 #include "graft/runtime.h"
 #include "graft/tensor.h"
 #include "graft/value.h"
