@@ -1,4 +1,4 @@
-"""Builds torch_graft: the C++ extension, and libgraft with the OpenCL plugin beside it.
+"""Builds torch_graft: the library and the Python module over it, and libgraft with the OpenCL plugin beside them.
 
 Build products go to ROOT/build/torch/<version of PyTorch>, so that a second build compiles only what changed.
 Environment: GRAFT_BUILD_DIR, a CMake build folder of this tree that has libgraft and the plugins already;
@@ -14,13 +14,14 @@ from pathlib import Path
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # what is installed already may be broken
 
 import torch  # noqa: E402
-from setuptools import setup  # noqa: E402
+from setuptools import Extension, setup  # noqa: E402
 from setuptools.command.build_py import build_py  # noqa: E402
-from torch.utils.cpp_extension import BuildExtension, CppExtension  # noqa: E402
+from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths, library_paths  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TORCH = ".".join(torch.__version__.split(".")[:2])
+LIBRARY = "torch_graft.lib.libtorch_graft"
 BASE = ROOT / "build" / "torch" / f"{torch.__version__}-{sys.implementation.cache_tag}"
 
 
@@ -62,15 +63,26 @@ class BuildPython(build_py):
 
 
 class BuildLibraries(BuildExtension):
+    """libgraft and plugins, then libtorch_graft.so over them, which needs no Python, then the Python module over that."""
+
     def run(self):
         os.environ.setdefault("MAX_JOBS", str(os.cpu_count()))
         os.environ.setdefault("CXX", "g++")
         use_ccache()
         native = native_build()
+        package = Path(self.build_lib) / "torch_graft"
+        self.copy_libraries(native / "lib", package / "lib")
+        self.copy_headers(package)
         for extension in self.extensions:
-            extension.library_dirs.append(str(native / "lib"))
+            extension.library_dirs += [str(native / "lib"), str(package / "lib")]
         super().run()
-        self.copy_libraries(native / "lib", Path(self.build_lib) / "torch_graft" / "lib")
+        # libgraft refuses plugins that others may write to, whatever the umask was here.
+        for path in [package / "lib", *(package / "lib").rglob("*")]:
+            path.chmod(0o755 if path.is_dir() or ".so" in path.name else 0o644)
+
+    def get_ext_filename(self, name):
+        """A library that is no Python module has a library's name."""
+        return f"{name.replace('.', '/')}.so" if LIBRARY.endswith(name) else super().get_ext_filename(name)
 
     def copy_libraries(self, source, target):
         """libgraft looks for plugins in graft/plugins beside itself."""
@@ -82,9 +94,17 @@ class BuildLibraries(BuildExtension):
         if manifest.exists():
             shutil.copy(manifest, plugins)
             shutil.copy(manifest.parent / "graft_opencl.so", plugins)
-        # libgraft refuses plugins that others may write to, whatever the umask was here.
-        for path in [target, *target.rglob("*")]:
-            path.chmod(0o755 if path.is_dir() or ".so" in path.name else 0o644)
+
+    def copy_headers(self, package):
+        """What programs in C++ build with: find_package(GraftTorch)."""
+        for folder in ("include", "share"):
+            shutil.rmtree(package / folder, ignore_errors=True)
+        (package / "include").mkdir(parents=True)
+        shutil.copy(HERE / "include" / "torch_graft.h", package / "include")
+        config = package / "share" / "cmake" / "GraftTorch"
+        config.mkdir(parents=True)
+        text = (HERE / "cmake" / "GraftTorchConfig.cmake.in").read_text()
+        (config / "GraftTorchConfig.cmake").write_text(text.replace("@TORCH@", TORCH))
 
 
 def shared_libstdcxx():
@@ -95,23 +115,34 @@ def shared_libstdcxx():
     return [] if os.path.isabs(found) else ["-l:libstdc++.so.6"]
 
 
+INCLUDE = [HERE / "include", HERE / "csrc", ROOT / "sdk/include", ROOT / "plugin_api/include"]
+COMPILE = ["-std=c++20", "-O2", "-g0", "-Wall", "-Wno-interference-size", "-fvisibility=hidden"]
+MODULE = HERE / "csrc" / "module.cpp"
+
 BASE.mkdir(parents=True, exist_ok=True)
 
 setup(
     install_requires=[f"torch == {TORCH}.*"],
     ext_modules=[
+        Extension(
+            LIBRARY,
+            sorted(str(path.relative_to(HERE)) for path in (HERE / "csrc").glob("*.cpp") if path != MODULE),
+            include_dirs=[*map(str, INCLUDE), *include_paths(), f"{include_paths()[0]}/kineto"],
+            library_dirs=library_paths(),
+            libraries=["graft", "torch_cpu", "c10"],
+            extra_compile_args=COMPILE,
+            # Beside it lies libgraft; where both are installed, PyTorch's libraries in the folder of its package.
+            extra_link_args=["-Wl,-rpath,$ORIGIN:$ORIGIN/../../torch/lib", "-Wl,--no-undefined", *shared_libstdcxx()],
+            language="c++",
+        ),
         CppExtension(
             "torch_graft._C",
-            sorted(str(path.relative_to(HERE)) for path in (HERE / "csrc").glob("*.cpp")),
-            include_dirs=[
-                str(HERE / "csrc"),
-                str(ROOT / "sdk" / "include"),
-                str(ROOT / "plugin_api" / "include"),
-            ],
-            libraries=["graft"],
-            extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wall", "-Wno-interference-size", "-fvisibility=hidden"],
+            [str(MODULE.relative_to(HERE))],
+            include_dirs=[*map(str, INCLUDE)],
+            libraries=["torch_graft", "graft"],
+            extra_compile_args=COMPILE,
             extra_link_args=["-Wl,-rpath,$ORIGIN/lib", *shared_libstdcxx()],
-        )
+        ),
     ],
     cmdclass={"build_py": BuildPython, "build_ext": BuildLibraries},
     options={

@@ -17,8 +17,10 @@
 //   shared.cpp     writes to tensors whose elements share memory
 //   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
 //   autocast.cpp   the autocast lists
-//   profiler.cpp   the device's times for PyTorch's profiler
-//   module.cpp     the Python module torch_graft._C
+//   profiler.cpp   the device's time of each op for PyTorch's legacy profiler
+//   kineto.cpp     what ran on the device for torch.profiler
+//   module.cpp     the Python module torch_graft._C, over the library of all the others, libtorch_graft.so, which needs
+//                  no Python
 //
 // Compiles with PyTorch 2.11 to 2.13.
 #pragma once
@@ -34,6 +36,7 @@
 
 #include "graft/bridge.h"
 #include "graft/graft.h"
+#include "torch_graft.h"  // the public part of what follows
 
 namespace at {
 struct HostAllocator;
@@ -55,15 +58,13 @@ constexpr int kCapacity = 16;
 
 // Device n of the table. Opens its plugin at the first use. Throws where there is no such device, naming those there
 // are.
-graft_rt_device *device_of(c10::DeviceIndex index);
+TORCH_GRAFT_API graft_rt_device *device_of(c10::DeviceIndex index);
 // Where a device of libgraft stands in the table; the reference device included if it is listed. -1: nowhere.
 c10::DeviceIndex index_of(const graft_rt_device *device) noexcept;
-// How many devices there are. Starts the drivers; 0 (and a warning, once) where none could be started.
-c10::DeviceIndex device_count() noexcept;
 // Whether a driver has been started by this process, without starting one.
-bool is_initialized() noexcept;
+TORCH_GRAFT_API bool is_initialized() noexcept;
 // Whether this process is the child of a fork and a driver was in use before.
-bool is_forked() noexcept;
+TORCH_GRAFT_API bool is_forked() noexcept;
 // Whether device n has been opened, without opening it.
 bool is_open(c10::DeviceIndex index) noexcept;
 // Throws where there is no such device, naming those there are.
@@ -71,36 +72,25 @@ void check_index(c10::DeviceIndex index);
 // Calls visit for each device that is open; none is opened meanwhile.
 void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device *)> &visit);
 
-struct DeviceRow {
-  std::string text;    // "opencl:0"
-  std::string plugin;  // "opencl"
-};
-std::vector<DeviceRow> devices();
-// Adds a plugin by the path of its library or manifest, or by name; returns the index of its first device.
-c10::DeviceIndex load(const std::string &path);
-
 // Throws what a status means, with libgraft's text: torch.OutOfMemoryError, NotImplementedError, torch.AcceleratorError
 // where the device or a stream has failed, else RuntimeError.
-[[noreturn]] void raise(graft_status status);
+[[noreturn]] TORCH_GRAFT_API void raise(graft_status status);
 inline void check(graft_status status) {
   if (C10_UNLIKELY(status != GRAFT_OK)) raise(status);
 }
 
 // --- guard.cpp ---
 
-// The device current in this thread, and its index; -1 as an index means it.
-c10::DeviceIndex current_device() noexcept;
-void set_device(c10::DeviceIndex index);
-// The table entry of a device, where index -1 is the current one.
+// The table entry of a device, where index -1 is the one that is current in this thread.
 inline graft_rt_device *device_of(c10::Device device) {
   return device_of(device.index() < 0 ? current_device() : device.index());
 }
 graft_rt_stream *stream_of(const c10::Stream &stream);
 c10::Stream current_stream(c10::DeviceIndex index);
-const c10::impl::DeviceGuardImplInterface *device_guard() noexcept;
+TORCH_GRAFT_API const c10::impl::DeviceGuardImplInterface *device_guard() noexcept;
 // Waits until the threads that the autograd engine has started need Python's lock no more: one that still waits for it
 // when the interpreter ends aborts the process. For an atexit handler, without that lock.
-void wait_for_engine() noexcept;
+TORCH_GRAFT_API void wait_for_engine() noexcept;
 
 // --- memory.cpp ---
 
@@ -111,13 +101,13 @@ c10::DataPtr data_ptr_of(graft_storage *storage, c10::DeviceIndex index);
 graft_storage *storage_of(const c10::StorageImpl *storage);
 // A new PyTorch storage over a libgraft storage (takes the reference).
 c10::Storage wrap_storage(graft_storage *storage, c10::DeviceIndex index);
-c10::Allocator *device_allocator() noexcept;
+TORCH_GRAFT_API c10::Allocator *device_allocator() noexcept;
 // Work on the stream uses the memory too: it is not reused before that is done.
 void use_on_stream(const c10::DataPtr &pointer, const c10::Stream &stream);
 // Keeps what fits of the values.
 void resize_storage(c10::StorageImpl *storage, size_t bytes);
 // Limits what is reserved on a device to a part of its memory.
-void set_memory_fraction(double fraction, c10::DeviceIndex index);
+TORCH_GRAFT_API void set_memory_fraction(double fraction, c10::DeviceIndex index);
 at::HostAllocator *host_allocator() noexcept;
 // Whether it lies in memory of host_allocator(), of whichever device.
 bool is_pinned_pointer(const void *pointer);
@@ -126,16 +116,14 @@ bool is_pinned_pointer(const void *pointer);
 
 // The libgraft generator behind an at::Generator of our device.
 graft_generator *generator_of(const at::Generator &generator);
-const at::Generator &default_generator(c10::DeviceIndex index);
+TORCH_GRAFT_API const at::Generator &default_generator(c10::DeviceIndex index);
 at::Generator new_generator(c10::DeviceIndex index);
-// Seeds the default generators of all devices, of those not open yet when they are opened; starts no driver.
-void seed_all(uint64_t seed);
 void seed_opened(graft_rt_device *device);  // for device.cpp
 
 // --- hooks.cpp ---
 
 // False where another package had taken PrivateUse1 before: then nothing of the above is registered.
-bool is_registered() noexcept;
+TORCH_GRAFT_API bool is_registered() noexcept;
 
 // --- tensor.cpp ---
 
@@ -147,10 +135,10 @@ inline bool is_ours(const at::Tensor &tensor) {
 }
 // Describes a tensor of our device, or a CPU tensor (as one of libgraft's reference device), in `space`; valid while
 // the tensor lives. Throws for layouts that are not strided.
-graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor);
+TORCH_GRAFT_API graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor);
 // A PyTorch tensor over the result of a call; takes the reference. `inputs` are searched for the storage, so that a
 // result that aliases an input shares its storage in PyTorch, too.
-at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs = {});
+TORCH_GRAFT_API at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs = {});
 
 // --- call.cpp ---
 
@@ -206,16 +194,15 @@ bool run_shared(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Sta
 
 torch::profiler::impl::ProfilerStubs *profiler_stubs() noexcept;
 
+// --- kineto.cpp ---
+
+void register_kineto();
+void profile_opened(c10::DeviceIndex index, graft_rt_device *device);  // for device.cpp
+
 // --- fallback.cpp ---
 
 // Runs an op by PyTorch's CPU kernel, counted; throws under GRAFT_FALLBACK=error, naming op and dtypes.
 void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack);
-struct FallbackRow {
-  std::string op, device, dtypes, way;  // way: "host kernel" (libgraft's) or "PyTorch CPU"
-  uint64_t count;
-};
-std::vector<FallbackRow> fallbacks();
-void reset_fallbacks();
 // Whether GRAFT_FALLBACK=error.
 bool fallback_forbidden();
 

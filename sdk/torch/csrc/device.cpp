@@ -122,6 +122,7 @@ graft_rt_device *open_device(c10::DeviceIndex index) {
   if (device) return device;
   check(graft_backend_device(rows[index].backend, rows[index].number, &device));
   seed_opened(device);
+  profile_opened(index, device);
   open_devices[index].store(device, std::memory_order_release);
   return device;
 }

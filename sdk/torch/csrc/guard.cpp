@@ -386,4 +386,8 @@ const c10::impl::DeviceGuardImplInterface *device_guard() noexcept {
   return guard;
 }
 
+void synchronize(c10::DeviceIndex index) {
+  device_guard()->synchronizeDevice(index);
+}
+
 }  // namespace torch_graft

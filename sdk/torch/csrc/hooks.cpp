@@ -3,6 +3,8 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include <cstdlib>
+
 #include "bridge.h"
 
 namespace torch_graft {
@@ -52,6 +54,7 @@ bool register_all() {
   c10::SetAllocator(c10::kPrivateUse1, device_allocator());
   at::setHostAllocator(c10::kPrivateUse1, host_allocator());
   torch::profiler::impl::registerPrivateUse1Methods(profiler_stubs());
+  register_kineto();
   return true;
 }
 
@@ -61,6 +64,17 @@ const bool registered = register_all();
 
 bool is_registered() noexcept {
   return registered;
+}
+
+c10::Device device(c10::DeviceIndex index) {
+  static const bool named = [] {
+    TORCH_CHECK(registered, "graft: another package has taken PyTorch's device type for packages from outside");
+    const char *name = std::getenv("GRAFT_TORCH_DEVICE_NAME");
+    c10::register_privateuse1_backend(name && *name ? name : "graft");
+    return true;
+  }();
+  (void)named;
+  return c10::Device(c10::kPrivateUse1, index);
 }
 
 }  // namespace torch_graft

@@ -5,6 +5,7 @@ is which plugin's device, which ops left it, and adds plugins at run time. torch
 says) is the device module, with the functions that torch.cuda has.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import torch  # noqa: F401  first: it calls torch_graft_autoload, which may import this package
@@ -12,7 +13,20 @@ import torch  # noqa: F401  first: it calls torch_graft_autoload, which may impo
 from torch_graft import _device, _registration
 from torch_graft._statistics import Statistics, statistics
 
-__all__ = ["Device", "Fallback", "Statistics", "devices", "fallbacks", "load", "reset_fallbacks", "statistics"]
+__all__ = [
+    "Device",
+    "Fallback",
+    "Statistics",
+    "cmake_prefix_path",
+    "devices",
+    "fallbacks",
+    "load",
+    "reset_fallbacks",
+    "statistics",
+]
+
+# Where CMake finds GraftTorch, for programs in C++.
+cmake_prefix_path = str(Path(__file__).parent / "share" / "cmake")
 
 _registration.register()
 
