@@ -255,6 +255,7 @@ static void check_on_stream(ck_session *s) {
     CK_CALL(GRAFT_OK, s->memory.allocate(s->device, &request), "allocate on a stream");
     if (!request.buffer) ck_fail("it gave no buffer");
     ck_pattern(in, BYTES, round);
+    for (int i = 0; i < 8; i++) ck_fill_all(s, stream, kept, BYTES, 'x'); /* so that what follows waits */
     CK_CALL(GRAFT_OK, s->memory.copy_from_host(stream, request.buffer, 0, in, BYTES, GRAFT_COPY_SOURCE_REUSABLE),
             "copy_from_host");
     CK_CALL(GRAFT_OK, s->memory.copy(stream, kept, 0, request.buffer, 0, BYTES), "copy");
