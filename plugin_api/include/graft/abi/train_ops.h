@@ -4406,7 +4406,8 @@ typedef struct graft_args_linalg_ldl_solve {
 typedef graft_status (*graft_linalg_ldl_solve_fn)(const graft_exec *exec,
                                                   const graft_args_linalg_ldl_solve *args) GRAFT_NOEXCEPT;
 
-/* aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor */
+/* aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor
+ * Prepared: self promoted; dim, mask_type none negative, never absent. */
 typedef struct graft_args_masked_softmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4450,7 +4451,8 @@ typedef graft_status (*graft_fake_quantize_per_channel_affine_cachemask_fn)(
     const graft_exec *exec, const graft_args_fake_quantize_per_channel_affine_cachemask *args) GRAFT_NOEXCEPT;
 
 /* aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None,
- * Device? device=None, bool? pin_memory=None) -> Tensor */
+ * Device? device=None, bool? pin_memory=None) -> Tensor
+ * Prepared: dtype never absent. */
 typedef struct graft_args_logspace {
   graft_args head;
   const graft_scalar *start;
