@@ -77,9 +77,11 @@ class Session final : public libkineto::IActivityProfilerSession {
   ~Session() override { leave(); }
 
   void start() override {
-    std::lock_guard<std::mutex> lock(current_mutex);
-    current = this;
-    each_open([this](c10::DeviceIndex index, graft_rt_device *device) { add(index, device); });
+    {
+      std::lock_guard<std::mutex> lock(current_mutex);
+      current = this;
+    }
+    each_open(profile_opened);
     status_ = libkineto::TraceStatus::RECORDING;
   }
 
@@ -89,8 +91,9 @@ class Session final : public libkineto::IActivityProfilerSession {
     status_ = libkineto::TraceStatus::PROCESSING;
   }
 
-  // [current_mutex held]
+  // [current_mutex held] A device that is opened meanwhile may come twice.
   void add(c10::DeviceIndex index, graft_rt_device *device) {
+    if (devices_.count(index)) return;
     if (graft_profiler_start(device))
       errors_.push_back(graft_last_error());
     else
