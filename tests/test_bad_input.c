@@ -77,6 +77,13 @@ static const refusal refusals[] = {
     {"aten::gather f32[3] 0 f32[3]", {"aten::gather", "f32"}, GRAFT_INVALID_ARGUMENT},
     {"aten::scatter.src f32[3] 0 i64[3] f64[3]", {"aten::scatter.src", "f64"}, GRAFT_INVALID_ARGUMENT},
     {"aten::nll_loss_forward f32[2,3] f32[2] _ 1 -100", {"aten::nll_loss_forward", "f32"}, GRAFT_INVALID_ARGUMENT},
+    {"aten::_fused_rms_norm f16[2,3] [3] f64[3] 1e-05", {"aten::_fused_rms_norm", "f64"}, GRAFT_INVALID_ARGUMENT},
+    {"aten::_embedding_bag_per_sample_weights_backward f32[8,3] f32[5,3] i64[9] i64[8] i64[9] 1 -1",
+     {"aten::_embedding_bag_per_sample_weights_backward", "sums"},
+     GRAFT_INVALID_ARGUMENT},
+    {"aten::_embedding_bag_per_sample_weights_backward f32[8,3] f32[5] i64[9] i64[8] i64[9] 0 -1",
+     {"aten::_embedding_bag_per_sample_weights_backward", NULL},
+     GRAFT_INVALID_ARGUMENT},
     /* sizes that no memory, and no number, can hold */
     {"aten::full [4611686018427387904,4] 1", {"aten::full", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::full [-1] 1", {"-1", NULL}, GRAFT_INVALID_ARGUMENT},
@@ -88,6 +95,7 @@ static const refusal refusals[] = {
     {"aten::constant_pad_nd f32[3] [-2,-2] 0", {"aten::constant_pad_nd", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::arange.start_step 0 1 0", {"aten::arange.start_step", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::randperm -1", {"aten::randperm", "-1"}, GRAFT_INVALID_ARGUMENT},
+    {"aten::randperm 300 dtype=u8", {"aten::randperm", "300"}, GRAFT_INVALID_ARGUMENT},
 };
 
 /* Faults of many rows are told together. */

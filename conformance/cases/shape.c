@@ -2,6 +2,9 @@
 
 #define CF_MOVE(n, flags, grad, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad }
+/* More dims than a kernel is likely to have loops for; every second one is of size 1 or goes together with none. */
+#define CF_MANY_DIMS(n, ...) \
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0) }
 #define CF_SPECIALS_TOO (CF_SPECIAL | CF_WIDE)
 /* Prims that copy into another shape or other strides. */
 #define CF_INTO(n, ...) \
@@ -52,6 +55,12 @@ static const cf_op cf_shape_ops[] = {
             "m T[3,13,17] T[3,17] 1 12", "m T[17] T[] 0 3"),
     CF_MOVE("slice_scatter", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17] T[5,17] 0 3 8", "m T[33,17] T[33,6] 1 2 14 2",
             "m T[1025] T[1025] 0", "m T[3,13,17] T[3,5,17] 1 0 100 3", "m T[33] T[0] 0 5 5"),
+    CF_MANY_DIMS("clone", "m T[2,1,3,1,2,2,1,3]"),
+    CF_MANY_DIMS("cat", "m {T[2,1,3,1,2,2,1,3];T[2,1,3,1,5,2,1,3]} 4"),
+    CF_MANY_DIMS("constant_pad_nd", "m T[2,1,3,1,2,2,1,3] [1,0,0,2,1,1,0,0,1,0,0,1,0,0,1,1] 3"),
+    CF_MANY_DIMS("repeat", "m T[2,1,3,1,2,2,1,3] [1,2,1,3,2,1,2,1]"),
+    CF_MANY_DIMS("flip", "m T[2,1,3,1,2,2,1,3] [0,2,5,7]"),
+    CF_MANY_DIMS("copy", "m T[2,1,3,1,2,2,1,3] T[2,2,1,3]"),
     CF_INTO("collapse", "m T[33,17] 0 1", "m T[3,13,17] 1 2", "m T[] 0 0", "m T[0,3] 0 1"),
     CF_INTO("reshape", "m T[33,17] [17,33]", "m T[3,13,17] [39,17]", "m T[] [1,1]", "m T[0,3] [3,0]"),
     CF_INTO("copy_strided", "m T[33,17] [1,33]", "m T[3,13] [40,3]", "m T[] []", "m T[0,3] [1,1]"),

@@ -51,7 +51,7 @@ class Graft:
     def compile(self, path):
         targets = ["graft_cli", "graft_opencl"]
         if path.startswith("sdk/"):
-            targets = ["graft_cli", "test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random"]
+            targets = ["graft_cli", "test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_bad_input", "async"]
         return ["ninja", "-C", str(self.build), *targets]
 
     def conformance(self, name, backend, *options):
@@ -69,4 +69,4 @@ class Graft:
         tests = self.build / "tests"
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *of_family),
                 *(Check(test, [str(tests / test)]) for test in
-                  ("test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random"))]
+                  ("test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_bad_input"))]
