@@ -8,17 +8,17 @@
 #define CHANNELS n.of[5]
 #define INNER n.of[6] /* elements of a channel that lie together */
 
-/* Writes what a place among the integers stands for, held to their range; NaN is the lowest of them. */
-static void settle(__global RAW(D) *out, __global uchar *mask, CT at, CT low, CT high, CT zero, CT scale) {
-  const CT held = at > low ? fmin(at, high) : low;
+/* A place among the integers, held to their range; NaN is the lowest of them. */
+static CT held_between(CT at, CT low, CT high, __global uchar *mask) {
   *mask = at >= low && at <= high;
-  PUT(out, (held - zero) * scale);
+  return at > low ? fmin(at, high) : low;
 }
 
 KERNEL fake_quantize(PLACE(out), PLACE(mask), CONST_PLACE(in), numbers n) {
   EACH_UNIT(i) {
     const CT at = ZERO_POINT + rint(GET(CONST_POINTER(D, in) + i) * INVERSE);
-    settle(ELEMENTS(out) + i, mask + offset_mask + i, at, LOW, HIGH, ZERO_POINT, SCALE);
+    const CT held = held_between(at, LOW, HIGH, mask + offset_mask + i);
+    PUT(ELEMENTS(out) + i, (CT)((float)(held - ZERO_POINT) * (float)SCALE)); /* of f64, too, a product of f32 */
   }
 }
 
@@ -33,7 +33,8 @@ KERNEL fake_quantize(PLACE(out), PLACE(mask), CONST_PLACE(in), numbers n) {
       const float scale = ((__global const float *)(scales + offset_scales))[channel];                 \
       const CT zero = LOAD(dtype, __global, CONST_POINTER(dtype, zeros) + channel);                    \
       const CT at = place(zero, GET(CONST_POINTER(D, in) + i) * (CT)(1.0f / scale));                   \
-      settle(ELEMENTS(out) + i, mask + offset_mask + i, at, LOW, HIGH, zero, (CT)scale);               \
+      const CT held = held_between(at, LOW, HIGH, mask + offset_mask + i);                             \
+      PUT(ELEMENTS(out) + i, (held - zero) * (CT)scale);                                               \
     }                                                                                                  \
   }
 FAKE_QUANTIZE_CHANNELS(i32, ROUND_FIRST)

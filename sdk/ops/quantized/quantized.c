@@ -257,7 +257,9 @@ static graft_status infer_fake_per_channel(op_call *c) {
 
 /* One channel's, or all. PyTorch computes in f32, and f64 in f64 with numbers of f32. */
 typedef struct fake {
-  bool wide, rounds_first; /* an integer zero point is added to what has been rounded */
+  bool wide;
+  bool rounds_first;  /* an integer zero point is added to what has been rounded */
+  bool narrow_result; /* of f64, too, the result is a product of f32 */
   float scale;
   ref_real zero, low, high;
 } fake;
@@ -272,7 +274,8 @@ static ref_real quantized(const fake *f, ref_real x, bool *inside) {
   at = f->rounds_first ? rounded(f, f->zero + rintl(at)) : rintl(rounded(f, f->zero + at));
   *inside = at >= f->low && at <= f->high;
   ref_real held = at > f->low ? fminl(at, f->high) : f->low; /* NaN becomes the lowest */
-  return rounded(f, (held - f->zero) * (ref_real)f->scale);
+  ref_real result = (held - f->zero) * (ref_real)f->scale;
+  return f->narrow_result ? (ref_real)(float)result : rounded(f, result);
 }
 
 static bool is_wide(const graft_tensor_desc *self) {
@@ -284,6 +287,7 @@ graft_status kernel_fake_quantize_per_tensor_affine_cachemask(
   REF_OWNED ref_array x = ref_read(a->self), mask = ref_new(x.count, false);
   const fake f = {.wide = is_wide(a->self),
                   .rounds_first = true,
+                  .narrow_result = true,
                   .scale = (float)a->scale,
                   .zero = (ref_real)a->zero_point,
                   .low = (ref_real)a->quant_min,
