@@ -376,7 +376,8 @@ typedef struct graft_args_softmax_backward_data {
 typedef graft_status (*graft_softmax_backward_data_fn)(const graft_exec *exec,
                                                        const graft_args_softmax_backward_data *args) GRAFT_NOEXCEPT;
 
-/* aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor */
+/* aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_standard_gamma {
   graft_args head;
   const graft_tensor_desc *self;
@@ -386,7 +387,8 @@ typedef struct graft_args_standard_gamma {
 typedef graft_status (*graft_standard_gamma_fn)(const graft_exec *exec,
                                                 const graft_args_standard_gamma *args) GRAFT_NOEXCEPT;
 
-/* aten::_standard_gamma_grad(Tensor self, Tensor output) -> Tensor */
+/* aten::_standard_gamma_grad(Tensor self, Tensor output) -> Tensor
+ * Prepared: elementwise; self, output broadcast and promoted. */
 typedef struct graft_args_standard_gamma_grad {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2848,7 +2850,8 @@ typedef graft_status (*graft_addmm_activation_fn)(const graft_exec *exec,
                                                   const graft_args_addmm_activation *args) GRAFT_NOEXCEPT;
 
 /* aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) ->
- * Tensor */
+ * Tensor
+ * Prepared: self, mat2, bias promoted. */
 typedef struct graft_args_grouped_mm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2950,7 +2953,8 @@ typedef graft_status (*graft_scaled_dot_product_fused_attention_overrideable_bac
     const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor?
- * scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor */
+ * scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor
+ * Prepared: out_dtype never absent. */
 typedef struct graft_args_scaled_mm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2978,7 +2982,8 @@ typedef struct graft_args_weight_int4pack_mm {
 typedef graft_status (*graft_weight_int4pack_mm_fn)(const graft_exec *exec,
                                                     const graft_args_weight_int4pack_mm *args) GRAFT_NOEXCEPT;
 
-/* aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor */
+/* aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor
+ * Prepared: self, scales promoted. */
 typedef struct graft_args_weight_int8pack_mm {
   graft_args head;
   const graft_tensor_desc *self;
