@@ -22,18 +22,19 @@ static bool is_set(const ref_array *x, int64_t i) {
   return x->re[i] != 0 || (x->im && x->im[i] != 0);
 }
 
-/* Of the first `rows`; returns how many there are. */
-static int64_t write_positions(const graft_tensor_desc *self, const ref_array *x, int64_t rows, int64_t *out) {
-  int64_t found = 0;
+/* Of the first `rows`, wherever the rows of `to` lie; returns how many there are. */
+static int64_t write_positions(const graft_tensor_desc *self, const ref_array *x, int64_t rows,
+                               const graft_tensor_desc *to) {
+  int64_t found = 0, *out = (int64_t *)(void *)ref_data(to);
   for (int64_t i = 0; i < x->count && found < rows; i++) {
     if (!is_set(x, i)) continue;
     found++;
     int64_t rest = i;
     for (int32_t d = self->dl.ndim - 1; d >= 0; d--) {
-      out[d] = rest % self->dl.shape[d];
+      out[d * to->dl.strides[1]] = rest % self->dl.shape[d];
       rest /= self->dl.shape[d];
     }
-    out += self->dl.ndim;
+    out += to->dl.strides[0];
   }
   return found;
 }
@@ -45,16 +46,19 @@ graft_status kernel_nonzero(const graft_exec *exec, const graft_args_nonzero *a)
   for (int64_t i = 0; i < x.count; i++) count += is_set(&x, i);
   const graft_tensor_desc *out;
   graft_status status = ref_host()->output_shape(exec, a->out, 2, (int64_t[]){count, a->self->dl.ndim}, &out);
-  if (!status && count) write_positions(a->self, &x, count, (int64_t *)(void *)ref_data(out));
+  if (!status && count) write_positions(a->self, &x, count, out);
   return status;
 }
 
 graft_status kernel_nonzero_static(const graft_exec *exec, const graft_args_nonzero_static *a) {
   REF_OWNED ref_array x = ref_read(a->self);
   if (!x.re) return ref_no_memory();
-  int64_t *out = (int64_t *)(void *)ref_data(a->out), columns = a->self->dl.ndim;
-  int64_t found = write_positions(a->self, &x, a->size, out);
-  for (int64_t i = found * columns; i < a->size * columns; i++) out[i] = a->fill_value;
+  int64_t *out = (int64_t *)(void *)ref_data(a->out);
+  for (int64_t row = write_positions(a->self, &x, a->size, a->out); row < a->size; row++) {
+    for (int32_t d = 0; d < a->self->dl.ndim; d++) {
+      out[row * a->out->dl.strides[0] + d * a->out->dl.strides[1]] = a->fill_value;
+    }
+  }
   return GRAFT_OK;
 }
 

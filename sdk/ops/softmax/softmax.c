@@ -247,7 +247,9 @@ static void decompose_masked(fx *s, const op_call *c, graft_tensor **outs) {
 static void vjp_masked(op_vjp *v) {
   const in_masked_softmax in = in_masked_softmax_of(v->args);
   graft_tensor *mask = fx_expand(v->s, mask_beside(v->s, &in), in.self->sizes, (uint32_t)in.self->ndim, false);
-  v->results[ARG_masked_softmax_self] = fx_masked_softmax_backward(v->s, v->g[OUT], v->outs[OUT], mask, in.dim);
+  graft_tensor *gradient = fx_masked_softmax_backward(v->s, v->g[OUT], v->outs[OUT], mask, in.dim);
+  /* That of a tensor without dims has one. */
+  v->results[ARG_masked_softmax_self] = fx_reshape(v->s, gradient, in.self->ndim, in.self->sizes);
 }
 
 static graft_status infer_masked_backward(op_call *c) {
