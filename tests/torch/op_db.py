@@ -32,7 +32,7 @@ UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_
 # On any device they want their tensor arguments on the CPU.
 ARGUMENTS_ON_CPU = {"tensor_split"}
 # Among equal values the order is open, unless a stable one is asked for: op -> which argument after the input is dim.
-ORDER_IS_OPEN = {"sort": 0, "argsort": 0, "topk": 1}
+ORDER_IS_OPEN = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "mode": 0}
 # Factors whose signs (phases) are open: of these, what the sample itself says is compared.
 SIGNS_ARE_OPEN = {"linalg.eigh", "linalg.svd", "svd"}
 MAX_SAMPLES = 24  # of one op and dtype, evenly spread over those there are
@@ -205,6 +205,8 @@ def picked(results, sample, position):
 
     dim = sample.kwargs.get("dim", sample.args[position] if len(sample.args) > position else -1)
     *others, index = [result.detach().cpu() for result in results]
+    if index.dim() < sample.input.dim():
+        index = index.unsqueeze(dim)
     once = index.sort(dim).values.diff(dim=dim).ne(0).all() if index.dim() else torch.tensor(True)
     return [*others, sample.input.detach().gather(dim, index), once]
 
