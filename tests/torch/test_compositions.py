@@ -71,7 +71,9 @@ CALLS = {
     "slow_conv_transpose2d": (aten.slow_conv_transpose2d, rng(1, 2, 4, 4), rng(2, 3, 3, 3), [3, 3], rng(3), [2, 2]),
     "slow_conv_transpose3d": (aten.slow_conv_transpose3d, rng(1, 2, 3, 3, 3), rng(2, 3, 2, 2, 2), [2, 2, 2]),
     "_transform_bias_rescale_qkv": (aten._transform_bias_rescale_qkv, rng(2, 5, 24), rng(24), 4),
+    "learned scale": (aten._fake_quantize_learnable_per_tensor_affine, rng(4, 5), *QUANT),
     "learned scale, gradients": (aten._fake_quantize_learnable_per_tensor_affine_backward, rng(4, 5), rng(4, 5, seed=5), *QUANT),
+    "learned scales": (aten._fake_quantize_learnable_per_channel_affine, rng(4, 3, 5), *CHANNELS),
     "learned scales, gradients": (
         aten._fake_quantize_learnable_per_channel_affine_backward, rng(4, 3, 5), rng(4, 3, 5, seed=5), *CHANNELS,
     ),
