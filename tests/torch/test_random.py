@@ -180,7 +180,6 @@ def test_multinomial_and_moments(device):
 DRAWN_ON_THE_CPU = {
     "poisson": lambda x, generator: torch.poisson(x * 9, generator=generator),
     "binomial": lambda x, generator: torch.binomial(x * 20, x / 2, generator=generator),
-    "_standard_gamma": lambda x, generator: torch._standard_gamma(x, generator=generator),
 }
 
 

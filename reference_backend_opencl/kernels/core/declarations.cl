@@ -66,6 +66,8 @@ LIB_EACH_FLOAT(LIB_VECTORS)
  * rename functions by macros; `name` follows them. */
 #if VEC == 1
 #define LIB_VECTOR(form, name, type, other)
+#elif VEC == 2
+#define LIB_VECTOR(form, name, type, other) form(name, type##2, other##2)
 #elif VEC == 4
 #define LIB_VECTOR(form, name, type, other) form(name, type##4, other##4)
 #elif VEC == 8
@@ -185,6 +187,8 @@ LIB_OTHER_WIDTHS(LIB_BINARY, mul_hi, uint)
   to##width LIB_FUNCTION convert_##to##width(float##width); LIB_FROM_DOUBLE(to, width)
 #if VEC == 1
 #define LIB_CONVERSIONS(to) LIB_CONVERT(to, )
+#elif VEC == 2
+#define LIB_CONVERSIONS(to) LIB_CONVERT(to, ) LIB_CONVERT(to, 2)
 #elif VEC == 4
 #define LIB_CONVERSIONS(to) LIB_CONVERT(to, ) LIB_CONVERT(to, 4)
 #elif VEC == 8
@@ -271,11 +275,13 @@ LIB_EACH_INTEGER(LIB_MEMORY)
 LIB_EACH_FLOAT(LIB_MEMORY)
 
 #define LIB_HALVES(space)                                                                                    \
-  float LIB_READER vload_half(size_t, const space half *); float4 LIB_READER vload_half4(size_t, const space half *); \
+  float LIB_READER vload_half(size_t, const space half *); float2 LIB_READER vload_half2(size_t, const space half *); \
+  float4 LIB_READER vload_half4(size_t, const space half *);                                                   \
   float8 LIB_READER vload_half8(size_t, const space half *); float16 LIB_READER vload_half16(size_t, const space half *);
 LIB_HALVES(__global) LIB_HALVES(__local) LIB_HALVES(__private)
 #define LIB_STORE_HALVES(rounding, space)                                                                    \
   void LIB_WRITER vstore_half##rounding(float, size_t, space half *);                                        \
+  void LIB_WRITER vstore_half2##rounding(float2, size_t, space half *);                                      \
   void LIB_WRITER vstore_half4##rounding(float4, size_t, space half *);                                      \
   void LIB_WRITER vstore_half8##rounding(float8, size_t, space half *);                                      \
   void LIB_WRITER vstore_half16##rounding(float16, size_t, space half *);
