@@ -63,14 +63,10 @@ typedef struct level {
   int ops, slots, composed, host, none;
 } level;
 
-static level *count_in(level *levels, const op_schema *schema) {
-  return &levels[schema->level < LEVELS ? schema->level : LEVELS - 1];
-}
-
 static void count_op(level *levels, const op_schema *schema, graft_rt_device *device) {
   uint32_t equal;
   if (schema->route != OPROUTE_SLOT || schema->table == OPT_PRIMS) return;
-  level *of = count_in(levels, schema);
+  level *of = &levels[schema->level];
   of->ops++;
   switch (dsp_static_route(device, schema, &equal)) {
     case DSP_ROUTE_PLUGIN:
@@ -110,12 +106,12 @@ int cli_ops(int argc, char **argv) {
       "Lists the ops, one a line, tab-separated: id, overload, route, implementer.\v"
       "The implementer is plugin (a slot of its own), equal:OVERLOAD (the slot of an op that is the same thing), "
       "decomposition (other ops on the device), reference (host memory), host (a view or metadata: no kernel), "
-      "composite (PyTorch composes it) or unsupported. With --cost, of the conformance suite's first call of the op: "
+      "composite (PyTorch composes it) or unsupported.\n"
+      "With --cost, of the conformance suite's first call of the op: how many kernels the implementer launches, and "
       "how "
-      "many kernels the implementer launches, and how many times the bytes these move that one kernel would, which "
-      "reads "
-      "each input and writes each result once. Parts of a decomposition that decompose in turn count by their parts; "
-      "views cost nothing; '-' where there is no such call.",
+      "many times the bytes these move that one kernel would, which reads each input and writes each result once. "
+      "Parts of a decomposition that decompose in turn count by their parts; views cost nothing; '-' where there is no "
+      "such call.",
       NULL,
       NULL,
       NULL};

@@ -33,6 +33,12 @@
   POINTWISE_WITH(special_##op, FLOAT_SET, OCL_FLOAT_RESULT | OCL_POLYNOMIALS, kind, is_shifted, \
                  "polynomial(a, b, number_y, number_z)")
 
+/* By order, and whether scaled by an exponential. */
+#define BESSEL(op, order, is_scaled, expression) \
+  POINTWISE_WITH(op, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, order, is_scaled, expression)
+#define BESSEL_I(op, order, is_scaled) BESSEL(op, order, is_scaled, "modified_bessel(a, number_y, number_z)")
+#define BESSEL_K(op, order, is_scaled) BESSEL(op, order, is_scaled, "modified_bessel_k(a, number_y, number_z)")
+
 static const ocl_op ops[] = {
     POINTWISE(abs, NUMBER_SET, 0, "ABS(a)"),
     POINTWISE(neg, NUMBER_SET | OCL_COMPLEX, 0, "NEG(a)"),
@@ -201,29 +207,20 @@ static const ocl_op ops[] = {
     POINTWISE(special_zeta, FLOAT_SET, OCL_FLOAT_RESULT | OCL_GAMMA, "zeta(a, b)"),
     POINTWISE_WITH(igamma, FLOAT_SET, OCL_GAMMA, 0, 0, "incomplete_gamma(a, b, number_y)"),
     POINTWISE_WITH(igammac, FLOAT_SET, OCL_GAMMA, 1, 0, "incomplete_gamma(a, b, number_y)"),
-    POINTWISE_WITH(i0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(special_i0e, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 1,
-                   "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(special_i1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0,
-                   "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(special_i1e, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 1,
-                   "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(special_modified_bessel_i0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0,
-                   "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(special_modified_bessel_i1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0,
-                   "modified_bessel(a, number_y, number_z)"),
-    POINTWISE_WITH(special_modified_bessel_k0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0,
-                   "modified_bessel_k(a, number_y, number_z)"),
-    POINTWISE_WITH(special_modified_bessel_k1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0,
-                   "modified_bessel_k(a, number_y, number_z)"),
-    POINTWISE_WITH(special_scaled_modified_bessel_k0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 1,
-                   "modified_bessel_k(a, number_y, number_z)"),
-    POINTWISE_WITH(special_scaled_modified_bessel_k1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 1,
-                   "modified_bessel_k(a, number_y, number_z)"),
-    POINTWISE_WITH(special_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "bessel_j(a, number_y)"),
-    POINTWISE_WITH(special_bessel_j1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0, "bessel_j(a, number_y)"),
-    POINTWISE_WITH(special_bessel_y0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 0, 0, "bessel_y(a, number_y)"),
-    POINTWISE_WITH(special_bessel_y1, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, 1, 0, "bessel_y(a, number_y)"),
+    BESSEL_I(i0, 0, 0),
+    BESSEL_I(special_i0e, 0, 1),
+    BESSEL_I(special_i1, 1, 0),
+    BESSEL_I(special_i1e, 1, 1),
+    BESSEL_I(special_modified_bessel_i0, 0, 0),
+    BESSEL_I(special_modified_bessel_i1, 1, 0),
+    BESSEL_K(special_modified_bessel_k0, 0, 0),
+    BESSEL_K(special_modified_bessel_k1, 1, 0),
+    BESSEL_K(special_scaled_modified_bessel_k0, 0, 1),
+    BESSEL_K(special_scaled_modified_bessel_k1, 1, 1),
+    BESSEL(special_bessel_j0, 0, 0, "bessel_j(a, number_y)"),
+    BESSEL(special_bessel_j1, 1, 0, "bessel_j(a, number_y)"),
+    BESSEL(special_bessel_y0, 0, 0, "bessel_y(a, number_y)"),
+    BESSEL(special_bessel_y1, 1, 0, "bessel_y(a, number_y)"),
     POINTWISE(special_airy_ai, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, "airy_ai(a)"),
     POINTWISE(special_spherical_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT,
               "a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT)0 : apart_sin(a) / a"),

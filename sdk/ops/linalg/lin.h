@@ -9,6 +9,14 @@
 #include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
+/* The size of dim `from_end`, 1 being the last. */
+static inline int64_t lin_size(const graft_tensor *t, int32_t from_end) {
+  return t->sizes[t->ndim - from_end];
+}
+static inline int64_t lin_smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 /* ---- rules ---- */
 
 /* f32, f64, c64 or c128, as LAPACK has them, and matrices, square ones. */

@@ -5,13 +5,9 @@
 
 #include "ops/linalg/lin.h"
 
-static int64_t size_from_end(const graft_tensor *t, int32_t from_end) {
-  return t->sizes[t->ndim - from_end];
-}
-
 /* One right side for each matrix. */
 static bool is_vector(const graft_tensor *a, const graft_tensor *b) {
-  return b->ndim == a->ndim - 1 && !memcmp(a->sizes, b->sizes, (size_t)b->ndim * sizeof *b->sizes);
+  return tns_has_sizes(b, a->ndim - 1, a->sizes);
 }
 
 static bool driven_by(const in_linalg_lstsq *in, const char *driver) {
@@ -22,7 +18,7 @@ static bool gives_values(const in_linalg_lstsq *in) {
 }
 /* What is left is told where there are more equations than unknowns. */
 static bool gives_residuals(const in_linalg_lstsq *in) {
-  return size_from_end(in->self, 2) > size_from_end(in->self, 1) && !driven_by(in, "gelsy");
+  return lin_size(in->self, 2) > lin_size(in->self, 1) && !driven_by(in, "gelsy");
 }
 
 /* --- rule --- */
@@ -36,7 +32,7 @@ static graft_status check_system(op_call *c, const in_linalg_lstsq *in) {
   if (!gives_values(in) && !driven_by(in, "gels") && !driven_by(in, "gelsy")) {
     return op_error(c, "driver is '%s'; expected gels, gelsy, gelsd or gelss", in->driver);
   }
-  if (!is_vector(a, b) && (b->ndim != a->ndim || size_from_end(b, 2) != size_from_end(a, 2))) {
+  if (!is_vector(a, b) && (b->ndim != a->ndim || lin_size(b, 2) != lin_size(a, 2))) {
     return op_error(c, "b does not fit the matrices: %s", op_show_tensors(c));
   }
   return GRAFT_OK;
@@ -48,7 +44,7 @@ static graft_status infer_lstsq(op_call *c) {
   if (status) return status;
   const graft_tensor *a = in.self, *b = in.b;
   bool vector = is_vector(a, b);
-  int64_t rows = size_from_end(a, 2), columns = size_from_end(a, 1), sides = vector ? 1 : size_from_end(b, 1);
+  int64_t rows = lin_size(a, 2), columns = lin_size(a, 1), sides = vector ? 1 : lin_size(b, 1);
   lin_shape x = lin_shape_of(a, columns, sides);
   if (!vector) status = lin_broadcast(c, ARG_linalg_lstsq_self, ARG_linalg_lstsq_b, &x);
   if (status) return status;
@@ -66,7 +62,7 @@ static graft_status infer_lstsq(op_call *c) {
   else
     lin_out_batch(c, OUT_linalg_lstsq_rank, GRAFT_I64, a, 2);
   if (gives_values(&in))
-    lin_out_vectors(c, OUT_linalg_lstsq_singular_values, real, a, 2, rows < columns ? rows : columns);
+    lin_out_vectors(c, OUT_linalg_lstsq_singular_values, real, a, 2, lin_smaller(rows, columns));
   else
     lin_out_none(c, OUT_linalg_lstsq_singular_values, real);
   c->decompose_only = true; /* the parts have slots */
@@ -82,7 +78,7 @@ typedef struct spectrum {
 } spectrum;
 
 static double default_rcond(const graft_tensor *a) {
-  int64_t rows = size_from_end(a, 2), columns = size_from_end(a, 1);
+  int64_t rows = lin_size(a, 2), columns = lin_size(a, 1);
   return (dt_real(a->dtype) == GRAFT_F32 ? FLT_EPSILON : DBL_EPSILON) * (double)(rows > columns ? rows : columns);
 }
 
@@ -103,7 +99,7 @@ static graft_tensor *squares_left(fx *s, graft_tensor *q, graft_tensor *qb, graf
 }
 
 static void solve_by_qr(fx *s, const in_linalg_lstsq *in, graft_tensor *b, graft_tensor **outs) {
-  bool tall = size_from_end(in->self, 2) >= size_from_end(in->self, 1);
+  bool tall = lin_size(in->self, 2) >= lin_size(in->self, 1);
   graft_tensor *q, *r;
   fx_linalg_qr(s, tall ? in->self : fx_contiguous(s, fx_adjoint(s, in->self)), "reduced", &q, &r);
   if (!tall) {
@@ -135,7 +131,7 @@ static void solve_by_values(fx *s, const in_linalg_lstsq *in, graft_tensor *b, g
   outs[OUT_linalg_lstsq_singular_values] = f.s;
   if (gives_residuals(in)) {
     graft_tensor *left = squares_left(s, f.u, ub, b);
-    outs[OUT_linalg_lstsq_residuals] = of_full_rank(s, left, rank, size_from_end(in->self, 1));
+    outs[OUT_linalg_lstsq_residuals] = of_full_rank(s, left, rank, lin_size(in->self, 1));
   }
 }
 
@@ -168,7 +164,7 @@ static void decompose_lstsq(fx *s, const op_call *c, graft_tensor **outs) {
 /* Through the pseudoinverse P of A: Golub and Pereyra, The differentiation of pseudo-inverses, 1973. */
 static graft_tensor *pinv_back(fx *s, graft_tensor *a, graft_tensor *p, graft_tensor *g) {
   graft_tensor *gh = fx_adjoint(s, g), *ph = fx_adjoint(s, p);
-  if (size_from_end(a, 2) <= size_from_end(a, 1)) {
+  if (lin_size(a, 2) <= lin_size(a, 1)) {
     graft_tensor *k = lin_mm(s, gh, p), *kp = lin_mm(s, k, ph);
     graft_tensor *sum = fx_sub(s, kp, fx_adjoint(s, lin_mm(s, p, k)));
     sum = fx_sub(s, sum, lin_mm(s, lin_mm(s, a, p), kp));

@@ -9,7 +9,7 @@ static graft_status infer_lu_factor_ex(op_call *c) {
   if (status) return status;
   int64_t rows = a->sizes[a->ndim - 2], columns = a->sizes[a->ndim - 1];
   lin_out_columns(c, OUT_linalg_lu_factor_ex_LU, a->dtype, a->ndim, a->sizes);
-  lin_out_vectors(c, OUT_linalg_lu_factor_ex_pivots, GRAFT_I32, a, 2, rows < columns ? rows : columns);
+  lin_out_vectors(c, OUT_linalg_lu_factor_ex_pivots, GRAFT_I32, a, 2, lin_smaller(rows, columns));
   lin_out_batch(c, OUT_linalg_lu_factor_ex_info, GRAFT_I32, a, 2);
   return GRAFT_OK;
 }
@@ -462,7 +462,7 @@ static void vjp_lu_factor_ex(op_vjp *v) {
   graft_tensor *lu = v->outs[OUT_linalg_lu_factor_ex_LU], *pivots = v->outs[OUT_linalg_lu_factor_ex_pivots];
   graft_tensor *g = v->g[OUT_linalg_lu_factor_ex_LU];
   if (!g) return;
-  int64_t rows = lu->sizes[lu->ndim - 2], columns = lu->sizes[lu->ndim - 1], k = rows < columns ? rows : columns;
+  int64_t rows = lu->sizes[lu->ndim - 2], columns = lu->sizes[lu->ndim - 1], k = lin_smaller(rows, columns);
   graft_tensor *square = lin_narrow(s, lin_narrow(s, lu, 2, 0, k), 1, 0, k);
   graft_tensor *head = lin_narrow(s, lin_narrow(s, g, 2, 0, k), 1, 0, k);
   graft_tensor *turned = fx_adjoint(s, square), *below = NULL, *beside = NULL;

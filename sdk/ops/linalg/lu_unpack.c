@@ -4,10 +4,6 @@
 
 /* --- rule --- */
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static graft_status check_pivots(op_call *c, const graft_tensor *lu, int64_t steps) {
   const graft_tensor *pivots = op_tensor(c, ARG_lu_unpack_LU_pivots);
   graft_status status = op_check_dtype(c, ARG_lu_unpack_LU_pivots, GRAFT_I32);
@@ -28,7 +24,7 @@ static graft_status infer_lu_unpack(op_call *c) {
   const graft_tensor *lu = op_tensor(c, ARG_lu_unpack_LU_data);
   bool data = op_bool(c, ARG_lu_unpack_unpack_data), exchanges = op_bool(c, ARG_lu_unpack_unpack_pivots);
   if (lu->ndim < 2) return op_refuse(c, ARG_lu_unpack_LU_data, "a matrix, or a stack of matrices");
-  int64_t rows = lu->sizes[lu->ndim - 2], columns = lu->sizes[lu->ndim - 1], steps = least(rows, columns);
+  int64_t rows = lu->sizes[lu->ndim - 2], columns = lu->sizes[lu->ndim - 1], steps = lin_smaller(rows, columns);
   graft_status status = exchanges ? check_pivots(c, lu, steps) : GRAFT_OK;
   if (status) return status;
   out_matrices(c, OUT_lu_unpack_P, exchanges, lu, rows, rows);
@@ -79,7 +75,7 @@ static void vjp_lu_unpack(op_vjp *v) {
   fx *s = v->s;
   graft_tensor *l = v->g[OUT_lu_unpack_L], *u = v->g[OUT_lu_unpack_U];
   int64_t rows = in.LU_data->sizes[in.LU_data->ndim - 2], columns = in.LU_data->sizes[in.LU_data->ndim - 1];
-  int64_t steps = least(rows, columns);
+  int64_t steps = lin_smaller(rows, columns);
   if (!in.unpack_data || (!l && !u)) return;
   if (l) l = widened(s, fx_tril(s, l, -1), 0, columns - steps);
   if (u) u = widened(s, fx_triu(s, u, 0), rows - steps, 0);

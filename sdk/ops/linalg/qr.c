@@ -4,14 +4,6 @@
 #include "base/error.h"
 #include "ops/linalg/lin.h"
 
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static int64_t size_from_end(const graft_tensor *t, int32_t from_end) {
-  return t->sizes[t->ndim - from_end];
-}
-
 /* --- rules --- */
 
 static graft_status infer_qr(op_call *c) {
@@ -22,8 +14,8 @@ static graft_status infer_qr(op_call *c) {
   if (!complete && !only_r && strcmp(in.mode, "reduced") != 0) {
     return op_error(c, "mode is '%s'; expected 'reduced', 'complete' or 'r'", in.mode);
   }
-  int64_t rows = size_from_end(in.A, 2), columns = size_from_end(in.A, 1);
-  int64_t inner = complete ? rows : smaller(rows, columns);
+  int64_t rows = lin_size(in.A, 2), columns = lin_size(in.A, 1);
+  int64_t inner = complete ? rows : lin_smaller(rows, columns);
   lin_shape q = lin_shape_of(in.A, rows, inner), r = lin_shape_of(in.A, inner, columns);
   if (only_r)
     lin_out_none(c, OUT_linalg_qr_Q, in.A->dtype);
@@ -38,7 +30,7 @@ static graft_status infer_geqrf(op_call *c) {
   graft_status status = lin_check_matrix(c, ARG_geqrf_self);
   if (status) return status;
   lin_out_columns(c, OUT_geqrf_a, a->dtype, a->ndim, a->sizes);
-  lin_out_vectors(c, OUT_geqrf_tau, a->dtype, a, 2, smaller(size_from_end(a, 2), size_from_end(a, 1)));
+  lin_out_vectors(c, OUT_geqrf_tau, a->dtype, a, 2, lin_smaller(lin_size(a, 2), lin_size(a, 1)));
   return GRAFT_OK;
 }
 
@@ -52,7 +44,7 @@ static graft_status check_reflectors(const op_call *c, int v_arg, int tau_arg) {
       memcmp(tau->sizes, v->sizes, (size_t)(v->ndim - 2) * sizeof *v->sizes) != 0) {
     return op_error(c, "the reflectors and their factors differ in batch dims: %s", op_show_tensors(c));
   }
-  bool fits = size_from_end(tau, 1) <= size_from_end(v, 1);
+  bool fits = lin_size(tau, 1) <= lin_size(v, 1);
   return fits ? GRAFT_OK : op_error(c, "there are more factors than reflectors: %s", op_show_tensors(c));
 }
 
@@ -60,7 +52,7 @@ static graft_status infer_householder_product(op_call *c) {
   const graft_tensor *v = op_tensor(c, ARG_linalg_householder_product_input);
   graft_status status = check_reflectors(c, ARG_linalg_householder_product_input, ARG_linalg_householder_product_tau);
   if (status) return status;
-  if (size_from_end(v, 2) < size_from_end(v, 1)) {
+  if (lin_size(v, 2) < lin_size(v, 1)) {
     return op_refuse(c, ARG_linalg_householder_product_input, "at least as many rows as columns");
   }
   lin_out_columns(c, OUT, v->dtype, v->ndim, v->sizes);
@@ -77,11 +69,11 @@ static graft_status infer_ormqr(op_call *c) {
   bool batch = other->ndim == in.self->ndim &&
                !memcmp(other->sizes, in.self->sizes, (size_t)(other->ndim - 2) * sizeof *other->sizes);
   if (!batch) return op_error(c, "the batch dims differ: %s", op_show_tensors(c));
-  if (size_from_end(other, in.left ? 2 : 1) != size_from_end(in.self, 2)) {
+  if (lin_size(other, in.left ? 2 : 1) != lin_size(in.self, 2)) {
     return op_error(c, "the reflectors do not fit the matrix: %s", op_show_tensors(c));
   }
-  int64_t rows = size_from_end(in.self, 2), columns = size_from_end(in.self, 1);
-  if (size_from_end(in.input2, 1) != (rows < columns ? rows : columns)) {
+  int64_t rows = lin_size(in.self, 2), columns = lin_size(in.self, 1);
+  if (lin_size(in.input2, 1) != lin_smaller(rows, columns)) {
     return op_error(c, "there is not one factor for each reflector: %s", op_show_tensors(c));
   }
   lin_out_columns(c, OUT, other->dtype, other->ndim, other->sizes);
@@ -91,7 +83,7 @@ static graft_status infer_ormqr(op_call *c) {
 /* --- kernels --- */
 
 static graft_status qr_item(lin_matrix *m, const void *from) {
-  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), tau = lin_new(smaller(m[0].rows, m[0].cols), 1);
+  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), tau = lin_new(lin_smaller(m[0].rows, m[0].cols), 1);
   if (!a.at || !tau.at) return ref_no_memory();
   lin_copy(a, m[0]);
   lin_qr(a, tau);
@@ -108,7 +100,7 @@ graft_status kernel_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr
 }
 
 static graft_status geqrf_item(lin_matrix *m, const void *from) {
-  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), tau = lin_new(smaller(m[0].rows, m[0].cols), 1);
+  LIN_OWNED lin_matrix a = lin_new(m[0].rows, m[0].cols), tau = lin_new(lin_smaller(m[0].rows, m[0].cols), 1);
   if (!a.at || !tau.at) return ref_no_memory();
   lin_copy(a, m[0]);
   lin_qr(a, tau);
@@ -173,7 +165,7 @@ static void vjp_qr(op_vjp *v) {
   fx *s = v->s;
   graft_tensor *q = v->outs[OUT_linalg_qr_Q], *r = v->outs[OUT_linalg_qr_R];
   graft_tensor *gq = v->g[OUT_linalg_qr_Q], *gr = v->g[OUT_linalg_qr_R];
-  int64_t rows = size_from_end(in.A, 2), columns = size_from_end(in.A, 1);
+  int64_t rows = lin_size(in.A, 2), columns = lin_size(in.A, 1);
   bool complete = !strcmp(in.mode, "complete") && rows > columns;
   if (complete || !strcmp(in.mode, "r")) {
     fx_fail(s, err_set(GRAFT_INVALID_ARGUMENT,
@@ -228,7 +220,7 @@ static void reflect_back(fx *s, reflected *r, int64_t i, graft_tensor **gv, graf
 }
 
 static void reflectors_back(fx *s, graft_tensor *given, reflected *r) {
-  int64_t count = size_from_end(r->tau, 1), rows = size_from_end(given, 2), columns = size_from_end(given, 1);
+  int64_t count = lin_size(r->tau, 1), rows = lin_size(given, 2), columns = lin_size(given, 1);
   graft_tensor *ones = fx_eye_m(s, rows, columns, given->dtype, given->device);
   r->vectors = fx_add(s, fx_tril(s, given, -1), ones);
   graft_tensor *gv = NULL, *gtau = NULL;
@@ -284,13 +276,13 @@ static void decompose_qr(fx *s, const op_call *c, graft_tensor **outs) {
   const graft_meta *q = &c->out[OUT_linalg_qr_Q], *r = &c->out[OUT_linalg_qr_R];
   graft_tensor *a, *tau;
   fx_geqrf(s, in.A, &a, &tau);
-  int64_t rows = size_from_end(in.A, 2), columns = size_from_end(in.A, 1), inner = r->sizes[r->ndim - 2];
+  int64_t rows = lin_size(in.A, 2), columns = lin_size(in.A, 1), inner = r->sizes[r->ndim - 2];
   outs[OUT_linalg_qr_R] = fx_triu(s, lin_narrow(s, a, 2, 0, inner), 0);
   if (!strcmp(in.mode, "r")) {
     outs[OUT_linalg_qr_Q] = fx_filled(s, in.A, q->ndim, q->sizes, 0, q->dtype);
     return;
   }
-  graft_tensor *vectors = lin_narrow(s, a, 1, 0, smaller(columns, inner));
+  graft_tensor *vectors = lin_narrow(s, a, 1, 0, lin_smaller(columns, inner));
   if (columns < inner) {
     lin_shape rest = lin_shape_of(in.A, rows, inner - columns);
     graft_tensor *zeros = fx_filled(s, in.A, rest.ndim, rest.sizes, 0, in.A->dtype);

@@ -35,7 +35,7 @@ static graft_status infer_svd(op_call *c) {
   graft_status status = lin_check_matrix(c, ARG_linalg_svd_A);
   if (status) return status;
   int64_t rows = in.A->sizes[in.A->ndim - 2], columns = in.A->sizes[in.A->ndim - 1];
-  int64_t k = rows < columns ? rows : columns;
+  int64_t k = lin_smaller(rows, columns);
   lin_shape u = lin_shape_of(in.A, rows, in.full_matrices ? rows : k);
   lin_shape vh = lin_shape_of(in.A, in.full_matrices ? columns : k, columns);
   lin_out_vectors(c, OUT_linalg_svd_S, dt_real(in.A->dtype), in.A, 2, k);

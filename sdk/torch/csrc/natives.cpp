@@ -74,10 +74,8 @@ std::tuple<at::Tensor &, at::Tensor &> mode_out(const at::Tensor &self, int64_t 
   TORCH_CHECK(indices.scalar_type() == at::kLong, "expected scalar type '", at::kLong, "' but got '",
               indices.scalar_type(), "' for indices output");
   auto [mode, where] = at::mode(self, dim, keepdim);
-  at::native::resize_output(values, mode.sizes());
-  at::native::resize_output(indices, where.sizes());
-  values.copy_(mode);
-  indices.copy_(where);
+  write_result(values, mode);
+  write_result(indices, where);
   return std::forward_as_tuple(values, indices);
 }
 
