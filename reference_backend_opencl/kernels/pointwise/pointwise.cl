@@ -152,18 +152,6 @@ static VT gelu_tanh_grad(VT grad, VT a) {
 }
 
 #define ABS(a) fabs(a)
-/* PoCL 3.1's pow of double vectors is wrong where lanes differ in kind (one of them 0 or 1, say): lane by lane. */
-#if defined(IS_DOUBLE) && VEC > 1
-static VT POW(VT a, VT b) {
-  CT bases[VEC], powers[VEC];
-  VSTORE(a, bases);
-  VSTORE(b, powers);
-  for (int i = 0; i < VEC; i++) bases[i] = pow(bases[i], powers[i]);
-  return VLOAD(bases);
-}
-#else
-#define POW(a, b) pow(a, b)
-#endif
 #define QUOTIENT(a, b) ((a) / (b))
 #define FMOD(a, b) exact_mod(a, b)
 #define TRUNC_DIVIDE(a, b) trunc((a) / (b))

@@ -49,9 +49,9 @@ static const ocl_reduction norm_1 = {
 static const ocl_reduction norm_2 = {
     .init = "0", .map = "v * v", .combine = "a + b", .finish = "sqrt(v)", .in = OCL_WIDEST};
 static const ocl_reduction norm_p = {.init = "0",
-                                     .map = "pow(fabs(v), (VT)Y)",
+                                     .map = "POW(fabs(v), (VT)Y)",
                                      .combine = "a + b",
-                                     .finish = "pow(v, (VT)1 / (VT)Y)",
+                                     .finish = "POW(v, (VT)1 / (VT)Y)",
                                      .in = OCL_WIDEST,
                                      .takes_y = true};
 static const ocl_reduction norm_max = {
