@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """How strong the tests are: random changes of the source, one at a time, and whether anything fails.
 
-    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--report]
+    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--jobs J] [--report]
 
 Lines, operators and sites are drawn at random from the seed. Each mutant is built in a copy of the tree under
-build/mutate, and meets the cases that the change can reach: those of its file's family. It ends as
+build/mutate (J copies, J mutants at a time), and meets the cases that the change can reach: those of its file's family.
+It ends as
 
     killed     something failed, or took far too long
     stillborn  the compiler refuses it
     equivalent nothing failed, and equivalent.txt says why nothing could
     survived   nothing failed: a test is missing
+    unjudged   what it meets fails without it, too
 
 Results are kept in build/mutate, by seed: a run that was broken off goes on where it stopped, and --report prints what
 there is. A mutant is known by its file and its text, before and after, so that a change elsewhere does not touch it.
@@ -19,12 +21,15 @@ import argparse
 import fnmatch
 import json
 import os
+import queue
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -35,16 +40,24 @@ HERE = Path(__file__).resolve().parent
 CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled serves this one
 # Arguments of two types that change places are nothing that a programmer gets past the compiler.
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]")
-ENDS = ("killed", "stillborn", "equivalent", "survived")
+ENDS = ("killed", "stillborn", "equivalent", "survived", "unjudged")
 
 
 # ---- which mutants ----
 
 
+def files_of(root):
+    """The files of the tree, by git or, where it is a copy without git, by what lies there."""
+    if (root / ".git").exists():
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
+        return [name for name in listed.split("\0") if name and (root / name).is_file()]
+    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return [str(path) for path in found if path.parts[0] != "build"]
+
+
 def tracked(root, globs):
     """Files of the tree that are mutated, and match a glob where there is one."""
-    listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True).stdout
-    for path in listed.splitlines():
+    for path in files_of(root):
         if plan.kind_of(path) and (not globs or any(fnmatch.fnmatch(path, glob) for glob in globs)):
             yield path
 
@@ -159,8 +172,7 @@ class Bench:
 
 def copy_tree(root, to):
     """The tracked files as they are now; times stay, so that nothing is built twice."""
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True).stdout
-    kept = {name for name in listed.decode().split("\0") if name and Path(root, name).is_file()}
+    kept = set(files_of(root))
     for name in kept:
         source, target = Path(root, name), Path(to, name)
         if target.exists() and target.read_bytes() == source.read_bytes():
@@ -177,39 +189,77 @@ def read_results(path):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def baseline(bench, paths):
-    """What fails without a mutant would kill them all."""
-    for command in bench.project.configure():
+class Pool:
+    """Benches, each with a copy of the tree; one serves one piece of work at a time."""
+
+    def __init__(self, benches):
+        self.count, self.free = len(benches), queue.SimpleQueue()
+        for bench in benches:
+            self.free.put(bench)
+
+    def with_bench(self, work):
+        bench = self.free.get()
+        try:
+            return work(bench)
+        finally:
+            self.free.put(bench)
+
+    def map(self, work, items):
+        """work(bench, item) of each; the results as they come in the order of the items."""
+        with ThreadPoolExecutor(self.count) as threads:
+            yield from threads.map(lambda item: self.with_bench(lambda bench: work(bench, item)), items)
+
+
+def build(bench, paths):
+    for command in bench.project.configure() + [bench.project.compile(path) for path in paths]:
         good, output = bench.succeeds(command)
         if not good:
             raise SystemExit(output)
-    checked = set()
-    for path in paths:
-        good, output = bench.succeeds(bench.project.compile(path))
-        if not good:
-            raise SystemExit(output)
-        for check in bench.project.checks(path):
-            if tuple(check.command) in checked:
-                continue
-            checked.add(tuple(check.command))
-            if not bench.succeeds(check.command, check.environment)[0]:
-                raise SystemExit(f"{' '.join(check.command)}: fails without a mutant")
 
 
-def run(bench, mutants, results, say=print):
+def failing_checks(pool, paths, say):
+    """Names of the checks that fail without a mutant: these would kill them all."""
+    benches = [pool.free.get() for _ in range(pool.count)]
+    build(benches[0], paths)  # and the compiler's cache serves the others
+    with ThreadPoolExecutor(pool.count) as threads:
+        list(threads.map(lambda bench: build(bench, paths), benches[1:]))
+    for bench in benches:
+        pool.free.put(bench)
+    sample = {check.title: path for path in paths for check in benches[0].project.checks(path)}
+
+    def fails(bench, title):
+        check = next(check for check in bench.project.checks(sample[title]) if check.title == title)
+        return not bench.succeeds(check.command, check.environment)[0]
+
+    failing = {title for title, bad in zip(sorted(sample), pool.map(fails, sorted(sample))) if bad}
+    for title in sorted(failing):
+        say(f"fails without a mutant: {title}; what meets it is not judged")
+    return failing
+
+
+def run(pool, mutants, results, say=print):
     """Judges the mutants that have no result in the file yet, and adds theirs."""
     known = {key_of(result) + (result["line"],) for result in read_results(results)}
     left = [mutant for mutant in mutants if key_of(mutant) + (mutant["line"],) not in known]
-    if left:
-        baseline(bench, sorted({mutant["path"] for mutant in left}))
-    for number, mutant in enumerate(left, len(mutants) - len(left) + 1):
+    if not left:
+        return
+    failing = failing_checks(pool, sorted({mutant["path"] for mutant in left}), say)
+    one_at_a_time, done = threading.Lock(), len(mutants) - len(left)
+
+    def judged(bench, mutant):
+        nonlocal done
         start = time.monotonic()
-        result = {**mutant, **bench.judge(mutant)}
+        is_judged = not any(check.title in failing for check in bench.project.checks(mutant["path"]))
+        result = {**mutant, **(bench.judge(mutant) if is_judged else {"end": "unjudged"})}
         result["seconds"] = round(time.monotonic() - start, 1)
-        with results.open("a") as file:
+        with one_at_a_time, results.open("a") as file:
             file.write(json.dumps(result) + "\n")
-        say(f"{number}/{len(mutants)} {result['end']:9} {mutant['path']}:{mutant['line']} {result.get('by', '')[:60]} "
-            f"({result['seconds']} s)")
+            done += 1
+            say(f"{done}/{len(mutants)} {result['end']:9} {mutant['path']}:{mutant['line']} "
+                f"{result.get('by', '')[:60]} ({result['seconds']} s)")
+
+    for _ in pool.map(judged, left):
+        pass
 
 
 def summary(results, equivalents, kind_of=plan.kind_of):
@@ -233,6 +283,12 @@ def summary(results, equivalents, kind_of=plan.kind_of):
         yield f"+ {mutant['after'].strip()}"
 
 
+def bench(root, tree, options):
+    tree.mkdir(parents=True, exist_ok=True)
+    copy_tree(root, tree)
+    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None), options.through.split())
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(prog="./run mutate", description=__doc__.split("\n\n")[0])
     parser.add_argument("--n", type=int, default=20, metavar="N", help="how many mutants (default 20)")
@@ -241,6 +297,7 @@ def main(arguments):
     parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
     parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
     parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
+    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="how many mutants at a time (default 1)")
     parser.add_argument("--through", default="", metavar="COMMAND", help="what each command is run by: 'nice -n 19'")
     options = parser.parse_args(arguments)
     root = Path(__file__).resolve().parents[2]
@@ -258,8 +315,7 @@ def main(arguments):
                 print(f"{mutant['path']}:{mutant['line']} {mutant['operator']}\n- {mutant['before']}\n+ {mutant['after']}")
             return
         work.mkdir(parents=True, exist_ok=True)
-        copy_tree(root, work / "tree")
-        run(Bench(plan.Graft(work / "tree", work / "tree/build"), options.through.split()), mutants, results,
+        run(Pool([bench(root, work / f"tree{number or ''}", options) for number in range(options.jobs)]), mutants, results,
             lambda text: print(text, flush=True))
     print(*summary(read_results(results), equivalents), sep="\n")
 

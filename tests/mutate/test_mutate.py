@@ -102,7 +102,7 @@ class Runs(unittest.TestCase):
         self.said = []
 
     def run_all(self, mutants):
-        mutate.run(self.bench, mutants, self.results, self.said.append)
+        mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append)
         return {result["after"].strip(): result["end"] for result in mutate.read_results(self.results)}
 
     def mutants(self):
@@ -131,9 +131,21 @@ class Runs(unittest.TestCase):
 
     def test_a_project_that_fails_kills_nothing(self):
         (self.bench.project.tree / "test.c").write_text(TEST.replace("!= 2", "!= 3"))
+        self.assertEqual(set(self.run_all(self.mutants()).values()), {"unjudged"})
+        self.assertEqual(self.said[0], "fails without a mutant: test; what meets it is not judged")
+
+    def test_a_project_that_does_not_build_ends_the_run(self):
+        (self.bench.project.tree / "test.c").write_text("int main(")
         with self.assertRaises(SystemExit):
             self.run_all(self.mutants())
         self.assertFalse(self.results.exists())
+
+    def test_two_at_a_time(self):
+        alone = self.run_all(self.mutants())
+        with tempfile.TemporaryDirectory() as other:
+            pool, results = mutate.Pool([self.bench, mutate.Bench(Tiny(other), limit_s=20)]), Path(other, "results.jsonl")
+            mutate.run(pool, self.mutants(), results, self.said.append)
+            self.assertEqual({result["after"].strip(): result["end"] for result in mutate.read_results(results)}, alone)
 
     def test_a_change_that_never_ends_is_killed(self):
         (self.bench.project.tree / "test.c").write_text(
@@ -149,7 +161,7 @@ class Runs(unittest.TestCase):
         self.run_all(self.mutants())
         text = "\n".join(mutate.summary(mutate.read_results(self.results), mutate.read_equivalents(path),
                                         lambda path: "tiny"))
-        self.assertRegex(text, r"tiny +1 +0 +1 +3 +25\.0")
+        self.assertRegex(text, r"tiny +1 +0 +1 +3 +0 +25\.0")
         self.assertIn("+ return a - 1;", text)
         self.assertNotIn("+ if (a >= b)", text)
         tree = self.bench.project.tree
