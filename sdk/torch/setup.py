@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TORCH = ".".join(torch.__version__.split(".")[:2])
 LIBRARY = "torch_graft.lib.libtorch_graft"
+COMPILER = os.environ.get("CXX", "g++")
 BASE = ROOT / "build" / "torch" / f"{torch.__version__}-{sys.implementation.cache_tag}"
 
 
@@ -67,7 +68,8 @@ class BuildLibraries(BuildExtension):
 
     def run(self):
         os.environ.setdefault("MAX_JOBS", str(os.cpu_count()))
-        os.environ.setdefault("CXX", "g++")
+        os.environ.setdefault("CXX", COMPILER)
+        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")  # what ccache asks of users of such headers
         use_ccache()
         native = native_build()
         package = Path(self.build_lib) / "torch_graft"
@@ -79,6 +81,29 @@ class BuildLibraries(BuildExtension):
         # libgraft refuses plugins that others may write to, whatever the umask was here.
         for path in [package / "lib", *(package / "lib").rglob("*")]:
             path.chmod(0o755 if path.is_dir() or ".so" in path.name else 0o644)
+
+    def build_extension(self, extension):
+        """PyTorch's headers take most of the compiler's time: they are read once for all files of the library."""
+        if extension.name == LIBRARY and not is_clang():  # clang has another form of this
+            header = self.precompiled(extension)
+            extension.extra_compile_args += ["-include", str(header), "-Winvalid-pch"]
+        super().build_extension(extension)
+
+    def precompiled(self, extension):
+        """csrc/precompiled.h where GCC finds what it compiled of it: with the very flags of the library, or not at all."""
+        folder = BASE / "precompiled"
+        folder.mkdir(exist_ok=True)
+        header, compiled = folder / PRECOMPILED.name, folder / f"{PRECOMPILED.name}.gch"
+        includes = [f"-I{path}" for path in [*extension.include_dirs, *self.include_dirs]]
+        flags = [*self.compiler.compiler_so[1:], *includes, *extension.extra_compile_args]
+        note = folder / "flags.txt"
+        text = f"{COMPILER}\n{flags}\n{PRECOMPILED.read_text()}"
+        if not (compiled.exists() and note.exists() and note.read_text() == text):
+            shutil.copy(PRECOMPILED, header)
+            command = [*COMPILER.split(), *flags, "-x", "c++-header", str(header), "-o", str(compiled)]
+            subprocess.check_call(command, env={**os.environ, "CCACHE_DISABLE": "1"})  # 400 MB, which no cache should keep
+            note.write_text(text)
+        return header
 
     def get_ext_filename(self, name):
         """A library that is no Python module has a library's name."""
@@ -107,17 +132,21 @@ class BuildLibraries(BuildExtension):
         (config / "GraftTorchConfig.cmake").write_text(text.replace("@TORCH@", TORCH))
 
 
+def is_clang():
+    return "clang" in subprocess.run([*COMPILER.split(), "--version"], capture_output=True, text=True).stdout
+
+
 def shared_libstdcxx():
     """A compiler that was installed without a shared libstdc++ would put a second one into the extension, beside that of
     PyTorch; exceptions and streams that meet both crash."""
-    compiler = os.environ.get("CXX", "g++").split()
-    found = subprocess.run([*compiler, "-print-file-name=libstdc++.so"], capture_output=True, text=True).stdout.strip()
+    found = subprocess.run([*COMPILER.split(), "-print-file-name=libstdc++.so"], capture_output=True, text=True).stdout.strip()
     return [] if os.path.isabs(found) else ["-l:libstdc++.so.6"]
 
 
 INCLUDE = [HERE / "include", HERE / "csrc", ROOT / "sdk/include", ROOT / "plugin_api/include"]
 COMPILE = ["-std=c++20", "-O2", "-g0", "-Wall", "-Wno-interference-size", "-fvisibility=hidden"]
 MODULE = HERE / "csrc" / "module.cpp"
+PRECOMPILED = HERE / "csrc" / "precompiled.h"
 
 BASE.mkdir(parents=True, exist_ok=True)
 
