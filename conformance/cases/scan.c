@@ -2,11 +2,14 @@
 
 #include "conformance/cases/rows.h"
 
-/* A product of n factors has n roundings at most, in the order of the line or another. */
+/* A product of n factors has n roundings at most, in the order of the line or another; of complex numbers each counts
+ * twice, beside the modulus. */
 static void cf_l_cumprod(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   cf_axis a = cf_axis_of(&k->in[0], cf_arg_int(k->call, "dim", 0));
-  for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, (long double)a.length * fabsl(o->v[i].re));
+  bool complex = dt_is_complex(k->dtypes[out]);
+  for (int64_t i = 0; i < o->numel; i++)
+    limits[i] = cf_limit_of(k, out, i, (complex ? 2 : 1) * (long double)a.length * cf_modulus(o->v[i]));
 }
 
 /* log(exp(a) + exp(b)): the difference, its exponential (3 ulp, at most 1) and log1p (2 ulp, at most 0.7) weigh less
@@ -56,13 +59,13 @@ static const cf_op cf_scan_ops[] = {
     {"aten::cumsum",
      CF_TEXTS("s T[33,17] 1", "s T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0] 0", "m T[13,129] -1",
               "f T[2,3,1,3,2,3] 3", "f T[129,1025] 1"),
-     CF_ANY_DTYPE, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(1)},
+     CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(1)},
     {"aten::cumsum", CF_TEXTS("m T[2,1,3,1,2,2,1,3] 2"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED,
      CF_G_LINEAR(1)},
     {"aten::cumprod",
      CF_TEXTS("s T[33,17] 1", "m T[17,13] 0", "m T[33] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0] 0",
               "f T[2,3,1,3,2,3] 3"),
-     CF_REALS,
+     CF_REALS | CF_COMPLEX,
      CF_R_CUSTOM(cf_l_cumprod),
      CF_NONZERO,
      CF_ORDERED,

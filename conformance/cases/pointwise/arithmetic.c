@@ -24,23 +24,53 @@ static void cf_l_div_mode(const cf_check *k, uint32_t out, long double *limits) 
   }
 }
 
-/* a + w (b - a), or a (1 - w) + w b: 1 ulp + 2u (|a| + |w| (|a| + |b|)). */
+/* a + w (b - a), or a (1 - w) + w b: 1 ulp + 2u (|a| + |w| (|a| + |b|)), and twice as many where a product is one of
+ * complex numbers. */
 static void cf_l_lerp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out], *a = &k->in[0], *b = &k->in[1], *weight = cf_arg_array(k, "weight");
   long double w = fabs(cf_arg_number(k->call, "weight", 1)), u = cf_u_acc(k->dtypes[out]);
+  bool complex = dt_is_complex(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++) { /* b and the weight broadcast over leading dims */
-    long double x = fabsl(a->v[i % a->numel].re), y = fabsl(b->v[i % b->numel].re);
-    if (weight) w = fabsl(weight->v[i % weight->numel].re);
-    limits[i] = cf_ulp(k->dtypes[out], o->v[i].re) + 2 * u * (x + w * (x + y));
+    long double x = cf_modulus(a->v[i % a->numel]), y = cf_modulus(b->v[i % b->numel]);
+    if (weight) w = cf_modulus(weight->v[i % weight->numel]);
+    limits[i] = cf_ulp(k->dtypes[out], cf_modulus(o->v[i])) + (complex ? 4 : 2) * u * (x + w * (x + y));
   }
 }
 
 /* g - g w, g w, g b - g a */
 static void cf_t_lerp(const cf_check *k, uint32_t in, long double *terms) {
   for (int64_t i = 0; i < k->in[in].numel; i++) {
-    long double a = fabsl(k->in[0].v[i].re), b = fabsl(k->in[1].v[i].re), w = fabsl(k->in[2].v[i].re);
-    terms[i] = fabsl(k->g[0].v[i].re) * (in == 0 ? 1 + w : in == 1 ? w : a + b);
+    long double a = cf_modulus(k->in[0].v[i]), b = cf_modulus(k->in[1].v[i]), w = cf_modulus(k->in[2].v[i]);
+    terms[i] = cf_modulus(k->g[0].v[i]) * (in == 0 ? 1 + w : in == 1 ? w : a + b);
   }
+}
+
+/* a + x b / c, of which the quotient is right to 4 ulp, twice u each. */
+static void cf_l_addcdiv(const cf_check *k, uint32_t out, long double *limits) {
+  graft_dtype dtype = k->dtypes[out];
+  for (int64_t i = 0; i < k->outs[out].numel; i++)
+    limits[i] = cf_ulp(dtype, cf_modulus(k->outs[out].v[i])) + 10 * cf_u(dtype) * cf_modulus(k->absolute[out].v[i]);
+}
+
+/* A power of complex numbers has a modulus, which is a power of moduli (hypot 4 ulp, times the exponent), and an
+ * angle, whose error is a few times u of itself. */
+static void cf_power_limits(const cf_check *k, uint32_t out, long double *limits, const dt_value *base,
+                            const dt_value *exponent) {
+  for (int64_t i = 0; i < k->outs[out].numel; i++) {
+    dt_value a = base ? base[i] : (dt_value){cf_arg_number(k->call, "self", 1), 0},
+             b = exponent ? exponent[i] : (dt_value){cf_arg_number(k->call, "exponent", 1), 0};
+    long double angle = cf_modulus(b) * (fabsl(atan2l(a.im, a.re)) + fabsl(logl(cf_modulus(a))));
+    limits[i] = (32 + 8 * cf_modulus(b) + 12 * angle) * cf_ulp(k->dtypes[out], cf_modulus(k->outs[out].v[i]));
+  }
+}
+static void cf_l_complex_pow(const cf_check *k, uint32_t out, long double *limits) {
+  cf_power_limits(k, out, limits, k->in[0].v, k->in[1].v);
+}
+static void cf_l_complex_pow_number(const cf_check *k, uint32_t out, long double *limits) {
+  cf_power_limits(k, out, limits, k->in[0].v, NULL);
+}
+static void cf_l_complex_pow_of_number(const cf_check *k, uint32_t out, long double *limits) {
+  cf_power_limits(k, out, limits, NULL, k->in[0].v);
 }
 
 static const char *const cf_same_shape[] = {
@@ -59,21 +89,24 @@ static const char *const cf_alpha[] = {"m T[33,17] T[33,17] alpha=2", "s T[33,17
 
 static const cf_op cf_arithmetic_ops[] = {
     CF_U("abs", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)),
+    {"aten::abs", CF_ONE_COMPLEX(""), CF_COMPLEX, CF_R_ULPS(4), CF_VALUES, CF_WIDE, CF_G_SELECT(20)},
     CF_U("neg", CF_REALS | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)),
-    CF_U("reciprocal", CF_TO_FLOAT, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_KAPPA(cf_k_reciprocal, 8)),
+    CF_U("reciprocal", CF_TO_FLOAT | CF_COMPLEX, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE,
+         CF_G_KAPPA(cf_k_reciprocal, 8)),
     CF_B("add.Tensor", CF_ANY_DTYPE | CF_COMPLEX, CF_R_SCALED, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
-    {"aten::add.Tensor", cf_alpha, CF_REALS, CF_R_SCALED, CF_VALUES, CF_INPLACE, CF_G_LINEAR(2)},
-    CF_N("add.Scalar", CF_REALS, CF_R_SCALED, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
+    {"aten::add.Tensor", cf_alpha, CF_REALS | CF_COMPLEX, CF_R_SCALED, CF_VALUES, CF_INPLACE, CF_G_LINEAR(2)},
+    CF_N("add.Scalar", CF_REALS | CF_COMPLEX, CF_R_SCALED, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
     CF_B("sub.Tensor", CF_REALS | CF_COMPLEX, CF_R_SCALED, CF_VALUES, CF_SPECIAL_WIDE | CF_DIFFERENCE, CF_G_LINEAR(1)),
-    {"aten::sub.Tensor", cf_alpha, CF_REALS, CF_R_SCALED, CF_VALUES, CF_INPLACE | CF_DIFFERENCE, CF_G_LINEAR(2)},
-    CF_N("sub.Scalar", CF_REALS, CF_R_SCALED, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
+    {"aten::sub.Tensor", cf_alpha, CF_REALS | CF_COMPLEX, CF_R_SCALED, CF_VALUES, CF_INPLACE | CF_DIFFERENCE,
+     CF_G_LINEAR(2)},
+    CF_N("sub.Scalar", CF_REALS | CF_COMPLEX, CF_R_SCALED, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
     CF_B("mul.Tensor", CF_ANY_DTYPE | CF_COMPLEX, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(1)),
-    {"aten::mul.Scalar", CF_TEXTS("s T[33,17] 0.1", "m T[1025] 3", "m T[] 2.5", "m T[0] 2"), CF_FLOATS, CF_R_ROUNDED,
-     CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(2)},
+    {"aten::mul.Scalar", CF_TEXTS("s T[33,17] 0.1", "m T[1025] 3", "m T[] 2.5", "m T[0] 2"), CF_FLOATS | CF_COMPLEX,
+     CF_R_ROUNDED, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(2)},
     CF_B("div.Tensor", CF_TO_FLOAT, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_LINEAR(6)),
-    {"aten::div.Scalar", CF_TEXTS("s T[33,17] 3", "m T[1025] 0.1", "m T[] 2.5", "m T[0] 2"), CF_FLOATS, CF_R_DIVISION,
-     CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(4)},
-    {"prims::div", CF_TWO(""), CF_REALS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_LINEAR(6)},
+    {"aten::div.Scalar", CF_TEXTS("s T[33,17] 3", "m T[1025] 0.1", "m T[] 2.5", "m T[0] 2"), CF_FLOATS | CF_COMPLEX,
+     CF_R_DIVISION, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(4)},
+    {"prims::div", CF_TWO(""), CF_REALS | CF_COMPLEX, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_LINEAR(6)},
     CF_EXACTLY("gcd", CF_MEETING, CF_INTS, CF_VALUES, CF_WIDE),
     CF_EXACTLY("lcm", CF_TWIN_PAIR, CF_INTS, CF_VALUES, 0),
     {"aten::div.Tensor_mode",
@@ -100,6 +133,22 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_G_NONE},
     {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "s 2 T[1025]", "m 0.5 T[]", "m 2.5 T[0]"), CF_FLOATS, CF_R_ULPS(16),
      CF_VALUES, 0, CF_G_SELECT(80)},
+    {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[13] 2", "m T[129] -1.5", "m T[] 0.5", "m T[0] 3"),
+     CF_COMPLEX, CF_R_CUSTOM(cf_l_complex_pow_number), CF_NONZERO, CF_INPLACE, CF_G_SELECT(120)},
+    {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17] T[33,17]", "m T[] T[]", "m T[0] T[0]"), CF_COMPLEX,
+     CF_R_CUSTOM(cf_l_complex_pow), CF_NONZERO, 0, CF_G_SELECT(240)},
+    {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "m 0.5 T[]", "m 2 T[0]"), CF_COMPLEX,
+     CF_R_CUSTOM(cf_l_complex_pow_of_number), CF_VALUES, 0, CF_G_SELECT(160)},
+    {"aten::where.self",
+     CF_TEXTS("m bool[33,17] T[33,17] T[33,17]", "m bool[33,1] T[17] 2", "m bool[33,17] f32[17] T[33,17]"), CF_COMPLEX,
+     CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_SELECT(1)},
+    /* Complex numbers meet real ones. */
+    {"aten::add.Tensor", CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] i64[17]", "m f32[33,1] T[]"), CF_BIT(C64),
+     CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},
+    {"aten::div.Tensor", CF_TEXTS("m T[33,17] T[33,17]", "m T[13,1] T[17]", "m T[33] 2", "m T[] T[33]", "m T[0] T[0]"),
+     CF_COMPLEX, CF_R_DIVISION, CF_NONZERO, CF_WIDE | CF_INPLACE, CF_G_LINEAR(6)},
+    {"aten::div.Tensor", CF_TEXTS("m f32[33,17]+ T[17]", "m T[33,17] bf16[17]+", "m bool[17] T[33,17]"), CF_BIT(C64),
+     CF_R_DIVISION, CF_NONZERO, 0, CF_G_NONE},
     CF_B("maximum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
     CF_B("minimum", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)),
     {"aten::fmax", CF_TWO(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_ANY_ZERO, CF_G_SELECT(1)},
@@ -132,15 +181,22 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_TEXTS("m T[33,17] bool[33,17] T[]", "m T[33,17] bool[17] T[]", "m T[17] bool[33,1] T[]",
               "m T[1025] bool[1025] T[]", "m T[] bool[] T[]", "m T[0] bool[0] T[]"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
-    {"aten::addcmul", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
+    {"aten::addcmul", cf_ternary, CF_FLOATS | CF_COMPLEX, CF_R_ALPHA, CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
     {"aten::addcdiv", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_NONZERO, CF_INPLACE, CF_G_LINEAR(8)},
+    {"aten::addcdiv",
+     CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "m T[1025] T[1025] T[1025] 2", "m T[] T[] T[]"),
+     CF_COMPLEX,
+     {.klass = CF_CUSTOM, .limit = cf_l_addcdiv, .absolute = true},
+     CF_NONZERO,
+     CF_INPLACE,
+     CF_G_LINEAR(16)},
     {"aten::lerp.Scalar",
      CF_TEXTS("m T[33,17] T[33,17] 0.3", "s T[33,17] T[17] 0.75", "m T[1025] T[1025] 0.5", "m T[] T[] 0.3",
               "m T[0] T[0] 0.3"),
-     CF_FLOATS, CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
+     CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
     {"aten::lerp.Tensor",
-     CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "s T[129] T[129] T[129]", "m T[] T[] T[]", "m T[0] T[0] T[0]"), CF_FLOATS,
-     CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_CUSTOM(cf_t_lerp, 6)},
+     CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "s T[129] T[129] T[129]", "m T[] T[] T[]", "m T[0] T[0] T[0]"),
+     CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_CUSTOM(cf_t_lerp, 6)},
     {"aten::lerp.Tensor", CF_TEXTS("m T[33,17] T[17] T[17]", "m T[33,17] T[17] T[]"), CF_FLOATS, CF_R_CUSTOM(cf_l_lerp),
      CF_VALUES, 0, CF_G_NONE},
 };

@@ -1,9 +1,10 @@
 /* Rounding, signs, comparisons, logic and bits: what is exact. */
 #include "conformance/cases/pointwise/pointwise.h"
 
-#define CF_COMPARE(n)                                                                      \
-  CF_B(n ".Tensor", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE), \
-      CF_N(n ".Scalar", CF_REALS, CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
+#define CF_COMPARE(n) CF_COMPARE_OF(n, 0)
+#define CF_COMPARE_OF(n, further)                                                                      \
+  CF_B(n ".Tensor", CF_ANY_DTYPE | (further), CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE), \
+      CF_N(n ".Scalar", CF_REALS | (further), CF_R_EXACT, CF_SPECIAL | CF_WIDE, CF_G_NONE)
 
 /* Steps: the gradient is 0 throughout, which no difference over a jump says. */
 #define CF_STEPS(n, texts, dtypes, flags) \
@@ -24,12 +25,12 @@ static const cf_op cf_logic_ops[] = {
     CF_STEPS("sgn", CF_ONE(""), CF_ANY_DTYPE, CF_CLAMPS),
     {"aten::sgn", CF_ONE(""), CF_COMPLEX, CF_R_ULPS(6), CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     CF_EXACTLY("signbit", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_WIDE),
-    CF_U("isnan", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
-    {"prims::isfinite", CF_TWIN, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    CF_U("isnan", CF_REALS | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
+    {"prims::isfinite", CF_TWIN, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"prims::conj_physical", CF_TWIN, CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_LINEAR(0)},
     {"aten::nextafter", CF_TWO(""), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE | CF_NATIVE, CF_G_SELECT(1)},
     {"aten::frexp.Tensor", CF_ONE(""), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(1)},
-    CF_EXACTLY("isinf", CF_ONE(""), CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
+    CF_EXACTLY("isinf", CF_ONE(""), CF_ANY_DTYPE | CF_COMPLEX, CF_VALUES, CF_SPECIAL | CF_WIDE),
     {"aten::isneginf", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::isposinf", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::nan_to_num", CF_ONE(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_INPLACE | CF_NATIVE,
@@ -38,16 +39,16 @@ static const cf_op cf_logic_ops[] = {
      CF_SPECIAL | CF_NATIVE, CF_G_SELECT(1)},
     {"aten::copysign.Tensor", CF_TWO(""), CF_TO_FLOAT, CF_R_EXACT, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
     {"aten::heaviside", CF_TWO(""), CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_INPLACE, CF_G_NONE},
-    CF_COMPARE("eq"),
-    CF_COMPARE("ne"),
+    CF_COMPARE_OF("eq", CF_COMPLEX),
+    CF_COMPARE_OF("ne", CF_COMPLEX),
     CF_COMPARE("lt"),
     CF_COMPARE("le"),
     CF_COMPARE("gt"),
     CF_COMPARE("ge"),
-    CF_U("logical_not", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
-    CF_B("logical_and", CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
-    CF_EXACTLY("logical_or", CF_MEETING, CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
-    CF_EXACTLY("logical_xor", CF_MEETING, CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL | CF_WIDE),
+    CF_U("logical_not", CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
+    CF_B("logical_and", CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE),
+    CF_EXACTLY("logical_or", CF_MEETING, CF_ANY_DTYPE | CF_COMPLEX, CF_VALUES, CF_SPECIAL | CF_WIDE),
+    CF_EXACTLY("logical_xor", CF_MEETING, CF_ANY_DTYPE | CF_COMPLEX, CF_VALUES, CF_SPECIAL | CF_WIDE),
     CF_EXACTLY("logical_xor", CF_TEXTS("m bool[33,17] T[33,17]", "m T[33,17] f32[17]", "m i64[13,1] T[17]"),
                CF_ANY_DTYPE, CF_VALUES, CF_SPECIAL),
     CF_U("bitwise_not", CF_INTS | CF_BOOLS, CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE),

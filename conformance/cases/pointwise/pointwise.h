@@ -18,6 +18,9 @@
            "m T[3,13,17] T[3,13,17]" rest, "f T[1025] T[1025]" rest)
 /* Of an op whose twin smoke runs. */
 #define CF_TWIN CF_TEXTS("m T[33,17]", "m T[129]", "m T[]", "m T[0]", "f T[2,1,3,2,2,3]")
+/* Of complex numbers, where real ones have a row of their own. */
+#define CF_ONE_COMPLEX(rest) \
+  CF_TEXTS("m T[33,17]" rest, "m T[]" rest, "m T[0]" rest, "f T[3,13,17]" rest, "f T[1025]" rest)
 #define CF_TWIN_PAIR \
   CF_TEXTS("m T[33,17] T[33,17]", "m T[129] T[129]", "m T[] T[]", "m T[0] T[0]", "f T[3,13,17] T[3,13,17]")
 #define CF_MEETING                                                                                              \

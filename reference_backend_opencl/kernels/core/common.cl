@@ -94,7 +94,32 @@
 #define LOAD_f64(space, p) VLOAD(p)
 #define LOAD_c64(space, p) VLOAD(p)
 #define LOAD_c128(space, p) VLOAD(p)
+#if !defined(CLASS_COMPLEX)
 #define LOAD(dtype, space, p) CONVERT(CT, CAT(LOAD_, dtype)(space, p))
+#else
+/* Of complex numbers there is one lane. Real elements get an imaginary part of 0. */
+#ifdef IS_DOUBLE
+#define PART double
+#define WIDEN_float2 convert_double2
+#define WIDEN_double2 convert_double2
+#else
+#define PART float
+#define WIDEN_float2 convert_float2
+#define WIDEN_double2 convert_float2
+#endif
+#define FROM_PART(v) (CT)((PART)(v), 0)
+#define WIDEN_uchar FROM_PART
+#define WIDEN_char FROM_PART
+#define WIDEN_short FROM_PART
+#define WIDEN_int FROM_PART
+#define WIDEN_long FROM_PART
+#define WIDEN_ushort FROM_PART
+#define WIDEN_uint FROM_PART
+#define WIDEN_ulong FROM_PART
+#define WIDEN_float FROM_PART
+#define WIDEN_double FROM_PART
+#define LOAD(dtype, space, p) CAT(WIDEN_, RAW(dtype))(CAT(LOAD_, dtype)(space, p))
+#endif
 
 /* The driver's conversions, but on a variable: PoCL's vstore_half needs more alignment than OpenCL lets it ask for. */
 static VEC_OF(float) from_f16(VEC_OF(ushort) bits) { return VLOAD_HALF(0, (__private const half *)&bits); }
@@ -204,7 +229,12 @@ static VEC_OF(uchar) to_e5m2(VEC_OF(float) x) { return to_float8(x, 21, 0x388000
     return lanes[0];                                                            \
   }
 
-/* Arithmetic that every class has; integers wrap, which C leaves undefined for signed ones. */
+/* Arithmetic that every class has; integers wrap, which C leaves undefined for signed ones. (CT)(ONE) is 1. */
+#if defined(CLASS_COMPLEX)
+#define ONE 1, 0
+#else
+#define ONE 1
+#endif
 #if defined(CLASS_INT)
 #define ADD(a, b) AS(CT, AS(UT, a) + AS(UT, b))
 #define SUB(a, b) AS(CT, AS(UT, a) - AS(UT, b))

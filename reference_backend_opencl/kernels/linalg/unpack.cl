@@ -3,12 +3,6 @@
 #define COLUMNS n.of[1]
 #define STEPS min(ROWS, COLUMNS)
 
-#ifdef CLASS_COMPLEX
-#define ONE (CT)(1, 0)
-#else
-#define ONE (CT)1
-#endif
-
 /* Where the exchanges, undone from the last on, leave the one of the column. */
 KERNEL exchanges(PLACE(p), CONST_PLACE(pivots), numbers n) {
   EACH_UNIT(at) {
@@ -20,7 +14,7 @@ KERNEL exchanges(PLACE(p), CONST_PLACE(pivots), numbers n) {
       if (row < 0 || row >= ROWS) continue;
       place = place == k ? row : place == row ? k : place;
     }
-    for (long i = 0; i < ROWS; i++) PUT(ELEMENTS(p) + (b * ROWS + i) * ROWS + column, i == place ? ONE : (CT)0);
+    for (long i = 0; i < ROWS; i++) PUT(ELEMENTS(p) + (b * ROWS + i) * ROWS + column, i == place ? (CT)(ONE) : (CT)0);
   }
 }
 
@@ -30,7 +24,7 @@ KERNEL lower(PLACE(l), CONST_PLACE(lu), numbers n) {
     if (j < i)
       ELEMENTS(l)[at] = CONST_POINTER(D, lu)[row * COLUMNS + j];
     else
-      PUT(ELEMENTS(l) + at, j == i ? ONE : (CT)0);
+      PUT(ELEMENTS(l) + at, j == i ? (CT)(ONE) : (CT)0);
   }
 }
 

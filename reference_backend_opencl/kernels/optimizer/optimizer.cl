@@ -63,7 +63,7 @@ DEFINE_OPERAND(5)
 #define ONE_bf16(p) as_float((uint) * (__global const ushort *)(p) << 16)
 #define ONE_f32(p) (*(__global const float *)(p))
 #define ONE_f64(p) (*(__global const double *)(p))
-#define ONE(dtype, p) ((CT)CAT(ONE_, dtype)(p))
+#define ONE_OF(dtype, p) ((CT)CAT(ONE_, dtype)(p))
 #endif
 
 /* 1 - beta^t, without cancellation and without double. */
@@ -89,7 +89,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 /* Operands: parameter, gradient, average, average of squares, step, greatest average of squares. */
 #ifdef MODE_ADAM
 #define PREPARE                                           \
-  CT t = ONE(D_4, p4);                                    \
+  CT t = ONE_OF(D_4, p4);                                    \
   CT step_size = lr / bias_correction(ADAM_LOG_BETA1, t); \
   CT root = sqrt(bias_correction(ADAM_LOG_BETA2, t));     \
   CT decay = WEIGHT_DECAY, keep = (CT)1 - lr * decay;
@@ -142,7 +142,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 
 /* Operands: parameter, gradient, sum of squares, step. */
 #ifdef MODE_ADAGRAD
-#define PREPARE CT decay = WEIGHT_DECAY, rate = lr / ((CT)1 + (ONE(D_3, p3) - (CT)1) * ADAGRAD_LR_DECAY);
+#define PREPARE CT decay = WEIGHT_DECAY, rate = lr / ((CT)1 + (ONE_OF(D_3, p3) - (CT)1) * ADAGRAD_LR_DECAY);
 #define STEP(i, n)                                                             \
   {                                                                            \
     VT p = get_0(p0, i, n), g = get_1(p1, i, n), sum = get_2(p2, i, n);        \
@@ -214,7 +214,7 @@ KERNEL optimize(PARAMETERS, __global uchar *shared0, ulong offset0, __global con
   for (int k = 0; k < NUMBERS; k++) number[k] = ((__global const CT *)table)[k];
   if (flags & HAS_FOUND && *(__global const float *)(shared0 + offset0) == 1.0f) return;
   CT scale = flags & HAS_SCALE ? (CT) * (__global const float *)(shared1 + offset1) : (CT)1;
-  CT lr = flags & HAS_LR ? ONE(D_LR, shared2 + offset2) : LR;
+  CT lr = flags & HAS_LR ? ONE_OF(D_LR, shared2 + offset2) : LR;
 #elif defined(MODE_UNSCALE)
   CT scale = (CT) * (__global const float *)(shared1 + offset1);
 #endif

@@ -61,8 +61,28 @@ static bool is_dimensioned(const graft_tensor_desc *desc) {
   return !expanded;
 }
 
+/* Whether a complex number of dtype `to` is two of dtype `from`. */
+static bool is_part(const ocl_dtype *from, const ocl_dtype *to) {
+  return to->code == GRAFT_C64 ? from->code == GRAFT_F32 : to->code == GRAFT_C128 && from->code == GRAFT_F64;
+}
+
+/* Whether an operand is complex, so that the others become so. */
+static bool has_complex(const operands *call) {
+  bool found = false;
+  for (int k = 0; k < call->inputs; k++)
+    found =
+        found || (call->input[k] && (call->input[k]->dl.dtype == GRAFT_C64 || call->input[k]->dl.dtype == GRAFT_C128));
+  for (int k = 0; k < call->scalars; k++) found = found || (call->scalar[k] && call->scalar[k]->dtype == GRAFT_C128);
+  return found;
+}
+
 /* Whether a value of `from` enters a computation in `to` as promotion would have it, without a rounding in between. */
 static bool widens(const ocl_dtype *from, const ocl_dtype *to) {
+  if (to->class == OCL_CLASS_COMPLEX) {
+    bool whole = from->class == OCL_CLASS_INT || from->class == OCL_CLASS_BOOL;
+    return whole || is_part(from, to) || (from->class == OCL_CLASS_FLOAT && from->bytes == 2) ||
+           (from->code == GRAFT_F32 && to->code == GRAFT_C128) || (from->code == GRAFT_C64 && to->code == GRAFT_C128);
+  }
   if (to->class == OCL_CLASS_FLOAT) {
     return from->class == OCL_CLASS_INT || from->class == OCL_CLASS_BOOL ||
            (from->class == OCL_CLASS_FLOAT && from->bytes < to->bytes);
@@ -72,12 +92,13 @@ static bool widens(const ocl_dtype *from, const ocl_dtype *to) {
   return from->class == OCL_CLASS_BOOL || (from->class == OCL_CLASS_INT && to_signed && from->bytes < to->bytes);
 }
 
-/* The host does not say what the promoted dtype is. It is the output's if an input with dimensions has that dtype and
- * all others widen to it, or if whole numbers meet a fraction (f32, the default dtype); anything else goes back to the
- * host. */
+/* The host does not say what the promoted dtype is. It is the output's if an input with dimensions has that dtype, or
+ * is a part of it and meets a complex number, and all others widen to it; or if whole numbers meet a fraction or a
+ * complex number (f32 or c64, by the default dtype); anything else goes back to the host. */
 static bool mixed_is_served(const graft_device *device, const operands *call, const recipe *recipe) {
   const ocl_dtype *to = ocl_dtype_of(device, call->out->dl.dtype);
-  bool anchored = false, fraction = recipe->flags & OCL_FLOAT_RESULT;
+  bool anchored = false, fraction = recipe->flags & OCL_FLOAT_RESULT, complex = has_complex(call);
+  if (to->class == OCL_CLASS_COMPLEX && !complex) return false;
   for (int k = 0; k < call->inputs; k++) {
     const graft_tensor_desc *desc = call->input[k];
     const ocl_dtype *from = desc ? ocl_dtype_of(device, desc->dl.dtype) : to;
@@ -87,7 +108,7 @@ static bool mixed_is_served(const graft_device *device, const operands *call, co
       continue;
     }
     if (from != to && !widens(from, to)) return false;
-    anchored = anchored || (from == to && is_dimensioned(desc));
+    anchored = anchored || ((from == to || is_part(from, to)) && is_dimensioned(desc));
   }
   for (int k = 0; k < call->scalars; k++)
     fraction = fraction || (call->scalar[k] && call->scalar[k]->dtype == GRAFT_F64);
@@ -96,24 +117,26 @@ static bool mixed_is_served(const graft_device *device, const operands *call, co
     const graft_tensor_desc *desc = call->input[k];
     if (!is_value(desc) && ocl_dtype_of(device, desc->dl.dtype)->class == OCL_CLASS_FLOAT) return false;
   }
-  return fraction && to->code == GRAFT_F32;
+  return complex ? to->code == GRAFT_C64 : fraction && to->code == GRAFT_F32;
 }
 
-/* Whether a value of `from` that is not 0 stays so in `to`, and not the other way round. */
+/* Whether a value of `from` that is not 0 stays so in `to`, and not the other way round. Classes are in that order. */
 static bool keeps_more(const ocl_dtype *to, const ocl_dtype *from) {
-  bool to_float = to->class == OCL_CLASS_FLOAT, from_float = from->class == OCL_CLASS_FLOAT;
-  return to_float != from_float ? to_float : to->bytes > from->bytes;
+  bool to_whole = to->class <= OCL_CLASS_INT, from_whole = from->class <= OCL_CLASS_INT;
+  return to->class == from->class || (to_whole && from_whole) ? to->bytes > from->bytes : to->class > from->class;
 }
 
 /* The dtype that all operands of a logical op are converted to without one of them becoming 0. */
 static const ocl_dtype *logical_dtype(const graft_device *device, const operands *call, const recipe *recipe) {
   const ocl_dtype *most = NULL;
+  bool has_f64 = false;
   for (int k = 0; k < call->inputs; k++) {
     const ocl_dtype *dtype = ocl_dtype_of(device, call->input[k]->dl.dtype);
     if (!dtype || !(recipe->dtypes >> dtype->number & 1)) return NULL;
     if (!most || keeps_more(dtype, most)) most = dtype;
+    has_f64 = has_f64 || dtype->code == GRAFT_F64;
   }
-  return most;
+  return has_f64 && most->code == GRAFT_C64 ? NULL : most; /* neither has all values of the other */
 }
 
 /* The dtype that is computed in, or NULL where the call is not served. */
@@ -179,13 +202,22 @@ static int inner_kind(int64_t stride) {
   return stride == 0 ? 0 : stride == 1 ? 1 : 2;
 }
 
+/* Whether the functions of complex numbers are needed. */
+static bool has_complex_form(const recipe *recipe, const ocl_dtype *compute) {
+  return compute->class == OCL_CLASS_COMPLEX && recipe->complex;
+}
+
+static const char *expression_of(const recipe *recipe, const ocl_dtype *compute) {
+  return has_complex_form(recipe, compute) ? recipe->complex : recipe->expression;
+}
+
 static void write_head(ocl_text *head, const graft_device *device, const operands *call, const recipe *recipe,
                        const ocl_dtype *compute, const ocl_geometry *geometry, size_t local) {
   bool complex =
       compute->class == OCL_CLASS_COMPLEX || ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
   ocl_head_types(head, compute, complex ? 1 : device->vector_width, local);
   ocl_text_add(head, "#define RANK %d\n#define INPUTS %d\n", geometry->rank, call->inputs);
-  ocl_text_add(head, "#define EXPRESSION %s\n#define MODE %u\n", recipe->expression, call->mode);
+  ocl_text_add(head, "#define EXPRESSION %s\n#define MODE %u\n", expression_of(recipe, compute), call->mode);
   if (recipe->second) ocl_text_add(head, "#define SECOND %s\n", recipe->second);
   ocl_text_add(head, "#define D_OUT %s\n#define INNER_OUT %d\n", ocl_dtype_of(device, call->out->dl.dtype)->name,
                inner_kind(geometry->stride[0][0]));
@@ -227,7 +259,8 @@ typedef struct source {
   const recipe *recipe;
 } source;
 
-static const char *files_of(const recipe *recipe) {
+static const char *files_of(const recipe *recipe, const ocl_dtype *compute) {
+  if (has_complex_form(recipe, compute)) return "pointwise/complex pointwise/pointwise";
   if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma pointwise/pointwise";
   if (recipe->flags & OCL_SPECIAL) return "pointwise/special pointwise/pointwise";
   if (recipe->flags & OCL_POLYNOMIALS) return "pointwise/polynomials pointwise/pointwise";
@@ -246,7 +279,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   size_t local = device->is_cpu ? 1 : 128;
   ocl_text head = {0};
   write_head(&head, device, call, recipe, compute, &geometry, local);
-  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files_of(recipe), "pointwise");
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files_of(recipe, compute), "pointwise");
   return status == GRAFT_OK ? set_space(memo, &geometry, local) : status;
 }
 

@@ -8,7 +8,7 @@
  *   SECOND            what a second output gets, of D_SECOND and the same shape; its innermost stride is INNER_SECOND
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
-/* ---- What expressions are made of ---- */
+/* ---- What expressions are made of; complex.cl has the functions of complex numbers ---- */
 
 #define MAXIMUM(a, b) nan_max(a, b)
 #define MINIMUM(a, b) nan_min(a, b)
@@ -249,20 +249,6 @@ static VT int_pow(VT a, VT b) {
 #else
 #define BITNOT(a) (~(a))
 #endif
-#endif
-
-#if defined(CLASS_COMPLEX)
-#define SIGN(a) complex_sign(a)
-/* Scaled by a power of two first, so that the modulus is within range, and no denormal. */
-#ifdef IS_DOUBLE
-#define RAISED 0x1p1000
-#else
-#define RAISED 0x1p100f
-#endif
-static VT complex_sign(VT a) {
-  VT scaled = a * ((fabs(a.x) > 1) | (fabs(a.y) > 1) ? (CT)0.5f : (CT)RAISED);
-  return (a.x == 0) & (a.y == 0) ? (VT)0 : scaled / hypot(scaled.x, scaled.y);
-}
 #endif
 
 #define DIVIDE(a, b) (MODE == 1 ? TRUNC_DIVIDE(a, b) : floor_divide(a, b))

@@ -31,6 +31,7 @@ typedef struct ocl_pointwise_recipe {
   uint64_t dtypes; /* what it computes with */
   uint32_t flags;
   const char *expression, *second; /* second: of the second output, or NULL */
+  const char *complex;             /* of complex numbers, with the functions of complex.cl; NULL: the same */
   const double *numbers;           /* what x, y, z are where the op has none; NULL: 1 */
 } ocl_pointwise_recipe;
 

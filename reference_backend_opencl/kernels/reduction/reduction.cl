@@ -10,14 +10,12 @@
 #define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 #if defined(CLASS_COMPLEX)
-#define ONE 1, 0
 #define TRUTH(v) (VT)(NONZERO(v) ? 1 : 0, 0)
 #define EITHER(a, b) fmax(a, b)
 #define BOTH(a, b) fmin(a, b)
 #define NUMBER(v) (v)
 #define QUOTIENT(v, x) ((v) / (x).x)
 #else
-#define ONE 1
 #define TRUTH(v) (NONZERO(v) ? (VT)1 : (VT)0)
 #define EITHER(a, b) MAXIMUM(a, b)
 #define BOTH(a, b) MINIMUM(a, b)

@@ -5,9 +5,10 @@ enum { SELF, DIM, OUT, VALUES, INDICES, READS };
 static const char *const reads[] = {
     [SELF] = "self", [DIM] = "dim", [OUT] = "out", [VALUES] = "values", [INDICES] = "indices", [READS] = NULL};
 
-/* An extremum by how its numbers compare with those before, else a function that joins two and what it leaves as is. */
+/* An extremum by how its numbers compare with those before, else a function that joins two and what it leaves as is; of
+ * complex numbers another one, of complex.cl, where there is one. */
 typedef struct recipe {
-  const char *at_least, *join, *nothing;
+  const char *at_least, *join, *nothing, *complex;
 } recipe;
 
 typedef struct operands {
@@ -26,17 +27,19 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   const char *extremum = recipe->at_least;
   ocl_lines lines = ocl_lines_of(device, &call->self->dl, call->self->dl.ndim ? call->dim : -1);
   if (extremum) ocl_lines_plan_columns(device, &lines);
-  if (lines.rows || extremum) lines.vec = 1;
+  bool is_complex = dtype->class == OCL_CLASS_COMPLEX, has_form = is_complex && recipe->complex;
+  if (lines.rows || extremum || is_complex) lines.vec = 1;
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, dtype);
   ocl_text_add(&head, "#define D_OUT %s\n#define D_IN %s\n", dtype->name, dtype->name);
   if (extremum) {
     ocl_text_add(&head, "#define AT_LEAST(a, b) ((a) %s (b))\n", extremum);
   } else {
-    ocl_text_add(&head, "#define JOIN(a, b) %s(a, b)\n#define NOTHING %s\n", recipe->join, recipe->nothing);
+    ocl_text_add(&head, "#define JOIN(a, b) %s(a, b)\n#define NOTHING %s\n", has_form ? recipe->complex : recipe->join,
+                 recipe->nothing);
   }
-  graft_status status =
-      ocl_kernel_make(kernel, device, &head, "core/lines scan/scan", extremum ? "scan_extremum" : "scan");
+  const char *files = has_form ? "core/lines pointwise/complex scan/scan" : "core/lines scan/scan";
+  graft_status status = ocl_kernel_make(kernel, device, &head, files, extremum ? "scan_extremum" : "scan");
   return status == GRAFT_OK ? ocl_lines_set(kernel, &lines) : status;
 }
 
@@ -44,8 +47,7 @@ static graft_status prepare(void *memo_, graft_device *device, const void *from)
   const operands *call = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, call->self->dl.dtype);
   if (!dtype || call->out->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
-  bool number = dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_INT;
-  if (!number && !(call->recipe->at_least && dtype->class == OCL_CLASS_BOOL)) return GRAFT_UNIMPLEMENTED;
+  if (dtype->class == (call->recipe->at_least ? OCL_CLASS_COMPLEX : OCL_CLASS_BOOL)) return GRAFT_UNIMPLEMENTED;
   return make_kernel(&((memo *)memo_)->kernel, device, call, dtype);
 }
 
@@ -79,9 +81,10 @@ static graft_status run(const ocl_call *call) {
 #define REALS   (NUMBERS | OCL_BOOLS)
 
 static const ocl_op ops[] = {
-    SCAN(cumsum, NUMBERS, .join = "ADD", .nothing = "0"),
-    SCAN(cumprod, NUMBERS, .join = "MUL", .nothing = "1"),
-    SCAN(logcumsumexp, OCL_FLOATS, .join = "log_add", .nothing = "-INFINITY"),
+    SCAN(cumsum, NUMBERS | OCL_COMPLEX, .join = "ADD", .nothing = "0"),
+    SCAN(cumprod, NUMBERS | OCL_COMPLEX, .join = "MUL", .nothing = "ONE"),
+    SCAN(logcumsumexp, OCL_FLOATS | OCL_COMPLEX, .join = "log_add", .nothing = "-INFINITY",
+         .complex = "complex_log_add"),
     SCAN(cummax, REALS, .at_least = ">="),
     SCAN(cummax_helper, REALS, .at_least = ">="),
     SCAN(cummin, REALS, .at_least = "<="),
