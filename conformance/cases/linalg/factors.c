@@ -90,7 +90,7 @@ static void cf_check_lu(const cf_check *check, cf_matrix a, cf_matrix lu, const 
         sum += term, terms += cabsl(term);
       }
       cf_complex l = cf_part(lu, i, j);
-      if (j < i && exchanged && fabsl(creall(l)) + fabsl(cimagl(l)) > 1.5L)
+      if (j < i && exchanged && cabsl(l) > 1.5L) /* sqrt 2 where the sum of both parts was compared, as LAPACK does */
         cf_hold(v, "a multiplier above 1, so that the pivot was not the largest", b, i, j, cabsl(l), 1);
       cf_hold(v, "P A - L U", b, i, j, cabsl(sum - cf_part(a, rows[i], j)), roundings * terms);
     }
@@ -241,15 +241,15 @@ static void cf_check_spectrum(const dt_value *values, const dt_value *oracle, in
   }
 }
 
-/* The whole matrix of the triangle that is read. */
-static bool cf_hermitian_of(const cf_array *a, bool upper, cf_array *to) {
+/* The whole matrix, Hermitian or symmetric, of the triangle that is read. */
+static bool cf_whole_of(const cf_array *a, bool upper, bool hermitian, cf_array *to) {
   if (!cf_array_new(to, a->dtype, a->ndim, a->sizes)) return false;
   int64_t n = a->sizes[a->ndim - 1];
   for (int64_t at = 0; at < a->numel; at++) {
     int64_t i = at / n % n, j = at % n, mirrored = at - i * n - j + j * n + i;
     bool read = upper ? i <= j : i >= j;
     dt_value x = a->v[read ? at : mirrored];
-    to->v[at] = (dt_value){x.re, i == j ? 0 : read ? x.im : -x.im};
+    to->v[at] = (dt_value){x.re, !hermitian || (read && i != j) ? x.im : i == j ? 0 : -x.im};
   }
   return true;
 }
@@ -259,7 +259,7 @@ void cf_eigh_property(const cf_check *check, const cf_array *results, cf_verdict
   bool upper = triangle->kind == GRAFT_VALUE_STR && *triangle->as.str == 'U';
   const cf_array *values = &results[OUT_linalg_eigh_eigenvalues], *vectors = &results[OUT_linalg_eigh_eigenvectors];
   cf_array whole = {0};
-  if (!cf_hermitian_of(&check->in[0], upper, &whole)) cf_verdict_fail(v, "no memory to check the eigenvalues");
+  if (!cf_whole_of(&check->in[0], upper, true, &whole)) cf_verdict_fail(v, "no memory to check the eigenvalues");
   for (int64_t b = 0; v->ok && b < cf_matrices_in(&whole); b++) {
     cf_matrix a = cf_matrix_of(&whole, b);
     long double limit = cf_orthogonal_limit(check, a);
@@ -375,7 +375,7 @@ void cf_ldl_property(const cf_check *check, const cf_array *results, cf_verdict 
   const cf_array *ld = cf_result_named(check, results, "LD"), *pivots = cf_result_named(check, results, "pivots");
   bool hermitian = cf_arg_bool(check->call, "hermitian", false);
   cf_array whole = {0};
-  if (!cf_hermitian_of(&check->in[0], false, &whole)) cf_verdict_fail(v, "no memory to check the factors");
+  if (!cf_whole_of(&check->in[0], false, hermitian, &whole)) cf_verdict_fail(v, "no memory to check the factors");
   for (int64_t b = 0; v->ok && b < cf_matrices_in(&whole); b++) {
     cf_matrix a = cf_matrix_of(&whole, b), factors = cf_matrix_of(ld, b);
     cf_complex *x = calloc((size_t)(a.rows * a.rows) + 1, sizeof *x);

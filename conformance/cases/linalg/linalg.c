@@ -1,7 +1,7 @@
 #include "conformance/cases/linalg/factors.h"
 #include "conformance/cases/rows.h"
 
-#define CF_LAPACK (CF_BIT(F32) | CF_BIT(F64))
+#define CF_LAPACK (CF_BIT(F32) | CF_BIT(F64) | CF_COMPLEX)
 
 /* Multiples of n u that the inputs of an algorithm may be off by. Cholesky (Higham, theorem 10.3): n + 1. LU (theorem
  * 9.4): 3 n, times what pivots grow by, which is a few for numbers drawn at random. Triangles (theorem 8.5): n. And as
