@@ -2,24 +2,30 @@
  * that the norm of A / 2^s is as large as the polynomial allows. n.of[0] is the size of a matrix. */
 #define SIZE n.of[0]
 #define DEGREE 18
-#define NORM   (sizeof(CT) == sizeof(float) ? 2 : 1) /* 2^19 / 19! is 4e-12, 1 / 19! is 8e-18 */
+#define NORM   (sizeof(RT) == sizeof(float) ? 2 : 1) /* 2^19 / 19! is 4e-12, 1 / 19! is 8e-18 */
+
+#ifdef CLASS_COMPLEX
+#define BY_POWER_OF_2(z, power) (CT)(ldexp((z).x, power), ldexp((z).y, power))
+#else
+#define BY_POWER_OF_2(z, power) ldexp(z, power)
+#endif
 
 /* to = a b / divisor + diagonal, each row a lane's. */
-static void multiply(matrix to, const_matrix a, const_matrix b, long size, CT divisor, CT diagonal) {
+static void multiply(matrix to, const_matrix a, const_matrix b, long size, RT divisor, RT diagonal) {
   EACH_LANE(i, 0, size)
   for (long j = 0; j < size; j++) {
     CT sum = 0;
-    for (long k = 0; k < size; k++) sum = fma(a[i * size + k], b[k * size + j], sum);
-    to[i * size + j] = sum / divisor + (i == j ? diagonal : 0);
+    for (long k = 0; k < size; k++) sum = MULTIPLY_ADD(a[i * size + k], b[k * size + j], sum);
+    to[i * size + j] = sum / divisor + FROM_REAL(i == j ? diagonal : 0);
   }
 }
 
 /* The largest sum of sizes in a column. */
-static CT norm_of(const_matrix a, long size) {
-  CT most = 0;
+static RT norm_of(const_matrix a, long size) {
+  RT most = 0;
   for (long j = 0; j < size; j++) {
-    CT sum = 0;
-    for (long i = 0; i < size; i++) sum += fabs(a[i * size + j]);
+    RT sum = 0;
+    for (long i = 0; i < size; i++) sum += MODULUS(a[i * size + j]);
     most = sum > most || sum != sum ? sum : most;
   }
   return most;
@@ -30,12 +36,12 @@ KERNEL exponential(PLACE(out), PLACE(work), CONST_PLACE(in), numbers n) {
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(in) + b * each;
     matrix to = MATRIX(out) + b * each, a = MATRIX(work) + 2 * b * each, now = to, next = a + each;
-    const CT norm = norm_of(from, size);
+    const RT norm = norm_of(from, size);
     const int squarings = isfinite(norm) && norm > NORM ? ilogb(norm / NORM) + 1 : 0;
     EACH_LANE(i, 0, size)
     for (long j = 0; j < size; j++) {
-      a[i * size + j] = ldexp(from[i * size + j], -squarings);
-      now[i * size + j] = i == j;
+      a[i * size + j] = BY_POWER_OF_2(from[i * size + j], -squarings);
+      now[i * size + j] = FROM_REAL(i == j);
     }
     SYNC;
     for (int step = 0; step < DEGREE + squarings; step++) {

@@ -1,4 +1,4 @@
-/* Eigenvalues of symmetric matrices, and singular values. */
+/* Eigenvalues of Hermitian matrices, and singular values. */
 #include "kernels/linalg/linalg.h"
 
 /* The numbers of jacobi.cl. */

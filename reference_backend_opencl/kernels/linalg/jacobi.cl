@@ -1,4 +1,4 @@
-/* Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations; after stacks.cl. In a round every index
+/* Eigenvalues of Hermitian matrices and singular values, by Jacobi's rotations; after stacks.cl. In a round every index
  * is in one pair, as in a tournament, so that the lanes rotate pairs side by side. Of the numbers (jacobi.c has them,
  * too): */
 #define ROWS n.of[0]
@@ -26,25 +26,37 @@ static void pair_of(long players, long round, long t, long *p, long *q) {
   *q = max(a, b);
 }
 
-/* cos and sin of the rotation that takes b to 0 in [[a, b], [b, d]]. */
-static void rotation(CT a, CT b, CT d, CT *c, CT *s) {
-  const CT theta = (d - a) / (2 * b);
-  const CT t = (theta >= 0 ? (CT)1 : (CT)-1) / (fabs(theta) + hypot(theta, (CT)1));
-  *c = 1 / sqrt(fma(t, t, (CT)1));
-  *s = t * *c;
+/* A real number, of any sign where b is real, and a phase whose product is b. */
+static RT without_phase(CT b, CT *phase) {
+#ifdef CLASS_COMPLEX
+  *phase = DIRECTION(b);
+  return MODULUS(b);
+#else
+  *phase = 1;
+  return b;
+#endif
 }
 
-/* Numbers step apart, of p and of q. */
-static void rotate(matrix p, matrix q, long count, long step, CT c, CT s) {
+/* cos, and sin times the phase, of the rotation that takes b to 0 in [[a, b], [conj(b), d]]. */
+static void rotation(RT a, CT b, RT d, RT *c, CT *s) {
+  CT phase;
+  const RT beside = without_phase(b, &phase), theta = (d - a) / (2 * beside);
+  const RT t = (theta >= 0 ? (RT)1 : (RT)-1) / (fabs(theta) + hypot(theta, (RT)1));
+  *c = 1 / sqrt(fma(t, t, (RT)1));
+  *s = t * *c * phase;
+}
+
+/* Numbers step apart, of p and of q: columns times [[c, s], [-conj(s), c]]. */
+static void rotate(matrix p, matrix q, long count, long step, RT c, CT s) {
   for (long i = 0; i < count; i++) {
     const CT x = p[i * step], y = q[i * step];
-    p[i * step] = fma(c, x, -s * y);
-    q[i * step] = fma(s, x, c * y);
+    p[i * step] = SCALE_ADD(c, x, MUL(-CONJ(s), y));
+    q[i * step] = MULTIPLY_ADD(s, x, c * y);
   }
 }
 
 /* How many are to stand before value i. */
-static long place_in_order(const_matrix values, long count, long i, bool descending) {
+static long place_in_order(__global const RT *values, long count, long i, bool descending) {
   long before = 0;
   for (long j = 0; j < count; j++) {
     const bool first = descending ? values[j] > values[i] : values[j] < values[i];
@@ -58,17 +70,18 @@ KERNEL eigh(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(in), numbers
   const long size = ROWS, players = size + (size & 1);
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(in) + b * size * size;
-    matrix a = MATRIX(work) + b * WORK, v = a + size * size, turns = v + size * size, found = turns + players;
-    matrix turned = found + size;
-    CT norm = 0;
+    matrix a = MATRIX(work) + b * WORK, v = a + size * size, turns = v + size * size;
+    __global RT *found = (__global RT *)(turns + players), *turned = found + size;
+    RT norm = 0;
     EACH_LANE(i, 0, size)
     for (long j = 0; j < size; j++) {
-      a[i * size + j] = (UPPER ? i <= j : i >= j) ? from[i * size + j] : from[j * size + i];
-      v[i * size + j] = i == j;
+      const CT given = (UPPER ? i <= j : i >= j) ? from[i * size + j] : CONJ(from[j * size + i]);
+      a[i * size + j] = i == j ? FROM_REAL(REAL(given)) : given;
+      v[i * size + j] = FROM_REAL(i == j);
     }
     SYNC;
-    for (long i = 0; i < size * size; i++) norm = fmax(norm, a[i] == a[i] ? fabs(a[i]) : (CT)INFINITY);
-    const CT tiny = norm * EPSILON / 64;
+    for (long i = 0; i < size * size; i++) norm = fmax(norm, LARGEST_PART(a[i]));
+    const RT tiny = norm * EPSILON / 64;
     bool more = norm <= MAXIMUM;
     for (int sweep = 0; sweep < SWEEPS && more; sweep++) {
       SYNC;
@@ -77,42 +90,47 @@ KERNEL eigh(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(in), numbers
       for (long round = 0; round < players - 1; round++) {
         EACH_LANE(t, 0, players / 2) {
           long p, q;
-          CT c = 1, s = 0;
+          RT c = 1;
+          CT s = 0;
           pair_of(players, round, t, &p, &q);
-          if (q < size && fabs(a[p * size + q]) > tiny) {
-            rotation(a[p * size + p], a[p * size + q], a[q * size + q], &c, &s);
+          if (q < size && MODULUS(a[p * size + q]) > tiny) {
+            rotation(REAL(a[p * size + p]), a[p * size + q], REAL(a[q * size + q]), &c, &s);
             turned[0] = 1;
           }
-          turns[2 * t] = c;
+          turns[2 * t] = FROM_REAL(c);
           turns[2 * t + 1] = s;
         }
         SYNC;
         EACH_LANE(t, 0, players / 2) {
           long p, q;
           pair_of(players, round, t, &p, &q);
-          if (turns[2 * t + 1] == 0) continue;
-          rotate(a + p, a + q, size, size, turns[2 * t], turns[2 * t + 1]);
-          rotate(v + p * size, v + q * size, size, 1, turns[2 * t], turns[2 * t + 1]);
+          const RT c = REAL(turns[2 * t]);
+          const CT s = turns[2 * t + 1];
+          if (!NONZERO(s)) continue;
+          rotate(a + p, a + q, size, size, c, s);
+          rotate(v + p * size, v + q * size, size, 1, c, s);
         }
         SYNC;
         EACH_LANE(t, 0, players / 2) {
           long p, q;
           pair_of(players, round, t, &p, &q);
-          if (turns[2 * t + 1] == 0) continue;
-          rotate(a + p * size, a + q * size, size, 1, turns[2 * t], turns[2 * t + 1]);
-          a[p * size + q] = a[q * size + p] = 0;
+          const RT c = REAL(turns[2 * t]);
+          const CT s = turns[2 * t + 1];
+          if (!NONZERO(s)) continue;
+          rotate(a + p * size, a + q * size, size, 1, c, CONJ(s));
+          a[p * size + q] = a[q * size + p] = (CT)0;
         }
         SYNC;
       }
       more = turned[0] != 0;
     }
     SYNC;
-    EACH_LANE(i, 0, size) found[i] = a[i * size + i];
+    EACH_LANE(i, 0, size) found[i] = REAL(a[i * size + i]);
     SYNC;
     EACH_LANE(i, 0, size) {
       const bool good = norm <= MAXIMUM;
       const long at = good ? place_in_order(found, size, i, false) : i;
-      MATRIX(values)[b * size + at] = good ? found[i] : (CT)NAN;
+      REALS(values)[b * size + at] = good ? found[i] : (RT)NAN;
       for (long k = 0; VECTORS && k < size; k++) {
         MATRIX(vectors)[(b * size + k) * size + at] = good ? v[i * size + k] : (CT)NAN;
       }
@@ -132,20 +150,22 @@ static void complete(basis q, long have, long count, long length) {
   long unit = 0;
   for (long j = have; j < count && unit < length; unit++) {
     matrix x = q.at + j * q.vector;
-    for (long i = 0; i < length; i++) x[i * q.component] = i == unit;
+    for (long i = 0; i < length; i++) x[i * q.component] = FROM_REAL(i == unit);
     for (int twice = 0; twice < 2; twice++) {
       for (long k = 0; k < j; k++) {
         CT dot = 0;
-        for (long i = 0; i < length; i++) dot = fma(q.at[i * q.component + k * q.vector], x[i * q.component], dot);
         for (long i = 0; i < length; i++) {
-          x[i * q.component] = fma(-dot, q.at[i * q.component + k * q.vector], x[i * q.component]);
+          dot = MULTIPLY_ADD(CONJ(q.at[i * q.component + k * q.vector]), x[i * q.component], dot);
+        }
+        for (long i = 0; i < length; i++) {
+          x[i * q.component] = MULTIPLY_ADD(-dot, q.at[i * q.component + k * q.vector], x[i * q.component]);
         }
       }
     }
-    CT squares = 0;
-    for (long i = 0; i < length; i++) squares = fma(x[i * q.component], x[i * q.component], squares);
-    if (squares * length < (CT)0.5) continue; /* some unit vector keeps at least so much */
-    const CT scale = 1 / sqrt(squares);
+    RT squares = 0;
+    for (long i = 0; i < length; i++) squares = ADD_SQUARE(x[i * q.component], squares);
+    if (squares * length < (RT)0.5) continue; /* some unit vector keeps at least so much */
+    const RT scale = 1 / sqrt(squares);
     for (long i = 0; i < length; i++) x[i * q.component] *= scale;
     j++;
   }
@@ -153,14 +173,15 @@ static void complete(basis q, long have, long count, long length) {
 
 /* Rows p and q, of so many numbers, become orthogonal; the same is done to those of v. Whether they were not. */
 static bool orthogonalize(matrix g, matrix v, long p, long q, long length, long count) {
-  CT a = 0, d = 0, dot = 0, c, s;
+  RT a = 0, d = 0, c;
+  CT dot = 0, s;
   for (long i = 0; i < length; i++) {
     const CT x = g[p * length + i], y = g[q * length + i];
-    a = fma(x, x, a);
-    d = fma(y, y, d);
-    dot = fma(x, y, dot);
+    a = ADD_SQUARE(x, a);
+    d = ADD_SQUARE(y, d);
+    dot = MULTIPLY_ADD(CONJ(x), y, dot);
   }
-  if (!(fabs(dot) > 2 * EPSILON * sqrt(a) * sqrt(d))) return false;
+  if (!(MODULUS(dot) > 2 * EPSILON * sqrt(a) * sqrt(d))) return false;
   rotation(a, dot, d, &c, &s);
   rotate(g + p * length, g + q * length, length, 1, c, s);
   rotate(v + p * count, v + q * count, count, 1, c, s);
@@ -174,14 +195,15 @@ KERNEL svd(PLACE(u), PLACE(s), PLACE(vh), PLACE(work), CONST_PLACE(in), numbers 
   const long length = tall ? rows : columns, count = tall ? columns : rows, players = count + (count & 1);
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(in) + b * rows * columns;
-    matrix g = MATRIX(work) + b * WORK, v = g + length * count, found = v + count * count, turned = found + count;
-    CT most = 0;
-    for (long i = 0; i < rows * columns; i++) most = fmax(most, from[i] == from[i] ? fabs(from[i]) : (CT)INFINITY);
+    matrix g = MATRIX(work) + b * WORK, v = g + length * count;
+    __global RT *found = (__global RT *)(v + count * count), *turned = found + count;
+    RT most = 0;
+    for (long i = 0; i < rows * columns; i++) most = fmax(most, LARGEST_PART(from[i]));
     const bool good = most <= MAXIMUM;
-    const CT scale = good && most > 0 ? most : (CT)1;
+    const RT scale = good && most > 0 ? most : (RT)1;
     EACH_LANE(j, 0, count) {
       for (long i = 0; i < length; i++) g[j * length + i] = (tall ? from[i * columns + j] : from[j * columns + i]) / scale;
-      for (long i = 0; i < count; i++) v[j * count + i] = i == j;
+      for (long i = 0; i < count; i++) v[j * count + i] = FROM_REAL(i == j);
     }
     bool more = good;
     for (int sweep = 0; sweep < SWEEPS && more; sweep++) {
@@ -200,8 +222,8 @@ KERNEL svd(PLACE(u), PLACE(s), PLACE(vh), PLACE(work), CONST_PLACE(in), numbers 
     }
     SYNC;
     EACH_LANE(j, 0, count) {
-      CT squares = 0;
-      for (long i = 0; i < length; i++) squares = fma(g[j * length + i], g[j * length + i], squares);
+      RT squares = 0;
+      for (long i = 0; i < length; i++) squares = ADD_SQUARE(g[j * length + i], squares);
       found[j] = sqrt(squares);
     }
     SYNC;
@@ -210,12 +232,13 @@ KERNEL svd(PLACE(u), PLACE(s), PLACE(vh), PLACE(work), CONST_PLACE(in), numbers 
     const basis longer = tall ? left : right, shorter = tall ? right : left;
     EACH_LANE(j, 0, count) {
       const long at = good ? place_in_order(found, count, j, true) : j;
-      MATRIX(s)[b * count + at] = good ? found[j] * scale : (CT)NAN;
+      REALS(s)[b * count + at] = good ? found[j] * scale : (RT)NAN;
       for (long i = 0; VECTORS && i < count; i++) {
-        shorter.at[i * shorter.component + at * shorter.vector] = good ? v[j * count + i] : (CT)NAN;
+        shorter.at[i * shorter.component + at * shorter.vector] = good ? CONJ(v[j * count + i]) : (CT)NAN;
       }
       for (long i = 0; VECTORS && i < length; i++) {
-        longer.at[i * longer.component + at * longer.vector] = !good ? (CT)NAN : found[j] > 0 ? g[j * length + i] / found[j] : 0;
+        const CT unit = found[j] > 0 ? g[j * length + i] / found[j] : (CT)0;
+        longer.at[i * longer.component + at * longer.vector] = good ? unit : (CT)NAN;
       }
     }
     SYNC;

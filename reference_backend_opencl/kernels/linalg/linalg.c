@@ -17,7 +17,7 @@ static int64_t units_of(const graft_exec *exec, int64_t matrices) {
 
 bool ocl_stack_serves(const graft_exec *exec, const graft_tensor_desc *desc) {
   const ocl_dtype *dtype = ocl_dtype_of(exec->device, desc->dl.dtype);
-  return dtype && dtype->class == OCL_CLASS_FLOAT && dtype->bytes >= 4;
+  return dtype && (dtype->class == OCL_CLASS_COMPLEX || (dtype->class == OCL_CLASS_FLOAT && dtype->bytes >= 4));
 }
 
 void ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,

@@ -1,4 +1,4 @@
-/* What the ops of this family share: stacks of real matrices, row by row, one kernel for each step of an op. */
+/* What the ops of this family share: stacks of matrices, row by row, one kernel for each step of an op. */
 #ifndef OCL_LINALG_H
 #define OCL_LINALG_H
 

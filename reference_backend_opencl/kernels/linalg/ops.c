@@ -38,32 +38,32 @@ graft_status ocl_op_lu_unpack(const graft_exec *exec, const graft_args_lu_unpack
   return ocl_direct_run(exec, &call);
 }
 
-#define REALS   (OCL_BIT(F32) | OCL_BIT(F64))
+#define STACKED (OCL_BIT(F32) | OCL_BIT(F64) | OCL_COMPLEX)
 #define NUMBERS (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
-#define REAL_OP(op) \
-  { OCL_OP(op), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY }
+#define STACK_OP(op) \
+  { OCL_OP(op), .inputs = STACKED, .outputs = STACKED, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY }
 
 static const ocl_op ops[] = {
     {OCL_OP(linalg_cross), .inputs = NUMBERS, .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},
-    REAL_OP(linalg_cholesky_ex),
-    REAL_OP(cholesky_inverse),
-    REAL_OP(cholesky_solve),
-    REAL_OP(linalg_solve_triangular),
-    REAL_OP(linalg_lu_factor_ex),
-    REAL_OP(linalg_lu_solve),
-    REAL_OP(linalg_inv_ex),
-    REAL_OP(linalg_solve_ex),
-    REAL_OP(linalg_det),
-    REAL_OP(linalg_slogdet),
-    REAL_OP(linalg_ldl_factor_ex),
-    REAL_OP(linalg_ldl_solve),
+    STACK_OP(linalg_cholesky_ex),
+    STACK_OP(cholesky_inverse),
+    STACK_OP(cholesky_solve),
+    STACK_OP(linalg_solve_triangular),
+    STACK_OP(linalg_lu_factor_ex),
+    STACK_OP(linalg_lu_solve),
+    STACK_OP(linalg_inv_ex),
+    STACK_OP(linalg_solve_ex),
+    STACK_OP(linalg_det),
+    STACK_OP(linalg_slogdet),
+    STACK_OP(linalg_ldl_factor_ex),
+    STACK_OP(linalg_ldl_solve),
     {OCL_OP(lu_unpack), .inputs = NUMBERS, .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
-    REAL_OP(geqrf),
-    REAL_OP(linalg_householder_product),
-    REAL_OP(ormqr),
-    REAL_OP(linalg_qr),
-    REAL_OP(linalg_eigh),
-    REAL_OP(linalg_svd),
-    REAL_OP(linalg_matrix_exp),
+    STACK_OP(geqrf),
+    STACK_OP(linalg_householder_product),
+    STACK_OP(ormqr),
+    STACK_OP(linalg_qr),
+    STACK_OP(linalg_eigh),
+    STACK_OP(linalg_svd),
+    STACK_OP(linalg_matrix_exp),
 };
 OCL_FAMILY(linalg, ops)

@@ -2,7 +2,7 @@
 #include "kernels/linalg/linalg.h"
 
 /* The numbers of orthogonal.cl. */
-enum { ROWS, COLUMNS, COUNT, HEIGHT, RIGHTS, C_STEP, C_NEXT, IDENTITY, FORWARD, NUMBERS };
+enum { ROWS, COLUMNS, COUNT, HEIGHT, RIGHTS, C_STEP, C_NEXT, IDENTITY, FORWARD, TURNED, NUMBERS };
 
 typedef struct reflectors {
   ocl_direct direct;
@@ -32,6 +32,7 @@ static void add_reflect(reflectors *r, const graft_exec *exec, const graft_tenso
   r->numbers[C_STEP] = left ? columns : 1;
   r->numbers[C_NEXT] = left ? 1 : columns;
   r->numbers[IDENTITY] = !from;
+  r->numbers[TURNED] = !left;
   ocl_stack_stage(exec, &r->direct, "reflect", r->matrices,
                   (const ocl_place[]){ocl_place_of(c), vectors, tau, ocl_place_of(from)});
 }

@@ -6,7 +6,7 @@ enum { ROWS, COLUMNS, FLAG, SIZE, RIGHTS, X_STEP, X_NEXT, IDENTITY, EXCHANGE, ST
 enum { BATCH = FIRST_STEP + 2, BATCH_SIZES, BATCH_DIMS = 8, BATCH_STEPS = BATCH_SIZES + BATCH_DIMS };
 enum { FACTOR, PIVOTS, RIGHT, OPERANDS };
 enum { NUMBERS = BATCH_STEPS + OPERANDS * BATCH_DIMS };
-enum { TRANSPOSED = 1, BACK = 2, UNIT = 4 };
+enum { TRANSPOSED = 1, BACK = 2, UNIT = 4, CONJUGATED = 8 };
 enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND, EXCHANGE_EACH };
 
 /* ---- calls ---- */
@@ -66,14 +66,16 @@ static void set_steps(solver *s, int64_t exchange, int count, int first, int sec
 
 /* Those of P L U, or of its adjoint; x a = b is a^T x^T = b^T. */
 static void set_lu_steps(solver *s, bool adjoint, bool left) {
+  int all = adjoint ? CONJUGATED : 0;
   if (adjoint != left)
-    set_steps(s, EXCHANGE_BEFORE, 2, UNIT, BACK);
+    set_steps(s, EXCHANGE_BEFORE, 2, all | UNIT, all | BACK);
   else
-    set_steps(s, EXCHANGE_BEHIND, 2, TRANSPOSED, TRANSPOSED | BACK | UNIT);
+    set_steps(s, EXCHANGE_BEHIND, 2, all | TRANSPOSED, all | TRANSPOSED | BACK | UNIT);
 }
 
 static void set_cholesky_steps(solver *s, bool upper) {
-  set_steps(s, EXCHANGE_NONE, 2, upper ? TRANSPOSED : 0, upper ? BACK : TRANSPOSED | BACK);
+  int adjoint = TRANSPOSED | CONJUGATED;
+  set_steps(s, EXCHANGE_NONE, 2, upper ? adjoint : 0, upper ? BACK : adjoint | BACK);
 }
 
 static const ocl_place nowhere;
@@ -167,6 +169,7 @@ graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_lin
 graft_status ocl_op_linalg_ldl_solve(const graft_exec *exec, const graft_args_linalg_ldl_solve *args) {
   solver s;
   begin(&s, args->LD);
+  s.numbers[FLAG] = args->hermitian;
   set_steps(&s, EXCHANGE_EACH, 0, 0, 0);
   return solve_pivoted(exec, &s, args->LD, args->pivots,
                        (system_of){.x = args->out, .right = args->B, .batch = args->out->dl.ndim - 2, .left = true});
@@ -255,6 +258,7 @@ graft_status ocl_op_linalg_ldl_factor_ex(const graft_exec *exec, const graft_arg
   bool all = args->LD && args->pivots && args->info;
   if (args->check_errors || !all || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
   begin(&s, args->self);
+  s.numbers[FLAG] = args->hermitian;
   ocl_stack_stage(exec, &s.direct, "ldl", ocl_stack_count(args->self, 2),
                   (const ocl_place[]){ocl_place_of(args->LD), ocl_place_of(args->pivots), ocl_place_of(args->info),
                                       ocl_place_of(args->self)});

@@ -2,7 +2,7 @@
  * (solvers.c has them, too): */
 #define ROWS n.of[0]
 #define COLUMNS n.of[1]
-#define FLAG n.of[2] /* cholesky: the upper factor; lu: rows are exchanged */
+#define FLAG n.of[2] /* cholesky: the upper factor; lu: rows are exchanged; ldl: the matrix is Hermitian */
 #define SIZE n.of[3] /* of a system; RIGHTS so many right sides */
 #define RIGHTS n.of[4]
 #define X_STEP n.of[5] /* from row to row of a system's unknowns, and from one right side to the next */
@@ -10,7 +10,7 @@
 #define IDENTITY n.of[7] /* the right sides are */
 #define EXCHANGE n.of[8] /* rows: 1 before, 2 behind the solving, 0 not; 3 with each step of an LDL factor's */
 #define STEPS n.of[9]
-#define STEP_OF(s) ((int)n.of[10 + (s)]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal */
+#define STEP_OF(s) ((int)n.of[10 + (s)]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal, 8 conjugated */
 #define BATCH n.of[12]                   /* dims, of these sizes, and what each operand steps in them */
 #define BATCH_SIZE(d) n.of[13 + (d)]
 #define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
@@ -23,21 +23,24 @@ KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), number
     matrix to = MATRIX(l) + b * size * size;
     int bad = 0;
     EACH_LANE(i, 0, size)
-    for (long j = 0; j < size; j++) to[i * down + j * right] = j <= i ? from[i * down + j * right] : 0;
+    for (long j = 0; j < size; j++) {
+      const CT given = from[i * down + j * right];
+      to[i * down + j * right] = j < i ? given : j == i ? FROM_REAL(REAL(given)) : (CT)0;
+    }
     SYNC;
     for (long k = 0; k < size && !bad; k++) {
-      const CT pivot = to[k * down + k * right];
+      const RT pivot = REAL(to[k * down + k * right]);
       if (!(pivot > 0)) bad = (int)k + 1;
-      const CT root = sqrt(pivot);
+      const RT root = sqrt(pivot);
       SYNC;
       if (bad) continue;
-      if (LANE == 0) to[k * down + k * right] = root;
+      if (LANE == 0) to[k * down + k * right] = FROM_REAL(root);
       EACH_LANE(i, k + 1, size) to[i * down + k * right] /= root;
       SYNC;
       EACH_LANE(i, k + 1, size) {
         const CT factor = -to[i * down + k * right];
         for (long j = k + 1; j <= i; j++) {
-          to[i * down + j * right] = fma(factor, to[j * down + k * right], to[i * down + j * right]);
+          to[i * down + j * right] = MULTIPLY_ADD(factor, CONJ(to[j * down + k * right]), to[i * down + j * right]);
         }
       }
       SYNC;
@@ -50,7 +53,7 @@ KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), number
 static long pivot_row(const_matrix a, long k, long rows, long columns) {
   long best = k;
   for (long i = k + 1; i < rows; i++) {
-    if (fabs(a[i * columns + k]) > fabs(a[best * columns + k])) best = i;
+    if (PIVOT_SIZE(a[i * columns + k]) > PIVOT_SIZE(a[best * columns + k])) best = i;
   }
   return best;
 }
@@ -77,14 +80,14 @@ KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), numbers n) {
       }
       SYNC;
       const CT head = to[k * columns + k];
-      if (head == 0) {
+      if (!NONZERO(head)) {
         bad = bad ? bad : (int)k + 1;
         continue;
       }
       EACH_LANE(i, k + 1, rows) {
-        const CT factor = to[i * columns + k] /= head;
+        const CT factor = to[i * columns + k] = DIVIDE(to[i * columns + k], head);
         for (long j = k + 1; j < columns; j++) {
-          to[i * columns + j] = fma(-factor, to[k * columns + j], to[i * columns + j]);
+          to[i * columns + j] = MULTIPLY_ADD(-factor, to[k * columns + j], to[i * columns + j]);
         }
       }
       SYNC;
@@ -94,7 +97,7 @@ KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), numbers n) {
 }
 
 /* The sign that a factor's exchanges leave. */
-static CT parity(__global const int *pivots, long size) {
+static RT parity(__global const int *pivots, long size) {
   bool odd = false;
   for (long i = 0; i < size; i++) odd ^= pivots[i] != i + 1;
   return odd ? -1 : 1;
@@ -106,8 +109,8 @@ KERNEL determinant(PLACE(result), PLACE(none), CONST_PLACE(lu), PLACE(pivots), n
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(lu) + b * size * size;
     if (LANE) continue;
-    CT product = parity(WHOLE(pivots) + b * size, size);
-    for (long i = 0; i < size; i++) product *= from[i * size + i];
+    CT product = FROM_REAL(parity(WHOLE(pivots) + b * size, size));
+    for (long i = 0; i < size; i++) product = MUL(product, from[i * size + i]);
     MATRIX(result)[b] = product;
   }
 }
@@ -117,14 +120,15 @@ KERNEL sign_and_logarithm(PLACE(sign), PLACE(logarithm), CONST_PLACE(lu), PLACE(
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(lu) + b * size * size;
     if (LANE) continue;
-    CT turned = parity(WHOLE(pivots) + b * size, size), sum = 0;
+    CT turned = FROM_REAL(parity(WHOLE(pivots) + b * size, size));
+    RT sum = 0;
     for (long i = 0; i < size; i++) {
       const CT pivot = from[i * size + i];
-      turned *= pivot > 0 ? (CT)1 : pivot < 0 ? (CT)-1 : pivot;
-      sum += log(fabs(pivot));
+      turned = MUL(turned, DIRECTION(pivot));
+      sum += log(MODULUS(pivot));
     }
     MATRIX(sign)[b] = turned;
-    MATRIX(logarithm)[b] = sum;
+    REALS(logarithm)[b] = sum;
   }
 }
 
@@ -145,40 +149,48 @@ static void exchange(matrix x, long step, __global const int *pivots, long size,
 
 static void solve_one(const_matrix t, long size, int how, matrix x, long step) {
   const long down = how & 1 ? 1 : size, right = how & 1 ? size : 1;
-  const bool back = how & 2, unit = how & 4;
+  const bool back = how & 2, unit = how & 4, conjugated = how & 8;
   for (long done = 0; done < size; done++) {
     const long i = back ? size - 1 - done : done;
     CT sum = x[i * step];
-    for (long k = back ? i + 1 : 0; k < (back ? size : i); k++) sum = fma(-t[i * down + k * right], x[k * step], sum);
-    x[i * step] = unit ? sum : sum / t[i * down + i * right];
+    for (long k = back ? i + 1 : 0; k < (back ? size : i); k++) {
+      sum = MULTIPLY_ADD(-CONJ_IF(conjugated, t[i * down + k * right]), x[k * step], sum);
+    }
+    x[i * step] = unit ? sum : DIVIDE(sum, CONJ_IF(conjugated, t[i * down + i * right]));
   }
 }
 
 /* Rows k and k + 1 by the inverse of their part of D, scaled by what is beside its diagonal, the largest there is. */
-static void divide_by_two(const_matrix ld, long size, long k, matrix x, long step) {
-  const CT beside = ld[(k + 1) * size + k], p = ld[k * size + k] / beside, q = ld[(k + 1) * size + k + 1] / beside;
-  const CT above = x[k * step] / beside, below = x[(k + 1) * step] / beside, denominator = fma(p, q, (CT)-1);
-  x[k * step] = (q * above - below) / denominator;
-  x[(k + 1) * step] = (p * below - above) / denominator;
+static void divide_by_two(const_matrix ld, long size, long k, bool hermitian, matrix x, long step) {
+  const CT beside = ld[(k + 1) * size + k], across = CONJ_IF(hermitian, beside);
+  const CT p = DIVIDE(ld[k * size + k], across), q = DIVIDE(ld[(k + 1) * size + k + 1], beside);
+  const CT above = DIVIDE(x[k * step], across), below = DIVIDE(x[(k + 1) * step], beside);
+  const CT denominator = MULTIPLY_ADD(p, q, FROM_REAL(-1));
+  x[k * step] = DIVIDE(MUL(q, above) - below, denominator);
+  x[(k + 1) * step] = DIVIDE(MUL(p, below) - above, denominator);
 }
 
-/* P L D first, step by step, then what is left of P L D L^T P^T from the last step on; a negative pivot has two rows. */
-static void solve_ldl(const_matrix ld, long size, __global const int *pivots, matrix x, long step) {
+/* P L D first, step by step, then what is left of P L D L^T P^T, or of P L D L^H P^T, from the last step on; a negative
+ * pivot has two rows. */
+static void solve_ldl(const_matrix ld, long size, __global const int *pivots, bool hermitian, matrix x, long step) {
   for (long k = 0, last; k < size; k = last + 1) {
     last = k + (pivots[k] < 0 && k + 1 < size);
     exchange_row(x, step, pivots, size, last);
     for (long i = last + 1; i < size; i++) {
-      for (long c = k; c <= last; c++) x[i * step] = fma(-ld[i * size + c], x[c * step], x[i * step]);
+      for (long c = k; c <= last; c++) x[i * step] = MULTIPLY_ADD(-ld[i * size + c], x[c * step], x[i * step]);
     }
+    const CT d = ld[k * size + k];
     if (last > k)
-      divide_by_two(ld, size, k, x, step);
+      divide_by_two(ld, size, k, hermitian, x, step);
     else
-      x[k * step] /= ld[k * size + k];
+      x[k * step] = DIVIDE(x[k * step], hermitian ? FROM_REAL(REAL(d)) : d);
   }
   for (long k = size - 1, first; k >= 0; k = first - 1) {
     first = k - (pivots[k] < 0 && k > 0);
     for (long c = first; c <= k; c++) {
-      for (long i = k + 1; i < size; i++) x[c * step] = fma(-ld[i * size + c], x[i * step], x[c * step]);
+      for (long i = k + 1; i < size; i++) {
+        x[c * step] = MULTIPLY_ADD(-CONJ_IF(hermitian, ld[i * size + c]), x[i * step], x[c * step]);
+      }
     }
     exchange_row(x, step, pivots, size, k);
   }
@@ -199,56 +211,66 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
     EACH_LANE(c, 0, rights) {
       matrix to = MATRIX(x) + b * size * rights + c * X_NEXT;
       const_matrix from = CONST_MATRIX(right) + at[2] * size * rights + c * X_NEXT;
-      for (long i = 0; i < size; i++) to[i * X_STEP] = IDENTITY ? (CT)(i == c) : from[i * X_STEP];
+      for (long i = 0; i < size; i++) to[i * X_STEP] = IDENTITY ? FROM_REAL(i == c) : from[i * X_STEP];
       if (EXCHANGE == 1) exchange(to, X_STEP, rows, size, false);
       for (int s = 0; s < (int)STEPS; s++) solve_one(t, size, STEP_OF(s), to, X_STEP);
       if (EXCHANGE == 2) exchange(to, X_STEP, rows, size, true);
-      if (EXCHANGE == 3) solve_ldl(t, size, rows, to, X_STEP);
+      if (EXCHANGE == 3) solve_ldl(t, size, rows, FLAG, to, X_STEP);
     }
   }
 }
 
 /* Bunch and Kaufman's pivot of column k, as LAPACK's sytf2 picks it: its row, and 1 or 2 columns; 0: the column is 0. */
 static long pivot_of(const_matrix a, long k, long size, int *steps) {
-  const CT alpha = (1 + sqrt((CT)17)) / 8;
+  const RT alpha = (1 + sqrt((RT)17)) / 8;
   long row = k + 1;
   for (long i = k + 2; i < size; i++) {
-    if (fabs(a[i * size + k]) > fabs(a[row * size + k])) row = i;
+    if (PIVOT_SIZE(a[i * size + k]) > PIVOT_SIZE(a[row * size + k])) row = i;
   }
-  const CT own = fabs(a[k * size + k]), column = k + 1 < size ? fabs(a[row * size + k]) : (CT)0;
+  const RT own = PIVOT_SIZE(a[k * size + k]), column = k + 1 < size ? PIVOT_SIZE(a[row * size + k]) : (RT)0;
   *steps = own == 0 && column == 0 ? 0 : 1;
   if (own >= alpha * column) return k;
-  CT beside = 0;
-  for (long j = k; j < row; j++) beside = fmax(beside, fabs(a[row * size + j]));
-  for (long i = row + 1; i < size; i++) beside = fmax(beside, fabs(a[i * size + row]));
+  RT beside = 0;
+  for (long j = k; j < row; j++) beside = fmax(beside, PIVOT_SIZE(a[row * size + j]));
+  for (long i = row + 1; i < size; i++) beside = fmax(beside, PIVOT_SIZE(a[i * size + row]));
   if (own >= alpha * column * (column / beside)) return k;
-  if (fabs(a[row * size + row]) < alpha * beside) *steps = 2;
+  if (PIVOT_SIZE(a[row * size + row]) < alpha * beside) *steps = 2;
   return row;
 }
 
-/* Rows and columns p < q of the lower triangle that is left from column k on. */
-static void exchange_both(matrix a, long size, long k, long p, long q) {
+/* Rows and columns p < q of the lower triangle that is left from column k on; what changes triangles is conjugated where
+ * the matrix is Hermitian. */
+static void exchange_both(matrix a, long size, long k, long p, long q, bool hermitian) {
   for (long i = q + 1; i < size; i++) swap(a, i * size + p, i * size + q);
-  for (long i = p + 1; i < q; i++) swap(a, i * size + p, q * size + i);
+  for (long i = p + 1; i < q; i++) {
+    const CT kept = CONJ_IF(hermitian, a[i * size + p]);
+    a[i * size + p] = CONJ_IF(hermitian, a[q * size + i]);
+    a[q * size + i] = kept;
+  }
+  a[q * size + p] = CONJ_IF(hermitian, a[q * size + p]);
   swap(a, p * size + p, q * size + q);
   if (p > k) swap(a, p * size + k, q * size + k);
 }
 
 KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), numbers n) {
   const long size = ROWS;
+  const bool hermitian = FLAG;
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(in) + b * size * size;
     matrix a = MATRIX(ld) + b * size * size;
     __global int *rows = WHOLE(pivots) + b * size;
     int bad = 0, steps = 1;
     EACH_LANE(i, 0, size)
-    for (long j = 0; j < size; j++) a[i * size + j] = j <= i ? from[i * size + j] : 0;
+    for (long j = 0; j < size; j++) {
+      const CT given = from[i * size + j];
+      a[i * size + j] = j < i || (j == i && !hermitian) ? given : j == i ? FROM_REAL(REAL(given)) : (CT)0;
+    }
     SYNC;
     for (long k = 0; k < size; k += max(steps, 1)) {
       const long row = pivot_of(a, k, size, &steps), last = steps == 2 ? k + 1 : k, first = last + 1;
       SYNC;
       if (LANE == 0) {
-        if (row != last) exchange_both(a, size, k, last, row);
+        if (row != last) exchange_both(a, size, k, last, row, hermitian);
         for (long i = k; i <= last; i++) rows[i] = steps == 2 ? -(int)row - 1 : (int)row + 1;
       }
       SYNC;
@@ -256,23 +278,24 @@ KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), numbers n) {
         bad = bad ? bad : (int)k + 1;
         continue;
       }
-      /* A column's factors are those of D's inverse [[p, q], [q, r]]. */
-      const CT x = a[k * size + k], y = steps == 2 ? a[last * size + k] : (CT)0;
-      const CT z = steps == 2 ? a[last * size + last] : (CT)1, determinant = x * z - y * y;
+      /* A column's factors are those of the inverse of D = [[x, across], [y, z]]. */
+      const CT x = a[k * size + k], y = steps == 2 ? a[last * size + k] : (CT)0, across = CONJ_IF(hermitian, y);
+      const CT z = steps == 2 ? a[last * size + last] : FROM_REAL(1), determinant = MUL(x, z) - MUL(y, across);
       EACH_LANE(i, first, size) {
         const CT left = a[i * size + k], right = steps == 2 ? a[i * size + last] : (CT)0;
         for (long j = first; j <= i; j++) {
           const CT up = a[j * size + k], down = steps == 2 ? a[j * size + last] : (CT)0;
-          const CT f = steps == 2 ? (up * z - down * y) / determinant : up / x;
-          const CT s = steps == 2 ? (down * x - up * y) / determinant : (CT)0;
-          a[i * size + j] -= left * f + right * s;
+          const CT f = steps == 2 ? DIVIDE(MUL(up, z) - MUL(down, y), determinant) : DIVIDE(up, x);
+          const CT s = steps == 2 ? DIVIDE(MUL(down, x) - MUL(up, across), determinant) : (CT)0;
+          a[i * size + j] -= MUL(left, CONJ_IF(hermitian, f)) + MUL(right, CONJ_IF(hermitian, s));
         }
+        if (hermitian) a[i * size + i] = FROM_REAL(REAL(a[i * size + i]));
       }
       SYNC;
       EACH_LANE(i, first, size) {
         const CT up = a[i * size + k], down = steps == 2 ? a[i * size + last] : (CT)0;
-        a[i * size + k] = steps == 2 ? (up * z - down * y) / determinant : up / x;
-        if (steps == 2) a[i * size + last] = (down * x - up * y) / determinant;
+        a[i * size + k] = steps == 2 ? DIVIDE(MUL(up, z) - MUL(down, y), determinant) : DIVIDE(up, x);
+        if (steps == 2) a[i * size + last] = DIVIDE(MUL(down, x) - MUL(up, across), determinant);
       }
       SYNC;
     }

@@ -16,3 +16,56 @@ typedef __global const CT *const_matrix;
 #define MATRIX(name) ((matrix)(name + offset_##name))
 #define CONST_MATRIX(name) ((const_matrix)(name + offset_##name))
 #define WHOLE(name) ((__global int *)(name + offset_##name))
+#define REALS(name) ((__global RT *)(name + offset_##name))
+
+/* What the algorithms ask of an element beside common.cl, so that they stand once for real and for complex numbers: its
+ * real type RT; a real number as an element; the conjugate, also where a flag asks for it; the modulus, and the sizes by
+ * which LAPACK picks pivots; the largest of a number's parts, infinity where one is NaN; sums of |z|^2 and of r z, r
+ * real; quotients; z / |z|. An element is scaled by a real number with plain operators. */
+#ifdef IS_DOUBLE
+#define RT double
+#else
+#define RT float
+#endif
+#ifdef CLASS_COMPLEX
+#define FROM_REAL(r) (CT)((RT)(r), 0)
+#define IMAGINARY(z) ((z).y)
+#define CONJ_IF(flag, z) complex_conj_if(flag, z)
+#define MODULUS(z) complex_modulus(z)
+#define PIVOT_SIZE(z) complex_pivot_size(z)
+#define LARGEST_PART(z) complex_largest_part(z)
+#define ADD_SQUARE(z, sum) complex_add_square(z, sum)
+#define SCALE_ADD(r, z, c) complex_scale_add(r, z, c)
+#define DIVIDE(a, b) complex_divide(a, b)
+#define DIRECTION(z) complex_direction(z)
+static CT complex_conj_if(bool flag, CT z) { return (CT)(z.x, flag ? -z.y : z.y); }
+static RT complex_modulus(CT z) { return hypot(z.x, z.y); }
+static RT complex_pivot_size(CT z) { return fabs(z.x) + fabs(z.y); }
+static RT complex_largest_part(CT z) { return z.x == z.x && z.y == z.y ? fmax(fabs(z.x), fabs(z.y)) : (RT)INFINITY; }
+static RT complex_add_square(CT z, RT sum) { return fma(z.x, z.x, fma(z.y, z.y, sum)); }
+static CT complex_scale_add(RT r, CT z, CT c) { return (CT)(fma(r, z.x, c.x), fma(r, z.y, c.y)); }
+/* Smith's, Communications of the ACM 5, 1962: no square of b, which overflows before b does. */
+static CT complex_divide(CT a, CT b) {
+  const bool upright = fabs(b.x) < fabs(b.y);
+  const RT large = upright ? b.y : b.x, small = upright ? b.x : b.y;
+  const RT ratio = large == 0 ? 0 : small / large, whole = fma(small, ratio, large);
+  if (upright) return (CT)(fma(a.x, ratio, a.y) / whole, fma(a.y, ratio, -a.x) / whole);
+  return (CT)(fma(a.y, ratio, a.x) / whole, fma(-a.x, ratio, a.y) / whole);
+}
+static CT complex_direction(CT z) {
+  const RT size = complex_modulus(z);
+  return size == 0 ? (CT)0 : z / size;
+}
+#else
+#define FROM_REAL(r) ((CT)(r))
+#define IMAGINARY(z) 0
+#define CONJ_IF(flag, z) (z)
+#define MODULUS(z) fabs(z)
+#define PIVOT_SIZE(z) fabs(z)
+#define LARGEST_PART(z) ((z) == (z) ? fabs(z) : (CT)INFINITY)
+#define ADD_SQUARE(z, sum) fma(z, z, sum)
+#define SCALE_ADD(r, z, c) fma(r, z, c)
+#define DIVIDE(a, b) ((a) / (b))
+#define DIRECTION(z) ((z) > 0 ? (CT)1 : (z) < 0 ? (CT)-1 : (z))
+#endif
+#define CONJ(z) CONJ_IF(true, z)
