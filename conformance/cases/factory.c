@@ -5,17 +5,16 @@
 /* start + i step or end - i step, fused or not: roundings of the step, the product and the sum. */
 static void cf_l_linspace(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  long double size =
-      fabsl((long double)cf_arg_number(k->call, "start", 0)) + fabsl((long double)cf_arg_number(k->call, "end", 0));
+  long double size = cf_arg_size(k->call, "start") + cf_arg_size(k->call, "end");
   for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, 4 * size);
 }
 
 /* pow's 16 ulp, and what its exponent's roundings come to. */
 static void cf_l_logspace(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
-  long double size =
-      fabsl((long double)cf_arg_number(k->call, "start", 0)) + fabsl((long double)cf_arg_number(k->call, "end", 0));
-  long double each = 4 * size * fabsl(logl((long double)cf_arg_number(k->call, "base", 10))) + 16;
+  long double size = cf_arg_size(k->call, "start") + cf_arg_size(k->call, "end");
+  double base = cf_arg_number(k->call, "base", 10);
+  long double each = 4 * size * hypotl(logl(fabsl((long double)base)), base < 0 ? acosl(-1) : 0) + 16;
   for (int64_t i = 0; i < o->numel; i++) limits[i] = cf_limit_of(k, out, i, each * cf_modulus(o->v[i]));
 }
 
@@ -46,12 +45,17 @@ static const cf_op cf_factory_ops[] = {
      CF_FLOATS, CF_R_CUSTOM(cf_l_linspace), CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::linspace", CF_TEXTS("m 0 100 33 dtype=T", "m 100 3 7 dtype=T", "m 0 127 129 dtype=T"), CF_INTS, CF_R_EXACT,
      CF_VALUES, CF_FLAT, CF_G_NONE},
+    {"aten::linspace", CF_TEXTS("m 0 1+2j 33 dtype=T", "m -3-1j 5 129 dtype=T", "m 1j 2 1 dtype=T", "m 0 1j 0 dtype=T"),
+     CF_COMPLEX, CF_R_CUSTOM(cf_l_linspace), CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::logspace",
      CF_TEXTS("s 0 1 33 dtype=T", "m -3 2 129 dtype=T", "m 2 2 3 dtype=T", "m 3 -1 1 dtype=T", "m 0 1 0 dtype=T",
               "m -1.5 2.25 17 2.5 dtype=T", "m 4 -2 13 0.5 dtype=T"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_logspace), CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::logspace", CF_TEXTS("m 0 2 3 dtype=T", "m 6 0 7 2 dtype=T", "m 0 2 6 dtype=T", "m 1 0 1 7 dtype=T"),
      CF_INTS, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
+    {"aten::logspace",
+     CF_TEXTS("m 0 1+2j 33 dtype=T", "m -3-1j 2 129 dtype=T", "m -1.5 2.25+1j 17 -2.5 dtype=T", "m 1j 2 1 dtype=T"),
+     CF_COMPLEX, CF_R_CUSTOM(cf_l_logspace), CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::eye.m", CF_TEXTS("s 33 17 dtype=T", "m 13 129 dtype=T", "m 3 3 dtype=T", "m 0 3 dtype=T"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::tril_indices",

@@ -1,6 +1,9 @@
 #include "conformance/judge/call.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "conformance/judge/tolerance.h"
 
 static const graft_value *cf_arg_value(const cf_call *call, const char *name) {
   const op_schema *schema = call->text.schema;
@@ -23,6 +26,12 @@ double cf_arg_number(const cf_call *call, const char *name, double otherwise) {
     case GRAFT_VALUE_INTS: return v->count ? (double)v->as.ints[0] : otherwise;
     default: return otherwise;
   }
+}
+
+long double cf_arg_size(const cf_call *call, const char *name) {
+  const graft_value *v = cf_arg_value(call, name);
+  return v && v->kind == GRAFT_VALUE_SCALAR ? cf_modulus(dt_scalar_value(&v->as.scalar))
+                                            : fabsl((long double)cf_arg_number(call, name, 0));
 }
 
 bool cf_arg_bool(const cf_call *call, const char *name, bool otherwise) {

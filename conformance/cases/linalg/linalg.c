@@ -42,7 +42,7 @@ static const cf_op cf_linalg_ops[] = {
     {"aten::linalg_cross",
      CF_TEXTS("s T[33,3] T[33,3]", "m T[17,3,13] T[17,3,13] dim=1", "m T[3] T[3]", "m T[5,1,3] T[1,129,3]",
               "m T[3,33] T[3,1] dim=0", "m T[0,3] T[0,3]"),
-     CF_REALS, CF_R_CUSTOM(cf_cross_limit), CF_VALUES, CF_ANY_ZERO, CF_G_BACKWARD(1)},
+     CF_REALS | CF_COMPLEX, CF_R_CUSTOM(cf_cross_limit), CF_VALUES, CF_ANY_ZERO, CF_G_BACKWARD(1)},
     {"aten::linalg_cholesky_ex",
      CF_TEXTS("s T[3,13,13]~definite", "m T[33,33]~definite upper=true", "m T[2,2,17,17]~definite", "m T[1,1]~definite",
               "m T[3,0,0]~definite", "m T[0,3,3]~definite", "f T[129,129]~definite"),

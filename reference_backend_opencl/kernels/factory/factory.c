@@ -25,6 +25,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const ocl_dtyp
   size_t local = device->is_cpu ? 1 : 64;
   bool whole = compute->class == OCL_CLASS_INT;
   memo->numbers = ocl_dtype_of(device, whole ? GRAFT_I64 : device->has_f64 ? GRAFT_F64 : GRAFT_F32);
+  if (compute->class == OCL_CLASS_COMPLEX) memo->numbers = compute;
   memo->elements = plan->elements;
   memo->chunk = !device->is_cpu ? 1 : plan->chunk ? plan->chunk : 8192;
   ocl_text head = {0};
@@ -69,52 +70,56 @@ graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_a
 
 /* What linspace and logspace are made from: the ends, and the step or the base. */
 typedef struct ends {
-  double first, last, third;
+  ocl_number first, last, third;
 } ends;
+
+static ocl_number end_of(const graft_scalar *scalar) {
+  ocl_number number;
+  ocl_number_of_scalar(scalar, &number);
+  number.is_int = false;
+  return number;
+}
+
+static bool is_whole(const graft_exec *exec, const graft_tensor_desc *out) {
+  return ocl_dtype_of(exec->device, out->dl.dtype)->class == OCL_CLASS_INT;
+}
 
 /* Whole numbers come from f64, too, and are cut: so there must be one. */
 static graft_status steps(const graft_exec *exec, const char *entry, const graft_tensor_desc *out, int64_t count,
                           const ends *of) {
   memo *memo;
-  bool whole = ocl_dtype_of(exec->device, out->dl.dtype)->class != OCL_CLASS_FLOAT;
-  if (whole && !exec->device->has_f64) return GRAFT_UNIMPLEMENTED;
-  graft_dtype compute = exec->device->has_f64 ? GRAFT_F64 : GRAFT_F32;
+  bool wide = exec->device->has_f64;
+  if (is_whole(exec, out) && !wide) return GRAFT_UNIMPLEMENTED;
+  graft_dtype compute = is_complex(out) ? (wide ? GRAFT_C128 : GRAFT_C64) : wide ? GRAFT_F64 : GRAFT_F32;
   graft_status status =
       ocl_memo_get(exec, &memo_type, &(plan){.out = out, .entry = entry, .compute = compute, .elements = count}, &memo);
   if (status != GRAFT_OK) return status;
   ocl_value first, last, third;
-  size_t bytes = ocl_number_as(&(ocl_number){.re = of->first}, memo->numbers, &first);
-  ocl_number_as(&(ocl_number){.re = of->last}, memo->numbers, &last);
-  ocl_number_as(&(ocl_number){.re = of->third}, memo->numbers, &third);
+  size_t bytes = ocl_number_as(&of->first, memo->numbers, &first);
+  ocl_number_as(&of->last, memo->numbers, &last);
+  ocl_number_as(&of->third, memo->numbers, &third);
   const ocl_argument arguments[] = {OCL_TENSOR(out), {bytes, &first},           {bytes, &last},
                                     {bytes, &third}, OCL_VALUE(memo->elements), OCL_VALUE(memo->chunk)};
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }
 
-static bool has_steps(const graft_exec *exec, const graft_tensor_desc *out) {
-  return ocl_dtype_of(exec->device, out->dl.dtype) && !is_complex(out);
-}
-
-static double real_part(const graft_scalar *scalar) {
-  ocl_number number;
-  ocl_number_of_scalar(scalar, &number);
-  return number.re;
-}
-
 graft_status ocl_op_linspace(const graft_exec *exec, const graft_args_linspace *args) {
-  ends of = {real_part(args->start), real_part(args->end), 0};
-  if (!has_steps(exec, args->out)) return GRAFT_UNIMPLEMENTED;
-  if (ocl_dtype_of(exec->device, args->out->dl.dtype)->class != OCL_CLASS_FLOAT) {
-    of.first = trunc(of.first);
-    of.last = trunc(of.last);
+  ends of = {.first = end_of(args->start), .last = end_of(args->end)};
+  if (!ocl_dtype_of(exec->device, args->out->dl.dtype)) return GRAFT_UNIMPLEMENTED;
+  if (is_whole(exec, args->out)) {
+    of.first.re = trunc(of.first.re);
+    of.last.re = trunc(of.last.re);
   }
-  if (args->steps > 1) of.third = (of.last - of.first) / (double)(args->steps - 1);
+  if (args->steps > 1) {
+    of.third.re = (of.last.re - of.first.re) / (double)(args->steps - 1);
+    of.third.im = (of.last.im - of.first.im) / (double)(args->steps - 1);
+  }
   return steps(exec, "linspace", args->out, args->steps, &of);
 }
 
 graft_status ocl_op_logspace(const graft_exec *exec, const graft_args_logspace *args) {
-  const ends of = {real_part(args->start), real_part(args->end), args->base};
-  if (!has_steps(exec, args->out)) return GRAFT_UNIMPLEMENTED;
+  const ends of = {end_of(args->start), end_of(args->end), {.re = args->base}};
+  if (!ocl_dtype_of(exec->device, args->out->dl.dtype)) return GRAFT_UNIMPLEMENTED;
   return steps(exec, "logspace", args->out, args->steps, &of);
 }
 

@@ -1,4 +1,5 @@
 /* Numbers that follow from their place. The head defines D, and NT: what start, end and step are given in. */
+#ifndef CLASS_COMPLEX
 KERNEL arange(PLACE(out), NT start, NT step, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
   long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
@@ -11,8 +12,9 @@ KERNEL arange(PLACE(out), NT start, NT step, long n, long chunk) {
     STORE(D, __global, to + i, v);
   }
 }
+#endif
 
-#ifdef CLASS_FLOAT
+#ifndef CLASS_INT
 /* From both ends, so that the last is `end` itself. */
 KERNEL linspace(PLACE(out), NT start, NT end, NT step, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
@@ -30,6 +32,20 @@ static NT held(NT v) {
   return (NT)LOAD(D, __private, &element);
 }
 
+#ifdef CLASS_COMPLEX
+/* Of a real base, the principal one. */
+static NT power_of(NT base, NT exponent) {
+  const NT of = (NT)(log(fabs(base.x)), base.x < 0 ? K(3.14159265358979323846) : 0);
+  const NT turned = exponent.y == 0 ? exponent.x * of : MUL(exponent, of);
+  return exp(turned.x) * (NT)(cos(turned.y), sin(turned.y));
+}
+#else
+static NT power_of(NT base, NT exponent) {
+  const NT power = pow(base, exponent), whole = rint(power), distance = fabs(power - whole);
+  return distance <= fabs(power) * SNAP ? whole : power;
+}
+#endif
+
 /* Powers of the base, their exponents from both ends, which are numbers of D; a lone one is what it is. Whole numbers are
  * cut, but not where pow alone keeps them from the next. */
 KERNEL logspace(PLACE(out), NT start, NT end, NT base, long n, long chunk) {
@@ -37,9 +53,8 @@ KERNEL logspace(PLACE(out), NT start, NT end, NT base, long n, long chunk) {
   long i = (long)get_global_id(0) * chunk, last = min(i + chunk, n);
   const NT first = n > 1 ? held(start) : start, final = held(end), step = n > 1 ? (final - first) / (NT)(n - 1) : (NT)0;
   for (; i < last; i++) {
-    const NT power = pow(base, i < n / 2 || n == 1 ? fma((NT)i, step, first) : fma((NT)(i + 1 - n), step, final));
-    const NT whole = rint(power), distance = fabs(power - whole);
-    STORE(D, __global, to + i, (CT)(distance <= fabs(power) * SNAP ? whole : power));
+    const NT exponent = i < n / 2 || n == 1 ? fma((NT)i, step, first) : fma((NT)(i + 1 - n), step, final);
+    STORE(D, __global, to + i, (CT)power_of(base, exponent));
   }
 }
 #endif
