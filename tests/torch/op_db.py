@@ -19,11 +19,10 @@ import collections
 import fnmatch
 import json
 import os
-import queue
-import subprocess
 import sys
-import threading
 import time
+
+import pool
 
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "bool": "bool", "c64": "complex64"}
 OUTCOMES = ("right", "fallback", "wrong", "error", "refused")
@@ -334,50 +333,12 @@ def worker(device):
 # --- parent ---
 
 
-class Worker:
-    def __init__(self, device):
-        command = [sys.executable, __file__, "--worker", "--device", device]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def ask(self, name, short, limit):
-        timer = threading.Timer(limit, self.process.kill)
-        timer.start()
-        try:
-            self.process.stdin.write(f"{name} {short}\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        finally:
-            hung = not timer.is_alive()
-            timer.cancel()
-        if line:
-            return json.loads(line)
-        status = self.process.wait()
-        why = f"no answer within {limit} s" if hung else f"the worker ended with status {status}"
-        return {"op": name, "dtype": short, "counts": {"forward": {"error": 1}}, "notes": {"died": why}}
-
-    def alive(self):
-        return self.process.poll() is None
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def serve(tasks, answers, options):
-    live = None
-    while True:
-        try:
-            name, short = tasks.get_nowait()
-        except queue.Empty:
-            break
-        if not live or not live.alive():
-            live = Worker(options.device)
-        answers.put(live.ask(name, short, options.limit))
-    if live and live.alive():
-        live.close()
+def ask(worker, task, limit):
+    name, short = task
+    answer = worker.ask(f"{name} {short}", limit)
+    if isinstance(answer, str):
+        return {"op": name, "dtype": short, "counts": {"forward": {"error": 1}}, "notes": {"died": answer}}
+    return answer
 
 
 def choose(options):
@@ -396,16 +357,13 @@ def choose(options):
 def run_all(options):
     chosen = sorted(set(choose(options)))
     index, of = (int(part) for part in options.shard.split("/"))
-    tasks, answers = queue.Queue(), queue.Queue()
     chosen = chosen[index - 1::of]
-    for task in chosen:
-        tasks.put(task)
-    threads = [threading.Thread(target=serve, args=(tasks, answers, options)) for _ in range(options.jobs)]
-    for thread in threads:
-        thread.start()
+    command = [sys.executable, __file__, "--worker", "--device", options.device]
+    answers = pool.answers(chosen, options.jobs, lambda: pool.Worker(command),
+                           lambda worker, task: ask(worker, task, options.limit))
     rows, start = [], time.time()
-    for number in range(len(chosen)):
-        rows.append(answers.get())
+    for number, row in enumerate(answers):
+        rows.append(row)
         if sys.stderr.isatty() or number % 50 == 49:
             print(f"\r{number + 1} of {len(chosen)} ops, {time.time() - start:.0f} s", end="\n" if not sys.stderr.isatty()
                   else "", file=sys.stderr, flush=True)
