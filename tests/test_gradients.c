@@ -173,6 +173,29 @@ START_TEST(accumulated_gradient_has_history_with_create_graph) {
 }
 END_TEST
 
+/* --- where a formula divides by 0 --- */
+
+/* All ones: of rank 1, so that the determinant is 0 in all directions, too. */
+static graft_tensor *singular(void) {
+  return leaf(tensor_of(GRAFT_F64, 2, (const int64_t[]){3, 3}, VALUES(1, 1, 1, 1, 1, 1, 1, 1, 1)));
+}
+
+START_TEST(determinants_of_singular_matrices) {
+  graft_tensor *a = singular(), *b = singular(), *outs[4] = {NULL};
+  double values[9];
+  OK(graft_op_linalg_det(a, &outs[0], &outs[1], &outs[2]));
+  for (int i = 0; i < 3; i++) keep(outs[i]);
+  OK(backward(outs[0], 0));
+  GRAD_IS(a, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  OK(graft_op_linalg_slogdet(b, &outs[0], &outs[1], &outs[2],
+                             &outs[3])); /* the logarithm of 0, whose slope is not finite */
+  for (int i = 0; i < 4; i++) keep(outs[i]);
+  OK(backward(outs[1], 0));
+  OK(graft_tensor_to_host(graft_tensor_grad(b), values));
+  for (int i = 0; i < 9; i++) ck_assert(!isfinite(values[i]));
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(product_and_sum),
                               ONCE(diamond),
@@ -188,6 +211,7 @@ int main(void) {
                               ONCE(gradient_through_saved_result),
                               ONCE(create_graph_holds_behind_a_hook),
                               ONCE(accumulated_gradient_has_history_with_create_graph),
+                              ONCE(determinants_of_singular_matrices),
                               {0}};
   return run_suite("gradients", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }
