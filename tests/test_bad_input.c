@@ -5,6 +5,8 @@
 
 #include <stdarg.h>
 #include <sys/wait.h>
+#include "graft/abi/core_ops.h"
+#include "ops/core/ref.h"
 #include "suite.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -351,10 +353,43 @@ START_TEST(use_after_fork) {
 }
 END_TEST
 
+/* --- names and texts --- */
+
+START_TEST(no_op_has_no_name) {
+  ck_assert_uint_eq(graft_op_find(NULL), 0);
+  assert_says("name");
+  ck_assert_uint_eq(graft_op_find("aten::no_such_op"), 0);
+}
+END_TEST
+
+/* A caller of a later version may name what a kernel of this one does not know. */
+START_TEST(unknown_texts_are_seen) {
+  graft_args_scatter_reduce_two args = {.head.op_id = GRAFT_OP_SCATTER_REDUCE_TWO,
+                                        .reduce = GRAFT_STR_SCATTER_REDUCE_MEAN};
+  const op_schema *schema = op_schema_of(args.head.op_id);
+  ck_assert(ref_texts_are_known(schema, &args));
+  args.reduce = 1000;
+  ck_assert(!ref_texts_are_known(schema, &args));
+}
+END_TEST
+
+START_TEST(an_ignored_index_passes) {
+  txt_call call;
+  op_range range;
+  OK(txt_parse_call("aten::nll_loss_forward f32[5,3] i64[5] _ 1 -7", NULL, &call));
+  OK(txt_make(&call, graft_device_reference(), fill, NULL));
+  ck_assert(op_index_range(call.schema, call.args, 1, 0, &range));
+  ck_assert(op_in_range(&range, -7) && op_in_range(&range, 2));
+  ck_assert(!op_in_range(&range, -8) && !op_in_range(&range, 3) && !op_in_range(&range, 0x7fffffff));
+  txt_free(&call);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {
       EACH(refused_calls, DEVICES),    EACH(impossible_tensors, DEVICES), EACH(index_out_of_range, DEVICES),
       ONCE(tensors_of_another_device), ONCE(devices_that_are_not_there),  EACH(out_of_memory, DEVICES),
-      ONCE(fallback_forbidden),        EACH(use_after_fork, DEVICES),     {0}};
+      ONCE(fallback_forbidden),        EACH(use_after_fork, DEVICES),     ONCE(no_op_has_no_name),
+      ONCE(unknown_texts_are_seen),    ONCE(an_ignored_index_passes),     {0}};
   return run_suite("bad input", tests, (suite_options){.timeout_s = 240});
 }
