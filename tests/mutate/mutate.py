@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How strong the tests are: random changes of the source, one at a time, and whether anything fails.
 
-    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--jobs J] [--report]
+    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--kinds LIST] [--jobs J] [--report]
 
 Lines, operators and sites are drawn at random from the seed. Each mutant is built in a copy of the tree under
 build/mutate (J copies, J mutants at a time), and meets the cases that the change can reach: those of its file's family.
@@ -11,7 +11,7 @@ It ends as
     stillborn  the compiler refuses it
     equivalent nothing failed, and equivalent.txt says why nothing could
     survived   nothing failed: a test is missing
-    unjudged   what it meets fails without it, too
+    unjudged   all that it meets fails without it, too
 
 Results are kept in build/mutate, by seed: a run that was broken off goes on where it stopped, and --report prints what
 there is. A mutant is known by its file and its text, before and after, so that a change elsewhere does not touch it.
@@ -19,6 +19,7 @@ there is. A mutant is known by its file and its text, before and after, so that 
 
 import argparse
 import fnmatch
+import itertools
 import json
 import os
 import queue
@@ -84,6 +85,13 @@ def key_of(mutant):
     return mutant["path"], mutant["before"].strip(), mutant["after"].strip()
 
 
+def draw_each(texts, kinds, count, seed):
+    """`count` mutants of each kind of files: what draw gives for the files of that kind; the kinds take turns."""
+    of_kinds = [draw({path: text for path, text in texts.items() if plan.kind_of(path) == kind}, count, seed)
+                for kind in kinds]
+    return [mutant for turn in itertools.zip_longest(*of_kinds) for mutant in turn if mutant]
+
+
 def read_blocks(path):
     """A block a mutant: its file, "- before", "+ after", and what is said of it."""
     for block in path.read_text().split("\n\n") if path.exists() else []:
@@ -138,11 +146,15 @@ class Bench:
             process.communicate()
             return None, ""
 
-    def succeeds(self, command, environment=None):
+    def succeeds(self, command, environment=None, never_says=""):
         process, output = self.run(command, environment)
-        return process is not None and process.returncode == 0, output
+        good = process is not None and process.returncode == 0 and not (never_says and never_says in output)
+        return good, output
 
-    def judge(self, mutant):
+    def passes(self, check):
+        return self.succeeds(check.command, check.environment, check.never_says)
+
+    def judge(self, mutant, checks):
         file = self.project.tree / mutant["path"]
         text = file.read_text()
         lines = text.split("\n")
@@ -151,16 +163,16 @@ class Bench:
         lines[mutant["line"] - 1] = mutant["after"]
         file.write_text("\n".join(lines))
         try:
-            return self.end_of(mutant)
+            return self.end_of(mutant, checks)
         finally:
             file.write_text(text)
 
-    def end_of(self, mutant):
+    def end_of(self, mutant, checks):
         built, output = self.succeeds(self.project.compile(mutant["path"]))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
-        for check in self.project.checks(mutant["path"]):
-            good, output = self.succeeds(check.command, check.environment)
+        for check in checks:
+            good, output = self.passes(check)
             if not good:
                 said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
                 return {"end": "killed", "by": check.name, "text": said[0] if said else ""}
@@ -171,14 +183,16 @@ class Bench:
 
 
 def copy_tree(root, to):
-    """The tracked files as they are now; times stay, so that nothing is built twice."""
+    """The tracked files as they are now; times stay, so that nothing is built twice. What differs, as a mutant does that was
+    being judged when a run was broken off, becomes new, so that it is built again."""
     kept = set(files_of(root))
     for name in kept:
         source, target = Path(root, name), Path(to, name)
         if target.exists() and target.read_bytes() == source.read_bytes():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
+        copy = shutil.copy if target.exists() else shutil.copy2
+        copy(source, target)
     for target in [path for path in Path(to).rglob("*") if path.is_file()]:
         name = str(target.relative_to(to))
         if name not in kept and not name.startswith("build/"):
@@ -211,7 +225,8 @@ class Pool:
 
 
 def build(bench, paths):
-    for command in bench.project.configure() + [bench.project.compile(path) for path in paths]:
+    compiles = {tuple(bench.project.compile(path)): None for path in paths}
+    for command in [*bench.project.configure(), *compiles]:
         good, output = bench.succeeds(command)
         if not good:
             raise SystemExit(output)
@@ -229,16 +244,17 @@ def failing_checks(pool, paths, say):
 
     def fails(bench, title):
         check = next(check for check in bench.project.checks(sample[title]) if check.title == title)
-        return not bench.succeeds(check.command, check.environment)[0]
+        return not bench.passes(check)[0]
 
     failing = {title for title, bad in zip(sorted(sample), pool.map(fails, sorted(sample))) if bad}
     for title in sorted(failing):
-        say(f"fails without a mutant: {title}; what meets it is not judged")
+        say(f"fails without a mutant: {title}; it judges none")
     return failing
 
 
-def run(pool, mutants, results, say=print):
-    """Judges the mutants that have no result in the file yet, and adds theirs."""
+def run(pool, mutants, results, say=print, seconds=float("inf")):
+    """Judges the mutants that have no result in the file yet, and adds theirs; begins none after `seconds`."""
+    end = time.monotonic() + seconds
     known = {key_of(result) + (result["line"],) for result in read_results(results)}
     left = [mutant for mutant in mutants if key_of(mutant) + (mutant["line"],) not in known]
     if not left:
@@ -249,8 +265,10 @@ def run(pool, mutants, results, say=print):
     def judged(bench, mutant):
         nonlocal done
         start = time.monotonic()
-        is_judged = not any(check.title in failing for check in bench.project.checks(mutant["path"]))
-        result = {**mutant, **(bench.judge(mutant) if is_judged else {"end": "unjudged"})}
+        if start > end:
+            return
+        checks = [check for check in bench.project.checks(mutant["path"]) if check.title not in failing]
+        result = {**mutant, **(bench.judge(mutant, checks) if checks else {"end": "unjudged"})}
         result["seconds"] = round(time.monotonic() - start, 1)
         with one_at_a_time, results.open("a") as file:
             file.write(json.dumps(result) + "\n")
@@ -294,6 +312,8 @@ def main(arguments):
     parser.add_argument("--n", type=int, default=20, metavar="N", help="how many mutants (default 20)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="which ones (default 1)")
     parser.add_argument("--paths", default="", metavar="GLOB", help="of files that match one of these, with commas between")
+    parser.add_argument("--kinds", default="", metavar="LIST", help=f"N of each of these kinds of files: {','.join(plan.KINDS)}")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="T", help="begin no mutant after T seconds")
     parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
     parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
     parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
@@ -307,7 +327,13 @@ def main(arguments):
     if not options.report:
         globs = [glob for glob in options.paths.split(",") if glob]
         texts = {path: (root / path).read_text() for path in tracked(root, globs)}
-        mutants = list(named(root, Path(options.these))) if options.these else draw(texts, options.n, options.seed)
+        kinds = [kind for kind in options.kinds.split(",") if kind]
+        if options.these:
+            mutants = list(named(root, Path(options.these)))
+        elif kinds:
+            mutants = draw_each(texts, kinds, options.n, options.seed)
+        else:
+            mutants = draw(texts, options.n, options.seed)
         if not mutants:
             raise SystemExit(f"./run mutate: no file that is mutated matches {options.paths}")
         if options.list:
@@ -316,7 +342,7 @@ def main(arguments):
             return
         work.mkdir(parents=True, exist_ok=True)
         run(Pool([bench(root, work / f"tree{number or ''}", options) for number in range(options.jobs)]), mutants, results,
-            lambda text: print(text, flush=True))
+            lambda text: print(text, flush=True), options.seconds)
     print(*summary(read_results(results), equivalents), sep="\n")
 
 

@@ -1,6 +1,7 @@
 """Which files are mutated, and what may kill a mutant of each: the project's own tests, cheapest first."""
 
 import fnmatch
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,11 @@ KINDS = {  # how mutants are counted
     "c": ["reference_backend_opencl/kernels/*.c", "reference_backend_opencl/runtime/*.c"],
     "ops": ["sdk/ops/*.c"],
 }
-OPENCL_TESTS = ["test_opencl"]
+OPENCL_TESTS = ["test_opencl", "test_bad_cache", "test_profiler"]
+OPENCL_EXPECT = "reference_backend_opencl/expect/smoke.txt"
+SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
+            "-DCMAKE_C_FLAGS_DEBUG=-g1"]
+SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_bad_input"]
 EXCLUDED = ["*/generated/*"]
 
@@ -21,11 +26,13 @@ class Check:
     name: str
     command: list
     environment: dict = field(default_factory=dict)
+    never_says: str = ""  # words of its output that are a failure
 
     @property
     def title(self):
         """What it is, wherever the program stands."""
-        return " ".join([Path(self.command[0]).name, *self.command[1:]])
+        return " ".join([*(f"{name}={value}" for name, value in self.environment.items()), Path(self.command[0]).name,
+                         *self.command[1:]])
 
 
 def kind_of(path):
@@ -46,35 +53,53 @@ def family_of(path):
 
 
 class Graft:
-    """The project in `tree`, built in `build`; `jobs` worker processes a run of the suite, where it is given."""
+    """The project in `tree`, built in `build` and, with sanitizers, beside it; `jobs` worker processes a run of the suite,
+    where it is given."""
 
     def __init__(self, tree, build, jobs=None):
         self.tree, self.build = Path(tree), Path(build)
+        self.sanitized = self.build.with_name(self.build.name + "-sanitize")
         self.jobs = [f"--jobs={jobs}"] if jobs else []
 
     def configure(self):
-        return [["cmake", "-S", str(self.tree), "-B", str(self.build), "-G", "Ninja",
-                 "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]]
+        common = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+        return [["cmake", "-S", str(self.tree), "-B", str(self.build), *common],
+                ["cmake", "-S", str(self.tree), "-B", str(self.sanitized), *common, *SANITIZE]]
 
     def compile(self, path):
         targets = ["graft_cli", "graft_opencl", *OPENCL_TESTS]
         if path.startswith("sdk/"):
-            targets = ["graft_cli", *SDK_TESTS, "async"]
+            targets = ["graft_cli", "graft_opencl", *SDK_TESTS, "async"]
         return ["ninja", "-C", str(self.build), *targets]
 
-    def conformance(self, name, backend, *options):
-        return Check(name, [str(self.build / "bin/graft"), "conformance", "-b", backend, "--fail-fast", "--time-limit",
-                            "30", *self.jobs, *options])
+    def conformance(self, name, backend, *options, build=None, **more):
+        return Check(name, [str((build or self.build) / "bin/graft"), "conformance", "-b", backend, "--fail-fast",
+                            "--time-limit", "30", *self.jobs, *options], **more)
+
+    def tests(self, names, build=None, **more):
+        return [Check(name, [str((build or self.build) / "tests" / name)], **more) for name in names]
 
     def checks(self, path):
+        """As ./run test has them, but for the family of the file, and with more cases."""
         family = family_of(path)
         of_family = ["--family", family] if family else []
         most = of_family or ["--shard", "1/8"]  # of mustpass; what families share meets many ops in a part of it
-        if path.startswith("sdk/"):
-            suite = [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most)]
-            tests = SDK_TESTS
-        else:
-            suite = [self.conformance("smoke", "opencl", "--level", "smoke", *of_family),
-                     self.conformance("mustpass", "opencl", "--level", "mustpass", *most)]
-            tests = OPENCL_TESTS
-        return [*suite, *(Check(test, [str(self.build / "tests" / test)]) for test in tests)]
+        return self.sdk_checks(of_family, most) if path.startswith("sdk/") else self.opencl_checks(of_family, most)
+
+    def sdk_checks(self, of_family, most):
+        there = {"build": self.sanitized, "environment": SANITIZED}
+        targets = ["graft_cli", *SDK_TESTS, "async"]
+        return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
+                *self.tests(SDK_TESTS), self.conformance("opencl", "opencl", "--level", "mustpass", *most),
+                Check("sanitized", ["ninja", "-C", os.path.relpath(self.sanitized, self.tree), *targets]),
+                self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
+                *self.tests(SDK_TESTS, **there)]
+
+    def opencl_checks(self, of_family, most):
+        checks = []
+        for level, options in (("smoke", [*of_family, "--expect", OPENCL_EXPECT]), ("mustpass", most)):
+            for kernels in ("cpu", "gpu"):
+                checks.append(self.conformance(f"{level}, {kernels} kernels", "opencl", "--level", level, *options,
+                                               environment={"GRAFT_OPENCL_KERNELS": kernels},
+                                               never_says="driver's long header"))
+        return checks + self.tests(OPENCL_TESTS)

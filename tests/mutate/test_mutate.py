@@ -1,5 +1,6 @@
 """The mutation run itself: test_mutate.py. A tiny project whose answers are known, and the operators on lines of C."""
 
+import os
 import sys
 import tempfile
 import unittest
@@ -92,6 +93,12 @@ class Draws(unittest.TestCase):
         self.assertEqual({mutant["line"] for mutant in every}, {5, 10})
         self.assertEqual(mutate.draw(texts, 3, 7), mutate.draw(texts, 4, 7)[:3])
 
+    def test_each_kind_has_its_own(self):
+        texts = {"sdk/ops/scan/rules.c": SOURCE, "reference_backend_opencl/runtime/queue.c": SOURCE.replace("2", "3")}
+        found = mutate.draw_each(texts, ["ops", "c"], 3, 7)
+        self.assertEqual([plan.kind_of(mutant["path"]) for mutant in found], ["ops", "c"] * 3)
+        self.assertEqual(found[::2], mutate.draw({"sdk/ops/scan/rules.c": SOURCE}, 3, 7))
+
 
 class Runs(unittest.TestCase):
     def setUp(self):
@@ -132,7 +139,17 @@ class Runs(unittest.TestCase):
     def test_a_project_that_fails_kills_nothing(self):
         (self.bench.project.tree / "test.c").write_text(TEST.replace("!= 2", "!= 3"))
         self.assertEqual(set(self.run_all(self.mutants()).values()), {"unjudged"})
-        self.assertEqual(self.said[0], "fails without a mutant: test; what meets it is not judged")
+        self.assertEqual(self.said[0], "fails without a mutant: test; it judges none")
+
+    def test_a_check_that_fails_judges_none_and_the_others_do(self):
+        project, works = self.bench.project, self.bench.project.checks("source.c")
+        project.checks = lambda path: [plan.Check("broken", ["false"]), *works]
+        self.assertEqual(self.run_all(self.mutants())["if (a >= b) return a;"], "survived")
+        self.assertEqual(self.said[0], "fails without a mutant: false; it judges none")
+
+    def test_no_mutant_is_begun_past_the_time(self):
+        mutate.run(mutate.Pool([self.bench]), self.mutants(), self.results, self.said.append, seconds=0)
+        self.assertFalse(self.results.exists())
 
     def test_a_project_that_does_not_build_ends_the_run(self):
         (self.bench.project.tree / "test.c").write_text("int main(")
@@ -174,6 +191,20 @@ class Runs(unittest.TestCase):
         path.write_text("source.c\n- if (a > b) return a;\nno mutant\n")
         with self.assertRaises(SystemExit):
             mutate.read_equivalents(path)
+
+
+class Copies(unittest.TestCase):
+    def test_a_mutant_that_was_left_behind_is_built_out(self):
+        with tempfile.TemporaryDirectory() as root, tempfile.TemporaryDirectory() as tree:
+            source, target = Path(root, "source.c"), Path(tree, "source.c")
+            source.write_text(SOURCE)
+            os.utime(source, (1, 1))
+            mutate.copy_tree(Path(root), tree)
+            self.assertEqual(target.stat().st_mtime, 1)
+            target.write_text(SOURCE.replace("a > b", "a < b"))
+            mutate.copy_tree(Path(root), tree)
+            self.assertEqual(target.read_text(), SOURCE)
+            self.assertGreater(target.stat().st_mtime, 1)
 
 
 class Plan(unittest.TestCase):
