@@ -204,16 +204,17 @@ static const char *const cf_bent_texts[] = {"m T[13,17] T[13,17]",
 static const char *const cf_bent_slope_texts[] = {"m T[] T[13,17] T[13,17] 1 0.5", "s T[129] T[129] T[129] 0 1",
                                                   "m T[] T[1025] T[1025] 2 0.25", NULL};
 static const cf_op cf_loss_ops[] = {
+    /* No target is the blank, which PyTorch takes for granted. */
     {"aten::_ctc_loss",
-     CF_TEXTS("s T[17,3,5] i64[3,4]<5 [17,9,13] [4,2,3]", "m T[9,2,4] i64[5]<4 [9,7] [2,3] 3",
-              "m T[33,2,3] i32[2,13]<3 [33,33] [13,5] 1", "m T[5,3,3] i64[3,2]<3 [5,0,0] [0,1,0] 0 true",
-              "m T[3,2,5] i64[2,4]<5 [2,3] [4,3] 0 true", "m T[5,1,3] i64[1,2]=1 [5] [2]",
-              "f T[129,5,33] i64[5,17]<33 "
-              "[129,100,1,64,77] [17,5,1,17,0]"),
+     CF_TEXTS("s T[17,3,5] i64[3,4]<4 [17,9,13] [4,2,3] 4", "m T[9,2,4] i64[5]<3 [9,7] [2,3] 3",
+              "m T[33,2,3] i32[2,13]<2 [33,33] [13,5] 2", "m T[5,3,3] i64[3,2]<2 [5,0,0] [0,1,0] 2 true",
+              "m T[3,2,5] i64[2,4]<4 [2,3] [4,3] 4 true", "m T[5,1,3] i64[1,2]=1 [5] [2]",
+              "f T[129,5,33] i64[5,17]<32 "
+              "[129,100,1,64,77] [17,5,1,17,0] 32"),
      CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_ctc), CF_VALUES, CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_ctc)},
     {"aten::_ctc_loss_backward",
-     CF_TEXTS("m T[3] T[5,3,5] i64[3,3]<5 [5,4,3] [3,2,1] T[3] T[3,5,7] 0",
-              "m T[2] T[9,2,4] i64[5]<4 [9,0] [2,3] T[2] "
+     CF_TEXTS("m T[3] T[5,3,5] i64[3,3]<4 [5,4,3] [3,2,1] T[3] T[3,5,7] 4",
+              "m T[2] T[9,2,4] i64[5]<3 [9,0] [2,3] T[2] "
               "T[2,9,7] 3 true"),
      CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_ctc_backward), CF_VALUES, 0, CF_G_NONE},
     {"aten::nll_loss_forward",

@@ -58,6 +58,7 @@ typedef enum cf_matrices {
   CF_HERMITIAN, /* its own adjoint */
   CF_DEFINITE,  /* and with eigenvalues of 1 and more */
   CF_DOMINANT,  /* a diagonal of 1 and more, sums of about 1 beside it: triangles of it are well conditioned, too */
+  CF_FACTOR,    /* and a diagonal of real numbers, as Cholesky's factors have */
   CF_PIVOTS,    /* of the last dim: 1-based, none before its own place */
   CF_PAIRS,     /* likewise, and two of four are one negative pivot */
   CF_APART      /* no matrix: of the integers below the bound none twice among as many that follow each other */

@@ -104,7 +104,8 @@ typedef struct cf_grad {
   cf_limit_fn terms; /* `out` is the index of the input whose gradient it is; writes S */
   /* A letter an output whose columns ('c') or rows ('r') are right with any sign or phase: its cotangent turns with
    * it, being a Hermitian matrix times the output, so that the gradient is that of a function which does not depend on
-   * these. '-': a cotangent as everywhere. NULL: no such output. */
+   * these. 'u': columns that are also right in any order, as values ('v') are: their cotangent is the same function of
+   * each. '-': a cotangent as everywhere. NULL: no such output. */
   const char *phases;
 } cf_grad;
 
@@ -150,7 +151,7 @@ enum {
 /* One op. texts: argument texts in the grammar of text/text.h where T stands for the tested dtype, each behind its
  * level ("s " smoke, "m " mustpass, "f " full), NULL-terminated. A tensor may be followed by
  *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V   ?N  some of them are N
- *   ~general, ~hermitian, ~definite, ~dominant  matrices of a kind (call.h)   ~pivots  row exchanges
+ *   ~general, ~hermitian, ~definite, ~dominant, ~factor  matrices of a kind (call.h)   ~pivots  row exchanges
  *   ~pairs  those of an LDL factor
  *   <N~apart  integers in [0, N), none twice among N that follow each other */
 typedef struct cf_op {

@@ -66,7 +66,8 @@ static bool cf_take_probe(cf_call *call, cf_array *others, cf_random *r, cf_prob
   for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) {
     bool matrix = i < call->ntensors && call->notes[i].matrices;
     if (i < call->ntensors && cf_moved(&call->in[i])) cf_move(&call->in[i], r);
-    if (matrix && call->notes[i].matrices != CF_DOMINANT && call->notes[i].matrices != CF_GENERAL)
+    if (matrix && call->notes[i].matrices != CF_DOMINANT && call->notes[i].matrices != CF_FACTOR &&
+        call->notes[i].matrices != CF_GENERAL)
       cf_fill_hermitian(&call->in[i]);
     if (others && cf_moved(&others[i])) cf_move(&others[i], r);
   }

@@ -202,11 +202,12 @@ static void cf_make_definite(cf_array *a, cf_square q, int64_t b) {
 }
 
 /* Beside the diagonal numbers whose sum in a row stays about 1, on it some of 1 and more. */
-static void cf_make_dominant(cf_array *a, cf_square q, int64_t b) {
+static void cf_make_dominant(cf_array *a, cf_square q, int64_t b, bool real) {
   for (int64_t i = 0; i < q.size; i++)
     for (int64_t j = 0; j < q.size; j++) {
       dt_value *v = cf_entry(a, q, b, i, j);
       if (i == j) v->re += v->re < 0 ? -1 : 1;
+      if (i == j && real) v->im = 0;
       if (i != j) v->re /= (long double)q.size, v->im /= (long double)q.size;
     }
 }
@@ -227,8 +228,8 @@ void cf_fill_matrices(cf_array *a, cf_matrices kind) {
   if (a->sizes[a->ndim - 2] != size) return;
   cf_square q = {.count = a->numel / size / size, .size = size};
   for (int64_t b = 0; b < q.count; b++) {
-    if (kind != CF_DOMINANT) cf_make_hermitian(a, q, b);
-    if (kind == CF_DOMINANT) cf_make_dominant(a, q, b);
+    if (kind < CF_DOMINANT) cf_make_hermitian(a, q, b);
+    if (kind >= CF_DOMINANT) cf_make_dominant(a, q, b, kind == CF_FACTOR);
     if (kind == CF_DEFINITE) cf_make_definite(a, q, b);
   }
   graft_dtype real = dt_real(a->dtype);

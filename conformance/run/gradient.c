@@ -106,7 +106,7 @@ static graft_status cf_draw_cotangent(cf_vjp *v, uint32_t out, graft_tensor *lik
   return GRAFT_OK;
 }
 
-/* 'c', 'r' or '-'; see cf_grad. */
+/* 'c', 'r', 'u', 'v' or '-'; see cf_grad. */
 static char cf_phases_of(const cf_call *call, uint32_t out) {
   const char *phases = call->op->grad.phases;
   return phases ? phases[out] : '-';
@@ -123,19 +123,20 @@ static long double cf_weight(int64_t j) {
   return 0.5L + cf_random_unit(&random);
 }
 
-/* Sum over k of mixing(i, k) x (k, j) times weight(j); or, of rows, weight(i) times the sum of x (i, k) mixing(k, j).
- */
+/* Sum over k of mixing(i, k) x (k, j) times weight(j), or, of columns without an order, times 1; of rows, weight(i)
+ * times the sum of x (i, k) mixing(k, j); of values without an order, a part of each. */
 static dt_value cf_turned(const dt_value *x, int64_t rows, int64_t columns, int64_t i, int64_t j, char phases,
                           bool complex) {
   dt_value sum = {0, 0};
-  bool by_column = phases == 'c';
+  bool by_column = phases != 'r';
+  if (phases == 'v') return (dt_value){0.75L * x[i * columns + j].re, 0.75L * x[i * columns + j].im};
   for (int64_t k = 0; k < (by_column ? rows : columns); k++) {
     dt_value m = by_column ? cf_mixing(i, k, complex) : cf_mixing(k, j, complex);
     dt_value y = by_column ? x[k * columns + j] : x[i * columns + k];
     sum.re += m.re * y.re - m.im * y.im;
     sum.im += m.re * y.im + m.im * y.re;
   }
-  long double weight = cf_weight(by_column ? j : i);
+  long double weight = phases == 'u' ? 1 : cf_weight(by_column ? j : i);
   return (dt_value){sum.re * weight, sum.im * weight};
 }
 

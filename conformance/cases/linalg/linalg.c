@@ -47,10 +47,11 @@ static const cf_op cf_linalg_ops[] = {
      CF_TEXTS("s T[3,13,13]~definite", "m T[33,33]~definite upper=true", "m T[2,2,17,17]~definite", "m T[1,1]~definite",
               "m T[3,0,0]~definite", "m T[0,3,3]~definite", "f T[129,129]~definite"),
      CF_LAPACK, CF_R_BACKWARD(CF_CHOLESKY), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(4 * CF_CHOLESKY)},
-    /* PyTorch's gradient of a factor is that of a whole matrix, of which a triangle is read. */
+    /* PyTorch's gradient of a factor is that of a whole matrix, of which a triangle is read. LAPACK takes it that the
+     * diagonal is real. */
     {"aten::cholesky_inverse",
-     CF_TEXTS("s T[3,13,13]~dominant", "m T[33,33]~dominant true", "m T[1,1]~dominant", "m T[3,0,0]~dominant"),
-     CF_LAPACK, CF_R_BACKWARD(2 * CF_TRIANGLE), CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_BACKWARD(4 * CF_TRIANGLE)},
+     CF_TEXTS("s T[3,13,13]~factor", "m T[33,33]~factor true", "m T[1,1]~factor", "m T[3,0,0]~factor"), CF_LAPACK,
+     CF_R_BACKWARD(2 * CF_TRIANGLE), CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_BACKWARD(4 * CF_TRIANGLE)},
     {"aten::cholesky_solve",
      CF_TEXTS("s T[3,13,5]~general T[3,13,13]~dominant", "m T[33,1]~general T[33,33]~dominant true",
               "m T[2,1,17,3]~general T[5,17,17]~dominant", "m T[13,0]~general T[13,13]~dominant"),
@@ -141,7 +142,7 @@ static const cf_op cf_linalg_ops[] = {
               "m T[6,6]~dominant i64[6]~pairs T[6,3]~general", "m T[0,0]~dominant i32[0]~pivots T[0,3]~general"),
      CF_LAPACK, CF_R_BACKWARD(3 * CF_TRIANGLE), CF_NONZERO, CF_ORDERED, CF_G_NONE},
     {"aten::linalg_eig", CF_TEXTS("m T[3,5,5]~general", "m T[13,13]~general", "m T[1,1]~general", "m T[2,0,0]~general"),
-     CF_LAPACK, CF_R_PROPERTY(cf_eig_property, 3, 1), CF_VALUES, 0, CF_G_PHASES("-c", 4 * CF_QR)},
+     CF_LAPACK, CF_R_PROPERTY(cf_eig_property, 3, 1), CF_VALUES, 0, CF_G_PHASES("vu", 4 * CF_QR)},
     {"aten::linalg_matrix_exp",
      CF_TEXTS("m T[3,13,13]~dominant", "m T[33,33]~dominant", "m T[2,2,5,5]~general", "m T[1,1]~general",
               "m T[3,0,0]~general"),

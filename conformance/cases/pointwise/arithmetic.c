@@ -24,16 +24,19 @@ static void cf_l_div_mode(const cf_check *k, uint32_t out, long double *limits) 
   }
 }
 
-/* a + w (b - a), or a (1 - w) + w b: 1 ulp + 2u (|a| + |w| (|a| + |b|)), and twice as many where a product is one of
- * complex numbers. */
+/* a + w (b - a), or a (1 - w) + w b: 1 ulp + 2u (|a| + |w| (|a| + |b|)); b - (b - a) (1 - w), as PyTorch does it for
+ * weights from 1/2 on: 1 ulp + 3u |1 - w| (|a| + |b|). Twice as many where a product is one of complex numbers. */
 static void cf_l_lerp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out], *a = &k->in[0], *b = &k->in[1], *weight = cf_arg_array(k, "weight");
-  long double w = fabs(cf_arg_number(k->call, "weight", 1)), u = cf_u_acc(k->dtypes[out]);
+  dt_value w = {cf_arg_number(k->call, "weight", 1), 0};
+  long double u = cf_u_acc(k->dtypes[out]);
   bool complex = dt_is_complex(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++) { /* b and the weight broadcast over leading dims */
     long double x = cf_modulus(a->v[i % a->numel]), y = cf_modulus(b->v[i % b->numel]);
-    if (weight) w = cf_modulus(weight->v[i % weight->numel]);
-    limits[i] = cf_ulp(k->dtypes[out], cf_modulus(o->v[i])) + (complex ? 4 : 2) * u * (x + w * (x + y));
+    if (weight) w = weight->v[i % weight->numel];
+    long double rest = cf_modulus((dt_value){1 - w.re, -w.im});
+    long double terms = fmaxl(2 * (x + cf_modulus(w) * (x + y)), 3 * rest * (x + y));
+    limits[i] = cf_ulp(k->dtypes[out], cf_modulus(o->v[i])) + (complex ? 2 : 1) * u * terms;
   }
 }
 
