@@ -1,0 +1,224 @@
+// See kernels.h. A call's fields become PyTorch's values by the schema's tables, the op runs boxed, and what it returns
+// is copied to the outputs.
+#include "kernels.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+const graft_host *host;
+
+template <typename T>
+T field(const graft_args *args, size_t offset) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const char *>(args) + offset, sizeof value);
+  return value;
+}
+
+c10::ScalarType scalar_type(graft_dtype dtype) {
+  switch (dtype) {
+    case GRAFT_BOOL: return c10::kBool;
+    case GRAFT_U8: return c10::kByte;
+    case GRAFT_I8: return c10::kChar;
+    case GRAFT_I16: return c10::kShort;
+    case GRAFT_I32: return c10::kInt;
+    case GRAFT_I64: return c10::kLong;
+    case GRAFT_U16: return c10::ScalarType::UInt16;
+    case GRAFT_U32: return c10::ScalarType::UInt32;
+    case GRAFT_U64: return c10::ScalarType::UInt64;
+    case GRAFT_F16: return c10::kHalf;
+    case GRAFT_BF16: return c10::kBFloat16;
+    case GRAFT_F32: return c10::kFloat;
+    case GRAFT_F64: return c10::kDouble;
+    case GRAFT_C64: return c10::kComplexFloat;
+    case GRAFT_C128: return c10::kComplexDouble;
+    case GRAFT_F8_E4M3FN: return c10::ScalarType::Float8_e4m3fn;
+    case GRAFT_F8_E5M2: return c10::ScalarType::Float8_e5m2;
+    default: TORCH_CHECK(false, "no dtype of PyTorch for code ", dtype);
+  }
+}
+
+at::Tensor tensor(const graft_tensor_desc *desc) {
+  if (!desc) return {};
+  const auto rank = static_cast<size_t>(desc->dl.ndim);
+  const c10::IntArrayRef sizes(desc->dl.shape, rank), strides(desc->dl.strides, rank);
+  const auto options = at::TensorOptions().dtype(scalar_type(desc->dl.dtype));
+  void *data = tk_data(desc);
+  at::Tensor made = data ? at::from_blob(data, sizes, strides, options) : at::empty_strided(sizes, strides, options);
+  if (desc->flags & GRAFT_TENSOR_HOST_VALUE) made.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return made;
+}
+
+c10::Scalar scalar(const graft_scalar &number) {
+  switch (number.dtype) {
+    case GRAFT_BOOL: return number.value.i != 0;
+    case GRAFT_I64: return number.value.i;
+    case GRAFT_U64: return static_cast<uint64_t>(number.value.i);
+    case GRAFT_C128: return c10::complex<double>(number.value.c[0], number.value.c[1]);
+    default: return number.value.f;
+  }
+}
+
+c10::IValue tensors(const graft_tensor_list &list, bool optional) {
+  if (optional) {
+    c10::List<std::optional<at::Tensor>> items;
+    for (uint64_t i = 0; i < list.count; i++)
+      items.push_back(list.items[i] ? std::make_optional(tensor(list.items[i])) : std::nullopt);
+    return items;
+  }
+  c10::List<at::Tensor> items;
+  for (uint64_t i = 0; i < list.count; i++) items.push_back(tensor(list.items[i]));
+  return items;
+}
+
+template <typename T>
+c10::IValue optional_number(const graft_args *args, size_t offset) {
+  const auto *pointer = field<const T *>(args, offset);
+  return pointer ? c10::IValue(*pointer) : c10::IValue();
+}
+
+// Whether a list of numbers is there: an empty one has a pointer, too.
+template <typename List>
+c10::IValue numbers(const List &list) {
+  if (!list.items) return {};
+  return c10::List<std::decay_t<decltype(*list.items)>>(
+      c10::ArrayRef<std::decay_t<decltype(*list.items)>>(list.items, list.count));
+}
+
+c10::IValue scalars(const graft_scalar_list &list) {
+  if (!list.items) return {};
+  c10::List<c10::Scalar> items;
+  c10::impl::GenericList boxed(c10::NumberType::get());
+  for (uint64_t i = 0; i < list.count; i++) boxed.push_back(c10::IValue(scalar(list.items[i])));
+  return boxed;
+}
+
+c10::IValue mask(const op_arg &arg, const graft_args *args) {
+  c10::List<bool> items;
+  for (uint16_t i = 0; i < arg.bytes; i++) items.push_back(field<uint8_t>(args, arg.offset + i) != 0);
+  return items;
+}
+
+c10::IValue value_of(const op_arg &arg, const c10::Argument &of_torch, const graft_args *args) {
+  const bool optional = arg.flags & OPA_OPTIONAL;
+  const size_t at = arg.offset;
+  if (arg.flags & OPA_DROPPED || arg.kind == OPK_GENERATOR) return of_torch.default_value().value_or(c10::IValue());
+  switch (arg.kind) {
+    case OPK_TENSOR: {
+      const auto *desc = field<const graft_tensor_desc *>(args, at);
+      return desc ? c10::IValue(tensor(desc)) : c10::IValue();
+    }
+    case OPK_TENSORS: return tensors(field<graft_tensor_list>(args, at), arg.flags & OPA_OPTIONAL_ITEMS);
+    case OPK_INT: return optional ? optional_number<int64_t>(args, at) : c10::IValue(field<int64_t>(args, at));
+    case OPK_FLOAT: return optional ? optional_number<double>(args, at) : c10::IValue(field<double>(args, at));
+    case OPK_BOOL: {
+      if (!optional) return field<uint8_t>(args, at) != 0;
+      const auto *flag = field<const uint8_t *>(args, at);
+      return flag ? c10::IValue(*flag != 0) : c10::IValue();
+    }
+    case OPK_SCALAR: {
+      const auto *number = field<const graft_scalar *>(args, at);
+      return number ? c10::IValue(scalar(*number)) : c10::IValue();
+    }
+    case OPK_INTS: return numbers(field<graft_int_list>(args, at));
+    case OPK_FLOATS: return numbers(field<graft_f64_list>(args, at));
+    case OPK_SCALARS: return scalars(field<graft_scalar_list>(args, at));
+    case OPK_MASK: return mask(arg, args);
+    case OPK_STR: {
+      const auto value = field<uint32_t>(args, at);
+      return value ? c10::IValue(std::string(arg.strings[value - 1])) : c10::IValue();
+    }
+    case OPK_DTYPE: {
+      const auto dtype = field<graft_dtype>(args, at);
+      return dtype ? c10::IValue(static_cast<int64_t>(scalar_type(dtype))) : c10::IValue();
+    }
+    default: return of_torch.default_value().value_or(c10::IValue());
+  }
+}
+
+// PyTorch's kernels for CPUs leave out some results that those for other devices have (the statistics of a
+// normalization that only evaluates, the bags of indices), and keep others in the input's half type: these calls are
+// not served.
+void write(const graft_tensor_desc *out, const at::Tensor &result) {
+  if (!out || !result.defined()) return;
+  at::Tensor target = tensor(out);
+  TORCH_CHECK(target.sizes() == result.sizes() && target.scalar_type() == result.scalar_type(), "PyTorch's CPU gives ",
+              result.scalar_type(), " ", result.sizes(), ", the host expects ", target.scalar_type(), " ",
+              target.sizes());
+  target.copy_(result);
+}
+
+void write_result(const op_ret &ret, const graft_exec *exec, const graft_args *args, const c10::IValue &result) {
+  if (ret.flags & OPR_DYNAMIC) {
+    const at::Tensor made = result.toTensor();
+    const graft_tensor_desc *out;
+    auto *output = field<graft_output *>(args, ret.offset);
+    if (output &&
+        host->output_shape(exec, output, static_cast<int32_t>(made.dim()), made.sizes().data(), &out) == GRAFT_OK)
+      write(out, made);
+  } else if (ret.kind == OPK_TENSOR) {
+    write(field<const graft_tensor_desc *>(args, ret.offset), result.toTensor());
+  } else if (ret.kind == OPK_TENSORS) {
+    const auto list = field<graft_tensor_list>(args, ret.offset);
+    const auto made = result.toTensorVector();
+    for (uint64_t i = 0; i < list.count; i++) write(list.items[i], made.at(i));
+  } else if (ret.kind == OPK_INT) {
+    *field<int64_t *>(args, ret.offset) = result.toInt();
+  } else if (ret.kind == OPK_BOOL) {
+    *field<uint8_t *>(args, ret.offset) = result.toBool();
+  }
+}
+
+std::optional<c10::OperatorHandle> find(const op_schema *schema) {
+  const std::string name = schema->name;
+  const size_t dot = name.rfind('.');
+  const bool overload = dot != std::string::npos && dot > name.find("::");
+  return c10::Dispatcher::singleton().findSchema(
+      {overload ? name.substr(0, dot) : name, overload ? name.substr(dot + 1) : ""});
+}
+
+graft_status said(graft_status status, const char *text) {
+  host->set_error(host->context, text);
+  return status;
+}
+
+}  // namespace
+
+void tk_start(const graft_host *given) {
+  host = given;
+  at::set_num_threads(1);  // the suite's workers are forked
+}
+
+bool tk_has(const op_schema *schema) {
+  return find(schema).has_value();
+}
+
+graft_status tk_call(const op_schema *schema, const graft_exec *exec, const graft_args *args) {
+  try {
+    c10::InferenceMode without_autograd;
+    const auto op = *find(schema);
+    const auto &arguments = op.schema().arguments();
+    torch::jit::Stack stack;
+    for (size_t i = 0; i < arguments.size(); i++)
+      stack.push_back(i < schema->nargs ? value_of(schema->args[i], arguments[i], args)
+                                        : arguments[i].default_value().value_or(c10::IValue()));
+    op.callBoxed(stack);
+    const size_t results = std::min<size_t>(stack.size(), schema->nrets);
+    for (size_t i = 0; i < results; i++) write_result(schema->rets[i], exec, args, stack[i]);
+    return GRAFT_OK;
+  } catch (const c10::IndexError &error) {
+    return said(GRAFT_OUT_OF_RANGE, error.what_without_backtrace());
+  } catch (const c10::Error &error) {
+    return said(GRAFT_UNIMPLEMENTED, error.what_without_backtrace());
+  } catch (const std::exception &error) {
+    return said(GRAFT_UNIMPLEMENTED, error.what());
+  }
+}
