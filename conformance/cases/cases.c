@@ -5,6 +5,7 @@
 const cf_topic *const cf_topics[] = {
     &cf_topic_pointwise_arithmetic,
     &cf_topic_pointwise_bessel,
+    &cf_topic_pointwise_complex,
     &cf_topic_pointwise_gamma,
     &cf_topic_pointwise_logic,
     &cf_topic_pointwise_elementary,

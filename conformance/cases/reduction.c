@@ -35,12 +35,16 @@ static int64_t *cf_reduced_to(const cf_check *k) {
 static void cf_spread_limits(const cf_check *k, uint32_t out, long double *limits, bool root) {
   const cf_array *x = &k->in[0], *o = &k->outs[out];
   int64_t *to = cf_reduced_to(k), m = o->numel;
-  long double *mean = calloc((size_t)m + 1, sizeof *mean), *size = calloc((size_t)m + 1, sizeof *size),
-              *spread = calloc((size_t)m + 1, sizeof *spread);
+  dt_value *mean = calloc((size_t)m + 1, sizeof *mean);
+  long double *size = calloc((size_t)m + 1, sizeof *size), *spread = calloc((size_t)m + 1, sizeof *spread);
   long double n = m ? (long double)x->numel / (long double)m : 0, u = cf_u_acc(k->dtypes[out]);
   if (to && mean && size && spread) {
-    for (int64_t i = 0; i < x->numel; i++) mean[to[i]] += x->v[i].re / n, size[to[i]] += fabsl(x->v[i].re) / n;
-    for (int64_t i = 0; i < x->numel; i++) spread[to[i]] += fabsl(x->v[i].re - mean[to[i]]);
+    for (int64_t i = 0; i < x->numel; i++) {
+      mean[to[i]].re += x->v[i].re / n, mean[to[i]].im += x->v[i].im / n;
+      size[to[i]] += cf_modulus(x->v[i]) / n;
+    }
+    for (int64_t i = 0; i < x->numel; i++)
+      spread[to[i]] += hypotl(x->v[i].re - mean[to[i]].re, x->v[i].im - mean[to[i]].im);
     long double divisor = n - cf_arg_number(k->call, "correction", 1);
     for (int64_t i = 0; i < m; i++) {
       long double shift = (cf_growth(n) + 1) * u * size[i];
@@ -59,9 +63,9 @@ static void cf_mean_limits(const cf_check *k, uint32_t out, long double *limits)
   const cf_array *x = &k->in[0], *o = &k->outs[out];
   int64_t *to = cf_reduced_to(k);
   long double n = o->numel ? (long double)x->numel / (long double)o->numel : 0;
-  for (int64_t i = 0; to && i < x->numel; i++) limits[to[i]] += fabsl(x->v[i].re) / n;
+  for (int64_t i = 0; to && i < x->numel; i++) limits[to[i]] += cf_modulus(x->v[i]) / n;
   for (int64_t i = 0; to && i < o->numel; i++)
-    limits[i] = cf_limit_of(k, out, i, cf_growth(n) * limits[i] + 2 * fabsl(o->v[i].re));
+    limits[i] = cf_limit_of(k, out, i, cf_growth(n) * limits[i] + 2 * cf_modulus(o->v[i]));
   free(to);
 }
 
@@ -121,12 +125,12 @@ static void cf_spread_terms(const cf_check *k, uint32_t in, long double *terms, 
   long double *size = calloc((size_t)g->numel + 1, sizeof *size);
   long double n = g->numel ? (long double)x->numel / (long double)g->numel : 0;
   long double divisor = fmaxl(1, n - cf_arg_number(k->call, "correction", 1));
-  for (int64_t i = 0; to && size && i < x->numel; i++) size[to[i]] += fabsl(x->v[i].re) / n;
+  for (int64_t i = 0; to && size && i < x->numel; i++) size[to[i]] += cf_modulus(x->v[i]) / n;
   for (int64_t i = 0; to && size && i < x->numel; i++) {
-    long double std = root ? fabsl(o->v[to[i]].re) : 1, far = fabsl(x->v[i].re) + size[to[i]];
-    terms[i] = (root ? 1 : 2) * fabsl(g->v[to[i]].re) * far / divisor / (std > 0 ? std : 1);
+    long double std = root ? fabsl(o->v[to[i]].re) : 1, far = cf_modulus(x->v[i]) + size[to[i]];
+    terms[i] = (root ? 1 : 2) * cf_modulus(g->v[to[i]]) * far / divisor / (std > 0 ? std : 1);
     if (root && std > 0) terms[i] *= 1 + size[to[i]] / std;
-    if (k->nouts > 1) terms[i] += fabsl(k->g[1].v[to[i]].re) / n;
+    if (k->nouts > 1) terms[i] += cf_modulus(k->g[1].v[to[i]]) / n;
   }
   free(to), free(size);
 }
@@ -141,8 +145,9 @@ static void cf_l_norm(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   double p = fabs(cf_arg_number(k->call, "ord", cf_arg_number(k->call, "p", 2)));
   long double n = o->numel ? (long double)k->in[0].numel / (long double)o->numel : 1;
+  long double moduli = dt_is_complex(k->in[0].dtype) && p != 2 && p != 0 ? 8 : 0; /* hypot: 4 ulp */
   for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = cf_limit_of(k, out, i, cf_norm_roundings(p, n) * fabsl(o->v[i].re));
+    limits[i] = cf_limit_of(k, out, i, (cf_norm_roundings(p, n) + moduli) * fabsl(o->v[i].re));
 }
 
 /* A count may differ by the elements that lie at an edge of their part, within the roundings of (x - min) bins / (max -
@@ -251,7 +256,7 @@ static const cf_op cf_reduction_ops[] = {
      CF_TEXTS("s T[17,33] [0]", "m T[2,3,1,2,2,3,3,2] [1,4,6]", "m T[2,3,1,2,2,3,3,2] [0,3,5]"), CF_BIT(F32),
      CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
      CF_G_LINEAR(0)}, /* along columns: of the reductions by a dim, the one in smoke */
-    {"aten::mean.dim", cf_reduce_dims, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+    {"aten::mean.dim", cf_reduce_dims, CF_FLOATS | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(4)},
@@ -261,19 +266,24 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_SELECT(4)},
     {"aten::argmax", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::argmin", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    {"aten::var.correction", cf_var_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
+    {"aten::var.correction", cf_var_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_var, 72)},
-    {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    {"aten::any", cf_any_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    {"aten::any.dims", cf_any_dims_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    {"aten::mean", cf_mean_texts, CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED,
-     CF_G_LINEAR(2)},
-    {"aten::prod", cf_prod_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
-    {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
-    {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
+    {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::any", cf_any_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::any.dims", cf_any_dims_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE,
+     CF_G_NONE},
+    {"aten::mean", cf_mean_texts, CF_FLOATS | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+     CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
+    {"aten::prod", cf_prod_texts, CF_REALS | CF_COMPLEX, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
+    {"aten::prod.dim_int", cf_prod_dim_texts, CF_REALS | CF_COMPLEX, {.klass = CF_PROD}, CF_NONZERO, 0, CF_G_PRODUCT},
+    {"aten::linalg_vector_norm", cf_norm_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
      CF_G_SELECT(80)},
-    {"aten::all.dim", cf_true_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    {"aten::all", cf_all_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::linalg_vector_norm",
+     CF_TEXTS("m T[33,17] 3 [1]", "m T[33,17] 1 [0]", "m T[33,17] inf [1] true", "m T[33,17] -inf [1]",
+              "m T[33,17] 0 [1]", "m T[129] -1.5"),
+     CF_COMPLEX, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, 0, CF_G_SELECT(96)},
+    {"aten::all.dim", cf_true_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::all", cf_all_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::max", cf_whole_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(4)},
     {"aten::min", cf_min_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
@@ -282,14 +292,14 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::min.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
     {"aten::aminmax", cf_minmax_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(5)},
-    {"aten::std.correction", cf_one_std_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
+    {"aten::std.correction", cf_one_std_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_std, 80)},
-    {"aten::var_mean.correction", cf_spread_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
+    {"aten::var_mean.correction", cf_spread_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_var, 72)},
-    {"aten::std_mean.correction", cf_spread_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
+    {"aten::std_mean.correction", cf_spread_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_std), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_std, 80)},
-    {"aten::norm.ScalarOpt_dim", cf_old_norm_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, CF_ORDERED,
-     CF_G_SELECT(80)},
+    {"aten::norm.ScalarOpt_dim", cf_old_norm_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_norm), CF_NONZERO,
+     CF_ORDERED, CF_G_SELECT(80)},
     {"aten::nansum", cf_numbers_texts, CF_ANY_DTYPE, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::count_nonzero", cf_count_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE,

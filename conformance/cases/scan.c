@@ -1,3 +1,4 @@
+#include <complex.h>
 #include <math.h>
 
 #include "conformance/cases/rows.h"
@@ -7,24 +8,30 @@
 static void cf_l_cumprod(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out];
   cf_axis a = cf_axis_of(&k->in[0], cf_arg_int(k->call, "dim", 0));
-  bool complex = dt_is_complex(k->dtypes[out]);
+  bool is_complex = dt_is_complex(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++)
-    limits[i] = cf_limit_of(k, out, i, (complex ? 2 : 1) * (long double)a.length * cf_modulus(o->v[i]));
+    limits[i] = cf_limit_of(k, out, i, (is_complex ? 2 : 1) * (long double)a.length * cf_modulus(o->v[i]));
 }
 
 /* log(exp(a) + exp(b)): the difference, its exponential (3 ulp, at most 1) and log1p (2 ulp, at most 0.7) weigh less
  * than 4u, and the larger one is added, a rounding of the sum so far. That is at most the largest element so far and
- * the logarithm of their count. Errors so far pass on by weights that add up to 1. */
+ * the logarithm of their count. Errors so far pass on by weights that add up to 1; of complex numbers, whose functions
+ * are right to 8 ulp, by the share of the sum's terms that do not cancel. */
 static void cf_l_logcumsumexp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *x = &k->in[0];
   cf_axis a = cf_axis_of(x, cf_arg_int(k->call, "dim", 0));
+  bool is_complex = dt_is_complex(x->dtype);
   for (int64_t line = 0; line < a.outer * a.inner; line++) {
     int64_t start = line / a.inner * a.length * a.inner + line % a.inner;
-    long double most = 0;
+    long double most = 0, sizes = 0;
+    long double complex sum = 0;
     for (int64_t i = 0; i < a.length; i++) {
       int64_t at = start + i * a.inner;
-      if (isfinite(x->v[at].re)) most = fmaxl(most, fabsl(x->v[at].re));
-      limits[at] = cf_limit_of(k, out, at, cf_growth((long double)i + 1) * (4 + most + logl((long double)i + 1)));
+      if (isfinite(x->v[at].re)) most = fmaxl(most, cf_modulus(x->v[at]));
+      sizes += expl(x->v[at].re);
+      sum += cexpl(x->v[at].re + x->v[at].im * I);
+      long double terms = is_complex ? (20 + most) * sizes / cabsl(sum) : 4 + most;
+      limits[at] = cf_limit_of(k, out, at, cf_growth((long double)i + 1) * (terms + logl((long double)i + 1)));
     }
   }
 }
@@ -80,6 +87,8 @@ static const cf_op cf_scan_ops[] = {
      CF_VALUES,
      CF_ORDERED,
      {.kind = CF_GRAD_CUSTOM, .terms = cf_g_logcumsumexp, .steps = 1, .inner = 1100}},
+    {"aten::logcumsumexp", CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[] 0"), CF_COMPLEX,
+     CF_R_CUSTOM(cf_l_logcumsumexp), CF_VALUES, 0, CF_G_NONE},
     {"aten::logcumsumexp", CF_TEXTS("m T[1025] 0", "f T[129,1025] 1"), CF_FLOATS, CF_R_CUSTOM(cf_l_logcumsumexp),
      CF_VALUES, CF_ORDERED | CF_SPECIAL, CF_G_NONE},
     CF_EXTREMUM("aten::cummax", "s"),

@@ -189,7 +189,7 @@ static long double cf_limit(const cf_check *check, uint32_t out, graft_dtype dty
     case CF_PROD: {
       long double n =
           check->outs[out].numel ? (long double)check->in[0].numel / (long double)check->outs[out].numel : 1;
-      return n * u * size + ulp / 2;
+      return (complex ? 2 : 1) * n * u * size + ulp / 2;
     }
     default: return 0;
   }

@@ -168,6 +168,13 @@ static VT complex_tanh(VT a) {
   PART t = tan(a.y), beta = 1 + t * t, s = sinh(a.x), rho = sqrt(1 + s * s), size = 1 + beta * s * s;
   return (VT)(strong_zero(s, beta * rho / size), t / size);
 }
+/* sin(pi a) / (pi a): by the period of 2 what is left of a is exact. */
+static VT complex_sinc(VT a) {
+  const PART pi = K(3.1415926535897932385);
+  VT turn = (VT)(pi * (a.x - 2 * rint(a.x * K(0.5))), pi * a.y);
+  if ((a.x == 0) & (a.y == 0)) return (VT)(1, 0);
+  return complex_div(turned_back(complex_sinh(turned(turn))), pi * a);
+}
 static VT complex_cos(VT a) { return complex_cosh(turned(a)); }
 static VT complex_sin(VT a) { return turned_back(complex_sinh(turned(a))); }
 static VT complex_tan(VT a) { return turned_back(complex_tanh(turned(a))); }

@@ -22,19 +22,20 @@ static const ocl_reduction count = {
     .init = "0", .map = "TRUTH(v)", .combine = "ADD(a, b)", .finish = "v", .in = OCL_COUNTS, .asks = true};
 static const ocl_reduction sum_of_numbers = {
     .init = "0", .map = "NUMBER(v)", .combine = "ADD(a, b)", .finish = "v", .in = OCL_AS_SUM};
-/* A variance: the average in the accumulator, then squares of what is left. */
+/* A variance: the average in the accumulator, then squares of what is left; of complex numbers squares of both parts.
+ */
 static const ocl_reduction average = {
     .init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "QUOTIENT(v, x)", .in = OCL_WIDEST};
 static const ocl_reduction squares = {.init = "0",
                                       .map = "(v - s) * (v - s)",
                                       .combine = "a + b",
-                                      .finish = "v / x",
+                                      .finish = "QUOTIENT(WHOLE(v), x)",
                                       .in = OCL_WIDEST,
                                       .first = &average};
 static const ocl_reduction deviation = {.init = "0",
                                         .map = "(v - s) * (v - s)",
                                         .combine = "a + b",
-                                        .finish = "sqrt(v / x)",
+                                        .finish = "sqrt(QUOTIENT(WHOLE(v), x))",
                                         .in = OCL_WIDEST,
                                         .first = &average};
 /* A sum of exponentials: shifted by the largest, so that it does not overflow. */
@@ -45,19 +46,19 @@ static const ocl_reduction log_sum = {
 static const ocl_reduction norm_0 = {
     .init = "0", .map = "TRUTH(v)", .combine = "a + b", .finish = "v", .in = OCL_WIDEST};
 static const ocl_reduction norm_1 = {
-    .init = "0", .map = "fabs(v)", .combine = "a + b", .finish = "v", .in = OCL_WIDEST};
+    .init = "0", .map = "MODULUS(v)", .combine = "a + b", .finish = "v", .in = OCL_WIDEST};
 static const ocl_reduction norm_2 = {
-    .init = "0", .map = "v * v", .combine = "a + b", .finish = "sqrt(v)", .in = OCL_WIDEST};
+    .init = "0", .map = "v * v", .combine = "a + b", .finish = "sqrt(WHOLE(v))", .in = OCL_WIDEST};
 static const ocl_reduction norm_p = {.init = "0",
-                                     .map = "POW(fabs(v), (VT)Y)",
+                                     .map = "POWER(MODULUS(v), Y)",
                                      .combine = "a + b",
-                                     .finish = "POW(v, (VT)1 / (VT)Y)",
+                                     .finish = "POWER(v, 1 / Y)",
                                      .in = OCL_WIDEST,
                                      .takes_y = true};
 static const ocl_reduction norm_max = {
-    .init = "0", .map = "fabs(v)", .combine = "MAXIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
+    .init = "0", .map = "MODULUS(v)", .combine = "MAXIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
 static const ocl_reduction norm_min = {
-    .init = "MOST", .map = "fabs(v)", .combine = "MINIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
+    .init = "MOST", .map = "MODULUS(v)", .combine = "MINIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
 
 const ocl_reduction *ocl_reduction_of_norm(double order) {
   if (isnan(order)) return NULL;
@@ -68,6 +69,7 @@ const ocl_reduction *ocl_reduction_of_norm(double order) {
 #define ANYTHING (OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX)
 #define REALS    (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
 #define NUMBERS  (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
+#define FLOATS   (OCL_FLOATS | OCL_COMPLEX)
 #define TRUTHS   (OCL_BOOLS | OCL_BIT(U8))
 
 #define LAYOUTS (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY)
@@ -106,12 +108,12 @@ static const ocl_op ops[] = {
     REDUCTION(all_dim, ANYTHING, TRUTHS, LAYOUTS, .out = &all),
     REDUCTION(count_nonzero, ANYTHING, OCL_BIT(I64), LAYOUTS, .out = &count),
     REDUCTION(logsumexp, OCL_FLOATS, OCL_FLOATS, LAYOUTS, .out = &log_sum),
-    REDUCTION(var_correction, OCL_FLOATS, OCL_FLOATS, LAYOUTS, .out = &squares),
-    REDUCTION(std_correction, OCL_FLOATS, OCL_FLOATS, LAYOUTS, .out = &deviation),
-    REDUCTION(var_mean_correction, OCL_FLOATS, OCL_FLOATS, LAYOUTS, .out = &squares, .second = &average),
-    REDUCTION(std_mean_correction, OCL_FLOATS, OCL_FLOATS, LAYOUTS, .out = &deviation, .second = &average),
-    REDUCTION(linalg_vector_norm, OCL_FLOATS, OCL_FLOATS, CONVERTS, .norm = true),
-    REDUCTION(norm_ScalarOpt_dim, OCL_FLOATS, OCL_FLOATS, LAYOUTS, .norm = true),
+    REDUCTION(var_correction, FLOATS, OCL_FLOATS, LAYOUTS, .out = &squares),
+    REDUCTION(std_correction, FLOATS, OCL_FLOATS, LAYOUTS, .out = &deviation),
+    REDUCTION(var_mean_correction, FLOATS, FLOATS, LAYOUTS, .out = &squares, .second = &average),
+    REDUCTION(std_mean_correction, FLOATS, FLOATS, LAYOUTS, .out = &deviation, .second = &average),
+    REDUCTION(linalg_vector_norm, FLOATS, OCL_FLOATS, CONVERTS, .norm = true),
+    REDUCTION(norm_ScalarOpt_dim, FLOATS, OCL_FLOATS, LAYOUTS, .norm = true),
     EXTREMUM(argmax, true, OCL_BIT(I64)),
     EXTREMUM(argmin, false, OCL_BIT(I64)),
     EXTREMUM(max_dim, true, REALS),

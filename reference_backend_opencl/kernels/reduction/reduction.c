@@ -85,22 +85,24 @@ static int64_t elements(const ocl_geometry *geometry) {
 
 static const ocl_dtype *accumulator(const graft_device *device, const pass *pass) {
   bool counts = pass->formula.in == OCL_COUNTS, of_input = pass->formula.in == OCL_AS_INPUT || counts;
-  const ocl_dtype *dtype = of_input ? pass->in : pass->out;
+  bool of_complex = pass->in->class == OCL_CLASS_COMPLEX && !pass->formula.asks,
+       wide = counts || pass->formula.in == OCL_WIDEST;
+  const ocl_dtype *dtype = of_input || of_complex ? pass->in : pass->out;
   if (dtype->class == OCL_CLASS_FLOAT) {
-    bool wide = dtype->code == GRAFT_F64 || ((pass->formula.in == OCL_WIDEST || counts) && device->has_f64);
-    return ocl_dtype_of(device, wide ? GRAFT_F64 : GRAFT_F32);
+    return ocl_dtype_of(device, dtype->code == GRAFT_F64 || (wide && device->has_f64) ? GRAFT_F64 : GRAFT_F32);
   }
-  if (dtype->class == OCL_CLASS_COMPLEX && counts && device->has_f64) return ocl_dtype_of(device, GRAFT_C128);
+  if (dtype->class == OCL_CLASS_COMPLEX && wide && device->has_f64) return ocl_dtype_of(device, GRAFT_C128);
   return dtype->class == OCL_CLASS_COMPLEX || pass->formula.in == OCL_AS_INPUT ? dtype
                                                                                : ocl_dtype_of(device, GRAFT_I64);
 }
 
-/* An explicit dtype converts before it reduces. Loads convert to the accumulator; where the dtype itself is narrower,
- * *map becomes what rounds to it. False: not served. */
+/* An explicit dtype converts before it reduces; of complex numbers there are real results, too. Loads convert to the
+ * accumulator; where the dtype itself is narrower, *map becomes what rounds to it. False: not served. */
 static bool converts(const ocl_dtype *from, const ocl_dtype *to, const char **map) {
   bool half = to->class == OCL_CLASS_FLOAT && to->bytes == 2;
-  if (from == to) return true;
-  if (from->class == OCL_CLASS_COMPLEX || to->class == OCL_CLASS_COMPLEX || to->class == OCL_CLASS_BOOL) return false;
+  if (from == to || to->class == OCL_CLASS_COMPLEX) return true;
+  if (from->class == OCL_CLASS_COMPLEX) return to->class == OCL_CLASS_FLOAT && 2 * to->bytes == from->bytes;
+  if (to->class == OCL_CLASS_BOOL) return false;
   if (to->class == OCL_CLASS_INT) return from->class != OCL_CLASS_FLOAT || to->code == GRAFT_I64;
   if (!half) return true;
   if (from->code == GRAFT_F64 || from->bytes == 8 || *map[0] != 'v' || (*map)[1]) return false; /* two roundings */
@@ -155,8 +157,8 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
                inner_kind(pass->kept.stride[0][0]));
   ocl_text_add(&head, "#define INIT (CT)(%s)\n#define MAP(v) %s\n#define COMBINE(a, b) %s\n#define FINISH(v) %s\n",
                pass->formula.init, pass->formula.map, pass->formula.combine, pass->formula.finish);
-  ocl_text_add(&head, "#define Y %a%s\n%s", pass->y, compute->code == GRAFT_F64 ? "" : "f",
-               pass->shifted ? "#define SHIFTED\n" : "");
+  bool is_double = compute->code == GRAFT_F64 || compute->code == GRAFT_C128;
+  ocl_text_add(&head, "#define Y %a%s\n%s", pass->y, is_double ? "" : "f", pass->shifted ? "#define SHIFTED\n" : "");
   graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/reduction", "reduce");
   if (status != GRAFT_OK) return status;
 

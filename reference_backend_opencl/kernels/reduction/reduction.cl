@@ -15,6 +15,9 @@
 #define BOTH(a, b) fmin(a, b)
 #define NUMBER(v) (v)
 #define QUOTIENT(v, x) ((v) / (x).x)
+#define WHOLE(v) (VT)((v).x + (v).y, 0)
+#define MODULUS(v) (VT)(hypot((v).x, (v).y), 0)
+#define POWER(v, y) (VT)(pow((v).x, (PART)(y)), 0)
 #else
 #define TRUTH(v) (NONZERO(v) ? (VT)1 : (VT)0)
 #define EITHER(a, b) MAXIMUM(a, b)
@@ -22,8 +25,11 @@
 #define NUMBER(v) ((v) == (v) ? (v) : (VT)0)
 #define FINITE(v) (fabs(v) == (VT)INFINITY ? (VT)0 : (v))
 #define QUOTIENT(v, x) ((v) / (x))
+#define WHOLE(v) (v)
+#define MODULUS(v) fabs(v)
+#define POWER(v, y) POW(v, (VT)(y))
 #endif
-#if defined(CLASS_FLOAT)
+#if !defined(CLASS_INT)
 #define LEAST (-INFINITY)
 #define MOST INFINITY
 #elif defined(IS_UNSIGNED)

@@ -45,7 +45,6 @@ COMPLEX(neg, -x)
 COMPLEX(exp, cexpl(x))
 COMPLEX(exp2, cexpl(LN2 *x))
 COMPLEX(log, clogl(x))
-COMPLEX(log1p, clogl(1 + x))
 COMPLEX(log2, clogl(x) / LN2)
 COMPLEX(log10, clogl(x) / LN10)
 COMPLEX(sqrt, csqrtl(x))
@@ -63,6 +62,15 @@ COMPLEX(tanh, ctanhl(x))
 COMPLEX(asinh, casinhl(x))
 COMPLEX(acosh, cacoshl(x))
 COMPLEX(atanh, catanhl(x))
+
+/* Near 0 the sum with 1 would lose the real part. */
+static dt_value c_log1p(const dt_value *x, pw_context *c) {
+  (void)c;
+  long double a = x->re, b = x->im;
+  bool is_small = fabsl(a) < 0.5L && fabsl(b) < 0.5L;
+  ref_complex far = clogl(1 + a + b * I);
+  return (dt_value){is_small ? log1pl(a * (2 + a) + b * b) / 2 : creall(far), cimagl(far)};
+}
 
 /* exp(a) cos(b) - 1 without cancellation near 0 */
 static dt_value c_expm1(const dt_value *x, pw_context *c) {
