@@ -36,17 +36,22 @@ ocl_key ocl_key_of(const char *source, const char *options, const char *device) 
   return (ocl_key){hash.low64, hash.high64};
 }
 
-static bool path_of(graft_device *device, ocl_key key, char path[PATH_MAX]) {
+bool ocl_disk_folder(graft_device *device, char *folder, size_t capacity) {
   const graft_host *host = device->plugin->host;
-  char folder[PATH_MAX - 64];
   size_t length = 0;
   if (atomic_load(&device->disk_unusable)) return false;
   if (!GRAFT_HAS(host, graft_host, cache_directory) ||
-      host->cache_directory(host->context, folder, sizeof folder, &length) != GRAFT_OK || length == 0 ||
-      length >= sizeof folder) {
+      host->cache_directory(host->context, folder, capacity, &length) != GRAFT_OK || length == 0 ||
+      length >= capacity) {
     atomic_store(&device->disk_unusable, true); /* the host has said why */
     return false;
   }
+  return true;
+}
+
+static bool path_of(graft_device *device, ocl_key key, char path[PATH_MAX]) {
+  char folder[PATH_MAX - 64];
+  if (!ocl_disk_folder(device, folder, sizeof folder)) return false;
   snprintf(path, PATH_MAX, "%s/%016llx%016llx.clbin", folder, (unsigned long long)key.high,
            (unsigned long long)key.low);
   return true;

@@ -26,8 +26,9 @@ struct ocl_plugin {
   const graft_host *host;
   ocl_registry *registry;
   ocl_counters counters;
-  char *selection;               /* the user's choice of device, or NULL */
-  bool cpu_kernels, gpu_kernels; /* the user's choice of kernels, whatever the device is */
+  atomic_uint_fast64_t compile_nanoseconds; /* of build_nanoseconds, those without what came from disk */
+  char *selection;                          /* the user's choice of device, or NULL */
+  bool cpu_kernels, gpu_kernels;            /* the user's choice of kernels, whatever the device is */
 
   pthread_mutex_t lock; /* guards what follows, filled at the first question about devices */
   bool probed;

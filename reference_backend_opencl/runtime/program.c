@@ -1,6 +1,7 @@
 /* Programs: kernel source to cl_program, once a device. In front of each stands a head that says what the case at hand
  * is (types, rank, widths), and the helpers every kernel uses. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,21 @@ static bool build_declared(graft_device *device, ocl_program *program, const rec
   return false;
 }
 
+/* Whoever waits is told why: once, when compiling has taken a second in all, and only if it is not to be again. */
+static void tell(graft_device *device, const recipe *recipe, uint64_t nanoseconds) {
+  const uint64_t second = 1000000000u;
+  ocl_plugin *plugin = device->plugin;
+  char folder[PATH_MAX];
+  ocl_log(plugin, GRAFT_LOG_DEBUG, "compiled %s.cl in %.3f s, after: %.*s", recipe->file, (double)nanoseconds * 1e-9,
+          (int)recipe->head_length, recipe->source);
+  uint64_t before = atomic_fetch_add(&plugin->compile_nanoseconds, nanoseconds);
+  if (before < second && before + nanoseconds >= second && ocl_disk_folder(device, folder, sizeof folder)) {
+    ocl_log(plugin, GRAFT_LOG_WARNING, "compiling kernels for this device; they are kept in %s", folder);
+  }
+}
+
 static graft_status compile(graft_device *device, ocl_program *program, const recipe *recipe) {
+  uint64_t begin = now_ns();
   ocl_counters *counters = &device->plugin->counters;
   if (!build_declared(device, program, recipe)) {
     cl_int error = build(device, program, recipe, "");
@@ -83,6 +98,7 @@ static graft_status compile(graft_device *device, ocl_program *program, const re
     if (device->long_header) atomic_fetch_add(&counters->programs_with_header, 1);
   }
   atomic_fetch_add(&counters->programs_built, 1);
+  tell(device, recipe, now_ns() - begin);
   save(device, program);
   return GRAFT_OK;
 }

@@ -18,6 +18,8 @@ typedef struct ocl_key {
   uint64_t low, high;
 } ocl_key;
 ocl_key ocl_key_of(const char *source, const char *options, const char *device);
+/* False where compiled programs are not kept. */
+bool ocl_disk_folder(graft_device *device, char *folder, size_t capacity);
 /* Returns the binary, to be freed, or NULL: not there, cut, or not what was written. */
 void *ocl_disk_load(graft_device *device, ocl_key key, size_t *bytes);
 void ocl_disk_save(graft_device *device, ocl_key key, const void *binary, size_t bytes);
