@@ -19,6 +19,7 @@ static const struct command {
     {"report", cf_main_report, "diff A B [--html FILE]", "what changed between two runs of the suite"},
     {"ops", cli_ops, "[--table core|prims|train] [-b NAME]", "each op and who implements it, one a line"},
     {"bench", cli_bench, "[-b NAME] [--op GLOB] [--json]", "how long ops take on a backend"},
+    {"warm", cli_warm, "[-b NAME] [--jobs N]", "compile what common calls take, once, for all later processes"},
     {"new", cli_new, "NAME [DIR]", "start a plugin: a project that builds, loads and passes `graft check`"},
 };
 
