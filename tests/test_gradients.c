@@ -196,6 +196,22 @@ START_TEST(determinants_of_singular_matrices) {
 }
 END_TEST
 
+/* A mask without dims takes all of a tensor, or nothing. */
+START_TEST(put_by_one_truth) {
+  for (int truth = 0; truth < 2; truth++) {
+    graft_tensor *mask = tensor_of(GRAFT_BOOL, 0, NULL, &(const uint8_t){(uint8_t)truth}), *out = NULL;
+    graft_tensor *x = leaf(VECTOR(1, 2, 3)), *y = leaf(NUMBER(4));
+    OK(graft_op_index_put(x, &mask, 1, y, false, &out));
+    OK(backward(sum(mul(keep(out), VECTOR(7, 8, 9))), 0));
+    if (truth)
+      GRAD_IS(x, 0, 0, 0);
+    else
+      GRAD_IS(x, 7, 8, 9);
+    GRAD_IS(y, truth ? 24 : 0);
+  }
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(product_and_sum),
                               ONCE(diamond),
@@ -212,6 +228,7 @@ int main(void) {
                               ONCE(create_graph_holds_behind_a_hook),
                               ONCE(accumulated_gradient_has_history_with_create_graph),
                               ONCE(determinants_of_singular_matrices),
+                              ONCE(put_by_one_truth),
                               {0}};
   return run_suite("gradients", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }
