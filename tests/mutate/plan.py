@@ -12,7 +12,7 @@ KINDS = {  # how mutants are counted
     "c": ["reference_backend_opencl/kernels/*.c", "reference_backend_opencl/runtime/*.c"],
     "ops": ["sdk/ops/*.c"],
 }
-OPENCL_TESTS = ["test_opencl", "test_bad_cache", "test_profiler"]
+OPENCL_TESTS = ["test_opencl", "test_opencl_ends", "test_bad_cache", "test_profiler"]
 OPENCL_EXPECT = "reference_backend_opencl/expect/smoke.txt"
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
