@@ -95,7 +95,7 @@ static const cf_op cf_fft_ops[] = {
      CF_TEXTS("s T[13,60] [1] 0 true", "s T[3,37] [1] 0 false", "m T[60,13] [0] 2 false", "m T[5,7,11] [2,0] 1 true",
               "m T[1] [0] 0 true", "m T[2,3] [1] 0 false", "m T[129] [0] 1 false", "m T[17,1025] [1] 0 true",
               "m T[33,31,3] [1] 0 true", "m T[4096] [0] 0 false", "m T[3,2520] [1] 1 true",
-              "m T[9,49,5] [0,1,2] 0 true", "f T[5000,2] [0] 0 true", "f T[16384] [0] 0 true",
+              "m T[9,49,5] [0,1,2] 0 true", "f T[5000,2] [0] 0 true", "m T[16384] [0] 0 true",
               "f T[2,1031] [1] 0 true"),
      CF_COMPLEX, CF_R_CUSTOM(cf_l_fft), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_fft)},
     {"aten::_fft_r2c",

@@ -247,6 +247,9 @@ static const cf_op cf_loss_ops[] = {
      CF_TEXTS("s T[13,17] T[13,17]", "m T[13,17] T[13,17] 0", "m T[1025] T[1025] 2", "m T[3,13,17] T[3,13,17]",
               "m T[] T[]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_mse), CF_VALUES, CF_ORDERED, CF_G_SELECT(6)},
+    /* more than a work-group takes */
+    {"aten::mse_loss", CF_TEXTS("m T[40009] T[40009] 0"), CF_BIT(F32), CF_R_CUSTOM(cf_l_mse), CF_VALUES, 0,
+     CF_G_SELECT(6)},
     {"aten::mse_loss_backward",
      CF_TEXTS("s T[] T[13,17] T[13,17] 1", "m T[13,17] T[13,17] T[13,17] 0", "m T[] T[1025] T[1025] 2"), CF_FLOATS,
      CF_R_ULPS(4), CF_VALUES, 0, CF_G_NONE},

@@ -226,6 +226,8 @@ static const cf_op cf_optimizer_ops[] = {
      CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " " CF_TWO),
     CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_TWO " alpha=-3"),
+    /* small and large ones lie in buffers of their own */
+    CF_EACH("add.List", "m", CF_BIT(F32), CF_R_SCALED, CF_VALUES, 0, "{T[3];T[600,600]} {T[3];T[600,600]}"),
     CF_EACH("add.ScalarList", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
     CF_EACH("sub.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_DIFFERENCE, CF_TWO " " CF_TWO),
     CF_EACH("sub.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_DIFFERENCE, CF_TWO " " CF_TWO " alpha=2"),

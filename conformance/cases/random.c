@@ -185,6 +185,8 @@ static const cf_op cf_random_ops[] = {
     {"aten::randint.low",
      CF_TEXTS("m 0 100 [33,17] dtype=T", "m 3 9 [1025] dtype=T", "m 0 2 [] dtype=T", "m 5 6 [13] dtype=T"), CF_REALS,
      CF_R_EXACT, CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
+    {"aten::randint.low", CF_TEXTS("m 0 100 [10007] dtype=T"), CF_BIT(F32) | CF_BIT(I64), CF_R_EXACT, CF_VALUES,
+     CF_FLAT | CF_NATIVE, CF_G_NONE}, /* more than a work-item draws */
     {"aten::rrelu_with_noise",
      CF_TEXTS("m T[33,17] T[33,17] 0.125 0.3333333333333333 true", "m T[1025] T[1025] 0.1 0.9 true",
               "m T[3,13,17] T[3,13,17] -0.5 0.25 true", "m T[33] T[33] 0.25 0.25 true", "m T[] T[] 0.125 0.5 true",

@@ -265,6 +265,8 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::amax", CF_TEXTS("m T[2,3,1,2,2,3,3,2] [1,4,6]"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, CF_ANY_ZERO,
      CF_G_SELECT(4)},
     {"aten::argmax", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    {"aten::argmax", CF_TEXTS("m T[40009]"), CF_BIT(F32) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, 0,
+     CF_G_NONE}, /* in parts */
     {"aten::argmin", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::var.correction", cf_var_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_var, 72)},

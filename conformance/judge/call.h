@@ -67,8 +67,9 @@ typedef enum cf_matrices {
 /* What stands behind a tensor in a row's text. */
 typedef struct cf_note {
   cf_matrices matrices;
-  bool tested, distinct, positive, constant, has_sentinel;
+  bool tested, distinct, positive, constant, has_sentinel, between;
   int64_t bound;    /* 0: none */
+  int64_t low;      /* where `between`: numbers in [low, bound), whole ones of integral dtypes */
   int64_t sentinel; /* what a fourth of the elements are */
   long double value;
 } cf_note;

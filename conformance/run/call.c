@@ -45,9 +45,12 @@ static void cf_read_note(cf_reader *r, cf_note *note) {
       note->distinct = true, r->at++;
     else if (*r->at == '+')
       note->positive = true, r->at++;
-    else if (*r->at == '<')
+    else if (*r->at == '<') {
       note->bound = strtoll(r->at + 1, &end, 10), r->at = end;
-    else if (*r->at == '?')
+      if (strncmp(r->at, "..", 2)) continue;
+      note->between = true, note->low = note->bound;
+      note->bound = strtoll(r->at + 2, &end, 10), r->at = end;
+    } else if (*r->at == '?')
       note->has_sentinel = true, note->sentinel = strtoll(r->at + 1, &end, 10), r->at = end;
     else if (*r->at == '~') {
       size_t length = 0;

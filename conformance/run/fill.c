@@ -121,6 +121,12 @@ static long double cf_draw(graft_dtype dtype, const cf_filling *how, cf_random *
   }
 }
 
+static long double cf_draw_between(graft_dtype dtype, const cf_note *note, cf_random *r) {
+  long double low = dt_is_unsigned(dtype) ? (long double)(note->low < 0 ? 0 : note->low) : (long double)note->low;
+  long double x = low + ((long double)note->bound - low) * cf_random_unit(r);
+  return dt_is_integral(dtype, true) ? floorl(x) : x;
+}
+
 /* Indices that differ along every dim: the sum of the coordinates. */
 static int64_t cf_diagonal_index(const cf_array *a, int64_t i, int64_t bound) {
   int64_t sum = 1;
@@ -156,6 +162,8 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
       re = cf_diagonal_index(a, i, note->bound);
     else if (note->bound && note->matrices == CF_APART)
       re = cf_index_apart(i, note->bound);
+    else if (note->between)
+      re = cf_draw_between(a->dtype, note, r);
     else if (note->bound)
       re = (long double)(cf_random_next(r) % (uint64_t)note->bound);
     else

@@ -121,6 +121,13 @@ static void cf_t_incomplete(const cf_check *k, uint32_t in, long double *terms) 
         CF_G_CUSTOM(cf_t_incomplete, 16)                                                                           \
   }
 
+/* Orders near the argument, which have an expansion of their own. */
+#define CF_INCOMPLETE_NEAR(n)                                                             \
+  {                                                                                       \
+    "aten::" n, CF_TEXTS("m T[33,17]<20..60 T[33,17]<20..60"), CF_BIT(F32) | CF_BIT(F64), \
+        CF_R_CUSTOM(cf_l_incomplete), CF_POSITIVE, 0, CF_G_NONE                           \
+  }
+
 static const cf_op cf_gamma_ops[] = {
     {"aten::lgamma", CF_ONE(""), CF_TO_FLOAT, CF_R_CUSTOM(cf_l_lgamma), CF_VALUES, CF_SPECIAL | CF_INPLACE,
      CF_G_KAPPA(cf_digamma_terms, 12)},
@@ -134,6 +141,8 @@ static const cf_op cf_gamma_ops[] = {
      CF_R_CUSTOM(cf_l_mvlgamma), CF_POSITIVE, CF_SPECIAL | CF_INPLACE, CF_G_CUSTOM(cf_t_mvlgamma, 24)},
     CF_INCOMPLETE("igamma", CF_TWO(""), CF_R_CUSTOM(cf_l_incomplete)),
     CF_INCOMPLETE("igammac", CF_TWIN_PAIR, CF_R_CUSTOM(cf_l_incomplete)),
+    CF_INCOMPLETE_NEAR("igamma"),
+    CF_INCOMPLETE_NEAR("igammac"),
     {"aten::special_zeta", CF_TWO(""), CF_FLOATS, CF_R_CUSTOM(cf_l_zeta), CF_ABOVE_ONE, CF_INPLACE, CF_G_NONE},
     {"aten::special_zeta", CF_TEXTS("m f32[33,17] T[33,17]", "m f32[] T[]"), CF_BIT(F32) | CF_BIT(F64),
      CF_R_CUSTOM(cf_l_zeta), CF_ABOVE_ONE, 0, CF_G_SELECT(60)},

@@ -94,6 +94,13 @@ static void cf_l_polynomial(const cf_check *k, uint32_t out, long double *limits
 #define CF_OTHER \
   CF_TEXTS("m T[33,17] T[33,17]<12", "m T[129] T[129]", "m T[] T[]", "m T[0] T[0]", "f T[33,17] T[33,17]<99")
 
+/* Of f32 there are none above 128. */
+#define CF_HIGH_DEGREES(n)                                                                                        \
+  {                                                                                                               \
+    "aten::special_" n, CF_TEXTS("m T[33] T[33]<120..140"), CF_BIT(F32), CF_R_CUSTOM(cf_l_polynomial), CF_VALUES, \
+        CF_NATIVE, CF_G_NONE                                                                                      \
+  }
+
 static const cf_op cf_polynomial_ops[] = {
     CF_POLYNOMIAL("chebyshev_polynomial_t", CF_FIRST),
     CF_POLYNOMIAL("chebyshev_polynomial_u", CF_OTHER),
@@ -105,6 +112,8 @@ static const cf_op cf_polynomial_ops[] = {
     CF_POLYNOMIAL("shifted_chebyshev_polynomial_w", CF_OTHER),
     CF_POLYNOMIAL("hermite_polynomial_h", CF_OTHER),
     CF_POLYNOMIAL("hermite_polynomial_he", CF_OTHER),
+    CF_HIGH_DEGREES("hermite_polynomial_h"),
+    CF_HIGH_DEGREES("hermite_polynomial_he"),
     CF_POLYNOMIAL("laguerre_polynomial_l", CF_OTHER),
     CF_POLYNOMIAL("legendre_polynomial_p", CF_OTHER),
 };
