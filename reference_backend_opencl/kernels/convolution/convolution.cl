@@ -350,8 +350,13 @@ KERNEL sum_splits(PLACE(weight), __global const uchar *work, ulong offset_parts,
   long all = s.groups * s.out_channels * s.in_channels * s.taps[0] * s.taps[1] * TAPS, i = get_global_id(0);
   if (i >= all) return;
   __global const CT *parts = (__global const CT *)(work + offset_parts);
+  /* Sums of a span are added to those of the others: rounding errors grow with the longer of the two. */
   CT sum = (CT)0;
-  for (long split = 0; split < s.splits; split++) sum = ADD1(sum, parts[split * all + i]);
+  for (long split = 0; split < s.splits;) {
+    CT span = (CT)0;
+    for (long end = min(split + 32, s.splits); split < end; split++) span = ADD1(span, parts[split * all + i]);
+    sum = ADD1(sum, span);
+  }
   put_value(POINTER(D, weight) + i, (VT)sum, 1);
 }
 
