@@ -417,6 +417,16 @@ START_TEST(unknown_options_are_refused) {
 }
 END_TEST
 
+START_TEST(a_device_that_is_not_there_is_told) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  if (!has_opencl()) return;
+  OK(graft_backend_open(OPENCL, (const char *const[]){"device=no such device", NULL}, &backend));
+  ck_assert_int_eq(graft_backend_device(backend, 0, &device), GRAFT_INVALID_ARGUMENT);
+  assert_text("no such device");
+}
+END_TEST
+
 START_TEST(known_options_are_taken) {
   if (has_opencl()) {
     ck_assert_msg(device_at(OPENCL, (const char *const[]){"kernels=gpu", "device=cpu", NULL}, 0), "%s",
@@ -477,6 +487,7 @@ int main(void) {
                               EACH(long_sums_are_made_in_a_tree, ROWS(long_sums)),
                               EACH(chances_lie_between_0_and_1, 4),
                               EACH(unknown_options_are_refused, ROWS(refused)),
+                              ONCE(a_device_that_is_not_there_is_told),
                               ONCE(known_options_are_taken),
                               ONCE(tables_stand_in_their_familys_folder),
                               {0}};

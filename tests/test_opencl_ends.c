@@ -210,6 +210,15 @@ static void ignore(void *context, const graft_profile_record *record) {
   (void)context, (void)record;
 }
 
+static void work_without_waiting(graft_rt_device *device) {
+  static const float values[1000];
+  graft_tensor *from = NULL, *to = NULL;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, (int64_t[]){1000}, values, &from));
+  OK(graft_op_neg(from, &to));
+  graft_tensor_release(from);
+  graft_tensor_release(to);
+}
+
 /* Of each way to take something: programs and tables of several sizes, events asked and waited for, pinned memory,
  * records, and a stream that has failed. */
 static void use(graft_rt_device *device) {
@@ -219,7 +228,8 @@ static void use(graft_rt_device *device) {
                                       "aten::_fft_c2c c64[12] [0] 0 true",
                                       "aten::sort f32[100]",
                                       "aten::index.Tensor f32[3,4] {i64[5]}",
-                                      "aten::cat {f32[3];f32[4]}"};
+                                      "aten::cat {f32[3];f32[4]}",
+                                      "aten::native_dropout f32[17] 0.5 true"};
   graft_rt_stream *usual = graft_stream_current(device), *stream;
   graft_rt_event *event, *timed;
   uint64_t lost;
@@ -237,6 +247,7 @@ static void use(graft_rt_device *device) {
     ck_assert_int_eq(job(device), 0);
     OK(graft_event_record(event, stream));
     OK(graft_event_record(timed, stream));
+    work_without_waiting(device);
     while (graft_event_query(event) == GRAFT_NOT_READY || graft_stream_query(stream) == GRAFT_NOT_READY) continue;
   }
   OK(graft_event_synchronize(timed));
