@@ -87,7 +87,7 @@ static const cf_op cf_scan_ops[] = {
      CF_VALUES,
      CF_ORDERED,
      {.kind = CF_GRAD_CUSTOM, .terms = cf_g_logcumsumexp, .steps = 1, .inner = 1100}},
-    {"aten::logcumsumexp", CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[] 0"), CF_COMPLEX,
+    {"aten::logcumsumexp", CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[129] 0", "m T[] 0"), CF_COMPLEX,
      CF_R_CUSTOM(cf_l_logcumsumexp), CF_VALUES, 0, CF_G_NONE},
     {"aten::logcumsumexp", CF_TEXTS("m T[1025] 0", "f T[129,1025] 1"), CF_FLOATS, CF_R_CUSTOM(cf_l_logcumsumexp),
      CF_VALUES, CF_ORDERED | CF_SPECIAL, CF_G_NONE},

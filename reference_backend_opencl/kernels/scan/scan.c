@@ -6,7 +6,7 @@ static const char *const reads[] = {
     [SELF] = "self", [DIM] = "dim", [OUT] = "out", [VALUES] = "values", [INDICES] = "indices", [READS] = NULL};
 
 /* An extremum by how its numbers compare with those before, else a function that joins two and what it leaves as is; of
- * complex numbers another one, of complex.cl, where there is one. */
+ * complex numbers another one, of complex.cl, where there is one: a logarithm, whose angle depends on the order. */
 typedef struct recipe {
   const char *at_least, *join, *nothing, *complex;
 } recipe;
@@ -25,9 +25,9 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
                                 const ocl_dtype *dtype) {
   const recipe *recipe = call->recipe;
   const char *extremum = recipe->at_least;
+  const bool is_complex = dtype->class == OCL_CLASS_COMPLEX, has_form = is_complex && recipe->complex;
   ocl_lines lines = ocl_lines_of(device, &call->self->dl, call->self->dl.ndim ? call->dim : -1);
-  if (extremum) ocl_lines_plan_columns(device, &lines);
-  bool is_complex = dtype->class == OCL_CLASS_COMPLEX, has_form = is_complex && recipe->complex;
+  if (extremum || has_form) ocl_lines_plan_columns(device, &lines);
   if (lines.rows || extremum || is_complex) lines.vec = 1;
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, dtype);
@@ -37,6 +37,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   } else {
     ocl_text_add(&head, "#define JOIN(a, b) %s(a, b)\n#define NOTHING %s\n", has_form ? recipe->complex : recipe->join,
                  recipe->nothing);
+    if (has_form) ocl_text_add(&head, "#define STRETCH space.size\n");
   }
   const char *files = has_form ? "core/lines pointwise/complex scan/scan" : "core/lines scan/scan";
   graft_status status = ocl_kernel_make(kernel, device, &head, files, extremum ? "scan_extremum" : "scan");

@@ -1,6 +1,6 @@
 /* What runs along a line. After lines.cl. The head defines D_OUT, D_IN, and either AT_LEAST(a, b), which of two goes first,
  * or JOIN(a, b) and NOTHING, which joined with anything changes nothing; rows have VEC 1.
- * Sums are made in stretches, so that rounding errors do not grow with the whole length. */
+ * Sums are made in stretches, so that rounding errors do not grow with the whole length; STRETCH may be all of it. */
 #ifdef AT_LEAST
 /* The extremum so far and where it stands: of equals the last, and a NaN before all. A work-item takes a line; values
  * are moved as they are, `in` and `values` having one dtype. */
@@ -24,6 +24,9 @@ KERNEL scan_extremum(PLACE(values), PLACE(indices), CONST_PLACE(in), lines space
   }
 }
 #else
+#ifndef STRETCH
+#define STRETCH 64
+#endif
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(in, D_IN)
 
@@ -65,9 +68,9 @@ KERNEL scan(PLACE(out), CONST_PLACE(in), lines space) {
       barrier(CLK_LOCAL_MEM_FENCE);
     }
 #else
-    for (long stretch = 0; stretch < space.size; stretch += 64) {
+    for (long stretch = 0; stretch < space.size; stretch += STRETCH) {
       VT sum = (VT)(NOTHING);
-      long end = min(stretch + 64, space.size);
+      long end = min(stretch + STRETCH, space.size);
       for (long i = stretch; i < end; i++) {
         sum = JOIN(sum, get_in(from + AT(space, i), n));
         put_out(to + AT(space, i), JOIN(before, sum), n);
