@@ -5,6 +5,9 @@
 /* A window that is unrolled whole, and so many sums that storing single elements is little beside them. */
 enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
 
+/* A loop over so many taps is unrolled. Longer ones would take a compiler seconds, and a program for each size. */
+enum { UNROLLED_TAPS = 12 };
+
 /* As in convolution.cl. */
 typedef struct plane {
   int64_t pitch, width, height, in_width, in_height;
@@ -149,13 +152,21 @@ static uint64_t padded(uint64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
+static bool has_many_taps(const space *s) {
+  return !s->plane.pitch && s->taps[2] > UNROLLED_TAPS;
+}
+
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
                                 int64_t vec, int64_t tile, const space *s, bool forward) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)vec, local);
-  ocl_text_add(&head, "#define D %s\n#define TAPS %d\n#define TILE %d\n%s%s", dtype->name, (int)s->taps[2], (int)tile,
-               forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
+  ocl_text_add(&head, "#define D %s\n#define TILE %d\n%s%s", dtype->name, (int)tile, forward ? "#define FORWARD\n" : "",
+               s->plane.pitch ? "#define PLANE\n" : "");
+  if (has_many_taps(s))
+    ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
+  else
+    ocl_text_add(&head, "#define TAPS %d\n", (int)s->taps[2]);
   graft_status status = ocl_kernel_make(kernel, device, &head, "convolution/convolution", name);
   return status;
 }
@@ -265,8 +276,8 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
-  int64_t tiles =
-      s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (device->is_cpu ? taps / s.taps[2] : taps);
+  bool row_each = device->is_cpu && !has_many_taps(&s); /* a work-item has a row of taps, else one */
+  int64_t tiles = s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (row_each ? taps / s.taps[2] : taps);
   g->splits = s.splits = splits_for(device, s.batch, tiles);
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
   graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, tile, &s, false);

@@ -7,9 +7,9 @@
  * Short rows are packed as PLANE: all of a plane one after the other, `pitch` elements apart, so that it is one long row
  * and each tap of the window a shift of the whole.
  *
- * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), TILE (channels of a work-item's
- * result) and FORWARD for the convolution itself, which is also the gradient of its input; else the gradients of weight
- * and bias are made. */
+ * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), MANY_TAPS (where that is large:
+ * TAPS is s.taps[2] then and no constant), TILE (channels of a work-item's result) and FORWARD for the convolution itself,
+ * which is also the gradient of its input; else the gradients of weight and bias are made. */
 typedef struct {
   long pitch, width, height, in_width, in_height; /* of a row; the output's and the input's own sizes */
   long rows, top, left;                           /* packed rows; the place of the first element */
@@ -166,12 +166,39 @@ static void put_results(const results *r, const space *s, __global RAW(D) * chan
 #endif
 }
 
+#ifdef MANY_TAPS
+/* From tap to tap of a row, without the divisions of tap_start; taps go backwards only where mul is 1. */
+typedef struct {
+  long phase, element;
+} walk;
+
+static walk walk_of(long place, const space *s) {
+  walk w = {place % s->mul[2], place / s->mul[2]};
+  return w;
+}
+
+static void walk_on(walk *at, const walk *step, const space *s) {
+  at->phase += step->phase;
+  at->element += step->element;
+  if (at->phase >= s->mul[2]) at->phase -= s->mul[2], at->element++;
+}
+#endif
+
+static void add_tap(VT sum[TILE], VT x, __global const CT *weights) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) sum[b] = MULTIPLY_ADD(x, (VT)weights[b], sum[b]);
+}
+
 KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
                 long has_bias, space s) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
+#ifdef MANY_TAPS
+  const walk first_tap = walk_of(s.off[2] - s.first, &s), next_tap = walk_of(s.tap[2], &s);
+#else
   long start[TAPS];
 #pragma unroll
   for (int k = 0; k < TAPS; k++) start[k] = tap_start(&s, k);
+#endif
   for (; unit < last; unit++) {
     long o2 = unit % s.segments * VEC, rest = unit / s.segments;
     long o1 = rest % s.out_size[1], o0 = rest / s.out_size[1] % s.out_size[0];
@@ -192,12 +219,14 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
           long place1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1], i1 = place1 / s.div[1];
           if (!inside0 || place1 < 0 || i1 >= s.in_size[1] || i1 * s.div[1] != place1) continue;
           __global const CT *row = rows + ((c * s.in_size[0] + i0) * s.in_size[1] + i1) * s.row;
+#ifdef MANY_TAPS
+          walk at = first_tap;
+          for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
+            add_tap(sum, VLOAD(row + at.phase * s.phase + at.element), weights + k * TILE);
+#else
 #pragma unroll
-          for (int k = 0; k < TAPS; k++) {
-            VT x = VLOAD(row + start[k]);
-#pragma unroll
-            for (int b = 0; b < TILE; b++) sum[b] = MULTIPLY_ADD(x, (VT)weights[k * TILE + b], sum[b]);
-          }
+          for (int k = 0; k < TAPS; k++) add_tap(sum, VLOAD(row + start[k]), weights + k * TILE);
+#endif
         }
       }
     }
@@ -218,8 +247,8 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
 #else
 /* The gradient of a weight: for each tap, the products of an output's rows (packed one by one, `outs` elements each) and
  * the input's, summed. A work-item has a tile of TILE outputs' and TILE inputs' channels: on CPUs for all taps of a row of
- * the window, so that what one tap has read is still near for the next, else for one tap. */
-#if LOCAL == 1
+ * the window if these are not many, so that what one tap has read is still near for the next, else for one tap. */
+#if LOCAL == 1 && !defined(MANY_TAPS)
 #define EACH TAPS
 #else
 #define EACH 1
