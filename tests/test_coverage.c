@@ -109,7 +109,8 @@ static void find_values(const char *path) {
   char *data = fixture_read(path, &size);
   ck_assert_msg(data != NULL && size > 8, "%s can't be read", path);
   for (char *at = data + 8; (at = strchr(at, '"')) != NULL; at++)
-    if (!strncmp(at, "\"aten::", 7) || !strncmp(at, "\"prims::", 8)) find(at + 1, strcspn(at + 1, " \"\\"), FIXTURE);
+    if (!strncmp(at, "\"aten::", 7) || !strncmp(at, "\"prims::", 8) || !strncmp(at, "\"graft::", 8))
+      find(at + 1, strcspn(at + 1, " \"\\"), FIXTURE);
   free(data);
 }
 

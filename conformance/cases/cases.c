@@ -23,6 +23,7 @@ const cf_topic *const cf_topics[] = {
     &cf_topic_indexing,
     &cf_topic_scatter,
     &cf_topic_sorting,
+    &cf_topic_sparse,
     &cf_topic_shape,
     &cf_topic_factory,
     &cf_topic_fft,

@@ -61,7 +61,8 @@ typedef enum cf_matrices {
   CF_FACTOR,    /* and a diagonal of real numbers, as Cholesky's factors have */
   CF_PIVOTS,    /* of the last dim: 1-based, none before its own place */
   CF_PAIRS,     /* likewise, and two of four are one negative pivot */
-  CF_APART      /* no matrix: of the integers below the bound none twice among as many that follow each other */
+  CF_APART,     /* no matrix: of the integers below the bound none twice among as many that follow each other */
+  CF_RISING     /* no matrix: integers from 0 to the last below the bound, none before a smaller one */
 } cf_matrices;
 
 /* What stands behind a tensor in a row's text. */

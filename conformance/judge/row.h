@@ -154,7 +154,8 @@ enum {
  *   <A..B  numbers in [A, B)
  *   ~general, ~hermitian, ~definite, ~dominant, ~factor  matrices of a kind (call.h)   ~pivots  row exchanges
  *   ~pairs  those of an LDL factor
- *   <N~apart  integers in [0, N), none twice among N that follow each other */
+ *   <N~apart  integers in [0, N), none twice among N that follow each other
+ *   <N~rising  integers from 0 to N - 1, none before a smaller one */
 typedef struct cf_op {
   const char *name;
   const char *const *texts;

@@ -152,6 +152,12 @@ static int64_t cf_index_apart(int64_t i, int64_t bound) {
   }
 }
 
+/* Indices from 0 to the last one below the bound, none before a smaller one: first steps of 0, then ever larger ones.
+ */
+static int64_t cf_index_rising(int64_t i, int64_t count, int64_t bound) {
+  return count < 2 ? 0 : i * i * (bound - 1) / ((count - 1) * (count - 1));
+}
+
 void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_random *r) {
   bool complex = dt_is_complex(a->dtype);
   for (int64_t i = 0; i < a->numel; i++) {
@@ -162,6 +168,8 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
       re = cf_diagonal_index(a, i, note->bound);
     else if (note->bound && note->matrices == CF_APART)
       re = cf_index_apart(i, note->bound);
+    else if (note->bound && note->matrices == CF_RISING)
+      re = cf_index_rising(i, a->numel, note->bound);
     else if (note->between)
       re = cf_draw_between(a->dtype, note, r);
     else if (note->bound)

@@ -9,7 +9,7 @@ from schema import DescriptionError
 
 FAMILIES = frozenset(
     "pointwise reduction scan matmul convolution pooling normalization softmax attention embedding indexing scatter "
-    "sorting shape factory random fft loss optimizer linalg quantized resample rnn".split())
+    "sorting shape factory random fft loss optimizer linalg quantized resample rnn sparse".split())
 ROUTES = frozenset("slot host composite".split())
 STRIDES = frozenset("contiguous pointwise like suggest view none".split())
 LEVELS_BY_HAND = frozenset("012")
@@ -31,7 +31,7 @@ class Table:
     name: str
     first_id: int
     last_id: int
-    space: str
+    spaces: tuple  # the namespaces of its schemas; in graft:: is what PyTorch has no op of dense tensors for
     title: str
     words: str = ""
 
@@ -45,12 +45,17 @@ class Table:
 
 
 TABLES = (
-    Table("core", 1, 9999, "aten", "every aten overload that PyTorch 2.13 tags as core"),
-    Table("prims", 10001, 19999, "prims", "every prims overload", """PyTorch freezes no prim, so Graft's own words hold:
+    Table("core", 1, 9999, ("aten",), "every aten overload that PyTorch 2.13 tags as core"),
+    Table("prims", 10001, 19999, ("prims",), "every prims overload", """PyTorch freezes no prim, so Graft's own words hold:
           a prim that equals an aten op means what that op means with the operands' one dtype. A reduction without dims,
           or with an empty list of them, reduces all; without output_dtype it gives the aten op's dtype (sums and
           products of integers are i64)."""),
-    Table("train", 20001, 29999, "aten", "what eager training and inference reach beyond core"),
+    Table("train", 20001, 29999, ("aten", "graft"), "what eager training and inference reach beyond core",
+          """In graft:: are Graft's own ops. A matrix in CSR form has in row r the elements from crow_indices[r] to below
+          crow_indices[r + 1], each in the column that col_indices says; columns come in any order and more than once, and
+          elements before the first row or behind the last belong to no row. csr_mm is its product with dense [columns, n],
+          of shape [rows, n]. csr_sampled_mm gives for each element the sum of products, without conjugation, of its row
+          of left [rows, n] and the row of right [columns, n] that its column names; 0 for elements of no row."""),
 )
 
 
@@ -195,7 +200,7 @@ def parse_line(table, line):
         raise DescriptionError(f"{len(columns)} columns where 7 are expected")
     id_text, slot_text, family, route, strides, notes, schema_text = columns
     schema = schemas.parse(schema_text)
-    if schema.space != table.space:
+    if schema.space not in table.spaces:
         raise DescriptionError(f"{schema.qualified_name} does not belong to this table")
     kind, _, strides_argument = strides.partition(":")
     op = Op(

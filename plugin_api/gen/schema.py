@@ -39,7 +39,7 @@ _LIST_KINDS = {TENSOR: TENSORS, INT: INTS, FLOAT: FLOATS, SCALAR: SCALARS, BOOL:
 _RETURN_KINDS = {"Tensor": TENSOR, "Tensor[]": TENSORS, "SymInt": INT, "int": INT, "bool": BOOL, "SymBool": BOOL,
                  "Scalar": SCALAR}
 
-_SCHEMA = re.compile(r"(?P<space>aten|prims)::(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<args>.*)\) -> (?P<rets>.*)")
+_SCHEMA = re.compile(r"(?P<space>aten|graft|prims)::(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<args>.*)\) -> (?P<rets>.*)")
 _TYPE = re.compile(r"(?P<base>[A-Za-z]+)(?P<alias>\([a-z]!?(?: -> \*)?\))?(?P<item_optional>\?(?=\[))?"
                    r"(?P<list>\[(?P<length>\d*)\])?(?P<optional>\?)?")
 

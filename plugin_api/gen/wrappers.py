@@ -191,14 +191,14 @@ def _out_arrays(call):
 
 
 def fx_ops_h(ops):
-    lines = text.banner("plugin_api/ops/{core,train}.ops", "The aten ops as steps of a composition: an error sticks to "
+    lines = text.banner("plugin_api/ops/{core,train}.ops", "The ops of aten and graft as steps of a composition: an error sticks to "
                         "the builder, and what follows it does nothing. A single result is returned, several go to "
                         "pointers. Included by the header that declares fx and fx_call.")
     lines += ["#ifndef GRAFT_OPS_FX_OPS_H", "#define GRAFT_OPS_FX_OPS_H", "", '#include "graft/abi/op_ids.h"',
               '#include "ops/core/wrap.h"', "", "/* clang-format off */"]
     for call in calls(ops):
         # A composition has no use for results that are several lists; graft_call serves who needs one.
-        if call.op.schema.space == "aten" and not (call.has_lists and len(call.outputs) > 1):
+        if call.op.schema.space != "prims" and not (call.has_lists and len(call.outputs) > 1):
             lines += [""] + _fx_function(call)
     return lines + ["/* clang-format on */", "", "#endif"]
 

@@ -627,10 +627,12 @@ enum {
   OCL_ID_fake_quantize_per_channel_affine_cachemask = GRAFT_OP_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK,
   OCL_ID_logspace = GRAFT_OP_LOGSPACE,
   OCL_ID_nonzero_static = GRAFT_OP_NONZERO_STATIC,
+  OCL_ID_csr_mm = GRAFT_OP_CSR_MM,
+  OCL_ID_csr_sampled_mm = GRAFT_OP_CSR_SAMPLED_MM,
 };
 
 /* The number of an op, in its table, is its id modulo 10000; this is one more than the greatest. */
-enum { OCL_OP_NUMBERS = 350 };
+enum { OCL_OP_NUMBERS = 352 };
 
 #define OCL_SLOT_FUNCTION(op) graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args);
 OCL_SLOT_FUNCTION(adaptive_avg_pool2d)
@@ -1252,6 +1254,8 @@ OCL_SLOT_FUNCTION(fake_quantize_per_tensor_affine_cachemask)
 OCL_SLOT_FUNCTION(fake_quantize_per_channel_affine_cachemask)
 OCL_SLOT_FUNCTION(logspace)
 OCL_SLOT_FUNCTION(nonzero_static)
+OCL_SLOT_FUNCTION(csr_mm)
+OCL_SLOT_FUNCTION(csr_sampled_mm)
 /* clang-format on */
 
 #endif

@@ -24,7 +24,8 @@
   X(scatter)        \
   X(shape)          \
   X(softmax)        \
-  X(sorting)
+  X(sorting)        \
+  X(sparse)
 
 #define DECLARE(name) extern const ocl_family ocl_family_##name;
 FAMILIES(DECLARE)

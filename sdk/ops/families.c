@@ -67,7 +67,8 @@
   X(softmax)               \
   X(sorting)               \
   X(sorting_ranks)         \
-  X(sorting_unique)
+  X(sorting_unique)        \
+  X(sparse)
 
 #define DECLARE(name) extern const op_table ops_##name;
 TABLES(DECLARE)

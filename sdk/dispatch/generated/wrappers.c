@@ -5434,4 +5434,22 @@ graft_status graft_op_nonzero_static(graft_tensor *self, int64_t size, int64_t f
   };
   return dsp_call_one(GRAFT_OP_NONZERO_STATIC, boxed, 3, out);
 }
+
+graft_status graft_op_csr_mm(graft_tensor *crow_indices, graft_tensor *col_indices, graft_tensor *values,
+                             graft_tensor *dense, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(crow_indices), graft_value_tensor(col_indices), graft_value_tensor(values),
+    graft_value_tensor(dense),
+  };
+  return dsp_call_one(GRAFT_OP_CSR_MM, boxed, 4, out);
+}
+
+graft_status graft_op_csr_sampled_mm(graft_tensor *crow_indices, graft_tensor *col_indices, graft_tensor *left,
+                                     graft_tensor *right, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensor(crow_indices), graft_value_tensor(col_indices), graft_value_tensor(left),
+    graft_value_tensor(right),
+  };
+  return dsp_call_one(GRAFT_OP_CSR_SAMPLED_MM, boxed, 4, out);
+}
 /* clang-format on */

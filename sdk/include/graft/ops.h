@@ -2895,6 +2895,14 @@ GRAFT_EXPORT graft_status graft_op_logspace(graft_scalar start, graft_scalar end
 GRAFT_EXPORT graft_status graft_op_nonzero_static(graft_tensor *self, int64_t size, int64_t fill_value,
                                                   graft_tensor **out);
 
+/* graft::csr_mm(Tensor crow_indices, Tensor col_indices, Tensor values, Tensor dense) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_csr_mm(graft_tensor *crow_indices, graft_tensor *col_indices, graft_tensor *values,
+                                          graft_tensor *dense, graft_tensor **out);
+
+/* graft::csr_sampled_mm(Tensor crow_indices, Tensor col_indices, Tensor left, Tensor right) -> Tensor */
+GRAFT_EXPORT graft_status graft_op_csr_sampled_mm(graft_tensor *crow_indices, graft_tensor *col_indices,
+                                                  graft_tensor *left, graft_tensor *right, graft_tensor **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4760,6 +4760,22 @@ typedef struct in_nonzero_static { graft_tensor *self; int64_t size; int64_t fil
 static inline in_nonzero_static in_nonzero_static_of(const graft_value *args) {
   return (in_nonzero_static){unwrap_tensor(&args[0]), args[1].as.i, args[2].as.i};
 }
+
+/* graft::csr_mm(Tensor crow_indices, Tensor col_indices, Tensor values, Tensor dense) -> Tensor */
+typedef struct in_csr_mm { graft_tensor *crow_indices; graft_tensor *col_indices; graft_tensor *values; graft_tensor
+  *dense; } in_csr_mm;
+static inline in_csr_mm in_csr_mm_of(const graft_value *args) {
+  return (in_csr_mm){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_tensor(&args[2]),
+    unwrap_tensor(&args[3])};
+}
+
+/* graft::csr_sampled_mm(Tensor crow_indices, Tensor col_indices, Tensor left, Tensor right) -> Tensor */
+typedef struct in_csr_sampled_mm { graft_tensor *crow_indices; graft_tensor *col_indices; graft_tensor *left;
+  graft_tensor *right; } in_csr_sampled_mm;
+static inline in_csr_sampled_mm in_csr_sampled_mm_of(const graft_value *args) {
+  return (in_csr_sampled_mm){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_tensor(&args[2]),
+    unwrap_tensor(&args[3])};
+}
 /* clang-format on */
 
 #endif

@@ -693,6 +693,8 @@ graft_status kernel_fake_quantize_per_channel_affine_cachemask(
     const graft_exec *exec, const graft_args_fake_quantize_per_channel_affine_cachemask *args);
 graft_status kernel_logspace(const graft_exec *exec, const graft_args_logspace *args);
 graft_status kernel_nonzero_static(const graft_exec *exec, const graft_args_nonzero_static *args);
+graft_status kernel_csr_mm(const graft_exec *exec, const graft_args_csr_mm *args);
+graft_status kernel_csr_sampled_mm(const graft_exec *exec, const graft_args_csr_sampled_mm *args);
 /* clang-format on */
 
 #endif

@@ -2290,6 +2290,13 @@ enum { OUT_logspace_out };
 enum { ID_nonzero_static = GRAFT_OP_NONZERO_STATIC };
 enum { ARG_nonzero_static_self, ARG_nonzero_static_size, ARG_nonzero_static_fill_value };
 enum { OUT_nonzero_static_out };
+enum { ID_csr_mm = GRAFT_OP_CSR_MM };
+enum { ARG_csr_mm_crow_indices, ARG_csr_mm_col_indices, ARG_csr_mm_values, ARG_csr_mm_dense };
+enum { OUT_csr_mm_out };
+enum { ID_csr_sampled_mm = GRAFT_OP_CSR_SAMPLED_MM };
+enum { ARG_csr_sampled_mm_crow_indices, ARG_csr_sampled_mm_col_indices, ARG_csr_sampled_mm_left,
+  ARG_csr_sampled_mm_right };
+enum { OUT_csr_sampled_mm_out };
 /* clang-format on */
 
 #endif

@@ -4481,9 +4481,39 @@ typedef struct graft_args_nonzero_static {
 typedef graft_status (*graft_nonzero_static_fn)(const graft_exec *exec,
                                                 const graft_args_nonzero_static *args) GRAFT_NOEXCEPT;
 
+/* graft::csr_mm(Tensor crow_indices, Tensor col_indices, Tensor values, Tensor dense) -> Tensor
+ * Prepared: values, dense promoted; crow_indices, col_indices as indices. */
+typedef struct graft_args_csr_mm {
+  graft_args head;
+  const graft_tensor_desc *crow_indices;
+  const graft_tensor_desc *col_indices;
+  const graft_tensor_desc *values;
+  const graft_tensor_desc *dense;
+  const graft_tensor_desc *out;
+} graft_args_csr_mm;
+typedef graft_status (*graft_csr_mm_fn)(const graft_exec *exec, const graft_args_csr_mm *args) GRAFT_NOEXCEPT;
+
+/* graft::csr_sampled_mm(Tensor crow_indices, Tensor col_indices, Tensor left, Tensor right) -> Tensor
+ * Prepared: left, right promoted; crow_indices, col_indices as indices. */
+typedef struct graft_args_csr_sampled_mm {
+  graft_args head;
+  const graft_tensor_desc *crow_indices;
+  const graft_tensor_desc *col_indices;
+  const graft_tensor_desc *left;
+  const graft_tensor_desc *right;
+  const graft_tensor_desc *out;
+} graft_args_csr_sampled_mm;
+typedef graft_status (*graft_csr_sampled_mm_fn)(const graft_exec *exec,
+                                                const graft_args_csr_sampled_mm *args) GRAFT_NOEXCEPT;
+
 /* The table `train`: what eager training and inference reach beyond core. A slot that is NULL is not implemented. Grows
  * at the end; views and what PyTorch composes have an id and no slot. Some names are macros in <math.h>: call a slot as
  * (table->isnan)(exec, args). */
+/* In graft:: are Graft's own ops. A matrix in CSR form has in row r the elements from crow_indices[r] to below
+ * crow_indices[r + 1], each in the column that col_indices says; columns come in any order and more than once, and
+ * elements before the first row or behind the last belong to no row. csr_mm is its product with dense [columns, n], of
+ * shape [rows, n]. csr_sampled_mm gives for each element the sum of products, without conjugation, of its row of left
+ * [rows, n] and the row of right [columns, n] that its column names; 0 for elements of no row. */
 typedef struct graft_train_ops {
   size_t struct_size;
   graft_amp_foreach_non_finite_check_and_unscale_fn amp_foreach_non_finite_check_and_unscale;
@@ -4833,6 +4863,8 @@ typedef struct graft_train_ops {
   graft_fake_quantize_per_channel_affine_cachemask_fn fake_quantize_per_channel_affine_cachemask;
   graft_logspace_fn logspace;
   graft_nonzero_static_fn nonzero_static;
+  graft_csr_mm_fn csr_mm;
+  graft_csr_sampled_mm_fn csr_sampled_mm;
 } graft_train_ops;
 
 #ifdef __cplusplus

@@ -1,0 +1,73 @@
+/* Products with a matrix in CSR form. The head defines D, the dtype of values. Elements are added in their order, so that
+ * results are the same each time. */
+typedef struct {
+  long rows, columns, elements, size; /* of the matrix; size: how long the dense rows are */
+  long op_id;
+} csr_space;
+
+/* Where a row begins and ends; one that lies elsewhere counts as one of nothing. The row behind the last is empty. */
+static long2 range_of(__global const long *starts, long row, __global long *faults, csr_space space) {
+  long begin = starts[row], end = row < space.rows ? starts[row + 1] : begin;
+  if (begin >= 0 && begin <= end && end <= space.elements) return (long2)(begin, end);
+  REPORT(faults, (int)space.op_id, row, FAULT_SEGMENTS);
+  return (long2)(0, 0);
+}
+
+static int is_column(long column, csr_space space) { return column >= 0 && column < space.columns; }
+
+/* Work-item i looks at row i and element i: those that no result comes from, too. */
+static void check_place(__global const long *starts, __global const long *columns, long i, __global long *faults,
+                        csr_space space) {
+  if (i <= space.rows) range_of(starts, i, faults, space);
+  if (i < space.elements && !is_column(columns[i], space)) REPORT(faults, (int)space.op_id, columns[i], space.columns);
+}
+
+/* An element of the result for each work-item; neighbours read neighbouring elements of dense rows. */
+KERNEL multiply(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLACE(values), CONST_PLACE(dense),
+                __global long *faults, csr_space space) {
+  long i = (long)get_global_id(0);
+  __global const long *start = (__global const long *)(starts + offset_starts);
+  __global const long *column = (__global const long *)(columns + offset_columns);
+  check_place(start, column, i, faults, space);
+  if (i >= space.rows * space.size) return;
+  long2 range = range_of(start, i / space.size, faults, space);
+  CT sum = (CT)0;
+  for (long j = range.x; j < range.y; j++) {
+    if (!is_column(column[j], space)) continue;
+    CT value = LOAD(D, __global, CONST_POINTER(D, values) + j);
+    CT other = LOAD(D, __global, CONST_POINTER(D, dense) + column[j] * space.size + i % space.size);
+    sum = MULTIPLY_ADD(value, other, sum);
+  }
+  STORE(D, __global, POINTER(D, out) + i, sum);
+}
+
+/* The last row that begins at element j or before it; -1 where none does. */
+static long row_of(__global const long *starts, long j, long rows) {
+  long low = 0, high = rows + 1;
+  while (low < high) {
+    long middle = (low + high) / 2;
+    if (starts[middle] <= j)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1;
+}
+
+/* A product of two dense rows for each element; 0 where it is in no row. */
+KERNEL sample(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLACE(left), CONST_PLACE(right),
+              __global long *faults, csr_space space) {
+  long j = (long)get_global_id(0);
+  __global const long *start = (__global const long *)(starts + offset_starts);
+  __global const long *columns_at = (__global const long *)(columns + offset_columns);
+  check_place(start, columns_at, j, faults, space);
+  if (j >= space.elements) return;
+  long column = columns_at[j], row = row_of(start, j, space.rows);
+  CT sum = (CT)0;
+  if (is_column(column, space) && row >= 0 && row < space.rows) {
+    __global const RAW(D) *a = CONST_POINTER(D, left) + row * space.size;
+    __global const RAW(D) *b = CONST_POINTER(D, right) + column * space.size;
+    for (long k = 0; k < space.size; k++) sum = MULTIPLY_ADD(LOAD(D, __global, a + k), LOAD(D, __global, b + k), sum);
+  }
+  STORE(D, __global, POINTER(D, out) + j, sum);
+}
