@@ -11,7 +11,8 @@ sdk/dispatch/copy.c: the device's copy kernel is the slot of _to_copy
 sdk/dispatch/tensor_ops.c: what tensor/ asks of ops, a conversion and a negation
 sdk/ops/core/fx.c: short forms of the ops that formulas use most
 sdk/ops/core/fx.h: an example in a comment
-sdk/torch/csrc/attention.cpp: the one op that PyTorch has no boxed way to"
+sdk/torch/csrc/attention.cpp: an op that PyTorch has no boxed way to
+sdk/torch/csrc/sparse_mm.cpp: products of sparse matrices, for which PyTorch has no overloads of dense tensors"
 
 sources="--include=*.c --include=*.h --include=*.cpp --exclude-dir=generated"
 found=$(grep -rnE $sources '\b(GRAFT_OP_[A-Z0-9]\w*|(ARG|OUT)_[a-z]\w*)' $generic | grep -v 'GRAFT_OP_VENDOR_IDS')

@@ -161,9 +161,9 @@ def test_two_files_that_register_one_overload_are_refused(tmp_path, codegen):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda x: x.to_sparse(), "graft: sparse tensors are not supported (aten::_to_sparse); use a dense tensor"),
-        (lambda x: x.to_sparse_csr(), "graft: sparse tensors are not supported"),
-        (lambda x: torch.sparse_coo_tensor([[0], [0]], [1.0], (2, 2), device=x.device), "graft: sparse tensors"),
+        (lambda x: x.to_sparse_bsr((1, 1)), "graft: sparse tensors are not supported (aten::_to_sparse_bsr); use a dense"),
+        (lambda x: x.to_sparse().tril(), "graft: aten::tril does not support sparse COO tensors; use a dense tensor"),
+        (lambda x: x.to_sparse_csr().relu(), "graft: aten::relu does not support sparse compressed tensors; use a dense"),
         (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "graft: quantized tensors are not supported"),
         (lambda x: x.to_mkldnn(), "graft: MKL-DNN tensors are not supported"),
         (lambda x: torch._nested_tensor_from_mask(x[None], x[None, :, 0] > 0), "graft: nested tensors are not"),

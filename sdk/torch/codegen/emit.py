@@ -94,10 +94,14 @@ def _refusal_reasons(ways):
     layouts = Counter(route.layout for route in ways.values() if route.layout)
     owners = Counter(route.owner for route in ways.values() if route.owner)
     lines = ["## Refused", "", "| reason | overloads |", "| --- | ---: |"]
-    lines += [f"| makes or takes {layout} tensors; Graft's are dense | {n} |" for layout, n in layouts.most_common()]
+    served = {"sparse": "[some ops](pytorch.md#sparse-tensors) have kernels for them, none for a dense tensor here"}
+    lines += [f"| makes or takes {layout} tensors; {served.get(layout, 'Graft has none')} | {n} |"
+              for layout, n in layouts.most_common()]
     lines += [f"| PyTorch has it for {owner} alone | {n} |" for owner, n in owners.most_common()]
-    text = ("Any other op on a sparse, nested or quantized tensor of the device is refused, too, by the tensor's "
-            "layout: `graft: sparse tensors are not supported (aten::add.Tensor); use a dense tensor`.")
+    text = ("Any other op on a nested or quantized tensor of the device is refused, too, by the tensor's layout: `graft: "
+            "nested tensors are not supported (aten::add.Tensor); use a dense tensor`; and any op on a sparse tensor "
+            "that `sparse.cpp` and `sparse_mm.cpp` do not name: `graft: aten::tril does not support sparse COO tensors; "
+            "use a dense tensor, by to_dense()`.")
     return lines + ["", *textwrap.wrap(text, COLUMNS), ""]
 
 

@@ -25,7 +25,6 @@ CPU_REASONS = (
     ("a part of another op, which the device has whole", r"_cummin_helper"),
     ("a distribution whose numbers the ABI does not specify yet", r"poisson|binomial|_sample_dirichlet|_dirichlet_grad"),
     ("of nested or jagged tensors; Graft's are dense", r"_nested_\w+|_jagged_\w+|_padded_dense_to_jagged_forward"),
-    ("of sparse tensors; Graft's are dense", r"_validate_compressed_sparse_indices|_convert_indices_\w+"),
     ("forward-mode derivatives are not claimed", r"glu_jvp|glu_backward_jvp"),
     ("what it makes is on the CPU: a mapped file, a token without a value", r"from_file|_make_dep_token"),
     ("no op of Graft yet", r"hash_tensor|_fused_moving_avg_obs_fq_helper|_scaled_mm_v2|_upsample_lanczos2d_aa(_backward)?"

@@ -11,7 +11,7 @@
 //   tensor.cpp     at::Tensor to graft_tensor and back
 //   call.cpp       the boxed path of every op; registrations.cpp registers the generated rows
 //   factory.cpp    empty, resize, set and view ops on PyTorch's own kernels
-//   natives.cpp, compositions.cpp, histograms.cpp, quantization.cpp  ops made of others
+//   natives.cpp, compositions.cpp, histograms.cpp, quantization.cpp, sparse.cpp, sparse_mm.cpp  ops made of others
 //   copy.cpp       _copy_from, _to_copy and their kin
 //   dims.cpp       tensors of more dimensions than libgraft has
 //   shared.cpp     writes to tensors whose elements share memory

@@ -98,7 +98,15 @@ void refuse_key(const c10::OperatorHandle &op, torch::jit::Stack *) {
   refuse_layout(layout, op);
 }
 
-constexpr char kSparse[] = "sparse", kNested[] = "nested", kQuantized[] = "quantized";
+// Layouts that some ops take; see sparse.cpp.
+template <const char *layout>
+void refuse_op(const c10::OperatorHandle &op, torch::jit::Stack *) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "graft: ", op.operator_name(), " does not support ", layout,
+                              " tensors; use a dense tensor, by to_dense()");
+}
+
+constexpr char kCoo[] = "sparse COO", kCompressed[] = "sparse compressed", kNested[] = "nested",
+               kQuantized[] = "quantized";
 
 }  // namespace
 
@@ -116,10 +124,10 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_key<kSparse>>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_op<kCoo>>());
 }
 TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_key<kSparse>>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_op<kCompressed>>());
 }
 TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_key<kNested>>());

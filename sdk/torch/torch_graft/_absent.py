@@ -30,7 +30,7 @@ _REASONS = {
         "ExternalStream get_stream_from_external"
     ),
     "collectives go through torch.distributed, backend \"graft\"": "nccl",
-    "sparse tensors have no kernels on the device": "sparse",
+    "it has types of sparse tensors from before devices: torch.sparse_coo_tensor(..., device={device!r})": "sparse",
     "what synchronizes is not traced": "get_sync_debug_mode set_sync_debug_mode",
     "the allocator does not record its blocks one by one; memory_stats() counts them": "memory_snapshot",
     "pinned memory is not counted apart": (
