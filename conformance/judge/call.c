@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "conformance/judge/tolerance.h"
-
 static const graft_value *cf_arg_value(const cf_call *call, const char *name) {
   const op_schema *schema = call->text.schema;
   for (uint32_t i = 0; i < schema->nargs; i++) {
@@ -30,8 +28,9 @@ double cf_arg_number(const cf_call *call, const char *name, double otherwise) {
 
 long double cf_arg_size(const cf_call *call, const char *name) {
   const graft_value *v = cf_arg_value(call, name);
-  return v && v->kind == GRAFT_VALUE_SCALAR ? cf_modulus(dt_scalar_value(&v->as.scalar))
-                                            : fabsl((long double)cf_arg_number(call, name, 0));
+  if (!v || v->kind != GRAFT_VALUE_SCALAR) return fabsl((long double)cf_arg_number(call, name, 0));
+  dt_value number = dt_scalar_value(&v->as.scalar);
+  return hypotl(number.re, number.im);
 }
 
 bool cf_arg_bool(const cf_call *call, const char *name, bool otherwise) {
