@@ -391,13 +391,15 @@ def with_places(torch, error, model, batch):
     found = COUNTS.search(str(error))
     if not found or "input_ids" not in batch:
         return None
-    features = int(found.group(2))
+    tokens, features = int(found.group(1)), int(found.group(2))
+    if tokens == features:  # so many as it said: it counts elements
+        features //= look(model.config, "hidden_size", otherwise=1)
     kind = re.search(r"(image|video|audio)", str(error), re.I)
     names = [f"{kind.group(1).lower()}_token_{end}" for end in ("id", "index")] if kind else []
     token = look(model.config, *names) if names else None
     if token is None or features % BATCH:
         return None
-    words = batch["input_ids"][:, :LENGTH]
+    words = torch.cat([batch["input_ids"][:, :1], batch["input_ids"][:, 1 - LENGTH:]], 1)
     places = words.new_full((BATCH, features // BATCH), token)
     joined = torch.cat([words[:, :1], places, words[:, 1:]], 1)
     return {**batch, "input_ids": joined, **({"labels": joined} if "labels" in batch else {})}

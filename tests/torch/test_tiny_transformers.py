@@ -1,0 +1,43 @@
+"""The check of tests/benchmarks/torch/tiny_transformers.py: a model that trains is equal, and what is not so is named."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks" / "torch"))
+import tiny_models  # noqa: E402
+import tiny_transformers  # noqa: E402
+
+
+@pytest.mark.parametrize("model_type, name", [("bert", "BertForPreTraining"), ("llava", "LlavaForConditionalGeneration")])
+def test_a_model_trains(device, model_type, name):
+    row = tiny_transformers.examined(model_type, name, device)
+    assert (row["outcome"], row["note"], row["missing"]) == ("equal", "", [])
+
+
+def test_what_is_off_is_named():
+    exact = {name: torch.linspace(1, 2, 9, dtype=torch.float64) for name in ("loss", "gradient of a", "gradient of b")}
+    theirs = {name: value * (1 + 1e-6) for name, value in exact.items()}
+    assert tiny_transformers.judge(theirs, theirs, exact) == []
+    ours = {**theirs, "gradient of b": exact["gradient of b"] * (1 + 1e-5)}
+    first, worst = tiny_transformers.judge(ours, theirs, exact)
+    assert first == "first: gradient of b" and worst.startswith("gradient of b (")
+    ours.pop("gradient of a")
+    assert tiny_transformers.judge(ours, theirs, exact) == ["other parameters have gradients: gradient of a"]
+
+
+def test_a_batch_is_filled_with_places():
+    error = ValueError("Image features and image tokens do not match, tokens: 0, features: 8")
+    model = type("Model", (), {"config": type("Config", (), {"image_token_id": 61, "sub_configs_defaults": None})()})
+    model.config.hidden_size = 4
+    length = tiny_models.LENGTH
+    batch = {"input_ids": torch.full((tiny_models.BATCH, length), 5)}
+    batch = tiny_models.with_places(torch, error, model, batch)
+    assert (batch["input_ids"] == 61).sum() == 8 and batch["input_ids"].shape == (2, length + 4)
+    # Some count elements: places that are as many as they said are too many.
+    error = ValueError("Image features and image tokens do not match, tokens: 8, features: 8")
+    batch = tiny_models.with_places(torch, error, model, batch)
+    assert (batch["input_ids"] == 61).sum() == 2 and batch["input_ids"].shape == (2, length + 1)
