@@ -147,9 +147,14 @@ static graft_tensor *count_up(fx *s, int64_t end, const graft_tensor *like) {
                               like->device);
 }
 
+/* Indices as i64, looked up among as many as there are: one outside is refused, as kernels do. */
+static graft_tensor *checked(fx *s, graft_tensor *indices, int64_t count) {
+  return fx_index_select(s, count_up(s, count, indices), 0, fx_contiguous(s, indices));
+}
+
 static places places_of(fx *s, graft_tensor *starts, int64_t elements) {
   int64_t rows = starts->numel - 1;
-  graft_tensor *sorted = fx_contiguous(s, fx_cast(s, starts, GRAFT_I64));
+  graft_tensor *sorted = checked(s, starts, elements + 1);
   graft_tensor *row = fx_searchsorted_Tensor(s, sorted, count_up(s, elements, starts), false, true, NULL, NULL);
   row = fx_binary(s, GRAFT_OP_ADD_TENSOR, fx_tensor(row), fx_int(-1));
   graft_tensor *inside =
@@ -165,7 +170,9 @@ static void decompose_csr_mm(fx *s, const op_call *c, graft_tensor **outs) {
   const in_csr_mm in = in_csr_mm_of(c->args);
   const graft_meta *out = &c->out[OUT];
   graft_tensor *sums = fx_filled(s, in.dense, 2, out->sizes, 0, in.dense->dtype);
-  if (in.values->numel && out->sizes[0] && out->sizes[1]) {
+  if (!in.values->numel) {
+    checked(s, in.crow_indices, 1);
+  } else if (out->sizes[0] && out->sizes[1]) {
     places p = places_of(s, in.crow_indices, in.values->numel);
     graft_tensor *terms = fx_mul(s, fx_index_select(s, in.dense, 0, in.col_indices), down(s, in.values));
     sums = fx_index_add(s, sums, 0, p.row, fx_only_where(s, down(s, p.inside), terms), graft_scalar_int(1));
@@ -177,6 +184,7 @@ static void decompose_csr_sampled_mm(fx *s, const op_call *c, graft_tensor **out
   const in_csr_sampled_mm in = in_csr_sampled_mm_of(c->args);
   int64_t elements = in.col_indices->numel;
   if (!elements || !in.left->numel) {
+    if (elements) checked(s, in.crow_indices, elements + 1), checked(s, in.col_indices, in.right->sizes[0]);
     outs[OUT] = fx_filled(s, in.left, 1, &elements, 0, in.left->dtype);
     return;
   }
