@@ -11,6 +11,8 @@ namespace torch_graft {
 
 namespace {
 
+// Names end in _of and _to: at:: has functions that are called mm and addmm, which arguments of its types would find.
+
 struct Csr {
   at::Tensor starts, columns, values;
 };
@@ -55,38 +57,38 @@ void check_product(const char *op, const at::Tensor &left, const at::Tensor &rig
               " and ", right.device());
 }
 
-at::Tensor mm(const at::Tensor &left, const at::Tensor &right) {
+at::Tensor mm_of(const at::Tensor &left, const at::Tensor &right) {
   check_product("mm", left, right);
   TORCH_CHECK_NOT_IMPLEMENTED(!is_sparse(left) || !is_sparse(right),
                               "graft: aten::mm does not take two sparse tensors; make one dense, by to_dense()");
   return is_sparse(left) ? csr_mm(csr_of(left), right) : csr_mm(csr_of(right.t()), left.t()).t();
 }
 
-at::Tensor &mm_out(const at::Tensor &left, const at::Tensor &right, at::Tensor &out) {
+at::Tensor &mm_to(const at::Tensor &left, const at::Tensor &right, at::Tensor &out) {
   TORCH_CHECK_NOT_IMPLEMENTED(!is_sparse(out), "graft: aten::mm.out does not write to sparse tensors; use a dense one");
-  return write_result(out, mm(left, right));
+  return write_result(out, mm_of(left, right));
 }
 
-at::Tensor addmm(const at::Tensor &self, const at::Tensor &left, const at::Tensor &right, const at::Scalar &beta,
-                 const at::Scalar &alpha) {
+at::Tensor addmm_of(const at::Tensor &self, const at::Tensor &left, const at::Tensor &right, const at::Scalar &beta,
+                    const at::Scalar &alpha) {
   TORCH_CHECK_NOT_IMPLEMENTED(!is_sparse(self),
                               "graft: aten::addmm does not add to sparse tensors; make it dense, by to_dense()");
   check_product("addmm", left, right);
-  at::Tensor product = mm(left, right).mul_(alpha);
+  at::Tensor product = mm_of(left, right).mul_(alpha);
   at::Tensor added = self.expand(product.sizes());
   return beta.equal(0) ? product : product.add_(added, beta);
 }
 
-at::Tensor &addmm_out(const at::Tensor &self, const at::Tensor &left, const at::Tensor &right, const at::Scalar &beta,
-                      const at::Scalar &alpha, at::Tensor &out) {
+at::Tensor &addmm_to(const at::Tensor &self, const at::Tensor &left, const at::Tensor &right, const at::Scalar &beta,
+                     const at::Scalar &alpha, at::Tensor &out) {
   TORCH_CHECK_NOT_IMPLEMENTED(!is_sparse(out),
                               "graft: aten::addmm.out does not write to sparse tensors; use a dense one");
-  return write_result(out, addmm(self, left, right, beta, alpha));
+  return write_result(out, addmm_of(self, left, right, beta, alpha));
 }
 
-at::Tensor &addmm_(at::Tensor &self, const at::Tensor &left, const at::Tensor &right, const at::Scalar &beta,
-                   const at::Scalar &alpha) {
-  return addmm_out(self, left, right, beta, alpha, self);
+at::Tensor &addmm_in_place(at::Tensor &self, const at::Tensor &left, const at::Tensor &right, const at::Scalar &beta,
+                           const at::Scalar &alpha) {
+  return addmm_to(self, left, right, beta, alpha, self);
 }
 
 at::Tensor sampled_addmm(const at::Tensor &self, const at::Tensor &left, const at::Tensor &right,
@@ -110,12 +112,12 @@ at::Tensor &sampled_addmm_out(const at::Tensor &self, const at::Tensor &left, co
 }
 
 void register_products(torch::Library &m) {
-  m.impl("mm", TORCH_FN(mm));
-  m.impl("mm.out", TORCH_FN(mm_out));
+  m.impl("mm", TORCH_FN(mm_of));
+  m.impl("mm.out", TORCH_FN(mm_to));
   m.impl("mv", TORCH_FN(at::native::mv_sparse));
-  m.impl("addmm", TORCH_FN(addmm));
-  m.impl("addmm.out", TORCH_FN(addmm_out));
-  m.impl("addmm_", TORCH_FN(addmm_));
+  m.impl("addmm", TORCH_FN(addmm_of));
+  m.impl("addmm.out", TORCH_FN(addmm_to));
+  m.impl("addmm_", TORCH_FN(addmm_in_place));
 }
 
 }  // namespace
