@@ -396,6 +396,58 @@ START_TEST(chances_lie_between_0_and_1) {
 }
 END_TEST
 
+/* --- what else a kernel finds wrong --- */
+
+static const struct {
+  const char *call;
+  int64_t integer; /* which all integers are */
+  float number;    /* and all others */
+  const char *text;
+} faulty[] = {
+    {"aten::floor_divide i64[3] i64[3]", 0, 0, "aten::floor_divide: integer division by zero"},
+    {"aten::fmod.Tensor i64[3] i64[3]", 0, 0, "aten::fmod.Tensor: integer division by zero"},
+    {"aten::bernoulli.Tensor f32[3] f32[3]", 0, 2,
+     "aten::bernoulli.Tensor: a number that must lie between 0 and 1 does not"},
+    {"aten::multinomial f32[2,3] 1 true", 0, 0, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::multinomial f32[2,3] 1 true", 0, -1, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::multinomial f32[2,3] 1 true", 0, INFINITY, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::segment_reduce f32[4] 'sum' lengths=i64[2]", 1, 0,
+     "aten::segment_reduce: the lengths or offsets of row 0 do not cut the dim"},
+    {"aten::segment_reduce f32[4] 'sum' lengths=i64[2]", -2, 0,
+     "aten::segment_reduce: the lengths or offsets of row 0 do not cut the dim"},
+};
+
+static graft_status fill_alike(void *context, uint32_t index, graft_tensor *t) {
+  const int *row = context;
+  (void)index;
+  bool integral = graft_tensor_dtype(t) == GRAFT_I64;
+  const graft_value value =
+      integral ? graft_value_int(faulty[*row].integer) : graft_value_float((double)faulty[*row].number);
+  return graft_call(GRAFT_OP_FILL_SCALAR, (graft_value[]){graft_value_tensor(t), value}, 2, &t, 1);
+}
+
+START_TEST(faults_say_what_is_wrong) {
+  graft_rt_device *device = opencl();
+  graft_rt_stream *usual, *stream;
+  graft_tensor *out = NULL;
+  txt_call call;
+  if (!device) return;
+  usual = graft_stream_current(device);
+  OK(graft_stream_create(device, 0, 0, &stream));
+  graft_stream_set_current(stream);
+  OK(txt_parse_call(faulty[_i].call, NULL, &call));
+  OK(txt_make(&call, device, fill_alike, &_i));
+  graft_status status = graft_call(call.schema->id, call.args, call.nargs, &out, 1);
+  if (!status) status = graft_stream_synchronize(stream);
+  ck_assert_msg(status, "%s was computed", faulty[_i].call);
+  assert_text(faulty[_i].text);
+  graft_tensor_release(out);
+  txt_free(&call);
+  graft_stream_set_current(usual);
+  graft_stream_destroy(stream);
+}
+END_TEST
+
 /* --- options --- */
 
 static const struct {
@@ -405,8 +457,49 @@ static const struct {
     {"devcie=0", "did you mean \"device\"?"},
     {"verbose=1", "options are device=... and kernels=..."},
     {"kernels", "options are device=... and kernels=..."},
-    {"kernels=fpga", "cpu or gpu"},
+    {"kernels=fpga", "kernels for \"fpga\""},
+    {"kernels=CPU", "cpu or gpu"},
+    {"device", "expected name=value"},
+    {"kernelss=gpu", "did you mean \"kernels\"?"},
+    {"krenels=gpu", "did you mean \"kernels\"?"},
+    {"ernels=gpu", "did you mean \"kernels\"?"},
+    {"devi=0", "did you mean \"device\"?"},
+    {"dev=0", "expected name=value"},
+    {"kernABC=gpu", "expected name=value"},
+    {"=gpu", "expected name=value"},
+    {"a name that is longer than those that are compared=1", "expected name=value"},
 };
+
+/* By the environment, by an option, which wins; empty is not said. */
+static const struct {
+  const char *variable, *value, *option;
+  graft_status status;
+} chosen[] = {
+    {"GRAFT_OPENCL_KERNELS", "fpga", NULL, GRAFT_INVALID_ARGUMENT},
+    {"GRAFT_OPENCL_KERNELS", "fpga", "kernels=gpu", GRAFT_OK},
+    {"GRAFT_OPENCL_KERNELS", "gpu", "kernels=fpga", GRAFT_INVALID_ARGUMENT},
+    {"GRAFT_OPENCL_KERNELS", "", NULL, GRAFT_OK},
+    {"GRAFT_OPENCL_KERNELS", "fpga", "kernels=", GRAFT_OK},
+    {"GRAFT_OPENCL_DEVICE", "0", NULL, GRAFT_OK},
+    {"GRAFT_OPENCL_DEVICE", "99", NULL, GRAFT_INVALID_ARGUMENT},
+    {"GRAFT_OPENCL_DEVICE", "99", "device=0", GRAFT_OK},
+    {"GRAFT_OPENCL_DEVICE", "0", "device=99", GRAFT_INVALID_ARGUMENT},
+    {"GRAFT_OPENCL_DEVICE", "", NULL, GRAFT_OK},
+    {"GRAFT_OPENCL_DEVICE", "0x", NULL, GRAFT_INVALID_ARGUMENT},
+};
+
+START_TEST(options_win_over_the_environment) {
+  const char *const options[] = {chosen[_i].option, NULL};
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  if (!has_opencl()) return;
+  setenv(chosen[_i].variable, chosen[_i].value, 1);
+  graft_status status = graft_backend_open(OPENCL, options, &backend);
+  if (!status) status = graft_backend_device(backend, 0, &device);
+  ck_assert_int_eq(status, chosen[_i].status);
+  if (!status) ck_assert_int_eq(job(device), 0);
+}
+END_TEST
 
 START_TEST(unknown_options_are_refused) {
   graft_rt_backend *backend;
@@ -486,7 +579,9 @@ int main(void) {
                               ONCE(what_a_call_only_reads_may_be_expanded),
                               EACH(long_sums_are_made_in_a_tree, ROWS(long_sums)),
                               EACH(chances_lie_between_0_and_1, 4),
+                              EACH(faults_say_what_is_wrong, ROWS(faulty)),
                               EACH(unknown_options_are_refused, ROWS(refused)),
+                              EACH(options_win_over_the_environment, ROWS(chosen)),
                               ONCE(a_device_that_is_not_there_is_told),
                               ONCE(known_options_are_taken),
                               ONCE(tables_stand_in_their_familys_folder),

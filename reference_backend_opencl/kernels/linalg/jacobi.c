@@ -1,36 +1,8 @@
-/* Eigenvalues of Hermitian matrices, and singular values. */
+/* Singular values. */
 #include "kernels/linalg/linalg.h"
 
 /* The numbers of jacobi.cl. */
-enum { ROWS, COLUMNS, UPPER, VECTORS, WORK, U_COLUMNS, VH_ROWS, NUMBERS };
-
-static graft_status run(const graft_exec *exec, const char *entry, const graft_tensor_desc *a, int64_t *numbers,
-                        const ocl_place *places, int count) {
-  ocl_direct call = {.file = "core/direct linalg/stacks linalg/jacobi",
-                     .dtype = a->dl.dtype,
-                     .numbers = numbers,
-                     .count = NUMBERS,
-                     .places = count};
-  ocl_stack_stage(exec, &call, entry, ocl_stack_count(a, 2), places);
-  return ocl_direct_run(exec, &call);
-}
-
-graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_eigh *args) {
-  ocl_place work;
-  bool vectors = args->compute_v && args->eigenvectors;
-  if (!args->eigenvalues || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
-  int64_t size = ocl_stack_size(args->A, 1);
-  int64_t numbers[NUMBERS] = {[ROWS] = size,
-                              [COLUMNS] = size,
-                              [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
-                              [VECTORS] = vectors,
-                              [WORK] = 2 * size * size + 2 * size + 4};
-  graft_status status = ocl_stack_work(exec, args->A, ocl_stack_count(args->A, 2) * numbers[WORK], &work);
-  if (status != GRAFT_OK) return status;
-  const ocl_place places[] = {ocl_place_of(args->eigenvalues), vectors ? ocl_place_of(args->eigenvectors) : work, work,
-                              ocl_place_of(args->A)};
-  return run(exec, "eigh", args->A, numbers, places, 4);
-}
+enum { ROWS, COLUMNS, VECTORS, WORK, U_COLUMNS, VH_ROWS, NUMBERS };
 
 graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_svd *args) {
   ocl_place work;
@@ -48,5 +20,11 @@ graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_s
   if (status != GRAFT_OK) return status;
   const ocl_place places[] = {vectors ? ocl_place_of(args->U) : work, ocl_place_of(args->S),
                               vectors ? ocl_place_of(args->Vh) : work, work, ocl_place_of(args->A)};
-  return run(exec, "svd", args->A, numbers, places, 5);
+  ocl_direct call = {.file = "core/direct linalg/stacks linalg/jacobi",
+                     .dtype = args->A->dl.dtype,
+                     .numbers = numbers,
+                     .count = NUMBERS,
+                     .places = 5};
+  ocl_stack_stage(exec, &call, "svd", ocl_stack_count(args->A, 2), places);
+  return ocl_direct_run(exec, &call);
 }

@@ -1,22 +1,13 @@
-/* Eigenvalues of Hermitian matrices and singular values, by Jacobi's rotations; after stacks.cl. In a round every index
+/* Singular values, by Jacobi's rotations; after stacks.cl. In a round every index
  * is in one pair, as in a tournament, so that the lanes rotate pairs side by side. Of the numbers (jacobi.c has them,
  * too): */
 #define ROWS n.of[0]
 #define COLUMNS n.of[1]
-#define UPPER n.of[2]   /* the triangle that is read */
-#define VECTORS n.of[3] /* they are wanted */
-#define WORK n.of[4]    /* numbers of work for each matrix */
-#define U_COLUMNS n.of[5]
-#define VH_ROWS n.of[6]
+#define VECTORS n.of[2] /* they are wanted */
+#define WORK n.of[3]    /* numbers of work for each matrix */
+#define U_COLUMNS n.of[4]
+#define VH_ROWS n.of[5]
 #define SWEEPS 40
-
-#ifdef IS_DOUBLE
-#define EPSILON DBL_EPSILON
-#define MAXIMUM DBL_MAX
-#else
-#define EPSILON FLT_EPSILON
-#define MAXIMUM FLT_MAX
-#endif
 
 /* Pair t of a round among `players`, an even number; the last one stays where it is. */
 static void pair_of(long players, long round, long t, long *p, long *q) {
@@ -52,90 +43,6 @@ static void rotate(matrix p, matrix q, long count, long step, RT c, CT s) {
     const CT x = p[i * step], y = q[i * step];
     p[i * step] = SCALE_ADD(c, x, MUL(-CONJ(s), y));
     q[i * step] = MULTIPLY_ADD(s, x, c * y);
-  }
-}
-
-/* How many are to stand before value i. */
-static long place_in_order(__global const RT *values, long count, long i, bool descending) {
-  long before = 0;
-  for (long j = 0; j < count; j++) {
-    const bool first = descending ? values[j] > values[i] : values[j] < values[i];
-    before += first || (values[j] == values[i] && j < i);
-  }
-  return before;
-}
-
-/* Work: the matrix, the vectors' rows, cos and sin of each pair, the values, and whether a sweep turned anything. */
-KERNEL eigh(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(in), numbers n) {
-  const long size = ROWS, players = size + (size & 1);
-  EACH_MATRIX(b) {
-    const_matrix from = CONST_MATRIX(in) + b * size * size;
-    matrix a = MATRIX(work) + b * WORK, v = a + size * size, turns = v + size * size;
-    __global RT *found = (__global RT *)(turns + players), *turned = found + size;
-    RT norm = 0;
-    EACH_LANE(i, 0, size)
-    for (long j = 0; j < size; j++) {
-      const CT given = (UPPER ? i <= j : i >= j) ? from[i * size + j] : CONJ(from[j * size + i]);
-      a[i * size + j] = i == j ? FROM_REAL(REAL(given)) : given;
-      v[i * size + j] = FROM_REAL(i == j);
-    }
-    SYNC;
-    for (long i = 0; i < size * size; i++) norm = fmax(norm, LARGEST_PART(a[i]));
-    const RT tiny = norm * EPSILON / 64;
-    bool more = norm <= MAXIMUM;
-    for (int sweep = 0; sweep < SWEEPS && more; sweep++) {
-      SYNC;
-      if (LANE == 0) turned[0] = 0;
-      SYNC;
-      for (long round = 0; round < players - 1; round++) {
-        EACH_LANE(t, 0, players / 2) {
-          long p, q;
-          RT c = 1;
-          CT s = 0;
-          pair_of(players, round, t, &p, &q);
-          if (q < size && MODULUS(a[p * size + q]) > tiny) {
-            rotation(REAL(a[p * size + p]), a[p * size + q], REAL(a[q * size + q]), &c, &s);
-            turned[0] = 1;
-          }
-          turns[2 * t] = FROM_REAL(c);
-          turns[2 * t + 1] = s;
-        }
-        SYNC;
-        EACH_LANE(t, 0, players / 2) {
-          long p, q;
-          pair_of(players, round, t, &p, &q);
-          const RT c = REAL(turns[2 * t]);
-          const CT s = turns[2 * t + 1];
-          if (!NONZERO(s)) continue;
-          rotate(a + p, a + q, size, size, c, s);
-          rotate(v + p * size, v + q * size, size, 1, c, s);
-        }
-        SYNC;
-        EACH_LANE(t, 0, players / 2) {
-          long p, q;
-          pair_of(players, round, t, &p, &q);
-          const RT c = REAL(turns[2 * t]);
-          const CT s = turns[2 * t + 1];
-          if (!NONZERO(s)) continue;
-          rotate(a + p * size, a + q * size, size, 1, c, CONJ(s));
-          a[p * size + q] = a[q * size + p] = (CT)0;
-        }
-        SYNC;
-      }
-      more = turned[0] != 0;
-    }
-    SYNC;
-    EACH_LANE(i, 0, size) found[i] = REAL(a[i * size + i]);
-    SYNC;
-    EACH_LANE(i, 0, size) {
-      const bool good = norm <= MAXIMUM;
-      const long at = good ? place_in_order(found, size, i, false) : i;
-      REALS(values)[b * size + at] = good ? found[i] : (RT)NAN;
-      for (long k = 0; VECTORS && k < size; k++) {
-        MATRIX(vectors)[(b * size + k) * size + at] = good ? v[i * size + k] : (CT)NAN;
-      }
-    }
-    SYNC;
   }
 }
 

@@ -20,6 +20,50 @@ bool ocl_stack_serves(const graft_exec *exec, const graft_tensor_desc *desc) {
   return dtype && (dtype->class == OCL_CLASS_COMPLEX || (dtype->class == OCL_CLASS_FLOAT && dtype->bytes >= 4));
 }
 
+/* The numbers of a vector, and the rows of a strip whose sums fill the registers of the machine: see blocks.cl. */
+typedef struct registers {
+  int lanes, rows;
+} registers;
+
+static const registers *registers_of(const graft_device *device, const ocl_dtype *dtype) {
+  static const registers single = {1, 4}, of_f32[] = {{4, 4}, {8, 4}, {16, 8}}, of_f64[] = {{2, 4}, {4, 4}, {8, 8}};
+  int width = device->vector_width == 16 ? 2 : device->vector_width == 8;
+  if (!device->is_cpu || !dtype || dtype->class != OCL_CLASS_FLOAT) return &single;
+  return dtype->bytes == 4 ? &of_f32[width] : &of_f64[width];
+}
+
+static void add_registers(ocl_text *head, const void *of) {
+  const registers *r = of;
+  ocl_text_add(head, "#define LANES %d\n#define TILE %d\n", r->lanes, r->rows);
+}
+
+ocl_direct ocl_stack_call(const graft_exec *exec, const graft_tensor_desc *like, const char *file, int places) {
+  return (ocl_direct){.file = file,
+                      .dtype = like->dl.dtype,
+                      .head = add_registers,
+                      .of = registers_of(exec->device, ocl_dtype_of(exec->device, like->dl.dtype)),
+                      .places = places};
+}
+
+enum { BLOCK = 32, TILE_MAX = 8 }; /* as in blocks.cl */
+
+int64_t ocl_stack_block_width(int64_t count) {
+  return count < BLOCK ? ocl_round_up(count, TILE_MAX) : BLOCK;
+}
+
+int64_t ocl_stack_block_work(int64_t rows, int64_t count) {
+  int64_t width = ocl_stack_block_width(count);
+  return (rows + width) * width;
+}
+
+enum { PART_MIN = 64 }; /* columns that are worth a work-group */
+
+int64_t ocl_stack_parts(const graft_exec *exec, int64_t matrices, int64_t columns) {
+  int64_t most = ocl_ceil_divide(columns, PART_MIN),
+          enough = ocl_ceil_divide(2 * (int64_t)exec->device->compute_units, matrices ? matrices : 1);
+  return most < 1 ? 1 : exec->device->is_cpu && enough < most ? enough : most;
+}
+
 void ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
                      const ocl_place *places) {
   ocl_stage *stage = call->stages;

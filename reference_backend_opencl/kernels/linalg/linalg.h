@@ -7,6 +7,14 @@
 /* The product of the sizes before the last `tail` dims, and the size of dim `from_end` (1 is the last). */
 int64_t ocl_stack_count(const graft_tensor_desc *desc, int32_t tail);
 int64_t ocl_stack_size(const graft_tensor_desc *desc, int32_t from_end);
+/* A call of kernels in blocks.cl, with so many places; numbers and stages are the caller's. */
+ocl_direct ocl_stack_call(const graft_exec *exec, const graft_tensor_desc *like, const char *file, int places);
+/* Into how many parts the columns of each matrix are cut, so that all of the machine has some. */
+int64_t ocl_stack_parts(const graft_exec *exec, int64_t matrices, int64_t columns);
+/* Of a matrix of reflectors, that many and of so many rows (orthogonal.cl): how wide a block of them is, and the
+ * elements of work that a work-group has for one. */
+int64_t ocl_stack_block_width(int64_t count);
+int64_t ocl_stack_block_work(int64_t rows, int64_t count);
 /* Adds a stage that gives each matrix a work-group (stacks.cl), with call->places places. */
 void ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
                      const ocl_place *places);

@@ -5,7 +5,7 @@
 enum { ROWS, COLUMNS, FLAG, SIZE, RIGHTS, X_STEP, X_NEXT, IDENTITY, EXCHANGE, STEPS, FIRST_STEP };
 enum { BATCH = FIRST_STEP + 2, BATCH_SIZES, BATCH_DIMS = 8, BATCH_STEPS = BATCH_SIZES + BATCH_DIMS };
 enum { FACTOR, PIVOTS, RIGHT, OPERANDS };
-enum { NUMBERS = BATCH_STEPS + OPERANDS * BATCH_DIMS };
+enum { PARTS = BATCH_STEPS + OPERANDS * BATCH_DIMS, NUMBERS };
 enum { TRANSPOSED = 1, BACK = 2, UNIT = 4, CONJUGATED = 8 };
 enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND, EXCHANGE_EACH };
 
@@ -16,11 +16,10 @@ typedef struct solver {
   int64_t numbers[NUMBERS];
 } solver;
 
-static void begin(solver *s, const graft_tensor_desc *like) {
-  *s = (solver){
-      .direct = {
-          .file = "core/direct linalg/stacks linalg/solvers", .dtype = like->dl.dtype, .count = NUMBERS, .places = 4}};
+static void begin(solver *s, const graft_exec *exec, const graft_tensor_desc *like) {
+  *s = (solver){.direct = ocl_stack_call(exec, like, "core/direct linalg/stacks linalg/blocks linalg/solvers", 4)};
   s->direct.numbers = s->numbers;
+  s->direct.count = NUMBERS;
   s->numbers[ROWS] = ocl_stack_size(like, 2);
   s->numbers[COLUMNS] = ocl_stack_size(like, 1);
 }
@@ -81,7 +80,9 @@ static void set_cholesky_steps(solver *s, bool upper) {
 static const ocl_place nowhere;
 
 static void add_solve(solver *s, const graft_exec *exec, const system_of *of, ocl_place factor, ocl_place pivots) {
-  ocl_stack_stage(exec, &s->direct, "solve", ocl_stack_count(of->x, of->x->dl.ndim - of->batch),
+  int64_t systems = ocl_stack_count(of->x, of->x->dl.ndim - of->batch);
+  s->numbers[PARTS] = ocl_stack_parts(exec, systems, s->numbers[RIGHTS]);
+  ocl_stack_stage(exec, &s->direct, "solve", systems * s->numbers[PARTS],
                   (const ocl_place[]){ocl_place_of(of->x), factor, pivots, ocl_place_of(of->right)});
 }
 
@@ -90,7 +91,7 @@ static void add_solve(solver *s, const graft_exec *exec, const system_of *of, oc
 graft_status ocl_op_linalg_cholesky_ex(const graft_exec *exec, const graft_args_linalg_cholesky_ex *args) {
   solver s;
   if (args->check_errors || !args->L || !args->info || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
-  begin(&s, args->self);
+  begin(&s, exec, args->self);
   s.numbers[FLAG] = args->upper;
   ocl_stack_stage(
       exec, &s.direct, "cholesky", ocl_stack_count(args->self, 2),
@@ -110,14 +111,14 @@ static graft_status solve_with(const graft_exec *exec, solver *s, const graft_te
 
 graft_status ocl_op_cholesky_inverse(const graft_exec *exec, const graft_args_cholesky_inverse *args) {
   solver s;
-  begin(&s, args->self);
+  begin(&s, exec, args->self);
   set_cholesky_steps(&s, args->upper);
   return solve_with(exec, &s, args->self, (system_of){.x = args->out, .batch = args->out->dl.ndim - 2, .left = true});
 }
 
 graft_status ocl_op_cholesky_solve(const graft_exec *exec, const graft_args_cholesky_solve *args) {
   solver s;
-  begin(&s, args->input2);
+  begin(&s, exec, args->input2);
   set_cholesky_steps(&s, args->upper);
   return solve_with(exec, &s, args->input2,
                     (system_of){.x = args->out, .right = args->self, .batch = args->out->dl.ndim - 2, .left = true});
@@ -125,7 +126,7 @@ graft_status ocl_op_cholesky_solve(const graft_exec *exec, const graft_args_chol
 
 graft_status ocl_op_linalg_solve_triangular(const graft_exec *exec, const graft_args_linalg_solve_triangular *args) {
   solver s;
-  begin(&s, args->self);
+  begin(&s, exec, args->self);
   bool back = (bool)args->upper == (bool)args->left; /* from the right the transposed system is solved */
   set_steps(&s, EXCHANGE_NONE, 1, (args->left ? 0 : TRANSPOSED) | (back ? BACK : 0) | (args->unitriangular ? UNIT : 0),
             0);
@@ -137,7 +138,7 @@ graft_status ocl_op_linalg_lu_factor_ex(const graft_exec *exec, const graft_args
   solver s;
   bool all = args->LU && args->pivots && args->info;
   if (args->check_errors || !all || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
-  begin(&s, args->A);
+  begin(&s, exec, args->A);
   s.numbers[FLAG] = args->pivot;
   ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
                   (const ocl_place[]){ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info),
@@ -159,7 +160,7 @@ static graft_status solve_pivoted(const graft_exec *exec, solver *s, const graft
 
 graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_linalg_lu_solve *args) {
   solver s;
-  begin(&s, args->LU);
+  begin(&s, exec, args->LU);
   set_lu_steps(&s, args->adjoint, args->left);
   return solve_pivoted(
       exec, &s, args->LU, args->pivots,
@@ -168,7 +169,7 @@ graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_lin
 
 graft_status ocl_op_linalg_ldl_solve(const graft_exec *exec, const graft_args_linalg_ldl_solve *args) {
   solver s;
-  begin(&s, args->LD);
+  begin(&s, exec, args->LD);
   s.numbers[FLAG] = args->hermitian;
   set_steps(&s, EXCHANGE_EACH, 0, 0, 0);
   return solve_pivoted(exec, &s, args->LD, args->pivots,
@@ -187,7 +188,7 @@ graft_status ocl_op_linalg_inv_ex(const graft_exec *exec, const graft_args_linal
   solver s;
   ocl_place lu, pivots;
   if (args->check_errors || !args->inverse || !args->info) return GRAFT_UNIMPLEMENTED;
-  begin(&s, args->A);
+  begin(&s, exec, args->A);
   s.numbers[FLAG] = 1;
   system_of of = {.x = args->inverse, .batch = args->inverse->dl.ndim - 2, .left = true};
   bool fits = set_batch(&s, &of, FACTOR, args->A, of.batch) && set_batch(&s, &of, PIVOTS, args->A, of.batch) &&
@@ -207,7 +208,7 @@ graft_status ocl_op_linalg_solve_ex(const graft_exec *exec, const graft_args_lin
   solver s;
   bool all = args->result && args->LU && args->pivots && args->info;
   if (args->check_errors || !all) return GRAFT_UNIMPLEMENTED;
-  begin(&s, args->A);
+  begin(&s, exec, args->A);
   s.numbers[FLAG] = 1;
   const graft_dl_tensor *x = &args->result->dl, *a = &args->A->dl, *b = &args->B->dl;
   int32_t tail = b->ndim == 1 || x->ndim < a->ndim ? 1 : 2; /* a result of lower rank than the systems is of vectors */
@@ -234,7 +235,7 @@ static graft_status determinant(const graft_exec *exec, const graft_tensor_desc 
   int64_t count = ocl_stack_count(a, 2);
   graft_status status = ocl_stack_work(exec, a, count, &info);
   if (status != GRAFT_OK) return status;
-  begin(&s, a);
+  begin(&s, exec, a);
   s.numbers[FLAG] = 1;
   ocl_stack_stage(exec, &s.direct, "lu", count,
                   (const ocl_place[]){ocl_place_of(lu), ocl_place_of(pivots), info, ocl_place_of(a)});
@@ -257,7 +258,7 @@ graft_status ocl_op_linalg_ldl_factor_ex(const graft_exec *exec, const graft_arg
   solver s;
   bool all = args->LD && args->pivots && args->info;
   if (args->check_errors || !all || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
-  begin(&s, args->self);
+  begin(&s, exec, args->self);
   s.numbers[FLAG] = args->hermitian;
   ocl_stack_stage(exec, &s.direct, "ldl", ocl_stack_count(args->self, 2),
                   (const ocl_place[]){ocl_place_of(args->LD), ocl_place_of(args->pivots), ocl_place_of(args->info),

@@ -1,5 +1,5 @@
-/* Cholesky's and the LU factorization, determinants, and systems of their factors; after stacks.cl. Of the numbers
- * (solvers.c has them, too): */
+/* Cholesky's and the LU factorization, determinants, and systems of their factors; after stacks.cl and blocks.cl.
+ * Of the numbers (solvers.c has them, too): */
 #define ROWS n.of[0]
 #define COLUMNS n.of[1]
 #define FLAG n.of[2] /* cholesky: the upper factor; lu: rows are exchanged; ldl: the matrix is Hermitian */
@@ -14,36 +14,87 @@
 #define BATCH n.of[12]                   /* dims, of these sizes, and what each operand steps in them */
 #define BATCH_SIZE(d) n.of[13 + (d)]
 #define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
+#define PARTS n.of[45] /* of the right sides, each a work-group's */
 
-/* Lower, in place; a factor's row is a column of the upper one. */
+/* One triangle becomes the adjoint of the other, square by square, whose lines a cache keeps. */
+static void mirror(matrix to, const_matrix from, long size, bool upper) {
+  EACH_LANE(square, 0, (size + BLOCK - 1) / BLOCK) {
+    const long top = square * BLOCK, bottom = min(top + BLOCK, size);
+    for (long left = upper ? top : 0; left < (upper ? size : bottom); left += BLOCK) {
+      const long right = min(left + BLOCK, size);
+      for (long i = top; i < bottom; i++) {
+        for (long j = upper ? max(left, i + 1) : left; j < (upper ? right : min(right, i)); j++) {
+          to[i * size + j] = CONJ(from[j * size + i]);
+        }
+      }
+    }
+  }
+}
+
+/* Rows from row `begin` on of an upper factor, up to row `end`, in place. What row is at fault, from 1 on, or 0. */
+static int factor_rows(matrix to, long begin, long end, long size) {
+  int bad = 0;
+  for (long k = begin; k < end && !bad; k++) {
+    const RT pivot = REAL(to[k * size + k]);
+    if (!(pivot > 0)) bad = (int)k + 1;
+    const RT root = sqrt(pivot);
+    SYNC;
+    if (bad) continue;
+    EACH_LANE(j, k, end) to[k * size + j] = j == k ? FROM_REAL(root) : to[k * size + j] / root;
+    SYNC;
+    group above[BLOCK / LANES];
+    load_row(above, to + k * size + begin, (int)(end - begin));
+    EACH_LANE(i, k + 1, end) {
+      subtract_row(to + i * size + begin, above, CONJ(to[k * size + i]), (int)(i - begin), (int)(end - begin));
+    }
+    SYNC;
+  }
+  return bad;
+}
+
+/* The columns from `end` on of rows [begin, end), and what these leave of the rows behind them. */
+static void factor_behind(matrix to, long begin, long end, long size) {
+  const factor_matrix adjoint = {to, 1, size, true}, block = {to + begin * size, 1, size, true};
+  const int count = (int)(end - begin);
+  EACH_STRIP(j, end, size) {
+    group rows[BLOCK][GROUPS];
+    const strip x = strip_of(to, size, 1, j, size);
+    load_rows(rows, x, begin, count);
+    solve_rows(rows, adjoint, false, false, x, begin, count);
+  }
+  SYNC;
+  EACH_STRIP(j, end, size) {
+    group rows[BLOCK][GROUPS];
+    const strip x = strip_of(to, size, 1, j, size);
+    load_rows(rows, x, begin, count);
+    subtract_rows(x, end, min(j + STRIP, size), block, rows, count);
+  }
+  SYNC;
+}
+
+/* An upper factor's blocks of rows; a lower one is its adjoint. */
 KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), numbers n) {
-  const long size = ROWS, down = FLAG ? 1 : size, right = FLAG ? size : 1;
+  const long size = ROWS;
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(a) + b * size * size;
     matrix to = MATRIX(l) + b * size * size;
     int bad = 0;
-    EACH_LANE(i, 0, size)
-    for (long j = 0; j < size; j++) {
-      const CT given = from[i * down + j * right];
-      to[i * down + j * right] = j < i ? given : j == i ? FROM_REAL(REAL(given)) : (CT)0;
+    if (!FLAG) mirror(to, from, size, true);
+    EACH_LANE(i, 0, size) {
+      to[i * size + i] = FROM_REAL(REAL(from[i * size + i]));
+      for (long j = i + 1; FLAG && j < size; j++) to[i * size + j] = from[i * size + j];
     }
     SYNC;
-    for (long k = 0; k < size && !bad; k++) {
-      const RT pivot = REAL(to[k * down + k * right]);
-      if (!(pivot > 0)) bad = (int)k + 1;
-      const RT root = sqrt(pivot);
-      SYNC;
-      if (bad) continue;
-      if (LANE == 0) to[k * down + k * right] = FROM_REAL(root);
-      EACH_LANE(i, k + 1, size) to[i * down + k * right] /= root;
-      SYNC;
-      EACH_LANE(i, k + 1, size) {
-        const CT factor = -to[i * down + k * right];
-        for (long j = k + 1; j <= i; j++) {
-          to[i * down + j * right] = MULTIPLY_ADD(factor, CONJ(to[j * down + k * right]), to[i * down + j * right]);
-        }
-      }
-      SYNC;
+    for (long begin = 0, end; begin < size && !bad; begin = end) {
+      end = min(begin + BLOCK, size);
+      bad = factor_rows(to, begin, end, size);
+      if (!bad) factor_behind(to, begin, end, size);
+    }
+    if (!FLAG) mirror(to, to, size, false);
+    SYNC;
+    EACH_LANE(i, 0, size) {
+      const long first = FLAG ? 0 : i + 1, last = FLAG ? i : size;
+      for (long j = first; j < last; j++) to[i * size + j] = (CT)0;
     }
     if (LANE == 0) WHOLE(info)[b] = bad;
   }
@@ -52,10 +103,44 @@ KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), number
 /* The row of the largest part of column k at and below row k; the first of equals. */
 static long pivot_row(const_matrix a, long k, long rows, long columns) {
   long best = k;
+  RT most = PIVOT_SIZE(a[k * columns + k]);
   for (long i = k + 1; i < rows; i++) {
-    if (PIVOT_SIZE(a[i * columns + k]) > PIVOT_SIZE(a[best * columns + k])) best = i;
+    const RT size = PIVOT_SIZE(a[i * columns + k]);
+    if (size > most) best = i, most = size;
   }
   return best;
+}
+
+/* Rows are exchanged, all of them, and columns [begin, end) become those of the factors. What pivot is 0, from 1 on. */
+static int factor_columns(matrix to, __global int *pivots, bool exchanged, long begin, long end, long rows,
+                          long columns) {
+  int bad = 0;
+  for (long k = begin; k < end; k++) {
+    const long row = exchanged ? pivot_row(to, k, rows, columns) : k;
+    SYNC;
+    if (LANE == 0) pivots[k] = (int)row + 1;
+    if (row != k) {
+      EACH_LANE(j, 0, columns) {
+        const CT kept = to[k * columns + j];
+        to[k * columns + j] = to[row * columns + j];
+        to[row * columns + j] = kept;
+      }
+    }
+    SYNC;
+    const CT head = to[k * columns + k];
+    if (!NONZERO(head)) {
+      bad = bad ? bad : (int)k + 1;
+      continue;
+    }
+    group above[BLOCK / LANES];
+    load_row(above, to + k * columns + begin, (int)(end - begin));
+    EACH_LANE(i, k + 1, rows) to[i * columns + k] = DIVIDE(to[i * columns + k], head);
+    EACH_LANE(i, k + 1, rows) { /* not at once: the vectors would wait for what was stored into them */
+      subtract_row(to + i * columns + begin, above, to[i * columns + k], (int)(k + 1 - begin), (int)(end - begin));
+    }
+    SYNC;
+  }
+  return bad;
 }
 
 KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), numbers n) {
@@ -67,28 +152,13 @@ KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), numbers n) {
     EACH_LANE(i, 0, rows)
     for (long j = 0; j < columns; j++) to[i * columns + j] = from[i * columns + j];
     SYNC;
-    for (long k = 0; k < steps; k++) {
-      const long row = FLAG ? pivot_row(to, k, rows, columns) : k;
-      SYNC;
-      if (LANE == 0) WHOLE(pivots)[b * steps + k] = (int)row + 1;
-      if (row != k) {
-        EACH_LANE(j, 0, columns) {
-          const CT kept = to[k * columns + j];
-          to[k * columns + j] = to[row * columns + j];
-          to[row * columns + j] = kept;
-        }
-      }
-      SYNC;
-      const CT head = to[k * columns + k];
-      if (!NONZERO(head)) {
-        bad = bad ? bad : (int)k + 1;
-        continue;
-      }
-      EACH_LANE(i, k + 1, rows) {
-        const CT factor = to[i * columns + k] = DIVIDE(to[i * columns + k], head);
-        for (long j = k + 1; j < columns; j++) {
-          to[i * columns + j] = MULTIPLY_ADD(-factor, to[k * columns + j], to[i * columns + j]);
-        }
+    for (long begin = 0, end; begin < steps; begin = end) {
+      end = min(begin + BLOCK, steps);
+      const int zero = factor_columns(to, WHOLE(pivots) + b * steps, FLAG, begin, end, rows, columns);
+      bad = bad ? bad : zero;
+      EACH_STRIP(j, end, columns) {
+        eliminate((factor_matrix){to, columns, 1, false}, false, true, strip_of(to, columns, 1, j, columns), begin,
+                  (int)(end - begin), end, rows);
       }
       SYNC;
     }
@@ -143,23 +213,6 @@ static void exchange_row(matrix x, long step, __global const int *pivots, long s
   if (row >= 0 && row < size) swap(x, k * step, row * step);
 }
 
-static void exchange(matrix x, long step, __global const int *pivots, long size, bool back) {
-  for (long i = 0; i < size; i++) exchange_row(x, step, pivots, size, back ? size - 1 - i : i);
-}
-
-static void solve_one(const_matrix t, long size, int how, matrix x, long step) {
-  const long down = how & 1 ? 1 : size, right = how & 1 ? size : 1;
-  const bool back = how & 2, unit = how & 4, conjugated = how & 8;
-  for (long done = 0; done < size; done++) {
-    const long i = back ? size - 1 - done : done;
-    CT sum = x[i * step];
-    for (long k = back ? i + 1 : 0; k < (back ? size : i); k++) {
-      sum = MULTIPLY_ADD(-CONJ_IF(conjugated, t[i * down + k * right]), x[k * step], sum);
-    }
-    x[i * step] = unit ? sum : DIVIDE(sum, CONJ_IF(conjugated, t[i * down + i * right]));
-  }
-}
-
 /* Rows k and k + 1 by the inverse of their part of D, scaled by what is beside its diagonal, the largest there is. */
 static void divide_by_two(const_matrix ld, long size, long k, bool hermitian, matrix x, long step) {
   const CT beside = ld[(k + 1) * size + k], across = CONJ_IF(hermitian, beside);
@@ -196,10 +249,34 @@ static void solve_ldl(const_matrix ld, long size, __global const int *pivots, bo
   }
 }
 
-/* Each lane solves for some of the right sides. */
+/* A factor's exchanges of rows, or the same from the last on. */
+static INLINED void exchange(strip x, __global const int *pivots, long size, bool back) {
+  for (long done = 0; done < size; done++) {
+    const long i = back ? size - 1 - done : done, row = (long)pivots[i] - 1;
+    if (row < 0 || row >= size) continue;
+    for (int g = 0; g < GROUPS; g++) {
+      const group kept = load_group(x, i, g), other = load_group(x, row, g);
+      store_group(other, x, i, g);
+      store_group(kept, x, row, g);
+    }
+  }
+}
+
+/* A strip of right sides, in place, by a triangular factor, some of whose steps are taken at a time. */
+static INLINED void solve_triangular(const_matrix t, long size, int how, strip x) {
+  const factor_matrix f = {t, how & 1 ? 1 : size, how & 1 ? size : 1, (how & 8) != 0};
+  const bool back = how & 2, unit = how & 4;
+  for (long done = 0; done < size; done += BLOCK) {
+    const long begin = back ? max(size - done - BLOCK, 0L) : done, end = back ? size - done : min(done + BLOCK, size);
+    eliminate(f, back, unit, x, begin, (int)(end - begin), back ? 0 : end, back ? begin : size);
+  }
+}
+
+/* A work-group has a part of a system's right sides, its lanes strips of them. */
 KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(right), numbers n) {
-  const long size = SIZE, rights = RIGHTS;
-  EACH_MATRIX(b) {
+  const long size = SIZE, rights = RIGHTS, part = (rights + PARTS - 1) / PARTS;
+  EACH_MATRIX(piece) {
+    const long b = piece / PARTS, begin = piece % PARTS * part, end = min(begin + part, rights);
     long at[3] = {0, 0, 0}, rest = b;
     for (int d = (int)BATCH - 1; d >= 0; d--) {
       const long i = rest % BATCH_SIZE(d);
@@ -208,14 +285,15 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
     }
     const_matrix t = CONST_MATRIX(factor) + at[0] * size * size;
     __global const int *rows = (__global const int *)(pivots + offset_pivots) + at[1] * size;
-    EACH_LANE(c, 0, rights) {
-      matrix to = MATRIX(x) + b * size * rights + c * X_NEXT;
-      const_matrix from = CONST_MATRIX(right) + at[2] * size * rights + c * X_NEXT;
-      for (long i = 0; i < size; i++) to[i * X_STEP] = IDENTITY ? FROM_REAL(i == c) : from[i * X_STEP];
-      if (EXCHANGE == 1) exchange(to, X_STEP, rows, size, false);
-      for (int s = 0; s < (int)STEPS; s++) solve_one(t, size, STEP_OF(s), to, X_STEP);
-      if (EXCHANGE == 2) exchange(to, X_STEP, rows, size, true);
-      if (EXCHANGE == 3) solve_ldl(t, size, rows, FLAG, to, X_STEP);
+    EACH_STRIP(first, begin, end) {
+      const strip some = strip_of(MATRIX(x) + b * size * rights, X_STEP, X_NEXT, first, end);
+      begin_with(some, CONST_MATRIX(right) + at[2] * size * rights + first * X_NEXT, size, IDENTITY, first);
+      if (EXCHANGE == 1) exchange(some, rows, size, false);
+      for (int s = 0; s < (int)STEPS; s++) solve_triangular(t, size, STEP_OF(s), some);
+      if (EXCHANGE == 2) exchange(some, rows, size, true);
+      for (int c = 0; EXCHANGE == 3 && c < some.wide; c++) {
+        solve_ldl(t, size, rows, FLAG, some.at + c * X_NEXT, X_STEP);
+      }
     }
   }
 }

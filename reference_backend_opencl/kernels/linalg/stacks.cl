@@ -69,3 +69,23 @@ static CT complex_direction(CT z) {
 #define DIRECTION(z) ((z) > 0 ? (CT)1 : (z) < 0 ? (CT)-1 : (z))
 #endif
 #define CONJ(z) CONJ_IF(true, z)
+
+#ifdef IS_DOUBLE
+#define EPSILON DBL_EPSILON
+#define MAXIMUM DBL_MAX
+#define MINIMUM DBL_MIN
+#else
+#define EPSILON FLT_EPSILON
+#define MAXIMUM FLT_MAX
+#define MINIMUM FLT_MIN
+#endif
+
+/* How many are to stand before value i. */
+static long place_in_order(__global const RT *values, long count, long i, bool descending) {
+  long before = 0;
+  for (long j = 0; j < count; j++) {
+    const bool first = descending ? values[j] > values[i] : values[j] < values[i];
+    before += first || (values[j] == values[i] && j < i);
+  }
+  return before;
+}

@@ -1,0 +1,188 @@
+/* Blocks of a factorization's steps, after stacks.cl: the steps are taken on a few columns, and then all at once on the
+ * strips of columns that are left. A strip is GROUPS groups side by side, of LANES numbers (linalg.c says how many): on
+ * a CPU a vector of real numbers, else one number. On a GPU each lane has a strip of one column. */
+#if LOCAL > 1
+#define GROUPS 1
+#elif LANES == 1
+#define GROUPS 4
+#else
+#define GROUPS 2
+#endif
+#define STRIP (GROUPS * LANES)
+#define BLOCK 32 /* steps, a multiple of TILE: the rows of a strip whose sums are in registers */
+
+typedef struct {
+  matrix at;
+  long step, next; /* from row to row, from column to column */
+  int wide;        /* columns, at most STRIP */
+} strip;
+
+/* Those from column j on. */
+static strip strip_of(matrix at, long step, long next, long j, long columns) {
+  return (strip){at + j * next, step, next, (int)min((long)STRIP, columns - j)};
+}
+#define EACH_STRIP(j, from, to) for (long j = (from) + STRIP * LANE; j < (to); j += STRIP * LOCAL)
+
+#if LANES == 1
+typedef CT group;
+static group load_lanes(const_matrix from, long next, int count) { return count > 0 ? *from : (CT)0; }
+static void store_lanes(group v, matrix to, long next, int count) {
+  if (count > 0) *to = v;
+}
+static group keep_before(int first, group kept, group changed) { return first > 0 ? kept : changed; }
+#else
+typedef CAT(CT, LANES) group;
+static INLINED group load_lanes(const_matrix from, long next, int count) {
+  if (next == 1 && count >= LANES) return CAT(vload, LANES)(0, from);
+  CT parts[LANES];
+  for (int l = 0; l < LANES; l++) parts[l] = l < count ? from[l * next] : 0;
+  return CAT(vload, LANES)(0, parts);
+}
+static INLINED void store_lanes(group v, matrix to, long next, int count) {
+  if (next == 1 && count >= LANES) {
+    CAT(vstore, LANES)(v, 0, to);
+    return;
+  }
+  CT parts[LANES];
+  CAT(vstore, LANES)(v, 0, parts);
+  for (int l = 0; l < min(count, LANES); l++) to[l * next] = parts[l];
+}
+/* The lanes before `first` of one, the others of the other. */
+static INLINED group keep_before(int first, group kept, group changed) {
+  if (first <= 0) return changed;
+  CT lanes[LANES];
+  for (int l = 0; l < LANES; l++) lanes[l] = l;
+  return CAT(vload, LANES)(0, lanes) < (group)first ? kept : changed;
+}
+#endif
+
+static INLINED group load_group(strip x, long i, int g) {
+  return load_lanes(x.at + i * x.step + g * LANES * x.next, x.next, x.wide - g * LANES);
+}
+static INLINED void store_group(group v, strip x, long i, int g) {
+  store_lanes(v, x.at + i * x.step + g * LANES * x.next, x.next, x.wide - g * LANES);
+}
+
+/* The strip, of columns from `first` on, becomes what lies likewise from `from` on, or the identity. */
+static INLINED void begin_with(strip x, const_matrix from, long length, bool identity, long first) {
+  const strip given = {(matrix)from, x.step, x.next, x.wide};
+  for (long i = 0; i < length; i++) {
+    for (int g = 0; !identity && g < GROUPS; g++) store_group(load_group(given, i, g), x, i, g);
+    for (int c = 0; identity && c < x.wide; c++) x.at[i * x.step + c * x.next] = FROM_REAL(i == first + c);
+  }
+}
+
+/* `wide` columns of a row, at most BLOCK. */
+static INLINED void load_row(group row[BLOCK / LANES], const_matrix from, int wide) {
+  for (int g = 0; g < BLOCK / LANES; g++) row[g] = load_lanes(from + g * LANES, 1, wide - g * LANES);
+}
+
+/* Such a row, but for the columns before `first`, loses another one times a factor. */
+static INLINED void subtract_row(matrix to, const group row[BLOCK / LANES], CT factor, int first, int wide) {
+  for (int g = 0; g < BLOCK / LANES; g++) {
+    const int from = g * LANES;
+    if (from + LANES <= first) continue;
+    const group now = load_lanes(to + from, 1, wide - from), less = MULTIPLY_ADD((group)(-factor), row[g], now);
+    store_lanes(keep_before(first - from, now, less), to + from, 1, wide - from);
+  }
+}
+
+/* A matrix of factors: where they lie, and whether conjugated. */
+typedef struct {
+  const_matrix at;
+  long down, right;
+  bool conjugated;
+} factor_matrix;
+
+/* Rows [first, last) of the strip lose `count` rows, each times its factor: those of a row of the strip are a row. */
+static INLINED void subtract_rows(strip x, long first, long last, factor_matrix f, const group (*rows)[GROUPS],
+                                  int count) {
+  for (long i = first; i < last; i += TILE) {
+    group sum[TILE][GROUPS];
+    const_matrix from[TILE];
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+      const long row = min(i + r, last - 1); /* beyond the last, the last again */
+      from[r] = f.at + row * f.down;
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) sum[r][g] = load_group(x, row, g);
+    }
+    for (int k = 0; k < count; k++) {
+#pragma unroll
+      for (int r = 0; r < TILE; r++) {
+        const group factor = (group)(-CONJ_IF(f.conjugated, from[r][k * f.right]));
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++) sum[r][g] = MULTIPLY_ADD(factor, rows[k][g], sum[r][g]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) {
+        if (i + r < last) store_group(sum[r][g], x, i + r, g);
+      }
+    }
+  }
+}
+
+static INLINED void load_rows(group (*rows)[GROUPS], strip x, long begin, int count) {
+  for (int i = 0; i < count; i++) {
+    for (int g = 0; g < GROUPS; g++) rows[i][g] = load_group(x, begin + i, g);
+  }
+}
+
+/* Steps [begin, begin + count) of solving with a triangular factor: the strip's rows of these, in `rows`, too. */
+static INLINED void solve_rows(group (*rows)[GROUPS], factor_matrix f, bool back, bool unit, strip x, long begin,
+                               int count) {
+  const_matrix corner = f.at + begin * (f.down + f.right);
+  for (int done = 0; done < count; done++) {
+    const int k = back ? count - 1 - done : done;
+    const CT pivot = CONJ_IF(f.conjugated, corner[k * (f.down + f.right)]);
+    for (int g = 0; g < GROUPS; g++) {
+      if (!unit) rows[k][g] = DIVIDE(rows[k][g], (group)(pivot));
+      store_group(rows[k][g], x, begin + k, g);
+    }
+    for (int i = back ? 0 : k + 1; i < (back ? k : count); i++) {
+      const group factor = (group)(-CONJ_IF(f.conjugated, corner[i * f.down + k * f.right]));
+      for (int g = 0; g < GROUPS; g++) rows[i][g] = MULTIPLY_ADD(factor, rows[k][g], rows[i][g]);
+    }
+  }
+}
+
+/* Such steps, and rows [first, last) lose what is theirs of the unknowns found. */
+static INLINED void eliminate(factor_matrix f, bool back, bool unit, strip x, long begin, int count, long first,
+                              long last) {
+  group rows[BLOCK][GROUPS];
+  load_rows(rows, x, begin, count);
+  solve_rows(rows, f, back, unit, x, begin, count);
+  f.at += begin * f.right;
+  subtract_rows(x, first, last, f, rows, count);
+}
+
+/* rows = v^H x, for `count` columns of v, whose rows have `width`, a multiple of TILE, and the strip, both so long. */
+static INLINED void project(group (*rows)[GROUPS], const_matrix v, long width, int count, strip x, long length) {
+  for (int first = 0; first < count; first += TILE) {
+    group sum[TILE][GROUPS];
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) sum[r][g] = (group)(0);
+    }
+    for (long i = 0; i < length; i++) {
+      group now[GROUPS];
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) now[g] = load_group(x, i, g);
+#pragma unroll
+      for (int r = 0; r < TILE; r++) {
+        const group factor = (group)(CONJ(v[i * width + first + r]));
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++) sum[r][g] = MULTIPLY_ADD(factor, now[g], sum[r][g]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) rows[first + r][g] = sum[r][g];
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/* Eigenvalues of Hermitian matrices. */
+#include "kernels/linalg/linalg.h"
+
+/* The numbers of orthogonal.cl and of tridiagonal.cl. */
+enum {
+  ROWS,
+  COLUMNS,
+  COUNT,
+  HEIGHT,
+  RIGHTS,
+  C_STEP,
+  C_NEXT,
+  IDENTITY,
+  FORWARD,
+  TURNED,
+  PARTS,
+  WIDTH,
+  UPPER,
+  VECTORS,
+  NUMBERS
+};
+enum { PLACES = 5 };
+
+/* Where the parts of the workspace lie: the reflectors, their factors and product, the tridiagonal matrix, and what the
+ * kernels have to themselves, one after the other. */
+typedef struct layout {
+  int64_t reflectors, factors, product, diagonal, work;
+} layout;
+
+static int64_t largest(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static layout layout_of(int64_t matrices, int64_t size, int64_t parts) {
+  int64_t rows = size ? size - 1 : 0, wide = ocl_ceil_divide(size, parts);
+  int64_t reduction = matrices * size * (size + 2), steps = matrices * parts * size * (wide + 4);
+  int64_t blocks = matrices * parts * ocl_stack_block_work(rows, rows);
+  return (layout){.reflectors = matrices * rows * size,
+                  .factors = matrices * rows,
+                  .product = matrices * rows * rows,
+                  .diagonal = matrices * (2 * size + 1),
+                  .work = largest(reduction, largest(steps, blocks))};
+}
+
+graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_eigh *args) {
+  ocl_place reflectors;
+  bool vectors = args->compute_v && args->eigenvectors;
+  if (!args->eigenvalues || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  int64_t size = ocl_stack_size(args->A, 1), rows = size ? size - 1 : 0, matrices = ocl_stack_count(args->A, 2);
+  int64_t parts = vectors ? ocl_stack_parts(exec, matrices, size) : 1, cores = (int64_t)exec->device->compute_units;
+  if (exec->device->is_cpu && parts > cores) parts = cores; /* each takes all of the steps */
+  const layout sizes = layout_of(matrices, size, parts);
+  int64_t numbers[NUMBERS] = {[ROWS] = rows,
+                              [COLUMNS] = size,
+                              [COUNT] = rows,
+                              [RIGHTS] = rows,
+                              [C_STEP] = rows,
+                              [C_NEXT] = 1,
+                              [IDENTITY] = 1,
+                              [PARTS] = parts,
+                              [WIDTH] = ocl_stack_block_width(rows),
+                              [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
+                              [VECTORS] = vectors};
+  graft_status status = ocl_stack_work(
+      exec, args->A, sizes.reflectors + sizes.factors + sizes.product + sizes.diagonal + sizes.work, &reflectors);
+  if (status != GRAFT_OK) return status;
+  ocl_place factors = ocl_stack_behind(exec, args->A, reflectors, sizes.reflectors);
+  ocl_place product = ocl_stack_behind(exec, args->A, factors, sizes.factors);
+  ocl_place diagonal = ocl_stack_behind(exec, args->A, product, sizes.product);
+  ocl_place work = ocl_stack_behind(exec, args->A, diagonal, sizes.diagonal);
+  ocl_direct call = ocl_stack_call(
+      exec, args->A, "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/tridiagonal", PLACES);
+  call.numbers = numbers;
+  call.count = NUMBERS;
+  ocl_stack_stage(exec, &call, "tridiagonal", size ? matrices : 0,
+                  (const ocl_place[PLACES]){diagonal, reflectors, work, factors, ocl_place_of(args->A)});
+  if (vectors && rows) {
+    ocl_stack_stage(exec, &call, "reflect", matrices * parts,
+                    (const ocl_place[PLACES]){product, reflectors, work, factors, product});
+  }
+  ocl_stack_stage(
+      exec, &call, "ql", size ? matrices * parts : 0,
+      (const ocl_place[PLACES]){ocl_place_of(args->eigenvalues), vectors ? ocl_place_of(args->eigenvectors) : work,
+                                work, diagonal, product});
+  return ocl_direct_run(exec, &call);
+}

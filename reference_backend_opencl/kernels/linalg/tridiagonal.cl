@@ -1,0 +1,200 @@
+/* Eigenvalues of Hermitian matrices: reflectors leave a real tridiagonal matrix, and rotations that make it diagonal
+ * turn their product; after orthogonal.cl, whose matrix of reflectors has the rows from the second on. Of the numbers
+ * (tridiagonal.c has them, too): */
+#define UPPER n.of[12]   /* the triangle that is read */
+#define VECTORS n.of[13] /* they are wanted */
+#define SIZE COLUMNS
+#define SWEEPS 60 /* for one eigenvalue, at most */
+
+/* y = factor * a x for a Hermitian matrix, from column `first` on, of rows from there on; x is 0 before. */
+static void multiply(matrix y, const_matrix a, const_matrix x, CT factor, long first, long size) {
+  EACH_STRIP(j, first / STRIP * STRIP, size) {
+    const strip to = strip_of(y, 0, 1, j, size), from = strip_of((matrix)a, size, 1, j, size);
+    group sum[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) sum[g] = (group)(0);
+    for (long i = first; i < size; i++) {
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) sum[g] = MULTIPLY_ADD((group)(x[i]), CONJ(load_group(from, i, g)), sum[g]);
+    }
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) store_group(MUL((group)(factor), sum[g]), to, 0, g);
+  }
+}
+
+/* a -= x y^H + y x^H, as far. */
+static void update(matrix a, matrix x, matrix y, long first, long size) {
+  EACH_STRIP(j, first / STRIP * STRIP, size) {
+    const strip to = strip_of(a, size, 1, j, size);
+    const strip left = strip_of(x, 0, 1, j, size), right = strip_of(y, 0, 1, j, size);
+    group xs[GROUPS], ys[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+      xs[g] = CONJ(load_group(left, 0, g));
+      ys[g] = CONJ(load_group(right, 0, g));
+    }
+    for (long i = first; i < size; i++) {
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) {
+        const group less = MULTIPLY_ADD((group)(-x[i]), ys[g], load_group(to, i, g));
+        store_group(MULTIPLY_ADD((group)(-y[i]), xs[g], less), to, i, g);
+      }
+    }
+  }
+}
+
+/* Column k becomes tridiagonal; x is the reflector, y is work. */
+static void reduce_column(matrix a, matrix v, matrix factors, matrix x, matrix y, __global RT *d, long k,
+                          long size) {
+  const reflector by = reflector_of(a + size, k, size - 1, size);
+  SYNC;
+  EACH_LANE(i, 0, size) {
+    x[i] = i == k + 1 ? FROM_REAL(1) : i > k && by.below != 0 ? DIVIDE(a[i * size + k], by.divisor) : (CT)0;
+    if (i > k + 1) v[(i - 1) * size + k] = x[i];
+    if (i == k) {
+      d[k] = REAL(a[k * size + k]);
+      d[size + k] = by.beta;
+      factors[k] = by.factor;
+    }
+  }
+  SYNC;
+  multiply(y, a, x, by.factor, k + 1, size);
+  SYNC;
+  CT dot = 0;
+  for (long i = k + 1; i < size; i++) dot = MULTIPLY_ADD(CONJ(y[i]), x[i], dot);
+  dot = MUL(by.factor, dot) / 2;
+  SYNC;
+  EACH_LANE(i, 0, size) y[i] = i > k ? MULTIPLY_ADD(-dot, x[i], y[i]) : (CT)0;
+  SYNC;
+  update(a, x, y, k + 1, size);
+  SYNC;
+}
+
+/* d, e, and what they and the eigenvalues are smaller by, so that no square overflows: NaN where one is not finite. */
+KERNEL tridiagonal(PLACE(diagonal), PLACE(reflectors), PLACE(work), PLACE(tau), CONST_PLACE(in), numbers n) {
+  const long size = SIZE;
+  EACH_MATRIX(b) {
+    const_matrix from = CONST_MATRIX(in) + b * size * size;
+    matrix a = MATRIX(work) + b * size * (size + 2), x = a + size * size, y = x + size;
+    matrix v = MATRIX(reflectors) + b * (size - 1) * size, factors = MATRIX(tau) + b * (size - 1);
+    __global RT *d = REALS(diagonal) + b * (2 * size + 1);
+    RT norm = 0;
+    for (long i = 0; i < size; i++) {
+      for (long j = UPPER ? i : 0; j < (UPPER ? size : i + 1); j++) norm = fmax(norm, LARGEST_PART(from[i * size + j]));
+    }
+    const bool good = norm <= MAXIMUM;
+    const RT scale = good && norm > 0 ? norm : 1;
+    EACH_LANE(i, 0, size)
+    for (long j = 0; j < size; j++) {
+      const CT given = (UPPER ? i <= j : i >= j) ? from[i * size + j] : CONJ(from[j * size + i]);
+      a[i * size + j] = !good ? (CT)0 : i == j ? FROM_REAL(REAL(given) / scale) : given / scale;
+    }
+    SYNC;
+    for (long k = 0; k < size - 1; k++) reduce_column(a, v, factors, x, y, d, k, size);
+    if (LANE == 0) {
+      d[size - 1] = REAL(a[size * size - 1]);
+      d[2 * size - 1] = 0;
+      d[2 * size] = good ? scale : (RT)NAN;
+    }
+    SYNC;
+  }
+}
+
+/* Where the block that begins with row l ends: what is beside the diagonal there is as good as 0, by its neighbours or
+ * by the matrix, whose largest part is 1. Products of what is left do not underflow. */
+static long end_of_block(__global const RT *d, __global const RT *e, long l, long size) {
+  while (l < size - 1 && fabs(e[l]) > EPSILON * (fabs(d[l]) + fabs(d[l + 1]) + EPSILON)) l++;
+  return l;
+}
+
+/* An implicit QL step on rows l to m: cos and sin of the rotations of rows i and i + 1, the last ones first. */
+static void sweep(__global RT *d, __global RT *e, __global RT *cosines, __global RT *sines, long l, long m) {
+  const RT ratio = (d[l + 1] - d[l]) / (2 * e[l]);
+  RT g = d[m] - d[l] + e[l] / (ratio + copysign(hypot(ratio, (RT)1), ratio)), s = 1, c = 1, p = 0;
+  long i = m - 1;
+  for (; i >= l; i--) {
+    const RT f = s * e[i], beside = c * e[i];
+    RT r = sqrt(fma(f, f, g * g));
+    if (r < sqrt(MINIMUM) / EPSILON) r = hypot(f, g); /* the squares are too small */
+    e[i + 1] = r;
+    if (r == 0) break;
+    s = f / r;
+    c = g / r;
+    g = d[i + 1] - p;
+    r = fma(d[i] - g, s, 2 * c * beside);
+    p = s * r;
+    d[i + 1] = g + p;
+    g = fma(c, r, -beside);
+    cosines[i] = c;
+    sines[i] = s;
+  }
+  d[i < l ? l : i + 1] -= p;
+  if (i < l) e[l] = g;
+  e[m] = 0;
+  for (; i >= l; i--) {
+    cosines[i] = 1;
+    sines[i] = 0;
+  }
+}
+
+/* The same rotations of rows of the strip. */
+static INLINED void turn(strip z, __global const RT *cosines, __global const RT *sines, long l, long m) {
+  group kept[GROUPS];
+#pragma unroll
+  for (int g = 0; g < GROUPS; g++) kept[g] = load_group(z, m, g);
+  for (long i = m - 1; i >= l; i--) {
+    const RT c = cosines[i], s = sines[i];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+      const group now = load_group(z, i, g);
+      store_group(s * now + c * kept[g], z, i + 1, g);
+      kept[g] = c * now - s * kept[g];
+    }
+  }
+#pragma unroll
+  for (int g = 0; g < GROUPS; g++) store_group(kept[g], z, l, g);
+}
+
+/* A part has some rows of the eigenvectors, which it turns as columns; the steps each part takes for itself. Work:
+ * these columns, d, e, cos and sin. */
+KERNEL ql(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(diagonal), CONST_PLACE(q), numbers n) {
+  const long size = SIZE, wide = (size + PARTS - 1) / PARTS;
+  EACH_MATRIX(piece) {
+    const long b = piece / PARTS, first = piece % PARTS * wide, count = VECTORS ? min(wide, size - first) : 0;
+    const_matrix given = CONST_MATRIX(q) + b * (size - 1) * (size - 1);
+    __global const RT *from = (__global const RT *)(diagonal + offset_diagonal) + b * (2 * size + 1);
+    matrix z = MATRIX(work) + piece * size * (wide + 4);
+    __global RT *d = (__global RT *)(z + size * wide), *e = d + size, *cosines = e + size, *sines = cosines + size;
+    const RT scale = from[2 * size];
+    EACH_LANE(i, 0, size) {
+      d[i] = from[i];
+      e[i] = from[size + i];
+      for (long k = 0; k < count; k++) {
+        const long row = first + k;
+        z[i * wide + k] = i && row ? given[(row - 1) * (size - 1) + i - 1] : FROM_REAL(i == row);
+      }
+    }
+    SYNC;
+    for (long l = 0, sweeps = 0; l < size;) {
+      const long m = end_of_block(d, e, l, size);
+      const bool more = m > l && sweeps < SWEEPS;
+      SYNC;
+      if (LANE == 0 && more) sweep(d, e, cosines, sines, l, m);
+      SYNC;
+      if (more) {
+        EACH_STRIP(j, 0, count) turn(strip_of(z, wide, 1, j, count), cosines, sines, l, m);
+      }
+      sweeps = more ? sweeps + 1 : 0;
+      l += !more;
+    }
+    SYNC;
+    EACH_LANE(i, 0, size) {
+      const long at = place_in_order(d, size, i, false);
+      if (first == 0) REALS(values)[b * size + at] = d[i] * scale;
+      for (long k = 0; k < count; k++) {
+        MATRIX(vectors)[(b * size + first + k) * size + at] = scale == scale ? z[i * wide + k] : (CT)NAN;
+      }
+    }
+    SYNC;
+  }
+}
