@@ -14,8 +14,7 @@ struct graft_device {
   cl_device_id id;
   cl_context context;
   cl_command_queue map_queue; /* maps pinned memory; never carries work */
-  int32_t index;
-  bool is_cpu; /* long pieces of work for a few cores; else a work-item for each few elements */
+  bool is_cpu;                /* long pieces of work for a few cores; else a work-item for each few elements */
   bool has_f64, exact_division;
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;

@@ -20,6 +20,9 @@ typedef struct ocl_dtype {
 
 /* NULL for a dtype this backend does not know, or that the device can't serve. */
 const ocl_dtype *ocl_dtype_of(const graft_device *device, graft_dtype code);
+static inline bool ocl_is_complex(graft_dtype code) {
+  return code == GRAFT_C64 || code == GRAFT_C128;
+}
 
 /* Writes what common.cl asks of the head for this compute type. */
 void ocl_head_types(ocl_text *head, const ocl_dtype *dtype, unsigned vec, size_t local);

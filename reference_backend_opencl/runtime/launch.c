@@ -119,10 +119,12 @@ graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const 
     shared->entry = entry;
     shared->kernel.local[0] = local;
     shared->next = device->shared_kernels;
-    if (status == GRAFT_OK)
+    if (status == GRAFT_OK) {
       device->shared_kernels = shared;
-    else
+    } else {
+      ocl_kernel_destroy(&shared->kernel);
       free(shared);
+    }
   }
   pthread_mutex_unlock(&device->shared_lock);
   if (status == GRAFT_OK) *kernel = &shared->kernel;

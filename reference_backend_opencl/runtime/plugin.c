@@ -87,7 +87,7 @@ static graft_status check_option(const ocl_plugin *plugin, const char *option) {
     if (option[length] == '=' && strlen(option_names[i]) == length && !strncmp(option, option_names[i], length))
       return GRAFT_OK;
   }
-  const char *near = ocl_nearest(option, length, option_names);
+  const char *near = option[length] == '=' ? ocl_nearest(option, length, option_names) : NULL;
   return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
                   "option \"%s\" is not known: %s%s%s; options are device=... and kernels=...", option,
                   near ? "did you mean \"" : "expected name=value", near ? near : "", near ? "\"?" : "");

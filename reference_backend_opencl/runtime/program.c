@@ -70,8 +70,7 @@ static bool build_declared(graft_device *device, ocl_program *program, const rec
   if (!device->long_header || atomic_load(&device->keeps_header)) return false;
   if (build(device, program, recipe, ocl_kernel_source("core/declarations")) == CL_SUCCESS) return true;
   if (program->handle) clReleaseProgram(program->handle);
-  program->handle = NULL;
-  return false;
+  return false; /* the next build puts its own there */
 }
 
 /* Whoever waits is told why: once, when compiling has taken a second in all, and only if it is not to be again. */
@@ -120,8 +119,7 @@ static bool load(graft_device *device, ocl_program *program, const char *options
     return true;
   }
   if (program->handle) clReleaseProgram(program->handle);
-  program->handle = NULL;
-  return false;
+  return false; /* the next build puts its own there */
 }
 
 static ocl_program *find(graft_device *device, ocl_key key) {

@@ -220,11 +220,14 @@ static graft_status event_destroy(graft_event *event) {
 static graft_status event_record(graft_event *event, graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
-  cl_event marker;
+  cl_event marker = NULL;
   cl_int error = ocl_faults_read(stream);
   if (error == CL_SUCCESS) error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker);
   if (error == CL_SUCCESS) error = clFlush(stream->queue); /* another queue may come to wait for it */
-  if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueMarkerWithWaitList");
+  if (error != CL_SUCCESS) {
+    if (marker) clReleaseEvent(marker);
+    return ocl_stream_result(stream, error, "clEnqueueMarkerWithWaitList");
+  }
   pthread_mutex_lock(&event->lock);
   cl_event before = event->latest;
   ocl_faults *faults_before = event->faults;

@@ -12,8 +12,9 @@ KINDS = {  # how mutants are counted
     "c": ["reference_backend_opencl/kernels/*.c", "reference_backend_opencl/runtime/*.c"],
     "ops": ["sdk/ops/*.c"],
 }
-OPENCL_TESTS = ["test_opencl", "test_opencl_ends", "test_bad_cache", "test_profiler"]
-OPENCL_EXPECT = "reference_backend_opencl/expect/smoke.txt"
+OPENCL_TESTS = ["test_opencl", "test_opencl_streams", "test_opencl_devices", "test_opencl_ends", "test_bad_cache",
+                "test_profiler", "test_opencl_failures"]
+OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
@@ -97,9 +98,11 @@ class Graft:
 
     def opencl_checks(self, of_family, most):
         checks = []
-        for level, options in (("smoke", [*of_family, "--expect", OPENCL_EXPECT]), ("mustpass", most)):
+        for level, options in (("smoke", of_family), ("mustpass", most)):
+            expect = ["--expect", OPENCL_EXPECT.format(level=level)]
             for kernels in ("cpu", "gpu"):
                 checks.append(self.conformance(f"{level}, {kernels} kernels", "opencl", "--level", level, *options,
+                                               *(expect if level == "smoke" or kernels == "cpu" else []),
                                                environment={"GRAFT_OPENCL_KERNELS": kernels},
                                                never_says="driver's long header"))
         return checks + self.tests(OPENCL_TESTS)

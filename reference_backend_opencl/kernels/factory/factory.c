@@ -47,13 +47,9 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
 
-static bool is_complex(const graft_tensor_desc *desc) {
-  return desc->dl.dtype == GRAFT_C64 || desc->dl.dtype == GRAFT_C128;
-}
-
 graft_status ocl_op_arange_start_step(const graft_exec *exec, const graft_args_arange_start_step *args) {
   memo *memo;
-  if (is_complex(args->out) || args->out->dl.dtype == GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
+  if (ocl_is_complex(args->out->dl.dtype) || args->out->dl.dtype == GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(
       exec, &memo_type, &(plan){.out = args->out, .entry = "arange", .elements = args->out->dl.shape[0]}, &memo);
   if (status != GRAFT_OK) return status;
@@ -90,7 +86,7 @@ static graft_status steps(const graft_exec *exec, const char *entry, const graft
   memo *memo;
   bool wide = exec->device->has_f64;
   if (is_whole(exec, out) && !wide) return GRAFT_UNIMPLEMENTED;
-  graft_dtype compute = is_complex(out) ? (wide ? GRAFT_C128 : GRAFT_C64) : wide ? GRAFT_F64 : GRAFT_F32;
+  graft_dtype compute = ocl_is_complex(out->dl.dtype) ? (wide ? GRAFT_C128 : GRAFT_C64) : wide ? GRAFT_F64 : GRAFT_F32;
   graft_status status =
       ocl_memo_get(exec, &memo_type, &(plan){.out = out, .entry = entry, .compute = compute, .elements = count}, &memo);
   if (status != GRAFT_OK) return status;

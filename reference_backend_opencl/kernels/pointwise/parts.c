@@ -40,10 +40,6 @@ static const graft_tensor_desc *part_of(view *v, const graft_tensor_desc *whole,
   return &v->desc;
 }
 
-static bool is_complex(const graft_tensor_desc *desc) {
-  return desc->dl.dtype == GRAFT_C64 || desc->dl.dtype == GRAFT_C128;
-}
-
 static const ocl_pointwise_recipe gate = {.dtypes = OCL_FLOATS, .expression = "a * sigmoid(b)"};
 static const ocl_pointwise_recipe gate_slopes = {.dtypes = OCL_FLOATS,
                                                  .flags = OCL_SPECIAL | OCL_TWO_RESULTS,
@@ -84,7 +80,7 @@ graft_status ocl_op_glu_backward(const graft_exec *exec, const graft_args_glu_ba
 static graft_status make_complex(const graft_exec *exec, const ocl_pointwise_recipe *recipe, const graft_tensor_desc *a,
                                  const graft_tensor_desc *b, const graft_tensor_desc *out) {
   view re, im;
-  if (!is_complex(out)) return GRAFT_UNIMPLEMENTED;
+  if (!ocl_is_complex(out->dl.dtype)) return GRAFT_UNIMPLEMENTED;
   return ocl_pointwise(
       exec, recipe,
       &(ocl_operands){.inputs = 2, .input = {a, b}, .out = part_of(&re, out, 0), .second = part_of(&im, out, 1)});
@@ -100,7 +96,7 @@ graft_status ocl_op_complex(const graft_exec *exec, const graft_args_complex *ar
 
 graft_status ocl_op_angle(const graft_exec *exec, const graft_args_angle *args) {
   view re, im;
-  if (!is_complex(args->self)) {
+  if (!ocl_is_complex(args->self->dl.dtype)) {
     return ocl_pointwise(exec, &angle_of_real, &(ocl_operands){.inputs = 1, .input = {args->self}, .out = args->out});
   }
   return ocl_pointwise(

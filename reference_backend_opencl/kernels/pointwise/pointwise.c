@@ -69,9 +69,7 @@ static bool is_part(const ocl_dtype *from, const ocl_dtype *to) {
 /* Whether an operand is complex, so that the others become so. */
 static bool has_complex(const operands *call) {
   bool found = false;
-  for (int k = 0; k < call->inputs; k++)
-    found =
-        found || (call->input[k] && (call->input[k]->dl.dtype == GRAFT_C64 || call->input[k]->dl.dtype == GRAFT_C128));
+  for (int k = 0; k < call->inputs; k++) found = found || (call->input[k] && ocl_is_complex(call->input[k]->dl.dtype));
   for (int k = 0; k < call->scalars; k++) found = found || (call->scalar[k] && call->scalar[k]->dtype == GRAFT_C128);
   return found;
 }

@@ -127,9 +127,10 @@ static graft_status prepare_choices(void *pointer, graft_device *device, const v
   const ocl_dtype *compute = ocl_dtype_of(device, GRAFT_F64);
   graft_status status = make_kernel(&memo->first, device, compute, defines, "accumulate");
   if (status == GRAFT_OK) status = make_kernel(&memo->second, device, compute, defines, once ? "pick_once" : "pick");
+  if (status != GRAFT_OK) return status;
   ocl_kernel_size(&memo->first, (int64_t)memo->chunk, memo->first.local[0]);
   ocl_kernel_size(&memo->second, (int64_t)memo->chunk * (once ? 1 : args->num_samples), memo->second.local[0]);
-  return status;
+  return GRAFT_OK;
 }
 
 static const ocl_memo_type choices_type = {.bytes = sizeof(memo), .kernels = 2, .prepare = prepare_choices};

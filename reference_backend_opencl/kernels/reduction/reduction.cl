@@ -11,8 +11,8 @@
 #define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 #if defined(CLASS_COMPLEX)
 #define TRUTH(v) (VT)(NONZERO(v) ? 1 : 0, 0)
-#define EITHER(a, b) fmax(a, b)
-#define BOTH(a, b) fmin(a, b)
+#define EITHER(a, b) ((a) + (b) - (a) * (b)) /* of truths, each of which is 0 or 1 */
+#define BOTH(a, b) ((a) * (b))
 #define NUMBER(v) (v)
 #define QUOTIENT(v, x) ((v) / (x).x)
 #define WHOLE(v) (VT)((v).x + (v).y, 0)

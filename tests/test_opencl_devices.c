@@ -1,0 +1,218 @@
+/* What the OpenCL backend says of a device, held to what the driver says; and devices that lack what the driver's has,
+ * by a driver that says so. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "bad_input.h"
+#include "between.h"
+#include "device/device.h"
+#include "suite.h"
+
+static const graft_plugin *plugin;
+static cl_device_id driver_device;
+
+static void setup(void) {
+  ck_assert_msg(dlopen(OPENCL, RTLD_NOW), "%s", dlerror()); /* no device is open yet: it is asked as it is opened */
+  between_begin();
+}
+
+static graft_rt_device *open_device(void) {
+  graft_rt_device *device = device_at(OPENCL, NULL, 0);
+  const graft_native_handle_api *native;
+  void *handle;
+  ck_assert_msg(device, "%s", graft_last_error());
+  plugin = &device->backend->plugin;
+  OK(plugin->extension(plugin->self, GRAFT_EXTENSION_NATIVE_HANDLE, 1, (const void **)&native));
+  OK(native->device(device->handle, &handle));
+  driver_device = handle;
+  return device;
+}
+
+/* ---- answers ---- */
+
+static graft_status query(graft_device_key key, void *value, size_t capacity, size_t *size) {
+  return plugin->device_query(plugin->self, 0, key, value, capacity, size);
+}
+
+static uint64_t number_of(graft_device_key key) {
+  uint64_t value = 0;
+  size_t size = 0;
+  OK(query(key, &value, sizeof value, &size));
+  ck_assert(size == 4 || size == 8);
+  return value;
+}
+
+static uint64_t drivers_number(cl_device_info question) {
+  uint64_t value = 0;
+  ck_assert_int_eq(clGetDeviceInfo(driver_device, question, sizeof value, &value, NULL), CL_SUCCESS);
+  return value;
+}
+
+static void drivers_text(cl_device_info question, char *text, size_t capacity) {
+  ck_assert_int_eq(clGetDeviceInfo(driver_device, question, capacity, text, NULL), CL_SUCCESS);
+}
+
+START_TEST(answers_are_the_drivers) {
+  char name[256], vendor[256], driver[256], version[256], text[600], expected[600];
+  size_t size;
+  drivers_text(CL_DEVICE_NAME, name, sizeof name);
+  drivers_text(CL_DEVICE_VENDOR, vendor, sizeof vendor);
+  drivers_text(CL_DRIVER_VERSION, driver, sizeof driver);
+  drivers_text(CL_DEVICE_VERSION, version, sizeof version);
+  snprintf(expected, sizeof expected, "%s, %s", driver, version);
+  OK(query(GRAFT_DEVICE_NAME, text, sizeof text, &size));
+  ck_assert_str_eq(text, name);
+  ck_assert_uint_eq(size, strlen(name) + 1);
+  OK(query(GRAFT_DEVICE_VENDOR, text, sizeof text, NULL));
+  ck_assert_str_eq(text, vendor);
+  OK(query(GRAFT_DEVICE_DRIVER_VERSION, text, sizeof text, &size));
+  ck_assert_str_eq(text, expected);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_TOTAL_MEMORY), drivers_number(CL_DEVICE_GLOBAL_MEM_SIZE));
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_MAX_ALLOCATION), drivers_number(CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_COMPUTE_UNITS), drivers_number(CL_DEVICE_MAX_COMPUTE_UNITS));
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_VECTOR_WIDTH), drivers_number(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_UNIFIED_MEMORY), drivers_number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0);
+  /* And its own. */
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_ALIGNMENT), 64);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_GRANULARITY), 1);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_COPY_GRANULARITY), 1);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_INDIVISIBLE), 0);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_STREAM_FLAGS), GRAFT_STREAM_TIMING);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_EVENT_FLAGS), GRAFT_EVENT_TIMING);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_MEMORY_FLAGS), 0);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_MEMORY_KINDS), 1u << GRAFT_MEMORY_DEVICE | 1u << GRAFT_MEMORY_PINNED);
+}
+END_TEST
+
+START_TEST(answers_that_do_not_fit_are_not_written) {
+  char text[4] = "abc";
+  size_t size = 0;
+  uint64_t value = 77;
+  ck_assert_int_eq(query(GRAFT_DEVICE_NAME, text, 2, &size), GRAFT_INVALID_ARGUMENT);
+  ck_assert_str_eq(text, "abc");
+  ck_assert_uint_gt(size, 2);
+  ck_assert_int_eq(query(GRAFT_DEVICE_TOTAL_MEMORY, &value, 7, &size), GRAFT_INVALID_ARGUMENT);
+  ck_assert_uint_eq(value, 77);
+  ck_assert_uint_eq(size, 8);
+  ck_assert_int_eq(query(GRAFT_DEVICE_FREE_MEMORY, &value, sizeof value, &size), GRAFT_UNIMPLEMENTED);
+  ck_assert_int_eq(query(12345, &value, sizeof value, &size), GRAFT_UNIMPLEMENTED);
+}
+END_TEST
+
+START_TEST(devices_that_are_not_there) {
+  graft_device *device;
+  int32_t count = 0;
+  uint64_t value;
+  OK(plugin->device_count(plugin->self, &count));
+  ck_assert_int_gt(count, 0);
+  const int32_t absent[] = {-1, count};
+  for (int i = 0; i < ROWS(absent); i++) {
+    char expected[64];
+    snprintf(expected, sizeof expected, "OpenCL device %d of %d", absent[i], count);
+    ck_assert_int_eq(plugin->device_query(plugin->self, absent[i], GRAFT_DEVICE_KIND, &value, sizeof value, NULL),
+                     GRAFT_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(graft_last_error(), expected));
+    ck_assert_int_eq(plugin->device_open(plugin->self, absent[i], &device), GRAFT_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(graft_last_error(), expected));
+  }
+}
+END_TEST
+
+/* ---- devices of other kinds ---- */
+
+static const struct {
+  cl_device_type type;
+  uint32_t kind;
+} device_kinds[] = {
+    {CL_DEVICE_TYPE_CPU, GRAFT_DEVICE_KIND_CPU},
+    {CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT, GRAFT_DEVICE_KIND_GPU},
+    {CL_DEVICE_TYPE_ACCELERATOR, GRAFT_DEVICE_KIND_ACCELERATOR},
+    {CL_DEVICE_TYPE_CUSTOM, GRAFT_DEVICE_KIND_OTHER},
+};
+
+START_TEST(kinds_of_devices) {
+  between_pretend(CL_DEVICE_TYPE, &device_kinds[_i].type, sizeof device_kinds[_i].type);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_KIND), device_kinds[_i].kind);
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
+#define BIT(name) (UINT64_C(1) << GRAFT_NUMBER_##name)
+static const uint64_t halves = BIT(F16) | BIT(BF16), doubles = BIT(F64) | BIT(C128), singles = BIT(F32) | BIT(C64);
+static const uint64_t integers =
+    BIT(BOOL) | BIT(U8) | BIT(I8) | BIT(U16) | BIT(I16) | BIT(U32) | BIT(I32) | BIT(U64) | BIT(I64);
+
+START_TEST(dtypes_follow_the_driver) {
+  static const char none[] = "cl_khr_byte_addressable_store", fp64[] = "cl_khr_fp16 cl_khr_fp64 cl_khr_spir";
+  between_pretend(CL_DEVICE_EXTENSIONS, fp64, sizeof fp64);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_DTYPES), integers | halves | singles | doubles);
+  between_pretend(CL_DEVICE_EXTENSIONS, none, sizeof none);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_DTYPES), integers | halves | singles);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_DENORMALS) & doubles, 0);
+  cl_device_fp_config config = CL_FP_DENORM | CL_FP_INF_NAN;
+  between_pretend(CL_DEVICE_SINGLE_FP_CONFIG, &config, sizeof config);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_DENORMALS) & ~doubles, halves | singles);
+  config = CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_DENORMALS) & ~doubles, BIT(F16));
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
+static graft_rt_device *pretending(cl_device_info question, const void *value, size_t bytes) {
+  between_pretend(question, value, bytes);
+  return open_device();
+}
+
+START_TEST(without_f64_no_op_says_that_it_has_it) {
+  static const char none[] = "cl_khr_byte_addressable_store";
+  graft_rt_device *device = pretending(CL_DEVICE_EXTENSIONS, none, sizeof none);
+  graft_op_caps caps = {.struct_size = sizeof caps};
+  OK(device->backend->plugin.op_caps(device->handle, GRAFT_OP_ADD_TENSOR, &caps));
+  ck_assert_uint_eq((caps.input_dtypes | caps.output_dtypes) & doubles, 0);
+  ck_assert_uint_eq(caps.input_dtypes & singles, singles);
+  ck_assert_int_eq(job(device), 0);
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
+/* Whatever width its vectors have, a device adds right, up to the last element. */
+START_TEST(vectors_of_all_widths) {
+  static const cl_uint widths[] = {0, 1, 4, 7, 8, 15, 16, 64};
+  static const char *const lines[] = {"aten::add.Tensor f32[%d] f32[%d]", "aten::mul.Tensor i64[%d] i64[%d]",
+                                      "aten::add.Tensor f32[3,%d] f32[3,%d]"};
+  graft_rt_device *device = pretending(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &widths[_i], sizeof *widths);
+  for (int i = 0; i < 3 * ROWS(lines); i++) {
+    static const int sizes[] = {1, 16, 37};
+    char line[80];
+    graft_tensor *outs[2] = {NULL};
+    double values[2][3 * 37] = {{0}};
+    graft_rt_device *const devices[] = {graft_device_reference(), device};
+    snprintf(line, sizeof line, lines[i / 3], sizes[i % 3], sizes[i % 3]);
+    for (int d = 0; d < 2; d++) {
+      txt_call call;
+      OK(txt_parse_call(line, NULL, &call));
+      OK(txt_make(&call, devices[d], fill, NULL));
+      OK(graft_call(call.schema->id, call.args, call.nargs, &outs[d], 1));
+      OK(graft_tensor_to_host(outs[d], values[d]));
+      graft_tensor_release(outs[d]);
+      txt_free(&call);
+    }
+    ck_assert_msg(memcmp(values[0], values[1], sizeof *values) == 0, "%s, width %u", line, widths[_i]);
+  }
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
+static void open_and_ask(void) {
+  setup();
+  open_device();
+}
+
+int main(void) {
+  const suite_test asked[] = {ONCE(answers_are_the_drivers),    ONCE(answers_that_do_not_fit_are_not_written),
+                              ONCE(devices_that_are_not_there), EACH(kinds_of_devices, ROWS(device_kinds)),
+                              ONCE(dtypes_follow_the_driver),   {0}};
+  const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it), EACH(vectors_of_all_widths, 8), {0}};
+  int status = run_suite("opencl_devices", asked, (suite_options){.timeout_s = 60, .setup = open_and_ask});
+  return run_suite("opencl_devices_opened", opened, (suite_options){.timeout_s = 120, .setup = setup}) || status;
+}

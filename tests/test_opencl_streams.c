@@ -1,0 +1,307 @@
+/* What the OpenCL backend's streams and events say of work that the driver has not done yet, or that has failed: by its
+ * own tables, with a driver that says what the test wants. */
+#include <math.h>
+#include <stdio.h>
+
+#include "bad_input.h"
+#include "between.h"
+#include "device/device.h"
+#include "suite.h"
+
+static graft_device *device;
+static const graft_stream_api *streams;
+static const graft_memory_api *memory;
+static graft_buffer *buffer;
+
+enum { BYTES = 4096 };
+
+static void setup(void) {
+  graft_rt_device *opened = device_at(OPENCL, NULL, 0);
+  ck_assert_msg(opened, "%s", graft_last_error());
+  between_begin();
+  device = opened->handle;
+  streams = opened->backend->plugin.stream;
+  memory = opened->backend->plugin.memory;
+  graft_allocation request = {.struct_size = sizeof request, .bytes = BYTES, .kind = GRAFT_MEMORY_DEVICE};
+  OK(memory->allocate(device, &request));
+  buffer = request.buffer;
+}
+
+static void teardown(void) {
+  OK(memory->release(device, buffer));
+}
+
+static graft_stream *new_stream(graft_stream_flags flags) {
+  graft_stream *stream;
+  OK(streams->create(device, 0, flags, &stream));
+  return stream;
+}
+
+static graft_event *new_event(graft_event_flags flags) {
+  graft_event *event;
+  OK(streams->event_create(device, flags, &event));
+  return event;
+}
+
+static void submit(graft_stream *stream, uint8_t value) {
+  OK(memory->fill(stream, buffer, 0, BYTES, &value, 1));
+}
+
+/* ---- progress ---- */
+
+/* While the driver answers so, the stream does that, with so many new markers. */
+static void expect_query(graft_stream *stream, const cl_int *answers, int count, graft_status status, int markers) {
+  long before = between_markers();
+  between_say_states(answers, count);
+  ck_assert_int_eq(streams->query(stream), status);
+  ck_assert_int_eq(between_states_said(), count);
+  ck_assert_int_eq(between_markers() - before, markers);
+  between_say_states(NULL, 0);
+}
+#define ANSWERS(...) (const cl_int[]){__VA_ARGS__}, sizeof((const cl_int[]){__VA_ARGS__}) / sizeof(cl_int)
+
+START_TEST(who_asks_again_shares_a_marker) {
+  graft_stream *stream = new_stream(0);
+  submit(stream, 1);
+  expect_query(stream, ANSWERS(CL_RUNNING), GRAFT_NOT_READY, 1);
+  expect_query(stream, ANSWERS(CL_QUEUED), GRAFT_NOT_READY, 0);
+  submit(stream, 2);
+  expect_query(stream, ANSWERS(CL_RUNNING, CL_RUNNING), GRAFT_NOT_READY, 0);
+  /* The marker is reached, which stands before the second fill. */
+  expect_query(stream, ANSWERS(CL_RUNNING, CL_COMPLETE), GRAFT_NOT_READY, 0);
+  expect_query(stream, ANSWERS(CL_COMPLETE, CL_SUBMITTED), GRAFT_NOT_READY, 1);
+  expect_query(stream, ANSWERS(CL_COMPLETE), GRAFT_OK, 0);
+  /* Nothing was submitted since. */
+  expect_query(stream, NULL, 0, GRAFT_OK, 0);
+  submit(stream, 3);
+  OK(streams->synchronize(stream));
+  expect_query(stream, NULL, 0, GRAFT_OK, 0);
+  OK(streams->destroy(stream));
+}
+END_TEST
+
+START_TEST(a_stream_without_work_is_done) {
+  graft_stream *stream = new_stream(0);
+  expect_query(stream, NULL, 0, GRAFT_OK, 0);
+  OK(streams->destroy(stream));
+}
+END_TEST
+
+static void expect_failure(graft_stream *stream, graft_failure_scope expected, const char *part) {
+  char text[256] = "", cut[8];
+  size_t length = 0;
+  graft_failure_scope scope = 77;
+  OK(streams->failure(device, stream, text, sizeof text, &length, &scope));
+  ck_assert_int_eq(scope, expected);
+  ck_assert_msg(strstr(text, part), "expected \"%s\" in: %s", part, text);
+  ck_assert_uint_eq(length, strlen(text));
+  OK(streams->failure(device, stream, cut, sizeof cut, NULL, NULL));
+  ck_assert(strlen(cut) < sizeof cut && strncmp(cut, text, strlen(cut)) == 0);
+  OK(streams->failure(device, stream, NULL, 0, NULL, NULL));
+}
+
+START_TEST(a_command_that_failed_fails_its_stream) {
+  graft_stream *stream = new_stream(0);
+  expect_failure(stream, GRAFT_FAILURE_NONE, "");
+  submit(stream, 1);
+  expect_query(stream, ANSWERS(CL_OUT_OF_RESOURCES), GRAFT_STREAM_FAILED, 1);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "CL_OUT_OF_RESOURCES"));
+  expect_failure(stream, GRAFT_FAILURE_STREAM, "a command of the stream: CL_OUT_OF_RESOURCES");
+  uint8_t value = 2;
+  uint32_t word;
+  graft_event *event = new_event(0);
+  ck_assert_int_eq(streams->query(stream), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(streams->synchronize(stream), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(streams->flush(stream), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(streams->event_record(event, stream), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(streams->stream_wait(stream, event), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(memory->fill(stream, buffer, 0, 1, &value, 1), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(memory->copy(stream, buffer, 0, buffer, 64, 32), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(memory->copy_from_host(stream, buffer, 0, &value, 1, 0), GRAFT_STREAM_FAILED);
+  ck_assert_int_eq(memory->copy_to_host(stream, &word, buffer, 0, sizeof word, 0), GRAFT_STREAM_FAILED);
+  OK(streams->event_destroy(event));
+  OK(streams->destroy(stream));
+  expect_failure(NULL, GRAFT_FAILURE_NONE, "");
+}
+END_TEST
+
+/* A failure of one request leaves the stream as it was; others don't. */
+static const struct {
+  cl_int error;
+  graft_status status;
+  graft_failure_scope scope;
+} errors[] = {
+    {CL_OUT_OF_HOST_MEMORY, GRAFT_OUT_OF_MEMORY, GRAFT_FAILURE_NONE},
+    {CL_MEM_OBJECT_ALLOCATION_FAILURE, GRAFT_OUT_OF_MEMORY, GRAFT_FAILURE_NONE},
+    {CL_INVALID_VALUE, GRAFT_INVALID_ARGUMENT, GRAFT_FAILURE_NONE},
+    {CL_MEM_COPY_OVERLAP, GRAFT_INVALID_ARGUMENT, GRAFT_FAILURE_NONE},
+    {CL_OUT_OF_RESOURCES, GRAFT_STREAM_FAILED, GRAFT_FAILURE_STREAM},
+    {CL_INVALID_COMMAND_QUEUE, GRAFT_STREAM_FAILED, GRAFT_FAILURE_STREAM},
+    {CL_DEVICE_NOT_AVAILABLE, GRAFT_DEVICE_LOST, GRAFT_FAILURE_DEVICE},
+};
+
+START_TEST(errors_last_as_long_as_they_must) {
+  static between_places places;
+  graft_stream *stream = new_stream(0);
+  uint8_t value = 1;
+  between_watch(&places);
+  submit(stream, value);
+  between_watch(NULL);
+  ck_assert_uint_eq(places.count, 1);
+  between_fail(&places.items[0], errors[_i].error);
+  ck_assert_int_eq(memory->fill(stream, buffer, 0, BYTES, &value, 1), errors[_i].status);
+  ck_assert(between_failed());
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "clEnqueueFillBuffer: CL_"));
+  bool lasts = errors[_i].scope != GRAFT_FAILURE_NONE;
+  expect_failure(stream, errors[_i].scope, lasts ? "clEnqueueFillBuffer: CL_" : "");
+  ck_assert_int_eq(streams->synchronize(stream), lasts ? errors[_i].status : GRAFT_OK);
+  OK(streams->destroy(stream));
+}
+END_TEST
+
+/* ---- events ---- */
+
+static void expect_event(graft_event *event, cl_int state, graft_status status) {
+  between_say_states(&state, 1);
+  ck_assert_int_eq(streams->event_query(event), status);
+  ck_assert_int_eq(between_states_said(), 1);
+  between_say_states(NULL, 0);
+}
+
+START_TEST(events_say_what_their_marker_says) {
+  graft_stream *stream = new_stream(0);
+  graft_event *event = new_event(0);
+  OK(streams->event_query(event)); /* never recorded */
+  OK(streams->event_synchronize(event));
+  OK(streams->stream_wait(stream, event));
+  submit(stream, 1);
+  OK(streams->event_record(event, stream));
+  expect_event(event, CL_QUEUED, GRAFT_NOT_READY);
+  expect_event(event, CL_RUNNING, GRAFT_NOT_READY);
+  expect_event(event, CL_COMPLETE, GRAFT_OK);
+  expect_event(event, CL_OUT_OF_RESOURCES, GRAFT_STREAM_FAILED);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "a command before the event: CL_OUT_OF_RESOURCES"));
+  OK(streams->destroy(stream)); /* which it may outlive */
+  OK(streams->event_synchronize(event));
+  OK(streams->event_query(event));
+  OK(streams->event_destroy(event));
+}
+END_TEST
+
+START_TEST(time_between_events) {
+  graft_stream *stream = new_stream(GRAFT_STREAM_TIMING), *untimed = new_stream(0);
+  graft_event *first = new_event(GRAFT_EVENT_TIMING), *second = new_event(GRAFT_EVENT_TIMING), *plain = new_event(0);
+  double there = NAN, back = NAN;
+  ck_assert_int_eq(streams->event_elapsed(first, second, &there), GRAFT_NOT_READY); /* never recorded */
+  OK(streams->event_record(first, stream));
+  for (int i = 0; i < 100; i++) submit(stream, (uint8_t)i);
+  OK(streams->event_record(second, stream));
+  OK(streams->event_record(plain, stream));
+  OK(streams->synchronize(stream));
+  between_say_states(ANSWERS(CL_RUNNING, CL_COMPLETE));
+  ck_assert_int_eq(streams->event_elapsed(first, second, &there), GRAFT_NOT_READY);
+  between_say_states(ANSWERS(CL_COMPLETE, CL_RUNNING));
+  ck_assert_int_eq(streams->event_elapsed(first, second, &there), GRAFT_NOT_READY);
+  between_say_states(ANSWERS(CL_OUT_OF_RESOURCES, CL_COMPLETE));
+  ck_assert_int_eq(streams->event_elapsed(first, second, &there), GRAFT_STREAM_FAILED);
+  between_say_states(NULL, 0);
+  ck_assert(isnan(there));
+  OK(streams->event_elapsed(first, second, &there));
+  OK(streams->event_elapsed(second, first, &back));
+  ck_assert_msg(there > 0 && there < 60000 && back == -there, "%g ms, and %g back", there, back);
+  ck_assert_int_eq(streams->event_elapsed(first, plain, &there), GRAFT_UNIMPLEMENTED);
+  ck_assert_int_eq(streams->event_elapsed(plain, first, &there), GRAFT_UNIMPLEMENTED);
+  OK(streams->event_record(second, untimed));
+  OK(streams->event_synchronize(second));
+  ck_assert_int_eq(streams->event_elapsed(first, second, &there), GRAFT_UNIMPLEMENTED);
+  graft_event *const events[] = {first, second, plain};
+  for (int i = 0; i < ROWS(events); i++) OK(streams->event_destroy(events[i]));
+  OK(streams->destroy(stream));
+  OK(streams->destroy(untimed));
+}
+END_TEST
+
+/* ---- what must be understood ---- */
+
+START_TEST(unknown_flags_are_refused) {
+  graft_stream *stream = new_stream(0), *none = NULL;
+  graft_event *event = NULL;
+  graft_copy_flags known = GRAFT_COPY_SOURCE_REUSABLE;
+  uint32_t word = 0;
+  for (int bit = 0; bit < 16; bit++) {
+    uint32_t flag = UINT32_C(1) << bit;
+    graft_allocation request = {.struct_size = sizeof request, .bytes = 64, .flags = flag};
+    if (flag != GRAFT_STREAM_TIMING) ck_assert_int_eq(streams->create(device, 0, flag, &none), GRAFT_INVALID_ARGUMENT);
+    if (flag != GRAFT_EVENT_TIMING)
+      ck_assert_int_eq(streams->event_create(device, flag, &event), GRAFT_INVALID_ARGUMENT);
+    ck_assert_int_eq(memory->allocate(device, &request), GRAFT_INVALID_ARGUMENT);
+    if (flag != known)
+      ck_assert_int_eq(memory->copy_from_host(stream, buffer, 0, &word, sizeof word, flag), GRAFT_INVALID_ARGUMENT);
+    ck_assert_int_eq(memory->copy_to_host(stream, &word, buffer, 0, sizeof word, flag), GRAFT_INVALID_ARGUMENT);
+  }
+  ck_assert_int_eq(streams->create(device, 1, 0, &none), GRAFT_INVALID_ARGUMENT); /* a priority */
+  /* Flags of the upper half may be ignored. */
+  OK(streams->create(device, 0, UINT32_C(1) << 16, &none));
+  OK(streams->event_create(device, UINT32_C(1) << 16, &event));
+  OK(memory->copy_from_host(stream, buffer, 0, &word, sizeof word, UINT32_C(1) << 16));
+  OK(memory->copy_to_host(stream, &word, buffer, 0, sizeof word, UINT32_C(1) << 16));
+  OK(streams->synchronize(stream));
+  OK(streams->destroy(none));
+  OK(streams->event_destroy(event));
+  OK(streams->destroy(stream));
+}
+END_TEST
+
+START_TEST(allocations_that_no_device_has_are_refused) {
+  graft_allocation nothing = {.struct_size = sizeof nothing, .kind = GRAFT_MEMORY_DEVICE};
+  graft_allocation large = {.struct_size = sizeof large, .bytes = UINT64_C(1) << 62, .kind = GRAFT_MEMORY_DEVICE};
+  graft_allocation other = {.struct_size = sizeof other, .bytes = 64, .kind = 77};
+  ck_assert_int_eq(memory->allocate(device, &nothing), GRAFT_INVALID_ARGUMENT);
+  ck_assert_int_eq(memory->allocate(device, &large), GRAFT_OUT_OF_MEMORY);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "4611686018427387904 bytes asked for"));
+  ck_assert_int_eq(memory->allocate(device, &other), GRAFT_UNIMPLEMENTED);
+}
+END_TEST
+
+/* Bytes at their places, whatever the sizes: a small source is copied aside, a large one is waited for. */
+START_TEST(copies_arrive_where_they_belong) {
+  static const uint64_t sizes[] = {0, 1, 100, (1u << 20) - 1, 1u << 20, (1u << 20) + 1};
+  uint64_t bytes = sizes[_i % ROWS(sizes)], room = bytes + 32;
+  graft_copy_flags flags = _i < ROWS(sizes) ? 0 : GRAFT_COPY_SOURCE_REUSABLE;
+  graft_allocation request = {.struct_size = sizeof request, .bytes = 2 * room, .kind = GRAFT_MEMORY_DEVICE};
+  graft_stream *stream = new_stream(0);
+  unsigned char *from = malloc(room), *to = malloc(2 * room), zero = 0;
+  OK(memory->allocate(device, &request));
+  OK(memory->fill(stream, request.buffer, 0, 2 * room, &zero, 1));
+  for (uint64_t i = 0; i < bytes; i++) from[i] = (unsigned char)(i % 251 + 1);
+  OK(memory->copy_from_host(stream, request.buffer, 16, from, bytes, flags));
+  if (flags) memset(from, 0xee, bytes);
+  OK(memory->copy(stream, request.buffer, room + 8, request.buffer, 16, bytes));
+  OK(memory->copy_to_host(stream, to, request.buffer, 0, 2 * room, 0));
+  OK(streams->synchronize(stream));
+  for (uint64_t i = 0; i < 2 * room; i++) {
+    bool first = i >= 16 && i < 16 + bytes, second = i >= room + 8 && i < room + 8 + bytes;
+    uint64_t at = first ? i - 16 : i - room - 8;
+    if (to[i] == (first || second ? at % 251 + 1 : 0)) continue;
+    ck_abort_msg("byte %llu of %llu: %d", (unsigned long long)i, (unsigned long long)bytes, to[i]);
+  }
+  OK(memory->release(device, request.buffer));
+  OK(streams->destroy(stream));
+  free(from);
+  free(to);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {ONCE(who_asks_again_shares_a_marker),
+                              ONCE(a_stream_without_work_is_done),
+                              ONCE(a_command_that_failed_fails_its_stream),
+                              EACH(errors_last_as_long_as_they_must, ROWS(errors)),
+                              ONCE(events_say_what_their_marker_says),
+                              ONCE(time_between_events),
+                              ONCE(unknown_flags_are_refused),
+                              ONCE(allocations_that_no_device_has_are_refused),
+                              EACH(copies_arrive_where_they_belong, 12),
+                              {0}};
+  return run_suite("opencl_streams", tests, (suite_options){.timeout_s = 60, .setup = setup, .teardown = teardown});
+}
