@@ -28,6 +28,9 @@ says() { # status, extended regular expression, arguments
 run good
 run masked -o without=aten::abs
 run wrong -o bug=tail
+grep -q ' · level smoke · [0-9]* cases in ' wrong/report.html || fail "the page does not say its level"
+grep -q '<summary>aten::add.Tensor <span class=dim>[1-9][0-9]* cases</span>' wrong/report.html || fail "no failures by op"
+grep -q '<summary>' good/report.html && fail "failures where there are none"
 says 0 ': 0 newly failing, 0 newly passing, 0 of coverage lost, 0 won' diff good good
 says 1 ' [1-9][0-9]* of coverage lost' diff good masked
 grep -Eq '^  pass +-> (fallback|decomposed) +aten.abs.default/f32/33x17/contiguous/uniform/0$' log || fail "abs is not named"
@@ -35,6 +38,8 @@ says 0 ' 0 of coverage lost, [1-9][0-9]* won' diff masked good
 says 1 ' [1-9][0-9]* newly failing' diff good wrong --html page.html
 grep -Eq '^  pass +-> fail +aten.add.Tensor' log || fail "add is not named"
 grep -q 'Newly failing: [1-9]' page.html || fail "the page lacks it"
+grep -Eq '^  wrong: mutants .*, level smoke, 20.*Z, graft conformance .* -o bug=tail' log || fail "it does not say what was run"
+grep -q 'wrong: <code>mutants .*, level smoke, ' page.html || fail "the page does not say what was run"
 says 0 ' [1-9][0-9]* newly passing' diff wrong good/results.jsonl
 
 # Ops that take longer; and a case that is gone.

@@ -1,4 +1,75 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "conformance/cases/rows.h"
+#include "conformance/judge/compare.h"
+
+/* ---- unique values ---- */
+
+static bool cf_is_value(long double a, long double b) {
+  return a == b || (isnan(a) && isnan(b));
+}
+
+static bool cf_unique_says(cf_verdict *v, int64_t at, const char *what) {
+  v->ok = false, v->ratio = INFINITY, v->index = at;
+  snprintf(v->text, sizeof v->text, "%s at element %lld", what, (long long)at);
+  return false;
+}
+
+/* The oracle's values, in its order where they are sorted, and each once but for NaN, which is no other NaN's equal. */
+static bool cf_unique_values(const cf_array *values, const cf_array *oracle, bool sorted, cf_verdict *v) {
+  if (values->ndim != 1 || values->numel != oracle->numel)
+    return cf_unique_says(v, values->numel, "there are more or fewer values than the oracle's");
+  for (int64_t i = 0; i < values->numel; i++) {
+    int64_t times = 0, expected = 0;
+    for (int64_t k = 0; k < values->numel; k++) {
+      times += cf_is_value(values->v[k].re, values->v[i].re);
+      expected += cf_is_value(oracle->v[k].re, values->v[i].re);
+    }
+    bool here = !sorted || cf_is_value(values->v[i].re, oracle->v[i].re);
+    if (times != expected || !here) return cf_unique_says(v, i, "not the oracle's value");
+  }
+  return true;
+}
+
+/* Each element leads to its value, and each NaN to one of its own: which, is free. */
+static bool cf_unique_inverse(const cf_array *x, const cf_array *values, const cf_array *inverse, cf_verdict *v) {
+  bool *used = calloc((size_t)values->numel + 1, sizeof *used), right = used != NULL;
+  if (!used) cf_verdict_fail(v, "no memory to check the indices");
+  if (right && inverse->numel != x->numel) right = cf_unique_says(v, inverse->numel, "not an index for each element");
+  for (int64_t i = 0; right && i < x->numel; i++) {
+    long double at = inverse->v[i].re;
+    bool inside = at >= 0 && at < (long double)values->numel, again = inside && isnan(x->v[i].re) && used[(int64_t)at];
+    if (!inside || again || !cf_is_value(values->v[(int64_t)at].re, x->v[i].re))
+      right = cf_unique_says(v, i, again ? "the index of another NaN" : "not the index of its value");
+    else
+      used[(int64_t)at] = true;
+  }
+  free(used);
+  return right;
+}
+
+static bool cf_unique_counts(const cf_array *x, const cf_array *values, const cf_array *counts, cf_verdict *v) {
+  if (counts->numel != values->numel) return cf_unique_says(v, counts->numel, "not a count for each value");
+  for (int64_t i = 0; i < values->numel; i++) {
+    int64_t times = isnan(values->v[i].re);
+    for (int64_t k = 0; k < x->numel; k++) times += x->v[k].re == values->v[i].re;
+    if (counts->v[i].re != times) return cf_unique_says(v, i, "not the count of its value");
+  }
+  return true;
+}
+
+static void cf_unique_property(const cf_check *check, const cf_array *results, cf_verdict *v) {
+  const cf_call *call = check->call;
+  const cf_array *x = &check->in[0], *values = &results[OUT_unique2_out0], *inverse = &results[OUT_unique2_out1],
+                 *counts = &results[OUT_unique2_out2];
+  if (!cf_unique_values(values, &check->outs[OUT_unique2_out0], cf_arg_bool(call, "sorted", true), v)) return;
+  if (cf_arg_bool(call, "return_inverse", false) && !cf_unique_inverse(x, values, inverse, v)) return;
+  if (cf_arg_bool(call, "return_counts", false)) cf_unique_counts(x, values, counts, v);
+}
+
+/* ---- rows ---- */
 
 static const cf_op cf_sorting_ops[] = {
     {"aten::sort",
@@ -42,7 +113,11 @@ static const cf_op cf_sorting_ops[] = {
     {"aten::_unique2",
      CF_TEXTS("s T[33,17] true true true", "m T[1025]", "m T[3,13,17] false true", "m T[129] true false true",
               "m T[] true true", "m T[0] true true true"),
-     CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_G_NONE},
+     CF_ANY_DTYPE,
+     {.klass = CF_EXACT, .property = cf_unique_property, .covers = 7},
+     CF_VALUES,
+     CF_SPECIAL | CF_ANY_ZERO,
+     CF_G_NONE},
     {"aten::unique_consecutive",
      CF_TEXTS("s T[33,17] true true", "m T[1025] true true", "m T[129]", "m T[33,3] false false 0", "m T[3,13] dim=1",
               "m T[] true true", "m T[0] true true"),

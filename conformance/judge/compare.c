@@ -136,3 +136,30 @@ void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_
   }
   free(used);
 }
+
+static void cf_swap(cf_array *a, int64_t i, int64_t j) {
+  dt_value kept = a->v[i];
+  a->v[i] = a->v[j];
+  a->v[j] = kept;
+}
+
+static bool cf_is_tie(const cf_array *x, int64_t i, int64_t j) {
+  return x->v[i].re == x->v[j].re || (isnan(x->v[i].re) && isnan(x->v[j].re));
+}
+
+void cf_order_ties(const cf_call *call, cf_array *gradient, cf_array *beside) {
+  const cf_array *x = &call->in[0];
+  cf_axis axis = cf_axis_of(x, cf_arg_int(call, "dim", -1));
+  if (!gradient->v || !cf_same_shape(gradient, x)) return;
+  for (int64_t row = 0; row < axis.outer * axis.inner; row++) {
+    int64_t first = row / axis.inner * axis.length * axis.inner + row % axis.inner;
+    int64_t end = first + axis.length * axis.inner;
+    for (int64_t i = first; i < end; i += axis.inner) {
+      for (int64_t j = i + axis.inner; j < end; j += axis.inner) {
+        if (!cf_is_tie(x, i, j) || !(gradient->v[j].re < gradient->v[i].re)) continue;
+        cf_swap(gradient, i, j);
+        if (beside && beside->v) cf_swap(beside, i, j);
+      }
+    }
+  }
+}

@@ -30,4 +30,8 @@ void cf_compare(const cf_array *result, const cf_array *oracle, const cf_compari
 /* topk and unstable sort: each index picks its value, and none is used twice along the dim. */
 void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_array *indices, cf_verdict *v);
 
+/* Of equal elements such an op may choose any, and its gradient follows: puts the gradients of equal inputs into
+ * ascending order along the dim, and what stands beside them (NULL: nothing) along with them. */
+void cf_order_ties(const cf_call *call, cf_array *gradient, cf_array *beside);
+
 #endif

@@ -23,6 +23,7 @@ typedef struct cf_line {
 typedef struct cf_lines {
   cf_line *items; /* by id */
   uint32_t count, capacity;
+  char about[768]; /* what was run, when, and on what; empty: the file does not say */
 } cf_lines;
 
 static void cf_lines_free(cf_lines *lines) {
@@ -38,6 +39,17 @@ static int cf_by_id(const void *a, const void *b) {
 static char *cf_text_of(const cJSON *object, const char *key) {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
   return text ? strdup(text) : NULL;
+}
+
+static void cf_describe_run(cf_lines *lines, const cJSON *object) {
+  static const char *const keys[] = {"plugin", "device", "level", "began", "command"};
+  size_t length = 0;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys && length < sizeof lines->about; i++) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, keys[i]));
+    if (!text) continue;
+    length += (size_t)snprintf(lines->about + length, sizeof lines->about - length, "%s%s%s", length ? ", " : "",
+                               strcmp(keys[i], "level") == 0 ? "level " : "", text);
+  }
 }
 
 /* A line without an id says what was run. */
@@ -65,6 +77,7 @@ static graft_status cf_take_line(cf_lines *lines, const char *path, uint32_t num
       lines->items[lines->count++] = line;
     }
   }
+  if (!cJSON_HasObjectItem(object, "id")) cf_describe_run(lines, object);
   cJSON_Delete(object);
   return s;
 }
@@ -124,7 +137,7 @@ typedef struct cf_changed {
 } cf_changed;
 
 typedef struct cf_diff {
-  const char *names[2];
+  const char *names[2], *about[2];
   cf_changed *items;
   uint32_t count, of[CF_COVERAGE_WON + 1];
   cf_op_time *times;
@@ -175,6 +188,8 @@ static void cf_diff_text(FILE *f, const cf_diff *d) {
   fprintf(f, "%s -> %s: %u newly failing, %u newly passing, %u of coverage lost, %u won, %u ops slower\n", d->names[0],
           d->names[1], d->of[CF_NEWLY_FAILING], d->of[CF_NEWLY_PASSING], d->of[CF_COVERAGE_LOST],
           d->of[CF_COVERAGE_WON], cf_slower_ops(d));
+  for (int i = 0; i < 2; i++)
+    if (d->about[i][0]) fprintf(f, "  %s: %s\n", d->names[i], d->about[i]);
   for (int change = CF_NEWLY_FAILING; change <= CF_COVERAGE_LOST; change++) {
     if (d->of[change]) fprintf(f, "\n%s\n", cf_change_titles[change]);
     for (uint32_t i = 0; i < d->count; i++)
@@ -216,9 +231,13 @@ static void cf_diff_html(FILE *f, const void *context) {
       "td,th{padding:2px 18px 2px 0;text-align:left;vertical-align:top}td:first-child{font:12px ui-monospace,monospace;"
       "overflow-wrap:anywhere}</style><main><h1>Two runs</h1><p>",
       f);
-  cf_escape_xml(f, d->names[0]);
-  fputs(" → ", f);
-  cf_escape_xml(f, d->names[1]);
+  for (int i = 0; i < 2; i++) {
+    fputs(i ? "<br>→ " : "", f);
+    cf_escape_xml(f, d->names[i]);
+    fputs(": <code>", f);
+    cf_escape_xml(f, d->about[i]);
+    fputs("</code>", f);
+  }
   if (!d->count && !cf_slower_ops(d)) fputs("<p>Nothing has changed.", f);
   for (cf_change change = CF_NEWLY_FAILING; change <= CF_COVERAGE_WON; change++) cf_diff_changes(f, d, change);
   if (cf_slower_ops(d)) fputs("<h2>Slower by 1.5 and more</h2><table><tr><th>op<th>before, ms<th>now, ms", f);
@@ -271,7 +290,7 @@ int cf_main_report(int argc, char **argv) {
   cf_lines runs[2] = {{0}, {0}};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
-  cf_diff d = {.names = {a.words[1], a.words[2]}};
+  cf_diff d = {.names = {a.words[1], a.words[2]}, .about = {runs[0].about, runs[1].about}};
   graft_status s = cf_read_lines(a.words[1], &runs[0]);
   if (s == GRAFT_OK) s = cf_read_lines(a.words[2], &runs[1]);
   if (s == GRAFT_OK && !cf_compare_runs(&d, &runs[0], &runs[1]))

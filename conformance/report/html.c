@@ -38,6 +38,7 @@ typedef struct cf_matrix_row {
   uint32_t op_id;
   const char *family;
   cf_cell cells[CF_COLUMNS], all;
+  uint32_t failures;
   double milliseconds; /* of all its cases */
 } cf_matrix_row;
 
@@ -48,6 +49,11 @@ static int cf_word_index(const cf_result *r) {
   return CF_WORDS - 1;
 }
 
+/* Waived ones are shown, too. */
+static bool cf_is_failure(const cf_result *r) {
+  return r->outcome != CF_PASS && r->outcome != CF_UNSUPPORTED;
+}
+
 static void cf_cell_add(cf_cell *cell, const cf_result *r) {
   cell->count[cf_word_index(r)]++;
   if (r->outcome == CF_PASS && isfinite(r->ratio) && r->ratio > cell->ratio) cell->ratio = r->ratio;
@@ -56,6 +62,7 @@ static void cf_cell_add(cf_cell *cell, const cf_result *r) {
 static void cf_matrix_add(cf_matrix_row *row, const cf_result *r) {
   cf_cell_add(&row->all, r);
   row->milliseconds += r->milliseconds;
+  row->failures += cf_is_failure(r);
   if (r->c.mode != CF_FORWARD) {
     cf_cell_add(&row->cells[CF_GRADIENT_COLUMN], r);
     return;
@@ -96,7 +103,6 @@ static const char cf_style[] =
     ".verdict{display:inline-block;border-radius:6px;padding:1px 10px;color:#fff;font-size:14px;vertical-align:4px;"
     "margin-left:10px}.legend span{display:inline-flex;align-items:center;margin-right:16px}"
     "i.k{width:12px;height:12px;border-radius:3px;display:inline-block;margin-right:6px}"
-    ".ms{color:var(--dim);font-size:11px;padding-left:8px;text-align:right}"
     ".host{background:var(--host)}.pass{background:var(--pass)}.decomposed{background:var(--decomposed)}.fallback{"
     "background:var(--fallback)}"
     ".unsupported{background:var(--unsupported)}.waived{background:var(--waived)}.fail{background:var(--fail)}"
@@ -104,13 +110,15 @@ static const char cf_style[] =
     ".matrix th.v{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;padding:4px 0;height:84px}"
     ".matrix thead th{position:sticky;top:0;background:var(--bg);z-index:1}.matrix td{padding:0;height:17px}"
     ".matrix td.op{padding-right:14px;white-space:nowrap;font:12px ui-monospace,monospace}"
+    ".matrix td.ms{color:var(--dim);font-size:11px;padding-left:12px;text-align:right}"
     ".matrix td i{display:block;width:22px;height:15px;border-radius:3px}.gap{width:10px}"
     ".fam td{padding-top:12px;font-weight:600}.bar{width:110px;height:7px;background:var(--line);border-radius:4px;"
     "overflow:hidden;display:inline-block}.bar u{display:block;height:100%;background:var(--pass)}"
     ".sum td,.sum th{padding:3px 14px 3px 0;text-align:right}.sum td:first-child,.sum th:first-child{text-align:left}"
     ".stack{display:flex;width:260px;height:9px;border-radius:5px;overflow:hidden;background:var(--line)}"
     ".failure{background:var(--card);border:1px solid var(--line);border-left:4px solid var(--fail);border-radius:8px;"
-    "padding:8px 14px;margin:8px 0}.failure pre{margin:4px 0 "
+    "padding:8px 14px;margin:8px 0}.failure summary{font-weight:600;cursor:pointer}.failure div{margin-top:8px}"
+    ".failure pre{margin:4px 0 "
     "0;white-space:pre-wrap;word-break:break-all;color:var(--dim)}"
     "input{font:13px system-ui;padding:6px 10px;border:1px solid var(--line);border-radius:7px;background:var(--card);"
     "color:var(--fg);width:260px;margin-bottom:8px}";
@@ -152,7 +160,8 @@ static void cf_html_head(FILE *f, const cf_report *report) {
   cf_command(report, command, sizeof command);
   if (uname(&machine) == 0) snprintf(host, sizeof host, "%s %s", machine.sysname, machine.machine);
   cf_html_text(f, " · plugin ", report->hello.plugin, "");
-  fprintf(f, " · %u cases in %.1f s · %s · libgraft %s · %s", report->total, report->seconds, report->began,
+  fprintf(f, " · level %s · %u cases in %.1f s · %s · libgraft %s · %s",
+          cf_level_name(report->options->selection.level), report->total, report->seconds, report->began,
           graft_version(), host);
   const cf_statistics *s = &report->hello.statistics;
   if (s->known)
@@ -200,20 +209,35 @@ static void cf_html_failure(FILE *f, const cf_report *report, const cf_result *r
   char id[CF_ID_BYTES] = "", command[512];
   cf_case_id(&r->c, id);
   cf_reproduce(report, r, command, sizeof command);
-  cf_html_text(f, "<div class=failure><b>", id, "</b><br>");
+  cf_html_text(f, "<div><b>", id, "</b><br>");
   if (r->outcome == CF_WAIVED) cf_html_text(f, "waived: ", cf_waivers_link(report->waivers, r->waiver_line), " · ");
   cf_html_text(f, "", r->text, "");
   if (isfinite(r->ratio) && r->ratio > 0) fprintf(f, " <span class=dim>(error / limit %.3g)</span>", r->ratio);
   cf_html_text(f, "<pre>", command, "</pre></div>");
 }
 
-static void cf_html_failures(FILE *f, const cf_report *report) {
-  uint32_t shown = 0;
-  for (uint32_t i = 0; i < report->total && shown < 500; i++) {
+/* The first of an op's at length, and how many there are. */
+static void cf_html_failures_of(FILE *f, const cf_report *report, uint32_t op_id, uint32_t count) {
+  enum { SHOWN = 10 };
+  cf_html_text(f, "<details class=failure open><summary>", op_schema_of(op_id)->name, "");
+  fprintf(f, " <span class=dim>%u case%s</span></summary>", count, count == 1 ? "" : "s");
+  for (uint32_t i = 0, shown = 0; i < report->total && shown < SHOWN; i++) {
     const cf_result *r = &report->results[i];
-    if (!r->c.op_id || r->outcome == CF_PASS || r->outcome == CF_UNSUPPORTED) continue;
-    if (shown++ == 0) fputs("<h2>Failures</h2>", f);
+    if (r->c.op_id != op_id || !cf_is_failure(r)) continue;
     cf_html_failure(f, report, r);
+    shown++;
+  }
+  if (count > SHOWN) fprintf(f, "<div class=dim>and %u more, in results.jsonl</div>", count - SHOWN);
+  fputs("</details>", f);
+}
+
+static void cf_html_failures(FILE *f, const cf_report *report, const cf_matrix_row *rows, uint32_t count) {
+  bool any = false;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!rows[i].failures) continue;
+    if (!any) fputs("<h2>Failures</h2>", f);
+    any = true;
+    cf_html_failures_of(f, report, rows[i].op_id, rows[i].failures);
   }
 }
 
@@ -275,7 +299,7 @@ void cf_write_html(FILE *f, const void *context) {
   uint32_t count = 0;
   cf_matrix_row *rows = cf_matrix(report, &count);
   cf_html_head(f, report);
-  cf_html_failures(f, report);
+  if (rows) cf_html_failures(f, report, rows, count);
   cf_html_families(f, report);
   if (rows) cf_html_matrix(f, rows, count);
   fprintf(f, "</main><script>%s</script></html>\n", cf_script);

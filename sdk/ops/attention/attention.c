@@ -353,9 +353,8 @@ static graft_tensor *scores_of(fx *s, const inputs *in) {
   graft_tensor *scores = fx_muls(s, product(s, &in->p, in->q, in->k, true), in->scale);
   if (in->bias) scores = fx_add(s, scores, in->bias);
   if (!in->causal || s->status) return scores;
-  graft_scalar zero = graft_scalar_int(0), one = graft_scalar_int(1);
-  graft_tensor *i = fx_arange_start_step(s, zero, graft_scalar_int(in->p.rows), one, GRAFT_I64, in->q->device);
-  graft_tensor *j = fx_arange_start_step(s, zero, graft_scalar_int(in->p.columns), one, GRAFT_I64, in->q->device);
+  graft_tensor *i = fx_count_up(s, in->p.rows, GRAFT_I64, in->q->device);
+  graft_tensor *j = fx_count_up(s, in->p.columns, GRAFT_I64, in->q->device);
   graft_tensor *seen = fx_le_Tensor(s, j, s->status ? NULL : fx_unsqueeze(s, i, 1));
   return s->status ? NULL : fx_where_self(s, seen, scores, minus_infinity(s, scores));
 }

@@ -159,6 +159,10 @@ graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *
   return fx_full(s, sizes ? sizes : &none, (uint32_t)ndim, graft_scalar_float(value), dtype, like->device);
 }
 
+graft_tensor *fx_count_up(fx *s, int64_t count, graft_dtype dtype, graft_rt_device *device) {
+  return fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(count), graft_scalar_int(1), dtype, device);
+}
+
 graft_tensor *fx_widened(fx *s, graft_tensor *a) {
   return a && dt_is_half(a->dtype) ? fx_cast(s, a, GRAFT_F32) : a;
 }

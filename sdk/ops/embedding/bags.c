@@ -137,15 +137,11 @@ static graft_tensor *picked(fx *s, graft_tensor *table, graft_tensor *places) {
   return fx_embedding(s, table, places, -1, false, false);
 }
 
-static graft_tensor *counting(fx *s, const op_call *c, int64_t count, graft_dtype dtype) {
-  return fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(count), graft_scalar_int(1), dtype, c->device);
-}
-
 /* The bag of each index: how many of the bags after the first begin at or before it. */
 static graft_tensor *bag_of_each(fx *s, const op_call *c, graft_tensor *offsets, int64_t bags, int64_t count) {
   const int64_t second = 1;
   graft_tensor *begins = fx_slice_Tensor(s, offsets, 0, &second, &bags, 1);
-  return fx_searchsorted_Tensor(s, begins, counting(s, c, count, offsets->dtype), false, true, NULL, NULL);
+  return fx_searchsorted_Tensor(s, begins, fx_count_up(s, count, offsets->dtype, c->device), false, true, NULL, NULL);
 }
 
 /* true where an index is not the padding index; NULL: there is none. */
@@ -186,7 +182,7 @@ static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **o
   if (b->kept) hit = fx_where_self(s, column(s, b->kept), hit, fx_zeros_like(s, hit));
   const int64_t shape[] = {b->count, b->sizes[1]};
   graft_tensor *last = fx_filled(s, b->indices, 2, shape, (double)(b->count - 1), GRAFT_I64);
-  graft_tensor *order = fx_expand(s, column(s, counting(s, c, b->count, GRAFT_I64)), shape, 2, false);
+  graft_tensor *order = fx_expand(s, column(s, fx_count_up(s, b->count, GRAFT_I64, c->device)), shape, 2, false);
   graft_tensor *none = fx_filled(s, b->indices, 2, b->sizes, (double)(b->count - 1), GRAFT_I64);
   graft_tensor *first = fx_scatter_reduce_two(s, none, 0, b->places, fx_where_self(s, hit, order, last), "amin", true);
   graft_tensor *flat = fx_reshape(s, first, 1, (int64_t[]){b->sizes[0] * b->sizes[1]});
@@ -196,7 +192,7 @@ static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **o
 
 /* Bags begin between the indices: an offset elsewhere is out of range, as index_select says. */
 static void check_offsets(fx *s, const op_call *c, graft_tensor *offsets, int64_t count) {
-  fx_index_select(s, counting(s, c, count + 1, GRAFT_I64), 0, offsets);
+  fx_index_select(s, fx_count_up(s, count + 1, GRAFT_I64, c->device), 0, offsets);
 }
 
 static void decompose_bag(fx *s, const op_call *c, graft_tensor **outs) {

@@ -285,9 +285,9 @@ static void put_power(ref_array *y, int64_t i, bool whole, double base, ref_comp
 
 static ref_complex number_of(graft_dtype dtype, const graft_scalar *scalar, bool held) {
   dt_value v = dt_scalar_value(scalar);
-  if (!held) return v.re + v.im * I;
+  if (!held) return CMPLXL(v.re, v.im);
   if (dt_is_integral(dtype, false)) return truncl(v.re);
-  return dt_round(dt_real(dtype), v.re) + dt_round(dt_real(dtype), v.im) * I;
+  return CMPLXL(dt_round(dt_real(dtype), v.re), dt_round(dt_real(dtype), v.im));
 }
 
 graft_status kernel_logspace(const graft_exec *exec, const graft_args_logspace *a) {

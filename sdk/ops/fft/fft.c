@@ -200,7 +200,7 @@ static ref_complex sum_of(const line *l, int64_t count) {
   const ref_array *a = &l->term, *b = &l->power;
   ref_real re = ref_dot(l->dtype, a->re, 1, b->re, 1, count) - ref_dot(l->dtype, a->im, 1, b->im, 1, count);
   ref_real im = ref_dot(l->dtype, a->re, 1, b->im, 1, count) + ref_dot(l->dtype, a->im, 1, b->re, 1, count);
-  return re + im * I;
+  return CMPLXL(re, im);
 }
 
 /* count points of `in`, `step` apart, to as many of work from `out` on, by way of transforms of every p-th of them;

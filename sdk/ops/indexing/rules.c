@@ -314,8 +314,7 @@ static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
     if (i == in.dim || index->sizes[i] < 2) continue;
     int64_t column[GRAFT_MAX_DIMS] = {index->sizes[i]};
     for (int32_t d = 1; d < self->ndim - i; d++) column[d] = 1;
-    graft_tensor *steps = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(index->sizes[i]),
-                                               graft_scalar_int(1), GRAFT_I64, index->device);
+    graft_tensor *steps = fx_count_up(s, index->sizes[i], GRAFT_I64, index->device);
     steps = fx_scale(s, steps, graft_scalar_int(strides[i]));
     at = fx_add(s, at, fx_view(s, steps, column, (uint32_t)(self->ndim - i)));
   }

@@ -112,13 +112,13 @@ COMPOSE(compose_huber_bend) {
   return near_by(s, x, y, z);
 }
 
-static graft_tensor *log_kept(fx *s, graft_tensor *x) {
-  return fx_clamp(s, fx_log(s, x), graft_scalar_float(-100), graft_scalar_none());
+static graft_tensor *kept(fx *s, graft_tensor *logarithm) {
+  return fx_clamp(s, logarithm, graft_scalar_float(-100), graft_scalar_none());
 }
 COMPOSE(compose_entropy) {
   (void)z;
-  graft_tensor *missed = fx_mul(s, fx_adds(s, y, -1), log_kept(s, one_minus(s, x)));
-  return fx_sub(s, missed, fx_mul(s, y, log_kept(s, x)));
+  graft_tensor *missed = fx_mul(s, fx_adds(s, y, -1), kept(s, fx_log1p(s, fx_neg(s, x))));
+  return fx_sub(s, missed, fx_mul(s, y, kept(s, fx_log(s, x))));
 }
 static graft_tensor *variance(fx *s, graft_tensor *x) {
   return fx_clamp(s, fx_mul(s, one_minus(s, x), x), graft_scalar_float(1e-12f), graft_scalar_none());

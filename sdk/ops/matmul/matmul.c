@@ -184,7 +184,7 @@ static void multiply(graft_dtype dtype, int64_t n, int64_t k, int64_t m, const r
 static ref_complex factor(const graft_scalar *scalar) {
   if (!scalar) return 1;
   dt_value value = dt_scalar_value(scalar);
-  return value.re + value.im * I;
+  return CMPLXL(value.re, value.im);
 }
 
 /* A factor of 0 takes its term away, NaN and infinity with it, where PyTorch says so: for beta. */

@@ -56,7 +56,7 @@ static long double r_silu_backward(const long double *x, pw_context *c) {
 
 static dt_value c_silu_backward(const dt_value *v, pw_context *c) {
   (void)c;
-  ref_complex g = v[0].re + v[0].im * I, x = v[1].re + v[1].im * I, s = 1 / (1 + cexpl(-x));
+  ref_complex g = CMPLXL(v[0].re, v[0].im), x = CMPLXL(v[1].re, v[1].im), s = 1 / (1 + cexpl(-x));
   ref_complex r = g * conjl(s * (1 + x * (1 - s)));
   return (dt_value){creall(r), cimagl(r)};
 }

@@ -73,16 +73,16 @@ typedef dt_value (*pw_complex)(const dt_value *v, pw_context *c);
     (void)c, (void)x, (void)y, (void)z;                      \
     return expression;                                       \
   }
-#define COMPLEX(name, expression)                                                                \
-  static dt_value c_##name(const dt_value *v, pw_context *c) {                                   \
-    ref_complex x = v[0].re + v[0].im * I, y = v[1].re + v[1].im * I, z = v[2].re + v[2].im * I; \
-    (void)c, (void)x, (void)y, (void)z;                                                          \
-    ref_complex r = expression;                                                                  \
-    return (dt_value){creall(r), cimagl(r)};                                                     \
+#define COMPLEX(name, expression)                                                                         \
+  static dt_value c_##name(const dt_value *v, pw_context *c) {                                            \
+    ref_complex x = CMPLXL(v[0].re, v[0].im), y = CMPLXL(v[1].re, v[1].im), z = CMPLXL(v[2].re, v[2].im); \
+    (void)c, (void)x, (void)y, (void)z;                                                                   \
+    ref_complex r = expression;                                                                           \
+    return (dt_value){creall(r), cimagl(r)};                                                              \
   }
 /* A number argument as a complex one. */
 static inline ref_complex pw_number(const pw_context *c, int arg) {
-  return c->p[arg] + c->pi[arg] * I;
+  return CMPLXL(c->p[arg], c->pi[arg]);
 }
 /* a < b of integers, which may be u64. */
 static inline bool pw_less(const pw_context *c, int64_t a, int64_t b) {

@@ -70,7 +70,7 @@ REAL(logaddexp, exponentials(v, 1))
 REAL(logaddexp2, exponentials(v, LN2))
 static dt_value c_logaddexp(const dt_value *v, pw_context *c) {
   (void)c;
-  ref_complex x = v[0].re + v[0].im * I, y = v[1].re + v[1].im * I, most = v[0].re < v[1].re ? y : x;
+  ref_complex x = CMPLXL(v[0].re, v[0].im), y = CMPLXL(v[1].re, v[1].im), most = v[0].re < v[1].re ? y : x;
   if (x == y && isinf(v[0].re)) return v[0];
   ref_complex r = most + clogl(1 + cexpl(most == x ? y - x : x - y));
   return (dt_value){creall(r), cimagl(r)};

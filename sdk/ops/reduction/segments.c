@@ -174,8 +174,7 @@ static members members_of(op_vjp *v) {
     ends = fx_cumsum(s, given, in.axis, GRAFT_I64), begins = fx_sub(s, ends, given);
   }
   ends = fx_contiguous(s, ends);
-  graft_tensor *place = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(size), graft_scalar_int(1),
-                                             GRAFT_I64, in.data->device);
+  graft_tensor *place = fx_count_up(s, size, GRAFT_I64, in.data->device);
   place = place ? fx_contiguous(s, fx_expand(s, place, in.data->sizes, (uint32_t)in.axis + 1, false)) : NULL;
   graft_tensor *number = fx_searchsorted_Tensor(s, ends, place, false, true, NULL, NULL);
   const graft_value last = fx_int(parts - 1);
@@ -197,9 +196,12 @@ static graft_tensor *of_extremum(members *m, graft_tensor *g, graft_tensor *out)
   return fx_only_where(s, fx_is(s, GRAFT_OP_GT_TENSOR, chosen, 0), fx_div(s, of_part(m, g), of_part(m, count)));
 }
 
-/* The product of the others: out / x, or where x is the only 0 (or NaN) of its part, the product without it. */
+/* The product of the others: out / x, or where x is the only 0 (or NaN) of its part, the product without it. Where
+ * there is none, the product again: as a half it may have come near 0. */
 static graft_tensor *of_product(members *m, const in_segment_reduce *in, graft_tensor *g, graft_tensor *out) {
   fx *s = m->s;
+  m->data = fx_widened(s, m->data);
+  out = fx_widened(s, out);
   graft_scalar begin = in->initial.dtype ? in->initial : graft_scalar_int(1);
   graft_tensor *bad = fx_logical_or(s, fx_isnan(s, m->data), fx_is(s, GRAFT_OP_EQ_TENSOR, m->data, 0));
   bad = fx_logical_and(s, bad, m->inside);
@@ -209,8 +211,10 @@ static graft_tensor *of_product(members *m, const in_segment_reduce *in, graft_t
   graft_tensor *without = fx_scatter_reduce_two(s, start, m->axis, m->number, plain, "prod", true);
   graft_tensor *count = fx_scatter_add(s, fx_zeros_like(s, out), m->axis, m->number, fx_cast(s, bad, out->dtype));
   graft_tensor *only = fx_logical_and(s, bad, fx_is(s, GRAFT_OP_EQ_TENSOR, of_part(m, count), 1));
+  graft_tensor *none = fx_is(s, GRAFT_OP_EQ_TENSOR, count, 0);
+  graft_tensor *all = fx_where(s, none, fx_tensor(without), fx_tensor(out));
   graft_tensor *others =
-      fx_where(s, only, fx_tensor(of_part(m, without)), fx_tensor(fx_div(s, of_part(m, out), plain)));
+      fx_where(s, only, fx_tensor(of_part(m, without)), fx_tensor(fx_div(s, of_part(m, all), plain)));
   return fx_mul(s, of_part(m, g), others);
 }
 

@@ -149,7 +149,7 @@ graft_status kernel_index_add(const graft_exec *exec, const graft_args_index_add
                 a->dim,
                 false,
                 false,
-                {dtype, true, alpha.re + alpha.im * I}};
+                {dtype, true, CMPLXL(alpha.re, alpha.im)}};
   return write_along(&call);
 }
 

@@ -395,9 +395,8 @@ static graft_status infer_triangle(op_call *c) {
 static void decompose_triangle(fx *s, const op_call *c, graft_tensor **outs) {
   const in_tril in = in_tril_of(c->args);
   int64_t rows = in.self->sizes[in.self->ndim - 2], columns = in.self->sizes[in.self->ndim - 1];
-  const graft_scalar zero = graft_scalar_int(0), one = graft_scalar_int(1);
-  graft_tensor *column = fx_arange_start_step(s, zero, graft_scalar_int(columns), one, GRAFT_I64, c->device);
-  graft_tensor *row = fx_arange_start_step(s, zero, graft_scalar_int(rows), one, GRAFT_I64, c->device);
+  graft_tensor *column = fx_count_up(s, columns, GRAFT_I64, c->device);
+  graft_tensor *row = fx_count_up(s, rows, GRAFT_I64, c->device);
   graft_tensor *above = fx_sub(s, column, fx_unsqueeze(s, row, 1));
   bool lower = c->schema->id == GRAFT_OP_TRIL;
   graft_tensor *kept = (lower ? fx_le_Scalar : fx_ge_Scalar)(s, above, graft_scalar_int(in.diagonal));

@@ -258,8 +258,7 @@ static graft_tensor *positions(op_vjp *v, const graft_tensor *t, int64_t offset)
     int64_t column[GRAFT_MAX_DIMS] = {t->sizes[i]};
     for (int32_t d = 1; d < t->ndim - i; d++) column[d] = 1;
     if (t->sizes[i] < 2 || !t->strides[i]) continue;
-    graft_tensor *steps = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(t->sizes[i]),
-                                               graft_scalar_int(1), GRAFT_I64, g->device);
+    graft_tensor *steps = fx_count_up(s, t->sizes[i], GRAFT_I64, g->device);
     steps = fx_scale(s, steps, graft_scalar_int(t->strides[i]));
     at = fx_add(s, at, fx_view(s, steps, column, (uint32_t)(t->ndim - i)));
   }

@@ -80,8 +80,7 @@ static void decompose_unfold_backward(fx *s, const op_call *c, graft_tensor **ou
   graft_tensor *places = fx_reshape(s, fx_permute(s, g, dims, (uint32_t)g->ndim), ndim, sizes);
   graft_tensor *starts = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(windows * in.step),
                                               graft_scalar_int(in.step), GRAFT_I64, c->device);
-  graft_tensor *offsets = fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(in.size), graft_scalar_int(1),
-                                               GRAFT_I64, c->device);
+  graft_tensor *offsets = fx_count_up(s, in.size, GRAFT_I64, c->device);
   graft_tensor *index = fx_add(s, fx_reshape(s, starts, 2, (int64_t[]){windows, 1}), offsets);
   outs[OUT] = fx_index_add(s, zeros, in.dim, fx_reshape(s, index, 1, &count), places, graft_scalar_int(1));
 }

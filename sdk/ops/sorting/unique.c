@@ -145,8 +145,7 @@ static graft_tensor *order_of(fx *s, const op_call *c, graft_tensor *self, int64
     if (i != dim) dims[at++] = i;
   }
   graft_tensor *rows = fx_reshape(s, fx_permute(s, self, dims, (uint32_t)self->ndim), 2, sizes);
-  graft_tensor *order =
-      fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(n), graft_scalar_int(1), GRAFT_I64, c->device);
+  graft_tensor *order = fx_count_up(s, n, GRAFT_I64, c->device);
   for (int64_t i = sizes[1] - 1; i >= 0 && !s->status; i--) {
     graft_tensor *column = fx_select_int(s, rows, 1, i), *sorted, *places;
     fx_sort_stable(s, fx_index_select(s, column, 0, order), &(const bool){true}, 0, false, &sorted, &places);

@@ -142,20 +142,16 @@ typedef struct places {
   graft_tensor *row, *inside;
 } places;
 
-static graft_tensor *count_up(fx *s, int64_t end, const graft_tensor *like) {
-  return fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(end), graft_scalar_int(1), GRAFT_I64,
-                              like->device);
-}
-
 /* Indices as i64, looked up among as many as there are: one outside is refused, as kernels do. */
 static graft_tensor *checked(fx *s, graft_tensor *indices, int64_t count) {
-  return fx_index_select(s, count_up(s, count, indices), 0, fx_contiguous(s, indices));
+  return fx_index_select(s, fx_count_up(s, count, GRAFT_I64, indices->device), 0, fx_contiguous(s, indices));
 }
 
 static places places_of(fx *s, graft_tensor *starts, int64_t elements) {
   int64_t rows = starts->numel - 1;
   graft_tensor *sorted = checked(s, starts, elements + 1);
-  graft_tensor *row = fx_searchsorted_Tensor(s, sorted, count_up(s, elements, starts), false, true, NULL, NULL);
+  graft_tensor *row =
+      fx_searchsorted_Tensor(s, sorted, fx_count_up(s, elements, GRAFT_I64, starts->device), false, true, NULL, NULL);
   row = fx_binary(s, GRAFT_OP_ADD_TENSOR, fx_tensor(row), fx_int(-1));
   graft_tensor *inside =
       fx_logical_and(s, fx_is(s, GRAFT_OP_GE_TENSOR, row, 0), fx_is(s, GRAFT_OP_LT_TENSOR, row, (double)rows));
@@ -184,7 +180,10 @@ static void decompose_csr_sampled_mm(fx *s, const op_call *c, graft_tensor **out
   const in_csr_sampled_mm in = in_csr_sampled_mm_of(c->args);
   int64_t elements = in.col_indices->numel;
   if (!elements || !in.left->numel) {
-    if (elements) checked(s, in.crow_indices, elements + 1), checked(s, in.col_indices, in.right->sizes[0]);
+    if (elements) {
+      checked(s, in.crow_indices, elements + 1);
+      checked(s, in.col_indices, in.right->sizes[0]);
+    }
     outs[OUT] = fx_filled(s, in.left, 1, &elements, 0, in.left->dtype);
     return;
   }
@@ -205,7 +204,8 @@ static graft_tensor *transposed_mm(fx *s, graft_tensor *starts, graft_tensor *in
   places p = places_of(s, starts, values->numel);
   graft_tensor *sorted, *order;
   fx_sort_stable(s, fx_cast(s, indices, GRAFT_I64), &stable, 0, false, &sorted, &order);
-  graft_tensor *begins = fx_searchsorted_Tensor(s, sorted, count_up(s, columns + 1, starts), false, false, NULL, NULL);
+  graft_tensor *begins = fx_searchsorted_Tensor(s, sorted, fx_count_up(s, columns + 1, GRAFT_I64, starts->device),
+                                                false, false, NULL, NULL);
   graft_tensor *rows = fx_index_select(s, p.row, 0, order);
   return fx_csr_mm(s, begins, rows, fx_index_select(s, fx_only_where(s, p.inside, values), 0, order), dense);
 }
