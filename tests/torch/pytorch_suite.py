@@ -3,6 +3,7 @@
 
 Each file runs in a process of its own, only its classes for the device. What fails and is explained below counts as
 known; anything else is new. Take the checkout of the version that is installed: other versions test other behaviour.
+With pytest-xdist and pytest-timeout, `-n 8 --timeout 60` runs eight tests at once, each a minute at most.
 Exit status: 0 nothing new failed, 1 something did, 2 no such checkout.
 """
 
@@ -19,7 +20,7 @@ import xml.etree.ElementTree as xml
 
 FILES = """test_view_ops test_indexing test_shape_ops test_sort_and_select test_type_promotion test_tensor_creation_ops
     test_scatter_gather_ops test_reductions test_unary_ufuncs test_binary_ufuncs test_torch test_modules test_optim
-    test_nn test_autograd""".split()
+    test_nn test_autograd test_linalg test_spectral_ops test_sparse""".split()
 
 # Pattern of a test, and why it fails. A name ends in the device and the dtypes.
 KNOWN = {
@@ -51,7 +52,8 @@ def device_name():
 
 
 def run(folder, name, limit, options):
-    """Outcome of each test of a file by name; "died" or "out of time" for the file where it did not come to its end."""
+    """Outcome of each test of a file by name, or "died" or "out of time" for the file where it did not come to its end;
+    the message of what failed, by name; what a file that died had said."""
     with tempfile.TemporaryDirectory() as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         environment = {
@@ -67,16 +69,17 @@ def run(folder, name, limit, options):
         try:
             done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
-            return {name: "out of time"}, ""
+            return {name: "out of time"}, {}, ""
         if not report.exists():
-            return {name: "died"}, done.stdout[-2000:] + done.stderr[-2000:]
-        outcomes = {}
+            return {name: "died"}, {}, done.stdout[-2000:] + done.stderr[-2000:]
+        outcomes, causes = {}, {}
         for case in xml.parse(report).iter("testcase"):
             test = f"{case.get('classname').rsplit('.', 1)[-1]}.{case.get('name')}"
             kinds = {child.tag for child in case}
             failed = kinds & {"failure", "error"}
             outcomes[test] = "failed" if failed else "skipped" if "skipped" in kinds else "passed"
-        return outcomes, ""
+            causes.update((test, child.get("message", "")[:400]) for child in case if child.tag in failed)
+        return outcomes, causes, ""
 
 
 def main():
@@ -84,17 +87,17 @@ def main():
     parser.add_argument("--pytorch", required=True, type=pathlib.Path)
     parser.add_argument("--file", action="append", help="without .py; all of the list above if none is given")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for a file")
-    parser.add_argument("--report", type=pathlib.Path, help="outcomes as JSON")
+    parser.add_argument("--report", type=pathlib.Path, help="outcomes, and messages of what failed, as JSON")
     arguments, options = parser.parse_known_args()
     folder = arguments.pytorch / "test"
     if not folder.is_dir():
         print(f"{folder}: no such folder; expected the test folder of a checkout of PyTorch", file=sys.stderr)
         return 2
-    every, new = {}, 0
+    every, why, new = {}, {}, 0
     print("| file | passed | known | new | skipped | seconds |\n| --- | --- | --- | --- | --- | --- |")
     for name in arguments.file or FILES:
         start = time.monotonic()
-        outcomes, text = run(folder, name, arguments.limit, options)
+        outcomes, causes, text = run(folder, name, arguments.limit, options)
         bad = [test for test, outcome in outcomes.items() if outcome not in ("passed", "skipped")]
         fresh = [test for test in bad if not reason(test)]
         counts = [sum(o == kind for o in outcomes.values()) for kind in ("passed", "skipped")]
@@ -106,8 +109,9 @@ def main():
             print(text, file=sys.stderr)
         new += len(fresh)
         every[name] = outcomes
+        why |= {name: causes}
     if arguments.report:
-        arguments.report.write_text(json.dumps(every, indent=1))
+        arguments.report.write_text(json.dumps({"outcomes": every, "causes": why}, indent=1))
     return 1 if new else 0
 
 

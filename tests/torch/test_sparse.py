@@ -133,9 +133,11 @@ def test_arithmetic(device):
     same(torch.add(d, x, alpha=-2), torch.add(dense, a, alpha=-2))
     same(d.t().contiguous().t().add_(x, alpha=0.5), dense.clone().add_(a, alpha=0.5))
     same(x * 3, a * 3)
+    same(x / 4, a / 4)
     same(-x, -a)
     same(x.coalesce() * d, a.coalesce() * dense)
     same(d.sparse_mask(x.coalesce()), dense.sparse_mask(a.coalesce()))
+    same(y.sparse_mask(x.coalesce()), b.sparse_mask(a.coalesce()))
     same(torch.sparse.sum(x, 1), torch.sparse.sum(a, 1))
     same(x.sum(), a.sum())
     same(x.norm(), a.norm())
@@ -192,6 +194,17 @@ def test_gradients_of_products(device, layout, product):
     a = LAYOUTS[layout](duplicates())
     for ours, theirs in zip(gradients(a.to(device), product), gradients(a, product)):
         same(ours, theirs)
+
+
+def test_gradients_of_values(device):
+    def run(where):
+        values = torch.arange(1.0, 4, device=where).requires_grad_()
+        indices = torch.tensor([[0, 2, 2], [1, 0, 3]], device=where)
+        matrix = torch.sparse_coo_tensor(indices, values, (3, 4))
+        torch.sparse.mm(matrix, torch.arange(8.0, device=where).view(4, 2)).square().sum().backward()
+        return values.grad
+
+    same(run(device), run("cpu"))
 
 
 # --- training ---

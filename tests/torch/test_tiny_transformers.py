@@ -21,12 +21,14 @@ def test_a_model_trains(device, model_type, name):
 def test_what_is_off_is_named():
     exact = {name: torch.linspace(1, 2, 9, dtype=torch.float64) for name in ("loss", "gradient of a", "gradient of b")}
     theirs = {name: value * (1 + 1e-6) for name, value in exact.items()}
-    assert tiny_transformers.judge(theirs, theirs, exact) == []
+    assert tiny_transformers.judge(theirs, [theirs], exact) == []
     ours = {**theirs, "gradient of b": exact["gradient of b"] * (1 + 1e-5)}
-    first, worst = tiny_transformers.judge(ours, theirs, exact)
+    first, worst = tiny_transformers.judge(ours, [theirs], exact)
     assert first == "first: gradient of b" and worst.startswith("gradient of b (")
+    far = {**theirs, "gradient of b": exact["gradient of b"] * (1 + 2e-5)}
+    assert tiny_transformers.judge(ours, [theirs, far], exact) == []
     ours.pop("gradient of a")
-    assert tiny_transformers.judge(ours, theirs, exact) == ["other parameters have gradients: gradient of a"]
+    assert tiny_transformers.judge(ours, [theirs], exact) == ["other parameters have gradients: gradient of a"]
 
 
 def test_a_batch_is_filled_with_places():

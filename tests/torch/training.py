@@ -70,8 +70,8 @@ def two_steps(model, batch, forward, where, dtype, optimizer):
 def error(results, exact):
     """The largest error of each result, relative to the largest value. What is zero but for rounding, as the gradient
     of a bias of attention's keys, has no size of its own and is measured against the largest of all."""
-    sizes = {name: value.abs().max() for name, value in exact.items()}
-    largest = max(sizes.values())
+    sizes = {name: value.abs().max() for name, value in exact.items() if value.numel()}
+    largest = max(sizes.values()) or 1.0
     return {
         name: ((results[name] - exact[name]).abs().max() / (size if size > 1e-12 * largest else largest)).item()
         for name, size in sizes.items()

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "sdk/torch/csrc/dtypes.h"
+
 namespace {
 
 const graft_host *host;
@@ -24,26 +26,10 @@ T field(const graft_args *args, size_t offset) {
 }
 
 c10::ScalarType scalar_type(graft_dtype dtype) {
-  switch (dtype) {
-    case GRAFT_BOOL: return c10::kBool;
-    case GRAFT_U8: return c10::kByte;
-    case GRAFT_I8: return c10::kChar;
-    case GRAFT_I16: return c10::kShort;
-    case GRAFT_I32: return c10::kInt;
-    case GRAFT_I64: return c10::kLong;
-    case GRAFT_U16: return c10::ScalarType::UInt16;
-    case GRAFT_U32: return c10::ScalarType::UInt32;
-    case GRAFT_U64: return c10::ScalarType::UInt64;
-    case GRAFT_F16: return c10::kHalf;
-    case GRAFT_BF16: return c10::kBFloat16;
-    case GRAFT_F32: return c10::kFloat;
-    case GRAFT_F64: return c10::kDouble;
-    case GRAFT_C64: return c10::kComplexFloat;
-    case GRAFT_C128: return c10::kComplexDouble;
-    case GRAFT_F8_E4M3FN: return c10::ScalarType::Float8_e4m3fn;
-    case GRAFT_F8_E5M2: return c10::ScalarType::Float8_e5m2;
-    default: TORCH_CHECK(false, "no dtype of PyTorch for code ", dtype);
+  for (const torch_graft::DtypePair &pair : torch_graft::kDtypes) {
+    if (pair.graft == dtype) return pair.torch;
   }
+  TORCH_CHECK(false, "no dtype of PyTorch for code ", dtype);
 }
 
 at::Tensor tensor(const graft_tensor_desc *desc) {

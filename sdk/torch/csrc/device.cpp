@@ -11,6 +11,7 @@
 #include <new>
 
 #include "bridge.h"
+#include "custom.h"
 
 namespace torch_graft {
 
@@ -108,6 +109,7 @@ void start() {
     problems = fill();
     started.store(true, std::memory_order_release);
   }
+  register_custom_ops();
   for (const std::string &problem : problems) TORCH_WARN("graft: ", problem, ".");
 }
 
@@ -195,6 +197,7 @@ c10::DeviceIndex load(const std::string &path) {
   check(graft_backend_open(path.c_str(), nullptr, &backend));
   check(graft_backend_device_count(backend, &found));
   TORCH_CHECK(found > 0, path, ": the plugin finds no device; check that its driver works");
+  register_custom_ops();
   std::lock_guard<std::mutex> lock(table_mutex);
   int count = row_count.load(std::memory_order_relaxed);
   for (int i = 0; i < count; i++) {

@@ -188,6 +188,27 @@ at::Tensor &mul_(at::Tensor &self, const at::Tensor &other) {
   return take_over(self, product_by_element(self, other));
 }
 
+void check_divisor(const at::Tensor &self, const at::Tensor &other) {
+  TORCH_CHECK(self.is_sparse() && !other.is_sparse() && other.dim() == 0,
+              "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape ", other.sizes(),
+              " for divisor)");
+}
+
+at::Tensor quotient(const at::Tensor &self, const at::Tensor &other) {
+  check_divisor(self, other);
+  return with_values(self, self._indices().clone(), self._values().div(other), self.is_coalesced());
+}
+
+at::Tensor &div_(at::Tensor &self, const at::Tensor &other) {
+  check_divisor(self, other);
+  self._values().div_(other);
+  return self;
+}
+
+at::Tensor &div_out(const at::Tensor &self, const at::Tensor &other, at::Tensor &out) {
+  return take_over(out, quotient(self, other));
+}
+
 at::Tensor norm(const at::Tensor &self, const at::Scalar &p) {
   return at::native::norm_sparse(self, p);
 }
@@ -199,13 +220,26 @@ at::Tensor norm_dim(const at::Tensor &self, const std::optional<at::Scalar> &p, 
 
 // --- COO: what a dense tensor has where a sparse one has values ---
 
+// What a sparse tensor has at these places; 0 where it has nothing.
+at::Tensor values_at(const at::Tensor &self, const at::Tensor &places) {
+  at::Tensor elements = coalesce(self), values = elements._values();
+  std::vector<int64_t> sizes = values.sizes().vec(), ones(sizes.size(), 1);
+  sizes[0] = ones[0] = places.numel();
+  if (self._nnz() == 0) return at::zeros(sizes, values.options());
+  at::Tensor have = places_of(elements).contiguous();
+  at::Tensor where = at::searchsorted(have, places.contiguous()).clamp_max_(have.numel() - 1);
+  at::Tensor found = have.index_select(0, where).eq(places).view(ones);
+  return values.index_select(0, where).masked_fill_(found.logical_not(), 0);
+}
+
 at::Tensor sparse_mask(const at::Tensor &self, const at::Tensor &mask) {
   TORCH_CHECK(self.sizes() == mask.sizes(), "sparse_mask(): operands have incompatible sizes; self has size ",
               self.sizes(), " but mask has size ", mask.sizes());
-  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_sparse() || self.is_same(mask),
-                              "graft: aten::sparse_mask does not take a sparse COO tensor to mask; use a dense tensor");
   if (self.is_same(mask)) return self;
-  at::Tensor values = rows_of(self, mask).index_select(0, places_of(mask));
+  TORCH_CHECK(!self.is_sparse() || self.sparse_dim() == mask.sparse_dim(), "sparse_mask(): the tensors have ",
+              self.sparse_dim(), " and ", mask.sparse_dim(), " sparse dims");
+  at::Tensor places = places_of(mask);
+  at::Tensor values = self.is_sparse() ? values_at(self, places) : rows_of(self, mask).index_select(0, places);
   return with_values(mask, mask._indices().clone(), values, mask.is_coalesced());
 }
 
@@ -422,6 +456,9 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("mul.Tensor", TORCH_FN(product_by_element));
   m.impl("mul_.Tensor", TORCH_FN(mul_));
   m.impl("mul.out", TORCH_FN(mul_out));
+  m.impl("div.Tensor", TORCH_FN(quotient));
+  m.impl("div_.Tensor", TORCH_FN(div_));
+  m.impl("div.out", TORCH_FN(div_out));
   m.impl("neg", TORCH_FN(at::native::neg_sparse));
   m.impl("neg_", TORCH_FN(at::native::neg_sparse_));
   m.impl("neg.out", TORCH_FN(at::native::neg_out_sparse));
