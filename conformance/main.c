@@ -11,6 +11,8 @@
 #include "conformance/report/file.h"
 #include "conformance/report/report.h"
 #include "conformance/run/case.h"
+#include "conformance/run/custom.h"
+#include "conformance/run/custom_rows.h"
 #include "conformance/run/dump.h"
 #include "dispatch/dispatch.h"
 
@@ -18,7 +20,7 @@
 
 typedef struct cf_arguments {
   cf_options options;
-  bool worker, list, words;
+  bool worker, custom_ops, list, words;
   const char *id;
   bool wants_id;
 } cf_arguments;
@@ -39,6 +41,7 @@ enum {
   CF_O_EXPECT,
   CF_O_WRITE_EXPECT,
   CF_O_WORKER,
+  CF_O_CUSTOM_OPS,
   CF_O_LIMIT,
   CF_O_DUMP,
   CF_O_VERBOSE,
@@ -77,6 +80,7 @@ static const struct argp_option cf_conformance_options[] = {
      "apart (with --jobs 1)",
      0},
     {"worker", CF_O_WORKER, NULL, OPTION_HIDDEN, NULL, 0},
+    {"custom-ops", CF_O_CUSTOM_OPS, NULL, OPTION_HIDDEN, NULL, 0},
     {0},
 };
 
@@ -169,6 +173,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_LIST: a->list = true; return 0;
     case CF_O_WORDS: a->words = true; return 0;
     case CF_O_WORKER: a->worker = true; return 0;
+    case CF_O_CUSTOM_OPS: a->custom_ops = true; return 0;
     case ARGP_KEY_ARG:
       if (!a->wants_id || a->id) argp_usage(state);
       a->id = arg;
@@ -313,6 +318,8 @@ int cf_main_conformance(int argc, char **argv) {
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
   if (!a.options.backend) a.options.backend = cf_default_backend();
   if (a.worker) return cf_worker_main(&a.options);
+  if (a.custom_ops) return cf_custom_tell(&a.options);
+  if (!a.words && cf_custom_fetch(&a.options) != GRAFT_OK) return cf_usage(graft_last_error());
   if (a.list) return cf_list(&a.options.selection);
   if (a.words) return cf_words();
   if (!a.options.jobs) a.options.jobs = cf_default_jobs();
@@ -353,9 +360,15 @@ int cf_main_case(int argc, char **argv) {
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
   if (!a.options.backend) a.options.backend = cf_default_backend();
-  if (!cf_case_find(a.id, &c)) return cf_case_failed("no case has this id (`graft conformance --list` prints ids)");
+  bool found = cf_case_find(a.id, &c), opened = false;
+  if (!found) { /* one of the plugin's own ops, perhaps */
+    opened = cf_backend_open(&a.options, &backend) == GRAFT_OK;
+    if (opened && cf_custom_take() != GRAFT_OK) return cf_case_failed(graft_last_error());
+    found = opened && cf_case_find(a.id, &c);
+  }
+  if (!found) return cf_case_failed("no case has this id (`graft conformance --list` prints ids)");
   if (a.options.dump && cf_folder("--dump", a.options.dump) != GRAFT_OK) return cf_case_failed(graft_last_error());
-  if (cf_backend_open(&a.options, &backend) != GRAFT_OK) return cf_case_failed(graft_last_error());
+  if (!opened && cf_backend_open(&a.options, &backend) != GRAFT_OK) return cf_case_failed(graft_last_error());
   cf_run(&backend, &c, &r);
   printf("%s  %s\n", cf_result_word(&r), a.id);
   printf("device %s, way %s%s, error %.6g, error/limit %.4g, %.1f ms\n", graft_device_text(backend.device),

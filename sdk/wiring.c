@@ -2,6 +2,7 @@
  * table of functions that it declares, and here each is filled in. Nothing else of libgraft depends upwards. */
 #include "autograd/autograd.h"
 #include "device/device.h"
+#include "dispatch/custom.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/host_callbacks.h"
 #include "memory/memory.h"
@@ -12,6 +13,7 @@
 #include "tensor/tensor.h"
 
 const plg_hooks_table plg_hooks = {.builtin = ref_plugin_open,
+                                   .opened = dsp_custom_adopt,
                                    .workspace = dsp_host_workspace,
                                    .output_shape = dsp_host_output_shape,
                                    .memo_publish = dsp_host_memo_publish};

@@ -23,7 +23,7 @@ GOOD = {
     "struct DLManagedTensorVersioned *": "good_dlpack()", "struct DLManagedTensor *": "good_dlpack_old()",
     "const char *const *": "NULL", "graft_hook_fn": "good_hook", "graft_profile_take_fn": "good_take", "graft_log_sink_fn": "NULL",
     "void *": "good_memory()",
-    "graft_meta *": "good_memory()", "graft_fallback_info *": "good_memory()", "uint32_t *": "good_memory()",
+    "graft_meta *": "good_memory()", "graft_fallback_info *": "good_memory()", "graft_custom_op_info *": "good_memory()", "uint32_t *": "good_memory()",
     "uint64_t *": "good_memory()", "int32_t *": "good_memory()", "size_t *": "good_memory()",
     "double *": "good_memory()", "bool *": "good_memory()", "uint8_t *": "good_memory()",
     "bool": "false", "double": "1", "int32_t": "1", "int64_t": "0", "uint32_t": "1", "uint64_t": "64",

@@ -309,6 +309,82 @@ START_TEST(values_are_those_of_the_dtype) {
 }
 END_TEST
 
+/* The gradient of a sort that takes equal elements in another order is moved among them, and nowhere else. */
+START_TEST(gradients_may_change_places_among_ties) {
+  enum { LENGTH = 17 };
+  cf_case c;
+  cf_call call;
+  cf_array one, other, beside;
+  ck_assert(cf_case_find("aten.sort.default/f32/33x17,=1/contiguous/uniform/0/vjp", &c));
+  ck_assert(cf_call_open(&c, &call) && cf_call_fill(&call, 7, true));
+  const cf_array *x = &call.in[0];
+  cf_array *const all[] = {&one, &other, &beside};
+  for (int i = 0; i < 3; i++) ck_assert(cf_array_new(all[i], GRAFT_F32, x->ndim, x->sizes));
+  for (int64_t i = 0; i < x->numel; i++) {
+    int64_t k = i % LENGTH;
+    call.in[0].v[i].re = k % 4 == 3 ? NAN : (long double)(k % 4); /* 0 1 2 NaN 0 1 ... */
+    one.v[i].re = beside.v[i].re = (long double)((i * 7) % 101);
+    other.v[i - k + (k < 16 ? (k + 4) % 16 : k)].re = one.v[i].re; /* to the next of the same value */
+  }
+  cf_order_ties(&call, &one, &beside);
+  cf_order_ties(&call, &other, NULL);
+  for (int64_t i = 0; i < x->numel; i++) ck_assert(one.v[i].re == other.v[i].re && one.v[i].re == beside.v[i].re);
+  other.v[0].re = one.v[1].re; /* to another value */
+  other.v[1].re = one.v[0].re;
+  cf_order_ties(&call, &other, NULL);
+  bool same = true;
+  for (int64_t i = 0; i < LENGTH; i++) same = same && one.v[i].re == other.v[i].re;
+  ck_assert(!same);
+  for (int i = 0; i < 3; i++) cf_array_free(all[i]);
+  cf_call_close(&call);
+}
+END_TEST
+
+/* Answers of _unique2 for 1 NaN 1 NaN 0, of which more than one is right. */
+static const struct {
+  const char *arguments;
+  double values[4], inverse[5], counts[4];
+  bool right;
+} uniques[] = {
+    {"33x17,=true,=true,=true", {0, 1, NAN, NAN}, {1, 2, 1, 3, 0}, {1, 2, 1, 1}, true},
+    {"33x17,=true,=true,=true", {0, 1, NAN, NAN}, {1, 3, 1, 2, 0}, {1, 2, 1, 1}, true},
+    {"33x17,=true,=true,=true", {0, 1, NAN, NAN}, {1, 2, 1, 2, 0}, {1, 2, 1, 1}, false}, /* one NaN for both */
+    {"33x17,=true,=true,=true", {0, 1, NAN, NAN}, {1, 2, 0, 3, 0}, {1, 2, 1, 1}, false},
+    {"33x17,=true,=true,=true", {0, 1, NAN, NAN}, {1, 2, 1, 4, 0}, {1, 2, 1, 1}, false},
+    {"33x17,=true,=true,=true", {0, 1, NAN, NAN}, {1, 2, 1, 3, 0}, {2, 1, 1, 1}, false},
+    {"33x17,=true,=true,=true", {1, 0, NAN, NAN}, {0, 2, 0, 3, 1}, {2, 1, 1, 1}, false}, /* not sorted */
+    {"33x17,=true,=true,=true", {0, 1, 1, NAN}, {1, 3, 1, 3, 0}, {1, 2, 1, 1}, false},
+    {"3x13x17,=false,=true", {NAN, 1, NAN, 0}, {1, 0, 1, 2, 3}, {0}, true},
+    {"3x13x17,=false,=true", {NAN, 1, 2, 0}, {1, 0, 1, 0, 3}, {0}, false},
+};
+
+static void set_values(cf_array *a, int64_t count, const double *values) {
+  ck_assert(cf_array_new(a, GRAFT_F64, 1, &count));
+  for (int64_t i = 0; i < count; i++) a->v[i].re = values[i];
+}
+
+START_TEST(unique_values_are_judged_by_what_they_are) {
+  char id[CF_ID_BYTES];
+  cf_case c;
+  cf_call call;
+  cf_array x, results[3], oracle;
+  cf_verdict verdict = {.ok = true};
+  snprintf(id, sizeof id, "aten._unique2.default/f32/%s/contiguous/uniform/0", uniques[_i].arguments);
+  ck_assert(cf_case_find(id, &c) && cf_call_open(&c, &call));
+  set_values(&x, 5, (const double[]){1, NAN, 1, NAN, 0});
+  set_values(&oracle, 4, (const double[]){0, 1, NAN, NAN});
+  set_values(&results[0], 4, uniques[_i].values);
+  set_values(&results[1], 5, uniques[_i].inverse);
+  set_values(&results[2], 4, uniques[_i].counts);
+  const cf_check check = {.call = &call, .in = &x, .nouts = 3, .outs = &oracle};
+  cf_case_op(&c)->rule.property(&check, results, &verdict);
+  ck_assert_msg(verdict.ok == uniques[_i].right, "%s", verdict.text);
+  cf_array *const all[] = {&x, &oracle, &results[0], &results[1], &results[2]};
+  for (int i = 0; i < ROWS(all); i++) cf_array_free(all[i]);
+  cf_call_close(&call);
+}
+END_TEST
+
 /* ---- waivers ---- */
 
 static cf_waivers *waivers_of(const char *text) {
@@ -482,6 +558,8 @@ int main(int argc, char **argv) {
                               ONCE(every_row_can_be_read),
                               ONCE(masks_and_indices_are_noted),
                               ONCE(values_are_those_of_the_dtype),
+                              ONCE(gradients_may_change_places_among_ties),
+                              EACH(unique_values_are_judged_by_what_they_are, ROWS(uniques)),
                               ONCE(a_waiver_excuses_until_its_day),
                               ONCE(a_waived_case_that_passes_fails),
                               ONCE(a_bad_waiver_is_named),

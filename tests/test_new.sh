@@ -53,7 +53,19 @@ project() { # graft, name of the project, arguments of cmake
   local mine
   mine=$("$graft" ops --table core -b "$folder/build/$name.so" | awk -F'\t' '$4 == "plugin" { printf "%s ", $2 }')
   [ "$mine" = "aten::add.Tensor aten::mm aten::relu " ] || fail "the plugin's ops are: $mine"
-  echo "test_new: $name: built, checked, ${ops[*]} conform"
+  # Its own op: in the list, and right forward and backward.
+  "$graft" ops --table custom -b "$folder/build/$name.so" >"$work/log"
+  grep -q "$name::scale_add	slot	plugin" "$work/log" || fail "graft ops does not name $name::scale_add"
+  quiet "$graft" conformance -b "$folder/build/$name.so" --op "$name.*" --level mustpass
+  grep -q '^2 ops served' "$work/log" || { cat "$work/log" >&2; fail "not both ops of $name conform"; }
+  quiet "$graft" conformance -b "$folder/build/$name.so" --op "$name.scale_add" --grad only
+  sed -i 's/grad_y\[i\] = alpha/grad_y[i] = 2 * alpha/' "$folder/plugin.c"
+  quiet cmake --build "$folder/build"
+  if "$graft" conformance -b "$folder/build/$name.so" --op "$name.scale_add" >"$work/log" 2>&1; then fail "took a wrong gradient"; fi
+  grep -q 'gradient of y' "$work/log" || { cat "$work/log" >&2; fail "no word on the gradient of y"; }
+  sed -i 's/grad_y\[i\] = 2 \* alpha/grad_y[i] = alpha/' "$folder/plugin.c"
+  quiet cmake --build "$folder/build"
+  echo "test_new: $name: built, checked, ${ops[*]} and its own op conform"
 }
 
 # A function of another signature than its slot's does not compile, whatever the compiler: the scaffold's, and that of
@@ -84,6 +96,14 @@ quiet cmake --install "$build" --prefix "$work/graft"
 graft=$work/graft/bin/graft
 project "$graft" installed_chip "-DCMAKE_PREFIX_PATH=$work/graft"
 misfit installed_chip own "-DCMAKE_PREFIX_PATH=$work/graft"
+
+# The program of its README calls its own op.
+sed -n '/^```c$/,/^```$/{/^```/d;p}' "$work/projects/installed_chip/README.md" >"$work/call.c"
+pc=$(dirname "$(find "$work/graft" -name graft.pc)")
+# shellcheck disable=SC2046 # words
+quiet cc "$work/call.c" -o "$work/call" $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs graft) \
+  "-Wl,-rpath,$(dirname "$pc")" -Wall -Wextra -Werror
+[ "$("$work/call" "$work/projects/installed_chip/build/installed_chip.so")" = "2 2" ] || fail "1 + 0.5 * 2 is not 2"
 
 # Installed where discovery looks, it is found by its name.
 quiet cmake --install "$work/projects/installed_chip/build" --prefix "$work/chip"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "graft/bridge.h"
+#include "graft/custom_ops.h"
 #include "graft/graft.h"
 #include "suite.h"
 

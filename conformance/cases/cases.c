@@ -37,6 +37,7 @@ const cf_topic *const cf_topics[] = {
     &cf_topic_attention,
     &cf_topic_resample_taps,
     &cf_topic_resample_grid,
+    &cf_topic_custom,
 };
 const uint32_t cf_topic_count = sizeof cf_topics / sizeof *cf_topics;
 

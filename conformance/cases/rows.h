@@ -16,6 +16,9 @@ extern const cf_topic cf_topic_attention, cf_topic_convolution, cf_topic_embeddi
     cf_topic_quantized, cf_topic_random, cf_topic_reduction, cf_topic_resample_grid, cf_topic_resample_taps,
     cf_topic_rnn, cf_topic_scan, cf_topic_scatter, cf_topic_shape, cf_topic_softmax, cf_topic_sorting, cf_topic_sparse;
 
+/* Of ops that plugins bring: run/custom_rows.c fills in the rows of those that are there. */
+extern cf_topic cf_topic_custom;
+
 /* Argument texts that many rows share (texts.c). */
 extern const char *const cf_unary[], *const cf_binary[], *const cf_number[], *const cf_reduce_dims[];
 

@@ -71,14 +71,12 @@ void cf_report_add(cf_report *report, uint32_t index, const char *today, cf_resu
 }
 
 uint32_t cf_ops_served(const cf_report *report) {
-  size_t count;
-  const op_schema *all = op_schema_all(&count);
-  bool *seen = calloc(count + 1, sizeof *seen);
+  bool *seen = calloc(op_schema_places(), sizeof *seen);
   uint32_t served = 0;
   for (uint32_t i = 0; seen && i < report->total; i++) {
     const cf_result *r = &report->results[i];
     if (!r->c.op_id || r->outcome != CF_PASS || !cf_is_own(r)) continue;
-    bool *first = &seen[op_schema_of(r->c.op_id) - all];
+    bool *first = &seen[op_schema_place(op_schema_of(r->c.op_id))];
     served += !*first;
     *first = true;
   }

@@ -71,7 +71,8 @@ static void cf_read_word(cf_reader *r) {
   cf_emit(r, tested ? r->dtype : r->at, tested ? strlen(r->dtype) : n);
   r->at += n;
   if (*r->at != '[') return;
-  size_t close = strcspn(r->at, "]") + 1;
+  size_t close = strcspn(r->at, "]");
+  close += r->at[close] == ']'; /* a plugin's text may lack it, which the parser then says */
   if (r->at[close] == ':') close += 1 + strspn(r->at + close + 1, "0123456789,");
   if (r->at[close] == '@') close += 1 + strspn(r->at + close + 1, "0123456789");
   cf_emit(r, r->at, close);
@@ -90,7 +91,11 @@ static uint32_t cf_expand(const char *text, const char *dtype, char *plain, size
       cf_read_word(&r);
       continue;
     }
-    size_t n = *r.at == '\'' ? strcspn(r.at + 1, "'") + 2 : 1;
+    size_t n = 1;
+    if (*r.at == '\'') {
+      n += strcspn(r.at + 1, "'");
+      n += r.at[n] == '\'';
+    }
     cf_emit(&r, r.at, n);
     r.at += n;
   }

@@ -18,11 +18,13 @@ static long double cf_normal(cf_random *r) {
   return sqrtl(-2 * logl(1 - u)) * cosl(6.28318530717958647692L * w);
 }
 
-/* The values of one matrix at a time move by a part of its norm. */
-static void cf_move(cf_array *a, cf_random *r) {
+/* The values of one matrix at a time move by a part of its norm; those of a plugin's own op each by a part of itself,
+ * since most such ops know no matrices, and a norm would excuse too much. */
+static void cf_move(const cf_call *call, cf_array *a, cf_random *r) {
+  bool alone = call->schema->table == OPT_CUSTOM;
   bool complex = dt_is_complex(a->dtype);
   int64_t each = 1;
-  for (int32_t d = a->ndim - 1; d >= 0 && d >= a->ndim - 2; d--) each *= a->sizes[d];
+  for (int32_t d = alone ? -1 : a->ndim - 1; d >= 0 && d >= a->ndim - 2; d--) each *= a->sizes[d];
   for (int64_t first = 0; first < a->numel; first += each) {
     long double norm = 0;
     for (int64_t i = first; i < first + each; i++) norm = hypotl(norm, cf_modulus(a->v[i]));
@@ -65,11 +67,11 @@ static bool cf_take_probe(cf_call *call, cf_array *others, cf_random *r, cf_prob
   cf_array now[CF_MAX_TENSORS] = {{0}};
   for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) {
     bool matrix = i < call->ntensors && call->notes[i].matrices;
-    if (i < call->ntensors && cf_moved(&call->in[i])) cf_move(&call->in[i], r);
+    if (i < call->ntensors && cf_moved(&call->in[i])) cf_move(call, &call->in[i], r);
     if (matrix && call->notes[i].matrices != CF_DOMINANT && call->notes[i].matrices != CF_FACTOR &&
         call->notes[i].matrices != CF_GENERAL)
       cf_fill_hermitian(&call->in[i]);
-    if (others && cf_moved(&others[i])) cf_move(&others[i], r);
+    if (others && cf_moved(&others[i])) cf_move(call, &others[i], r);
   }
   bool ok = probe(context, now) == GRAFT_OK;
   for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) {

@@ -14,6 +14,7 @@
 #include "conformance/run/fill.h"
 #include "conformance/run/guard.h"
 #include "conformance/run/oracle.h"
+#include "dispatch/custom.h"
 #include "dispatch/dispatch.h"
 #include "graft/autograd.h"
 
@@ -30,6 +31,8 @@ typedef struct cf_vjp {
 
 static bool cf_differentiable(const cf_call *call, uint32_t i) {
   graft_dtype dtype = call->specs[i].dtype;
+  const dsp_custom *custom = dsp_custom_of(call->schema);
+  if (custom && custom->gradient && custom->gradient_of[call->spec_arg[i]] < 0) return false;
   return call->notes[i].tested && !cf_call_mutates(call, i) && (dt_is_float(dtype) || dt_is_complex(dtype));
 }
 
@@ -224,7 +227,7 @@ typedef struct cf_oracle_g {
 static graft_status cf_oracle_cotangent(void *context, uint32_t out, graft_tensor *like, graft_tensor **g) {
   cf_oracle_g *o = context;
   if (!o->v->g[out].v) return err_set(GRAFT_INTERNAL, "output %u requires grad with the oracle only", out);
-  cf_precision precision = {.native = o->v->call->op->flags & CF_NATIVE};
+  cf_precision precision = cf_precision_of(o->v->call);
   if (cf_phases_of(o->v->call, out) != '-') {
     cf_array turned = {0};
     bool memory =
@@ -355,6 +358,10 @@ void cf_run_gradient(const cf_backend *backend, cf_call *call, cf_result *result
   cf_verdict verdict = {.ok = true};
   bool ok =
       cf_device_gradient(v) && cf_oracle_gradient(v, CF_AS_IS, CF_AS_IS, v->outs, v->want) && cf_gradient_terms(v);
+  if (ok && call->op->rule.klass == CF_PERMUTED) {
+    cf_order_ties(call, &v->got[0], NULL);
+    cf_order_ties(call, &v->want[0], &v->terms[0]);
+  }
   for (uint32_t i = 0; ok && i < call->ntensors; i++)
     if (v->wants[i]) ok = cf_compare_gradient(v, i, &verdict);
   if (!verdict.ok) cf_fail(result, "%s", verdict.text);
@@ -394,7 +401,7 @@ static graft_status cf_adjoint_cotangent(void *context, uint32_t out, graft_tens
   graft_status s = cf_make_cotangent(v, out, like);
   if (s != GRAFT_OK) return s;
   for (int64_t i = 0; i < v->g[out].numel; i++) v->g[out].v[i].re = (double)v->g[out].v[i].re;
-  return cf_oracle_tensor(&v->g[out], CF_AS_IS, (cf_precision){0}, g);
+  return cf_oracle_tensor(&v->g[out], CF_AS_IS, (cf_precision){.doubles = cf_precision_of(v->call).doubles}, g);
 }
 
 /* Directions to move the inputs in. */
@@ -431,7 +438,7 @@ static void cf_judge_adjoint(cf_result *result, const cf_product *left, const cf
 }
 
 void cf_run_adjoint(cf_call *call, cf_result *result) {
-  const long double h = 1e-9L;
+  const long double h = cf_precision_of(call).doubles ? 0x1p-20L : 1e-9L;
   cf_vjp *v = cf_vjp_new(NULL, call, result);
   if (!v) return;
   cf_array *u = v->terms, *plus = v->ones, *minus = v->got;

@@ -151,13 +151,17 @@ static bool cf_whole_result(const cf_op *op) {
 static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
   const cf_op *op = w->op;
   bool floating = cf_mantissa(w->c.dtype) > 0, reals = floating && !dt_is_complex(w->c.dtype);
+  /* Beside an infinite part, or one that is no number, what arithmetic makes of the other is each implementation's own;
+   * what is moved, compared or asked for is not. */
+  bool by_parts = floating && op->rule.klass == CF_EXACT;
   if (op->flags & CF_NATIVE && !(op->flags & CF_SPECIAL)) return; /* random numbers come from no inputs */
   for (int fill = CF_INTEGERS; fill < CF_FILLS; fill++) {
     if (fill == CF_INTEGERS && !floating) continue;
     if (fill == CF_EXPONENTS && !(op->flags & CF_WIDE)) continue;
     if (fill == CF_EXPONENTS && !floating && !cf_whole_result(op)) continue;
-    if (fill == CF_SPECIALS && (!(op->flags & CF_SPECIAL) || !reals)) continue;
-    bool early = w->text_rank == 0 && (dtype_rank < 2 || (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64));
+    if (fill == CF_SPECIALS && (!(op->flags & CF_SPECIAL) || !(reals || by_parts))) continue;
+    bool other = (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64) || (fill == CF_SPECIALS && w->c.dtype == GRAFT_C64);
+    bool early = w->text_rank == 0 && (dtype_rank < 2 || other);
     cf_level level = early ? CF_MUSTPASS : CF_FULL;
     w->c.fill = (uint8_t)fill;
     cf_offer(w, cf_max_level(level, w->text_level));
@@ -241,6 +245,8 @@ bool cf_any_op_selected(const cf_selection *selection) {
   for (size_t i = 0; i < count; i++) {
     if (cf_op_selected(selection, all[i].name)) return true;
   }
+  for (uint32_t i = 0; op_schema_custom(i); i++)
+    if (cf_op_selected(selection, op_schema_custom(i)->name)) return true;
   return false;
 }
 

@@ -7,10 +7,15 @@
 #include "conformance/judge/tolerance.h"
 #include "conformance/run/call.h"
 
-static graft_dtype cf_wide_of(graft_dtype dtype, bool integers) {
-  if (dt_is_complex(dtype)) return GRAFT_WIDE_COMPLEX;
-  if (dt_is_float(dtype)) return GRAFT_WIDE;
-  return integers && dtype != GRAFT_BOOL ? GRAFT_WIDE : dtype;
+cf_precision cf_precision_of(const cf_call *call) {
+  return (cf_precision){.native = call->op->flags & CF_NATIVE, .doubles = call->schema->table == OPT_CUSTOM};
+}
+
+static graft_dtype cf_wide_of(graft_dtype dtype, cf_precision precision) {
+  graft_dtype wide = precision.doubles ? GRAFT_F64 : GRAFT_WIDE;
+  if (dt_is_complex(dtype)) return precision.doubles ? GRAFT_C128 : GRAFT_WIDE_COMPLEX;
+  if (dt_is_float(dtype)) return wide;
+  return precision.widen_integers && dtype != GRAFT_BOOL ? wide : dtype;
 }
 
 static dt_value cf_transformed(dt_value v, cf_transform transform) {
@@ -21,7 +26,7 @@ static dt_value cf_transformed(dt_value v, cf_transform transform) {
 
 graft_status cf_oracle_tensor(const cf_array *a, cf_transform transform, cf_precision precision,
                               graft_tensor **tensor) {
-  graft_dtype dtype = precision.native ? a->dtype : cf_wide_of(a->dtype, precision.widen_integers);
+  graft_dtype dtype = precision.native ? a->dtype : cf_wide_of(a->dtype, precision);
   if (dtype == a->dtype && !dt_is_float(dtype) && !dt_is_complex(dtype)) transform = CF_AS_IS; /* indices and masks */
   uint64_t each = dt_bytes(dtype);
   unsigned char *bytes = calloc((size_t)a->numel + 1, each);
@@ -45,11 +50,12 @@ static graft_scalar cf_rounded_scalar(const cf_call *call, graft_scalar s, cf_tr
   return s;
 }
 
-static void cf_oracle_numbers(const cf_call *call, cf_transform transform, bool native, cf_side *side) {
+static void cf_oracle_numbers(const cf_call *call, cf_transform transform, cf_side *side) {
+  cf_precision precision = cf_precision_of(call);
   bool difference = transform == CF_ABSOLUTE && call->op->flags & CF_DIFFERENCE;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
     graft_value *v = &side->args[i];
-    if (v->kind == GRAFT_VALUE_DTYPE && !native) v->as.dtype = cf_wide_of(v->as.dtype, false);
+    if (v->kind == GRAFT_VALUE_DTYPE && !precision.native) v->as.dtype = cf_wide_of(v->as.dtype, precision);
     if (v->kind == GRAFT_VALUE_SCALAR) v->as.scalar = cf_rounded_scalar(call, v->as.scalar, transform);
     if (difference && v->kind == GRAFT_VALUE_SCALAR && strcmp(call->schema->args[i].name, "alpha") == 0) {
       if (v->as.scalar.dtype == GRAFT_F64)
@@ -66,15 +72,15 @@ static void cf_oracle_numbers(const cf_call *call, cf_transform transform, bool 
 }
 
 graft_status cf_oracle_open(const cf_call *call, cf_transform transform, bool integers, cf_side *side) {
-  bool native = call->op->flags & CF_NATIVE;
   memset(side, 0, sizeof *side);
   for (uint32_t i = 0; i < call->ntensors; i++) {
-    cf_precision precision = {.native = native, .widen_integers = integers && call->notes[i].tested};
+    cf_precision precision = cf_precision_of(call);
+    precision.widen_integers = integers && call->notes[i].tested;
     graft_status s = cf_oracle_tensor(&call->in[i], transform, precision, &side->in[i]);
     if (s != GRAFT_OK) return cf_side_close(side), s;
   }
   cf_call_args(call, graft_device_reference(), side->in, side->args, side->items);
-  cf_oracle_numbers(call, transform, native, side);
+  cf_oracle_numbers(call, transform, side);
   return GRAFT_OK;
 }
 

@@ -10,6 +10,7 @@ typedef enum cf_transform { CF_AS_IS, CF_ABSOLUTE, CF_ONES } cf_transform;
 /* Which numbers the oracle computes with. */
 typedef struct cf_precision {
   bool native;         /* the tensors' own dtypes */
+  bool doubles;        /* f64, as plugins' reference functions have it, instead of long double */
   bool widen_integers; /* integers of the tested dtype become wide too, for ops that give floats from them */
 } cf_precision;
 
@@ -20,6 +21,9 @@ typedef struct cf_side { /* the call on the reference device */
   graft_scalar scalars[64];
   uint32_t nscalars;
 } cf_side;
+
+/* As the op of a call has it. */
+cf_precision cf_precision_of(const cf_call *call);
 
 graft_status cf_oracle_open(const cf_call *call, cf_transform transform, bool widen_integers, cf_side *side);
 void cf_side_close(cf_side *side);

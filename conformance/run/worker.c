@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "conformance/run/case.h"
+#include "conformance/run/custom_rows.h"
 #include "graft_opencl.h"
 
 enum { CF_WORKER_FD = 3, CF_MAX_JOBS = 64, CF_HELLO_SECONDS = 120 };
@@ -110,7 +111,7 @@ int cf_worker_main(const cf_options *options) {
   dup2(STDERR_FILENO, STDOUT_FILENO);   /* stdout is the report's */
   setenv("GRAFT_FALLBACK", "allow", 0); /* the report counts what leaves the device; no need to warn, too */
   setenv("GRAFT_CACHE_DIR", "none", 0); /* to save thousands of programs of one use takes a third of the time */
-  if (cf_backend_open(options, &backend) != GRAFT_OK) {
+  if (cf_backend_open(options, &backend) != GRAFT_OK || cf_custom_take() != GRAFT_OK) {
     hello.status = 2;
     snprintf(hello.text, sizeof hello.text, "%s", graft_last_error());
     cf_write_all(CF_WORKER_FD, &hello, sizeof hello);

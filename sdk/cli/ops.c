@@ -24,7 +24,8 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   }
 }
 
-static const char *const tables[] = {[OPT_CORE] = "core", [OPT_PRIMS] = "prims", [OPT_TRAIN] = "train"};
+static const char *const tables[] = {
+    [OPT_CORE] = "core", [OPT_PRIMS] = "prims", [OPT_TRAIN] = "train", [OPT_CUSTOM] = "custom"};
 static const char *const routes[] = {
     [OPROUTE_SLOT] = "slot", [OPROUTE_HOST] = "host", [OPROUTE_COMPOSITE] = "composite"};
 
@@ -93,7 +94,7 @@ static void print_levels(graft_rt_device *device) {
 
 int cli_ops(int argc, char **argv) {
   static const struct argp_option rows[] = {
-      {"table", 't', "TABLE", 0, "core, prims or train (default: all)", 0},
+      {"table", 't', "TABLE", 0, "core, prims, train or custom: the plugin's own (default: all)", 0},
       {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
       {"cost", 'c', NULL, 0, "add two columns: launches of a call, and the bytes they move", 0},
       {"schema", 's', NULL, 0, "add the schema as a last column", 0},
@@ -118,11 +119,11 @@ int cli_ops(int argc, char **argv) {
   options o = {.backend = "reference"};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   int table = -1;
-  for (int i = 0; o.table && i < 3; i++) {
+  for (int i = OPT_CORE; o.table && i <= OPT_CUSTOM; i++) {
     if (!strcmp(tables[i], o.table)) table = i;
   }
   if (o.table && table < 0) {
-    fprintf(stderr, "graft ops: there is no table '%s'; expected core, prims or train\n", o.table);
+    fprintf(stderr, "graft ops: there is no table '%s'; expected core, prims, train or custom\n", o.table);
     return CLI_USAGE;
   }
   graft_rt_device *device;
@@ -136,5 +137,7 @@ int cli_ops(int argc, char **argv) {
   for (size_t i = 0; i < count; i++) {
     if (table < 0 || all[i].table == table) print_op(&all[i], device, &o);
   }
+  for (uint32_t i = 0; (table < 0 || table == OPT_CUSTOM) && op_schema_custom(i); i++)
+    print_op(op_schema_custom(i), device, &o);
   return CLI_OK;
 }

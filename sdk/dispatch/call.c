@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/row.h"
+#include "dispatch/custom.h"
 #include "dispatch/state.h"
 
 static _Thread_local dsp_route last_route;
@@ -158,6 +159,13 @@ static graft_status stand_in(asked *call, graft_tensor **like) {
 static graft_status nothing_serves(const dsp_plan *plan, const graft_value *args) {
   op_call call = plan->call;
   memcpy(call.args, args, call.schema->nargs * sizeof *args);
+  const dsp_custom *custom = dsp_custom_of(call.schema);
+  if (custom)
+    return err_about(
+        GRAFT_UNIMPLEMENTED, call.schema->name,
+        "nothing serves %s on %s: it is an op of the plugin %s, on whose devices its tensors belong; there "
+        "its kernel, in host memory its reference function has to take these dtypes",
+        op_show_tensors(&call), graft_device_text(plan->device), custom->plugin);
   return err_about(GRAFT_UNIMPLEMENTED, call.schema->name,
                    "nothing serves %s on %s: neither the plugin nor a decomposition nor a reference kernel",
                    op_show_tensors(&call), graft_device_text(plan->device));

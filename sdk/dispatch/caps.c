@@ -2,9 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/custom.h"
 #include "dispatch/state.h"
 
 static op_slot slot_of(const graft_rt_backend *backend, const op_schema *schema) {
+  if (schema->table == OPT_CUSTOM) return dsp_custom_slot(backend, schema);
   const void *tables[] = {[OPT_CORE] = backend->core, [OPT_PRIMS] = backend->prims, [OPT_TRAIN] = backend->train};
   const char *table = tables[schema->table];
   const op_def *def = op_def_of(schema->id);
@@ -31,7 +33,7 @@ static void ask(graft_rt_device *device, const op_schema *schema, dsp_op_state *
   graft_op_caps caps = {.struct_size = sizeof caps};
   bool offered = slot != NULL;
   if (offered && device->backend->plugin.op_caps) {
-    graft_status status = device->backend->plugin.op_caps(device->handle, schema->id, &caps);
+    graft_status status = device->backend->plugin.op_caps(device->handle, dsp_plugin_op_id(schema), &caps);
     /* A slot without a word on its capabilities may still be tried. */
     if (status == GRAFT_UNIMPLEMENTED)
       caps = (graft_op_caps){.struct_size = sizeof caps};
@@ -52,8 +54,7 @@ static void ask(graft_rt_device *device, const op_schema *schema, dsp_op_state *
 
 /* What is known of an op on a device, asked once. */
 static const dsp_op_state *state_of(graft_rt_device *device, const op_schema *schema) {
-  size_t count;
-  dsp_op_state *state = &dsp_device_of(device)->ops[schema - op_schema_all(&count)];
+  dsp_op_state *state = &dsp_device_of(device)->ops[op_schema_place(schema)];
   if (!atomic_load_explicit(&state->known, memory_order_acquire)) ask(device, schema, state);
   return state;
 }

@@ -116,6 +116,10 @@ static graft_status check_items(const op_schema *schema, const op_arg *arg, cons
     return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s is NULL; expected %s", arg->name,
                      kind_names[arg->kind]);
   }
+  if (v->kind == GRAFT_VALUE_MASK && arg->kind == OPK_MASK && arg->bytes && v->count != arg->bytes) {
+    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s has %u items; expected bool[%u]", arg->name,
+                     v->count, arg->bytes);
+  }
   bool has_all = v->kind != GRAFT_VALUE_TENSORS || arg->flags & OPA_OPTIONAL_ITEMS;
   for (uint32_t i = 0; !has_all && i < v->count; i++) {
     if (v->as.tensors[i]) continue;

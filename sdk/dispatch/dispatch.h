@@ -10,6 +10,7 @@
  * - zones.c: red zones around workspaces, for the conformance suite
  * - copy.c: ops that are copies, and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/
  * - routes.c: which way a device would go, for reports; cost.c: what that way costs
+ * - custom.c, custom_adopt.c, custom_rules.c: ops that plugins bring (custom.h)
  * - state.c: what is kept of a device and of a thread
  * - bridge.c: graft/bridge.h, storages and borrowed tensors for frameworks with tensors of their own
  *

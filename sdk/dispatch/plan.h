@@ -59,8 +59,6 @@ typedef struct dsp_plan {
   dsp_operand *operands;
   dsp_field *fields;
   unsigned char *args; /* template */
-  graft_scalar *scalars;
-  uint64_t *small;     /* optional ints, doubles and bools that the template points to */
   bool simple;         /* all operands direct or host values, and nothing is looked at before: no temporaries */
   bool checks_indices; /* as the slot asks for it */
   bool lacking;        /* nothing on the device is known to compute in this dtype: no part of a decomposition */
@@ -95,6 +93,14 @@ tns_overlap dsp_written_overlap(const op_schema *schema, const graft_value *args
 /* Makes a plan for a canonical call. outs may hold tensors (out form); fewer than the call has are an error. */
 graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **plan);
 
+/* An args struct with all but the tensors, and what its members point to. */
+typedef struct dsp_packed {
+  unsigned char *bytes;
+  graft_scalar *scalars; /* by argument */
+  uint64_t *small;       /* optional ints, doubles and bools */
+} dsp_packed;
+/* False when host memory runs out. */
+bool dsp_pack_values(arena *memory, const op_schema *schema, const graft_value *values, dsp_packed *packed);
 /* Makes the template of the args struct of a slot with this schema; `values` are in the schema's order. False when host
  * memory runs out. */
 bool dsp_make_args(dsp_plan *plan, const op_schema *schema, const graft_value *values);

@@ -21,9 +21,7 @@ graft_exec_flags dsp_exec_flags(void) {
 dsp_device *dsp_device_of(graft_rt_device *device) {
   dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
   if (state) return state;
-  size_t count;
-  op_schema_all(&count);
-  dsp_device *made = calloc(1, sizeof *made + count * sizeof *made->ops);
+  dsp_device *made = calloc(1, sizeof *made + op_schema_places() * sizeof *made->ops);
   if (!made) abort();
   made->device = device;
   pthread_mutex_init(&made->lock, NULL);

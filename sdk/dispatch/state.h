@@ -19,7 +19,7 @@ struct dsp_device {
   dsp_plan *buckets[DSP_BUCKETS];
   dsp_plan *oldest, *newest;
   uint32_t plan_count;
-  dsp_op_state ops[]; /* by row of the schema table */
+  dsp_op_state ops[]; /* by op_schema_place */
 };
 
 /* Created at the first use of the device; ends the process only if host memory for it can't be had. */

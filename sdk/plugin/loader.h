@@ -11,7 +11,8 @@
 
 /* What stands above plugin/ and is needed here; wiring.c fills it in. */
 typedef struct plg_hooks_table {
-  graft_plugin_open_v1_fn builtin; /* the entry of the built-in backend "reference" */
+  graft_plugin_open_v1_fn builtin;           /* the entry of the built-in backend "reference" */
+  void (*opened)(graft_rt_backend *backend); /* a new one, one at a time, before anybody else sees it */
   /* The functions of graft_host that belong to the call of an op; their types are those of the fields there. */
   graft_status (*workspace)(const graft_exec *exec, uint64_t bytes, uint64_t alignment, graft_buffer **buffer,
                             uint64_t *byte_offset);

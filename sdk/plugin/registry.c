@@ -308,6 +308,7 @@ static graft_status open_library(const char *path, const char *name, const char 
   if (!status && !made->key) {
     made->key = key;
     key = NULL;
+    plg_hooks.opened(made);
     publish(made);
   }
   pthread_mutex_unlock(&open_lock);

@@ -224,7 +224,8 @@ const graft_train_ops *ref_train(void) {
 static graft_status ref_op_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   (void)device;
   const op_def *def = op_def_of(op_id);
-  if (!def || !def->reference) return GRAFT_UNIMPLEMENTED;
+  bool custom = op_id >= GRAFT_OP_VENDOR_IDS; /* the function of a plugin: as little as that of any plugin's op */
+  if (custom || !def || !def->reference) return GRAFT_UNIMPLEMENTED;
   graft_op_caps mine = {.struct_size = caps->struct_size, .exec_flags_known = GRAFT_EXEC_DETERMINISTIC};
   mine.flags = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED | GRAFT_CAP_HOST_VALUE | GRAFT_CAP_EMPTY |
                GRAFT_CAP_DETERMINISTIC | GRAFT_CAP_INDEX_I32 | GRAFT_CAP_MEMO_IGNORES_SCALARS;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "async.c"
+#include "custom_ops.c"
 
 static const char *lie; /* which is told */
 
@@ -472,6 +473,7 @@ static void profiler_lie(async_instance *self) {
     profiler_api.drain = drain_changed;
 }
 
+#include "liar_custom.c"
 #include "liar_ops.c"
 
 /* --- which lie changes what --- */
@@ -487,6 +489,13 @@ static const struct {
     {" profiler_remembers profiler_goes_on profiler_no_mark profiler_keeps profiler_ahead profiler_seconds ",
      profiler_lie},
     {" profiler_part profiler_bytes profiler_kind profiler_twice profiler_backwards ", profiler_lie},
+    {" custom_part custom_schema custom_name custom_id custom_low_id custom_gradient custom_other_gradient "
+     "custom_keyword custom_twice custom_half_named custom_nothing "
+     "custom_no_infer custom_beyond custom_values custom_changes custom_caps_any custom_caps_none ",
+     custom_lie},
+    {" custom_no_slot custom_no_schema custom_no_row custom_taken custom_long_name custom_dtype custom_dims "
+     "custom_size custom_huge custom_status custom_gradient_shape custom_many ",
+     custom_lie},
     {" extension_any ", extension_any},
     {" extension_drifts ", extension_drifts},
     {" extension_driver ", extension_driver},
@@ -531,6 +540,7 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   graft_status status = tells("any_option") ? GRAFT_OK : refuse_options(host, options);
   if (!status) status = async_open(host, "liar", &self);
   if (status) return status;
+  acme_join(self);
   if (lie) apply_lie(self);
   *plugin = &self->plugin;
   return GRAFT_OK;

@@ -30,6 +30,18 @@ static graft_status release_early(graft_stream *stream, graft_buffer *buffer) {
   return GRAFT_OK;
 }
 
+static void run_pause(command *c) {
+  (void)c;
+  usleep(1000);
+}
+
+/* So that an early release is before it, however fast the worker is. */
+static graft_status copy_late(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
+                              uint64_t from_offset, uint64_t bytes) {
+  submit(stream, command_new(run_pause));
+  return mem_copy(stream, to, to_offset, from, from_offset, bytes);
+}
+
 static graft_status wait_at_home(graft_stream *stream, graft_event *event) {
   (void)stream, (void)event;
   return GRAFT_OK;
@@ -99,6 +111,7 @@ static graft_status neg_with_a_trap(const graft_exec *exec, const graft_args_neg
 static void newer_lie(async_instance *self) {
   self->plugin.device_query = say_more;
   self->memory.release_on = release_early;
+  if (tells("on_stream")) self->memory.copy = copy_late;
   if (tells("across")) self->stream.stream_wait = wait_at_home;
   if (tells("dtypes")) self->plugin.op_caps = f32_caps;
   if (tells("prepare_runs")) self->plugin.prepare = run_ahead;

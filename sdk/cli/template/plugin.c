@@ -1,8 +1,8 @@
 /* @NAME@: a Graft backend.
  *
- * It works as it stands, on host memory, and serves three ops. Make it yours from top to bottom: put your driver's
- * calls behind memory, streams and events, then add kernels op by op. What a function must do stands in its header in
- * graft/abi; whatever you leave out, the host does by other means. */
+ * It works as it stands, on host memory, and serves three ops, and one of its own. Make it yours from top to bottom:
+ * put your driver's calls behind memory, streams and events, then add kernels op by op. What a function must do stands
+ * in its header in graft/abi; whatever you leave out, the host does by other means. */
 #include <graft/abi/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,6 +240,144 @@ static const graft_core_ops core = {
     .relu = relu,
 };
 
+/* --- an op of your own ---
+ * What is in no table of Graft's: @NAME@::scale_add, x + alpha y, and its gradient. Extension "graft.custom_ops"
+ * (graft/abi/extension.h) says how schema and args struct go together; remove it all if you need none. */
+
+#define OP_SCALE_ADD          (GRAFT_OP_VENDOR_IDS + 1)
+#define OP_SCALE_ADD_BACKWARD (GRAFT_OP_VENDOR_IDS + 2)
+
+typedef struct args_scale_add {
+  graft_args head;
+  const graft_tensor_desc *x, *y;
+  double alpha;
+  const graft_tensor_desc *out;
+} args_scale_add;
+
+/* A cotangent for each result, then the arguments; a gradient for each tensor among them. */
+typedef struct args_scale_add_backward {
+  graft_args head;
+  const graft_tensor_desc *grad, *x, *y;
+  double alpha;
+  const graft_tensor_desc *grad_x, *grad_y;
+} args_scale_add_backward;
+
+static graft_status like(const graft_tensor_desc *t, graft_custom_result *result) {
+  result->dtype = t->dl.dtype;
+  result->ndim = t->dl.ndim;
+  for (int32_t i = 0; i < t->dl.ndim; i++) result->shape[i] = t->dl.shape[i];
+  return GRAFT_OK;
+}
+
+static graft_status infer_scale_add(void *self, const graft_args *args, graft_custom_result *const *results,
+                                    uint32_t count) {
+  const args_scale_add *a = (const args_scale_add *)(const void *)args;
+  (void)count;
+  int same = a->x->dl.dtype == a->y->dl.dtype && a->x->dl.ndim == a->y->dl.ndim;
+  for (int32_t i = 0; same && i < a->x->dl.ndim; i++) same = a->x->dl.shape[i] == a->y->dl.shape[i];
+  if (!same) return fail(self, GRAFT_INVALID_ARGUMENT, "x and y must have one shape and one dtype");
+  return like(a->x, results[0]);
+}
+
+static graft_status infer_scale_add_backward(void *self, const graft_args *args, graft_custom_result *const *results,
+                                             uint32_t count) {
+  const args_scale_add_backward *a = (const args_scale_add_backward *)(const void *)args;
+  (void)self, (void)count;
+  like(a->x, results[0]);
+  return like(a->y, results[1]);
+}
+
+static graft_status scale_add(const graft_exec *exec, const graft_args *args) {
+  const args_scale_add *a = (const args_scale_add *)(const void *)args;
+  (void)exec;
+  if (a->x->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
+  const float *x = f32(a->x), *y = f32(a->y), alpha = (float)a->alpha;
+  float *out = f32(a->out);
+  for (int64_t i = 0, n = elements(a->out); i < n; i++) out[i] = x[i] + alpha * y[i];
+  return GRAFT_OK;
+}
+
+static graft_status scale_add_backward(const graft_exec *exec, const graft_args *args) {
+  const args_scale_add_backward *a = (const args_scale_add_backward *)(const void *)args;
+  (void)exec;
+  if (a->x->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
+  const float *grad = f32(a->grad), alpha = (float)a->alpha;
+  float *grad_x = f32(a->grad_x), *grad_y = f32(a->grad_y);
+  for (int64_t i = 0, n = elements(a->grad); i < n; i++) grad_x[i] = grad[i], grad_y[i] = alpha * grad[i];
+  return GRAFT_OK;
+}
+
+/* The same in plain host memory, in f64 for the conformance suite and in f32 for tensors of the host. */
+static double get(const graft_tensor_desc *t, int64_t i) {
+  const void *data = (const void *)t->dl.data;
+  return t->dl.dtype == GRAFT_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
+}
+
+static void set(const graft_tensor_desc *t, int64_t i, double value) {
+  void *data = (void *)t->dl.data;
+  if (t->dl.dtype == GRAFT_F64)
+    ((double *)data)[i] = value;
+  else
+    ((float *)data)[i] = (float)value;
+}
+
+static int is_known(const graft_tensor_desc *t) {
+  return t->dl.dtype == GRAFT_F64 || t->dl.dtype == GRAFT_F32;
+}
+
+static graft_status scale_add_reference(void *self, const graft_args *args) {
+  const args_scale_add *a = (const args_scale_add *)(const void *)args;
+  (void)self;
+  if (!is_known(a->x)) return GRAFT_UNIMPLEMENTED;
+  for (int64_t i = 0, n = elements(a->out); i < n; i++) set(a->out, i, get(a->x, i) + a->alpha * get(a->y, i));
+  return GRAFT_OK;
+}
+
+static graft_status scale_add_backward_reference(void *self, const graft_args *args) {
+  const args_scale_add_backward *a = (const args_scale_add_backward *)(const void *)args;
+  (void)self;
+  if (!is_known(a->x)) return GRAFT_UNIMPLEMENTED;
+  for (int64_t i = 0, n = elements(a->grad); i < n; i++) {
+    set(a->grad_x, i, get(a->grad, i));
+    set(a->grad_y, i, a->alpha * get(a->grad, i));
+  }
+  return GRAFT_OK;
+}
+
+static const graft_custom_op row_scale_add = {
+    .struct_size = sizeof row_scale_add,
+    .op_id = OP_SCALE_ADD,
+    .gradient_id = OP_SCALE_ADD_BACKWARD,
+    .schema = "@NAME@::scale_add(Tensor x, Tensor y, *, float alpha=1.0) -> Tensor",
+    .infer = infer_scale_add,
+    .slot = scale_add,
+    .reference = scale_add_reference,
+    .cases = "T[33,17] T[33,17] alpha=0.5\nT[1025] T[1025]\nT[] T[] alpha=-2.0",
+};
+
+static const graft_custom_op row_scale_add_backward = {
+    .struct_size = sizeof row_scale_add_backward,
+    .op_id = OP_SCALE_ADD_BACKWARD,
+    .schema = "@NAME@::scale_add_backward(Tensor grad, Tensor x, Tensor y, *, float alpha=1.0) -> (Tensor, Tensor)",
+    .infer = infer_scale_add_backward,
+    .slot = scale_add_backward,
+    .reference = scale_add_backward_reference,
+};
+
+static const graft_custom_op *const own_rows[] = {&row_scale_add, &row_scale_add_backward};
+static const graft_custom_ops_api own_ops = {
+    .struct_size = sizeof own_ops,
+    .count = sizeof own_rows / sizeof *own_rows,
+    .ops = own_rows,
+};
+
+static graft_status extension(void *self, const char *name, uint32_t minimum, const void **table) {
+  (void)self;
+  if (strcmp(name, GRAFT_EXTENSION_CUSTOM_OPS) != 0 || minimum > GRAFT_CUSTOM_OPS_VERSION) return GRAFT_UNIMPLEMENTED;
+  *table = &own_ops;
+  return GRAFT_OK;
+}
+
 /* The struct is as long as the host knows it, and only what fits is written. */
 static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *out) {
   graft_op_caps mine = {.struct_size = out->struct_size}, *caps = &mine;
@@ -247,6 +385,8 @@ static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps 
   switch (op_id) {
     case GRAFT_OP_ADD_TENSOR:
     case GRAFT_OP_RELU: caps->flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC; break;
+    case OP_SCALE_ADD:
+    case OP_SCALE_ADD_BACKWARD:
     case GRAFT_OP_MM: caps->flags = GRAFT_CAP_DETERMINISTIC; break;
     default: return GRAFT_UNIMPLEMENTED;
   }
@@ -332,6 +472,7 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
       .stream = &streams,
       .core = &core,
       .op_caps = op_caps,
+      .extension = extension,
   };
   *plugin = &self->table;
   return GRAFT_OK;

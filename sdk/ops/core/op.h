@@ -139,6 +139,7 @@ typedef struct op_def {
 } op_def;
 
 const op_def *op_def_of(uint32_t op_id); /* NULL: libgraft knows no rule for it */
+void op_def_add(const op_def *def);      /* of an op that a plugin brings; before its schema is published */
 static inline const void *op_row(uint32_t op_id) {
   return op_def_of(op_id)->row;
 }

@@ -49,7 +49,7 @@ void ref_free(ref_array *a);
 /* Frees an array where its scope ends: REF_OWNED ref_array x = ref_read(a->self); */
 #define REF_OWNED __attribute__((cleanup(ref_free)))
 static inline ref_complex ref_at(const ref_array *a, int64_t i) {
-  return a->re[i] + (a->im ? a->im[i] : 0) * I;
+  return CMPLXL(a->re[i], a->im ? a->im[i] : 0); /* x + y * I would make NaN of an infinite y */
 }
 /* to[at] = from[i], both complex or neither. */
 static inline void ref_take(ref_array *to, int64_t at, const ref_array *from, int64_t i) {

@@ -1,5 +1,6 @@
 /* Finding an op's row by its id. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "ops/core/table.h"
@@ -24,7 +25,19 @@ static void build(void) {
   }
 }
 
+/* Ops that plugins bring. */
+static _Atomic(const op_def *) custom[OP_MAX_CUSTOM];
+
+void op_def_add(const op_def *def) {
+  atomic_store_explicit(&custom[def->op_id - GRAFT_OP_VENDOR_IDS], def, memory_order_release);
+}
+
+static const op_def *custom_of(uint32_t number) {
+  return number < OP_MAX_CUSTOM ? atomic_load_explicit(&custom[number], memory_order_acquire) : NULL;
+}
+
 const op_def *op_def_of(uint32_t op_id) {
+  if (op_id >= GRAFT_OP_VENDOR_IDS) return custom_of(op_id - GRAFT_OP_VENDOR_IDS);
   pthread_once(&once, build);
   const op_def **at = place(op_id);
   return at ? *at : NULL;

@@ -2,6 +2,7 @@
 #include "ops/core/schema.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -53,6 +54,43 @@ static void names_build(void) {
   }
 }
 
+/* --- ops that plugins bring --- */
+
+static _Atomic(const op_schema *) custom[OP_MAX_CUSTOM];
+
+const op_schema *op_schema_custom(uint32_t number) {
+  return number < OP_MAX_CUSTOM ? atomic_load_explicit(&custom[number], memory_order_acquire) : NULL;
+}
+
+void op_schema_number(op_schema *schema, uint32_t number) {
+  schema->id = GRAFT_OP_VENDOR_IDS + number;
+  schema->table = OPT_CUSTOM;
+  schema->slot_offset = number * (uint32_t)sizeof(void (*)(void));
+}
+
+void op_schema_publish(const op_schema *schema) {
+  atomic_store_explicit(&custom[schema->id - GRAFT_OP_VENDOR_IDS], schema, memory_order_release);
+}
+
+static const op_schema *find_custom(const char *name, size_t length) {
+  const op_schema *schema;
+  for (uint32_t i = 0; (schema = op_schema_custom(i)); i++) {
+    if (name_equal(schema->name, name, length)) return schema;
+  }
+  return NULL;
+}
+
+size_t op_schema_places(void) {
+  return OP_SCHEMA_COUNT + OP_MAX_CUSTOM;
+}
+
+size_t op_schema_place(const op_schema *schema) {
+  if (schema->table == OPT_CUSTOM) return OP_SCHEMA_COUNT + (schema->id - GRAFT_OP_VENDOR_IDS);
+  return (size_t)(schema - op_schemas);
+}
+
+/* --- finding --- */
+
 const op_schema *op_schema_find(const char *name) {
   pthread_once(&names_once, names_build);
   size_t length = strlen(name);
@@ -62,10 +100,11 @@ const op_schema *op_schema_find(const char *name) {
     const op_schema *schema = &op_schemas[name_table[at] - 1];
     if (name_equal(schema->name, name, length)) return schema;
   }
-  return NULL;
+  return find_custom(name, length);
 }
 
 const op_schema *op_schema_of(uint32_t op_id) {
+  if (op_id >= GRAFT_OP_VENDOR_IDS) return op_schema_custom(op_id - GRAFT_OP_VENDOR_IDS);
   uint32_t table = op_id / OP_TABLE_IDS;
   if (table >= sizeof op_first_rows / sizeof *op_first_rows) return NULL;
   size_t row = op_first_rows[table] + op_id % OP_TABLE_IDS - 1; /* number 0 is nobody's: the id then differs */

@@ -33,7 +33,7 @@ enum {
   OPA_OPTIONAL_ITEMS = 32 /* Tensor?[]: an item may be NULL */
 };
 enum { OPR_DYNAMIC = 1, OPR_ALIASED = 2, OPR_NO_VALUE = 4 }; /* no value: a mask, indices or counts */
-enum { OPT_CORE, OPT_PRIMS, OPT_TRAIN };
+enum { OPT_CORE, OPT_PRIMS, OPT_TRAIN, OPT_CUSTOM };         /* custom: ops that plugins bring */
 enum { OPROUTE_SLOT, OPROUTE_HOST, OPROUTE_COMPOSITE };
 enum { OPS_CONTIGUOUS, OPS_POINTWISE, OPS_LIKE, OPS_SUGGEST, OPS_VIEW, OPS_NONE };
 enum { OPF_RANDOM = 1, OPF_DYNAMIC = 2 };
@@ -66,7 +66,8 @@ typedef struct op_arg {
   uint16_t offset;             /* of the field in the args struct */
   uint16_t bytes;              /* N of bool[N]; the expected length of int[N] */
   const graft_value *fallback; /* the schema's default; NULL: required, or None */
-  const char *const *strings;  /* the values of a str argument, NULL-terminated; enum value = index + 1 */
+  const char *const *strings;  /* the values of a str argument, NULL-terminated; enum value = index + 1; NULL: any
+                                * text, which then is the field */
   const op_index *index;       /* NULL: it holds no indices */
 } op_arg;
 
@@ -110,8 +111,19 @@ typedef struct op_schema {
 /* The row of an op id, or of a name ("aten::add.Tensor", "aten.add.Tensor", ".default" may be added); NULL: unknown. */
 const op_schema *op_schema_of(uint32_t op_id);
 const op_schema *op_schema_find(const char *name);
-/* All rows in id order. */
+/* All rows of the tables in id order. */
 const op_schema *op_schema_all(size_t *count);
+
+/* Ops that plugins bring have rows, too, with ids from GRAFT_OP_VENDOR_IDS on in the order in which they came; they
+ * stay for as long as the process. Additions are serialised by their one caller. */
+enum { OP_MAX_CUSTOM = 1024 };
+const op_schema *op_schema_custom(uint32_t number); /* NULL: there are not so many */
+/* Gives the row the next id; with `number`, that many are there before. The row is found when it is published. */
+void op_schema_number(op_schema *schema, uint32_t number);
+void op_schema_publish(const op_schema *schema);
+/* For arrays with one item a row: every row has a place, below this bound. */
+size_t op_schema_places(void);
+size_t op_schema_place(const op_schema *schema);
 bool op_schema_has_indices(const op_schema *schema); /* in an argument */
 /* Whether calls may write into argument `arg`. */
 static inline bool op_mutates(const op_schema *schema, uint32_t arg) {

@@ -9,7 +9,7 @@
 //   generator.cpp  at::Generator over graft_generator
 //   hooks.cpp      what PyTorch asks of an accelerator
 //   tensor.cpp     at::Tensor to graft_tensor and back
-//   call.cpp       the boxed path of every op; registrations.cpp registers the generated rows
+//   call.cpp       the boxed path of every op; registrations.cpp registers the rows, custom.cpp the ops of plugins
 //   factory.cpp    empty, resize, set and view ops on PyTorch's own kernels
 //   natives.cpp, compositions.cpp, histograms.cpp, quantization.cpp, sparse.cpp, sparse_mm.cpp  ops made of others
 //   copy.cpp       _copy_from, _to_copy and their kin

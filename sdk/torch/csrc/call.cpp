@@ -160,6 +160,8 @@ graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c
   return value;
 }
 
+}  // namespace
+
 graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10::IValue &from) {
   if (letter == '-' || from.isNone()) return {};
   switch (letter) {
@@ -177,6 +179,8 @@ graft_value value_of(CallFrame &frame, const OpRow &row, char letter, const c10:
     default: return plain_value(frame, row, letter, from);
   }
 }
+
+namespace {
 
 // What an op asks for and PyTorch's overload leaves to the tensor that it writes to.
 graft_value value_of_out(CallFrame &frame, char letter, const at::Tensor &out) {

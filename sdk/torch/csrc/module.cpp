@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "bridge.h"
+#include "custom.h"
 
 namespace py = pybind11;
 
@@ -111,6 +112,19 @@ int64_t exchange_device(int64_t index) {
 
 c10::Stream default_stream(int64_t index) {
   return device_guard()->getDefaultStream({c10::kPrivateUse1, narrow(index)});
+}
+
+// --- ops that plugins bring ---
+
+// The listener gets rows of name, plugin, gradient op or "", and its result for each argument or -1.
+void tell_of_custom_ops(const py::object &listener) {
+  auto *kept = new py::object(listener);  // never released: the interpreter may have ended by then
+  on_custom_ops([kept](const CustomOps &ops) {
+    py::gil_scoped_acquire gil;
+    py::list rows;
+    for (const CustomOp &op : ops) rows.append(py::make_tuple(op.name, op.plugin, op.gradient, op.gradient_of));
+    (*kept)(rows);
+  });
 }
 
 // --- what left the device ---
@@ -229,6 +243,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       "default_generator", +[](int64_t index) { return default_generator(narrow(index)); });
   def(
       "manual_seed_all", +[](uint64_t seed) { seed_all(seed); });
+  def("on_custom_ops", tell_of_custom_ops);
   def("fallbacks", fallback_rows);
   def("reset_fallbacks", reset_fallbacks);
   def("to_dlpack", to_dlpack);

@@ -119,7 +119,7 @@ def _name_problem(name):
 
 def _publish(name):
     """torch.<name> and its submodules, Tensor.<name>(), DLPack, and the device interface of torch.compile."""
-    from torch_graft import _compile, _distributed, _dlpack, _sharing, _storage, _transformer, device_module
+    from torch_graft import _compile, _custom_ops, _distributed, _dlpack, _sharing, _storage, _transformer, device_module
 
     torch._register_device_module(name, device_module)
     for part in ("amp", "memory", "random", "streams"):
@@ -131,6 +131,7 @@ def _publish(name):
     _transformer.install()
     _compile.install()
     _distributed.install()
+    _custom_ops.install(_device.library())
 
 
 def _warn_of_refused(rows):

@@ -24,6 +24,7 @@ extern "C" {
 #define GRAFT_EXTENSION_PROFILER      "graft.profiler"   /* times of what ran on the device */
 #define GRAFT_EXTENSION_IPC           "graft.ipc"        /* memory shared between processes; no version yet */
 #define GRAFT_EXTENSION_NATIVE_HANDLE "graft.native_handle"
+#define GRAFT_EXTENSION_CUSTOM_OPS    "graft.custom_ops" /* ops that are in no table of Graft's */
 
 /* Version 1 of "graft.native_handle", offered by a plugin: the driver's own objects behind Graft's handles, for code
  * that knows the vendor's API. The handle stays the plugin's. Any pointer may be NULL: not offered. Thread-safe. */
@@ -80,6 +81,80 @@ typedef struct graft_profiler_api {
    * command that is submitted later begins later on the device's clock, too. */
   graft_status (*clock)(graft_device *device, uint64_t *device_ns, uint64_t *host_ns) GRAFT_TABLE_NOEXCEPT;
 } graft_profiler_api;
+
+/* Version 1 of "graft.custom_ops", offered by a plugin: ops of the vendor's own, under a namespace of its own, for
+ * calls by name from C and as torch.ops from PyTorch. Their ids are the plugin's and mean something for it only:
+ * graft_args.op_id has them, and op_caps, op_query, prepare and memos take them as any others. A name belongs to one
+ * plugin in a process. The host copies the rows when it opens the plugin; one that it refuses (it says why in its log)
+ * is left out, and the plugin's other ops are not.
+ *
+ * schema: as PyTorch writes it, "acme::scale_add(Tensor x, Tensor y, *, float alpha=1.0) -> Tensor". The
+ * namespaces aten, prims and graft are taken. Arguments: Tensor, int, float, bool, Scalar, str, ScalarType, each with ?
+ * too; Tensor[], Tensor?[], int[], int[N], float[], Scalar[], bool[N]. SymInt is int. Results: Tensor, or several of
+ * them in brackets. An alias or a mutation, "Tensor(a!)", is refused: results are new tensors. The name has at most 120
+ * characters, namespace and overload included. Defaults are those that PyTorch reads: none for tensors, their lists and
+ * Scalar[], only None for a list that may be absent; no argument without one stands behind one with one, up to the *.
+ *
+ * The args struct is what a C compiler makes of graft_args, a member for each argument in the order of the schema, and
+ * a const graft_tensor_desc * for each result:
+ *   Tensor, Tensor?       const graft_tensor_desc *    int, float, bool      int64_t, double, uint8_t
+ *   Tensor[], Tensor?[]   graft_tensor_list            int?, float?, bool?   a pointer to one
+ *   int[], int[N]         graft_int_list               Scalar, Scalar?       const graft_scalar *
+ *   float[]               graft_f64_list               str, str?             const char *
+ *   Scalar[]              graft_scalar_list            bool[N]               uint8_t [N]
+ *   ScalarType            graft_dtype; 0: absent
+ * bool[N] has N items; of int[N], one number stands for N, and a list of another length comes as it is.
+ * A pointer that is NULL is an absent argument. The schema's defaults are filled in; nothing is promoted or broadcast.
+ *
+ * The sets of dtypes in graft_op_caps speak of results only; a slot answers GRAFT_UNIMPLEMENTED for inputs that it does
+ * not serve. Results are contiguous, unless a caller gives memory for them and the capabilities say
+ * GRAFT_CAP_STRIDED. */
+#define GRAFT_CUSTOM_OPS_VERSION 1
+
+/* What a result is. The host gives room for `capacity` sizes, infer fills in the rest. */
+typedef struct graft_custom_result {
+  size_t struct_size;
+  graft_dtype dtype; /* 0: the call does not produce it, and slot and reference find NULL */
+  int32_t ndim;
+  int32_t capacity;
+  uint32_t reserved;
+  int64_t *shape;
+} graft_custom_result;
+
+typedef struct graft_custom_op {
+  size_t struct_size;
+  uint32_t op_id; /* from GRAFT_OP_VENDOR_IDS on */
+  /* The op of this table that is its gradient; 0: not differentiable. It takes a cotangent for each result (zeros where
+   * there is none), then the op's arguments (keyword-only ones with the same names), and gives a gradient for each
+   * Tensor and Tensor? argument in their order; or, where its results are called grad_ARGUMENT, for each argument of
+   * these names. */
+  uint32_t gradient_id;
+  const char *schema;
+  /* Dtypes and shapes of the results; what the tensors hold is not there to be read (their data is NULL, and so are the
+   * results in args). INVALID_ARGUMENT, with a text, where the arguments do not fit. Pure, thread-safe. */
+  graft_status (*infer)(void *self, const graft_args *args, graft_custom_result *const *results,
+                        uint32_t count) GRAFT_TABLE_NOEXCEPT;
+  graft_status (*slot)(const graft_exec *exec, const graft_args *args) GRAFT_NOEXCEPT;
+  /* The same in plain host memory, at once: dl.data of each tensor points to its first element, byte_offset is 0, all
+   * are contiguous, and may be empty. For tensors of the host, and for the conformance suite, whose oracle it is: it
+   * gives f64 tensors in the place of other floating ones (c128 for complex ones), so at least these are served;
+   * UNIMPLEMENTED for others. Thread-safe. Optional: without it there are no conformance cases. */
+  graft_status (*reference)(void *self, const graft_args *args) GRAFT_TABLE_NOEXCEPT;
+  /* The arguments of the conformance suite's calls, one call a line, such as "T[33,17] T[33,17] alpha=0.5", where T is
+   * each of the dtypes tested; the grammar stands in docs/custom_ops.md. NULL: tensors of one shape, numbers as they
+   * come. Optional. */
+  const char *cases;
+  /* How many roundings of its inputs a result may be away from the reference's; 0: 8. */
+  uint32_t roundings;
+  uint32_t reserved;
+} graft_custom_op;
+
+typedef struct graft_custom_ops_api {
+  size_t struct_size;
+  uint32_t count;
+  uint32_t reserved;
+  const graft_custom_op *const *ops; /* `count` pointers: a row may grow */
+} graft_custom_ops_api;
 
 #ifdef __cplusplus
 }
