@@ -121,6 +121,7 @@ def test_the_old_profiler_measures_the_device(python, use_kineto):
     """Each op's time on the device, in microseconds; nothing is said meanwhile."""
     outcome = python(
         f"""
+        import collections
         import torch
         x = torch.randn(512, 512, device="graft")
         x @ x, x.relu()
@@ -129,11 +130,14 @@ def test_the_old_profiler_measures_the_device(python, use_kineto):
             with torch.graft.stream(torch.graft.Stream()):
                 for _ in range(3):
                     (x @ x).relu()
-        rows = {{row.key: row for row in profile.key_averages()}}
-        assert rows["aten::mm"].count == rows["aten::relu"].count == 3
-        times = [row.device_time_total for row in rows.values()]
-        assert all(0 <= time < 60e6 for time in times), times
-        assert rows["aten::mm"].device_time_total > rows["aten::mm"].count, times
+        # PyTorch gives an op whose time is 0, as clocks of a loaded machine have it, a row of its own.
+        counts, times = collections.Counter(), collections.Counter()
+        for row in profile.key_averages():
+            assert 0 <= row.device_time_total < 60e6, row
+            counts[row.key] += row.count
+            times[row.key] += row.device_time_total
+        assert counts["aten::mm"] == counts["aten::relu"] == 3, counts
+        assert times["aten::mm"] > counts["aten::mm"], times
         assert "aten::mm" in profile.key_averages().table(sort_by="device_time_total")
         """
     ).ok()
