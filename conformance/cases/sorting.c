@@ -7,10 +7,6 @@
 
 /* ---- unique values ---- */
 
-static bool cf_is_value(long double a, long double b) {
-  return a == b || (isnan(a) && isnan(b));
-}
-
 static bool cf_unique_says(cf_verdict *v, int64_t at, const char *what) {
   v->ok = false, v->ratio = INFINITY, v->index = at;
   snprintf(v->text, sizeof v->text, "%s at element %lld", what, (long long)at);
@@ -24,10 +20,10 @@ static bool cf_unique_values(const cf_array *values, const cf_array *oracle, boo
   for (int64_t i = 0; i < values->numel; i++) {
     int64_t times = 0, expected = 0;
     for (int64_t k = 0; k < values->numel; k++) {
-      times += cf_is_value(values->v[k].re, values->v[i].re);
-      expected += cf_is_value(oracle->v[k].re, values->v[i].re);
+      times += cf_equal(values->v[k].re, values->v[i].re);
+      expected += cf_equal(oracle->v[k].re, values->v[i].re);
     }
-    bool here = !sorted || cf_is_value(values->v[i].re, oracle->v[i].re);
+    bool here = !sorted || cf_equal(values->v[i].re, oracle->v[i].re);
     if (times != expected || !here) return cf_unique_says(v, i, "not the oracle's value");
   }
   return true;
@@ -41,7 +37,7 @@ static bool cf_unique_inverse(const cf_array *x, const cf_array *values, const c
   for (int64_t i = 0; right && i < x->numel; i++) {
     long double at = inverse->v[i].re;
     bool inside = at >= 0 && at < (long double)values->numel, again = inside && isnan(x->v[i].re) && used[(int64_t)at];
-    if (!inside || again || !cf_is_value(values->v[(int64_t)at].re, x->v[i].re))
+    if (!inside || again || !cf_equal(values->v[(int64_t)at].re, x->v[i].re))
       right = cf_unique_says(v, i, again ? "the index of another NaN" : "not the index of its value");
     else
       used[(int64_t)at] = true;

@@ -15,6 +15,10 @@ bool cf_same_value(dt_value a, dt_value b) {
   return cf_same_number(a.re, b.re) && cf_same_number(a.im, b.im);
 }
 
+bool cf_equal(long double a, long double b) {
+  return a == b || (isnan(a) && isnan(b));
+}
+
 void cf_verdict_fail(cf_verdict *v, const char *text) {
   v->ok = false, v->ratio = INFINITY;
   snprintf(v->text, sizeof v->text, "%s", text);
@@ -122,7 +126,7 @@ void cf_check_permutation(const cf_call *call, const cf_array *values, const cf_
       long double index = indices->v[at].re, value = values->v[at].re;
       bool inside = index >= 0 && index < (long double)from.length;
       long double there = inside ? x->v[(outer * from.length + (int64_t)index) * from.inner + inner].re : 0;
-      bool same = inside && (there == value || (isnan(there) && isnan(value)));
+      bool same = inside && cf_equal(there, value);
       if (same && !used[(int64_t)index]) {
         used[(int64_t)index] = true;
         continue;
@@ -144,7 +148,7 @@ static void cf_swap(cf_array *a, int64_t i, int64_t j) {
 }
 
 static bool cf_is_tie(const cf_array *x, int64_t i, int64_t j) {
-  return x->v[i].re == x->v[j].re || (isnan(x->v[i].re) && isnan(x->v[j].re));
+  return cf_equal(x->v[i].re, x->v[j].re);
 }
 
 void cf_order_ties(const cf_call *call, cf_array *gradient, cf_array *beside) {

@@ -14,6 +14,8 @@ struct cf_verdict {
 
 /* Whether two runs gave the same: zeros by their sign, complex numbers in both parts; NaN equals NaN. */
 bool cf_same_value(dt_value a, dt_value b);
+/* The same number, whatever a zero's sign; NaN equals NaN. */
+bool cf_equal(long double a, long double b);
 
 /* How two sides are compared. */
 typedef struct cf_comparison {

@@ -92,73 +92,68 @@ static graft_status cf_made_texts(const op_schema *schema, cf_custom_texts *t) {
 
 /* ---- rows ---- */
 
-typedef struct cf_custom_list {
-  cf_op *ops;
-  uint32_t count;
-} cf_custom_list;
-
 /* How far a result may be follows from how far it moves with its inputs (run/condition.h): the suite does not know the
  * arithmetic of such an op. */
-static void cf_add_row(cf_custom_list *list, const dsp_custom *custom, const char *const *texts, uint32_t count,
-                       uint32_t dtypes) {
+static graft_status cf_add_row(cf_op *rows, const dsp_custom *custom, const char *const *texts, uint32_t count,
+                               uint32_t dtypes) {
   double roundings = custom->roundings ? custom->roundings : ROUNDINGS;
-  if (!count) return;
+  if (!count) return GRAFT_OK;
   const char **kept = calloc(count + 1, sizeof *kept);
-  if (!kept) return;
+  if (!kept) return err_set(GRAFT_OUT_OF_MEMORY, "no memory for its cases");
   memcpy(kept, texts, count * sizeof *kept);
-  cf_op *op = &list->ops[list->count++];
+  cf_op *op = &rows[cf_topic_custom.count++];
   *op = (cf_op){.name = custom->schema.name,
                 .texts = kept,
                 .dtypes = dtypes,
                 .rule = {.klass = CF_BACKWARD, .ulps = roundings},
                 .domain = CF_VALUES};
   if (custom->gradient_has_reference) op->grad = (cf_grad){.kind = CF_GRAD_BACKWARD, .steps = roundings};
+  return GRAFT_OK;
 }
 
 /* A case that can't be read would be one that is never run. */
-static graft_status cf_check_rows(const cf_custom_list *list, uint32_t from) {
-  for (uint32_t i = from; i < list->count; i++)
-    for (uint32_t text = 0; list->ops[i].texts[text]; text++) {
+static graft_status cf_check_rows(uint32_t from) {
+  for (uint32_t i = from; i < cf_topic_custom.count; i++)
+    for (uint32_t text = 0; cf_topic_custom.ops[i].texts[text]; text++) {
+      const cf_op *op = &cf_topic_custom.ops[i];
       cf_case c = {.topic = (uint16_t)(cf_topic_count - 1),
                    .op = (uint16_t)i,
                    .text = (uint16_t)text,
-                   .op_id = op_schema_find(list->ops[i].name)->id,
+                   .op_id = op_schema_find(op->name)->id,
                    .dtype = GRAFT_F32};
       cf_call call;
       err_clear();
       if (!cf_call_open(&c, &call))
-        return err_set(GRAFT_INVALID_ARGUMENT, "its case \"%s\": %s", list->ops[i].texts[text] + 2, graft_last_error());
+        return err_set(GRAFT_INVALID_ARGUMENT, "its case \"%s\": %s", op->texts[text] + 2, graft_last_error());
       cf_call_close(&call);
     }
   return GRAFT_OK;
 }
 
-static graft_status cf_take_one(cf_custom_list *list, const dsp_custom *custom) {
+static graft_status cf_take_one(cf_op *rows, const dsp_custom *custom) {
   cf_custom_texts *t = calloc(1, sizeof *t);
   if (!t) return err_set(GRAFT_OUT_OF_MEMORY, "no memory for its cases");
   graft_status status = custom->cases ? cf_given_texts(custom->cases, t) : cf_made_texts(&custom->schema, t);
-  uint32_t from = list->count;
-  if (!status) {
-    cf_add_row(list, custom, t->tested, t->tested_count, CF_FLOATS);
-    cf_add_row(list, custom, t->plain, t->plain_count, CF_BIT(F32));
-  }
+  uint32_t from = cf_topic_custom.count;
+  if (!status) status = cf_add_row(rows, custom, t->tested, t->tested_count, CF_FLOATS);
+  if (!status) status = cf_add_row(rows, custom, t->plain, t->plain_count, CF_BIT(F32));
   free(t);
-  cf_topic_custom.ops = list->ops, cf_topic_custom.count = list->count;
-  return status ? status : cf_check_rows(list, from);
+  return status ? status : cf_check_rows(from);
 }
 
 graft_status cf_custom_take(void) {
   const op_schema *schema;
   uint32_t count = 0;
   while (op_schema_custom(count)) count++;
-  cf_custom_list list = {calloc(2 * (size_t)count + 1, sizeof *list.ops), 0};
-  if (!list.ops) return err_set(GRAFT_OUT_OF_MEMORY, "no memory for the cases of custom ops");
+  if (!count) return GRAFT_OK;
+  cf_op *rows = calloc(2 * (size_t)count, sizeof *rows);
+  if (!rows) return err_set(GRAFT_OUT_OF_MEMORY, "no memory for the cases of custom ops");
+  cf_topic_custom.ops = rows, cf_topic_custom.count = 0;
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; !status && (schema = op_schema_custom(i)); i++) {
     const dsp_custom *custom = dsp_custom_of(schema);
-    if (custom->has_reference) status = cf_take_one(&list, custom);
+    if (custom->has_reference) status = cf_take_one(rows, custom);
     if (status) err_attribute(status, schema->name);
   }
-  if (cf_topic_custom.ops != list.ops) free(list.ops); /* no op has a reference function */
   return status;
 }
