@@ -1,14 +1,12 @@
 /* QR: reflectors, what they make, and what they are applied to. */
 #include "kernels/linalg/linalg.h"
-
-/* The numbers of orthogonal.cl. */
-enum { ROWS, COLUMNS, COUNT, HEIGHT, RIGHTS, C_STEP, C_NEXT, IDENTITY, FORWARD, TURNED, PARTS, WIDTH, NUMBERS };
+#include "kernels/linalg/reflectors.h"
 
 static const ocl_place nowhere;
 
 typedef struct reflectors {
   ocl_direct direct;
-  int64_t numbers[NUMBERS];
+  int64_t numbers[REFLECTOR_NUMBERS];
   int64_t matrices;
 } reflectors;
 
@@ -17,7 +15,7 @@ static void begin(reflectors *r, const graft_exec *exec, const graft_tensor_desc
       .direct = ocl_stack_call(exec, vectors, "core/direct linalg/stacks linalg/blocks linalg/orthogonal", 5),
       .matrices = ocl_stack_count(vectors, 2)};
   r->direct.numbers = r->numbers;
-  r->direct.count = NUMBERS;
+  r->direct.count = REFLECTOR_NUMBERS;
   r->numbers[ROWS] = ocl_stack_size(vectors, 2);
   r->numbers[COLUMNS] = ocl_stack_size(vectors, 1);
   r->numbers[COUNT] = count;

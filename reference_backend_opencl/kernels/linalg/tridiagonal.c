@@ -1,24 +1,7 @@
 /* Eigenvalues of Hermitian matrices. */
 #include "kernels/linalg/linalg.h"
+#include "kernels/linalg/reflectors.h"
 
-/* The numbers of orthogonal.cl and of tridiagonal.cl. */
-enum {
-  ROWS,
-  COLUMNS,
-  COUNT,
-  HEIGHT,
-  RIGHTS,
-  C_STEP,
-  C_NEXT,
-  IDENTITY,
-  FORWARD,
-  TURNED,
-  PARTS,
-  WIDTH,
-  UPPER,
-  VECTORS,
-  NUMBERS
-};
 enum { PLACES = 5 };
 
 /* Where the parts of the workspace lie: the reflectors, their factors and product, the tridiagonal matrix, and what the
@@ -50,17 +33,17 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
   int64_t parts = vectors ? ocl_stack_parts(exec, matrices, size) : 1, cores = (int64_t)exec->device->compute_units;
   if (exec->device->is_cpu && parts > cores) parts = cores; /* each takes all of the steps */
   const layout sizes = layout_of(matrices, size, parts);
-  int64_t numbers[NUMBERS] = {[ROWS] = rows,
-                              [COLUMNS] = size,
-                              [COUNT] = rows,
-                              [RIGHTS] = rows,
-                              [C_STEP] = rows,
-                              [C_NEXT] = 1,
-                              [IDENTITY] = 1,
-                              [PARTS] = parts,
-                              [WIDTH] = ocl_stack_block_width(rows),
-                              [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
-                              [VECTORS] = vectors};
+  int64_t numbers[TRIDIAGONAL_NUMBERS] = {[ROWS] = rows,
+                                          [COLUMNS] = size,
+                                          [COUNT] = rows,
+                                          [RIGHTS] = rows,
+                                          [C_STEP] = rows,
+                                          [C_NEXT] = 1,
+                                          [IDENTITY] = 1,
+                                          [PARTS] = parts,
+                                          [WIDTH] = ocl_stack_block_width(rows),
+                                          [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
+                                          [VECTORS] = vectors};
   graft_status status = ocl_stack_work(
       exec, args->A, sizes.reflectors + sizes.factors + sizes.product + sizes.diagonal + sizes.work, &reflectors);
   if (status != GRAFT_OK) return status;
@@ -71,7 +54,7 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
   ocl_direct call = ocl_stack_call(
       exec, args->A, "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/tridiagonal", PLACES);
   call.numbers = numbers;
-  call.count = NUMBERS;
+  call.count = TRIDIAGONAL_NUMBERS;
   ocl_stack_stage(exec, &call, "tridiagonal", size ? matrices : 0,
                   (const ocl_place[PLACES]){diagonal, reflectors, work, factors, ocl_place_of(args->A)});
   if (vectors && rows) {
