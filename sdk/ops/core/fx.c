@@ -163,6 +163,13 @@ graft_tensor *fx_count_up(fx *s, int64_t count, graft_dtype dtype, graft_rt_devi
   return fx_arange_start_step(s, graft_scalar_int(0), graft_scalar_int(count), graft_scalar_int(1), dtype, device);
 }
 
+graft_tensor *fx_add_steps(fx *s, graft_tensor *at, int32_t ndim, const int64_t *sizes, int32_t dim, int64_t step) {
+  int64_t column[GRAFT_MAX_DIMS] = {sizes[dim]};
+  for (int32_t d = 1; d < ndim - dim; d++) column[d] = 1;
+  graft_tensor *steps = fx_scale(s, fx_count_up(s, sizes[dim], GRAFT_I64, at->device), graft_scalar_int(step));
+  return fx_add(s, at, fx_view(s, steps, column, (uint32_t)(ndim - dim)));
+}
+
 graft_tensor *fx_widened(fx *s, graft_tensor *a) {
   return a && dt_is_half(a->dtype) ? fx_cast(s, a, GRAFT_F32) : a;
 }

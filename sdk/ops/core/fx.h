@@ -69,6 +69,8 @@ graft_tensor *fx_widened(fx *s, graft_tensor *a);
 graft_tensor *fx_zeros_like(fx *s, graft_tensor *a);
 /* 0, 1, ... count - 1. */
 graft_tensor *fx_count_up(fx *s, int64_t count, graft_dtype dtype, graft_rt_device *device);
+/* at, plus along dim `dim` of `sizes` 0, 1, ... times the step: what at has is broadcast. */
+graft_tensor *fx_add_steps(fx *s, graft_tensor *at, int32_t ndim, const int64_t *sizes, int32_t dim, int64_t step);
 graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value, graft_dtype dtype);
 graft_tensor *fx_reshape(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes); /* a view, or a copy */
 graft_tensor *fx_contiguous(fx *s, graft_tensor *a);

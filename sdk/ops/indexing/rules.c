@@ -312,11 +312,7 @@ static void decompose_gather(fx *s, const op_call *c, graft_tensor **outs) {
   at = only_inside(s, at, index, self->ndim ? self->sizes[in.dim] : 1, self->numel);
   for (int32_t i = 0; i < self->ndim && !s->status; i++) {
     if (i == in.dim || index->sizes[i] < 2) continue;
-    int64_t column[GRAFT_MAX_DIMS] = {index->sizes[i]};
-    for (int32_t d = 1; d < self->ndim - i; d++) column[d] = 1;
-    graft_tensor *steps = fx_count_up(s, index->sizes[i], GRAFT_I64, index->device);
-    steps = fx_scale(s, steps, graft_scalar_int(strides[i]));
-    at = fx_add(s, at, fx_view(s, steps, column, (uint32_t)(self->ndim - i)));
+    at = fx_add_steps(s, at, self->ndim, index->sizes, i, strides[i]);
   }
   if (s->status) return;
   graft_tensor *row = fx_reshape(s, at, 1, &at->numel);

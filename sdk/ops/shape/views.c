@@ -255,12 +255,7 @@ static graft_tensor *positions(op_vjp *v, const graft_tensor *t, int64_t offset)
   graft_tensor *g = v->g[OUT];
   graft_tensor *at = fx_full(s, t->sizes, (uint32_t)t->ndim, graft_scalar_int(offset), GRAFT_I64, g->device);
   for (int32_t i = 0; i < t->ndim; i++) {
-    int64_t column[GRAFT_MAX_DIMS] = {t->sizes[i]};
-    for (int32_t d = 1; d < t->ndim - i; d++) column[d] = 1;
-    if (t->sizes[i] < 2 || !t->strides[i]) continue;
-    graft_tensor *steps = fx_count_up(s, t->sizes[i], GRAFT_I64, g->device);
-    steps = fx_scale(s, steps, graft_scalar_int(t->strides[i]));
-    at = fx_add(s, at, fx_view(s, steps, column, (uint32_t)(t->ndim - i)));
+    if (t->sizes[i] > 1 && t->strides[i]) at = fx_add_steps(s, at, t->ndim, t->sizes, i, t->strides[i]);
   }
   return fx_reshape(s, at, 1, (int64_t[]){t->numel});
 }
