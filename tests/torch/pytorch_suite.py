@@ -109,7 +109,7 @@ def main():
             print(text, file=sys.stderr)
         new += len(fresh)
         every[name] = outcomes
-        why |= {name: causes}
+        why[name] = causes
     if arguments.report:
         arguments.report.write_text(json.dumps({"outcomes": every, "causes": why}, indent=1))
     return 1 if new else 0

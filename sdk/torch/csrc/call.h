@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/Context.h>
+#include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/ops/zeros.h>
 
 #include <memory>
@@ -179,6 +180,19 @@ class CallFrame {
   bool owned_outs_ = false;
   std::vector<graft_tensor *> more_outs_;
   std::vector<const at::Tensor *> more_out_tensors_;
+};
+
+// What runs a row as a boxed kernel. It holds its row, so that a call looks nothing up.
+template <typename Row, void (*kRun)(const Row &, const c10::OperatorHandle &, torch::jit::Stack *)>
+class KernelOf final : public c10::OperatorKernel {
+ public:
+  explicit KernelOf(const Row &row) : row_(row) {}
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) {
+    kRun(row_, op, stack);
+  }
+
+ private:
+  const Row &row_;
 };
 
 }  // namespace torch_graft

@@ -127,18 +127,6 @@ void run_meta(const Custom &custom, const c10::OperatorHandle &op, torch::jit::S
   push(stack, nargs, new_results(custom, frame, op.schema().returns().size(), c10::kMeta));
 }
 
-template <void (*kRun)(const Custom &, const c10::OperatorHandle &, torch::jit::Stack *)>
-class Kernel final : public c10::OperatorKernel {
- public:
-  explicit Kernel(const Custom &custom) : custom_(custom) {}
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) {
-    kRun(custom_, op, stack);
-  }
-
- private:
-  const Custom &custom_;
-};
-
 // --- registration ---
 
 char letter_of(c10::TypePtr type) {
@@ -166,10 +154,10 @@ char letter_of(c10::TypePtr type) {
   }
 }
 
-template <typename K>
+template <void (*kRun)(const Custom &, const c10::OperatorHandle &, torch::jit::Stack *)>
 void implement(torch::Library &library, const std::string &name, c10::DispatchKey key, const Custom &custom) {
-  library.impl(name.c_str(),
-               torch::dispatch(key, torch::CppFunction::makeFromBoxedFunctor(std::make_unique<K>(custom))));
+  auto kernel = std::make_unique<KernelOf<Custom, kRun>>(custom);
+  library.impl(name.c_str(), torch::dispatch(key, torch::CppFunction::makeFromBoxedFunctor(std::move(kernel))));
 }
 
 // All of it or nothing: a library that goes out of scope takes back what it registered.
@@ -185,9 +173,9 @@ void define(const graft_custom_op_info &info) {
   auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
       (space + "::" + name.substr(0, dot)).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
   for (const c10::Argument &argument : op.schema().arguments()) custom->letters += letter_of(argument.real_type());
-  implement<Kernel<run_on_device>>(library, name, c10::DispatchKey::PrivateUse1, *custom);
-  implement<Kernel<run_on_cpu>>(library, name, c10::DispatchKey::CPU, *custom);
-  implement<Kernel<run_meta>>(library, name, c10::DispatchKey::Meta, *custom);
+  implement<run_on_device>(library, name, c10::DispatchKey::PrivateUse1, *custom);
+  implement<run_on_cpu>(library, name, c10::DispatchKey::CPU, *custom);
+  implement<run_meta>(library, name, c10::DispatchKey::Meta, *custom);
   customs.push_back(std::move(custom));
   libraries.push_back(std::move(library));
 }

@@ -14,17 +14,7 @@
 
 namespace torch_graft {
 
-// A row as a boxed kernel. It holds its row, so that a call looks nothing up.
-class RowKernel final : public c10::OperatorKernel {
- public:
-  explicit RowKernel(const OpRow &row) : row_(row) {}
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) {
-    run(row_, op, stack);
-  }
-
- private:
-  const OpRow &row_;
-};
+using RowKernel = KernelOf<OpRow, run>;
 
 // --- arguments ---
 
