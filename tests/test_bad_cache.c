@@ -21,6 +21,8 @@ static void make_scratch(void) {
   snprintf(cache, sizeof cache, "%s/cache", scratch);
   setenv("GRAFT_CACHE_DIR", cache, 1);
   setenv("GRAFT_LOG", "error", 1);
+  setenv("POCL_KERNEL_CACHE", "0", 1); /* where PoCL keeps nothing, the backend does */
+  setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);
 }
 
 static void remove_scratch(void) {
@@ -94,6 +96,19 @@ static void spoil(const char *path, int turn) {
   }
   fclose(file);
 }
+
+START_TEST(a_driver_that_keeps_programs_is_left_to_it) {
+  if (!has_opencl()) return;
+  unsetenv("POCL_KERNEL_CACHE");
+  expect_success(start(many_programs));
+  int beside = each_entry(NULL);
+  setenv("POCL_KERNEL_CACHE", "0", 1);
+  expect_success(start(many_programs));
+  int alone = each_entry(NULL);
+  ck_assert_int_gt(alone, 4);
+  ck_assert_msg(beside == 0 || beside == alone, "%d and %d", beside, alone); /* another driver keeps none, ever */
+}
+END_TEST
 
 START_TEST(corrupt_cache) {
   if (!has_opencl()) return;
@@ -269,7 +284,8 @@ START_TEST(a_crash_at_exit_is_red) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(corrupt_cache),
+  const suite_test tests[] = {ONCE(a_driver_that_keeps_programs_is_left_to_it),
+                              ONCE(corrupt_cache),
                               ONCE(cache_that_takes_nothing),
                               EACH(unwritable_cache, 4),
                               ONCE(full_cache),

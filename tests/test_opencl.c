@@ -455,8 +455,8 @@ static const struct {
 } refused[] = {
     {"kernel=gpu", "did you mean \"kernels\"?"},
     {"devcie=0", "did you mean \"device\"?"},
-    {"verbose=1", "options are device=... and kernels=..."},
-    {"kernels", "options are device=... and kernels=..."},
+    {"verbose=1", "options are device=..., kernels=... and optimize=..."},
+    {"kernels", "options are device=..., kernels=... and optimize=..."},
     {"kernels=fpga", "kernels for \"fpga\""},
     {"kernels=CPU", "cpu or gpu"},
     {"device", "expected name=value"},
@@ -486,6 +486,10 @@ static const struct {
     {"GRAFT_OPENCL_DEVICE", "0", "device=99", GRAFT_INVALID_ARGUMENT},
     {"GRAFT_OPENCL_DEVICE", "", NULL, GRAFT_OK},
     {"GRAFT_OPENCL_DEVICE", "0x", NULL, GRAFT_INVALID_ARGUMENT},
+    {"GRAFT_OPENCL_OPTIMIZE", "no", NULL, GRAFT_OK},
+    {"GRAFT_OPENCL_OPTIMIZE", "0", NULL, GRAFT_INVALID_ARGUMENT},
+    {"GRAFT_OPENCL_OPTIMIZE", "0", "optimize=yes", GRAFT_OK},
+    {"GRAFT_OPENCL_OPTIMIZE", "yes", "optimize=off", GRAFT_INVALID_ARGUMENT},
 };
 
 START_TEST(options_win_over_the_environment) {

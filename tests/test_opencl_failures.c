@@ -65,10 +65,11 @@ static void run_case(graft_rt_device *device, const cf_case *c, cf_result *resul
 static void live(life *life) {
   graft_rt_backend *backend = NULL;
   graft_rt_device *device = NULL;
-  char option[16];
-  snprintf(option, sizeof option, "kernels=%s", life->kernels);
+  char kernels[16];
+  snprintf(kernels, sizeof kernels, "kernels=%s", life->kernels);
+  const char *const options[] = {kernels, "optimize=no", NULL}; /* each life builds its programs anew */
   between_fail(life->fails, CL_OUT_OF_RESOURCES);
-  life->opened = graft_backend_open(OPENCL, (const char *const[]){option, NULL}, &backend);
+  life->opened = graft_backend_open(OPENCL, options, &backend);
   if (!life->opened) life->opened = graft_backend_device(backend, 0, &device);
   if (life->opened) snprintf(life->text, sizeof life->text, "%s", graft_last_error());
   if (device) run_case(device, life->c, &life->first);

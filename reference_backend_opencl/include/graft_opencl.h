@@ -1,6 +1,6 @@
-/* What the OpenCL reference backend offers beyond the ABI: one extension table, asked for with
- * graft_plugin.extension(self, GRAFT_OPENCL_STATISTICS, 1, &table). Tests use it to see that programs come from the
- * cache; benchmarks, to keep the time spent in the OpenCL compiler out of their numbers. */
+/* What the OpenCL reference backend offers beyond the ABI: extension tables, asked for with
+ * graft_plugin.extension(self, GRAFT_OPENCL_STATISTICS, 1, &table). Tests use the statistics to see that programs come
+ * from the cache; benchmarks, to keep the time spent in the OpenCL compiler out of their numbers. */
 #ifndef GRAFT_OPENCL_H
 #define GRAFT_OPENCL_H
 
@@ -26,5 +26,16 @@ typedef struct graft_opencl_statistics_api {
   size_t struct_size;
   graft_status (*query)(void *self, graft_opencl_statistics *statistics); /* thread-safe */
 } graft_opencl_statistics_api;
+
+#define GRAFT_OPENCL_PROGRAMS         "opencl.programs"
+#define GRAFT_OPENCL_PROGRAMS_VERSION 1
+
+typedef struct graft_opencl_programs_api {
+  size_t struct_size;
+  /* From now on the instance keeps all that it compiles in the host's cache directory. Otherwise it leaves that to a
+   * driver that has a cache of its own and compiles a program once more to give its binary, as PoCL does: the first use
+   * of a program then takes half the time, and a later process a few milliseconds more. Thread-safe. */
+  graft_status (*keep_all)(void *self);
+} graft_opencl_programs_api;
 
 #endif

@@ -130,8 +130,7 @@ graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, v
 #undef ANSWER
 }
 
-/* PoCL's is clang's opencl-c.h, which takes longer to read than most kernels to compile. */
-static bool puts_a_long_header(cl_device_id id) {
+static bool is_pocl(cl_device_id id) {
   char version[256] = "";
   clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
   return strstr(version, "PoCL") || strstr(version, "pocl");
@@ -173,7 +172,10 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->compute_units = query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
-  device->long_header = puts_a_long_header(id);
+  bool pocl = is_pocl(id);
+  const char *pocl_cache = getenv("POCL_KERNEL_CACHE");
+  device->long_header = pocl; /* clang's opencl-c.h, which takes longer to read than most kernels to compile */
+  device->keeps_programs = pocl && !(pocl_cache && strcmp(pocl_cache, "0") == 0);
   pthread_mutex_init(&device->shared_lock, NULL);
   pthread_mutex_init(&device->program_lock, NULL);
   pthread_cond_init(&device->program_ready, NULL);

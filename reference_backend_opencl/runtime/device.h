@@ -27,6 +27,7 @@ struct graft_device {
   atomic_bool disk_unusable; /* said once, then no more tries */
   bool long_header;          /* the driver puts a long header in front of each program */
   atomic_bool keeps_header;  /* and can't be told not to */
+  bool keeps_programs;       /* the driver keeps what it compiles, and compiles it once more for a binary */
 
   pthread_mutex_t shared_lock; /* guards `shared_kernels` */
   ocl_shared_kernel *shared_kernels;

@@ -20,6 +20,12 @@ static graft_status query_statistics(void *self, graft_opencl_statistics *out) {
   return GRAFT_OK;
 }
 
+static graft_status keep_all(void *self) {
+  ocl_plugin *plugin = self;
+  atomic_store(&plugin->keeps_all, true);
+  return GRAFT_OK;
+}
+
 static graft_status native_device(graft_device *device, void **handle) {
   *handle = device->id;
   return GRAFT_OK;
@@ -37,6 +43,7 @@ static graft_status native_buffer(graft_buffer *buffer, void **handle) {
 
 static graft_status extension(void *self, const char *name, uint32_t minimum, const void **table) {
   static const graft_opencl_statistics_api statistics = {sizeof statistics, query_statistics};
+  static const graft_opencl_programs_api programs = {sizeof programs, keep_all};
   static const graft_native_handle_api native = {sizeof native, "opencl", native_device, native_stream, native_buffer};
   static const struct {
     const char *name;
@@ -44,6 +51,7 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
     const void *table;
   } offered[] = {
       {GRAFT_OPENCL_STATISTICS, GRAFT_OPENCL_STATISTICS_VERSION, &statistics},
+      {GRAFT_OPENCL_PROGRAMS, GRAFT_OPENCL_PROGRAMS_VERSION, &programs},
       {GRAFT_EXTENSION_NATIVE_HANDLE, GRAFT_NATIVE_HANDLE_VERSION, &native},
       {GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, &ocl_profiler_api},
   };
@@ -79,7 +87,7 @@ static const char *chosen(const char *const *options, const char *key, const cha
 }
 
 /* What options may say. */
-static const char *const option_names[] = {"device", "kernels", NULL};
+static const char *const option_names[] = {"device", "kernels", "optimize", NULL};
 
 static graft_status check_option(const ocl_plugin *plugin, const char *option) {
   size_t length = strcspn(option, "=");
@@ -89,7 +97,7 @@ static graft_status check_option(const ocl_plugin *plugin, const char *option) {
   }
   const char *near = option[length] == '=' ? ocl_nearest(option, length, option_names) : NULL;
   return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
-                  "option \"%s\" is not known: %s%s%s; options are device=... and kernels=...", option,
+                  "option \"%s\" is not known: %s%s%s; options are device=..., kernels=... and optimize=...", option,
                   near ? "did you mean \"" : "expected name=value", near ? near : "", near ? "\"?" : "");
 }
 
@@ -103,9 +111,14 @@ static graft_status read_options(ocl_plugin *plugin, const char *const *options)
   if (selection && !(plugin->selection = strdup(selection))) return GRAFT_OUT_OF_MEMORY;
   plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
   plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
-  if (!kernels || plugin->cpu_kernels || plugin->gpu_kernels) return GRAFT_OK;
+  if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels)
+    return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
+                    "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
+  const char *optimize = chosen(options, "optimize", "GRAFT_OPENCL_OPTIMIZE");
+  plugin->unoptimized = optimize && strcmp(optimize, "no") == 0;
+  if (!optimize || plugin->unoptimized || strcmp(optimize, "yes") == 0) return GRAFT_OK;
   return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
-                  "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
+                  "optimize=\"%s\": GRAFT_OPENCL_OPTIMIZE and option \"optimize\" are yes or no", optimize);
 }
 
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **out) {

@@ -58,7 +58,7 @@ typedef struct recipe {
 static cl_int build(graft_device *device, ocl_program *program, const recipe *recipe, const char *declarations) {
   const char *texts[] = {recipe->source, declarations, recipe->source + recipe->head_length};
   size_t lengths[] = {recipe->head_length, strlen(declarations), strlen(texts[2])};
-  char options[128];
+  char options[160];
   snprintf(options, sizeof options, "%s%s", recipe->options, *declarations ? " -D_OPENCL_H_" : "");
   cl_int error;
   program->handle = clCreateProgramWithSource(device->context, 3, texts, lengths, &error);
@@ -81,7 +81,10 @@ static void tell(graft_device *device, const recipe *recipe, uint64_t nanosecond
   ocl_log(plugin, GRAFT_LOG_DEBUG, "compiled %s.cl in %.3f s, after: %.*s", recipe->file, (double)nanoseconds * 1e-9,
           (int)recipe->head_length, recipe->source);
   uint64_t before = atomic_fetch_add(&plugin->compile_nanoseconds, nanoseconds);
-  if (before < second && before + nanoseconds >= second && ocl_disk_folder(device, folder, sizeof folder)) {
+  if (before >= second || before + nanoseconds < second) return;
+  if (device->keeps_programs) {
+    ocl_log(plugin, GRAFT_LOG_WARNING, "compiling kernels for this device; its driver keeps them");
+  } else if (ocl_disk_folder(device, folder, sizeof folder)) {
     ocl_log(plugin, GRAFT_LOG_WARNING, "compiling kernels for this device; they are kept in %s", folder);
   }
 }
@@ -98,7 +101,7 @@ static graft_status compile(graft_device *device, ocl_program *program, const re
   }
   atomic_fetch_add(&counters->programs_built, 1);
   tell(device, recipe, now_ns() - begin);
-  save(device, program);
+  if (!device->keeps_programs || atomic_load(&device->plugin->keeps_all)) save(device, program);
   return GRAFT_OK;
 }
 
@@ -171,9 +174,10 @@ static void add_files(ocl_text *source, const char *files) {
 
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
   /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
-  const char *options =
-      device->exact_division ? "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-w -cl-std=CL1.2";
-  char name[800];
+  char options[128], name[800];
+  snprintf(options, sizeof options, "-w -cl-std=CL1.2%s%s",
+           device->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+           device->plugin->unoptimized ? " -cl-opt-disable" : "");
   device_text(device, name, sizeof name);
   ocl_text source = {0};
   ocl_text_add(&source, "%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "", device->is_cpu ? "#define IS_CPU\n" : "",

@@ -90,6 +90,14 @@ static void count_programs(outcome *sum, graft_rt_device *device) {
   sum->loaded = counts.programs_loaded;
 }
 
+/* A backend may leave it to its driver to keep programs, where that is quicker for those who just work. */
+static void keep_all(graft_rt_device *device) {
+  const void *table;
+  void *plugin;
+  if (graft_device_extension(device, GRAFT_OPENCL_PROGRAMS, 1, &table, &plugin) == GRAFT_OK)
+    ((const graft_opencl_programs_api *)table)->keep_all(plugin);
+}
+
 static outcome run_share(const options *o, uint32_t share) {
   outcome sum = {0};
   graft_rt_device *device;
@@ -98,6 +106,7 @@ static outcome run_share(const options *o, uint32_t share) {
     return sum;
   }
   sum.opened = true;
+  keep_all(device);
   for (uint32_t i = share; i < call_count; i += o->jobs) {
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(calls[i], " "), calls[i]);
