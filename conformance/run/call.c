@@ -28,9 +28,9 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
 }
 
 static const char *const cf_kinds[] = {
-    [CF_GENERAL] = "general",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
-    [CF_DOMINANT] = "dominant", [CF_FACTOR] = "factor",       [CF_PIVOTS] = "pivots",
-    [CF_PAIRS] = "pairs",       [CF_APART] = "apart",         [CF_RISING] = "rising"};
+    [CF_GENERAL] = "general",   [CF_ALIKE] = "alike",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
+    [CF_DOMINANT] = "dominant", [CF_FACTOR] = "factor", [CF_PIVOTS] = "pivots",       [CF_PAIRS] = "pairs",
+    [CF_APART] = "apart",       [CF_RISING] = "rising"};
 
 static cf_matrices cf_read_kind(const char *word, size_t length) {
   for (int k = CF_GENERAL; k <= CF_RISING; k++)

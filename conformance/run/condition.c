@@ -66,11 +66,9 @@ static bool cf_take_probe(cf_call *call, cf_array *others, cf_random *r, cf_prob
                           const cf_array *base, uint32_t count, cf_array *moves) {
   cf_array now[CF_MAX_TENSORS] = {{0}};
   for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) {
-    bool matrix = i < call->ntensors && call->notes[i].matrices;
+    cf_matrices kind = i < call->ntensors ? call->notes[i].matrices : CF_ANY_MATRIX;
     if (i < call->ntensors && cf_moved(&call->in[i])) cf_move(call, &call->in[i], r);
-    if (matrix && call->notes[i].matrices != CF_DOMINANT && call->notes[i].matrices != CF_FACTOR &&
-        call->notes[i].matrices != CF_GENERAL)
-      cf_fill_hermitian(&call->in[i]);
+    if (kind == CF_HERMITIAN || kind == CF_DEFINITE) cf_fill_hermitian(&call->in[i]);
     if (others && cf_moved(&others[i])) cf_move(call, &others[i], r);
   }
   bool ok = probe(context, now) == GRAFT_OK;

@@ -237,7 +237,13 @@ static void cf_make_pivots(cf_array *a, bool pairs) {
   }
 }
 
+static void cf_make_alike(cf_array *a) {
+  int64_t each = a->ndim < 2 ? 1 : a->sizes[a->ndim - 1] * a->sizes[a->ndim - 2];
+  for (int64_t i = 0; i < a->numel; i++) a->v[i] = a->v[i / each * each];
+}
+
 void cf_fill_matrices(cf_array *a, cf_matrices kind) {
+  if (kind == CF_ALIKE) cf_make_alike(a);
   if (kind == CF_PIVOTS || kind == CF_PAIRS) cf_make_pivots(a, kind == CF_PAIRS);
   if (kind >= CF_PIVOTS || kind < CF_HERMITIAN || a->ndim < 2 || a->numel == 0) return;
   int64_t size = a->sizes[a->ndim - 1];

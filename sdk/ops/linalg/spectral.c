@@ -134,6 +134,14 @@ static void complete(lin_matrix q, int64_t from) {
   }
 }
 
+/* How many of the values, the largest first, have vectors: what is left of others are roundings of what was there,
+ * which point wherever it did. */
+static int64_t rank_of(lin_matrix s) {
+  int64_t rank = 0, count = s.rows * s.cols;
+  while (rank < count && creall(s.at[rank]) > LDBL_EPSILON * creall(s.at[0])) rank++;
+  return rank;
+}
+
 /* Of rows >= columns: g becomes u's first columns, v the others' vectors. */
 static void svd_tall(lin_matrix g, lin_matrix s, lin_matrix v) {
   bool turned = true;
@@ -152,9 +160,7 @@ static void svd_tall(lin_matrix g, lin_matrix s, lin_matrix v) {
     s.at[j] = finite ? length : NAN;
   }
   sort_columns(s, true, g, v);
-  for (int64_t j = 0; j < g.cols; j++) {
-    if (creall(s.at[j]) > 0) scale_column(g, j, 1 / s.at[j]);
-  }
+  for (int64_t j = 0; j < rank_of(s); j++) scale_column(g, j, 1 / s.at[j]);
 }
 
 graft_status lin_svd(lin_matrix a, lin_matrix u, lin_matrix s, lin_matrix vh) {
@@ -168,8 +174,7 @@ graft_status lin_svd(lin_matrix a, lin_matrix u, lin_matrix s, lin_matrix vh) {
   else
     lin_adjoint(g, a);
   svd_tall(g, s, v);
-  int64_t rank = 0;
-  while (rank < k && creall(s.at[rank]) > 0) rank++;
+  int64_t rank = rank_of(s);
   lin_copy(full, tall ? g : v);
   lin_copy(other, tall ? v : g);
   for (int64_t j = 0; j < k; j++) {
