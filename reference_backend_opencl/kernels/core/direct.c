@@ -24,7 +24,8 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_
   size_t local = device->is_cpu ? 1 : 64;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   numbers n = {.per_item = ocl_ceil_divide(stage->units, items), .units = stage->units};
-  for (int i = 0; i < call->count; i++) n.of[i] = call->numbers[i];
+  const int64_t *given = stage->numbers ? stage->numbers : call->numbers;
+  for (int i = 0; i < call->count; i++) n.of[i] = given[i];
   graft_status status = ocl_kernel_init(kernel, device, head, call->file, stage->entry);
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(kernel, ocl_ceil_divide(stage->units, n.per_item), local);

@@ -13,6 +13,7 @@ typedef struct ocl_stage {
   const char *entry;
   int64_t units; /* 0: the stage is left out */
   ocl_place places[OCL_DIRECT_PLACES];
+  const int64_t *numbers; /* as many as the call's, for this stage alone; NULL: the call's */
 } ocl_stage;
 
 typedef struct ocl_direct {

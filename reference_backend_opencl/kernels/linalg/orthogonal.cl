@@ -14,18 +14,6 @@
 #define PARTS n.of[10]   /* of the vectors that are reflected, each a work-group's */
 #define WIDTH n.of[11]   /* of a block of reflectors */
 
-/* The length of column k below row k, by its largest number, so that no square overflows. */
-static RT length_below(const_matrix a, long k, long rows, long columns) {
-  RT most = 0, sum = 0;
-  for (long i = k + 1; i < rows; i++) most = fmax(most, MODULUS(a[i * columns + k]));
-  if (most == 0) return 0;
-  for (long i = k + 1; i < rows; i++) {
-    const CT part = a[i * columns + k] / most;
-    sum = ADD_SQUARE(part, sum);
-  }
-  return most * sqrt(sum);
-}
-
 /* So many reflectors: V, row by row, and T; their rows have `width` numbers. */
 typedef struct {
   matrix v, t;
@@ -122,19 +110,29 @@ static INLINED void reflect_columns(const_matrix column, CT factor, matrix to, l
   }
 }
 
-/* The reflector that leaves `beta` of column k from row k on: below its 1 is the column over the divisor. */
+/* The reflector that leaves `beta` of column k from row k on: below its 1 is the column over scale and divisor. */
 typedef struct {
-  RT beta, below;
+  RT beta, below, scale;
   CT factor, divisor;
 } reflector;
 
+/* The length of the column is taken by its largest number, so that no square overflows, and where that is next to
+ * nothing by a scale, since lengths among denormals are too coarse for a reflection. */
 static reflector reflector_of(const_matrix a, long k, long rows, long columns) {
-  const CT alpha = a[k * columns + k];
-  const RT below = length_below(a, k, rows, columns), length = hypot(MODULUS(alpha), below);
+  RT most = 0, sum = 0;
+  for (long i = k + 1; i < rows; i++) most = fmax(most, MODULUS(a[i * columns + k]));
+  for (long i = k + 1; i < rows && most != 0; i++) {
+    const CT part = a[i * columns + k] / most;
+    sum = ADD_SQUARE(part, sum);
+  }
+  const RT scale = fmax(most, MODULUS(a[k * columns + k])) < MINIMUM / EPSILON ? (RT)MINIMUM : (RT)1;
+  const CT alpha = a[k * columns + k] / scale;
+  const RT below = most / scale * sqrt(sum), length = hypot(MODULUS(alpha), below);
   const RT beta = REAL(alpha) >= 0 ? -length : length;
-  if (below == 0 && IMAGINARY(alpha) == 0) return (reflector){REAL(alpha), 0, (CT)0, FROM_REAL(1)};
-  return (reflector){beta, below, (FROM_REAL(beta) - alpha) / beta, alpha - FROM_REAL(beta)};
+  if (below == 0 && IMAGINARY(alpha) == 0) return (reflector){REAL(alpha) * scale, 0, 1, (CT)0, FROM_REAL(1)};
+  return (reflector){beta * scale, below, scale, (FROM_REAL(beta) - alpha) / beta, alpha - FROM_REAL(beta)};
 }
+static CT reflected_part(reflector by, CT part) { return DIVIDE(part / by.scale, by.divisor); }
 
 /* Columns [begin, end) become reflectors, and R's. */
 static void factor_columns(matrix to, matrix factors, long begin, long end, long rows, long columns) {
@@ -143,7 +141,7 @@ static void factor_columns(matrix to, matrix factors, long begin, long end, long
     SYNC;
     if (LANE == 0) to[k * columns + k] = FROM_REAL(by.beta), factors[k] = by.factor;
     if (by.below != 0) {
-      EACH_LANE(i, k + 1, rows) to[i * columns + k] = DIVIDE(to[i * columns + k], by.divisor);
+      EACH_LANE(i, k + 1, rows) to[i * columns + k] = reflected_part(by, to[i * columns + k]);
     }
     SYNC;
     reflect_columns(to + k * columns + k, CONJ(by.factor), to + k * columns + begin, columns, rows - k,

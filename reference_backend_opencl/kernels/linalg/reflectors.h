@@ -1,4 +1,4 @@
-/* The numbers that orthogonal.cl takes, in its order, and behind them those that only tridiagonal.cl does. */
+/* The numbers that orthogonal.cl takes, in its order, and behind them those of tridiagonal.cl and of singular.cl. */
 #ifndef OCL_REFLECTORS_H
 #define OCL_REFLECTORS_H
 
@@ -18,7 +18,10 @@ enum {
   REFLECTOR_NUMBERS,
   UPPER = REFLECTOR_NUMBERS,
   VECTORS,
-  TRIDIAGONAL_NUMBERS
+  TRIDIAGONAL_NUMBERS,
+  U_COLUMNS = TRIDIAGONAL_NUMBERS,
+  VH_ROWS,
+  SINGULAR_NUMBERS
 };
 
 #endif

@@ -80,12 +80,16 @@ static CT complex_direction(CT z) {
 #define MINIMUM FLT_MIN
 #endif
 
-/* How many are to stand before value i. */
-static long place_in_order(__global const RT *values, long count, long i, bool descending) {
-  long before = 0;
-  for (long j = 0; j < count; j++) {
-    const bool first = descending ? values[j] > values[i] : values[j] < values[i];
-    before += first || (values[j] == values[i] && j < i);
-  }
-  return before;
+/* cos and sin that turn (f, g) to (r, 0). */
+typedef struct {
+  RT c, s, r;
+} rotation;
+
+static rotation rotation_of(RT f, RT g) {
+  const RT r = sqrt(fma(f, f, g * g));
+  if (r >= sqrt(MINIMUM) / EPSILON) return (rotation){f / r, g / r, r};
+  if (f == 0 && g == 0) return (rotation){1, 0, 0};
+  /* The squares are too small, and among denormals lengths are too coarse. */
+  const RT a = f / MINIMUM, b = g / MINIMUM, length = hypot(a, b);
+  return (rotation){a / length, b / length, length * MINIMUM};
 }

@@ -49,7 +49,7 @@ static void reduce_column(matrix a, matrix v, matrix factors, matrix x, matrix y
   const reflector by = reflector_of(a + size, k, size - 1, size);
   SYNC;
   EACH_LANE(i, 0, size) {
-    x[i] = i == k + 1 ? FROM_REAL(1) : i > k && by.below != 0 ? DIVIDE(a[i * size + k], by.divisor) : (CT)0;
+    x[i] = i == k + 1 ? FROM_REAL(1) : i > k && by.below != 0 ? reflected_part(by, a[i * size + k]) : (CT)0;
     if (i > k + 1) v[(i - 1) * size + k] = x[i];
     if (i == k) {
       d[k] = REAL(a[k * size + k]);
@@ -114,14 +114,13 @@ static void sweep(__global RT *d, __global RT *e, __global RT *cosines, __global
   long i = m - 1;
   for (; i >= l; i--) {
     const RT f = s * e[i], beside = c * e[i];
-    RT r = sqrt(fma(f, f, g * g));
-    if (r < sqrt(MINIMUM) / EPSILON) r = hypot(f, g); /* the squares are too small */
-    e[i + 1] = r;
-    if (r == 0) break;
-    s = f / r;
-    c = g / r;
+    const rotation by = rotation_of(g, f);
+    e[i + 1] = by.r;
+    if (by.r == 0) break;
+    s = by.s;
+    c = by.c;
     g = d[i + 1] - p;
-    r = fma(d[i] - g, s, 2 * c * beside);
+    const RT r = fma(d[i] - g, s, 2 * c * beside);
     p = s * r;
     d[i + 1] = g + p;
     g = fma(c, r, -beside);
@@ -153,6 +152,13 @@ static INLINED void turn(strip z, __global const RT *cosines, __global const RT 
   }
 #pragma unroll
   for (int g = 0; g < GROUPS; g++) store_group(kept[g], z, l, g);
+}
+
+/* How many are to stand before value i: smaller ones. */
+static long place_in_order(__global const RT *values, long count, long i) {
+  long before = 0;
+  for (long j = 0; j < count; j++) before += values[j] < values[i] || (values[j] == values[i] && j < i);
+  return before;
 }
 
 /* A part has some rows of the eigenvectors, which it turns as columns; the steps each part takes for itself. Work:
@@ -189,7 +195,7 @@ KERNEL ql(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(diagonal), CON
     }
     SYNC;
     EACH_LANE(i, 0, size) {
-      const long at = place_in_order(d, size, i, false);
+      const long at = place_in_order(d, size, i);
       if (first == 0) REALS(values)[b * size + at] = d[i] * scale;
       for (long k = 0; k < count; k++) {
         MATRIX(vectors)[(b * size + first + k) * size + at] = scale == scale ? z[i * wide + k] : (CT)NAN;
