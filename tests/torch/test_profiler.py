@@ -101,10 +101,20 @@ def test_memory_of_the_device_is_in_the_timeline(profiled, tmp_path):
     assert path.stat().st_size > 0
 
 
-def test_stacks_lead_to_the_python_code(profiled):
-    result, _, _ = profiled
-    (mm,) = (event for event in result.events() if event.name == "aten::mm")
-    assert any("multiply" in frame for frame in mm.stack), mm.stack
+def test_stacks_lead_to_the_python_code(device):
+    """Of several calls, since PyTorch's tracer now and then loses the innermost frame of one on a loaded machine."""
+    x = torch.randn(16, 16, device=device)
+
+    def multiply():
+        return x @ x
+
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
+    with profile(activities=ACTIVITIES, with_stack=True, experimental_config=verbose) as result:
+        for _ in range(5):
+            multiply()
+    stacks = [event.stack for event in result.events() if event.name == "aten::mm"]
+    assert len(stacks) == 5
+    assert sum(any("multiply" in frame for frame in stack) for stack in stacks) >= 3, stacks
 
 
 def test_only_the_cpu(device):
