@@ -15,6 +15,7 @@
 #include "conformance/cases/cases.h"
 #include "conformance/run/menu.h"
 #include "conformance/run/run.h"
+#include "reference_backend_opencl/include/graft_opencl.h"
 #include "suite.h"
 
 /* ---- what all tests know, each in a process of its own ---- */
@@ -62,6 +63,14 @@ static void run_case(graft_rt_device *device, const cf_case *c, cf_result *resul
   OK(graft_stream_destroy(stream));
 }
 
+/* Beside the driver, where it keeps them itself: what is kept may fail, too. */
+static void keep_programs(graft_rt_device *device) {
+  const void *table;
+  void *plugin;
+  OK(graft_device_extension(device, GRAFT_OPENCL_PROGRAMS, GRAFT_OPENCL_PROGRAMS_VERSION, &table, &plugin));
+  OK(((const graft_opencl_programs_api *)table)->keep_all(plugin));
+}
+
 static void live(life *life) {
   graft_rt_backend *backend = NULL;
   graft_rt_device *device = NULL;
@@ -72,6 +81,7 @@ static void live(life *life) {
   life->opened = graft_backend_open(OPENCL, options, &backend);
   if (!life->opened) life->opened = graft_backend_device(backend, 0, &device);
   if (life->opened) snprintf(life->text, sizeof life->text, "%s", graft_last_error());
+  if (device) keep_programs(device);
   if (device) run_case(device, life->c, &life->first);
   bool failed = life->fails && between_failed();
   between_fail(NULL, 0);

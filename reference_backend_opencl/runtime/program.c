@@ -73,6 +73,11 @@ static bool build_declared(graft_device *device, ocl_program *program, const rec
   return false; /* the next build puts its own there */
 }
 
+/* Whether programs are written to the cache directory. */
+static bool keeps(const graft_device *device) {
+  return !device->keeps_programs || atomic_load(&device->plugin->keeps_all);
+}
+
 /* Whoever waits is told why: once, when compiling has taken a second in all, and only if it is not to be again. */
 static void tell(graft_device *device, const recipe *recipe, uint64_t nanoseconds) {
   const uint64_t second = 1000000000u;
@@ -82,7 +87,7 @@ static void tell(graft_device *device, const recipe *recipe, uint64_t nanosecond
           (int)recipe->head_length, recipe->source);
   uint64_t before = atomic_fetch_add(&plugin->compile_nanoseconds, nanoseconds);
   if (before >= second || before + nanoseconds < second) return;
-  if (device->keeps_programs) {
+  if (!keeps(device)) {
     ocl_log(plugin, GRAFT_LOG_WARNING, "compiling kernels for this device; its driver keeps them");
   } else if (ocl_disk_folder(device, folder, sizeof folder)) {
     ocl_log(plugin, GRAFT_LOG_WARNING, "compiling kernels for this device; they are kept in %s", folder);
@@ -101,7 +106,7 @@ static graft_status compile(graft_device *device, ocl_program *program, const re
   }
   atomic_fetch_add(&counters->programs_built, 1);
   tell(device, recipe, now_ns() - begin);
-  if (!device->keeps_programs || atomic_load(&device->plugin->keeps_all)) save(device, program);
+  if (keeps(device)) save(device, program);
   return GRAFT_OK;
 }
 
