@@ -48,22 +48,13 @@ int cf_custom_tell(const cf_options *options) {
 
 /* ---- the parent ---- */
 
-static void cf_exec_teller(const cf_options *o, int fd) {
-  const char *argv[64] = {"graft", "conformance", "--custom-ops", "-b", o->backend};
-  int n = 5;
-  for (uint32_t i = 0; i < o->plugin_option_count; i++) argv[n++] = "-o", argv[n++] = o->plugin_options[i];
-  if (dup2(fd, TELL_FD) < 0) _exit(127);
-  execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-  _exit(127);
-}
-
 static FILE *cf_start_teller(const cf_options *options, pid_t *pid) {
   int ends[2];
   if (pipe(ends) != 0) return NULL;
   *pid = fork();
   if (*pid == 0) {
     close(ends[0]);
-    cf_exec_teller(options, ends[1]);
+    cf_exec_self(options, "--custom-ops", ends[1], TELL_FD);
   }
   close(ends[1]);
   FILE *from = *pid > 0 ? fdopen(ends[0], "r") : NULL;

@@ -156,16 +156,15 @@ typedef struct cf_crew {
   int status;
 } cf_crew;
 
-/* Runs in the child between fork and exec: everything it needs was made before. */
-static void cf_exec_worker(const cf_options *o, int fd) {
+void cf_exec_self(const cf_options *o, const char *as, int from, int to) {
   char device[16], seed[24];
-  const char *argv[64] = {"graft", "conformance", "--worker", "-b", o->backend, "-d", device, "--seed", seed};
+  const char *argv[64] = {"graft", "conformance", as, "-b", o->backend, "-d", device, "--seed", seed};
   int n = 9;
   snprintf(device, sizeof device, "%d", o->device);
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
   if (o->verbose) argv[n++] = "--verbose";
   for (uint32_t i = 0; i < o->plugin_option_count; i++) argv[n++] = "-o", argv[n++] = o->plugin_options[i];
-  if (dup2(fd, CF_WORKER_FD) < 0) _exit(127);
+  if (dup2(from, to) < 0) _exit(127);
   execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
   _exit(127);
 }
@@ -175,7 +174,7 @@ static bool cf_worker_start(cf_crew *crew, cf_worker *w) {
   w->pid = 0, w->fd = -1, w->ready = false, w->index = -1;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return false;
   w->pid = fork();
-  if (w->pid == 0) cf_exec_worker(crew->options, pair[1]);
+  if (w->pid == 0) cf_exec_self(crew->options, "--worker", pair[1], CF_WORKER_FD);
   close(pair[1]);
   w->fd = pair[0];
   w->deadline = cf_seconds() + CF_HELLO_SECONDS;

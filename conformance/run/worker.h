@@ -44,6 +44,10 @@ bool cf_settle(cf_result *r, graft_status device, const char *text);
 
 /* ---- the parent ---- */
 
+/* In a child between fork and exec, which makes nothing anew: becomes `graft conformance` with the backend, device and
+ * options that were asked for, as what a hidden option says, and has file `from` as `to`. */
+_Noreturn void cf_exec_self(const cf_options *options, const char *as, int from, int to);
+
 typedef struct cf_cases {
   cf_case *items;
   uint32_t count, capacity;
