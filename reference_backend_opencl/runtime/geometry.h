@@ -15,6 +15,10 @@ static inline int64_t ocl_round_up(int64_t a, int64_t b) {
   return ocl_ceil_divide(a, b) * b;
 }
 
+static inline int64_t ocl_larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
 /* The product of the sizes. */
 int64_t ocl_elements(const graft_tensor_desc *desc);
 /* Whether its elements are one run of memory, in logical order. */

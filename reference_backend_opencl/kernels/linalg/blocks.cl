@@ -72,6 +72,27 @@ static INLINED void begin_with(strip x, const_matrix from, long length, bool ide
   }
 }
 
+/* From row `from` of the strip to row `to`, up or down, each row and the next are turned: rotation i is that of rows i and
+ * i + 1, and takes from the row ahead what it adds to the one behind. */
+static INLINED void turn_rows(strip x, __global const RT *cosines, __global const RT *sines, long from, long to) {
+  const long ahead = from < to ? 1 : -1;
+  group kept[GROUPS];
+#pragma unroll
+  for (int g = 0; g < GROUPS; g++) kept[g] = load_group(x, from, g);
+  for (long i = from; i != to; i += ahead) {
+    const long turn = min(i, i + ahead);
+    const RT c = cosines[turn], s = sines[turn];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+      const group next = load_group(x, i + ahead, g);
+      store_group(s * next + c * kept[g], x, i, g);
+      kept[g] = c * next - s * kept[g];
+    }
+  }
+#pragma unroll
+  for (int g = 0; g < GROUPS; g++) store_group(kept[g], x, to, g);
+}
+
 /* `wide` columns of a row, at most BLOCK. */
 static INLINED void load_row(group row[BLOCK / LANES], const_matrix from, int wide) {
   for (int g = 0; g < BLOCK / LANES; g++) row[g] = load_lanes(from + g * LANES, 1, wide - g * LANES);

@@ -64,12 +64,18 @@ int64_t ocl_stack_parts(const graft_exec *exec, int64_t matrices, int64_t column
   return most < 1 ? 1 : exec->device->is_cpu && enough < most ? enough : most;
 }
 
-void ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
-                     const ocl_place *places) {
+int64_t ocl_stack_parts_of_steps(const graft_exec *exec, int64_t matrices, int64_t columns) {
+  int64_t parts = ocl_stack_parts(exec, matrices, columns), cores = (int64_t)exec->device->compute_units;
+  return exec->device->is_cpu && parts > cores ? cores : parts;
+}
+
+ocl_stage *ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
+                           const ocl_place *places) {
   ocl_stage *stage = call->stages;
   while (stage->entry) stage++;
   *stage = (ocl_stage){.entry = entry, .units = units_of(exec, matrices)};
   for (int i = 0; i < call->places; i++) stage->places[i] = places[i];
+  return stage;
 }
 
 static uint64_t bytes_of(const graft_exec *exec, const graft_tensor_desc *like, int64_t elements) {

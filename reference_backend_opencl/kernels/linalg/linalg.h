@@ -11,13 +11,15 @@ int64_t ocl_stack_size(const graft_tensor_desc *desc, int32_t from_end);
 ocl_direct ocl_stack_call(const graft_exec *exec, const graft_tensor_desc *like, const char *file, int places);
 /* Into how many parts the columns of each matrix are cut, so that all of the machine has some. */
 int64_t ocl_stack_parts(const graft_exec *exec, int64_t matrices, int64_t columns);
+/* The same where each part takes all steps for itself: on a CPU no more parts than it has cores. */
+int64_t ocl_stack_parts_of_steps(const graft_exec *exec, int64_t matrices, int64_t columns);
 /* Of a matrix of reflectors, that many and of so many rows (orthogonal.cl): how wide a block of them is, and the
  * elements of work that a work-group has for one. */
 int64_t ocl_stack_block_width(int64_t count);
 int64_t ocl_stack_block_work(int64_t rows, int64_t count);
-/* Adds a stage that gives each matrix a work-group (stacks.cl), with call->places places. */
-void ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
-                     const ocl_place *places);
+/* Adds a stage that gives each matrix a work-group (stacks.cl), with call->places places, and returns it. */
+ocl_stage *ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
+                           const ocl_place *places);
 /* Memory for so many elements of this dtype (or of int32) while the op runs, and what stands behind so many in it. */
 graft_status ocl_stack_work(const graft_exec *exec, const graft_tensor_desc *like, int64_t elements, ocl_place *work);
 ocl_place ocl_stack_behind(const graft_exec *exec, const graft_tensor_desc *like, ocl_place place, int64_t elements);

@@ -52,6 +52,17 @@ static void add_geqrf(reflectors *r, const graft_exec *exec, const graft_tensor_
                   (const ocl_place[]){vectors, tau, work, ocl_place_of(a), nowhere});
 }
 
+void ocl_reflectors_product(int64_t *numbers, int64_t rows, int64_t columns, int64_t count, int64_t rights,
+                            int64_t parts) {
+  numbers[ROWS] = rows;
+  numbers[COLUMNS] = columns;
+  numbers[COUNT] = count;
+  numbers[RIGHTS] = numbers[C_STEP] = rights;
+  numbers[C_NEXT] = numbers[IDENTITY] = 1;
+  numbers[PARTS] = parts;
+  numbers[WIDTH] = ocl_stack_block_width(count);
+}
+
 graft_status ocl_op_geqrf(const graft_exec *exec, const graft_args_geqrf *args) {
   reflectors r;
   ocl_place work;

@@ -2,6 +2,8 @@
 #ifndef OCL_REFLECTORS_H
 #define OCL_REFLECTORS_H
 
+#include <stdint.h>
+
 enum {
   ROWS,
   COLUMNS,
@@ -23,5 +25,10 @@ enum {
   VH_ROWS,
   SINGULAR_NUMBERS
 };
+
+/* What the kernel `reflect` takes to make the product of so many reflectors, columns of a matrix of rows x columns:
+ * `rights` columns of it, row by row, in so many parts. Sets no other numbers (orthogonal.c). */
+void ocl_reflectors_product(int64_t *numbers, int64_t rows, int64_t columns, int64_t count, int64_t rights,
+                            int64_t parts);
 
 #endif

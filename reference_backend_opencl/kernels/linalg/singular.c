@@ -10,27 +10,18 @@ typedef struct stack {
   int64_t matrices, length, count, below, rights, left_parts, right_parts, parts;
 } stack;
 
-static int64_t largest(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-static int64_t parts_of(const graft_exec *exec, int64_t matrices, int64_t vectors) {
-  int64_t parts = ocl_stack_parts(exec, matrices, vectors), cores = (int64_t)exec->device->compute_units;
-  return exec->device->is_cpu && parts > cores ? cores : parts; /* each takes all of the steps */
-}
-
 /* `rights`: columns of the longer side's vectors, 0 where none are wanted. */
 static stack stack_of(const graft_exec *exec, const graft_tensor_desc *a, int64_t rights) {
   int64_t rows = ocl_stack_size(a, 2), columns = ocl_stack_size(a, 1);
   stack s = {.matrices = ocl_stack_count(a, 2),
-             .length = largest(rows, columns),
+             .length = ocl_larger(rows, columns),
              .count = rows < columns ? rows : columns,
              .rights = rights,
              .parts = 1};
   s.below = s.count ? s.count - 1 : 0;
   s.left_parts = ocl_stack_parts(exec, s.matrices, rights);
   s.right_parts = ocl_stack_parts(exec, s.matrices, s.below);
-  if (rights) s.parts = parts_of(exec, s.matrices, s.length + s.count);
+  if (rights) s.parts = ocl_stack_parts_of_steps(exec, s.matrices, s.length + s.count);
   return s;
 }
 
@@ -50,17 +41,7 @@ static layout layout_of(const stack *s) {
                   .factors = s->matrices * (s->count + s->below),
                   .products = s->matrices * (s->length * s->rights + s->below * s->below),
                   .beside = s->matrices * (4 * s->count + 1),
-                  .work = largest(steps, largest(left, right))};
-}
-
-/* What `reflect` takes to make the product of so many reflectors, `rights` columns of it. */
-static void set_product(int64_t numbers[SINGULAR_NUMBERS], int64_t rows, int64_t count, int64_t rights, int64_t parts) {
-  numbers[ROWS] = rows;
-  numbers[COLUMNS] = numbers[COUNT] = count;
-  numbers[RIGHTS] = numbers[C_STEP] = rights;
-  numbers[C_NEXT] = numbers[IDENTITY] = 1;
-  numbers[PARTS] = parts;
-  numbers[WIDTH] = ocl_stack_block_width(count);
+                  .work = ocl_larger(steps, ocl_larger(left, right))};
 }
 
 graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_svd *args) {
@@ -85,24 +66,23 @@ graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_s
   int64_t of_left[SINGULAR_NUMBERS] = {0}, of_right[SINGULAR_NUMBERS] = {0};
   int64_t numbers[SINGULAR_NUMBERS] = {[ROWS] = rows,     [COLUMNS] = columns,     [RIGHTS] = s.rights,
                                        [PARTS] = s.parts, [U_COLUMNS] = u_columns, [VH_ROWS] = vh_rows};
-  set_product(of_left, s.length, s.count, s.rights, s.left_parts);
-  set_product(of_right, s.below, s.below, s.below, s.right_parts);
+  ocl_reflectors_product(of_left, s.length, s.count, s.count, s.rights, s.left_parts);
+  ocl_reflectors_product(of_right, s.below, s.below, s.below, s.below, s.right_parts);
   ocl_direct call = ocl_stack_call(exec, args->A,
                                    "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/singular", PLACES);
   call.numbers = numbers;
   call.count = SINGULAR_NUMBERS;
   ocl_stack_stage(exec, &call, "bidiagonal", s.count ? s.matrices : 0,
                   (const ocl_place[PLACES]){beside, reflectors, factors, right, ocl_place_of(args->A)});
-  ocl_stage *stage = call.stages;
   if (s.rights) {
     ocl_stack_stage(exec, &call, "reflect", s.matrices * s.left_parts,
-                    (const ocl_place[PLACES]){products, reflectors, work, factors, products});
-    (++stage)->numbers = of_left;
+                    (const ocl_place[PLACES]){products, reflectors, work, factors, products})
+        ->numbers = of_left;
   }
   if (s.rights && s.below) {
     ocl_stack_stage(exec, &call, "reflect", s.matrices * s.right_parts,
-                    (const ocl_place[PLACES]){right_product, right, work, right_factors, right_product});
-    (++stage)->numbers = of_right;
+                    (const ocl_place[PLACES]){right_product, right, work, right_factors, right_product})
+        ->numbers = of_right;
   }
   ocl_stack_stage(exec, &call, "diagonal", s.matrices * s.parts,
                   (const ocl_place[PLACES]){vectors ? ocl_place_of(args->U) : work, ocl_place_of(args->S),

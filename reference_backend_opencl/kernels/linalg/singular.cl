@@ -148,11 +148,14 @@ static long begin_of_block(__global const RT *d, __global const RT *e, long m) {
   return m;
 }
 
+/* On the diagonal, where the largest part of the matrix is 1. */
+static bool is_nothing(RT d) { return fabs(d) <= EPSILON * EPSILON; }
+
 /* The smaller singular value of the last two rows; 0 where the block is singular, whose last value a step without a
  * shift then finds (Demmel and Kahan, SIAM J. Sci. Stat. Comput. 11, 1990). */
 static RT shift_of(__global const RT *d, __global const RT *e, long l, long m) {
   for (long i = l; i <= m; i++) {
-    if (fabs(d[i]) <= EPSILON * EPSILON) return 0;
+    if (is_nothing(d[i])) return 0;
   }
   const RT a = fabs(d[m - 1]), b = fabs(d[m]), beside = e[m - 1];
   const RT shift = 2 * a * b / (hypot(a + b, beside) + hypot(a - b, beside)), ratio = shift / d[l];
@@ -162,14 +165,14 @@ static RT shift_of(__global const RT *d, __global const RT *e, long l, long m) {
 static void step_without_shift(__global RT *d, __global RT *e, __global RT *turns, long size, long l, long m) {
   rotation right = {1, 0, 0}, left = {1, 0, 0};
   for (long i = l; i < m; i++) {
-    const RT now = fabs(d[i]) <= EPSILON * EPSILON ? (RT)0 : d[i];
+    const RT now = is_nothing(d[i]) ? (RT)0 : d[i];
     right = rotation_of(now * right.c, e[i]);
     if (i > l) e[i - 1] = left.s * right.r;
     left = rotation_of(left.c * right.r, d[i + 1] * right.s);
     d[i] = left.r;
     keep(turns, size, i, right, left);
   }
-  const RT last = fabs(d[m]) <= EPSILON * EPSILON ? (RT)0 : d[m] * right.c;
+  const RT last = is_nothing(d[m]) ? (RT)0 : d[m] * right.c;
   d[m] = last * left.c;
   e[m - 1] = last * left.s;
 }
@@ -204,35 +207,18 @@ static void take_step(__global RT *d, __global RT *e, __global RT *turns, long s
     step_with_shift(d, e, turns, size, shift, l, m);
 }
 
-/* Such rotations of rows l to m of the strip. */
-static INLINED void turn(strip x, __global const RT *cosines, __global const RT *sines, long l, long m) {
-  group kept[GROUPS];
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) kept[g] = load_group(x, l, g);
-  for (long i = l; i < m; i++) {
-    const RT c = cosines[i], s = sines[i];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
-      const group next = load_group(x, i + 1, g);
-      store_group(c * kept[g] + s * next, x, i, g);
-      kept[g] = c * next - s * kept[g];
-    }
-  }
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) store_group(kept[g], x, m, g);
-}
-
 /* How many are to stand before value i: larger ones, whatever their signs. */
 static long place_by_size(__global const RT *values, long count, long i) {
+  const RT here = fabs(values[i]);
   long before = 0;
   for (long j = 0; j < count; j++) {
-    const RT there = fabs(values[j]), here = fabs(values[i]);
+    const RT there = fabs(values[j]);
     before += there > here || (there == here && j < i);
   }
   return before;
 }
 
-/* Row `at` of the vectors of a matrix in the order that was asked for: of its left ones, or of its right ones. */
+/* Where the vectors of a matrix go: its left ones, or its right ones. */
 typedef struct {
   matrix to;
   long component, vector;
@@ -276,8 +262,8 @@ KERNEL diagonal(PLACE(u), PLACE(s), PLACE(vh), PLACE(work), CONST_PLACE(given), 
       if (LANE == 0 && more) take_step(d, e, turns, count, l, m);
       SYNC;
       if (more) {
-        EACH_STRIP(j, 0, lefts) turn(strip_of(z, wide, 1, j, lefts), turns + 2 * count, turns + 3 * count, l, m);
-        EACH_STRIP(j, lefts, here) turn(strip_of(z, wide, 1, j, here), turns, turns + count, l, m);
+        EACH_STRIP(j, 0, lefts) turn_rows(strip_of(z, wide, 1, j, lefts), turns + 2 * count, turns + 3 * count, l, m);
+        EACH_STRIP(j, lefts, here) turn_rows(strip_of(z, wide, 1, j, here), turns, turns + count, l, m);
       }
       sweeps = more ? sweeps + 1 : 0;
       done += !more;

@@ -10,10 +10,6 @@ typedef struct layout {
   int64_t reflectors, factors, product, diagonal, work;
 } layout;
 
-static int64_t largest(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 static layout layout_of(int64_t matrices, int64_t size, int64_t parts) {
   int64_t rows = size ? size - 1 : 0, wide = ocl_ceil_divide(size, parts);
   int64_t reduction = matrices * size * (size + 2), steps = matrices * parts * size * (wide + 4);
@@ -22,7 +18,7 @@ static layout layout_of(int64_t matrices, int64_t size, int64_t parts) {
                   .factors = matrices * rows,
                   .product = matrices * rows * rows,
                   .diagonal = matrices * (2 * size + 1),
-                  .work = largest(reduction, largest(steps, blocks))};
+                  .work = ocl_larger(reduction, ocl_larger(steps, blocks))};
 }
 
 graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_eigh *args) {
@@ -30,20 +26,10 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
   bool vectors = args->compute_v && args->eigenvectors;
   if (!args->eigenvalues || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   int64_t size = ocl_stack_size(args->A, 1), rows = size ? size - 1 : 0, matrices = ocl_stack_count(args->A, 2);
-  int64_t parts = vectors ? ocl_stack_parts(exec, matrices, size) : 1, cores = (int64_t)exec->device->compute_units;
-  if (exec->device->is_cpu && parts > cores) parts = cores; /* each takes all of the steps */
+  int64_t parts = vectors ? ocl_stack_parts_of_steps(exec, matrices, size) : 1;
   const layout sizes = layout_of(matrices, size, parts);
-  int64_t numbers[TRIDIAGONAL_NUMBERS] = {[ROWS] = rows,
-                                          [COLUMNS] = size,
-                                          [COUNT] = rows,
-                                          [RIGHTS] = rows,
-                                          [C_STEP] = rows,
-                                          [C_NEXT] = 1,
-                                          [IDENTITY] = 1,
-                                          [PARTS] = parts,
-                                          [WIDTH] = ocl_stack_block_width(rows),
-                                          [UPPER] = args->UPLO == GRAFT_STR_UPLO_U,
-                                          [VECTORS] = vectors};
+  int64_t numbers[TRIDIAGONAL_NUMBERS] = {[UPPER] = args->UPLO == GRAFT_STR_UPLO_U, [VECTORS] = vectors};
+  ocl_reflectors_product(numbers, rows, size, rows, rows, parts);
   graft_status status = ocl_stack_work(
       exec, args->A, sizes.reflectors + sizes.factors + sizes.product + sizes.diagonal + sizes.work, &reflectors);
   if (status != GRAFT_OK) return status;

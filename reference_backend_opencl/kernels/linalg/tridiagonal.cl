@@ -136,24 +136,6 @@ static void sweep(__global RT *d, __global RT *e, __global RT *cosines, __global
   }
 }
 
-/* The same rotations of rows of the strip. */
-static INLINED void turn(strip z, __global const RT *cosines, __global const RT *sines, long l, long m) {
-  group kept[GROUPS];
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) kept[g] = load_group(z, m, g);
-  for (long i = m - 1; i >= l; i--) {
-    const RT c = cosines[i], s = sines[i];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
-      const group now = load_group(z, i, g);
-      store_group(s * now + c * kept[g], z, i + 1, g);
-      kept[g] = c * now - s * kept[g];
-    }
-  }
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) store_group(kept[g], z, l, g);
-}
-
 /* How many are to stand before value i: smaller ones. */
 static long place_in_order(__global const RT *values, long count, long i) {
   long before = 0;
@@ -188,7 +170,7 @@ KERNEL ql(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(diagonal), CON
       if (LANE == 0 && more) sweep(d, e, cosines, sines, l, m);
       SYNC;
       if (more) {
-        EACH_STRIP(j, 0, count) turn(strip_of(z, wide, 1, j, count), cosines, sines, l, m);
+        EACH_STRIP(j, 0, count) turn_rows(strip_of(z, wide, 1, j, count), cosines, sines, m, l);
       }
       sweeps = more ? sweeps + 1 : 0;
       l += !more;
