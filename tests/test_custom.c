@@ -490,7 +490,7 @@ static char output[1 << 16];
 
 static int conformance(const char *lie, const char *selection) {
   char command[4096];
-  snprintf(command, sizeof command, "GRAFT_LIE=%s '%s' conformance -b '%s' --jobs 1 %s 2>&1", lie, PROGRAM,
+  snprintf(command, sizeof command, "GRAFT_LIE='%s' '%s' conformance -b '%s' --jobs 1 %s 2>&1", lie, PROGRAM,
            test_plugin("custom"), selection);
   FILE *pipe = popen(command, "r");
   ck_assert_ptr_nonnull(pipe);
@@ -533,6 +533,8 @@ END_TEST
 START_TEST(cases_that_cannot_be_read_are_an_error) {
   ck_assert_msg(conformance("cases", "--op acme.cube") == 2, "%.3000s", output);
   prints("acme::cube: its case \"T[3\": ");
+  ck_assert_msg(conformance("no cases", "--op acme.cube") == 2, "%.3000s", output);
+  prints("acme::cube: its cases hold no line");
 }
 END_TEST
 

@@ -63,14 +63,6 @@ static void run_case(graft_rt_device *device, const cf_case *c, cf_result *resul
   OK(graft_stream_destroy(stream));
 }
 
-/* Beside the driver, where it keeps them itself: what is kept may fail, too. */
-static void keep_programs(graft_rt_device *device) {
-  const void *table;
-  void *plugin;
-  OK(graft_device_extension(device, GRAFT_OPENCL_PROGRAMS, GRAFT_OPENCL_PROGRAMS_VERSION, &table, &plugin));
-  OK(((const graft_opencl_programs_api *)table)->keep_all(plugin));
-}
-
 static void live(life *life) {
   graft_rt_backend *backend = NULL;
   graft_rt_device *device = NULL;
@@ -81,7 +73,6 @@ static void live(life *life) {
   life->opened = graft_backend_open(OPENCL, options, &backend);
   if (!life->opened) life->opened = graft_backend_device(backend, 0, &device);
   if (life->opened) snprintf(life->text, sizeof life->text, "%s", graft_last_error());
-  if (device) keep_programs(device);
   if (device) run_case(device, life->c, &life->first);
   bool failed = life->fails && between_failed();
   between_fail(NULL, 0);
@@ -325,6 +316,15 @@ static void use_all(graft_rt_device *device, told *told) {
   if (stream) OK(graft_stream_destroy(stream));
 }
 
+/* Beside the driver, where it keeps them itself: what is kept may fail, too. For that PoCL compiles all kernels of a
+ * program, used or not. */
+static void keep_programs(graft_rt_device *device) {
+  const void *table;
+  void *plugin;
+  OK(graft_device_extension(device, GRAFT_OPENCL_PROGRAMS, GRAFT_OPENCL_PROGRAMS_VERSION, &table, &plugin));
+  OK(((const graft_opencl_programs_api *)table)->keep_all(plugin));
+}
+
 static void use_once(const between_place *fails, told *told, long left[BETWEEN_COUNTS]) {
   graft_rt_backend *backend = NULL;
   graft_rt_device *device = NULL;
@@ -332,6 +332,7 @@ static void use_once(const between_place *fails, told *told, long left[BETWEEN_C
   between_fail(fails, CL_OUT_OF_RESOURCES);
   tell(told, graft_backend_open(OPENCL, NULL, &backend));
   if (backend) tell(told, graft_backend_device(backend, 0, &device));
+  if (device) keep_programs(device);
   if (device) use_all(device, told);
   between_fail(NULL, 0);
   if (backend) OK(graft_backend_close(backend));

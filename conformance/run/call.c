@@ -250,7 +250,7 @@ bool cf_call_is_index(const cf_call *call, uint32_t spec) {
   graft_dtype dtype = call->specs[spec].dtype;
   bool mask =
       call->args[call->spec_arg[spec]].kind == GRAFT_VALUE_TENSORS && (dtype == GRAFT_U8 || dtype == GRAFT_BOOL);
-  return call->schema->args[call->spec_arg[spec]].index && !mask;
+  return op_reads_indices(call->schema, call->args, call->spec_arg[spec]) && !mask;
 }
 
 bool cf_call_mutates(const cf_call *call, uint32_t spec) {

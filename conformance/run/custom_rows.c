@@ -48,6 +48,8 @@ static graft_status cf_given_texts(const char *cases, cf_custom_texts *t) {
     status = cf_add_text(t, line, length);
     line += length + (line[length] == '\n');
   }
+  if (!status && !t->count)
+    status = err_set(GRAFT_INVALID_ARGUMENT, "its cases hold no line; with NULL for them the suite makes its own");
   return status;
 }
 

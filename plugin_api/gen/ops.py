@@ -80,9 +80,11 @@ class Index:
     of: str          # a tensor whose size it is, or an int argument that is the size, of a list the product
     dims: str = ""   # of the tensor: a dim, an int argument that names one, "*" (the item's own place), "-2:" (the last
                      # two together); empty: all its elements
+    from_one: bool = False  # 0 is none, and the size itself is: elements are counted from 1
     ends: bool = False    # the size itself is an index, too: what is addressed lies between elements
     wraps: bool = False   # negative ones count from the end
     passes: str = ""      # one more value that is let through: a number, or an int argument
+    asked: str = ""       # a bool argument: where it is false, they are not read
 
 
 @dataclass(frozen=True)
@@ -267,11 +269,13 @@ def _parse_notes(text, schema):
 
 
 def _parse_index(text):
-    match = re.fullmatch(r"(\w+)<(=?)(\w+)(?:\[([\w*:-]+)\])?(~?)(?:\|(-?\w+))?", text)
+    match = re.fullmatch(r"(0<)?(\w+)<(=?)(\w+)(?:\[([\w*:-]+)\])?(~?)(?:\|(-?\w+))?(?:\?(\w+))?", text)
     if not match:
         raise DescriptionError(f"index is not ARG<SIZE: {text}")
-    argument, ends, of, dims, wraps, passes = match.groups()
-    return Index(argument, of, dims or "", bool(ends), bool(wraps), passes or "")
+    from_one, argument, ends, of, dims, wraps, passes, asked = match.groups()
+    if from_one and not ends:
+        raise DescriptionError(f"what is counted from 1 goes up to the size, 0<ARG<=SIZE: {text}")
+    return Index(argument, of, dims or "", bool(from_one), bool(ends), bool(wraps), passes or "", asked or "")
 
 
 def _parse_equal(text, schema):
@@ -295,7 +299,7 @@ def _parse_source(word, schema):
 def _check_index(index, arguments, op):
     is_number = re.compile(r"-?\d+:?").fullmatch
     named = [index.argument, index.of]
-    named += [word for word in (index.dims, index.passes) if word and word != "*" and not is_number(word)]
+    named += [word for word in (index.dims, index.passes, index.asked) if word and word != "*" and not is_number(word)]
     for name in named:
         if name not in arguments:
             raise DescriptionError(f"index names {name}, which is no argument of {op.schema.qualified_name}")

@@ -115,11 +115,13 @@ def _index_rows(op):
             fields[:0] = [".size = OPI_DIM_GIVEN", f".dim = {place[index.dims]}"]
         else:
             fields[:0] = [".size = OPI_DIM", f".dim = {int(index.dims)}"]
-        fields += [".ends = true"] * index.ends + [".wraps = true"] * index.wraps
+        fields += [".from_one = true"] * index.from_one + [".ends = true"] * index.ends + [".wraps = true"] * index.wraps
         if index.passes in place:
             fields.append(f".passes = OPI_ARGUMENT, .passed = {place[index.passes]}")
         elif index.passes:
             fields.append(f".passes = OPI_LITERAL, .passed = {int(index.passes)}")
+        if index.asked:
+            fields.append(f".is_asked = true, .asked = {place[index.asked]}")
         yield f"static const op_index op_index_{op.c_name}_{index.argument} = {{{', '.join(fields)}}};"
 
 

@@ -95,6 +95,8 @@ class Lines(unittest.TestCase):
         self.refused(line(schema, notes="novalue=out1"), "no result")
         self.refused(line(schema, notes="index=self"), "not ARG<SIZE")
         self.refused(line(schema, notes="index=self<other"), "names other")
+        self.refused(line(schema, notes="index=0<self<self"), "up to the size")
+        self.refused(line(schema, notes="index=self<self?flag"), "names flag")
         self.refused(line("aten::f(Tensor self, int n) -> Tensor", notes="index=self<n[0]"), "no tensor")
         self.refused(line(schema, notes="equal=aten::g(selv)"), "equal names selv")
         self.refused(line("aten::f(str mode) -> Tensor"), "needs a note str:mode")

@@ -25,6 +25,9 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
           "and lengths that add up to it",
           name, index);
       return;
+    case OCL_FAULT_PIVOT:
+      snprintf(text, capacity, "%s: pivot %lld names no row: expected 1 up to the number of rows", name, index);
+      return;
     default: snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, index, size); return;
   }
 }

@@ -14,6 +14,7 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   if (lie && !strcmp(lie, "gradients")) gradient_error = 1e-3;
   if (lie && !strcmp(lie, "formula")) formula_error = 1e-3; /* the slot's and the reference function's alike */
   if (lie && !strcmp(lie, "cases")) acme_rows[2].cases = "T[3]\nT[3";
+  if (lie && !strcmp(lie, "no cases")) acme_rows[2].cases = " \n";
   if (lie && !strcmp(lie, "pytorch")) { /* what libgraft takes and PyTorch does not */
     acme_rows[0].schema = "acme::scale_add(Tensor x, *, Tensor y, float alpha=1.0) -> Tensor";
     acme_rows[1].schema =

@@ -5,7 +5,7 @@
 enum { ROWS, COLUMNS, FLAG, SIZE, RIGHTS, X_STEP, X_NEXT, IDENTITY, EXCHANGE, STEPS, FIRST_STEP };
 enum { BATCH = FIRST_STEP + 2, BATCH_SIZES, BATCH_DIMS = 8, BATCH_STEPS = BATCH_SIZES + BATCH_DIMS };
 enum { FACTOR, PIVOTS, RIGHT, OPERANDS };
-enum { PARTS = BATCH_STEPS + OPERANDS * BATCH_DIMS, NUMBERS };
+enum { PARTS = BATCH_STEPS + OPERANDS * BATCH_DIMS, OP, NUMBERS };
 enum { TRANSPOSED = 1, BACK = 2, UNIT = 4, CONJUGATED = 8 };
 enum { EXCHANGE_NONE, EXCHANGE_BEFORE, EXCHANGE_BEHIND, EXCHANGE_EACH };
 
@@ -20,6 +20,7 @@ static void begin(solver *s, const graft_exec *exec, const graft_tensor_desc *li
   *s = (solver){.direct = ocl_stack_call(exec, like, "core/direct linalg/stacks linalg/blocks linalg/solvers", 4)};
   s->direct.numbers = s->numbers;
   s->direct.count = NUMBERS;
+  s->direct.reports = true;
   s->numbers[ROWS] = ocl_stack_size(like, 2);
   s->numbers[COLUMNS] = ocl_stack_size(like, 1);
 }
@@ -161,6 +162,7 @@ static graft_status solve_pivoted(const graft_exec *exec, solver *s, const graft
 graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_linalg_lu_solve *args) {
   solver s;
   begin(&s, exec, args->LU);
+  s.numbers[OP] = GRAFT_OP_LINALG_LU_SOLVE;
   set_lu_steps(&s, args->adjoint, args->left);
   return solve_pivoted(
       exec, &s, args->LU, args->pivots,
@@ -170,6 +172,7 @@ graft_status ocl_op_linalg_lu_solve(const graft_exec *exec, const graft_args_lin
 graft_status ocl_op_linalg_ldl_solve(const graft_exec *exec, const graft_args_linalg_ldl_solve *args) {
   solver s;
   begin(&s, exec, args->LD);
+  s.numbers[OP] = GRAFT_OP_LINALG_LDL_SOLVE;
   s.numbers[FLAG] = args->hermitian;
   set_steps(&s, EXCHANGE_EACH, 0, 0, 0);
   return solve_pivoted(exec, &s, args->LD, args->pivots,

@@ -15,6 +15,7 @@
 #define BATCH_SIZE(d) n.of[13 + (d)]
 #define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
 #define PARTS n.of[45] /* of the right sides, each a work-group's */
+#define OP n.of[46]    /* that is told where a pivot names no row */
 
 /* One triangle becomes the adjoint of the other, square by square, whose lines a cache keeps. */
 static void mirror(matrix to, const_matrix from, long size, bool upper) {
@@ -73,7 +74,7 @@ static void factor_behind(matrix to, long begin, long end, long size) {
 }
 
 /* An upper factor's blocks of rows; a lower one is its adjoint. */
-KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), numbers n) {
+KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), __global long *faults, numbers n) {
   const long size = ROWS;
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(a) + b * size * size;
@@ -143,7 +144,7 @@ static int factor_columns(matrix to, __global int *pivots, bool exchanged, long 
   return bad;
 }
 
-KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), numbers n) {
+KERNEL lu(PLACE(lu), PLACE(pivots), PLACE(info), CONST_PLACE(a), __global long *faults, numbers n) {
   const long rows = ROWS, columns = COLUMNS, steps = min(rows, columns);
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(a) + b * rows * columns;
@@ -174,7 +175,7 @@ static RT parity(__global const int *pivots, long size) {
 }
 
 /* A matrix is a lane's. */
-KERNEL determinant(PLACE(result), PLACE(none), CONST_PLACE(lu), PLACE(pivots), numbers n) {
+KERNEL determinant(PLACE(result), PLACE(none), CONST_PLACE(lu), PLACE(pivots), __global long *faults, numbers n) {
   const long size = ROWS;
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(lu) + b * size * size;
@@ -185,7 +186,7 @@ KERNEL determinant(PLACE(result), PLACE(none), CONST_PLACE(lu), PLACE(pivots), n
   }
 }
 
-KERNEL sign_and_logarithm(PLACE(sign), PLACE(logarithm), CONST_PLACE(lu), PLACE(pivots), numbers n) {
+KERNEL sign_and_logarithm(PLACE(sign), PLACE(logarithm), CONST_PLACE(lu), PLACE(pivots), __global long *faults, numbers n) {
   const long size = ROWS;
   EACH_MATRIX(b) {
     const_matrix from = CONST_MATRIX(lu) + b * size * size;
@@ -208,9 +209,22 @@ static void swap(matrix a, long x, long y) {
   a[y] = kept;
 }
 
-static void exchange_row(matrix x, long step, __global const int *pivots, long size, long k) {
-  const long row = (long)abs(pivots[k]) - 1;
-  if (row >= 0 && row < size) swap(x, k * step, row * step);
+/* Pivots are given: those that name no row are passed over, and reported. */
+typedef struct {
+  __global const int *of;
+  __global long *faults;
+  int op;
+} pivot_list;
+
+static long row_of(pivot_list pivots, long k, bool pairs, long size) {
+  const long pivot = pivots.of[k], row = (pairs && pivot < 0 ? -pivot : pivot) - 1;
+  if (row >= 0 && row < size) return row;
+  REPORT(pivots.faults, pivots.op, pivot, FAULT_PIVOT);
+  return k;
+}
+
+static void exchange_row(matrix x, long step, pivot_list pivots, long size, long k) {
+  swap(x, k * step, row_of(pivots, k, true, size) * step);
 }
 
 /* Rows k and k + 1 by the inverse of their part of D, scaled by what is beside its diagonal, the largest there is. */
@@ -225,9 +239,9 @@ static void divide_by_two(const_matrix ld, long size, long k, bool hermitian, ma
 
 /* P L D first, step by step, then what is left of P L D L^T P^T, or of P L D L^H P^T, from the last step on; a negative
  * pivot has two rows. */
-static void solve_ldl(const_matrix ld, long size, __global const int *pivots, bool hermitian, matrix x, long step) {
+static void solve_ldl(const_matrix ld, long size, pivot_list pivots, bool hermitian, matrix x, long step) {
   for (long k = 0, last; k < size; k = last + 1) {
-    last = k + (pivots[k] < 0 && k + 1 < size);
+    last = k + (pivots.of[k] < 0 && k + 1 < size);
     exchange_row(x, step, pivots, size, last);
     for (long i = last + 1; i < size; i++) {
       for (long c = k; c <= last; c++) x[i * step] = MULTIPLY_ADD(-ld[i * size + c], x[c * step], x[i * step]);
@@ -239,7 +253,7 @@ static void solve_ldl(const_matrix ld, long size, __global const int *pivots, bo
       x[k * step] = DIVIDE(x[k * step], hermitian ? FROM_REAL(REAL(d)) : d);
   }
   for (long k = size - 1, first; k >= 0; k = first - 1) {
-    first = k - (pivots[k] < 0 && k > 0);
+    first = k - (pivots.of[k] < 0 && k > 0);
     for (long c = first; c <= k; c++) {
       for (long i = k + 1; i < size; i++) {
         x[c * step] = MULTIPLY_ADD(-CONJ_IF(hermitian, ld[i * size + c]), x[i * step], x[c * step]);
@@ -250,10 +264,10 @@ static void solve_ldl(const_matrix ld, long size, __global const int *pivots, bo
 }
 
 /* A factor's exchanges of rows, or the same from the last on. */
-static INLINED void exchange(strip x, __global const int *pivots, long size, bool back) {
+static INLINED void exchange(strip x, pivot_list pivots, long size, bool back) {
   for (long done = 0; done < size; done++) {
-    const long i = back ? size - 1 - done : done, row = (long)pivots[i] - 1;
-    if (row < 0 || row >= size) continue;
+    const long i = back ? size - 1 - done : done, row = row_of(pivots, i, false, size);
+    if (row == i) continue;
     for (int g = 0; g < GROUPS; g++) {
       const group kept = load_group(x, i, g), other = load_group(x, row, g);
       store_group(other, x, i, g);
@@ -273,7 +287,7 @@ static INLINED void solve_triangular(const_matrix t, long size, int how, strip x
 }
 
 /* A work-group has a part of a system's right sides, its lanes strips of them. */
-KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(right), numbers n) {
+KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(right), __global long *faults, numbers n) {
   const long size = SIZE, rights = RIGHTS, part = (rights + PARTS - 1) / PARTS;
   EACH_MATRIX(piece) {
     const long b = piece / PARTS, begin = piece % PARTS * part, end = min(begin + part, rights);
@@ -284,7 +298,7 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
       for (int k = 0; k < 3; k++) at[k] += i * BATCH_STEP(k, d);
     }
     const_matrix t = CONST_MATRIX(factor) + at[0] * size * size;
-    __global const int *rows = (__global const int *)(pivots + offset_pivots) + at[1] * size;
+    const pivot_list rows = {(__global const int *)(pivots + offset_pivots) + at[1] * size, faults, (int)OP};
     EACH_STRIP(first, begin, end) {
       const strip some = strip_of(MATRIX(x) + b * size * rights, X_STEP, X_NEXT, first, end);
       begin_with(some, CONST_MATRIX(right) + at[2] * size * rights + first * X_NEXT, size, IDENTITY, first);
@@ -330,7 +344,7 @@ static void exchange_both(matrix a, long size, long k, long p, long q, bool herm
   if (p > k) swap(a, p * size + k, q * size + k);
 }
 
-KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), numbers n) {
+KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), __global long *faults, numbers n) {
   const long size = ROWS;
   const bool hermitian = FLAG;
   EACH_MATRIX(b) {

@@ -41,15 +41,23 @@ static int64_t size_indexed(const op_index *index, const graft_value *args, uint
   }
 }
 
+bool op_reads_indices(const op_schema *schema, const graft_value *args, uint32_t arg) {
+  const op_index *index = schema->args[arg].index;
+  if (!index || !index->is_asked) return index != NULL;
+  const graft_value *given = &args[index->asked], *usual = schema->args[index->asked].fallback;
+  return given->kind == GRAFT_VALUE_NONE && usual ? usual->as.i : given->as.i;
+}
+
 bool op_index_range(const op_schema *schema, const graft_value *args, uint32_t arg, uint32_t item, op_range *range) {
   const op_index *index = schema->args[arg].index;
-  if (!index) return false;
+  if (!op_reads_indices(schema, args, arg)) return false;
   const graft_value *v = &args[arg];
   const graft_tensor *t = v->kind == GRAFT_VALUE_TENSORS ? v->as.tensors[item] : v->as.tensor;
   if (v->kind == GRAFT_VALUE_NONE || !t || (v->kind == GRAFT_VALUE_TENSORS && is_mask(t))) return false;
   range->size = size_indexed(index, args, arg, item);
-  range->low = index->wraps ? -range->size : 0;
+  range->low = index->wraps ? -range->size : index->from_one;
   range->high = range->size + index->ends;
+  range->from_one = index->from_one;
   range->passes = index->passes != OPI_NOTHING;
   range->passed = index->passes == OPI_ARGUMENT ? args[index->passed].as.i : index->passed;
   return true;

@@ -147,12 +147,16 @@ static inline const void *op_row(uint32_t op_id) {
 /* What the elements of an index tensor may be: low and up, below high; or `passed` where that is let through. */
 typedef struct op_range {
   int64_t low, high, size; /* size: of what is indexed, for a text */
+  bool from_one;           /* 0 is out of it wherever it begins */
   bool passes;
   int64_t passed;
 } op_range;
 static inline bool op_in_range(const op_range *range, int64_t index) {
-  return (index >= range->low && index < range->high) || (range->passes && index == range->passed);
+  if (range->passes && index == range->passed) return true;
+  return index >= range->low && index < range->high && !(range->from_one && index == 0);
 }
+/* Whether what argument `arg` holds are indices that the call reads. */
+bool op_reads_indices(const op_schema *schema, const graft_value *args, uint32_t arg);
 /* The range of argument `arg`, or of item `item` of it where it is a list. args are complete. False: it holds no
  * indices (a mask in their place, too). */
 bool op_index_range(const op_schema *schema, const graft_value *args, uint32_t arg, uint32_t item, op_range *range);

@@ -53,10 +53,13 @@ enum { OPI_NOTHING, OPI_LITERAL, OPI_ARGUMENT };
 typedef struct op_index {
   uint8_t size; /* OPI_* */
   int8_t of, dim;
+  bool from_one;  /* 0 is none, and the size itself is: elements are counted from 1 */
   bool ends;      /* the size itself is one, too: what is addressed lies between elements */
   bool wraps;     /* negative ones count from the end */
   uint8_t passes; /* one more value is let through: the number `passed`, or that of argument `passed` */
   int8_t passed;
+  bool is_asked; /* they are read where bool argument `asked` is true alone */
+  int8_t asked;
 } op_index;
 
 typedef struct op_arg {

@@ -1,4 +1,5 @@
 /* Factorizations and solvers of reference kernels: the textbook's algorithms in LAPACK's conventions. */
+#include "base/error.h"
 #include "ops/linalg/lin.h"
 
 static ref_real size_of(ref_complex z) { /* as LAPACK compares complex numbers */
@@ -63,6 +64,17 @@ void lin_exchange_rows(lin_matrix b, lin_matrix pivots, bool back) {
     int64_t at = back ? pivots.rows - 1 - k : k, row = (int64_t)creall(pivots.at[at]) - 1;
     if (row >= 0 && row < b.rows) exchange(b, at, row);
   }
+}
+
+graft_status lin_check_pivots(const char *op, lin_matrix pivots, int64_t rows, bool pairs) {
+  for (int64_t k = 0; k < pivots.rows; k++) {
+    int64_t pivot = (int64_t)creall(pivots.at[k]), row = pairs && pivot < 0 ? -pivot : pivot;
+    if (row >= 1 && row <= rows) continue;
+    return err_about(GRAFT_OUT_OF_RANGE, op,
+                     "pivot %lld at position %lld is out of range for %lld rows, counted from 1", (long long)pivot,
+                     (long long)k, (long long)rows);
+  }
+  return GRAFT_OK;
 }
 
 void lin_solve_triangle(lin_matrix t, lin_triangle kind, lin_matrix b) {

@@ -1,5 +1,4 @@
 /* The factorization of symmetric and Hermitian matrices by Bunch and Kaufman, and systems of its factors. */
-#include "base/error.h"
 #include "ops/linalg/lin.h"
 
 static graft_status infer_ldl_factor_ex(op_call *c) {
@@ -152,16 +151,6 @@ graft_status kernel_linalg_ldl_factor_ex(const graft_exec *exec, const graft_arg
 
 /* ---- systems ---- */
 
-static graft_status check_pivots(lin_matrix pivots) {
-  for (int64_t k = 0; k < pivots.rows; k++) {
-    int64_t pivot = (int64_t)creall(pivots.at[k]), row = pivot < 0 ? -pivot : pivot;
-    if (row >= 1 && row <= pivots.rows) continue;
-    return err_set(GRAFT_INVALID_ARGUMENT, "linalg.ldl_solve: pivot %lld is beyond the %lld rows of LD",
-                   (long long)pivot, (long long)pivots.rows);
-  }
-  return GRAFT_OK;
-}
-
 static bool is_double(lin_matrix pivots, int64_t k) {
   return creall(pivots.at[k]) < 0;
 }
@@ -211,7 +200,7 @@ static void solve_upper(lin_matrix ld, lin_matrix pivots, bool hermitian, lin_ma
 
 static graft_status ldl_solve_item(lin_matrix *m, const void *from) {
   const graft_args_linalg_ldl_solve *args = from;
-  graft_status status = check_pivots(m[1]);
+  graft_status status = lin_check_pivots("aten::linalg_ldl_solve", m[1], m[0].rows, true);
   if (status) return status;
   lin_copy(m[3], m[2]);
   solve_lower(m[0], m[1], args->hermitian, m[3]);
@@ -226,7 +215,10 @@ graft_status kernel_linalg_ldl_solve(const graft_exec *exec, const graft_args_li
 
 static void decompose_ldl_solve(fx *s, const op_call *c, graft_tensor **outs) {
   const in_linalg_ldl_solve in = in_linalg_ldl_solve_of(c->args);
-  outs[OUT] = fx_linalg_ldl_solve(s, in.LD, fx_cast(s, in.pivots, GRAFT_I32), in.B, in.hermitian);
+  graft_tensor *pivots = in.pivots;
+  if (dt_bytes(pivots->dtype) > 4) /* what is out of range stays so */
+    pivots = fx_clamp(s, pivots, graft_scalar_int(-INT32_MAX), graft_scalar_int(INT32_MAX));
+  outs[OUT] = fx_linalg_ldl_solve(s, in.LD, fx_cast(s, pivots, GRAFT_I32), in.B, in.hermitian);
 }
 
 static const op_def defs[] = {

@@ -80,6 +80,8 @@ int64_t lin_cholesky(lin_matrix a);
 /* Rows are exchanged as pivots says, 1-based, rows of the smaller dim. */
 int64_t lin_lu(lin_matrix a, lin_matrix pivots, bool pivot);
 void lin_exchange_rows(lin_matrix b, lin_matrix pivots, bool back);
+/* OUT_OF_RANGE where one names no row; negative ones name pairs of rows, where there are such. */
+graft_status lin_check_pivots(const char *op, lin_matrix pivots, int64_t rows, bool pairs);
 /* op(t) x = b with a triangle of t. */
 typedef struct lin_triangle {
   bool upper, unit;

@@ -232,7 +232,8 @@ graft_status kernel_linalg_inv_ex(const graft_exec *exec, const graft_args_linal
 
 static graft_status lu_solve_item(lin_matrix *m, const void *from) {
   const graft_args_linalg_lu_solve *args = from;
-  return solve_sides(m[0], m[1], args->left, args->adjoint, m[2], m[3]);
+  graft_status status = lin_check_pivots("aten::linalg_lu_solve", m[1], m[0].rows, false);
+  return status ? status : solve_sides(m[0], m[1], args->left, args->adjoint, m[2], m[3]);
 }
 
 graft_status kernel_linalg_lu_solve(const graft_exec *exec, const graft_args_linalg_lu_solve *args) {

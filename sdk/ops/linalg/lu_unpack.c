@@ -1,5 +1,4 @@
 /* The factors that an LU factorization keeps in one matrix, each in its own. */
-#include "base/error.h"
 #include "ops/linalg/lin.h"
 
 /* --- rule --- */
@@ -43,12 +42,8 @@ static graft_status unpack_item(lin_matrix *m, const void *from) {
   for (int64_t i = 0; m[U].at && i < m[U].rows; i++)
     for (int64_t j = i; j < m[U].cols; j++) *lin_at(m[U], i, j) = *lin_at(m[DATA], i, j);
   if (!m[P].at) return GRAFT_OK;
-  for (int64_t i = 0; i < m[PIVOTS].rows; i++) {
-    int64_t row = (int64_t)creall(m[PIVOTS].at[i]);
-    if (row >= 1 && row <= m[P].rows) continue;
-    return err_set(GRAFT_INVALID_ARGUMENT, "lu_unpack: pivot %lld is not between 1 and the %lld rows of LU_data",
-                   (long long)row, (long long)m[P].rows);
-  }
+  graft_status status = lin_check_pivots("aten::lu_unpack", m[PIVOTS], m[P].rows, false);
+  if (status) return status;
   lin_identity(m[P]);
   lin_exchange_rows(m[P], m[PIVOTS], true);
   return GRAFT_OK;
