@@ -78,12 +78,15 @@ graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value
 
 /* Arguments in full, for a plan that was found by its key: the plan's canonical values and this call's tensors. */
 void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full) {
-  for (uint32_t i = 0; i < plan->call.schema->nargs; i++) {
-    uint8_t kind = plan->call.schema->args[i].kind;
-    bool data = kind == OPK_TENSOR || kind == OPK_TENSORS || kind == OPK_GENERATOR || kind == OPK_DEVICE;
-    full[i] = plan->call.args[i];
-    if (plan->late >> i & 1) full[i] = dsp_complete_number(&plan->call.schema->args[i], i < nargs ? &args[i] : NULL);
-    if (!data) continue;
+  const uint32_t data = 1u << OPK_TENSOR | 1u << OPK_TENSORS | 1u << OPK_GENERATOR | 1u << OPK_DEVICE;
+  const op_schema *schema = plan->call.schema;
+  for (uint32_t i = 0; i < schema->nargs; i++) {
+    uint8_t kind = schema->args[i].kind;
+    if (!(data >> kind & 1)) {
+      bool late = plan->late >> i & 1;
+      full[i] = late ? dsp_complete_number(&schema->args[i], i < nargs ? &args[i] : NULL) : plan->call.args[i];
+      continue;
+    }
     full[i] = i < nargs ? args[i] : (graft_value){0};
     if (kind == OPK_TENSOR && full[i].kind == GRAFT_VALUE_TENSOR && !full[i].as.tensor) full[i] = (graft_value){0};
     if (kind == OPK_TENSOR &&

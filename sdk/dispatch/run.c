@@ -262,7 +262,7 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   exec.stream = stream->handle;
   graft_status status = plan->slot(&exec, r->packed);
   pthread_mutex_unlock(&stream->lock);
-  if (!status) status = dsp_zone_check(&r->frame);
+  if (!status && r->frame.workspace_count) status = dsp_zone_check(&r->frame);
   for (uint32_t i = 0; i < r->frame.workspace_count; i++) mem_free(r->frame.workspaces[i]);
   for (uint32_t i = 0; i < r->frame.loser_count; i++) {
     if (r->frame.losers[i].destroy) r->frame.losers[i].destroy(r->frame.losers[i].value);

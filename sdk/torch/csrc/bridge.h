@@ -30,6 +30,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -99,6 +100,8 @@ c10::DataPtr data_ptr_of(graft_storage *storage, c10::DeviceIndex index);
 // The storage under a tensor on our device, borrowed; from the context of its DataPtr, never by address. Throws for
 // memory that is not libgraft's.
 graft_storage *storage_of(const c10::StorageImpl *storage);
+// Whether any has become smaller since the process began: PyTorch keeps its tensors inside all others.
+extern std::atomic<bool> any_storage_shrank;
 // A new PyTorch storage over a libgraft storage (takes the reference).
 c10::Storage wrap_storage(graft_storage *storage, c10::DeviceIndex index);
 TORCH_GRAFT_API c10::Allocator *device_allocator() noexcept;

@@ -99,10 +99,13 @@ void use_on_stream(const c10::DataPtr &pointer, const c10::Stream &stream) {
   check(graft_storage_record_stream(static_cast<graft_storage *>(pointer.get_context()), stream_of(stream)));
 }
 
+std::atomic<bool> any_storage_shrank{false};
+
 void resize_storage(c10::StorageImpl *storage, size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   c10::DeviceIndex index = storage->device().index();
   graft_storage *before = storage_of(storage);
+  if (bytes < storage->nbytes()) any_storage_shrank = true;
   c10::DataPtr pointer = data_ptr_of(new_storage(index, bytes), index);
   int64_t kept = static_cast<int64_t>(std::min(storage->nbytes(), bytes));
   if (kept > 0) {

@@ -73,7 +73,8 @@ graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
                      tensor.is_conj(),
                      tensor.is_neg()};
   const c10::StorageImpl *storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-  check_memory(tensor, storage);
+  if (C10_UNLIKELY(any_storage_shrank.load(std::memory_order_relaxed) || tensor.is_cpu()))
+    check_memory(tensor, storage);
   if (is_ours(tensor)) return graft_tensor_borrow(space, storage_of(storage), &view);
   TORCH_CHECK(tensor.device().is_cpu(), "graft: expected a tensor on ", c10::DeviceTypeName(c10::kPrivateUse1, true),
               " or cpu, but got one on ", tensor.device());

@@ -1,7 +1,10 @@
-"""The cost of a small call from Python: calls.py PLUGIN.
+"""The cost of a small call from Python: calls.py [--instructions] PLUGIN.
 
 Three processes in turn, medians over all turns: the bridge over PLUGIN (tests/plugins/null.so does nothing), hand-written
 kernels that only allocate their output (yardstick.cpp), and PyTorch's CPU. One process is calls.py --one DEVICE.
+
+--instructions counts what the processor does for a call of the bridge (valgrind; four minutes), the same every time: what
+two builds can be compared by where the machine's speed wanders.
 """
 import json
 import os
@@ -73,6 +76,37 @@ def turn(name):
     return json.loads(out.stdout.splitlines()[-1])
 
 
+def some(name, text, count):
+    """Only the warm-up of all calls, and so many of one."""
+    import torch_graft
+
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        known = dict(calls(f"graft:{torch_graft.load(name)}"))
+        for call in known.values():
+            for _ in range(100):
+                call()
+        for _ in range(int(count)):
+            known[text]()
+
+
+def instructions(name):
+    count = 20000
+    one_way = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "default"}
+
+    def executed(text, count):
+        command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", sys.executable,
+                   __file__, "--some", name, text, str(count)]  # fmt: skip
+        said = subprocess.run(command, check=True, env={**os.environ, **one_way}, stderr=subprocess.PIPE, text=True).stderr
+        line = next(line for line in said.splitlines() if "refs:" in line)
+        return int(line.rsplit(" ", 1)[1].replace(",", ""))
+
+    texts = [text for text, _ in calls("cpu")]
+    before = executed(texts[0], 0)
+    for text in texts:
+        print(f"{text:18}{(executed(text, count) - before) / count:9.0f} instructions", flush=True)
+
+
 def main():
     sides = {"bridge": os.path.abspath(sys.argv[1]), "yardstick": "yardstick", "cpu": "cpu"}
     times = {}
@@ -88,5 +122,9 @@ def main():
 
 if sys.argv[1] == "--one":
     one(sys.argv[2])
+elif sys.argv[1] == "--some":
+    some(*sys.argv[2:])
+elif sys.argv[1] == "--instructions":
+    instructions(os.path.abspath(sys.argv[2]))
 else:
     main()
