@@ -57,7 +57,7 @@ static const struct argp_option cf_conformance_options[] = {
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
     {"op", CF_O_OP, "GLOB", 0, "only these ops: 'aten.mm*', 'aten::mm', 'prims.*'", 0},
-    {"family", CF_O_FAMILY, "NAME", 0, "only the ops of a family: reduction, pointwise, ...", 0},
+    {"family", CF_O_FAMILY, "LIST", 0, "only the ops of these families: reduction,scan", 0},
     {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
     {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
     {"jobs", CF_O_JOBS, "N", 0, "worker processes (default: one a processor, at most 4)", 0},
@@ -108,6 +108,15 @@ static uint32_t cf_parse_dtypes(const char *list, struct argp_state *state) {
   return set;
 }
 
+static void cf_check_families(const char *list, struct argp_state *state) {
+  if (!*list) argp_error(state, "--family: the list is empty; expected families such as reduction,scan");
+  for (size_t length; *list; list += length + (list[length] == ',')) {
+    length = strcspn(list, ",");
+    if (cf_is_family(list, length)) continue;
+    argp_error(state, "--family: no op is of a family '%.*s' (docs/architecture.md)", (int)length, list);
+  }
+}
+
 static uint64_t cf_parse_number(const char *text, const char *option, uint64_t most, struct argp_state *state) {
   char *end;
   errno = 0;
@@ -143,8 +152,8 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case CF_O_OP: s->op = arg; return 0;
     case CF_O_FAMILY:
-      if (!cf_is_family(arg)) argp_error(state, "--family: no op is of a family '%s' (docs/architecture.md)", arg);
-      s->family = arg;
+      cf_check_families(arg, state);
+      s->families = arg;
       return 0;
     case CF_O_DTYPE: s->dtypes |= cf_parse_dtypes(arg, state); return 0;
     case CF_O_GRAD:
@@ -298,6 +307,13 @@ static int cf_words(void) {
   return fflush(stdout) == 0 ? 0 : cf_usage("the words can't be printed");
 }
 
+/* A selection's lines in the place of a whole level's. */
+static bool cf_would_cut(const cf_options *o) {
+  const cf_selection *s = &o->selection;
+  bool same = o->expect && o->write_expect && strcmp(o->expect, o->write_expect) == 0;
+  return same && (s->op || s->families || s->dtypes || s->grad || s->shards);
+}
+
 int cf_main_conformance(int argc, char **argv) {
   static const struct argp argp = {cf_conformance_options,
                                    cf_parse,
@@ -316,6 +332,8 @@ int cf_main_conformance(int argc, char **argv) {
   cf_arguments a = {.options = {.time_limit_s = 60}};
   argp_err_exit_status = 2;
   if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) return 2;
+  if (cf_would_cut(&a.options))
+    return cf_usage("--write-expect would leave but the chosen cases in the file of --expect; name another one");
   if (!a.options.backend) a.options.backend = cf_default_backend();
   if (a.worker) return cf_worker_main(&a.options);
   if (a.custom_ops) return cf_custom_tell(&a.options);

@@ -34,6 +34,14 @@ says 2 '^Usage: graft conformance ' conformance reference
 says 2 '^Usage: graft case ' case one two
 says 2 "graft conformance --help" conformance --nonsense
 
+# What is lost on its way to a full disk is no success.
+for command in ops "conformance --list --op aten.mm"; do
+  status=0
+  "$graft" $command >/dev/full 2>"$work/log" || status=$?
+  [ "$status" = 2 ] || fail "exit status $status: graft $command > /dev/full"
+  grep -q 'not complete: No space left' "$work/log" || fail "graft $command > /dev/full does not say what happened"
+done
+
 # What -b is when it is not given.
 for command in conformance case bench ops; do
   "$graft" "$command" --help | tr -s ' \n' ' ' | grep -q "default: [^)]*reference" || fail "$command: which backend is it?"
@@ -106,6 +114,7 @@ done
 
 # A name that is taken.
 says 2 "'reference' already, from libgraft itself" new reference
+says 2 "namespace 'aten'; take another name" new aten
 [ ! -e reference ] || fail "the refused name left a folder"
 for name in all clean install help test; do
   says 2 "^graft new: CMake has a target called '$name'; take another name" new "$name"

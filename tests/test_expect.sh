@@ -53,5 +53,13 @@ sed 's/contiguous:p/contiguous:q/' all >bad
 says 2 "bad:[0-9]+: 'contiguous:q.*': expected a kind of cases" --expect bad
 says 2 -- '--expect nowhere: No such file' --expect nowhere
 says 2 -- '--write-expect no/where: No such file' --write-expect no/where
+# Links are followed; what is no file stays what it is; and a choice of cases does not take the place of all.
+echo old >linked
+ln -s linked link
+says 0 '^[0-9]+ ops served: [0-9]+ passed$' --write-expect link
+[ -L link ] && grep -q '^level smoke' linked || fail "the link was not followed"
+mkfifo pipe
+says 2 -- '--write-expect pipe: not a regular file' --write-expect pipe
+says 2 'name another one' --op aten.abs --expect all --write-expect all
 
 echo "test_expect: lost support is red"

@@ -24,7 +24,11 @@ static bool cf_is_date(const char *text) {
     bool digit = text[i] >= '0' && text[i] <= '9';
     if (form[i] == 'd' ? !digit : text[i] != form[i]) return false;
   }
-  return true;
+  int year, month, day;
+  sscanf(text, "%d-%d-%d", &year, &month, &day);
+  bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  const int days[] = {31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
 }
 
 static graft_status cf_waiver_line(cf_waivers *w, const char *path, uint32_t number, char *line) {
@@ -32,7 +36,8 @@ static graft_status cf_waiver_line(cf_waivers *w, const char *path, uint32_t num
   char *pattern = strtok(line, " \t"), *link = strtok(NULL, " \t"), *until = strtok(NULL, " \t");
   if (!pattern) return GRAFT_OK;
   if (!link || !until || strtok(NULL, " \t") || !cf_is_date(until))
-    return err_set(GRAFT_INVALID_ARGUMENT, "%s:%u: expected PATTERN LINK YYYY-MM-DD", path, number);
+    return err_set(GRAFT_INVALID_ARGUMENT, "%s:%u: expected PATTERN LINK YYYY-MM-DD, a day that there is", path,
+                   number);
   if (w->count == w->capacity) {
     uint32_t capacity = w->capacity ? 2 * w->capacity : 16;
     cf_waiver *items = realloc(w->items, capacity * sizeof *items);
@@ -54,6 +59,7 @@ graft_status cf_waivers_read(const char *path, cf_waivers **waivers) {
   char line[1024];
   graft_status s = w ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "no memory for the waivers of %s", path);
   for (uint32_t n = 1; s == GRAFT_OK && fgets(line, sizeof line, f); n++) s = cf_waiver_line(w, path, n, line);
+  if (s == GRAFT_OK && ferror(f)) s = err_set(GRAFT_INVALID_ARGUMENT, "waivers %s: %s", path, strerror(errno));
   fclose(f);
   if (s != GRAFT_OK)
     cf_waivers_free(w);

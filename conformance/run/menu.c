@@ -161,6 +161,7 @@ static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
     if (fill == CF_EXPONENTS && !floating && !cf_whole_result(op)) continue;
     if (fill == CF_SPECIALS && (!(op->flags & CF_SPECIAL) || !(reals || by_parts))) continue;
     bool other = (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64) || (fill == CF_SPECIALS && w->c.dtype == GRAFT_C64);
+    other |= fill != CF_INTEGERS && w->c.dtype == GRAFT_F64; /* its functions are another library's than those of f32 */
     bool early = w->text_rank == 0 && (dtype_rank < 2 || other);
     cf_level level = early ? CF_MUSTPASS : CF_FULL;
     w->c.fill = (uint8_t)fill;
@@ -233,10 +234,23 @@ static bool cf_op_selected(const cf_selection *s, const char *name) {
   return fnmatch(s->op, dotted, 0) == 0;
 }
 
-bool cf_is_family(const char *name) {
+static bool cf_is_word(const char *name, size_t length, const char *word) {
+  return strlen(word) == length && memcmp(name, word, length) == 0;
+}
+
+bool cf_is_family(const char *name, size_t length) {
   for (uint32_t t = 0; t < cf_topic_count; t++)
-    if (strcmp(cf_topics[t]->family, name) == 0) return true;
+    if (cf_is_word(name, length, cf_topics[t]->family)) return true;
   return false;
+}
+
+static bool cf_family_selected(const cf_selection *s, const char *family) {
+  size_t length;
+  for (const char *at = s->families; at && *at; at += length + (at[length] == ',')) {
+    length = strcspn(at, ",");
+    if (cf_is_word(at, length, family)) return true;
+  }
+  return !s->families;
 }
 
 bool cf_any_op_selected(const cf_selection *selection) {
@@ -298,7 +312,7 @@ void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context) {
   cf_walk w = {.selection = selection, .visit = visit, .context = context};
   for (uint32_t t = 0; t < cf_topic_count; t++)
     for (uint32_t i = 0; i < cf_topics[t]->count && !w.stopped; i++) {
-      if (selection->family && strcmp(selection->family, cf_topics[t]->family) != 0) break;
+      if (!cf_family_selected(selection, cf_topics[t]->family)) break;
       w.c = (cf_case){.topic = (uint16_t)t, .op = (uint16_t)i};
       w.op = &cf_topics[t]->ops[i];
       cf_walk_op(&w);

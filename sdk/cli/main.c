@@ -1,5 +1,6 @@
 /* The program `graft`: finds the command and runs it. */
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static void usage(FILE *to) {
       to);
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : "--help";
   if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
     usage(stdout);
@@ -62,4 +63,12 @@ int main(int argc, char **argv) {
   }
   fprintf(stderr, "graft: no command '%s'; `graft --help` lists them\n", name);
   return CLI_USAGE;
+}
+
+/* What a full disk cut off is no success. */
+int main(int argc, char **argv) {
+  int status = run(argc, argv);
+  if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+  fprintf(stderr, "graft: what was printed is not complete: %s\n", strerror(errno));
+  return status ? status : CLI_USAGE;
 }

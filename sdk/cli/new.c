@@ -42,6 +42,11 @@ static bool is_cmakes(const char *name) {
   return false;
 }
 
+/* Ops that the plugin brings stand in its namespace, and these are taken. */
+static bool is_namespace(const char *name) {
+  return !strcmp(name, "aten") || !strcmp(name, "prims") || !strcmp(name, "graft");
+}
+
 /* Two backends of one name: discovery takes the first and refuses the other. NULL: it is free; else where it is. */
 static const char *taken_by(const char *name) {
   const graft_backend_info *const *infos;
@@ -117,6 +122,11 @@ int cli_new(int argc, char **argv) {
   }
   if (is_cmakes(o.name)) {
     fprintf(stderr, "graft new: CMake has a target called '%s'; take another name\n", o.name);
+    return CLI_USAGE;
+  }
+  if (is_namespace(o.name)) {
+    fprintf(stderr, "graft new: ops of PyTorch's or Graft's own stand in the namespace '%s'; take another name\n",
+            o.name);
     return CLI_USAGE;
   }
   const char *taken = taken_by(o.name);

@@ -3,6 +3,7 @@
  * tests/benchmarks/torch/record_calls.py); processes share it, since some drivers compile one program at a time in
  * each. */
 #include <argp.h>
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,10 @@ int cli_warm(int argc, char **argv) {
   if (!sum.opened) return CLI_USAGE; /* the first process has said why */
   print_outcome(&sum);
   if (!complete) fprintf(stderr, "graft warm: a process ended before its last call\n");
+  if (sum.compiled && folder && *folder && access(folder, W_OK | X_OK) != 0) {
+    fprintf(stderr, "graft warm: nothing is kept in GRAFT_CACHE_DIR=%s: %s\n", folder, strerror(errno));
+    return CLI_USAGE;
+  }
   if (!complete || sum.failed) return CLI_FAILED;
   return sum.done ? CLI_OK : CLI_NOTHING;
 }
