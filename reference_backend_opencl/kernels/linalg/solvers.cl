@@ -242,6 +242,7 @@ static void divide_by_two(const_matrix ld, long size, long k, bool hermitian, ma
 static void solve_ldl(const_matrix ld, long size, pivot_list pivots, bool hermitian, matrix x, long step) {
   for (long k = 0, last; k < size; k = last + 1) {
     last = k + (pivots.of[k] < 0 && k + 1 < size);
+    if (last > k) row_of(pivots, k, true, size); /* of a pair the last one is read; both name a row */
     exchange_row(x, step, pivots, size, last);
     for (long i = last + 1; i < size; i++) {
       for (long c = k; c <= last; c++) x[i * step] = MULTIPLY_ADD(-ld[i * size + c], x[c * step], x[i * step]);
@@ -321,11 +322,11 @@ static long pivot_of(const_matrix a, long k, long size, int *steps) {
   }
   const RT own = PIVOT_SIZE(a[k * size + k]), column = k + 1 < size ? PIVOT_SIZE(a[row * size + k]) : (RT)0;
   *steps = own == 0 && column == 0 ? 0 : 1;
-  if (own >= alpha * column) return k;
+  if (!(own < alpha * column)) return k; /* NaN, too */
   RT beside = 0;
   for (long j = k; j < row; j++) beside = fmax(beside, PIVOT_SIZE(a[row * size + j]));
   for (long i = row + 1; i < size; i++) beside = fmax(beside, PIVOT_SIZE(a[i * size + row]));
-  if (own >= alpha * column * (column / beside)) return k;
+  if (!(own < alpha * column * (column / beside))) return k;
   if (PIVOT_SIZE(a[row * size + row]) < alpha * beside) *steps = 2;
   return row;
 }
@@ -342,6 +343,34 @@ static void exchange_both(matrix a, long size, long k, long p, long q, bool herm
   a[q * size + p] = CONJ_IF(hermitian, a[q * size + p]);
   swap(a, p * size + p, q * size + q);
   if (p > k) swap(a, p * size + k, q * size + k);
+}
+
+/* A step's part of D: a number, or [[x, across], [y, z]] with p = x / across, q = z / y, and its determinant divided by
+ * y and by across, as LAPACK scales it: products of its numbers overflow before it does. */
+typedef struct {
+  int steps;
+  CT x, p, q, by_across, by_y;
+} pivot_block;
+
+static pivot_block pivot_block_of(const_matrix a, long size, long k, int steps, bool hermitian) {
+  pivot_block d = {.steps = steps, .x = a[k * size + k]};
+  if (steps == 2) {
+    const CT y = a[(k + 1) * size + k], across = CONJ_IF(hermitian, y);
+    d.p = DIVIDE(d.x, across);
+    d.q = DIVIDE(a[(k + 1) * size + k + 1], y);
+    const CT determinant = MULTIPLY_ADD(d.p, d.q, FROM_REAL(-1));
+    d.by_across = MUL(across, determinant);
+    d.by_y = MUL(y, determinant);
+  }
+  return d;
+}
+
+/* What a row of the columns becomes, by the inverse of that part. */
+static CT first_factor(pivot_block d, CT left, CT right) {
+  return d.steps == 2 ? DIVIDE(MUL(left, d.q) - right, d.by_across) : DIVIDE(left, d.x);
+}
+static CT second_factor(pivot_block d, CT left, CT right) {
+  return d.steps == 2 ? DIVIDE(MUL(right, d.p) - left, d.by_y) : (CT)0;
 }
 
 KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), __global long *faults, numbers n) {
@@ -370,15 +399,12 @@ KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), __global long
         bad = bad ? bad : (int)k + 1;
         continue;
       }
-      /* A column's factors are those of the inverse of D = [[x, across], [y, z]]. */
-      const CT x = a[k * size + k], y = steps == 2 ? a[last * size + k] : (CT)0, across = CONJ_IF(hermitian, y);
-      const CT z = steps == 2 ? a[last * size + last] : FROM_REAL(1), determinant = MUL(x, z) - MUL(y, across);
+      const pivot_block d = pivot_block_of(a, size, k, steps, hermitian);
       EACH_LANE(i, first, size) {
         const CT left = a[i * size + k], right = steps == 2 ? a[i * size + last] : (CT)0;
         for (long j = first; j <= i; j++) {
           const CT up = a[j * size + k], down = steps == 2 ? a[j * size + last] : (CT)0;
-          const CT f = steps == 2 ? DIVIDE(MUL(up, z) - MUL(down, y), determinant) : DIVIDE(up, x);
-          const CT s = steps == 2 ? DIVIDE(MUL(down, x) - MUL(up, across), determinant) : (CT)0;
+          const CT f = first_factor(d, up, down), s = second_factor(d, up, down);
           a[i * size + j] -= MUL(left, CONJ_IF(hermitian, f)) + MUL(right, CONJ_IF(hermitian, s));
         }
         if (hermitian) a[i * size + i] = FROM_REAL(REAL(a[i * size + i]));
@@ -386,8 +412,8 @@ KERNEL ldl(PLACE(ld), PLACE(pivots), PLACE(info), CONST_PLACE(in), __global long
       SYNC;
       EACH_LANE(i, first, size) {
         const CT up = a[i * size + k], down = steps == 2 ? a[i * size + last] : (CT)0;
-        a[i * size + k] = steps == 2 ? DIVIDE(MUL(up, z) - MUL(down, y), determinant) : DIVIDE(up, x);
-        if (steps == 2) a[i * size + last] = DIVIDE(MUL(down, x) - MUL(up, across), determinant);
+        a[i * size + k] = first_factor(d, up, down);
+        if (steps == 2) a[i * size + last] = second_factor(d, up, down);
       }
       SYNC;
     }

@@ -63,7 +63,7 @@ static VT modified_bessel(VT a, CT order, CT is_scaled) {
     CT odd = (CT)(2 * k - 1), factor = (odd * odd - 4 * order * order) / (CT)(8 * k);
     expansion = fma(expansion, (VT)factor / far, (VT)1);
   }
-  expansion /= sqrt((VT)K(6.2831853071795864769) * far);
+  expansion /= (VT)K(2.5066282746310005024) * sqrt(far); /* 2 pi times the largest numbers is infinite */
   if (order > 0) sum *= near * (VT)0.5f;
   VT half_power = exp(far * (VT)0.5f), result;
   if (is_scaled > 0)

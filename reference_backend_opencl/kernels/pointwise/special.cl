@@ -34,14 +34,30 @@ static VT next_after(VT a, VT b) {
 
 /* ---- mantissa and exponent ---- */
 
+/* By their bits: PoCL 3.1's frexp of double vectors is wrong where denormal lanes are among others. */
+#ifdef IS_DOUBLE
+#define FRACTION_BITS 52
+#define EXPONENT_OF_HALF 1022
+#define LEAST_NORMAL 0x1p-1022
+#else
+#define FRACTION_BITS 23
+#define EXPONENT_OF_HALF 126
+#define LEAST_NORMAL 0x1p-126f
+#endif
+#define DOUBLINGS 64 /* so many doublings make all denormals normal */
+
+static VM is_denormal(VT a) { return fabs(a) < (VT)LEAST_NORMAL; }
+static VM bits_of(VT a) { return AS(MT, is_denormal(a) ? a * (VT)0x1p64f : a); }
+
 static VT mantissa_of(VT a) {
-  VEC_OF(int) power;
-  return frexp(a, &power);
+  const MT fraction = ((MT)1 << FRACTION_BITS) - 1, half_of_1 = (MT)EXPONENT_OF_HALF << FRACTION_BITS;
+  const VT mantissa = AS(CT, (bits_of(a) & (VM)fraction) | (VM)half_of_1);
+  return (a == (VT)0) | (a - a != (VT)0) ? a : copysign(mantissa, a);
 }
 static VT exponent_of(VT a) {
-  VEC_OF(int) power;
-  (void)frexp(a, &power);
-  return a - a == (VT)0 ? CONVERT(CT, power) : (VT)0;
+  const VM exponent = (AS(MT, fabs(AS(CT, bits_of(a)))) >> (VM)FRACTION_BITS) - (VM)EXPONENT_OF_HALF;
+  const VT power = CONVERT(CT, exponent) - (is_denormal(a) ? (VT)DOUBLINGS : (VT)0);
+  return (a == (VT)0) | (a - a != (VT)0) ? (VT)0 : power;
 }
 
 /* tanh(log(1 + e^a)) as n / (n + 2), n = e^a (e^a + 2); from 20 on it is 1. */

@@ -57,10 +57,10 @@ static pivot pivot_of(lin_matrix a, int64_t k) {
     if (size_at(a, i, k) > size_at(a, row, k)) row = i;
   ref_real own = size_at(a, k, k), column = k + 1 < n ? size_at(a, row, k) : 0, beside = 0;
   if (own == 0 && column == 0) return (pivot){k, 1, true};
-  if (own >= alpha * column) return (pivot){k, 1, false};
+  if (!(own < alpha * column)) return (pivot){k, 1, false}; /* NaN, too */
   for (int64_t j = k; j < row; j++) beside = fmaxl(beside, size_at(a, row, j));
   for (int64_t i = row + 1; i < n; i++) beside = fmaxl(beside, size_at(a, i, row));
-  if (own >= alpha * column * (column / beside)) return (pivot){k, 1, false};
+  if (!(own < alpha * column * (column / beside))) return (pivot){k, 1, false};
   return (pivot){row, size_at(a, row, row) >= alpha * beside ? 1 : 2, false};
 }
 
@@ -92,13 +92,14 @@ static void eliminate_one(lin_matrix a, int64_t k, bool hermitian) {
   for (int64_t i = k + 1; i < a.rows; i++) *lin_at(a, i, k) /= d;
 }
 
-/* Columns k and k + 1 times the inverse of their two by two part D; the rest less what they make with D. */
+/* Columns k and k + 1 times the inverse of their two by two part D, scaled by what is beside its diagonal; the rest
+ * less what they make with D. */
 static void eliminate_two(lin_matrix a, int64_t k, bool hermitian) {
-  ref_complex p = *lin_at(a, k, k), q = *lin_at(a, k + 1, k), d = *lin_at(a, k + 1, k + 1);
-  ref_complex across = mirrored(q, hermitian), determinant = p * d - q * across;
+  ref_complex beside = *lin_at(a, k + 1, k), across = mirrored(beside, hermitian);
+  ref_complex p = *lin_at(a, k, k) / across, q = *lin_at(a, k + 1, k + 1) / beside, determinant = p * q - 1;
   for (int64_t j = k + 2; j < a.rows; j++) {
     ref_complex x = *lin_at(a, j, k), y = *lin_at(a, j, k + 1);
-    ref_complex first = (x * d - y * q) / determinant, second = (y * p - x * across) / determinant;
+    ref_complex first = (x * q - y) / (across * determinant), second = (y * p - x) / (beside * determinant);
     for (int64_t i = j; i < a.rows; i++) {
       *lin_at(a, i, j) -=
           *lin_at(a, i, k) * mirrored(first, hermitian) + *lin_at(a, i, k + 1) * mirrored(second, hermitian);
