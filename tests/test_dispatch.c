@@ -168,6 +168,24 @@ END_TEST
 
 /* Where an op takes tensors it is called with numbers: with nothing else, behind a tensor, and before one. Each call
  * answers, and none reads what a number has not. */
+/* UPLO is one letter, small or not, and it says which triangle is read. */
+START_TEST(letters_are_known_small) {
+  static const char *const letters[] = {"L", "l", "U", "u"};
+  graft_tensor *a = tensor((float[]){2, 1, 0, 2}, 2, (int64_t[]){2, 2}), *outs[2];
+  for (int i = 0; i < ROWS(letters); i++) {
+    OK(graft_op_linalg_eigh(a, letters[i], true, &outs[0], &outs[1]));
+    expect(outs[0], 2, i < 2 ? (float[]){2, 2} : (float[]){1, 3});
+    graft_tensor_release(outs[0]);
+    graft_tensor_release(outs[1]);
+  }
+  ck_assert_int_eq(graft_op_linalg_eigh(a, "x", true, &outs[0], &outs[1]), GRAFT_INVALID_ARGUMENT);
+  ck_assert_msg(strstr(graft_last_error(), "argument UPLO can't be 'x'; expected one of 'L', 'U'"), "%s",
+                graft_last_error());
+  ck_assert_int_eq(graft_op_linalg_eigh(a, "ul", true, &outs[0], &outs[1]), GRAFT_INVALID_ARGUMENT);
+  graft_tensor_release(a);
+}
+END_TEST
+
 START_TEST(numbers_in_place_of_tensors) {
   enum { ALL, BEHIND, BEFORE, PATTERNS };
   static const int64_t sizes[] = {64, 64}, dims[] = {0, 1};
@@ -408,6 +426,7 @@ int main(void) {
                               ONCE(numbers_promote_by_category),
                               ONCE(prims_are_the_aten_ops),
                               ONCE(errors_name_the_op),
+                              ONCE(letters_are_known_small),
                               ONCE(numbers_in_place_of_tensors),
                               ONCE(empty_tensors),
                               ONCE(a_list_has_no_limit),

@@ -1,5 +1,6 @@
 /* Completing arguments: defaults, numbers given as another kind of number, lists of one. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dispatch/plan.h"
@@ -100,11 +101,28 @@ graft_value dsp_complete_number(const op_arg *arg, const graft_value *given) {
   return value;
 }
 
-static bool known_string(const op_arg *arg, const char *text) {
+/* One letter, as of UPLO, may come as a small one: LAPACK and PyTorch take it so. */
+static bool is_small_letter_of(const char *known, const char *text) {
+  return known[0] >= 'A' && known[0] <= 'Z' && !known[1] && text[0] == known[0] - 'A' + 'a' && !text[1];
+}
+
+/* The text becomes the schema's own. False: it is none of those that there are. */
+static bool take_string(const op_arg *arg, graft_value *v) {
   for (const char *const *s = arg->strings; s && *s; s++) {
-    if (!strcmp(*s, text)) return true;
+    if (strcmp(*s, v->as.str) != 0 && !is_small_letter_of(*s, v->as.str)) continue;
+    v->as.str = *s;
+    return true;
   }
   return !arg->strings;
+}
+
+static graft_status unknown_string(const op_schema *schema, const op_arg *arg, const char *text) {
+  char known[256];
+  size_t used = 0;
+  for (const char *const *s = arg->strings; *s && used < sizeof known; s++)
+    used += (size_t)snprintf(known + used, sizeof known - used, "%s'%s'", used ? ", " : "", *s);
+  return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s can't be '%s'; expected one of %s", arg->name,
+                   text, known);
 }
 
 static graft_status no_memory(const op_schema *schema) {
@@ -184,9 +202,7 @@ static graft_status complete_one(op_call *call, const op_schema *schema, uint32_
     return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s: 0x%08" PRIx32 " is not a dtype of tensors",
                      arg->name, v->as.dtype);
   }
-  if (v->kind == GRAFT_VALUE_STR && !known_string(arg, v->as.str)) {
-    return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "argument %s can't be '%s'", arg->name, v->as.str);
-  }
+  if (v->kind == GRAFT_VALUE_STR && !take_string(arg, v)) return unknown_string(schema, arg, v->as.str);
   return GRAFT_OK;
 }
 

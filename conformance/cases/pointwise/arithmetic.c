@@ -116,6 +116,11 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_TEXTS("s T[33,17] T[33,17] 'floor'", "m T[33,17] T[33,17] 'trunc'", "m T[1025] T[1025] 'floor'",
               "m T[129] T[129] 'trunc'", "m T[] T[] 'floor'", "m T[0] T[0] 'trunc'"),
      CF_REALS, CF_R_CUSTOM(cf_l_div_mode), CF_NONZERO, CF_INPLACE | CF_ANY_ZERO, CF_G_NONE},
+    /* without a mode */
+    {"aten::div.Tensor_mode", CF_TEXTS("s T[33,17] T[33,17]", "m T[129] T[]"), CF_REALS, CF_R_ULPS(2), CF_NONZERO,
+     CF_INPLACE, CF_G_SELECT(4)},
+    {"aten::div.Scalar_mode", CF_TEXTS("m T[33,17] 0.5", "m T[129] 3"), CF_REALS, CF_R_ULPS(2), CF_VALUES, 0,
+     CF_G_SELECT(4)},
     CF_EXACTLY("div.Scalar_mode",
                CF_TEXTS("m T[33,17] 0.5 'trunc'", "s T[129] 3 'floor'", "m T[] 2 'trunc'", "m T[0] 2 'floor'"),
                CF_FLOATS, CF_VALUES, CF_INPLACE | CF_ANY_ZERO),

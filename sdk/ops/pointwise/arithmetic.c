@@ -213,11 +213,18 @@ static int64_t i_remainder(const int64_t *x, pw_context *c) {
   return !c->is_u64 && rest && (rest < 0) != (x[1] < 0) ? rest + x[1] : rest;
 }
 
+static void decompose_div_mode(fx *s, const op_call *c, graft_tensor **outs) {
+  outs[OUT] = fx_one(s, GRAFT_OP_DIV_TENSOR, c->args, ARG_div_Tensor_other + 1);
+}
+
+/* Without a mode it is plain division, which slots of this op need not know. */
 static graft_status check_div_mode(op_call *c) {
-  if (op_absent(c, ARG_div_Tensor_mode_rounding_mode)) {
+  c->decompose_only = op_absent(c, ARG_div_Tensor_mode_rounding_mode);
+  if (c->decompose_only) {
     if (dt_is_integral(c->compute, true)) c->compute = c->out[OUT].dtype = dt_default();
     return GRAFT_OK;
   }
+  c->no_decompose = c->def->decompose == decompose_div_mode;
   if (dt_is_complex(c->compute))
     return op_error(c, "rounding is not defined for complex operands (%s)", op_show_tensors(c));
   if (c->compute == GRAFT_BOOL) return op_error(c, "rounded division is not defined for bool (%s)", op_show_tensors(c));
@@ -390,8 +397,8 @@ static const op_def defs[] = {
     PW(SUB_TENSOR, "bb", OP_LATE_NUMBERS, vjp_sub, 0, .promo = PW_SAME, .check = check_sub, RIC(sub)),
     PW(MUL_TENSOR, "bb", 0, vjp_mul, SAVE_X | SAVE_Y, .promo = PW_SAME, RIC(mul)),
     PW(DIV_TENSOR, "bb", 0, vjp_div, SAVE_X | SAVE_Y, .promo = PW_FLOAT, RC(div)),
-    PW(DIV_TENSOR_MODE, "bb", 0, vjp_div_mode, SAVE_X | SAVE_Y, .promo = PW_SAME, .check = check_div_mode,
-       .real = r_div_mode, .integer = i_div_mode, .complex_ = c_div),
+    PW_BY(DIV_TENSOR_MODE, decompose_div_mode, "bb", 0, vjp_div_mode, SAVE_X | SAVE_Y, .promo = PW_SAME,
+          .check = check_div_mode, .real = r_div_mode, .integer = i_div_mode, .complex_ = c_div),
     PW(PRIMS_DIV, "bb", 0, vjp_div, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_BOOL, .real = r_div,
        .integer = i_div_mode, .complex_ = c_div), /* without a mode integers are cut, like C's */
     PW(GCD, "bb", 0, NULL, 0, .promo = PW_SAME, .refuse = PW_INTEGERS | PW_NO_BOOL, IO(gcd)),

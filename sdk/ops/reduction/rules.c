@@ -46,8 +46,8 @@ static graft_status check_nonempty(const op_call *c, uint32_t mask) {
   const graft_tensor *self = op_tensor(c, ARG_any_self);
   for (int32_t i = 0; i < self->ndim; i++) {
     if ((mask >> i & 1) && !self->sizes[i]) {
-      return op_error(c, "self is %s: dim %d has size 0, and the result of nothing is not defined",
-                      op_show(c, ARG_any_self), i);
+      return op_out_of_range(c, "self is %s: dim %d has size 0, and the result of nothing is not defined",
+                             op_show(c, ARG_any_self), i);
     }
   }
   return GRAFT_OK;
