@@ -169,7 +169,7 @@ setup(
             [str(MODULE.relative_to(HERE))],
             include_dirs=[*map(str, INCLUDE)],
             libraries=["torch_graft", "graft"],
-            extra_compile_args=COMPILE,
+            extra_compile_args=[*COMPILE, "-O1"],  # nothing in it is called often, and it is compiled while nothing else is
             extra_link_args=["-Wl,-rpath,$ORIGIN/lib", *shared_libstdcxx()],
         ),
     ],

@@ -57,6 +57,43 @@ def test_values_with_dims_of_their_own(device):
     same(ours.to_dense(), theirs.to_dense())
 
 
+def test_a_number_of_no_dims(device):
+    indices, values = torch.zeros(0, 3, dtype=torch.long), torch.tensor([1.0, 2.0, 4.0])
+    ours = torch.sparse_coo_tensor(indices.to(device), values.to(device), ())
+    same(ours.coalesce(), torch.sparse_coo_tensor(indices, values, ()).coalesce())
+
+
+def test_a_device_that_is_not_the_current_one(other):
+    import torch_graft
+
+    dense = torch.eye(2, 3)
+    there = [dense.to(other).to_sparse(), dense.to_sparse().to(other), duplicates(other), dense.to(other).to_sparse_csr()]
+    for ours, theirs in zip(there, [dense.to_sparse(), dense.to_sparse(), duplicates(), dense.to_sparse_csr()]):
+        same(ours, theirs)
+        same(ours.to_dense(), theirs.to_dense())
+        assert ours.device == ours.to_dense().device == other
+    torch_graft.reset_fallbacks()
+
+
+@pytest.mark.parametrize("index", [[[0, 1], [0, 777777]], [[0, 5], [0, 1]], [[0, -1], [0, 1]]])
+@pytest.mark.parametrize("use", [lambda x: x.coalesce(), lambda x: x @ torch.ones(3, 2, device=x.device),
+                                 lambda x: torch.ones(2, 3, device=x.device) + x, lambda x: x.to_sparse_csr()])
+def test_an_index_out_of_range_is_an_error(device, index, use):
+    x = torch.sparse_coo_tensor(torch.tensor(index, device=device), torch.tensor([1.0, 2.0], device=device), (2, 3))
+    with pytest.raises(RuntimeError, match="out of range"):
+        use(x)
+        torch.graft.synchronize()
+    with torch.graft.stream(torch.graft.Stream()):
+        assert (torch.ones(2, device=device) + 1).tolist() == [2, 2]
+
+
+def test_compressed_parameters(device):
+    weight = torch.randn(4, 5)
+    for convert in (torch.Tensor.to_sparse_csr, torch.Tensor.to_sparse_csc):
+        ours = nn.Parameter(convert(weight.to(device)))  # wants indices that lie one after the other
+        same(ours.detach(), convert(weight))
+
+
 @pytest.mark.parametrize("shape", [(5, 4), (3, 1), (2, 3, 4)])
 def test_of_dense_tensors_and_back(device, shape):
     dense = torch.randn(shape) * (torch.rand(shape) > 0.5)

@@ -104,6 +104,17 @@ def test_an_input_without_elements_may_be_the_output(device):
 
 
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("fill", [lambda out: torch.linspace(0, 3, 4, out=out), lambda out: torch.arange(4, out=out),
+                                  lambda out: torch.logspace(0, 3, 4, out=out)])
+def test_sequences_fill_an_output_of_another_shape(device, fill):
+    ours, theirs = torch.zeros(2, 3, device=device), torch.zeros(2, 3)
+    fill(ours.narrow(1, 1, 2))
+    fill(theirs.narrow(1, 1, 2))
+    torch.testing.assert_close(ours.cpu(), theirs)
+    with pytest.warns(UserWarning, match="was resized"):
+        assert fill(torch.zeros(5, device=device)).shape == (4,)
+
+
 def test_outputs_of_one_storage(device):
     """The second needs a larger one, which is the first's then, too."""
     whole = torch.zeros(2, device=device)

@@ -35,13 +35,16 @@ LETTERS = {
 }
 INDICES = "x"  # a list of indices and masks, one a dim
 NUMBER = "n"  # a number where the op takes a tensor
-OUT = "o"
+OUT, KEPT_OUT = "o", "O"
 ABSENT, ZERO, OUT_DTYPE, OUT_DEVICE, OUT_SIZES = "~", "0", "=", "@", "#"
 SIGNS = {ABSENT, ZERO, OUT_DTYPE, OUT_DEVICE, OUT_SIZES}
 
 # What an out form leaves to the tensor that it writes to.
 _OF_OUT = {schemas.DTYPE: OUT_DTYPE, schemas.DEVICE: OUT_DEVICE, schemas.LAYOUT: ABSENT, schemas.FLAG: ABSENT,
            schemas.MEMORY_FORMAT: ABSENT}
+
+# PyTorch fills these outputs as they are where they have as many elements as the result; others it resizes.
+KEEP_SHAPE = {"arange.start_out", "linspace.out", "logspace.out"}
 
 # Overloads that are an op under another name: the op, and for some of its arguments what stands for them, a sign or the
 # overload's own name of the argument. Where the op takes a tensor and the overload a number, the number is passed.
@@ -186,7 +189,7 @@ def _args(schema, target, stand_ins):
 def _out_letter(argument, schema):
     if not argument.mutated:
         raise DescriptionError(f"{schema.text}: the op has no argument {argument.name}")
-    return OUT
+    return KEPT_OUT if schema.qualified_name.removeprefix("aten::") in KEEP_SHAPE else OUT
 
 
 def _letter(given, wanted, schema):

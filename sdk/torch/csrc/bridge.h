@@ -159,6 +159,7 @@ struct OpRow {
   //   F float list  S Scalar list  m bool list of fixed length  z str  d dtype  g generator  M memory format  V device
   //   n Scalar where the op has a tensor  x list of indices and masks, which may be on the CPU; items may be absent
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
+  //   O an out tensor whose shape stays where it has as many elements as the result
   // and for arguments of the op that PyTorch's schema has not:
   //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes
   const char *args;

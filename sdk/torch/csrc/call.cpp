@@ -298,10 +298,15 @@ bool resize_outs(CallFrame &frame, const OpRow &row) {
 
 // Out forms are resized, in place forms never.
 bool may_resize(const OpRow &row) {
-  return std::strchr(row.args, 'o') != nullptr;
+  return std::strpbrk(row.args, "oO") != nullptr;
 }
 
-// An op whose result's shape depends on data, in its out form: a new result is copied.
+// PyTorch fills such an output as it is: a piece of another tensor, say.
+bool keeps_shape(const OpRow &row, const at::Tensor &out, const at::Tensor &result) {
+  return std::strchr(row.args, 'O') && out.numel() == result.numel();
+}
+
+// An op whose result's shape depends on data, or need not be the output's, in its out form: a new result is copied.
 graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
   std::vector<graft_tensor *> fresh(frame.nouts, nullptr);
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, fresh.data(), frame.nouts);
@@ -313,7 +318,10 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
     const at::Tensor &out = *frame.out_tensors[i];
     TORCH_CHECK(out.scalar_type() == result.scalar_type(), "aten::", row.name, ": the given output has scalar type ",
                 out.scalar_type(), "; expected scalar type ", result.scalar_type());
-    at::native::resize_output(out, result.sizes());
+    if (keeps_shape(row, out, result))
+      result = result.view(out.sizes());
+    else
+      at::native::resize_output(out, result.sizes());
     out.copy_(result);
   }
   return GRAFT_OK;
@@ -322,7 +330,7 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
 graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !may_resize(row)) return status;
-  if (graft_op_is_dynamic(row.op_id)) return run_then_copy(frame, row);
+  if (graft_op_is_dynamic(row.op_id) || std::strchr(row.args, 'O')) return run_then_copy(frame, row);
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (frame.has_numbers) return status;  // tried again without them
@@ -380,7 +388,7 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
     } else if (std::strchr("=@#0", *letter)) {
       size_t out = row.form == Form::Mutating ? static_cast<size_t>(row.outs[0] - 'a') : 0;
       frame.add_arg(value_of_out(frame, *letter, torch::jit::peek(*stack, out, nargs).toTensor()));
-    } else if (*letter == 'o') {
+    } else if (std::strchr("oO", *letter)) {
       position++;
     } else {
       frame.add_arg(value_of(frame, row, *letter, torch::jit::peek(*stack, position++, nargs)));

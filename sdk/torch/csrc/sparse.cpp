@@ -58,6 +58,7 @@
 #include <ATen/ops/zero_native.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_native.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
 #include "bridge.h"
@@ -66,6 +67,43 @@ namespace torch_graft {
 
 namespace {
 
+// --- devices ---
+
+// PyTorch's own functions make parts of sparse tensors on the current device: that of the call's first tensor, or the
+// one that is asked for, has to be it.
+inline std::optional<c10::Device> device_in(const at::Tensor &tensor) {
+  return tensor.defined() ? std::optional<c10::Device>(tensor.device()) : std::nullopt;
+}
+inline std::optional<c10::Device> device_in(const at::ITensorListRef &tensors) {
+  return tensors.size() ? device_in(tensors.front()) : std::nullopt;
+}
+inline std::optional<c10::Device> device_in(const std::optional<c10::Device> &device) {
+  return device;
+}
+template <class T>
+std::optional<c10::Device> device_in(const T &) {
+  return std::nullopt;
+}
+
+template <auto *kFunction, class Signature>
+struct Guarded;
+template <auto *kFunction, class Result, class... Args>
+struct Guarded<kFunction, Result (*)(Args...)> {
+  static Result call(Args... args) {
+    std::optional<c10::Device> device;
+    ((device = device ? device : device_in(args)), ...);
+    c10::OptionalDeviceGuard guard(device);
+    return kFunction(std::forward<Args>(args)...);
+  }
+};
+
+template <auto *kFunction>
+auto guarded() {
+  return TORCH_FN((Guarded<kFunction, decltype(kFunction)>::call));
+}
+
+// --- COO: parts ---
+
 at::Tensor with_values(const at::Tensor &self, const at::Tensor &indices, const at::Tensor &values, bool coalesced) {
   at::TensorOptions options = values.options().layout(at::kSparse);
   return at::_sparse_coo_tensor_unsafe(indices, values, self.sizes(), options, coalesced);
@@ -73,17 +111,23 @@ at::Tensor with_values(const at::Tensor &self, const at::Tensor &indices, const 
 
 // --- COO: duplicates ---
 
+// The indices of a dim. One that is out of range is reported as index_select does it; it would name another element.
+at::Tensor checked_indices(const at::Tensor &self, int64_t dim) {
+  at::Tensor indices = self._indices()[dim], zeros = at::zeros({1}, indices.options()).expand({self.size(dim)});
+  return indices.add(zeros.index_select(0, indices));
+}
+
 // Where each element stands in the tensor, its dims of indices made one.
 at::Tensor places_of(const at::Tensor &self) {
-  at::Tensor indices = self._indices();
-  if (self.sparse_dim() == 0) return at::zeros({self._nnz()}, indices.options());
-  at::Tensor places = indices[0];
-  for (int64_t dim = 1; dim < self.sparse_dim(); dim++) places = places.mul(self.size(dim)).add_(indices[dim]);
+  if (self.sparse_dim() == 0) return at::zeros({self._nnz()}, self._indices().options());
+  at::Tensor places = checked_indices(self, 0);
+  for (int64_t dim = 1; dim < self.sparse_dim(); dim++) places.mul_(self.size(dim)).add_(checked_indices(self, dim));
   return places;
 }
 
 // The reverse: [dims of indices, places].
 at::Tensor indices_of(const at::Tensor &places, at::IntArrayRef sizes) {
+  if (sizes.empty()) return at::zeros({0, places.numel()}, places.options());
   std::vector<at::Tensor> indices(sizes.size());
   at::Tensor left = places;
   for (size_t dim = sizes.size(); dim-- > 0;) {
@@ -250,13 +294,44 @@ void check_plain(const at::Tensor &self) {
                               "graft: ", self.layout(), " tensors are not supported; use CSR, CSC or COO");
 }
 
+// PyTorch counts on indices that lie one after the other, as its own nonzero gives them for a dim.
+at::Tensor compact(const at::Tensor &self) {
+  if (self.layout() == at::kSparse) {
+    if (self._indices().is_contiguous()) return self;
+    return with_values(self, self._indices().contiguous(), self._values(), self.is_coalesced());
+  }
+  const bool by_rows = self.layout() == at::kSparseCsr;
+  at::Tensor starts = by_rows ? self.crow_indices() : self.ccol_indices();
+  at::Tensor plain = by_rows ? self.col_indices() : self.row_indices(), values = self.values();
+  if (starts.is_contiguous() && plain.is_contiguous()) return self;
+  return at::_sparse_compressed_tensor_unsafe(starts.contiguous(), plain.contiguous(), values, self.sizes(),
+                                              values.options().layout(self.layout()));
+}
+
 at::Tensor dense_to_coo_dims(const at::Tensor &self, int64_t sparse_dim) {
-  return at::native::dense_to_sparse(self, sparse_dim);
+  return compact(at::native::dense_to_sparse(self, sparse_dim));
 }
 
 at::Tensor dense_to_sparse(const at::Tensor &self, std::optional<at::Layout> layout, at::OptionalIntArrayRef blocks,
                            std::optional<int64_t> dense_dim) {
-  return at::native::dense_to_sparse(self, layout, blocks, dense_dim);
+  at::Tensor sparse = at::native::dense_to_sparse(self, layout, blocks, dense_dim);
+  return compact(sparse);
+}
+
+at::Tensor dense_to_csr(const at::Tensor &self, std::optional<int64_t> dense_dim) {
+  return compact(at::native::dense_to_sparse_csr(self, dense_dim));
+}
+
+at::Tensor dense_to_csc(const at::Tensor &self, std::optional<int64_t> dense_dim) {
+  return compact(at::native::dense_to_sparse_csc(self, dense_dim));
+}
+
+at::Tensor coo_to_csr(const at::Tensor &self, std::optional<int64_t> dense_dim) {
+  return compact(at::native::coo_to_sparse_csr(self, dense_dim));
+}
+
+at::Tensor coo_to_csc(const at::Tensor &self, std::optional<int64_t> dense_dim) {
+  return compact(at::native::coo_to_sparse_csc(self, dense_dim));
 }
 
 at::Tensor coo_to_coo_dims(const at::Tensor &self, int64_t sparse_dim) {
@@ -398,113 +473,113 @@ at::Tensor embedding_bag_backward(const at::Tensor &grad, const at::Tensor &indi
 // --- what a dense tensor becomes, indices, and gradients of dense tables ---
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_to_sparse", TORCH_FN(dense_to_sparse));
-  m.impl("_to_sparse.sparse_dim", TORCH_FN(dense_to_coo_dims));
-  m.impl("_to_sparse_csr", TORCH_FN(at::native::dense_to_sparse_csr));
-  m.impl("_to_sparse_csc", TORCH_FN(at::native::dense_to_sparse_csc));
-  m.impl("_convert_indices_from_coo_to_csr.out", TORCH_FN(coo_to_csr_out));
-  m.impl("_convert_indices_from_csr_to_coo.out", TORCH_FN(csr_to_coo_out));
-  m.impl("_validate_compressed_sparse_indices", TORCH_FN(validate_indices));
-  m.impl("_embedding_bag_backward", TORCH_FN(embedding_bag_backward));
+  m.impl("_to_sparse", guarded<dense_to_sparse>());
+  m.impl("_to_sparse.sparse_dim", guarded<dense_to_coo_dims>());
+  m.impl("_to_sparse_csr", guarded<dense_to_csr>());
+  m.impl("_to_sparse_csc", guarded<dense_to_csc>());
+  m.impl("_convert_indices_from_coo_to_csr.out", guarded<coo_to_csr_out>());
+  m.impl("_convert_indices_from_csr_to_coo.out", guarded<csr_to_coo_out>());
+  m.impl("_validate_compressed_sparse_indices", guarded<validate_indices>());
+  m.impl("_embedding_bag_backward", guarded<embedding_bag_backward>());
 }
 
 // --- COO ---
 
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-  m.impl("_sparse_coo_tensor_with_dims", TORCH_FN(at::native::new_with_dims_sparse));
-  m.impl("_sparse_coo_tensor_with_dims_and_tensors", TORCH_FN(at::native::new_with_dims_and_tensor_sparse_symint));
-  m.impl("empty.memory_format", TORCH_FN(at::native::empty_sparse_symint));
-  m.impl("empty_like", TORCH_FN(at::native::empty_like_sparse_coo));
-  m.impl("zeros.out", TORCH_FN(at::native::zeros_sparse_out));
-  m.impl("zero_", TORCH_FN(at::native::zero_sparse_));
-  m.impl("clone", TORCH_FN(at::native::clone_sparse));
-  m.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
-  m.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
-  m.impl("sparse_resize_", TORCH_FN(at::native::sparse_resize_));
-  m.impl("sparse_resize_and_clear_", TORCH_FN(at::native::sparse_resize_and_clear_));
-  m.impl("resize_as_sparse_", TORCH_FN(at::native::resize_as_sparse_));
+  m.impl("_sparse_coo_tensor_with_dims", guarded<at::native::new_with_dims_sparse>());
+  m.impl("_sparse_coo_tensor_with_dims_and_tensors", guarded<at::native::new_with_dims_and_tensor_sparse_symint>());
+  m.impl("empty.memory_format", guarded<at::native::empty_sparse_symint>());
+  m.impl("empty_like", guarded<at::native::empty_like_sparse_coo>());
+  m.impl("zeros.out", guarded<at::native::zeros_sparse_out>());
+  m.impl("zero_", guarded<at::native::zero_sparse_>());
+  m.impl("clone", guarded<at::native::clone_sparse>());
+  m.impl("copy_", guarded<at::native::copy_sparse_wrapper_>());
+  m.impl("copy_sparse_to_sparse_", guarded<at::native::copy_sparse_>());
+  m.impl("sparse_resize_", guarded<at::native::sparse_resize_>());
+  m.impl("sparse_resize_and_clear_", guarded<at::native::sparse_resize_and_clear_>());
+  m.impl("resize_as_sparse_", guarded<at::native::resize_as_sparse_>());
 
-  m.impl("sparse_dim", TORCH_FN(at::native::sparse_dim_sparse));
-  m.impl("dense_dim", TORCH_FN(at::native::dense_dim_sparse));
-  m.impl("_dimI", TORCH_FN(at::native::sparse_dim_sparse));
-  m.impl("_dimV", TORCH_FN(at::native::dense_dim_sparse));
-  m.impl("_nnz", TORCH_FN(at::native::_nnz_sparse));
-  m.impl("is_coalesced", TORCH_FN(at::native::is_coalesced_sparse));
-  m.impl("_coalesced_", TORCH_FN(at::native::_coalesced_sparse_));
-  m.impl("_indices", TORCH_FN(at::native::_indices_sparse));
-  m.impl("_values", TORCH_FN(at::native::_values_sparse));
-  m.impl("indices", TORCH_FN(at::native::indices_sparse));
-  m.impl("values", TORCH_FN(at::native::values_sparse));
+  m.impl("sparse_dim", guarded<at::native::sparse_dim_sparse>());
+  m.impl("dense_dim", guarded<at::native::dense_dim_sparse>());
+  m.impl("_dimI", guarded<at::native::sparse_dim_sparse>());
+  m.impl("_dimV", guarded<at::native::dense_dim_sparse>());
+  m.impl("_nnz", guarded<at::native::_nnz_sparse>());
+  m.impl("is_coalesced", guarded<at::native::is_coalesced_sparse>());
+  m.impl("_coalesced_", guarded<at::native::_coalesced_sparse_>());
+  m.impl("_indices", guarded<at::native::_indices_sparse>());
+  m.impl("_values", guarded<at::native::_values_sparse>());
+  m.impl("indices", guarded<at::native::indices_sparse>());
+  m.impl("values", guarded<at::native::values_sparse>());
 
-  m.impl("_coalesce", TORCH_FN(coalesce));
-  m.impl("_to_dense", TORCH_FN(at::native::sparse_to_dense));
-  m.impl("_to_sparse", TORCH_FN(coo_to_sparse));
-  m.impl("_to_sparse.sparse_dim", TORCH_FN(coo_to_coo_dims));
-  m.impl("_to_sparse_csr", TORCH_FN(at::native::coo_to_sparse_csr));
-  m.impl("_to_sparse_csc", TORCH_FN(at::native::coo_to_sparse_csc));
-  m.impl("sparse_mask", TORCH_FN(sparse_mask));
-  m.impl("permute", TORCH_FN(at::native::permute_sparse_coo));
-  m.impl("unsqueeze", TORCH_FN(at::native::unsqueeze_sparse));
-  m.impl("cat", TORCH_FN(at::native::cat_sparse));
+  m.impl("_coalesce", guarded<coalesce>());
+  m.impl("_to_dense", guarded<at::native::sparse_to_dense>());
+  m.impl("_to_sparse", guarded<coo_to_sparse>());
+  m.impl("_to_sparse.sparse_dim", guarded<coo_to_coo_dims>());
+  m.impl("_to_sparse_csr", guarded<coo_to_csr>());
+  m.impl("_to_sparse_csc", guarded<coo_to_csc>());
+  m.impl("sparse_mask", guarded<sparse_mask>());
+  m.impl("permute", guarded<at::native::permute_sparse_coo>());
+  m.impl("unsqueeze", guarded<at::native::unsqueeze_sparse>());
+  m.impl("cat", guarded<at::native::cat_sparse>());
 
-  m.impl("add.Tensor", TORCH_FN(at::native::add_sparse));
-  m.impl("add_.Tensor", TORCH_FN(at::native::add_sparse_));
-  m.impl("add.out", TORCH_FN(add_out));
-  m.impl("sub.Tensor", TORCH_FN(at::native::sub_sparse));
-  m.impl("sub_.Tensor", TORCH_FN(at::native::sub_sparse_));
-  m.impl("sub.out", TORCH_FN(at::native::sub_out_sparse));
-  m.impl("mul.Tensor", TORCH_FN(product_by_element));
-  m.impl("mul_.Tensor", TORCH_FN(mul_));
-  m.impl("mul.out", TORCH_FN(mul_out));
-  m.impl("div.Tensor", TORCH_FN(quotient));
-  m.impl("div_.Tensor", TORCH_FN(div_));
-  m.impl("div.out", TORCH_FN(div_out));
-  m.impl("neg", TORCH_FN(at::native::neg_sparse));
-  m.impl("neg_", TORCH_FN(at::native::neg_sparse_));
-  m.impl("neg.out", TORCH_FN(at::native::neg_out_sparse));
-  m.impl("sum", TORCH_FN(at::native::sum_coo));
-  m.impl("sum.dim_IntList", TORCH_FN(at::native::sum_sparse_coo));
-  m.impl("native_norm", TORCH_FN(norm));
-  m.impl("native_norm.ScalarOpt_dim_dtype", TORCH_FN(norm_dim));
-  m.impl("norm.ScalarOpt_dim", TORCH_FN(at::native::sparse_norm));
-  m.impl("norm.ScalarOpt_dim_dtype", TORCH_FN(at::native::sparse_dtype_norm));
+  m.impl("add.Tensor", guarded<at::native::add_sparse>());
+  m.impl("add_.Tensor", guarded<at::native::add_sparse_>());
+  m.impl("add.out", guarded<add_out>());
+  m.impl("sub.Tensor", guarded<at::native::sub_sparse>());
+  m.impl("sub_.Tensor", guarded<at::native::sub_sparse_>());
+  m.impl("sub.out", guarded<at::native::sub_out_sparse>());
+  m.impl("mul.Tensor", guarded<product_by_element>());
+  m.impl("mul_.Tensor", guarded<mul_>());
+  m.impl("mul.out", guarded<mul_out>());
+  m.impl("div.Tensor", guarded<quotient>());
+  m.impl("div_.Tensor", guarded<div_>());
+  m.impl("div.out", guarded<div_out>());
+  m.impl("neg", guarded<at::native::neg_sparse>());
+  m.impl("neg_", guarded<at::native::neg_sparse_>());
+  m.impl("neg.out", guarded<at::native::neg_out_sparse>());
+  m.impl("sum", guarded<at::native::sum_coo>());
+  m.impl("sum.dim_IntList", guarded<at::native::sum_sparse_coo>());
+  m.impl("native_norm", guarded<norm>());
+  m.impl("native_norm.ScalarOpt_dim_dtype", guarded<norm_dim>());
+  m.impl("norm.ScalarOpt_dim", guarded<at::native::sparse_norm>());
+  m.impl("norm.ScalarOpt_dim_dtype", guarded<at::native::sparse_dtype_norm>());
 }
 
 // --- CSR and CSC ---
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-  m.impl("empty.memory_format", TORCH_FN(at::native::empty_sparse_compressed_symint));
-  m.impl("empty_like", TORCH_FN(at::native::empty_like_sparse_csr));
-  m.impl("zero_", TORCH_FN(at::native::zero_sparse_csr_));
-  m.impl("clone", TORCH_FN(at::native::clone_sparse_compressed));
-  m.impl("copy_", TORCH_FN(at::native::copy_sparse_compressed_));
-  m.impl("resize_", TORCH_FN(at::native::resize_sparse_csr_));
-  m.impl("resize_as_sparse_", TORCH_FN(at::native::resize_as_sparse_compressed_));
+  m.impl("empty.memory_format", guarded<at::native::empty_sparse_compressed_symint>());
+  m.impl("empty_like", guarded<at::native::empty_like_sparse_csr>());
+  m.impl("zero_", guarded<at::native::zero_sparse_csr_>());
+  m.impl("clone", guarded<at::native::clone_sparse_compressed>());
+  m.impl("copy_", guarded<at::native::copy_sparse_compressed_>());
+  m.impl("resize_", guarded<at::native::resize_sparse_csr_>());
+  m.impl("resize_as_sparse_", guarded<at::native::resize_as_sparse_compressed_>());
 
-  m.impl("sparse_dim", TORCH_FN(at::native::sparse_dim_sparse_csr));
-  m.impl("dense_dim", TORCH_FN(at::native::dense_dim_sparse_csr));
-  m.impl("_nnz", TORCH_FN(at::native::_nnz_sparse_csr));
-  m.impl("crow_indices", TORCH_FN(at::native::crow_indices_sparse_csr));
-  m.impl("col_indices", TORCH_FN(at::native::col_indices_sparse_csr));
-  m.impl("ccol_indices", TORCH_FN(at::native::ccol_indices_sparse_csr));
-  m.impl("row_indices", TORCH_FN(at::native::row_indices_sparse_csr));
-  m.impl("values", TORCH_FN(at::native::values_sparse_csr));
+  m.impl("sparse_dim", guarded<at::native::sparse_dim_sparse_csr>());
+  m.impl("dense_dim", guarded<at::native::dense_dim_sparse_csr>());
+  m.impl("_nnz", guarded<at::native::_nnz_sparse_csr>());
+  m.impl("crow_indices", guarded<at::native::crow_indices_sparse_csr>());
+  m.impl("col_indices", guarded<at::native::col_indices_sparse_csr>());
+  m.impl("ccol_indices", guarded<at::native::ccol_indices_sparse_csr>());
+  m.impl("row_indices", guarded<at::native::row_indices_sparse_csr>());
+  m.impl("values", guarded<at::native::values_sparse_csr>());
 
-  m.impl("_to_dense", TORCH_FN(compressed_to_dense));
-  m.impl("_to_sparse", TORCH_FN(compressed_to_sparse));
-  m.impl("_to_sparse.sparse_dim", TORCH_FN(compressed_to_coo_dims));
-  m.impl("_to_sparse_csr", TORCH_FN(compressed_to_csr));
-  m.impl("_to_sparse_csc", TORCH_FN(compressed_to_csc));
+  m.impl("_to_dense", guarded<compressed_to_dense>());
+  m.impl("_to_sparse", guarded<compressed_to_sparse>());
+  m.impl("_to_sparse.sparse_dim", guarded<compressed_to_coo_dims>());
+  m.impl("_to_sparse_csr", guarded<compressed_to_csr>());
+  m.impl("_to_sparse_csc", guarded<compressed_to_csc>());
 
-  m.impl("add.Tensor", TORCH_FN(at::native::add_sparse_csr));
-  m.impl("add_.Tensor", TORCH_FN(at::native::add_sparse_csr_));
-  m.impl("add.out", TORCH_FN(add_compressed_out));
-  m.impl("mul.Tensor", TORCH_FN(at::native::mul_sparse_csr));
-  m.impl("mul.out", TORCH_FN(at::native::mul_out_sparse_csr));
-  m.impl("mul.Scalar", TORCH_FN(at::native::mul_scalar_sparse_csr));
-  m.impl("mul_.Scalar", TORCH_FN(at::native::mul__scalar_sparse_csr));
-  m.impl("neg", TORCH_FN(at::native::neg_sparse_csr));
-  m.impl("sum", TORCH_FN(at::native::sum_csr));
+  m.impl("add.Tensor", guarded<at::native::add_sparse_csr>());
+  m.impl("add_.Tensor", guarded<at::native::add_sparse_csr_>());
+  m.impl("add.out", guarded<add_compressed_out>());
+  m.impl("mul.Tensor", guarded<at::native::mul_sparse_csr>());
+  m.impl("mul.out", guarded<at::native::mul_out_sparse_csr>());
+  m.impl("mul.Scalar", guarded<at::native::mul_scalar_sparse_csr>());
+  m.impl("mul_.Scalar", guarded<at::native::mul__scalar_sparse_csr>());
+  m.impl("neg", guarded<at::native::neg_sparse_csr>());
+  m.impl("sum", guarded<at::native::sum_csr>());
 }
 
 }  // namespace torch_graft

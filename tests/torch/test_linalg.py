@@ -1,0 +1,61 @@
+"""What the suite's cases of linear algebra do not have: matrices of all scales, numbers that are none, memory beside the
+results, small letters, pivots that name no row."""
+
+import pytest
+import torch
+
+L = torch.linalg
+INDEFINITE = torch.tensor([[0.0, 1, 0.5], [1, 0, 0.25], [0.5, 0.25, 0]])  # its LDL factorization has a pair of rows
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-24, 1e-20, 1.0, 1e20, 1e24, 1e30])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_ldl_factors_of_every_scale(device, scale, hermitian):
+    factors = L.ldl_factor((INDEFINITE * scale).to(device), hermitian=hermitian)
+    x = L.ldl_solve(*factors, torch.ones(3, 1, device=device), hermitian=hermitian).cpu()
+    torch.testing.assert_close(x * scale, torch.tensor([[1.25], [1.5], [-1.0]]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17])
+def test_ldl_factors_of_what_is_no_number(device, size):
+    factors = L.ldl_factor_ex(torch.full((size, size), torch.nan, device=device))
+    assert factors.pivots.abs().le(size).all() and factors.pivots.ne(0).all()
+    assert L.ldl_solve(*factors[:2], torch.ones(size, 1, device=device)).isnan().all()
+
+
+def test_ldl_factors_leave_their_neighbours_alone(device):
+    room = torch.full((32,), 7.0, device=device)
+    matrix = torch.eye(3, device=device)
+    matrix[2, 2] = torch.nan
+    integers = [torch.zeros(shape, dtype=torch.int32, device=device) for shape in ((3,), ())]
+    L.ldl_factor_ex(matrix, out=(room[:9].view(3, 3), *integers))
+    assert room[8].isnan() and room[9:].eq(7).all()
+
+
+def test_either_letter_names_the_triangle(device):
+    x = torch.tensor([[2.0, 1], [0, 2]], device=device)
+    for letter, values in (("l", [2, 2]), ("L", [2, 2]), ("u", [1, 3]), ("U", [1, 3])):
+        torch.testing.assert_close(L.eigh(x, UPLO=letter).eigenvalues.cpu(), torch.tensor(values).float())
+    with pytest.raises(RuntimeError, match="expected one of 'L', 'U'"):
+        torch._linalg_eigh(x, "x")
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("pivot", [0, 4, -4, 2**31 - 1])
+def test_pivots_that_name_no_row(device, place, pivot):
+    factor, right = torch.eye(3, device=device), torch.ones(3, 2, device=device)
+    pivots = torch.tensor([1, 2, 3], dtype=torch.int32)
+    pivots[place] = pivot
+    pivots = pivots.to(device)
+    for use in (lambda: L.lu_solve(factor, pivots, right), lambda: L.ldl_solve(factor, pivots, right),
+                lambda: torch.lu_unpack(factor, pivots)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="names no row"):
+            use()
+            torch.graft.synchronize()
+
+
+def test_division_without_a_rounding_mode(device):
+    x, y = torch.tensor([1.0, 7, -7, 3]), torch.tensor([3.0, 2, 2, -2])
+    for a, b in ((x, y), (x.int(), y.int()), (x.half(), y.half()), (x, 2.5), (x.int(), 2)):
+        ours = torch.div(a.to(device), b.to(device) if torch.is_tensor(b) else b, rounding_mode=None)
+        torch.testing.assert_close(ours.cpu(), torch.div(a, b, rounding_mode=None))
