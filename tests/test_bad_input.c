@@ -47,7 +47,7 @@ static const refusal refusals[] = {
     {"aten::view f32[2,3] [4]", {"view", "[4]"}, GRAFT_INVALID_ARGUMENT},
     {"aten::sum.dim_IntList f32[2,3] [2]", {"aten::sum.dim_IntList", "2"}, GRAFT_OUT_OF_RANGE},
     {"aten::sum.dim_IntList f32[2,3] [0,0]", {"aten::sum.dim_IntList", NULL}, GRAFT_INVALID_ARGUMENT},
-    {"aten::amax f32[0,3] [0]", {"aten::amax", NULL}, GRAFT_INVALID_ARGUMENT},
+    {"aten::amax f32[0,3] [0]", {"aten::amax", NULL}, GRAFT_OUT_OF_RANGE},
     {"aten::_softmax f32[2,3] 5 false", {"aten::_softmax", "5"}, GRAFT_OUT_OF_RANGE},
     {"aten::native_layer_norm f32[2,3] [4] _ _ 1e-5", {"aten::native_layer_norm", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::convolution f32[1,3,8,8] f32[4,2,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1",

@@ -51,8 +51,6 @@ static const struct exemption {
     {"aten::soft_margin_loss_backward", GRADIENT, SECOND},
     {"aten::softplus_backward", GRADIENT, SECOND},
     {"aten::tanh_backward", GRADIENT, SECOND},
-    {"aten::div.Scalar_mode", GRADIENT, QUOTIENT},
-    {"aten::div.Tensor_mode", GRADIENT, QUOTIENT},
     {"aten::fmod.Scalar", GRADIENT, QUOTIENT},
     {"aten::fmod.Tensor", GRADIENT, QUOTIENT},
     {"aten::remainder.Tensor", GRADIENT, QUOTIENT},
