@@ -179,6 +179,110 @@ START_TEST(index_arguments_have_a_range) {
 }
 END_TEST
 
+/* ---- arguments that may be absent, flags, and words ---- */
+
+/* What the mustpass cases of an op have said of each argument: a bit an argument, and a word's in `words`. */
+static struct said {
+  uint64_t given, absent, yes, no;
+  uint32_t words[OP_MAX_ARGS];
+} said[OPS];
+
+static void note_value(struct said *s, const op_arg *arg, uint32_t a, const graft_value *given) {
+  bool absent = given->kind == GRAFT_VALUE_NONE;
+  const graft_value *v = absent && arg->fallback ? arg->fallback : given;
+  *(absent ? &s->absent : &s->given) |= UINT64_C(1) << a;
+  if (arg->kind == OPK_BOOL && v->kind == GRAFT_VALUE_BOOL) *(v->as.i ? &s->yes : &s->no) |= UINT64_C(1) << a;
+  for (uint32_t w = 0; v->kind == GRAFT_VALUE_STR && arg->strings && arg->strings[w]; w++)
+    if (!strcmp(arg->strings[w], v->as.str)) s->words[a] |= 1u << w;
+}
+
+static bool note_said(void *context, const cf_case *c, const char *id) {
+  cf_call call;
+  size_t count;
+  (void)context, (void)id;
+  if (c->mode > CF_VJP || !cf_call_open(c, &call)) return true;
+  for (uint32_t a = 0; a < call.schema->nargs; a++)
+    note_value(&said[call.schema - op_schema_all(&count)], &call.schema->args[a], a, &call.args[a]);
+  cf_call_close(&call);
+  return true;
+}
+
+/* Not said by any case, and why. The name of an op may be left out. */
+static const struct unsaid {
+  const char *op, *argument, *why;
+} unsaid[] = {
+    {NULL, "check_errors", "errors are read by the host, and come from the reference"},
+    {NULL, "half_to_float", "of CUDA's autocast; its own case is another dtype"},
+    {NULL, "sparse", "a property of the gradient in PyTorch, which sparse tensors of the bridge have"},
+    {"aten::gather", "sparse_grad", "as sparse"},
+    {"aten::embedding", "scale_grad_by_freq", "forward ignores it; the gradient's op has a case"},
+    {"aten::_embedding_bag", "scale_grad_by_freq", "forward ignores it; the gradient's ops have cases"},
+    {"aten::_linalg_svd", "driver", "of CUDA's libraries, and ignored"},
+    {"aten::linalg_lstsq", "driver", "gelsy has the cases of those for matrices of any rank"},
+    {"aten::_native_batch_norm_legit.no_stats", "training", "without statistics it is training"},
+    {"aten::_scaled_dot_product_fused_attention_overrideable", "return_debug_mask", "PyTorch never asks"},
+    {"aten::_scaled_dot_product_fused_attention_overrideable_backward", "cum_seq_q", "of nested tensors"},
+    {"aten::_scaled_dot_product_fused_attention_overrideable_backward", "cum_seq_k", "of nested tensors"},
+    {"aten::_scaled_mm", "use_fast_accum", "leave to be less exact, which nobody takes"},
+    {"aten::_grouped_mm", "bias", "PyTorch refuses it"},
+    {"aten::segment_reduce", "indices", "PyTorch refuses it"},
+    {"aten::isin.Tensor_Tensor", "assume_unique", "a promise about the input; without it all is right, too"},
+    {"aten::unique_dim", "sorted", "false leaves the order open; PyTorch sorts nevertheless"},
+    {"aten::bincount", "weights", "the oracle of floating numbers takes no integers to count; the fixtures have it"},
+    {"aten::_fused_adamw.tensor_lr", "grad_scale", "absent in the other fused optimizers"},
+    {"aten::_fused_adamw.tensor_lr", "found_inf", "absent in the other fused optimizers"},
+    {"aten::_fused_rms_norm", "eps", "absent it is the dtype's, in fixtures"},
+};
+
+static bool is_unsaid(const char *op, const char *argument) {
+  for (int i = 0; i < ROWS(unsaid); i++)
+    if ((!unsaid[i].op || !strcmp(unsaid[i].op, op)) && !strcmp(unsaid[i].argument, argument)) return true;
+  return false;
+}
+
+static int lacks(const op_schema *schema, const op_arg *arg, bool lacking, const char *what) {
+  if (!lacking || is_unsaid(schema->name, arg->name)) return 0;
+  fprintf(stderr, "%s: no case at mustpass has %s %s\n", schema->name, arg->name, what);
+  return 1;
+}
+
+static int count_unsaid(const op_schema *schema, const struct said *s) {
+  int wrong = 0;
+  for (uint32_t a = 0; a < schema->nargs; a++) {
+    const op_arg *arg = &schema->args[a];
+    uint64_t bit = UINT64_C(1) << a;
+    if (arg->flags & OPA_DROPPED || arg->kind >= OPK_DTYPE) continue;
+    if (arg->flags & OPA_OPTIONAL) {
+      wrong += lacks(schema, arg, !(s->absent & bit), "absent");
+      wrong += lacks(schema, arg, !(s->given & bit), "given");
+    }
+    if (arg->kind == OPK_BOOL) {
+      wrong += lacks(schema, arg, !(s->yes & bit), "true");
+      wrong += lacks(schema, arg, !(s->no & bit), "false");
+    }
+    for (uint32_t w = 0; arg->kind == OPK_STR && arg->strings && arg->strings[w]; w++)
+      wrong += lacks(schema, arg, !(s->words[a] >> w & 1), arg->strings[w]);
+  }
+  return wrong;
+}
+
+START_TEST(arguments_come_in_all_their_kinds) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  const cf_selection mustpass = {.level = CF_MUSTPASS};
+  int wrong = 0, ops = 0;
+  cf_menu(&mustpass, note_said, NULL);
+  for (size_t i = 0; i < count; i++) {
+    const op_def *def = op_def_of(all[i].id);
+    if (!def || def->host || all[i].equal || !(said[i].given | said[i].absent)) continue;
+    wrong += count_unsaid(&all[i], &said[i]);
+    ops++;
+  }
+  ck_assert_int_gt(ops, 400);
+  ck_assert_msg(wrong == 0, "%d arguments are never so", wrong);
+}
+END_TEST
+
 /* Which index arguments have a case with an index out of range: a bit an argument, by row of the schema table. */
 static uint64_t spoilt[OPS];
 
@@ -211,7 +315,10 @@ START_TEST(index_arguments_have_a_range_case) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {
-      ONCE(ops_are_covered), ONCE(index_arguments_have_a_range), ONCE(index_arguments_have_a_range_case), {0}};
+  const suite_test tests[] = {ONCE(ops_are_covered),
+                              ONCE(arguments_come_in_all_their_kinds),
+                              ONCE(index_arguments_have_a_range),
+                              ONCE(index_arguments_have_a_range_case),
+                              {0}};
   return run_suite("coverage", tests, (suite_options){.timeout_s = 100});
 }

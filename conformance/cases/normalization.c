@@ -423,7 +423,8 @@ static const cf_op cf_normalization_ops[] = {
     CF_NORM("native_batch_norm_backward", cf_l_batch_norm_backward, CF_G_NONE,
             "s T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ true 1e-05 [1,1,1]",
             "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ false 1e-05 [1,1,1]",
-            "m T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]"),
+            "m T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]",
+            "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ _ _ false 1e-05 [1,1,1]"),
 
     /* Parameters and statistics in f32 beside inputs of half types. */
     {"aten::native_layer_norm", CF_TEXTS("m T[13,33] [33] f32[33] f32[33] 1e-05", "m T[5,129] [129] f32[129] _ 1e-05"),

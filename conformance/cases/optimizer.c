@@ -157,15 +157,20 @@ static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
 static const cf_op cf_optimizer_ops[] = {
     CF_OPTIMIZER(
         "adamw",
-        CF_TEXTS(
-            CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
-            CF_ADAM("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.0 eps=1e-06 amsgrad=false maximize=true"),
-            CF_AMSGRAD("m", "lr=0.01 beta1=0.9 beta2=0.75 weight_decay=0.1 eps=1e-08 amsgrad=true maximize=false")),
+        CF_TEXTS(CF_ADAM("s", "lr=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
+                 CF_ADAM("m", "lr=0.5 beta1=0.5 beta2=0.75 weight_decay=0.0 eps=1e-06 amsgrad=false maximize=true"),
+                 CF_AMSGRAD("m", "lr=0.01 beta1=0.9 beta2=0.75 weight_decay=0.1 eps=1e-08 amsgrad=true maximize=false"),
+                 CF_ADAM("m",
+                         "lr=0.01 beta1=0.9 beta2=0.75 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false "
+                         "grad_scale=f32[]=4 found_inf=f32[]=0")),
         cf_l_adam),
     CF_OPTIMIZER("adamw.tensor_lr",
                  CF_TEXTS(CF_ADAM("m",
                                   "lr=f32[]=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false "
-                                  "maximize=false grad_scale=f32[]=4 found_inf=f32[]=0")),
+                                  "maximize=false grad_scale=f32[]=4 found_inf=f32[]=0"),
+                          CF_AMSGRAD("m",
+                                     "lr=f32[]=0.5 beta1=0.5 beta2=0.75 weight_decay=0.1 eps=1e-06 amsgrad=true "
+                                     "maximize=true")),
                  cf_l_adam),
     CF_OPTIMIZER(
         "adam",
@@ -180,7 +185,8 @@ static const cf_op cf_optimizer_ops[] = {
             CF_ADAM("m", "lr=f32[]=0.01 beta1=0.9 beta2=0.999 weight_decay=0.1 eps=1e-08 amsgrad=false maximize=false"),
             CF_ADAM("m",
                     "lr=f32[1]=0.25 beta1=0.9 beta2=0.75 weight_decay=0.0 eps=1e-08 amsgrad=false "
-                    "maximize=false grad_scale=f32[]=4 found_inf=f32[]=1")),
+                    "maximize=false grad_scale=f32[]=4 found_inf=f32[]=1"),
+            CF_AMSGRAD("m", "lr=f32[]=0.5 beta1=0.5 beta2=0.75 weight_decay=0.1 eps=1e-06 amsgrad=true maximize=true")),
         cf_l_adam),
     CF_OPTIMIZER("sgd",
                  CF_TEXTS(CF_SGD("s", CF_TWO,
@@ -202,7 +208,10 @@ static const cf_op cf_optimizer_ops[] = {
                                  "maximize=false is_first_step=false"),
                           CF_SGD("m", "{}",
                                  "weight_decay=0.0 momentum=0.0 lr=f32[1]=0.3 dampening=0.0 nesterov=false "
-                                 "maximize=false is_first_step=false")),
+                                 "maximize=false is_first_step=false"),
+                          CF_SGD("m", CF_TWO,
+                                 "weight_decay=0.1 momentum=0.5 lr=f32[]=0.01 dampening=0.0 nesterov=false "
+                                 "maximize=true is_first_step=true grad_scale=f32[]=3 found_inf=f32[]=0")),
                  cf_l_sgd),
     CF_OPTIMIZER("adagrad",
                  CF_TEXTS(CF_ADAGRAD("s", "lr=0.01 lr_decay=0.1 weight_decay=0.1 eps=1e-10 maximize=false"),

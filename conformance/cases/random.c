@@ -141,7 +141,7 @@ static const cf_op cf_random_ops[] = {
      CF_VALUES, CF_NATIVE, CF_G_NONE},
     {"aten::native_dropout",
      CF_TEXTS("s T[33,17] 0.5 true", "m T[33,17] 0.3 true", "m T[1025] 0.1 true", "m T[33] 0.5 false", "m T[] 0.5 true",
-              "m T[0] 0.5 true", "m T[3,13,17] 0.75 true", "m T[13] 0.0 true", "m T[13] 1.0 true"),
+              "m T[0] 0.5 true", "m T[3,13,17] 0.75 true", "m T[13] 0.0 true", "m T[13] 1.0 true", "m T[33,17] 0.5 _"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_dropout), CF_VALUES, CF_NATIVE, CF_G_SELECT(6)},
     {"aten::native_dropout_backward",
      CF_TEXTS("s T[33,17] bool[33,17] 2.0", "m T[1025] bool[1025] 1.25", "m T[0] bool[0] 2.0"), CF_FLOATS,
