@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "conformance/run/case.h"
 
@@ -24,11 +25,12 @@ static bool cf_is_date(const char *text) {
     bool digit = text[i] >= '0' && text[i] <= '9';
     if (form[i] == 'd' ? !digit : text[i] != form[i]) return false;
   }
-  int year, month, day;
-  sscanf(text, "%d-%d-%d", &year, &month, &day);
-  bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-  const int days[] = {31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  return month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
+  struct tm day = {0};
+  sscanf(text, "%d-%d-%d", &day.tm_year, &day.tm_mon, &day.tm_mday);
+  day.tm_year -= 1900, day.tm_mon -= 1;
+  struct tm there = day;
+  timegm(&there); /* moves what is no day to one that is */
+  return there.tm_year == day.tm_year && there.tm_mon == day.tm_mon && there.tm_mday == day.tm_mday;
 }
 
 static graft_status cf_waiver_line(cf_waivers *w, const char *path, uint32_t number, char *line) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "ops/core/schema.h"
 #include "template.h"
 
 typedef struct options {
@@ -40,11 +41,6 @@ static bool is_cmakes(const char *name) {
     if (!strcmp(name, targets[i])) return true;
   }
   return false;
-}
-
-/* Ops that the plugin brings stand in its namespace, and these are taken. */
-static bool is_namespace(const char *name) {
-  return !strcmp(name, "aten") || !strcmp(name, "prims") || !strcmp(name, "graft");
 }
 
 /* Two backends of one name: discovery takes the first and refuses the other. NULL: it is free; else where it is. */
@@ -124,7 +120,7 @@ int cli_new(int argc, char **argv) {
     fprintf(stderr, "graft new: CMake has a target called '%s'; take another name\n", o.name);
     return CLI_USAGE;
   }
-  if (is_namespace(o.name)) {
+  if (op_is_own_namespace(o.name)) {
     fprintf(stderr, "graft new: ops of PyTorch's or Graft's own stand in the namespace '%s'; take another name\n",
             o.name);
     return CLI_USAGE;

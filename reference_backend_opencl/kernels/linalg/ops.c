@@ -20,21 +20,15 @@ static int64_t pieces_of(const graft_tensor_desc *part, bool wanted) {
   return part && wanted ? ocl_elements(part) : 0;
 }
 
-static void add_op(ocl_text *head, const void *of) {
-  (void)of;
-  ocl_text_add(head, "#define OP_ID %u\n", (unsigned)GRAFT_OP_LU_UNPACK);
-}
-
 graft_status ocl_op_lu_unpack(const graft_exec *exec, const graft_args_lu_unpack *args) {
   const graft_tensor_desc *lu = args->LU_data;
-  const int64_t sizes[] = {ocl_stack_size(lu, 2), ocl_stack_size(lu, 1)};
-  int64_t columns = pieces_of(args->P, args->unpack_pivots) ? ocl_stack_count(lu, 2) * sizes[0] : 0;
+  const int64_t numbers[] = {ocl_stack_size(lu, 2), ocl_stack_size(lu, 1), GRAFT_OP_LU_UNPACK};
+  int64_t columns = pieces_of(args->P, args->unpack_pivots) ? ocl_stack_count(lu, 2) * numbers[0] : 0;
   if (columns && args->LU_pivots->dl.dtype != GRAFT_I32) return GRAFT_UNIMPLEMENTED;
   ocl_direct call = {.file = "core/direct linalg/unpack",
                      .dtype = lu->dl.dtype,
-                     .head = add_op,
-                     .numbers = sizes,
-                     .count = 2,
+                     .numbers = numbers,
+                     .count = sizeof numbers / sizeof *numbers,
                      .reports = true,
                      .places = 2};
   call.stages[0] = (ocl_stage){

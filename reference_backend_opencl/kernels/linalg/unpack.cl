@@ -1,6 +1,7 @@
 /* The parts of an LU factorization, each in a matrix of its own, after direct.cl: a piece is an element, of P a column. */
 #define ROWS n.of[0]
 #define COLUMNS n.of[1]
+#define OP n.of[2] /* that is told where a pivot names no row */
 #define STEPS min(ROWS, COLUMNS)
 
 /* Where the exchanges, undone from the last on, leave the one of the column. */
@@ -12,7 +13,7 @@ KERNEL exchanges(PLACE(p), CONST_PLACE(pivots), __global long *faults, numbers n
     for (long k = STEPS - 1; k >= 0; k--) {
       const long row = (long)pivot[k] - 1;
       if (row < 0 || row >= ROWS) {
-        REPORT(faults, OP_ID, row + 1, FAULT_PIVOT);
+        REPORT(faults, (int)OP, row + 1, FAULT_PIVOT);
         continue;
       }
       place = place == k ? row : place == row ? k : place;

@@ -127,6 +127,7 @@ void op_schema_publish(const op_schema *schema);
 /* For arrays with one item a row: every row has a place, below this bound. */
 size_t op_schema_places(void);
 size_t op_schema_place(const op_schema *schema);
+bool op_is_own_namespace(const char *name);          /* PyTorch's or Graft's: no plugin takes it */
 bool op_schema_has_indices(const op_schema *schema); /* in an argument */
 /* Whether calls may write into argument `arg`. */
 static inline bool op_mutates(const op_schema *schema, uint32_t arg) {

@@ -94,11 +94,15 @@ static graft_status read_word(reader *r, const char *what, const char **word) {
 
 /* --- the name --- */
 
+bool op_is_own_namespace(const char *name) {
+  return !strcmp(name, "aten") || !strcmp(name, "prims") || !strcmp(name, "graft");
+}
+
 static graft_status read_name(reader *r) {
   skip_blanks(r);
   const char *begin = r->at, *word;
   graft_status status = read_word(r, "a namespace", &word);
-  if (!status && (!strcmp(word, "aten") || !strcmp(word, "prims") || !strcmp(word, "graft")))
+  if (!status && op_is_own_namespace(word))
     return err_set(GRAFT_INVALID_ARGUMENT, "the namespace \"%s\" is not the plugin's to take; expected one of its own",
                    word);
   if (!status) status = need(r, "::", "\"::\"");

@@ -1,5 +1,4 @@
 /* Eigenvalues and singular values: rules, kernels, gradients. The algorithms are in spectral.c. */
-
 #include "base/error.h"
 #include "ops/linalg/lin.h"
 

@@ -156,9 +156,7 @@ long double pw_floor_divide(const long double *x, const pw_context *c) {
  * the result is exact. */
 static long double r_div_mode(const long double *x, pw_context *c) {
   if (c->mode == GRAFT_STR_ROUNDING_MODE_FLOOR) return pw_floor_divide(x, c);
-  bool truncates = c->mode == GRAFT_STR_ROUNDING_MODE_TRUNC;
-  long double q = quotient(c, x[0], x[1]);
-  return truncates ? truncl(dt_round(dt_accumulate(c->compute), q)) : q;
+  return truncl(dt_round(dt_accumulate(c->compute), quotient(c, x[0], x[1])));
 }
 
 static bool division_fails(const int64_t *x, pw_context *c) {

@@ -31,6 +31,7 @@
 #include <c10/core/Stream.h>
 
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -167,6 +168,12 @@ struct OpRow {
   const char *outs;
   bool elementwise;  // the shape is that of the tensors broadcast, and says nothing more
 };
+inline bool is_out(char letter) {
+  return letter == 'o' || letter == 'O';
+}
+inline bool is_out_form(const OpRow &row) {
+  return std::strpbrk(row.args, "oO") != nullptr;
+}
 extern const OpRow kOpRows[];  // registrations.cpp, from generated/registrations.inc
 extern const size_t kOpRowCount;
 void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack);

@@ -296,14 +296,9 @@ bool resize_outs(CallFrame &frame, const OpRow &row) {
   return changed;
 }
 
-// Out forms are resized, in place forms never.
-bool may_resize(const OpRow &row) {
-  return std::strpbrk(row.args, "oO") != nullptr;
-}
-
-// PyTorch fills such an output as it is: a piece of another tensor, say.
-bool keeps_shape(const OpRow &row, const at::Tensor &out, const at::Tensor &result) {
-  return std::strchr(row.args, 'O') && out.numel() == result.numel();
+// Whether PyTorch fills an output with as many elements as it is: a piece of another tensor, say.
+bool may_keep_shape(const OpRow &row) {
+  return std::strchr(row.args, 'O') != nullptr;
 }
 
 // An op whose result's shape depends on data, or need not be the output's, in its out form: a new result is copied.
@@ -318,7 +313,7 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
     const at::Tensor &out = *frame.out_tensors[i];
     TORCH_CHECK(out.scalar_type() == result.scalar_type(), "aten::", row.name, ": the given output has scalar type ",
                 out.scalar_type(), "; expected scalar type ", result.scalar_type());
-    if (keeps_shape(row, out, result))
+    if (may_keep_shape(row) && out.numel() == result.numel())
       result = result.view(out.sizes());
     else
       at::native::resize_output(out, result.sizes());
@@ -329,8 +324,9 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
 
 graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
-  if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !may_resize(row)) return status;
-  if (graft_op_is_dynamic(row.op_id) || std::strchr(row.args, 'O')) return run_then_copy(frame, row);
+  if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !is_out_form(row))
+    return status;  // in place forms are never resized
+  if (graft_op_is_dynamic(row.op_id) || may_keep_shape(row)) return run_then_copy(frame, row);
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (frame.has_numbers) return status;  // tried again without them
@@ -388,7 +384,7 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
     } else if (std::strchr("=@#0", *letter)) {
       size_t out = row.form == Form::Mutating ? static_cast<size_t>(row.outs[0] - 'a') : 0;
       frame.add_arg(value_of_out(frame, *letter, torch::jit::peek(*stack, out, nargs).toTensor()));
-    } else if (std::strchr("oO", *letter)) {
+    } else if (is_out(*letter)) {
       position++;
     } else {
       frame.add_arg(value_of(frame, row, *letter, torch::jit::peek(*stack, position++, nargs)));

@@ -62,7 +62,7 @@ bool is_written(const OpRow &row, size_t place) {
 
 // Whether what is written gets the shape of the inputs; else it has its own.
 bool has_outs(const OpRow &row) {
-  return std::strpbrk(row.args, "oO") && !std::strchr(row.args, '#');
+  return is_out_form(row) && !std::strchr(row.args, '#');
 }
 
 // Where on the stack tensors with dimensions are.

@@ -34,7 +34,7 @@ bool takes(char letter, c10::TypePtr type) {
   if (letter == '-') return true;
   if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
   bool is_list = type->kind() == c10::TypeKind::ListType, is_tensor = type->kind() == c10::TypeKind::TensorType;
-  if (std::strchr("oO", letter)) return is_list || is_tensor;
+  if (is_out(letter)) return is_list || is_tensor;
   return is_list == !!std::strchr("LxIFSm", letter) && is_tensor == (letter == 'T');
 }
 

@@ -314,24 +314,12 @@ at::Tensor dense_to_coo_dims(const at::Tensor &self, int64_t sparse_dim) {
 
 at::Tensor dense_to_sparse(const at::Tensor &self, std::optional<at::Layout> layout, at::OptionalIntArrayRef blocks,
                            std::optional<int64_t> dense_dim) {
-  at::Tensor sparse = at::native::dense_to_sparse(self, layout, blocks, dense_dim);
-  return compact(sparse);
+  return compact(at::native::dense_to_sparse(self, layout, blocks, dense_dim));
 }
 
-at::Tensor dense_to_csr(const at::Tensor &self, std::optional<int64_t> dense_dim) {
-  return compact(at::native::dense_to_sparse_csr(self, dense_dim));
-}
-
-at::Tensor dense_to_csc(const at::Tensor &self, std::optional<int64_t> dense_dim) {
-  return compact(at::native::dense_to_sparse_csc(self, dense_dim));
-}
-
-at::Tensor coo_to_csr(const at::Tensor &self, std::optional<int64_t> dense_dim) {
-  return compact(at::native::coo_to_sparse_csr(self, dense_dim));
-}
-
-at::Tensor coo_to_csc(const at::Tensor &self, std::optional<int64_t> dense_dim) {
-  return compact(at::native::coo_to_sparse_csc(self, dense_dim));
+template <auto *kToCompressed>
+at::Tensor compacted(const at::Tensor &self, std::optional<int64_t> dense_dim) {
+  return compact(kToCompressed(self, dense_dim));
 }
 
 at::Tensor coo_to_coo_dims(const at::Tensor &self, int64_t sparse_dim) {
@@ -475,8 +463,8 @@ at::Tensor embedding_bag_backward(const at::Tensor &grad, const at::Tensor &indi
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_to_sparse", guarded<dense_to_sparse>());
   m.impl("_to_sparse.sparse_dim", guarded<dense_to_coo_dims>());
-  m.impl("_to_sparse_csr", guarded<dense_to_csr>());
-  m.impl("_to_sparse_csc", guarded<dense_to_csc>());
+  m.impl("_to_sparse_csr", guarded<compacted<at::native::dense_to_sparse_csr>>());
+  m.impl("_to_sparse_csc", guarded<compacted<at::native::dense_to_sparse_csc>>());
   m.impl("_convert_indices_from_coo_to_csr.out", guarded<coo_to_csr_out>());
   m.impl("_convert_indices_from_csr_to_coo.out", guarded<csr_to_coo_out>());
   m.impl("_validate_compressed_sparse_indices", guarded<validate_indices>());
@@ -515,8 +503,8 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_to_dense", guarded<at::native::sparse_to_dense>());
   m.impl("_to_sparse", guarded<coo_to_sparse>());
   m.impl("_to_sparse.sparse_dim", guarded<coo_to_coo_dims>());
-  m.impl("_to_sparse_csr", guarded<coo_to_csr>());
-  m.impl("_to_sparse_csc", guarded<coo_to_csc>());
+  m.impl("_to_sparse_csr", guarded<compacted<at::native::coo_to_sparse_csr>>());
+  m.impl("_to_sparse_csc", guarded<compacted<at::native::coo_to_sparse_csc>>());
   m.impl("sparse_mask", guarded<sparse_mask>());
   m.impl("permute", guarded<at::native::permute_sparse_coo>());
   m.impl("unsqueeze", guarded<at::native::unsqueeze_sparse>());
