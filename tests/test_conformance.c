@@ -90,6 +90,17 @@ START_TEST(a_limit_that_is_no_number_excuses_nothing) {
 }
 END_TEST
 
+START_TEST(an_element_that_no_rule_judges_may_be_anything) {
+  static const long double results[] = {NAN, INFINITY, -INFINITY, 0, 1e30L};
+  for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+    ck_assert(compare_one(GRAFT_F32, results[i], 2, CF_UNJUDGED, false, false, false).ok);
+    ck_assert(compare_one(GRAFT_F32, results[i], INFINITY, CF_UNJUDGED, false, false, false).ok);
+    ck_assert(!compare_one(GRAFT_F32, results[i], 2, -2, false, false, false).ok);
+    ck_assert(!compare_one(GRAFT_F32, results[i], 2, CF_UNJUDGED, true, false, false).ok);
+  }
+}
+END_TEST
+
 START_TEST(overflow_is_right_where_the_limit_reaches) {
   ck_assert(compare_one(GRAFT_F16, INFINITY, 65519.0L, 4, false, false, false).ok);
   ck_assert(!compare_one(GRAFT_F16, INFINITY, 60000.0L, 4, false, false, false).ok);
@@ -547,6 +558,7 @@ int main(int argc, char **argv) {
                               ONCE(a_limit_is_a_limit),
                               ONCE(nan_matches_nan_and_nothing_else),
                               ONCE(a_limit_that_is_no_number_excuses_nothing),
+                              ONCE(an_element_that_no_rule_judges_may_be_anything),
                               ONCE(overflow_is_right_where_the_limit_reaches),
                               ONCE(exact_means_rounded_once),
                               ONCE(one_infinite_part_makes_a_product_that_overflows),

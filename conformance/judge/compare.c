@@ -26,6 +26,7 @@ void cf_verdict_fail(cf_verdict *v, const char *text) {
 
 /* The error over the limit; 0 for a hit, infinity for what no limit excuses. */
 static double cf_ratio(graft_dtype dtype, long double r, long double o, long double limit, bool flushes) {
+  if (limit == CF_UNJUDGED) return 0;
   if (isnan(o) || isnan(r)) return isnan(o) && isnan(r) ? 0 : INFINITY;
   if (r == o) return 0;
   if (flushes && r == 0 && fabsl(o) < cf_normal_min(dtype)) return 0;

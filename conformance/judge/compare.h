@@ -17,9 +17,12 @@ bool cf_same_value(dt_value a, dt_value b);
 /* The same number, whatever a zero's sign; NaN equals NaN. */
 bool cf_equal(long double a, long double b);
 
+/* The limit of an element that is not judged: where two right ways to compute it part, as one overflows on its way. */
+#define CF_UNJUDGED (-1.0L)
+
 /* How two sides are compared. */
 typedef struct cf_comparison {
-  const long double *limits; /* one an element; NULL: 0 */
+  const long double *limits; /* one an element, or CF_UNJUDGED; NULL: 0 */
   bool exact;                /* the rounded oracle is the only right answer */
   bool any_zero;             /* the sign of a zero is free */
   bool flushes;              /* the device may give 0 for a denormal */

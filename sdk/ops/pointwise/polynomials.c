@@ -33,9 +33,10 @@ static long double by_recurrence(const recurrence *r, long double n, long double
   if (n == 0) return 1;
   for (long double k = 1; k < n && !isnan(now); k++) {
     long double factor = (r->x + r->k_x * k) * x + r->one + r->k_one * k;
-    long double next = (factor * now - (r->before + r->k_before * k) * before) / (1 + r->k_divisor * k);
+    long double product = in_range(c, factor * now), other = in_range(c, (r->before + r->k_before * k) * before);
+    long double next = in_range(c, product - other) / (1 + r->k_divisor * k);
     before = now;
-    now = in_range(c, next);
+    now = next;
   }
   return now;
 }
