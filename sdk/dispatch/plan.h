@@ -194,7 +194,6 @@ typedef struct dsp_frame {
   dsp_plan *plan;
   graft_rt_device *device;
   graft_rt_stream *stream;
-  struct dsp_output *outputs;
   mem_block *workspaces[DSP_MAX_WORKSPACES];
   uint64_t workspace_bytes[DSP_MAX_WORKSPACES]; /* as asked for */
   uint32_t workspace_count;

@@ -249,7 +249,10 @@ static void fill_philox(run *r, graft_philox *philox) {
 static graft_status call_slot(run *r, const graft_philox *philox) {
   dsp_plan *plan = r->plan;
   graft_rt_stream *stream = graft_stream_current(plan->device);
-  r->frame = (dsp_frame){.plan = plan, .device = plan->device, .stream = stream};
+  r->frame.plan = plan;
+  r->frame.device = plan->device;
+  r->frame.stream = stream;
+  r->frame.workspace_count = r->frame.loser_count = 0; /* its arrays are filled in as far as these say */
   const dsp_memo *memo = atomic_load_explicit(&plan->memo, memory_order_acquire);
   graft_exec exec = {.struct_size = sizeof exec,
                      .device = plan->device->handle,

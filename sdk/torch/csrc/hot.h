@@ -38,13 +38,34 @@ struct HotFrame {
   }
 };
 
+// Numbers of the usual types are written where they are read: a copy of what was just written in parts would wait for
+// it.
+inline void set_number(graft_scalar &to, graft_dtype dtype, int64_t number) {
+  to.dtype = dtype;
+  to.value.i = number;
+}
+
+inline void set_number(graft_scalar &to, double number) {
+  to.dtype = GRAFT_F64;
+  to.value.f = number;
+}
+
 // A Python number comes as a tensor of the CPU; its value is read without a call.
-inline graft_scalar number_of(const at::Tensor &tensor) {
+inline void set_number_of(graft_scalar &to, const at::Tensor &tensor) {
+  const void *data = tensor.const_data_ptr();
   switch (tensor.scalar_type()) {
-    case c10::ScalarType::Long: return graft_scalar_int(*static_cast<const int64_t *>(tensor.const_data_ptr()));
-    case c10::ScalarType::Double: return graft_scalar_float(*static_cast<const double *>(tensor.const_data_ptr()));
-    case c10::ScalarType::Bool: return graft_scalar_bool(*static_cast<const bool *>(tensor.const_data_ptr()));
-    default: return scalar_of(tensor.item());
+    case c10::ScalarType::Long: return set_number(to, GRAFT_I64, *static_cast<const int64_t *>(data));
+    case c10::ScalarType::Double: return set_number(to, *static_cast<const double *>(data));
+    case c10::ScalarType::Bool: return set_number(to, GRAFT_BOOL, *static_cast<const bool *>(data));
+    default: to = scalar_of(tensor.item());
+  }
+}
+
+inline void set_number_of(graft_scalar &to, const at::Scalar &number) {
+  switch (number.type()) {
+    case c10::ScalarType::Long: return set_number(to, GRAFT_I64, number.toLong());
+    case c10::ScalarType::Double: return set_number(to, number.toDouble());
+    default: to = scalar_of(number);
   }
 }
 
@@ -53,7 +74,7 @@ void set(Frame &frame, graft_value &value, const at::Tensor &tensor) {
   if (!tensor.defined()) return;
   if (C10_UNLIKELY(tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.is_cpu())) {
     value.kind = GRAFT_VALUE_SCALAR;
-    value.as.scalar = number_of(tensor);
+    set_number_of(value.as.scalar, tensor);
     return;
   }
   value.kind = GRAFT_VALUE_TENSOR;
@@ -74,7 +95,7 @@ void set(HotFrame<N> &frame, graft_value &value, const at::ITensorListRef &tenso
 template <class Frame>
 void set(Frame &, graft_value &value, const at::Scalar &number) {
   value.kind = GRAFT_VALUE_SCALAR;
-  value.as.scalar = scalar_of(number);
+  set_number_of(value.as.scalar, number);
 }
 
 template <class Frame>
