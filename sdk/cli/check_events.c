@@ -39,10 +39,11 @@ static lane lane_of(ck_session *s) {
   return (lane){ck_stream(s, 0), ck_buffer(s, BIG)};
 }
 
-/* Takes the device a while, and leaves the buffer full of `value`. */
-static void fill_slowly(ck_session *s, lane *l, unsigned char value) {
-  for (unsigned i = 0; i < 6; i++) {
-    ck_fill_all(s, l->stream, l->buffer, BIG, i < 5 ? (unsigned char)(0xf0 + i) : value);
+/* Takes the device a while, and leaves the buffer full of the round's number. Each round takes longer than the one
+ * before: a stream that does not wait as it should is seen even where its worker gets a processor late. */
+static void fill_slowly(ck_session *s, lane *l, unsigned char round) {
+  for (unsigned left = 6u * round; left--;) {
+    ck_fill_all(s, l->stream, l->buffer, BIG, left ? (unsigned char)(0xf0 + left % 8) : round);
   }
 }
 
