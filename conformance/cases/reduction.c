@@ -187,6 +187,7 @@ static const char *const cf_one_std_texts[] = {"s T[33,17] [1]",
                                                "m T[3,13,17] [0,2] keepdim=true",
                                                "m T[33,17]",
                                                "f T[129,1025] [1]",
+                                               "f T[49,3] [0]",
                                                NULL};
 static const char *const cf_min_texts[] = {"m T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
 static const char *const cf_numbers_texts[] = {

@@ -22,22 +22,31 @@ static const ocl_reduction count = {
     .init = "0", .map = "TRUTH(v)", .combine = "ADD(a, b)", .finish = "v", .in = OCL_COUNTS, .asks = true};
 static const ocl_reduction sum_of_numbers = {
     .init = "0", .map = "NUMBER(v)", .combine = "ADD(a, b)", .finish = "v", .in = OCL_AS_SUM};
-/* A variance: the average in the accumulator, then squares of what is left; of complex numbers squares of both parts.
- */
 static const ocl_reduction average = {
     .init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "QUOTIENT(v, x)", .in = OCL_WIDEST};
+/* A variance: the average in the accumulator, then squares of what is left; of complex numbers squares of both parts.
+ * The average is found as a distance from the first element, so that elements that are all the same have exactly none:
+ * their sum over their number would be rounded, and the gradient of a root divides by what that leaves. */
+static const ocl_reduction leader = {
+    .init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "v", .in = OCL_WIDEST, .of_one = true};
+static const ocl_reduction centre = {.init = "0",
+                                     .map = "v - s",
+                                     .combine = "ADD(a, b)",
+                                     .finish = "s + QUOTIENT(v, x)",
+                                     .in = OCL_WIDEST,
+                                     .first = &leader};
 static const ocl_reduction squares = {.init = "0",
                                       .map = "(v - s) * (v - s)",
                                       .combine = "a + b",
                                       .finish = "QUOTIENT(WHOLE(v), x)",
                                       .in = OCL_WIDEST,
-                                      .first = &average};
+                                      .first = &centre};
 static const ocl_reduction deviation = {.init = "0",
                                         .map = "(v - s) * (v - s)",
                                         .combine = "a + b",
                                         .finish = "sqrt(QUOTIENT(WHOLE(v), x))",
                                         .in = OCL_WIDEST,
-                                        .first = &average};
+                                        .first = &centre};
 /* A sum of exponentials: shifted by the largest, so that it does not overflow. */
 static const ocl_reduction largest = {
     .init = "LEAST", .map = "v", .combine = "MAXIMUM(a, b)", .finish = "FINITE(v)", .in = OCL_AS_SUM};

@@ -35,7 +35,7 @@ typedef struct pass {
   ocl_geometry reduced; /* operand: in */
   const ocl_dtype *out, *in;
   ocl_reduction formula;
-  double y; /* Y of the formula */
+  double x, y; /* as the formula has them */
   bool rows, shifted;
   int64_t splits, split_stride;
 } pass;
@@ -112,7 +112,7 @@ static bool converts(const ocl_dtype *from, const ocl_dtype *to, const char **ma
 
 /* ---- The memo ---- */
 
-/* One reduction is one or two kernels; a variance is two reductions. */
+/* One reduction is one or two kernels; a variance is up to three reductions. */
 typedef struct stage {
   ocl_kernel kernel[2];
   int passes;
@@ -120,9 +120,10 @@ typedef struct stage {
   ocl_number number; /* x of the formula */
 } stage;
 
-/* One output: a reduction, after that which finds s for each place of it where the formula asks. */
+/* One output: a reduction, after those which find s for each place of it where the formula asks. */
+enum { STAGES_MAX = 3 };
 typedef struct result {
-  stage stage[2];
+  stage stage[STAGES_MAX];
   int stages;
   const ocl_dtype *accumulator;
   uint64_t shift_bytes;
@@ -135,9 +136,10 @@ typedef struct memo {
 
 static void release(void *pointer) {
   memo *memo = pointer;
-  for (int i = 0; i < 4; i++) {
-    ocl_kernel_destroy(&memo->result[i / 2].stage[i % 2].kernel[0]);
-    ocl_kernel_destroy(&memo->result[i / 2].stage[i % 2].kernel[1]);
+  for (int i = 0; i < 2 * STAGES_MAX; i++) {
+    stage *stage = &memo->result[i / STAGES_MAX].stage[i % STAGES_MAX];
+    ocl_kernel_destroy(&stage->kernel[0]);
+    ocl_kernel_destroy(&stage->kernel[1]);
   }
 }
 
@@ -228,24 +230,38 @@ static ocl_number number_of(double value) {
   return (ocl_number){.is_int = value == (double)(int64_t)value, .i = (int64_t)value, .re = value};
 }
 
-/* What s is for each output, in the order of its kept dimensions; and the reduction that takes it. */
-static graft_status prepare_shifted(result *result, graft_device *device, const operands *call, pass *shifted) {
-  pass first = *shifted;
-  double count = (double)elements(&shifted->reduced), left = count - call->correction;
+/* What s of a reduction is for each output, in the order of its kept dimensions. */
+static pass shift_of(const pass *shifted, const ocl_dtype *accumulator) {
+  pass shift = *shifted;
   int64_t stride = 1;
-  for (int d = 0; d < first.kept.rank; d++) {
-    first.kept.stride[0][d] = stride;
-    stride *= first.kept.size[d];
+  for (int d = 0; d < shift.kept.rank; d++) {
+    shift.kept.stride[0][d] = stride;
+    stride *= shift.kept.size[d];
   }
-  first.formula = *shifted->formula.first;
-  first.out = result->accumulator;
-  shifted->shifted = true;
-  result->stages = 2;
-  result->shift_bytes = (uint64_t)stride * result->accumulator->bytes;
-  result->stage[0].number = number_of(count);
-  result->stage[1].number = number_of(left > 0 ? left : 0);
-  graft_status status = prepare_stage(&result->stage[0], device, &first, result->accumulator);
-  return status != GRAFT_OK ? status : prepare_stage(&result->stage[1], device, shifted, result->accumulator);
+  shift.formula = *shifted->formula.first;
+  shift.out = accumulator;
+  shift.x = (double)elements(&shifted->reduced);
+  if (shift.formula.of_one && shift.x > 1) {
+    shift.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {1}, .stride = {{1}}};
+  }
+  return shift;
+}
+
+/* Appends a reduction, after what finds s for it. f64 holds sums of 2^29 equal numbers of any narrower dtype exactly.
+ */
+static graft_status append_stages(result *result, graft_device *device, pass *pass) {
+  const ocl_dtype *compute = result->accumulator;
+  bool exact = device->has_f64 && pass->in->code != GRAFT_F64 && pass->in->code != GRAFT_C128;
+  pass->shifted = pass->formula.first && !(pass->formula.first->of_one && exact);
+  if (pass->shifted) {
+    struct pass shift = shift_of(pass, compute);
+    result->shift_bytes = (uint64_t)elements(&shift.kept) * compute->bytes;
+    graft_status status = append_stages(result, device, &shift);
+    if (status != GRAFT_OK) return status;
+  }
+  stage *stage = &result->stage[result->stages++];
+  stage->number = number_of(pass->x);
+  return prepare_stage(stage, device, pass, compute);
 }
 
 static graft_status prepare_result(result *result, graft_device *device, const operands *call,
@@ -267,10 +283,9 @@ static graft_status prepare_result(result *result, graft_device *device, const o
   bool float_count =
       formula->in == OCL_COUNTS && (only.in->class == OCL_CLASS_FLOAT || only.in->class == OCL_CLASS_COMPLEX);
   if (float_count && !device->has_f64 && elements(&only.reduced) > 1 << 24) return GRAFT_UNIMPLEMENTED;
-  if (only.formula.first) return prepare_shifted(result, device, call, &only);
-  result->stages = 1;
-  result->stage[0].number = number_of((double)elements(&only.reduced));
-  return prepare_stage(&result->stage[0], device, &only, result->accumulator);
+  only.x = fmax(0, (double)elements(&only.reduced) - (formula->first ? call->correction : 0));
+  result->stages = 0;
+  return append_stages(result, device, &only);
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -301,12 +316,18 @@ static graft_status run_stage(const graft_exec *exec, stage *stage, const ocl_dt
 }
 
 static graft_status run_result(const graft_exec *exec, result *result, const graft_tensor_desc *to, ocl_place in) {
-  ocl_place out = ocl_place_of(to), shift;
+  ocl_place out = ocl_place_of(to);
   if (!in.buffer) in = out; /* of no elements, and never read */
-  if (result->stages == 1) return run_stage(exec, &result->stage[0], result->accumulator, out, in, in);
-  graft_status status = ocl_workspace(exec, result->shift_bytes, &shift);
-  if (status == GRAFT_OK) status = run_stage(exec, &result->stage[0], result->accumulator, shift, in, in);
-  return status == GRAFT_OK ? run_stage(exec, &result->stage[1], result->accumulator, out, in, shift) : status;
+  ocl_place shift = in;     /* of a stage that has none */
+  graft_status status = GRAFT_OK;
+  for (int i = 0; status == GRAFT_OK && i < result->stages - 1; i++) {
+    ocl_place found;
+    status = ocl_workspace(exec, result->shift_bytes, &found);
+    if (status == GRAFT_OK) status = run_stage(exec, &result->stage[i], result->accumulator, found, in, shift);
+    shift = found;
+  }
+  if (status != GRAFT_OK) return status;
+  return run_stage(exec, &result->stage[result->stages - 1], result->accumulator, out, in, shift);
 }
 
 static graft_status run(const graft_exec *exec, const operands *call) {

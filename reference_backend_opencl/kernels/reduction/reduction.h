@@ -9,11 +9,12 @@
 typedef enum ocl_accumulation { OCL_AS_SUM, OCL_AS_INPUT, OCL_WIDEST, OCL_COUNTS } ocl_accumulation;
 
 /* OpenCL C over v, a and b; x is the number of elements reduced; reduction.cl explains s. Where a formula
- * has s, `first` is the one that finds it. */
+ * has s, `first` is the one that finds it, and may have one of its own. */
 typedef struct ocl_reduction {
   const char *init, *map, *combine, *finish;
   ocl_accumulation in;
   const struct ocl_reduction *first;
+  bool of_one;  /* of the first element alone; as an s it is left out, and 0, where sums of equal elements are exact */
   bool asks;    /* whether an element is 0, whatever its dtype */
   bool takes_y; /* the order of a norm, as Y */
 } ocl_reduction;

@@ -1,5 +1,6 @@
 /* Products with a matrix in CSR form. The head defines D, the dtype of values. Elements are added in their order, so that
- * results are the same each time. */
+ * results are the same each time, and n of them as parts of about sqrt(n) each: n equal terms, one after the other, would
+ * be rounded the same way n times. */
 typedef struct {
   long rows, columns, elements, size; /* of the matrix; size: how long the dense rows are */
   long op_id;
@@ -22,6 +23,8 @@ static void check_place(__global const long *starts, __global const long *column
   if (i < space.elements && !is_column(columns[i], space)) REPORT(faults, (int)space.op_id, columns[i], space.columns);
 }
 
+static long part_of(long n) { return max(16L, (long)sqrt((float)n)); }
+
 /* An element of the result for each work-item; neighbours read neighbouring elements of dense rows. */
 KERNEL multiply(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLACE(values), CONST_PLACE(dense),
                 __global long *faults, csr_space space) {
@@ -32,11 +35,16 @@ KERNEL multiply(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLA
   if (i >= space.rows * space.size) return;
   long2 range = range_of(start, i / space.size, faults, space);
   CT sum = (CT)0;
-  for (long j = range.x; j < range.y; j++) {
-    if (!is_column(column[j], space)) continue;
-    CT value = LOAD(D, __global, CONST_POINTER(D, values) + j);
-    CT other = LOAD(D, __global, CONST_POINTER(D, dense) + column[j] * space.size + i % space.size);
-    sum = MULTIPLY_ADD(value, other, sum);
+  const long step = part_of(range.y - range.x);
+  for (long from = range.x; from < range.y; from += step) {
+    CT part = (CT)0;
+    for (long j = from; j < min(from + step, range.y); j++) {
+      if (!is_column(column[j], space)) continue;
+      CT value = LOAD(D, __global, CONST_POINTER(D, values) + j);
+      CT other = LOAD(D, __global, CONST_POINTER(D, dense) + column[j] * space.size + i % space.size);
+      part = MULTIPLY_ADD(value, other, part);
+    }
+    sum = ADD(sum, part);
   }
   STORE(D, __global, POINTER(D, out) + i, sum);
 }
@@ -67,7 +75,13 @@ KERNEL sample(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLACE
   if (is_column(column, space) && row >= 0 && row < space.rows) {
     __global const RAW(D) *a = CONST_POINTER(D, left) + row * space.size;
     __global const RAW(D) *b = CONST_POINTER(D, right) + column * space.size;
-    for (long k = 0; k < space.size; k++) sum = MULTIPLY_ADD(LOAD(D, __global, a + k), LOAD(D, __global, b + k), sum);
+    const long step = part_of(space.size);
+    for (long from = 0; from < space.size; from += step) {
+      CT part = (CT)0;
+      for (long k = from; k < min(from + step, space.size); k++)
+        part = MULTIPLY_ADD(LOAD(D, __global, a + k), LOAD(D, __global, b + k), part);
+      sum = ADD(sum, part);
+    }
   }
   STORE(D, __global, POINTER(D, out) + j, sum);
 }

@@ -192,81 +192,85 @@ static void vjp_qr(op_vjp *v) {
   v->results[ARG_linalg_qr_A] = lin_mm(s, q, wide);
 }
 
-/* What goes back through a product of reflectors, one after the other. */
-typedef struct reflected {
-  graft_tensor *vectors, *tau; /* vectors: below the diagonal of 1, above it 0 */
-  graft_tensor *product, *g;   /* what the reflectors made, and its cotangent */
-  bool adjoint;                /* each reflector's adjoint, the first one's first */
-  graft_tensor *gv, *gtau;     /* results */
-} reflected;
+/* The reflectors' product as one matrix (Schreiber and Van Loan, A Storage-Efficient WY Representation for Products of
+ * Householder Transformations, 1989): Q = I - V T V^H with (I + D U) T = D, D the diagonal of tau and U what V^H V has
+ * above its diagonal. No factor is divided by, so any will do: 0, and those of a singular reflector. */
+typedef struct reflectors {
+  graft_tensor *vectors, *tau;   /* V: below the diagonal of 1, above it 0; a column for each factor */
+  graft_tensor *products, *unit; /* U and I + D U */
+  graft_tensor *triangle;        /* T */
+} reflectors;
 
-/* Through P = (I - tau v v^H) M of one reflector: M takes P's place, its cotangent that of P. The inverse has tau /
- * (tau |v|^2 - 1) in tau's place. */
-static void reflect_back(fx *s, reflected *r, int64_t i, graft_tensor **gv, graft_tensor **gtau) {
-  graft_tensor *v = lin_narrow(s, r->vectors, 1, i, 1), *turned = fx_adjoint(s, v);
-  graft_tensor *tau = lin_column(s, lin_narrow(s, r->tau, 1, i, 1));
-  if (r->adjoint) tau = fx_conj(s, tau);
-  graft_tensor *length = lin_mm(s, turned, v);
-  graft_tensor *back = fx_div(s, tau, fx_adds(s, fx_mul(s, tau, length), -1));
-  graft_tensor *m = fx_sub(s, r->product, fx_mul(s, back, lin_mm(s, v, lin_mm(s, turned, r->product))));
-  graft_tensor *w = lin_mm(s, turned, m), *h = lin_mm(s, turned, r->g);
-  graft_tensor *gt = fx_neg(s, lin_mm(s, h, fx_adjoint(s, w)));
-  graft_tensor *first = fx_mul(s, fx_conj(s, tau), lin_mm(s, r->g, fx_adjoint(s, w)));
-  graft_tensor *second = fx_mul(s, tau, lin_mm(s, m, fx_adjoint(s, h)));
-  *gv = fx_neg(s, fx_add(s, first, second));
-  *gtau = r->adjoint ? fx_conj(s, gt) : gt;
-  r->g = fx_sub(s, r->g, fx_mul(s, fx_conj(s, tau), lin_mm(s, v, h)));
-  r->product = m;
+static reflectors reflectors_of(fx *s, graft_tensor *given, graft_tensor *tau) {
+  int64_t count = lin_size(tau, 1);
+  graft_tensor *ones = fx_eye_m(s, lin_size(given, 2), count, given->dtype, given->device);
+  reflectors r = {.tau = tau};
+  r.vectors = fx_add(s, fx_tril(s, lin_narrow(s, given, 1, 0, count), -1), ones);
+  r.products = fx_triu(s, lin_mm(s, fx_adjoint(s, r.vectors), r.vectors), 1);
+  r.unit = fx_add(s, fx_mul(s, lin_column(s, tau), r.products), lin_eye(s, count, given));
+  r.triangle = fx_linalg_solve_triangular(s, r.unit, lin_diagonal_matrix(s, tau), true, true, true);
+  return r;
 }
 
-static void reflectors_back(fx *s, graft_tensor *given, reflected *r) {
-  int64_t count = lin_size(r->tau, 1), rows = lin_size(given, 2), columns = lin_size(given, 1);
-  graft_tensor *ones = fx_eye_m(s, rows, columns, given->dtype, given->device);
-  r->vectors = fx_add(s, fx_tril(s, given, -1), ones);
-  graft_tensor *gv = NULL, *gtau = NULL;
-  for (int64_t step = 0; step < count && !s->status; step++) {
-    int64_t i = r->adjoint ? count - 1 - step : step;
-    graft_tensor *one_v, *one_tau;
-    reflect_back(s, r, i, &one_v, &one_tau);
-    graft_tensor *pair_v[] = {r->adjoint ? one_v : gv, r->adjoint ? gv : one_v};
-    graft_tensor *pair_tau[] = {r->adjoint ? one_tau : gtau, r->adjoint ? gtau : one_tau};
-    gv = gv ? fx_cat(s, pair_v, 2, given->ndim - 1) : one_v;
-    gtau = gtau ? fx_cat(s, pair_tau, 2, given->ndim - 2) : one_tau;
-  }
-  if (s->status || !gv) return;
-  if (columns > count) {
-    lin_shape rest = lin_shape_of(given, rows, columns - count);
-    graft_tensor *zeros = fx_filled(s, gv, rest.ndim, rest.sizes, 0, gv->dtype);
+/* Back through Q C, or Q^H C where `adjoint`, = C - V A V^H C with A = T or T^H, to V and tau; `g` is the cotangent. */
+typedef struct reflected {
+  graft_tensor *matrix, *g; /* C */
+  bool adjoint;
+  graft_tensor *given, *tau; /* results */
+} reflected;
+
+static void reflectors_back(fx *s, graft_tensor *given, graft_tensor *tau, reflected *back) {
+  int64_t count = lin_size(tau, 1), columns = lin_size(given, 1);
+  if (!count) return;
+  const reflectors r = reflectors_of(s, given, tau);
+  graft_tensor *turned = fx_adjoint(s, r.vectors), *triangle = r.triangle;
+  graft_tensor *a = back->adjoint ? fx_adjoint(s, triangle) : triangle;
+  graft_tensor *w = lin_mm(s, turned, back->matrix), *h = lin_mm(s, turned, back->g);
+  graft_tensor *ga = fx_neg(s, lin_mm(s, h, fx_adjoint(s, w)));
+  graft_tensor *gw = fx_neg(s, lin_mm(s, fx_adjoint(s, a), h));
+  graft_tensor *left = lin_mm(s, back->g, fx_adjoint(s, lin_mm(s, a, w)));
+  graft_tensor *gv = fx_sub(s, lin_mm(s, back->matrix, fx_adjoint(s, gw)), left);
+
+  /* dT = (I + D U)^-1 (dD (I - U T) - D dU T) */
+  graft_tensor *gt = back->adjoint ? fx_adjoint(s, ga) : ga;
+  graft_tensor *z = fx_linalg_solve_triangular(s, fx_adjoint(s, r.unit), gt, false, true, true);
+  graft_tensor *rest = fx_sub(s, lin_eye(s, count, given), lin_mm(s, r.products, triangle));
+  back->tau = fx_sum(s, fx_mul(s, z, fx_conj(s, rest)), 1u << (given->ndim - 1), false);
+  graft_tensor *gu = fx_mul(s, lin_column(s, fx_conj(s, tau)), lin_mm(s, z, fx_adjoint(s, triangle)));
+  gu = fx_triu(s, gu, 1);
+  gv = fx_sub(s, gv, lin_mm(s, r.vectors, fx_add(s, gu, fx_adjoint(s, gu))));
+  if (columns > count && gv) {
+    lin_shape unused = lin_shape_of(given, lin_size(given, 2), columns - count);
+    graft_tensor *zeros = fx_filled(s, gv, unused.ndim, unused.sizes, 0, gv->dtype);
     gv = fx_cat(s, (graft_tensor *[]){gv, zeros}, 2, given->ndim - 1);
   }
-  r->gv = fx_tril(s, gv, -1);
-  r->gtau = fx_squeeze_dim(s, gtau, given->ndim - 1);
+  back->given = fx_tril(s, gv, -1);
 }
 
 static void vjp_householder_product(op_vjp *v) {
   const in_linalg_householder_product in = in_linalg_householder_product_of(v->args);
-  reflected r = {.tau = in.tau, .product = v->outs[OUT], .g = v->g[OUT]};
-  reflectors_back(v->s, in.input, &r);
-  v->results[ARG_linalg_householder_product_input] = r.gv;
-  v->results[ARG_linalg_householder_product_tau] = r.gtau;
+  int64_t rows = lin_size(in.input, 2), columns = lin_size(in.input, 1);
+  reflected back = {.matrix = fx_eye_m(v->s, rows, columns, in.input->dtype, in.input->device), .g = v->g[OUT]};
+  reflectors_back(v->s, in.input, in.tau, &back);
+  v->results[ARG_linalg_householder_product_input] = back.given;
+  v->results[ARG_linalg_householder_product_tau] = back.tau;
 }
 
 /* What stands on the right is turned to the left. */
 static void vjp_ormqr(op_vjp *v) {
   const in_ormqr in = in_ormqr_of(v->args);
   fx *s = v->s;
-  graft_tensor *g = v->g[OUT], *product = v->outs[OUT];
+  graft_tensor *g = v->g[OUT];
   if (vjp_needs(v, ARG_ormqr_input3)) {
     v->results[ARG_ormqr_input3] = fx_ormqr(s, in.self, in.input2, g, in.left, !in.transpose);
   }
   if (!vjp_needs(v, ARG_ormqr_self) && !vjp_needs(v, ARG_ormqr_input2)) return;
-  reflected r = {.tau = in.input2,
-                 .product = in.left ? product : fx_adjoint(s, product),
-                 .g = in.left ? g : fx_adjoint(s, g),
-                 .adjoint = in.transpose == in.left};
-  reflectors_back(s, in.self, &r);
-  v->results[ARG_ormqr_self] = r.gv;
-  v->results[ARG_ormqr_input2] = r.gtau;
+  reflected back = {.matrix = in.left ? in.input3 : fx_adjoint(s, in.input3),
+                    .g = in.left ? g : fx_adjoint(s, g),
+                    .adjoint = in.transpose == in.left};
+  reflectors_back(s, in.self, in.input2, &back);
+  v->results[ARG_ormqr_self] = back.given;
+  v->results[ARG_ormqr_input2] = back.tau;
 }
 
 /* --- decompositions --- */
@@ -303,11 +307,11 @@ static const op_def defs[] = {
      .roles = "kk",
      .infer = infer_householder_product,
      .vjp = vjp_householder_product,
-     .saves = OP_SAVE_ARGS(linalg_householder_product, input, tau) | OP_SAVE_OUT(linalg_householder_product, out)},
+     .saves = OP_SAVE_ARGS(linalg_householder_product, input, tau)},
     {.op_id = OP_WITH_KERNEL(ormqr),
      .roles = "kkk",
      .infer = infer_ormqr,
      .vjp = vjp_ormqr,
-     .saves = OP_SAVE_ARGS(ormqr, self, input2) | OP_SAVE_OUT(ormqr, out)},
+     .saves = OP_SAVE_ARGS(ormqr, self, input2, input3)},
 };
 OP_TABLE(linalg_qr, defs)

@@ -182,14 +182,49 @@ static void decompose_mean(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = divided(s, fx_sum(s, self, mask, red_keepdim(c->schema->id, c->args)), (double)red_count(self, mask));
 }
 
+/* The dims of a mask, as a list. */
+static uint32_t dims_of(uint32_t mask, int32_t ndim, int64_t *dims) {
+  uint32_t count = 0;
+  for (int32_t i = 0; i < ndim; i++) {
+    if (mask >> i & 1) dims[count++] = i;
+  }
+  return count;
+}
+
+/* That of the real parts and that of the imaginary ones, so that values that are all the same have exactly none. */
+static graft_tensor *complex_variance(fx *s, const in_var_correction *in, uint32_t mask) {
+  graft_tensor *self = in->self->ndim ? in->self : fx_reshape(s, in->self, 1, (int64_t[]){1});
+  if (!self) return NULL;
+  int64_t dims[GRAFT_MAX_DIMS];
+  uint32_t count = dims_of(in->self->ndim ? mask : 1, self->ndim, dims);
+  bool keepdim = in->keepdim && in->self->ndim;
+  graft_tensor *parts = fx_var_correction(s, fx_view_as_real(s, self), dims, count, in->correction, keepdim);
+  return parts ? fx_sum(s, parts, 1u << (parts->ndim - 1), false) : NULL;
+}
+
+/* Elements less their mean, which is found as a distance from the first of them: elements that are all the same have
+ * exactly none, where a rounded mean would leave some. */
+static graft_tensor *deviations(fx *s, graft_tensor *self, uint32_t mask) {
+  const int64_t start = 0, end = 1;
+  graft_tensor *first = self;
+  for (int32_t d = 0; self->numel && d < self->ndim; d++) {
+    if (mask >> d & 1) first = fx_slice_Tensor(s, first, d, &start, &end, 1);
+  }
+  graft_tensor *away = fx_sub(s, self, first);
+  return fx_sub(s, away, divided(s, fx_sum(s, away, mask, true), (double)red_count(self, mask)));
+}
+
 static void decompose_var(fx *s, const op_call *c, graft_tensor **outs) {
   const in_var_correction in = in_var_correction_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
   uint32_t mask = red_mask(c->schema->id, c->args, in.self->ndim);
+  if (dt_is_complex(in.self->dtype)) {
+    outs[OUT] = complex_variance(s, &in, mask);
+    return;
+  }
   graft_scalar correction = in.correction;
   double count = (double)red_count(in.self, mask), freedom = count - (double)dt_scalar_value(&correction).re;
-  graft_tensor *away = fx_sub(s, in.self, divided(s, fx_sum(s, in.self, mask, true), count));
-  if (dt_is_complex(in.self->dtype)) away = fx_abs(s, away);
+  graft_tensor *away = deviations(s, in.self, mask);
   outs[OUT] = divided(s, fx_sum(s, fx_mul(s, away, away), mask, in.keepdim), freedom > 0 ? freedom : 0);
 }
 
@@ -231,22 +266,12 @@ static void decompose_count(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT] = fx_sum(s, fx_cast(s, truth, GRAFT_I64), red_mask(c->schema->id, c->args, self->ndim), false);
 }
 
-/* The dims that a call reduces, as a list. */
-static uint32_t reduced_dims(const op_call *c, int64_t *dims) {
-  const in_max in = in_max_of(c->args);
-  uint32_t count = 0, mask = red_mask(c->schema->id, c->args, in.self->ndim);
-  for (int32_t i = 0; i < in.self->ndim; i++) {
-    if (mask >> i & 1) dims[count++] = i;
-  }
-  return count;
-}
-
 static void decompose_extremes(fx *s, const op_call *c, graft_tensor **outs) {
   const in_max in = in_max_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
   uint32_t op = c->schema->id, n = 0;
   int64_t dims[GRAFT_MAX_DIMS];
-  uint32_t count = reduced_dims(c, dims);
+  uint32_t count = dims_of(red_mask(op, c->args, in.self->ndim), in.self->ndim, dims);
   bool keepdim = red_keepdim(op, c->args);
   if (op != GRAFT_OP_MAX) outs[n++] = fx_amin(s, in.self, dims, count, keepdim);
   if (op != GRAFT_OP_MIN) outs[n++] = fx_amax(s, in.self, dims, count, keepdim);
@@ -288,7 +313,7 @@ static void decompose_logsumexp(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *self = op_tensor(c, ARG_logsumexp_self), *shift = NULL;
   uint32_t mask = red_mask(c->schema->id, c->args, self->ndim);
   int64_t dims[GRAFT_MAX_DIMS];
-  uint32_t count = reduced_dims(c, dims);
+  uint32_t count = dims_of(mask, self->ndim, dims);
   if (self->numel) { /* of complex numbers the real parts say how large their exponentials are */
     const graft_value whole = fx_tensor(self);
     graft_tensor *real = self;
