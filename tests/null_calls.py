@@ -18,7 +18,7 @@ GOOD = {
     "const char *": '"reference"', "graft_rt_backend *": "good_backend()", "graft_rt_device *": "good_device()",
     "graft_rt_stream *": "good_stream()", "graft_rt_event *": "good_event()", "graft_generator *": "good_generator()",
     "graft_tensor *": "good_tensor()", "graft_tensor *const *": "good_tensors()", "graft_storage *": "good_storage()",
-    "graft_view *": "good_view()", "graft_tensor_space *": "good_memory()", "graft_value *": "good_values()",
+    "graft_view *": "good_view()", "graft_tensor_space *": "good_memory()", "graft_tensor_parts *": "good_memory()", "graft_value *": "good_values()",
     "graft_memory_statistics *": "good_statistics()", "graft_scalar *": "good_scalars()", "int64_t *": "good_ints()",
     "struct DLManagedTensorVersioned *": "good_dlpack()", "struct DLManagedTensor *": "good_dlpack_old()",
     "const char *const *": "NULL", "graft_hook_fn": "good_hook", "graft_profile_take_fn": "good_take", "graft_log_sink_fn": "NULL",

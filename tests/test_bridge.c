@@ -75,6 +75,58 @@ START_TEST(borrowed_tensors_take_part_in_calls) {
 }
 END_TEST
 
+static const float six[6] = {1, 2, 3, 4, 5, 6};
+
+static graft_tensor *six_numbers(void) {
+  graft_tensor *tensor = NULL;
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 2, (int64_t[]){2, 3}, six, &tensor));
+  return tensor;
+}
+
+static uint64_t bytes_in_use(void) {
+  graft_memory_statistics now = {.struct_size = sizeof now};
+  OK(graft_memory_stats(graft_device_reference(), &now));
+  return now.allocated_bytes.current;
+}
+
+START_TEST(a_tensor_is_unpacked) {
+  const uint64_t before = bytes_in_use();
+  graft_tensor *tensor = six_numbers();
+  graft_storage *storage = graft_tensor_storage(tensor);
+  graft_tensor_parts parts;
+  graft_tensor_unpack(tensor, &parts);
+  ck_assert_ptr_eq(parts.storage, storage);
+  ck_assert_ptr_eq(parts.device, graft_device_reference());
+  ck_assert_ptr_eq(parts.address, graft_storage_address(storage));
+  ck_assert_uint_eq(parts.bytes, 24);
+  ck_assert_int_eq(parts.view.dtype, GRAFT_F32);
+  ck_assert_int_eq(parts.view.ndim, 2);
+  ck_assert_ptr_eq(parts.view.sizes, parts.sizes);
+  ck_assert_ptr_eq(parts.view.strides, parts.strides);
+  ck_assert_int_eq(parts.sizes[1], 3);
+  ck_assert_int_eq(parts.strides[0], 3);
+  ck_assert(!parts.view.offset && !parts.view.conj && !parts.view.neg);
+  ck_assert_uint_gt(bytes_in_use(), before);
+  graft_storage_release(parts.storage);
+  ck_assert_uint_eq(bytes_in_use(), before);
+}
+END_TEST
+
+START_TEST(a_tensor_that_others_hold_outlives_its_parts) {
+  const uint64_t before = bytes_in_use();
+  graft_tensor *tensor = six_numbers();
+  float after[6];
+  graft_tensor_retain(tensor);
+  graft_tensor_parts parts;
+  graft_tensor_unpack(tensor, &parts);
+  graft_storage_release(parts.storage);
+  OK(graft_tensor_to_host(tensor, after));
+  ck_assert_mem_eq(six, after, sizeof six);
+  graft_tensor_release(tensor);
+  ck_assert_uint_eq(bytes_in_use(), before);
+}
+END_TEST
+
 START_TEST(a_borrowed_conjugate_is_copied_as_one) {
   graft_storage *storage;
   OK(graft_storage_new(graft_device_reference(), 2 * sizeof(float), &storage));
@@ -133,8 +185,13 @@ START_TEST(the_default_dtype_is_the_threads) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(a_storage_has_memory_and_a_device),     ONCE(borrowed_tensors_take_part_in_calls),
-                              ONCE(a_borrowed_conjugate_is_copied_as_one), ONCE(questions_about_ops),
-                              ONCE(the_default_dtype_is_the_threads),      {0}};
+  const suite_test tests[] = {ONCE(a_storage_has_memory_and_a_device),
+                              ONCE(borrowed_tensors_take_part_in_calls),
+                              ONCE(a_tensor_is_unpacked),
+                              ONCE(a_tensor_that_others_hold_outlives_its_parts),
+                              ONCE(a_borrowed_conjugate_is_copied_as_one),
+                              ONCE(questions_about_ops),
+                              ONCE(the_default_dtype_is_the_threads),
+                              {0}};
   return run_suite("bridge", tests, (suite_options){0});
 }

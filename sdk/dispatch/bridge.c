@@ -62,6 +62,26 @@ graft_storage *graft_tensor_storage(const graft_tensor *tensor) {
   return tensor->storage;
 }
 
+void graft_tensor_unpack(graft_tensor *tensor, graft_tensor_parts *parts) {
+  if (err_is_null(tensor, __func__, "tensor") || err_is_null(parts, __func__, "parts")) return;
+  const graft_storage *storage = tensor->storage;
+  parts->device = tensor->device;
+  parts->address = storage ? (void *)(uintptr_t)storage->address : NULL;
+  parts->bytes = storage ? storage->bytes : 0;
+  parts->view = (graft_view){.dtype = tensor->dtype,
+                             .ndim = tensor->ndim,
+                             .sizes = parts->sizes,
+                             .strides = parts->strides,
+                             .offset = tensor->offset,
+                             .conj = tensor->flags & TNS_CONJ,
+                             .neg = tensor->flags & TNS_NEG};
+  for (int32_t i = 0; i < tensor->ndim; i++) {
+    parts->sizes[i] = tensor->sizes[i];
+    parts->strides[i] = tensor->strides[i];
+  }
+  parts->storage = tns_release_to_storage(tensor);
+}
+
 /* --- borrowed tensors --- */
 
 static graft_tensor *describe(graft_tensor *tensor, graft_storage *storage, const graft_view *view) {

@@ -121,6 +121,18 @@ void graft_tensor_release(graft_tensor *tensor) {
   free(tensor);
 }
 
+graft_storage *tns_release_to_storage(graft_tensor *tensor) {
+  graft_storage *storage = tensor->storage;
+  if (atomic_load_explicit(&tensor->refs, memory_order_acquire) == 1) { /* its own reference is handed on */
+    if (tensor->autograd) tns_hooks.history_release(tensor->autograd);
+    free(tensor);
+    return storage;
+  }
+  if (storage) tns_storage_retain(storage);
+  graft_tensor_release(tensor);
+  return storage;
+}
+
 graft_dtype graft_tensor_dtype(const graft_tensor *tensor) {
   if (err_is_null(tensor, __func__, "tensor")) return GRAFT_DTYPE_NONE;
   return tensor->dtype;

@@ -80,6 +80,9 @@ graft_status tns_new(graft_storage *storage, graft_rt_device *device, graft_dtyp
 graft_status tns_view(graft_tensor *base, int32_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
                       graft_tensor **view);
 
+/* Releases a tensor; the storage under it, or NULL, with a reference that is the caller's. */
+graft_storage *tns_release_to_storage(graft_tensor *tensor);
+
 /* Geometry. */
 int64_t tns_numel(int32_t ndim, const int64_t *sizes); /* -1 when it overflows */
 void tns_contiguous_strides(int32_t ndim, const int64_t *sizes, int64_t *strides);

@@ -49,6 +49,20 @@ typedef struct graft_view {
   bool neg;
 } graft_view;
 
+/* What a result is made of, for a framework that makes its own tensor of it. */
+typedef struct graft_tensor_parts {
+  graft_storage *storage; /* a reference that the caller owns */
+  graft_rt_device *device;
+  void *address;   /* of the storage, as graft_storage_address gives it */
+  uint64_t bytes;  /* of the storage */
+  graft_view view; /* its sizes and strides are those below */
+  int64_t sizes[GRAFT_MAX_DIMS];
+  int64_t strides[GRAFT_MAX_DIMS];
+} graft_tensor_parts;
+
+/* Fills `parts` and releases the tensor. Costs less than a question for each part. */
+GRAFT_EXPORT void graft_tensor_unpack(graft_tensor *tensor, graft_tensor_parts *parts) GRAFT_NULL_GIVES(nothing);
+
 /* Memory for one tensor description. */
 typedef struct graft_tensor_space {
   uint64_t words[56];

@@ -103,8 +103,8 @@ c10::DataPtr data_ptr_of(graft_storage *storage, c10::DeviceIndex index);
 graft_storage *storage_of(const c10::StorageImpl *storage);
 // Whether any has become smaller since the process began: PyTorch keeps its tensors inside all others.
 extern std::atomic<bool> any_storage_shrank;
-// A new PyTorch storage over a libgraft storage (takes the reference).
-c10::Storage wrap_storage(graft_storage *storage, c10::DeviceIndex index);
+// A new PyTorch storage over that of a result (takes the reference).
+c10::Storage wrap_storage(const graft_tensor_parts &parts);
 TORCH_GRAFT_API c10::Allocator *device_allocator() noexcept;
 // Work on the stream uses the memory too: it is not reused before that is done.
 void use_on_stream(const c10::DataPtr &pointer, const c10::Stream &stream);

@@ -1,4 +1,4 @@
-// The dtypes that PyTorch and Graft both have.
+// The dtypes that PyTorch and Graft both have, the one that is looked for most first.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -12,6 +12,7 @@ struct DtypePair {
 };
 
 inline constexpr DtypePair kDtypes[] = {
+    {c10::ScalarType::Float, GRAFT_F32},
     {c10::ScalarType::Bool, GRAFT_BOOL},
     {c10::ScalarType::Byte, GRAFT_U8},
     {c10::ScalarType::Char, GRAFT_I8},
@@ -23,7 +24,6 @@ inline constexpr DtypePair kDtypes[] = {
     {c10::ScalarType::UInt64, GRAFT_U64},
     {c10::ScalarType::Half, GRAFT_F16},
     {c10::ScalarType::BFloat16, GRAFT_BF16},
-    {c10::ScalarType::Float, GRAFT_F32},
     {c10::ScalarType::Double, GRAFT_F64},
     {c10::ScalarType::ComplexFloat, GRAFT_C64},
     {c10::ScalarType::ComplexDouble, GRAFT_C128},

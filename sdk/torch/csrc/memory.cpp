@@ -89,9 +89,12 @@ graft_storage *storage_of(const c10::StorageImpl *storage) {
   return empty_storage(storage->device().index());
 }
 
-c10::Storage wrap_storage(graft_storage *storage, c10::DeviceIndex index) {
-  return c10::Storage(c10::Storage::use_byte_size_t(), graft_storage_bytes(storage), data_ptr_of(storage, index),
-                      device_allocator(), /*resizable=*/true);
+c10::Storage wrap_storage(const graft_tensor_parts &parts) {
+  c10::DeviceIndex index = index_of(parts.device);
+  if (C10_UNLIKELY(c10::memoryProfilingEnabled())) report(parts.storage, index, 1);
+  return c10::Storage(c10::Storage::use_byte_size_t(), parts.bytes,
+                      c10::DataPtr(parts.address, parts.storage, release, device_at(index)), device_allocator(),
+                      /*resizable=*/true);
 }
 
 void use_on_stream(const c10::DataPtr &pointer, const c10::Stream &stream) {

@@ -85,29 +85,27 @@ graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
 }
 
 at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs) {
-  graft_storage *storage = graft_tensor_storage(tensor);
-  c10::DeviceIndex index = index_of(graft_tensor_device(tensor));
+  graft_tensor_parts parts;
+  graft_tensor_unpack(tensor, &parts);
   c10::Storage shared;
   for (const at::Tensor *input : inputs) {
-    if (input->storage().data_ptr().get_context() == storage) {
+    if (input->storage().data_ptr().get_context() == parts.storage) {
       shared = input->storage();
+      graft_storage_release(parts.storage);
       break;
     }
   }
-  if (!shared) {
-    graft_storage_retain(storage);
-    shared = wrap_storage(storage, index);
-  }
-  auto type = c10::scalarTypeToTypeMeta(scalar_type_of(graft_tensor_dtype(tensor)));
+  if (!shared) shared = wrap_storage(parts);
+  const graft_view &view = parts.view;
+  auto type = c10::scalarTypeToTypeMeta(scalar_type_of(view.dtype));
   auto result = at::detail::make_tensor<c10::TensorImpl>(std::move(shared),
                                                          c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type);
-  auto rank = static_cast<size_t>(graft_tensor_ndim(tensor));
+  auto rank = static_cast<size_t>(view.ndim);
   c10::TensorImpl *impl = result.unsafeGetTensorImpl();
-  impl->set_sizes_and_strides({graft_tensor_sizes(tensor), rank}, {graft_tensor_strides(tensor), rank});
-  if (graft_tensor_offset(tensor)) impl->set_storage_offset(graft_tensor_offset(tensor));
-  if (graft_tensor_is_conj(tensor)) impl->_set_conj(true);
-  if (graft_tensor_is_neg(tensor)) impl->_set_neg(true);
-  graft_tensor_release(tensor);
+  impl->set_sizes_and_strides({view.sizes, rank}, {view.strides, rank});
+  if (view.offset) impl->set_storage_offset(view.offset);
+  if (view.conj) impl->_set_conj(true);
+  if (view.neg) impl->_set_neg(true);
   return result;
 }
 
