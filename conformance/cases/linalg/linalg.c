@@ -153,6 +153,8 @@ static const cf_op cf_linalg_ops[] = {
      CF_TEXTS("m T[3,13,13]~dominant", "m T[33,33]~dominant", "m T[2,2,5,5]~general", "m T[1,1]~general",
               "m T[3,0,0]~general"),
      CF_LAPACK, CF_R_BACKWARD(CF_EXPONENTIAL), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(2 * CF_EXPONENTIAL)},
+    {"aten::linalg_matrix_exp", CF_TEXTS("m T[3,13,13]~dominant", "m T[2,5,5]~general", "m T[3,0,0]~general"),
+     CF_BIT(F16) | CF_BIT(BF16), CF_R_BACKWARD(CF_EXPONENTIAL), CF_UNIT, CF_ORDERED, CF_G_BACKWARD(2 * CF_EXPONENTIAL)},
     /* What is right is one x, which moves with the inputs: also the condition of a least squares problem. */
     {"aten::linalg_lstsq",
      CF_TEXTS("s T[13,5]~general T[13,3]~general driver='gels'", "m T[3,5,13]~general T[3,5,2]~general driver='gels'",

@@ -1,11 +1,15 @@
 /* The exponential of matrices. */
 #include "ops/linalg/lin.h"
 
+/* The one op of its kind that takes half types: the host widens them. */
 static graft_status infer_matrix_exp(op_call *c) {
   const graft_tensor *a = op_tensor(c, ARG_linalg_matrix_exp_self);
-  graft_status status = lin_check_square(c, ARG_linalg_matrix_exp_self);
-  if (!status) op_out(c, OUT, a->dtype, a->ndim, a->sizes);
-  return status;
+  graft_status status = dt_is_half(a->dtype) ? lin_check_square_shape(c, ARG_linalg_matrix_exp_self)
+                                             : lin_check_square(c, ARG_linalg_matrix_exp_self);
+  if (status) return status;
+  c->compute = a->dtype;
+  op_out(c, OUT, a->dtype, a->ndim, a->sizes);
+  return GRAFT_OK;
 }
 
 /* The largest sum of sizes in a column. */
@@ -62,7 +66,7 @@ static void vjp_matrix_exp(op_vjp *v) {
 
 static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(linalg_matrix_exp),
-     .roles = "k",
+     .roles = "v",
      .infer = infer_matrix_exp,
      .vjp = vjp_matrix_exp,
      .saves = OP_SAVE_ARGS(linalg_matrix_exp, self)},

@@ -23,6 +23,7 @@ static inline int64_t lin_smaller(int64_t a, int64_t b) {
 graft_status lin_check_dtype(const op_call *c, int arg);
 graft_status lin_check_matrix(const op_call *c, int arg);
 graft_status lin_check_square(const op_call *c, int arg);
+graft_status lin_check_square_shape(const op_call *c, int arg); /* of any dtype */
 /* Output n is a stack that lies in memory column by column, as LAPACK writes it; one without elements, of size 0. */
 void lin_out_columns(op_call *c, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes);
 void lin_out_none(op_call *c, int n, graft_dtype dtype);

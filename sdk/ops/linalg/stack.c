@@ -13,16 +13,25 @@ graft_status lin_check_dtype(const op_call *c, int arg) {
   return fits ? GRAFT_OK : op_refuse(c, arg, "f32, f64, c64 or c128");
 }
 
+static graft_status check_matrix_shape(const op_call *c, int arg) {
+  return op_tensor(c, arg)->ndim < 2 ? op_refuse(c, arg, "a matrix, or a stack of matrices") : GRAFT_OK;
+}
+
 graft_status lin_check_matrix(const op_call *c, int arg) {
-  if (op_tensor(c, arg)->ndim < 2) return op_refuse(c, arg, "a matrix, or a stack of matrices");
-  return lin_check_dtype(c, arg);
+  graft_status status = check_matrix_shape(c, arg);
+  return status ? status : lin_check_dtype(c, arg);
+}
+
+graft_status lin_check_square_shape(const op_call *c, int arg) {
+  const graft_tensor *t = op_tensor(c, arg);
+  graft_status status = check_matrix_shape(c, arg);
+  if (status) return status;
+  return t->sizes[t->ndim - 1] == t->sizes[t->ndim - 2] ? GRAFT_OK : op_refuse(c, arg, "square matrices");
 }
 
 graft_status lin_check_square(const op_call *c, int arg) {
-  const graft_tensor *t = op_tensor(c, arg);
   graft_status status = lin_check_matrix(c, arg);
-  if (status) return status;
-  return t->sizes[t->ndim - 1] == t->sizes[t->ndim - 2] ? GRAFT_OK : op_refuse(c, arg, "square matrices");
+  return status ? status : lin_check_square_shape(c, arg);
 }
 
 void lin_out_columns(op_call *c, int n, graft_dtype dtype, int32_t ndim, const int64_t *sizes) {

@@ -1215,7 +1215,8 @@ typedef struct graft_args_linalg_lu_solve {
 typedef graft_status (*graft_linalg_lu_solve_fn)(const graft_exec *exec,
                                                  const graft_args_linalg_lu_solve *args) GRAFT_NOEXCEPT;
 
-/* aten::linalg_matrix_exp(Tensor self) -> Tensor */
+/* aten::linalg_matrix_exp(Tensor self) -> Tensor
+ * Prepared: self promoted. */
 typedef struct graft_args_linalg_matrix_exp {
   graft_args head;
   const graft_tensor_desc *self;
