@@ -162,18 +162,40 @@ static graft_tensor *down(fx *s, graft_tensor *t) {
   return t ? fx_unsqueeze(s, t, 1) : NULL;
 }
 
+/* How many terms of a row are added before their sum is: about the root of what a row has. n equal terms, one added
+ * after the other, would be rounded the same way n times. */
+static int64_t part_length(int64_t elements, int64_t rows) {
+  int64_t length = 16;
+  while (length * length < elements / rows) length++;
+  return length;
+}
+
+/* terms [elements, size] added up by row, in parts. Row + j / length tells the parts of elements j from one another,
+ * since neither goes down where the other goes up; terms of no row are 0, and in a part behind the others. */
+static graft_tensor *sum_rows(fx *s, places p, graft_tensor *terms, const graft_meta *out) {
+  if (s->status) return NULL;
+  int64_t elements = terms->sizes[0], rows = out->sizes[0], length = part_length(elements, rows);
+  int64_t parts = rows + elements / length, all = parts + 1;
+  graft_tensor *count = fx_count_up(s, elements, GRAFT_I64, terms->device);
+  graft_tensor *part = fx_add(s, p.row, fx_divide(s, fx_tensor(count), fx_int(length), "floor"));
+  part = fx_where(s, p.inside, fx_tensor(part), fx_int(parts));
+  graft_tensor *row = fx_index_copy(s, fx_filled(s, terms, 1, &all, 0, GRAFT_I64), 0, part, p.row);
+  graft_tensor *none = fx_filled(s, terms, 2, (int64_t[]){all, out->sizes[1]}, 0, terms->dtype);
+  graft_tensor *sums = fx_index_add(s, none, 0, part, terms, graft_scalar_int(1));
+  return fx_index_add(s, fx_filled(s, terms, 2, out->sizes, 0, terms->dtype), 0, row, sums, graft_scalar_int(1));
+}
+
 static void decompose_csr_mm(fx *s, const op_call *c, graft_tensor **outs) {
   const in_csr_mm in = in_csr_mm_of(c->args);
   const graft_meta *out = &c->out[OUT];
-  graft_tensor *sums = fx_filled(s, in.dense, 2, out->sizes, 0, in.dense->dtype);
-  if (!in.values->numel) {
-    checked(s, in.crow_indices, 1);
-  } else if (out->sizes[0] && out->sizes[1]) {
+  if (in.values->numel && out->sizes[0] && out->sizes[1]) {
     places p = places_of(s, in.crow_indices, in.values->numel);
     graft_tensor *terms = fx_mul(s, fx_index_select(s, in.dense, 0, in.col_indices), down(s, in.values));
-    sums = fx_index_add(s, sums, 0, p.row, fx_only_where(s, down(s, p.inside), terms), graft_scalar_int(1));
+    outs[OUT] = sum_rows(s, p, fx_only_where(s, down(s, p.inside), terms), out);
+    return;
   }
-  outs[OUT] = sums;
+  if (!in.values->numel) checked(s, in.crow_indices, 1);
+  outs[OUT] = fx_filled(s, in.dense, 2, out->sizes, 0, in.dense->dtype);
 }
 
 static void decompose_csr_sampled_mm(fx *s, const op_call *c, graft_tensor **outs) {
