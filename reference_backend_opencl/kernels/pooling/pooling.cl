@@ -30,6 +30,15 @@ static place place_of(long at, long channels, const long *size) {
   return p;
 }
 
+/* Place by place: of an initializer with zeros for `at`, rusticl in Mesa 22.3 crashes in making the kernel. */
+static place corner_of(long plane, long channels) {
+  place p;
+  p.n = plane / channels;
+  p.c = plane % channels;
+  p.at[0] = p.at[1] = p.at[2] = 0;
+  return p;
+}
+
 static place next_place(place p, long channels, const long *size) {
   if (++p.at[2] < size[2]) return p;
   p.at[2] = 0;
@@ -143,7 +152,7 @@ KERNEL pool_back(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(indices),
   const long size = plane_size(shape.in), me = get_local_id(0);
   const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
   for (long plane = first; plane < last; plane++) {
-    place p = {plane / shape.c, plane % shape.c, {0, 0, 0}};
+    place p = corner_of(plane, shape.c);
     __global CT *sums = (__global CT *)(work + offset_work) + plane * size;
     for (long i = me; i < size; i += LOCAL) sums[i] = 0;
     for (long i = 0; i < plane_size(shape.out); i++, p = next_place(p, LONG_MAX, shape.out)) {
@@ -173,7 +182,7 @@ KERNEL unpool(PLACE(out), CONST_PLACE(in), CONST_PLACE(indices), __global long *
   const long size = plane_size(shape.in), me = get_local_id(0);
   const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
   for (long plane = first; plane < last; plane++) {
-    const place p = {plane / shape.c, plane % shape.c, {0, 0, 0}};
+    const place p = corner_of(plane, shape.c);
     __global RAW(D) *to = POINTER(D, out) + plane_start(shape.in_stride, p);
     __global const RAW(D) *from = CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
     __global const long *index = (__global const long *)(indices + offset_indices) + plane_start(shape.index_stride, p);
