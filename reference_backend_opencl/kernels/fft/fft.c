@@ -6,7 +6,7 @@
 
 #include "kernels/fft/fft.h"
 
-enum { BATCH_DIMS = OCL_DIMS_MAX, RADICES_MAX = 12, PASSES_MAX = 12, LANES_MAX = 16, LARGEST_RADIX = 31 };
+enum { BATCH_DIMS = OCL_DIMS_MAX, RADIX_BITS = 5, PASSES_MAX = 12, LANES_MAX = 16, LARGEST_RADIX = 31 };
 
 /* As in fft.cl. */
 enum {
@@ -24,8 +24,7 @@ enum {
 typedef struct pass {
   int64_t tiles, per_item, lines, lanes, batches, batches_first, rank;
   int64_t size, before, behind, points_in, points_out, step_in, step_out;
-  int64_t flags, shift, low, high, load_factors, store_factors, radices;
-  int64_t radix[RADICES_MAX];
+  int64_t flags, shift, low, high, load_factors, store_factors, stages, radices;
   int64_t batch_size[BATCH_DIMS], stride_in[BATCH_DIMS], stride_out[BATCH_DIMS];
 } pass;
 
@@ -130,14 +129,19 @@ static int64_t lay_side(const plan *p, const side *s, const int64_t *strides, in
   return s->strides ? s->strides[dim] : p->batches_first ? p->batches : 1;
 }
 
+/* As fft.cl reads them; a tile's points are the product of a dozen at most. */
+static void add_radix(pass *s, int64_t radix) {
+  s->radices |= radix << RADIX_BITS * s->stages++;
+}
+
 static void choose_radices(pass *s) {
   static const int64_t first[] = {4, 2, 3, 5};
   int64_t rest = s->size;
   for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
-    for (; rest % first[i] == 0; rest /= first[i]) s->radix[s->radices++] = first[i];
+    for (; rest % first[i] == 0; rest /= first[i]) add_radix(s, first[i]);
   }
   for (int64_t p = 7; rest > 1; p += 2) {
-    for (; rest % p == 0; rest /= p) s->radix[s->radices++] = p;
+    for (; rest % p == 0; rest /= p) add_radix(s, p);
   }
 }
 
@@ -155,8 +159,8 @@ static graft_status make_kernel(plan *p, step *step, pass *s, double scale) {
   choose_radices(s);
   ocl_text head = {0};
   ocl_head_types(&head, p->real, vec, local);
-  ocl_text_add(&head, "#define BATCH_DIMS %d\n#define RADICES_MAX %d\n#define LANES_MAX %d\n#define TILE_POINTS %lld\n",
-               BATCH_DIMS, RADICES_MAX, LANES_MAX, (long long)tile_points(p));
+  ocl_text_add(&head, "#define BATCH_DIMS %d\n#define RADIX_BITS %d\n#define LANES_MAX %d\n#define TILE_POINTS %lld\n",
+               BATCH_DIMS, RADIX_BITS, LANES_MAX, (long long)tile_points(p));
   graft_status status = ocl_kernel_make(&step->kernel, p->device, &head, "fft/fft", "fft_pass");
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(&step->kernel, items * (int64_t)local, local);

@@ -22,8 +22,8 @@
 typedef struct {
   long tiles, per_item, lines, lanes, batches, batches_first, rank;
   long size, before, behind, points_in, points_out, step_in, step_out;
-  long flags, shift, low, high, load_factors, store_factors, radices;
-  long radix[RADICES_MAX];
+  long flags, shift, low, high, load_factors, store_factors;
+  long stages, radices; /* of RADIX_BITS bits, the first the lowest; no array, as common.cl says */
   long batch_size[BATCH_DIMS], stride_in[BATCH_DIMS], stride_out[BATCH_DIMS];
 } pass;
 
@@ -58,12 +58,17 @@ static place place_of(pass s, long line) {
   place at = {.first_in = s.batches_first ? line / s.batches : line % columns};
   at.turn = at.first_in / s.before;
   at.first_out = at.first_in % s.before + at.turn * s.before * s.size;
-  for (long d = s.rank - 1; d >= 0; d--) {
-    long index = batch % s.batch_size[d];
-    batch /= s.batch_size[d];
-    at.in += index * s.stride_in[d];
-    at.out += index * s.stride_out[d];
+  if (s.rank > 1) {
+    for (int d = BATCH_DIMS - 1; d > 0; d--) { /* to the end: common.cl says why */
+      if (d >= s.rank) continue;
+      long index = batch % s.batch_size[d];
+      batch /= s.batch_size[d];
+      at.in += index * s.stride_in[d];
+      at.out += index * s.stride_out[d];
+    }
   }
+  at.in += batch * s.stride_in[0];
+  at.out += batch * s.stride_out[0];
   return at;
 }
 
@@ -340,8 +345,8 @@ KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *tab
       put(x, i, (point){v.re, v.im});
     }
 #endif
-    for (int r = 0, before = 1, behind = (int)s.size; r < s.radices; r++) {
-      const int radix = (int)s.radix[r];
+    for (int r = 0, before = 1, behind = (int)s.size; r < s.stages; r++) {
+      const int radix = (int)(s.radices >> RADIX_BITS * r) & ((1 << RADIX_BITS) - 1);
       behind /= radix;
       SYNC;
       transform_all((stage){x, y, table, radix, before, behind, lanes});
