@@ -10,8 +10,10 @@
 #define IDENTITY n.of[7] /* the right sides are */
 #define EXCHANGE n.of[8] /* rows: 1 before, 2 behind the solving, 0 not; 3 with each step of an LDL factor's */
 #define STEPS n.of[9]
-#define STEP_OF(s) ((int)n.of[10 + (s)]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal, 8 conjugated */
-#define BATCH n.of[12]                   /* dims, of these sizes, and what each operand steps in them */
+#define FIRST_STEP ((int)n.of[10]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal, 8 conjugated */
+#define SECOND_STEP ((int)n.of[11])
+#define BATCH n.of[12] /* dims, at most BATCH_DIMS, of these sizes, and what each operand steps in them */
+#define BATCH_DIMS 8
 #define BATCH_SIZE(d) n.of[13 + (d)]
 #define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
 #define PARTS n.of[45] /* of the right sides, each a work-group's */
@@ -211,13 +213,13 @@ static void swap(matrix a, long x, long y) {
 
 /* Pivots are given: those that name no row are passed over, and reported. */
 typedef struct {
-  __global const int *of;
+  __global const int *at;
   __global long *faults;
   int op;
 } pivot_list;
 
 static long row_of(pivot_list pivots, long k, bool pairs, long size) {
-  const long pivot = pivots.of[k], row = (pairs && pivot < 0 ? -pivot : pivot) - 1;
+  const long pivot = pivots.at[k], row = (pairs && pivot < 0 ? -pivot : pivot) - 1;
   if (row >= 0 && row < size) return row;
   REPORT(pivots.faults, pivots.op, pivot, FAULT_PIVOT);
   return k;
@@ -241,7 +243,7 @@ static void divide_by_two(const_matrix ld, long size, long k, bool hermitian, ma
  * pivot has two rows. */
 static void solve_ldl(const_matrix ld, long size, pivot_list pivots, bool hermitian, matrix x, long step) {
   for (long k = 0, last; k < size; k = last + 1) {
-    last = k + (pivots.of[k] < 0 && k + 1 < size);
+    last = k + (pivots.at[k] < 0 && k + 1 < size);
     if (last > k) row_of(pivots, k, true, size); /* of a pair the last one is read; both name a row */
     exchange_row(x, step, pivots, size, last);
     for (long i = last + 1; i < size; i++) {
@@ -254,7 +256,7 @@ static void solve_ldl(const_matrix ld, long size, pivot_list pivots, bool hermit
       x[k * step] = DIVIDE(x[k * step], hermitian ? FROM_REAL(REAL(d)) : d);
   }
   for (long k = size - 1, first; k >= 0; k = first - 1) {
-    first = k - (pivots.of[k] < 0 && k > 0);
+    first = k - (pivots.at[k] < 0 && k > 0);
     for (long c = first; c <= k; c++) {
       for (long i = k + 1; i < size; i++) {
         x[c * step] = MULTIPLY_ADD(-CONJ_IF(hermitian, ld[i * size + c]), x[i * step], x[c * step]);
@@ -293,7 +295,8 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
   EACH_MATRIX(piece) {
     const long b = piece / PARTS, begin = piece % PARTS * part, end = min(begin + part, rights);
     long at[3] = {0, 0, 0}, rest = b;
-    for (int d = (int)BATCH - 1; d >= 0; d--) {
+    for (int d = BATCH_DIMS - 1; d >= 0; d--) { /* to the end: common.cl says why */
+      if (d >= BATCH) continue;
       const long i = rest % BATCH_SIZE(d);
       rest /= BATCH_SIZE(d);
       for (int k = 0; k < 3; k++) at[k] += i * BATCH_STEP(k, d);
@@ -304,7 +307,7 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
       const strip some = strip_of(MATRIX(x) + b * size * rights, X_STEP, X_NEXT, first, end);
       begin_with(some, CONST_MATRIX(right) + at[2] * size * rights + first * X_NEXT, size, IDENTITY, first);
       if (EXCHANGE == 1) exchange(some, rows, size, false);
-      for (int s = 0; s < (int)STEPS; s++) solve_triangular(t, size, STEP_OF(s), some);
+      for (int s = 0; s < (int)STEPS; s++) solve_triangular(t, size, s ? SECOND_STEP : FIRST_STEP, some);
       if (EXCHANGE == 2) exchange(some, rows, size, true);
       for (int c = 0; EXCHANGE == 3 && c < some.wide; c++) {
         solve_ldl(t, size, rows, FLAG, some.at + c * X_NEXT, X_STEP);
