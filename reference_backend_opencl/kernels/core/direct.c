@@ -38,7 +38,7 @@ static graft_status prepare_all(void *pointer, graft_device *device, const void 
   const ocl_dtype *dtype = ocl_dtype_of(device, call->dtype);
   if (!dtype) return GRAFT_UNIMPLEMENTED;
   ocl_text head = {0};
-  ocl_head_types(&head, dtype, 1, device->is_cpu ? 1 : 64);
+  ocl_head_types(&head, dtype, call->lanes ? call->lanes : 1, device->is_cpu ? 1 : 64);
   ocl_text_add(&head, "#define D %s\n", dtype->name);
   if (call->head) call->head(&head, call->of);
   graft_status status = GRAFT_OK;

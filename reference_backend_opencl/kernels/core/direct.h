@@ -19,6 +19,7 @@ typedef struct ocl_stage {
 typedef struct ocl_direct {
   const char *file;
   graft_dtype dtype;                            /* D, and what CT follows from */
+  unsigned lanes;                               /* VEC; 0: 1 */
   void (*head)(ocl_text *head, const void *of); /* what the case at hand defines beside D; NULL: nothing */
   const void *of;
   const int64_t *numbers; /* of all stages: sizes and the like, so that they make no program of their own */

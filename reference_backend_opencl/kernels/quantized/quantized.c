@@ -1,4 +1,5 @@
-/* Fake quantization: values rounded to those that integers of a range stand for, and which of them were in it. */
+/* Fake quantization: values rounded to those that integers of a range stand for, and which of them were in it. The
+ * products of the family are in products.c. */
 #include "kernels/core/direct.h"
 
 /* The numbers of quantized.cl. */
@@ -50,10 +51,19 @@ graft_status ocl_op_fake_quantize_per_channel_affine_cachemask(
   return ocl_direct_run(exec, &call);
 }
 
+#define PRODUCTS (GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY | GRAFT_CAP_MIXED_DTYPE)
+
 static const ocl_op ops[] = {
     {OCL_OP(fake_quantize_per_tensor_affine_cachemask), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
      .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(fake_quantize_per_channel_affine_cachemask), .inputs = OCL_FLOATS | OCL_BIT(I32), .outputs = OCL_FLOATS,
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_MIXED_DTYPE},
+    {OCL_OP(int_mm), .inputs = OCL_BIT(I8) | OCL_BIT(U8), .outputs = OCL_BIT(I32), .flags = PRODUCTS},
+    {OCL_OP(weight_int8pack_mm), .inputs = OCL_HALVES | OCL_BIT(F32) | OCL_BIT(I8),
+     .outputs = OCL_HALVES | OCL_BIT(F32), .flags = PRODUCTS},
+    {OCL_OP(weight_int4pack_mm), .inputs = OCL_HALVES | OCL_BIT(F32) | OCL_BIT(U8),
+     .outputs = OCL_HALVES | OCL_BIT(F32), .flags = PRODUCTS},
+    {OCL_OP(scaled_mm), .inputs = OCL_FLOATS | OCL_FLOAT8, .outputs = OCL_HALVES | OCL_BIT(F32) | OCL_FLOAT8,
+     .flags = PRODUCTS},
 };
 OCL_FAMILY(quantized, ops)

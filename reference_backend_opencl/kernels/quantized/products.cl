@@ -1,0 +1,145 @@
+/* Products of matrices in few bits, after direct.cl. A piece is TILE rows of the result: weights are unpacked once for
+ * these. Rows beyond the last are the last again, and are not written. Sums are of BLOCK terms, and of such sums. */
+#define ROWS n.of[0]
+#define COLUMNS n.of[1]
+#define DEPTH n.of[2]
+#define GROUP n.of[3]  /* of weights of 4 bits: as many have a scale */
+#define STEP_A n.of[4] /* of the scales, by row and by column: 0 where there is one number for all */
+#define STEP_B n.of[5]
+#define TILE 8
+#define BLOCK 64
+
+#ifdef D_WEIGHT
+DEFINE_ACCESS(self, D)
+
+/* Numbers k, k + 1 and so on of a column of weights, whose rows lie one behind the other; of 4 bits, see exec.h. Those
+ * beyond the last are 0. */
+static VT load_weights(__global const RAW(D_WEIGHT) *weights, __global const RAW(D) *scales, long column, long k,
+                       int count, numbers n) {
+#ifdef FOUR_BITS
+  const long pair = 2 * (k / GROUP * COLUMNS + column);
+  const CAT(uchar, HALF) bytes = CAT(vload, HALF)(0, weights + (column * DEPTH + k) / 2);
+  VEC_OF(uchar) bits;
+  bits.even = bytes >> 4;
+  bits.odd = bytes & (uchar)15;
+  return (CONVERT(CT, bits) - 8) * one_self(scales + pair) + one_self(scales + pair + 1);
+#else
+  __global const RAW(D_WEIGHT) *from = weights + column * DEPTH + k;
+  if (count == VEC) return LOAD(D_WEIGHT, __global, from);
+  CT lanes[VEC];
+  for (int j = 0; j < VEC; j++) lanes[j] = j < count ? (CT)from[j] : (CT)0;
+  return VLOAD(lanes);
+#endif
+}
+
+static CT sum_of(VT v) {
+  CT lanes[VEC];
+  VSTORE(v, lanes);
+  for (int step = VEC / 2; step > 0; step /= 2)
+    for (int j = 0; j < step; j++) lanes[j] += lanes[j + step];
+  return lanes[0];
+}
+
+/* A piece is of one column. */
+KERNEL multiply_weights(PLACE(out), CONST_PLACE(in), CONST_PLACE(weights), CONST_PLACE(scales), numbers n) {
+  const long tiles = (ROWS + TILE - 1) / TILE;
+  EACH_UNIT(unit) {
+    const long column = unit / tiles, first = unit % tiles * TILE;
+    __global const RAW(D) *x[TILE];
+    VT sums[TILE];
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+      x[r] = CONST_POINTER(D, in) + min(first + r, ROWS - 1) * DEPTH;
+      sums[r] = (VT)0;
+    }
+    for (long k = 0; k < DEPTH; k += VEC) {
+      const int count = (int)min((long)VEC, DEPTH - k);
+      const VT w = load_weights(CONST_POINTER(D_WEIGHT, weights), CONST_POINTER(D, scales), column, k, count, n);
+      if (ROWS == 1) {
+        sums[0] = fma(get_self(x[0] + k, count), w, sums[0]);
+        continue;
+      }
+#pragma unroll
+      for (int r = 0; r < TILE; r++) sums[r] = fma(get_self(x[r] + k, count), w, sums[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+      CT sum = sum_of(sums[r]);
+#ifndef FOUR_BITS
+      sum *= one_self(CONST_POINTER(D, scales) + column);
+#endif
+      if (first + r < ROWS) put_self(ELEMENTS(out) + (first + r) * COLUMNS + column, (VT)sum, 1);
+    }
+  }
+}
+#else
+DEFINE_ACCESS(a, D_A)
+DEFINE_ACCESS(b, D_B)
+DEFINE_ACCESS(out, D_OUT)
+
+/* What sums of a row from `column` on become. */
+#ifdef D_SCALE_A
+DEFINE_ACCESS(scale_a, D_SCALE_A)
+DEFINE_ACCESS(scale_b, D_SCALE_B)
+#ifdef D_BIAS
+DEFINE_ACCESS(bias, D_BIAS)
+#define BIAS(column, count) get_bias(CONST_POINTER(D_BIAS, bias) + (column), count)
+#else
+#define BIAS(column, count) (VT)0
+#endif
+#ifdef D_LAST
+DEFINE_ACCESS(last, D_LAST)
+#define LAST one_last(CONST_POINTER(D_LAST, last))
+#else
+#define LAST 1
+#endif
+#define SCALE_B(column, count)                                                     \
+  (STEP_B ? get_scale_b(CONST_POINTER(D_SCALE_B, scale_b) + (column), count)       \
+          : (VT)one_scale_b(CONST_POINTER(D_SCALE_B, scale_b)))
+#define SCALED(sum, row, column, count)                                                                       \
+  (((sum)*one_scale_a(CONST_POINTER(D_SCALE_A, scale_a) + (row)*STEP_A) * SCALE_B(column, count) + BIAS(column, count)) * LAST)
+#else
+#define SCALED(sum, row, column, count) (sum)
+#endif
+
+/* A piece is of VEC columns. */
+KERNEL multiply_matrices(CONST_PLACE(a), CONST_PLACE(b), PLACE(out), CONST_PLACE(scale_a), CONST_PLACE(scale_b),
+                         CONST_PLACE(bias), CONST_PLACE(last), numbers n) {
+  const long tiles = (ROWS + TILE - 1) / TILE;
+  EACH_UNIT(unit) {
+    const long column = unit / tiles * VEC, first = unit % tiles * TILE;
+    const int count = (int)min((long)VEC, COLUMNS - column);
+    __global const RAW(D_A) *x[TILE];
+    VT totals[TILE];
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+      x[r] = CONST_POINTER(D_A, a) + min(first + r, ROWS - 1) * DEPTH;
+      totals[r] = (VT)0;
+    }
+    for (long begin = 0; begin < DEPTH; begin += BLOCK) {
+      const long end = min(begin + BLOCK, DEPTH);
+      CT part[TILE][BLOCK]; /* of the rows, so that a number is converted once */
+      VT sums[TILE];
+#pragma unroll
+      for (int r = 0; r < TILE; r++) {
+        sums[r] = (VT)0;
+        for (long k = begin; k < end; k += VEC)
+          VSTORE(get_a(x[r] + k, (int)min((long)VEC, end - k)), part[r] + (k - begin));
+      }
+      for (long k = begin; k < end; k++) {
+        const VT w = get_b(CONST_POINTER(D_B, b) + k * COLUMNS + column, count);
+#pragma unroll
+        for (int r = 0; r < TILE; r++) sums[r] = MULTIPLY_ADD((VT)part[r][k - begin], w, sums[r]);
+      }
+#pragma unroll
+      for (int r = 0; r < TILE; r++) totals[r] = ADD(totals[r], sums[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < TILE; r++) {
+      const long row = first + r;
+      if (row < ROWS)
+        put_out(POINTER(D_OUT, out) + row * COLUMNS + column, SCALED(totals[r], row, column, count), count);
+    }
+  }
+}
+#endif
