@@ -266,6 +266,11 @@ static void cf_now(char *text, size_t capacity) {
   strftime(text, capacity, "%Y-%m-%d %H:%M:%SZ", &parts);
 }
 
+/* Whether less than a level is run. */
+static bool cf_selects(const cf_selection *s) {
+  return s->op || s->families || s->dtypes || s->grad || s->shards;
+}
+
 static int cf_session_run(cf_session *session) {
   cf_report *report = &session->report;
   const cf_options *o = report->options;
@@ -285,6 +290,7 @@ static int cf_session_run(cf_session *session) {
   }
   if (report->expect) report->vanished = cf_expect_summary(report->expect);
   cf_report_summary(report);
+  if (!cf_selects(&o->selection) && report->done == report->total) cf_waivers_say_idle(report->waivers, o->waivers);
   if (report->total == 0) cf_say_nothing_matches(&o->selection);
   if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
   if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
@@ -309,9 +315,8 @@ static int cf_words(void) {
 
 /* A selection's lines in the place of a whole level's. */
 static bool cf_would_cut(const cf_options *o) {
-  const cf_selection *s = &o->selection;
   bool same = o->expect && o->write_expect && strcmp(o->expect, o->write_expect) == 0;
-  return same && (s->op || s->families || s->dtypes || s->grad || s->shards);
+  return same && cf_selects(&o->selection);
 }
 
 int cf_main_conformance(int argc, char **argv) {
@@ -387,6 +392,7 @@ int cf_main_case(int argc, char **argv) {
   if (!found) return cf_case_failed("no case has this id (`graft conformance --list` prints ids)");
   if (a.options.dump && cf_folder("--dump", a.options.dump) != GRAFT_OK) return cf_case_failed(graft_last_error());
   if (!opened && cf_backend_open(&a.options, &backend) != GRAFT_OK) return cf_case_failed(graft_last_error());
+  if (a.options.dump && cf_dump_begin(a.options.dump) != GRAFT_OK) return cf_case_failed(graft_last_error());
   cf_run(&backend, &c, &r);
   printf("%s  %s\n", cf_result_word(&r), a.id);
   printf("device %s, way %s%s, error %.6g, error/limit %.4g, %.1f ms\n", graft_device_text(backend.device),

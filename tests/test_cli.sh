@@ -91,6 +91,11 @@ says 2 '^graft conformance: --report no/where: No such file' conformance -b refe
 says 2 'nowhere' conformance -b nowhere --report unused
 [ ! -e unused ] || fail "a run that could not begin left a folder"
 says 2 '^graft case: --dump empty.so: not a folder' case "$one" -b reference --dump empty.so
+says 0 '^dumped to dumped' case aten.add.Tensor/f32/33x17,33x17/contiguous/uniform/0 -b reference --dump dumped
+echo mine >dumped/input_of_mine.npy
+says 0 '^dumped to dumped' case "$one" -b reference --dump dumped
+[ ! -e dumped/input1.npy ] || fail "a case's folder has an input of the one before"
+[ -e dumped/input0.npy ] && [ -e dumped/input_of_mine.npy ] || fail "too much was removed from a case's folder"
 mkdir full
 ln -s /dev/full full/input0.npy
 says 2 'full/input0.npy: No space left' case "$one" -b reference --dump full

@@ -435,6 +435,18 @@ START_TEST(a_waived_case_that_passes_fails) {
 }
 END_TEST
 
+START_TEST(a_waiver_of_no_case_is_named) {
+  cf_waivers *w = waivers_of(
+      "aten.mm.* https://example.org/1 2030-01-31\naten.nm.* https://example.org/2 2030-01-31\n"
+      "aten.mm.default/* https://example.org/3 2020-01-31\n");
+  cf_result r = {.outcome = CF_FAIL};
+  ck_assert_uint_eq(cf_waivers_say_idle(w, "waivers"), 3);
+  cf_waivers_apply(w, "2029-01-01", "aten.mm.default/f16/x", &r);
+  ck_assert_uint_eq(cf_waivers_say_idle(w, "waivers"), 1); /* one whose day has passed matches, too */
+  cf_waivers_free(w);
+}
+END_TEST
+
 START_TEST(a_bad_waiver_is_named) {
   ck_assert_ptr_null(waivers_of("aten.mm.* soon\n"));
   ck_assert(strstr(graft_last_error(), ":1: expected PATTERN LINK YYYY-MM-DD") != NULL);
@@ -573,6 +585,7 @@ int main(int argc, char **argv) {
                               ONCE(gradients_may_change_places_among_ties),
                               EACH(unique_values_are_judged_by_what_they_are, ROWS(uniques)),
                               ONCE(a_waiver_excuses_until_its_day),
+                              ONCE(a_waiver_of_no_case_is_named),
                               ONCE(a_waived_case_that_passes_fails),
                               ONCE(a_bad_waiver_is_named),
                               ONCE(status_follows_what_ran),

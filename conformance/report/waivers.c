@@ -12,6 +12,7 @@
 typedef struct cf_waiver {
   uint32_t line;
   char pattern[CF_ID_BYTES], link[256], until[16];
+  bool matched; /* some case, whatever came of it */
 } cf_waiver;
 
 struct cf_waivers {
@@ -48,6 +49,7 @@ static graft_status cf_waiver_line(cf_waivers *w, const char *path, uint32_t num
   }
   cf_waiver *item = &w->items[w->count++];
   item->line = number;
+  item->matched = false;
   snprintf(item->pattern, sizeof item->pattern, "%s", pattern);
   snprintf(item->link, sizeof item->link, "%s", link);
   snprintf(item->until, sizeof item->until, "%s", until);
@@ -70,10 +72,16 @@ graft_status cf_waivers_read(const char *path, cf_waivers **waivers) {
   return s;
 }
 
-static const cf_waiver *cf_waiver_for(const cf_waivers *w, const char *today, const char *id) {
-  for (uint32_t i = 0; w && i < w->count; i++) /* ISO dates sort as text */
-    if (strcmp(today, w->items[i].until) <= 0 && fnmatch(w->items[i].pattern, id, 0) == 0) return &w->items[i];
-  return NULL;
+/* The first that is in force; all are told whether they match. */
+static const cf_waiver *cf_waiver_for(cf_waivers *w, const char *today, const char *id) {
+  const cf_waiver *found = NULL;
+  for (uint32_t i = 0; w && i < w->count; i++) {
+    cf_waiver *item = &w->items[i];
+    if (fnmatch(item->pattern, id, 0) != 0) continue;
+    item->matched = true;
+    if (!found && strcmp(today, item->until) <= 0) found = item; /* ISO dates sort as text */
+  }
+  return found;
 }
 
 void cf_waivers_apply(cf_waivers *waivers, const char *today, const char *id, cf_result *r) {
@@ -86,6 +94,18 @@ void cf_waivers_apply(cf_waivers *waivers, const char *today, const char *id, cf
   }
   r->outcome = CF_FAIL, r->waiver_stale = 1;
   snprintf(r->text, sizeof r->text, "passes, but is waived (%s): remove the waiver on line %u", w->link, w->line);
+}
+
+uint32_t cf_waivers_say_idle(const cf_waivers *waivers, const char *path) {
+  uint32_t idle = 0;
+  for (uint32_t i = 0; waivers && i < waivers->count; i++) {
+    const cf_waiver *item = &waivers->items[i];
+    if (item->matched) continue;
+    printf("idle waiver: %s:%u: no case is called '%s': remove it, or mend the pattern\n", path, item->line,
+           item->pattern);
+    idle++;
+  }
+  return idle;
 }
 
 const char *cf_waivers_link(const cf_waivers *waivers, uint32_t line) {

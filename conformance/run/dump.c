@@ -1,10 +1,41 @@
 #include "conformance/run/dump.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/error.h"
 #include "conformance/judge/tolerance.h"
+
+/* Whether a file is called NAME, a number and .npy, by one of the names that cases dump. */
+static bool cf_is_dumped(const char *file) {
+  static const char *const names[] = {"input", "output", "oracle", "limit", "gradient", "oracle_gradient"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    size_t length = strlen(names[i]), digits = 0;
+    if (strncmp(file, names[i], length) != 0) continue;
+    digits = strspn(file + length, "0123456789");
+    if (digits && strcmp(file + length + digits, ".npy") == 0) return true;
+  }
+  return false;
+}
+
+graft_status cf_dump_begin(const char *folder) {
+  graft_status status = GRAFT_OK;
+  DIR *files = opendir(folder);
+  if (!files) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", folder, strerror(errno));
+  for (const struct dirent *file; status == GRAFT_OK && (file = readdir(files));) {
+    char path[1024];
+    struct stat what;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
+    if (!cf_is_dumped(file->d_name) || length >= (int)sizeof path || lstat(path, &what) != 0) continue;
+    if (S_ISREG(what.st_mode) && remove(path) != 0)
+      status = err_set(GRAFT_INVALID_ARGUMENT, "%s, of an earlier case: %s", path, strerror(errno));
+  }
+  closedir(files);
+  return status;
+}
 
 static int cf_npy_header(const cf_array *a, const char *descr, char *header, size_t capacity) {
   char shape[256] = "";

@@ -4,6 +4,9 @@
 
 #include "conformance/judge/array.h"
 
+/* Removes what an earlier case left in the folder: files that are called as cf_dump calls them, nothing else. */
+graft_status cf_dump_begin(const char *folder);
+
 /* Writes `folder`/`name`.npy, the name with a number behind it. Nothing where folder is NULL. */
 void cf_dump(const char *folder, const char *name, uint32_t number, const cf_array *a);
 
