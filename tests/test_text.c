@@ -1,5 +1,6 @@
 /* The text form of op calls (conformance/text/text.h): what it accepts, what it says of what it does not, and that text
  * written from a parsed call is the canonical form of it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,37 @@ START_TEST(test_cut) {
 }
 END_TEST
 
+/* The lists of calls that the program carries: each is a call, of shapes that its op takes. */
+static uint32_t calls_of(const char *path) {
+  char line[65536];
+  uint32_t calls = 0;
+  FILE *file = fopen(path, "r");
+  ck_assert_msg(file != NULL, "%s: cannot be opened", path);
+  while (fgets(line, sizeof line, file)) {
+    line[strcspn(line, "\n")] = 0;
+    char *bar = strstr(line, " | ");
+    if (bar) *bar = 0;
+    if (line[0] == '#' || !line[0]) continue;
+    graft_meta metas[64];
+    uint32_t count;
+    txt_call call;
+    ck_assert_msg(txt_parse_call(line, NULL, &call) == GRAFT_OK, "%s: %s: %s", path, line, graft_last_error());
+    ck_assert_int_eq(txt_make(&call, graft_device_reference(), NULL, NULL), GRAFT_OK);
+    graft_status status = graft_infer(call.schema->id, call.args, call.nargs, metas, sizeof *metas, 64, &count);
+    ck_assert_msg(status == GRAFT_OK || status == GRAFT_UNIMPLEMENTED, "%s: %s: %s", path, line, graft_last_error());
+    txt_free(&call);
+    calls++;
+  }
+  fclose(file);
+  return calls;
+}
+
+START_TEST(test_lists) {
+  ck_assert_uint_gt(calls_of(GRAFT_SOURCE_DIR "/sdk/cli/bench_calls.txt"), 150);
+  ck_assert_uint_gt(calls_of(GRAFT_SOURCE_DIR "/sdk/cli/warm_calls.txt"), 150);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(test_round_trip, ROWS(round_trips)),
                               EACH(test_refusal, ROWS(refusals)),
@@ -194,6 +226,7 @@ int main(void) {
                               ONCE(test_values),
                               ONCE(test_make),
                               ONCE(test_cut),
+                              ONCE(test_lists),
                               {0}};
   return run_suite("text", tests, (suite_options){0});
 }

@@ -7,15 +7,18 @@
 
 #include "conformance/text/text.h"
 
-/* One call. Floating arguments are drawn from (0, 1], integers from [0, bound). */
+/* One call. Floating arguments are drawn from (low, high], integers from [0, bound). */
 typedef struct bench_row {
-  const char *call;  /* in the grammar of conformance/text/text.h */
+  char call[512];    /* in the grammar of conformance/text/text.h */
   double operations; /* of one call; 0: the bytes of its tensors are what counts */
-  int64_t bound;     /* of indices; 0: 2 */
+  int64_t bound;     /* of integers */
+  double low, high;  /* of floating values */
+  bool large;        /* for GPUs */
 } bench_row;
 
-extern const bench_row bench_rows[];
-extern const size_t bench_row_count;
+/* The lines of bench_calls.txt that are calls. */
+uint32_t bench_row_count(void);
+bench_row bench_row_at(uint32_t index);
 
 /* What was measured of a row. Times are of one call. */
 typedef struct bench_result {

@@ -13,10 +13,10 @@
 typedef struct options {
   bench_target target;
   const char *op;
-  bool json;
+  bool json, large;
 } options;
 
-enum { KEY_LIMIT = 256 };
+enum { KEY_LIMIT = 256, KEY_LARGE };
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
@@ -39,6 +39,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     }
     case 'o': o->op = argument; return 0;
     case 'j': o->json = true; return 0;
+    case KEY_LARGE: o->large = true; return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -118,17 +119,17 @@ static bool is_fault(graft_status status) {
 static int run_rows(const options *o, bench_worker *worker, cJSON *list) {
   int run = 0;
   bool failed = false;
-  for (uint32_t i = 0; i < bench_row_count; i++) {
-    const bench_row *row = &bench_rows[i];
-    if (!selected(o->op, row->call)) continue;
+  for (uint32_t i = 0; i < bench_row_count(); i++) {
+    bench_row row = bench_row_at(i);
+    if ((row.large && !o->large) || !selected(o->op, row.call)) continue;
     bench_result result;
     bench_worker_run(worker, i, &result);
     failed = failed || is_fault(result.status);
     run += result.status == GRAFT_OK;
     if (list)
-      cJSON_AddItemToArray(list, json_row(row, &result));
+      cJSON_AddItemToArray(list, json_row(&row, &result));
     else
-      print_row(row, &result);
+      print_row(&row, &result);
     fflush(stdout);
   }
   return failed ? -1 : run;
@@ -153,6 +154,7 @@ int cli_bench(int argc, char **argv) {
       {"device", 'd', "N", 0, "its device, counted from 0", 0},
       {"op", 'o', "GLOB", 0, "only these ops: 'aten.mm*', 'aten::sum.*'", 0},
       {"time-limit", KEY_LIMIT, "S", 0, "seconds a call and its repetitions may take (default: 20)", 0},
+      {"large", KEY_LARGE, NULL, 0, "also calls that are too large for a processor", 0},
       {"json", 'j', NULL, 0, "one JSON array on stdout", 0},
       {0}};
   static const struct argp argp = {

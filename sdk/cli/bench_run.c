@@ -35,14 +35,15 @@ static graft_status fill(void *context, uint32_t index, graft_tensor *tensor) {
   (void)index;
   graft_dtype dtype = graft_tensor_dtype(tensor);
   int64_t n = graft_tensor_numel(tensor);
-  uint64_t bytes = dt_bytes(dtype), bound = f->row->bound ? (uint64_t)f->row->bound : 2;
+  uint64_t bytes = dt_bytes(dtype), bound = (uint64_t)f->row->bound;
+  double low = f->row->low, high = f->row->high;
   bool floating = dt_is_complex(dtype) || dt_is_float(dtype);
   unsigned char *values = malloc((size_t)n * bytes + 1);
   if (!values) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for %lld values", (long long)n);
   for (int64_t i = 0; i < n; i++) {
     f->random = f->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     uint64_t draw = f->random >> 40;
-    dt_value v = {floating ? (long double)(draw + 1) / 16777216 : (long double)(draw % bound), 0};
+    dt_value v = {floating ? low + (high - low) * (double)(draw + 1) / 16777216 : (long double)(draw % bound), 0};
     dt_store(dtype, values + (uint64_t)i * bytes, v);
   }
   /* Through a contiguous tensor, so that the strides of the row stay. */

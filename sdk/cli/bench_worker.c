@@ -45,7 +45,8 @@ static void serve(const bench_target *target, int fd) {
   if (!write_all(fd, &hello, sizeof hello) || !hello.opened) return;
   for (uint32_t index; read_all(fd, &index, sizeof index);) {
     bench_result result;
-    bench_run(&bench_rows[index], device, &result);
+    bench_row row = bench_row_at(index);
+    bench_run(&row, device, &result);
     if (!write_all(fd, &result, sizeof result)) return;
   }
 }
