@@ -58,8 +58,12 @@ class Spoiled:
         self.change = change
 
     def ask(self, what, **arguments):
-        if what == "time":
-            return {"seconds": 1e-3}
+        return {"seconds": 1e-3}
+
+    def send(self, what, **arguments):
+        pass
+
+    def answer(self, seconds):
         sample = {"dtype": "torch.float32", "shape": [2], "whole": 5.0, "values": [3.0, 4.0]}
         return {"first": 1.0, "bytes": 8.0, "samples": {"new": [self.change(sample)]}}
 
@@ -146,6 +150,14 @@ def test_what_is_lost_comes_first(tmp_path):
     then = {**records, "slow": record_of("slow", "a", 2e-3, 1e-3), "gone": rows[0]}
     lines = report.comparison(then, records).splitlines()
     assert lines[1].split() == ["slow", "new", "2.00", "1.00", "2.00", "4.00"] and lines[-1] == "only then: gone"
+
+
+def test_the_least_of_the_runs():
+    record = record_of("x", "a", 2.0, 4.0)
+    record["times"]["new"]["peer"]["least"] = 1.0
+    records = {"x": record, "y": {"case": "y", "problem": "none"}}
+    assert report.ratio(record, "new") == 0.5 and report.ratio(report.leasts(records)["x"], "new") == 2.0
+    assert report.leasts(records)["y"] == records["y"]
 
 
 def test_a_page_keeps_the_other_section(tmp_path):

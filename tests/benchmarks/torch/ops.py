@@ -81,6 +81,8 @@ def arguments():
     parser.add_argument("--report", metavar="FILE", help="keeps what was measured there, and goes on with it")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of tables")
     parser.add_argument("--compare", metavar="OLD", help="also what changed since: a report, or what --json printed")
+    parser.add_argument("--least", action="store_true", help="tables of the least of all runs, not of medians: where the "
+                        "machine is busy")  # fmt: skip
     parser.add_argument("--page", metavar="FILE", help="writes this peer's section of the page")
     parser.add_argument("--note", default="", help="a sentence for the page")
     parser.add_argument("--fma", type=Path, default=FMA, help="the program that measures multiply-adds")
@@ -106,14 +108,17 @@ def main():
     old = report.read(options.compare)[1] if options.compare else None
     kept = report.Report(options.report)
     run(chosen, kept, options)
+    shown = report.leasts if options.least else dict
+    records = shown(kept.records)
     if options.json:
         print(json.dumps({"head": kept.head, "cases": list(kept.records.values())}, indent=1))
     else:
-        print(report.console(kept.head, kept.records))
+        print(report.console(kept.head, records))
     if old:
-        print(report.comparison(old, kept.records), file=sys.stderr if options.json else sys.stdout)
+        print(report.comparison(shown(old), records), file=sys.stderr if options.json else sys.stdout)
     if options.page:
-        page.write(options.page, options.peer, kept.head, kept.records, options.note)
+        least = "These are the least times of the runs, not medians." if options.least else ""
+        page.write(options.page, options.peer, kept.head, records, " ".join(filter(None, (options.note, least))))
     return any("differ" in record.get("problem", "") for record in report.problems(kept.records))
 
 

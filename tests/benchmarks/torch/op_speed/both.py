@@ -1,5 +1,6 @@
 """Two processes, a case on each in turn: their results compared, medians taken."""
 
+import contextlib
 import json
 import math
 import os
@@ -15,7 +16,7 @@ LEAST_ROUNDS = 3
 MAX_CALLS = 20000
 CASE_SECONDS = 4.0  # at most, where a call is not longer
 RUN_SECONDS = 0.02  # of calls up to one synchronize
-MAKE_SECONDS = 60.0  # kernels are compiled
+MAKE_SECONDS, LEAST_MAKE_SECONDS = 60.0, 10.0  # the most that a case may take to be made: kernels are compiled
 # Before each run on a CPU: the other side's threads spin for a while before they sleep, and would take the cores.
 PAUSE = {"cpu": 0.02}
 EPSILON = {"torch.float64": 2.0**-52, "torch.float32": 2.0**-23, "torch.bfloat16": 2.0**-7, "torch.float16": 2.0**-10,
@@ -39,18 +40,22 @@ class Process:
         self.process = None
 
     def ask(self, what, seconds=MAKE_SECONDS, **arguments):
+        self.send(what, **arguments)
+        return self.answer(seconds)
+
+    def send(self, what, **arguments):
         if not self.process:
             self.process = subprocess.Popen(
                 self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
-        try:
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer
             self.process.stdin.write(json.dumps({"do": what, **arguments}) + "\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            raise Ended(f"ended the process (status {self.end()})") from None
+
+    def answer(self, seconds):
         if not select.select([self.process.stdout], [], [], seconds)[0]:
             self.end()
-            raise Ended(f"takes more than {seconds:g} s")
+            raise Ended(f"takes more than {seconds:.3g} s")
         answer = self.process.stdout.readline()
         if not answer:
             raise Ended(f"ended the process (status {self.end()})")
@@ -63,7 +68,8 @@ class Process:
         process, self.process = self.process, None
         if not process:
             return None
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
         try:
             return process.wait(2)
         except subprocess.TimeoutExpired:
@@ -133,15 +139,24 @@ class Sides:
             process.end()
 
 
+def calls_of_a_run(process, mode):
+    """How many calls take RUN_SECONDS. What stalls a single call, such as another process, must not make runs short."""
+    best = min(process.ask("time", mode=mode, count=1)["seconds"] for _ in range(2))
+    count = 1
+    while True:
+        wanted = max(1, min(MAX_CALLS, int(RUN_SECONDS / max(best, 1e-9))))
+        if wanted <= 2 * count:
+            return wanted
+        count = min(wanted, 16 * count)
+        best = min(best, process.ask("time", mode=mode, count=count)["seconds"])
+
+
 def alternating(sides, mode, seconds):
-    """Medians and the least of both, over runs in turn. The first run says how many calls a run has."""
+    """Medians and the least of both over runs in turn, and how many runs."""
     counts, times = {}, {"device": [], "peer": []}
     for side, process in sides.items():
         time.sleep(sides.pause)
-        # The first after the making still fills caches; a second one counts.
-        for _ in range(2):
-            once = process.ask("time", mode=mode, count=1)["seconds"]
-        counts[side] = max(1, min(MAX_CALLS, int(RUN_SECONDS / max(once, 1e-9))))
+        counts[side] = calls_of_a_run(process, mode)
     start = time.monotonic()
     for done in range(ROUNDS):
         spent = time.monotonic() - start
@@ -150,20 +165,29 @@ def alternating(sides, mode, seconds):
         for side, process in sides.items():
             time.sleep(sides.pause)
             times[side].append(process.ask("time", mode=mode, count=counts[side])["seconds"])
-    return {side: {"median": statistics.median(column), "least": min(column)} for side, column in times.items()}, len(
-        times["peer"]
-    )
+    figures = {side: {"median": statistics.median(column), "least": min(column)} for side, column in times.items()}
+    return figures, len(times["peer"])
+
+
+def made_on(sides, case, seconds):
+    """What both answer who make a case at once, and the problems of those that don't."""
+    answers, problems = {}, []
+    for _, process in sides.items():
+        process.send("make", case=case.key)
+    for side, process in sides.items():
+        try:
+            answers[side] = process.answer(seconds)
+        except Ended as problem:
+            problems.append(f"{side}: {problem}")
+    return answers, problems
 
 
 def measured(case, sides, seconds):
     """A case's record: figures, or the problem that there are none for."""
     record = {"case": case.key, "op": case.op, "family": case.family, "group": case.group, "flops": case.flops}
-    made = {}
-    for side, process in sides.items():
-        try:
-            made[side] = process.ask("make", case=case.key)
-        except Ended as problem:
-            return {**record, "problem": f"{side}: {problem}"}
+    made, problems = made_on(sides, case, min(MAKE_SECONDS, max(LEAST_MAKE_SECONDS, 20 * seconds)))
+    if problems:
+        return {**record, "problem": "; ".join(problems)}
     record |= {"bytes": made["device"]["bytes"], "first": {side: answer["first"] for side, answer in made.items()}}
     samples = {side: answer["samples"] for side, answer in made.items()}
     modes = [mode for mode in ("new", "kept") if all(mode in of for of in samples.values())]

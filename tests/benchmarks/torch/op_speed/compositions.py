@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 ROWS = {}
-BF16 = torch.bfloat16
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 LISTS = {"100 of 1 to 65,536": "100 of many sizes", "100 of 64": "100 of 64", "12 of 2^20": "12 of a million"}
 
 
@@ -41,24 +41,29 @@ def indices(device, below, *shape):
     return torch.randint(below, shape).to(device)
 
 
+def gradients(result, leaves, reads):
+    """The backward pass alone. Its gradient is random: sums over equal ones would be nothing but rounding in a norm's."""
+    gradient = normal(result.device, *result.shape, dtype=result.dtype)
+    return lambda: torch.autograd.grad(result, leaves, gradient, retain_graph=True), [*reads, gradient]
+
+
+def first_of(result):
+    return result[0] if isinstance(result, tuple) else result
+
+
 def backward_of(function, *inputs):
-    """The gradients of `function` alone, its forward pass being done."""
+    """The gradients of a function's inputs, its forward pass being done."""
     with torch.enable_grad():
-        result = function(*inputs)
-        result = result[0] if isinstance(result, tuple) else result
-    gradient = torch.ones_like(result)
-    reads = [x for x in inputs if isinstance(x, torch.Tensor)]
-    leaves = [x for x in reads if x.requires_grad]
-    return lambda: torch.autograd.grad(result, leaves, gradient, retain_graph=True), [*reads, result]
+        result = first_of(function(*inputs))
+    return gradients(result, [x for x in inputs if x.requires_grad], inputs)
 
 
-def module_backward(module, inputs):
+def module_backward(module, x):
+    """The gradients of a module's parameters and of its input."""
     with torch.enable_grad():
-        result = module(*inputs)
-        result = result[0] if isinstance(result, tuple) else result
-    leaves = [*module.parameters(), *(x for x in inputs if x.requires_grad)]
-    gradient = torch.ones_like(result)
-    return lambda: torch.autograd.grad(result, leaves, gradient, retain_graph=True), [*leaves, result]
+        result = first_of(module(x))
+    leaves = [*module.parameters(), x]
+    return gradients(result, leaves, leaves)
 
 
 # --- attention ---
@@ -72,7 +77,7 @@ def causal(query, key, value):
     return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
 
-for text, dtype in (("f32", torch.float32), ("bf16", BF16)):
+for text, dtype in DTYPES.items():
     row(f"attention, causal, backward {text}[4,8,512,64]", "attention", flops=5 * 4 * 8 * 512 * 512 * 64)(
         lambda device, dtype=dtype: backward_of(causal, *queries(device, dtype))
     )
@@ -85,7 +90,7 @@ def recurrent(kind, device, backward):
     net = kind(128, 128, batch_first=True).to(device)
     x = normal(device, 32, 64, 128, gradient=backward)
     if backward:
-        return module_backward(net, [x])
+        return module_backward(net, x)
     return lambda: net(x)[0], [x, *net.parameters()]
 
 
@@ -106,11 +111,14 @@ def lstm_cell(device):
 # --- normalization ---
 
 
-@row("layer_norm, backward f32[4096,1024]", "normalization")
-def layer_norm(device):
-    weight, bias = normal(device, 1024, gradient=True), normal(device, 1024, gradient=True)
-    x = normal(device, 4096, 1024, gradient=True)
+def layer_norm(device, dtype):
+    weight, bias = (normal(device, 1024, dtype=dtype, gradient=True) for _ in range(2))
+    x = normal(device, 4096, 1024, dtype=dtype, gradient=True)
     return backward_of(lambda x, weight, bias: F.layer_norm(x, (1024,), weight, bias), x, weight, bias)
+
+
+for text, dtype in DTYPES.items():
+    row(f"layer_norm, backward {text}[4096,1024]", "normalization")(lambda device, dtype=dtype: layer_norm(device, dtype))
 
 
 @row("batch_norm, training f32[8,256,56,56]", "normalization")
@@ -122,7 +130,7 @@ def batch_norm(device):
 
 @row("batch_norm, backward f32[8,256,56,56]", "normalization")
 def batch_norm_backward(device):
-    return module_backward(nn.BatchNorm2d(256).to(device), [normal(device, 8, 256, 56, 56, gradient=True)])
+    return module_backward(nn.BatchNorm2d(256).to(device), normal(device, 8, 256, 56, 56, gradient=True))
 
 
 @row("rms_norm, backward f32[4096,1024]", "normalization")
@@ -135,11 +143,12 @@ def rms_norm(device):
 
 
 def linear(device, dtype, backward):
-    x, weight, bias = (normal(device, *shape, dtype=dtype, gradient=backward) for shape in ((2048, 768), (3072, 768), (3072,)))
+    shapes = (2048, 768), (3072, 768), (3072,)
+    x, weight, bias = (normal(device, *shape, dtype=dtype, gradient=backward) for shape in shapes)
     return backward_of(F.linear, x, weight, bias) if backward else (lambda: F.linear(x, weight, bias), [x, weight, bias])
 
 
-for text, dtype in (("f32", torch.float32), ("bf16", BF16)):
+for text, dtype in DTYPES.items():
     row(f"linear {text}[2048,768] to 3072", "matmul", flops=2 * 2048 * 768 * 3072)(
         lambda device, dtype=dtype: linear(device, dtype, False)
     )

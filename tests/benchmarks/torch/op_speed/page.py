@@ -12,7 +12,7 @@ times on any backend without PyTorch, and what is not one call of an op
 (`tests/benchmarks/torch/op_speed/compositions.py`). Each side is a process of its own; they take turns, and a case is
 timed only where their results agree.
 
-- **ratio**: Graft's time / PyTorch's, of medians; under 1 Graft is faster. Means are geometric.
+- **ratio**: Graft's time / PyTorch's, medians of three to seven runs in turn; under 1 Graft is faster. Means are geometric.
 - **kept**: results are written into tensors that are there (`out=`), where PyTorch has such a form; **new**: each call
   makes its results.
 - **reached**: bytes of arguments and results a second, each counted once, or operations a second, kept where there is
@@ -39,7 +39,8 @@ def peaks_of(head):
 
 def section(kind, head, records, note):
     parts = [SECTIONS[kind], "", f"    {head['command']}", "",
-             f"{head['machine']}; {head['device']}; PyTorch {head['torch']} on {head['peer']}. Peaks: {peaks_of(head)}."]  # fmt: skip
+             f"{head['machine']}; {head['device']}; PyTorch {head['torch']} on {head['peer']}. Peaks: "
+             f"{peaks_of(head)}."]  # fmt: skip
     if note:
         parts.append(note)
     parts += ["", table(("geometric means", "cases", "kept", "new"),

@@ -1,6 +1,7 @@
 """What a device reaches at most: bytes a second of a copy, and operations a second of a loop of multiply-adds in f32."""
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import torch
 
 RUNS = 9
 CUDA_FMA = """
-extern "C" __global__ void fma_loop(float *out, float a, float b) {
+extern "C" __global__ void fma_loop(float *out, const float *numbers) {
+  float a = numbers[0], b = numbers[1];
   float x[16];
   for (int i = 0; i < 16; i++) x[i] = threadIdx.x + i;
   for (int n = 0; n < 4096; n++)
@@ -39,10 +41,10 @@ def copy(device, synchronize, elements):
 
 
 def cuda_fma(device):
-    blocks, threads = 132 * 16, 256
+    blocks, threads = 16 * torch.cuda.get_device_properties(device).multi_processor_count, 256
     kernel = torch.cuda._compile_kernel(CUDA_FMA, "fma_loop")
-    out = torch.empty(blocks * threads, device=device)
-    seconds = best(lambda: kernel((blocks, 1, 1), (threads, 1, 1), (out, 0.999, 1e-3)), torch.cuda.synchronize, 3)
+    arguments = torch.empty(blocks * threads, device=device), torch.tensor([0.999, 1e-3], device=device)
+    seconds = best(lambda: kernel((blocks, 1, 1), (threads, 1, 1), arguments), torch.cuda.synchronize, 3)
     return 2 * 16 * 4096 * blocks * threads / seconds
 
 
@@ -55,5 +57,6 @@ def fma(device, name, program):
             return 0.0
         command = [program, "cpu"] if device.type == "cpu" else [program, "opencl", name]
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    except (subprocess.CalledProcessError, RuntimeError, AttributeError, ValueError):
+    except Exception as problem:  # no compiler, no such function in this PyTorch: the figures stand without it
+        print(f"ops: multiply-adds are not measured: {problem}", file=sys.stderr)
         return 0.0

@@ -61,6 +61,17 @@ def read(path):
 # --- figures ---
 
 
+def leasts(records):
+    """The records with the least of the runs in place of their medians: what other programs on the machine disturb less."""
+    return {key: {**record, "times": least_of(record["times"])} if "times" in record else record
+            for key, record in records.items()}  # fmt: skip
+
+
+def least_of(times):
+    return {mode: {side: {**figures, "median": figures["least"]} for side, figures in sides.items()}
+            for mode, sides in times.items()}  # fmt: skip
+
+
 def seconds(record, mode, side):
     return record["times"][mode][side]["median"]
 
@@ -133,7 +144,8 @@ def cells(record, head):
     row = [record["case"]]
     for mode in MODES:
         if mode in record["times"]:
-            row += [time_text(seconds(record, mode, side)) for side in ("device", "peer")] + [ratio_text(ratio(record, mode))]
+            row += [time_text(seconds(record, mode, side)) for side in ("device", "peer")]
+            row.append(ratio_text(ratio(record, mode)))
         else:
             row += ["", "", ""]
     small = record["group"] == "small calls"  # no rate of theirs says anything
@@ -141,15 +153,18 @@ def cells(record, head):
     return [*row, time_text(lost(record)) if lost(record) > 0 else ""]
 
 
+def aligned(cell, width):
+    return f"{cell:>{width}}" if width > 0 else f"{cell[: -width - 1]:{-width}}"
+
+
 def console(head, records, count=WORST):
     lines = [f"{head['device']} against {head['peer']}, PyTorch {head['torch']}"]
     for side, peaks in head["peaks"].items():
         lines.append(f"  {side}: copy {peaks['copy'] * 1e-9:.1f} GB/s, multiply-adds {peaks['fma'] * 1e-9:.0f} GFLOP/s")
     titles = ["", "kept", "peer", "ratio", "new", "peer", "ratio", "reached", "peer", "lost"]
-    lines.append(f"{titles[0]:72}" + "".join(f"{title:>10}" for title in titles[1:7]) + f"{titles[7]:>22}{titles[8]:>22}{titles[9]:>10}")
-    for record in timed(records)[:count]:
-        first, *rest, ours, theirs, gone = cells(record, head)
-        lines.append(f"{first[:71]:72}" + "".join(f"{cell:>10}" for cell in rest) + f"{ours:>22}{theirs:>22}{gone:>10}")
+    widths = [-72, 10, 10, 10, 10, 10, 10, 22, 22, 10]  # negative: to the left
+    rows = [titles] + [cells(record, head) for record in timed(records)[:count]]
+    lines += ["".join(aligned(cell, width) for cell, width in zip(row, widths)) for row in rows]
     lines.append("")
     lines.append(f"{'geometric means of the ratios':32}{'cases':>8}{'kept':>8}{'new':>8}")
     for name, number, kept, new in groups(records):

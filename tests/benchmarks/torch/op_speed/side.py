@@ -106,7 +106,7 @@ def serve(device):
         try:
             answer = getattr(side, question.pop("do"))(**question)
         except Exception as error:  # whatever it is, the case has no figures and the next one is asked for
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            answer = {"problem": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else last}"}
+            said = str(error).strip() or str(traceback.extract_tb(error.__traceback__)[-1])
+            answer = {"problem": f"{type(error).__name__}: {said.splitlines()[0]}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
