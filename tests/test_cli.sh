@@ -138,6 +138,8 @@ GRAFT_PLUGIN_PATH=$work/plugins:$work/plugin says 0 "GRAFT_PLUGIN_PATH: no folde
 # A row that takes too long is given up, as is the one after it.
 says 3 '^aten::mm .*NOT_READY: takes more than 0.0001 s; --time-limit' bench --op 'aten.mm' --time-limit 0.0001
 [ "$(grep -c NOT_READY "$work/log")" -gt 1 ] || fail "one row alone was given up"
+grep -q '8192,8192' "$work/log" && fail "a call that is too large for a processor is timed unasked"
+says 3 '^aten::mm bf16\[8192,8192\] bf16\[8192,8192\] +NOT_READY' bench --op 'aten.mm' --large --time-limit 0.0001
 says 0 '^aten::add.Tensor f32\[16\] f32\[16\] +[a-z]+ .* us ' bench --op 'aten::add.Tensor' --time-limit 2
 says 2 "no number of seconds" bench --time-limit never
 says 2 'graft bench: .*nowhere' bench -b nowhere
