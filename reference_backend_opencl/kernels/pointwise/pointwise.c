@@ -262,6 +262,7 @@ static const char *files_of(const recipe *recipe, const ocl_dtype *compute) {
   if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma pointwise/pointwise";
   if (recipe->flags & OCL_SPECIAL) return "pointwise/special pointwise/pointwise";
   if (recipe->flags & OCL_POLYNOMIALS) return "pointwise/polynomials pointwise/pointwise";
+  if (recipe->flags & OCL_POWERS) return "pointwise/power pointwise/pointwise";
   return recipe->flags & OCL_BESSEL ? "pointwise/bessel pointwise/pointwise" : "pointwise/pointwise";
 }
 

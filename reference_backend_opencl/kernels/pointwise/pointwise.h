@@ -18,6 +18,7 @@ enum {
   OCL_GAMMA = 0x200,       /* and with those of gamma.cl */
   OCL_BESSEL = 0x400,      /* with the functions of bessel.cl */
   OCL_POLYNOMIALS = 0x800, /* with those of polynomials.cl */
+  OCL_POWERS = 0x1000,     /* with those of power.cl */
   OCL_LOGICAL = 0x40,      /* operands of any dtypes: only whether they are 0 counts */
   OCL_DIVIDES = 0x80,      /* by its last operand or number, which must not be 0 for integers */
   OCL_TWO_RESULTS = 0x100  /* it has a second output */
