@@ -7,8 +7,8 @@ typedef struct {
   long size, inner, units_per_row, units, per_item;
 } lines;
 
-static CT larger(CT a, CT b) { return a > b || a != a ? a : b; }
-static CT added(CT a, CT b) { return a + b; }
+#define larger(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define added(a, b) ((a) + (b))
 
 #ifdef ROWS
 #define STEP (VEC * LOCAL)
@@ -57,20 +57,47 @@ static VT only(VT v, int n, CT nothing) {
     barrier(CLK_LOCAL_MEM_FENCE);                                           \
     return total;                                                           \
   }
-#else
-#define DEFINE_ACROSS(name, combine) \
-  static INLINED CT name(CT v, __local CT *shared) { return v; }
 #endif
-#define DEFINE_TOTAL(name, combine)                                                   \
-  DEFINE_ACROSS(across_##name, combine)                                               \
-  static INLINED VT name(VT v, __local CT *shared) {                                  \
-    CT lanes[VEC];                                                                    \
-    VSTORE(v, lanes);                                                                 \
-    for (int step = VEC / 2; step > 0; step /= 2) {                                   \
-      for (int j = 0; j < step; j++) lanes[j] = combine(lanes[j], lanes[j + step]);   \
-    }                                                                                 \
-    return (VT)across_##name(lanes[0], shared);                                       \
+/* Each lane becomes what the lane `step` away and itself make: after all steps, each is what all have made. */
+#if VEC == 16
+#define ACROSS_LANES(v, combine)        \
+  v = combine(v, v.s89abcdef01234567); \
+  v = combine(v, v.s45670123cdef89ab); \
+  v = combine(v, v.s23016745ab89efcd); \
+  v = combine(v, v.s1032547698badcfe);
+#elif VEC == 8
+#define ACROSS_LANES(v, combine) \
+  v = combine(v, v.s45670123);  \
+  v = combine(v, v.s23016745);  \
+  v = combine(v, v.s10325476);
+#elif VEC == 4
+#define ACROSS_LANES(v, combine) \
+  v = combine(v, v.s2301);      \
+  v = combine(v, v.s1032);
+#elif VEC == 2
+#define ACROSS_LANES(v, combine) v = combine(v, v.s10);
+#else
+#define ACROSS_LANES(v, combine)
+#endif
+#if LOCAL > 1
+static CT first_lane(VT v) {
+  CT lanes[VEC];
+  VSTORE(v, lanes);
+  return lanes[0];
+}
+#define DEFINE_TOTAL(name, combine)                  \
+  DEFINE_ACROSS(across_##name, combine)              \
+  static INLINED VT name(VT v, __local CT *shared) { \
+    ACROSS_LANES(v, combine)                         \
+    return (VT)across_##name(first_lane(v), shared); \
   }
+#else
+#define DEFINE_TOTAL(name, combine)                  \
+  static INLINED VT name(VT v, __local CT *shared) { \
+    ACROSS_LANES(v, combine)                         \
+    return v;                                        \
+  }
+#endif
 DEFINE_TOTAL(total_sum, added)
 DEFINE_TOTAL(total_max, larger)
 #define UNIT_ID get_group_id(0)
