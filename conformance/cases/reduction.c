@@ -202,9 +202,9 @@ static const char *const cf_old_norm_texts[] = {"m T[33,17] _ [1]",
                                                 "m T[0] 2 [0]",
                                                 "f T[129,1025] 2 [1]",
                                                 NULL};
-static const char *const cf_lse_texts[] = {"s T[33,17] [1]",     "m T[33,17] [0] true", "m T[1025] [0]",
-                                           "m T[3,13,17] [0,2]", "m T[13,129] [-1]",    "m T[] [0]",
-                                           "m T[3,0] [1]",       "f T[129,1025] [1]",   NULL};
+static const char *const cf_lse_texts[] = {
+    "s T[33,17] [1]",   "m T[33,17] [0] true", "m T[7,1041] [0]", "m T[1025] [0]",     "m T[3,13,17] [0,2]",
+    "m T[13,129] [-1]", "m T[] [0]",           "m T[3,0] [1]",    "f T[129,1025] [1]", NULL};
 static const char *const cf_minmax_texts[] = {
     "m T[33,17] dim=1",   "m T[33,17]",  "m T[1025] dim=0",     "m T[33,17] dim=0 keepdim=true",
     "m T[3,13,17] dim=1", "m T[] dim=0", "f T[129,1025] dim=1", NULL};
@@ -254,8 +254,8 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::sum.dim_IntList", cf_reduce_dims, CF_ANY_DTYPE | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::sum.dim_IntList",
-     CF_TEXTS("s T[17,33] [0]", "m T[2,3,1,2,2,3,3,2] [1,4,6]", "m T[2,3,1,2,2,3,3,2] [0,3,5]"), CF_BIT(F32),
-     CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
+     CF_TEXTS("s T[17,33] [0]", "m T[67,1041] [0]", "m T[2,3,1,2,2,3,3,2] [1,4,6]", "m T[2,3,1,2,2,3,3,2] [0,3,5]"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
      CF_G_LINEAR(0)}, /* along columns: of the reductions by a dim, the one in smoke */
     {"aten::mean.dim", cf_reduce_dims, CF_FLOATS | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
@@ -263,8 +263,8 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_SELECT(4)},
     {"aten::amin", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(4)},
-    {"aten::amax", CF_TEXTS("m T[2,3,1,2,2,3,3,2] [1,4,6]"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, CF_ANY_ZERO,
-     CF_G_SELECT(4)},
+    {"aten::amax", CF_TEXTS("m T[3,1041,2] [0,2]", "m T[2,3,1041] [0,1]", "m T[2,3,1,2,2,3,3,2] [1,4,6]"), CF_BIT(F32),
+     CF_R_EXACT, CF_VALUES, CF_ANY_ZERO, CF_G_SELECT(4)},
     {"aten::argmax", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::argmax", CF_TEXTS("m T[40009]"), CF_BIT(F32) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, 0,
      CF_G_NONE}, /* in parts */

@@ -147,11 +147,20 @@ static int inner_kind(int64_t stride) {
   return stride == 0 ? 0 : stride == 1 ? 1 : 2;
 }
 
+/* How many vectors side by side a work-item of a CPU takes: more than one where all cores have enough to do. */
+static int64_t width_of(const graft_device *device, const pass *pass, int64_t vec) {
+  enum { WIDE = 8 };
+  bool is_long = pass->kept.size[0] >= 2 * (int64_t)device->compute_units * WIDE * vec;
+  return device->is_cpu && !pass->rows && pass->kept.stride[1][0] == 1 && is_long ? WIDE : 1;
+}
+
 static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const pass *pass, const ocl_dtype *compute) {
   size_t local = device->is_cpu ? 1 : 64;
   int64_t vec = compute->class == OCL_CLASS_COMPLEX ? 1 : device->vector_width;
+  int64_t width = width_of(device, pass, vec);
   ocl_text head = {0};
   ocl_head_types(&head, compute, (unsigned)vec, local);
+  ocl_text_add(&head, "#define WIDTH %d\n", (int)width);
   ocl_text_add(&head, "#define KEPT %d\n#define REDUCED %d\n#define D_OUT %s\n#define D_IN %s\n", pass->kept.rank,
                pass->reduced.rank, pass->out->name, pass->in->name);
   ocl_text_add(&head, "%s#define INNER_IN %d\n#define INNER_OUT %d\n", pass->rows ? "#define ROWS\n" : "",
@@ -169,7 +178,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   n += ocl_geometry_numbers(&pass->reduced, space + n);
   int64_t segment = pass->rows ? 64 * vec : 64, per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
   int64_t segments = per_row > 0 ? per_row * (elements(&pass->reduced) / pass->reduced.size[0]) : 0;
-  int64_t outputs_per_unit = pass->rows ? 1 : vec;
+  int64_t outputs_per_unit = pass->rows ? 1 : width * vec;
   int64_t units_per_row = ocl_ceil_divide(pass->kept.size[0], outputs_per_unit);
   int64_t units_per_split = units_per_row * (elements(&pass->kept) / pass->kept.size[0]);
   int64_t units = units_per_split * pass->splits;
