@@ -52,21 +52,73 @@ DEFINE_ACCESS(source, D_SOURCE)
 #define SOURCE(at, n) get_source(at, n)
 #endif
 
+#if INDICES == 1 && VEC == 1 && !defined(ROWS)
+#define RUN 8
+/* `count` elements whose indices go by one stride, where neither parts nor indices to pass over are to be looked at. */
+static void scatter_run(__global RAW(D_TARGET) * to, long to_stride, __global const RAW(D_SOURCE) * from, long from_stride,
+                        __global const long *index, long index_stride, long count, CT number, const space *shape,
+                        __global long *faults) {
+  const int n = 1;
+  const long size = shape->bound[0], step = shape->step[0];
+  long i = 0;
+  for (; i + RUN <= count; i += RUN) {
+    long where[RUN];
+    int in_range = 1;
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+      where[j] = index[(i + j) * index_stride];
+      if (WRAPS) where[j] += where[j] < 0 ? size : 0;
+      in_range &= (ulong)where[j] < (ulong)size;
+    }
+    if (!in_range) break;
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+      __global RAW(D_TARGET) *element = to + where[j] * step + (i + j) * to_stride;
+      VT fresh = SOURCE(from + (i + j) * from_stride, n);
+      put_target(element, COMBINE(get_target(element, n), fresh), n);
+    }
+  }
+  for (; i < count; i++) {
+    long v = index[i * index_stride], where = WRAPS && v < 0 ? v + size : v;
+    if ((ulong)where >= (ulong)size) {
+      REPORT(faults, OP_ID, v, size);
+      continue;
+    }
+    __global RAW(D_TARGET) *element = to + where * step + i * to_stride;
+    VT fresh = SOURCE(from + i * from_stride, n);
+    put_target(element, COMBINE(get_target(element, n), fresh), n);
+  }
+}
+#define HAS_RUNS
+#endif
+
 KERNEL scatter(PLACE(target), CONST_PLACE(source), CT number, __global long *faults, INDEX_PARAMETERS, space shape) {
   __global const long *const index[INDICES] = {INDEX_POINTERS};
   long part = (long)get_global_id(0) % shape.parts, first = (long)get_global_id(0) / shape.parts * shape.per_item;
   long last = min(first + shape.per_item, shape.units);
   for (long unit = first; unit < last; unit++) {
-    long outer = unit / shape.units_per_row, begin = unit % shape.units_per_row * shape.width;
+    long outer = shape.units_per_row == 1 ? unit : unit / shape.units_per_row, begin = unit % shape.units_per_row * shape.width;
     long end = min(begin + shape.width, shape.free_size[0]);
     long at[INDICES + 2], place[SCAN];
     for (int k = 0; k < INDICES + 2; k++) at[k] = 0;
     for (int d = 1; d < FREE; d++) {
-      long i = outer % shape.free_size[d];
-      outer /= shape.free_size[d];
+      long i = d < FREE - 1 ? outer % shape.free_size[d] : outer;
+      if (d < FREE - 1) outer /= shape.free_size[d];
       for (int k = 0; k < INDICES + 2; k++) at[k] += i * shape.free_stride[k].along[d];
     }
     for (int d = 0; d < SCAN; d++) place[d] = 0;
+#ifdef HAS_RUNS
+    const bool plain = shape.parts == 1 && shape.skip == -1;
+#if SCAN == 1
+    if (plain && end == begin + 1) { /* all that goes to one line of the target */
+      scatter_run(POINTER(D_TARGET, target) + at[1] + begin * shape.free_stride[1].along[0], shape.scan_stride[1].along[0],
+                  CONST_POINTER(D_SOURCE, source) + at[0] + begin * shape.free_stride[0].along[0],
+                  shape.scan_stride[0].along[0], index[0] + at[2] + begin * shape.free_stride[2].along[0],
+                  shape.scan_stride[2].along[0], shape.scans, number, &shape, faults);
+      continue;
+    }
+#endif
+#endif
     for (long scan = 0; scan < shape.scans; scan++) {
       __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + at[1];
       __global const RAW(D_SOURCE) *from = CONST_POINTER(D_SOURCE, source) + at[0];
@@ -75,6 +127,15 @@ KERNEL scatter(PLACE(target), CONST_PLACE(source), CT number, __global long *fau
       long stop = where < 0 ? begin : end;
 #else
       long stop = end;
+#endif
+#ifdef HAS_RUNS
+      if (plain && begin < stop) {
+        scatter_run(to + begin * shape.free_stride[1].along[0], shape.free_stride[1].along[0],
+                    from + begin * shape.free_stride[0].along[0], shape.free_stride[0].along[0],
+                    index[0] + at[2] + begin * shape.free_stride[2].along[0], shape.free_stride[2].along[0], end - begin,
+                    number, &shape, faults);
+        stop = begin;
+      }
 #endif
       for (long i = begin; i < stop; i += VEC) {
         int n = (int)min((long)VEC, end - i);
