@@ -25,17 +25,40 @@ static long resolve(__global const long *const *index, const long *at, long i, c
   return in_range ? where : -1;
 }
 
+#if INDICES == 1 && !defined(ROWS)
+#define RUN 8
+/* Of elements whose indices lie side by side, runs of RUN that are all in range; returns where the first other begins. */
+static long gather_runs(__global RAW(D) * to, __global const RAW(D) * from, long stride_from, __global const long *index,
+                        long i, long end, const space *shape) {
+  const long size = shape->bound[0], step = shape->step[0];
+  for (; i + RUN <= end; i += RUN) {
+    long where[RUN];
+    int in_range = 1;
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+      where[j] = index[i + j];
+      if (WRAPS) where[j] += where[j] < 0 ? size : 0;
+      in_range &= (ulong)where[j] < (ulong)size;
+    }
+    if (!in_range) return i;
+#pragma unroll
+    for (int j = 0; j < RUN; j++) to[i + j] = from[where[j] * step + (i + j) * stride_from];
+  }
+  return i;
+}
+#endif
+
 KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETERS, space shape) {
   __global const long *const index[INDICES] = {INDEX_POINTERS};
   long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
   for (long chunk = first; chunk < last; chunk++) {
-    long outer = chunk / shape.chunks_per_row;
+    long outer = shape.chunks_per_row == 1 ? chunk : chunk / shape.chunks_per_row;
     long i = (chunk - outer * shape.chunks_per_row) * shape.chunk, end = min(i + shape.chunk, shape.size[0]);
     long at[INDICES + 2];
     for (int k = 0; k < INDICES + 2; k++) at[k] = 0;
     for (int d = 1; d < RANK; d++) {
-      long place = outer % shape.size[d];
-      outer /= shape.size[d];
+      long place = d < RANK - 1 ? outer % shape.size[d] : outer;
+      if (d < RANK - 1) outer /= shape.size[d];
       for (int k = 0; k < INDICES + 2; k++) at[k] += place * shape.stride[k].along[d];
     }
     __global RAW(D) *to = POINTER(D, out) + at[0];
@@ -50,6 +73,11 @@ KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETE
 #endif
     for (; i < end; i++) to[i * stride_to] = from[i * stride_from];
 #else
+#if INDICES == 1
+    if (stride_to == 1 && shape.stride[2].along[0] == 1) {
+      i = gather_runs(to, from, stride_from, index[0] + at[2], i, end, &shape);
+    }
+#endif
     for (; i < end; i++) {
       long where = resolve(index, at, i, &shape, faults);
       if (where >= 0) to[i * stride_to] = from[where + i * stride_from];
