@@ -22,28 +22,110 @@ static CT line_sum(__global const RAW(D) * line, __global const int *indices, __
   return sum;
 }
 
-KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
-  __global const int *first0 = table, *first1 = first0 + TO(0) + 1, *first2 = first1 + TO(1) + 1;
-  __global const int *indices = first2 + TO(2) + 1;
-  const long ints = (indices - table) + first2[TO(2)];
-  __global const WT *weights = (__global const WT *)(table + (ints + 1) / 2 * 2);
-  EACH_UNIT(row) {
-    const long b = row % TO(1), a = row / TO(1) % TO(0), plane = row / TO(1) / TO(0);
-    __global const RAW(D) *from = ELEMENTS(in) + plane * FROM(0) * FROM(1) * FROM(2);
-    __global RAW(D) *to = ELEMENTS(out) + row * TO(2);
-    const int a0 = first0[a], a1 = first0[a + 1], b0 = first1[b], b1 = first1[b + 1];
-    for (long c = 0; c < TO(2); c++) {
-      CT sum = 0;
-      for (int i = a0; i < a1; i++) {
-        CT lines = 0;
-        for (int j = b0; j < b1; j++) {
-          const long line = ((long)indices[i] * FROM(1) + indices[j]) * FROM(2);
-          lines = joined(j == b0, lines, line_sum(from + line, indices, weights, weights[i] * weights[j], first2[c],
-                                                  first2[c + 1]));
-        }
-        sum = joined(i == a0, sum, lines);
+/* The taps of all dims, as the table holds them. */
+typedef struct {
+  __global const int *first[3], *indices;
+  __global const WT *weights;
+} taps;
+
+static taps taps_of(__global const int *table, const numbers *n) {
+  taps t;
+  t.first[0] = table;
+  t.first[1] = t.first[0] + n->of[3] + 1;
+  t.first[2] = t.first[1] + n->of[4] + 1;
+  t.indices = t.first[2] + n->of[5] + 1;
+  const long ints = (t.indices - table) + t.first[2][n->of[5]];
+  t.weights = (__global const WT *)(table + (ints + 1) / 2 * 2);
+  return t;
+}
+
+/* Elements c to last - 1 of a row, each from the lines that entries a0 to a1 - 1 and b0 to b1 - 1 name. */
+static void row_of_sums(__global RAW(D) * to, __global const RAW(D) * from, long rows, long columns, const taps *t, int a0,
+                        int a1, int b0, int b1, long c, long last) {
+  for (; c < last; c++) {
+    CT sum = 0;
+    for (int i = a0; i < a1; i++) {
+      CT lines = 0;
+      for (int j = b0; j < b1; j++) {
+        const long line = ((long)t->indices[i] * rows + t->indices[j]) * columns;
+        lines = joined(j == b0, lines, line_sum(from + line, t->indices, t->weights, t->weights[i] * t->weights[j],
+                                                t->first[2][c], t->first[2][c + 1]));
       }
-      PUT(to + c, sum);
+      sum = joined(i == a0, sum, lines);
+    }
+    PUT(to + c, sum);
+  }
+}
+
+#if LOCAL == 1
+/* On a CPU a stretch of a row is made in two steps, where its taps lie in a stretch of the input and are few: the lines
+ * are joined, side by side, and then what the taps name of that. */
+#define STRETCH 256
+#define REACH 1024
+#define LINES 16
+
+/* Where the taps of elements c to last - 1 begin in a line, and how far they reach; 0: too far, or too many. */
+static int reach_of(const taps *t, long c, long last, int *low) {
+  int high = -1;
+  *low = INT_MAX;
+  for (; c < last; c++) {
+    if (t->first[2][c + 1] - t->first[2][c] > SPAN) return 0;
+    for (int k = t->first[2][c]; k < t->first[2][c + 1]; k++) {
+      *low = min(*low, t->indices[k]);
+      high = max(high, t->indices[k]);
+    }
+  }
+  return high < *low || high - *low >= REACH ? 0 : high - *low + 1;
+}
+
+static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from, long rows, long columns, const taps *t,
+                             int a0, int a1, int b0, int b1, long c, long last, int low, int reach) {
+  CT lines[REACH];
+  for (int i = a0; i < a1; i++) {
+    for (int j = b0; j < b1; j++) {
+      __global const RAW(D) *line = from + ((long)t->indices[i] * rows + t->indices[j]) * columns + low;
+      const WT weight = t->weights[i] * t->weights[j];
+      if (i == a0 && j == b0) {
+        for (int x = 0; x < reach; x++) lines[x] = GET(line + x) * weight;
+      } else {
+        for (int x = 0; x < reach; x++) lines[x] = ADD(lines[x], GET(line + x) * weight);
+      }
+    }
+  }
+  __global const int *first = t->first[2];
+  for (int k = first[c]; c < last; c++) {
+    const int end = first[c + 1];
+    CT sum = 0;
+    if (k < end) sum = lines[t->indices[k] - low] * t->weights[k];
+    for (k++; k < end; k++) sum = ADD(sum, lines[t->indices[k] - low] * t->weights[k]);
+    k = end;
+    PUT(to + c, sum);
+  }
+}
+#else
+#define STRETCH TO(2)
+#endif
+
+KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
+  const taps t = taps_of(table, &n);
+  for (long c = 0; c < TO(2); c += STRETCH) {
+    const long last = min(c + STRETCH, TO(2));
+#if LOCAL == 1
+    int low;
+    const int reach = reach_of(&t, c, last, &low);
+#endif
+    EACH_UNIT(row) {
+      const long b = row % TO(1), a = row / TO(1) % TO(0), plane = row / TO(1) / TO(0);
+      __global const RAW(D) *from = ELEMENTS(in) + plane * FROM(0) * FROM(1) * FROM(2);
+      __global RAW(D) *to = ELEMENTS(out) + row * TO(2);
+      const int a0 = t.first[0][a], a1 = t.first[0][a + 1], b0 = t.first[1][b], b1 = t.first[1][b + 1];
+#if LOCAL == 1
+      if (reach > 0 && a1 > a0 && b1 > b0 && (a1 - a0) * (b1 - b0) <= LINES) {
+        row_in_two_steps(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last, low, reach);
+        continue;
+      }
+#endif
+      row_of_sums(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last);
     }
   }
 }
