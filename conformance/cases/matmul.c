@@ -2,6 +2,8 @@
 
 #define CF_MATMUL_DTYPES (CF_FLOATS | CF_BIT(I64) | CF_BIT(I32) | CF_COMPLEX)
 
+#define CF_FEW_ROWS (CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16))
+
 static const cf_op cf_matmul_ops[] = {
     {"aten::mm",
      CF_TEXTS("s T[33,17] T[17,129]", "m T[1,1] T[1,1]", "m T[3,13] T[13,1]", "m T[129,33] T[33,65]",
@@ -19,6 +21,16 @@ static const cf_op cf_matmul_ops[] = {
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::addmm", CF_TEXTS("m T[33,13] T[33,17] T[17,13] beta=0.5 alpha=2", "m T[13] T[3,129] T[129,13] beta=0"),
      CF_COMPLEX, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    /* Few rows times a large matrix, or a large matrix times few columns: ends of vectors and of stretches of K. */
+    {"aten::mm",
+     CF_TEXTS("m T[1,301] T[301,70]", "m T[7,301] T[301,70]", "m T[70,301] T[301,2]", "m T[1,5003] T[5003,5]"),
+     CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_NONE},
+    {"aten::bmm", CF_TEXTS("m T[2,3,301] T[2,301,70]"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED,
+     CF_G_NONE},
+    {"aten::addmm", CF_TEXTS("m T[70] T[2,301] T[301,70] beta=0.5 alpha=2"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::mv", CF_TEXTS("m T[70,301] T[301]", "m T[5,5003] T[5003]"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
+     CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_NONE},
     {"aten::dot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::vdot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,

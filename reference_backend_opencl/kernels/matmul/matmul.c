@@ -21,6 +21,9 @@ typedef struct product {
 
 #define STEP 64
 
+/* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
+enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
+
 /* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
  * be. A longer K is cut into blocks, whose sums meet in the workspace; not into many, each of which is a launch. */
 enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
@@ -29,6 +32,7 @@ typedef struct memo {
   ocl_kernel pack_a, pack_b, multiply;
   const ocl_dtype *compute;
   bool swapped;                                   /* a takes B's place: the transposed product, of transposed factors */
+  bool thin;                                      /* few rows: thin.cl */
   bool packs_a, packs_b;                          /* else the product reads the tensor */
   int64_t depth, block;                           /* K, and how much of it a launch takes */
   uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
@@ -89,14 +93,17 @@ static tile choose_tile(const graft_device *device, const ocl_dtype *compute, co
 }
 
 static graft_status make_kernels(memo *memo, graft_device *device, bool addend, const tile *t) {
-  const char *files = device->is_cpu ? "matmul/matmul matmul/panels" : "matmul/matmul matmul/tiles";
+  const char *files = !device->is_cpu ? "matmul/matmul matmul/tiles"
+                      : memo->thin    ? "matmul/matmul matmul/thin"
+                                      : "matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s", memo->compute->name, (int)t->m,
                (int)t->v, addend ? "#define ADDEND\n" : "");
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, "multiply");
-  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
-  if (status == GRAFT_OK && device->is_cpu) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
+  bool packs = device->is_cpu && !memo->thin;
+  if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
+  if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
   ocl_text_free(&head);
   return status;
 }
@@ -114,7 +121,7 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
   p->b_panel = t->n * b->column_stride;
   p->b_column = b->column_stride;
   p->b_depth = b->row_stride;
-  if (!device->is_cpu || p->k == 0) return GRAFT_OK;
+  if (!device->is_cpu || memo->thin || p->k == 0) return GRAFT_OK;
 
   bool in_place = memo->compute->bytes >= 4; /* nothing is computed in less */
   memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
@@ -167,6 +174,15 @@ static void plan_items(memo *memo, product *p, const graft_device *device, int64
   set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
 }
 
+/* Strips of columns, of which each core gets some. */
+static void plan_strips(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t) {
+  int64_t vectors = ocl_ceil_divide(p->n, t->vec);
+  int64_t width = ocl_ceil_divide(vectors * batches, 4 * (int64_t)device->compute_units);
+  memo->block = p->k;
+  p->panels_per_item = width > THIN_VECTORS ? THIN_VECTORS : width;
+  set_global(&memo->multiply, ocl_ceil_divide(vectors, p->panels_per_item), 1, batches);
+}
+
 static void plan_groups(memo *memo, const product *p, int64_t batches) {
   memo->block = p->k;
   set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches);
@@ -182,15 +198,28 @@ static void plan_workspace(memo *memo, const product *p, int64_t batches, const 
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
 }
 
+/* Whether a factor of few rows (turned: B, of few columns) meets a large matrix that lies row by row or column by
+ * column. Of f32 that lies row by row the tiles of panels.cl are better from a third row on. */
+static bool is_thin(const graft_device *device, const ocl_dtype *compute, const operands *call, bool turned) {
+  const matrix large = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
+  bool by_rows = large.column_stride == 1, by_columns = large.row_stride == 1;
+  int64_t most = compute->bytes == 2 || !by_rows ? THIN_ROWS : 2;
+  return device->is_cpu && compute->class == OCL_CLASS_FLOAT && compute->bytes <= 4 && (by_rows || by_columns) &&
+         out.rows <= most && large.rows * large.columns >= THIN_LEAST;
+}
+
 static graft_status plan(memo *memo, graft_device *device, const operands *call) {
   matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   tile t = choose_tile(device, memo->compute, &out);
+  bool thin_turned = is_thin(device, memo->compute, call, true);
+  memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   graft_status status = make_kernels(memo, device, call->addend, &t);
   if (status != GRAFT_OK) return status;
 
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
-  memo->swapped =
-      device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n && out.columns > out.rows;
+  memo->swapped = memo->thin ? thin_turned
+                             : device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n &&
+                                   out.columns > out.rows;
   if (memo->swapped) {
     a = matrix_of(call->b, true);
     b = matrix_of(call->a, true);
@@ -210,7 +239,9 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   }
   int64_t element = memo->compute->bytes < 4 ? 4 : memo->compute->bytes;
   memo->depth = p.k;
-  if (device->is_cpu) {
+  if (memo->thin) {
+    plan_strips(memo, &p, device, out.batches, &t);
+  } else if (device->is_cpu) {
     plan_items(memo, &p, device, out.batches, &t, element);
   } else {
     plan_groups(memo, &p, out.batches);
