@@ -29,6 +29,11 @@ typedef struct ocl_direct {
   ocl_stage stages[OCL_DIRECT_STAGES];
 } ocl_direct;
 
+/* How many lanes serve kernels that take elements side by side: a GPU's work-items take one each. */
+static inline unsigned ocl_direct_lanes(const graft_device *device) {
+  return device->is_cpu ? (unsigned)device->vector_width : 1;
+}
+
 graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call);
 
 /* A number of the compute type among `numbers`, where kernels read it as NUMBER(i): one in the head would be a program

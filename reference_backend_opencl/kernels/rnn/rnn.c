@@ -15,19 +15,25 @@ static void write_head(ocl_text *head, const void *of) {
                c->bias, c->grad_hy, c->grad_cy);
 }
 
+static int64_t units_of(const graft_tensor_desc *state, int lanes) {
+  return state->dl.shape[0] * ocl_ceil_divide(state->dl.shape[1], lanes);
+}
+
 enum { FORWARD_PLACES = 8, BACKWARD_PLACES = 10 };
 
 static graft_status forward(const graft_exec *exec, int op, const graft_tensor_desc *const places[FORWARD_PLACES]) {
   const graft_tensor_desc *state = places[5];
   cell c = {op, places[6] != NULL, false, false};
+  const int lanes = ocl_direct_lanes(exec->device);
   ocl_direct call = {.file = "core/direct rnn/rnn",
                      .dtype = state->dl.dtype,
                      .head = write_head,
                      .of = &c,
                      .numbers = state->dl.shape,
                      .count = 2,
+                     .lanes = lanes,
                      .places = FORWARD_PLACES};
-  call.stages[0] = (ocl_stage){.entry = "cell", .units = ocl_elements(state)};
+  call.stages[0] = (ocl_stage){.entry = "cell", .units = units_of(state, lanes)};
   for (int i = 0; i < FORWARD_PLACES; i++) call.stages[0].places[i] = ocl_place_of(places[i]);
   return ocl_direct_run(exec, &call);
 }
@@ -35,15 +41,18 @@ static graft_status forward(const graft_exec *exec, int op, const graft_tensor_d
 static graft_status backward(const graft_exec *exec, int op, const graft_tensor_desc *const places[BACKWARD_PLACES]) {
   const graft_tensor_desc *state = places[2];
   cell c = {op, places[3] != NULL, places[5] != NULL, places[6] != NULL};
+  const int lanes = ocl_direct_lanes(exec->device);
   ocl_direct call = {.file = "core/direct rnn/rnn",
                      .dtype = state->dl.dtype,
                      .head = write_head,
                      .of = &c,
                      .numbers = state->dl.shape,
                      .count = 2,
+                     .lanes = lanes,
                      .places = BACKWARD_PLACES};
-  call.stages[0] = (ocl_stage){.entry = "cell_backward", .units = ocl_elements(state)};
-  call.stages[1] = (ocl_stage){.entry = "bias_backward", .units = c.bias ? state->dl.shape[1] : 0};
+  call.stages[0] = (ocl_stage){.entry = "cell_backward", .units = units_of(state, lanes)};
+  call.stages[1] =
+      (ocl_stage){.entry = "bias_backward", .units = c.bias ? ocl_ceil_divide(state->dl.shape[1], lanes) : 0};
   for (int i = 0; i < BACKWARD_PLACES; i++) {
     call.stages[0].places[i] = call.stages[1].places[i] = ocl_place_of(places[i]);
   }
