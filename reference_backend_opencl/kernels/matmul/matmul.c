@@ -21,6 +21,9 @@ typedef struct product {
 
 #define STEP 64
 
+/* As panels.cl has it, and up to how many multiplications. */
+enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
+
 /* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
 enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 
@@ -33,6 +36,7 @@ typedef struct memo {
   const ocl_dtype *compute;
   bool swapped;                                   /* a takes B's place: the transposed product, of transposed factors */
   bool thin;                                      /* few rows: thin.cl */
+  bool at_once;                                   /* of a short K, without packed panels */
   bool packs_a, packs_b;                          /* else the product reads the tensor */
   int64_t depth, block;                           /* K, and how much of it a launch takes */
   uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
@@ -100,8 +104,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, bool addend, 
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s", memo->compute->name, (int)t->m,
                (int)t->v, addend ? "#define ADDEND\n" : "");
-  graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, "multiply");
-  bool packs = device->is_cpu && !memo->thin;
+  const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
+  graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
+  bool packs = device->is_cpu && !memo->thin && !memo->at_once;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
   ocl_text_free(&head);
@@ -121,7 +126,7 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
   p->b_panel = t->n * b->column_stride;
   p->b_column = b->column_stride;
   p->b_depth = b->row_stride;
-  if (!device->is_cpu || memo->thin || p->k == 0) return GRAFT_OK;
+  if (!device->is_cpu || memo->thin || memo->at_once || p->k == 0) return GRAFT_OK;
 
   bool in_place = memo->compute->bytes >= 4; /* nothing is computed in less */
   memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
@@ -174,6 +179,17 @@ static void plan_items(memo *memo, product *p, const graft_device *device, int64
   set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
 }
 
+/* Each work-item makes a panel of its own, which should serve for some tiles; neighbours share their rows of A. */
+static void plan_at_once(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
+                         int64_t element) {
+  int64_t enough = ocl_ceil_divide(4 * (int64_t)device->compute_units, p->panels_n * batches);
+  int64_t most = ocl_ceil_divide(p->panels_m, 4), parts = enough < most ? enough : most;
+  int64_t cached = ocl_ceil_divide(p->panels_m * t->m * p->k * element, CACHE_BYTES);
+  memo->block = p->k;
+  p->panels_per_item = ocl_ceil_divide(p->panels_m, parts > cached ? parts : cached);
+  set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
+}
+
 /* Strips of columns, of which each core gets some. */
 static void plan_strips(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t) {
   int64_t vectors = ocl_ceil_divide(p->n, t->vec);
@@ -213,6 +229,8 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   tile t = choose_tile(device, memo->compute, &out);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
+  memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
+                  out.rows * out.columns * out.batches <= AT_ONCE_MOST / (a.columns > 0 ? a.columns : 1);
   graft_status status = make_kernels(memo, device, call->addend, &t);
   if (status != GRAFT_OK) return status;
 
@@ -241,6 +259,8 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   memo->depth = p.k;
   if (memo->thin) {
     plan_strips(memo, &p, device, out.batches, &t);
+  } else if (memo->at_once) {
+    plan_at_once(memo, &p, device, out.batches, &t, element);
   } else if (device->is_cpu) {
     plan_items(memo, &p, device, out.batches, &t, element);
   } else {

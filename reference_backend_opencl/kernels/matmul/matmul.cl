@@ -52,14 +52,20 @@ static VT get(__global const RAW(D) * at, long stride, int n) {
 #define EPILOGUE(sum) (sum)
 #endif
 
+/* What VEC sums of row i from column j on, which lie in the matrix, become. */
+static VT finished(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, __global const uchar *addend) {
+#ifdef ADDEND
+  VT old = get((__global const RAW(D) *)addend + batch * p.addend_batch + i * p.addend_row + j * p.addend_column,
+               p.addend_column, (int)min((long)VEC, p.n - j));
+#endif
+  return EPILOGUE(sum);
+}
+
 /* VEC sums of row i from column j on go out, as far as the matrix reaches. */
 static void finish(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, __global uchar *out,
                    __global const uchar *addend) {
   if (i >= p.m || j >= p.n) return;
   int n = (int)min((long)VEC, p.n - j);
-#ifdef ADDEND
-  VT old = get((__global const RAW(D) *)addend + batch * p.addend_batch + i * p.addend_row + j * p.addend_column,
-               p.addend_column, n);
-#endif
-  put((__global RAW(D) *)out + batch * p.out_batch + i * p.out_row + j * p.out_column, p.out_column, n, EPILOGUE(sum));
+  put((__global RAW(D) *)out + batch * p.out_batch + i * p.out_row + j * p.out_column, p.out_column, n,
+      finished(sum, i, j, p, batch, alpha, beta, addend));
 }

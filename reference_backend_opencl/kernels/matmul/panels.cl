@@ -88,6 +88,31 @@ KERNEL_OF(1, 1) pack(
 
 /* ---- The product ---- */
 
+/* A tile of sums goes out where the columns of the result lie side by side: each is written in one piece. */
+static INLINED void finish_by_columns(VT sum[TILE_M][TILE_V], long row, long column, product p, long batch, CT alpha, CT beta,
+                              __global uchar *out, __global const uchar *addend) {
+  RAW(D) tile[TILE_M * TILE_N];
+  const int rows = (int)min((long)TILE_M, p.m - row), columns = (int)min((long)TILE_N, p.n - column);
+#pragma unroll
+  for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+    for (int v = 0; v < TILE_V; v++) {
+      if (r >= rows || v * VEC >= columns) continue;
+      const VT value = finished(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, addend);
+      STORE(D, __private, tile + r * TILE_N + v * VEC, value);
+    }
+  }
+  __global RAW(D) *to = (__global RAW(D) *)out + batch * p.out_batch + row + column * p.out_column;
+  for (int j = 0; j < columns; j++, to += p.out_column) {
+    if (rows == TILE_M) {
+#pragma unroll
+      for (int r = 0; r < TILE_M; r++) to[r] = tile[r * TILE_N + j];
+    } else {
+      for (int r = 0; r < rows; r++) to[r] = tile[r * TILE_N + j];
+    }
+  }
+}
+
 #define SPAN 256L /* of K, in registers */
 
 /* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
@@ -139,6 +164,10 @@ KERNEL_OF(1, 1) multiply(
         }
       }
     }
+    if (k_end == p.k && k_begin == 0 && p.out_row == 1 && p.out_column != 1) {
+      finish_by_columns(sum, row, panel_n * TILE_N, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+      continue;
+    }
 #pragma unroll
     for (int r = 0; r < TILE_M; r++) {
 #pragma unroll
@@ -150,6 +179,99 @@ KERNEL_OF(1, 1) multiply(
           finish(sum[r][v], row + r, panel_n * TILE_N + v * VEC, p, batch, alpha, beta, out + offset_out,
                  addend + offset_addend);
         }
+      }
+    }
+  }
+}
+
+/* ---- The product at once ---- */
+
+/* Of a K of at most AT_ONCE: a work-item makes its own panel of B, and A's elements are read as they lie. One launch, and
+ * no core waits for what another has packed. */
+#define AT_ONCE 512
+
+static INLINED void pack_own(VT panel[AT_ONCE][TILE_V], __global const RAW(D) *b, product p, long count) {
+  long k = 0;
+  if (count == TILE_N && p.b_column == 1) {
+    for (; k < p.k; k++) {
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) panel[k][v] = LOAD(D, __global, b + k * p.b_depth + v * VEC);
+    }
+  }
+#if VEC > 1
+  for (; count == TILE_N && p.b_depth == 1 && k + VEC <= p.k; k += VEC) {
+#pragma unroll
+    for (int v = 0; v < TILE_V; v++) {
+      VT block[VEC];
+#pragma unroll
+      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, b + (v * VEC + i) * p.b_column + k);
+      transpose(block);
+#pragma unroll
+      for (int i = 0; i < VEC; i++) panel[k + i][v] = block[i];
+    }
+  }
+#endif
+  CT *to = (CT *)panel;
+  for (; k < p.k; k++) {
+    for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(b + k * p.b_depth + r * p.b_column);
+    for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
+  }
+}
+
+KERNEL_OF(1, 1) multiply_at_once(
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    long k_begin, long k_end, product p) {
+  const long column = (long)get_global_id(0) * TILE_N, batch = get_global_id(2);
+  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch;
+  VT panel[AT_ONCE][TILE_V];
+  pack_own(panel, CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column, p, min((long)TILE_N, p.n - column));
+  long panel_m = get_global_id(1) * p.panels_per_item, last = min(panel_m + p.panels_per_item, p.panels_m);
+  for (; panel_m < last; panel_m++) {
+    const long row = panel_m * TILE_M;
+    long at[TILE_M];
+    VT total[TILE_M][TILE_V], sum[TILE_M][TILE_V];
+#pragma unroll
+    for (int r = 0; r < TILE_M; r++) {
+      at[r] = min(row + r, p.m - 1) * p.a_row; /* beyond the last, the last again */
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
+    }
+    __global const RAW(D) *from = a;
+    for (long k = 0; k < p.k;) {
+      const long stop = min(k + SPAN, p.k);
+      const bool more = stop < p.k, started = k > 0;
+      for (; k < stop; k++, from += p.a_depth) {
+        VT columns[TILE_V];
+#pragma unroll
+        for (int v = 0; v < TILE_V; v++) columns[v] = panel[k][v];
+#pragma unroll
+        for (int r = 0; r < TILE_M; r++) {
+          const VT x = (VT)LOAD_ONE(from + at[r]);
+#pragma unroll
+          for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD(x, columns[v], sum[r][v]);
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+        for (int v = 0; v < TILE_V; v++) {
+          if (started) sum[r][v] = ADD(total[r][v], sum[r][v]);
+          if (more) {
+            total[r][v] = sum[r][v];
+            sum[r][v] = (VT)0;
+          }
+        }
+      }
+    }
+    if (p.out_row == 1 && p.out_column != 1) {
+      finish_by_columns(sum, row, column, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+      continue;
+    }
+#pragma unroll
+    for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+      for (int v = 0; v < TILE_V; v++) {
+        finish(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
       }
     }
   }
