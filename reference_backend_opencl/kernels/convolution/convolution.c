@@ -91,8 +91,8 @@ static int64_t first_of(const space *s, int d) {
   return s->off[d] - (s->tap[d] < 0 ? reach_of(s, d) : 0);
 }
 
-/* Makes one row of a plane, in which rows begin `pitch` elements apart. */
-static void lay_plane(space *s, int64_t pitch, int64_t vec) {
+/* Makes one row of a plane, in which rows begin `pitch` elements apart; work-items take `wide` vectors of it. */
+static void lay_plane(space *s, int64_t pitch, int64_t vec, int64_t wide) {
   plane *p = &s->plane;
   int64_t shift = reach_of(s, 1) * pitch + reach_of(s, 2);
   *p = (plane){.pitch = pitch,
@@ -111,7 +111,7 @@ static void lay_plane(space *s, int64_t pitch, int64_t vec) {
   s->taps[2] *= s->taps[1];
   s->taps[1] = 1;
   s->off[1] = 0;
-  s->phase = s->row = ocl_round_up(ocl_round_up(s->out_size[2], vec) + shift, vec);
+  s->phase = s->row = ocl_round_up(ocl_round_up(s->out_size[2], wide * vec) + shift, vec);
 }
 
 /* Short rows leave much of a vector unused. Where the window moves by single elements, a plane serves as one row: a tap
@@ -127,13 +127,13 @@ static int64_t plane_pitch(const graft_device *device, const space *s) {
   return 5 * as_plane <= 4 * as_rows ? pitch : 0;
 }
 
-static void set_rows(space *s, int64_t vec, int64_t tile) {
+static void set_rows(space *s, int64_t vec, int64_t wide, int64_t tile) {
   if (!s->plane.pitch) {
     s->first = first_of(s, 2);
-    s->phase = ocl_round_up(ocl_round_up(s->out_size[2], vec) + reach_of(s, 2) / s->mul[2], vec);
+    s->phase = ocl_round_up(ocl_round_up(s->out_size[2], wide * vec) + reach_of(s, 2) / s->mul[2], vec);
     s->row = s->phase * s->mul[2];
   }
-  s->segments = ocl_ceil_divide(s->out_size[2], vec);
+  s->segments = ocl_ceil_divide(s->out_size[2], wide * vec);
   s->blocks = ocl_ceil_divide(s->out_channels, tile);
   s->units = s->batch * s->groups * s->blocks * s->out_size[0] * s->out_size[1] * s->segments;
 }
@@ -157,12 +157,12 @@ static bool has_many_taps(const space *s) {
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
-                                int64_t vec, int64_t tile, const space *s, bool forward) {
+                                int64_t vec, int64_t wide, int64_t tile, const space *s, bool forward) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)vec, local);
-  ocl_text_add(&head, "#define D %s\n#define TILE %d\n%s%s", dtype->name, (int)tile, forward ? "#define FORWARD\n" : "",
-               s->plane.pitch ? "#define PLANE\n" : "");
+  ocl_text_add(&head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)tile, (int)wide,
+               forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
   if (has_many_taps(s))
     ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
   else
@@ -200,19 +200,28 @@ static void destroy_forward(forward *f) {
   ocl_kernel_destroy(&f->convolve);
 }
 
+/* How many vectors side by side a work-item takes: two where registers are enough and little of the last pair is lost.
+ * A weight is then read once for both. */
+static int64_t width_of(const graft_device *device, const ocl_dtype *dtype, int64_t vectors, int64_t tile) {
+  bool registers = device->is_cpu && device->vector_width == 16 && dtype->bytes <= 4 && tile == 8;
+  return registers && (vectors % 2 == 0 || vectors > 4) ? 2 : 1;
+}
+
 static graft_status prepare_forward(forward *f, graft_device *device, const ocl_dtype *dtype, space s) {
   int64_t tile = 1, pitch = plane_pitch(device, &s);
   while (tile < 8 && tile < s.out_channels) tile *= 2;
   if (s.in_channels < PLANE_CHANNELS) pitch = 0;
   int64_t vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
-  if (pitch) lay_plane(&s, pitch, vec);
-  set_rows(&s, vec, tile);
+  int64_t row = pitch ? (s.out_size[1] - 1) * pitch + s.out_size[2] : s.out_size[2];
+  int64_t wide = width_of(device, dtype, ocl_ceil_divide(row, vec), tile);
+  if (pitch) lay_plane(&s, pitch, vec, wide);
+  set_rows(&s, vec, wide, tile);
   f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
-  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", vec, tile, &s, true);
-  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, tile, &s, true);
-  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, tile, &s, true);
+  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", vec, wide, tile, &s, true);
+  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, wide, tile, &s, true);
+  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, wide, tile, &s, true);
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
@@ -266,11 +275,11 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   space outs = outs_of(&s);
   int64_t pitch = plane_pitch(device, &s), vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
   if (pitch) {
-    lay_plane(&s, pitch, vec);
-    lay_plane(&outs, pitch, vec);
+    lay_plane(&s, pitch, vec, 1);
+    lay_plane(&outs, pitch, vec, 1);
   }
-  set_rows(&s, vec, tile);
-  set_rows(&outs, vec, tile);
+  set_rows(&s, vec, 1, tile);
+  set_rows(&outs, vec, 1, tile);
   s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
   g->out_row = outs.row;
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
@@ -280,11 +289,11 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   int64_t tiles = s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (row_each ? taps / s.taps[2] : taps);
   g->splits = s.splits = splits_for(device, s.batch, tiles);
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
-  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, tile, &s, false);
-  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, tile, &s, false);
-  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, tile, &s, false);
+  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, 1, tile, &s, false);
+  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, 1, tile, &s, false);
+  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, 1, tile, &s, false);
   if (status == GRAFT_OK && s.splits > 1)
-    status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, tile, &s, false);
+    status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, 1, tile, &s, false);
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
   if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, &s, weights);
@@ -362,7 +371,8 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
   int64_t images = grad->shape[0], channels = grad->shape[1], spatial = 1;
   const space s = {.taps = {1, 1, 1}};
   for (int d = 2; d < grad->ndim; d++) spatial *= grad->shape[d];
-  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 4, &s, false);
+  graft_status status =
+      make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 1, 4, &s, false);
   const ocl_argument sizes[] = {OCL_VALUE(images), OCL_VALUE(channels), OCL_VALUE(spatial)};
   if (status == GRAFT_OK) status = ocl_kernel_set(kernel, OCL_ALL(sizes));
   size_t local = device->is_cpu ? 1 : 64;

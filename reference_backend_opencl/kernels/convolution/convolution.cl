@@ -8,7 +8,7 @@
  * and each tap of the window a shift of the whole.
  *
  * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), MANY_TAPS (where that is large:
- * TAPS is s.taps[2] then and no constant), TILE (channels of a work-item's result) and FORWARD for the convolution itself,
+ * TAPS is s.taps[2] then and no constant), TILE (channels of a work-item's result), WIDE (vectors side by side of each) and FORWARD for the convolution itself,
  * which is also the gradient of its input; else the gradients of weight and bias are made. */
 typedef struct {
   long pitch, width, height, in_width, in_height; /* of a row; the output's and the input's own sizes */
@@ -184,9 +184,15 @@ static void walk_on(walk *at, const walk *step, const space *s) {
 }
 #endif
 
-static void add_tap(VT sum[TILE], VT x, __global const CT *weights) {
+static void add_tap(VT sum[TILE][WIDE], __global const CT *row, __global const CT *weights) {
+  VT x[WIDE];
 #pragma unroll
-  for (int b = 0; b < TILE; b++) sum[b] = MULTIPLY_ADD(x, (VT)weights[b], sum[b]);
+  for (int w = 0; w < WIDE; w++) x[w] = VLOAD(row + w * VEC);
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+#pragma unroll
+    for (int w = 0; w < WIDE; w++) sum[b][w] = MULTIPLY_ADD(x[w], (VT)weights[b], sum[b][w]);
+  }
 }
 
 KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
@@ -200,13 +206,16 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
   for (int k = 0; k < TAPS; k++) start[k] = tap_start(&s, k);
 #endif
   for (; unit < last; unit++) {
-    long o2 = unit % s.segments * VEC, rest = unit / s.segments;
+    long o2 = unit % s.segments * (WIDE * VEC), rest = unit / s.segments;
     long o1 = rest % s.out_size[1], o0 = rest / s.out_size[1] % s.out_size[0];
     rest /= s.out_size[0] * s.out_size[1];
     long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
-    VT sum[TILE];
+    VT sum[TILE][WIDE];
 #pragma unroll
-    for (int b = 0; b < TILE; b++) sum[b] = (VT)0;
+    for (int b = 0; b < TILE; b++) {
+#pragma unroll
+      for (int w = 0; w < WIDE; w++) sum[b][w] = (VT)0;
+    }
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
                               image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2;
     __global const CT *weights = (__global const CT *)(work + offset_weights) +
@@ -222,24 +231,28 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
 #ifdef MANY_TAPS
           walk at = first_tap;
           for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
-            add_tap(sum, VLOAD(row + at.phase * s.phase + at.element), weights + k * TILE);
+            add_tap(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
 #else
 #pragma unroll
-          for (int k = 0; k < TAPS; k++) add_tap(sum, VLOAD(row + start[k]), weights + k * TILE);
+          for (int k = 0; k < TAPS; k++) add_tap(sum, row + start[k], weights + k * TILE);
 #endif
         }
       }
     }
-    const results r = results_of(&s, o0, o1, o2);
 #pragma unroll
-    for (int b = 0; b < TILE; b++) {
-      long channel = block * TILE + b;
-      if (channel >= s.out_channels) continue;
-      if (has_bias) {
-        CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
-        sum[b] = ADD(sum[b], (VT)v);
+    for (int w = 0; w < WIDE; w++) {
+      if (o2 + w * VEC >= s.out_size[2]) continue;
+      const results r = results_of(&s, o0, o1, o2 + w * VEC);
+#pragma unroll
+      for (int b = 0; b < TILE; b++) {
+        long channel = block * TILE + b;
+        if (channel >= s.out_channels) continue;
+        if (has_bias) {
+          CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
+          sum[b][w] = ADD(sum[b][w], (VT)v);
+        }
+        put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, sum[b][w]);
       }
-      put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, sum[b]);
     }
   }
 }
