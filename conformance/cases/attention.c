@@ -205,7 +205,9 @@ static const cf_op cf_attention_ops[] = {
               "m T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[5,13]",
               "m T[2,3,5,3] T[2,3,33,3] T[2,3,33,3] T[2,1,5,33] 0.0 true scale=0.5",
               "m T[1,1,1,1] T[1,1,1,1] T[1,1,1,1]", "m T[2,2,3,33] T[2,2,129,33] T[2,2,129,33] T[1,2,1,129]",
-              "m T[0,3,5,4] T[0,3,7,4] T[0,3,7,4]", "f T[2,4,65,64] T[2,4,65,64] T[2,4,65,64] _ 0.0 true"),
+              "m T[0,3,5,4] T[0,3,7,4] T[0,3,7,4]", "m T[1,2,37,20] T[1,2,70,20] T[1,2,70,13]",
+              "m T[2,1,45,9] T[2,1,45,9] T[2,1,45,9] _ 0.0 true", "m T[1,1,12,5] T[1,1,9,5] T[1,1,9,3] T[12,9]",
+              "f T[2,4,65,64] T[2,4,65,64] T[2,4,65,64] _ 0.0 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_attention)},
     /* Each call draws another mask, so that no two make a difference quotient. */
     {CF_FORWARD,

@@ -55,8 +55,10 @@ static bool prepare(attention *a, const graft_exec *exec) {
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
+/* Of many rows a CPU's forward makes vectors. */
 static int block_of(const attention *a) {
-  return a->is_cpu ? 8 : 1;
+  bool vectors = a->is_cpu && !a->tensors[GRAD] && a->numbers[ROWS] > 8;
+  return vectors ? 32 : a->is_cpu ? 8 : 1;
 }
 
 static void write_head(ocl_text *head, const void *of) {

@@ -119,7 +119,156 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   const long head = piece / blocks, first = piece % blocks * BLOCK; \
   const int count = (int)min((long)BLOCK, (length)-first)
 
-#ifdef FORWARD
+#if defined(FORWARD) && BLOCK % 16 == 0
+/* On a CPU, where there are rows enough: lanes are rows of scores. A query's element is turned into vectors once, elements of
+ * keys and values are read one by one as they lie, and nothing is summed across lanes. */
+#define LANES (BLOCK / 16)
+#define TILE 8 /* columns, or elements of values, whose sums are in registers at a time */
+#define MASKS CAT(MT, 16)
+
+#ifdef IS_DOUBLE
+static VECTOR exp_of(VECTOR x) {
+  CT *lanes = (CT *)&x;
+  for (int i = 0; i < 16; i++) lanes[i] = exp(lanes[i]);
+  return x;
+}
+#else
+/* Of what is not above 0, to 2 ulp; below the normal numbers it is 0. x = n log(2) + r, and e^r is its series. */
+static VECTOR exp_of(VECTOR x) {
+  const MASKS is_low = x < (VECTOR)-87;
+  const VECTOR at = is_low ? (VECTOR)0 : x, shift = (VECTOR)12582912.0f; /* 1.5 * 2^23: rounds to a whole number */
+  const VECTOR shifted = fma(at, (VECTOR)1.44269504f, shift), n = shifted - shift;
+  const VECTOR r = fma(n, (VECTOR)2.12194440e-4f, fma(n, (VECTOR)-0.693359375f, at));
+  VECTOR p = fma((VECTOR)1.98412698e-4f, r, (VECTOR)1.38888889e-3f);
+  p = fma(p, r, (VECTOR)8.33333333e-3f);
+  p = fma(p, r, (VECTOR)4.16666667e-2f);
+  p = fma(p, r, (VECTOR)1.66666667e-1f);
+  p = fma(p, r, (VECTOR)0.5f);
+  p = fma(p, r, (VECTOR)1);
+  p = fma(p, r, (VECTOR)1);
+  union {
+    VECTOR number;
+    MASKS bits;
+  } scale = {.number = shifted};
+  scale.bits = (scale.bits << 23) + 0x3f800000;
+  return is_low ? (VECTOR)0 : p * scale.number;
+}
+#endif
+
+/* Sums over `count` steps of the products of vectors, `vectors` of one step after the other, and single elements: sums[c]
+ * takes those that lie at from[c], `step` further on each time. */
+static INLINED void add_products(VECTOR sums[TILE][LANES], const VECTOR (*vectors)[LANES],
+                                 __global const RAW(D) *const from[TILE], int count, long step) {
+  for (int i = 0; i < count; i++) {
+#pragma unroll
+    for (int c = 0; c < TILE; c++) {
+      const VECTOR x = (VECTOR)GET(from[c] + i * step);
+#pragma unroll
+      for (int l = 0; l < LANES; l++) sums[c][l] = fma(vectors[i][l], x, sums[c][l]);
+    }
+  }
+}
+
+KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
+                 PLACE(bias), numbers n) {
+#ifndef DROPOUT
+  if (get_global_id(0) == 0) *POINTER(i64, seed) = *POINTER(i64, offset) = 0;
+#endif
+  CT lane_numbers[16];
+  for (int r = 0; r < 16; r++) lane_numbers[r] = r;
+  const VECTOR lane_number = vload16(0, lane_numbers);
+  EACH_UNIT(piece) {
+    BLOCK_OF(ROWS);
+    VECTOR q[WIDTH + 1][LANES], sums[VALUE_WIDTH + TILE][LANES], weights[COLUMNS_AT_ONCE][LANES];
+    VECTOR most[LANES], total[LANES];
+    for (int r = 0; r < BLOCK; r++) {
+      __global const RAW(D) *from = ELEMENTS(query) + START(QUERY, head, first + min(r, count - 1));
+      for (int e = 0; e < WIDTH; e++) ((CT *)q)[e * BLOCK + r] = GET(from + ELEMENT(e, STRIDE(QUERY, 3)));
+    }
+    for (int e = 0; e < VALUE_WIDTH + TILE; e++) {
+      for (int l = 0; l < LANES; l++) sums[e][l] = (VECTOR)0;
+    }
+    for (int l = 0; l < LANES; l++) most[l] = (VECTOR)-INFINITY, total[l] = (VECTOR)0;
+    const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
+    for (long column = 0; column < end; column += COLUMNS_AT_ONCE) {
+      const int wide = (int)min((long)COLUMNS_AT_ONCE, end - column);
+      for (int j = 0; j < wide; j += TILE) {
+        __global const RAW(D) *keys[TILE]; /* beyond the last, the last again */
+        VECTOR scores[TILE][LANES];
+#pragma unroll
+        for (int c = 0; c < TILE; c++) {
+          keys[c] = ELEMENTS(key) + START(KEY, head, column + min(j + c, wide - 1));
+#pragma unroll
+          for (int l = 0; l < LANES; l++) scores[c][l] = (VECTOR)0;
+        }
+        add_products(scores, q, keys, WIDTH, ELEMENT(1, STRIDE(KEY, 3)));
+#pragma unroll
+        for (int c = 0; c < TILE; c++) {
+#pragma unroll
+          for (int l = 0; l < LANES; l++) weights[j + c][l] = (VECTOR)SCALE * scores[c][l];
+        }
+      }
+#if HAS_BIAS
+      for (int j = 0; j < wide; j++) {
+        CT *lanes = (CT *)weights[j];
+        for (int r = 0; r < count; r++) lanes[r] = BIASED(lanes[r], head, first + r, column + j);
+      }
+#endif
+      for (int l = 0; l < LANES; l++) {
+        VECTOR now = most[l];
+        for (int j = 0; j < wide; j++) {
+#if CAUSAL
+          const CT seen_from = (CT)(column + j - first - 16 * l); /* the first lane that sees this column */
+          weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
+#endif
+          const VECTOR score = weights[j][l];
+          now = (score > now) | (score != score) ? score : now;
+        }
+        const VECTOR shift = now == (VECTOR)-INFINITY ? (VECTOR)0 : now, less = exp_of(most[l] - shift);
+        most[l] = now;
+        total[l] *= less;
+        for (int e = 0; e < VALUE_WIDTH; e++) sums[e][l] *= less;
+        for (int j = 0; j < wide; j++) {
+          weights[j][l] = exp_of(weights[j][l] - shift);
+          total[l] += weights[j][l];
+        }
+      }
+#ifdef DROPOUT
+      for (int j = 0; j < wide; j++) {
+        CT *lanes = (CT *)weights[j];
+        for (int r = 0; r < count; r++) lanes[r] *= MASK(head, first + r, column + j);
+      }
+#endif
+      for (int e = 0; e < VALUE_WIDTH; e += TILE) {
+        __global const RAW(D) *values[TILE];
+        VECTOR parts[TILE][LANES];
+#pragma unroll
+        for (int c = 0; c < TILE; c++) {
+          values[c] = ELEMENTS(value) + START(VALUE, head, column) + ELEMENT(min(e + c, VALUE_WIDTH - 1), STRIDE(VALUE, 3));
+#pragma unroll
+          for (int l = 0; l < LANES; l++) parts[c][l] = sums[e + c][l];
+        }
+        add_products(parts, weights, values, wide, STRIDE(VALUE, 2));
+#pragma unroll
+        for (int c = 0; c < TILE; c++) {
+#pragma unroll
+          for (int l = 0; l < LANES; l++) sums[e + c][l] = parts[c][l];
+        }
+      }
+    }
+    for (int r = 0; r < count; r++) {
+      __global RAW(D) *to = ELEMENTS(out) + START(OUT, head, first + r);
+      const CT largest = ((CT *)most)[r], all = ((CT *)total)[r];
+      const bool nothing = largest == -INFINITY;
+      for (int e = 0; e < VALUE_WIDTH; e++)
+        PUT(to + ELEMENT(e, STRIDE(OUT, 3)), ((CT *)sums)[e * BLOCK + r] / (nothing ? (CT)1 : all));
+      STORE(D_LSE, __global, POINTER(D_LSE, lse) + START(LSE, head, first + r),
+            nothing ? (CT)-INFINITY : largest + log(all));
+    }
+  }
+}
+
+#elif defined(FORWARD)
 KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
                  PLACE(bias), numbers n) {
 #ifndef DROPOUT
