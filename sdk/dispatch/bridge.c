@@ -7,6 +7,7 @@
 #include "dispatch/dispatch.h"
 #include "ops/core/ref.h"
 #include "tensor/copy.h"
+#include "tensor/recorder.h"
 #include "tensor/transfer.h"
 
 /* What a graft_tensor_space holds. */
@@ -143,7 +144,10 @@ graft_status graft_pinned_record_stream(graft_rt_device *device, const void *poi
 graft_status graft_tensor_copy_async(graft_tensor *to, graft_tensor *from) {
   if (!to) return err_null(__func__, "to");
   if (!from) return err_null(__func__, "from");
-  graft_status status = tns_copy_unwaited(to, from);
+  if (tns_recording) return graft_tensor_copy(to, from);
+  graft_status status = tns_check_memory(to, "copy");
+  if (!status) status = tns_check_memory(from, "copy");
+  if (!status) status = tns_copy_unwaited(to, from);
   if (status != GRAFT_UNIMPLEMENTED) {
     if (!status) tns_bump(to);
     return status;

@@ -213,8 +213,7 @@ static bool has_next(const dsp_plan *plan, dsp_route route) {
   return route == DSP_ROUTE_DECOMPOSITION && plan->device->dtypes && dsp_inside.refused;
 }
 
-/* Runs the plan's way; after UNIMPLEMENTED the next one, for this and all later calls. */
-static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tensor **outs, dsp_route *taken) {
+graft_status dsp_run_plan(dsp_plan *plan, const graft_value *args, graft_tensor **outs, dsp_route *taken) {
   dsp_philox_override before = dsp_philox;
   graft_status status;
   for (;;) {
@@ -226,6 +225,18 @@ static graft_status run_plan(dsp_plan *plan, const graft_value *args, graft_tens
   }
   dsp_philox = before;
   return status;
+}
+
+static graft_status record_plan(const dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  op_call call = plan->call;
+  memcpy(call.args, args, call.schema->nargs * sizeof *args);
+  const dsp_recorded recorded = {&call, plan->out_metas, plan->out_wanted, plan->nouts, plan->empty};
+  return dsp_recording()->take(dsp_recording(), &recorded, outs);
+}
+
+static graft_status record_copy(const op_call *call, graft_tensor **outs) {
+  const dsp_recorded recorded = {call, call->out, NULL, 1, false};
+  return dsp_recording()->take(dsp_recording(), &recorded, outs);
 }
 
 static bool any_out(graft_tensor *const *outs, uint32_t nouts) {
@@ -259,7 +270,7 @@ static graft_status call_slot_op(const op_schema *schema, const op_def *def, con
   dsp_full_args(plan, args, nargs, full);
   bool record = dsp_hooks.recording_wanted(full, schema->nargs);
   if (any_out(outs, nouts)) status = check_writes(schema, full, schema->nargs, outs, nouts);
-  if (!status) status = run_plan(plan, full, outs, taken);
+  if (!status) status = dsp_recording() ? record_plan(plan, full, outs) : dsp_run_plan(plan, full, outs, taken);
   if (!status && record) status = dsp_hooks.record(schema, plan->call.def, full, schema->nargs, outs, plan->nouts);
   dsp_plan_release(plan);
   return status;
@@ -269,7 +280,7 @@ static graft_status run_copy_op(op_call *call, const op_schema *schema, graft_te
   if (dev_forked(call->device)) return dev_forked_error(call->device);
   bool record = dsp_hooks.recording_wanted(call->args, schema->nargs);
   graft_status status = check_writes(schema, call->args, schema->nargs, outs, 1);
-  if (!status) status = dsp_run_copy(call, outs);
+  if (!status) status = dsp_recording() ? record_copy(call, outs) : dsp_run_copy(call, outs);
   return !status && record ? dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, 1) : status;
 }
 

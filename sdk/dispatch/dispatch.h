@@ -21,6 +21,7 @@
 
 #include "graft/autograd.h"
 #include "ops/core/op.h"
+#include "tensor/recorder.h"
 
 typedef enum dsp_route {
   DSP_ROUTE_NONE,
@@ -100,6 +101,24 @@ graft_status dsp_describe(uint32_t op_id, const graft_value *args, uint32_t narg
  * the scope; where a tensor stands there already, the call may be written to it. Half types are widened once before,
  * and the results are then as wide; the caller rounds once. call->lists and call->args are used up. */
 void dsp_decompose(fx *s, op_call *call, graft_tensor **results, uint32_t nresults);
+
+/* Where a thread's calls go that are recorded (tensor/recorder.h), after all that is checked before they would run, and
+ * before their history is recorded. */
+typedef struct dsp_recorded {
+  const op_call *call;     /* in full: canonical values, this call's tensors */
+  const graft_meta *metas; /* one a flat output */
+  const bool *wanted;      /* likewise; NULL: all */
+  uint32_t nouts;
+  bool nothing_to_run; /* no output has an element */
+} dsp_recorded;
+typedef struct dsp_recorder {
+  tns_recorder base;
+  /* outs receive new tensors where NULL and wanted. */
+  graft_status (*take)(struct dsp_recorder *self, const dsp_recorded *recorded, graft_tensor **outs);
+} dsp_recorder;
+static inline dsp_recorder *dsp_recording(void) {
+  return (dsp_recorder *)(void *)tns_recording;
+}
 
 /* Ends what is kept of a device, and the memos of its plans. */
 void dsp_device_destroy(dsp_device *state);

@@ -129,6 +129,9 @@ graft_status dsp_find_plan(const op_schema *schema, const op_def *def, const gra
                            graft_tensor **outs, uint32_t nouts, dsp_plan **plan);
 void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs, graft_value *full);
 
+/* Runs a plan's way; after UNIMPLEMENTED the next one, for this and all later calls. Records no history. */
+graft_status dsp_run_plan(dsp_plan *plan, const graft_value *args, graft_tensor **outs, dsp_route *taken);
+
 /* Moves a plan to the way behind the one that was tried and said UNIMPLEMENTED, unless another thread has done so; the
  * last one is DSP_ROUTE_NONE. */
 void dsp_next_route(dsp_plan *plan, dsp_route tried);

@@ -161,16 +161,16 @@ static graft_status prepare_operand(run *r, uint32_t i) {
     case DSP_ABSENT:
     case DSP_DYNAMIC: return GRAFT_OK;
     case DSP_HOST_VALUE:
-      if (r->args[o->arg].kind == GRAFT_VALUE_TENSOR && !source(r, o)->storage) return no_memory_behind(r, o);
+      if (r->args[o->arg].kind == GRAFT_VALUE_TENSOR && tns_lacks_memory(source(r, o))) return no_memory_behind(r, o);
       number_desc(r, i);
       return GRAFT_OK;
     case DSP_DIRECT:
-      if (!source(r, o)->storage) return no_memory_behind(r, o);
+      if (tns_lacks_memory(source(r, o))) return no_memory_behind(r, o);
       dsp_fill_desc(&r->descs[i], source(r, o), o->dtype, o->ndim, o->sizes, o->strides);
       return GRAFT_OK;
     default: break;
   }
-  if (!o->is_output && r->args[o->arg].kind == GRAFT_VALUE_TENSOR && !source(r, o)->storage)
+  if (!o->is_output && r->args[o->arg].kind == GRAFT_VALUE_TENSOR && tns_lacks_memory(source(r, o)))
     return no_memory_behind(r, o);
   graft_status status = make_temporary(r, i);
   if (status) return status;

@@ -7,7 +7,7 @@ graft_status graft_tensor_to(graft_tensor *tensor, graft_rt_device *device, graf
   if (!result) return err_null(__func__, "result");
   bool changes = (device && device != tensor->device) || (dtype && dtype != tensor->dtype);
   graft_value args[6] = {fx_tensor(tensor)};
-  if (!changes || !dsp_hooks.recording_wanted(args, 1)) return tns_to(tensor, device, dtype, result);
+  if (!changes || !(tns_recording || dsp_hooks.recording_wanted(args, 1))) return tns_to(tensor, device, dtype, result);
   /* As the op, so that it takes part in history. */
   if (dtype) args[1] = (graft_value){GRAFT_VALUE_DTYPE, 0, {.dtype = dtype}};
   if (device) args[3] = (graft_value){GRAFT_VALUE_DEVICE, 0, {.device = device}};

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "tensor/copy_host.h"
+#include "tensor/recorder.h"
 #include "tensor/transfer.h"
 #include "tensor/view.h"
 
@@ -190,7 +191,8 @@ static graft_status copy_across(graft_tensor *to, graft_tensor *from, bits b) {
 static graft_status check_copy(const graft_tensor *to, const graft_tensor *from) {
   for (int i = 0; i < 2; i++) {
     const graft_tensor *t = i ? from : to;
-    if (!t->storage) return err_set(GRAFT_INVALID_ARGUMENT, "copy: %s has a shape but no memory", TNS_SHAPE(t));
+    graft_status status = tns_check_memory(t, "copy");
+    if (status) return status;
     if (!t->device->is_reference && dev_forked(t->device)) return dev_forked_error(t->device);
   }
   if (tns_overlaps_itself(to)) {
@@ -250,6 +252,9 @@ graft_status tns_copy(graft_tensor *to, graft_tensor *from) {
 graft_status graft_tensor_copy(graft_tensor *to, graft_tensor *from) {
   if (!to) return err_null(__func__, "to");
   if (!from) return err_null(__func__, "from");
+  if (tns_recording && (to->device == tns_recording->device || from->device == tns_recording->device)) {
+    return tns_recording->copy(tns_recording, to, from);
+  }
   graft_status status = tns_copy(to, from);
   if (!status && to != from) tns_bump(to);
   return status;

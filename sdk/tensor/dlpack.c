@@ -8,6 +8,7 @@
 #include "graft/autograd.h"
 #include "tensor/copy.h"
 #include "tensor/dlpack_abi.h"
+#include "tensor/recorder.h"
 #include "tensor/view.h"
 
 /* --- export --- */
@@ -37,8 +38,8 @@ static void delete_old(struct DLManagedTensor *self) {
 }
 
 static graft_status check_export(const graft_tensor *tensor) {
-  if (!tensor->storage)
-    return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s has a shape but no memory", TNS_SHAPE(tensor));
+  graft_status status = tns_check_memory(tensor, "DLPack");
+  if (status) return status;
   if (tensor->flags & (TNS_CONJ | TNS_NEG)) {
     return err_set(GRAFT_INVALID_ARGUMENT, "DLPack: %s is an unresolved %s, which DLPack can't say; copy it first",
                    TNS_SHAPE(tensor), tensor->flags & TNS_CONJ ? "conjugate" : "negative");

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "tensor/tensor.h"
+#include "tensor/recorder.h"
+
+_Thread_local tns_recorder *tns_recording;
 
 static graft_storage *storage_make(graft_rt_device *device) {
   static _Atomic(uint64_t) last_id;
@@ -20,7 +22,33 @@ static graft_status no_host_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory left for the description of a tensor's storage");
 }
 
+graft_status tns_storage_symbolic(graft_rt_device *device, uint64_t bytes, uint64_t symbol, graft_storage **storage) {
+  graft_storage *made = storage_make(device);
+  if (!made) return no_host_memory();
+  made->bytes = bytes;
+  made->symbol = symbol;
+  *storage = made;
+  return GRAFT_OK;
+}
+
+static graft_status record_storage(graft_rt_device *device, uint64_t bytes, graft_storage **storage) {
+  uint64_t symbol;
+  graft_status status = tns_recording->place(tns_recording, bytes, &symbol);
+  return status ? status : tns_storage_symbolic(device, bytes, symbol, storage);
+}
+
+graft_status tns_check_memory(const graft_tensor *t, const char *what) {
+  if (!tns_lacks_memory(t)) return GRAFT_OK;
+  if (!t->storage) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s has a shape but no memory", what, TNS_SHAPE(t));
+  if (tns_recording) return tns_recording->refuse(tns_recording, what);
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "%s: %s stands for a value of a graph, which is there only while the graph runs; name it as an output "
+                 "(graft_graph_output)",
+                 what, TNS_SHAPE(t));
+}
+
 graft_status tns_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage) {
+  if (tns_recording && tns_recording->device == device) return record_storage(device, bytes, storage);
   mem_block *block = NULL;
   graft_status status = mem_allocate(device, graft_stream_current(device), bytes, &block);
   if (status) return status;

@@ -24,6 +24,7 @@ typedef struct graft_storage {
   uint64_t id;                    /* never used again in this process */
   _Atomic(uint64_t) version;      /* from 1; changes with every write */
   atomic_bool unseen;             /* may be written without libgraft's knowing, and stays so: ops see version 0 */
+  uint64_t symbol;                /* not 0: there is no memory, this is a place in a recording (recorder.h) */
   void (*release)(void *context); /* for imported memory */
   void *release_context;
 } graft_storage;
@@ -111,6 +112,11 @@ typedef enum tns_overlap { TNS_OVERLAP_NONE, TNS_OVERLAP_FULL, TNS_OVERLAP_PARTI
 /* PyTorch's get_overlap_status: FULL means the very same elements in the same order; PARTIAL is what PyTorch refuses;
  * MAYBE (its "too hard", views with gaps) is what it lets pass: the result must then be made in other memory first. */
 tns_overlap tns_overlap_of(const graft_tensor *a, const graft_tensor *b);
+
+/* Whether a tensor has a shape and no memory: for shape inference, or as a value of a recording. */
+static inline bool tns_lacks_memory(const graft_tensor *t) {
+  return !t->storage || t->storage->symbol;
+}
 
 /* Marks the contents as changed. */
 void tns_bump(graft_tensor *tensor);
