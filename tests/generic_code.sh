@@ -3,12 +3,13 @@
 # through their sink only (sdk/ops/core/sink.h). An argument is the root of a tree (this one).
 cd "${1:-$(dirname "$0")/..}" || exit 2
 status=0
-generic="sdk/base sdk/device sdk/memory sdk/tensor sdk/dispatch sdk/autograd sdk/reference sdk/ops/core sdk/torch/csrc
+generic="sdk/base sdk/device sdk/memory sdk/tensor sdk/dispatch sdk/autograd sdk/graph sdk/reference sdk/ops/core sdk/torch/csrc
   conformance/run conformance/judge conformance/text sdk/ops/pointwise/rules.c sdk/ops/pointwise/kernels.c"
 # Which file may name ops, and why.
 reasons="sdk/autograd/leaf.c: gradients are summed by add
 sdk/dispatch/copy.c: the device's copy kernel is the slot of _to_copy
 sdk/dispatch/tensor_ops.c: what tensor/ asks of ops, a conversion and a negation
+sdk/graph/record.c: a copy between tensors is recorded as the op copy
 sdk/ops/core/fx.c: short forms of the ops that formulas use most
 sdk/ops/core/fx.h: an example in a comment
 sdk/torch/csrc/attention.cpp: an op that PyTorch has no boxed way to

@@ -40,6 +40,18 @@ static graft_generator *good_generator(void) {
   return graft_generator_default(good_device());
 }
 
+static graft_graph *good_graph(void) {
+  graft_graph *graph = NULL;
+  ck_assert_int_eq(graft_graph_create(good_device(), &graph), GRAFT_OK);
+  return graph;
+}
+
+static graft_graph_exec *good_exec(void) {
+  graft_graph_exec *exec = NULL;
+  ck_assert_int_eq(graft_graph_compile(good_graph(), good_device(), NULL, &exec), GRAFT_OK);
+  return exec;
+}
+
 /* Zeros: room for outs, numbers and sized structs. */
 static void *good_memory(void) {
   static uint64_t room[1024];

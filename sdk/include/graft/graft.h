@@ -6,6 +6,7 @@
 #include "graft/autograd.h"
 #include "graft/dlpack.h"
 #include "graft/error.h"
+#include "graft/graph.h"
 #include "graft/memory.h"
 #include "graft/ops.h"
 #include "graft/profiler.h"

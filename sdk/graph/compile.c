@@ -1,0 +1,380 @@
+/* A graph for one device: cells, plans, and where each value lies. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/row.h"
+#include "graph/exec.h"
+
+static graft_status no_memory(void) {
+  return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to compile a graph");
+}
+
+/* --- which buffer lives when --- */
+
+static void use(graft_graph_exec *e, const gr_view *view, uint32_t node, bool written) {
+  if (view->buffer == GR_NONE) return;
+  gr_place *place = &e->places[view->buffer];
+  if (place->first == GR_NONE) place->first = node;
+  place->last = node;
+  place->written |= written;
+}
+
+static graft_status find_places(graft_graph_exec *e) {
+  const graft_graph *graph = e->graph;
+  e->places = arena_take(&e->memory, graph->nbuffers * sizeof *e->places);
+  if (!e->places) return no_memory();
+  for (uint32_t i = 0; i < graph->nbuffers; i++) {
+    e->places[i] = (gr_place){.first = GR_NONE, .same_as = GR_NONE, .first_cell = GR_NONE};
+    if (graph->buffers[i].kind == GR_CONSTANT) e->places[i].memory = GR_KEPT;
+  }
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    const gr_node *node = graph->nodes[n];
+    for (uint32_t i = 0; i < node->noperands; i++) use(e, &node->operands[i].view, n, node->operands[i].written);
+    for (uint32_t i = 0; i < node->nresults; i++) use(e, &node->results[i].view, n, true);
+  }
+  for (uint32_t i = 0; i < graph->noutputs; i++) e->places[graph->outputs[i].view.buffer].is_output = true;
+  for (uint32_t i = 0; i < graph->ninputs; i++) {
+    gr_place *place = &e->places[graph->inputs[i].view.buffer];
+    place->memory = GR_BOUND;
+    place->input = i;
+  }
+  for (uint32_t i = 0; i < graph->nbuffers; i++) {
+    gr_place *place = &e->places[i];
+    bool used = place->is_output || place->first != GR_NONE;
+    /* The caller may write to an output, and not to a constant. */
+    if (place->is_output && place->memory != GR_BOUND) place->memory = GR_OWN;
+    if (used && place->memory == GR_UNUSED) place->memory = GR_ARENA;
+  }
+  return GRAFT_OK;
+}
+
+/* --- cells --- */
+
+static graft_status cell_of(graft_graph_exec *e, const gr_view *view, uint32_t *cell) {
+  *cell = GR_NONE;
+  if (view->buffer == GR_NONE) return GRAFT_OK;
+  gr_place *place = &e->places[view->buffer];
+  for (uint32_t i = place->first_cell; i != GR_NONE; i = e->cells[i].next) {
+    if (gr_same_view(&e->cells[i].view, view)) return *cell = i, GRAFT_OK;
+  }
+  graft_status status = gr_grow((void **)&e->cells, e->ncells, sizeof *e->cells);
+  if (status) return status;
+  e->cells[e->ncells] = (gr_cell){*view, place->first_cell};
+  *cell = place->first_cell = e->ncells++;
+  return GRAFT_OK;
+}
+
+static graft_status fill_step(graft_graph_exec *e, uint32_t n) {
+  const gr_node *node = e->graph->nodes[n];
+  gr_step *step = &e->steps[n];
+  *step = (gr_step){.node = node,
+                    .args = arena_copy(&e->memory, node->args, node->nargs * sizeof *node->args),
+                    .operands = arena_take(&e->memory, node->noperands * sizeof *step->operands),
+                    .results = arena_take(&e->memory, node->nresults * sizeof *step->results),
+                    .first_operand = e->noperands,
+                    .first_arg = e->nargs,
+                    .first_result = e->nresults};
+  if (!step->args || !step->operands || !step->results) return no_memory();
+  e->noperands += node->noperands;
+  e->nargs += node->nargs;
+  e->nresults += node->nresults;
+  for (uint32_t i = 0; i < node->nargs; i++) {
+    graft_value *v = &step->args[i];
+    if (v->kind == GRAFT_VALUE_DEVICE) v->as.device = e->device;
+  }
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < node->noperands && !status; i++)
+    status = cell_of(e, &node->operands[i].view, &step->operands[i]);
+  for (uint32_t i = 0; i < node->nresults && !status; i++)
+    status = cell_of(e, &node->results[i].view, &step->results[i]);
+  return status;
+}
+
+static graft_status fill_steps(graft_graph_exec *e) {
+  e->steps = arena_take(&e->memory, e->graph->nnodes * sizeof *e->steps);
+  graft_status status = e->steps ? GRAFT_OK : no_memory();
+  for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) status = fill_step(e, n);
+  return status;
+}
+
+/* --- plans ---
+ * A plan is found with tensors that lie where those of a run will, as far as a plan can tell: at the start of aligned
+ * memory, buffers of their own storages. */
+
+typedef struct planning {
+  graft_graph_exec *e;
+  gr_frame *frame;
+} planning;
+
+static bool is_slot(const dsp_plan *plan) {
+  int route = atomic_load(&plan->route);
+  return route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL;
+}
+
+static graft_status find(planning *p, uint32_t n, bool give, dsp_plan **plan) {
+  const gr_step *step = &p->e->steps[n];
+  const gr_node *node = step->node;
+  graft_tensor **outs = p->frame->results + step->first_result;
+  for (uint32_t i = 0; i < node->nresults; i++) {
+    bool absent = step->results[i] == GR_NONE || (!give && !node->results[i].given);
+    outs[i] = absent ? NULL : &p->frame->cells[step->results[i]];
+  }
+  const op_schema *schema = node->schema;
+  graft_status status = dsp_find_plan(schema, op_def_of(schema->id), p->frame->args + step->first_arg, node->nargs,
+                                      outs, node->nresults, plan);
+  return gr_node_error(status, n);
+}
+
+/* New results that the node makes itself have storages of their own. */
+static void let_give(graft_graph_exec *e, gr_step *step) {
+  step->gives = true;
+  for (uint32_t i = 0; i < step->node->nresults; i++) {
+    const gr_result *result = &step->node->results[i];
+    if (result->view.buffer != GR_NONE && !result->given) e->places[result->view.buffer].memory = GR_LOOSE;
+  }
+}
+
+/* Whether the operand's memory may become that of the node's one result: all that this buffer is read for ends here,
+ * and each element is read where it is written. */
+static bool may_take_over(const graft_graph_exec *e, uint32_t n, uint32_t operand) {
+  const gr_node *node = e->graph->nodes[n];
+  const gr_view *from = &node->operands[operand].view, *to = &node->results[0].view;
+  if (from->buffer == GR_NONE || node->operands[operand].written) return false;
+  const gr_place *place = &e->places[from->buffer];
+  if (place->memory != GR_ARENA || place->last != n || e->graph->buffers[from->buffer].bytes == 0) return false;
+  if (e->graph->buffers[from->buffer].bytes != e->graph->buffers[to->buffer].bytes) return false;
+  gr_view same = *from;
+  same.buffer = to->buffer;
+  if (!gr_same_view(&same, to)) return false;
+  for (uint32_t i = 0; i < node->noperands; i++) {
+    const gr_view *other = &node->operands[i].view;
+    if (other->buffer == from->buffer && !gr_same_view(other, from)) return false;
+  }
+  return true;
+}
+
+/* An elementwise node writes over an operand that nobody looks at any more, where its slot takes that. */
+static graft_status try_in_place(planning *p, uint32_t n) {
+  graft_graph_exec *e = p->e;
+  gr_step *step = &e->steps[n];
+  const gr_node *node = step->node;
+  const op_def *def = op_def_of(node->schema->id);
+  if (!def || !(def->flags & OP_ELEMENTWISE) || node->nresults != 1 || node->results[0].given) return GRAFT_OK;
+  const uint32_t to = node->results[0].view.buffer;
+  if (to == GR_NONE || e->places[to].memory != GR_ARENA || e->places[to].first != n) return GRAFT_OK;
+  for (uint32_t i = 0; i < node->noperands; i++) {
+    if (!may_take_over(e, n, i)) continue;
+    const uint32_t from = node->operands[i].view.buffer;
+    graft_storage *own = p->frame->storages[to];
+    dsp_plan *plan = NULL;
+    graft_status status = gr_frame_bind(e, p->frame, to, p->frame->storages[from], 0);
+    if (!status) status = find(p, n, true, &plan);
+    if (status) return status;
+    if (is_slot(plan) && plan->simple) {
+      dsp_plan_release(step->plan);
+      step->plan = plan;
+      e->places[to].same_as = from;
+      return GRAFT_OK;
+    }
+    dsp_plan_release(plan);
+    status = gr_frame_bind(e, p->frame, to, own, 0);
+    if (status) return status;
+  }
+  return GRAFT_OK;
+}
+
+static graft_status plan_step(planning *p, uint32_t n) {
+  gr_step *step = &p->e->steps[n];
+  const op_def *def = op_def_of(step->node->schema->id);
+  if (def && def->flags & OP_COPY) return GRAFT_OK;
+  graft_status status = find(p, n, true, &step->plan);
+  if (status) return status;
+  if (!is_slot(step->plan)) {
+    dsp_plan_release(step->plan);
+    step->plan = NULL;
+    let_give(p->e, step);
+    status = find(p, n, false, &step->plan);
+  } else if (p->e->passes & GR_PASS_INPLACE) {
+    status = try_in_place(p, n);
+  }
+  if (status) return status;
+  /* What is no tensor comes from the plan; a number that each call brings anew is the node's. */
+  graft_value full[OP_MAX_ARGS];
+  dsp_full_args(step->plan, p->frame->args + step->first_arg, step->node->nargs, full);
+  memcpy(step->args, full, step->node->nargs * sizeof *full);
+  return GRAFT_OK;
+}
+
+/* Storages without memory, one a buffer. */
+static graft_status bind_all(planning *p, graft_storage **owned) {
+  const graft_graph *graph = p->e->graph;
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < graph->nbuffers && !status; i++) {
+    graft_rt_device *device = graph->buffers[i].on_host ? graft_device_reference() : p->e->device;
+    status = tns_storage_symbolic(device, graph->buffers[i].bytes, UINT64_MAX, &owned[i]);
+    if (!status) status = gr_frame_bind(p->e, p->frame, i, owned[i], 0);
+  }
+  return status;
+}
+
+static graft_status find_plans(graft_graph_exec *e) {
+  planning p = {.e = e};
+  graft_storage **owned = calloc(e->graph->nbuffers + 1u, sizeof *owned);
+  graft_status status = owned ? gr_frame_new(e, &p.frame) : no_memory();
+  if (!status) status = bind_all(&p, owned);
+  for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) status = plan_step(&p, n);
+  for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) {
+    if (e->steps[n].plan) status = gr_node_error(dsp_prepare(e->steps[n].plan), n);
+  }
+  for (uint32_t i = 0; owned && i < e->graph->nbuffers; i++) tns_storage_release(owned[i]);
+  free(owned);
+  gr_frame_free(p.frame);
+  return status;
+}
+
+/* --- memory --- */
+
+static uint32_t root_of(const graft_graph_exec *e, uint32_t buffer) {
+  while (e->places[buffer].same_as != GR_NONE) buffer = e->places[buffer].same_as;
+  return buffer;
+}
+
+static void fill_usages(graft_graph_exec *e, gr_usage *usages) {
+  for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
+    const gr_place *place = &e->places[i];
+    if (place->memory != GR_ARENA) continue;
+    gr_usage *usage = &usages[root_of(e, i)];
+    if (!usage->bytes) *usage = (gr_usage){e->graph->buffers[i].bytes, place->first, place->last};
+    if (place->first < usage->first) usage->first = place->first;
+    if (place->last > usage->last) usage->last = place->last;
+    e->value_bytes += e->graph->buffers[i].bytes;
+  }
+}
+
+static graft_status plan_arenas(graft_graph_exec *e) {
+  const uint32_t count = e->graph->nbuffers;
+  const uint64_t most = e->device->max_allocation ? e->device->max_allocation : UINT64_MAX;
+  gr_usage *usages = calloc(count + 1u, sizeof *usages);
+  gr_spot *spots = calloc(count + 1u, sizeof *spots);
+  graft_status status = usages && spots ? GRAFT_OK : no_memory();
+  if (!status) {
+    fill_usages(e, usages);
+    status = gr_plan_memory(usages, count, e->device->alignment, most, spots, &e->arena_bytes, &e->narenas);
+  }
+  for (uint32_t i = 0; !status && i < count; i++) {
+    if (e->places[i].memory == GR_ARENA) e->places[i].spot = spots[root_of(e, i)];
+  }
+  free(usages);
+  free(spots);
+  return status;
+}
+
+static graft_status place_values(graft_graph_exec *e) {
+  if (e->passes & GR_PASS_MEMORY) return plan_arenas(e);
+  for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
+    if (e->places[i].memory == GR_ARENA) e->places[i].memory = GR_OWN;
+  }
+  return GRAFT_OK;
+}
+
+/* --- the whole --- */
+
+/* Constants of another device come over. */
+static graft_status move_constants(graft_graph *graph, graft_rt_device *device) {
+  for (uint32_t i = 0; i < graph->nbuffers; i++) {
+    gr_buffer *b = &graph->buffers[i];
+    if (!b->constant || b->on_host || b->constant->device == device) continue;
+    graft_tensor *moved;
+    graft_status status = graft_tensor_to(b->constant, device, GRAFT_DTYPE_NONE, &moved);
+    if (status) return status;
+    graft_tensor_release(b->constant);
+    b->constant = moved;
+  }
+  graph->device = device;
+  return GRAFT_OK;
+}
+
+static graft_status compile(const graft_graph *graph, graft_graph_exec *e) {
+  const int64_t none = 0;
+  graft_status status = graft_tensor_empty(e->device, GRAFT_U8, 1, &none, &e->claim);
+  if (!status) status = gr_clone(graph, &e->graph);
+  if (!status) status = move_constants(e->graph, e->device);
+  if (!status) status = gr_run_passes(e->graph, e->passes);
+  if (!status) status = find_places(e);
+  if (!status) status = fill_steps(e);
+  if (!status) status = find_plans(e);
+  if (!status) status = place_values(e);
+  /* Constants may have been copied on any stream, and are read on any. */
+  return status ? status : graft_device_synchronize(e->device);
+}
+
+graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *device, const char *passes,
+                                 graft_graph_exec **exec) {
+  if (!graph) return err_null(__func__, "graph");
+  if (!device) return err_null(__func__, "device");
+  if (!exec) return err_null(__func__, "exec");
+  if (tns_recording) {
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "graft_graph_compile: this thread records a graph; end that recording first");
+  }
+  if (graph->failed) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_compile: the recording of the graph has ended: %s",
+                   graph->failure);
+  }
+  graft_graph_exec *e = calloc(1, sizeof *e);
+  if (!e) return no_memory();
+  pthread_mutex_init(&e->lock, NULL);
+  e->device = device;
+  e->flags = dsp_exec_flags();
+  graft_status status = gr_choose_passes(passes, &e->passes);
+  bool grad = graft_grad_mode_set(false);
+  graft_dtype dtype = dt_default();
+  dt_set_default(graph->default_dtype);
+  if (!status) status = compile(graph, e);
+  dt_set_default(dtype);
+  graft_grad_mode_set(grad);
+  if (status)
+    graft_graph_exec_destroy(e);
+  else
+    *exec = e;
+  return status;
+}
+
+static bool holds_constants(const graft_graph *graph) {
+  bool any = false;
+  for (uint32_t i = 0; i < graph->nbuffers; i++) any |= graph->buffers[i].constant != NULL;
+  return any;
+}
+
+void graft_graph_exec_destroy(graft_graph_exec *e) {
+  if (!e) return;
+  /* Work of any stream may still read constants. */
+  if (e->graph && holds_constants(e->graph) && !dev_forked(e->device)) dev_wait_for_work(e->device);
+  for (gr_frame *f = e->frames, *next; f; f = next) {
+    next = f->next;
+    gr_frame_free(f);
+  }
+  for (uint32_t n = 0; e->steps && n < e->graph->nnodes; n++) dsp_plan_release(e->steps[n].plan);
+  graft_graph_destroy(e->graph);
+  graft_tensor_release(e->claim);
+  pthread_mutex_destroy(&e->lock);
+  arena_free(&e->memory);
+  free(e->cells);
+  free(e->arena_bytes);
+  free(e);
+}
+
+graft_status graft_graph_exec_query(const graft_graph_exec *e, graft_graph_exec_info *info, size_t info_bytes) {
+  if (!e) return err_null(__func__, "exec");
+  if (!info) return err_null(__func__, "info");
+  if (!info_bytes) {
+    return err_about(GRAFT_INVALID_ARGUMENT, __func__, "info_bytes is 0; expected sizeof(graft_graph_exec_info)");
+  }
+  graft_graph_exec_info all = {.nodes = e->graph->nnodes, .arenas = e->narenas, .value_bytes = e->value_bytes};
+  for (uint32_t i = 0; i < e->narenas; i++) all.arena_bytes += e->arena_bytes[i];
+  for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
+    if (e->graph->buffers[i].constant) all.constant_bytes += e->graph->buffers[i].bytes;
+  }
+  row_copy((char *)info, info_bytes, &all, sizeof all);
+  return GRAFT_OK;
+}

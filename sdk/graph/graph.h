@@ -1,0 +1,147 @@
+/* graph/: calls that were recorded, as data: passes over them, a memory plan, and runs.
+ *
+ * - record.c: calls and constants come in; ports.c: inputs and outputs; graph.c: what holds them
+ * - passes.c: which passes run; pass_*.c: one each; uses.c: what they ask of a graph
+ * - compile.c: a graph for one device, its plans and places; plan_memory.c: where values lie, a pure function
+ * - run.c: a run; frame.c: the tensors and arguments that one needs (exec.h)
+ *
+ * A graph speaks of buffers and views, not of tensors that view each other: a buffer is memory of so many bytes, a view
+ * says which elements of a buffer an operand is. So aliases need no analysis (two operands share memory where their
+ * buffer is one), a mutation is an operand that is written, and an op that gives a view leaves no node: a chain of
+ * views is one view. The order of nodes is the order of the calls, and passes keep it.
+ *
+ * All sizes are numbers. Sizes that are open until a run would be symbols in gr_view, and a condition list of the graph
+ * beside them, of what formulas decided by a size; today a recording holds for its sizes alone.
+ *
+ * Internal to libgraft. Begin reading in record.c, then compile.c. */
+#ifndef GRAFT_SDK_GRAPH_H
+#define GRAFT_SDK_GRAPH_H
+
+#include "dispatch/dispatch.h"
+#include "graft/graph.h"
+
+#define GR_NONE UINT32_MAX
+
+/* Elements of a buffer; offset and strides count elements of dtype. */
+typedef struct gr_view {
+  uint32_t buffer; /* GR_NONE: absent */
+  graft_dtype dtype;
+  uint32_t flags; /* TNS_CONJ, TNS_NEG */
+  int32_t ndim;
+  int64_t offset;
+  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
+} gr_view;
+
+typedef enum gr_kind { GR_VALUE, GR_INPUT, GR_CONSTANT } gr_kind;
+
+typedef struct gr_buffer {
+  gr_kind kind;
+  bool on_host;           /* a number in host memory, beside those of the device */
+  uint64_t bytes;         /* that its views reach */
+  graft_tensor *constant; /* u8[bytes], owned */
+  /* Of a constant: which memory was copied, so that it is so once; id 0: not known. */
+  uint64_t source_id, source_version, source_first;
+} gr_buffer;
+
+typedef struct gr_operand {
+  gr_view view;
+  bool written; /* by the node, beyond its results */
+} gr_operand;
+
+/* A result: a new value, or written to a view that was there. */
+typedef struct gr_result {
+  gr_view view;
+  bool given;
+} gr_result;
+
+/* A call. args are canonical and complete; of a tensor, as.i is its operand, of a list the first one of `count`; an
+ * item that is NULL is an absent operand. A device is the graph's. */
+typedef struct gr_node {
+  const op_schema *schema;
+  uint32_t nargs, noperands, nresults;
+  graft_value *args;
+  gr_operand *operands;
+  gr_result *results;
+} gr_node;
+
+/* An input or an output. */
+typedef struct gr_port {
+  char *name;
+  gr_view view;
+} gr_port;
+
+typedef struct gr_recorder {
+  dsp_recorder base; /* first: the thread knows this */
+  graft_graph *graph;
+} gr_recorder;
+
+struct graft_graph {
+  graft_rt_device *device;
+  graft_dtype default_dtype; /* of the recording thread: rules read it */
+  graft_tensor *claim;       /* of no bytes: it keeps the device open */
+  uint64_t serial;           /* in the symbols of its tensors */
+  arena memory;              /* of nodes and names */
+  gr_buffer *buffers;
+  gr_node **nodes;
+  gr_port *inputs, *outputs;
+  uint32_t nbuffers, nnodes, ninputs, noutputs;
+  gr_recorder recorder;
+  bool failed;       /* something could not be recorded */
+  char failure[512]; /* and what was said of it */
+};
+
+/* --- graph.c --- */
+/* An array that grows by doubling: room for one more item behind `count`. OUT_OF_MEMORY with a text. */
+graft_status gr_grow(void **items, uint32_t count, size_t item_bytes);
+graft_status gr_new(graft_rt_device *device, graft_graph **graph);
+graft_status gr_clone(const graft_graph *graph, graft_graph **clone);
+graft_status gr_add_buffer(graft_graph *graph, gr_kind kind, uint64_t bytes, uint32_t *index);
+graft_status gr_add_port(graft_graph *graph, gr_port **ports, uint32_t *count, const char *name, const gr_view *view);
+/* A node with room for its parts, appended; the caller fills it in. */
+graft_status gr_add_node(graft_graph *graph, const op_schema *schema, uint32_t noperands, uint32_t nresults,
+                         gr_node **node);
+/* Whether the node draws random numbers, and so changes more than memory. */
+static inline bool gr_is_random(const gr_node *node) {
+  return node->schema->flags & OPF_RANDOM;
+}
+bool gr_same_view(const gr_view *a, const gr_view *b);
+/* Puts "graph node 3" before the error of a node. */
+graft_status gr_node_error(graft_status status, uint32_t node);
+/* The view that a tensor is of a buffer in which it begins `first` bytes later than in its storage. */
+gr_view gr_view_of(const graft_tensor *t, uint32_t buffer, uint64_t first);
+
+/* --- passes.c --- */
+enum { GR_PASS_DEAD = 1, GR_PASS_CSE = 2, GR_PASS_FOLD = 4, GR_PASS_INPLACE = 8, GR_PASS_MEMORY = 16 };
+/* Which passes run: all but those that GRAFT_GRAPH_PASSES and `text` (each may be NULL) take out or leave. */
+graft_status gr_choose_passes(const char *text, uint32_t *passes);
+graft_status gr_run_passes(graft_graph *graph, uint32_t passes);
+/* Each changes the graph; nodes that go leave the array. */
+graft_status gr_pass_dead(graft_graph *graph);
+graft_status gr_pass_cse(graft_graph *graph);
+graft_status gr_pass_fold(graft_graph *graph);
+
+/* --- uses.c --- */
+/* How many nodes write each buffer, added to `counts`. */
+void gr_count_writes(const gr_node *node, uint32_t *counts);
+/* Gives up constants that neither nodes nor outputs read. */
+graft_status gr_drop_constants(graft_graph *graph);
+/* Of each buffer, whether it can be seen from outside: of inputs, and what outputs view. An array of the caller's. */
+graft_status gr_mark_outputs(const graft_graph *graph, bool **is_output);
+
+/* --- plan_memory.c --- */
+/* One value: alive from node `first` to node `last`, both included. */
+typedef struct gr_usage {
+  uint64_t bytes; /* 0: takes no place */
+  uint32_t first, last;
+} gr_usage;
+typedef struct gr_spot {
+  uint32_t arena;
+  uint64_t offset;
+} gr_spot;
+/* Places all values so that no two which are alive at once overlap: each at a multiple of `alignment` (a power of two),
+ * no arena larger than `most` bytes, unless one value is so alone. spots has `count` items; *arenas receives an array
+ * of *narenas sizes, the caller's. OUT_OF_MEMORY is all that can fail. */
+graft_status gr_plan_memory(const gr_usage *usages, uint32_t count, uint64_t alignment, uint64_t most, gr_spot *spots,
+                            uint64_t **arenas, uint32_t *narenas);
+
+#endif

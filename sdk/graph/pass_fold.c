@@ -1,0 +1,124 @@
+/* Constants folded: a node that reads constants alone runs now, once, on the device, and its results are constants. Not
+ * where it draws random numbers, writes to what was there, or makes much out of little: a large tensor of one number is
+ * written sooner than it is read. A node that fails stays, and fails when the graph runs, as its call would. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum { SMALL_BYTES = 1 << 20 };
+
+typedef struct folding {
+  graft_graph *graph;
+  uint32_t *writes; /* by buffer */
+} folding;
+
+static bool can_fold(const folding *f, const gr_node *node) {
+  const gr_buffer *buffers = f->graph->buffers;
+  uint64_t in = 0, out = 0;
+  if (gr_is_random(node) || !node->nresults) return false;
+  for (uint32_t i = 0; i < node->noperands; i++) {
+    const gr_operand *o = &node->operands[i];
+    if (o->view.buffer == GR_NONE) continue;
+    if (o->written || buffers[o->view.buffer].kind != GR_CONSTANT) return false;
+    in += buffers[o->view.buffer].bytes;
+  }
+  for (uint32_t i = 0; i < node->nresults; i++) {
+    const gr_result *r = &node->results[i];
+    if (r->view.buffer == GR_NONE) continue;
+    if (r->given || f->writes[r->view.buffer] != 1) return false;
+    out += buffers[r->view.buffer].bytes;
+  }
+  return out <= SMALL_BYTES || out <= in;
+}
+
+static graft_status constant_tensor(const folding *f, const gr_view *view, graft_tensor **t) {
+  *t = NULL;
+  if (view->buffer == GR_NONE) return GRAFT_OK;
+  graft_tensor *bytes = f->graph->buffers[view->buffer].constant;
+  const int64_t offset = bytes->offset / (int64_t)dt_bytes(view->dtype) + view->offset;
+  graft_status status =
+      tns_new(bytes->storage, bytes->device, view->dtype, view->ndim, view->sizes, view->strides, offset, t);
+  if (!status) (*t)->flags |= view->flags;
+  return status;
+}
+
+/* The call of a node; outs receives nresults tensors. */
+static graft_status call(const folding *f, const gr_node *node, graft_tensor **operands, graft_tensor **outs) {
+  graft_value args[OP_MAX_ARGS];
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < node->noperands && !status; i++)
+    status = constant_tensor(f, &node->operands[i].view, &operands[i]);
+  if (status) return status;
+  for (uint32_t i = 0; i < node->nargs; i++) {
+    args[i] = node->args[i];
+    if (args[i].kind == GRAFT_VALUE_TENSOR) args[i] = fx_tensor(operands[args[i].as.i]);
+    if (args[i].kind == GRAFT_VALUE_TENSORS) args[i] = graft_value_tensors(operands + args[i].as.i, args[i].count);
+    if (args[i].kind == GRAFT_VALUE_DEVICE) args[i].as.device = f->graph->device;
+  }
+  return graft_call(node->schema->id, args, node->nargs, outs, node->nresults);
+}
+
+/* The bytes of a result, which lies as the node's view says. */
+static graft_status bytes_of(const folding *f, const graft_tensor *t, uint64_t size, graft_tensor **bytes) {
+  const int64_t count = (int64_t)size, one = 1, base = t->offset * (int64_t)dt_bytes(t->dtype);
+  graft_tensor *there;
+  graft_status status = tns_new(t->storage, t->device, GRAFT_U8, 1, &count, &one, base, &there);
+  if (status || (uint64_t)base % f->graph->device->alignment == 0) {
+    *bytes = there;
+    return status;
+  }
+  status = graft_tensor_empty(t->device, GRAFT_U8, 1, &count, bytes);
+  if (!status && (status = graft_tensor_copy(*bytes, there))) graft_tensor_release(*bytes);
+  graft_tensor_release(there);
+  return status;
+}
+
+/* All results become constants, or none does. */
+static graft_status keep_results(const folding *f, const gr_node *node, graft_tensor **outs) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < node->nresults && !status; i++) {
+    const uint32_t buffer = node->results[i].view.buffer;
+    graft_tensor *bytes;
+    if (buffer == GR_NONE || !outs[i]) continue;
+    status = bytes_of(f, outs[i], f->graph->buffers[buffer].bytes, &bytes);
+    if (status) break;
+    graft_tensor_release(outs[i]);
+    outs[i] = bytes;
+  }
+  for (uint32_t i = 0; i < node->nresults && !status; i++) {
+    const uint32_t buffer = node->results[i].view.buffer;
+    if (buffer == GR_NONE || !outs[i]) continue;
+    f->graph->buffers[buffer].kind = GR_CONSTANT;
+    f->graph->buffers[buffer].constant = outs[i];
+    outs[i] = NULL;
+  }
+  return status;
+}
+
+static graft_status fold(const folding *f, const gr_node *node, bool *folded) {
+  graft_tensor **tensors = calloc(node->noperands + node->nresults + 1u, sizeof *tensors);
+  if (!tensors) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a pass over a graph");
+  graft_tensor **outs = tensors + node->noperands;
+  *folded = call(f, node, tensors, outs) == GRAFT_OK && keep_results(f, node, outs) == GRAFT_OK;
+  for (uint32_t i = 0; i < node->noperands + node->nresults; i++) graft_tensor_release(tensors[i]);
+  free(tensors);
+  return GRAFT_OK;
+}
+
+graft_status gr_pass_fold(graft_graph *graph) {
+  folding f = {graph, calloc(graph->nbuffers + 1u, sizeof *f.writes)};
+  graft_status status = f.writes ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a pass over a graph");
+  for (uint32_t n = 0; n < graph->nnodes && !status; n++) gr_count_writes(graph->nodes[n], f.writes);
+  uint32_t kept = 0;
+  for (uint32_t n = 0; n < graph->nnodes && !status; n++) {
+    gr_node *node = graph->nodes[n];
+    bool folded = false;
+    if (can_fold(&f, node)) status = fold(&f, node, &folded);
+    if (!folded) graph->nodes[kept++] = node;
+  }
+  graph->nnodes = kept;
+  free(f.writes);
+  /* What only folded nodes read is no longer needed. */
+  return status ? status : gr_drop_constants(graph);
+}

@@ -1,0 +1,85 @@
+/* Inputs and outputs. */
+#include <string.h>
+
+#include "graph/graph.h"
+
+static graft_status take_place(tns_recorder *self, uint64_t bytes, uint64_t *symbol) {
+  graft_graph *graph = ((gr_recorder *)(void *)self)->graph;
+  uint32_t buffer;
+  graft_status status = gr_add_buffer(graph, GR_INPUT, bytes, &buffer);
+  if (!status) *symbol = graph->serial << 32 | (buffer + UINT64_C(1));
+  return status;
+}
+
+/* A tensor as one is made on `device`, checks and all, but of the graph. */
+static graft_status new_input(graft_graph *graph, graft_rt_device *device, graft_dtype dtype, int32_t ndim,
+                              const int64_t *sizes, const int64_t *strides, graft_tensor **input) {
+  gr_recorder recorder = {{{device, take_place, NULL, NULL}, NULL}, graph};
+  tns_recorder *before = tns_recording;
+  tns_recording = &recorder.base.base;
+  graft_status status = graft_tensor_empty_strided(device, dtype, ndim, sizes, strides, input);
+  tns_recording = before;
+  return status;
+}
+
+static graft_status add_input(graft_graph *graph, const char *name, graft_tensor *input) {
+  const uint32_t buffer = graph->nbuffers - 1;
+  graph->buffers[buffer].on_host = input->device != graph->device;
+  gr_view view = gr_view_of(input, buffer, 0);
+  graft_status status = gr_add_port(graph, &graph->inputs, &graph->ninputs, name, &view);
+  return status ? err_attribute(status, "graft_graph_input") : GRAFT_OK;
+}
+
+graft_status graft_graph_input(graft_graph *graph, const char *name, graft_dtype dtype, int32_t ndim,
+                               const int64_t *sizes, const int64_t *strides, graft_tensor **input) {
+  if (!graph) return err_null(__func__, "graph");
+  if (!name) return err_null(__func__, "name");
+  if (ndim && !sizes) return err_null(__func__, "sizes");
+  if (!input) return err_null(__func__, "input");
+  graft_tensor *made;
+  graft_status status = new_input(graph, graph->device, dtype, ndim, sizes, strides, &made);
+  if (status) return status;
+  status = add_input(graph, name, made);
+  if (status)
+    graft_tensor_release(made);
+  else
+    *input = made;
+  return status;
+}
+
+graft_status graft_graph_input_like(graft_graph *graph, const char *name, const graft_tensor *like,
+                                    graft_tensor **input) {
+  if (!graph) return err_null(__func__, "graph");
+  if (!name) return err_null(__func__, "name");
+  if (!like) return err_null(__func__, "like");
+  if (!input) return err_null(__func__, "input");
+  if (like->device != graph->device && (!like->device->is_reference || like->ndim)) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_input_like: %s is on %s; the graph is for %s", TNS_SHAPE(like),
+                   graft_device_text(like->device), graft_device_text(graph->device));
+  }
+  graft_tensor *made;
+  graft_status status = new_input(graph, like->device, like->dtype, like->ndim, like->sizes, like->strides, &made);
+  if (status) return status;
+  made->flags |= like->flags & (TNS_CONJ | TNS_NEG);
+  if (graft_tensor_requires_grad(like)) status = graft_tensor_set_requires_grad(made, true);
+  if (!status) status = add_input(graph, name, made);
+  if (status)
+    graft_tensor_release(made);
+  else
+    *input = made;
+  return status;
+}
+
+graft_status graft_graph_output(graft_graph *graph, const char *name, graft_tensor *value) {
+  if (!graph) return err_null(__func__, "graph");
+  if (!name) return err_null(__func__, "name");
+  if (!value) return err_null(__func__, "value");
+  uint64_t symbol = value->storage ? value->storage->symbol : 0;
+  if (!symbol || symbol >> 32 != graph->serial) {
+    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_output: %s (%s) is no value of this graph%s", name,
+                   TNS_SHAPE(value), symbol ? ", but of another one" : "");
+  }
+  gr_view view = gr_view_of(value, (uint32_t)symbol - 1, 0);
+  graft_status status = gr_add_port(graph, &graph->outputs, &graph->noutputs, name, &view);
+  return status ? err_attribute(status, "graft_graph_output") : GRAFT_OK;
+}

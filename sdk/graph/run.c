@@ -1,0 +1,359 @@
+/* A run: inputs are checked and bound, memory is taken, and each node's plan is run as graft_call would. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/exec.h"
+#include "tensor/copy.h"
+
+typedef struct running {
+  graft_graph_exec *e;
+  graft_tensor *const *inputs;
+  gr_frame *frame;
+  bool unaligned; /* an input lies elsewhere than plans were found for */
+} running;
+
+/* --- inputs --- */
+
+static bool same_strides(const graft_tensor *t, const gr_view *view) {
+  for (int32_t i = 0; i < t->ndim; i++) {
+    if (t->sizes[i] > 1 && t->strides[i] != view->strides[i]) return false;
+  }
+  return true;
+}
+
+static graft_status mismatch(const gr_port *port, const graft_tensor *t, graft_rt_device *device) {
+  char is[160], expected[160], strides[160];
+  tns_format_ints(expected, sizeof expected, (uint64_t)port->view.ndim, port->view.sizes);
+  tns_format_ints(strides, sizeof strides, (uint64_t)port->view.ndim, port->view.strides);
+  const char *bits = port->view.flags & TNS_CONJ ? ", conjugate" : port->view.flags ? ", negative" : "";
+  const char *own = t->flags & TNS_CONJ ? ", conjugate" : t->flags & TNS_NEG ? ", negative" : "";
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "input %s is %s%s on %s; the graph was recorded for %s%s with strides %s%s on %s", port->name,
+                 tns_describe(t, is, sizeof is), own, graft_device_text(t->device), graft_dtype_name(port->view.dtype),
+                 expected, strides, bits, graft_device_text(device));
+}
+
+static graft_status check_input(const running *r, uint32_t i) {
+  const graft_graph *graph = r->e->graph;
+  const gr_port *port = &graph->inputs[i];
+  graft_tensor *t = r->inputs[i];
+  if (!t) return err_set(GRAFT_INVALID_ARGUMENT, "input %s is NULL", port->name);
+  bool on_host = graph->buffers[port->view.buffer].on_host;
+  graft_rt_device *device = on_host ? graft_device_reference() : r->e->device;
+  bool fits = t->device == device && t->dtype == port->view.dtype &&
+              tns_has_sizes(t, port->view.ndim, port->view.sizes) && same_strides(t, &port->view) &&
+              (t->flags & (TNS_CONJ | TNS_NEG)) == port->view.flags;
+  if (!fits) return mismatch(port, t, device);
+  graft_status status = tns_check_memory(t, port->name);
+  if (status) return status;
+  if (!graft_grad_mode() || !graft_tensor_requires_grad(t)) return GRAFT_OK;
+  return err_set(
+      GRAFT_INVALID_ARGUMENT,
+      "input %s requires grad and grad mode is on, but a run has no history; record the gradient too, and run "
+      "with grad mode off",
+      port->name);
+}
+
+typedef struct span {
+  uint64_t begin, end;
+} span;
+
+static span span_of(const graft_tensor *t) {
+  const uint64_t begin = (uint64_t)t->offset * dt_bytes(t->dtype);
+  if (!t->numel) return (span){begin, begin};
+  return (span){begin, (uint64_t)tns_extent_bytes(t->dtype, t->ndim, t->sizes, t->strides, t->offset)};
+}
+
+/* A value that is written through one input is read through another one at times that passes may change. */
+static graft_status check_shared(const running *r, uint32_t written) {
+  const graft_graph *graph = r->e->graph;
+  const graft_tensor *t = r->inputs[written];
+  const span own = span_of(t);
+  for (uint32_t i = 0; i < graph->ninputs; i++) {
+    const graft_tensor *other = r->inputs[i];
+    if (i == written || other->storage != t->storage) continue;
+    const span its = span_of(other);
+    if (its.end <= own.begin || own.end <= its.begin) continue;
+    return err_set(
+        GRAFT_INVALID_ARGUMENT,
+        "inputs %s and %s share memory, and the graph writes to %s; make one an input and view it in the graph",
+        graph->inputs[written].name, graph->inputs[i].name, graph->inputs[written].name);
+  }
+  return GRAFT_OK;
+}
+
+static graft_status check_inputs(const running *r) {
+  const graft_graph *graph = r->e->graph;
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < graph->ninputs && !status; i++) status = check_input(r, i);
+  for (uint32_t i = 0; i < graph->ninputs && !status; i++) {
+    if (r->e->places[graph->inputs[i].view.buffer].written) status = check_shared(r, i);
+  }
+  return status;
+}
+
+/* --- memory --- */
+
+static graft_status bind_input(running *r, uint32_t i) {
+  const gr_port *port = &r->e->graph->inputs[i];
+  graft_tensor *t = r->inputs[i];
+  const uint64_t base = (uint64_t)t->offset * dt_bytes(t->dtype);
+  if ((t->storage->offset + base) % r->e->device->alignment) r->unaligned = true;
+  graft_status status = gr_frame_bind(r->e, r->frame, port->view.buffer, t->storage, base);
+  return status ? err_attribute(status, port->name) : GRAFT_OK;
+}
+
+static graft_status own_memory(running *r, uint32_t buffer) {
+  const gr_buffer *b = &r->e->graph->buffers[buffer];
+  graft_storage *storage;
+  graft_status status = tns_storage_new(r->e->device, b->bytes, &storage);
+  if (status) return status;
+  status = gr_frame_bind(r->e, r->frame, buffer, storage, 0);
+  if (status || !b->constant || !b->bytes) return status;
+  /* An output that is a constant: the values are the graph's, the memory the caller's. */
+  const int64_t size = (int64_t)b->bytes, one = 1;
+  graft_tensor *to;
+  status = tns_new(storage, r->e->device, GRAFT_U8, 1, &size, &one, 0, &to);
+  if (status) return status;
+  status = tns_copy(to, b->constant);
+  graft_tensor_release(to);
+  return status;
+}
+
+static graft_status bind_arenas(running *r) {
+  const graft_graph_exec *e = r->e;
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < e->narenas && !status; i++) {
+    status = tns_storage_new(e->device, e->arena_bytes[i], &r->frame->arenas[i]);
+    if (!status) tns_storage_expose(r->frame->arenas[i]); /* many values in one storage: plugins cache none of them */
+  }
+  return status;
+}
+
+static graft_status bind_buffer(running *r, uint32_t buffer) {
+  const graft_graph_exec *e = r->e;
+  const gr_place *place = &e->places[buffer];
+  graft_tensor *constant = e->graph->buffers[buffer].constant;
+  switch (place->memory) {
+    case GR_BOUND: return bind_input(r, place->input);
+    case GR_KEPT: return gr_frame_bind(e, r->frame, buffer, constant->storage, (uint64_t)constant->offset);
+    case GR_ARENA:
+      if (place->spot.arena == GR_NONE) return own_memory(r, buffer); /* of no bytes */
+      return gr_frame_bind(e, r->frame, buffer, r->frame->arenas[place->spot.arena], place->spot.offset);
+    case GR_OWN: return place->first == GR_NONE || constant ? own_memory(r, buffer) : GRAFT_OK;
+    default: return GRAFT_OK;
+  }
+}
+
+static graft_status bind_all(running *r) {
+  graft_status status = bind_arenas(r);
+  for (uint32_t i = 0; i < r->e->graph->nbuffers && !status; i++) status = bind_buffer(r, i);
+  return status;
+}
+
+static bool owns(const graft_graph_exec *e, uint32_t buffer) {
+  const gr_place *place = &e->places[buffer];
+  if (place->memory == GR_ARENA) return place->spot.arena == GR_NONE;
+  return place->memory == GR_OWN || place->memory == GR_LOOSE;
+}
+
+static void drop(running *r, uint32_t buffer) {
+  if (!owns(r->e, buffer)) return;
+  tns_storage_release(r->frame->storages[buffer]);
+  r->frame->storages[buffer] = NULL;
+}
+
+static void drop_all(running *r) {
+  for (uint32_t i = 0; i < r->e->graph->nbuffers; i++) {
+    drop(r, i);
+    r->frame->storages[i] = NULL;
+  }
+  for (uint32_t i = 0; i < r->e->narenas; i++) {
+    tns_storage_release(r->frame->arenas[i]);
+    r->frame->arenas[i] = NULL;
+  }
+}
+
+/* --- nodes --- */
+
+/* Memory of its own for what a node uses first. */
+static graft_status open_buffer(running *r, const gr_view *view) {
+  if (view->buffer == GR_NONE || r->frame->storages[view->buffer]) return GRAFT_OK;
+  return r->e->places[view->buffer].memory == GR_OWN ? own_memory(r, view->buffer) : GRAFT_OK;
+}
+
+static graft_status open_buffers(running *r, const gr_node *node) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < node->noperands && !status; i++) status = open_buffer(r, &node->operands[i].view);
+  for (uint32_t i = 0; i < node->nresults && !status; i++) status = open_buffer(r, &node->results[i].view);
+  return status;
+}
+
+/* What nobody uses behind this node gives its memory back. */
+static void close_buffer(running *r, const gr_view *view, uint32_t n) {
+  if (view->buffer == GR_NONE) return;
+  const gr_place *place = &r->e->places[view->buffer];
+  if (place->last == n && !place->is_output) drop(r, view->buffer);
+}
+
+static void close_buffers(running *r, const gr_node *node, uint32_t n) {
+  for (uint32_t i = 0; i < node->noperands; i++) close_buffer(r, &node->operands[i].view, n);
+  for (uint32_t i = 0; i < node->nresults; i++) close_buffer(r, &node->results[i].view, n);
+}
+
+static bool is_given(const gr_step *step, uint32_t i) {
+  return step->results[i] != GR_NONE && (!step->gives || step->node->results[i].given);
+}
+
+/* The storages in which a node gave its new results. */
+static graft_status take_results(running *r, const gr_step *step, graft_tensor **outs) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < step->node->nresults; i++) {
+    if (is_given(step, i) || !outs[i]) continue;
+    const uint64_t base = (uint64_t)outs[i]->offset * dt_bytes(outs[i]->dtype);
+    graft_storage *storage = tns_release_to_storage(outs[i]);
+    outs[i] = NULL;
+    if (status || step->results[i] == GR_NONE) {
+      tns_storage_release(storage);
+      continue;
+    }
+    status = gr_frame_bind(r->e, r->frame, step->node->results[i].view.buffer, storage, base);
+  }
+  return status;
+}
+
+static graft_status run_copy(running *r, const gr_step *step, graft_tensor **outs) {
+  graft_tensor *from = NULL;
+  for (uint32_t i = 0; i < step->node->noperands; i++) { /* the last one is the source */
+    if (step->operands[i] != GR_NONE) from = &r->frame->cells[step->operands[i]];
+  }
+  graft_status status = tns_copy(outs[0], from);
+  if (!status && outs[0] != from) tns_bump(outs[0]);
+  return status;
+}
+
+static graft_status run_unaligned(const gr_step *step, const graft_value *args, graft_tensor **outs) {
+  const op_schema *schema = step->node->schema;
+  dsp_plan *plan;
+  graft_status status =
+      dsp_find_plan(schema, op_def_of(schema->id), args, step->node->nargs, outs, step->node->nresults, &plan);
+  if (status) return status;
+  graft_value full[OP_MAX_ARGS];
+  dsp_full_args(plan, args, step->node->nargs, full);
+  dsp_route taken;
+  status = dsp_run_plan(plan, full, outs, &taken);
+  dsp_plan_release(plan);
+  return status;
+}
+
+static graft_status run_step(running *r, uint32_t n) {
+  const gr_step *step = &r->e->steps[n];
+  graft_tensor **outs = r->frame->results + step->first_result;
+  const graft_value *args = r->frame->args + step->first_arg;
+  graft_status status = open_buffers(r, step->node);
+  if (status) return status;
+  for (uint32_t i = 0; i < step->node->nresults; i++)
+    outs[i] = is_given(step, i) ? &r->frame->cells[step->results[i]] : NULL;
+  dsp_route taken;
+  if (!step->plan)
+    status = run_copy(r, step, outs);
+  else
+    status = r->unaligned ? run_unaligned(step, args, outs) : dsp_run_plan(step->plan, args, outs, &taken);
+  if (!status) status = take_results(r, step, outs);
+  if (!status) close_buffers(r, step->node, n);
+  return status;
+}
+
+/* --- outputs --- */
+
+static graft_status make_output(running *r, const gr_port *port, graft_tensor **output) {
+  const gr_view *view = &port->view;
+  const uint32_t buffer = view->buffer;
+  graft_status status = GRAFT_OK;
+  if (!r->frame->storages[buffer]) status = own_memory(r, buffer); /* no node writes it */
+  if (status) return status;
+  const int64_t offset = (int64_t)(r->frame->bases[buffer] / dt_bytes(view->dtype)) + view->offset;
+  graft_storage *storage = r->frame->storages[buffer];
+  status = tns_new(storage, storage->device, view->dtype, view->ndim, view->sizes, view->strides, offset, output);
+  if (!status) (*output)->flags |= view->flags;
+  return status;
+}
+
+static graft_status make_outputs(running *r, graft_tensor **outputs) {
+  const graft_graph *graph = r->e->graph;
+  graft_tensor **made = calloc(graph->noutputs + 1u, sizeof *made);
+  graft_status status = made ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the outputs of a graph");
+  uint32_t count = 0;
+  for (; count < graph->noutputs && !status; count++) status = make_output(r, &graph->outputs[count], &made[count]);
+  for (uint32_t i = 0; i < count; i++) {
+    if (status)
+      graft_tensor_release(made[i]);
+    else
+      outputs[i] = made[i];
+  }
+  free(made);
+  return status;
+}
+
+/* --- the whole --- */
+
+static graft_status run(running *r, graft_tensor **outputs) {
+  graft_exec_flags flags = dsp_exec_flags();
+  dsp_set_exec_flags(r->e->flags);
+  graft_dtype dtype = dt_default();
+  dt_set_default(r->e->graph->default_dtype);
+  bool grad = graft_grad_mode_set(false);
+  graft_status status = bind_all(r);
+  for (uint32_t n = 0; n < r->e->graph->nnodes && !status; n++) status = gr_node_error(run_step(r, n), n);
+  if (!status) status = make_outputs(r, outputs);
+  graft_grad_mode_set(grad);
+  dt_set_default(dtype);
+  dsp_set_exec_flags(flags);
+  return status;
+}
+
+static graft_status take_frame(graft_graph_exec *e, gr_frame **frame) {
+  pthread_mutex_lock(&e->lock);
+  *frame = e->frames;
+  if (*frame) e->frames = (*frame)->next;
+  pthread_mutex_unlock(&e->lock);
+  return *frame ? GRAFT_OK : gr_frame_new(e, frame);
+}
+
+static void give_frame_back(graft_graph_exec *e, gr_frame *frame) {
+  pthread_mutex_lock(&e->lock);
+  frame->next = e->frames;
+  e->frames = frame;
+  pthread_mutex_unlock(&e->lock);
+}
+
+static graft_status check_counts(const graft_graph *graph, uint32_t ninputs, uint32_t noutputs) {
+  if (ninputs != graph->ninputs)
+    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_run: the graph has %u inputs, %u were given", graph->ninputs,
+                   ninputs);
+  if (noutputs == graph->noutputs) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_run: the graph has %u outputs, room for %u was given",
+                 graph->noutputs, noutputs);
+}
+
+graft_status graft_graph_run(graft_graph_exec *e, graft_tensor *const *inputs, uint32_t ninputs, graft_tensor **outputs,
+                             uint32_t noutputs) {
+  if (!e) return err_null(__func__, "exec");
+  if (ninputs && !inputs) return err_null(__func__, "inputs");
+  if (noutputs && !outputs) return err_null(__func__, "outputs");
+  if (dev_forked(e->device)) return dev_forked_error(e->device);
+  if (tns_recording) {
+    return err_set(GRAFT_INVALID_ARGUMENT,
+                   "graft_graph_run: this thread records a graph; its calls can be recorded, a compiled graph can't");
+  }
+  graft_status status = check_counts(e->graph, ninputs, noutputs);
+  if (status) return status;
+  running r = {.e = e, .inputs = inputs};
+  status = check_inputs(&r);
+  if (!status) status = take_frame(e, &r.frame);
+  if (status) return status;
+  status = run(&r, outputs);
+  drop_all(&r);
+  give_frame_back(e, r.frame);
+  return status;
+}

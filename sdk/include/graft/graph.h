@@ -1,0 +1,100 @@
+/* libgraft: graphs. Calls are recorded once and run often: nothing is looked up, checked or decided again, values in
+ * between share one piece of memory, and what need not be computed is not.
+ *
+ * A graph has inputs, constants, calls and outputs. While a thread records, its calls run nothing: tensors stand for
+ * values that are not there yet, gradients included, so that a training step (forward, graft_backward, optimizer ops)
+ * becomes one graph. What such a graph gives is, to the bit, what its calls give one by one.
+ *
+ * A recording holds for the dtypes, shapes and strides of its inputs. A graph is used by one thread at a time, a
+ * compiled one by any number. Before 1.0 this header may still change. */
+#ifndef GRAFT_GRAPH_H
+#define GRAFT_GRAPH_H
+
+#include "graft/tensor.h"
+#include "graft/value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_graph graft_graph;
+typedef struct graft_graph_exec graft_graph_exec;
+
+/* A graph without calls, of calls on `device`, which it keeps open as a tensor does. */
+GRAFT_EXPORT graft_status graft_graph_create(graft_rt_device *device, graft_graph **graph);
+/* Ends a recording into it that this thread has begun. What was compiled from it stays. */
+GRAFT_EXPORT void graft_graph_destroy(GRAFT_NULLABLE graft_graph *graph);
+
+/* --- building ---
+ * The tensors that these functions give stand for values: they have dtype, shape, strides and history, and no memory.
+ * They are for calls that this graph records, and for graft_graph_output; anything that needs their values is an error.
+ */
+
+/* An input. strides NULL: contiguous. Names are given once among inputs, and once among outputs. */
+GRAFT_EXPORT graft_status graft_graph_input(graft_graph *graph, const char *name, graft_dtype dtype, int32_t ndim,
+                                            const int64_t *sizes, GRAFT_NULLABLE const int64_t *strides,
+                                            graft_tensor **input);
+/* An input that lies as `like` does: also its conjugate and negative bits, and host memory for a number (rank 0) that
+ * takes part in the calls of a device. It requires grad where `like` does. */
+GRAFT_EXPORT graft_status graft_graph_input_like(graft_graph *graph, const char *name, const graft_tensor *like,
+                                                 graft_tensor **input);
+
+/* Between these two all calls of this thread on the graph's device are recorded, through graft_call, the functions of
+ * graft/ops.h, graft_tensor_copy and _to, and autograd; graft_tensor_empty gives a value of the graph. Tensors with
+ * memory become constants: their values now, so that they may be changed or released after it. Refused, naming the op,
+ * are writes to such tensors, tensors with memory that require grad, ops on other devices and generators other than the
+ * device's default one. What depends on values (graft_tensor_item, _to_host, an op whose result's size depends on data)
+ * or brings some (graft_tensor_from_host) is refused, and ends the recording: no more calls are taken, and the end
+ * gives that error once more. Any other failing call leaves the graph as it was. Errors of begin: this thread records
+ * already. */
+GRAFT_EXPORT graft_status graft_graph_record_begin(graft_graph *graph);
+GRAFT_EXPORT graft_status graft_graph_record_end(graft_graph *graph);
+
+/* One call, recorded as graft_call would be between the two: for those who have a graph already and no program. */
+GRAFT_EXPORT graft_status graft_graph_call(graft_graph *graph, uint32_t op_id, const graft_value *args, uint32_t nargs,
+                                           graft_tensor **outs, uint32_t nouts);
+
+/* Names an output: any value of the graph, an input or a view of one too, as often as wanted. */
+GRAFT_EXPORT graft_status graft_graph_output(graft_graph *graph, const char *name, graft_tensor *value);
+
+GRAFT_EXPORT uint32_t graft_graph_node_count(const graft_graph *graph) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT uint32_t graft_graph_input_count(const graft_graph *graph) GRAFT_NULL_GIVES(0);
+GRAFT_EXPORT uint32_t graft_graph_output_count(const graft_graph *graph) GRAFT_NULL_GIVES(0);
+
+/* --- running --- */
+
+/* Makes a graph ready for a device, its own or another: runs the passes, finds the way of each call, plans memory.
+ * `passes` takes some out by name ("-cse,-fold") or all ("none"), as GRAFT_GRAPH_PASSES does; NULL: all run. It holds a
+ * copy of the graph, and keeps the device open as a tensor does. Waits for the device. */
+GRAFT_EXPORT graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *device,
+                                              GRAFT_NULLABLE const char *passes, graft_graph_exec **exec);
+/* No run of it may be under way in another thread. Waits for the device. */
+GRAFT_EXPORT void graft_graph_exec_destroy(GRAFT_NULLABLE graft_graph_exec *exec);
+
+/* Runs it, asynchronously on the current stream. Inputs come in the order in which they were named, each with the
+ * dtype, shape, strides (where a size is above 1), bits and device of its own; what the graph writes to them is
+ * written. Outputs come in their order, as new tensors that the caller owns: two that view one value share its memory,
+ * one that views an input shares that input's. Random ops draw from the device's generator and advance it as the calls
+ * do. Nothing is recorded for autograd. Errors, before anything runs: another number of tensors; an input that does not
+ * match, naming it; an input that is written and shares memory with another one; an input that requires grad while grad
+ * mode is on; this thread records. A call that fails is named with its node; what ran before it has run. */
+GRAFT_EXPORT graft_status graft_graph_run(graft_graph_exec *exec, GRAFT_NULLABLE graft_tensor *const *inputs,
+                                          uint32_t ninputs, GRAFT_NULLABLE graft_tensor **outputs, uint32_t noutputs);
+
+/* What was compiled. A later libgraft may append fields. */
+typedef struct graft_graph_exec_info {
+  uint32_t nodes;          /* calls that are left */
+  uint32_t arenas;         /* pieces of memory that values in between share */
+  uint64_t arena_bytes;    /* their size, taken from the caching allocator for each run */
+  uint64_t value_bytes;    /* the size of the values in them */
+  uint64_t constant_bytes; /* held as long as it lives */
+} graft_graph_exec_info;
+/* Fills `info`, of info_bytes bytes: sizeof(graft_graph_exec_info) as the caller knows it. */
+GRAFT_EXPORT graft_status graft_graph_exec_query(const graft_graph_exec *exec, graft_graph_exec_info *info,
+                                                 size_t info_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
