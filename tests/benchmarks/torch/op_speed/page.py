@@ -1,5 +1,6 @@
 """docs/benchmarks_ops.md: a section for each peer. A run writes its own and leaves the other as it stands."""
 
+import textwrap
 from pathlib import Path
 
 from . import report
@@ -38,11 +39,9 @@ def peaks_of(head):
 
 
 def section(kind, head, records, note):
-    parts = [SECTIONS[kind], "", f"    {head['command']}", "",
-             f"{head['machine']}; {head['device']}; PyTorch {head['torch']} on {head['peer']}. Peaks: "
-             f"{peaks_of(head)}."]  # fmt: skip
-    if note:
-        parts.append(note)
+    measured = (f"{head['machine']}; {head['device']}; PyTorch {head['torch']} on {head['peer']}. "
+                f"Peaks: {peaks_of(head)}. {note}")  # fmt: skip
+    parts = [SECTIONS[kind], "", f"    {head['command']}", "", textwrap.fill(measured, 120)]
     parts += ["", table(("geometric means", "cases", "kept", "new"),
                         [(name, str(number), report.ratio_text(kept), report.ratio_text(new))
                          for name, number, kept, new in report.groups(records)])]  # fmt: skip

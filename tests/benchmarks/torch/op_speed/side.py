@@ -6,6 +6,7 @@ import json
 import sys
 import time
 import traceback
+import warnings
 
 import torch
 
@@ -94,6 +95,7 @@ class Side:
 
 
 def serve(device):
+    warnings.simplefilter("ignore")  # of what is in beta
     torch.set_num_threads(THREADS)
     if device.startswith("cuda"):
         # Both sides compute in f32 what is f32.
