@@ -55,9 +55,9 @@ static bool prepare(attention *a, const graft_exec *exec) {
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
-/* Of many rows a CPU's forward makes vectors. */
+/* Of many rows and columns a CPU makes vectors. */
 static int block_of(const attention *a) {
-  bool vectors = a->is_cpu && !a->tensors[GRAD] && a->numbers[ROWS] > 8;
+  bool vectors = a->is_cpu && a->numbers[ROWS] > 8 && a->numbers[COLUMNS] > 8;
   return vectors ? 32 : a->is_cpu ? 8 : 1;
 }
 

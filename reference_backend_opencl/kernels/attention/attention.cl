@@ -87,6 +87,101 @@ static void write_row(__global RAW(D) *to, const VECTOR *from, CT divisor, int w
   for (int e = 0; e < width; e++) PUT(to + ELEMENT(e, stride), lanes[e] / divisor);
 }
 
+#if BLOCK % 16 == 0
+/* On a CPU, where there are rows and columns enough: lanes are rows of scores, or for the gradients of key and value columns.
+ * What belongs to a lane is turned into vectors once, elements of the other tensors are read one by one as they lie, and
+ * nothing is summed across lanes. */
+#define LANES (BLOCK / 16)
+#define TILE 8 /* vectors of scores, or of sums, that are in registers at a time */
+#define MASKS CAT(MT, 16)
+
+#ifdef IS_DOUBLE
+static VECTOR exp_of(VECTOR x) {
+  CT *lanes = (CT *)&x;
+  for (int i = 0; i < 16; i++) lanes[i] = exp(lanes[i]);
+  return x;
+}
+#else
+/* To 2 ulp; below the normal numbers it is 0. x = n log(2) + r, and e^r is its series. */
+static VECTOR exp_of(VECTOR x) {
+  const MASKS is_low = x < (VECTOR)-87, is_high = x > (VECTOR)88.72f;
+  const VECTOR at = is_low | is_high ? (VECTOR)0 : x, shift = (VECTOR)12582912.0f; /* 1.5 * 2^23: rounds to a whole */
+  const VECTOR shifted = fma(at, (VECTOR)1.44269504f, shift), n = shifted - shift;
+  const VECTOR r = fma(n, (VECTOR)2.12194440e-4f, fma(n, (VECTOR)-0.693359375f, at));
+  VECTOR p = fma((VECTOR)1.98412698e-4f, r, (VECTOR)1.38888889e-3f);
+  p = fma(p, r, (VECTOR)8.33333333e-3f);
+  p = fma(p, r, (VECTOR)4.16666667e-2f);
+  p = fma(p, r, (VECTOR)1.66666667e-1f);
+  p = fma(p, r, (VECTOR)0.5f);
+  p = fma(p, r, (VECTOR)1);
+  p = fma(p, r, (VECTOR)1);
+  union {
+    VECTOR number;
+    MASKS bits;
+  } scale = {.number = shifted};
+  scale.bits = (scale.bits << 23) + 0x3f000000; /* half of it: 2^128 is no number */
+  return is_low ? (VECTOR)0 : is_high ? (VECTOR)INFINITY : (p + p) * scale.number;
+}
+#endif
+
+static VECTOR lane_numbers(void) {
+  CT lanes[16];
+  for (int r = 0; r < 16; r++) lanes[r] = r;
+  return vload16(0, lanes);
+}
+
+/* `count` rows as lanes; lanes beyond repeat the last. And back. */
+static void read_lanes(VECTOR (*to)[LANES], __global const RAW(D) *from, long row, long step, int width, int count) {
+  for (int r = 0; r < BLOCK; r++) {
+    for (int e = 0; e < width; e++) ((CT *)to)[e * BLOCK + r] = GET(from + min(r, count - 1) * row + ELEMENT(e, step));
+  }
+}
+static void write_lanes(__global RAW(D) *to, long row, long step, VECTOR (*from)[LANES], CT factor, int width, int count) {
+  for (int r = 0; r < count; r++) {
+    for (int e = 0; e < width; e++) PUT(to + r * row + ELEMENT(e, step), ((CT *)from)[e * BLOCK + r] * factor);
+  }
+}
+static void clear_lanes(VECTOR (*to)[LANES], int width) {
+  for (int e = 0; e < width; e++) {
+    for (int l = 0; l < LANES; l++) to[e][l] = (VECTOR)0;
+  }
+}
+
+/* Adds to `count` vectors, TILE at a time, the sums over `depth` steps of the products of vectors, one a step, and of single
+ * elements: those of vector i begin `along` i after `from` and lie `step` apart. to[] has room for a whole tile at the end. */
+static INLINED void add_products(VECTOR (*to)[LANES], int count, long along, const VECTOR (*vectors)[LANES], int depth,
+                                 long step, __global const RAW(D) *from) {
+  for (int i = 0; i < count; i += TILE) {
+    __global const RAW(D) *at[TILE]; /* beyond the last, the last again */
+    VECTOR sums[TILE][LANES];
+#pragma unroll
+    for (int c = 0; c < TILE; c++) {
+      at[c] = from + min(i + c, count - 1) * along;
+#pragma unroll
+      for (int l = 0; l < LANES; l++) sums[c][l] = to[i + c][l];
+    }
+    for (int k = 0; k < depth; k++) {
+#pragma unroll
+      for (int c = 0; c < TILE; c++) {
+        const VECTOR x = (VECTOR)GET(at[c] + k * step);
+#pragma unroll
+        for (int l = 0; l < LANES; l++) sums[c][l] = fma(vectors[k][l], x, sums[c][l]);
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < TILE; c++) {
+#pragma unroll
+      for (int l = 0; l < LANES; l++) to[i + c][l] = sums[c][l];
+    }
+  }
+}
+/* Of elements of rows, and of rows of elements: the unit stride is known where it is one. */
+#define ADD_DOTS(to, count, vectors, width, tensor, from) \
+  add_products(to, count, STRIDE(tensor, 2), vectors, width, ELEMENT(1, STRIDE(tensor, 3)), from)
+#define ADD_ROWS(to, width, vectors, count, tensor, from) \
+  add_products(to, width, ELEMENT(1, STRIDE(tensor, 3)), vectors, count, STRIDE(tensor, 2), from)
+#endif
+
 #ifdef DROPOUT
 /* 0, or KEEP, for a weight. */
 static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulong element, uint threshold, CT keep) {
@@ -120,93 +215,26 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   const int count = (int)min((long)BLOCK, (length)-first)
 
 #if defined(FORWARD) && BLOCK % 16 == 0
-/* On a CPU, where there are rows enough: lanes are rows of scores. A query's element is turned into vectors once, elements of
- * keys and values are read one by one as they lie, and nothing is summed across lanes. */
-#define LANES (BLOCK / 16)
-#define TILE 8 /* columns, or elements of values, whose sums are in registers at a time */
-#define MASKS CAT(MT, 16)
-
-#ifdef IS_DOUBLE
-static VECTOR exp_of(VECTOR x) {
-  CT *lanes = (CT *)&x;
-  for (int i = 0; i < 16; i++) lanes[i] = exp(lanes[i]);
-  return x;
-}
-#else
-/* Of what is not above 0, to 2 ulp; below the normal numbers it is 0. x = n log(2) + r, and e^r is its series. */
-static VECTOR exp_of(VECTOR x) {
-  const MASKS is_low = x < (VECTOR)-87;
-  const VECTOR at = is_low ? (VECTOR)0 : x, shift = (VECTOR)12582912.0f; /* 1.5 * 2^23: rounds to a whole number */
-  const VECTOR shifted = fma(at, (VECTOR)1.44269504f, shift), n = shifted - shift;
-  const VECTOR r = fma(n, (VECTOR)2.12194440e-4f, fma(n, (VECTOR)-0.693359375f, at));
-  VECTOR p = fma((VECTOR)1.98412698e-4f, r, (VECTOR)1.38888889e-3f);
-  p = fma(p, r, (VECTOR)8.33333333e-3f);
-  p = fma(p, r, (VECTOR)4.16666667e-2f);
-  p = fma(p, r, (VECTOR)1.66666667e-1f);
-  p = fma(p, r, (VECTOR)0.5f);
-  p = fma(p, r, (VECTOR)1);
-  p = fma(p, r, (VECTOR)1);
-  union {
-    VECTOR number;
-    MASKS bits;
-  } scale = {.number = shifted};
-  scale.bits = (scale.bits << 23) + 0x3f800000;
-  return is_low ? (VECTOR)0 : p * scale.number;
-}
-#endif
-
-/* Sums over `count` steps of the products of vectors, `vectors` of one step after the other, and single elements: sums[c]
- * takes those that lie at from[c], `step` further on each time. */
-static INLINED void add_products(VECTOR sums[TILE][LANES], const VECTOR (*vectors)[LANES],
-                                 __global const RAW(D) *const from[TILE], int count, long step) {
-  for (int i = 0; i < count; i++) {
-#pragma unroll
-    for (int c = 0; c < TILE; c++) {
-      const VECTOR x = (VECTOR)GET(from[c] + i * step);
-#pragma unroll
-      for (int l = 0; l < LANES; l++) sums[c][l] = fma(vectors[i][l], x, sums[c][l]);
-    }
-  }
-}
-
 KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
                  PLACE(bias), numbers n) {
 #ifndef DROPOUT
   if (get_global_id(0) == 0) *POINTER(i64, seed) = *POINTER(i64, offset) = 0;
 #endif
-  CT lane_numbers[16];
-  for (int r = 0; r < 16; r++) lane_numbers[r] = r;
-  const VECTOR lane_number = vload16(0, lane_numbers);
+  const VECTOR lane_number = lane_numbers();
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
     VECTOR q[WIDTH + 1][LANES], sums[VALUE_WIDTH + TILE][LANES], weights[COLUMNS_AT_ONCE][LANES];
     VECTOR most[LANES], total[LANES];
-    for (int r = 0; r < BLOCK; r++) {
-      __global const RAW(D) *from = ELEMENTS(query) + START(QUERY, head, first + min(r, count - 1));
-      for (int e = 0; e < WIDTH; e++) ((CT *)q)[e * BLOCK + r] = GET(from + ELEMENT(e, STRIDE(QUERY, 3)));
-    }
-    for (int e = 0; e < VALUE_WIDTH + TILE; e++) {
-      for (int l = 0; l < LANES; l++) sums[e][l] = (VECTOR)0;
-    }
+    read_lanes(q, ELEMENTS(query) + START(QUERY, head, first), STRIDE(QUERY, 2), STRIDE(QUERY, 3), WIDTH, count);
+    clear_lanes(sums, VALUE_WIDTH + TILE);
     for (int l = 0; l < LANES; l++) most[l] = (VECTOR)-INFINITY, total[l] = (VECTOR)0;
     const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
     for (long column = 0; column < end; column += COLUMNS_AT_ONCE) {
       const int wide = (int)min((long)COLUMNS_AT_ONCE, end - column);
-      for (int j = 0; j < wide; j += TILE) {
-        __global const RAW(D) *keys[TILE]; /* beyond the last, the last again */
-        VECTOR scores[TILE][LANES];
-#pragma unroll
-        for (int c = 0; c < TILE; c++) {
-          keys[c] = ELEMENTS(key) + START(KEY, head, column + min(j + c, wide - 1));
-#pragma unroll
-          for (int l = 0; l < LANES; l++) scores[c][l] = (VECTOR)0;
-        }
-        add_products(scores, q, keys, WIDTH, ELEMENT(1, STRIDE(KEY, 3)));
-#pragma unroll
-        for (int c = 0; c < TILE; c++) {
-#pragma unroll
-          for (int l = 0; l < LANES; l++) weights[j + c][l] = (VECTOR)SCALE * scores[c][l];
-        }
+      clear_lanes(weights, COLUMNS_AT_ONCE);
+      ADD_DOTS(weights, wide, q, WIDTH, KEY, ELEMENTS(key) + START(KEY, head, column));
+      for (int j = 0; j < wide; j++) {
+        for (int l = 0; l < LANES; l++) weights[j][l] *= (VECTOR)SCALE;
       }
 #if HAS_BIAS
       for (int j = 0; j < wide; j++) {
@@ -239,22 +267,7 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
         for (int r = 0; r < count; r++) lanes[r] *= MASK(head, first + r, column + j);
       }
 #endif
-      for (int e = 0; e < VALUE_WIDTH; e += TILE) {
-        __global const RAW(D) *values[TILE];
-        VECTOR parts[TILE][LANES];
-#pragma unroll
-        for (int c = 0; c < TILE; c++) {
-          values[c] = ELEMENTS(value) + START(VALUE, head, column) + ELEMENT(min(e + c, VALUE_WIDTH - 1), STRIDE(VALUE, 3));
-#pragma unroll
-          for (int l = 0; l < LANES; l++) parts[c][l] = sums[e + c][l];
-        }
-        add_products(parts, weights, values, wide, STRIDE(VALUE, 2));
-#pragma unroll
-        for (int c = 0; c < TILE; c++) {
-#pragma unroll
-          for (int l = 0; l < LANES; l++) sums[e + c][l] = parts[c][l];
-        }
-      }
+      ADD_ROWS(sums, VALUE_WIDTH, weights, wide, VALUE, ELEMENTS(value) + START(VALUE, head, column));
     }
     for (int r = 0; r < count; r++) {
       __global RAW(D) *to = ELEMENTS(out) + START(OUT, head, first + r);
@@ -333,6 +346,119 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
 
 static CT weight_of(CT score, CT lse) { return score == -INFINITY || lse == -INFINITY ? (CT)0 : exp(score - lse); }
 
+#if BLOCK % 16 == 0
+/* What lanes of scores become: weights, and how much the sum would change with each. The scores are given as products
+ * without SCALE; dots are those of gradients and values, `deltas` the sums of grad * out. */
+static INLINED void weights_of(VECTOR *weight, VECTOR *slope, VECTOR lse, VECTOR delta, VECTOR mask) {
+  const VECTOR w = exp_of(*weight - lse);
+  const VECTOR kept = (*weight == (VECTOR)-INFINITY) | (lse == (VECTOR)-INFINITY) ? (VECTOR)0 : w;
+  *slope = kept * (*slope * mask - delta);
+  *weight = kept * mask;
+}
+
+/* By rows: the sums of grad * out, which the other kernels need, and the gradient of the query. */
+KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
+  const VECTOR lane_number = lane_numbers();
+  EACH_UNIT(piece) {
+    BLOCK_OF(ROWS);
+    VECTOR deltas[LANES], lses[LANES], g_row[VECTORS(VALUE_WIDTH)], out_row[VECTORS(VALUE_WIDTH)];
+    for (int l = 0; l < LANES; l++) deltas[l] = lses[l] = (VECTOR)0;
+    for (int r = 0; r < count; r++) {
+      read_row(g_row, ELEMENTS(grad) + START(GRAD, head, first + r), VALUE_WIDTH, STRIDE(GRAD, 3));
+      read_row(out_row, ELEMENTS(out) + START(OUT, head, first + r), VALUE_WIDTH, STRIDE(OUT, 3));
+      DELTA(head, first + r) = ((CT *)deltas)[r] = dot_rows(g_row, out_row, VALUE_WIDTH);
+      ((CT *)lses)[r] = LSE_OF(head, first + r);
+    }
+#if WANTS_QUERY
+    VECTOR q[WIDTH + 1][LANES], g[VALUE_WIDTH + 1][LANES], sums[WIDTH + TILE][LANES];
+    VECTOR weights[COLUMNS_AT_ONCE][LANES], slopes[COLUMNS_AT_ONCE][LANES];
+    read_lanes(q, ELEMENTS(query) + START(QUERY, head, first), STRIDE(QUERY, 2), STRIDE(QUERY, 3), WIDTH, count);
+    read_lanes(g, ELEMENTS(grad) + START(GRAD, head, first), STRIDE(GRAD, 2), STRIDE(GRAD, 3), VALUE_WIDTH, count);
+    clear_lanes(sums, WIDTH + TILE);
+    const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
+    for (long column = 0; column < end; column += COLUMNS_AT_ONCE) {
+      const int wide = (int)min((long)COLUMNS_AT_ONCE, end - column);
+      clear_lanes(weights, COLUMNS_AT_ONCE);
+      clear_lanes(slopes, COLUMNS_AT_ONCE);
+      ADD_DOTS(weights, wide, q, WIDTH, KEY, ELEMENTS(key) + START(KEY, head, column));
+      ADD_DOTS(slopes, wide, g, VALUE_WIDTH, VALUE, ELEMENTS(value) + START(VALUE, head, column));
+      for (int j = 0; j < wide; j++) {
+        VECTOR masks[LANES];
+        for (int l = 0; l < LANES; l++) {
+          weights[j][l] *= (VECTOR)SCALE;
+          masks[l] = (VECTOR)1;
+#if CAUSAL
+          const CT seen_from = (CT)(column + j - first - 16 * l); /* the first lane that sees this column */
+          weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
+#endif
+        }
+#if HAS_BIAS || defined(DROPOUT)
+        for (int r = 0; r < count; r++) {
+          ((CT *)weights[j])[r] = BIASED(((CT *)weights[j])[r], head, first + r, column + j);
+          ((CT *)masks)[r] = MASK(head, first + r, column + j);
+        }
+#endif
+        for (int l = 0; l < LANES; l++) weights_of(&weights[j][l], &slopes[j][l], lses[l], deltas[l], masks[l]);
+      }
+      ADD_ROWS(sums, WIDTH, slopes, wide, KEY, ELEMENTS(key) + START(KEY, head, column));
+    }
+    write_lanes(ELEMENTS(to_query) + START(TO_QUERY, head, first), STRIDE(TO_QUERY, 2), STRIDE(TO_QUERY, 3), sums, SCALE,
+                WIDTH, count);
+#endif
+  }
+}
+
+/* By columns: the gradients of key and value. */
+KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
+  const VECTOR lane_number = lane_numbers();
+  EACH_UNIT(piece) {
+    BLOCK_OF(COLUMNS);
+    VECTOR k[WIDTH + 1][LANES], v[VALUE_WIDTH + 1][LANES], sums[WIDTH + TILE][LANES], value_sums[VALUE_WIDTH + TILE][LANES];
+    VECTOR weights[COLUMNS_AT_ONCE][LANES], slopes[COLUMNS_AT_ONCE][LANES];
+    read_lanes(k, ELEMENTS(key) + START(KEY, head, first), STRIDE(KEY, 2), STRIDE(KEY, 3), WIDTH, count);
+    read_lanes(v, ELEMENTS(value) + START(VALUE, head, first), STRIDE(VALUE, 2), STRIDE(VALUE, 3), VALUE_WIDTH, count);
+    clear_lanes(sums, WIDTH + TILE);
+    clear_lanes(value_sums, VALUE_WIDTH + TILE);
+    for (long row = CAUSAL ? first : 0; row < ROWS; row += COLUMNS_AT_ONCE) {
+      const int high = (int)min((long)COLUMNS_AT_ONCE, ROWS - row);
+      clear_lanes(weights, COLUMNS_AT_ONCE);
+      clear_lanes(slopes, COLUMNS_AT_ONCE);
+      ADD_DOTS(weights, high, k, WIDTH, QUERY, ELEMENTS(query) + START(QUERY, head, row));
+      ADD_DOTS(slopes, high, v, VALUE_WIDTH, GRAD, ELEMENTS(grad) + START(GRAD, head, row));
+      for (int i = 0; i < high; i++) {
+        VECTOR masks[LANES];
+        for (int l = 0; l < LANES; l++) {
+          weights[i][l] *= (VECTOR)SCALE;
+          masks[l] = (VECTOR)1;
+#if CAUSAL
+          const CT last_seen = (CT)(row + i - first - 16 * l); /* the last lane that this row sees */
+          weights[i][l] = lane_number <= (VECTOR)last_seen ? weights[i][l] : (VECTOR)-INFINITY;
+#endif
+        }
+#if HAS_BIAS || defined(DROPOUT)
+        for (int c = 0; c < count; c++) {
+          ((CT *)weights[i])[c] = BIASED(((CT *)weights[i])[c], head, row + i, first + c);
+          ((CT *)masks)[c] = MASK(head, row + i, first + c);
+        }
+#endif
+        const VECTOR lse_of_row = (VECTOR)LSE_OF(head, row + i), delta_of_row = (VECTOR)DELTA(head, row + i);
+        for (int l = 0; l < LANES; l++) weights_of(&weights[i][l], &slopes[i][l], lse_of_row, delta_of_row, masks[l]);
+      }
+      ADD_ROWS(sums, WIDTH, slopes, high, QUERY, ELEMENTS(query) + START(QUERY, head, row));
+      ADD_ROWS(value_sums, VALUE_WIDTH, weights, high, GRAD, ELEMENTS(grad) + START(GRAD, head, row));
+    }
+#if WANTS_KEY
+    write_lanes(ELEMENTS(to_key) + START(TO_KEY, head, first), STRIDE(TO_KEY, 2), STRIDE(TO_KEY, 3), sums, SCALE, WIDTH,
+                count);
+#endif
+#if WANTS_VALUE
+    write_lanes(ELEMENTS(to_value) + START(TO_VALUE, head, first), STRIDE(TO_VALUE, 2), STRIDE(TO_VALUE, 3), value_sums, 1,
+                VALUE_WIDTH, count);
+#endif
+  }
+}
+
+#else
 /* By rows: the sums of grad * out, which the other kernels need, and the gradient of the query. */
 KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
   EACH_UNIT(piece) {
@@ -405,6 +531,7 @@ KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
     }
   }
 }
+#endif
 
 #if HAS_BIAS
 /* One number of the bias: the sum of what it was added to. */
