@@ -211,7 +211,8 @@ static void swap(matrix a, long x, long y) {
   a[y] = kept;
 }
 
-/* Pivots are given: those that name no row are passed over, and reported. */
+/* Pivots are given: those that name no row are passed over, and reported. Of a pair it is the size that counts, by max:
+ * rusticl in Mesa 22.3 takes the wrong side of a negation that is asked for. */
 typedef struct {
   __global const int *at;
   __global long *faults;
@@ -219,7 +220,7 @@ typedef struct {
 } pivot_list;
 
 static long row_of(pivot_list pivots, long k, bool pairs, long size) {
-  const long pivot = pivots.at[k], row = (pairs && pivot < 0 ? -pivot : pivot) - 1;
+  const long pivot = pivots.at[k], row = (pairs ? max(pivot, -pivot) : pivot) - 1;
   if (row >= 0 && row < size) return row;
   REPORT(pivots.faults, pivots.op, pivot, FAULT_PIVOT);
   return k;
