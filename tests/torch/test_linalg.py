@@ -32,6 +32,22 @@ def test_ldl_factors_leave_their_neighbours_alone(device):
     assert room[8].isnan() and room[9:].eq(7).all()
 
 
+def test_factors_go_to_outputs_of_their_dtypes(device):
+    x = torch.eye(3, device=device)
+    for use, dtypes in (
+        (L.cholesky_ex, (torch.float32, torch.int32)),
+        (L.inv_ex, (torch.float32, torch.int32)),
+        (L.lu_factor_ex, (torch.float32, torch.int32, torch.int32)),
+        (L.ldl_factor_ex, (torch.float32, torch.int32, torch.int32)),
+    ):
+        use(x, out=tuple(torch.empty(0, dtype=dtype, device=device) for dtype in dtypes))
+        for other in range(len(dtypes)):
+            out = tuple(torch.empty(0, dtype=torch.float64 if i == other else dtype, device=device)
+                        for i, dtype in enumerate(dtypes))
+            with pytest.raises(RuntimeError, match="given output"):
+                use(x, out=out)
+
+
 def test_either_letter_names_the_triangle(device):
     x = torch.tensor([[2.0, 1], [0, 2]], device=device)
     for letter, values in (("l", [2, 2]), ("L", [2, 2]), ("u", [1, 3]), ("U", [1, 3])):

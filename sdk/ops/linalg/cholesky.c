@@ -156,6 +156,7 @@ static void vjp_cholesky_solve(op_vjp *v) {
 static const op_def defs[] = {
     {.op_id = OP_WITH_KERNEL(linalg_cholesky_ex),
      .roles = "k",
+     .flags = OP_EXACT_OUT,
      .infer = infer_cholesky_ex,
      .vjp = vjp_cholesky_ex,
      .saves = OP_SAVE_OUT(linalg_cholesky_ex, L),

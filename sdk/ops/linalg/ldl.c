@@ -223,7 +223,7 @@ static void decompose_ldl_solve(fx *s, const op_call *c, graft_tensor **outs) {
 }
 
 static const op_def defs[] = {
-    {.op_id = OP_WITH_KERNEL(linalg_ldl_factor_ex), .roles = "k", .infer = infer_ldl_factor_ex},
+    {.op_id = OP_WITH_KERNEL(linalg_ldl_factor_ex), .roles = "k", .flags = OP_EXACT_OUT, .infer = infer_ldl_factor_ex},
     {.op_id = OP_WITH_KERNEL(linalg_ldl_solve),
      .roles = "kkk",
      .infer = infer_ldl_solve,
