@@ -142,6 +142,8 @@ def test_a_generator_of_another_device_is_refused(device, other):
     ):
         with pytest.raises(RuntimeError, match=text):
             use()
+    with pytest.raises(RuntimeError, match=f"Expected a 'cpu' generator device but found '{other}'"):
+        torch.ones(4).random_(generator=theirs)
     assert torch.rand(4, device=other, generator=theirs).device == other
 
 

@@ -335,6 +335,9 @@ graft_status call_out_form(CallFrame &frame, const OpRow &row) {
 
 // A number of the CPU may stand among the inputs, and not for an output.
 void add_given(CallFrame &frame, const OpRow &row, const at::Tensor &tensor) {
+  if (C10_UNLIKELY(tensor.defined() && !is_ours(tensor) && frame.generator_device)) {
+    TORCH_CHECK(false, "Expected a '", tensor.device(), "' generator device but found '", *frame.generator_device, "'");
+  }
   TORCH_CHECK(!tensor.defined() || is_ours(tensor),
               "Expected all tensors to be on the same device, but the output of aten::", row.name, " is on ",
               tensor.device());
