@@ -33,6 +33,12 @@ def test_wrong_device_index(device):
     assert torch.graft.current_device() == 0
 
 
+def test_a_text_is_not_cut_at_a_nul(device):
+    x = torch.ones(2, device=device)
+    with pytest.raises(RuntimeError, match="a NUL in it, behind 'none'"):
+        torch.nn.functional.gelu(x, approximate="none\0x")
+
+
 def test_tensors_of_mixed_devices(device, other):
     x = torch.ones(2, 2, device=device)
     for y in (torch.ones(2, 2), torch.ones(2, 2, device=other)):

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "bridge.h"
@@ -39,6 +40,12 @@ class Modes {
   graft_dtype dtype_before_ = GRAFT_F32;
   bool flags_set_ = false, dtype_set_ = false;
 };
+
+// libgraft's texts end at the first NUL: one inside would cut them silently.
+inline void check_no_nul(std::string_view text) {
+  size_t nul = text.find('\0');
+  TORCH_CHECK(nul == text.npos, "graft: a string argument has a NUL in it, behind '", text.substr(0, nul), "'");
+}
 
 class CallFrame {
  public:
@@ -123,6 +130,7 @@ class CallFrame {
 
   const char *text(const c10::IValue &value) {
     auto view = value.toStringView();
+    check_no_nul(view);
     char *copy = list<char>(view.size() + 1);
     std::copy(view.begin(), view.end(), copy);
     copy[view.size()] = 0;

@@ -150,6 +150,7 @@ void set(Frame &, graft_value &value, at::ScalarType type) {
 
 template <class Frame>
 void set(Frame &frame, graft_value &value, std::string_view text) {
+  check_no_nul(text);
   if (text.size() >= sizeof frame.text) {
     frame.fits = false;
     return;
