@@ -13,8 +13,9 @@ tells how ill-conditioned the results are.
     left out   not on the CPU either: no tiny configuration, no batch that it takes, too slow, a loss without an end
 
 NAME is a glob over class names and types. With --report each answer is a line of JSON there, and what has one is not
-run again. --cold: each model in a process of its own that finds no compiled program. Exit status: 0 nothing wrong,
-failed or crashed, 1 something, 3 nothing ran.
+run again. --cold: each model in a process of its own that finds no compiled program; --warm: one that finds what
+`graft warm` has compiled before, and nothing else. Exit status: 0 nothing wrong, failed or crashed, 1 something, 3
+nothing ran.
 """
 
 import argparse
@@ -24,7 +25,9 @@ import fnmatch
 import json
 import os
 import random
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -119,30 +122,32 @@ def seeded():
 
 
 def two_steps(model, batch, device, dtype):
-    """(results as f64 on the CPU, seconds of both steps)"""
+    """(results as f64 on the CPU, seconds of both steps, those of processors' time)"""
     import torch
 
     model, batch = copy.deepcopy(model).to(device, dtype), moved(batch, device, dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    results, seconds = {}, []
+    results, seconds, used = {}, [], []
     for number in ("", "second "):
         seeded()
-        start = time.perf_counter()
+        start, start_used = time.perf_counter(), time.process_time()
         loss = loss_of(model(**batch))
         loss.backward()
         value = loss.item()
         seconds.append(time.perf_counter() - start)
+        used.append(time.process_time() - start_used)
         results[number + "loss"] = torch.tensor(value, dtype=torch.float64)
         for name, p in model.named_parameters():
             if p.grad is not None:
                 results[f"{number}gradient of {name}"] = p.grad.detach().cpu().to(torch.float64)
-        start = time.perf_counter()
+        start, start_used = time.perf_counter(), time.process_time()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
         next(model.parameters()).flatten()[:1].cpu()
         seconds[-1] += time.perf_counter() - start
-    return results, seconds
+        used[-1] += time.process_time() - start_used
+    return results, seconds, used
 
 
 def is_finite(results):
@@ -150,14 +155,14 @@ def is_finite(results):
 
 
 def trained(model):
-    """(batch, results, seconds) of the first batch that the CPU takes."""
+    """(batch, results, seconds, used) of the first batch that the CPU takes."""
     import torch
 
     first = None
     for batch in tiny_models.batches(torch, model):
         for _ in range(3):
             try:
-                results, seconds = two_steps(model, batch, "cpu", torch.float32)
+                results, seconds, used = two_steps(model, batch, "cpu", torch.float32)
             except Exception as error:
                 first = first or error
                 batch = tiny_models.with_places(torch, error, model, batch)
@@ -165,7 +170,7 @@ def trained(model):
                     break
                 continue
             if is_finite(results):
-                return batch, results, seconds
+                return batch, results, seconds, used
             first = first or LeftOut("its loss has no end")
             break
     raise LeftOut(f"{type(first).__name__}: {first}"[:200] if first else "no batch for its arguments")
@@ -194,7 +199,7 @@ def made(model_type, name, plan):
 
 
 def prepared(model_type, name):
-    """(model, parameters, batch, results, seconds) by the first plan that serves."""
+    """(model, parameters, batch, results, seconds, used) by the first plan that serves."""
     reasons = {}
     for plan in tiny_models.PLANS:
         try:
@@ -226,7 +231,7 @@ def reference(model, batch, theirs):
 
     try:
         with Widened():
-            exact, _ = two_steps(model, batch, "cpu", torch.float64)
+            exact, _, _ = two_steps(model, batch, "cpu", torch.float64)
         if exact.keys() == theirs.keys() and is_finite(exact):
             return exact, theirs
     except Exception:
@@ -256,7 +261,7 @@ def examined(model_type, name, device):
 
     row = {"type": model_type, "model": name}
     try:
-        model, row["parameters"], batch, theirs, row["cpu"] = prepared(model_type, name)
+        model, row["parameters"], batch, theirs, row["cpu"], row["cpu_used"] = prepared(model_type, name)
         row["batch"] = list(batch)
         if row["cpu"][1] > SLOW:
             raise LeftOut(f"{row['cpu'][1]:.1f} s a step")
@@ -267,7 +272,7 @@ def examined(model_type, name, device):
     before = torch_graft.statistics(device)
     try:
         with host_random():
-            ours, row["device"] = two_steps(model, batch, device, torch.float32)
+            ours, row["device"], row["device_used"] = two_steps(model, batch, device, torch.float32)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"[:400]
         refused = "GRAFT_FALLBACK=error" in text or "does not serve" in text or "nothing serves" in text
@@ -297,6 +302,27 @@ def worker(device):
 # --- all of them ---
 
 
+def caches(folder):
+    """What lets a process find the programs in a folder, and no others: Graft's and those that PoCL keeps itself."""
+    return {"GRAFT_CACHE_DIR": f"{folder}/graft", "POCL_CACHE_DIR": f"{folder}/pocl"}
+
+
+def new_caches():
+    folder = tempfile.TemporaryDirectory()
+    for made in caches(folder.name).values():
+        os.mkdir(made)
+    return folder
+
+
+def warmed():
+    """Caches of which Graft's holds what `graft warm` compiles."""
+    folder = new_caches()
+    with tempfile.TemporaryDirectory() as pocl:
+        environment = {**os.environ, **caches(folder.name), "POCL_CACHE_DIR": pocl}
+        subprocess.run([str(HERE.parents[2] / "run"), "graft", "warm"], env=environment, check=True, stdout=sys.stderr)
+    return folder
+
+
 class Fleet:
     """A worker that forbids fallback, and one that allows it for what was refused."""
 
@@ -304,11 +330,14 @@ class Fleet:
         self.options, self.live = options, {}
 
     def ask(self, policy, task):
-        folder = tempfile.TemporaryDirectory() if self.options.cold else None
-        if self.options.cold:
+        folder = new_caches() if self.options.cold or self.options.warm else None
+        if self.options.warm:
+            graft = caches(folder.name)["GRAFT_CACHE_DIR"]
+            shutil.copytree(caches(self.options.warmed.name)["GRAFT_CACHE_DIR"], graft, dirs_exist_ok=True)
+        if folder:
             self.close()
         if policy not in self.live or not self.live[policy].alive():
-            cache = {"GRAFT_CACHE_DIR": folder.name} if folder else {}
+            cache = caches(folder.name) if folder else {}
             environment = {**os.environ, **OFFLINE, **cache, "GRAFT_FALLBACK": policy, "GRAFT_LOG": "error"}
             command = [sys.executable, __file__, "--worker", "--device", self.options.device]
             self.live[policy] = pool.Worker(command, environment)
@@ -370,8 +399,8 @@ def run(options):
     return rows
 
 
-def ratio(rows, step):
-    return sum(row["device"][step] for row in rows) / sum(row["cpu"][step] for row in rows)
+def ratio(rows, step, of=""):
+    return sum(row["device" + of][step] for row in rows) / sum(row["cpu" + of][step] for row in rows)
 
 
 def table(rows):
@@ -385,7 +414,8 @@ def table(rows):
     if timed:
         for step, text in enumerate(("first", "second")):
             middle = statistics.median(row["device"][step] / row["cpu"][step] for row in timed)
-            print(f"{text} step: {ratio(timed, step):.1f} times the CPU's time over all, {middle:.1f} in the middle")
+            print(f"{text} step: {ratio(timed, step):.1f} times the CPU's time over all, {middle:.1f} in the middle; "
+                  f"processors' time: {ratio(timed, step, '_used'):.1f} over all")
         print(f"programs: {sum(row['programs'] for row in timed) / len(timed):.1f} a model")
 
 
@@ -399,7 +429,9 @@ def main():
     parser.add_argument("--shard", default="1/1", metavar="I/N")
     parser.add_argument("--report", metavar="FILE", help="lines of JSON; goes on where it stopped")
     parser.add_argument("--again", metavar="OUTCOMES", help="run what the report has with these outcomes once more")
-    parser.add_argument("--cold", action="store_true", help="a process and an empty cache for each model")
+    own = parser.add_mutually_exclusive_group()
+    own.add_argument("--cold", action="store_true", help="a process and an empty cache for each model")
+    own.add_argument("--warm", action="store_true", help="a process and what `graft warm` compiles for each model")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -408,6 +440,7 @@ def main():
         import transformers  # noqa: F401
     except ImportError:
         sys.exit("tiny_transformers.py: wants transformers, which is not installed")
+    options.warmed = warmed() if options.warm else None
     rows = run(options)
     table(rows)
     if not rows:
