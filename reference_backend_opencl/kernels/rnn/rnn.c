@@ -15,7 +15,7 @@ static void write_head(ocl_text *head, const void *of) {
                c->bias, c->grad_hy, c->grad_cy);
 }
 
-static int64_t units_of(const graft_tensor_desc *state, int lanes) {
+static int64_t units_of(const graft_tensor_desc *state, unsigned lanes) {
   return state->dl.shape[0] * ocl_ceil_divide(state->dl.shape[1], lanes);
 }
 
@@ -24,7 +24,7 @@ enum { FORWARD_PLACES = 8, BACKWARD_PLACES = 10 };
 static graft_status forward(const graft_exec *exec, int op, const graft_tensor_desc *const places[FORWARD_PLACES]) {
   const graft_tensor_desc *state = places[5];
   cell c = {op, places[6] != NULL, false, false};
-  const int lanes = ocl_direct_lanes(exec->device);
+  const unsigned lanes = ocl_direct_lanes(exec->device);
   ocl_direct call = {.file = "core/direct rnn/rnn",
                      .dtype = state->dl.dtype,
                      .head = write_head,
@@ -41,7 +41,7 @@ static graft_status forward(const graft_exec *exec, int op, const graft_tensor_d
 static graft_status backward(const graft_exec *exec, int op, const graft_tensor_desc *const places[BACKWARD_PLACES]) {
   const graft_tensor_desc *state = places[2];
   cell c = {op, places[3] != NULL, places[5] != NULL, places[6] != NULL};
-  const int lanes = ocl_direct_lanes(exec->device);
+  const unsigned lanes = ocl_direct_lanes(exec->device);
   ocl_direct call = {.file = "core/direct rnn/rnn",
                      .dtype = state->dl.dtype,
                      .head = write_head,
