@@ -27,12 +27,16 @@ says() { # status, extended regular expression, arguments
 one=aten.relu.default/f32/33x17/contiguous/uniform/0
 
 # A command is called what the user typed.
-for command in conformance case report bench check warm new ops backends; do
+for command in conformance case report bench check warm fuzz new ops backends; do
   says 0 "^Usage: graft $command " "$command" --help
 done
 says 2 '^Usage: graft conformance ' conformance reference
 says 2 '^Usage: graft case ' case one two
 says 2 "graft conformance --help" conformance --nonsense
+
+says 2 'how many' fuzz
+says 2 "'x' is no number" fuzz --graphs x
+says 0 '^50 graphs on reference:0, 0 differ from their calls$' fuzz --graphs 50 --seed 7
 
 # What is lost on its way to a full disk is no success.
 for command in ops "conformance --list --op aten.mm"; do

@@ -17,6 +17,7 @@ int cli_check(int argc, char **argv);
 int cli_ops(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_new(int argc, char **argv);
+int cli_fuzz(int argc, char **argv);
 int cli_warm(int argc, char **argv);
 
 /* Opens device `index` of a backend named or given by path; says on stderr what is wrong otherwise. */

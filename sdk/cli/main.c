@@ -21,6 +21,7 @@ static const struct command {
     {"ops", cli_ops, "[--table core|prims|train] [-b NAME]", "each op and who implements it, one a line"},
     {"bench", cli_bench, "[-b NAME] [--op GLOB] [--json]", "how long ops take on a backend"},
     {"warm", cli_warm, "[-b NAME] [--jobs N]", "compile what common calls take, once, for all later processes"},
+    {"fuzz", cli_fuzz, "--graphs N [--seed S] [-b NAME]", "random programs as graphs, against their calls"},
     {"new", cli_new, "NAME [DIR]", "start a plugin: a project that builds, loads and passes `graft check`"},
 };
 

@@ -234,11 +234,6 @@ static graft_status record_plan(const dsp_plan *plan, const graft_value *args, g
   return dsp_recording()->take(dsp_recording(), &recorded, outs);
 }
 
-static graft_status record_copy(const op_call *call, graft_tensor **outs) {
-  const dsp_recorded recorded = {call, call->out, NULL, 1, false};
-  return dsp_recording()->take(dsp_recording(), &recorded, outs);
-}
-
 static bool any_out(graft_tensor *const *outs, uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) {
     if (outs[i]) return true;
@@ -280,7 +275,7 @@ static graft_status run_copy_op(op_call *call, const op_schema *schema, graft_te
   if (dev_forked(call->device)) return dev_forked_error(call->device);
   bool record = dsp_hooks.recording_wanted(call->args, schema->nargs);
   graft_status status = check_writes(schema, call->args, schema->nargs, outs, 1);
-  if (!status) status = dsp_recording() ? record_copy(call, outs) : dsp_run_copy(call, outs);
+  if (!status) status = dsp_recording() ? dsp_record_copy(call, outs) : dsp_run_copy(call, outs);
   return !status && record ? dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, 1) : status;
 }
 

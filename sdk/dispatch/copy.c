@@ -1,5 +1,6 @@
 /* The device's own copy kernel, a hook of tensor/; and the ops that are copies (_to_copy, clone, copy), which all end
  * in tensor/copy.c. */
+#include "tensor/copy.h"
 #include "dispatch/state.h"
 
 graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
@@ -35,12 +36,27 @@ dsp_route dsp_copy_route(graft_rt_device *device, uint32_t *equal) {
   return DSP_ROUTE_EQUAL;
 }
 
+/* The last tensor among the arguments. */
+static graft_tensor *source_of(const op_call *call) {
+  graft_tensor *from = NULL;
+  for (uint32_t i = 0; i < call->schema->nargs; i++) {
+    if (call->args[i].kind == GRAFT_VALUE_TENSOR) from = call->args[i].as.tensor;
+  }
+  return from;
+}
+
+graft_status dsp_record_copy(const op_call *call, graft_tensor **outs) {
+  graft_status status = outs[0] ? tns_check_copy(outs[0], source_of(call)) : GRAFT_OK;
+  if (status) return status;
+  const dsp_recorded recorded = {call, call->out, NULL, 1, false};
+  return dsp_recording()->take(dsp_recording(), &recorded, outs);
+}
+
 /* _to_copy(self, dtype, layout, device, …), clone(self, …), copy(self, src, …): infer has said what comes out. */
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs) {
-  graft_tensor *from = NULL;
+  graft_tensor *from = source_of(call);
   graft_rt_device *device = call->device;
   for (uint32_t i = 0; i < call->schema->nargs; i++) {
-    if (call->args[i].kind == GRAFT_VALUE_TENSOR) from = call->args[i].as.tensor; /* the last one is the source */
     if (call->args[i].kind == GRAFT_VALUE_DEVICE && call->args[i].as.device) device = call->args[i].as.device;
   }
   const graft_meta *meta = &call->out[0];

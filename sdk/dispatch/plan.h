@@ -115,6 +115,8 @@ graft_status dsp_check_indices(const op_call *call, const graft_value *args);
 graft_status dsp_run_decomposition(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
 graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs);
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs);
+/* The same while calls are recorded. */
+graft_status dsp_record_copy(const op_call *call, graft_tensor **outs);
 /* How such an op is run: what is more than bytes to be moved goes through the slot of *equal, else host memory. */
 dsp_route dsp_copy_route(graft_rt_device *device, uint32_t *equal);
 /* The device that a call runs on, found from its arguments. */

@@ -188,6 +188,14 @@ static graft_status copy_across(graft_tensor *to, graft_tensor *from, bits b) {
 
 /* --- the whole --- */
 
+static graft_status check_itself(const graft_tensor *to) {
+  if (!tns_overlaps_itself(to)) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "copy: more than one element of the written-to tensor %s refers to a single "
+                 "memory location; copy it to a tensor of its own first",
+                 TNS_SHAPE(to));
+}
+
 static graft_status check_copy(const graft_tensor *to, const graft_tensor *from) {
   for (int i = 0; i < 2; i++) {
     const graft_tensor *t = i ? from : to;
@@ -195,18 +203,19 @@ static graft_status check_copy(const graft_tensor *to, const graft_tensor *from)
     if (status) return status;
     if (!t->device->is_reference && dev_forked(t->device)) return dev_forked_error(t->device);
   }
-  if (tns_overlaps_itself(to)) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "copy: more than one element of the written-to tensor %s refers to a single "
-                   "memory location; copy it to a tensor of its own first",
-                   TNS_SHAPE(to));
-  }
-  return GRAFT_OK;
+  return check_itself(to);
 }
 
 static graft_status broadcast_error(const graft_tensor *to, const graft_tensor *from) {
   return err_set(GRAFT_INVALID_ARGUMENT, "copy: values of shape %s can't be broadcast to %s",
                  TNS_INTS(from->ndim, from->sizes), TNS_SHAPE(to));
+}
+
+static graft_status partial_error(const graft_tensor *to, const graft_tensor *from) {
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "copy: some elements of the input %s and the written-to tensor %s refer to a "
+                 "single memory location; copy the input to a tensor of its own first",
+                 TNS_SHAPE(from), TNS_SHAPE(to));
 }
 
 /* Through other memory, for views whose elements may be shared in another order. */
@@ -229,11 +238,7 @@ static graft_status copy_expanded(graft_tensor *to, graft_tensor *from) {
       if (to->dtype == from->dtype && !bits_any(b)) return GRAFT_OK;
       return copy_apart(to, from, b);
     case TNS_OVERLAP_MAYBE: return copy_apart(to, from, b);
-    default:
-      return err_set(GRAFT_INVALID_ARGUMENT,
-                     "copy: some elements of the input %s and the written-to tensor %s refer to a "
-                     "single memory location; copy the input to a tensor of its own first",
-                     TNS_SHAPE(from), TNS_SHAPE(to));
+    default: return partial_error(to, from);
   }
 }
 
@@ -247,6 +252,16 @@ graft_status tns_copy(graft_tensor *to, graft_tensor *from) {
   if (to->numel != 0) status = copy_expanded(to, expanded);
   graft_tensor_release(expanded);
   return status;
+}
+
+graft_status tns_check_copy(graft_tensor *to, graft_tensor *from) {
+  graft_status status = check_itself(to);
+  if (status || to == from) return status;
+  graft_tensor *expanded;
+  if (from->ndim > to->ndim || tns_expand(from, to->ndim, to->sizes, &expanded)) return broadcast_error(to, from);
+  bool partial = to->numel && to->storage == from->storage && tns_overlap_of(to, expanded) == TNS_OVERLAP_PARTIAL;
+  graft_tensor_release(expanded);
+  return partial ? partial_error(to, from) : GRAFT_OK;
 }
 
 graft_status graft_tensor_copy(graft_tensor *to, graft_tensor *from) {

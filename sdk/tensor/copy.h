@@ -8,6 +8,9 @@
 graft_status tns_copy(graft_tensor *to, graft_tensor *from);
 graft_status tns_to(graft_tensor *tensor, graft_rt_device *device, graft_dtype dtype, graft_tensor **result);
 
+/* Whether tns_copy would refuse them for how they lie: of tensors that may be without memory. */
+graft_status tns_check_copy(graft_tensor *to, graft_tensor *from);
+
 /* Plain host memory as a contiguous tensor of the reference device, on the stack: shaped like a tensor, its values in
  * row-major order at `data`. Never retained, never released. */
 typedef struct tns_host_tensor {

@@ -1,0 +1,56 @@
+/* graft fuzz: random programs, run call by call and as a graph. fuzz_program.c makes them, runs their calls and prints
+ * them; fuzz_compare.c holds the two ways against each other; fuzz_command.c is the command, and makes what failed
+ * small. */
+#ifndef GRAFT_CLI_FUZZ_H
+#define GRAFT_CLI_FUZZ_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "graft/graft.h"
+
+enum { FUZZ_INPUTS = 3, FUZZ_STEPS = 24, FUZZ_VALUES = 64 };
+
+/* One call: a row of the table in fuzz_program.c, and numbers that it makes its choices with. What it picks is found
+ * when it runs, among the values that are there, so that a program stays one when steps are left out. */
+typedef struct fuzz_step {
+  uint32_t row, picks[3], choices[4];
+} fuzz_step;
+
+typedef struct fuzz_program {
+  uint64_t seed;
+  uint32_t nsteps;
+  fuzz_step steps[FUZZ_STEPS];
+  uint32_t inputs[FUZZ_INPUTS]; /* what each is made of */
+  uint64_t outputs;             /* bit n: value n comes out */
+  uint32_t passes;              /* which choice of passes */
+} fuzz_program;
+
+/* The values of one run. Constants are shared by all runs of a program, and not written. */
+typedef struct fuzz_world {
+  graft_rt_device *device;
+  uint32_t count;
+  graft_tensor *values[FUZZ_VALUES]; /* owned */
+  bool constant[FUZZ_VALUES];
+  graft_status statuses[FUZZ_STEPS];
+} fuzz_world;
+
+void fuzz_make(uint64_t seed, fuzz_program *program);
+/* Inputs and a constant, the same for the same program. */
+graft_status fuzz_fill(const fuzz_program *program, fuzz_world *world);
+/* Runs all steps on a world that holds its inputs, one behind the other; those that fail leave no value. With `to`, it
+ * prints them. */
+void fuzz_run(const fuzz_program *program, fuzz_world *world, FILE *to);
+void fuzz_empty(fuzz_world *world);
+
+/* Faults, for the tests: called, where not NULL, with a graph that is about to be compiled, and with what was compiled
+ * and is about to run. */
+typedef struct fuzz_fault {
+  void (*in_graph)(graft_graph *graph);
+  void (*in_exec)(graft_graph_exec *exec);
+} fuzz_fault;
+
+/* Whether the graph of the program gives what its calls give; else *why says what differs. */
+bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, char *why, size_t room);
+
+#endif

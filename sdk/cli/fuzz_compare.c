@@ -1,0 +1,189 @@
+/* A program's calls against its graph. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
+
+static const char *const passes[] = {NULL, NULL, NULL, "none", "-dead", "-cse", "-fold", "-inplace", "-memory"};
+enum { NPASSES = sizeof passes / sizeof *passes, RUNS = 2 };
+
+typedef struct comparison {
+  const fuzz_program *program;
+  graft_rt_device *device;
+  const fuzz_fault *fault; /* NULL: none */
+  graft_tensor *constant;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  uint32_t outputs[FUZZ_VALUES], noutputs; /* which values come out */
+  graft_status recorded[FUZZ_STEPS];
+  char *why;
+  size_t room;
+} comparison;
+
+__attribute__((format(printf, 2, 3))) static bool differ(comparison *c, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(c->why, c->room, format, args);
+  va_end(args);
+  return false;
+}
+
+static bool failed(comparison *c, const char *what) {
+  return differ(c, "%s: %s", what, graft_last_error());
+}
+
+static void add_constant(const comparison *c, fuzz_world *world) {
+  graft_tensor_retain(c->constant);
+  world->constant[world->count] = true;
+  world->values[world->count++] = c->constant;
+}
+
+static bool begin_world(comparison *c, fuzz_world *world) {
+  world->device = c->device;
+  if (fuzz_fill(c->program, world)) return failed(c, "inputs");
+  add_constant(c, world);
+  return true;
+}
+
+/* --- the graph --- */
+
+static bool name_inputs(comparison *c, const fuzz_world *like, fuzz_world *world) {
+  for (uint32_t i = 0; i < FUZZ_INPUTS; i++) {
+    const char name[] = {(char)('a' + i), 0};
+    if (graft_graph_input_like(c->graph, name, like->values[i], &world->values[i])) return failed(c, "an input");
+    world->count++;
+  }
+  add_constant(c, world);
+  return true;
+}
+
+static bool name_outputs(comparison *c, const fuzz_world *world) {
+  for (uint32_t i = 0; i < world->count; i++) {
+    char name[16];
+    if (world->constant[i] || !(c->program->outputs >> i & 1)) continue;
+    snprintf(name, sizeof name, "v%u", i);
+    if (graft_graph_output(c->graph, name, world->values[i])) return failed(c, "an output");
+    c->outputs[c->noutputs++] = i;
+  }
+  return true;
+}
+
+static bool record(comparison *c, const fuzz_world *like) {
+  fuzz_world world = {.device = c->device};
+  if (graft_graph_create(c->device, &c->graph)) return failed(c, "a graph");
+  bool good = name_inputs(c, like, &world);
+  if (good && graft_graph_record_begin(c->graph)) good = failed(c, "recording");
+  if (good) {
+    fuzz_run(c->program, &world, NULL);
+    if (graft_graph_record_end(c->graph)) good = failed(c, "recording");
+  }
+  memcpy(c->recorded, world.statuses, sizeof c->recorded);
+  if (good) good = name_outputs(c, &world);
+  fuzz_empty(&world);
+  if (good && c->fault && c->fault->in_graph) c->fault->in_graph(c->graph);
+  if (good && graft_graph_compile(c->graph, c->device, passes[c->program->passes % NPASSES], &c->exec))
+    good = failed(c, "compiling");
+  if (good && c->fault && c->fault->in_exec) c->fault->in_exec(c->exec);
+  return good;
+}
+
+/* --- what is the same --- */
+
+static bool same_bits(comparison *c, const char *what, uint32_t number, graft_tensor *is, graft_tensor *expected) {
+  if (is->dtype != expected->dtype || !tns_same_sizes(is, expected) || is->flags != expected->flags ||
+      memcmp(is->strides, expected->strides, (size_t)is->ndim * sizeof *is->strides) != 0) {
+    return differ(c, "%s v%u is %s, expected %s", what, number, TNS_SHAPE(is), TNS_SHAPE(expected));
+  }
+  const size_t bytes = (size_t)is->numel * dt_bytes(is->dtype);
+  unsigned char *a = malloc(bytes + 1), *b = malloc(bytes + 1);
+  bool good = a && b && !graft_tensor_to_host(is, a) && !graft_tensor_to_host(expected, b);
+  if (!good) failed(c, what);
+  for (size_t i = 0; good && i < bytes; i++) {
+    if (a[i] != b[i]) good = differ(c, "%s v%u differs in element %zu", what, number, i / dt_bytes(is->dtype));
+  }
+  free(a);
+  free(b);
+  return good;
+}
+
+static bool same_sharing(comparison *c, graft_tensor *const *outs, const fuzz_world *calls, const fuzz_world *inputs) {
+  for (uint32_t i = 0; i < c->noutputs; i++) {
+    const graft_tensor *expected = calls->values[c->outputs[i]];
+    for (uint32_t j = 0; j < i; j++) {
+      bool shared = expected->storage == calls->values[c->outputs[j]]->storage;
+      if ((outs[i]->storage == outs[j]->storage) != shared)
+        return differ(c, "v%u and v%u: one memory, or not", c->outputs[i], c->outputs[j]);
+    }
+    for (uint32_t j = 0; j < FUZZ_INPUTS; j++) {
+      bool shared = expected->storage == calls->values[j]->storage;
+      if ((outs[i]->storage == inputs->values[j]->storage) != shared)
+        return differ(c, "v%u and input v%u: one memory, or not", c->outputs[i], j);
+    }
+  }
+  return true;
+}
+
+static bool same_statuses(comparison *c, const fuzz_world *calls) {
+  for (uint32_t i = 0; i < c->program->nsteps; i++) {
+    if ((calls->statuses[i] == GRAFT_OK) != (c->recorded[i] == GRAFT_OK))
+      return differ(c, "step %u: %s as a call, %s when it is recorded", i, graft_status_name(calls->statuses[i]),
+                    graft_status_name(c->recorded[i]));
+  }
+  return true;
+}
+
+static bool same_results(comparison *c, graft_tensor *const *outs, const fuzz_world *calls, const fuzz_world *inputs) {
+  bool good = true;
+  for (uint32_t i = 0; i < c->noutputs && good; i++)
+    good = same_bits(c, "output", c->outputs[i], outs[i], calls->values[c->outputs[i]]);
+  for (uint32_t i = 0; i < FUZZ_INPUTS && good; i++)
+    good = same_bits(c, "input", i, inputs->values[i], calls->values[i]);
+  return good && same_sharing(c, outs, calls, inputs);
+}
+
+static uint64_t drawn(const comparison *c) {
+  uint64_t seed, offset;
+  graft_generator_state(graft_generator_default(c->device), &seed, &offset);
+  return offset;
+}
+
+static bool compare_run(comparison *c, const fuzz_world *calls, uint64_t offset) {
+  fuzz_world inputs = {.device = c->device};
+  graft_tensor *outs[FUZZ_VALUES] = {NULL};
+  bool good = begin_world(c, &inputs);
+  graft_generator_set_state(graft_generator_default(c->device), c->program->seed, 0);
+  if (good && graft_graph_run(c->exec, inputs.values, FUZZ_INPUTS, outs, c->noutputs)) good = failed(c, "the run");
+  if (good && drawn(c) != offset) good = differ(c, "the generator is elsewhere");
+  if (good) good = same_results(c, outs, calls, &inputs);
+  for (uint32_t i = 0; i < c->noutputs; i++) graft_tensor_release(outs[i]);
+  fuzz_empty(&inputs);
+  return good;
+}
+
+static bool compare(comparison *c, fuzz_world *calls) {
+  if (!begin_world(c, calls) || !record(c, calls)) return false;
+  graft_generator_set_state(graft_generator_default(c->device), c->program->seed, 0);
+  fuzz_run(c->program, calls, NULL);
+  const uint64_t offset = drawn(c);
+  bool good = same_statuses(c, calls);
+  for (int i = 0; i < RUNS && good; i++) good = compare_run(c, calls, offset);
+  return good;
+}
+
+bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, char *why,
+                 size_t room) {
+  comparison c = {.program = program, .device = device, .fault = fault, .why = why, .room = room};
+  fuzz_world calls = {0};
+  const int64_t sizes[] = {3, 3};
+  const float values[] = {1, -2, 3, 0.5f, 0, -1, 2, 4, -0.25f};
+  if (graft_tensor_from_host(device, GRAFT_F32, 2, sizes, values, &c.constant)) return failed(&c, "a constant");
+  bool good = compare(&c, &calls);
+  fuzz_empty(&calls);
+  graft_graph_exec_destroy(c.exec);
+  graft_graph_destroy(c.graph);
+  graft_tensor_release(c.constant);
+  return good;
+}

@@ -1,0 +1,286 @@
+/* Programs: made of a seed, run, printed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
+
+static uint32_t draw(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (uint32_t)(*state >> 33);
+}
+
+/* --- steps --- */
+
+/* A step on its way. */
+typedef struct doing {
+  const fuzz_step *step;
+  fuzz_world *world;
+  FILE *to;
+  uint32_t picked[3]; /* values */
+  graft_tensor *operands[3];
+} doing;
+
+typedef graft_status (*do_fn)(doing *d, uint32_t op_id, graft_tensor **out);
+
+static int64_t choose(const doing *d, uint32_t which, int64_t below) {
+  return below > 0 ? (int64_t)(d->step->choices[which] % (uint64_t)below) : 0;
+}
+
+static graft_value number_of(const doing *d) {
+  static const double numbers[] = {2, -1, 0.5, 0, 3};
+  int64_t at = choose(d, 0, 5);
+  return graft_value_scalar(at < 2 ? graft_scalar_int((int64_t)numbers[at]) : graft_scalar_float(numbers[at]));
+}
+
+static graft_status do_unary(doing *d, uint32_t op, graft_tensor **out) {
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0])}, 1, out, 1);
+}
+static graft_status do_binary(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_tensor(d->operands[1])};
+  return graft_call(op, args, 2, out, 1);
+}
+static graft_status do_number(doing *d, uint32_t op, graft_tensor **out) {
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), number_of(d)}, 2, out, 1);
+}
+static graft_status do_where(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_tensor(d->operands[1]),
+                              graft_value_tensor(d->operands[2])};
+  return graft_call(op, args, 3, out, 1);
+}
+static graft_status do_reduce(doing *d, uint32_t op, graft_tensor **out) {
+  const int64_t dim = choose(d, 0, d->operands[0]->ndim);
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_ints(&dim, 1),
+                              graft_value_bool(choose(d, 1, 2))};
+  return graft_call(op, args, 3, out, 1);
+}
+static graft_status do_cast(doing *d, uint32_t op, graft_tensor **out) {
+  static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_F64, GRAFT_F16, GRAFT_BF16, GRAFT_I64, GRAFT_I32, GRAFT_BOOL};
+  (void)op;
+  return graft_tensor_to(d->operands[0], NULL, dtypes[choose(d, 0, 7)], out);
+}
+static graft_status do_cat(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_value args[] = {graft_value_tensors(d->operands, 2), graft_value_int(choose(d, 0, 2))};
+  return graft_call(op, args, 2, out, 1);
+}
+static graft_status do_random(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_tensor *like = d->operands[0];
+  const graft_value args[] = {graft_value_ints(like->sizes, (uint32_t)like->ndim),
+                              {0},
+                              {0},
+                              {GRAFT_VALUE_DEVICE, 0, {.device = d->world->device}}};
+  return graft_call(op, args, 4, out, 1);
+}
+static graft_status do_full(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_tensor *like = d->operands[0];
+  const graft_value args[] = {graft_value_ints(like->sizes, (uint32_t)like->ndim),
+                              number_of(d),
+                              {0},
+                              {0},
+                              {GRAFT_VALUE_DEVICE, 0, {.device = d->world->device}}};
+  return graft_call(op, args, 5, out, 1);
+}
+
+/* Views. */
+static graft_status do_permute(doing *d, uint32_t op, graft_tensor **out) {
+  int64_t dims[GRAFT_MAX_DIMS];
+  const int32_t n = d->operands[0]->ndim;
+  for (int32_t i = 0; i < n; i++) dims[i] = (i + 1 + choose(d, 0, n)) % n;
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), graft_value_ints(dims, (uint32_t)n)}, 2,
+                    out, 1);
+}
+static graft_status do_select(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_tensor *t = d->operands[0];
+  const int64_t dim = choose(d, 0, t->ndim), index = t->ndim ? choose(d, 1, t->sizes[dim]) : 0;
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_int(dim), graft_value_int(index)};
+  return graft_call(op, args, 3, out, 1);
+}
+static graft_status do_slice(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_tensor *t = d->operands[0];
+  const int64_t dim = choose(d, 0, t->ndim), size = t->ndim ? t->sizes[dim] : 0, start = choose(d, 1, size + 1);
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_int(dim), graft_value_int(start),
+                              graft_value_int(start + choose(d, 2, size - start + 1)),
+                              graft_value_int(1 + choose(d, 3, 2))};
+  return graft_call(op, args, 5, out, 1);
+}
+static graft_status do_unsqueeze(doing *d, uint32_t op, graft_tensor **out) {
+  const int64_t dim = choose(d, 0, d->operands[0]->ndim + 1);
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), graft_value_int(dim)}, 2, out, 1);
+}
+static graft_status do_expand(doing *d, uint32_t op, graft_tensor **out) {
+  const graft_tensor *like = d->operands[1];
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_ints(like->sizes, (uint32_t)like->ndim)};
+  return graft_call(op, args, 2, out, 1);
+}
+static graft_status do_flatten(doing *d, uint32_t op, graft_tensor **out) {
+  const int64_t all = -1;
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), graft_value_ints(&all, 1)}, 2, out, 1);
+}
+
+/* What writes to its first operand gives no new value. */
+static graft_status write_binary(doing *d, uint32_t op, graft_tensor **out) {
+  (void)out;
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_tensor(d->operands[1])};
+  return graft_call(op, args, 2, &d->operands[0], 1);
+}
+static graft_status write_number(doing *d, uint32_t op, graft_tensor **out) {
+  (void)out;
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), number_of(d)}, 2, &d->operands[0], 1);
+}
+static graft_status write_unary_out(doing *d, uint32_t op, graft_tensor **out) {
+  (void)out;
+  return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[1])}, 1, &d->operands[0], 1);
+}
+static graft_status write_copy(doing *d, uint32_t op, graft_tensor **out) {
+  (void)op, (void)out;
+  return graft_tensor_copy(d->operands[0], d->operands[1]);
+}
+static graft_status write_list(doing *d, uint32_t op, graft_tensor **out) {
+  (void)out;
+  const graft_value args[] = {graft_value_tensors(d->operands, 2), number_of(d)};
+  return graft_call(op, args, 2, d->operands, 2);
+}
+
+static const struct row {
+  const char *name;
+  do_fn run;
+  uint32_t op_id;
+  uint8_t operands, written; /* how many of the first ones are written */
+} rows[] = {
+    {"neg", do_unary, GRAFT_OP_NEG, 1, 0},
+    {"exp", do_unary, GRAFT_OP_EXP, 1, 0},
+    {"relu", do_unary, GRAFT_OP_RELU, 1, 0},
+    {"tanh", do_unary, GRAFT_OP_TANH, 1, 0},
+    {"add", do_binary, GRAFT_OP_ADD_TENSOR, 2, 0},
+    {"sub", do_binary, GRAFT_OP_SUB_TENSOR, 2, 0},
+    {"mul", do_binary, GRAFT_OP_MUL_TENSOR, 2, 0},
+    {"lt", do_binary, GRAFT_OP_LT_TENSOR, 2, 0},
+    {"mm", do_binary, GRAFT_OP_MM, 2, 0},
+    {"add number", do_number, GRAFT_OP_ADD_TENSOR, 1, 0},
+    {"mul number", do_number, GRAFT_OP_MUL_TENSOR, 1, 0},
+    {"where", do_where, GRAFT_OP_WHERE_SELF, 3, 0},
+    {"sum", do_reduce, GRAFT_OP_SUM_DIM_INTLIST, 1, 0},
+    {"amax", do_reduce, GRAFT_OP_AMAX, 1, 0},
+    {"to", do_cast, 0, 1, 0},
+    {"cat", do_cat, GRAFT_OP_CAT, 2, 0},
+    {"rand", do_random, GRAFT_OP_RAND, 1, 0},
+    {"full", do_full, GRAFT_OP_FULL, 1, 0},
+    {"permute", do_permute, GRAFT_OP_PERMUTE, 1, 0},
+    {"select", do_select, GRAFT_OP_SELECT_INT, 1, 0},
+    {"slice", do_slice, GRAFT_OP_SLICE_TENSOR, 1, 0},
+    {"unsqueeze", do_unsqueeze, GRAFT_OP_UNSQUEEZE, 1, 0},
+    {"expand", do_expand, GRAFT_OP_EXPAND, 2, 0},
+    {"flatten", do_flatten, GRAFT_OP_VIEW, 1, 0},
+    {"add into the first", write_binary, GRAFT_OP_ADD_TENSOR, 2, 1},
+    {"mul into the first", write_binary, GRAFT_OP_MUL_TENSOR, 2, 1},
+    {"add number in place", write_number, GRAFT_OP_ADD_TENSOR, 1, 1},
+    {"neg of the second into the first", write_unary_out, GRAFT_OP_NEG, 2, 1},
+    {"copy of the second into the first", write_copy, 0, 2, 1},
+    {"foreach mul in place", write_list, GRAFT_OP_FOREACH_MUL_SCALAR, 2, 2},
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+static bool writes_constant(const doing *d, const struct row *row) {
+  for (uint32_t i = 0; i < row->written; i++) {
+    if (d->world->constant[d->picked[i]]) return true;
+  }
+  return false;
+}
+
+static void print_step(const doing *d, const struct row *row, graft_status status, const graft_tensor *out) {
+  if (!d->to || status) return;
+  if (out) fprintf(d->to, "  v%u = ", d->world->count - 1);
+  fprintf(d->to, "%s%s(", out ? "" : "  ", row->name);
+  for (uint32_t i = 0; i < row->operands; i++) fprintf(d->to, "%sv%u", i ? ", " : "", d->picked[i]);
+  fprintf(d->to, ")");
+  if (out) fprintf(d->to, "  %s", TNS_SHAPE(out));
+  fputc('\n', d->to);
+}
+
+static graft_status run_step(doing *d) {
+  fuzz_world *world = d->world;
+  const struct row *row = &rows[d->step->row];
+  for (uint32_t i = 0; i < row->operands; i++) {
+    d->picked[i] = d->step->picks[i] % world->count;
+    d->operands[i] = world->values[d->picked[i]];
+  }
+  if (writes_constant(d, row) || world->count == FUZZ_VALUES) return GRAFT_INVALID_ARGUMENT;
+  graft_tensor *out = NULL;
+  graft_status status = row->run(d, row->op_id, &out);
+  if (!status && out) {
+    world->constant[world->count] = out->storage == d->operands[0]->storage && world->constant[d->picked[0]];
+    world->values[world->count++] = out;
+  }
+  print_step(d, row, status, out);
+  return status;
+}
+
+void fuzz_run(const fuzz_program *program, fuzz_world *world, FILE *to) {
+  for (uint32_t i = 0; to && i < world->count; i++) fprintf(to, "  v%u: %s\n", i, TNS_SHAPE(world->values[i]));
+  for (uint32_t i = 0; i < program->nsteps; i++) {
+    doing d = {.step = &program->steps[i], .world = world, .to = to};
+    world->statuses[i] = run_step(&d);
+  }
+}
+
+void fuzz_empty(fuzz_world *world) {
+  while (world->count) graft_tensor_release(world->values[--world->count]);
+}
+
+/* --- programs and their inputs --- */
+
+void fuzz_make(uint64_t seed, fuzz_program *program) {
+  uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+  *program = (fuzz_program){.seed = seed, .nsteps = 4 + draw(&state) % (FUZZ_STEPS - 3)};
+  for (uint32_t i = 0; i < FUZZ_INPUTS; i++) program->inputs[i] = draw(&state);
+  for (uint32_t i = 0; i < program->nsteps; i++) {
+    fuzz_step *step = &program->steps[i];
+    step->row = draw(&state) % NROWS;
+    for (int p = 0; p < 3; p++) step->picks[p] = draw(&state);
+    for (int c = 0; c < 4; c++) step->choices[c] = draw(&state);
+  }
+  program->outputs = (uint64_t)draw(&state) << 32 | draw(&state);
+  program->passes = draw(&state);
+}
+
+/* A view of a storage of its own: dense, turned, with gaps, or one row again and again. */
+static graft_status make_input(graft_rt_device *device, uint32_t what, graft_tensor **input) {
+  static const graft_dtype dtypes[] = {GRAFT_F32,  GRAFT_F32, GRAFT_F32,  GRAFT_F64,
+                                       GRAFT_BF16, GRAFT_I64, GRAFT_BOOL, GRAFT_C64};
+  uint64_t state = what;
+  const graft_dtype dtype = dtypes[draw(&state) % 8];
+  const int32_t ndim = (int32_t)(draw(&state) % 8 ? 2 : draw(&state) % 4);
+  const uint32_t layout = draw(&state) % 5;
+  int64_t sizes[4] = {1, 1, 1, 1}, strides[4], count = 2, first = 0;
+  for (int32_t i = 0; i < ndim; i++) sizes[i] = draw(&state) % 10 ? 3 : draw(&state) % 3;
+  tns_contiguous_strides(ndim, sizes, strides);
+  for (int32_t i = 0; i < ndim; i++) count += 4 * sizes[i] * (strides[i] + 1);
+  if (layout == 1 && ndim == 2) strides[0] = 1, strides[1] = sizes[0];
+  for (int32_t i = 0; layout == 2 && i < ndim; i++) strides[i] *= 2;
+  if (layout == 3 && ndim) strides[0] = 0;
+  if (layout == 4) first = 1;
+  unsigned char *bytes = malloc((size_t)count * dt_bytes(dtype));
+  if (!bytes) return GRAFT_OUT_OF_MEMORY;
+  for (int64_t i = 0; i < count; i++) {
+    double x = (double)(draw(&state) % 17) / 4 - 2;
+    dt_store(dtype, bytes + i * (int64_t)dt_bytes(dtype), (dt_value){x, x / 2});
+  }
+  graft_tensor *whole;
+  graft_status status = graft_tensor_from_host(device, dtype, 1, &count, bytes, &whole);
+  free(bytes);
+  if (status) return status;
+  status = tns_new(whole->storage, device, dtype, ndim, sizes, strides, first, input);
+  graft_tensor_release(whole);
+  return status;
+}
+
+graft_status fuzz_fill(const fuzz_program *program, fuzz_world *world) {
+  for (uint32_t i = 0; i < FUZZ_INPUTS; i++) {
+    graft_status status = make_input(world->device, program->inputs[i], &world->values[i]);
+    if (status) return status;
+    world->constant[i] = false;
+    world->count++;
+  }
+  return GRAFT_OK;
+}

@@ -1,0 +1,145 @@
+/* Whether random programs find what passes and plans could do wrong: faults, planted in graphs that were recorded and
+ * in what was compiled from them. Without one all programs agree. */
+#include "cli/fuzz.h"
+#include "graph/exec.h"
+#include "suite.h"
+
+enum { PROGRAMS = 400 };
+
+/* --- what writes, and what is read --- */
+
+static bool writes_what_was_there(const gr_node *node) {
+  for (uint32_t i = 0; i < node->nresults; i++) {
+    if (node->results[i].given) return true;
+  }
+  return false;
+}
+
+static void take_out(graft_graph *graph, uint32_t node) {
+  graph->nnodes--;
+  for (uint32_t i = node; i < graph->nnodes; i++) graph->nodes[i] = graph->nodes[i + 1];
+}
+
+static void read_instead(graft_graph *graph, uint32_t buffer, const gr_view *view, uint32_t from) {
+  for (uint32_t n = from; n < graph->nnodes; n++) {
+    for (uint32_t i = 0; i < graph->nodes[n]->noperands; i++) {
+      gr_operand *o = &graph->nodes[n]->operands[i];
+      if (o->view.buffer == buffer) o->view = *view;
+    }
+  }
+}
+
+/* --- faults --- */
+
+static void lose_write(graft_graph *graph) {
+  for (uint32_t n = graph->nnodes; n-- > 0;) {
+    if (writes_what_was_there(graph->nodes[n])) return take_out(graph, n);
+  }
+}
+
+/* A write goes to a copy that nobody else sees. */
+static void lose_alias(graft_graph *graph) {
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    gr_result *result = &graph->nodes[n]->results[0];
+    uint32_t apart;
+    if (!writes_what_was_there(graph->nodes[n])) continue;
+    if (gr_add_buffer(graph, GR_VALUE, graph->buffers[result->view.buffer].bytes, &apart)) return;
+    result->view.buffer = apart;
+    return;
+  }
+}
+
+/* A view begins one element late. */
+static void shift_view(graft_graph *graph) {
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    for (uint32_t i = 0; i < graph->nodes[n]->noperands; i++) {
+      gr_view *view = &graph->nodes[n]->operands[i].view;
+      if (view->buffer == GR_NONE || !view->offset) continue;
+      view->offset--;
+      return;
+    }
+  }
+}
+
+/* What read a converted value reads the value before. */
+static void drop_cast(graft_graph *graph) {
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    const gr_node *node = graph->nodes[n];
+    if (node->noperands != 1 || node->nresults != 1 || node->results[0].given) continue;
+    const gr_view *from = &node->operands[0].view, *to = &node->results[0].view;
+    if (!(op_def_of(node->schema->id)->flags & OP_COPY) || from->dtype == to->dtype) continue;
+    read_instead(graph, to->buffer, from, n + 1);
+  }
+}
+
+static void swap_nodes(graft_graph *graph) {
+  for (uint32_t n = 1; n < graph->nnodes; n++) {
+    gr_node *node = graph->nodes[n];
+    if (!writes_what_was_there(node)) continue;
+    graph->nodes[n] = graph->nodes[n - 1];
+    graph->nodes[n - 1] = node;
+    return;
+  }
+}
+
+/* Two draws become one. */
+static void merge_draws(graft_graph *graph) {
+  const gr_node *first = NULL;
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    const gr_node *node = graph->nodes[n];
+    if (!gr_is_random(node)) continue;
+    if (!first) {
+      first = node;
+      continue;
+    }
+    read_instead(graph, node->results[0].view.buffer, &first->results[0].view, n);
+    return take_out(graph, n);
+  }
+}
+
+/* All values in one place. */
+static void overlap_values(graft_graph_exec *exec) {
+  for (uint32_t i = 0; i < exec->graph->nbuffers; i++) {
+    if (exec->places[i].memory == GR_ARENA && exec->places[i].spot.arena != GR_NONE) exec->places[i].spot.offset = 0;
+  }
+}
+
+static const struct {
+  const char *name;
+  fuzz_fault fault;
+} faults[] = {
+    {"a lost write", {.in_graph = lose_write}},
+    {"a lost alias", {.in_graph = lose_alias}},
+    {"a shifted view", {.in_graph = shift_view}},
+    {"a dropped cast", {.in_graph = drop_cast}},
+    {"two nodes in the other order", {.in_graph = swap_nodes}},
+    {"two draws in one", {.in_graph = merge_draws}},
+    {"a wrong reuse of memory", {.in_exec = overlap_values}},
+};
+
+static uint32_t count_found(const fuzz_fault *fault, char *why, size_t room) {
+  uint32_t found = 0;
+  for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+    fuzz_program program;
+    fuzz_make(seed, &program);
+    found += !fuzz_agrees(&program, graft_device_reference(), fault, why, room);
+  }
+  return found;
+}
+
+START_TEST(programs_agree) {
+  char why[512] = "";
+  ck_assert_msg(count_found(NULL, why, sizeof why) == 0, "%s", why);
+}
+END_TEST
+
+START_TEST(a_fault_is_found) {
+  char why[512] = "";
+  ck_assert_msg(count_found(&faults[_i].fault, why, sizeof why) > 0, "nothing found %s", faults[_i].name);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {ONCE(programs_agree), EACH(a_fault_is_found, ROWS(faults)), {0}};
+  return run_suite("graph_faults", tests, (suite_options){.timeout_s = 120});
+}
