@@ -6,6 +6,7 @@
 #include "graft/bridge.h"
 #include "graph/graph.h"
 #include "graph_programs.h"
+#include "heap.h"
 #include "null_device.h"
 #include "suite.h"
 
@@ -361,6 +362,7 @@ START_TEST(inputs_are_checked) {
   bool grad = graft_grad_mode_set(false);
   OK(graft_graph_run(exec, (graft_tensor *[]){left, leaf}, 2, &out, 1));
   graft_grad_mode_set(grad);
+  assert_says(GRAFT_OK, GRAFT_OK, "requires grad"); /* what goes well leaves the text of what did not */
   expect_values(six, 6, (float[]){2, 4, 6, 4, 5, 6});
   expect_values(out, 3, (float[]){2, 4, 6});
   graft_graph_exec_destroy(exec);
@@ -636,6 +638,87 @@ START_TEST(keeps_its_device_open) {
 }
 END_TEST
 
+/* A graph that was recorded for one device runs on another one: the values are those of that device's calls. */
+START_TEST(compiles_for_another_device) {
+  const int64_t n = 3;
+  graft_rt_device *device = device_of(1 + _i);
+  if (!device) return;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor *c = host(GRAFT_F32, 3, (float[]){1, 2, 3}), *x, *sum = NULL, *made = NULL, *moved, *out = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_full(&n, 1, graft_scalar_float(10), GRAFT_F32, reference(), &made));
+  OK(graft_op_add_Tensor(x, c, graft_scalar_int(1), &sum));
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){T(sum), T(made)}, 2, &sum, 1));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "sum", sum));
+  OK(graft_graph_compile(graph, device, NULL, &exec));
+  graft_graph_destroy(graph);
+  assert_says(graft_graph_run(exec, &c, 1, &out, 1), GRAFT_INVALID_ARGUMENT, "on reference:0");
+  OK(graft_tensor_to(c, device, GRAFT_DTYPE_NONE, &moved));
+  OK(graft_graph_run(exec, &moved, 1, &out, 1));
+  ck_assert_ptr_eq(out->device, device);
+  expect_values(out, 3, (float[]){12, 14, 16});
+  graft_graph_exec_destroy(exec);
+  release_all((graft_tensor *[]){c, x, sum, made, moved, out}, 6);
+}
+END_TEST
+
+/* --- memory that can't be had --- */
+
+/* All of it: two inputs, a constant, a call in place, a view, a draw, and two runs. */
+static graft_status make_and_run(void) {
+  const int64_t n = 3;
+  graft_graph *graph = NULL;
+  graft_graph_exec *exec = NULL;
+  graft_tensor *in[2] = {NULL}, *c = NULL, *sum = NULL, *twice = NULL, *out[2] = {NULL}, *x = NULL;
+  graft_status status = graft_tensor_from_host(reference(), GRAFT_F32, 1, &n, (float[]){1, 2, 3}, &c);
+  if (!status) status = graft_graph_create(reference(), &graph);
+  for (int i = 0; i < 2 && !status; i++)
+    status = graft_graph_input(graph, i ? "b" : "a", GRAFT_F32, 1, &n, NULL, &in[i]);
+  if (!status) status = graft_graph_record_begin(graph);
+  bool began = !status;
+  if (!status) status = graft_op_add_Tensor(in[0], c, graft_scalar_int(1), &sum);
+  if (!status) status = graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){T(in[1]), T(sum)}, 2, &in[1], 1);
+  if (!status) status = graft_op_exp(c, &twice);
+  if (!status) status = graft_op_add_Tensor(sum, twice, graft_scalar_int(1), &x);
+  if (began) graft_graph_record_end(graph);
+  if (!status) status = graft_graph_output(graph, "x", x);
+  if (!status) status = graft_graph_output(graph, "b", in[1]);
+  if (!status) status = graft_graph_compile(graph, reference(), NULL, &exec);
+  graft_tensor *given[2] = {NULL};
+  for (int i = 0; i < 2 && !status; i++)
+    status = graft_tensor_from_host(reference(), GRAFT_F32, 1, &n, (float[]){1, 2, 3}, &given[i]);
+  if (!status) status = graft_graph_run(exec, given, 2, out, 2);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){in[0], in[1], c, sum, twice, x, given[0], given[1], out[0], out[1]}, 10);
+  return status;
+}
+
+/* Each request fails once: an error, and nothing is left behind. */
+START_TEST(memory_runs_out_anywhere) {
+  OK(make_and_run());
+  const int64_t before = atomic_load(&reference()->storages);
+  uint64_t failed = 0;
+  for (uint64_t at = 1;; at++) {
+    heap_failing = heap_calls + at;
+    graft_status status = make_and_run();
+    bool reached = heap_calls >= heap_failing;
+    heap_failing = 0;
+    ck_assert_int_eq(atomic_load(&reference()->storages), before);
+    if (!reached) break;
+    failed += status != GRAFT_OK;
+    ck_assert_msg(!status || status == GRAFT_OUT_OF_MEMORY, "request %llu: %s", (unsigned long long)at,
+                  graft_last_error());
+    OK(make_and_run());
+  }
+  ck_assert_uint_gt(failed, 50);
+}
+END_TEST
+
 /* --- many at once --- */
 
 static void *run_often(void *context) {
@@ -780,6 +863,8 @@ int main(void) {
                               EACH(what_depends_on_values_ends_it, ROWS(ends)),
                               ONCE(destroying_ends_recording),
                               ONCE(a_failing_node_is_named),
+                              EACH(compiles_for_another_device, DEVICES - 1),
+                              ONCE(memory_runs_out_anywhere),
                               ONCE(keeps_its_device_open),
                               ONCE(two_threads_run_it),
                               EACH(memory_is_planned, ROWS(plans)),

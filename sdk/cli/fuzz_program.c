@@ -82,6 +82,22 @@ static graft_status do_full(doing *d, uint32_t op, graft_tensor **out) {
   return graft_call(op, args, 5, out, 1);
 }
 
+/* The gradient of sum(tanh(self * other)) with respect to self. */
+static graft_status do_gradient(doing *d, uint32_t op, graft_tensor **out) {
+  graft_tensor *leaf, *product = NULL, *root = NULL, *sum = NULL;
+  graft_status status = graft_tensor_detach(d->operands[0], &leaf);
+  if (status) return status;
+  status = graft_tensor_set_requires_grad(leaf, true);
+  const graft_value factors[] = {graft_value_tensor(leaf), graft_value_tensor(d->operands[1])};
+  if (!status) status = graft_call(op, factors, 2, &product, 1);
+  if (!status) status = graft_op_tanh(product, &root);
+  if (!status) status = graft_op_sum_dim_IntList(root, NULL, 0, false, GRAFT_DTYPE_NONE, &sum);
+  if (!status) status = graft_grad(&sum, NULL, 1, &leaf, 1, 0, out);
+  graft_tensor *made[] = {leaf, product, root, sum};
+  for (int i = 0; i < 4; i++) graft_tensor_release(made[i]);
+  return status;
+}
+
 /* Views. */
 static graft_status do_permute(doing *d, uint32_t op, graft_tensor **out) {
   int64_t dims[GRAFT_MAX_DIMS];
@@ -146,7 +162,7 @@ static const struct row {
   const char *name;
   do_fn run;
   uint32_t op_id;
-  uint8_t operands, written; /* how many of the first ones are written */
+  uint8_t operands, no_constants; /* how many of the first ones are written, or would require grad */
 } rows[] = {
     {"neg", do_unary, GRAFT_OP_NEG, 1, 0},
     {"exp", do_unary, GRAFT_OP_EXP, 1, 0},
@@ -166,6 +182,7 @@ static const struct row {
     {"cat", do_cat, GRAFT_OP_CAT, 2, 0},
     {"rand", do_random, GRAFT_OP_RAND, 1, 0},
     {"full", do_full, GRAFT_OP_FULL, 1, 0},
+    {"gradient", do_gradient, GRAFT_OP_MUL_TENSOR, 2, 1},
     {"permute", do_permute, GRAFT_OP_PERMUTE, 1, 0},
     {"select", do_select, GRAFT_OP_SELECT_INT, 1, 0},
     {"slice", do_slice, GRAFT_OP_SLICE_TENSOR, 1, 0},
@@ -181,8 +198,8 @@ static const struct row {
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
-static bool writes_constant(const doing *d, const struct row *row) {
-  for (uint32_t i = 0; i < row->written; i++) {
+static bool refused_constant(const doing *d, const struct row *row) {
+  for (uint32_t i = 0; i < row->no_constants; i++) {
     if (d->world->constant[d->picked[i]]) return true;
   }
   return false;
@@ -205,7 +222,7 @@ static graft_status run_step(doing *d) {
     d->picked[i] = d->step->picks[i] % world->count;
     d->operands[i] = world->values[d->picked[i]];
   }
-  if (writes_constant(d, row) || world->count == FUZZ_VALUES) return GRAFT_INVALID_ARGUMENT;
+  if (refused_constant(d, row) || world->count == FUZZ_VALUES) return GRAFT_INVALID_ARGUMENT;
   graft_tensor *out = NULL;
   graft_status status = row->run(d, row->op_id, &out);
   if (!status && out) {

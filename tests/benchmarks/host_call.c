@@ -1,5 +1,6 @@
 /* What the host adds to a slot: a call of add with a preallocated output on a plugin that does nothing, against the
- * bare slot. Prints nanoseconds and the host's mallocs on the way; usage: host_call PATH-OF-NULL-PLUGIN. */
+ * bare slot; and a chain of such calls, one by one and as a graph. Prints nanoseconds and the host's mallocs on the
+ * way; usage: host_call PATH-OF-NULL-PLUGIN. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -8,7 +9,7 @@
 #include "graft/graft.h"
 #include "tests/heap.h"
 
-enum { CALLS = 200000, ROUNDS = 9 };
+enum { CALLS = 200000, ROUNDS = 9, CHAIN = 50 };
 
 static double now_ns(void) {
   struct timespec t;
@@ -38,6 +39,7 @@ static double median(double (*round)(void *), void *context) {
 typedef struct setup {
   graft_tensor *a, *b, *out;
   graft_add_Tensor_fn slot;
+  graft_graph_exec *chain;
 } setup;
 
 static double host_round(void *context) {
@@ -63,6 +65,56 @@ static double slot_round(void *context) {
   return now_ns() - start;
 }
 
+/* a + b + ... + b, each time a new tensor. */
+static graft_tensor *add_chain(graft_tensor *a, graft_tensor *b) {
+  graft_tensor *x = a;
+  for (int i = 0; i < CHAIN; i++) {
+    const graft_value args[] = {graft_value_tensor(x), graft_value_tensor(b), {0}};
+    graft_tensor *sum = NULL;
+    must(graft_call(GRAFT_OP_ADD_TENSOR, args, 3, &sum, 1));
+    if (i) graft_tensor_release(x);
+    x = sum;
+  }
+  return x;
+}
+
+static double chain_round(void *context) {
+  setup *s = context;
+  double start = now_ns();
+  for (int i = 0; i < CALLS; i += CHAIN) graft_tensor_release(add_chain(s->a, s->b));
+  return now_ns() - start;
+}
+
+static double graph_round(void *context) {
+  setup *s = context;
+  graft_tensor *in[] = {s->a, s->b}, *out;
+  double start = now_ns();
+  for (int i = 0; i < CALLS; i += CHAIN) {
+    must(graft_graph_run(s->chain, in, 2, &out, 1));
+    graft_tensor_release(out);
+  }
+  return now_ns() - start;
+}
+
+static graft_graph_exec *record_chain(const setup *s) {
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor *a, *b, *sum;
+  must(graft_graph_create(graft_tensor_device(s->a), &graph));
+  must(graft_graph_input_like(graph, "a", s->a, &a));
+  must(graft_graph_input_like(graph, "b", s->b, &b));
+  must(graft_graph_record_begin(graph));
+  sum = add_chain(a, b);
+  must(graft_graph_record_end(graph));
+  must(graft_graph_output(graph, "sum", sum));
+  must(graft_graph_compile(graph, graft_tensor_device(s->a), NULL, &exec));
+  graft_graph_destroy(graph);
+  graft_tensor_release(a);
+  graft_tensor_release(b);
+  graft_tensor_release(sum);
+  return exec;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return fprintf(stderr, "usage: host_call PATH-OF-NULL-PLUGIN\n"), 2;
   graft_rt_backend *backend;
@@ -81,5 +133,9 @@ int main(int argc, char **argv) {
       "add through the host   %7.1f ns\nthe slot alone         %7.1f ns\nthe host adds          %7.1f ns\nmallocs on "
       "the way     %7llu\n",
       host, slot, host - slot, (unsigned long long)(heap_calls - before));
+  s.chain = record_chain(&s);
+  double calls = median(chain_round, &s), nodes = median(graph_round, &s);
+  printf("a chain, one by one    %7.1f ns an add\nthe same as a graph    %7.1f ns an add\n", calls, nodes);
+  graft_graph_exec_destroy(s.chain);
   return 0;
 }
