@@ -851,6 +851,36 @@ START_TEST(values_share_memory) {
 }
 END_TEST
 
+START_TEST(the_environment_takes_passes_out) {
+  graft_graph_exec_info info;
+  const int64_t n = 3;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor *x, *y = NULL, *z = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_exp(x, &y));
+  OK(graft_op_exp(y, &z));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "y", y));
+  setenv("GRAFT_GRAPH_PASSES", "-dead", 1);
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_uint_eq(info.nodes, 2);
+  graft_graph_exec_destroy(exec);
+  setenv("GRAFT_GRAPH_PASSES", "dead", 1);
+  assert_says(graft_graph_compile(graph, reference(), NULL, &exec), GRAFT_INVALID_ARGUMENT, "GRAFT_GRAPH_PASSES");
+  unsetenv("GRAFT_GRAPH_PASSES");
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_uint_eq(info.nodes, 1);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, y, z}, 3);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(runs_as_calls_do, ROWS(programs) * DEVICES),
                               ONCE(inputs_are_checked),
@@ -870,6 +900,7 @@ int main(void) {
                               EACH(memory_is_planned, ROWS(plans)),
                               ONCE(plans_keep_values_apart),
                               ONCE(values_share_memory),
+                              ONCE(the_environment_takes_passes_out),
                               {0}};
   return run_suite("graph", tests, (suite_options){.timeout_s = 60});
 }
