@@ -154,4 +154,29 @@ static inline void release_all(graft_tensor **tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) graft_tensor_release(tensors[i]);
 }
 
+/* --- tensors of a few values on the reference device --- */
+
+static inline graft_rt_device *reference(void) {
+  return graft_device_reference();
+}
+
+static inline graft_tensor *host(graft_dtype dtype, int64_t n, const void *values) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(reference(), dtype, 1, &n, values, &t));
+  return t;
+}
+
+static inline void assert_says(graft_status is, graft_status expected, const char *text) {
+  ck_assert_msg(is == expected, "status %d, expected %d: %s", is, expected, graft_last_error());
+  ck_assert_msg(strstr(graft_last_error(), text) != NULL, "\"%s\" does not say \"%s\"", graft_last_error(), text);
+}
+
+static inline void expect_values(graft_tensor *t, int n, const float *expected) {
+  float is[16];
+  ck_assert_int_eq(t->numel, n);
+  OK(graft_tensor_to_host(t, is));
+  for (int i = 0; i < n; i++)
+    ck_assert_msg(is[i] == expected[i], "element %d is %g, expected %g", i, is[i], expected[i]);
+}
+
 #endif

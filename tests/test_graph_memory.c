@@ -1,0 +1,153 @@
+/* Where the values of a graph lie: the plan as a table, its promise for any table, what graphs take; and passes that
+ * are left out. */
+#include "graph/graph.h"
+#include "graph_programs.h"
+#include "suite.h"
+
+/* --- the memory plan --- */
+
+typedef struct plan_row {
+  const char *name;
+  gr_usage usages[6];
+  uint32_t count;
+  uint64_t alignment, most;
+  gr_spot spots[6];
+  uint64_t arenas[3]; /* up to the first 0 */
+} plan_row;
+
+static const plan_row plans[] = {
+    {"none", {{0, 0, 0}}, 0, 64, 1000, {{0, 0}}, {0}},
+    {"of no bytes", {{0, 0, 3}}, 1, 64, 1000, {{GR_NONE, 0}}, {0}},
+    {"one behind the other", {{10, 0, 1}, {10, 2, 3}}, 2, 1, 1000, {{0, 0}, {0, 0}}, {10}},
+    {"both ends count", {{10, 0, 1}, {10, 1, 3}}, 2, 1, 1000, {{0, 0}, {0, 10}}, {20}},
+    {"aligned", {{10, 0, 1}, {10, 1, 3}}, 2, 64, 1000, {{0, 0}, {0, 64}}, {128}},
+    {"largest first", {{10, 0, 2}, {30, 1, 2}, {20, 2, 3}}, 3, 1, 1000, {{0, 50}, {0, 0}, {0, 30}}, {60}},
+    {"the smallest gap", /* behind 40 bytes there is a gap of 20, behind 30 more one of 15 */
+     {{40, 0, 9}, {20, 0, 1}, {35, 0, 9}, {15, 0, 1}, {33, 0, 9}, {14, 2, 3}},
+     6,
+     1,
+     1000,
+     {{0, 0}, {0, 108}, {0, 40}, {0, 128}, {0, 75}, {0, 108}},
+     {143}},
+    {"no larger than allowed", {{60, 0, 1}, {60, 0, 1}, {30, 0, 1}}, 3, 1, 100, {{0, 0}, {1, 0}, {0, 60}}, {90, 60}},
+    {"one is too large", {{200, 0, 1}, {30, 0, 1}}, 2, 1, 100, {{0, 0}, {1, 0}}, {200, 30}},
+};
+
+START_TEST(memory_is_planned) {
+  const plan_row *row = &plans[_i];
+  gr_spot spots[6];
+  uint64_t *arenas;
+  uint32_t narenas, expected = 0;
+  OK(gr_plan_memory(row->usages, row->count, row->alignment, row->most, spots, &arenas, &narenas));
+  while (expected < 3 && row->arenas[expected]) expected++;
+  ck_assert_msg(narenas == expected, "%s: %u arenas", row->name, narenas);
+  for (uint32_t i = 0; i < row->count; i++) {
+    ck_assert_msg(spots[i].arena == row->spots[i].arena && spots[i].offset == row->spots[i].offset,
+                  "%s: value %u is in arena %u at %llu", row->name, i, spots[i].arena,
+                  (unsigned long long)spots[i].offset);
+  }
+  for (uint32_t i = 0; i < narenas; i++) ck_assert_uint_eq(arenas[i], row->arenas[i]);
+  free(arenas);
+}
+END_TEST
+
+/* Whatever the usages: no two that live at once overlap. */
+START_TEST(plans_keep_values_apart) {
+  enum { COUNT = 60 };
+  uint32_t state = 12345;
+  for (int round = 0; round < 200; round++) {
+    gr_usage usages[COUNT];
+    gr_spot spots[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+      uint32_t draws[3];
+      for (int d = 0; d < 3; d++) draws[d] = (state = state * 1664525u + 1013904223u) >> 8;
+      usages[i] = (gr_usage){draws[0] % 500, draws[1] % 40, 0};
+      usages[i].last = usages[i].first + draws[2] % 10;
+    }
+    uint64_t *arenas;
+    uint32_t narenas;
+    OK(gr_plan_memory(usages, COUNT, 32, 2000, spots, &arenas, &narenas));
+    for (int i = 0; i < COUNT; i++) {
+      if (!usages[i].bytes) continue;
+      ck_assert_uint_eq(spots[i].offset % 32, 0);
+      ck_assert_uint_le(spots[i].offset + usages[i].bytes, arenas[spots[i].arena]);
+      ck_assert_uint_le(arenas[spots[i].arena], 2000);
+      for (int j = 0; j < i; j++) {
+        bool together = usages[i].first <= usages[j].last && usages[j].first <= usages[i].last;
+        bool apart = spots[i].arena != spots[j].arena || spots[i].offset + usages[i].bytes <= spots[j].offset ||
+                     spots[j].offset + usages[j].bytes <= spots[i].offset;
+        ck_assert_msg(!together || apart || !usages[j].bytes, "values %d and %d overlap", i, j);
+      }
+    }
+    free(arenas);
+  }
+}
+END_TEST
+
+/* x, then eight times + 1: two places are enough, and one where each is written over its operand. */
+START_TEST(values_share_memory) {
+  const int64_t n = 1024;
+  const struct {
+    const char *passes;
+    uint64_t bytes;
+  } rows[] = {{NULL, 4096}, {"-inplace", 8192}, {"-memory", 0}};
+  graft_graph *graph;
+  graft_tensor *x[10] = {0};
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x[0]));
+  OK(graft_graph_record_begin(graph));
+  for (int i = 0; i < 9; i++) OK(graft_op_exp(x[i], &x[i + 1]));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "out", x[9]));
+  for (int i = 0; i < ROWS(rows); i++) {
+    graft_graph_exec *exec;
+    graft_graph_exec_info info;
+    OK(graft_graph_compile(graph, reference(), rows[i].passes, &exec));
+    OK(graft_graph_exec_query(exec, &info, sizeof info));
+    ck_assert_msg(info.arena_bytes == rows[i].bytes, "%s: %llu bytes", rows[i].passes,
+                  (unsigned long long)info.arena_bytes);
+    graft_graph_exec_destroy(exec);
+  }
+  graft_graph_destroy(graph);
+  release_all(x, 10);
+}
+END_TEST
+
+START_TEST(the_environment_takes_passes_out) {
+  graft_graph_exec_info info;
+  const int64_t n = 3;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor *x, *y = NULL, *z = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_exp(x, &y));
+  OK(graft_op_exp(y, &z));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "y", y));
+  setenv("GRAFT_GRAPH_PASSES", "-dead", 1);
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_uint_eq(info.nodes, 2);
+  graft_graph_exec_destroy(exec);
+  setenv("GRAFT_GRAPH_PASSES", "dead", 1);
+  assert_says(graft_graph_compile(graph, reference(), NULL, &exec), GRAFT_INVALID_ARGUMENT, "GRAFT_GRAPH_PASSES");
+  unsetenv("GRAFT_GRAPH_PASSES");
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_uint_eq(info.nodes, 1);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, y, z}, 3);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(memory_is_planned, ROWS(plans)),
+                              ONCE(plans_keep_values_apart),
+                              ONCE(values_share_memory),
+                              ONCE(the_environment_takes_passes_out),
+                              {0}};
+  return run_suite("graph_memory", tests, (suite_options){.timeout_s = 60});
+}
