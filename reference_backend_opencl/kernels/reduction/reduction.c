@@ -1,5 +1,6 @@
 /* The engine of reductions over some dimensions. A call is one pass, or two where there are too few outputs to keep the
- * device busy: the first then leaves partial results in workspace, which the second combines. */
+ * device busy: the first then leaves partial results in workspace, which the second combines. On a GPU these may be so
+ * many that a third has to combine what the second leaves. */
 #include "kernels/reduction/reduction.h"
 
 #include <math.h>
@@ -112,12 +113,13 @@ static bool converts(const ocl_dtype *from, const ocl_dtype *to, const char **ma
 
 /* ---- The memo ---- */
 
-/* One reduction is one or two kernels; a variance is up to three reductions. */
+/* One reduction is up to three kernels; a variance is up to three reductions. */
+enum { PASSES_MAX = 3 };
 typedef struct stage {
-  ocl_kernel kernel[2];
+  ocl_kernel kernel[PASSES_MAX];
   int passes;
-  uint64_t partial_bytes;
-  ocl_number number; /* x of the formula */
+  uint64_t partial_bytes[PASSES_MAX - 1]; /* what a pass leaves to the next */
+  ocl_number number;                      /* x of the formula */
 } stage;
 
 /* One output: a reduction, after those which find s for each place of it where the formula asks. */
@@ -138,8 +140,7 @@ static void release(void *pointer) {
   memo *memo = pointer;
   for (int i = 0; i < 2 * STAGES_MAX; i++) {
     stage *stage = &memo->result[i / STAGES_MAX].stage[i % STAGES_MAX];
-    ocl_kernel_destroy(&stage->kernel[0]);
-    ocl_kernel_destroy(&stage->kernel[1]);
+    for (int p = 0; p < PASSES_MAX; p++) ocl_kernel_destroy(&stage->kernel[p]);
   }
 }
 
@@ -209,30 +210,55 @@ static int64_t choose_splits(const graft_device *device, const pass *pass) {
   return splits > 1 ? splits : 1;
 }
 
+/* How many partial results of each output the next pass leaves, of so many that one work-item would take longer to
+ * combine than a launch takes; 1: it combines them all. */
+static int64_t choose_middle(const graft_device *device, int64_t splits) {
+  enum { MANY = 1024 };
+  return device->is_cpu || splits < MANY ? 1 : (int64_t)sqrt((double)splits);
+}
+
+static graft_status append_pass(stage *stage, graft_device *device, const pass *pass, const ocl_dtype *compute) {
+  int n = stage->passes++;
+  if (n < PASSES_MAX - 1) stage->partial_bytes[n] = (uint64_t)(elements(&pass->kept) * pass->splits) * compute->bytes;
+  return prepare_pass(&stage->kernel[n], device, pass, compute);
+}
+
 static graft_status prepare_stage(stage *stage, graft_device *device, pass *only, const ocl_dtype *compute) {
   int64_t outputs = elements(&only->kept), splits = choose_splits(device, only);
-  stage->passes = splits > 1 ? 2 : 1;
+  stage->passes = 0;
   only->splits = splits;
-  if (splits == 1) return prepare_pass(&stage->kernel[0], device, only, compute);
+  if (splits == 1) return append_pass(stage, device, only, compute);
 
-  pass first = *only, second = *only;
+  pass first = *only, last = *only;
   int64_t stride = 1;
   for (int d = 0; d < only->kept.rank; d++) {
-    first.kept.stride[0][d] = second.kept.stride[1][d] = stride;
+    first.kept.stride[0][d] = last.kept.stride[1][d] = stride;
     stride *= only->kept.size[d];
   }
-  first.out = second.in = compute;
-  first.formula.finish = "v";
-  second.formula.map = "v";
-  first.shifted = second.shifted = only->shifted; /* s may be wanted by the map and by the finish */
+  first.out = last.in = compute;
+  first.formula.finish = "v"; /* s may be wanted by the map and by the finish */
+  last.formula.map = "v";
   first.split_stride = outputs;
-  second.splits = 1;
-  second.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {splits}, .stride = {{outputs}}};
-  second.rows = false;
-  ocl_geometry_collapse(&second.kept);
-  stage->partial_bytes = (uint64_t)(outputs * splits) * compute->bytes;
-  graft_status status = prepare_pass(&stage->kernel[0], device, &first, compute);
-  return status != GRAFT_OK ? status : prepare_pass(&stage->kernel[1], device, &second, compute);
+  last.splits = 1;
+  last.rows = false;
+  graft_status status = append_pass(stage, device, &first, compute);
+  int64_t few = choose_middle(device, splits);
+  if (status == GRAFT_OK && few > 1) {
+    pass middle = last;
+    memcpy(middle.kept.stride[0], middle.kept.stride[1], sizeof middle.kept.stride[0]);
+    middle.out = compute;
+    middle.formula.finish = "v";
+    middle.splits = few;
+    middle.split_stride = outputs;
+    middle.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {splits}, .stride = {{outputs}}};
+    ocl_geometry_collapse(&middle.kept);
+    status = append_pass(stage, device, &middle, compute);
+    splits = few;
+  }
+  if (status != GRAFT_OK) return status;
+  last.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {splits}, .stride = {{outputs}}};
+  ocl_geometry_collapse(&last.kept);
+  return append_pass(stage, device, &last, compute);
 }
 
 static ocl_number number_of(double value) {
@@ -314,14 +340,17 @@ static graft_status run_stage(const graft_exec *exec, stage *stage, const ocl_dt
                               ocl_place in, ocl_place shift) {
   ocl_value x;
   size_t bytes = ocl_number_as(&stage->number, accumulator, &x);
-  ocl_place partial = out;
-  graft_status status = stage->passes == 2 ? ocl_workspace(exec, stage->partial_bytes, &partial) : GRAFT_OK;
-  if (status != GRAFT_OK) return status;
-  const ocl_argument first[] = {OCL_PLACE(partial), OCL_PLACE(in), OCL_PLACE(shift), {bytes, &x}};
-  status = ocl_launch(&stage->kernel[0], exec->stream, OCL_ALL(first));
-  if (status != GRAFT_OK || stage->passes == 1) return status;
-  const ocl_argument second[] = {OCL_PLACE(out), OCL_PLACE(partial), OCL_PLACE(shift), {bytes, &x}};
-  return ocl_launch(&stage->kernel[1], exec->stream, OCL_ALL(second));
+  ocl_place from = in;
+  graft_status status = GRAFT_OK;
+  for (int p = 0; status == GRAFT_OK && p < stage->passes; p++) {
+    ocl_place to = out;
+    if (p < stage->passes - 1) status = ocl_workspace(exec, stage->partial_bytes[p], &to);
+    if (status != GRAFT_OK) return status;
+    const ocl_argument arguments[] = {OCL_PLACE(to), OCL_PLACE(from), OCL_PLACE(shift), {bytes, &x}};
+    status = ocl_launch(&stage->kernel[p], exec->stream, OCL_ALL(arguments));
+    from = to;
+  }
+  return status;
 }
 
 static graft_status run_result(const graft_exec *exec, result *result, const graft_tensor_desc *to, ocl_place in) {
