@@ -145,6 +145,33 @@ START_TEST(constants_come_out_as_copies) {
 }
 END_TEST
 
+/* The default dtype at the first call counts, not the one under which the graph was made; and there is one for all. */
+START_TEST(calls_share_one_default_dtype) {
+  const int64_t n = 3;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor *x, *powers = NULL, *other = NULL, *out = NULL, *in = host(GRAFT_I64, 3, (int64_t[]){1, 2, 3});
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_I64, 1, &n, NULL, &x));
+  OK(graft_default_dtype_set(GRAFT_F64));
+  graft_status first = graft_graph_call(graph, GRAFT_OP_EXP, (graft_value[]){T(x)}, 1, &powers, 1);
+  OK(graft_default_dtype_set(GRAFT_F32));
+  OK(first);
+  ck_assert_int_eq(graft_graph_call(graph, GRAFT_OP_EXP, (graft_value[]){T(x)}, 1, &other, 1), GRAFT_INVALID_ARGUMENT);
+  ck_assert_ptr_nonnull(strstr(graft_last_error(), "the default dtype is f32"));
+  OK(graft_graph_output(graph, "powers", powers));
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_run(exec, &in, 1, &out, 1));
+  double is[3];
+  ck_assert_int_eq(out->dtype, GRAFT_F64);
+  OK(graft_tensor_to_host(out, is));
+  ck_assert_double_eq_tol(is[0], 2.718281828459045, 1e-15); /* f32 would be off by 1e-7 */
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, powers, out, in}, 4);
+}
+END_TEST
+
 /* What a rule reads of the thread is as it was when the call was recorded. */
 START_TEST(the_default_dtype_is_kept) {
   const int64_t n = 3;
@@ -446,6 +473,7 @@ int main(void) {
                               ONCE(constants_are_values),
                               ONCE(constants_come_out_as_copies),
                               ONCE(the_default_dtype_is_kept),
+                              ONCE(calls_share_one_default_dtype),
                               ONCE(stale_values_are_found),
                               ONCE(refusals_name_the_op),
                               EACH(what_depends_on_values_ends_it, ROWS(ends)),

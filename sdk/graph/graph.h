@@ -77,7 +77,7 @@ typedef struct gr_recorder {
 
 struct graft_graph {
   graft_rt_device *device;
-  graft_dtype default_dtype; /* of the recording thread: rules read it */
+  graft_dtype default_dtype; /* of the recording thread at the first node: rules read it */
   graft_tensor *claim;       /* of no bytes: it keeps the device open */
   uint64_t serial;           /* in the symbols of its tensors */
   arena memory;              /* of nodes and names */

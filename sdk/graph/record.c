@@ -246,8 +246,20 @@ static void mark_written(const dsp_recorded *r, graft_tensor **outs) {
   }
 }
 
+/* Rules read the default dtype, and all nodes of a graph run under one. */
+static graft_status check_default_dtype(graft_graph *graph) {
+  graft_dtype now = dt_default();
+  if (!graph->nnodes) graph->default_dtype = now;
+  if (now == graph->default_dtype) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "the default dtype is %s, and the graph's first calls were recorded under %s; record all under one",
+                 graft_dtype_name(now), graft_dtype_name(graph->default_dtype));
+}
+
 static graft_status check_call(graft_graph *graph, const op_call *call) {
   if (graph->failed) return failed_before(graph);
+  graft_status status = check_default_dtype(graph);
+  if (status) return status;
   if (call->device != graph->device) {
     return err_about(GRAFT_INVALID_ARGUMENT, call->schema->name,
                      "it runs on %s while a graph for %s is recorded; call it before, or give its result as an input",

@@ -45,8 +45,8 @@ GRAFT_EXPORT graft_status graft_graph_input_like(graft_graph *graph, const char 
  * are writes to such tensors, tensors with memory that require grad, ops on other devices and generators other than the
  * device's default one. What depends on values (graft_tensor_item, _to_host, an op whose result's size depends on data)
  * or brings some (graft_tensor_from_host) is refused, and ends the recording: no more calls are taken, and the end
- * gives that error once more. Any other failing call leaves the graph as it was. Errors of begin: this thread records
- * already. */
+ * gives that error once more. Any other failing call leaves the graph as it was; a call under another default dtype
+ * (graft_default_dtype_set) than the first one's is such. Errors of begin: this thread records already. */
 GRAFT_EXPORT graft_status graft_graph_record_begin(graft_graph *graph);
 GRAFT_EXPORT graft_status graft_graph_record_end(graft_graph *graph);
 
@@ -65,7 +65,8 @@ GRAFT_EXPORT uint32_t graft_graph_output_count(const graft_graph *graph) GRAFT_N
 
 /* Makes a graph ready for a device, its own or another: runs the passes, finds the way of each call, plans memory.
  * `passes` takes some out by name ("-cse,-fold") or all ("none"), as GRAFT_GRAPH_PASSES does; NULL: all run. It holds a
- * copy of the graph, and keeps the device open as a tensor does. Waits for the device. */
+ * copy of the graph, and keeps the device open as a tensor does. What this thread asks of its ops now, determinism for
+ * one, holds for all runs. Waits for the device. */
 GRAFT_EXPORT graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *device,
                                               GRAFT_NULLABLE const char *passes, graft_graph_exec **exec);
 /* No run of it may be under way in another thread. Waits for the device. */
