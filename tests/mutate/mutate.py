@@ -19,6 +19,7 @@ there is. A mutant is known by its file and its text, before and after, so that 
 
 import argparse
 import fnmatch
+import functools
 import itertools
 import json
 import os
@@ -127,11 +128,30 @@ def named(root, path):
 # ---- one mutant ----
 
 
+class Sound:
+    """Which checks pass without a mutant: asked of those alone that fail with one, once each."""
+
+    def __init__(self, say=print):
+        self.say, self.known, self.lock = say, {}, threading.Lock()
+
+    def ask(self, check, passes):
+        """passes() runs the check without a mutant."""
+        with self.lock:
+            if check.title in self.known:
+                return self.known[check.title]
+        good = passes()
+        with self.lock:
+            if check.title not in self.known and not good:
+                self.say(f"fails without a mutant: {check.title}; it judges none")
+            return self.known.setdefault(check.title, good)
+
+
 class Bench:
     """A project, its copy of the tree, and how commands are run."""
 
-    def __init__(self, project, through=(), limit_s=900):
+    def __init__(self, project, through=(), limit_s=900, sound=None):
         self.project, self.through, self.limit_s = project, list(through), limit_s
+        self.sound = sound or Sound()
 
     def run(self, command, environment=None, limit_s=None):
         """Exit status and output; the status is None where it took too long."""
@@ -161,22 +181,43 @@ class Bench:
         if lines[mutant["line"] - 1] != mutant["before"]:
             raise SystemExit(f"{mutant['path']}:{mutant['line']} is not what was drawn")
         lines[mutant["line"] - 1] = mutant["after"]
-        file.write_text("\n".join(lines))
+        changed = "\n".join(lines)
+
+        def passes_without(check):
+            file.write_text(text)
+            build(self, [mutant["path"]])
+            good = self.passes(check)[0]
+            file.write_text(changed)
+            self.succeeds(self.project.compile(mutant["path"]))
+            return good
+
+        file.write_text(changed)
         try:
-            return self.end_of(mutant, checks)
+            return self.end_of(mutant, checks, passes_without)
         finally:
             file.write_text(text)
 
-    def end_of(self, mutant, checks):
+    def end_of(self, mutant, checks, passes_without):
         built, output = self.succeeds(self.project.compile(mutant["path"]))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
+        judged = False
         for check in checks:
             good, output = self.passes(check)
-            if not good:
+            if good:
+                judged = True
+            elif self.sound.ask(check, lambda: passes_without(check)):
                 said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
                 return {"end": "killed", "by": check.name, "text": said[0] if said else ""}
-        return {"end": "survived"}
+        return {"end": "survived" if judged else "unjudged"}
+
+
+def build(bench, paths):
+    """Stops the run where the project does not build without a mutant."""
+    for command in {tuple(bench.project.compile(path)): None for path in paths}:
+        good, output = bench.succeeds(command)
+        if not good:
+            raise SystemExit(output)
 
 
 # ---- the run ----
@@ -224,32 +265,21 @@ class Pool:
             yield from threads.map(lambda item: self.with_bench(lambda bench: work(bench, item)), items)
 
 
-def build(bench, paths):
-    compiles = {tuple(bench.project.compile(path)): None for path in paths}
-    for command in [*bench.project.configure(), *compiles]:
-        good, output = bench.succeeds(command)
-        if not good:
-            raise SystemExit(output)
+def prepare(pool, paths):
+    """Configures and builds what is mutated, on one bench first, whose compiler's cache then serves the others."""
+    def ready(bench):
+        for command in bench.project.configure(paths):
+            good, output = bench.succeeds(command)
+            if not good:
+                raise SystemExit(output)
+        build(bench, paths)
 
-
-def failing_checks(pool, paths, say):
-    """Names of the checks that fail without a mutant: these would kill them all."""
     benches = [pool.free.get() for _ in range(pool.count)]
-    build(benches[0], paths)  # and the compiler's cache serves the others
+    ready(benches[0])
     with ThreadPoolExecutor(pool.count) as threads:
-        list(threads.map(lambda bench: build(bench, paths), benches[1:]))
+        list(threads.map(ready, benches[1:]))
     for bench in benches:
         pool.free.put(bench)
-    sample = {check.title: path for path in paths for check in benches[0].project.checks(path)}
-
-    def fails(bench, title):
-        check = next(check for check in bench.project.checks(sample[title]) if check.title == title)
-        return not bench.passes(check)[0]
-
-    failing = {title for title, bad in zip(sorted(sample), pool.map(fails, sorted(sample))) if bad}
-    for title in sorted(failing):
-        say(f"fails without a mutant: {title}; it judges none")
-    return failing
 
 
 def run(pool, mutants, results, say=print, seconds=float("inf")):
@@ -259,7 +289,7 @@ def run(pool, mutants, results, say=print, seconds=float("inf")):
     left = [mutant for mutant in mutants if key_of(mutant) + (mutant["line"],) not in known]
     if not left:
         return
-    failing = failing_checks(pool, sorted({mutant["path"] for mutant in left}), say)
+    prepare(pool, sorted({mutant["path"] for mutant in left}))
     one_at_a_time, done = threading.Lock(), len(mutants) - len(left)
 
     def judged(bench, mutant):
@@ -267,7 +297,7 @@ def run(pool, mutants, results, say=print, seconds=float("inf")):
         start = time.monotonic()
         if start > end:
             return
-        checks = [check for check in bench.project.checks(mutant["path"]) if check.title not in failing]
+        checks = [check for check in bench.project.checks(mutant["path"]) if bench.sound.known.get(check.title, True)]
         result = {**mutant, **(bench.judge(mutant, checks) if checks else {"end": "unjudged"})}
         result["seconds"] = round(time.monotonic() - start, 1)
         with one_at_a_time, results.open("a") as file:
@@ -301,10 +331,11 @@ def summary(results, equivalents, kind_of=plan.kind_of):
         yield f"+ {mutant['after'].strip()}"
 
 
-def bench(root, tree, options):
+def bench(root, tree, options, sound):
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(root, tree)
-    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None), options.through.split())
+    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None), options.through.split(),
+                 sound=sound)
 
 
 def main(arguments):
@@ -341,8 +372,10 @@ def main(arguments):
                 print(f"{mutant['path']}:{mutant['line']} {mutant['operator']}\n- {mutant['before']}\n+ {mutant['after']}")
             return
         work.mkdir(parents=True, exist_ok=True)
-        run(Pool([bench(root, work / f"tree{number or ''}", options) for number in range(options.jobs)]), mutants, results,
-            lambda text: print(text, flush=True), options.seconds)
+        say = functools.partial(print, flush=True)
+        sound = Sound(say)
+        benches = [bench(root, work / f"tree{number or ''}", options, sound) for number in range(options.jobs)]
+        run(Pool(benches), mutants, results, say, options.seconds)
     print(*summary(read_results(results), equivalents), sep="\n")
 
 

@@ -12,8 +12,10 @@ KINDS = {  # how mutants are counted
     "c": ["reference_backend_opencl/kernels/*.c", "reference_backend_opencl/runtime/*.c"],
     "ops": ["sdk/ops/*.c"],
 }
-OPENCL_TESTS = ["test_opencl", "test_opencl_streams", "test_opencl_devices", "test_opencl_ends", "test_bad_cache",
-                "test_profiler", "test_opencl_failures"]
+QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
+SLOW_TESTS = ["test_opencl_failures", "test_bad_cache"]
+OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
+CLAIMS = "test_opencl_claims"
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
@@ -53,6 +55,10 @@ def family_of(path):
     return match[1] if match and match[1] != "core" else None
 
 
+def expect_of(level):
+    return ["--expect", OPENCL_EXPECT.format(level=level)]
+
+
 class Graft:
     """The project in `tree`, built in `build` and, with sanitizers, beside it; `jobs` worker processes a run of the suite,
     where it is given."""
@@ -62,13 +68,15 @@ class Graft:
         self.sanitized = self.build.with_name(self.build.name + "-sanitize")
         self.jobs = [f"--jobs={jobs}"] if jobs else []
 
-    def configure(self):
+    def configure(self, paths):
         common = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-        return [["cmake", "-S", str(self.tree), "-B", str(self.build), *common],
-                ["cmake", "-S", str(self.tree), "-B", str(self.sanitized), *common, *SANITIZE]]
+        commands = [["cmake", "-S", str(self.tree), "-B", str(self.build), *common]]
+        if any(path.startswith("sdk/") for path in paths):
+            commands.append(["cmake", "-S", str(self.tree), "-B", str(self.sanitized), *common, *SANITIZE])
+        return commands
 
     def compile(self, path):
-        targets = ["graft_cli", "graft_opencl", *OPENCL_TESTS]
+        targets = ["graft_cli", "graft_opencl", "tests/plugins/all", *OPENCL_TESTS, CLAIMS]
         if path.startswith("sdk/"):
             targets = ["graft_cli", "graft_opencl", *SDK_TESTS, "async"]
         return ["ninja", "-C", str(self.build), *targets]
@@ -77,15 +85,24 @@ class Graft:
         return Check(name, [str((build or self.build) / "bin/graft"), "conformance", "-b", backend, "--fail-fast",
                             "--time-limit", "30", *self.jobs, *options], **more)
 
-    def tests(self, names, build=None, **more):
-        return [Check(name, [str((build or self.build) / "tests" / name)], **more) for name in names]
+    def tests(self, names, *arguments, build=None, **more):
+        return [Check(name, [str((build or self.build) / "tests" / name), *arguments], **more) for name in names]
 
     def checks(self, path):
-        """As ./run test has them, but for the family of the file, and with more cases."""
+        """As ./run test has them, but for the family of the file, and with more cases; what costs least first, and of the
+        others what kills most."""
         family = family_of(path)
         of_family = ["--family", family] if family else []
         most = of_family or ["--shard", "1/8"]  # of mustpass; what families share meets many ops in a part of it
-        return self.sdk_checks(of_family, most) if path.startswith("sdk/") else self.opencl_checks(of_family, most)
+        if path.startswith("sdk/"):
+            return self.sdk_checks(of_family, most)
+        cases = self.opencl_cases(of_family, most)
+        claims = self.tests([CLAIMS], *of_family[1:])
+        if path.startswith("reference_backend_opencl/runtime/"):
+            return [*self.tests(QUICK_TESTS), *cases[:2], *self.tests(SLOW_TESTS), *claims, *cases[2:]]
+        # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
+        tests = self.tests(["test_opencl"] if path.endswith(".cl") else OPENCL_TESTS)
+        return [*cases[:2], *claims, *cases[2:], *tests]
 
     def sdk_checks(self, of_family, most):
         there = {"build": self.sanitized, "environment": SANITIZED}
@@ -96,13 +113,15 @@ class Graft:
                 self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there)]
 
-    def opencl_checks(self, of_family, most):
+    def opencl_cases(self, of_family, most):
+        """Both kinds of kernels, without the driver's optimizer, which takes most of the time, and at the end once with it."""
         checks = []
         for level, options in (("smoke", of_family), ("mustpass", most)):
-            expect = ["--expect", OPENCL_EXPECT.format(level=level)]
+            expect = expect_of(level)
             for kernels in ("cpu", "gpu"):
                 checks.append(self.conformance(f"{level}, {kernels} kernels", "opencl", "--level", level, *options,
                                                *(expect if level == "smoke" or kernels == "cpu" else []),
-                                               environment={"GRAFT_OPENCL_KERNELS": kernels},
+                                               environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"},
                                                never_says="driver's long header"))
-        return checks + self.tests(OPENCL_TESTS)
+        return [*checks, self.conformance("smoke, optimized", "opencl", "--level", "smoke", *of_family, *expect_of("smoke"),
+                                          never_says="driver's long header")]

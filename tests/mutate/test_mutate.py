@@ -41,7 +41,7 @@ class Tiny:
         (self.tree / "value.h").write_text("")
         (self.tree / "test.c").write_text(TEST)
 
-    def configure(self):
+    def configure(self, paths):
         return []
 
     def compile(self, path):
@@ -104,9 +104,9 @@ class Runs(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.bench = mutate.Bench(Tiny(folder.name), limit_s=20)
-        self.results = Path(folder.name, "results.jsonl")
         self.said = []
+        self.bench = mutate.Bench(Tiny(folder.name), limit_s=20, sound=mutate.Sound(self.said.append))
+        self.results = Path(folder.name, "results.jsonl")
 
     def run_all(self, mutants):
         mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append)

@@ -13,6 +13,11 @@ static long double between(long double x, long double low, long double high) {
   return x > high ? high : x;
 }
 
+static int64_t whole_between(const pw_context *c, int64_t x, int64_t low, int64_t high) {
+  x = pw_less(c, x, low) ? low : x;
+  return pw_less(c, high, x) ? high : x;
+}
+
 /* --- kernels; those of gradients take the cotangent first, then what was saved --- */
 
 REAL(relu, x <= 0 ? 0 : x)
@@ -24,7 +29,7 @@ COMPLEX(silu, x / (1 + cexpl(-x)))
 REAL(sigmoid_backward, x *(1 - y) * y)
 COMPLEX(sigmoid_backward, x *conjl((1 - y) * y))
 REAL(threshold_backward, y <= c->p[ARG_threshold_backward_threshold] ? 0 : x)
-INTEGER(threshold_backward, y <= (int64_t)c->p[ARG_threshold_backward_threshold] ? 0 : x)
+INTEGER(threshold_backward, pw_less(c, pw_whole(c, ARG_threshold_backward_threshold), y) ? x : 0)
 
 /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); else x Phi(x), by erfc so that the left tail keeps its
  * digits. */
@@ -86,8 +91,8 @@ REAL(softshrink, x > c->p[ARG_softshrink_lambd]    ? x - c->p[ARG_softshrink_lam
                                                    : x * 0)
 REAL(shrink_backward, y >= -c->p[ARG_hardshrink_backward_lambd] && y <= c->p[ARG_hardshrink_backward_lambd] ? 0 : x)
 REAL(prelu, x > 0 ? x : y * x)
-INTEGER(hardtanh, (int64_t)between(x, (int64_t)c->p[ARG_hardtanh_min_val], (int64_t)c->p[ARG_hardtanh_max_val]))
-INTEGER(threshold, x <= (int64_t)c->p[ARG_threshold_threshold] ? (int64_t)c->p[ARG_threshold_value] : x)
+INTEGER(hardtanh, whole_between(c, x, pw_whole(c, ARG_hardtanh_min_val), pw_whole(c, ARG_hardtanh_max_val)))
+INTEGER(threshold, pw_less(c, pw_whole(c, ARG_threshold_threshold), x) ? x : pw_whole(c, ARG_threshold_value))
 REAL(softplus, x * c->p[ARG_softplus_beta] > c->p[ARG_softplus_threshold]
                    ? x
                    : log1pl(expl(x * c->p[ARG_softplus_beta])) / c->p[ARG_softplus_beta])

@@ -61,12 +61,7 @@ REAL(masked_fill_tensor, y != 0 ? z : x)
 COMPLEX(masked_fill, y != 0 ? pw_number(c, ARG_masked_fill_Scalar_value) : x)
 COMPLEX(masked_fill_tensor, y != 0 ? z : x)
 
-/* A number as self's dtype has it. */
-static int64_t number_in(const pw_context *c, long double value) {
-  if (c->compute == GRAFT_BOOL) return value != 0;
-  return c->is_u64 && value >= 0 ? (int64_t)(uint64_t)value : (int64_t)value;
-}
-INTEGER(masked_fill, y ? number_in(c, c->p[ARG_masked_fill_Scalar_value]) : x)
+INTEGER(masked_fill, y ? pw_whole(c, ARG_masked_fill_Scalar_value) : x)
 INTEGER(masked_fill_tensor, y ? z : x)
 
 static graft_status check_where(op_call *c) {

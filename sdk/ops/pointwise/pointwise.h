@@ -84,6 +84,12 @@ typedef dt_value (*pw_complex)(const dt_value *v, pw_context *c);
 static inline ref_complex pw_number(const pw_context *c, int arg) {
   return CMPLXL(c->p[arg], c->pi[arg]);
 }
+/* A number argument as the compute dtype, one of whole numbers, has it. */
+static inline int64_t pw_whole(const pw_context *c, int arg) {
+  long double value = c->p[arg];
+  if (c->compute == GRAFT_BOOL) return value != 0;
+  return c->is_u64 && value >= 0 ? (int64_t)(uint64_t)value : (int64_t)value;
+}
 /* a < b of integers, which may be u64. */
 static inline bool pw_less(const pw_context *c, int64_t a, int64_t b) {
   return c->is_u64 ? (uint64_t)a < (uint64_t)b : a < b;
