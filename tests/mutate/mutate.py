@@ -8,7 +8,7 @@ build/mutate (J copies, J mutants at a time), and meets the cases that the chang
 It ends as
 
     killed     something failed, or took far too long
-    stillborn  the compiler refuses it
+    stillborn  the compiler refuses it, of C or of OpenCL
     equivalent nothing failed, and equivalent.txt says why nothing could
     survived   nothing failed: a test is missing
     unjudged   all that it meets fails without it, too
@@ -198,6 +198,7 @@ class Bench:
             file.write_text(text)
 
     def end_of(self, mutant, checks, passes_without):
+        """A check that fails with the mutant judges it where it passes without."""
         built, output = self.succeeds(self.project.compile(mutant["path"]))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
@@ -208,7 +209,8 @@ class Bench:
                 judged = True
             elif self.sound.ask(check, lambda: passes_without(check)):
                 said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
-                return {"end": "killed", "by": check.name, "text": said[0] if said else ""}
+                end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
+                return {"end": end, "by": check.name, "text": said[0] if said else ""}
         return {"end": "survived" if judged else "unjudged"}
 
 

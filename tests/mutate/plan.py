@@ -49,6 +49,11 @@ def is_in_strings(path):
     return kind_of(path) == "table"
 
 
+def is_refused(path, output):
+    """Whether what failed is that the OpenCL compiler refuses a mutant: of kernels, as the C compiler does of C."""
+    return kind_of(path) in ("cl", "table") and "does not compile: CL_BUILD_PROGRAM_FAILURE" in output
+
+
 def family_of(path):
     """sdk/ops/<family>/..., reference_backend_opencl/kernels/<family>/...; None: what families share."""
     match = re.match(r"(?:sdk/ops|reference_backend_opencl/kernels)/(\w+)/", path)

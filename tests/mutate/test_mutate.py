@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -150,6 +151,15 @@ class Runs(unittest.TestCase):
     def test_no_mutant_is_begun_past_the_time(self):
         mutate.run(mutate.Pool([self.bench]), self.mutants(), self.results, self.said.append, seconds=0)
         self.assertFalse(self.results.exists())
+
+    def test_what_the_compiler_of_kernels_refuses(self):
+        script = "echo x.cl does not compile: CL_BUILD_PROGRAM_FAILURE; ! grep -q 'a - 1' source.c"
+        self.bench.project.checks = lambda path: [plan.Check("conformance", ["sh", "-c", script])]
+        mutant = next(mutant for mutant in self.mutants() if "a - 1" in mutant["after"])
+        for kind, end in (("cl", "stillborn"), ("c", "killed")):
+            self.results.unlink(missing_ok=True)
+            with unittest.mock.patch("plan.kind_of", lambda path, kind=kind: kind):
+                self.assertEqual(self.run_all([mutant]), {"return a - 1;": end})
 
     def test_a_project_that_does_not_build_ends_the_run(self):
         (self.bench.project.tree / "test.c").write_text("int main(")
