@@ -25,6 +25,11 @@ static const cf_op cf_matmul_ops[] = {
     {"aten::mm",
      CF_TEXTS("m T[1,301] T[301,70]", "m T[7,301] T[301,70]", "m T[70,301] T[301,2]", "m T[1,5003] T[5003,5]"),
      CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_NONE},
+    /* A small result of a long K, of which the parts are summed apart. */
+    {"aten::addmm", CF_TEXTS("s T[70] T[3,2101] T[2101,70] beta=0.5 alpha=2"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::bmm", CF_TEXTS("m T[3,5,2101] T[3,2101,7]"), CF_MATMUL_DTYPES, CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
+     CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_NONE},
     {"aten::bmm", CF_TEXTS("m T[2,3,301] T[2,301,70]"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED,
      CF_G_NONE},
     {"aten::addmm", CF_TEXTS("m T[70] T[2,301] T[301,70] beta=0.5 alpha=2"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES),

@@ -17,9 +17,14 @@ typedef struct product {
   int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   int64_t out_batch, out_row, out_column;
   int64_t addend_batch, addend_row, addend_column;
+  int64_t splits, span;
 } product;
 
 #define STEP 64
+
+/* How much of K a work-group of a GPU has at least and, as far as that makes only so many sums, at most; and how many
+ * groups each compute unit should get. */
+enum { SPLIT_LEAST = 512, SPLIT_MOST = 2048, SPLIT_SUMS = 1 << 22, SPLIT_GROUPS = 4 };
 
 /* As panels.cl has it, and up to how many multiplications. */
 enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
@@ -32,13 +37,14 @@ enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
 
 typedef struct memo {
-  ocl_kernel pack_a, pack_b, multiply;
+  ocl_kernel pack_a, pack_b, multiply, join;
   const ocl_dtype *compute;
   bool swapped;                                   /* a takes B's place: the transposed product, of transposed factors */
   bool thin;                                      /* few rows: thin.cl */
   bool at_once;                                   /* of a short K, without packed panels */
   bool packs_a, packs_b;                          /* else the product reads the tensor */
   int64_t depth, block;                           /* K, and how much of it a launch takes */
+  int64_t splits;                                 /* parts of K that work-groups sum apart */
   uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
 } memo;
 
@@ -66,7 +72,7 @@ typedef struct tile {
 } tile;
 
 /* As in tiles.cl. */
-enum { SIDE = 16 };
+enum { SIDE = 16, STRIP = 16 };
 
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
 static tile cpu_tile(const graft_device *device, bool complex, bool wide) {
@@ -96,6 +102,18 @@ static tile choose_tile(const graft_device *device, const ocl_dtype *compute, co
   return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
 }
 
+/* A small result of a long K has few tiles: work-groups then share K, too, and their sums are joined by another kernel.
+ * That fills the machine, and rounding errors grow with what a group sums and not with K. */
+static int64_t splits_for(const graft_device *device, const matrix *out, int64_t depth, const tile *t) {
+  int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
+  int64_t most = depth / SPLIT_LEAST;
+  if (device->is_cpu || tiles == 0 || most < 2) return 1;
+  int64_t busy = SPLIT_GROUPS * (int64_t)device->compute_units / tiles, exact = ocl_ceil_divide(depth, SPLIT_MOST);
+  if (exact > SPLIT_SUMS / (tiles * t->m * t->n)) exact = 1;
+  int64_t wanted = busy > exact ? busy : exact;
+  return wanted < most ? wanted : most;
+}
+
 static graft_status make_kernels(memo *memo, graft_device *device, bool addend, const tile *t) {
   const char *files = !device->is_cpu ? "matmul/matmul matmul/tiles"
                       : memo->thin    ? "matmul/matmul matmul/thin"
@@ -106,6 +124,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, bool addend, 
                (int)t->v, addend ? "#define ADDEND\n" : "");
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
+  if (status == GRAFT_OK && memo->splits > 1) status = ocl_kernel_init(&memo->join, device, &head, files, "join");
   bool packs = device->is_cpu && !memo->thin && !memo->at_once;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
@@ -199,16 +218,21 @@ static void plan_strips(memo *memo, product *p, const graft_device *device, int6
   set_global(&memo->multiply, ocl_ceil_divide(vectors, p->panels_per_item), 1, batches);
 }
 
-static void plan_groups(memo *memo, const product *p, int64_t batches) {
+static void plan_groups(memo *memo, product *p, int64_t batches, const tile *t) {
   memo->block = p->k;
-  set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches);
+  p->span = ocl_round_up(ocl_ceil_divide(p->k, memo->splits), STRIP);
+  p->splits = memo->splits > 1 ? ocl_ceil_divide(p->k, p->span) : 1;
+  set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
   memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
+  set_global(&memo->join, ocl_round_up(ocl_ceil_divide(p->n, t->vec), SIDE), ocl_round_up(p->m, SIDE), batches);
+  memo->join.local[0] = memo->join.local[1] = SIDE;
 }
 
 static void plan_workspace(memo *memo, const product *p, int64_t batches, const tile *t, int64_t element) {
   int64_t bytes_a = memo->packs_a ? ocl_round_up(batches * p->a_batch * element, 256) : 0;
   int64_t bytes_b = memo->packs_b ? ocl_round_up(batches * p->b_batch * element, 256) : 0;
   int64_t sums = memo->block < p->k ? batches * p->panels_m * t->m * p->panels_n * t->n : 0;
+  if (memo->splits > 1) sums = batches * p->splits * p->m * p->panels_n * t->n;
   memo->skip_b = (uint64_t)bytes_a;
   memo->skip_partial = (uint64_t)(bytes_a + bytes_b);
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
@@ -227,6 +251,7 @@ static bool is_thin(const graft_device *device, const ocl_dtype *compute, const 
 static graft_status plan(memo *memo, graft_device *device, const operands *call) {
   matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   tile t = choose_tile(device, memo->compute, &out);
+  memo->splits = splits_for(device, &out, a.columns, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
@@ -264,12 +289,13 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   } else if (device->is_cpu) {
     plan_items(memo, &p, device, out.batches, &t, element);
   } else {
-    plan_groups(memo, &p, out.batches);
+    plan_groups(memo, &p, out.batches, &t);
   }
   status = plan_packing(memo, &p, device, &a, &b, &t);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
-  return ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
+  if (memo->splits > 1) status = ocl_kernel_set(&memo->join, 1, &(ocl_argument)OCL_VALUE(p));
+  return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -284,7 +310,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   return plan(memo, device, call);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 3, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
 
 /* ---- A call ---- */
 
@@ -335,7 +361,9 @@ static graft_status run(const graft_exec *exec, const operands *call) {
                                       {bytes, &beta},        OCL_VALUE(k),       OCL_VALUE(end)};
     status = ocl_launch(&memo->multiply, exec->stream, OCL_ALL(arguments));
   }
-  return status;
+  const ocl_argument arguments[] = {
+      OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_TENSOR(addend), {bytes, &alpha}, {bytes, &beta}};
+  return status == GRAFT_OK && memo->splits > 1 ? ocl_launch(&memo->join, exec->stream, OCL_ALL(arguments)) : status;
 }
 
 graft_status ocl_op_mm(const graft_exec *exec, const graft_args_mm *args) {

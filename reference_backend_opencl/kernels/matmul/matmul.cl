@@ -24,6 +24,7 @@ typedef struct {
   long a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   long out_batch, out_row, out_column;
   long addend_batch, addend_row, addend_column;
+  long splits, span; /* parts of K whose sums are made apart, and how long each is: tiles.cl */
 } product;
 
 static void put(__global RAW(D) * at, long stride, int n, VT v) {

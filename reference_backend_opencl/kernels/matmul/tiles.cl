@@ -2,6 +2,8 @@
  * of both factors into local memory, from whatever strides and dtype, and each work-item holds its sums in registers.
  * While it works on one strip, the next is on its way.
  *
+ * Where K is split (p.splits), a work-group makes the sums of a part of K, and `join` adds those of all parts.
+ *
  * A work-item's rows and columns are TILE_V vectors each, SPAN apart, so that neighbours read neighbouring vectors. */
 #define SIDE 16
 #define SPAN (SIDE * VEC)
@@ -9,6 +11,8 @@
 #define STRIP 16 /* steps of K */
 #define PITCH (TILE + VEC) /* of a step in local memory: not a multiple of the banks */
 #define SHARE (TILE * STRIP / (SIDE * SIDE)) /* what a work-item brings of a strip */
+
+#define ROW_OF_SUMS(p) ((p).panels_n * TILE) /* of a part of K, in the workspace */
 
 /* Element `s` of a work-item's share: its row and its step. Neighbours take what is contiguous in memory. */
 #define STEP_OF(s, along) ((along) ? ((s) * SIDE * SIDE + lane) % STRIP : ((s) * SIDE * SIDE + lane) / TILE)
@@ -35,9 +39,11 @@ KERNEL_OF(SIDE, SIDE) multiply(
     long k_begin, long k_end, product p) {
   __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];
   int x = get_local_id(0), y = get_local_id(1), lane = y * SIDE + x;
-  long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE, batch = get_group_id(2);
-  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row;
-  __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column;
+  long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE;
+  long part = get_group_id(2), batch = part / p.splits, k_first = part % p.splits * p.span;
+  long depth = min(p.span, p.k - k_first);
+  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row + k_first * p.a_depth;
+  __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column + k_first * p.b_depth;
   CT share_a[SHARE], share_b[SHARE];
   VT sum[TILE_V * VEC][TILE_V];
 #pragma unroll
@@ -45,16 +51,16 @@ KERNEL_OF(SIDE, SIDE) multiply(
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
   }
-  fetch(share_a, a, p.a_row, p.a_depth, p.m - row, k_end - k_begin, lane);
-  fetch(share_b, b, p.b_column, p.b_depth, p.n - column, k_end - k_begin, lane);
-  for (long k = k_begin; k < k_end; k += STRIP) {
+  fetch(share_a, a, p.a_row, p.a_depth, p.m - row, depth, lane);
+  fetch(share_b, b, p.b_column, p.b_depth, p.n - column, depth, lane);
+  for (long k = 0; k < depth; k += STRIP) {
     barrier(CLK_LOCAL_MEM_FENCE);
     place((__local CT *)strip_a, share_a, p.a_depth == 1, lane);
     place((__local CT *)strip_b, share_b, p.b_depth == 1, lane);
     barrier(CLK_LOCAL_MEM_FENCE);
     long next = k + STRIP;
-    fetch(share_a, a + next * p.a_depth, p.a_row, p.a_depth, p.m - row, k_end - next, lane);
-    fetch(share_b, b + next * p.b_depth, p.b_column, p.b_depth, p.n - column, k_end - next, lane);
+    fetch(share_a, a + next * p.a_depth, p.a_row, p.a_depth, p.m - row, depth - next, lane);
+    fetch(share_b, b + next * p.b_depth, p.b_column, p.b_depth, p.n - column, depth - next, lane);
 #pragma unroll
     for (int step = 0; step < STRIP; step++) {
       union {
@@ -78,8 +84,23 @@ KERNEL_OF(SIDE, SIDE) multiply(
   for (int r = 0; r < TILE_V * VEC; r++) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
-      finish(sum[r][v], row + r / VEC * SPAN + y * VEC + r % VEC, column + v * SPAN + x * VEC, p, batch, alpha, beta,
-             out + offset_out, addend + offset_addend);
+      long i = row + r / VEC * SPAN + y * VEC + r % VEC, j = column + v * SPAN + x * VEC;
+      if (p.splits == 1) {
+        finish(sum[r][v], i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+      } else if (i < p.m) {
+        VSTORE(sum[r][v], (__global CT *)(partial + offset_partial) + (part * p.m + i) * ROW_OF_SUMS(p) + j);
+      }
     }
   }
+}
+
+/* The sums that the parts of K gave, where there are several: VEC of a row each. */
+KERNEL_OF(SIDE, SIDE) join(CONST_PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta, product p) {
+  long j = (long)get_global_id(0) * VEC, i = get_global_id(1), batch = get_global_id(2);
+  if (i >= p.m || j >= p.n) return;
+  __global const CT *from =
+      (__global const CT *)(partial + offset_partial) + (batch * p.splits * p.m + i) * ROW_OF_SUMS(p) + j;
+  VT sum = VLOAD(from);
+  for (long part = 1; part < p.splits; part++) sum = ADD(sum, VLOAD(from + part * p.m * ROW_OF_SUMS(p)));
+  finish(sum, i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
 }
