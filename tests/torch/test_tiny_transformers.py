@@ -1,6 +1,7 @@
 """The check of tests/benchmarks/torch/tiny_transformers.py: a model that trains is equal, and what is not so is named."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 pytest.importorskip("transformers")
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks" / "torch"))
+import sides  # noqa: E402
 import tiny_models  # noqa: E402
 import tiny_transformers  # noqa: E402
 
@@ -29,6 +31,32 @@ def test_what_is_off_is_named():
     assert tiny_transformers.judge(ours, [theirs, far], exact) == []
     ours.pop("gradient of a")
     assert tiny_transformers.judge(ours, [theirs], exact) == ["other parameters have gradients: gradient of a"]
+
+
+def a_step(dtype, argument=-1e-8, scale=1.0):
+    """Of a bias before a ReLU, one of whose arguments is this."""
+    values = torch.linspace(-2, 3, 64, dtype=torch.float64)
+    values[5] = argument
+    bias = torch.zeros(64, dtype=dtype, requires_grad=True)
+    loss = (torch.relu(values.to(dtype) + bias) * scale).sum()
+    loss.backward()
+    return {"loss": loss.detach().double(), "gradient of bias": bias.grad.double()}
+
+
+@pytest.mark.parametrize("changed, right", [
+    ({"argument": 1e-8}, True),  # rounding moves it as far, and its gradient is another
+    ({"argument": 1e-3}, False),
+    ({"argument": 1e-8, "scale": 1.001}, False),
+])
+def test_a_relu_may_have_either_sign_within_rounding(changed, right):
+    ours, theirs, exact = (partial(a_step, torch.float32, **changed), partial(a_step, torch.float32),
+                           partial(a_step, torch.float64))
+    assert tiny_transformers.judge(ours(), [theirs()], exact()) != []
+    assert (tiny_transformers.judge_errors(*sides.errors(ours, [theirs], exact)) == []) == right
+
+
+def test_without_relus_there_are_no_sides():
+    assert sides.errors(dict, [dict], dict) is None
 
 
 def test_a_batch_is_filled_with_places():

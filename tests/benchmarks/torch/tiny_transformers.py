@@ -3,7 +3,7 @@
 Each model (tiny_models.py) that the CPU trains in a second a step makes two steps (forward, loss, backward, SGD) from
 the same weights on the device under GRAFT_FALLBACK=error. Loss and gradients of both are held against the same in f64,
 as tests/torch/training.py does it; where they seem wrong, the CPU runs again with weights that are a rounding off, which
-tells how ill-conditioned the results are.
+tells how ill-conditioned the results are, and ReLUs are looked at whose arguments may have either sign (sides.py).
 
     equal      trained, and as close to the f64 results as the CPU's are, four times over
     wrong      trained, and not so
@@ -31,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -41,7 +42,7 @@ import tiny_models  # noqa: E402
 OUTCOMES = ("equal", "wrong", "refused", "failed", "crashed", "left out")
 SLOW = 1.0  # s a step on the CPU
 LARGE = 20_000_000  # parameters
-NEARBY = 4  # more runs of the CPU, where results seem wrong
+NEARBY = range(1, 5)  # more runs of the CPU, where results seem wrong
 SPREAD = 0.05  # of what is added to all weights: many are zero or one at first, and tell nothing of their gradients
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TRANSFORMERS_VERBOSITY": "error"}
 
@@ -242,17 +243,46 @@ def reference(model, batch, theirs):
 def judge(ours, cpu, exact):
     """What is wrong: the first result, and the worst. Each may be SLACK times as far off as the worst of the CPU's runs
     is, or as the middle one of its results, which may be lucky with one."""
-    from training import FLOOR, SLACK, error
+    from training import error
 
     if ours.keys() != exact.keys():
         return ["other parameters have gradients: " + ", ".join(sorted(ours.keys() ^ exact.keys())[:3])]
-    runs = [error(theirs, exact) for theirs in cpu]
+    return judge_errors(error(ours, exact), [error(theirs, exact) for theirs in cpu])
+
+
+def judge_errors(ours, runs):
+    from training import FLOOR, SLACK
+
     off = {name: max(run[name] for run in runs) for name in runs[0]}
     middle = statistics.median(off.values())
-    found = [(e / max(off[name], middle, FLOOR), name) for name, e in error(ours, exact).items()]
+    found = [(e / max(off[name], middle, FLOOR), name) for name, e in ours.items()]
     worse = sorted(((ratio, name) for ratio, name in found if not ratio <= SLACK), reverse=True)
     first = [name for _, name in found if name in {name for _, name in worse}][:1]
     return [f"first: {name}" for name in first] + [f"{name} ({ratio:.1f} times)" for ratio, name in worse[:3]]
+
+
+def judge_by_sides(model, batch, device):
+    """As judge(), where ReLUs have arguments that may have either sign (sides.py); None where that can't be told."""
+    import sides
+    import torch
+    from training import Widened
+
+    def ours():
+        with host_random():
+            return two_steps(model, batch, device, torch.float32)[0]
+
+    def exact():
+        with Widened():
+            return two_steps(model, batch, "cpu", torch.float64)[0]
+
+    def theirs():
+        return two_steps(model, batch, "cpu", torch.float32)[0]
+
+    try:
+        errors = sides.errors(ours, [theirs, *(partial(nearby, model, batch, seed) for seed in NEARBY)], exact)
+    except Exception:  # the model can't be had in f64
+        return None
+    return errors and judge_errors(*errors)
 
 
 def examined(model_type, name, device):
@@ -282,7 +312,10 @@ def examined(model_type, name, device):
     row["missing"] = sorted({entry.op for entry in torch_graft.fallbacks()})
     worse = judge(ours, [theirs], exact)
     if worse:  # one run does not tell how far roundings move results that depend on differences of nearly equal numbers
-        worse = judge(ours, [theirs, *(nearby(model, batch, seed) for seed in range(1, NEARBY + 1))], exact)
+        worse = judge(ours, [theirs, *(nearby(model, batch, seed) for seed in NEARBY)], exact)
+    by_sides = judge_by_sides(model, batch, device) if worse else None
+    if by_sides is not None:
+        worse = by_sides
     return row | {"outcome": "wrong" if worse else "equal", "note": "; ".join(worse)}
 
 
