@@ -24,7 +24,33 @@ def leaves(result):
 QUANT = (torch.tensor([0.1]), torch.tensor([3.0]), -8, 7, 0.5)
 CHANNELS = (torch.tensor([0.1, 0.3, 0.05]), torch.tensor([3.0, 0.0, -2.6]), 1, -8, 7, 0.5)
 
+
+
+def segments_gradient(how, initial=None, offsets=False):
+    """Of two rows of segments, one of them empty; with zeros, and NaNs, but no maximum or minimum twice."""
+    data = rng(2, 7, 3)
+    data[0, 1, 0] = data[0, 2, 0] = data[1, 5, 1] = 0
+    data[0, 4, 2] = data[1, 0, 0] = data[1, 1, 0] = float("nan")
+    lengths = torch.tensor([[1, 4, 0, 2], [2, 1, 3, 1]])
+    ends = torch.cat([torch.zeros(2, 1, dtype=torch.long), lengths.cumsum(1)], 1)
+    parts = {"offsets": ends} if offsets else {"lengths": lengths}
+
+    def gradient(data, grad, part):
+        given = dict.fromkeys(parts, part)
+        output = torch.segment_reduce(data, how, axis=1, unsafe=True, initial=initial, **given)
+        return aten._segment_reduce_backward(grad, output, data, how, axis=1, initial=initial, **given)
+
+    return gradient, data, rng(2, 4, 3, seed=5).abs(), *parts.values()
+
+
 CALLS = {
+    **{f"gradient of segments' {how}": segments_gradient(how) for how in ("sum", "mean", "max", "min", "prod")},
+    "gradient of segments' products with a first factor": segments_gradient("prod", initial=2.5),
+    "gradient of segments' means, by offsets": segments_gradient("mean", offsets=True),
+    "gradient of segments, by autograd": (
+        lambda x, ends: torch.autograd.grad(torch.segment_reduce(x, "sum", offsets=ends).sum(), x),
+        rng(6).requires_grad_(), torch.tensor([0, 2, 6]),
+    ),
     "_unique": (aten._unique, torch.tensor([3, 1, 3, 2]), True, True),
     "unique_dim_consecutive": (aten.unique_dim_consecutive, torch.tensor([[1, 1, 2], [1, 1, 2]]), 1, True, True),
     "isin of a number": (torch.isin, torch.arange(5), 3),

@@ -27,8 +27,7 @@ CPU_REASONS = (
     ("of nested or jagged tensors; Graft's are dense", r"_nested_\w+|_jagged_\w+|_padded_dense_to_jagged_forward"),
     ("forward-mode derivatives are not claimed", r"glu_jvp|glu_backward_jvp"),
     ("what it makes is on the CPU: a mapped file, a token without a value", r"from_file|_make_dep_token"),
-    ("no op of Graft yet", r"hash_tensor|_fused_moving_avg_obs_fq_helper|_scaled_mm_v2|_upsample_lanczos2d_aa(_backward)?"
-                           r"|_segment_reduce_backward"),
+    ("no op of Graft yet", r"hash_tensor|_fused_moving_avg_obs_fq_helper|_scaled_mm_v2|_upsample_lanczos2d_aa(_backward)?"),
 )
 
 
