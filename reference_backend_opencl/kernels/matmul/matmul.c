@@ -13,18 +13,13 @@ typedef struct factor {
 } factor;
 
 typedef struct product {
-  int64_t m, n, k, panels_m, panels_n, panels_per_item;
+  int64_t m, n, k, panels_m, panels_n, panels_per_item, splits, split_depth;
   int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   int64_t out_batch, out_row, out_column;
   int64_t addend_batch, addend_row, addend_column;
-  int64_t splits, span;
 } product;
 
 #define STEP 64
-
-/* How much of K a work-group of a GPU has at least and, as far as that makes only so many sums, at most; and how many
- * groups each compute unit should get. */
-enum { SPLIT_LEAST = 512, SPLIT_MOST = 2048, SPLIT_SUMS = 1 << 22, SPLIT_GROUPS = 4 };
 
 /* As panels.cl has it, and up to how many multiplications. */
 enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
@@ -32,19 +27,23 @@ enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
 /* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
 enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 
+/* COMBINED as tiles.cl has it; how short and how long a split of K should be, how many tiles a compute unit should get,
+ * and how much of K is summed in one go where it isn't split. */
+enum { COMBINED = 32, SPLIT_LEAST = 256, SPLIT_MOST = 512, TILES_WANTED = 4, GPU_DEPTH_MAX = 1024 };
+
 /* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
  * be. A longer K is cut into blocks, whose sums meet in the workspace; not into many, each of which is a launch. */
 enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
 
 typedef struct memo {
-  ocl_kernel pack_a, pack_b, multiply, join;
+  ocl_kernel pack_a, pack_b, multiply, combine;
   const ocl_dtype *compute;
   bool swapped;                                   /* a takes B's place: the transposed product, of transposed factors */
   bool thin;                                      /* few rows: thin.cl */
   bool at_once;                                   /* of a short K, without packed panels */
   bool packs_a, packs_b;                          /* else the product reads the tensor */
+  bool splits;                                    /* parts of K side by side, which `combine` adds up */
   int64_t depth, block;                           /* K, and how much of it a launch takes */
-  int64_t splits;                                 /* parts of K that work-groups sum apart */
   uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
 } memo;
 
@@ -72,7 +71,7 @@ typedef struct tile {
 } tile;
 
 /* As in tiles.cl. */
-enum { SIDE = 16, STRIP = 16 };
+enum { SIDE = 16 };
 
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
 static tile cpu_tile(const graft_device *device, bool complex, bool wide) {
@@ -102,18 +101,6 @@ static tile choose_tile(const graft_device *device, const ocl_dtype *compute, co
   return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
 }
 
-/* A small result of a long K has few tiles: work-groups then share K, too, and their sums are joined by another kernel.
- * That fills the machine, and rounding errors grow with what a group sums and not with K. */
-static int64_t splits_for(const graft_device *device, const matrix *out, int64_t depth, const tile *t) {
-  int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
-  int64_t most = depth / SPLIT_LEAST;
-  if (device->is_cpu || tiles == 0 || most < 2) return 1;
-  int64_t busy = SPLIT_GROUPS * (int64_t)device->compute_units / tiles, exact = ocl_ceil_divide(depth, SPLIT_MOST);
-  if (exact > SPLIT_SUMS / (tiles * t->m * t->n)) exact = 1;
-  int64_t wanted = busy > exact ? busy : exact;
-  return wanted < most ? wanted : most;
-}
-
 static graft_status make_kernels(memo *memo, graft_device *device, bool addend, const tile *t) {
   const char *files = !device->is_cpu ? "matmul/matmul matmul/tiles"
                       : memo->thin    ? "matmul/matmul matmul/thin"
@@ -124,7 +111,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, bool addend, 
                (int)t->v, addend ? "#define ADDEND\n" : "");
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
-  if (status == GRAFT_OK && memo->splits > 1) status = ocl_kernel_init(&memo->join, device, &head, files, "join");
+  if (status == GRAFT_OK && !device->is_cpu) status = ocl_kernel_init(&memo->combine, device, &head, files, "combine");
   bool packs = device->is_cpu && !memo->thin && !memo->at_once;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
@@ -182,13 +169,18 @@ static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
   kernel->global[2] = (size_t)z;
 }
 
+/* How much of K a launch takes. */
+static int64_t block_of(int64_t k, int64_t most) {
+  int64_t blocks = ocl_ceil_divide(k, most);
+  if (blocks > BLOCKS_MAX) blocks = BLOCKS_MAX;
+  return blocks > 1 ? ocl_ceil_divide(k, blocks) : k;
+}
+
 /* Work-items of neighbouring columns follow each other on one core and find their rows of A in its cache; there must be
  * enough items for all cores to end together. */
 static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
                        int64_t element) {
-  int64_t blocks = ocl_ceil_divide(p->k, DEPTH_MAX);
-  if (blocks > BLOCKS_MAX) blocks = BLOCKS_MAX;
-  memo->block = blocks > 1 ? ocl_ceil_divide(p->k, blocks) : p->k;
+  memo->block = block_of(p->k, DEPTH_MAX);
   int64_t enough = ocl_ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
   int64_t cached = ocl_ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
   int64_t parts = enough > cached ? enough : cached;
@@ -218,21 +210,33 @@ static void plan_strips(memo *memo, product *p, const graft_device *device, int6
   set_global(&memo->multiply, ocl_ceil_divide(vectors, p->panels_per_item), 1, batches);
 }
 
-static void plan_groups(memo *memo, product *p, int64_t batches, const tile *t) {
-  memo->block = p->k;
-  p->span = ocl_round_up(ocl_ceil_divide(p->k, memo->splits), STRIP);
-  p->splits = memo->splits > 1 ? ocl_ceil_divide(p->k, p->span) : 1;
+/* Of too few tiles for the device K is cut, too: into as many parts as fill it, and more where those are long. */
+static int64_t splits_of(const graft_device *device, int64_t tiles, int64_t k) {
+  int64_t units = device->compute_units, most = k / SPLIT_LEAST;
+  if (tiles == 0 || tiles >= units) return 1;
+  int64_t fill = ocl_ceil_divide(TILES_WANTED * units, tiles), exact = ocl_ceil_divide(k, SPLIT_MOST);
+  if (exact > BLOCKS_MAX) exact = BLOCKS_MAX;
+  int64_t wanted = fill > exact ? fill : exact;
+  if (wanted > most) wanted = most;
+  return wanted > 1 ? wanted : 1;
+}
+
+static void plan_groups(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t) {
+  p->splits = splits_of(device, p->panels_m * p->panels_n * batches, p->k);
+  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), SIDE);
+  memo->splits = p->splits > 1;
+  memo->block = memo->splits ? p->k : block_of(p->k, GPU_DEPTH_MAX);
   set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
   memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
-  set_global(&memo->join, ocl_round_up(ocl_ceil_divide(p->n, t->vec), SIDE), ocl_round_up(p->m, SIDE), batches);
-  memo->join.local[0] = memo->join.local[1] = SIDE;
+  set_global(&memo->combine, ocl_round_up(ocl_ceil_divide(p->n, t->vec), COMBINED), p->m, batches);
+  memo->combine.local[0] = COMBINED;
 }
 
 static void plan_workspace(memo *memo, const product *p, int64_t batches, const tile *t, int64_t element) {
   int64_t bytes_a = memo->packs_a ? ocl_round_up(batches * p->a_batch * element, 256) : 0;
   int64_t bytes_b = memo->packs_b ? ocl_round_up(batches * p->b_batch * element, 256) : 0;
-  int64_t sums = memo->block < p->k ? batches * p->panels_m * t->m * p->panels_n * t->n : 0;
-  if (memo->splits > 1) sums = batches * p->splits * p->m * p->panels_n * t->n;
+  int64_t padded = batches * p->panels_m * t->m * p->panels_n * t->n;
+  int64_t sums = memo->splits ? p->splits * padded : memo->block < p->k ? padded : 0;
   memo->skip_b = (uint64_t)bytes_a;
   memo->skip_partial = (uint64_t)(bytes_a + bytes_b);
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
@@ -251,7 +255,6 @@ static bool is_thin(const graft_device *device, const ocl_dtype *compute, const 
 static graft_status plan(memo *memo, graft_device *device, const operands *call) {
   matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   tile t = choose_tile(device, memo->compute, &out);
-  memo->splits = splits_for(device, &out, a.columns, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
@@ -268,7 +271,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
     b = matrix_of(call->a, true);
     out = matrix_of(call->out, true);
   }
-  product p = {.m = out.rows, .n = out.columns, .k = a.columns};
+  product p = {.m = out.rows, .n = out.columns, .k = a.columns, .splits = 1};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
   p.out_batch = out.batch_stride;
@@ -289,12 +292,12 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   } else if (device->is_cpu) {
     plan_items(memo, &p, device, out.batches, &t, element);
   } else {
-    plan_groups(memo, &p, out.batches, &t);
+    plan_groups(memo, &p, device, out.batches, &t);
   }
   status = plan_packing(memo, &p, device, &a, &b, &t);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
-  if (memo->splits > 1) status = ocl_kernel_set(&memo->join, 1, &(ocl_argument)OCL_VALUE(p));
+  if (!device->is_cpu) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
   return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
 }
 
@@ -361,9 +364,10 @@ static graft_status run(const graft_exec *exec, const operands *call) {
                                       {bytes, &beta},        OCL_VALUE(k),       OCL_VALUE(end)};
     status = ocl_launch(&memo->multiply, exec->stream, OCL_ALL(arguments));
   }
+  if (status != GRAFT_OK || !memo->splits) return status;
   const ocl_argument arguments[] = {
       OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_TENSOR(addend), {bytes, &alpha}, {bytes, &beta}};
-  return status == GRAFT_OK && memo->splits > 1 ? ocl_launch(&memo->join, exec->stream, OCL_ALL(arguments)) : status;
+  return ocl_launch(&memo->combine, exec->stream, OCL_ALL(arguments));
 }
 
 graft_status ocl_op_mm(const graft_exec *exec, const graft_args_mm *args) {

@@ -18,13 +18,13 @@
 #define ONE_c128(p) (*(p))
 #define LOAD_ONE(p) ((CT)CAT(ONE_, D)(p))
 
-/* Strides count elements. A and B are the tensors, or panels of TILE_N rows in the workspace. */
+/* Strides count elements. A and B are the tensors, or panels of TILE_N rows in the workspace. A GPU cuts K into
+ * `splits` of split_depth each, which run side by side. */
 typedef struct {
-  long m, n, k, panels_m, panels_n, panels_per_item;
+  long m, n, k, panels_m, panels_n, panels_per_item, splits, split_depth;
   long a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   long out_batch, out_row, out_column;
   long addend_batch, addend_row, addend_column;
-  long splits, span; /* parts of K whose sums are made apart, and how long each is: tiles.cl */
 } product;
 
 static void put(__global RAW(D) * at, long stride, int n, VT v) {

@@ -2,17 +2,17 @@
  * of both factors into local memory, from whatever strides and dtype, and each work-item holds its sums in registers.
  * While it works on one strip, the next is on its way.
  *
- * Where K is split (p.splits), a work-group makes the sums of a part of K, and `join` adds those of all parts.
+ * A work-item's rows and columns are TILE_V vectors each, SPAN apart, so that neighbours read neighbouring vectors.
  *
- * A work-item's rows and columns are TILE_V vectors each, SPAN apart, so that neighbours read neighbouring vectors. */
+ * A long K is summed in blocks, so that rounding errors do not grow with it: where there are too few tiles for the
+ * device side by side (p.splits of them, whose sums `combine` adds up), else launch after launch. */
 #define SIDE 16
 #define SPAN (SIDE * VEC)
 #define TILE (SPAN * TILE_V)
 #define STRIP 16 /* steps of K */
+#define COMBINED 32 /* work-items that add up splits in a group */
 #define PITCH (TILE + VEC) /* of a step in local memory: not a multiple of the banks */
 #define SHARE (TILE * STRIP / (SIDE * SIDE)) /* what a work-item brings of a strip */
-
-#define ROW_OF_SUMS(p) ((p).panels_n * TILE) /* of a part of K, in the workspace */
 
 /* Element `s` of a work-item's share: its row and its step. Neighbours take what is contiguous in memory. */
 #define STEP_OF(s, along) ((along) ? ((s) * SIDE * SIDE + lane) % STRIP : ((s) * SIDE * SIDE + lane) / TILE)
@@ -34,16 +34,23 @@ static INLINED void place(__local CT *strip, const CT share[SHARE], bool along, 
   for (int s = 0; s < SHARE; s++) strip[STEP_OF(s, along) * PITCH + ROW_OF(s, along)] = share[s];
 }
 
+/* Where in the workspace the sums of row i from column j on stand, of the tiles of a batch and a split. */
+static INLINED long kept_at(long tiles, long i, long j, product p) {
+  return (tiles * p.panels_m * TILE + i) * p.panels_n * TILE + j;
+}
+
 KERNEL_OF(SIDE, SIDE) multiply(
     CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];
   int x = get_local_id(0), y = get_local_id(1), lane = y * SIDE + x;
-  long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE;
-  long part = get_group_id(2), batch = part / p.splits, k_first = part % p.splits * p.span;
-  long depth = min(p.span, p.k - k_first);
-  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row + k_first * p.a_depth;
-  __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column + k_first * p.b_depth;
+  long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE, batch = get_group_id(2) / p.splits;
+  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row;
+  __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column;
+  if (p.splits > 1) {
+    k_begin = get_group_id(2) % p.splits * p.split_depth;
+    k_end = min(k_begin + p.split_depth, p.k);
+  }
   CT share_a[SHARE], share_b[SHARE];
   VT sum[TILE_V * VEC][TILE_V];
 #pragma unroll
@@ -51,16 +58,16 @@ KERNEL_OF(SIDE, SIDE) multiply(
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
   }
-  fetch(share_a, a, p.a_row, p.a_depth, p.m - row, depth, lane);
-  fetch(share_b, b, p.b_column, p.b_depth, p.n - column, depth, lane);
-  for (long k = 0; k < depth; k += STRIP) {
+  fetch(share_a, a + k_begin * p.a_depth, p.a_row, p.a_depth, p.m - row, k_end - k_begin, lane);
+  fetch(share_b, b + k_begin * p.b_depth, p.b_column, p.b_depth, p.n - column, k_end - k_begin, lane);
+  for (long k = k_begin; k < k_end; k += STRIP) {
     barrier(CLK_LOCAL_MEM_FENCE);
     place((__local CT *)strip_a, share_a, p.a_depth == 1, lane);
     place((__local CT *)strip_b, share_b, p.b_depth == 1, lane);
     barrier(CLK_LOCAL_MEM_FENCE);
     long next = k + STRIP;
-    fetch(share_a, a + next * p.a_depth, p.a_row, p.a_depth, p.m - row, depth - next, lane);
-    fetch(share_b, b + next * p.b_depth, p.b_column, p.b_depth, p.n - column, depth - next, lane);
+    fetch(share_a, a + next * p.a_depth, p.a_row, p.a_depth, p.m - row, k_end - next, lane);
+    fetch(share_b, b + next * p.b_depth, p.b_column, p.b_depth, p.n - column, k_end - next, lane);
 #pragma unroll
     for (int step = 0; step < STRIP; step++) {
       union {
@@ -80,27 +87,28 @@ KERNEL_OF(SIDE, SIDE) multiply(
       }
     }
   }
+  __global CT *sums = (__global CT *)(partial + offset_partial);
 #pragma unroll
   for (int r = 0; r < TILE_V * VEC; r++) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
       long i = row + r / VEC * SPAN + y * VEC + r % VEC, j = column + v * SPAN + x * VEC;
-      if (p.splits == 1) {
+      __global CT *kept = sums + kept_at(get_group_id(2), i, j, p);
+      if (p.splits == 1 && k_begin > 0) sum[r][v] += VLOAD(kept);
+      if (p.splits > 1 || k_end < p.k)
+        VSTORE(sum[r][v], kept);
+      else
         finish(sum[r][v], i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
-      } else if (i < p.m) {
-        VSTORE(sum[r][v], (__global CT *)(partial + offset_partial) + (part * p.m + i) * ROW_OF_SUMS(p) + j);
-      }
     }
   }
 }
 
-/* The sums that the parts of K gave, where there are several: VEC of a row each. */
-KERNEL_OF(SIDE, SIDE) join(CONST_PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta, product p) {
+/* A work-item for each vector of the result. */
+KERNEL_OF(COMBINED, 1) combine(PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta, product p) {
   long j = (long)get_global_id(0) * VEC, i = get_global_id(1), batch = get_global_id(2);
-  if (i >= p.m || j >= p.n) return;
-  __global const CT *from =
-      (__global const CT *)(partial + offset_partial) + (batch * p.splits * p.m + i) * ROW_OF_SUMS(p) + j;
-  VT sum = VLOAD(from);
-  for (long part = 1; part < p.splits; part++) sum = ADD(sum, VLOAD(from + part * p.m * ROW_OF_SUMS(p)));
+  if (j >= p.n) return;
+  __global const CT *sums = (__global const CT *)(partial + offset_partial);
+  VT sum = (VT)0;
+  for (long split = 0; split < p.splits; split++) sum += VLOAD(sums + kept_at(batch * p.splits + split, i, j, p));
   finish(sum, i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
 }
