@@ -192,6 +192,12 @@ void ocl_number_of_scalar(const graft_scalar *scalar, ocl_number *number) {
   number->i = number->re >= -0x1p63 && number->re < 0x1p63 ? (int64_t)number->re : INT64_MIN;
 }
 
+double ocl_real_of_scalar(const graft_scalar *scalar, double absent) {
+  ocl_number number = {.re = absent};
+  if (scalar) ocl_number_of_scalar(scalar, &number);
+  return number.re;
+}
+
 size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value *value) {
   /* An integer goes to f32 in one rounding, not by way of f64. */
   float re = number->is_int ? (float)number->i : (float)number->re;

@@ -41,6 +41,7 @@ typedef union ocl_value {
 } ocl_value;
 
 void ocl_number_of_scalar(const graft_scalar *scalar, ocl_number *number);
+double ocl_real_of_scalar(const graft_scalar *scalar, double absent);         /* absent: for NULL */
 bool ocl_number_of_tensor(const graft_tensor_desc *desc, ocl_number *number); /* a GRAFT_TENSOR_HOST_VALUE */
 size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value *value); /* returns its bytes */
 /* The number as an element of a dtype in memory. */

@@ -46,6 +46,8 @@ graft_status ocl_op_lu_unpack(const graft_exec *exec, const graft_args_lu_unpack
 #define NUMBERS (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
 #define STACK_OP(op) \
   { OCL_OP(op), .inputs = STACKED, .outputs = STACKED, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY }
+#define DISTANCE_OP(op) \
+  { OCL_OP(op), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY }
 
 static const ocl_op ops[] = {
     {OCL_OP(linalg_cross), .inputs = NUMBERS, .outputs = NUMBERS, .flags = GRAFT_CAP_UNALIGNED},
@@ -69,5 +71,9 @@ static const ocl_op ops[] = {
     STACK_OP(linalg_eigh),
     STACK_OP(linalg_svd),
     STACK_OP(linalg_matrix_exp),
+    DISTANCE_OP(cdist_forward),
+    DISTANCE_OP(cdist_backward),
+    DISTANCE_OP(pdist_forward),
+    DISTANCE_OP(pdist_backward),
 };
 OCL_FAMILY(linalg, ops)

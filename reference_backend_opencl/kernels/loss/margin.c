@@ -57,12 +57,6 @@ static graft_status run(const graft_exec *exec, margin *m) {
   return status == GRAFT_OK ? ocl_direct_run(exec, &call) : status;
 }
 
-static double number_of(const graft_scalar *scalar) {
-  ocl_number number;
-  ocl_number_of_scalar(scalar, &number);
-  return number.re;
-}
-
 graft_status ocl_op_multi_margin_loss(const graft_exec *exec, const graft_args_multi_margin_loss *args) {
   return run(exec, &(margin){.op_id = args->head.op_id,
                              .out = args->out,
@@ -70,8 +64,8 @@ graft_status ocl_op_multi_margin_loss(const graft_exec *exec, const graft_args_m
                              .target = args->target,
                              .weight = args->weight,
                              .reduction = args->reduction,
-                             .power = number_of(args->p),
-                             .margin = number_of(args->margin)});
+                             .power = ocl_real_of_scalar(args->p, 1),
+                             .margin = ocl_real_of_scalar(args->margin, 1)});
 }
 
 graft_status ocl_op_multi_margin_loss_backward(const graft_exec *exec,
@@ -83,8 +77,8 @@ graft_status ocl_op_multi_margin_loss_backward(const graft_exec *exec,
                              .weight = args->weight,
                              .grad = args->grad_output,
                              .reduction = args->reduction,
-                             .power = number_of(args->p),
-                             .margin = number_of(args->margin)});
+                             .power = ocl_real_of_scalar(args->p, 1),
+                             .margin = ocl_real_of_scalar(args->margin, 1)});
 }
 
 graft_status ocl_op_multilabel_margin_loss_forward(const graft_exec *exec,

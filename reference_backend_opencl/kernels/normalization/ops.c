@@ -12,5 +12,8 @@ static const ocl_op ops[] = {
     NORMS(native_batch_norm, OCL_NORM_BATCH, 0),
     ROW(OCL_OP(fused_rms_norm), GRAFT_CAP_EMPTY),
     ROW(OCL_OP(fused_rms_norm_backward), GRAFT_CAP_EMPTY),
+    ROW(OCL_OP(renorm), 0),
+    ROW(OCL_OP(weight_norm_interface), 0),
+    ROW(OCL_OP(weight_norm_interface_backward), 0),
 };
 OCL_FAMILY(normalization, ops)

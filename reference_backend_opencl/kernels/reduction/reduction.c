@@ -385,16 +385,10 @@ const char *const ocl_reduction_reads[] = {
     [SELF] = "self", [DIM] = "dim",   [KEEPDIM] = "keepdim", [CORRECTION] = "correction", [ORD] = "ord", [P] = "p",
     [INP] = "inp",   [DIMS] = "dims", [READS] = NULL};
 
-static double number_or(const graft_scalar *scalar, double absent) {
-  ocl_number number = {.re = absent};
-  if (scalar) ocl_number_of_scalar(scalar, &number);
-  return number.re;
-}
-
 graft_status ocl_reduce(const ocl_call *call) {
   const ocl_reduction_recipe *recipe = call->op->recipe;
   const graft_scalar *ord = ocl_read_scalar(call, ORD);
-  const double order = number_or(ord ? ord : ocl_read_scalar(call, P), 2);
+  const double order = ocl_real_of_scalar(ord ? ord : ocl_read_scalar(call, P), 2);
   const graft_tensor_desc *in = ocl_read_tensor(call, SELF);
   bool is_prim = in == NULL;
   operands operands = {.in = is_prim ? ocl_read_tensor(call, INP) : in,
@@ -405,7 +399,7 @@ graft_status ocl_reduce(const ocl_call *call) {
                        .second = recipe->second,
                        .inputs = call->op->inputs,
                        .outputs = call->op->outputs};
-  operands.correction = number_or(ocl_read_scalar(call, CORRECTION), 1);
+  operands.correction = ocl_real_of_scalar(ocl_read_scalar(call, CORRECTION), 1);
   operands.y = operands.formula && operands.formula->takes_y ? order : 0;
   operands.reduced = dims_to_bits(ocl_read_ints(call, is_prim ? DIMS : DIM), operands.in, recipe->empty_is_none);
   if (!operands.out || !operands.formula) return GRAFT_UNIMPLEMENTED;

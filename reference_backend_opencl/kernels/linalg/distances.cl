@@ -1,0 +1,106 @@
+/* Distances of points, and their gradient. After lengths.cl and direct.cl. Each of n.of[1] points is paired with each of
+ * n.of[2] others, in as many stacks as the BATCH numbers of dims say to which both sets are broadcast; or, WITHIN one
+ * set, with those behind it, and the pairs lie in rows of a triangle. A point has n.of[0] coordinates. Lanes are others
+ * side by side, for which these are first turned over, in panels of PANEL points; in the gradient they are coordinates. */
+#define WIDTH n.of[0]
+#define POINTS n.of[1]
+#define OTHERS n.of[2]
+#define P NUMBER(3)
+DEFINE_ACCESS(value, D)
+
+/* Lanes from `skip` on, before n. */
+static void put_value_behind(__global RAW(D) *to, int skip, int n, VT v) {
+  if (skip == 0) {
+    put_value(to, v, n);
+    return;
+  }
+  RAW(D) lanes[VEC];
+  STORE(D, __private, lanes, v);
+  for (int l = skip; l < n; l++) to[l] = lanes[l];
+}
+
+/* Which set of each the stack is of: size and steps of each dim stand behind the other numbers. */
+static long2 sets_of(long stack, const numbers *n) {
+  long2 at = (long2)(0, 0);
+  for (int d = 0; d < BATCH; d++) {
+    long place = stack % n->of[4 + 3 * d];
+    stack /= n->of[4 + 3 * d];
+    at.x += place * n->of[5 + 3 * d];
+    at.y += place * n->of[6 + 3 * d];
+  }
+  return at;
+}
+
+/* A coordinate of a panel's points, and of those that its last panel lacks, 0. */
+KERNEL turn(PLACE(out), PLACE(in), PLACE(unused), numbers n) {
+  long panels = (OTHERS + PANEL - 1) / PANEL;
+  EACH_UNIT(row) {
+    long c = row % WIDTH, panel = row / WIDTH % panels, first = panel * PANEL;
+    __global const RAW(D) *from = ELEMENTS(in) + (row / WIDTH / panels * OTHERS + first) * WIDTH + c;
+    __global RAW(D) *to = ELEMENTS(out) + row * PANEL;
+    for (long j = 0; j < PANEL; j++) to[j] = first + j < OTHERS ? from[j * WIDTH] : (RAW(D))0;
+  }
+}
+
+/* Where the pairs of point i with those behind it begin. */
+static long pairs_of(long i, long points) { return i * points - i * (i + 1) / 2; }
+
+KERNEL distances(PLACE(out), PLACE(first), PLACE(turned), numbers n) {
+  long chunks = (OTHERS + VEC - 1) / VEC, panels = (OTHERS + PANEL - 1) / PANEL;
+  EACH_UNIT(unit) {
+    long row = unit / chunks, j = unit % chunks * VEC, i = row % POINTS;
+    int lanes = (int)min((long)VEC, OTHERS - j), skip = WITHIN ? (int)clamp(i + 1 - j, 0L, (long)VEC) : 0;
+    if (skip >= lanes) continue;
+    long2 sets = sets_of(row / POINTS, &n);
+    __global const RAW(D) *a = ELEMENTS(first) + (sets.x * POINTS + i) * WIDTH;
+    __global const RAW(D) *b = ELEMENTS(turned) + (sets.y * panels + j / PANEL) * WIDTH * PANEL + j % PANEL;
+    VT total = LENGTH_OF_NONE;
+    ADD_LENGTH(total, c, unused, WIDTH, one_value(a + c) - get_value(b + c * PANEL, VEC), P)
+    __global RAW(D) *to = ELEMENTS(out) + (WITHIN ? pairs_of(i, POINTS) - i - 1 : row * OTHERS) + j;
+    put_value_behind(to, skip, lanes, length_of(total, P));
+  }
+}
+
+#define SIGN(d) ((d) > (VT)0 ? (VT)1 : (d) < (VT)0 ? (VT)(-1) : (VT)0)
+/* The slope of |d|_p = length by coordinates d: 0 at 0. */
+static VT slope(VT d, VT length, CT p) {
+#if LENGTH == COUNTED
+  return (VT)0;
+#elif LENGTH == ADDED
+  return SIGN(d);
+#elif LENGTH == SQUARED
+  return length == (VT)0 ? (VT)0 : d / length;
+#elif LENGTH == POWERS
+  VT size = fabs(d);
+  VT share = length == (VT)0 ? (VT)0 : size / length;
+  VT power = POW(share, (VT)(p - (CT)1));
+  return size == (VT)0 || length == (VT)0 ? (VT)0 : SIGN(d) * power;
+#else
+  return fabs(d) == length ? SIGN(d) : (VT)0;
+#endif
+}
+
+/* What a pair adds to the gradient of some coordinates of its first point. */
+static VT pull(VT d, CT length, CT grad, CT p) { return slope(d, (VT)length, p) * (VT)grad; }
+
+KERNEL pulls(PLACE(out), PLACE(grad), PLACE(first), PLACE(second), PLACE(lengths), numbers n) {
+  long chunks = (WIDTH + VEC - 1) / VEC;
+  EACH_UNIT(unit) {
+    long row = unit / chunks, c = unit % chunks * VEC, i = row % POINTS;
+    int lanes = (int)min((long)VEC, WIDTH - c);
+    long2 sets = sets_of(row / POINTS, &n);
+    VT own = get_value(ELEMENTS(first) + (sets.x * POINTS + i) * WIDTH + c, lanes), total = (VT)0;
+    __global const RAW(D) *b = ELEMENTS(second) + sets.y * OTHERS * WIDTH + c, *l = ELEMENTS(lengths), *g = ELEMENTS(grad);
+#if WITHIN
+#define PAIR(j) (j < i ? pairs_of(j, POINTS) + i - j - 1 : pairs_of(i, POINTS) + j - i - 1)
+#define IS_PAIR(j) (j != i)
+#else
+#define PAIR(j) (row * OTHERS + j)
+#define IS_PAIR(j) true
+#endif
+    SUM(total, j, unused, OTHERS,
+        IS_PAIR(j) ? pull(own - get_value(b + j * WIDTH, lanes), one_value(l + PAIR(j)), one_value(g + PAIR(j)), P)
+                   : (VT)0)
+    put_value(ELEMENTS(out) + row * WIDTH + c, total, lanes);
+  }
+}
