@@ -153,6 +153,7 @@ static const struct {
     {"aten::embedding", "cpu"},
     {"aten::embedding_dense_backward", "cpu"},
     {"aten::_embedding_bag", "cpu"},
+    {"aten::embedding_renorm", "cpu"},
     {"aten::index.Tensor", "cpu"},
     {"aten::gather", "cpu"},
     {"aten::take", "cpu"},

@@ -19,6 +19,12 @@ static inline int64_t ocl_larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
+/* So many lanes, or fewer where a row has fewer elements: those of the next smaller vector. */
+static inline unsigned ocl_lanes_within(unsigned lanes, int64_t row) {
+  while (lanes > 1 && lanes > row) lanes = lanes > 4 ? lanes / 2 : 1;
+  return lanes;
+}
+
 /* The product of the sizes. */
 int64_t ocl_elements(const graft_tensor_desc *desc);
 /* Whether its elements are one run of memory, in logical order. */

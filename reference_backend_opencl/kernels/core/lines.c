@@ -3,8 +3,7 @@
 
 static void choose(const graft_device *device, ocl_lines *lines) {
   int64_t side = lines->rows ? lines->size : lines->inner;
-  lines->vec = lines->rows || device->is_cpu ? device->vector_width : 1;
-  while (lines->vec > side) lines->vec = lines->vec > 4 ? lines->vec / 2 : 1;
+  lines->vec = ocl_lanes_within(lines->rows || device->is_cpu ? device->vector_width : 1, side);
   lines->local = device->is_cpu ? 1 : lines->rows && lines->size >= 2048 ? 256 : 64;
 }
 

@@ -1,4 +1,4 @@
-/* Embedding: a gather of rows, and its gradient, a scatter of rows. */
+/* The ops of this family. Embedding: a gather of rows, and its gradient, a scatter of rows. */
 #include "kernels/core/indexed.h"
 
 /* One row of `rows` for each index. */
@@ -30,5 +30,11 @@ static const ocl_op ops[] = {
      .outputs = OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(embedding_dense_backward), .inputs = OCL_FLOATS | OCL_COMPLEX, .outputs = OCL_FLOATS | OCL_COMPLEX,
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+    {OCL_OP(embedding_bag), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_BIT(I32) | OCL_BIT(I64),
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+    {OCL_OP(embedding_bag_per_sample_weights_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
+     .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(embedding_renorm), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY | GRAFT_CAP_IN_PLACE | GRAFT_CAP_INDEX_I32},
 };
 OCL_FAMILY(embedding, ops)

@@ -55,13 +55,6 @@ static sets set_of(const graft_tensor_desc *self, double p) {
   return s;
 }
 
-/* As many lanes as a row of so many elements fills. */
-static unsigned lanes_of(const graft_exec *exec, int64_t row) {
-  unsigned lanes = ocl_direct_lanes(exec->device);
-  while (lanes > 1 && lanes > row) lanes = lanes > 4 ? lanes / 2 : 1;
-  return lanes;
-}
-
 static ocl_direct call_of(const sets *s, graft_dtype dtype, unsigned lanes, int places) {
   return (ocl_direct){.file = "core/lines core/lengths core/direct linalg/distances",
                       .dtype = dtype,
@@ -79,7 +72,7 @@ static graft_status run_forward(const graft_exec *exec, sets *s, const graft_ten
   int64_t others = s->numbers[OTHERS], width = s->numbers[WIDTH];
   if (!ocl_dtype_of(exec->device, out->dl.dtype)) return GRAFT_UNIMPLEMENTED;
   if (!ocl_elements(out)) return GRAFT_OK;
-  unsigned lanes = lanes_of(exec, others);
+  unsigned lanes = ocl_lanes_within(ocl_direct_lanes(exec->device), others);
   s->panel = exec->device->is_cpu ? (int)lanes : 32;
   int64_t rows = ocl_stack_count(x2, 2) * ocl_ceil_divide(others, s->panel) * width;
   ocl_place turned;
@@ -106,7 +99,7 @@ graft_status ocl_op_pdist_forward(const graft_exec *exec, const graft_args_pdist
 
 static graft_status run_backward(const graft_exec *exec, sets *s, const graft_tensor_desc *const tensors[5]) {
   int64_t width = s->numbers[WIDTH];
-  unsigned lanes = lanes_of(exec, width);
+  unsigned lanes = ocl_lanes_within(ocl_direct_lanes(exec->device), width);
   s->panel = 1;
   ocl_direct call = call_of(s, tensors[0]->dl.dtype, lanes, 5);
   call.stages[0] =

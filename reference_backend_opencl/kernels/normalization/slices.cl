@@ -1,6 +1,6 @@
-/* What is along one dim and shares a length: slices that are shortened to a bound, and weights that are a direction and a
- * length. After lines.cl, normalization.cl and lengths.cl. A row is a slice. The head defines also D_LENGTH, the dtype of the lengths
- * that a weight norm gives. */
+/* What lies along one dim and shares a length: slices that are shortened to a bound, and weights that are a direction and
+ * a length. After lines.cl, lengths.cl and normalization.cl; a row is a slice. The head defines also D_LENGTH, the dtype of
+ * the lengths that a weight norm gives. */
 DEFINE_ACCESS(length, D_LENGTH)
 
 #define EACH_ROW(unit)                                              \
