@@ -129,5 +129,7 @@ static const ocl_op ops[] = {
     EXTREMUM(min_dim, false, REALS),
     {OCL_OP(segment_reduce), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+    {OCL_OP(histc), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY | GRAFT_CAP_MEMO_IGNORES_SCALARS},
 };
 OCL_FAMILY(reduction, ops)
