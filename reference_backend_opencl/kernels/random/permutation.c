@@ -1,66 +1,83 @@
 /* randperm: a sort by random keys. */
 #include "runtime/ocl.h"
 
-enum { RUN = 32 }; /* pairs that one work-item sorts by itself */
+/* As random.cl has it. */
+typedef struct permutation {
+  uint64_t n, per_item, buckets;
+  uint64_t shift, buckets_per_item;
+} permutation;
 
 typedef struct memo {
-  ocl_kernel keys, merge, places;
-  uint64_t n, chunk;
+  ocl_kernel count, begin, place, sort;
+  permutation space;
+  uint64_t pairs_bytes, counts_bytes; /* in the workspace: pairs, and behind them the counts of buckets, twice */
 } memo;
 
+enum { PER_BUCKET = 16 }; /* at most, in the mean */
+
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype) {
-  size_t local = device->is_cpu ? 1 : 64;
+  const char *const entries[] = {"count_keys", "begin_buckets", "place_pairs", "sort_buckets"};
+  ocl_kernel *const kernels[] = {&memo->count, &memo->begin, &memo->place, &memo->sort};
+  const permutation *space = &memo->space;
+  const size_t local = device->is_cpu ? 1 : 64;
+  const ocl_argument last = OCL_VALUE(*space);
+  graft_status status = GRAFT_OK;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define PERMUTE\n#define D %s\n", dtype->name);
-  graft_status status = ocl_kernel_init(&memo->keys, device, &head, "random/random", "keys");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->merge, device, &head, "random/random", "merge");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->places, device, &head, "random/random", "places");
+  for (int i = 0; i < 4 && status == GRAFT_OK; i++) {
+    status = ocl_kernel_init(kernels[i], device, &head, "random/random", entries[i]);
+    if (status == GRAFT_OK) status = ocl_kernel_set(kernels[i], 1, &last);
+  }
   ocl_text_free(&head);
-  memo->chunk = device->is_cpu ? 2048 : 2 * RUN;
-  int64_t n = (int64_t)memo->n;
-  ocl_kernel_size(&memo->keys, ocl_ceil_divide(n, RUN), local);
-  ocl_kernel_size(&memo->places, ocl_ceil_divide(n, (int64_t)memo->chunk), local);
-  /* Shorter chunks while runs are short: a chunk lies in one pair of runs. */
-  ocl_kernel_size(&memo->merge, ocl_ceil_divide(n, 2 * RUN), local);
+  const int64_t blocks = ocl_ceil_divide((int64_t)space->n, 2);
+  ocl_kernel_size(&memo->count, ocl_ceil_divide(blocks, (int64_t)space->per_item), local);
+  ocl_kernel_size(&memo->begin, (int64_t)local, local);
+  ocl_kernel_size(&memo->place, ocl_ceil_divide(blocks, (int64_t)space->per_item), local);
+  ocl_kernel_size(&memo->sort, ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->buckets_per_item), local);
   return status;
 }
 
+/* Two buckets at least, since a key can't be shifted by all of its bits. */
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
   memo *memo = pointer;
   const graft_tensor_desc *desc = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, desc->dl.dtype);
   if (!dtype || dtype->class == OCL_CLASS_COMPLEX || dtype->class == OCL_CLASS_BOOL) return GRAFT_UNIMPLEMENTED;
-  memo->n = (uint64_t)desc->dl.shape[0];
+  uint64_t n = (uint64_t)desc->dl.shape[0];
+  if (n > UINT32_MAX) return GRAFT_UNIMPLEMENTED;
+  memo->space =
+      (permutation){.n = n, .per_item = device->is_cpu ? 1024 : 1, .buckets = 2, .shift = 63, .buckets_per_item = 1};
+  permutation *space = &memo->space;
+  for (; space->buckets * PER_BUCKET < n; space->buckets *= 2) space->shift--;
+  if (device->is_cpu) space->buckets_per_item = 128;
+  memo->pairs_bytes = n * 2 * sizeof(uint64_t);
+  memo->counts_bytes = space->buckets * sizeof(uint32_t);
   return make_kernels(memo, device, dtype);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 3, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
 
 static graft_status permute(const graft_exec *exec, const graft_philox *philox, const graft_tensor_desc *out) {
   memo *memo;
-  ocl_place from;
+  ocl_place pairs;
+  const uint32_t zero = 0;
   if (!philox) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &memo_type, out, &memo);
   if (status != GRAFT_OK) return status;
-  uint64_t half = memo->n * 16, run = RUN, chunk = 2 * RUN, first_block = philox->offset / 4;
-  status = ocl_workspace(exec, 2 * half, &from);
+  status = ocl_workspace(exec, memo->pairs_bytes + 2 * memo->counts_bytes, &pairs);
   if (status != GRAFT_OK) return status;
-  ocl_place to = {from.buffer, from.offset + half};
-  const ocl_argument keys[] = {OCL_PLACE(from), OCL_VALUE(philox->seed), OCL_VALUE(first_block), OCL_VALUE(memo->n),
-                               OCL_VALUE(run)};
-  status = ocl_launch(&memo->keys, exec->stream, OCL_ALL(keys));
-  for (; run < memo->n && status == GRAFT_OK; run *= 2) {
-    const ocl_argument merge[] = {OCL_BUFFER(to.buffer), OCL_VALUE(to.offset), OCL_VALUE(from.offset),
-                                  OCL_VALUE(memo->n),    OCL_VALUE(run),       OCL_VALUE(chunk)};
-    status = ocl_launch(&memo->merge, exec->stream, OCL_ALL(merge));
-    ocl_place other = from;
-    from = to;
-    to = other;
-  }
-  if (status != GRAFT_OK) return status;
-  const ocl_argument places[] = {OCL_TENSOR(out), OCL_PLACE(from), OCL_VALUE(memo->n), OCL_VALUE(memo->chunk)};
-  return ocl_launch(&memo->places, exec->stream, OCL_ALL(places));
+  const ocl_place counts = {pairs.buffer, pairs.offset + memo->pairs_bytes};
+  const uint64_t first_block = philox->offset / 4;
+  status = ocl_fill(exec->stream, counts.buffer, counts.offset, memo->counts_bytes, &zero, sizeof zero);
+  const ocl_argument count[] = {OCL_PLACE(counts), OCL_VALUE(philox->seed), OCL_VALUE(first_block)};
+  if (status == GRAFT_OK) status = ocl_launch(&memo->count, exec->stream, OCL_ALL(count));
+  const ocl_argument begin[] = {OCL_PLACE(counts)};
+  if (status == GRAFT_OK) status = ocl_launch(&memo->begin, exec->stream, OCL_ALL(begin));
+  const ocl_argument place[] = {OCL_PLACE(pairs), OCL_PLACE(counts), OCL_VALUE(philox->seed), OCL_VALUE(first_block)};
+  if (status == GRAFT_OK) status = ocl_launch(&memo->place, exec->stream, OCL_ALL(place));
+  const ocl_argument sort[] = {OCL_TENSOR(out), OCL_PLACE(pairs), OCL_PLACE(counts)};
+  return status == GRAFT_OK ? ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort)) : status;
 }
 
 graft_status ocl_op_randperm(const graft_exec *exec, const graft_args_randperm *args) {

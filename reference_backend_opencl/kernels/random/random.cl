@@ -341,52 +341,75 @@ KERNEL pick_once(PLACE(out), CONST_PLACE(in), PLACE(work), ulong seed, ulong fir
 #endif
 
 #ifdef PERMUTE
-/* (key, place) pairs, sorted by merging: no two are equal, so any sort is stable. */
+/* (key, place) pairs go into buckets by the highest bits of their keys, of which each has a few, and a bucket is sorted
+ * by one work-item: no two pairs are equal, so it is all the same in which order they come there. */
+typedef struct {
+  ulong n, per_item, buckets; /* a work-item has so many blocks of draws, and of buckets one or some */
+  ulong shift, buckets_per_item;
+} permutation;
+
+static ulong key_in(const uint *words, int k) { return (ulong)words[2 * k + 1] << 32 | words[2 * k]; }
+
+KERNEL count_keys(PLACE(counts), ulong seed, ulong first_block, permutation space) {
+  volatile __global uint *to = (volatile __global uint *)(counts + offset_counts);
+  ulong first = get_global_id(0) * space.per_item, last = min(first + space.per_item, (space.n + 1) / 2);
+  for (ulong block = first; block < last; block += BLOCKS) {
+    uint words[4 * BLOCKS];
+    draw_blocks(first_block + block, seed, words);
+    int pairs = (int)min(min(2 * last, space.n) - 2 * block, (ulong)2 * BLOCKS);
+    for (int k = 0; k < pairs; k++) atomic_inc(to + (key_in(words, k) >> space.shift));
+  }
+}
+
+/* From how many pairs each bucket has to where it begins, twice: one of them moves on as pairs come. One work-group. */
+KERNEL begin_buckets(PLACE(counts), permutation space) {
+  __global uint *begin = (__global uint *)(counts + offset_counts), *next = begin + space.buckets;
+  __local uint totals[LOCAL];
+  ulong each = (space.buckets + LOCAL - 1) / LOCAL, id = get_local_id(0);
+  ulong first = min(id * each, space.buckets), last = min(first + each, space.buckets);
+  uint total = 0, before = 0;
+  for (ulong k = first; k < last; k++) total += begin[k];
+  totals[id] = total;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (ulong k = 0; k < id; k++) before += totals[k];
+  for (ulong k = first; k < last; k++) {
+    uint count = begin[k];
+    begin[k] = next[k] = before;
+    before += count;
+  }
+}
+
+KERNEL place_pairs(PLACE(pairs), PLACE(counts), ulong seed, ulong first_block, permutation space) {
+  __global ulong2 *to = (__global ulong2 *)(pairs + offset_pairs);
+  volatile __global uint *next = (volatile __global uint *)(counts + offset_counts) + space.buckets;
+  ulong first = get_global_id(0) * space.per_item, last = min(first + space.per_item, (space.n + 1) / 2);
+  for (ulong block = first; block < last; block += BLOCKS) {
+    uint words[4 * BLOCKS];
+    draw_blocks(first_block + block, seed, words);
+    int count = (int)min(min(2 * last, space.n) - 2 * block, (ulong)2 * BLOCKS);
+    for (int k = 0; k < count; k++) {
+      ulong key = key_in(words, k);
+      to[atomic_inc(next + (key >> space.shift))] = (ulong2)(key, 2 * block + k);
+    }
+  }
+}
+
 static int before(ulong2 a, ulong2 b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
 
-/* Runs of `run` pairs, each sorted by one work-item. */
-KERNEL keys(PLACE(work), ulong seed, ulong first_block, ulong n, ulong run) {
-  __global ulong2 *to = (__global ulong2 *)(work + offset_work);
-  ulong begin = get_global_id(0) * run, end = min(begin + run, n);
-  for (ulong i = begin; i < end; i++) {
-    uint4 w = philox(first_block + i / 2, seed);
-    ulong key = i & 1 ? (ulong)w.w << 32 | w.z : (ulong)w.y << 32 | w.x;
-    ulong2 item = (ulong2)(key, i);
-    ulong at = i;
-    for (; at > begin && before(item, to[at - 1]); at--) to[at] = to[at - 1];
-    to[at] = item;
-  }
-}
-
-/* Pairs of runs become one each; a work-item makes `chunk` places of the result, which lie in one run. */
-KERNEL merge(__global uchar *work, ulong offset_to, ulong offset_from, ulong n, ulong run, ulong chunk) {
-  ulong first = get_global_id(0) * chunk;
-  if (first >= n) return;
-  ulong begin = first / (2 * run) * (2 * run), middle = min(begin + run, n), end = min(begin + 2 * run, n);
-  __global const ulong2 *a = (__global const ulong2 *)(work + offset_from) + begin;
-  __global const ulong2 *b = (__global const ulong2 *)(work + offset_from) + middle;
-  __global ulong2 *to = (__global ulong2 *)(work + offset_to);
-  ulong na = middle - begin, nb = end - middle, skip = first - begin;
-  ulong low = skip > nb ? skip - nb : 0, high = min(skip, na); /* how many of the skipped ones are a's */
-  while (low < high) {
-    ulong half_way = (low + high) / 2;
-    if (before(a[half_way], b[skip - half_way - 1])) low = half_way + 1;
-    else high = half_way;
-  }
-  ulong i = low, j = skip - low, last = min(first + chunk, end);
-  for (ulong at = first; at < last; at++) {
-    bool take_a = j >= nb || (i < na && before(a[i], b[j]));
-    to[at] = take_a ? a[i] : b[j];
-    i += take_a;
-    j += !take_a;
-  }
-}
-
-KERNEL places(PLACE(out), CONST_PLACE(work), ulong n, ulong chunk) {
-  ulong i = get_global_id(0) * chunk, end = min(i + chunk, n);
-  for (; i < end; i++) {
-    STORE(D, __global, POINTER(D, out) + i,
-          (CT)((__global const ulong2 *)(work + offset_work))[i].y);
+KERNEL sort_buckets(PLACE(out), PLACE(pairs), CONST_PLACE(counts), permutation space) {
+  __global ulong2 *all = (__global ulong2 *)(pairs + offset_pairs);
+  __global const uint *begins = (__global const uint *)(counts + offset_counts);
+  ulong bucket = get_global_id(0) * space.buckets_per_item;
+  ulong last = min(bucket + space.buckets_per_item, space.buckets);
+  for (; bucket < last; bucket++) {
+    ulong begin = begins[bucket], end = bucket + 1 < space.buckets ? begins[bucket + 1] : space.n;
+    for (ulong i = begin; i < end; i++) {
+      ulong2 item = all[i];
+      ulong at = i;
+      for (; at > begin && before(item, all[at - 1]); at--) all[at] = all[at - 1];
+      all[at] = item;
+    }
+    for (ulong i = begin; i < end; i++) STORE(D, __global, POINTER(D, out) + i, (CT)all[i].y);
   }
 }
 #endif
