@@ -35,3 +35,45 @@ KERNEL contains(PLACE(out), CONST_PLACE(in), CONST_PLACE(sequence), CONST_PLACE(
     out[offset_out + i] = found != (int)space.flag;
   }
 }
+
+/* The list in order, each work-item putting one of it where it belongs: a NaN behind all. */
+KERNEL order_list(PLACE(to), CONST_PLACE(sequence), search_space space) {
+  __global const RAW(D) *list = CONST_POINTER(D, sequence);
+  long i = (long)get_global_id(0), place = 0;
+  if (i >= space.size) return;
+  CT own = LOAD(D, __global, list + i);
+  for (long k = 0; k < space.size; k++) {
+    CT other = LOAD(D, __global, list + k);
+    int level = own == own ? other == own : other != other;
+    place += (own == own ? other < own : other == other) | (level & (k < i));
+  }
+  ((__global CT *)(to + offset_to))[place] = own;
+}
+
+/* The same as contains, for such a list: by halves, of LANES values at once, which need not wait for each other. */
+#define LANES (LOCAL == 1 ? 8 : 1)
+KERNEL contains_in_order(PLACE(out), CONST_PLACE(in), CONST_PLACE(sequence), CONST_PLACE(unused), search_space space) {
+  __global const CT *list = (__global const CT *)(sequence + offset_sequence);
+  __global const RAW(D) *from = CONST_POINTER(D, in);
+  long first = (long)get_global_id(0) * space.chunk, end = min(first + space.chunk, space.values);
+  for (long i = first; i < end; i += LANES) {
+    CT value[LANES];
+    int less[LANES]; /* so many of the list are for sure */
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+      value[j] = LOAD(D, __global, from + min(i + j, end - 1));
+      less[j] = 0;
+    }
+    for (int left = (int)space.size; left > 1;) {
+      int half_way = left / 2;
+#pragma unroll
+      for (int j = 0; j < LANES; j++) less[j] += list[less[j] + half_way - 1] < value[j] ? half_way : 0;
+      left -= half_way;
+    }
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+      int at = less[j] + (list[less[j]] < value[j] ? 1 : 0), found = at < space.size && list[min(at, (int)space.size - 1)] == value[j];
+      if (i + j < end) out[offset_out + i + j] = found != (int)space.flag;
+    }
+  }
+}
