@@ -1,5 +1,6 @@
-/* What runs along a line. After lines.cl. The head defines D_OUT, D_IN, and either AT_LEAST(a, b), which of two goes first,
- * or JOIN(a, b) and NOTHING, which joined with anything changes nothing; rows have VEC 1.
+/* What runs along a line of which a work-item takes all, or some side by side. After lines.cl and joins.cl. The head
+ * defines D_OUT, D_IN, and either AT_LEAST(a, b), which of two goes first, or JOIN(a, b) and NOTHING, which joined with
+ * anything changes nothing; rows have VEC 1.
  * Sums are made in stretches, so that rounding errors do not grow with the whole length; STRETCH may be all of it. */
 #ifdef AT_LEAST
 /* The extremum so far and where it stands: of equals the last, and a NaN before all. A work-item takes a line; values
@@ -30,44 +31,14 @@ KERNEL scan_extremum(PLACE(values), PLACE(indices), CONST_PLACE(in), lines space
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(in, D_IN)
 
-#ifdef CLASS_FLOAT
-/* log(exp(a) + exp(b)). Infinities without a difference stay as they are. */
-static VT log_add(VT a, VT b) {
-  VT most = fmax(a, b), least = fmin(a, b), sum = most + log1p(exp(least - most));
-  sum = (least == most) & (fabs(most) == (VT)INFINITY) ? most : sum;
-  return (a != a) | (b != b) ? a + b : sum;
-}
-#endif
-
 KERNEL scan(PLACE(out), CONST_PLACE(in), lines space) {
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
-#if defined(ROWS) && LOCAL > 1
-  __local CT shared[LOCAL];
-  int id = (int)get_local_id(0);
-#endif
   for (long unit = first; unit < last; unit++) {
     const int n = unit_lanes(space, unit);
     long start = unit_start(space, unit);
     __global RAW(D_OUT) *to = POINTER(D_OUT, out) + start;
     __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + start;
     VT before = (VT)(NOTHING);
-#if defined(ROWS) && LOCAL > 1
-    /* A stretch is one element for each work-item. */
-    for (long stretch = 0; stretch < space.size; stretch += LOCAL) {
-      long i = stretch + id;
-      shared[id] = i < space.size ? get_in(from + i, 1) : (CT)(NOTHING);
-      barrier(CLK_LOCAL_MEM_FENCE);
-      for (int step = 1; step < LOCAL; step *= 2) {
-        CT left = id >= step ? shared[id - step] : (CT)(NOTHING);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        shared[id] = JOIN(shared[id], left);
-        barrier(CLK_LOCAL_MEM_FENCE);
-      }
-      if (i < space.size) put_out(to + i, JOIN(before, shared[id]), 1);
-      before = JOIN(before, shared[LOCAL - 1]);
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
-#else
     for (long stretch = 0; stretch < space.size; stretch += STRETCH) {
       VT sum = (VT)(NOTHING);
       long end = min(stretch + STRETCH, space.size);
@@ -77,7 +48,6 @@ KERNEL scan(PLACE(out), CONST_PLACE(in), lines space) {
       }
       before = JOIN(before, sum);
     }
-#endif
   }
 }
 #endif
