@@ -110,7 +110,7 @@ static const cf_op cf_sorting_ops[] = {
      CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::_unique2",
      CF_TEXTS("s T[33,17] true true true", "m T[1025]", "m T[3,13,17] false true", "m T[129] true false true",
-              "m T[] true true", "m T[0] true true true"),
+              "m T[] true true", "m T[0] true true true", "m T[5001]<1000 true true true"),
      CF_ANY_DTYPE,
      {.klass = CF_EXACT, .property = cf_unique_property, .covers = 7},
      CF_VALUES,
@@ -118,11 +118,11 @@ static const cf_op cf_sorting_ops[] = {
      CF_G_NONE},
     {"aten::unique_consecutive",
      CF_TEXTS("s T[33,17] true true", "m T[1025] true true", "m T[129]", "m T[33,3] false false 0", "m T[3,13] dim=1",
-              "m T[] true true", "m T[0] true true"),
+              "m T[] true true", "m T[0] true true", "m T[5001]<3 true true", "m T[5001,2]<2 true true 0"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_G_NONE},
     {"aten::unique_dim",
      CF_TEXTS("s T[33,3] 0", "m T[3,33] 1", "m T[129,1] 0", "m T[17,2,2] 0", "m T[0,3] 0", "m T[13] 0",
-              "m T[33,2] 0 true true true"),
+              "m T[33,2] 0 true true true", "m T[2,5001,2]<4 1", "m T[129,33]<2 0"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_ANY_ZERO, CF_G_NONE},
 };
 

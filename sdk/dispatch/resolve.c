@@ -268,7 +268,7 @@ static bool settle_operands(resolver *r) {
   r->plan->simple = !r->plan->checks_indices;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     dsp_operand *o = &r->plan->operands[i];
-    if (o->action == DSP_DYNAMIC && o->item >= DSP_MAX_DYNAMIC) return false;
+    if (o->action == DSP_DYNAMIC && (o->item >= DSP_MAX_DYNAMIC || r->outs[o->item])) return false;
     if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
     if (!takes_dtype(r, o)) return false;
     if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;

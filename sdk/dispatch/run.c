@@ -17,7 +17,7 @@ typedef struct run {
   graft_tensor **temporaries; /* by operand; NULL where none */
   dt_value *numbers;          /* by operand: 32 bytes each, holding one element */
   unsigned char *packed;
-  bool *made; /* by flat output: made here, not given */
+  bool *made; /* by flat output: made for this call, not given */
   dsp_frame frame;
   graft_output dynamic[DSP_MAX_DYNAMIC];
 } run;
@@ -285,6 +285,7 @@ static graft_status take_dynamic(run *r, graft_status status) {
     const dsp_operand *o = &r->plan->operands[i];
     if (o->action != DSP_DYNAMIC) continue;
     r->outs[o->item] = r->dynamic[o->item].tensor;
+    r->made[o->item] = r->outs[o->item] != NULL;
     unsaid |= !r->outs[o->item];
   }
   if (status || !unsaid) return status;
@@ -319,21 +320,21 @@ static graft_status run_prepared(run *r) {
   return status;
 }
 
-/* New tensors for outputs not given. */
+/* New tensors for outputs not given, but those whose shape the slot says. */
 static graft_status new_outputs(run *r) {
-  for (uint32_t i = 0; i < r->plan->nouts; i++) {
-    if (r->outs[i] || !r->plan->out_wanted[i] || r->plan->call.dynamic) continue;
-    graft_status status = dsp_new_output(r->plan, i, &r->outs[i]);
+  for (uint32_t i = 0; i < r->plan->noperands; i++) {
+    const dsp_operand *o = &r->plan->operands[i];
+    if (!o->is_output || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC || r->outs[o->item]) continue;
+    graft_status status = dsp_new_output(r->plan, (uint32_t)o->item, &r->outs[o->item]);
     if (status) return status;
-    r->made[i] = true;
+    r->made[o->item] = true;
   }
   return GRAFT_OK;
 }
 
-/* Dynamic outputs are new too, but known only once the slot said their shape. */
 static void drop_outputs(run *r) {
   for (uint32_t i = 0; i < r->plan->nouts; i++) {
-    if (!r->outs[i] || !(r->made[i] || r->plan->call.dynamic)) continue;
+    if (!r->made[i]) continue;
     graft_tensor_release(r->outs[i]);
     r->outs[i] = NULL;
   }

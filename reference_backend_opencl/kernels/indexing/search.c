@@ -52,16 +52,20 @@ graft_status ocl_search_run(const graft_exec *exec, const ocl_search *search, oc
   return status == GRAFT_OK ? ocl_launch(&memo->accumulate, exec->stream, OCL_ALL(accumulate)) : status;
 }
 
-/* Waits for the total on the event of its own copy, not for the stream. */
-static graft_status read_total(graft_stream *stream, const ocl_found *found, ocl_place work, int64_t *total) {
+graft_status ocl_read_total(graft_stream *stream, ocl_place from, int64_t *total) {
   cl_event done;
   const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY_TO_HOST, sizeof *total);
-  cl_int error = clEnqueueReadBuffer(command.queue, work.buffer->handle, CL_FALSE,
-                                     work.offset + sizeof *total * found->chunks, sizeof *total, total, 0, NULL, &done);
+  cl_int error = clEnqueueReadBuffer(command.queue, from.buffer->handle, CL_FALSE, from.offset, sizeof *total, total, 0,
+                                     NULL, &done);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueReadBuffer");
   error = clWaitForEvents(1, &done);
   ocl_command_end(&command, done, NULL);
   return ocl_stream_result(stream, error, "clWaitForEvents");
+}
+
+/* The total stands behind the places of chunks. */
+static graft_status read_found(graft_stream *stream, const ocl_found *found, ocl_place work, int64_t *total) {
+  return ocl_read_total(stream, (ocl_place){work.buffer, work.offset + sizeof *total * found->chunks}, total);
 }
 
 graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *args) {
@@ -70,7 +74,7 @@ graft_status ocl_op_nonzero(const graft_exec *exec, const graft_args_nonzero *ar
   ocl_place work;
   int64_t total = 0;
   graft_status status = ocl_search_run(exec, &search, &found, &work);
-  if (status == GRAFT_OK) status = read_total(exec->stream, found, work, &total);
+  if (status == GRAFT_OK) status = read_found(exec->stream, found, work, &total);
   if (status != GRAFT_OK) return status;
 
   const int64_t shape[] = {total, args->self->dl.ndim};
@@ -107,7 +111,7 @@ graft_status ocl_op_masked_select(const graft_exec *exec, const graft_args_maske
   int64_t total = 0;
   if (args->mask->dl.dtype != GRAFT_BOOL) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_search_run(exec, &search, &found, &work);
-  if (status == GRAFT_OK) status = read_total(exec->stream, found, work, &total);
+  if (status == GRAFT_OK) status = read_found(exec->stream, found, work, &total);
   if (status != GRAFT_OK) return status;
   const graft_tensor_desc *out;
   status = exec->device->plugin->host->output_shape(exec, args->out, 1, &total, &out);

@@ -20,4 +20,7 @@ typedef struct ocl_found {
 /* Finds in `work` where each chunk's elements begin in a row of all, and behind these their number. */
 graft_status ocl_search_run(const graft_exec *exec, const ocl_search *search, ocl_found **found, ocl_place *work);
 
+/* Reads a number that kernels leave, waiting for the event of the copy, not for the stream. */
+graft_status ocl_read_total(graft_stream *stream, ocl_place from, int64_t *total);
+
 #endif

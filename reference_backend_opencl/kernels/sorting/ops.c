@@ -17,5 +17,8 @@ static const ocl_op ops[] = {
     {OCL_OP(bucketize_Tensor), .inputs = NUMBERS, .outputs = PLACES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(isin_Tensor_Tensor), .inputs = NUMBERS, .outputs = OCL_BOOLS,
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+    {OCL_OP(unique2), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+    {OCL_OP(unique_dim), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
+    {OCL_OP(unique_consecutive), .inputs = REALS, .outputs = REALS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
 };
 OCL_FAMILY(sorting, ops)

@@ -1,48 +1,14 @@
-/* Sorting lines of outer x size x inner, and taking `kept` of each behind the first `skipped`.
+/* Sorting lines of outer x size x inner, and taking `kept` of each behind the first `skipped`. After items.cl.
  *
- * An element becomes an item: a key, an unsigned number that orders as the element should, and the element's place.
- * Equal elements (0 and -0, all NaN) have equal keys and stay in the order of their places; NaN is the largest. Values
- * are copied at the end, so that they keep their bits. Where the head has CHOSEN, one of those below, that function says
- * which item of a line in order is the one that is kept (with VALUES_ONLY without its place).
+ * Equal elements stay in the order of their places. Values are copied at the end, so that they keep their bits. Where the
+ * head has CHOSEN, one of those below, that function says which item of a line in order is the one that is kept (with
+ * VALUES_ONLY without its place).
  *
  * On a CPU a work-item sorts whole lines: of few kept, by insertion, else by the keys' digits from the last on. On
  * other devices all work-items do one step of a bitonic network a launch, over lines filled up to a power of two. */
 typedef struct {
   long lines, size, inner, skipped, kept, padded, per_item;
 } space_t;
-
-#ifdef NARROW /* keys of 32 bits, in one number with the place */
-#define ITEM ulong
-#define LESS(a, b) ((a) < (b))
-#define MAKE_ITEM(key, place) ((ulong)(key) << 32 | (place))
-#define KEY(item) ((item) >> 32)
-#define PLACE_OF(item) ((item)&0xffffffffu)
-#define DIGITS 4
-#else
-#define ITEM ulong2
-#define LESS(a, b) ((a).x < (b).x || ((a).x == (b).x && (a).y < (b).y))
-#define MAKE_ITEM(key, place) (ulong2)((ulong)(key), (ulong)(place))
-#define KEY(item) ((item).x)
-#define PLACE_OF(item) ((item).y)
-#define DIGITS 8
-#endif
-#define TOP ((UT)1 << (8 * sizeof(UT) - 1))
-
-static UT key_of(CT v) {
-#ifdef CLASS_FLOAT
-  UT bits = as_key(v == 0 ? (CT)0 : v); /* -0 is 0 */
-  UT key = bits & TOP ? ~bits : bits | TOP;
-  key = v != v ? ~(UT)0 : key;
-#elif defined(IS_UNSIGNED)
-  UT key = v;
-#else
-  UT key = (UT)v ^ TOP;
-#endif
-#ifdef DESCENDING
-  key = ~key;
-#endif
-  return key;
-}
 
 /* Where a line begins, in a tensor with `size` elements along it. */
 static long line_start(long line, long size, long inner) { return line / inner * size * inner + line % inner; }
@@ -109,28 +75,6 @@ static void insert(__global const RAW(D) * from, __global ITEM *best, space_t sp
     for (; at > 0 && LESS(item, best[at - 1]); at--) best[at] = best[at - 1];
     best[at] = item;
   }
-}
-
-/* Counts a digit's values and moves the items to their places; a digit that all share is passed over. */
-static __global ITEM *by_digits(__global ITEM *items, __global ITEM *other, long size) {
-  for (int digit = 0; digit < DIGITS; digit++) {
-    long begin[256];
-    int shift = 8 * digit;
-    for (int k = 0; k < 256; k++) begin[k] = 0;
-    for (long i = 0; i < size; i++) begin[KEY(items[i]) >> shift & 255]++;
-    if (begin[KEY(items[0]) >> shift & 255] == size) continue;
-    long sum = 0;
-    for (int k = 0; k < 256; k++) {
-      long count = begin[k];
-      begin[k] = sum;
-      sum += count;
-    }
-    for (long i = 0; i < size; i++) other[begin[KEY(items[i]) >> shift & 255]++] = items[i];
-    __global ITEM *swap = items;
-    items = other;
-    other = swap;
-  }
-  return items;
 }
 
 /* `work` is 2 * size items for each work-item. */

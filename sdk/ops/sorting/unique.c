@@ -9,7 +9,7 @@
 static graft_status check_ordered(op_call *c, const graft_tensor *self) {
   if (dt_is_complex(self->dtype) || dt_is_float8(self->dtype))
     return op_refuse(c, ARG_unique2_self, "a real dtype, which has an order");
-  c->dynamic = c->decompose_only = true;
+  c->dynamic = true;
   c->compute = self->dtype;
   return GRAFT_OK;
 }
