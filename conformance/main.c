@@ -56,7 +56,7 @@ static const struct argp_option cf_conformance_options[] = {
     {NULL, 'd', "N", 0, "its device, counted from 0", 0},
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
-    {"op", CF_O_OP, "GLOB", 0, "only these ops: 'aten.mm*', 'aten::mm', 'prims.*'", 0},
+    {"op", CF_O_OP, "LIST", 0, "only these ops: 'aten.mm*', 'aten::mm,prims.*'", 0},
     {"family", CF_O_FAMILY, "LIST", 0, "only the ops of these families: reduction,scan", 0},
     {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
     {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
@@ -150,7 +150,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       if (cf_level_parse(arg) < 0) argp_error(state, "--level: '%s' is none of smoke, mustpass, full", arg);
       s->level = (cf_level)cf_level_parse(arg);
       return 0;
-    case CF_O_OP: s->op = arg; return 0;
+    case CF_O_OP: s->ops = arg; return 0;
     case CF_O_FAMILY:
       cf_check_families(arg, state);
       s->families = arg;
@@ -251,12 +251,12 @@ static int cf_usage(const char *text) {
 
 static void cf_say_nothing_matches(const cf_selection *s) {
   char near[256];
-  if (!s->op || cf_any_op_selected(s))
+  if (!s->ops || cf_any_op_selected(s))
     printf("no case matches --op, --dtype, --grad and --shard\n");
-  else if (cf_near_ops(s->op, near, sizeof near))
-    printf("no case matches --op '%s'; did you mean %s?\n", s->op, near);
+  else if (cf_near_ops(s->ops, near, sizeof near))
+    printf("no case matches --op '%s'; did you mean %s?\n", s->ops, near);
   else
-    printf("no case matches --op '%s'; `graft ops` lists the ops\n", s->op);
+    printf("no case matches --op '%s'; `graft ops` lists the ops\n", s->ops);
 }
 
 static void cf_now(char *text, size_t capacity) {
@@ -268,7 +268,7 @@ static void cf_now(char *text, size_t capacity) {
 
 /* Whether less than a level is run. */
 static bool cf_selects(const cf_selection *s) {
-  return s->op || s->families || s->dtypes || s->grad || s->shards;
+  return s->ops || s->families || s->dtypes || s->grad || s->shards;
 }
 
 static int cf_session_run(cf_session *session) {

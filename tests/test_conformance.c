@@ -208,7 +208,7 @@ START_TEST(ids_are_unique_and_need_no_quotes) {
 END_TEST
 
 START_TEST(ids_come_back) {
-  cf_selection some = {.level = CF_FULL, .op = "aten.mm.default"};
+  cf_selection some = {.level = CF_FULL, .ops = "aten.mm.default"};
   walk w = {0};
   cf_menu(&some, collect, &w);
   ck_assert_uint_gt(w.count, 20);
@@ -243,7 +243,10 @@ START_TEST(levels_grow_and_shards_divide) {
   ck_assert_uint_eq(parts, smoke);
   uint32_t only = count_of((cf_selection){.level = CF_SMOKE, .grad = 1}), none = count_of((cf_selection){.grad = -1});
   ck_assert_uint_eq(only + none, smoke);
-  ck_assert_uint_eq(count_of((cf_selection){.op = "aten::nothing"}), 0);
+  ck_assert_uint_eq(count_of((cf_selection){.ops = "aten::nothing"}), 0);
+  uint32_t mm = count_of((cf_selection){.ops = "aten.mm"}), tops = count_of((cf_selection){.ops = "aten::top*"});
+  ck_assert(mm && tops);
+  ck_assert_uint_eq(count_of((cf_selection){.ops = "aten::nothing,aten.mm,,aten::top*"}), mm + tops);
 }
 END_TEST
 

@@ -150,7 +150,7 @@ static int judge_op(const op_schema *schema) {
   met met = {.dtypes = 0};
   int wrong = 0;
   if (!dsp_caps(device, schema, &slot, &caps)) return 0;
-  cf_menu(&(cf_selection){.level = CF_MUSTPASS, .op = schema->name, .ways = CF_CHOSEN_WAY}, meet, &met);
+  cf_menu(&(cf_selection){.level = CF_MUSTPASS, .ops = schema->name, .ways = CF_CHOSEN_WAY}, meet, &met);
   for (int n = 0; met.dtypes && n < GRAFT_NUMBER_F8_E4M3FN; n++) { /* what f8 is converted to and from has cases */
     graft_dtype dtype = dt_of_number(n);
     if (caps.input_dtypes & ~met.dtypes & dt_bit(dtype)) wrong += judge_claim(&met.first, dtype);

@@ -222,7 +222,7 @@ static bool take_first(void *context, const cf_case *c, const char *id) {
 }
 
 static cf_case first_case(const char *op) {
-  const cf_selection selection = {.level = CF_MUSTPASS, .op = op, .grad = -1, .ways = CF_CHOSEN_WAY};
+  const cf_selection selection = {.level = CF_MUSTPASS, .ops = op, .grad = -1, .ways = CF_CHOSEN_WAY};
   cf_case found = {0};
   cf_menu(&selection, take_first, &found);
   ck_assert_msg(found.op_id, "%s has no case", op);

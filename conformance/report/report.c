@@ -130,7 +130,7 @@ void cf_command(const cf_report *report, char *text, size_t capacity) {
   cf_say(&w, "graft conformance");
   cf_say_device(&w, o);
   cf_say(&w, " --level %s", cf_level_name((int)s->level));
-  if (s->op) cf_say(&w, " --op '%s'", s->op);
+  if (s->ops) cf_say(&w, " --op '%s'", s->ops);
   if (s->families) cf_say(&w, " --family %s", s->families);
   for (uint32_t i = 0, n = 0; s->dtypes >> i; i++)
     if (s->dtypes >> i & 1) cf_say(&w, "%s%s", n++ ? "," : " --dtype ", graft_dtype_name(dt_of_number(i)));

@@ -221,17 +221,29 @@ static void cf_walk_text(cf_walk *w) {
 }
 
 /* A glob over "aten.mm.default" and, as PyTorch writes it, "aten::mm". */
-static bool cf_op_selected(const cf_selection *s, const char *name) {
+static bool cf_op_matches(const char *glob, const char *name) {
   char dotted[128];
-  if (!s->op || fnmatch(s->op, name, 0) == 0) return true;
+  if (fnmatch(glob, name, 0) == 0) return true;
   snprintf(dotted, sizeof dotted, "%s", name);
   char *colons = strstr(dotted, "::");
   if (!colons) return false;
   memmove(colons + 1, colons + 2, strlen(colons + 2) + 1);
   *colons = '.';
-  if (fnmatch(s->op, dotted, 0) == 0) return true;
+  if (fnmatch(glob, dotted, 0) == 0) return true;
   if (!strchr(colons + 1, '.')) strncat(dotted, ".default", sizeof dotted - strlen(dotted) - 1);
-  return fnmatch(s->op, dotted, 0) == 0;
+  return fnmatch(glob, dotted, 0) == 0;
+}
+
+static bool cf_op_selected(const cf_selection *s, const char *name) {
+  size_t length;
+  for (const char *at = s->ops; at && *at; at += length + (at[length] == ',')) {
+    char glob[128];
+    length = strcspn(at, ",");
+    if (length >= sizeof glob) continue; /* no name is as long */
+    snprintf(glob, sizeof glob, "%.*s", (int)length, at);
+    if (cf_op_matches(glob, name)) return true;
+  }
+  return !s->ops;
 }
 
 static bool cf_is_word(const char *name, size_t length, const char *word) {
@@ -336,7 +348,7 @@ static bool cf_search_visit(void *context, const cf_case *c, const char *id) {
 bool cf_case_find(const char *id, cf_case *c) {
   char op[96];
   snprintf(op, sizeof op, "%.*s", (int)strcspn(id, "/"), id);
-  cf_selection all = {.level = CF_FULL, .op = op, .ways = cf_ways_parse("all")};
+  cf_selection all = {.level = CF_FULL, .ops = op, .ways = cf_ways_parse("all")};
   cf_search search = {.id = id, .found = c};
   cf_menu(&all, cf_search_visit, &search);
   return search.done;

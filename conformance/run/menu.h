@@ -7,7 +7,7 @@
 
 typedef struct cf_selection {
   cf_level level;
-  const char *op;         /* glob, over "aten.mm.default" and "aten::mm"; NULL: all */
+  const char *ops;        /* globs with commas between, over "aten.mm.default" and "aten::mm"; NULL: all */
   const char *families;   /* as in docs/architecture.md, with commas between; NULL: all */
   uint32_t dtypes;        /* 0: all */
   int grad;               /* 0 both, 1 only gradients, -1 none */
@@ -28,7 +28,7 @@ void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context);
 uint32_t cf_op_dtypes(const cf_op *op, graft_dtype order[GRAFT_NUMBER_WIDE]);
 /* Whether some row has the family whose name begins there. */
 bool cf_is_family(const char *name, size_t length);
-/* Whether the selection's glob is the name of any op. */
+/* Whether one of the selection's globs is the name of any op. */
 bool cf_any_op_selected(const cf_selection *selection);
 /* Names of ops near a glob that is none, "aten.relu, aten.relu6": at most three, nearest first. Returns how many. */
 size_t cf_near_ops(const char *glob, char *text, size_t room);
