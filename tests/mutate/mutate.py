@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How strong the tests are: random changes of the source, one at a time, and whether anything fails.
 
-    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--kinds LIST] [--jobs J] [--report]
+    ./run mutate [--n N] [--seed S] [--paths GLOB[,GLOB]] [--kinds LIST] [--jobs J] [--seconds T] [--report]
 
 Lines, operators and sites are drawn at random from the seed. Each mutant is built in a copy of the tree under
 build/mutate (J copies, J mutants at a time), and meets the cases that the change can reach: those of its file's family.
@@ -11,13 +11,17 @@ It ends as
     stillborn  the compiler refuses it, of C or of OpenCL
     equivalent nothing failed, and equivalent.txt says why nothing could
     survived   nothing failed: a test is missing
-    unjudged   all that it meets fails without it, too
+    unjudged   all that it meets fails without it, too; or it took too long, or no kernel of the device has the line
 
 Results are kept in build/mutate, by seed: a run that was broken off goes on where it stopped, and --report prints what
-there is. A mutant is known by its file and its text, before and after, so that a change elsewhere does not touch it.
+there is; a mutant that was being judged then has no result. A mutant is known by its file and its text, before and after,
+so that a change elsewhere does not touch it. --again judges what survived or was not judged once more: with tests that
+are new, or on another device. With GRAFT_OPENCL_DEVICE=gpu that device's kernels are run, and a survivor there is one of
+it: --again on PoCL runs both kinds of kernels.
 """
 
 import argparse
+import fcntl
 import fnmatch
 import functools
 import itertools
@@ -54,7 +58,7 @@ def files_of(root):
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
         return [name for name in listed.split("\0") if name and (root / name).is_file()]
     found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-    return [str(path) for path in found if path.parts[0] != "build"]
+    return [str(path) for path in found if not path.parts[0].startswith("build")]
 
 
 def tracked(root, globs):
@@ -129,7 +133,7 @@ def named(root, path):
 
 
 class Sound:
-    """Which checks pass without a mutant: asked of those alone that fail with one, once each."""
+    """Which checks pass without a mutant: asked of what fails with one, once each."""
 
     def __init__(self, say=print):
         self.say, self.known, self.lock = say, {}, threading.Lock()
@@ -145,31 +149,49 @@ class Sound:
                 self.say(f"fails without a mutant: {check.title}; it judges none")
             return self.known.setdefault(check.title, good)
 
+    def judges(self, check):
+        return self.known.get(check.title, True)
+
+
+class TimeIsUp(Exception):
+    """Of the whole run: the mutant at hand has no result."""
+
+
+class TookTooLong(Exception):
+    """Of one mutant."""
+
 
 class Bench:
-    """A project, its copy of the tree, and how commands are run."""
+    """A project, its copy of the tree, and how commands are run: each for limit_s at most, all of a mutant's for mutant_s,
+    and none past `end`."""
 
-    def __init__(self, project, through=(), limit_s=900, sound=None):
-        self.project, self.through, self.limit_s = project, list(through), limit_s
+    def __init__(self, project, through=(), limit_s=900, sound=None, mutant_s=float("inf"), end=float("inf")):
+        self.project, self.through, self.limit_s, self.mutant_s, self.end = project, list(through), limit_s, mutant_s, end
         self.sound = sound or Sound()
+        self.environment, self.mutant_end = {}, float("inf")
 
     def run(self, command, environment=None, limit_s=None):
         """Exit status and output; the status is None where it took too long."""
+        left = min(limit_s or self.limit_s, self.mutant_end - time.monotonic(), self.end - time.monotonic())
         process = subprocess.Popen([*self.through, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    errors="replace", cwd=self.project.tree, start_new_session=True,
                                    env={**os.environ, **CCACHE, "CCACHE_BASEDIR": str(self.project.tree),
-                                        **(environment or {})})
+                                        **self.environment, **(environment or {})})
         try:
-            return process, process.communicate(timeout=limit_s or self.limit_s)[0]
+            output = process.communicate(timeout=None if left == float("inf") else max(left, 0))[0]
+            return process.returncode, output
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return None, ""
+        if time.monotonic() >= self.end:
+            raise TimeIsUp
+        if time.monotonic() >= self.mutant_end:
+            raise TookTooLong
+        return None, ""
 
-    def succeeds(self, command, environment=None, never_says=""):
-        process, output = self.run(command, environment)
-        good = process is not None and process.returncode == 0 and not (never_says and never_says in output)
-        return good, output
+    def succeeds(self, command, environment=None, never_says="", limit_s=None):
+        status, output = self.run(command, environment, limit_s)
+        return status == 0 and not (never_says and never_says in output), output
 
     def passes(self, check):
         return self.succeeds(check.command, check.environment, check.never_says)
@@ -187,18 +209,24 @@ class Bench:
             file.write_text(text)
             build(self, [mutant["path"]])
             good = self.passes(check)[0]
-            file.write_text(changed)
-            self.succeeds(self.project.compile(mutant["path"]))
+            if not good:
+                file.write_text(changed)
+                self.succeeds(self.project.compile(mutant["path"]))
             return good
 
         file.write_text(changed)
+        self.mutant_end = time.monotonic() + self.mutant_s
+        self.environment = self.project.environment(mutant["path"])
         try:
             return self.end_of(mutant, checks, passes_without)
+        except TookTooLong:
+            return {"end": "unjudged", "by": f"took more than {self.mutant_s:g} s"}
         finally:
             file.write_text(text)
+            self.environment, self.mutant_end = {}, float("inf")
 
     def end_of(self, mutant, checks, passes_without):
-        """A check that fails with the mutant judges it where it passes without."""
+        """A check that fails with the mutant judges it where what failed passes without."""
         built, output = self.succeeds(self.project.compile(mutant["path"]))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
@@ -207,7 +235,7 @@ class Bench:
             good, output = self.passes(check)
             if good:
                 judged = True
-            elif self.sound.ask(check, lambda: passes_without(check)):
+            elif self.sound.ask(check.narrowed(output), lambda: passes_without(check.narrowed(output))):
                 said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
                 end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
                 return {"end": end, "by": check.name, "text": said[0] if said else ""}
@@ -217,7 +245,7 @@ class Bench:
 def build(bench, paths):
     """Stops the run where the project does not build without a mutant."""
     for command in {tuple(bench.project.compile(path)): None for path in paths}:
-        good, output = bench.succeeds(command)
+        good, output = bench.succeeds(command, limit_s=float("inf"))
         if not good:
             raise SystemExit(output)
 
@@ -238,7 +266,7 @@ def copy_tree(root, to):
         copy(source, target)
     for target in [path for path in Path(to).rglob("*") if path.is_file()]:
         name = str(target.relative_to(to))
-        if name not in kept and not name.startswith("build/"):
+        if name not in kept and not name.startswith(("build/", "build-")):
             target.unlink()
 
 
@@ -250,7 +278,7 @@ class Pool:
     """Benches, each with a copy of the tree; one serves one piece of work at a time."""
 
     def __init__(self, benches):
-        self.count, self.free = len(benches), queue.SimpleQueue()
+        self.benches, self.count, self.free = benches, len(benches), queue.SimpleQueue()
         for bench in benches:
             self.free.put(bench)
 
@@ -271,51 +299,89 @@ def prepare(pool, paths):
     """Configures and builds what is mutated, on one bench first, whose compiler's cache then serves the others."""
     def ready(bench):
         for command in bench.project.configure(paths):
-            good, output = bench.succeeds(command)
+            good, output = bench.succeeds(command, limit_s=float("inf"))
             if not good:
                 raise SystemExit(output)
         build(bench, paths)
 
     benches = [pool.free.get() for _ in range(pool.count)]
-    ready(benches[0])
-    with ThreadPoolExecutor(pool.count) as threads:
-        list(threads.map(ready, benches[1:]))
-    for bench in benches:
-        pool.free.put(bench)
+    try:
+        ready(benches[0])
+        with ThreadPoolExecutor(pool.count) as threads:
+            list(threads.map(ready, benches[1:]))
+    finally:
+        for bench in benches:
+            pool.free.put(bench)
 
 
-def run(pool, mutants, results, say=print, seconds=float("inf")):
-    """Judges the mutants that have no result in the file yet, and adds theirs; begins none after `seconds`."""
+def place_of(mutant):
+    return (*key_of(mutant), mutant["line"])
+
+
+def latest(results):
+    """The last result of each mutant: what was judged again has two."""
+    return {place_of(result): result for result in results}
+
+
+def still_to_judge(mutants, results, again=False):
+    """Those without a result, each once; with `again` also what survived or was not judged."""
+    known = {place for place, result in latest(results).items() if not (again and result["end"] in ("survived", "unjudged"))}
+    return [mutant for place, mutant in latest(mutants).items() if place not in known]
+
+
+def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, baseline=False):
+    """Judges the mutants that have no result in the file yet, and adds theirs; what is not judged after `seconds` has none.
+    With `baseline` the tests and smoke are run without a mutant before: what fails or takes too long then judges none."""
     end = time.monotonic() + seconds
-    known = {key_of(result) + (result["line"],) for result in read_results(results)}
-    left = [mutant for mutant in mutants if key_of(mutant) + (mutant["line"],) not in known]
+    left = still_to_judge(mutants, read_results(results), again)
     if not left:
         return
-    prepare(pool, sorted({mutant["path"] for mutant in left}))
-    one_at_a_time, done = threading.Lock(), len(mutants) - len(left)
+    one_at_a_time, done = threading.Lock(), len(latest(mutants)) - len(left)
+    paths = sorted({mutant["path"] for mutant in left})
+
+    def asked(bench, number):
+        check, start = bench.project.baseline(paths)[number], time.monotonic()
+        good = bench.sound.ask(check, lambda: bench.passes(check)[0])
+        say(f"{'passes' if good else 'FAILS'} without a mutant: {check.title} ({time.monotonic() - start:.1f} s)")
 
     def judged(bench, mutant):
         nonlocal done
-        start = time.monotonic()
-        if start > end:
-            return
-        checks = [check for check in bench.project.checks(mutant["path"]) if bench.sound.known.get(check.title, True)]
-        result = {**mutant, **(bench.judge(mutant, checks) if checks else {"end": "unjudged"})}
-        result["seconds"] = round(time.monotonic() - start, 1)
+        start, text = time.monotonic(), (bench.project.tree / mutant["path"]).read_text()
+        if bench.project.meets(mutant, text):
+            checks = [check for check in bench.project.checks(mutant["path"], mutant["line"]) if bench.sound.judges(check)]
+            found = bench.judge(mutant, checks) if checks else {"end": "unjudged"}
+        else:
+            found = {"end": "unjudged", "by": "no kernel of the device has the line"}
+        result = {**mutant, **found, "seconds": round(time.monotonic() - start, 1), "on": bench.project.device or "both"}
         with one_at_a_time, results.open("a") as file:
             file.write(json.dumps(result) + "\n")
             done += 1
             say(f"{done}/{len(mutants)} {result['end']:9} {mutant['path']}:{mutant['line']} "
                 f"{result.get('by', '')[:60]} ({result['seconds']} s)")
 
-    for _ in pool.map(judged, left):
-        pass
+    def work(bench, item):
+        if time.monotonic() >= end:
+            return
+        try:
+            item[0](bench, item[1])
+        except TimeIsUp:
+            pass
+
+    for bench in pool.benches:
+        bench.end = end
+    try:
+        prepare(pool, paths)
+        first = range(pool.with_bench(lambda bench: len(bench.project.baseline(paths)))) if baseline else ()
+        for _ in pool.map(work, [*((asked, number) for number in first), *((judged, mutant) for mutant in left)]):
+            pass
+    except TimeIsUp:
+        say("no time was left to build what is mutated")
 
 
 def summary(results, equivalents, kind_of=plan.kind_of):
     """Lines of text: a table by kind of file, then what survived."""
     counts, survivors = {}, []
-    for result in results:
+    for result in latest(results).values():
         end = result["end"]
         if end == "survived" and key_of(result) in equivalents:
             end = "equivalent"
@@ -336,48 +402,81 @@ def summary(results, equivalents, kind_of=plan.kind_of):
 def bench(root, tree, options, sound):
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(root, tree)
-    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None), options.through.split(),
-                 sound=sound)
+    device = "gpu" if os.environ.get("GRAFT_OPENCL_DEVICE") == "gpu" else None
+    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device), options.through.split(),
+                 limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound)
 
 
-def main(arguments):
+def options_of(arguments):
     parser = argparse.ArgumentParser(prog="./run mutate", description=__doc__.split("\n\n")[0])
     parser.add_argument("--n", type=int, default=20, metavar="N", help="how many mutants (default 20)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="which ones (default 1)")
     parser.add_argument("--paths", default="", metavar="GLOB", help="of files that match one of these, with commas between")
     parser.add_argument("--kinds", default="", metavar="LIST", help=f"N of each of these kinds of files: {','.join(plan.KINDS)}")
-    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="T", help="begin no mutant after T seconds")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="T",
+                        help="stop after T seconds; what is being judged then is judged by the next run")
+    parser.add_argument("--mutant-seconds", type=float, default=3600, metavar="T",
+                        help="a mutant that takes longer is not judged (default 3600)")
+    parser.add_argument("--check-seconds", type=float, default=900, metavar="T",
+                        help="a check that takes longer has failed (default 900)")
     parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
+    parser.add_argument("--results", metavar="FILE", help="where results are kept (default: in build/mutate, by seed)")
+    parser.add_argument("--again", action="store_true", help="judge again what survived or was not judged")
+    parser.add_argument("--baseline", action="store_true",
+                        help="run the tests and smoke without a mutant first; what fails judges none")
     parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
     parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="how many mutants at a time (default 1)")
     parser.add_argument("--through", default="", metavar="COMMAND", help="what each command is run by: 'nice -n 19'")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def drawn(root, options):
+    texts = {path: (root / path).read_text()
+             for path in tracked(root, [glob for glob in options.paths.split(",") if glob])}
+    kinds = [kind for kind in options.kinds.split(",") if kind]
+    if options.these:
+        mutants = list(named(root, Path(options.these)))
+    elif kinds:
+        mutants = draw_each(texts, kinds, options.n, options.seed)
+    else:
+        mutants = draw(texts, options.n, options.seed)
+    if not mutants:
+        raise SystemExit(f"./run mutate: no file that is mutated matches {options.paths}")
+    return mutants
+
+
+def judge_all(root, work, mutants, results, options):
+    began = time.monotonic()
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(f"./run mutate: another run works in {work}; its --jobs says how many mutants at a time") from None
+        say = functools.partial(print, flush=True)
+        sound = Sound(say)
+        with ThreadPoolExecutor(options.jobs) as threads:
+            trees = [work / f"tree{number or ''}" for number in range(options.jobs)]
+            benches = list(threads.map(lambda tree: bench(root, tree, options, sound), trees))
+        left = options.seconds - (time.monotonic() - began)
+        run(Pool(benches), mutants, results, say, left, options.again, options.baseline)
+
+
+def main(arguments):
+    options = options_of(arguments)
     root = Path(__file__).resolve().parents[2]
     work = root / "build/mutate"
-    results = work / f"results-{Path(options.these).name if options.these else options.seed}.jsonl"
+    name = Path(options.these).name if options.these else options.seed
+    results = Path(options.results or work / f"results-{name}.jsonl")
     equivalents = read_equivalents(HERE / "equivalent.txt")
     if not options.report:
-        globs = [glob for glob in options.paths.split(",") if glob]
-        texts = {path: (root / path).read_text() for path in tracked(root, globs)}
-        kinds = [kind for kind in options.kinds.split(",") if kind]
-        if options.these:
-            mutants = list(named(root, Path(options.these)))
-        elif kinds:
-            mutants = draw_each(texts, kinds, options.n, options.seed)
-        else:
-            mutants = draw(texts, options.n, options.seed)
-        if not mutants:
-            raise SystemExit(f"./run mutate: no file that is mutated matches {options.paths}")
+        mutants = drawn(root, options)
         if options.list:
             for mutant in mutants:
                 print(f"{mutant['path']}:{mutant['line']} {mutant['operator']}\n- {mutant['before']}\n+ {mutant['after']}")
             return
-        work.mkdir(parents=True, exist_ok=True)
-        say = functools.partial(print, flush=True)
-        sound = Sound(say)
-        benches = [bench(root, work / f"tree{number or ''}", options, sound) for number in range(options.jobs)]
-        run(Pool(benches), mutants, results, say, options.seconds)
+        judge_all(root, work, mutants, results, options)
     print(*summary(read_results(results), equivalents), sep="\n")
 
 

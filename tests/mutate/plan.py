@@ -3,8 +3,11 @@
 import fnmatch
 import os
 import re
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import reach
 
 KINDS = {  # how mutants are counted
     "table": ["reference_backend_opencl/kernels/pointwise/ops.c"],
@@ -21,7 +24,9 @@ SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_bad_input"]
+LARGEST = "pointwise"  # of mustpass two fifths
 EXCLUDED = ["*/generated/*"]
+KEEPS_PROGRAMS = ["reference_backend_opencl/runtime/program.c", "reference_backend_opencl/runtime/disk.c"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,18 @@ class Check:
         """What it is, wherever the program stands."""
         return " ".join([*(f"{name}={value}" for name, value in self.environment.items()), Path(self.command[0]).name,
                          *self.command[1:]])
+
+    def narrowed(self, output):
+        """What of it failed, by its output: of a run of the suite the cases of one op, of a test all of it."""
+        case = re.search(r"graft case '?([^/\s']+)/", output)
+        if "conformance" not in self.command or not case:
+            return self
+        kept, skips = [], False
+        for word in self.command:
+            if not skips and word != "--shard":
+                kept.append(word)
+            skips = word == "--shard"
+        return replace(self, command=[*kept, "--op", case[1]])
 
 
 def kind_of(path):
@@ -60,22 +77,37 @@ def family_of(path):
     return match[1] if match and match[1] != "core" else None
 
 
+def has_line(device, text, line):
+    """Whether a device's kernels may have a line of OpenCL, counted from 1: what stands under IS_CPU is none of a GPU's."""
+    open_ifs = []  # of each #if around it: whether its branch is that of CPUs, of others, or asks something else
+    for words in (source.split() for source in text.split("\n")[:line]):
+        if words[:1] in (["#ifdef"], ["#ifndef"], ["#if"]):
+            open_ifs.append({"#ifdef": "cpu", "#ifndef": "gpu"}.get(words[0]) if words[1:2] == ["IS_CPU"] else None)
+        elif words[:1] == ["#else"] and open_ifs:
+            open_ifs[-1] = {"cpu": "gpu", "gpu": "cpu"}.get(open_ifs[-1])
+        elif words[:1] == ["#endif"] and open_ifs:
+            open_ifs.pop()
+    return not device or {"cpu": "gpu", "gpu": "cpu"}.get(device) not in open_ifs
+
+
 def expect_of(level):
     return ["--expect", OPENCL_EXPECT.format(level=level)]
 
 
 class Graft:
     """The project in `tree`, built in `build` and, with sanitizers, beside it; `jobs` worker processes a run of the suite,
-    where it is given."""
+    where it is given. On `device`, "gpu", that device's kernels are run; else on the one there is both those for CPUs and
+    those for GPUs, without the driver's optimizer."""
 
-    def __init__(self, tree, build, jobs=None):
-        self.tree, self.build = Path(tree), Path(build)
+    def __init__(self, tree, build, jobs=None, device=None):
+        self.tree, self.build, self.device = Path(tree), Path(build), device
         self.sanitized = self.build.with_name(self.build.name + "-sanitize")
         self.jobs = [f"--jobs={jobs}"] if jobs else []
 
     def configure(self, paths):
         common = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-        commands = [["cmake", "-S", str(self.tree), "-B", str(self.build), *common]]
+        plain = ["-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG"]  # nobody reads its debug information
+        commands = [["cmake", "-S", str(self.tree), "-B", str(self.build), *common, *plain]]
         if any(path.startswith("sdk/") for path in paths):
             commands.append(["cmake", "-S", str(self.tree), "-B", str(self.sanitized), *common, *SANITIZE])
         return commands
@@ -86,6 +118,21 @@ class Graft:
             targets = ["graft_cli", "graft_opencl", *SDK_TESTS, "async"]
         return ["ninja", "-C", str(self.build), *targets]
 
+    def environment(self, path):
+        """Compiled programs are kept by their text, and serve all trees; but what a mutant of the code that keeps them
+        has written serves itself alone."""
+        if path not in KEEPS_PROGRAMS:
+            return {}
+        own = {name: self.build / "own-cache" / name for name in ("GRAFT_CACHE_DIR", "POCL_CACHE_DIR")}
+        for folder in own.values():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        return {name: str(folder) for name, folder in own.items()}
+
+    def meets(self, mutant, text):
+        """Whether the device can meet a mutant at all."""
+        return not mutant["path"].endswith(".cl") or has_line(self.device, text, mutant["line"])
+
     def conformance(self, name, backend, *options, build=None, **more):
         return Check(name, [str((build or self.build) / "bin/graft"), "conformance", "-b", backend, "--fail-fast",
                             "--time-limit", "30", *self.jobs, *options], **more)
@@ -93,40 +140,65 @@ class Graft:
     def tests(self, names, *arguments, build=None, **more):
         return [Check(name, [str((build or self.build) / "tests" / name), *arguments], **more) for name in names]
 
-    def checks(self, path):
+    def baseline(self, paths):
+        """The tests, and smoke of the families that mutants are of: what says whether the tree is sound without them."""
+        sanitized = [self.sanitized_build()] if any(path.startswith("sdk/") for path in paths) else []
+        found = {check.title: check for check in [*sanitized, *self.tests([*OPENCL_TESTS, *SDK_TESTS])]}
+        for path in paths:
+            found.update((check.title, check) for check in self.checks(path)
+                         if "smoke" in check.command and check.environment != SANITIZED)
+        return list(found.values())
+
+    def checks(self, path, line=None):
         """As ./run test has them, but for the family of the file, and with more cases; what costs least first, and of the
         others what kills most."""
         family = family_of(path)
         of_family = ["--family", family] if family else []
-        most = of_family or ["--shard", "1/8"]  # of mustpass; what families share meets many ops in a part of it
+        # Of mustpass. What families share meets many ops in a part of it, and so does what the largest family's ops share.
+        most = [*of_family, *(["--shard", "1/8"] if family in (None, LARGEST) else [])]
         if path.startswith("sdk/"):
-            return self.sdk_checks(of_family, most)
-        cases = self.opencl_cases(of_family, most)
+            return self.sdk_checks(of_family, of_family or most, most)
+        # A row of the pointwise table is one op's, a function in front of its kernels that of some.
+        ops = reach.ops_of(self.tree, path, line) if line and kind_of(path) in ("cl", "table") else None
+        cases = self.opencl_cases(of_family, ["--op", reach.globs_of(ops)] if ops else most, few=ops is not None)
         claims = self.tests([CLAIMS], *of_family[1:])
         if path.startswith("reference_backend_opencl/runtime/"):
-            return [*self.tests(QUICK_TESTS), *cases[:2], *self.tests(SLOW_TESTS), *claims, *cases[2:]]
+            half = len(cases) // 2
+            return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests(SLOW_TESTS), *claims, *cases[half:]]
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
         tests = self.tests(["test_opencl"] if path.endswith(".cl") else OPENCL_TESTS)
         return [*cases[:2], *claims, *cases[2:], *tests]
 
-    def sdk_checks(self, of_family, most):
-        there = {"build": self.sanitized, "environment": SANITIZED}
+    def sanitized_build(self):
         targets = ["graft_cli", *SDK_TESTS, "async"]
+        return Check("sanitized", ["ninja", "-C", os.path.relpath(self.sanitized, self.tree), *targets])
+
+    def sdk_checks(self, of_family, most, most_of_opencl):
+        there = {"build": self.sanitized, "environment": SANITIZED}
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
-                *self.tests(SDK_TESTS), self.conformance("opencl", "opencl", "--level", "mustpass", *most),
-                Check("sanitized", ["ninja", "-C", os.path.relpath(self.sanitized, self.tree), *targets]),
-                self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
+                *self.tests(SDK_TESTS), self.conformance("opencl", "opencl", "--level", "mustpass", *most_of_opencl),
+                self.sanitized_build(), self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there)]
 
-    def opencl_cases(self, of_family, most):
-        """Both kinds of kernels, without the driver's optimizer, which takes most of the time, and at the end once with it."""
-        checks = []
-        for level, options in (("smoke", of_family), ("mustpass", most)):
-            expect = expect_of(level)
-            for kernels in ("cpu", "gpu"):
-                checks.append(self.conformance(f"{level}, {kernels} kernels", "opencl", "--level", level, *options,
-                                               *(expect if level == "smoke" or kernels == "cpu" else []),
-                                               environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"},
-                                               never_says="driver's long header"))
-        return [*checks, self.conformance("smoke, optimized", "opencl", "--level", "smoke", *of_family, *expect_of("smoke"),
-                                          never_says="driver's long header")]
+    def opencl_cases(self, of_family, most, few):
+        """With `few`, mustpass has few cases and comes first."""
+        levels = [("smoke", of_family), ("mustpass", most)]
+        levels = levels[::-1] if few else levels
+        return self.cases_of_device(levels) if self.device else self.cases_of_both(levels)
+
+    def opencl(self, name, level, options, expected, **more):
+        return self.conformance(name, "opencl", "--level", level, *options, *(expect_of(level) if expected else []),
+                                never_says="driver's long header", **more)
+
+    def cases_of_device(self, levels):
+        """What the file expects was written on another device: its loss judges on its own."""
+        smoke = dict(levels)["smoke"]
+        return [*(self.opencl(level, level, options, False) for level, options in levels),
+                self.opencl("expect", "smoke", smoke, True)]
+
+    def cases_of_both(self, levels):
+        """Both kinds of kernels without the driver's optimizer, which takes most of the time, and at the end once with it."""
+        checks = [self.opencl(f"{level}, {kernels} kernels", level, options, level == "smoke" or kernels == "cpu",
+                              environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"})
+                  for level, options in levels for kernels in ("cpu", "gpu")]
+        return [*checks, self.opencl("smoke, optimized", "smoke", dict(levels)["smoke"], True)]

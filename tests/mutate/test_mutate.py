@@ -1,8 +1,13 @@
 """The mutation run itself: test_mutate.py. A tiny project whose answers are known, and the operators on lines of C."""
 
+import fcntl
+import fnmatch
 import os
+import re
 import sys
 import tempfile
+import time
+import types
 import unittest
 import unittest.mock
 from pathlib import Path
@@ -11,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import mutate  # noqa: E402
 import operators  # noqa: E402
 import plan  # noqa: E402
+import reach  # noqa: E402
 
 SOURCE = """/* a < b in a comment is no site; neither is "a < b" */
 #define LIMIT 1 + 2
@@ -31,10 +37,13 @@ int main(void) {
   return 0;
 }
 """
+ENDLESS = "int larger(int a, int b);\nint main(void) {\n  while (larger(1, 2) != 2) ;\n  return 0;\n}\n"
 
 
 class Tiny:
     """Two files and a compiler; nothing tells > from >= where the larger of equal numbers is asked for."""
+
+    device = None
 
     def __init__(self, folder):
         self.tree = Path(folder)
@@ -48,7 +57,13 @@ class Tiny:
     def compile(self, path):
         return ["cc", "-o", str(self.tree / "test"), str(self.tree / path), str(self.tree / "test.c")]
 
-    def checks(self, path):
+    def environment(self, path):
+        return {}
+
+    def meets(self, mutant, text):
+        return True
+
+    def checks(self, path, line):
         return [plan.Check("test", [str(self.tree / "test")])]
 
 
@@ -143,8 +158,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.said[0], "fails without a mutant: test; it judges none")
 
     def test_a_check_that_fails_judges_none_and_the_others_do(self):
-        project, works = self.bench.project, self.bench.project.checks("source.c")
-        project.checks = lambda path: [plan.Check("broken", ["false"]), *works]
+        project, works = self.bench.project, self.bench.project.checks("source.c", 5)
+        project.checks = lambda path, line: [plan.Check("broken", ["false"]), *works]
         self.assertEqual(self.run_all(self.mutants())["if (a >= b) return a;"], "survived")
         self.assertEqual(self.said[0], "fails without a mutant: false; it judges none")
 
@@ -152,9 +167,63 @@ class Runs(unittest.TestCase):
         mutate.run(mutate.Pool([self.bench]), self.mutants(), self.results, self.said.append, seconds=0)
         self.assertFalse(self.results.exists())
 
+    def test_a_mutant_that_is_cut_off_has_no_result_and_is_judged_next_time(self):
+        (self.bench.project.tree / "test.c").write_text(ENDLESS)
+        mutant = [mutant for mutant in self.mutants() if "!(a > b)" in mutant["after"]]
+        began = time.monotonic()
+        mutate.run(mutate.Pool([self.bench]), mutant, self.results, self.said.append, seconds=3)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertFalse(self.results.exists())
+        self.assertEqual((self.bench.project.tree / "source.c").read_text(), SOURCE)
+        self.bench.limit_s = 2
+        self.assertEqual(self.run_all(mutant), {"if (!(a > b)) return a;": "killed"})
+
+    def test_a_mutant_that_takes_too_long_is_not_judged(self):
+        (self.bench.project.tree / "test.c").write_text(ENDLESS)
+        self.bench.mutant_s = 2
+        mutants = [mutant for mutant in self.mutants() if mutant["line"] == 5]
+        self.assertEqual(self.run_all(mutants)["if (!(a > b)) return a;"], "unjudged")
+        self.assertEqual(self.run_all(mutants)["if (a >= b) return a;"], "survived")
+
+    def test_no_mutant_is_judged_twice(self):
+        mutants = self.mutants()
+        self.assertEqual(mutate.still_to_judge([*mutants, *mutants], []), mutants)
+        self.run_all([*mutants, *mutants])
+        self.assertEqual(len(mutate.read_results(self.results)), len(mutants))
+        self.assertEqual(mutate.still_to_judge(mutants, mutate.read_results(self.results)), [])
+
+    def test_what_survived_is_judged_again_when_asked(self):
+        mutants, tree = self.mutants(), self.bench.project.tree
+        before = self.run_all(mutants)
+        (tree / "test.c").write_text(TEST.replace("if (", "if (unused(2) != 3 || ").replace("int main", "int unused(int);\nint main"))
+        mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append, again=True)
+        results = mutate.read_results(self.results)
+        self.assertEqual(len(results), len(mutants) + list(before.values()).count("survived"))
+        ends = {result["after"].strip(): result["end"] for result in mutate.latest(results).values()}
+        self.assertEqual((ends["return a - 1;"], ends["if (a >= b) return a;"]), ("killed", "survived"))
+        self.assertRegex("\n".join(mutate.summary(results, {}, lambda path: "tiny")), r"tiny +4 +0 +0 +1 +0 +80\.0")
+
+    def test_the_baseline_says_what_judges_none(self):
+        project = self.bench.project
+        broken = plan.Check("broken", ["false"])
+        project.checks, project.baseline = lambda path, line: [broken], lambda paths: [broken, plan.Check("good", ["true"])]
+        mutate.run(mutate.Pool([self.bench]), self.mutants()[:1], self.results, self.said.append, baseline=True)
+        self.assertRegex("\n".join(self.said), r"(?s)FAILS without a mutant: false.*passes without a mutant: true.*unjudged")
+
+    def test_two_runs_at_once_are_refused(self):
+        options = types.SimpleNamespace(jobs=1, seconds=1, again=False, baseline=False)
+        with (self.results.parent / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with self.assertRaisesRegex(SystemExit, "another run"):
+                mutate.judge_all(Path(), self.results.parent, [], self.results, options)
+
+    def test_what_a_device_cannot_meet_is_not_judged(self):
+        self.bench.project.meets = lambda mutant, text: False
+        self.assertEqual(set(self.run_all(self.mutants()).values()), {"unjudged"})
+
     def test_what_the_compiler_of_kernels_refuses(self):
         script = "echo x.cl does not compile: CL_BUILD_PROGRAM_FAILURE; ! grep -q 'a - 1' source.c"
-        self.bench.project.checks = lambda path: [plan.Check("conformance", ["sh", "-c", script])]
+        self.bench.project.checks = lambda path, line: [plan.Check("conformance", ["sh", "-c", script])]
         mutant = next(mutant for mutant in self.mutants() if "a - 1" in mutant["after"])
         for kind, end in (("cl", "stillborn"), ("c", "killed")):
             self.results.unlink(missing_ok=True)
@@ -175,8 +244,7 @@ class Runs(unittest.TestCase):
             self.assertEqual({result["after"].strip(): result["end"] for result in mutate.read_results(results)}, alone)
 
     def test_a_change_that_never_ends_is_killed(self):
-        (self.bench.project.tree / "test.c").write_text(
-            "int larger(int a, int b);\nint main(void) {\n  while (larger(1, 2) != 2) ;\n  return 0;\n}\n")
+        (self.bench.project.tree / "test.c").write_text(ENDLESS)
         self.bench.limit_s = 2
         self.assertEqual(self.run_all([m for m in self.mutants() if "!(a > b)" in m["after"]]),
                          {"if (!(a > b)) return a;": "killed"})
@@ -215,6 +283,90 @@ class Copies(unittest.TestCase):
             mutate.copy_tree(Path(root), tree)
             self.assertEqual(target.read_text(), SOURCE)
             self.assertGreater(target.stat().st_mtime, 1)
+
+
+KERNELS = """__kernel void rows(int n) { both(n); }
+#define TWICE(a) \\
+  ((a) + (a))
+static VT one(VT a) {
+  return TWICE(a) + 1;
+}
+static VT both(VT a) { return a < 0; }
+"""
+ROWS = """static const ocl_op ops[] = {
+    POINTWISE(digamma, FLOATS, 0, "one(a)"),
+    POINTWISE(add_Tensor, FLOATS, 0,
+              "a + TWICE(b)"),
+};
+"""
+
+
+class Reach(unittest.TestCase):
+    def test_a_line_reaches_the_ops_that_name_its_function(self):
+        with tempfile.TemporaryDirectory() as root:
+            folder = Path(root, reach.FOLDER)
+            folder.mkdir(parents=True)
+            (folder / "pointwise.cl").write_text(KERNELS)
+            (folder / "ops.c").write_text(ROWS)
+
+            def ops(name, line):
+                return reach.ops_of(root, f"{reach.FOLDER}/{name}", line)
+
+            self.assertEqual(ops("pointwise.cl", 5), {"digamma"})
+            self.assertEqual(ops("pointwise.cl", 3), {"digamma", "add_Tensor"})
+            self.assertIsNone(ops("pointwise.cl", 7), "a kernel calls it, so all ops do")
+            self.assertIsNone(ops("pointwise.cl", 1))
+            self.assertEqual(ops("ops.c", 4), {"add_Tensor"})
+            self.assertIsNone(ops("ops.c", 1))
+            self.assertIsNone(reach.ops_of(root, "reference_backend_opencl/kernels/scan/scan.cl", 1))
+        self.assertEqual(reach.globs_of({"add_Tensor", "prims_cbrt"}),
+                         "*.add?Tensor*,*._add?Tensor*,*.special?add?Tensor*,*.cbrt*,*._cbrt*,*.special?cbrt*")
+
+    def test_each_row_of_the_table_has_cases(self):
+        root = Path(__file__).resolve().parents[2]
+        rows = [piece for piece in reach.pieces((root / reach.TABLE).read_text()) if piece[2]]
+        self.assertGreater(len(rows), 150)
+        schemas = "".join(path.read_text() for path in (root / "plugin_api/ops").glob("*.ops"))
+        names = [f"{table}.{op}" for table, op in re.findall(r"\t(\w+)::([\w.]+)\(", schemas)]
+        for _, name, _, _ in rows:
+            globs = reach.globs_of({name}).split(",")
+            self.assertTrue(any(fnmatch.fnmatch(op, glob) for op in names for glob in globs), name)
+
+
+class Checks(unittest.TestCase):
+    def test_what_failed_is_asked_again_alone(self):
+        check = plan.Check("smoke", ["graft", "conformance", "--family", "fft", "--shard", "1/8", "--jobs=1"])
+        output = "fail support was lost\n     graft case aten.fft_r2c.default/f32/3/contiguous/uniform/0 -b opencl\nfail b\n"
+        self.assertEqual(check.narrowed(output).command,
+                         ["graft", "conformance", "--family", "fft", "--jobs=1", "--op", "aten.fft_r2c.default"])
+        self.assertIs(check.narrowed("no device"), check)
+        test = plan.Check("test", ["test_opencl"])
+        self.assertIs(test.narrowed(output), test)
+
+    def test_lines_that_only_processors_have(self):
+        text = "a\n#ifdef IS_CPU\nb\n#if X\nc\n#endif\n#else\nd\n#endif\n#ifndef IS_CPU\ne\n#endif\nf"
+        met = [line for line in range(1, 14) if plan.has_line("gpu", text, line) and text.split("\n")[line - 1].isalpha()]
+        self.assertEqual("".join(text.split("\n")[line - 1] for line in met), "adef")
+        self.assertTrue(plan.has_line(None, text, 3))
+
+    def test_a_device_runs_its_own_kernels(self):
+        with tempfile.TemporaryDirectory() as tree:
+            path = "reference_backend_opencl/kernels/scan/scan.cl"
+            own, both = (plan.Graft(tree, f"{tree}/build", 1, device).checks(path, 1) for device in ("gpu", None))
+            self.assertFalse(any("GRAFT_OPENCL_KERNELS" in check.environment for check in own))
+            self.assertEqual({check.environment.get("GRAFT_OPENCL_KERNELS") for check in both}, {"cpu", "gpu", None})
+            self.assertNotIn("--expect", own[0].command)
+
+    def test_programs_of_mutants_that_keep_them_are_their_own(self):
+        with tempfile.TemporaryDirectory() as tree:
+            project = plan.Graft(tree, f"{tree}/build")
+            self.assertEqual(project.environment("reference_backend_opencl/runtime/stream.c"), {})
+            own = project.environment(plan.KEEPS_PROGRAMS[0])
+            Path(own["GRAFT_CACHE_DIR"], "left").write_text("")
+            self.assertEqual(os.listdir(project.environment(plan.KEEPS_PROGRAMS[1])["GRAFT_CACHE_DIR"]), [])
+        root = Path(__file__).resolve().parents[2]
+        for path in plan.KEEPS_PROGRAMS:
+            self.assertTrue((root / path).is_file(), path)
 
 
 class Plan(unittest.TestCase):
