@@ -13,7 +13,8 @@ from pathlib import Path
 # Good values, by the parameter's name (the few whose type does not tell) or by its type. good_* are functions of
 # test_null_calls.c. A count is 1 everywhere.
 BY_NAME = {"reduce": '"mean"', "op_id": "GRAFT_OP_ABS", "meta_bytes": "sizeof(graft_meta)",
-           "row_bytes": "sizeof(graft_fallback_info)", "info_bytes": "sizeof(graft_graph_exec_info)"}
+           "row_bytes": "sizeof(graft_fallback_info)", "info_bytes": "sizeof(graft_graph_exec_info)",
+           "port_bytes": "sizeof(graft_graph_port)"}
 GOOD = {
     "const char *": '"reference"', "graft_rt_backend *": "good_backend()", "graft_rt_device *": "good_device()",
     "graft_rt_stream *": "good_stream()", "graft_rt_event *": "good_event()", "graft_generator *": "good_generator()",
@@ -24,6 +25,7 @@ GOOD = {
     "const char *const *": "NULL", "graft_hook_fn": "good_hook", "graft_profile_take_fn": "good_take", "graft_log_sink_fn": "NULL",
     "void *": "good_memory()",
     "graft_graph *": "good_graph()", "graft_graph_exec *": "good_exec()", "graft_graph_exec_info *": "good_memory()",
+    "graft_graph_port *": "good_memory()",
     "graft_meta *": "good_memory()", "graft_fallback_info *": "good_memory()", "graft_custom_op_info *": "good_memory()", "uint32_t *": "good_memory()",
     "uint64_t *": "good_memory()", "int32_t *": "good_memory()", "size_t *": "good_memory()",
     "double *": "good_memory()", "bool *": "good_memory()", "uint8_t *": "good_memory()",

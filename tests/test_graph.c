@@ -1,5 +1,6 @@
-/* Graphs: what a recorded program gives is what its calls give, to the bit, whichever passes run. */
-#include "graph_programs.h"
+/* Graphs: what a recorded program gives is what its calls give, to the bit, whichever passes run, and
+ * also when it went through a file. */
+#include "graph_files.h"
 #include "suite.h"
 
 /* --- programs --- */
@@ -267,6 +268,12 @@ static void run_both_ways(const program *p, graft_rt_device *device, int nchoice
     ck_assert_uint_le(info.arena_bytes, info.value_bytes + 4096);
     graft_graph_exec_destroy(exec);
   }
+  graft_graph *back = through_file(graph, device, p->name);
+  graft_graph_exec *exec;
+  OK(graft_graph_compile(back, device, NULL, &exec));
+  compare_run(p, exec, device);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(back);
   graft_graph_destroy(graph);
   ck_assert_int_eq(atomic_load(&device->storages), before);
   release_all(like, count_inputs(p));
@@ -281,5 +288,5 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {EACH(runs_as_calls_do, ROWS(programs) * DEVICES), {0}};
-  return run_suite("graph", tests, (suite_options){.timeout_s = 60});
+  return run_suite("graph", tests, (suite_options){.timeout_s = 60, .setup = files_begin, .teardown = files_end});
 }

@@ -1,5 +1,5 @@
-/* Whether random programs find what passes and plans could do wrong: faults, planted in graphs that were recorded and
- * in what was compiled from them. Without one all programs agree. */
+/* Whether random programs find what passes and plans could do wrong: faults, planted in graphs that were recorded,
+ * in those that were loaded from a file, and in what was compiled. Without one all programs agree. */
 #include "cli/fuzz.h"
 #include "graph/exec.h"
 #include "suite.h"
@@ -115,6 +115,8 @@ static const struct {
     {"two nodes in the other order", {.in_graph = swap_nodes}},
     {"two draws in one", {.in_graph = merge_draws}},
     {"a wrong reuse of memory", {.in_exec = overlap_values}},
+    {"a lost write in a file", {.in_loaded = lose_write}},
+    {"a shifted view in a file", {.in_loaded = shift_view}},
 };
 
 static uint32_t count_found(const fuzz_fault *fault, char *why, size_t room) {

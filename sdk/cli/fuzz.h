@@ -43,14 +43,16 @@ graft_status fuzz_fill(const fuzz_program *program, fuzz_world *world);
 void fuzz_run(const fuzz_program *program, fuzz_world *world, FILE *to);
 void fuzz_empty(fuzz_world *world);
 
-/* Faults, for the tests: called, where not NULL, with a graph that is about to be compiled, and with what was compiled
- * and is about to run. */
+/* Faults, for the tests: called, where not NULL, with a graph that is about to be compiled, with what was compiled and
+ * is about to run, and with a graph that was loaded from a file. */
 typedef struct fuzz_fault {
   void (*in_graph)(graft_graph *graph);
   void (*in_exec)(graft_graph_exec *exec);
+  void (*in_loaded)(graft_graph *graph);
 } fuzz_fault;
 
-/* Whether the graph of the program gives what its calls give; else *why says what differs. */
+/* Whether the graph of the program gives what its calls give, also when it was saved and loaded; else *why says what
+ * differs. */
 bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, char *why, size_t room);
 
 #endif

@@ -2,7 +2,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/str.h"
 #include "fuzz.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
@@ -17,6 +19,7 @@ typedef struct comparison {
   graft_tensor *constant;
   graft_graph *graph;
   graft_graph_exec *exec;
+  char *path;                              /* of a file that the graph goes through */
   uint32_t outputs[FUZZ_VALUES], noutputs; /* which values come out */
   graft_status recorded[FUZZ_STEPS];
   char *why;
@@ -163,6 +166,63 @@ static bool compare_run(comparison *c, const fuzz_world *calls, uint64_t offset)
   return good;
 }
 
+/* --- the file --- */
+
+static bool same_files(comparison *c, const char *other) {
+  FILE *a = fopen(c->path, "rb"), *b = fopen(other, "rb");
+  bool good = a && b;
+  for (int x = 0, y; good && x != EOF; good = x == y) x = getc(a), y = getc(b);
+  if (a) fclose(a);
+  if (b) fclose(b);
+  return good || differ(c, "what was loaded from a file is saved otherwise");
+}
+
+/* What was loaded, saved again. */
+static bool save_again(comparison *c, const graft_graph *loaded) {
+  char *path = str_new("%s.again", c->path);
+  bool good = path && !graft_graph_save(loaded, path);
+  if (!good) failed(c, "saving what was loaded");
+  if (good) good = same_files(c, path);
+  if (path) remove(path);
+  free(path);
+  return good;
+}
+
+static bool compare_loaded(comparison *c, const fuzz_world *calls, uint64_t offset) {
+  graft_graph *loaded;
+  if (graft_graph_save(c->graph, c->path)) return failed(c, "saving");
+  if (graft_graph_load(c->device, c->path, &loaded)) return failed(c, "loading");
+  bool good = save_again(c, loaded);
+  if (good && c->fault && c->fault->in_loaded) c->fault->in_loaded(loaded);
+  graft_graph_exec_destroy(c->exec);
+  c->exec = NULL;
+  if (good && graft_graph_compile(loaded, c->device, passes[c->program->passes % NPASSES], &c->exec))
+    good = failed(c, "compiling what was loaded");
+  if (good && !compare_run(c, calls, offset)) {
+    char why[256];
+    snprintf(why, sizeof why, "%s", c->why);
+    good = differ(c, "loaded from a file: %s", why);
+  }
+  graft_graph_destroy(loaded);
+  return good;
+}
+
+/* In memory, where that is: a file that is saved waits for its disk. */
+static char *new_path(void) {
+  const char *folder = getenv("TMPDIR");
+  if (!folder || !*folder) folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  return str_new("%s/graft-fuzz-%ld.safetensors", folder, (long)getpid());
+}
+
+static bool compare_file(comparison *c, const fuzz_world *calls, uint64_t offset) {
+  if (c->fault && !c->fault->in_loaded) return true; /* it is to be found without */
+  c->path = new_path();
+  bool good = c->path ? compare_loaded(c, calls, offset) : differ(c, "no host memory for the name of a file");
+  if (c->path) remove(c->path);
+  free(c->path);
+  return good;
+}
+
 static bool compare(comparison *c, fuzz_world *calls) {
   if (!begin_world(c, calls) || !record(c, calls)) return false;
   graft_generator_set_state(graft_generator_default(c->device), c->program->seed, 0);
@@ -170,7 +230,7 @@ static bool compare(comparison *c, fuzz_world *calls) {
   const uint64_t offset = drawn(c);
   bool good = same_statuses(c, calls);
   for (int i = 0; i < RUNS && good; i++) good = compare_run(c, calls, offset);
-  return good;
+  return good && compare_file(c, calls, offset);
 }
 
 bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, char *why,

@@ -4,6 +4,7 @@
 
 #include "base/row.h"
 #include "graph/exec.h"
+#include "graph/file.h"
 
 static graft_status no_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to compile a graph");
@@ -321,6 +322,7 @@ graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *devi
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_compile: the recording of the graph has ended: %s",
                    graph->failure);
   }
+  gr_dump(graph);
   graft_graph_exec *e = calloc(1, sizeof *e);
   if (!e) return no_memory();
   pthread_mutex_init(&e->lock, NULL);

@@ -4,6 +4,7 @@
  * - passes.c: which passes run; pass_*.c: one each; uses.c: what they ask of a graph
  * - compile.c: a graph for one device, its plans and places; plan_memory.c: where values lie, a pure function
  * - run.c: a run; frame.c: the tensors and arguments that one needs (exec.h)
+ * - file_*.c: graphs in files (file.h); query.c: what a graph says of itself
  *
  * A graph speaks of buffers and views, not of tensors that view each other: a buffer is memory of so many bytes, a view
  * says which elements of a buffer an operand is. So aliases need no analysis (two operands share memory where their

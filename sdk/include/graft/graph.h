@@ -57,9 +57,40 @@ GRAFT_EXPORT graft_status graft_graph_call(graft_graph *graph, uint32_t op_id, c
 /* Names an output: any value of the graph, an input or a view of one too, as often as wanted. */
 GRAFT_EXPORT graft_status graft_graph_output(graft_graph *graph, const char *name, graft_tensor *value);
 
+/* What an input or an output is. A later libgraft may append fields. */
+typedef struct graft_graph_port {
+  const char *name; /* of the graph, as long as it lives */
+  graft_dtype dtype;
+  int32_t ndim;
+  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS]; /* strides count elements */
+  uint8_t on_host;                                        /* a number in host memory, whatever the device */
+  uint8_t is_written;                                     /* an input: calls write to it */
+  uint8_t conjugate, negative;                            /* its bits */
+  uint32_t reserved;
+} graft_graph_port;
+/* Fills `port`, of port_bytes bytes: sizeof(graft_graph_port) as the caller knows it. Error: there is no such one. */
+GRAFT_EXPORT graft_status graft_graph_input_query(const graft_graph *graph, uint32_t index, graft_graph_port *port,
+                                                  size_t port_bytes);
+GRAFT_EXPORT graft_status graft_graph_output_query(const graft_graph *graph, uint32_t index, graft_graph_port *port,
+                                                   size_t port_bytes);
+
 GRAFT_EXPORT uint32_t graft_graph_node_count(const graft_graph *graph) GRAFT_NULL_GIVES(0);
 GRAFT_EXPORT uint32_t graft_graph_input_count(const graft_graph *graph) GRAFT_NULL_GIVES(0);
 GRAFT_EXPORT uint32_t graft_graph_output_count(const graft_graph *graph) GRAFT_NULL_GIVES(0);
+
+/* --- files ---
+ * A file holds a graph with its constants: a safetensors file, so that other programs can read the weights
+ * (docs/graphs.md says what stands in it). Files are read as if others had written them: a damaged or hostile one is an
+ * error. */
+
+/* Writes it, whole or not at all: a file that was there stays until the new one is on the disk. The same graph gives
+ * the same bytes. Waits for the device. Errors: this thread records; the recording failed; the disk. */
+GRAFT_EXPORT graft_status graft_graph_save(const graft_graph *graph, const char *path);
+/* Reads a graph; `device` NULL: the reference. It may be compiled for any device. Errors name the file, and what is
+ * wrong: an op that this libgraft does not know or knows with another schema, an op of a plugin that is not open
+ * (INCOMPATIBLE), anything that could not have been recorded. This thread must not record. */
+GRAFT_EXPORT graft_status graft_graph_load(GRAFT_NULLABLE graft_rt_device *device, const char *path,
+                                           graft_graph **graph);
 
 /* --- running --- */
 

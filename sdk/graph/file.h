@@ -1,0 +1,92 @@
+/* A graph as a file: the container safetensors, which other programs read too. 8 bytes, the length of a JSON object;
+ * the object, padded with blanks to a multiple of 8; the bytes of the constants, one behind the other. Under
+ * "__metadata__" stand "graft.format", the version of what follows, and "graft.graph": the graph as JSON, whose keys
+ * docs/graphs.md explains.
+ *
+ * - file_values.c: numbers, views and arguments as JSON, both ways
+ * - file_write.c: a graph to a file; file_temporary.c: whole, or not at all
+ * - file_read.c: the container, of which nothing is believed; file_load.c: a graph from it
+ * - file_dump.c: GRAFT_GRAPH_DUMP
+ *
+ * A file is loaded by recording it: its calls are made again, through the checks and the rules that any call goes
+ * through, on tensors without memory. So nothing that a program could not have recorded comes out of a file, and what
+ * this libgraft makes of a call is held against what the file says of it. Begin reading in file_load.c. */
+#ifndef GRAFT_SDK_GRAPH_FILE_H
+#define GRAFT_SDK_GRAPH_FILE_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "graph/graph.h"
+
+#define GR_FILE_FORMAT   "1" /* a reader refuses all others */
+#define GR_FILE_METADATA "__metadata__"
+#define GR_FILE_VERSION  "graft.format"
+#define GR_FILE_GRAPH    "graft.graph"
+#define GR_FILE_CONSTANT "constant.%u" /* the tensor of the constant with this number */
+enum {
+  GR_FILE_HEADER_MAX = 64 << 20, /* bytes: a hostile one costs some thirty times as much host memory */
+  GR_FILE_DEPTH_MAX = 12,        /* brackets in the graph's JSON */
+  GR_FILE_NAME_MAX = 24 + sizeof "constant."
+};
+/* All values of a file together: what is planned for them can't overflow. */
+#define GR_FILE_BYTES_MAX (INT64_C(1) << 62)
+
+/* --- file_values.c: what is NULL was not made, for want of host memory --- */
+/* Adds an item, which it takes over; false where there is none. */
+bool gr_json_put(cJSON *object, const char *key, cJSON *item);
+bool gr_json_append(cJSON *array, cJSON *item);
+/* The object, or nothing where something of it is missing. */
+cJSON *gr_json_whole(cJSON *object, bool good);
+cJSON *gr_json_int(int64_t value);
+cJSON *gr_json_ints(const int64_t *items, int64_t count);
+/* A view; `buffer` is the file's number for its buffer. */
+cJSON *gr_json_view(const gr_view *view, uint32_t buffer);
+/* An argument that is neither a tensor nor absent. */
+cJSON *gr_json_value(const graft_value *value);
+/* Each of these says whether there was such a thing; *to is as it was otherwise. */
+bool gr_json_get_int(const cJSON *item, int64_t *to);
+bool gr_json_get_index(const cJSON *item, uint32_t *to);
+bool gr_json_get_dtype(const cJSON *item, graft_dtype *to);
+bool gr_json_get_bool(const cJSON *object, const char *key, bool *to); /* absent: false */
+/* dtype, sizes, strides, offset and bits; the buffer is the caller's to look up. Overflow of the elements' places is
+ * refused. NULL, or what is wrong. */
+const char *gr_json_get_view(const cJSON *object, gr_view *view);
+/* An argument that holds no tensor; what it points to lives in `memory`, or in the JSON. A device is NULL. */
+bool gr_json_get_value(const cJSON *object, arena *memory, graft_value *value);
+/* The hash of an op's schema, 16 digits and a NUL. */
+void gr_schema_hash(const op_schema *schema, char hash[17]);
+/* The error of a name that a file does not take. `kind`: "input" or "output". */
+graft_status gr_check_name(const char *kind, const char *name);
+
+/* --- file_temporary.c --- */
+/* A file that takes the place of `path` when it is whole. */
+typedef struct gr_temporary {
+  const char *path;
+  char *target, *part; /* its place, and the name under which it is written */
+  FILE *file;
+  int error; /* the first one of writing */
+} gr_temporary;
+graft_status gr_temporary_open(const char *path, gr_temporary *t);
+void gr_temporary_write(gr_temporary *t, const void *data, size_t bytes);
+/* Puts it in its place where `status` is OK and all was written; removes it otherwise. */
+graft_status gr_temporary_close(gr_temporary *t, graft_status status);
+
+/* --- file_read.c --- */
+typedef struct gr_file {
+  const char *path;
+  int fd;
+  uint64_t first, bytes; /* of the data */
+  cJSON *header;         /* names of tensors and what they are; owned */
+  cJSON *graph;          /* owned */
+} gr_file;
+graft_status gr_file_open(const char *path, gr_file *file);
+void gr_file_close(gr_file *file);
+/* The bytes of constant `number`, of which there are to be so many; the caller's. */
+graft_status gr_file_read_constant(const gr_file *file, uint32_t number, uint64_t bytes, void **to);
+
+/* --- file_dump.c --- */
+/* Writes the graph where GRAFT_GRAPH_DUMP says, if it says so. What fails is a warning. */
+void gr_dump(const graft_graph *graph);
+
+#endif
