@@ -27,7 +27,7 @@ says() { # status, extended regular expression, arguments
 one=aten.relu.default/f32/33x17/contiguous/uniform/0
 
 # A command is called what the user typed.
-for command in conformance case report bench check warm fuzz new ops backends; do
+for command in conformance case report bench check warm fuzz graph run new ops backends; do
   says 0 "^Usage: graft $command " "$command" --help
 done
 says 2 '^Usage: graft conformance ' conformance reference

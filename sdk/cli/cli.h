@@ -19,11 +19,17 @@ int cli_bench(int argc, char **argv);
 int cli_new(int argc, char **argv);
 int cli_fuzz(int argc, char **argv);
 int cli_warm(int argc, char **argv);
+int cli_graph(int argc, char **argv);
+int cli_run(int argc, char **argv);
 
 /* Opens device `index` of a backend named or given by path; says on stderr what is wrong otherwise. */
 bool cli_open(const char *backend, int index, graft_rt_device **device);
 
 /* Prints this thread's error to stderr as "graft COMMAND: text" and returns `status`. */
 int cli_error(const char *command, int status);
+
+/* A number of an option; ends the program where the text is none. */
+struct argp_state;
+uint64_t cli_number(const char *text, const char *option, struct argp_state *state);
 
 #endif

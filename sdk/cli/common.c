@@ -1,5 +1,8 @@
 /* What commands share. */
+#include <argp.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli.h"
 
@@ -12,4 +15,12 @@ bool cli_open(const char *name, int index, graft_rt_device **device) {
   graft_rt_backend *backend;
   if (graft_backend_open(name, NULL, &backend)) return false;
   return !graft_backend_device(backend, index, device);
+}
+
+uint64_t cli_number(const char *text, const char *option, struct argp_state *state) {
+  char *end;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, 10);
+  if (errno || *end || end == text || *text == '-') argp_error(state, "%s: '%s' is no number", option, text);
+  return value;
 }

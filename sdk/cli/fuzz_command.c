@@ -1,7 +1,6 @@
 /* graft fuzz --graphs N: random programs of calls, each run call by call and as a graph, which must agree to the bit.
  * What does not is made small before it is printed. */
 #include <argp.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "cli.h"
@@ -64,21 +63,13 @@ static int run(const options *o) {
   return bad ? CLI_FAILED : CLI_OK;
 }
 
-static uint64_t number(const char *text, const char *option, struct argp_state *state) {
-  char *end;
-  errno = 0;
-  unsigned long long value = strtoull(text, &end, 10);
-  if (errno || *end || end == text || *text == '-') argp_error(state, "%s: '%s' is no number", option, text);
-  return value;
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 'b': o->backend = argument; return 0;
-    case 'd': o->device = (int)number(argument, "-d", state); return 0;
-    case 'g': o->graphs = number(argument, "--graphs", state); return 0;
-    case 's': o->seed = number(argument, "--seed", state); return 0;
+    case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
+    case 'g': o->graphs = cli_number(argument, "--graphs", state); return 0;
+    case 's': o->seed = cli_number(argument, "--seed", state); return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;
     case ARGP_KEY_END:
       if (!o->graphs) argp_error(state, "--graphs: how many are to be tried? (at least 1)");

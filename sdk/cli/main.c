@@ -22,6 +22,9 @@ static const struct command {
     {"bench", cli_bench, "[-b NAME] [--op GLOB] [--json]", "how long ops take on a backend"},
     {"warm", cli_warm, "[-b NAME] [--jobs N]", "compile what common calls take, once, for all later processes"},
     {"fuzz", cli_fuzz, "--graphs N [--seed S] [-b NAME]", "random programs as graphs, against their calls"},
+    {"graph", cli_graph, "FILE [--passes] [--dot] [--json] [--bisect -b NAME]",
+     "what a saved graph holds, what passes make of it, where a backend goes wrong"},
+    {"run", cli_run, "FILE [-b NAME] [--input NAME=X.npy]", "a saved graph, without Python"},
     {"new", cli_new, "NAME [DIR]", "start a plugin: a project that builds, loads and passes `graft check`"},
 };
 

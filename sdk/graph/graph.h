@@ -115,6 +115,8 @@ gr_view gr_view_of(const graft_tensor *t, uint32_t buffer, uint64_t first);
 enum { GR_PASS_DEAD = 1, GR_PASS_CSE = 2, GR_PASS_FOLD = 4, GR_PASS_INPLACE = 8, GR_PASS_MEMORY = 16 };
 /* Which passes run: all but those that GRAFT_GRAPH_PASSES and `text` (each may be NULL) take out or leave. */
 graft_status gr_choose_passes(const char *text, uint32_t *passes);
+/* Pass number `number`, in the order in which they run; false: there are not so many. */
+bool gr_pass_at(uint32_t number, const char **name, uint32_t *bit);
 graft_status gr_run_passes(graft_graph *graph, uint32_t passes);
 /* Each changes the graph; nodes that go leave the array. */
 graft_status gr_pass_dead(graft_graph *graph);

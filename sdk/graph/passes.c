@@ -14,6 +14,13 @@ static const struct pass {
 };
 enum { NPASSES = sizeof passes / sizeof *passes };
 
+bool gr_pass_at(uint32_t number, const char **name, uint32_t *bit) {
+  if (number >= NPASSES) return false;
+  *name = passes[number].name;
+  *bit = passes[number].bit;
+  return true;
+}
+
 static graft_status unknown(const char *where, const char *word, size_t length) {
   return err_set(GRAFT_INVALID_ARGUMENT,
                  "%s: \"%.*s\" is no choice of passes; expected \"none\", or names with a minus, separated by commas: "

@@ -1,0 +1,150 @@
+/* graft graph FILE: what is in a saved graph, and what becomes of it. */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli.h"
+#include "graph/file.h"
+#include "graph_tools.h"
+
+enum { MOST_OPTIONS = 16 };
+enum { KEY_PASSES = 256, KEY_DOT, KEY_JSON, KEY_BISECT, KEY_AGAINST, KEY_TOLERANCE };
+
+typedef struct options {
+  const char *file, *backend, *against;
+  const char *plugin_options[MOST_OPTIONS + 1];
+  uint32_t nplugin_options;
+  int device;
+  int what; /* a key; 0: its text */
+  double tolerance;
+  cli_pairs inputs;
+} options;
+
+static graft_status print_json(const char *path) {
+  gr_file file;
+  graft_status status = gr_file_open(path, &file);
+  if (status) return status;
+  char *text = cJSON_Print(file.graph);
+  if (text) puts(text);
+  cJSON_free(text);
+  gr_file_close(&file);
+  return text ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its text", path);
+}
+
+static graft_status bisect(const options *o, const graft_graph *graph, graft_rt_device *device, bool *found) {
+  graft_rt_device *against;
+  if (!cli_open(o->against, 0, &against)) return GRAFT_INVALID_ARGUMENT;
+  const cli_bisect b = {
+      .graph = graph, .device = device, .against = against, .inputs = &o->inputs, .tolerance = o->tolerance};
+  return cli_graph_bisect(&b, found);
+}
+
+static graft_status run_on(const options *o, const graft_graph *graph, graft_rt_device *device, bool *found) {
+  switch (o->what) {
+    case KEY_PASSES: return cli_graph_show_passes(graph, device);
+    case KEY_DOT: return cli_graph_dot(graph);
+    case KEY_JSON: return print_json(o->file);
+    case KEY_BISECT: return bisect(o, graph, device, found);
+    default: return cli_graph_show(graph, device);
+  }
+}
+
+static int run(const options *o) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  graft_graph *graph;
+  bool found = false;
+  graft_status status = graft_backend_open(o->backend, o->plugin_options, &backend);
+  if (!status) status = graft_backend_device(backend, o->device, &device);
+  if (status) return cli_error("graph", CLI_USAGE);
+  status = graft_graph_load(NULL, o->file, &graph); /* what it is does not depend on where it runs */
+  if (!status) {
+    status = run_on(o, graph, device, &found);
+    graft_graph_destroy(graph);
+  }
+  if (status) return cli_error("graph", CLI_FAILED);
+  return found ? CLI_FAILED : CLI_OK;
+}
+
+static void take_input(options *o, const char *text, struct argp_state *state) {
+  char *problem = cli_pairs_add(&o->inputs, text);
+  if (problem) argp_error(state, "--input: %s", problem);
+  free(problem);
+}
+
+static double tolerance(const char *text, struct argp_state *state) {
+  char *end;
+  double value = strtod(text, &end);
+  if (end == text || *end || !(value >= 0) || isinf(value))
+    argp_error(state, "--tolerance: '%s' is no number from 0", text);
+  return value;
+}
+
+static void take_option(options *o, const char *text, struct argp_state *state) {
+  if (o->nplugin_options == MOST_OPTIONS) argp_error(state, "-o: at most %d are taken", MOST_OPTIONS);
+  o->plugin_options[o->nplugin_options++] = text;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+  options *o = state->input;
+  switch (key) {
+    case 'b': o->backend = argument; return 0;
+    case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
+    case 'o': take_option(o, argument, state); return 0;
+    case 'i': take_input(o, argument, state); return 0;
+    case KEY_AGAINST: o->against = argument; return 0;
+    case KEY_TOLERANCE: o->tolerance = tolerance(argument, state); return 0;
+    case KEY_PASSES:
+    case KEY_DOT:
+    case KEY_JSON:
+    case KEY_BISECT:
+      if (o->what) argp_error(state, "one of --passes, --dot, --json and --bisect");
+      o->what = key;
+      return 0;
+    case ARGP_KEY_ARG:
+      if (o->file) argp_usage(state);
+      o->file = argument;
+      return 0;
+    case ARGP_KEY_END:
+      if (!o->file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int cli_graph(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"passes", KEY_PASSES, NULL, 0, "instead: what each pass takes out, and what it saves", 0},
+      {"dot", KEY_DOT, NULL, 0, "instead: a picture, for graphviz (graft graph FILE --dot | dot -Tsvg)", 0},
+      {"json", KEY_JSON, NULL, 0, "instead: the graph as the file has it", 0},
+      {"bisect", KEY_BISECT, NULL, 0, "instead: find the first node, or the pass, with which the backend goes wrong",
+       0},
+      {"backend", 'b', "NAME|PATH", 0, "for which backend (default: reference)", 1},
+      {"device", 'd', "N", 0, "its device (default: 0)", 1},
+      {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 1},
+      {"against", KEY_AGAINST, "NAME|PATH", 0, "what --bisect holds it against (default: reference)", 1},
+      {"input", 'i', "NAME=X.npy", 0, "values for --bisect (default: NAME=random:1 for all)", 1},
+      {"tolerance", KEY_TOLERANCE, "R", 0,
+       "what --bisect lets pass, relative to the largest element of a result; 0: to the bit (default: half of the "
+       "digits that the dtype has, integers to the bit)",
+       1},
+      {0}};
+  static const struct argp argp = {
+      .options = rows,
+      .parser = parse,
+      .args_doc = "FILE",
+      .doc =
+          "Shows a saved graph: inputs, constants, calls, outputs, and how much memory its values take on a backend. "
+          "An "
+          "operand is named by what it is of: an input, constant.N, or vN; a view has dtype, sizes, strides and offset "
+          "behind it, and a \"!\" before what is written.\n"
+          "--bisect runs each node alone, on the backend and on the one it is held against, from the same values, then "
+          "the whole graph with passes and without.\v"
+          "Exit status: 0 it was shown, or all agrees; 1 the file is wrong, or --bisect found something; 2 usage, or "
+          "no "
+          "such plugin."};
+  static options o = {.backend = "reference", .against = "reference", .tolerance = -1}; /* large */
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
+  return run(&o);
+}

@@ -1,0 +1,206 @@
+/* graft run FILE: a saved graph, on a backend, without Python. */
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "cli.h"
+#include "graph_values.h"
+#include "npy.h"
+
+typedef struct options {
+  const char *file, *backend;
+  int device;
+  uint64_t repeat;
+  cli_pairs inputs, outputs;
+} options;
+
+/* A run, and what it is made of. */
+typedef struct running {
+  const options *o;
+  graft_rt_device *device;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor **in, **out;
+  uint32_t nin, nout;
+} running;
+
+/* --- time --- */
+
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int by_size(const void *a, const void *b) {
+  const double *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+static graft_status run_once(running *r, double *us) {
+  for (uint32_t i = 0; i < r->nout; i++) {
+    graft_tensor_release(r->out[i]);
+    r->out[i] = NULL;
+  }
+  const double begin = now_us();
+  graft_status status = graft_graph_run(r->exec, r->in, r->nin, r->out, r->nout);
+  if (!status) status = graft_device_synchronize(r->device);
+  *us = now_us() - begin;
+  return status;
+}
+
+static graft_status run_all(running *r) {
+  double *us = calloc(r->o->repeat, sizeof *us);
+  if (!us) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for %llu times", (unsigned long long)r->o->repeat);
+  graft_status status = GRAFT_OK;
+  for (uint64_t i = 0; i < r->o->repeat && !status; i++) status = run_once(r, &us[i]);
+  if (!status && r->o->repeat > 1) {
+    const double first = us[0];
+    qsort(us, r->o->repeat, sizeof *us, by_size);
+    printf("%llu runs: the first %.1f us, the median %.1f us, the fastest %.1f us\n", (unsigned long long)r->o->repeat,
+           first, us[r->o->repeat / 2], us[0]);
+  }
+  free(us);
+  return status;
+}
+
+/* --- what comes out --- */
+
+/* Where the tensor of an output, or of an input that is written, stands once it is there; NULL: there is none such. */
+static graft_tensor **named(const running *r, const char *name) {
+  graft_graph_port port;
+  for (uint32_t i = 0; i < r->nout; i++) {
+    if (!graft_graph_output_query(r->graph, i, &port, sizeof port) && !strcmp(port.name, name)) return &r->out[i];
+  }
+  for (uint32_t i = 0; i < r->nin; i++) {
+    if (!graft_graph_input_query(r->graph, i, &port, sizeof port) && port.is_written && !strcmp(port.name, name))
+      return &r->in[i];
+  }
+  return NULL;
+}
+
+/* Before anything runs: a name that is none must not cost a run. */
+static graft_status check_outputs(const running *r) {
+  for (uint32_t i = 0; i < r->o->outputs.count; i++) {
+    if (named(r, r->o->outputs.items[i].name)) continue;
+    return err_set(
+        GRAFT_INVALID_ARGUMENT,
+        "the graph has no output %s, nor an input of that name that it writes; `graft graph %s` lists what it "
+        "has",
+        r->o->outputs.items[i].name, r->o->file);
+  }
+  return GRAFT_OK;
+}
+
+static graft_status print_all(const running *r) {
+  graft_status status = GRAFT_OK;
+  graft_graph_port port;
+  for (uint32_t i = 0; i < r->nin && !status; i++) {
+    status = graft_graph_input_query(r->graph, i, &port, sizeof port);
+    if (!status && port.is_written) status = cli_graph_print_values("written", port.name, r->in[i]);
+  }
+  for (uint32_t i = 0; i < r->nout && !status; i++) {
+    status = graft_graph_output_query(r->graph, i, &port, sizeof port);
+    if (!status) status = cli_graph_print_values("output", port.name, r->out[i]);
+  }
+  for (uint32_t i = 0; i < r->o->outputs.count && !status; i++)
+    status = cli_npy_write(r->o->outputs.items[i].what, *named(r, r->o->outputs.items[i].name));
+  return status;
+}
+
+static void print_graph(const running *r) {
+  graft_graph_exec_info info = {0};
+  graft_graph_exec_query(r->exec, &info, sizeof info);
+  printf("%s on %s: %u nodes, %u after passes; %llu bytes of constants, %llu of values in %llu of memory\n", r->o->file,
+         graft_device_text(r->device), graft_graph_node_count(r->graph), info.nodes,
+         (unsigned long long)info.constant_bytes, (unsigned long long)info.value_bytes,
+         (unsigned long long)info.arena_bytes);
+}
+
+/* --- the whole --- */
+
+static graft_status load_and_run(running *r) {
+  graft_status status = graft_graph_load(r->device, r->o->file, &r->graph);
+  if (status) return status;
+  r->nin = graft_graph_input_count(r->graph);
+  r->nout = graft_graph_output_count(r->graph);
+  r->in = calloc(r->nin + 1u, sizeof *r->in);
+  r->out = calloc(r->nout + 1u, sizeof *r->out);
+  if (!r->in || !r->out) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a run");
+  status = check_outputs(r);
+  if (!status) status = cli_graph_inputs(r->graph, r->device, &r->o->inputs, NULL, r->in);
+  if (status) {
+    r->nin = 0; /* none is there */
+    return status;
+  }
+  status = graft_graph_compile(r->graph, r->device, NULL, &r->exec);
+  if (!status) print_graph(r);
+  if (!status) status = run_all(r);
+  return status ? status : print_all(r);
+}
+
+static int run(const options *o) {
+  running r = {.o = o};
+  if (!cli_open(o->backend, o->device, &r.device)) return cli_error("run", CLI_USAGE);
+  graft_status status = load_and_run(&r);
+  for (uint32_t i = 0; r.in && i < r.nin; i++) graft_tensor_release(r.in[i]);
+  for (uint32_t i = 0; r.out && i < r.nout; i++) graft_tensor_release(r.out[i]);
+  free(r.in);
+  free(r.out);
+  graft_graph_exec_destroy(r.exec);
+  graft_graph_destroy(r.graph);
+  return status ? cli_error("run", CLI_FAILED) : CLI_OK;
+}
+
+static void add_pair(cli_pairs *pairs, const char *text, const char *option, struct argp_state *state) {
+  char *problem = cli_pairs_add(pairs, text);
+  if (problem) argp_error(state, "%s: %s", option, problem);
+  free(problem);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+  options *o = state->input;
+  switch (key) {
+    case 'b': o->backend = argument; return 0;
+    case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
+    case 'i': add_pair(&o->inputs, argument, "--input", state); return 0;
+    case 'o': add_pair(&o->outputs, argument, "--output", state); return 0;
+    case 'r':
+      o->repeat = cli_number(argument, "--repeat", state);
+      if (!o->repeat || o->repeat > 1000000) argp_error(state, "--repeat: expected 1 to 1000000");
+      return 0;
+    case ARGP_KEY_ARG:
+      if (o->file) argp_usage(state);
+      o->file = argument;
+      return 0;
+    case ARGP_KEY_END:
+      if (!o->file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int cli_run(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"backend", 'b', "NAME|PATH", 0, "where it runs (default: reference)", 0},
+      {"device", 'd', "N", 0, "its device (default: 0)", 0},
+      {"input", 'i', "NAME=X.npy", 0, "the values of an input; NAME=random:SEED draws some", 0},
+      {"output", 'o', "NAME=Y.npy", 0, "write an output, or an input that the graph writes, to a file", 0},
+      {"repeat", 'r', "N", 0, "run it N times, on what the run before left, and say how long it took", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = rows,
+      .parser = parse,
+      .args_doc = "FILE",
+      .doc =
+          "Runs a saved graph. Each input comes from a .npy file of its dtype and shape, or is drawn: floats between "
+          "-1 "
+          "and 1, integers and bools 0 or 1. For each output, and each input that is written, it prints shape, least, "
+          "largest and mean value. bf16 and 8-bit floats are raw bytes in .npy files (V2, V1).\v"
+          "Exit status: 0 it ran; 1 file, inputs or run are wrong; 2 usage, or no such plugin."};
+  static options o = {.backend = "reference", .repeat = 1}; /* large */
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
+  return run(&o);
+}

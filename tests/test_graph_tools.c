@@ -1,0 +1,338 @@
+/* graft graph and graft run: what they show, what they read and write, what they refuse, and whether bisecting finds a
+ * node that is wrong and a pass that is. */
+#include <sys/wait.h>
+
+#include "cli/graph_tools.h"
+#include "cli/npy.h"
+#include "graph_files.h"
+#include "suite.h"
+
+#define MUTANTS GRAFT_BINARY_DIR "/lib/graft_mutants.so"
+
+/* --- a graph and the program --- */
+
+/* y = tanh(x @ w + c), w halved, and an exp that nobody sees. */
+static void save_graph(void) {
+  const int64_t x_sizes[] = {3, 4}, w_sizes[] = {4, 2};
+  graft_graph *graph;
+  graft_tensor *x, *w, *c = host(GRAFT_F32, 2, (float[]){0.25f, -0.5f}), *v = NULL, *sum = NULL, *unseen = NULL,
+                       *y = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 2, x_sizes, NULL, &x));
+  OK(graft_graph_input(graph, "w", GRAFT_F32, 2, w_sizes, (int64_t[]){1, 4}, &w));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_mm(x, w, &v));
+  OK(graft_op_add_Tensor(v, c, graft_scalar_int(1), &sum));
+  OK(graft_op_exp(sum, &unseen));
+  OK(graft_op_tanh(sum, &y));
+  OK(graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){T(w), NUMBER(0.5)}, 2, &w, 1));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "y", y));
+  OK(graft_graph_save(graph, file_path));
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, w, c, v, sum, unseen, y}, 7);
+}
+
+static char said[1 << 16];
+
+/* Runs the program in the folder, where the graph is "g"; its exit status. What it prints is in `said`. */
+static int program_says(const char *arguments) {
+  char command[1024];
+  snprintf(command, sizeof command, "cd %s && ln -sf graph.safetensors g && %s %s 2>&1", file_folder, PROGRAM,
+           arguments);
+  FILE *pipe = popen(command, "r");
+  ck_assert_ptr_nonnull(pipe);
+  said[fread(said, 1, sizeof said - 1, pipe)] = 0;
+  int status = pclose(pipe);
+  ck_assert_msg(WIFEXITED(status), "graft %s", arguments);
+  return WEXITSTATUS(status);
+}
+
+static void expect_program(const char *arguments, int status, const char *text) {
+  int is = program_says(arguments);
+  ck_assert_msg(is == status, "graft %s: exit status %d\n%s", arguments, is, said);
+  ck_assert_msg(strstr(said, text), "graft %s does not say \"%s\":\n%s", arguments, text, said);
+}
+
+static void also_says(const char *text) {
+  ck_assert_msg(strstr(said, text), "it does not say \"%s\":\n%s", text, said);
+}
+
+/* --- graft graph --- */
+
+START_TEST(graphs_are_shown) {
+  save_graph();
+  expect_program(
+      "graph g", 0,
+      "inputs:\n  x            x f32[3,4]\n  w            w f32[4,2]:[1,4]\nconstants:\n  constant.0   8 bytes\n");
+  also_says("  0    v2 f32[3,2] = aten::mm(self=x, mat2=w f32[4,2]:[1,4])\n");
+  also_says("  1    v3 f32[3,2] = aten::add.Tensor(self=v2, other=constant.0, alpha=1)\n");
+  also_says("  4    !w f32[4,2]:[1,4] = aten::mul.Tensor(self=w f32[4,2]:[1,4], other=0.5)\n");
+  also_says("outputs:\n  y            v5 f32[3,2]\n");
+  also_says("on reference:0: 4 nodes after passes, 48 bytes of values in 64 bytes of memory, 8 bytes of constants");
+  expect_program("graph g --passes", 0, "dead: 5 nodes, then 4\n  - v4 f32[3,2] = aten::exp(self=v3)\n");
+  also_says("\ncse: 4 nodes, then 4\n");
+  also_says("\nwithout dead            5 ");
+  expect_program("graph g --dot", 0, "digraph");
+  also_says("  node0 [shape=box, label=\"0 aten::mm\"]\n  input0 -> node0 [label=\"x f32[3,4]\"]\n");
+  also_says("  node3 -> output0 [label=\"v5 f32[3,2]\"]\n");
+  expect_program("graph g --json", 0, "\"op\":\t\"aten::mm\"");
+}
+END_TEST
+
+/* --- graft run --- */
+
+START_TEST(graphs_run) {
+  save_graph();
+  expect_program("run g -i x=random:1 -i w=random:2 -o y=y.npy -o w=w.npy", 0,
+                 "g on reference:0: 5 nodes, 4 after passes");
+  also_says("\nwritten w            f32[4,2]:1,4  min -0.");
+  also_says("\noutput  y            f32[3,2]  min -");
+  /* What was written is read: w is halved once more. */
+  char path[160];
+  cli_npy npy[2];
+  float y[6];
+  snprintf(path, sizeof path, "%s/y.npy", file_folder);
+  OK(cli_npy_read(path, &npy[0]));
+  ck_assert(npy[0].dtype == GRAFT_F32 && npy[0].ndim == 2 && npy[0].sizes[0] == 3 && npy[0].sizes[1] == 2);
+  memcpy(y, npy[0].data, sizeof y);
+  for (int i = 0; i < 6; i++) ck_assert(y[i] > -1 && y[i] < 1 && y[i] != 0);
+  expect_program("run g -i x=random:1 -i w=w.npy -o w=w2.npy", 0, "output  y ");
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/%s.npy", file_folder, i ? "w2" : "w");
+    cli_npy_free(&npy[0]);
+    OK(cli_npy_read(path, &npy[0]));
+    if (!i) npy[1] = npy[0], npy[0].data = NULL;
+  }
+  for (int i = 0; i < 8; i++) ck_assert(((float *)npy[0].data)[i] == ((float *)npy[1].data)[i] / 2);
+  cli_npy_free(&npy[0]);
+  cli_npy_free(&npy[1]);
+  expect_program("run g -i x=random:1 -i w=random:2 --repeat 7", 0, "7 runs: the first ");
+}
+END_TEST
+
+/* A file in the order of columns is the same array. */
+START_TEST(columns_are_an_order) {
+  save_graph();
+  char header[128];
+  bytes b = {malloc(256), 0};
+  int n = snprintf(header, sizeof header, "%-117s\n", "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4), }");
+  memcpy(b.at, (unsigned char[]){0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)n, 0}, 10);
+  memcpy(b.at + 10, header, (size_t)n);
+  for (int column = 0; column < 4; column++) {
+    for (int row = 0; row < 3; row++)
+      memcpy(b.at + 10 + n + 4 * (column * 3 + row), &(float){(float)(10 * row + column)}, 4);
+  }
+  b.count = (size_t)(10 + n + 48);
+  char path[160];
+  snprintf(path, sizeof path, "%s/x.npy", file_folder);
+  write_all(path, b);
+  free(b.at);
+  /* A graph that gives its input back. */
+  graft_graph *graph;
+  graft_tensor *x;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 2, (int64_t[]){3, 4}, NULL, &x));
+  OK(graft_graph_output(graph, "same", x));
+  OK(graft_graph_save(graph, file_path));
+  graft_graph_destroy(graph);
+  graft_tensor_release(x);
+  expect_program("run g -i x=x.npy -o same=same.npy", 0, "min 0  max 23  mean 11.5");
+  snprintf(path, sizeof path, "%s/same.npy", file_folder);
+  cli_npy same;
+  OK(cli_npy_read(path, &same));
+  for (int i = 0; i < 12; i++) ck_assert(((float *)same.data)[i] == (float)(10 * (i / 4) + i % 4));
+  cli_npy_free(&same);
+}
+END_TEST
+
+/* Every dtype goes out and comes back. */
+START_TEST(arrays_keep_their_bits) {
+  char path[160];
+  snprintf(path, sizeof path, "%s/a.npy", file_folder);
+  for (int number = 0; number <= GRAFT_NUMBER_F8_E5M2; number++) {
+    const graft_dtype dtype = dt_of_number(number);
+    const int64_t sizes[] = {2, 1, 3};
+    unsigned char data[6 * 16];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = number ? (unsigned char)(i * 7 + 1) : i & 1;
+    graft_tensor *t;
+    cli_npy npy;
+    OK(graft_tensor_from_host(reference(), dtype, 3, sizes, data, &t));
+    OK(cli_npy_write(path, t));
+    OK(cli_npy_read(path, &npy));
+    ck_assert(npy.dtype == dtype || (!npy.dtype && (dtype == GRAFT_BF16 || dt_is_float8(dtype))));
+    ck_assert(npy.ndim == 3 && npy.sizes[0] == 2 && npy.sizes[1] == 1 && npy.sizes[2] == 3 && !npy.by_columns);
+    ck_assert(memcmp(npy.data, data, 6 * dt_bytes(dtype)) == 0);
+    cli_npy_free(&npy);
+    graft_tensor_release(t);
+  }
+}
+END_TEST
+
+/* --- refusals --- */
+
+static const struct {
+  const char *header; /* NULL: no .npy at all */
+  size_t data;
+  const char *says;
+} arrays[] = {
+    {NULL, 8, "x.npy: it is no .npy file"},
+    {"{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }", 48,
+     "x.npy: its elements are big-endian ('>f4'); save them with .astype('<f4')"},
+    {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }", 96,
+     "input x: x.npy has f64[3,4]; expected f32[3,4]"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", 48,
+     "input x: x.npy has f32[4,3]; expected f32[3,4]"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", 44,
+     "x.npy: it has 44 bytes of elements, and its shape takes 48"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-3, 4), }", 48, "x.npy: its header has no shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3000000000, 4000000000), }", 48, "x.npy: its shape overflows"},
+    {"{'descr': '|O', 'fortran_order': False, 'shape': (3, 4), }", 48,
+     "x.npy: its elements are of several parts, or of no kind"},
+    {"{'descr': '<U4', 'fortran_order': False, 'shape': (3, 4), }", 48,
+     "x.npy: its elements are '<U4', which no tensor has"},
+    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3, 4), }", 48, "its elements are of several parts"},
+    {"{'shape': (3, 4), 'descr': '<f4'}", 48, "x.npy: its header has no fortran_order"},
+};
+
+START_TEST(arrays_are_refused) {
+  save_graph();
+  unsigned char file[512] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+  size_t length = arrays[_i].header ? strlen(arrays[_i].header) : 0;
+  file[8] = (unsigned char)length;
+  if (arrays[_i].header)
+    memcpy(file + 10, arrays[_i].header, length);
+  else
+    file[0] = 'x';
+  char path[160];
+  snprintf(path, sizeof path, "%s/x.npy", file_folder);
+  write_all(path, (bytes){file, 10 + length + arrays[_i].data});
+  expect_program("run g -i x=x.npy -i w=random:1", 1, arrays[_i].says);
+}
+END_TEST
+
+static const struct {
+  const char *arguments;
+  int status;
+  const char *says;
+} refusals[] = {
+    {"run", 2, "which file?"},
+    {"run g h", 2, "Usage"},
+    {"run nowhere", 1, "graft run: nowhere: it can't be read: No such file"},
+    {"run g -i x=random:1", 1,
+     "graft run: input w is missing: f32[4,2] with strides [1,4]; give --input w=FILE.npy or --input w=random:1"},
+    {"run g -i x=random:1 -i w=random:1 -i z=random:1", 1,
+     "the graph has no input z; `graft graph FILE` lists what it has"},
+    {"run g -i x=random:x -i w=random:1", 1, "input x: 'random:x' has no seed"},
+    {"run g -i x=random:1 -i x=random:2", 2, "--input: x is given twice"},
+    {"run g -i x", 2, "--input: 'x' is no NAME=WHAT"},
+    {"run g -i x=random:1 -i w=random:1 -o z=z.npy", 1,
+     "the graph has no output z, nor an input of that name that it writes"},
+    {"run g -i x=random:1 -i w=random:1 -o x=x.npy", 1, "the graph has no output x"},
+    {"run g -i x=random:1 -i w=random:1 -o y=no/where.npy", 1, "no/where.npy: it can't be written: No such file"},
+    {"run g -i x=none.npy -i w=random:1", 1, "none.npy: it can't be read: No such file"},
+    {"run g -b nowhere", 2, "graft run: "},
+    {"run g --repeat 0", 2, "--repeat: expected 1 to"},
+    {"graph", 2, "which file?"},
+    {"graph nowhere", 1, "graft graph: nowhere: it can't be read"},
+    {"graph g --dot --json", 2, "one of --passes, --dot, --json and --bisect"},
+    {"graph g --bisect --tolerance -1", 2, "--tolerance: '-1' is no number from 0"},
+    {"graph g --bisect --against nowhere", 1, "nowhere"},
+    {"graph g --bisect -i z=random:1", 1, "the graph has no input z"},
+};
+
+START_TEST(mistakes_are_named) {
+  save_graph();
+  expect_program(refusals[_i].arguments, refusals[_i].status, refusals[_i].says);
+}
+END_TEST
+
+/* --- bisecting --- */
+
+START_TEST(nothing_is_found_where_nothing_is) {
+  save_graph();
+  expect_program("graph g --bisect", 0, "5 nodes agree, each by itself\npasses agree to the bit on reference:0\n");
+  if (has_opencl())
+    expect_program("graph g --bisect -b " OPENCL, 0, "5 nodes agree, each by itself; the largest difference");
+}
+END_TEST
+
+/* A plugin with a planted bug: in the call that is wrong, and not in what is made of it. */
+START_TEST(wrong_nodes_are_found) {
+  if (access(MUTANTS, R_OK) != 0) return;
+  save_graph();
+  expect_program(
+      "graph g --bisect -b " MUTANTS " -o bug=tail", 1,
+      "node 1 differs: v3 f32[3,2] = aten::add.Tensor(self=v2, other=constant.0, alpha=1)\n  v3 f32[3,2]: element ");
+  also_says(" on mutants:0 and ");
+  also_says(" on reference:0; the largest difference is ");
+  expect_program("graph g --bisect -b " MUTANTS, 0, "5 nodes agree");
+}
+END_TEST
+
+/* The numbers of a node become others, where a pass ran. */
+static void change_numbers(const graft_graph_exec *exec, uint32_t pass) {
+  for (uint32_t n = 0; n < exec->graph->nnodes && exec->passes & pass; n++) {
+    const gr_step *step = &exec->steps[n];
+    for (uint32_t i = 0; i < step->node->nargs; i++) {
+      graft_value *v = &step->args[i];
+      if (v->kind == GRAFT_VALUE_SCALAR && v->as.scalar.dtype == GRAFT_F64) v->as.scalar.value.f = 3;
+    }
+  }
+}
+static void with_cse(graft_graph_exec *exec) {
+  change_numbers(exec, GR_PASS_CSE);
+}
+static void with_memory(graft_graph_exec *exec) {
+  change_numbers(exec, GR_PASS_MEMORY);
+}
+
+static const struct {
+  void (*fault)(graft_graph_exec *exec);
+  const char *says;
+} faults[] = {{with_memory, "pass memory differs: on reference:0, input w is other with it than without"},
+              {with_cse, "pass cse differs: on reference:0, input w is other with it than without"}};
+
+START_TEST(wrong_passes_are_found) {
+  static cli_pairs none;
+  save_graph();
+  graft_graph *graph = loaded(NULL, file_path);
+  cli_bisect b = {.graph = graph,
+                  .device = reference(),
+                  .against = reference(),
+                  .inputs = &none,
+                  .tolerance = -1,
+                  .fault = faults[_i].fault};
+  bool found = false;
+  char path[160];
+  snprintf(path, sizeof path, "%s/said", file_folder);
+  fflush(stdout);
+  int before = dup(1);
+  ck_assert_ptr_nonnull(freopen(path, "w", stdout));
+  OK(cli_graph_bisect(&b, &found));
+  fflush(stdout);
+  dup2(before, 1);
+  close(before);
+  bytes is = read_all(path);
+  is.at[is.count] = 0;
+  ck_assert(found);
+  ck_assert_msg(strstr((char *)is.at, faults[_i].says), "%s", (char *)is.at);
+  free(is.at);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {ONCE(graphs_are_shown),
+                              ONCE(graphs_run),
+                              ONCE(columns_are_an_order),
+                              ONCE(arrays_keep_their_bits),
+                              EACH(arrays_are_refused, ROWS(arrays)),
+                              EACH(mistakes_are_named, ROWS(refusals)),
+                              ONCE(nothing_is_found_where_nothing_is),
+                              ONCE(wrong_nodes_are_found),
+                              EACH(wrong_passes_are_found, ROWS(faults)),
+                              {0}};
+  return run_suite("graph_tools", tests,
+                   (suite_options){.timeout_s = 120, .setup = files_begin, .teardown = files_end});
+}
