@@ -220,7 +220,8 @@ static const program programs[] = {
     {"training", {F32(4, 3), F32(3), F32(2, 4)}, training, 2, 0},
 };
 
-static const char *const choices[] = {NULL, "none", "-dead", "-cse", "-fold", "-inplace", "-memory", "-cse,-memory"};
+static const char *const choices[] = {NULL,    "none",     "-dead",   "-cse",        "-fold",
+                                      "-fuse", "-inplace", "-memory", "-cse,-memory"};
 
 static void compare_run(const program *p, graft_graph_exec *exec, graft_rt_device *device) {
   graft_generator *generator = graft_generator_default(device);
@@ -286,7 +287,20 @@ START_TEST(runs_as_calls_do) {
 }
 END_TEST
 
+/* On a plugin that takes groups: of what follows each other; around what it leaves out; and that refuses them all. */
+static const char *const groupings[] = {"groups=runs", "groups=spread", "groups=refused"};
+enum { GROUPINGS = sizeof groupings / sizeof *groupings };
+
+START_TEST(runs_in_groups_as_calls_do) {
+  graft_rt_device *device = device_at(test_plugin("groups"), (const char *const[]){groupings[_i % GROUPINGS], NULL}, 0);
+  ck_assert_msg(device, "%s", graft_last_error());
+  run_both_ways(&programs[_i / GROUPINGS], device, ROWS(choices));
+}
+END_TEST
+
 int main(void) {
-  const suite_test tests[] = {EACH(runs_as_calls_do, ROWS(programs) * DEVICES), {0}};
+  const suite_test tests[] = {EACH(runs_as_calls_do, ROWS(programs) * DEVICES),
+                              EACH(runs_in_groups_as_calls_do, ROWS(programs) * GROUPINGS),
+                              {0}};
   return run_suite("graph", tests, (suite_options){.timeout_s = 60, .setup = files_begin, .teardown = files_end});
 }

@@ -1,5 +1,6 @@
 /* Whether random programs find what passes and plans could do wrong: faults, planted in graphs that were recorded,
  * in those that were loaded from a file, and in what was compiled. Without one all programs agree. */
+#include "bad_input.h"
 #include "cli/fuzz.h"
 #include "graph/exec.h"
 #include "suite.h"
@@ -104,6 +105,55 @@ static void overlap_values(graft_graph_exec *exec) {
   }
 }
 
+/* --- faults of groups --- */
+
+static void each_input(graft_graph_exec *exec, void (*change)(gr_described *input)) {
+  for (uint32_t g = 0; g < exec->ngroups; g++) {
+    const gr_group *group = &exec->groups[g];
+    for (uint32_t i = 0; i < group->ninputs; i++) change((gr_described *)(void *)gr_described_of(group->descs[i]));
+  }
+}
+
+/* What is broadcast is read as if it were not. */
+static void lose_zero(gr_described *input) {
+  for (int32_t d = 0; d < input->view.ndim; d++) {
+    if (input->view.sizes[d] > 1 && input->view.strides[d] == 0) input->view.strides[d] = 1;
+  }
+}
+static void lose_zeros(graft_graph_exec *exec) {
+  each_input(exec, lose_zero);
+}
+
+static void lose_dtype(gr_described *input) {
+  if (input->desc.dl.dtype == GRAFT_F32) input->desc.dl.dtype = GRAFT_I32;
+}
+static void lose_dtypes(graft_graph_exec *exec) {
+  each_input(exec, lose_dtype);
+}
+
+/* Two descriptors of a group name each other's memory. */
+static void swap_memory(graft_graph_exec *exec, const gr_group *group, uint32_t first, uint32_t second) {
+  gr_view *a = &((gr_described *)(void *)gr_described_of(group->descs[first]))->view;
+  gr_view *b = &((gr_described *)(void *)gr_described_of(group->descs[second]))->view;
+  const gr_buffer *buffers = exec->graph->buffers;
+  const uint32_t buffer = a->buffer;
+  if (buffers[buffer].on_host || buffers[b->buffer].on_host || buffers[buffer].bytes != buffers[b->buffer].bytes)
+    return;
+  a->buffer = b->buffer;
+  b->buffer = buffer;
+}
+static void swap_inputs(graft_graph_exec *exec) {
+  for (uint32_t g = 0; g < exec->ngroups; g++) {
+    if (exec->groups[g].ninputs > 1) swap_memory(exec, &exec->groups[g], 0, 1);
+  }
+}
+static void swap_output(graft_graph_exec *exec) {
+  for (uint32_t g = 0; g < exec->ngroups; g++) {
+    const gr_group *group = &exec->groups[g];
+    if (group->ninputs && group->noutputs) swap_memory(exec, group, 0, group->ninputs);
+  }
+}
+
 static const struct {
   const char *name;
   fuzz_fault fault;
@@ -117,31 +167,42 @@ static const struct {
     {"a wrong reuse of memory", {.in_exec = overlap_values}},
     {"a lost write in a file", {.in_loaded = lose_write}},
     {"a shifted view in a file", {.in_loaded = shift_view}},
+    {"a group that reads over what is broadcast", {.in_exec = lose_zeros}},
+    {"a group that takes an input for another dtype", {.in_exec = lose_dtypes}},
+    {"a group that takes one input for another", {.in_exec = swap_inputs}},
+    {"a group that writes where it reads", {.in_exec = swap_output}},
 };
 
-static uint32_t count_found(const fuzz_fault *fault, char *why, size_t room) {
+/* On a plugin that takes groups; "groups=none": one that takes none. */
+static uint32_t count_found(const char *groups, const fuzz_fault *fault, char *why, size_t room) {
+  graft_rt_device *device = device_at(test_plugin("groups"), (const char *const[]){groups, NULL}, 0);
   uint32_t found = 0;
+  ck_assert_msg(device, "%s", graft_last_error());
   for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
     fuzz_program program;
     fuzz_make(seed, &program);
-    found += !fuzz_agrees(&program, graft_device_reference(), fault, why, room);
+    found += !fuzz_agrees(&program, device, fault, why, room);
   }
   return found;
 }
 
+static const char *const groupings[] = {"groups=none", "groups=runs", "groups=spread"};
+
 START_TEST(programs_agree) {
   char why[512] = "";
-  ck_assert_msg(count_found(NULL, why, sizeof why) == 0, "%s", why);
+  ck_assert_msg(count_found(groupings[_i], NULL, why, sizeof why) == 0, "%s: %s", groupings[_i], why);
 }
 END_TEST
 
 START_TEST(a_fault_is_found) {
   char why[512] = "";
-  ck_assert_msg(count_found(&faults[_i].fault, why, sizeof why) > 0, "nothing found %s", faults[_i].name);
+  bool of_groups = faults[_i].fault.in_exec && faults[_i].fault.in_exec != overlap_values;
+  ck_assert_msg(count_found(of_groups ? "groups=runs" : "groups=none", &faults[_i].fault, why, sizeof why) > 0,
+                "nothing found %s", faults[_i].name);
 }
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(programs_agree), EACH(a_fault_is_found, ROWS(faults)), {0}};
+  const suite_test tests[] = {EACH(programs_agree, ROWS(groupings)), EACH(a_fault_is_found, ROWS(faults)), {0}};
   return run_suite("graph_faults", tests, (suite_options){.timeout_s = 120});
 }

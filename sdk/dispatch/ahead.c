@@ -68,10 +68,7 @@ static bool ahead_begin(ahead *a, dsp_plan *plan) {
 }
 
 static void ahead_end(ahead *a) {
-  for (uint32_t i = 0; i < a->frame.workspace_count; i++) mem_free(a->frame.workspaces[i]);
-  for (uint32_t i = 0; i < a->frame.loser_count; i++) {
-    if (a->frame.losers[i].destroy) a->frame.losers[i].destroy(a->frame.losers[i].value);
-  }
+  dsp_frame_end(&a->frame);
   arena_free(&a->memory);
 }
 

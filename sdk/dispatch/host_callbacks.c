@@ -54,6 +54,7 @@ graft_status dsp_host_output_shape(const graft_exec *exec, graft_output *output,
 graft_status dsp_host_memo_publish(const graft_exec *exec, void *value, void (*destroy)(void *value), void **winner) {
   dsp_frame *frame = exec->host_context;
   dsp_plan *plan = frame->plan;
+  if (!plan) return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: a group of calls has an executable and no memo");
   if (!value) return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: a memo can't be NULL");
   if (frame->loser_count == DSP_MAX_LOSERS) {
     return err_set(GRAFT_INVALID_ARGUMENT, "memo_publish: one call may publish a memo %d times at most",

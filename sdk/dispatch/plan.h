@@ -222,6 +222,14 @@ struct graft_output {
   graft_tensor_desc desc;
 };
 
+/* Gives back what a plugin asked for during its call. */
+void dsp_frame_end(dsp_frame *frame);
+
+/* Puts the numbers of this call into an args struct of the plan's slot; those in the template are of the first one. */
+void dsp_fill_late(const dsp_plan *plan, const graft_value *args, unsigned char *packed);
+/* A number as the one element of a tensor of its dtype: 16 bytes hold any. */
+void dsp_scalar_element(const graft_scalar *scalar, void *element);
+
 void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
                    const int64_t *sizes, const int64_t *strides);
 /* Counts a call that leaves the device; an error that names it under GRAFT_FALLBACK=error. */

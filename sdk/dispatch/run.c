@@ -47,11 +47,15 @@ static graft_tensor *source(const run *r, const dsp_operand *o) {
 
 /* --- numbers --- */
 
+void dsp_scalar_element(const graft_scalar *scalar, void *element) {
+  memcpy(element, &scalar->value, sizeof scalar->value);
+  if (scalar->dtype == GRAFT_BOOL) *(uint8_t *)element = scalar->value.i != 0;
+}
+
 static dt_value number_value(const graft_value *value, graft_dtype *dtype, void *element) {
   if (value->kind == GRAFT_VALUE_SCALAR) {
     *dtype = value->as.scalar.dtype;
-    memcpy(element, &value->as.scalar.value, sizeof value->as.scalar.value);
-    if (*dtype == GRAFT_BOOL) *(uint8_t *)element = value->as.scalar.value.i != 0;
+    dsp_scalar_element(&value->as.scalar, element);
     return dt_scalar_value(&value->as.scalar);
   }
   const graft_tensor *t = value->as.tensor;
@@ -203,13 +207,12 @@ static void fill_args(run *r) {
   }
 }
 
-/* Numbers of this call; those in the template are of the first one. */
-static void fill_late(run *r) {
-  for (uint64_t left = r->plan->late; left; left &= left - 1) {
+void dsp_fill_late(const dsp_plan *plan, const graft_value *args, unsigned char *packed) {
+  for (uint64_t left = plan->late; left; left &= left - 1) {
     uint32_t i = (uint32_t)__builtin_ctzll(left);
-    const op_arg *arg = &r->plan->slot_schema->args[i];
-    const graft_value *value = &r->args[i];
-    unsigned char *field = r->packed + arg->offset;
+    const op_arg *arg = &plan->slot_schema->args[i];
+    const graft_value *value = &args[i];
+    unsigned char *field = packed + arg->offset;
     if (arg->kind == OPK_SCALARS) {
       const graft_scalar_list list = {value->as.scalars, value->count};
       memcpy(field, &list, sizeof list);
@@ -246,6 +249,13 @@ static void fill_philox(run *r, graft_philox *philox) {
 
 /* --- the call --- */
 
+void dsp_frame_end(dsp_frame *frame) {
+  for (uint32_t i = 0; i < frame->workspace_count; i++) mem_free(frame->workspaces[i]);
+  for (uint32_t i = 0; i < frame->loser_count; i++) {
+    if (frame->losers[i].destroy) frame->losers[i].destroy(frame->losers[i].value);
+  }
+}
+
 static graft_status call_slot(run *r, const graft_philox *philox) {
   dsp_plan *plan = r->plan;
   graft_rt_stream *stream = graft_stream_current(plan->device);
@@ -266,10 +276,7 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   graft_status status = plan->slot(&exec, r->packed);
   pthread_mutex_unlock(&stream->lock);
   if (!status && r->frame.workspace_count) status = dsp_zone_check(&r->frame);
-  for (uint32_t i = 0; i < r->frame.workspace_count; i++) mem_free(r->frame.workspaces[i]);
-  for (uint32_t i = 0; i < r->frame.loser_count; i++) {
-    if (r->frame.losers[i].destroy) r->frame.losers[i].destroy(r->frame.losers[i].value);
-  }
+  dsp_frame_end(&r->frame);
   if (status == GRAFT_UNIMPLEMENTED && philox->struct_size && !dsp_philox.active) {
     /* The next way draws the same numbers. */
     dsp_philox = (dsp_philox_override){true, philox->seed, philox->offset};
@@ -310,7 +317,7 @@ static graft_status run_prepared(run *r) {
     if (status) return status;
   }
   fill_args(r);
-  fill_late(r);
+  dsp_fill_late(r->plan, r->args, r->packed);
   graft_philox philox = {0};
   fill_philox(r, &philox);
   graft_status status = call_slot(r, &philox);

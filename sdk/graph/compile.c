@@ -12,27 +12,15 @@ static graft_status no_memory(void) {
 
 /* --- which buffer lives when --- */
 
-static void use(graft_graph_exec *e, const gr_view *view, uint32_t node, bool written) {
-  if (view->buffer == GR_NONE) return;
-  gr_place *place = &e->places[view->buffer];
-  if (place->first == GR_NONE) place->first = node;
-  place->last = node;
-  place->written |= written;
-}
-
 static graft_status find_places(graft_graph_exec *e) {
   const graft_graph *graph = e->graph;
   e->places = arena_take(&e->memory, graph->nbuffers * sizeof *e->places);
   if (!e->places) return no_memory();
   for (uint32_t i = 0; i < graph->nbuffers; i++) {
-    e->places[i] = (gr_place){.first = GR_NONE, .same_as = GR_NONE, .first_cell = GR_NONE};
+    e->places[i] = (gr_place){.same_as = GR_NONE, .first_cell = GR_NONE};
     if (graph->buffers[i].kind == GR_CONSTANT) e->places[i].memory = GR_KEPT;
   }
-  for (uint32_t n = 0; n < graph->nnodes; n++) {
-    const gr_node *node = graph->nodes[n];
-    for (uint32_t i = 0; i < node->noperands; i++) use(e, &node->operands[i].view, n, node->operands[i].written);
-    for (uint32_t i = 0; i < node->nresults; i++) use(e, &node->results[i].view, n, true);
-  }
+  gr_find_spans(e);
   for (uint32_t i = 0; i < graph->noutputs; i++) e->places[graph->outputs[i].view.buffer].is_output = true;
   for (uint32_t i = 0; i < graph->ninputs; i++) {
     gr_place *place = &e->places[graph->inputs[i].view.buffer];
@@ -74,7 +62,8 @@ static graft_status fill_step(graft_graph_exec *e, uint32_t n) {
                     .results = arena_take(&e->memory, node->nresults * sizeof *step->results),
                     .first_operand = e->noperands,
                     .first_arg = e->nargs,
-                    .first_result = e->nresults};
+                    .first_result = e->nresults,
+                    .group = GR_NONE};
   if (!step->args || !step->operands || !step->results) return no_memory();
   e->noperands += node->noperands;
   e->nargs += node->nargs;
@@ -106,11 +95,6 @@ typedef struct planning {
   graft_graph_exec *e;
   gr_frame *frame;
 } planning;
-
-static bool is_slot(const dsp_plan *plan) {
-  int route = atomic_load(&plan->route);
-  return route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL;
-}
 
 static graft_status find(planning *p, uint32_t n, bool give, dsp_plan **plan) {
   const gr_step *step = &p->e->steps[n];
@@ -171,7 +155,7 @@ static graft_status try_in_place(planning *p, uint32_t n) {
     graft_status status = gr_frame_bind(e, p->frame, to, p->frame->storages[from], 0);
     if (!status) status = find(p, n, true, &plan);
     if (status) return status;
-    if (is_slot(plan) && plan->simple) {
+    if (gr_is_slot(plan) && plan->simple) {
       dsp_plan_release(step->plan);
       step->plan = plan;
       e->places[to].same_as = from;
@@ -190,13 +174,11 @@ static graft_status plan_step(planning *p, uint32_t n) {
   if (def && def->flags & OP_COPY) return GRAFT_OK;
   graft_status status = find(p, n, true, &step->plan);
   if (status) return status;
-  if (!is_slot(step->plan)) {
+  if (!gr_is_slot(step->plan)) {
     dsp_plan_release(step->plan);
     step->plan = NULL;
     let_give(p->e, step);
     status = find(p, n, false, &step->plan);
-  } else if (p->e->passes & GR_PASS_INPLACE) {
-    status = try_in_place(p, n);
   }
   if (status) return status;
   /* What is no tensor comes from the plan; a number that each call brings anew is the node's. */
@@ -218,15 +200,27 @@ static graft_status bind_all(planning *p, graft_storage **owned) {
   return status;
 }
 
+/* What runs by itself is made ready; of a group that is left to where its nodes run one by one after all. */
+static graft_status finish_steps(planning *p) {
+  graft_graph_exec *e = p->e;
+  graft_status status = GRAFT_OK;
+  for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) {
+    gr_step *step = &e->steps[n];
+    if (step->group != GR_NONE || !step->plan) continue;
+    if (gr_is_slot(step->plan) && e->passes & GR_PASS_INPLACE) status = try_in_place(p, n);
+    if (!status) status = gr_node_error(dsp_prepare(step->plan), n);
+  }
+  return status;
+}
+
 static graft_status find_plans(graft_graph_exec *e) {
   planning p = {.e = e};
   graft_storage **owned = calloc(e->graph->nbuffers + 1u, sizeof *owned);
   graft_status status = owned ? gr_frame_new(e, &p.frame) : no_memory();
   if (!status) status = bind_all(&p, owned);
   for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) status = plan_step(&p, n);
-  for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) {
-    if (e->steps[n].plan) status = gr_node_error(dsp_prepare(e->steps[n].plan), n);
-  }
+  if (!status && e->passes & GR_PASS_FUSE) status = gr_make_groups(e, p.frame);
+  if (!status) status = finish_steps(&p);
   for (uint32_t i = 0; owned && i < e->graph->nbuffers; i++) tns_storage_release(owned[i]);
   free(owned);
   gr_frame_free(p.frame);
@@ -350,18 +344,24 @@ static bool holds_constants(const graft_graph *graph) {
 
 void graft_graph_exec_destroy(graft_graph_exec *e) {
   if (!e) return;
-  /* Work of any stream may still read constants. */
-  if (e->graph && holds_constants(e->graph) && !dev_forked(e->device)) dev_wait_for_work(e->device);
+  /* Work of any stream may still read constants, and run groups. */
+  bool waits = e->graph && (holds_constants(e->graph) || e->ngroups);
+  if (waits && !dev_forked(e->device)) dev_wait_for_work(e->device);
+  gr_destroy_groups(e);
   for (gr_frame *f = e->frames, *next; f; f = next) {
     next = f->next;
     gr_frame_free(f);
   }
-  for (uint32_t n = 0; e->steps && n < e->graph->nnodes; n++) dsp_plan_release(e->steps[n].plan);
+  for (uint32_t n = 0; e->steps && n < e->graph->nnodes; n++) {
+    dsp_plan_release(e->steps[n].plan);
+    dsp_plan_release(e->steps[n].conversion);
+  }
   graft_graph_destroy(e->graph);
   graft_tensor_release(e->claim);
   pthread_mutex_destroy(&e->lock);
   arena_free(&e->memory);
   free(e->cells);
+  free(e->groups);
   free(e->arena_bytes);
   free(e);
 }
@@ -373,6 +373,8 @@ graft_status graft_graph_exec_query(const graft_graph_exec *e, graft_graph_exec_
     return err_about(GRAFT_INVALID_ARGUMENT, __func__, "info_bytes is 0; expected sizeof(graft_graph_exec_info)");
   }
   graft_graph_exec_info all = {.nodes = e->graph->nnodes, .arenas = e->narenas, .value_bytes = e->value_bytes};
+  all.groups = e->ngroups;
+  for (uint32_t i = 0; i < e->ngroups; i++) all.grouped_nodes += e->groups[i].end - e->groups[i].first;
   for (uint32_t i = 0; i < e->narenas; i++) all.arena_bytes += e->arena_bytes[i];
   for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
     if (e->graph->buffers[i].constant) all.constant_bytes += e->graph->buffers[i].bytes;

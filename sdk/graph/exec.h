@@ -3,7 +3,7 @@
 #ifndef GRAFT_SDK_GRAPH_EXEC_H
 #define GRAFT_SDK_GRAPH_EXEC_H
 
-#include "dispatch/plan.h"
+#include "dispatch/groups.h"
 #include "graph/graph.h"
 
 /* Where a buffer's memory comes from in a run. */
@@ -13,14 +13,15 @@ typedef enum gr_memory {
   GR_KEPT,  /* a constant */
   GR_ARENA, /* a part of an arena */
   GR_OWN,   /* a storage of its own, from its first node on: it is seen from outside, or is not planned */
-  GR_LOOSE  /* the storage in which a node that runs by other means than a slot gives its result */
+  GR_LOOSE, /* the storage in which a node that runs by other means than a slot gives its result */
+  GR_INSIDE /* none: only nodes of one group use it. A storage of its own where these run one by one */
 } gr_memory;
 
 typedef struct gr_place {
   gr_memory memory;
   bool is_output;
   bool written;         /* by some node */
-  uint32_t first, last; /* nodes; first GR_NONE: no node uses it */
+  uint32_t first, last; /* moments, see gr_moment; first GR_NONE: no node uses it */
   uint32_t input;       /* of GR_BOUND */
   uint32_t same_as;     /* the buffer whose memory it takes over, which ends where this begins; GR_NONE: its own */
   gr_spot spot;         /* of GR_ARENA */
@@ -37,12 +38,31 @@ typedef struct gr_cell {
 typedef struct gr_step {
   const gr_node *node;
   dsp_plan *plan;                                  /* NULL: a copy */
+  dsp_plan *conversion;                            /* of a copy: as a slot would make it; NULL: not looked for */
   graft_value *args;                               /* in full, without tensors */
   uint32_t *operands;                              /* cells; GR_NONE: absent */
   uint32_t *results;                               /* cells; GR_NONE: absent */
   bool gives;                                      /* its new results are its own: GR_LOOSE */
   uint32_t first_operand, first_arg, first_result; /* of its part in a frame's arrays */
+  uint32_t group;                                  /* GR_NONE: none */
 } gr_step;
+
+/* A view as plugins see it while there is no memory; one for all who speak of the same elements. */
+typedef struct gr_described {
+  struct gr_described *next; /* of the same buffer */
+  gr_view view;
+  graft_tensor_desc desc;
+} gr_described;
+
+/* Nodes that follow each other and that the plugin compiled to one program. */
+typedef struct gr_group {
+  uint32_t first, end; /* nodes */
+  graft_executable *executable;
+  bool unaligned; /* takes inputs that begin anywhere */
+  uint32_t ninputs, noutputs;
+  const graft_tensor_desc *const *descs; /* inputs, then outputs, each part of a gr_described */
+  uint32_t first_desc;                   /* in a frame's array */
+} gr_group;
 
 /* What one run needs of its own, kept for the next one. */
 typedef struct gr_frame {
@@ -54,6 +74,8 @@ typedef struct gr_frame {
   graft_storage **storages; /* by buffer; owned where GR_OWN or GR_LOOSE */
   uint64_t *bases;          /* by buffer: its first byte in the storage */
   graft_storage **arenas;
+  graft_tensor_desc *descs;             /* of all groups */
+  const graft_tensor_desc **desc_items; /* likewise: what points to them */
 } gr_frame;
 
 struct graft_graph_exec {
@@ -63,7 +85,10 @@ struct graft_graph_exec {
   uint32_t passes;
   gr_place *places; /* by buffer */
   gr_cell *cells;
-  gr_step *steps; /* by node */
+  gr_step *steps;             /* by node */
+  const graft_graph_api *api; /* of the plugin, where there are groups */
+  gr_group *groups;           /* in the order of their nodes */
+  uint32_t ngroups, ndescs;
   uint64_t *arena_bytes;
   uint32_t ncells, narenas, noperands, nargs, nresults;
   uint64_t value_bytes;
@@ -72,6 +97,48 @@ struct graft_graph_exec {
   pthread_mutex_t lock; /* guards frames */
   gr_frame *frames;
 };
+
+/* When a node runs: those of a group do so at once, when its first one would. */
+static inline uint32_t gr_moment(const graft_graph_exec *exec, uint32_t node) {
+  const uint32_t group = exec->steps ? exec->steps[node].group : GR_NONE;
+  return group == GR_NONE ? node : exec->groups[group].first;
+}
+
+/* Whether a plan leads to a slot of the plugin. */
+static inline bool gr_is_slot(const dsp_plan *plan) {
+  int route = atomic_load(&plan->route);
+  return route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL;
+}
+
+/* --- spans.c --- */
+/* Finds, for each buffer, the moments between which it is used, and whether it is written. */
+void gr_find_spans(graft_graph_exec *exec);
+
+/* --- groups.c --- */
+/* Asks the plugin which nodes it takes together, puts these behind each other and compiles them. Steps have their
+ * plans, buffers have storages in `frame`, and no memory yet. */
+graft_status gr_make_groups(graft_graph_exec *exec, gr_frame *frame);
+/* Nothing that a run has submitted is under way. */
+void gr_destroy_groups(graft_graph_exec *exec);
+
+/* --- group_order.c --- */
+/* An order of the nodes in which those of a group follow each other: node order[0] is first. groups has a number for
+ * each node, 0: none. INTERNAL, naming the group, where there is none. */
+graft_status gr_order_groups(const graft_graph_exec *exec, const uint32_t *groups, uint32_t *order);
+
+/* --- group_nodes.c --- */
+/* Nodes as a plugin sees them. What they point to lies in the memory of the exec. */
+typedef struct gr_describer {
+  graft_graph_exec *exec;
+  gr_frame *frame;
+  gr_described **by_buffer; /* what there is of each */
+} gr_describer;
+graft_status gr_describe_node(gr_describer *describer, uint32_t node, const graft_graph_node **described);
+/* NULL: no host memory. */
+const graft_tensor_desc *gr_describe_view(gr_describer *describer, const gr_view *view);
+static inline const gr_described *gr_described_of(const graft_tensor_desc *desc) {
+  return (const gr_described *)(const void *)((const char *)desc - offsetof(gr_described, desc));
+}
 
 /* --- frame.c --- */
 graft_status gr_frame_new(const graft_graph_exec *exec, gr_frame **frame);

@@ -42,7 +42,11 @@ static bool take_arrays(const graft_graph_exec *exec, gr_frame *f) {
   f->storages = calloc(graph->nbuffers + 1u, sizeof *f->storages);
   f->bases = calloc(graph->nbuffers + 1u, sizeof *f->bases);
   f->arenas = calloc(exec->narenas + 1u, sizeof *f->arenas);
-  return f->cells && f->args && f->operands && f->results && f->storages && f->bases && f->arenas;
+  f->descs = calloc(exec->ndescs + 1u, sizeof *f->descs);
+  f->desc_items = calloc(exec->ndescs + 1u, sizeof *f->desc_items);
+  for (uint32_t i = 0; f->descs && f->desc_items && i < exec->ndescs; i++) f->desc_items[i] = &f->descs[i];
+  return f->descs && f->desc_items && f->cells && f->args && f->operands && f->results && f->storages && f->bases &&
+         f->arenas;
 }
 
 graft_status gr_frame_new(const graft_graph_exec *exec, gr_frame **frame) {
@@ -71,6 +75,8 @@ void gr_frame_free(gr_frame *f) {
   free(f->storages);
   free(f->bases);
   free(f->arenas);
+  free(f->descs);
+  free(f->desc_items);
   free(f);
 }
 

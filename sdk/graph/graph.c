@@ -154,6 +154,13 @@ graft_status gr_node_error(graft_status status, uint32_t node) {
   return err_attribute(status, subject);
 }
 
+graft_status gr_group_error(graft_status status, uint32_t first, uint32_t last) {
+  if (status == GRAFT_OK) return GRAFT_OK;
+  char subject[48];
+  snprintf(subject, sizeof subject, "graph nodes %u to %u", first, last);
+  return err_attribute(status, subject);
+}
+
 uint32_t graft_graph_node_count(const graft_graph *graph) {
   return err_is_null(graph, __func__, "graph") ? 0 : graph->nnodes;
 }

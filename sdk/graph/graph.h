@@ -2,7 +2,10 @@
  *
  * - record.c: calls and constants come in; ports.c: inputs and outputs; graph.c: what holds them
  * - passes.c: which passes run; pass_*.c: one each; uses.c: what they ask of a graph
- * - compile.c: a graph for one device, its plans and places; plan_memory.c: where values lie, a pure function
+ * - compile.c: a graph for one device, its plans and places; spans.c: when buffers are used; plan_memory.c: where
+ * values lie, a pure function
+ * - groups.c: nodes that the plugin compiles to one program; group_nodes.c: nodes as it sees them; group_order.c: an
+ *   order in which those of a group follow each other
  * - run.c: a run; frame.c: the tensors and arguments that one needs (exec.h)
  * - file_*.c: graphs in files (file.h); query.c: what a graph says of itself
  *
@@ -108,11 +111,20 @@ static inline bool gr_is_random(const gr_node *node) {
 bool gr_same_view(const gr_view *a, const gr_view *b);
 /* Puts "graph node 3" before the error of a node. */
 graft_status gr_node_error(graft_status status, uint32_t node);
+/* Puts "graph nodes 3 to 7" there, of a group. */
+graft_status gr_group_error(graft_status status, uint32_t first, uint32_t last);
 /* The view that a tensor is of a buffer in which it begins `first` bytes later than in its storage. */
 gr_view gr_view_of(const graft_tensor *t, uint32_t buffer, uint64_t first);
 
 /* --- passes.c --- */
-enum { GR_PASS_DEAD = 1, GR_PASS_CSE = 2, GR_PASS_FOLD = 4, GR_PASS_INPLACE = 8, GR_PASS_MEMORY = 16 };
+enum {
+  GR_PASS_DEAD = 1,
+  GR_PASS_CSE = 2,
+  GR_PASS_FOLD = 4,
+  GR_PASS_INPLACE = 8,
+  GR_PASS_MEMORY = 16,
+  GR_PASS_FUSE = 32
+};
 /* Which passes run: all but those that GRAFT_GRAPH_PASSES and `text` (each may be NULL) take out or leave. */
 graft_status gr_choose_passes(const char *text, uint32_t *passes);
 /* Pass number `number`, in the order in which they run; false: there are not so many. */

@@ -154,7 +154,7 @@ static graft_status bind_all(running *r) {
 static bool owns(const graft_graph_exec *e, uint32_t buffer) {
   const gr_place *place = &e->places[buffer];
   if (place->memory == GR_ARENA) return place->spot.arena == GR_NONE;
-  return place->memory == GR_OWN || place->memory == GR_LOOSE;
+  return place->memory == GR_OWN || place->memory == GR_LOOSE || place->memory == GR_INSIDE;
 }
 
 static void drop(running *r, uint32_t buffer) {
@@ -179,7 +179,8 @@ static void drop_all(running *r) {
 /* Memory of its own for what a node uses first. */
 static graft_status open_buffer(running *r, const gr_view *view) {
   if (view->buffer == GR_NONE || r->frame->storages[view->buffer]) return GRAFT_OK;
-  return r->e->places[view->buffer].memory == GR_OWN ? own_memory(r, view->buffer) : GRAFT_OK;
+  const gr_memory memory = r->e->places[view->buffer].memory;
+  return memory == GR_OWN || memory == GR_INSIDE ? own_memory(r, view->buffer) : GRAFT_OK;
 }
 
 static graft_status open_buffers(running *r, const gr_node *node) {
@@ -189,16 +190,24 @@ static graft_status open_buffers(running *r, const gr_node *node) {
   return status;
 }
 
-/* What nobody uses behind this node gives its memory back. */
-static void close_buffer(running *r, const gr_view *view, uint32_t n) {
+/* What nobody uses behind this moment gives its memory back. */
+static void close_buffer(running *r, const gr_view *view, uint32_t moment) {
   if (view->buffer == GR_NONE) return;
   const gr_place *place = &r->e->places[view->buffer];
-  if (place->last == n && !place->is_output) drop(r, view->buffer);
+  if (place->last == moment && !place->is_output) drop(r, view->buffer);
 }
 
-static void close_buffers(running *r, const gr_node *node, uint32_t n) {
-  for (uint32_t i = 0; i < node->noperands; i++) close_buffer(r, &node->operands[i].view, n);
-  for (uint32_t i = 0; i < node->nresults; i++) close_buffer(r, &node->results[i].view, n);
+static void close_buffers(running *r, const gr_node *node, uint32_t moment) {
+  for (uint32_t i = 0; i < node->noperands; i++) close_buffer(r, &node->operands[i].view, moment);
+  for (uint32_t i = 0; i < node->nresults; i++) close_buffer(r, &node->results[i].view, moment);
+}
+
+/* After node n; a group's moment is over with its last node. */
+static void close_moment(running *r, uint32_t n) {
+  const graft_graph_exec *e = r->e;
+  const uint32_t group = e->steps[n].group, first = gr_moment(e, n);
+  if (group != GR_NONE && n + 1 < e->groups[group].end) return;
+  for (uint32_t i = first; i <= n; i++) close_buffers(r, e->steps[i].node, first);
 }
 
 static bool is_given(const gr_step *step, uint32_t i) {
@@ -260,8 +269,60 @@ static graft_status run_step(running *r, uint32_t n) {
   else
     status = r->unaligned ? run_unaligned(step, args, outs) : dsp_run_plan(step->plan, args, outs, &taken);
   if (!status) status = take_results(r, step, outs);
-  if (!status) close_buffers(r, step->node, n);
+  if (!status) close_moment(r, n);
   return status;
+}
+
+/* --- groups --- */
+
+static void fill_desc(const running *r, const gr_described *from, graft_tensor_desc *to) {
+  const uint32_t buffer = from->view.buffer;
+  const graft_storage *storage = r->frame->storages[buffer];
+  *to = from->desc;
+  to->storage_id = storage->id;
+  if (!atomic_load_explicit(&storage->unseen, memory_order_relaxed)) {
+    to->storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed);
+  }
+  to->dl.byte_offset += r->frame->bases[buffer];
+  if (to->flags & GRAFT_TENSOR_HOST_VALUE) {
+    to->dl.data = (graft_buffer *)(void *)((char *)storage->host_pointer + to->dl.byte_offset);
+    to->dl.byte_offset = 0;
+    return;
+  }
+  to->dl.data = storage->buffer;
+  to->dl.byte_offset += storage->offset;
+}
+
+static graft_status run_group(running *r, const gr_group *group) {
+  const graft_graph_exec *e = r->e;
+  graft_tensor_desc *descs = r->frame->descs + group->first_desc;
+  const graft_tensor_desc **items = r->frame->desc_items + group->first_desc;
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < group->ninputs + group->noutputs && !status; i++) {
+    const gr_described *described = gr_described_of(group->descs[i]);
+    status = open_buffer(r, &described->view);
+    if (!status) fill_desc(r, described, &descs[i]);
+  }
+  const graft_graph_run_args args = {sizeof args, items, items + group->ninputs};
+  if (!status) status = dsp_run_group(e->device, e->api, group->executable, &args);
+  for (uint32_t i = 0; i < group->noutputs && !status; i++) {
+    const gr_view *view = &gr_described_of(group->descs[group->ninputs + i])->view;
+    tns_bump(&r->frame->cells[e->places[view->buffer].first_cell]);
+  }
+  if (!status) close_moment(r, group->end - 1);
+  return status;
+}
+
+/* A node, or the group that begins with it; *next receives what runs then. */
+static graft_status run_at(running *r, uint32_t n, uint32_t *next) {
+  const uint32_t number = r->e->steps[n].group;
+  const gr_group *group = number == GR_NONE ? NULL : &r->e->groups[number];
+  if (!group || (r->unaligned && !group->unaligned)) {
+    *next = n + 1;
+    return gr_node_error(run_step(r, n), n);
+  }
+  *next = group->end;
+  return gr_group_error(run_group(r, group), n, group->end - 1);
 }
 
 /* --- outputs --- */
@@ -304,7 +365,7 @@ static graft_status run(running *r, graft_tensor **outputs) {
   dt_set_default(r->e->graph->default_dtype);
   bool grad = graft_grad_mode_set(false);
   graft_status status = bind_all(r);
-  for (uint32_t n = 0; n < r->e->graph->nnodes && !status; n++) status = gr_node_error(run_step(r, n), n);
+  for (uint32_t n = 0; n < r->e->graph->nnodes && !status;) status = run_at(r, n, &n);
   if (!status) status = make_outputs(r, outputs);
   graft_grad_mode_set(grad);
   dt_set_default(dtype);

@@ -120,6 +120,8 @@ typedef struct graft_graph_exec_info {
   uint64_t arena_bytes;    /* their size, taken from the caching allocator for each run */
   uint64_t value_bytes;    /* the size of the values in them */
   uint64_t constant_bytes; /* held as long as it lives */
+  uint32_t groups;         /* of calls that the plugin compiled to one program each */
+  uint32_t grouped_nodes;  /* how many of the nodes are in one */
 } graft_graph_exec_info;
 /* Fills `info`, of info_bytes bytes: sizeof(graft_graph_exec_info) as the caller knows it. */
 GRAFT_EXPORT graft_status graft_graph_exec_query(const graft_graph_exec *exec, graft_graph_exec_info *info,

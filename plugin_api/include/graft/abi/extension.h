@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define GRAFT_EXTENSION_GRAPH         "graft.graph"      /* compile a graph of ops to one executable; no version yet */
+#define GRAFT_EXTENSION_GRAPH         "graft.graph"      /* calls that are compiled to one program; see graph.h */
 #define GRAFT_EXTENSION_COLLECTIVE    "graft.collective" /* all-reduce and friends; no version yet */
 #define GRAFT_EXTENSION_PROFILER      "graft.profiler"   /* times of what ran on the device */
 #define GRAFT_EXTENSION_IPC           "graft.ipc"        /* memory shared between processes; no version yet */

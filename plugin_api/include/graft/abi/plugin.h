@@ -18,6 +18,7 @@
 #include "graft/abi/core_ops.h"
 #include "graft/abi/device.h"
 #include "graft/abi/extension.h"
+#include "graft/abi/graph.h"
 #include "graft/abi/host.h"
 #include "graft/abi/memory.h"
 #include "graft/abi/op_ids.h"

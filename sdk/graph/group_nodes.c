@@ -1,0 +1,197 @@
+/* Nodes as the extension "graft.graph" shows them to a plugin: args structs whose descriptors have no data, one
+ * descriptor for each view. */
+#include <string.h>
+
+#include "graph/exec.h"
+#include "tensor/view.h"
+
+static graft_status no_memory(void) {
+  return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to show a graph to a plugin");
+}
+
+/* --- views --- */
+
+const graft_tensor_desc *gr_describe_view(gr_describer *d, const gr_view *view) {
+  graft_graph_exec *e = d->exec;
+  for (gr_described *known = d->by_buffer[view->buffer]; known; known = known->next) {
+    if (gr_same_view(&known->view, view)) return &known->desc;
+  }
+  gr_described *made = arena_take(&e->memory, sizeof *made);
+  if (!made) return NULL;
+  made->view = *view;
+  made->desc =
+      (graft_tensor_desc){.struct_size = sizeof made->desc,
+                          .dl = {NULL, e->device->dlpack_type, e->device->index, view->ndim, view->dtype,
+                                 made->view.sizes, made->view.strides, (uint64_t)view->offset * dt_bytes(view->dtype)},
+                          .storage_id = view->buffer + UINT64_C(1)};
+  if (e->graph->buffers[view->buffer].on_host) made->desc.flags = GRAFT_TENSOR_HOST_VALUE;
+  made->next = d->by_buffer[view->buffer];
+  d->by_buffer[view->buffer] = made;
+  return &made->desc;
+}
+
+static gr_view expanded(const gr_view *view, const gr_view *to) {
+  gr_view wide = *view;
+  wide.ndim = to->ndim;
+  memcpy(wide.sizes, to->sizes, sizeof wide.sizes);
+  for (int32_t i = 0; i < to->ndim; i++) {
+    const int32_t own = i - (to->ndim - view->ndim);
+    wide.strides[i] = own < 0 || (view->sizes[own] == 1 && to->sizes[i] != 1) ? 0 : view->strides[own];
+  }
+  for (int32_t i = to->ndim; i < GRAFT_MAX_DIMS; i++) wide.strides[i] = 0;
+  return wide;
+}
+
+/* --- a node --- */
+
+/* One that is described: a call of a slot. */
+typedef struct describing {
+  gr_describer *d;
+  const gr_node *node;
+  bool copies;
+  const graft_tensor_desc **reads, **writes;
+  uint32_t nreads, nwrites;
+} describing;
+
+static bool is_copy(const gr_node *node) {
+  const op_def *def = op_def_of(node->schema->id);
+  return def && def->flags & OP_COPY;
+}
+
+/* Of a copy, the last operand. */
+static const gr_view *source_of_copy(const gr_node *node) {
+  uint32_t last = node->noperands;
+  while (last > 0 && node->operands[last - 1].view.buffer == GR_NONE) last--;
+  return last ? &node->operands[last - 1].view : NULL;
+}
+
+static gr_view view_of(const describing *k, const dsp_operand *o) {
+  const gr_node *node = k->node;
+  if (o->is_output) return node->results[o->item].view;
+  if (k->copies) return expanded(source_of_copy(node), &node->results[0].view);
+  const gr_view *view = &node->operands[node->args[o->arg].as.i + (o->item < 0 ? 0 : o->item)].view;
+  const op_def *def = op_def_of(node->schema->id);
+  const char role = op_role(node->schema, def, (uint32_t)o->arg);
+  bool number = k->d->exec->graph->buffers[view->buffer].on_host;
+  if (!number && def->flags & OP_ELEMENTWISE && (role == 'b' || role == 'c'))
+    return expanded(view, &node->results[0].view);
+  return *view;
+}
+
+static const graft_tensor_desc *describe_operand(void *context, const dsp_operand *o) {
+  describing *k = context;
+  const gr_view view = view_of(k, o);
+  const graft_tensor_desc *desc = gr_describe_view(k->d, &view);
+  if (!desc) return NULL;
+  if (!o->is_output) k->reads[k->nreads++] = desc;
+  if (o->is_output || o->mutated) k->writes[k->nwrites++] = desc;
+  return desc;
+}
+
+/* --- which nodes are shown --- */
+
+static bool has_bits(const gr_node *node) {
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < node->noperands; i++) {
+    if (node->operands[i].view.buffer != GR_NONE) bits |= node->operands[i].view.flags;
+  }
+  for (uint32_t i = 0; i < node->nresults; i++) {
+    if (node->results[i].view.buffer != GR_NONE) bits |= node->results[i].view.flags;
+  }
+  return bits & (TNS_CONJ | TNS_NEG);
+}
+
+static graft_tensor *cell_of(const gr_describer *d, uint32_t cell) {
+  return cell == GR_NONE ? NULL : &d->frame->cells[cell];
+}
+
+/* Finds how the conversion slot would make a copy. */
+static graft_status find_conversion(gr_describer *d, uint32_t n) {
+  gr_step *step = &d->exec->steps[n];
+  const gr_view *source = source_of_copy(step->node);
+  if (!source || step->results[0] == GR_NONE || source->buffer == step->node->results[0].view.buffer) return GRAFT_OK;
+  uint32_t at = step->node->noperands;
+  while (step->operands[at - 1] == GR_NONE) at--;
+  graft_tensor *to = cell_of(d, step->results[0]), *from = cell_of(d, step->operands[at - 1]), *wide = NULL;
+  if (from->device != to->device) return GRAFT_OK;
+  const op_schema *schema = op_schema_of(GRAFT_OP_TO_COPY);
+  graft_status status = tns_same_sizes(to, from) ? GRAFT_OK : tns_expand(from, to->ndim, to->sizes, &wide);
+  const graft_value args[] = {fx_tensor(wide ? wide : from), {GRAFT_VALUE_DTYPE, 0, {.dtype = to->dtype}}};
+  if (!status)
+    status = dsp_find_plan(schema, op_def_of(schema->id), args, sizeof args / sizeof *args, &to, 1, &step->conversion);
+  graft_tensor_release(wide);
+  return gr_node_error(status, n);
+}
+
+/* The plan by which a plugin could run a node on what it is shown of it; NULL: none. */
+static graft_status plan_to_show(gr_describer *d, uint32_t n, dsp_plan **plan) {
+  gr_step *step = &d->exec->steps[n];
+  *plan = NULL;
+  if (gr_is_random(step->node) || has_bits(step->node)) return GRAFT_OK;
+  graft_status status = is_copy(step->node) ? find_conversion(d, n) : GRAFT_OK;
+  dsp_plan *found = is_copy(step->node) ? step->conversion : step->plan;
+  if (!status && found && gr_is_slot(found) && found->simple && !found->empty) *plan = found;
+  return status;
+}
+
+/* What stands in the args of the plan's slot. */
+static graft_status full_args(graft_graph_exec *e, uint32_t n, const dsp_plan *plan, const graft_value **args) {
+  const gr_step *step = &e->steps[n];
+  *args = step->args;
+  if (plan != step->conversion) return GRAFT_OK;
+  graft_value *full = arena_take(&e->memory, OP_MAX_ARGS * sizeof *full);
+  if (!full) return no_memory();
+  const graft_value given[] = {{0}, {GRAFT_VALUE_DTYPE, 0, {.dtype = step->node->results[0].view.dtype}}};
+  dsp_full_args(plan, given, sizeof given / sizeof *given, full);
+  *args = full;
+  return GRAFT_OK;
+}
+
+static bool list_views(describing *k) {
+  for (uint32_t i = 0; i < k->node->noperands; i++) {
+    const gr_operand *o = &k->node->operands[i];
+    if (o->view.buffer == GR_NONE) continue;
+    const graft_tensor_desc *desc = gr_describe_view(k->d, &o->view);
+    if (!desc) return false;
+    k->reads[k->nreads++] = desc;
+    if (o->written) k->writes[k->nwrites++] = desc;
+  }
+  for (uint32_t i = 0; i < k->node->nresults; i++) {
+    if (k->node->results[i].view.buffer == GR_NONE) continue;
+    const graft_tensor_desc *desc = gr_describe_view(k->d, &k->node->results[i].view);
+    if (!desc) return false;
+    k->writes[k->nwrites++] = desc;
+  }
+  return true;
+}
+
+graft_status gr_describe_node(gr_describer *d, uint32_t n, const graft_graph_node **described) {
+  graft_graph_exec *e = d->exec;
+  const gr_node *node = e->graph->nodes[n];
+  const uint32_t most = node->noperands + node->nresults + 1;
+  graft_graph_node *shown = arena_take(&e->memory, sizeof *shown);
+  describing k = {.d = d,
+                  .node = node,
+                  .copies = is_copy(node),
+                  .reads = arena_take(&e->memory, most * sizeof *k.reads),
+                  .writes = arena_take(&e->memory, most * sizeof *k.writes)};
+  if (!shown || !k.reads || !k.writes) return no_memory();
+  dsp_plan *plan;
+  const graft_args *packed = NULL;
+  const graft_value *args;
+  graft_status status = plan_to_show(d, n, &plan);
+  if (!status && plan) {
+    status = full_args(e, n, plan, &args);
+    if (!status) status = dsp_pack_call(plan, args, describe_operand, &k, &e->memory, &packed);
+  } else if (!status && !list_views(&k)) {
+    status = no_memory();
+  }
+  *shown = (graft_graph_node){.struct_size = sizeof *shown,
+                              .args = packed,
+                              .reads = k.reads,
+                              .writes = k.writes,
+                              .read_count = k.nreads,
+                              .write_count = k.nwrites};
+  *described = shown;
+  return status;
+}

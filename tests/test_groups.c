@@ -1,0 +1,230 @@
+/* Groups of calls that a plugin runs as one: what it is shown, what memory they need, what is refused and how. */
+#include <math.h>
+
+#include "graph/exec.h"
+#include "graph_programs.h"
+#include "plugins/groups.h"
+#include "suite.h"
+
+static graft_rt_device *grouping(const char *option) {
+  graft_rt_device *device = device_at(test_plugin("groups"), (const char *const[]){option, NULL}, 0);
+  ck_assert_msg(device, "%s", graft_last_error());
+  return device;
+}
+
+static const groups_seen *seen_by(graft_rt_device *device) {
+  const void *table = NULL;
+  void *self;
+  OK(graft_device_extension(device, GROUPS_SEEN, 1, &table, &self));
+  return ((const groups_api *)table)->seen;
+}
+
+static graft_tensor *numbers(graft_rt_device *device, int64_t n, const float *values) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 1, &n, values, &t));
+  return t;
+}
+
+/* out = relu(tanh(a + b)), with an op in the middle of which no plugin is shown the args where `draws`. */
+static graft_graph *three_calls(graft_rt_device *device, bool draws) {
+  const int64_t n = 3;
+  graft_graph *graph;
+  graft_tensor *a, *b, *sum, *bent = NULL, *drawn = NULL, *out = NULL;
+  OK(graft_graph_create(device, &graph));
+  OK(graft_graph_input(graph, "a", GRAFT_F32, 1, &n, NULL, &a));
+  OK(graft_graph_input(graph, "b", GRAFT_F32, 1, &n, NULL, &b));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_add_Tensor(a, b, graft_scalar_none(), &sum));
+  if (draws)
+    OK(graft_call(GRAFT_OP_BERNOULLI_P, (graft_value[]){T(sum), {GRAFT_VALUE_FLOAT, 0, {.f = 1}}}, 2, &drawn, 1));
+  OK(graft_op_tanh(sum, &bent));
+  OK(graft_op_relu(bent, &out));
+  if (draws) OK(graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){T(out), T(drawn)}, 2, &out, 1));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "out", out));
+  release_all((graft_tensor *[]){a, b, sum, bent, out, drawn}, 6);
+  return graph;
+}
+
+static graft_graph_exec_info info_of(const graft_graph_exec *exec) {
+  graft_graph_exec_info info;
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  return info;
+}
+
+static void expect_run(graft_graph_exec *exec, graft_tensor *a, graft_tensor *b) {
+  graft_tensor *out = NULL;
+  OK(graft_graph_run(exec, (graft_tensor *[]){a, b}, 2, &out, 1));
+  float is[3], x[3], y[3];
+  OK(graft_tensor_to_host(out, is));
+  OK(graft_tensor_to_host(a, x));
+  OK(graft_tensor_to_host(b, y));
+  for (int i = 0; i < 3; i++) {
+    long double bent = tanhl((long double)(x[i] + y[i]));
+    ck_assert_msg(is[i] == (bent > 0 ? (float)bent : 0), "element %d is %g", i, is[i]);
+  }
+  graft_tensor_release(out);
+}
+
+START_TEST(values_inside_need_no_memory) {
+  graft_rt_device *device = grouping("groups=runs");
+  const groups_seen *seen = seen_by(device);
+  graft_graph *graph = three_calls(device, false);
+  graft_graph_exec *exec, *apart;
+  OK(graft_graph_compile(graph, device, NULL, &exec));
+  OK(graft_graph_compile(graph, device, "-fuse,-inplace", &apart));
+  const graft_graph_exec_info info = info_of(exec), other = info_of(apart);
+  ck_assert_uint_eq(info.groups, 1);
+  ck_assert_uint_eq(info.grouped_nodes, 3);
+  ck_assert_uint_eq(info.nodes, 3);
+  ck_assert_uint_eq(info.arena_bytes, 0);
+  ck_assert_uint_eq(info.value_bytes, 0);
+  ck_assert_uint_eq(other.groups, 0);
+  ck_assert_uint_gt(other.value_bytes, 0);
+  ck_assert_uint_eq(seen->queries, 1); /* none where the pass is left out */
+  ck_assert_uint_eq(seen->nodes, 3);
+  ck_assert_uint_eq(seen->seen, 3);
+  ck_assert_uint_eq(seen->inputs, 2);
+  ck_assert_uint_eq(seen->outputs, 1);
+  ck_assert_uint_eq(seen->inside, 2);
+  graft_tensor *a = numbers(device, 3, (float[]){1, -2, 0.5f}), *b = numbers(device, 3, (float[]){1, 1, 0.25f});
+  for (uint32_t i = 1; i <= 2; i++) {
+    expect_run(exec, a, b);
+    ck_assert_uint_eq(seen->runs, i);
+  }
+  expect_run(apart, a, b);
+  ck_assert_uint_eq(seen->runs, 2);
+  graft_graph_exec_destroy(exec);
+  ck_assert_uint_eq(seen->destroyed, 1);
+  graft_graph_exec_destroy(apart);
+  ck_assert_uint_eq(seen->destroyed, 1);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){a, b}, 2);
+}
+END_TEST
+
+/* Its nodes then run one by one, as the plans of slots are for aligned memory, too. */
+START_TEST(inputs_may_begin_anywhere) {
+  graft_rt_device *device = grouping("groups=runs");
+  const groups_seen *seen = seen_by(device);
+  graft_graph *graph = three_calls(device, false);
+  graft_graph_exec *exec;
+  OK(graft_graph_compile(graph, device, NULL, &exec));
+  graft_tensor *four = numbers(device, 4, (float[]){9, 1, -2, 0.5f}), *b = numbers(device, 3, (float[]){1, 1, 0.25f});
+  graft_tensor *a;
+  const int64_t size = 3, one = 1;
+  OK(tns_new(four->storage, device, GRAFT_F32, 1, &size, &one, 1, &a));
+  const int64_t before = atomic_load(&device->storages);
+  for (int i = 0; i < 2; i++) expect_run(exec, a, b);
+  ck_assert_uint_eq(seen->runs, 0);
+  ck_assert_int_eq(atomic_load(&device->storages), before);
+  expect_run(exec, b, b);
+  ck_assert_uint_eq(seen->runs, 1);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){four, a, b}, 3);
+}
+END_TEST
+
+START_TEST(a_group_that_is_refused_runs_call_by_call) {
+  static const char *const options[] = {"groups=refused", "groups=failing", "groups=empty", "groups=none"};
+  graft_rt_device *device = grouping(options[_i]);
+  graft_graph *graph = three_calls(device, false);
+  graft_graph_exec *exec;
+  OK(graft_graph_compile(graph, device, NULL, &exec));
+  ck_assert_uint_eq(info_of(exec).groups, 0);
+  graft_tensor *a = numbers(device, 3, (float[]){1, -2, 0.5f}), *b = numbers(device, 3, (float[]){1, 1, 0.25f});
+  expect_run(exec, a, b);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){a, b}, 2);
+}
+END_TEST
+
+/* --- lies --- */
+
+static const struct {
+  const char *option, *says;
+  bool draws;
+} lies[] = {
+    {"groups=beyond", "puts node 0 (aten::add.Tensor) into group 4; expected 0, for none, to 3", false},
+    {"groups=circle", "takes nodes 0 (aten::add.Tensor) to 2 (aten::relu) as group 1, which can't run at once", false},
+    {"groups=both", "which can't run at once", false},
+    {"groups=stolen", "takes node 1 (aten::bernoulli.p) into group 1, and was not offered that one", true},
+    {"groups=short", "the plugin's table \"graft.graph\" is not whole", false},
+};
+
+START_TEST(a_wrong_answer_is_an_error_that_names_the_plugin) {
+  graft_rt_device *device = grouping(lies[_i].option);
+  graft_graph *graph = three_calls(device, lies[_i].draws);
+  graft_graph_exec *exec = NULL;
+  assert_says(graft_graph_compile(graph, device, NULL, &exec), GRAFT_INTERNAL, lies[_i].says);
+  ck_assert_msg(strstr(graft_last_error(), "groups"), "no plugin in \"%s\"", graft_last_error());
+  ck_assert_ptr_null(exec);
+  OK(graft_graph_compile(graph, device, "-fuse", &exec)); /* nobody is asked */
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(a_group_that_does_not_run_is_an_error) {
+  graft_rt_device *device = grouping("groups=unrun");
+  graft_graph *graph = three_calls(device, false);
+  graft_graph_exec *exec;
+  OK(graft_graph_compile(graph, device, NULL, &exec));
+  graft_tensor *a = numbers(device, 3, (float[]){1, -2, 0.5f}), *out = NULL;
+  const int64_t before = atomic_load(&device->storages);
+  assert_says(graft_graph_run(exec, (graft_tensor *[]){a, a}, 2, &out, 1), GRAFT_INTERNAL, "graph nodes 0 to 2");
+  ck_assert_ptr_null(out);
+  ck_assert_int_eq(atomic_load(&device->storages), before);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  graft_tensor_release(a);
+}
+END_TEST
+
+/* --- the order --- */
+
+/* What a plugin leaves out in the middle is run before the group, or behind it; the group's nodes follow each other. */
+START_TEST(groups_go_around_what_is_left_out) {
+  graft_rt_device *device = grouping("groups=spread");
+  const int64_t n = 3;
+  graft_graph *graph;
+  graft_tensor *a, *v[7] = {NULL};
+  OK(graft_graph_create(device, &graph));
+  OK(graft_graph_input(graph, "a", GRAFT_F32, 1, &n, NULL, &a));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_neg(a, &v[0]));
+  OK(graft_op_exp(a, &v[1])); /* left out, and needed by the group */
+  OK(graft_op_add_Tensor(v[0], v[1], graft_scalar_none(), &v[2]));
+  OK(graft_op_sin(v[2], &v[3]));
+  OK(graft_op_cos(v[2], &v[4])); /* left out, and needs the group */
+  OK(graft_op_tanh(v[3], &v[5]));
+  OK(graft_op_relu(v[5], &v[6]));
+  OK(graft_graph_record_end(graph));
+  for (int i = 0; i < 7; i++) OK(graft_graph_output(graph, (const char[]){(char)('p' + i), 0}, v[i]));
+  graft_graph_exec *exec;
+  OK(graft_graph_compile(graph, device, NULL, &exec));
+  static const uint32_t expected[] = {GRAFT_OP_EXP,  GRAFT_OP_NEG,  GRAFT_OP_ADD_TENSOR, GRAFT_OP_SIN,
+                                      GRAFT_OP_TANH, GRAFT_OP_RELU, GRAFT_OP_COS};
+  for (uint32_t i = 0; i < 7; i++) ck_assert_uint_eq(exec->graph->nodes[i]->schema->id, expected[i]);
+  ck_assert_uint_eq(exec->ngroups, 1);
+  ck_assert_uint_eq(exec->groups[0].first, 1);
+  ck_assert_uint_eq(exec->groups[0].end, 6);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all(v, 7);
+  graft_tensor_release(a);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {ONCE(values_inside_need_no_memory),
+                              ONCE(inputs_may_begin_anywhere),
+                              EACH(a_group_that_is_refused_runs_call_by_call, 4),
+                              EACH(a_wrong_answer_is_an_error_that_names_the_plugin, ROWS(lies)),
+                              ONCE(a_group_that_does_not_run_is_an_error),
+                              ONCE(groups_go_around_what_is_left_out),
+                              {0}};
+  return run_suite("groups", tests, (suite_options){.timeout_s = 60});
+}
