@@ -172,6 +172,17 @@ static graft_status prepare_update(void *memo, graft_device *device, const void 
 
 static const ocl_memo_type update_type = {.bytes = sizeof(update_memo), .kernels = 1, .prepare = prepare_update};
 
+enum { PARTS = 2 };
+
+/* A factor as numbers whose sum it is; the second is 0 where the device has f64. Gives the bytes of each. */
+static size_t split_factor(const graft_device *device, double factor, ocl_value parts[PARTS]) {
+  const ocl_dtype *dtype = ocl_dtype_of(device, device->has_f64 ? GRAFT_F64 : GRAFT_F32);
+  double first = device->has_f64 ? factor : (float)factor;
+  const ocl_number numbers[PARTS] = {{.re = first}, {.re = isfinite(first) ? factor - first : 0}};
+  ocl_number_as(&numbers[0], dtype, &parts[0]);
+  return ocl_number_as(&numbers[1], dtype, &parts[1]);
+}
+
 graft_status ocl_op_amp_update_scale(const graft_exec *exec, const graft_args_amp_update_scale *args) {
   update_memo *memo;
   bool served = args->self->dl.dtype == GRAFT_F32 && args->growth_tracker->dl.dtype == GRAFT_I32 &&
@@ -179,14 +190,13 @@ graft_status ocl_op_amp_update_scale(const graft_exec *exec, const graft_args_am
   if (!served) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &update_type, args, &memo);
   if (status != GRAFT_OK) return status;
-  const ocl_dtype *dtype = ocl_dtype_of(exec->device, exec->device->has_f64 ? GRAFT_F64 : GRAFT_F32);
-  ocl_number growth_number = {.re = args->scale_growth_factor}, backoff_number = {.re = args->scale_backoff_factor};
-  ocl_value growth, backoff;
-  size_t bytes = ocl_number_as(&growth_number, dtype, &growth);
-  ocl_number_as(&backoff_number, dtype, &backoff);
+  ocl_value growth[PARTS], backoff[PARTS];
+  size_t bytes = split_factor(exec->device, args->scale_growth_factor, growth);
+  split_factor(exec->device, args->scale_backoff_factor, backoff);
   const ocl_argument arguments[] = {OCL_TENSOR(args->out0),      OCL_TENSOR(args->growth_tracker_out),
                                     OCL_TENSOR(args->self),      OCL_TENSOR(args->growth_tracker),
-                                    OCL_TENSOR(args->found_inf), {bytes, &growth},
-                                    {bytes, &backoff},           OCL_VALUE(args->growth_interval)};
+                                    OCL_TENSOR(args->found_inf), {bytes, &growth[0]},
+                                    {bytes, &growth[1]},         {bytes, &backoff[0]},
+                                    {bytes, &backoff[1]},        OCL_VALUE(args->growth_interval)};
   return ocl_launch(&memo->kernel, exec->stream, OCL_ALL(arguments));
 }

@@ -72,17 +72,23 @@ KERNEL norm_whole(PARAMETERS, CONST_PLACE(work), norm_space space) {
 }
 #endif
 
+/* x times a factor, which a device without f64 gets in two parts: rounded once. */
+static float scaled(float x, CT factor, CT rest) {
+  CT product = (CT)x * factor;
+  return (float)(isfinite(product) ? product + fma((CT)x, rest, fma((CT)x, factor, -product)) : product);
+}
+
 /* Less after a step that was skipped, more after `interval` that were not, unless that is too much. */
 KERNEL_OF(1, 1) update_scale(
-    PLACE(out), PLACE(tracker_out), CONST_PLACE(scale), CONST_PLACE(tracker), CONST_PLACE(found), CT growth, CT backoff,
-    long interval) {
+    PLACE(out), PLACE(tracker_out), CONST_PLACE(scale), CONST_PLACE(tracker), CONST_PLACE(found), CT growth,
+    CT growth_rest, CT backoff, CT backoff_rest, long interval) {
   float now = *(__global const float *)(scale + offset_scale);
   int steps = *(__global const int *)(tracker + offset_tracker) + 1;
   if (*(__global const float *)(found + offset_found) != 0) {
-    now = (float)((CT)now * backoff);
+    now = scaled(now, backoff, backoff_rest);
     steps = 0;
   } else if (steps == interval) {
-    float grown = (float)((CT)now * growth);
+    float grown = scaled(now, growth, growth_rest);
     now = isfinite(grown) ? grown : now;
     steps = 0;
   }
