@@ -7,12 +7,18 @@
 
 /* --- rules --- */
 
-/* A mask of rank 0 says whether all of self becomes the one value. */
-static graft_tensor *lone_mask(const op_call *c) {
+/* The one index, where it is a mask and what it says is overwritten with one value. */
+static graft_tensor *mask_of_one_value(const op_call *c) {
   const in_index_put in = in_index_put_of(c->args);
   const graft_value *list = &c->args[ARG_index_put_indices];
   graft_tensor *mask = list->count == 1 && in.self->ndim ? list->as.tensors[0] : NULL;
-  return mask && !mask->ndim && idx_is_mask(mask) && in.values->numel == 1 && !in.accumulate ? mask : NULL;
+  return mask && idx_is_mask(mask) && in.values->numel == 1 && !in.accumulate ? mask : NULL;
+}
+
+/* A mask of rank 0 says whether all of self becomes the one value. */
+static graft_tensor *lone_mask(const op_call *c) {
+  graft_tensor *mask = mask_of_one_value(c);
+  return mask && !mask->ndim ? mask : NULL;
 }
 
 static bool writes(const idx_shape *s) {
@@ -191,13 +197,20 @@ static void put_rows(fx *s, const op_call *c, const idx_shape *shape, graft_tens
   outs[OUT] = fx_permute(s, fx_reshape(s, out, in.self->ndim, r.sizes), back, (uint32_t)in.self->ndim);
 }
 
+/* Chosen where the mask, of self's first dims, is true: no place need be found. */
+static graft_tensor *put_where(fx *s, graft_tensor *self, graft_tensor *mask, graft_tensor *values) {
+  int64_t sizes[GRAFT_MAX_DIMS];
+  for (int32_t i = 0; i < self->ndim; i++) sizes[i] = i < mask->ndim ? mask->sizes[i] : 1;
+  graft_tensor *value = fx_reshape(s, values, 0, &values->numel), *where = fx_cast(s, mask, GRAFT_BOOL);
+  return fx_where_self(s, mask->ndim ? fx_reshape(s, where, self->ndim, sizes) : where, value, self);
+}
+
 static void decompose_index_put(fx *s, const op_call *c, graft_tensor **outs) {
   const in_index_put in = in_index_put_of(c->args);
   idx_shape shape;
-  graft_tensor *lone = lone_mask(c);
-  if (lone) {
-    graft_tensor *value = fx_reshape(s, in.values, 0, &in.values->numel);
-    outs[OUT] = fx_where_self(s, fx_cast(s, lone, GRAFT_BOOL), value, in.self);
+  graft_tensor *mask = mask_of_one_value(c);
+  if (mask) {
+    outs[OUT] = put_where(s, in.self, mask, in.values);
     return;
   }
   graft_status status = idx_resolve(c, &shape);
