@@ -181,6 +181,7 @@ static const struct {
     {"aten::linalg_lu_factor_ex", "cpu"},
     {"aten::linalg_lu_solve", "cpu"},
     {"aten::linalg_qr", "cpu"},
+    {"aten::linalg_lstsq", "cpu"},
     {"aten::_linalg_eigh", "cpu"},
     {"aten::linalg_solve_triangular", "cpu"},
     {"aten::linalg_matrix_exp", "cpu"},

@@ -68,6 +68,7 @@ static const ocl_op ops[] = {
     STACK_OP(linalg_householder_product),
     STACK_OP(ormqr),
     STACK_OP(linalg_qr),
+    STACK_OP(linalg_lstsq),
     STACK_OP(linalg_eigh),
     STACK_OP(linalg_svd),
     STACK_OP(linalg_matrix_exp),

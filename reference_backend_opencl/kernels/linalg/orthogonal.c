@@ -119,3 +119,53 @@ graft_status ocl_op_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr
   if (!only_r) add_reflect(&r, exec, args->Q, NULL, a, tau, work);
   return ocl_direct_run(exec, &r.direct);
 }
+
+/* Least squares: for the driver of full rank and no fewer equations than unknowns; the others are composed. */
+
+/* Right sides of their own for each matrix. */
+static bool fits_sides(const graft_args_linalg_lstsq *args, int64_t matrices, int64_t sides) {
+  int64_t rows = ocl_stack_size(args->self, 2), columns = ocl_stack_size(args->self, 1);
+  return rows >= columns && columns * sides > 0 && ocl_elements(args->b) == matrices * rows * sides &&
+         ocl_elements(args->solution) == matrices * columns * sides;
+}
+
+/* A square system leaves nothing, and no number says so. */
+static graft_status say_residuals(const graft_exec *exec, const graft_args_linalg_lstsq *args, int64_t sides,
+                                  const graft_tensor_desc **residuals) {
+  const graft_dl_tensor *a = &args->self->dl;
+  bool any = ocl_stack_size(args->self, 2) > ocl_stack_size(args->self, 1);
+  int64_t shape[OCL_DIMS_MAX] = {0};
+  for (int32_t d = 0; any && d < a->ndim - 2; d++) shape[d] = a->shape[d];
+  if (any) shape[a->ndim - 2] = sides;
+  return exec->device->plugin->host->output_shape(exec, args->residuals, any ? a->ndim - 1 : 1, shape, residuals);
+}
+
+graft_status ocl_op_linalg_lstsq(const graft_exec *exec, const graft_args_linalg_lstsq *args) {
+  reflectors r;
+  ocl_place a;
+  const graft_tensor_desc *residuals;
+  if (args->driver != GRAFT_STR_LSTSQ_DRIVER_GELS || !args->solution || !args->residuals) return GRAFT_UNIMPLEMENTED;
+  if (!ocl_stack_serves(exec, args->self) || args->self->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  const int64_t sides = args->b->dl.ndim < args->self->dl.ndim ? 1 : ocl_stack_size(args->b, 1);
+  begin(&r, exec, args->self, ocl_stack_size(args->self, 1));
+  if (r.matrices == 0 || !fits_sides(args, r.matrices, sides)) return GRAFT_UNIMPLEMENTED;
+  r.direct.file = "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/least_squares";
+  r.numbers[RIGHTS] = r.numbers[C_STEP] = sides;
+  r.numbers[C_NEXT] = 1;
+  r.numbers[FORWARD] = true;
+  r.numbers[PARTS] = ocl_stack_parts(exec, r.matrices, sides);
+  const int64_t elements = ocl_elements(args->self), factors = r.matrices * r.numbers[COUNT],
+                reflected_elements = ocl_elements(args->b), pieces = r.matrices * r.numbers[PARTS];
+  graft_status status = ocl_stack_work(exec, args->self, elements + factors + reflected_elements + work_of(&r), &a);
+  if (status == GRAFT_OK) status = say_residuals(exec, args, sides, &residuals);
+  if (status != GRAFT_OK) return status;
+  const ocl_place tau = ocl_stack_behind(exec, args->self, a, elements),
+                  reflected = ocl_stack_behind(exec, args->self, tau, factors),
+                  work = ocl_stack_behind(exec, args->self, reflected, reflected_elements);
+  add_geqrf(&r, exec, args->self, a, tau, work);
+  ocl_stack_stage(exec, &r.direct, "reflect", pieces,
+                  (const ocl_place[]){reflected, a, work, tau, ocl_place_of(args->b)});
+  ocl_stack_stage(exec, &r.direct, "solve_reflected", pieces,
+                  (const ocl_place[]){ocl_place_of(args->solution), a, reflected, ocl_place_of(residuals), nowhere});
+  return ocl_direct_run(exec, &r.direct);
+}

@@ -65,7 +65,6 @@ static graft_status infer_lstsq(op_call *c) {
     lin_out_vectors(c, OUT_linalg_lstsq_singular_values, real, a, 2, lin_smaller(rows, columns));
   else
     lin_out_none(c, OUT_linalg_lstsq_singular_values, real);
-  c->decompose_only = true; /* the parts have slots */
   c->dynamic = gives_residuals(&in) && gives_values(&in);
   return GRAFT_OK;
 }
