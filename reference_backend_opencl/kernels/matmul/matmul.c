@@ -5,6 +5,7 @@
 typedef struct operands {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
+  bool relu; /* of the result */
 } operands;
 
 /* As in panels.cl and matmul.cl. */
@@ -101,14 +102,14 @@ static tile choose_tile(const graft_device *device, const ocl_dtype *compute, co
   return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
 }
 
-static graft_status make_kernels(memo *memo, graft_device *device, bool addend, const tile *t) {
+static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const tile *t) {
   const char *files = !device->is_cpu ? "matmul/matmul matmul/tiles"
                       : memo->thin    ? "matmul/matmul matmul/thin"
                                       : "matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
-  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s", memo->compute->name, (int)t->m,
-               (int)t->v, addend ? "#define ADDEND\n" : "");
+  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s", memo->compute->name, (int)t->m,
+               (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "");
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
   if (status == GRAFT_OK && !device->is_cpu) status = ocl_kernel_init(&memo->combine, device, &head, files, "combine");
@@ -259,7 +260,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
                   out.rows * out.columns * out.batches <= AT_ONCE_MOST / (a.columns > 0 ? a.columns : 1);
-  graft_status status = make_kernels(memo, device, call->addend, &t);
+  graft_status status = make_kernels(memo, device, call, &t);
   if (status != GRAFT_OK) return status;
 
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
@@ -387,6 +388,18 @@ graft_status ocl_op_addmm(const graft_exec *exec, const graft_args_addmm *args) 
                                .beta = args->beta});
 }
 
+/* gelu stays a launch of its own: PoCL takes minutes to compile it into every element of a tile in bf16. */
+graft_status ocl_op_addmm_activation(const graft_exec *exec, const graft_args_addmm_activation *args) {
+  if (args->use_gelu) return GRAFT_UNIMPLEMENTED;
+  return run(exec, &(operands){.a = args->mat1,
+                               .b = args->mat2,
+                               .out = args->out,
+                               .addend = args->self,
+                               .alpha = args->alpha,
+                               .beta = args->beta,
+                               .relu = true});
+}
+
 graft_status ocl_op_baddbmm(const graft_exec *exec, const graft_args_baddbmm *args) {
   return run(exec, &(operands){.a = args->batch1,
                                .b = args->batch2,
@@ -403,6 +416,7 @@ static const ocl_op ops[] = {
     {OCL_OP(mm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
     {OCL_OP(bmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
     {OCL_OP(addmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+    {OCL_OP(addmm_activation), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = LAYOUTS},
     {OCL_OP(baddbmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
     {OCL_OP(grouped_mm), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
 };

@@ -1,5 +1,6 @@
 /* What the matrix products of a CPU (panels.cl) and of a GPU (tiles.cl) share. The head defines D, the dtype
- * of all tensors, and ADDEND for addmm and its kin. */
+ * of all tensors, ADDEND for addmm and its kin,
+ * and RELU, where that follows. */
 /* One element as a value. */
 #define ONE_bool(p) (*(p))
 #define ONE_u8(p) (*(p))
@@ -59,7 +60,11 @@ static VT finished(VT sum, long i, long j, product p, long batch, CT alpha, CT b
   VT old = get((__global const RAW(D) *)addend + batch * p.addend_batch + i * p.addend_row + j * p.addend_column,
                p.addend_column, (int)min((long)VEC, p.n - j));
 #endif
-  return EPILOGUE(sum);
+  VT value = EPILOGUE(sum);
+#ifdef RELU
+  value = value <= (VT)0 ? (VT)0 : value;
+#endif
+  return value;
 }
 
 /* VEC sums of row i from column j on go out, as far as the matrix reaches. */

@@ -4,14 +4,15 @@
 /* As softmax.cl counts them. */
 enum { SOFTMAX, LOG_SOFTMAX, SAFE_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD };
 
-enum { SELF, GRAD_OUTPUT, OUTPUT, DIM, OUT, READS };
+enum { SELF, GRAD_OUTPUT, OUTPUT, MASK, DIM, OUT, READS };
 static const char *const reads[] = {
-    [SELF] = "self", [GRAD_OUTPUT] = "grad_output", [OUTPUT] = "output", [DIM] = "dim", [OUT] = "out", [READS] = NULL};
+    [SELF] = "self", [GRAD_OUTPUT] = "grad_output", [OUTPUT] = "output", [MASK] = "mask", [DIM] = "dim", [OUT] = "out",
+    [READS] = NULL};
 
 typedef struct operands {
   int op;
   int64_t dim;
-  const graft_tensor_desc *out, *a, *b;
+  const graft_tensor_desc *out, *a, *b, *mask; /* mask: or NULL */
 } operands;
 
 typedef struct memo {
@@ -24,8 +25,8 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_lines lines = ocl_lines_of(device, &call->a->dl, call->dim);
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, compute);
-  ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s", call->op, out->name, in->name,
-               out == compute ? "#define KEEPS\n" : "");
+  ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s%s", call->op, out->name, in->name,
+               out == compute ? "#define KEEPS\n" : "", call->mask ? "#define MASKED\n" : "");
   graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines softmax/softmax", "softmax");
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines);
 }
@@ -47,11 +48,14 @@ static graft_status run(const ocl_call *call) {
                              .dim = ocl_read_int(call, DIM, 0),
                              .out = ocl_read_tensor(call, OUT),
                              .a = self ? self : ocl_read_tensor(call, GRAD_OUTPUT),
-                             .b = self ? self : ocl_read_tensor(call, OUTPUT)};
+                             .b = self ? self : ocl_read_tensor(call, OUTPUT),
+                             .mask = ocl_read_tensor(call, MASK)};
   memo *memo;
   graft_status status = ocl_memo_get(call->exec, &memo_type, &operands, &memo);
   if (status != GRAFT_OK) return status;
-  const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.a), OCL_TENSOR(operands.b)};
+  const graft_tensor_desc *mask = operands.mask ? operands.mask : operands.a; /* not looked at */
+  const ocl_argument arguments[] = {OCL_TENSOR(operands.out), OCL_TENSOR(operands.a), OCL_TENSOR(operands.b),
+                                    OCL_TENSOR(mask)};
   return ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
 }
 
@@ -67,5 +71,6 @@ static const ocl_op ops[] = {
     SOFTMAX_OP(safe_softmax, SAFE_SOFTMAX),
     SOFTMAX_OP(softmax_backward_data, SOFTMAX_BACKWARD),
     SOFTMAX_OP(log_softmax_backward_data, LOG_SOFTMAX_BACKWARD),
+    SOFTMAX_OP(masked_softmax_backward, SOFTMAX_BACKWARD),
 };
 OCL_FAMILY(softmax, ops)

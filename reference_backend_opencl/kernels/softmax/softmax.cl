@@ -1,8 +1,9 @@
 /* Softmax, its logarithm, and the gradients of both. After lines.cl. The head defines OP, D_OUT and D_IN,
- * the dtype of a and b: a is the input, or the gradient and b the result. */
+ * the dtype of a and b: a is the input, or the gradient and b the result. MASKED: where the mask is set, both count as 0. */
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(a, D_IN)
 DEFINE_ACCESS(b, D_IN)
+DEFINE_ACCESS(mask, bool)
 
 /* What OP may be. */
 #define SOFTMAX 0
@@ -27,6 +28,15 @@ static VT term(__global const RAW(D_OUT) * out, __global const RAW(D_IN) * a, VT
 #endif
 }
 
+/* v, which has n lanes, or 0 where it is masked. */
+static VT left(VT v, __global const uchar *mask, int n) {
+#ifdef MASKED
+  return get_mask(mask, n) == (VT)0 ? v : (VT)0;
+#else
+  return v;
+#endif
+}
+
 static VT safe(VT y, VT most) {
 #if OP == SAFE_SOFTMAX
   return most == (VT)(-INFINITY) ? (VT)0 : y;
@@ -35,14 +45,16 @@ static VT safe(VT y, VT most) {
 #endif
 }
 
-static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b, lines space,
-                 int n, __local CT *shared) {
+static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b,
+                         __global const uchar *mask, lines space, int n, __local CT *shared) {
   VT sum = (VT)0;
   long size = space.size;
 #if OP == SOFTMAX_BACKWARD
-  SUM(sum, i, n, size, get_a(a + AT(space, i), n) * get_b(b + AT(space, i), n))
+  SUM(sum, i, n, size,
+      left(get_a(a + AT(space, i), n), mask + AT(space, i), n) * left(get_b(b + AT(space, i), n), mask + AT(space, i), n))
   sum = total_sum(sum, shared);
-  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_b(b + at, n) * (get_a(a + at, n) - sum), n))
+  EACH(i, n, 0, size, long at = AT(space, i); VT g = left(get_a(a + at, n), mask + at, n);
+       put_out(out + at, left(get_b(b + at, n), mask + at, n) * (g - sum), n))
 #elif OP == LOG_SOFTMAX_BACKWARD
   SUM(sum, i, n, size, get_a(a + AT(space, i), n))
   sum = total_sum(sum, shared);
@@ -64,12 +76,12 @@ static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a
 #endif
 }
 
-KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), lines space) {
+KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), CONST_PLACE(mask), lines space) {
   __local CT shared[LOCAL];
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
     long start = unit_start(space, unit);
     line(POINTER(D_OUT, out) + start, CONST_POINTER(D_IN, a) + start,
-         CONST_POINTER(D_IN, b) + start, space, unit_lanes(space, unit), shared);
+         CONST_POINTER(D_IN, b) + start, mask + offset_mask + start, space, unit_lanes(space, unit), shared);
   }
 }
