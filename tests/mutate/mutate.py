@@ -46,6 +46,7 @@ HERE = Path(__file__).resolve().parent
 CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled serves this one
 # Arguments of two types that change places are nothing that a programmer gets past the compiler.
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]")
+TOO_SLOW = "nothing failed in"
 ENDS = ("killed", "stillborn", "equivalent", "survived", "unjudged")
 
 
@@ -163,11 +164,11 @@ class TookTooLong(Exception):
 
 class Bench:
     """A project, its copy of the tree, and how commands are run: each for limit_s at most, all of a mutant's for mutant_s,
-    and none past `end`."""
+    and none past `end`. `clean` is a bench whose tree never has a mutant; without it this one's is built without."""
 
-    def __init__(self, project, through=(), limit_s=900, sound=None, mutant_s=float("inf"), end=float("inf")):
-        self.project, self.through, self.limit_s, self.mutant_s, self.end = project, list(through), limit_s, mutant_s, end
-        self.sound = sound or Sound()
+    def __init__(self, project, through=(), limit_s=900, sound=None, mutant_s=float("inf"), clean=None):
+        self.project, self.through, self.limit_s, self.mutant_s = project, list(through), limit_s, mutant_s
+        self.sound, self.clean, self.end = sound or Sound(), clean, float("inf")
         self.environment, self.mutant_end = {}, float("inf")
 
     def run(self, command, environment=None, limit_s=None):
@@ -206,6 +207,8 @@ class Bench:
         changed = "\n".join(lines)
 
         def passes_without(check):
+            if self.clean:
+                return self.clean.passes(check.moved(self.project.tree, self.clean.project.tree))[0]
             file.write_text(text)
             build(self, [mutant["path"]])
             good = self.passes(check)[0]
@@ -220,7 +223,7 @@ class Bench:
         try:
             return self.end_of(mutant, checks, passes_without)
         except TookTooLong:
-            return {"end": "unjudged", "by": f"took more than {self.mutant_s:g} s"}
+            return {"end": "unjudged", "by": f"{TOO_SLOW} {self.mutant_s:g} s"}
         finally:
             file.write_text(text)
             self.environment, self.mutant_end = {}, float("inf")
@@ -278,6 +281,7 @@ class Pool:
     """Benches, each with a copy of the tree; one serves one piece of work at a time."""
 
     def __init__(self, benches):
+        self.all = [*benches, *{bench.clean for bench in benches if bench.clean}]
         self.benches, self.count, self.free = benches, len(benches), queue.SimpleQueue()
         for bench in benches:
             self.free.put(bench)
@@ -304,14 +308,9 @@ def prepare(pool, paths):
                 raise SystemExit(output)
         build(bench, paths)
 
-    benches = [pool.free.get() for _ in range(pool.count)]
-    try:
-        ready(benches[0])
-        with ThreadPoolExecutor(pool.count) as threads:
-            list(threads.map(ready, benches[1:]))
-    finally:
-        for bench in benches:
-            pool.free.put(bench)
+    ready(pool.all[0])
+    with ThreadPoolExecutor(pool.count) as threads:
+        list(threads.map(ready, pool.all[1:]))
 
 
 def place_of(mutant):
@@ -329,9 +328,10 @@ def still_to_judge(mutants, results, again=False):
     return [mutant for place, mutant in latest(mutants).items() if place not in known]
 
 
-def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, baseline=False):
+def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, baseline=False, quick=0):
     """Judges the mutants that have no result in the file yet, and adds theirs; what is not judged after `seconds` has none.
-    With `baseline` the tests and smoke are run without a mutant before: what fails or takes too long then judges none."""
+    With `baseline` the tests and smoke are run without a mutant before: what fails or takes too long then judges none.
+    With `quick` each has so many seconds at first, and those that nothing killed in them have the whole time after that."""
     end = time.monotonic() + seconds
     left = still_to_judge(mutants, read_results(results), again)
     if not left:
@@ -359,6 +359,13 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
             say(f"{done}/{len(mutants)} {result['end']:9} {mutant['path']}:{mutant['line']} "
                 f"{result.get('by', '')[:60]} ({result['seconds']} s)")
 
+    def hurried(bench, mutant):
+        whole, bench.mutant_s = bench.mutant_s, quick
+        try:
+            judged(bench, mutant)
+        finally:
+            bench.mutant_s = whole
+
     def work(bench, item):
         if time.monotonic() >= end:
             return
@@ -367,13 +374,19 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
         except TimeIsUp:
             pass
 
-    for bench in pool.benches:
+    def judge_each(mutants, how, first=()):
+        for _ in pool.map(work, [*((asked, number) for number in first), *((how, mutant) for mutant in mutants)]):
+            pass
+
+    for bench in pool.all:
         bench.end = end
     try:
         prepare(pool, paths)
         first = range(pool.with_bench(lambda bench: len(bench.project.baseline(paths)))) if baseline else ()
-        for _ in pool.map(work, [*((asked, number) for number in first), *((judged, mutant) for mutant in left)]):
-            pass
+        judge_each(left, hurried if quick else judged, first)
+        if quick:
+            found = latest(read_results(results))
+            judge_each([mutant for mutant in left if found.get(place_of(mutant), {}).get("by", "").startswith(TOO_SLOW)], judged)
     except TimeIsUp:
         say("no time was left to build what is mutated")
 
@@ -399,12 +412,13 @@ def summary(results, equivalents, kind_of=plan.kind_of):
         yield f"+ {mutant['after'].strip()}"
 
 
-def bench(root, tree, options, sound):
+def bench(root, tree, options, sound, clean=None):
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(root, tree)
     device = "gpu" if os.environ.get("GRAFT_OPENCL_DEVICE") == "gpu" else None
     return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device), options.through.split(),
-                 limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound)
+                 limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound,
+                 clean=clean)
 
 
 def options_of(arguments):
@@ -417,6 +431,8 @@ def options_of(arguments):
                         help="stop after T seconds; what is being judged then is judged by the next run")
     parser.add_argument("--mutant-seconds", type=float, default=3600, metavar="T",
                         help="a mutant that takes longer is not judged (default 3600)")
+    parser.add_argument("--quick-seconds", type=float, default=0, metavar="T",
+                        help="give each T seconds at first, and those that nothing killed in them more at the end")
     parser.add_argument("--check-seconds", type=float, default=900, metavar="T",
                         help="a check that takes longer has failed (default 900)")
     parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
@@ -456,11 +472,12 @@ def judge_all(root, work, mutants, results, options):
             raise SystemExit(f"./run mutate: another run works in {work}; its --jobs says how many mutants at a time") from None
         say = functools.partial(print, flush=True)
         sound = Sound(say)
+        clean = bench(root, work / "clean", options, sound) if options.jobs > 1 else None
         with ThreadPoolExecutor(options.jobs) as threads:
             trees = [work / f"tree{number or ''}" for number in range(options.jobs)]
-            benches = list(threads.map(lambda tree: bench(root, tree, options, sound), trees))
+            benches = list(threads.map(lambda tree: bench(root, tree, options, sound, clean), trees))
         left = options.seconds - (time.monotonic() - began)
-        run(Pool(benches), mutants, results, say, left, options.again, options.baseline)
+        run(Pool(benches), mutants, results, say, left, options.again, options.baseline, options.quick_seconds)
 
 
 def main(arguments):

@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import re
+import shlex
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ KINDS = {  # how mutants are counted
     "ops": ["sdk/ops/*.c"],
 }
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
+DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
 SLOW_TESTS = ["test_opencl_failures", "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
 CLAIMS = "test_opencl_claims"
@@ -43,16 +45,19 @@ class Check:
                          *self.command[1:]])
 
     def narrowed(self, output):
-        """What of it failed, by its output: of a run of the suite the cases of one op, of a test all of it."""
-        case = re.search(r"graft case '?([^/\s']+)/", output)
+        """What of it failed, by its output: of a run of the suite one case, or where it was served worse than expected the
+        cases of its op; of a test all of it."""
+        case = re.search(r"^ +(graft case '?([^/\s']+)/\S+ .*)$", output, re.M)
         if "conformance" not in self.command or not case:
             return self
-        kept, skips = [], False
-        for word in self.command:
-            if not skips and word != "--shard":
-                kept.append(word)
-            skips = word == "--shard"
-        return replace(self, command=[*kept, "--op", case[1]])
+        if "support was lost" not in output:
+            return replace(self, command=[self.command[0], *shlex.split(case[1])[1:]])
+        kept = [word for before, word in zip(["", *self.command], self.command) if "--shard" not in (before, word)]
+        return replace(self, command=[*kept, "--op", case[2]])
+
+    def moved(self, tree, to):
+        """The same in another copy of the tree."""
+        return replace(self, command=[word.replace(f"{tree}/", f"{to}/") for word in self.command])
 
 
 def kind_of(path):
@@ -142,8 +147,9 @@ class Graft:
 
     def baseline(self, paths):
         """The tests, and smoke of the families that mutants are of: what says whether the tree is sound without them."""
+        tests = DEVICE_TESTS if self.device else OPENCL_TESTS
         sanitized = [self.sanitized_build()] if any(path.startswith("sdk/") for path in paths) else []
-        found = {check.title: check for check in [*sanitized, *self.tests([*OPENCL_TESTS, *SDK_TESTS])]}
+        found = {check.title: check for check in [*sanitized, *self.tests([*tests, *SDK_TESTS])]}
         for path in paths:
             found.update((check.title, check) for check in self.checks(path)
                          if "smoke" in check.command and check.environment != SANITIZED)
@@ -162,12 +168,21 @@ class Graft:
         ops = reach.ops_of(self.tree, path, line) if line and kind_of(path) in ("cl", "table") else None
         cases = self.opencl_cases(of_family, ["--op", reach.globs_of(ops)] if ops else most, few=ops is not None)
         claims = self.tests([CLAIMS], *of_family[1:])
+        if self.device:
+            return self.checks_of_device(path, cases, claims)
         if path.startswith("reference_backend_opencl/runtime/"):
             half = len(cases) // 2
             return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests(SLOW_TESTS), *claims, *cases[half:]]
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
         tests = self.tests(["test_opencl"] if path.endswith(".cl") else OPENCL_TESTS)
         return [*cases[:2], *claims, *cases[2:], *tests]
+
+    def checks_of_device(self, path, cases, claims):
+        """Tests of the host code take half a minute each there, or ask for what only PoCL does, and come last."""
+        tests = [] if path.endswith(".cl") else self.tests(DEVICE_TESTS)
+        if family_of(path):
+            return [*cases, *tests, *claims]
+        return [self.opencl("part of smoke", "smoke", ["--shard", "1/8"], False), *tests[:1], *cases, *tests[1:], *claims]
 
     def sanitized_build(self):
         targets = ["graft_cli", *SDK_TESTS, "async"]

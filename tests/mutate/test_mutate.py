@@ -185,6 +185,27 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.run_all(mutants)["if (!(a > b)) return a;"], "unjudged")
         self.assertEqual(self.run_all(mutants)["if (a >= b) return a;"], "survived")
 
+    def test_what_nothing_kills_quickly_is_judged_at_the_end(self):
+        slow = plan.Check("slow", ["sh", "-c", "sleep 2; ! grep -q 'a - 1' source.c"])
+        self.bench.project.checks = lambda path, line: [plan.Check("quick", ["sh", "-c", "! grep -q '!(' source.c"]), slow]
+        mutants = [mutant for mutant in self.mutants() if "a - 1" in mutant["after"] or "!(" in mutant["after"]]
+        mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append, quick=1)
+        self.assertEqual([(result["after"].strip(), result["end"]) for result in mutate.read_results(self.results)
+                          if "a - 1" in result["after"]], [("return a - 1;", "unjudged"), ("return a - 1;", "killed")])
+        ends = {result["after"].strip(): result["by"] for result in mutate.latest(mutate.read_results(self.results)).values()}
+        self.assertEqual(ends, {"return a - 1;": "slow", "if (!(a > b)) return a;": "quick"})
+
+    def test_a_tree_without_mutants_says_what_passes_without(self):
+        self.bench.project.checks = lambda path, line: [plan.Check("fine", ["sh", "-c", "test -e fine"])]
+        with tempfile.TemporaryDirectory() as other:
+            self.bench.clean = mutate.Bench(Tiny(other), limit_s=20)
+            self.assertEqual(set(self.run_all(self.mutants()).values()), {"unjudged"})
+            self.results.unlink()
+            self.bench.sound.known.clear()
+            Path(other, "fine").write_text("")
+            self.assertEqual(set(self.run_all(self.mutants()).values()), {"killed"})
+        self.assertEqual(plan.Check("a", ["/t/build/a", "-C", "b"]).moved("/t", "/u").command, ["/u/build/a", "-C", "b"])
+
     def test_no_mutant_is_judged_twice(self):
         mutants = self.mutants()
         self.assertEqual(mutate.still_to_judge([*mutants, *mutants], []), mutants)
@@ -211,7 +232,7 @@ class Runs(unittest.TestCase):
         self.assertRegex("\n".join(self.said), r"(?s)FAILS without a mutant: false.*passes without a mutant: true.*unjudged")
 
     def test_two_runs_at_once_are_refused(self):
-        options = types.SimpleNamespace(jobs=1, seconds=1, again=False, baseline=False)
+        options = types.SimpleNamespace(jobs=1, seconds=1, again=False, baseline=False, quick_seconds=0)
         with (self.results.parent / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             with self.assertRaisesRegex(SystemExit, "another run"):
@@ -339,6 +360,9 @@ class Checks(unittest.TestCase):
         output = "fail support was lost\n     graft case aten.fft_r2c.default/f32/3/contiguous/uniform/0 -b opencl\nfail b\n"
         self.assertEqual(check.narrowed(output).command,
                          ["graft", "conformance", "--family", "fft", "--jobs=1", "--op", "aten.fft_r2c.default"])
+        wrong = output.replace("support was lost", "element 3 is 1")
+        self.assertEqual(check.narrowed(wrong).command,
+                         ["graft", "case", "aten.fft_r2c.default/f32/3/contiguous/uniform/0", "-b", "opencl"])
         self.assertIs(check.narrowed("no device"), check)
         test = plan.Check("test", ["test_opencl"])
         self.assertIs(test.narrowed(output), test)
