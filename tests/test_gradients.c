@@ -212,6 +212,26 @@ START_TEST(put_by_one_truth) {
 }
 END_TEST
 
+/* The logarithm of a base that is negative or complex is complex: the gradients are those of a tensor with that number.
+ */
+START_TEST(powers_of_a_number_with_complex_exponents) {
+  const double bases[][2] = {{-1.5, 0}, {1, 2}, {0, -3}}, *base = bases[_i];
+  const double exponents[] = {1, 2, 0.5, -1};
+  graft_scalar number = {.dtype = GRAFT_C128, .value.c = {base[0], base[1]}};
+  if (base[1] == 0) number = graft_scalar_float(base[0]);
+  graft_tensor *x = leaf(tensor_of(GRAFT_C128, 1, (const int64_t[]){2}, exponents)), *out = NULL;
+  graft_tensor *y = leaf(tensor_of(GRAFT_C128, 1, (const int64_t[]){2}, exponents)), *other = NULL;
+  graft_tensor *ones = tensor_of(GRAFT_C128, 1, (const int64_t[]){2}, (const double[]){1, 0, 1, 0});
+  double slopes[4], wanted[4];
+  OK(graft_op_pow_Scalar(number, x, &out));
+  OK(graft_op_pow_Tensor_Tensor(tensor_of(GRAFT_C128, 0, NULL, base), y, &other));
+  OK(graft_backward((graft_tensor *[]){keep(out), keep(other)}, (graft_tensor *[]){ones, ones}, 2, 0));
+  OK(graft_tensor_to_host(graft_tensor_grad(x), slopes));
+  OK(graft_tensor_to_host(graft_tensor_grad(y), wanted));
+  for (int i = 0; i < 4; i++) ck_assert_double_eq_tol(slopes[i], wanted[i], 1e-12 * (1 + fabs(wanted[i])));
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(product_and_sum),
                               ONCE(diamond),
@@ -229,6 +249,7 @@ int main(void) {
                               ONCE(accumulated_gradient_has_history_with_create_graph),
                               ONCE(determinants_of_singular_matrices),
                               ONCE(put_by_one_truth),
+                              EACH(powers_of_a_number_with_complex_exponents, 3),
                               {0}};
   return run_suite("gradients", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }

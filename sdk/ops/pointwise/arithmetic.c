@@ -342,8 +342,8 @@ static void vjp_pow_base(op_vjp *v) {
   } else if (b.im == 0 && b.re > 0) {
     v->results[Y] = fx_muls(s, fx_mul(s, g, fx_conj(s, out)), (double)logl(b.re));
   } else {
-    graft_tensor *log_base = fx_log(s, fx_filled(s, g, 0, NULL, (double)b.re, dt_real(out->dtype)));
-    v->results[Y] = exponent_slope(v, log_base, NULL);
+    graft_tensor *number = fx_full(s, g->sizes, 0, base, out->dtype, g->device);
+    v->results[Y] = exponent_slope(v, fx_log(s, number), NULL);
   }
 }
 
