@@ -1,9 +1,10 @@
 /* What the OpenCL backend says that it serves is what it serves: each dtype that the capabilities of an op name is
  * one in which a case computes the right thing with the op's slot, and where the suite's menu has no case of it, one is
  * made here of the op's first. What `expect/mustpass.txt` has the slot compute is among the capabilities, so that a
- * claim that was lost is seen without running that level.
+ * claim that was lost is seen without running that level. What an op says beside its dtypes stands in
+ * `expect/flags.txt`: a flag that is lost costs copies that no number shows.
  *
- * `test_opencl_claims FAMILY` looks at the ops of one family. */
+ * `test_opencl_claims FAMILY` looks at the ops of one family; `test_opencl_claims --write` writes the flags anew. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +18,18 @@
 #include "tensor/dtype.h"
 
 #define EXPECT GRAFT_SOURCE_DIR "/reference_backend_opencl/expect/mustpass.txt"
+#define FLAGS  GRAFT_SOURCE_DIR "/reference_backend_opencl/expect/flags.txt"
 
 static const char *wanted; /* family; NULL: all */
 static graft_rt_device *device;
 
-static void setup(void) {
+static void open_device(void) {
   static const char *const options[] = {"optimize=no", NULL}; /* it takes most of the time */
   device = device_at(OPENCL, options, 0);
+}
+
+static void setup(void) {
+  open_device();
   ck_assert_msg(device != NULL, "%s", graft_last_error());
 }
 
@@ -73,6 +79,91 @@ START_TEST(what_is_expected_is_claimed) {
   ck_assert_msg(wrong == 0, "%d claims are less than " EXPECT " expects", wrong);
 }
 END_TEST
+
+/* ---- what ops say beside their dtypes ---- */
+
+static const struct flag_name {
+  graft_cap_flags flag;
+  const char *name;
+} flag_names[] = {
+    {GRAFT_CAP_STRIDED, "strided"},
+    {GRAFT_CAP_EXPANDED, "expanded"},
+    {GRAFT_CAP_UNALIGNED, "unaligned"},
+    {GRAFT_CAP_MIXED_DTYPE, "mixed_dtype"},
+    {GRAFT_CAP_IN_PLACE, "in_place"},
+    {GRAFT_CAP_HOST_VALUE, "host_value"},
+    {GRAFT_CAP_EMPTY, "empty"},
+    {GRAFT_CAP_DETERMINISTIC, "deterministic"},
+    {GRAFT_CAP_INDEX_I32, "index_i32"},
+    {GRAFT_CAP_PHILOX_STATE, "philox_state"},
+    {GRAFT_CAP_HOST_CHECKS_INDICES, "host_checks_indices"},
+    {GRAFT_CAP_MEMO_IGNORES_SCALARS, "memo_ignores_scalars"},
+};
+
+/* "aten::abs strided expanded"; false where the backend has no slot of the op. */
+static bool say_flags(const op_schema *schema, char line[256]) {
+  op_slot slot;
+  graft_op_caps caps;
+  if (!dsp_caps(device, schema, &slot, &caps)) return false;
+  size_t used = (size_t)snprintf(line, 256, "%s", schema->name);
+  for (int i = 0; i < ROWS(flag_names); i++)
+    if (caps.flags & flag_names[i].flag) used += (size_t)snprintf(line + used, 256 - used, " %s", flag_names[i].name);
+  return true;
+}
+
+/* The next line of the file; an empty one is its end. */
+static void next_line(FILE *file, char line[256]) {
+  do {
+    if (!fgets(line, 256, file)) *line = 0;
+    line[strcspn(line, "\n")] = 0;
+  } while (*line == '#');
+}
+
+START_TEST(flags_are_those_of_the_file) {
+  char expected[256], said[256];
+  int wrong = 0, ops = 0;
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  FILE *file = fopen(FLAGS, "r");
+  ck_assert_msg(file != NULL, "%s can't be read", FLAGS);
+  next_line(file, expected);
+  for (size_t i = 0; i < count; i++) {
+    size_t length = strlen(all[i].name);
+    bool is_named = strcspn(expected, " ") == length && memcmp(expected, all[i].name, length) == 0;
+    bool has_slot = say_flags(&all[i], said);
+    if (has_slot != is_named || (has_slot && strcmp(said, expected) != 0)) {
+      fprintf(stderr, "says: %s\nfile: %s\n", has_slot ? said : "(no slot)", is_named ? expected : "(no line)");
+      wrong++;
+    }
+    ops += has_slot;
+    if (is_named) next_line(file, expected);
+  }
+  fclose(file);
+  ck_assert_int_gt(ops, 400);
+  ck_assert_msg(!wrong && !*expected,
+                "%d ops say otherwise than " FLAGS
+                ", whose next line is '%s'. A flag that is gone costs copies; of a new "
+                "one see that cases meet it. Then: test_opencl_claims --write",
+                wrong, expected);
+}
+END_TEST
+
+static int write_flags(void) {
+  static const char path[] = FLAGS ".new";
+  char line[256];
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  FILE *file = fopen(path, "w");
+  open_device();
+  if (!file || !device) return fprintf(stderr, "%s: %s\n", path, device ? "can't be written" : graft_last_error()), 1;
+  fprintf(file,
+          "# What each op of the OpenCL backend says beside its dtypes (GRAFT_CAP_*); tests/test_opencl_claims.c.\n");
+  for (size_t i = 0; i < count; i++)
+    if (say_flags(&all[i], line)) fprintf(file, "%s\n", line);
+  bool good = fclose(file) == 0 && rename(path, FLAGS) == 0;
+  if (!good) perror(path);
+  return good ? 0 : 1;
+}
 
 /* ---- what no case of level mustpass meets ---- */
 
@@ -168,8 +259,11 @@ START_TEST(claims_beyond_the_menu_are_kept) {
 END_TEST
 
 int main(int count, char **arguments) {
+  if (count > 1 && strcmp(arguments[1], "--write") == 0) return write_flags();
   if (count > 1) wanted = arguments[1];
-  const suite_test tests[] = {
-      ONCE(what_is_expected_is_claimed), EACH(claims_beyond_the_menu_are_kept, (int)cf_topic_count), {0}};
+  const suite_test tests[] = {ONCE(what_is_expected_is_claimed),
+                              ONCE(flags_are_those_of_the_file),
+                              EACH(claims_beyond_the_menu_are_kept, (int)cf_topic_count),
+                              {0}};
   return run_suite("opencl_claims", tests, (suite_options){.timeout_s = 300, .setup = setup});
 }
