@@ -139,6 +139,9 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[31] 0.5", "m T[33] -1", "m T[31] 3", "m T[33] -7"), CF_FLOATS,
      CF_R_ULPS(16), CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
+    /* Powers of denormals that are none. */
+    {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[129] 0.3"), CF_FLOATS, CF_R_ULPS(16), CF_VALUES, CF_SPECIAL | CF_WIDE,
+     CF_G_NONE},
     {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[33,17]+ T[17]+"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_POSITIVE, 0,
      CF_G_NONE},
     {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "s 2 T[1025]", "m 0.5 T[]", "m 2.5 T[0]"), CF_FLOATS, CF_R_ULPS(16),
