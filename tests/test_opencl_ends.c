@@ -23,14 +23,30 @@ static void work_without_waiting(graft_rt_device *device) {
 /* Of each way to take something: programs and tables of several sizes, events asked and waited for, pinned memory,
  * records, and a stream that has failed. */
 static void use(graft_rt_device *device) {
-  static const char *const lines[] = {"aten::add.Tensor f32[17] i64[17]",
-                                      "aten::sum.dim_IntList f32[3,17] [1]",
-                                      "aten::mm f32[5,6] f32[6,7]",
-                                      "aten::_fft_c2c c64[12] [0] 0 true",
-                                      "aten::sort f32[100]",
-                                      "aten::index.Tensor f32[3,4] {i64[5]}",
-                                      "aten::cat {f32[3];f32[4]}",
-                                      "aten::native_dropout f32[17] 0.5 true"};
+  static const char *const lines[] = {
+      "aten::add.Tensor f32[17] i64[17]",
+      "aten::sum.dim_IntList f32[3,17] [1]",
+      "aten::mm f32[5,6] f32[6,7]",
+      "aten::_fft_c2c c64[12] [0] 0 true",
+      "aten::sort f32[100]",
+      "aten::max.dim f32[200000] 0",
+      "aten::sum.dim_IntList f32[200000] [0]",
+      "aten::cumsum f32[200000] 0",
+      "aten::native_layer_norm_backward f32[300,9] f32[300,9] [9] f32[300,1] f32[300,1] "
+      "f32[9] f32[9] [1,1,1]",
+      "aten::_fused_rms_norm_backward f32[129,5] f32[129,5] [5] f32[129,1] f32[5] [1,1]",
+      "aten::_ctc_loss f32[17,3,5] i64[3,4] [17,9,13] [4,2,3] 4",
+      "aten::mse_loss f32[30000] f32[30000]",
+      "aten::mm f32[2,20000] f32[20000,3]",
+      "aten::nonzero f32[33,17]",
+      "aten::segment_reduce f32[33,17] 'sum' lengths=i64[3] unsafe=true",
+      "aten::index_reduce f32[33,17] 0 i64[129] f32[129,17] 'mean'",
+      "aten::scatter_add f16[33,17] 1 i64[33,5] f16[33,5]",
+      "aten::randperm 1025 dtype=i64",
+      "aten::multinomial f32[33] 4",
+      "aten::index.Tensor f32[3,4] {i64[5]}",
+      "aten::cat {f32[3];f32[4]}",
+      "aten::native_dropout f32[17] 0.5 true"};
   graft_rt_stream *usual = graft_stream_current(device), *stream;
   graft_rt_event *event, *timed;
   uint64_t lost;
@@ -62,10 +78,10 @@ static void use(graft_rt_device *device) {
   OK(graft_device_synchronize(device));
 }
 
-static void live_once(long left[BETWEEN_COUNTS]) {
+static void live_once(const char *const *options, long left[BETWEEN_COUNTS]) {
   graft_rt_backend *backend;
   graft_rt_device *device;
-  OK(graft_backend_open(OPENCL, NULL, &backend));
+  OK(graft_backend_open(OPENCL, options, &backend));
   between_begin();
   OK(graft_backend_device(backend, 0, &device));
   use(device);
@@ -73,14 +89,16 @@ static void live_once(long left[BETWEEN_COUNTS]) {
   between_count(left);
 }
 
+/* With the kernels for CPUs, and with those for GPUs. */
 START_TEST(a_closed_device_leaves_nothing) {
+  static const char *const kernels[][2] = {{"kernels=cpu"}, {"kernels=gpu"}};
   char cache[] = "/tmp/graft_test_XXXXXX", command[64];
   long first[BETWEEN_COUNTS], second[BETWEEN_COUNTS];
   ck_assert_ptr_nonnull(mkdtemp(cache));
   setenv("GRAFT_CACHE_DIR", cache, 1);
-  live_once(first); /* which keeps its programs on disk, and what a process has but once */
-  live_once(first);
-  live_once(second);
+  live_once(kernels[_i], first); /* which keeps its programs on disk, and what a process has but once */
+  live_once(kernels[_i], first);
+  live_once(kernels[_i], second);
   for (int tenths = 0; tenths < 50 && memcmp(first, second, sizeof first); tenths++) {
     usleep(100000); /* a thread of the driver may be on its way out */
     between_count(second);
@@ -123,6 +141,6 @@ START_TEST(tables_are_kept_and_do_not_pile_up) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(a_closed_device_leaves_nothing), ONCE(tables_are_kept_and_do_not_pile_up), {0}};
+  const suite_test tests[] = {EACH(a_closed_device_leaves_nothing, 2), ONCE(tables_are_kept_and_do_not_pile_up), {0}};
   return run_suite("opencl_ends", tests, (suite_options){.timeout_s = 120});
 }
