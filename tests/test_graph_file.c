@@ -8,6 +8,7 @@
 #include "conformance/cases/cases.h"
 #include "conformance/run/call.h"
 #include "conformance/run/menu.h"
+#include "graft/bridge.h"
 #include "graph/file.h"
 #include "graph_files.h"
 #include "heap.h"
@@ -63,6 +64,63 @@ START_TEST(comes_back) {
     graft_graph_destroy(there);
   }
   graft_graph_destroy(back);
+}
+END_TEST
+
+/* Numbers in host memory stay there, wherever the file was loaded. */
+START_TEST(host_numbers_stay) {
+  const int64_t n = 3;
+  graft_rt_device *device = device_of(1 + _i);
+  if (!device) return;
+  graft_graph *graph;
+  graft_tensor *values = host(GRAFT_F32, 3, (float[]){1, 2, 3}), *number[2], *x, *h, *y = NULL, *z = NULL;
+  for (int i = 0; i < 2; i++)
+    OK(graft_tensor_from_host(reference(), GRAFT_F32, 0, NULL, (float[]){(float)(10 + i)}, &number[i]));
+  OK(graft_graph_create(device, &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_input_like(graph, "h", number[0], &h));
+  OK(graft_graph_call(graph, GRAFT_OP_MUL_TENSOR, (graft_value[]){T(x), T(h)}, 2, &y, 1));
+  OK(graft_graph_call(graph, GRAFT_OP_ADD_TENSOR, (graft_value[]){T(y), T(number[1])}, 2, &z, 1));
+  OK(graft_graph_output(graph, "z", z));
+  for (int there = 0; there < 2; there++) {
+    graft_graph *back = through_file(graph, there ? device : NULL, "numbers");
+    graft_graph_exec *exec;
+    graft_graph_port port;
+    graft_tensor *in[] = {NULL, number[0]}, *out = NULL;
+    OK(graft_graph_input_query(back, 1, &port, sizeof port));
+    ck_assert(port.on_host);
+    OK(graft_tensor_to(values, device, GRAFT_DTYPE_NONE, &in[0]));
+    OK(graft_graph_compile(back, device, NULL, &exec));
+    OK(graft_graph_run(exec, in, 2, &out, 1));
+    expect_values(out, 3, (float[]){21, 31, 41});
+    graft_graph_exec_destroy(exec);
+    graft_graph_destroy(back);
+    release_all((graft_tensor *[]){in[0], out}, 2);
+  }
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){values, number[0], number[1], x, h, y, z}, 7);
+}
+END_TEST
+
+/* What integers become is what they became when it was recorded. */
+START_TEST(the_default_dtype_is_kept) {
+  const int64_t n = 3;
+  graft_graph *graph;
+  graft_graph_port port;
+  graft_tensor *x, *y = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_default_dtype_set(GRAFT_F64));
+  OK(graft_graph_input(graph, "x", GRAFT_I64, 1, &n, NULL, &x));
+  OK(graft_graph_call(graph, GRAFT_OP_DIV_TENSOR, (graft_value[]){T(x), NUMBER(2)}, 2, &y, 1));
+  OK(graft_graph_output(graph, "y", y));
+  OK(graft_default_dtype_set(GRAFT_F32));
+  graft_graph *back = through_file(graph, NULL, "halves");
+  ck_assert(dt_default() == GRAFT_F32);
+  OK(graft_graph_output_query(back, 0, &port, sizeof port));
+  ck_assert(port.dtype == GRAFT_F64);
+  graft_graph_destroy(back);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, y}, 2);
 }
 END_TEST
 
@@ -335,6 +393,25 @@ START_TEST(cut_files_are_refused) {
 }
 END_TEST
 
+START_TEST(constants_stand_there_once) {
+  graft_graph *graph = new_graph(), *back = NULL;
+  OK(graft_graph_save(graph, file_path));
+  bytes b = read_all(file_path);
+  unsigned char *name = memmem(b.at, b.count, "\"constant.1\"", 12);
+  ck_assert_ptr_nonnull(name);
+  name[10] = '0';
+  write_all(file_path, b);
+  assert_says(graft_graph_load(NULL, file_path, &back), GRAFT_INVALID_ARGUMENT,
+              "tensor \"constant.0\" stands there twice");
+  name[10] = '7';
+  write_all(file_path, b);
+  assert_says(graft_graph_load(NULL, file_path, &back), GRAFT_INVALID_ARGUMENT,
+              "its graph has a constant 1, and it has no \"constant.1\"");
+  free(b.at);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
 /* --- ops of plugins --- */
 
 static void save_custom(void) {
@@ -568,12 +645,15 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {ONCE(comes_back),
+                              EACH(host_numbers_stay, DEVICES - 1),
+                              ONCE(the_default_dtype_is_kept),
                               ONCE(same_graph_same_bytes),
                               ONCE(others_read_the_weights),
                               ONCE(numbers_keep_their_bits),
                               ONCE(every_op_comes_back),
                               EACH(edits_are_refused, ROWS(edits)),
                               ONCE(cut_files_are_refused),
+                              ONCE(constants_stand_there_once),
                               ONCE(ops_of_plugins_need_them),
                               ONCE(full_disks_leave_the_old_file),
                               ONCE(killed_saves_leave_the_old_file),

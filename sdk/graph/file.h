@@ -73,12 +73,19 @@ void gr_temporary_write(gr_temporary *t, const void *data, size_t bytes);
 graft_status gr_temporary_close(gr_temporary *t, graft_status status);
 
 /* --- file_read.c --- */
+/* Where a constant lies in the data. */
+typedef struct gr_file_span {
+  bool there;
+  uint64_t first, bytes;
+} gr_file_span;
 typedef struct gr_file {
   const char *path;
   int fd;
-  uint64_t first, bytes; /* of the data */
-  cJSON *header;         /* names of tensors and what they are; owned */
-  cJSON *graph;          /* owned */
+  uint64_t first, bytes;   /* of the data */
+  cJSON *header;           /* names of tensors and what they are; owned */
+  cJSON *graph;            /* owned */
+  gr_file_span *constants; /* by number; owned */
+  uint32_t nconstants;     /* of which not all need be there */
 } gr_file;
 graft_status gr_file_open(const char *path, gr_file *file);
 void gr_file_close(gr_file *file);

@@ -254,7 +254,6 @@ typedef struct node_call {
   graft_value args[OP_MAX_ARGS];
   bool written[OP_MAX_ARGS]; /* as the file says */
   graft_tensor **tensors;    /* what it was made of, owned */
-  gr_view *views;            /* and as what, one each */
   uint32_t ntensors;
   graft_tensor **outs;
   gr_view *results; /* as the file says; buffer GR_NONE: absent */
@@ -268,15 +267,9 @@ static graft_status take_tensor(node_call *c, const cJSON *item, graft_tensor **
   if (cJSON_IsNull(item)) return GRAFT_OK;
   graft_status status = read_view(c->l, item, c->schema->name, &view);
   if (status) return status;
-  /* One view is one tensor: that is how a call is known to be in place. */
-  for (uint32_t i = 0; i < c->ntensors; i++) {
-    if (gr_same_view(&c->views[i], &view)) return *t = c->tensors[i], GRAFT_OK;
-  }
   status = tensor_of(c->l, &view, c->schema->name, t);
-  if (status) return status;
-  c->views[c->ntensors] = view;
-  c->tensors[c->ntensors++] = *t;
-  return GRAFT_OK;
+  if (!status) c->tensors[c->ntensors++] = *t;
+  return status;
 }
 
 static graft_status take_tensors(node_call *c, const cJSON *list, graft_value *v) {
@@ -335,14 +328,12 @@ static uint32_t count_views(const cJSON *node) {
 }
 
 static graft_status take_room(node_call *c, const cJSON *node) {
-  const uint32_t views = count_views(node);
   c->nresults = (uint32_t)cJSON_GetArraySize(field(node, "results"));
-  c->tensors = arena_take(&c->memory, views * sizeof *c->tensors);
-  c->views = arena_take(&c->memory, views * sizeof *c->views);
+  c->tensors = arena_take(&c->memory, count_views(node) * sizeof *c->tensors);
   c->outs = arena_take(&c->memory, c->nresults * sizeof *c->outs);
   c->results = arena_take(&c->memory, c->nresults * sizeof *c->results);
   c->given = arena_take(&c->memory, c->nresults * sizeof *c->given);
-  return c->tensors && c->views && c->outs && c->results && c->given ? GRAFT_OK : no_memory(c->l);
+  return c->tensors && c->outs && c->results && c->given ? GRAFT_OK : no_memory(c->l);
 }
 
 static graft_status read_call(node_call *c, const cJSON *node) {

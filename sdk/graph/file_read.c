@@ -130,19 +130,48 @@ static bool offsets_of(const cJSON *tensor, int64_t offsets[2]) {
          offsets[0] <= offsets[1];
 }
 
+/* The number of a constant by the name of its tensor; GR_NONE: it is another one's. */
+static uint32_t number_of(const char *name) {
+  static const char prefix[] = "constant.";
+  char again[GR_FILE_NAME_MAX];
+  if (strncmp(name, prefix, sizeof prefix - 1) != 0) return GR_NONE;
+  const unsigned long number = strtoul(name + sizeof prefix - 1, NULL, 10);
+  if (number >= GR_NONE) return GR_NONE;
+  snprintf(again, sizeof again, GR_FILE_CONSTANT, (unsigned)number);
+  return strcmp(again, name) == 0 ? (uint32_t)number : GR_NONE;
+}
+
+static graft_status note_constant(gr_file *f, const char *name, const int64_t offsets[2]) {
+  const uint32_t number = number_of(name);
+  if (number >= f->nconstants) return GRAFT_OK; /* there are not so many: it is nobody's */
+  gr_file_span *span = &f->constants[number];
+  if (span->there) return bad(f, "tensor \"%.40s\" stands there twice", name);
+  *span = (gr_file_span){true, (uint64_t)offsets[0], (uint64_t)(offsets[1] - offsets[0])};
+  return GRAFT_OK;
+}
+
+static graft_status check_tensor(gr_file *f, const cJSON *tensor, uint64_t *end) {
+  int64_t offsets[2];
+  uint64_t bytes;
+  const char *name = tensor->string;
+  if (!shape_bytes(tensor, &bytes)) return bad(f, "tensor \"%.40s\" has no dtype and shape that fit", name);
+  if (!offsets_of(tensor, offsets) || (uint64_t)offsets[1] - (uint64_t)offsets[0] != bytes)
+    return bad(f, "tensor \"%.40s\" has other offsets than its %" PRIu64 " bytes need", name, bytes);
+  if ((uint64_t)offsets[0] != *end) return bad(f, "tensor \"%.40s\" does not begin where the one before it ends", name);
+  *end = (uint64_t)offsets[1];
+  return note_constant(f, name, offsets);
+}
+
 /* They lie in the order in which they stand, without gaps, to the end of the file. */
-static graft_status check_tensors(const gr_file *f) {
+static graft_status check_tensors(gr_file *f) {
   const cJSON *tensor;
-  uint64_t end = 0, bytes;
+  uint64_t end = 0;
+  f->nconstants = (uint32_t)cJSON_GetArraySize(f->header);
+  f->constants = calloc(f->nconstants + 1u, sizeof *f->constants);
+  if (!f->constants) return no_memory(f);
   cJSON_ArrayForEach(tensor, f->header) {
-    int64_t offsets[2];
-    if (!strcmp(tensor->string, GR_FILE_METADATA)) continue;
-    if (!shape_bytes(tensor, &bytes)) return bad(f, "tensor \"%.40s\" has no dtype and shape that fit", tensor->string);
-    if (!offsets_of(tensor, offsets) || (uint64_t)offsets[1] - (uint64_t)offsets[0] != bytes)
-      return bad(f, "tensor \"%.40s\" has other offsets than its %" PRIu64 " bytes need", tensor->string, bytes);
-    if ((uint64_t)offsets[0] != end)
-      return bad(f, "tensor \"%.40s\" does not begin where the one before it ends", tensor->string);
-    end = (uint64_t)offsets[1];
+    graft_status status = strcmp(tensor->string, GR_FILE_METADATA) ? check_tensor(f, tensor, &end) : GRAFT_OK;
+    if (status) return status;
   }
   if (end > f->bytes)
     return bad(f, "it ends early: %" PRIu64 " of %" PRIu64 " bytes of constants are there", f->bytes, end);
@@ -169,8 +198,8 @@ graft_status gr_file_open(const char *path, gr_file *f) {
   *f = (gr_file){.path = path, .fd = -1};
   graft_status status = open_file(f, &size);
   if (!status) status = read_header(f, size);
-  if (!status) status = check_tensors(f);
   if (!status) status = read_graph(f);
+  if (!status) status = check_tensors(f);
   if (status) gr_file_close(f);
   return status;
 }
@@ -179,20 +208,19 @@ void gr_file_close(gr_file *f) {
   if (f->fd >= 0) close(f->fd);
   cJSON_Delete(f->header);
   cJSON_Delete(f->graph);
+  free(f->constants);
 }
 
 graft_status gr_file_read_constant(const gr_file *f, uint32_t number, uint64_t bytes, void **to) {
-  char name[GR_FILE_NAME_MAX];
-  int64_t offsets[2];
-  snprintf(name, sizeof name, GR_FILE_CONSTANT, number);
-  const cJSON *tensor = cJSON_GetObjectItemCaseSensitive(f->header, name);
-  if (!tensor || !offsets_of(tensor, offsets))
-    return bad(f, "its graph has a constant %u, and it has no \"%s\"", number, name);
-  if ((uint64_t)(offsets[1] - offsets[0]) != bytes)
-    return bad(f, "\"%s\" has %" PRId64 " bytes, its graph asks for %" PRIu64, name, offsets[1] - offsets[0], bytes);
+  const gr_file_span *span = number < f->nconstants ? &f->constants[number] : NULL;
+  if (!span || !span->there)
+    return bad(f, "its graph has a constant %u, and it has no \"" GR_FILE_CONSTANT "\"", number, number);
+  if (span->bytes != bytes)
+    return bad(f, "\"" GR_FILE_CONSTANT "\" has %" PRIu64 " bytes, its graph asks for %" PRIu64, number, span->bytes,
+               bytes);
   void *made = malloc(bytes + 1); /* no more than the file has */
   if (!made) return no_memory(f);
-  graft_status status = read_at(f, f->first + (uint64_t)offsets[0], made, bytes);
+  graft_status status = read_at(f, f->first + span->first, made, bytes);
   if (status)
     free(made);
   else
