@@ -179,6 +179,39 @@ START_TEST(others_read_the_weights) {
 }
 END_TEST
 
+/* Of the first and third row of a matrix, four elements each, whose other elements are secrets. */
+START_TEST(what_is_not_seen_is_not_saved) {
+  float all[4][40], secret = 1234567;
+  for (int row = 0; row < 4; row++) {
+    for (int column = 0; column < 40; column++)
+      all[row][column] = row % 2 || column < 30 || column > 33 ? secret : (float)(10 * row + column);
+  }
+  const int64_t n = 4;
+  graft_graph *graph;
+  graft_tensor *whole, *rows, *x, *out = NULL;
+  OK(graft_tensor_from_host(reference(), GRAFT_F32, 2, (int64_t[]){4, 40}, all, &whole));
+  OK(tns_view(whole, 2, (int64_t[]){2, 4}, (int64_t[]){80, 1}, 30, &rows));
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_call(graph, GRAFT_OP_ADD_TENSOR, (graft_value[]){T(x), T(rows)}, 2, &out, 1));
+  OK(graft_graph_output(graph, "out", out));
+  graft_graph *back = through_file(graph, NULL, "two rows");
+  bytes b = read_all(file_path);
+  for (size_t i = 8 + header_bytes(b); i < b.count; i++)
+    ck_assert(b.count - i < 4 || memcmp(b.at + i, &secret, 4) != 0);
+  graft_graph_exec *exec;
+  graft_tensor *in = host(GRAFT_F32, 4, (float[]){0, 0, 0, 1}), *sum = NULL;
+  OK(graft_graph_compile(back, reference(), NULL, &exec));
+  OK(graft_graph_run(exec, &in, 1, &sum, 1));
+  expect_values(sum, 8, (float[]){30, 31, 32, 34, 50, 51, 52, 54});
+  free(b.at);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(back);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){whole, rows, x, out, in, sum}, 6);
+}
+END_TEST
+
 /* Numbers come back bit by bit. */
 START_TEST(numbers_keep_their_bits) {
   static const graft_scalar scalars[] = {{GRAFT_F64, 0, {.f = 0.1}},
@@ -649,6 +682,7 @@ int main(void) {
                               ONCE(the_default_dtype_is_kept),
                               ONCE(same_graph_same_bytes),
                               ONCE(others_read_the_weights),
+                              ONCE(what_is_not_seen_is_not_saved),
                               ONCE(numbers_keep_their_bits),
                               ONCE(every_op_comes_back),
                               EACH(edits_are_refused, ROWS(edits)),

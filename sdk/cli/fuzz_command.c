@@ -89,7 +89,8 @@ int cli_fuzz(int argc, char **argv) {
       .options = rows,
       .parser = parse,
       .doc =
-          "Random programs, views and in-place calls among them, run call by call and as graphs: results, inputs, "
+          "Random programs, views and in-place calls among them, run call by call and as graphs, also as graphs "
+          "that were saved and loaded: results, inputs, "
           "what shares memory and random state must agree to the bit. What does not is made small and printed.\v"
           "Exit status: 0 all agree; 1 some do not; 2 usage, or no such plugin."};
   options o = {.backend = "reference", .seed = 1};

@@ -4,7 +4,7 @@
  * docs/graphs.md explains.
  *
  * - file_values.c: numbers, views and arguments as JSON, both ways
- * - file_write.c: a graph to a file; file_temporary.c: whole, or not at all
+ * - file_write.c: a graph to a file; file_temporary.c: whole, or not at all; file_reach.c: what of a constant is seen
  * - file_read.c: the container, of which nothing is believed; file_load.c: a graph from it
  * - file_dump.c: GRAFT_GRAPH_DUMP
  *
@@ -58,6 +58,10 @@ bool gr_json_get_value(const cJSON *object, arena *memory, graft_value *value);
 void gr_schema_hash(const op_schema *schema, char hash[17]);
 /* The error of a name that a file does not take. `kind`: "input" or "output". */
 graft_status gr_check_name(const char *kind, const char *name);
+
+/* --- file_reach.c --- */
+/* Zeros in a copy of a constant's bytes where no call and no output sees them: a file gives away nothing else. */
+graft_status gr_clear_unseen(const graft_graph *graph, uint32_t buffer, unsigned char *bytes);
 
 /* --- file_temporary.c --- */
 /* A file that takes the place of `path` when it is whole. */

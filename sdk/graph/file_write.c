@@ -272,10 +272,12 @@ static void write_header(gr_temporary *to, const char *text) {
 }
 
 static graft_status write_constant(const writer *w, uint32_t number, gr_temporary *to) {
-  const gr_buffer *b = &w->graph->buffers[w->constants[number]];
+  const uint32_t buffer = w->constants[number];
+  const gr_buffer *b = &w->graph->buffers[buffer];
   void *bytes = malloc(b->bytes + 1);
   if (!bytes) return no_memory();
   graft_status status = graft_tensor_to_host(b->constant, bytes);
+  if (!status && !w->views[buffer]) status = gr_clear_unseen(w->graph, buffer, bytes);
   if (!status) gr_temporary_write(to, bytes, b->bytes);
   free(bytes);
   return status;
