@@ -1,4 +1,4 @@
-/* What the tests of graphs in files share: a folder of their own, files as bytes, and the JSON in them. */
+/* What the tests of graphs in files share: a folder of their own, files as bytes, the JSON in them, and a graph. */
 #ifndef GRAFT_TESTS_GRAPH_FILES_H
 #define GRAFT_TESTS_GRAPH_FILES_H
 
@@ -121,6 +121,27 @@ static inline cJSON *json_at(opened o, const char *path) {
 }
 
 /* --- graphs --- */
+
+/* x + c into y, and y * 2: constants of several kinds, a write, a view, and numbers that JSON has no words for. */
+static inline graft_graph *new_graph(void) {
+  const int64_t three[] = {3}, whole = INT64_MAX;
+  graft_graph *graph;
+  graft_tensor *x, *y, *c = host(GRAFT_F32, 3, (float[]){1, 2, 3}), *sum = NULL, *out = NULL, *part = NULL;
+  graft_tensor *number = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, three, NULL, &x));
+  OK(graft_graph_input(graph, "y", GRAFT_F32, 1, three, NULL, &y));
+  OK(graft_tensor_from_host(reference(), GRAFT_F64, 0, NULL, (double[]){2}, &number));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_add_Tensor(x, c, graft_scalar_int(1), &sum));
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){T(y), T(sum)}, 2, &y, 1));
+  OK(graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){T(y), T(number)}, 2, &out, 1));
+  OK(graft_call(GRAFT_OP_SLICE_TENSOR, (graft_value[]){T(out), INT(0), INT(1), INT(whole)}, 4, &part, 1));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "out", part));
+  release_all((graft_tensor *[]){x, y, c, sum, out, part, number}, 7);
+  return graph;
+}
 
 static inline graft_graph *loaded(graft_rt_device *device, const char *path) {
   graft_graph *graph = NULL;
