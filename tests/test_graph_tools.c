@@ -272,6 +272,30 @@ START_TEST(wrong_nodes_are_found) {
 }
 END_TEST
 
+/* An op that the other backend has no kernel for. */
+START_TEST(nodes_that_fail_are_named) {
+  const int64_t n = 3;
+  graft_rt_device *device = device_at(test_plugin("custom"), NULL, 0);
+  graft_graph *graph;
+  graft_tensor *x, *y = NULL, *z = NULL;
+  char command[512];
+  ck_assert_msg(device != NULL, "%s", graft_last_error());
+  OK(graft_graph_create(device, &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_call(graph, graft_op_find("acme::cube"), (graft_value[]){T(x)}, 1, &y, 1));
+  OK(graft_graph_call(graph, graft_op_find("acme::opaque"), (graft_value[]){T(y)}, 1, &z, 1));
+  OK(graft_graph_output(graph, "z", z));
+  OK(graft_graph_save(graph, file_path));
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, y, z}, 3);
+  expect_program("graph g", 1, "it calls acme::cube, an op that a plugin brings, and none that is open does");
+  snprintf(command, sizeof command, "graph g --bisect -b %s", test_plugin("custom"));
+  expect_program(command, 1, "graft graph: node 1, run alone: graph node 0: acme::opaque: nothing serves x f32[3]");
+  snprintf(command, sizeof command, "run g -i x=random:1 -b %s", test_plugin("custom"));
+  expect_program(command, 0, "output  z ");
+}
+END_TEST
+
 /* The numbers of a node become others, where a pass ran. */
 static void change_numbers(const graft_graph_exec *exec, uint32_t pass) {
   for (uint32_t n = 0; n < exec->graph->nnodes && exec->passes & pass; n++) {
@@ -333,6 +357,7 @@ int main(void) {
                               EACH(mistakes_are_named, ROWS(refusals)),
                               ONCE(nothing_is_found_where_nothing_is),
                               ONCE(wrong_nodes_are_found),
+                              ONCE(nodes_that_fail_are_named),
                               EACH(wrong_passes_are_found, ROWS(faults)),
                               {0}};
   return run_suite("graph_tools", tests,
