@@ -15,6 +15,7 @@
 //   copy.cpp       _copy_from, _to_copy and their kin
 //   dims.cpp       tensors of more dimensions than libgraft has
 //   shared.cpp     writes to tensors whose elements share memory
+//   graph.cpp      graphs for torch.compile: recordings, and runs of what was compiled (graph.h)
 //   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
 //   autocast.cpp   the autocast lists
 //   profiler.cpp   the device's time of each op for PyTorch's legacy profiler
@@ -101,6 +102,10 @@ c10::DataPtr data_ptr_of(graft_storage *storage, c10::DeviceIndex index);
 // The storage under a tensor on our device, borrowed; from the context of its DataPtr, never by address. Throws for
 // memory that is not libgraft's.
 graft_storage *storage_of(const c10::StorageImpl *storage);
+// Whether its memory is libgraft's.
+bool is_own_memory(const c10::StorageImpl *storage);
+// What stands in for the memory of a tensor that has none; borrowed.
+graft_storage *empty_storage(c10::DeviceIndex index);
 // Whether any has become smaller since the process began: PyTorch keeps its tensors inside all others.
 extern std::atomic<bool> any_storage_shrank;
 // A new PyTorch storage over that of a result (takes the reference).

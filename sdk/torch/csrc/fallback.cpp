@@ -10,6 +10,7 @@
 
 #include "bridge.h"
 #include "call.h"
+#include "graph.h"
 
 namespace torch_graft {
 
@@ -127,6 +128,8 @@ void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   TORCH_CHECK_NOT_IMPLEMENTED(!fallback_forbidden(), "graft: ", key.op, " has no kernel for ", key.dtypes, " on ",
                               key.device.empty() ? "this device" : key.device,
                               ", and GRAFT_FALLBACK=error forbids running it on the CPU");
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_recording(), "graft: ", key.op, " (", key.dtypes,
+                              ") has no kernel for the device and runs on the CPU, which a graph can't hold");
   count(key);
   replace_generators(op, stack, device);
   at::native::cpu_fallback(op, stack);

@@ -12,7 +12,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include "bridge.h"
+#include "graph.h"
 
 namespace torch_graft {
 
@@ -60,7 +60,8 @@ graft_storage *new_storage(c10::DeviceIndex index, uint64_t bytes) {
   return storage;
 }
 
-// Stands in for the memory of a tensor that has none.
+}  // namespace
+
 graft_storage *empty_storage(c10::DeviceIndex index) {
   static std::array<std::atomic<graft_storage *>, kCapacity> all{};
   graft_rt_device *device = device_of(index);
@@ -73,16 +74,18 @@ graft_storage *empty_storage(c10::DeviceIndex index) {
   return storage;
 }
 
-}  // namespace
-
 c10::DataPtr data_ptr_of(graft_storage *storage, c10::DeviceIndex index) {
   if (C10_UNLIKELY(c10::memoryProfilingEnabled())) report(storage, index, 1);
   return c10::DataPtr(graft_storage_address(storage), storage, release, device_at(index));
 }
 
+bool is_own_memory(const c10::StorageImpl *storage) {
+  return storage->data_ptr().get_deleter() == release;
+}
+
 graft_storage *storage_of(const c10::StorageImpl *storage) {
   const c10::DataPtr &pointer = storage->data_ptr();
-  if (C10_LIKELY(pointer.get_deleter() == release)) return static_cast<graft_storage *>(pointer.get_context());
+  if (C10_LIKELY(is_own_memory(storage))) return static_cast<graft_storage *>(pointer.get_context());
   TORCH_CHECK(!pointer && !storage->nbytes(), "graft: a tensor on ", storage->device(),
               " has memory that Graft did not allocate (wrapped by its address, or shared by another library); clone() "
               "it on its own device first");
@@ -111,6 +114,7 @@ void resize_storage(c10::StorageImpl *storage, size_t bytes) {
   if (bytes < storage->nbytes()) any_storage_shrank = true;
   c10::DataPtr pointer = data_ptr_of(new_storage(index, bytes), index);
   int64_t kept = static_cast<int64_t>(std::min(storage->nbytes(), bytes));
+  TORCH_CHECK(!is_recording() || !kept, "graft: a graph's values keep the size that they are made with");
   if (kept > 0) {
     const int64_t stride = 1;
     const graft_view view = {GRAFT_U8, 1, &kept, &stride, 0, false, false};

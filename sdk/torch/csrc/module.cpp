@@ -11,6 +11,7 @@
 
 #include "bridge.h"
 #include "custom.h"
+#include "graph.h"
 
 namespace py = pybind11;
 
@@ -203,6 +204,53 @@ std::optional<at::Tensor> from_dlpack(const py::object &capsule) {
   return tensor ? tensor : take_capsule<Unversioned>(capsule.ptr());
 }
 
+// --- graphs for torch.compile ---
+
+// What the graph that fits gave, with its number; None where none does, or where its calls must be made one by one.
+std::optional<std::pair<uint64_t, std::vector<at::Tensor>>> run_graph(GraphCache &cache,
+                                                                      const std::vector<at::Tensor> &inputs) {
+  GraphCache::Found graph = cache.find(inputs);
+  if (!graph || graph->is_shared(inputs)) return std::nullopt;
+  py::gil_scoped_release no_gil;
+  return std::pair(graph->serial(), graph->run(inputs));
+}
+
+py::dict graph_info(const CompiledGraph &graph) {
+  const graft_graph_exec_info info = graph.info();
+  py::dict row;
+  row["nodes"] = info.nodes;
+  row["arena_bytes"] = info.arena_bytes;
+  row["constant_bytes"] = info.constant_bytes;
+  return row;
+}
+
+void bind_graphs(py::module &m) {
+  py::class_<CompiledGraph, std::shared_ptr<CompiledGraph>>(m, "CompiledGraph")
+      .def_property_readonly("serial", &CompiledGraph::serial)
+      .def("info", torch::wrap_pybind_function(graph_info));
+  py::class_<GraphCache>(m, "GraphCache")
+      .def(py::init<>())
+      .def("__len__", &GraphCache::size)
+      .def("fits",
+           [](GraphCache &cache, const std::vector<at::Tensor> &inputs) { return cache.find(inputs) != nullptr; })
+      .def("add", [](GraphCache &cache, std::shared_ptr<CompiledGraph> graph,
+                     size_t limit) { return cache.add(std::move(graph), limit); })
+      .def("run", torch::wrap_pybind_function(run_graph));
+  py::class_<GraphRecording>(m, "GraphRecording")
+      .def(py::init(
+          torch::wrap_pybind_function([](int64_t index) { return std::make_unique<GraphRecording>(narrow(index)); })))
+      .def("input", torch::wrap_pybind_function(&GraphRecording::input))
+      .def("begin", torch::wrap_pybind_function(&GraphRecording::begin))
+      .def("end", torch::wrap_pybind_function(&GraphRecording::end))
+      .def("stop", &GraphRecording::stop)
+      .def("output", torch::wrap_pybind_function(&GraphRecording::output))
+      .def_property_readonly("node_count", &GraphRecording::node_count)
+      .def("compile", torch::wrap_pybind_function(&GraphRecording::compile), py::arg("passes") = py::none());
+  m.def("is_recordable", torch::wrap_pybind_function([](const at::Tensor &tensor, int64_t index) {
+          return is_recordable(tensor, narrow(index));
+        }));
+}
+
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -248,6 +296,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   def("reset_fallbacks", reset_fallbacks);
   def("to_dlpack", to_dlpack);
   def("from_dlpack", from_dlpack);
+  bind_graphs(m);
 }
 
 }  // namespace torch_graft

@@ -1,0 +1,218 @@
+// Graphs of libgraft: recorded through the kernels of all other files, run with tensors of PyTorch.
+#include "graph.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "call.h"
+
+namespace torch_graft {
+
+namespace {
+
+thread_local bool recording = false;
+
+}  // namespace
+
+bool is_recording() noexcept {
+  return recording;
+}
+
+// --- what inputs are ---
+
+bool is_recordable(const at::Tensor &tensor, c10::DeviceIndex index) {
+  return tensor.defined() && is_ours(tensor) && tensor.device().index() == index && tensor.layout() == c10::kStrided &&
+         !tensor.unsafeGetTensorImpl()->is_python_dispatch() && !tensor._is_zerotensor() && !has_many_dims(tensor) &&
+         is_own_memory(tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+}
+
+GraphInput::GraphInput(const at::Tensor &like)
+    : dtype(like.scalar_type()),
+      sizes(like.sizes().vec()),
+      strides(like.strides().vec()),
+      conj(like.is_conj()),
+      neg(like.is_neg()),
+      written(false) {}
+
+bool GraphInput::fits(const at::Tensor &tensor) const {
+  if (tensor.scalar_type() != dtype || tensor.sizes() != sizes || tensor.is_conj() != conj || tensor.is_neg() != neg)
+    return false;
+  auto theirs = tensor.strides();
+  for (size_t i = 0; i < sizes.size(); i++) {
+    if (sizes[i] > 1 && theirs[i] != strides[i]) return false;
+  }
+  return true;
+}
+
+GraphModes GraphModes::now() {
+  return {at::globalContext().deterministicAlgorithms(), c10::get_default_dtype_as_scalartype()};
+}
+
+namespace {
+
+// The bytes of its storage that a tensor may reach.
+std::pair<int64_t, int64_t> span_of(const at::Tensor &tensor) {
+  const int64_t bytes = static_cast<int64_t>(tensor.itemsize()), first = tensor.storage_offset() * bytes;
+  if (tensor.numel() == 0) return {first, first};
+  int64_t last = 0;
+  for (int64_t i = 0; i < tensor.dim(); i++) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return {first, first + (last + 1) * bytes};
+}
+
+bool overlap(const at::Tensor &a, const at::Tensor &b) {
+  auto memory = [](const at::Tensor &t) {
+    return t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get_context();
+  };
+  if (memory(a) != memory(b)) return false;
+  const auto own = span_of(a), its = span_of(b);
+  return own.first < its.second && its.first < own.second;
+}
+
+}  // namespace
+
+// --- compiled graphs ---
+
+CompiledGraph::CompiledGraph(graft_graph_exec *exec, c10::DeviceIndex index, std::vector<GraphInput> inputs,
+                             uint32_t outputs)
+    : exec_(exec), index_(index), inputs_(std::move(inputs)), outputs_(outputs), modes_(GraphModes::now()) {
+  static std::atomic<uint64_t> last{0};
+  serial_ = ++last;
+}
+
+CompiledGraph::~CompiledGraph() {
+  graft_graph_exec_destroy(exec_);
+}
+
+bool CompiledGraph::fits(const std::vector<at::Tensor> &inputs) const {
+  if (inputs.size() != inputs_.size() || !(modes_ == GraphModes::now())) return false;
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (!is_recordable(inputs[i], index_) || !inputs_[i].fits(inputs[i])) return false;
+  }
+  return true;
+}
+
+bool CompiledGraph::is_shared(const std::vector<at::Tensor> &inputs) const {
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (!inputs_[i].written) continue;
+    for (size_t other = 0; other < inputs.size(); other++) {
+      if (other != i && overlap(inputs[i], inputs[other])) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<at::Tensor> CompiledGraph::run(const std::vector<at::Tensor> &inputs) const {
+  std::vector<graft_tensor_space> spaces(inputs.size());
+  std::vector<graft_tensor *> borrowed(inputs.size()), made(outputs_, nullptr);
+  std::vector<const at::Tensor *> seen;
+  seen.reserve(inputs.size() + outputs_);
+  for (size_t i = 0; i < inputs.size(); i++) {
+    borrowed[i] = borrow(&spaces[i], inputs[i]);
+    seen.push_back(&inputs[i]);
+  }
+  graft_status status =
+      graft_graph_run(exec_, borrowed.data(), static_cast<uint32_t>(inputs.size()), made.data(), outputs_);
+  // What ran before a failing call has been written.
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (inputs_[i].written) inputs[i].unsafeGetTensorImpl()->bump_version();
+  }
+  check(status);
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(outputs_);
+  for (graft_tensor *tensor : made) {
+    outputs.push_back(wrap(tensor, seen));
+    seen.push_back(&outputs.back());
+  }
+  return outputs;
+}
+
+graft_graph_exec_info CompiledGraph::info() const {
+  graft_graph_exec_info info = {};
+  check(graft_graph_exec_query(exec_, &info, sizeof info));
+  return info;
+}
+
+GraphCache::Found GraphCache::find(const std::vector<at::Tensor> &inputs) {
+  for (auto graph = graphs_.rbegin(); graph != graphs_.rend(); ++graph) {
+    if (!(*graph)->fits(inputs)) continue;
+    std::rotate(graph.base() - 1, graph.base(), graphs_.end());
+    return graphs_.back();
+  }
+  return nullptr;
+}
+
+uint64_t GraphCache::add(Found graph, size_t limit) {
+  uint64_t gone = 0;
+  if (graphs_.size() >= limit && !graphs_.empty()) {
+    gone = graphs_.front()->serial();
+    graphs_.erase(graphs_.begin());
+  }
+  graphs_.push_back(std::move(graph));
+  return gone;
+}
+
+// --- recording ---
+
+GraphRecording::GraphRecording(c10::DeviceIndex index) : index_(index) {
+  TORCH_CHECK(!recording, "graft: this thread records a graph already");
+  empty_storage(index);  // it is made once for all, and must not be made of a recording
+  check(graft_graph_create(device_of(index), &graph_));
+}
+
+GraphRecording::~GraphRecording() {
+  stop();
+  placeholders_.clear();
+  graft_graph_destroy(graph_);
+}
+
+at::Tensor GraphRecording::input(const std::string &name, const at::Tensor &like) {
+  TORCH_CHECK(is_recordable(like, index_), "graft: ", name, " can't be the input of a graph");
+  graft_tensor_space space;
+  graft_tensor *made = nullptr;
+  check(graft_graph_input_like(graph_, name.c_str(), borrow(&space, like), &made));
+  placeholders_.push_back(wrap(made));
+  inputs_.emplace_back(like);
+  return placeholders_.back();
+}
+
+void GraphRecording::begin() {
+  auto modes = std::make_unique<Modes>();
+  check(graft_graph_record_begin(graph_));
+  modes_ = std::move(modes);
+  recording = true;
+}
+
+void GraphRecording::stop() noexcept {
+  if (!modes_) return;
+  graft_graph_record_end(graph_);
+  recording = false;
+  modes_.reset();
+}
+
+void GraphRecording::end() {
+  graft_status status = graft_graph_record_end(graph_);
+  recording = false;
+  modes_.reset();
+  check(status);
+}
+
+void GraphRecording::output(const std::string &name, const at::Tensor &value) {
+  graft_tensor_space space;
+  check(graft_graph_output(graph_, name.c_str(), borrow(&space, value)));
+}
+
+uint32_t GraphRecording::node_count() const {
+  return graft_graph_node_count(graph_);
+}
+
+std::shared_ptr<CompiledGraph> GraphRecording::compile(const std::optional<std::string> &passes) const {
+  // An op that writes to an input counts its writes as PyTorch's kernels do.
+  std::vector<GraphInput> inputs = inputs_;
+  for (size_t i = 0; i < inputs.size(); i++) inputs[i].written = placeholders_[i]._version() > 0;
+  Modes modes;
+  graft_graph_exec *exec = nullptr;
+  check(graft_graph_compile(graph_, device_of(index_), passes ? passes->c_str() : nullptr, &exec));
+  return std::make_shared<CompiledGraph>(exec, index_, std::move(inputs), graft_graph_output_count(graph_));
+}
+
+}  // namespace torch_graft
