@@ -46,6 +46,23 @@ def same_numbers_every_time():
     assert torch.graft.current_device() == 0, "the test left another device current"
 
 
+@pytest.fixture
+def programs(monkeypatch):
+    """What torch.compile makes for the device during the test; everything is compiled anew."""
+    from torch_graft import _program
+
+    made = []
+
+    class Program(_program.Program):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(_program, "Program", Program)
+    torch._dynamo.reset()
+    return made
+
+
 class Outcome:
     """How a child process ended."""
 

@@ -120,12 +120,3 @@ def test_export(device):
     wide = torch.randn(9, 6, device=device)
     assert torch.allclose(again(wide), model(wide), rtol=1e-5)
     assert all(p.device == device for p in program.parameters())
-
-
-def test_the_default_backend_says_what_to_do(device):
-    """Asked with a tensor of the device, and where one is made inside; the CPU's is as ever."""
-    torch._dynamo.reset()
-    with pytest.raises(Exception, match='backend="aot_eager"'):
-        torch.compile(lambda x: x.sin() + 1)(torch.ones(3, device=device))
-    with pytest.raises(Exception, match='backend="aot_eager"'):
-        torch.compile(lambda x: x + torch.ones(3, device=device).cpu())(torch.ones(3))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_graft
+from compiled import beside_graphs, graphs_of
 
 
 @pytest.fixture(scope="module")
@@ -170,16 +171,20 @@ def test_fake_tensors(acme):
             torch.ops.acme.scale_add(x, torch.empty(3, device=acme))
 
 
-def test_compiled(acme):
+@pytest.mark.parametrize("backend", ["aot_eager", "graft"])
+def test_compiled(acme, backend, programs):
+    """The ops of a plugin are held by graphs, gradients included."""
+
     def f(x, y):
         return torch.ops.acme.scale_add(x * 2, torch.ops.acme.cube(y), alpha=0.5).sum()
 
     inputs = [(numbers(n, on=acme, grad=True), numbers(n, on=acme, grad=True)) for n in (3, 5, 7)]
-    compiled = torch.compile(f, backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
     for x, y in inputs:  # of several shapes: PyTorch tries to leave them open
         expected = torch.autograd.grad(f(x, y), (x, y))
         got = torch.autograd.grad(compiled(x, y), (x, y))
         assert all(torch.allclose(a.cpu(), b.cpu()) for a, b in zip(expected, got))
+    assert not beside_graphs(programs) and (graphs_of(programs) >= 2) == (backend == "graft")
 
 
 def test_opcheck(acme):

@@ -20,9 +20,9 @@ def text():
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout=0.0):
         super().__init__()
-        self.heads = heads
+        self.heads, self.dropout = heads, dropout
         self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -36,16 +36,16 @@ class Block(nn.Module):
             cache[:] = [k, v]
         # one query sees all keys that there are; several see those before them
         y = F.scaled_dot_product_attention(q, k, v, is_causal=length > 1)
-        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.mlp(self.after(x))
+        x = x + F.dropout(self.out(y.transpose(1, 2).reshape(batch, length, width)), self.dropout, self.training)
+        return x + F.dropout(self.mlp(self.after(x)), self.dropout, self.training)
 
 
 class GPT(nn.Module):
-    def __init__(self, letters, layers, width, heads, context):
+    def __init__(self, letters, layers, width, heads, context, dropout=0.0):
         super().__init__()
         self.context = context
         self.letter, self.place = nn.Embedding(letters, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, letters, bias=False)
 
     def forward(self, ids, caches=None, start=0):

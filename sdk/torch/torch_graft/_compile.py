@@ -6,15 +6,14 @@ import importlib.abc
 import importlib.util
 import sys
 
-import torch
-
 from torch_graft import device_module
-from torch_graft._device import device_name, is_ours
+from torch_graft._device import device_name
 
 
 def install():
     _when_imported("torch._dynamo.device_interface", _register)
-    _when_imported("torch._inductor.compile_fx", _refuse_inductor)
+    _when_imported("torch._dynamo.backends.registry", _add_backend)
+    _when_imported("torch._inductor.compile_fx", _route)
 
 
 def _when_imported(name, action):
@@ -56,27 +55,33 @@ class _Loader(importlib.abc.Loader):
         self.action(module)
 
 
-def _refuse_inductor(inductor):
-    """Inductor has no code generator for the device, and would say so by a KeyError at the end of a long log."""
+def _add_backend(registry):
+    """By the name of the device, too, where that is another one."""
+
+    def graft(model, inputs, **options):
+        from torch_graft import _backend
+
+        return _backend.graft(model, inputs, **options)
+
+    for name in dict.fromkeys(["graft", device_name()]):
+        if name not in registry._COMPILER_FNS:
+            registry.register_backend(graft, name=name)
+
+
+def _route(inductor):
+    """Inductor has no code generator for the device: where torch.compile was given no backend, or this one, graphs with
+    tensors of the device go to ours, and all others where they went."""
     original = inductor.compile_fx
 
     @functools.wraps(original)
     def compile_fx(model, inputs, *args, **kwargs):
-        if _uses_device(model, inputs):
-            raise RuntimeError(
-                f'there is no code generator for "{device_name()}" that torch.compile\'s default backend could use: '
-                'torch.compile(model, backend="aot_eager") runs op by op'
-            )
+        from torch_graft import _backend
+
+        if _backend.uses_device(model, inputs):
+            return _backend.graft(model, inputs)
         return original(model, inputs, *args, **kwargs)
 
     inductor.compile_fx = compile_fx
-
-
-def _uses_device(model, inputs):
-    values = list(inputs)
-    if isinstance(model, torch.fx.GraphModule):
-        values += [node.meta.get("example_value") for node in model.graph.nodes]
-    return any(isinstance(value, torch.Tensor) and is_ours(value) for value in values)
 
 
 def _register(dynamo):

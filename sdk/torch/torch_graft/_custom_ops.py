@@ -7,6 +7,8 @@ import torch
 
 from torch_graft._warning import warn
 
+names = set()  # of those that are registered
+
 
 def install(library):
     library.on_custom_ops(_register)
@@ -14,6 +16,7 @@ def install(library):
 
 def _register(rows):
     for name, plugin, gradient, gradient_of in rows:
+        names.add(name)
         try:
             formula = _Gradient(name, gradient, gradient_of) if gradient else _NoGradient(name, plugin)
             torch.library.register_autograd(name, formula.backward, setup_context=formula.setup_context)

@@ -1,0 +1,90 @@
+"""torch.compile on a device: a small GPT with dropout is trained compiled and eagerly, side by side: compile.py [--steps N] ...
+
+Both get the same text and the same random numbers, and their losses are equal to the bit. At the end stand the times of a
+step of both, and those of a small network that is asked one row at a time, where the host is what takes the time.
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+import torch.nn.functional as F
+from char_gpt import GPT, corpus
+from torch import nn
+
+
+class Trained:
+    """A model, how it is run, and how long its steps take."""
+
+    def __init__(self, letters, options, compiled):
+        torch.manual_seed(1)
+        sizes = options.layers, options.width, options.heads, options.context
+        self.model = GPT(letters, *sizes, dropout=0.1).to(options.device)
+        self.run = torch.compile(self.loss_of) if compiled else self.loss_of
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, fused=True)
+        self.losses, self.seconds = [], []
+
+    def loss_of(self, window):
+        logits = self.model(window[:, :-1])
+        return F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
+
+    def step(self, number, window):
+        torch.manual_seed(number)  # both draw the same numbers for dropout
+        start = time.perf_counter()
+        loss = self.run(window)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.losses.append(loss.item())
+        self.seconds.append(time.perf_counter() - start)
+
+
+def train(options):
+    ids, letters = corpus()
+    eager, compiled = (Trained(len(letters), options, way) for way in (False, True))
+    draw = torch.Generator().manual_seed(2)
+    firsts = torch.randint(len(ids) - options.context - 1, (options.steps, options.batch), generator=draw)
+    for number, first in enumerate(firsts):
+        window = ids[first[:, None] + torch.arange(options.context + 1)].to(options.device)
+        for each in (eager, compiled):
+            each.step(number, window)
+    print(f"loss {compiled.losses[0]:.4f} to {compiled.losses[-1]:.4f} compiled, {eager.losses[-1]:.4f} eagerly")
+    print(f"losses of all steps: {'equal to the bit' if compiled.losses == eager.losses else 'different'}")
+    print(f"the first step, in which it is compiled: {compiled.seconds[0]:.1f} s")
+    tell("a step", eager.seconds[2:], compiled.seconds[2:])
+
+
+def ask(options):
+    model = nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(32, 32), nn.GELU())])
+    model = model.to(options.device).eval()
+    compiled = torch.compile(model)
+    row = torch.randn(1, 32, device=options.device)
+    seconds = {model: [], compiled: []}
+    with torch.no_grad():
+        compiled(row)
+        for _ in range(options.rows):
+            for way in (model, compiled):
+                start = time.perf_counter()
+                way(row).tolist()
+                seconds[way].append(time.perf_counter() - start)
+    tell("a row through 8 small layers", seconds[model], seconds[compiled])
+
+
+def tell(what, eager, compiled):
+    before, after = (statistics.median(seconds) * 1e3 for seconds in (eager, compiled))
+    print(f"{what}: {before:.3f} ms eagerly, {after:.3f} ms compiled (median of {len(eager)})")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    for name, default in [("steps", 50), ("layers", 4), ("width", 64), ("heads", 4), ("context", 32), ("batch", 4), ("rows", 500)]:
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--device", default="graft")
+    options = parser.parse_args()
+    train(options)
+    ask(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The backend of torch.compile: AOTAutograd's graphs become programs of libgraft's graphs (_program.py)."""
+
+import torch
+
+from torch_graft import _program
+from torch_graft._device import device_name, is_ours, library
+
+MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def graft(model, inputs, mode=None, options=None):
+    """torch.compile(backend="graft"). Modes change nothing: what they ask for is done anyway, or there is nothing to
+    tune. options: passes, as graft_graph_compile takes them."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    if mode not in MODES:
+        raise ValueError(f"torch.compile: backend {device_name()} has no mode {mode!r}; expected one of {MODES[1:]}")
+    compiler = _compiler(options or {})
+    return aot_autograd(
+        fw_compiler=compiler,
+        bw_compiler=compiler,
+        inference_compiler=compiler,
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions={},
+        keep_inference_input_mutations=True,
+    )(model, inputs)
+
+
+def _compiler(options):
+    unknown = [name for name in options if name != "passes"]
+    if unknown:
+        raise ValueError(
+            f"torch.compile: backend {device_name()} has no option {unknown[0]!r}; "
+            'expected "passes", which passes over graphs to leave out, for example "-cse"'
+        )
+    passes = options.get("passes")
+    if passes is not None:
+        library().GraphRecording(library().current_device()).compile(passes)  # raises for names that there are not
+
+    def compiler(module, _inputs):
+        return _program.compile_graph(module, passes)
+
+    return compiler
+
+
+def uses_device(model, inputs):
+    """Whether tensors of ours go into a graph of Dynamo's or are made in it."""
+    values = list(inputs)
+    if isinstance(model, torch.fx.GraphModule):
+        graphs = [part.graph for part in model.modules() if isinstance(part, torch.fx.GraphModule)]
+        values += [node.meta.get("example_value") for graph in graphs for node in graph.nodes]
+    return any(isinstance(value, torch.Tensor) and is_ours(value) for value in torch.utils._pytree.tree_leaves(values))

@@ -1,0 +1,536 @@
+"""An FX graph of aten ops as a program of graphs of libgraft and of calls beside them.
+
+The nodes stay in their order. Runs of nodes that a graph can hold are pieces: a piece is recorded when it is first run
+with inputs of some dtypes, sizes and strides, through the same kernels that eager mode calls, and from then on runs
+without Python. What a graph can't hold is called as eager mode does. Whether it can is asked of each node before
+(_why_not), and answered by the recording: where that fails at a node, the piece is split there.
+
+TORCH_LOGS="torch_graft" says what became of each graph, and why.
+"""
+
+import logging
+import operator
+import threading
+
+import torch
+from torch._dynamo.utils import counters
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.node import map_arg
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
+
+from torch_graft import _device, _rng_ops
+from torch_graft._device import is_ours
+
+log = logging.getLogger(__name__)
+
+# Graphs kept of one piece, each for inputs of other sizes.
+LIMIT = 16
+
+
+def compile_graph(module, passes=None):
+    """A function of a list of values, which it empties; what AOTAutograd calls boxed."""
+    program = Program(module, passes)
+
+    def run(values):
+        return program.run(values)
+
+    run._boxed_call = True
+    run.program = program
+    return run
+
+
+class Program:
+    """One forward, backward or inference graph of AOTAutograd."""
+
+    def __init__(self, module, passes):
+        self.plan = plan = _Plan(module, passes)
+        self.steps = tuple(_steps(plan, 0, len(plan.nodes)))
+        self.outputs = plan.outputs
+        log.info("a graph of %d nodes: %s", len(plan.nodes), plan.describe(self.steps))
+
+    def run(self, values):
+        if torch._C._is_any_autocast_enabled():  # casts are nodes
+            with torch._C._DisableAutocast():
+                return self._run(values)
+        return self._run(values)
+
+    def _run(self, values):
+        env = self.plan.new_values(values)
+        values.clear()
+        for step in self.steps:
+            step.run(env)
+            for slot in step.dying:
+                env[slot] = None
+        return [env[slot] for slot in self.outputs]
+
+
+class _Plan:
+    """The nodes in their order, and the place that each value has in the list of values of a run."""
+
+    def __init__(self, module, passes):
+        self.passes = passes
+        self.module = module
+        nodes = list(module.graph.nodes)
+        self.placeholders = [node for node in nodes if node.op == "placeholder"]
+        self.attributes = {node: _attribute(module, node.target) for node in nodes if node.op == "get_attr"}
+        for node, value in self.attributes.items():
+            node.meta.setdefault("val", value)
+        self.output = nodes[-1]
+        self.nodes = _with_their_parts([node for node in nodes if node.op.startswith("call_")])
+        self.slots = {node: i for i, node in enumerate([*self.placeholders, *self.attributes, *self.nodes])}
+        self.positions = {node: i for i, node in enumerate(self.nodes)}
+        self.last_use = {node: max((self.position(user) for user in node.users), default=-1) for node in self.slots}
+        self.empty = [None] * len(self.slots)
+        for node, value in self.attributes.items():
+            self.empty[self.slots[node]] = value
+        self.outputs = [self._output(value) for value in self.output.args[0]]
+        self.reasons = {node: _why_not(node) for node in self.nodes}
+        self.told = set()
+
+    def _output(self, value):
+        """The place of a value that is returned; one of its own for what is no node's."""
+        if isinstance(value, torch.fx.Node):
+            return self.slots[value]
+        self.empty.append(value)
+        return len(self.empty) - 1
+
+    def position(self, user):
+        return len(self.nodes) if user.op == "output" else self.positions[user]
+
+    def new_values(self, values):
+        env = self.empty.copy()
+        env[: len(self.placeholders)] = values
+        return env
+
+    def dying(self, begin, end):
+        """The values that nobody uses behind nodes begin to end; none at the very end, where all go."""
+        if end == len(self.nodes):
+            return []
+        nodes = self.nodes[begin:end]
+        used = {value for node in nodes for value in node.all_input_nodes}.union(nodes)
+        kept = self.attributes
+        return [self.slots[value] for value in used if self.last_use[value] < end and value not in kept]
+
+    def tell(self, text, *values):
+        """Says it once."""
+        if (text, values) not in self.told:
+            self.told.add((text, values))
+            log.info(text, *values)
+
+    def describe(self, steps):
+        pieces = sum(isinstance(step, _Piece) for step in steps)
+        reasons = {reason: node for node, reason in reversed(self.reasons.items()) if reason}
+        why = "".join(f"; {node} runs eagerly: {reason}" for reason, node in reversed(reasons.items()))
+        return f"{pieces} to record, {len(steps) - pieces} calls beside them{why}"
+
+
+def _attribute(module, target):
+    for name in target.split("."):
+        module = getattr(module, name)
+    return module
+
+
+def _with_their_parts(nodes):
+    """Each getitem stands right behind the node whose result it takes apart, so that results are never passed whole; and
+    numbers first, where they part no piece."""
+    parts = {}
+    for node in nodes:
+        if _is_part(node):
+            parts.setdefault(node.args[0], []).append(node)
+    ordered = []
+
+    def add(node):
+        ordered.append(node)
+        for part in parts.get(node, ()):
+            add(part)
+
+    for node in sorted(nodes, key=lambda node: not _is_number(node)):
+        if not (_is_part(node) and node.args[0].op.startswith("call_")):
+            add(node)
+    return ordered
+
+
+def _is_part(node):
+    return node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node)
+
+
+def _is_number(node):
+    """Whether it is a number of the program's, in a tensor of the CPU: of a graph it becomes a constant."""
+    if node.target is torch.ops.aten.lift_fresh_copy.default:
+        node = node.args[0]
+    value = node.meta.get("val")
+    return node.op == "get_attr" and isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dim() == 0
+
+
+# --- which nodes a graph can hold ---
+
+# They read values, change what a tensor's memory is, or say something about streams.
+_NEVER = {
+    f"aten::{name}"
+    for name in """_local_scalar_dense item equal is_nonzero _assert_async _assert_scalar _assert_tensor_metadata
+    record_stream resize_ resize_as_ set_ _pin_memory pin_memory is_pinned _print lift_fresh
+    sym_constrain_range sym_constrain_range_for_size _async_error""".split()
+}
+_SCALAR_MODULES = {"_operator", "math", "builtins", "torch", "torch.fx.experimental.sym_node", "torch.utils._sympy.functions"}
+_SCALAR_OPS = {f"aten::sym_{name}" for name in ("size", "stride", "numel", "storage_offset", "is_contiguous")}
+
+
+def _why_not(node):
+    """Why a graph can't hold the node, or None."""
+    if _is_part(node):
+        return _why_not(node.args[0]) if node.args[0].op.startswith("call_") else "it takes apart what another made"
+    if node.op != "call_function":
+        return f"it is a {node.op} of a module"
+    for value in node.all_input_nodes:
+        if isinstance(value.meta.get("val"), (list, tuple)):
+            return "it takes a list that another node made"
+        if "val" not in value.meta:
+            return f"what it takes of {value.name} is not known beforehand"
+    if _depends_on_values(node):
+        return "the size of its result depends on values"
+    return _why_not_target(node.target) or _why_not_tensors(node)
+
+
+def _depends_on_values(node):
+    """Whether it makes sizes that nothing before it has."""
+    own = free_unbacked_symbols(node.meta.get("val"))
+    return bool(own) and not own <= free_unbacked_symbols([value.meta.get("val") for value in node.all_input_nodes])
+
+
+def _why_not_target(target):
+    if not isinstance(target, torch._ops.OpOverload):
+        name = getattr(target, "__name__", str(target))
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            return f"{name} is a higher-order op"
+        return None if _is_scalar_function(target) else f"{name} is no op"
+    name = target._schema.name
+    if name in _SCALAR_OPS:
+        return None
+    if name in _NEVER or torch.Tag.data_dependent_output in target.tags:
+        return f"{name} reads values, or changes what memory is"
+    if target.namespace not in ("aten", "prims") and not _custom_ops_has(name):
+        return f"{name} is a custom op"
+    return None
+
+
+def _custom_ops_has(name):
+    from torch_graft import _custom_ops
+
+    return name in _custom_ops.names
+
+
+def _is_scalar_function(target):
+    return getattr(target, "__module__", None) in _SCALAR_MODULES
+
+
+def _why_not_tensors(node):
+    values = [value.meta.get("val") for value in [*node.all_input_nodes, node] if value is node or not _is_number(value)]
+    leaves = pytree.tree_leaves(values)
+    tensors = [value for value in leaves if isinstance(value, torch.Tensor)]
+    if any(isinstance(value, torch.SymFloat) and free_unbacked_symbols(value) for value in leaves):
+        return "a number with a fraction goes into it that was read from a tensor, and each run may have another"
+    for tensor in tensors:
+        if not is_ours(tensor):
+            return f"it takes or gives a tensor on {tensor.device}"
+        if tensor.layout != torch.strided:
+            return f"it takes or gives a tensor of layout {tensor.layout}"
+    if len({tensor.device for tensor in tensors}) > 1:
+        return "its tensors are on several devices"
+    if any(isinstance(value, torch.Generator) for value in pytree.tree_leaves((node.args, node.kwargs))):
+        return "it draws from a generator of its own"
+    return None
+
+
+def _index_of(node):
+    """Of its device; None where it has no tensors."""
+    values = pytree.tree_leaves([value.meta.get("val") for value in [node, *node.all_input_nodes] if not _is_number(value)])
+    return next((value.device.index or 0 for value in values if isinstance(value, torch.Tensor)), None)
+
+
+def _steps(plan, begin, end):
+    """Pieces, each as long as can be, and calls."""
+    first = begin
+    index = None
+
+    def piece(to):
+        if first < to:
+            yield _Piece(plan, first, to, index)
+
+    for i in range(begin, end):
+        node = plan.nodes[i]
+        own = None if plan.reasons[node] else _index_of(node)
+        if plan.reasons[node] or (own is None and index is None) or (own is not None and index not in (None, own)):
+            yield from piece(i)
+            first, index = i, None
+            if plan.reasons[node] or own is None:
+                yield _Call(plan, i)
+                first = i + 1
+                continue
+        index = index if own is None else own
+    yield from piece(end)
+
+
+# --- steps ---
+
+
+class _Call:
+    """One node, called as eager mode does."""
+
+    def __init__(self, plan, position):
+        self.plan, self.node = plan, plan.nodes[position]
+        self.slot = plan.slots[self.node]
+        self.dying = plan.dying(position, position + 1)
+        self.function = _rng_ops.replacements().get(self.node.target, self.node.target)
+
+    def run(self, env):
+        slots = self.plan.slots
+        args = map_arg(self.node.args, lambda node: env[slots[node]])
+        kwargs = map_arg(self.node.kwargs, lambda node: env[slots[node]])
+        value = _call(self.node, self.function, args, kwargs)
+        if type(value) is torch.Tensor:
+            given = [_memory(each) for each in pytree.tree_leaves((args, kwargs)) if type(each) is torch.Tensor]
+            value = _as_expected(self.node, value, given)
+        env[self.slot] = value
+
+
+def _call(node, function, args, kwargs):
+    if node.op == "call_function":
+        return function(*args, **kwargs)
+    if node.op == "call_method":
+        return getattr(args[0], node.target)(*args[1:], **kwargs)
+    return _attribute(node.graph.owning_module, node.target)(*args, **kwargs)
+
+
+class _Variant:
+    """The graphs of a piece for some sizes that are numbers among its inputs."""
+
+    def __init__(self):
+        self.cache = _device.library().GraphCache()
+        self.numbers = {}  # that the piece gives, by the graph that was recorded with them
+
+
+class _Piece:
+    """Nodes that follow each other, run as one graph."""
+
+    def __init__(self, plan, begin, end, index):
+        self.plan, self.begin, self.end, self.index = plan, begin, end, index
+        self.nodes = plan.nodes[begin:end]
+        self.dying = plan.dying(begin, end)
+        own = set(self.nodes)
+        inputs = {value: None for node in self.nodes for value in node.all_input_nodes if value not in own}
+        self.constants = [value for value in inputs if _is_number(value)]
+        for value in self.constants:
+            del inputs[value]
+        outputs = [node for node in self.nodes if plan.last_use[node] >= end]
+        self.inputs = [value for value in inputs if _is_tensor(value)]
+        self.input_slots = [plan.slots[value] for value in self.inputs]
+        self.number_nodes = [value for value in inputs if not _is_tensor(value)]
+        self.number_slots = [plan.slots[value] for value in self.number_nodes]
+        self.outputs = [node for node in outputs if _is_tensor(node)]
+        self.output_slots = [plan.slots[node] for node in self.outputs]
+        self.number_outputs = [node for node in outputs if not _is_tensor(node)]
+        self.variants = {}
+        self.waiting = None  # inputs seen once while no more graphs are kept
+        self.parts = None  # what it was split into
+        self.calls = None  # its nodes one by one, where they had to run so
+        self.lock = threading.RLock()
+
+    def run(self, env):
+        tensors = [env[slot] for slot in self.input_slots]
+        variant = self.variants.get(tuple([env[slot] for slot in self.number_slots]))
+        found = variant.cache.run(tensors) if variant else None
+        if found is None:
+            return self._run_first(env, tensors)
+        serial, results = found
+        for slot, value in zip(self.output_slots, results):
+            env[slot] = value
+        for slot, value in variant.numbers[serial]:
+            env[slot] = value
+
+    def _run_first(self, env, tensors):
+        """With inputs that no graph was recorded for, or for which none can be."""
+        with self.lock:
+            steps = self.parts or self._prepare(env, tensors)
+        if steps is self:
+            return self.run(env)
+        for step in steps:
+            step.run(env)
+
+    def _calls(self):
+        self.calls = self.calls or [_Call(self.plan, i) for i in range(self.begin, self.end)]
+        return self.calls
+
+    def _prepare(self, env, tensors):
+        """Records it; gives the steps to run now: itself, or what it consists of."""
+        numbers = tuple([env[slot] for slot in self.number_slots])
+        variant = self.variants.get(numbers)
+        problem = self._problem(tensors, variant)
+        if problem:
+            self.plan.tell("nodes %s to %s run eagerly: %s", self.nodes[0].name, self.nodes[-1].name, problem)
+            return self._calls()
+        if self._is_full() and not self._seen_before(numbers, tensors):
+            return self._calls()
+        variant = variant or _Variant()
+        try:
+            graph, values = _record(self, numbers, tensors)
+        except _Refused as refused:
+            return self._split(refused)
+        if self._is_full():
+            self.variants.pop(next(iter(self.variants)))
+        variant.numbers[graph.serial] = [(self.plan.slots[node], values[node]) for node in self.number_outputs]
+        variant.numbers.pop(variant.cache.add(graph, LIMIT), None)
+        self.variants.pop(numbers, None)
+        self.variants[numbers] = variant
+        return self
+
+    def _problem(self, tensors, variant):
+        if variant and variant.cache.fits(tensors):
+            return "an input that is written shares memory with another one"
+        recordable = _device.library().is_recordable
+        for node, tensor in zip(self.inputs, tensors):
+            if not isinstance(tensor, torch.Tensor) or not recordable(tensor, self.index):
+                return f"{node.name} is no dense tensor in memory of the device's allocator"
+        return None
+
+    def _is_full(self):
+        return sum(len(variant.cache) for variant in self.variants.values()) >= LIMIT
+
+    def _seen_before(self, numbers, tensors):
+        """Whether it was run with such inputs the last time, too. Sizes that change each time are not recorded forever."""
+        now = numbers, tuple((each.dtype, tuple(each.shape), each.stride()) for each in tensors)
+        before, self.waiting = self.waiting, now
+        if before != now:
+            self.plan.tell("more than %d graphs for nodes %s to %s", LIMIT, self.nodes[0].name, self.nodes[-1].name)
+        return before == now
+
+    def _split(self, refused):
+        if refused.node is None:
+            log.info("nodes %s to %s run eagerly: %s", self.nodes[0].name, self.nodes[-1].name, refused.reason)
+            self.parts = self._calls()
+            return self.parts
+        self.plan.reasons[refused.node] = refused.reason
+        log.info("%s (%s) runs eagerly: %s", refused.node.name, refused.node.target, refused.reason)
+        self.parts = list(_steps(self.plan, self.begin, self.end))
+        return self.parts
+
+
+def _is_tensor(node):
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+# --- recording ---
+
+
+class _Refused(Exception):
+    """No graph of a piece, for want of a node, or of all."""
+
+    def __init__(self, node, reason):
+        self.node, self.reason = node, reason
+
+
+def _record(piece, numbers, tensors):
+    """A graph of the nodes, and the value of each while it was recorded."""
+    library = _device.library()
+    recording = library.GraphRecording(piece.index)
+    values = dict(zip(piece.number_nodes, numbers))
+    for node in piece.constants:
+        values[node] = piece.plan.attributes[node if node.op == "get_attr" else node.args[0]]
+    with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+        for node, tensor in zip(piece.inputs, tensors):
+            values[node] = recording.input(node.name, tensor)
+        memories, outputs = {_memory(values[node]) for node in piece.inputs}, set(piece.outputs)
+        recording.begin()
+        try:
+            for node in piece.nodes:
+                values[node] = _record_node(node, values, memories, outputs)
+        finally:
+            recording.stop()
+        graph = _finish(piece, recording, values)
+    calls, left = recording.node_count, graph.info()["nodes"]
+    log.info("%d nodes from %s to %s are a graph of %d calls, %d after passes",
+             len(piece.nodes), piece.nodes[0].name, piece.nodes[-1].name, calls, left)  # fmt: skip
+    counters["graft"]["graphs"] += 1
+    counters["graft"]["calls in graphs"] += left
+    return graph, values
+
+
+def _finish(piece, recording, values):
+    try:
+        for node in piece.outputs:
+            recording.output(node.name, values[node])
+        return recording.compile(piece.plan.passes)
+    except Exception as error:
+        raise _Refused(None, _first_line(error)) from None
+
+
+def _first_line(error):
+    return str(error).split("\n", 1)[0] or type(error).__name__
+
+
+def _record_node(node, values, memories, outputs):
+    args = map_arg(node.args, values.__getitem__)
+    kwargs = map_arg(node.kwargs, values.__getitem__)
+    try:
+        value = node.target(*args, **kwargs)
+        if type(value) is torch.Tensor and (node in outputs or any(_is_view(user) for user in node.users)):
+            value = _as_expected(node, value, memories)
+    except Exception as error:
+        raise _Refused(node, _first_line(error)) from None
+    memories.update(_memory(each) for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor))
+    return value
+
+
+# --- strides ---
+
+
+def _is_view(node):
+    """Whether it looks at the memory of what it takes, and so depends on how that lies."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return any(each.alias_info and not each.alias_info.is_write for each in node.target._schema.arguments)
+
+
+def _memory(tensor):
+    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else None
+
+
+def _as_expected(node, value, memories):
+    """A new tensor lies as the rest of the program was told that it does."""
+    strides = _strides_of(node.meta.get("val"), value.shape)
+    if strides is None or _memory(value) in memories or _lies_so(value, strides):
+        return value
+    return torch.empty_strided(value.shape, strides, dtype=value.dtype, device=value.device).copy_(value)
+
+
+def _lies_so(value, strides):
+    return value.numel() == 0 or all(
+        size <= 1 or is_stride == stride for size, is_stride, stride in zip(value.shape, value.stride(), strides)
+    )
+
+
+def _strides_of(fake, sizes):
+    """The strides of a fake tensor, where its sizes are these; None where that is not known."""
+    if not isinstance(fake, torch.Tensor) or fake.layout != torch.strided or fake.dim() != len(sizes):
+        return None
+    strides = [_hint(stride) for stride in fake.stride()]
+    if all(isinstance(number, int) for number in (*fake.shape, *fake.stride())):
+        return strides
+    fake_sizes = [_hint(size) for size in fake.shape]
+    if None in strides or None in fake_sizes:
+        return None
+    order = sorted(range(len(sizes)), key=lambda i: (strides[i], fake_sizes[i]))
+    dense_here, dense_there, result = 1, 1, [0] * len(sizes)
+    for i in order:
+        if fake_sizes[i] > 1 and strides[i] != dense_there:
+            return None
+        result[i] = dense_here
+        dense_here *= sizes[i]
+        dense_there *= fake_sizes[i]
+    return result
+
+
+def _hint(number):
+    if isinstance(number, int):
+        return number
+    return number.node.hint if isinstance(number.node.hint, int) else None
