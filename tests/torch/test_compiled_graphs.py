@@ -153,6 +153,26 @@ def test_ops_that_leave_the_device(device, programs, caplog):
     assert rows and rows[0].way == "PyTorch CPU"
 
 
+def test_ops_of_several_results_that_leave_the_device(device, programs, monkeypatch):
+    """Their results are taken apart beside the graphs, too."""
+    record = _program._record_node
+
+    def record_no_sort(node, *arguments):
+        if node.target is torch.ops.aten.sort.default:
+            raise _program._Refused(node, "planted")
+        return record(node, *arguments)
+
+    monkeypatch.setattr(_program, "_record_node", record_no_sort)
+
+    def function(x):
+        values, indices = (x * 2).sort()
+        return values + 1, indices * 2
+
+    for _ in range(3):
+        assert_as_eager(function, torch.randn(5, device=device))
+    assert all(parts(each.steps) == ["graph", "sort.default", "getitem", "getitem", "graph"] for each in programs)
+
+
 def test_tensors_of_the_cpu(device, programs):
     def function(x, host):
         number = host.sum()

@@ -112,6 +112,13 @@ class _Plan:
         kept = self.attributes
         return [self.slots[value] for value in used if self.last_use[value] < end and value not in kept]
 
+    def refuse(self, node, reason):
+        """It, and what takes its result apart, are called from now on."""
+        self.reasons[node] = reason
+        for user in node.users:
+            if _is_part(user):
+                self.refuse(user, reason)
+
     def tell(self, text, *values):
         """Says it once."""
         if (text, values) not in self.told:
@@ -365,7 +372,7 @@ class _Piece:
         """Records it; gives the steps to run now: itself, or what it consists of."""
         numbers = tuple([env[slot] for slot in self.number_slots])
         variant = self.variants.get(numbers)
-        problem = self._problem(tensors, variant)
+        problem = self._problem(numbers, tensors, variant)
         if problem:
             self.plan.tell("nodes %s to %s run eagerly: %s", self.nodes[0].name, self.nodes[-1].name, problem)
             return self._calls()
@@ -384,7 +391,10 @@ class _Piece:
         self.variants[numbers] = variant
         return self
 
-    def _problem(self, tensors, variant):
+    def _problem(self, numbers, tensors, variant):
+        for node, number in zip(self.number_nodes, numbers):
+            if not isinstance(number, (int, float, complex, str, torch.dtype, torch.device, type(None))):
+                return f"{node.name} is neither a tensor nor a number"
         if variant and variant.cache.fits(tensors):
             return "an input that is written shares memory with another one"
         recordable = _device.library().is_recordable
@@ -409,7 +419,7 @@ class _Piece:
             log.info("nodes %s to %s run eagerly: %s", self.nodes[0].name, self.nodes[-1].name, refused.reason)
             self.parts = self._calls()
             return self.parts
-        self.plan.reasons[refused.node] = refused.reason
+        self.plan.refuse(refused.node, refused.reason)
         log.info("%s (%s) runs eagerly: %s", refused.node.name, refused.node.target, refused.reason)
         self.parts = list(_steps(self.plan, self.begin, self.end))
         return self.parts
