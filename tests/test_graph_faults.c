@@ -174,14 +174,14 @@ static const struct {
 };
 
 /* On a plugin that takes groups; "groups=none": one that takes none. */
-static uint32_t count_found(const char *groups, const fuzz_fault *fault, char *why, size_t room) {
+static uint32_t count_found(const char *groups, const fuzz_fault *fault, fuzz_report *report) {
   graft_rt_device *device = device_at(test_plugin("groups"), (const char *const[]){groups, NULL}, 0);
   uint32_t found = 0;
   ck_assert_msg(device, "%s", graft_last_error());
   for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
     fuzz_program program;
     fuzz_make(seed, &program);
-    found += !fuzz_agrees(&program, device, fault, why, room);
+    found += !fuzz_agrees(&program, device, fault, report);
   }
   return found;
 }
@@ -189,15 +189,15 @@ static uint32_t count_found(const char *groups, const fuzz_fault *fault, char *w
 static const char *const groupings[] = {"groups=none", "groups=runs", "groups=spread"};
 
 START_TEST(programs_agree) {
-  char why[512] = "";
-  ck_assert_msg(count_found(groupings[_i], NULL, why, sizeof why) == 0, "%s: %s", groupings[_i], why);
+  fuzz_report report = {0};
+  ck_assert_msg(count_found(groupings[_i], NULL, &report) == 0, "%s: %s", groupings[_i], report.why);
 }
 END_TEST
 
 START_TEST(a_fault_is_found) {
-  char why[512] = "";
+  fuzz_report report = {0};
   bool of_groups = faults[_i].fault.in_exec && faults[_i].fault.in_exec != overlap_values;
-  ck_assert_msg(count_found(of_groups ? "groups=runs" : "groups=none", &faults[_i].fault, why, sizeof why) > 0,
+  ck_assert_msg(count_found(of_groups ? "groups=runs" : "groups=none", &faults[_i].fault, &report) > 0,
                 "nothing found %s", faults[_i].name);
 }
 END_TEST

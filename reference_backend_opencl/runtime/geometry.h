@@ -5,7 +5,7 @@
 #include "runtime/device.h"
 
 #define OCL_DIMS_MAX     12
-#define OCL_OPERANDS_MAX 8
+#define OCL_OPERANDS_MAX 12
 
 /* How many parts of b cover a; and what these make together. */
 static inline int64_t ocl_ceil_divide(int64_t a, int64_t b) {

@@ -31,6 +31,14 @@ graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl
   return status == GRAFT_OK ? init_of_program(kernel, device, program, file, entry) : status;
 }
 
+graft_status ocl_kernel_init_whole(ocl_kernel *kernel, graft_device *device, const ocl_text *source, const char *name,
+                                   const char *entry) {
+  ocl_program *program;
+  graft_status status =
+      source->failed ? GRAFT_OUT_OF_MEMORY : ocl_program_get_whole(device, source->items, name, &program);
+  return status == GRAFT_OK ? init_of_program(kernel, device, program, name, entry) : status;
+}
+
 graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argument *constants) {
   cl_int error = count <= kernel->parameters ? CL_SUCCESS : CL_INVALID_KERNEL_ARGS;
   if (error == CL_SUCCESS) kernel->parameters -= count;

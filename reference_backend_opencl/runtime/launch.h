@@ -29,6 +29,9 @@ typedef struct ocl_argument {
 /* Makes a kernel of the program for (head, file). The work size is filled in by the caller, who frees the head. */
 graft_status ocl_kernel_init(ocl_kernel *kernel, graft_device *device, const ocl_text *head, const char *file,
                              const char *entry);
+/* Of a source that has all of it; `name` is for reports. */
+graft_status ocl_kernel_init_whole(ocl_kernel *kernel, graft_device *device, const ocl_text *source, const char *name,
+                                   const char *entry);
 /* The same for a head that serves this kernel alone: it is freed. */
 static inline graft_status ocl_kernel_make(ocl_kernel *kernel, graft_device *device, ocl_text *head, const char *file,
                                            const char *entry) {

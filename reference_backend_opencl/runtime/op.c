@@ -158,13 +158,18 @@ static graft_status check(const graft_exec *exec, const void *args, const entry 
   return GRAFT_OK;
 }
 
-static graft_status enter(const graft_exec *exec, const graft_args *args) {
+graft_status ocl_call_of(const graft_exec *exec, const graft_args *args, ocl_call *call) {
   const entry *entry = entry_of(exec->device->plugin->registry, args->op_id);
   if (!entry || !entry->op) return GRAFT_UNIMPLEMENTED;
-  graft_status status = check(exec, args, entry);
+  *call = (ocl_call){exec, args, entry->op, entry->signature, entry->at};
+  return check(exec, args, entry);
+}
+
+static graft_status enter(const graft_exec *exec, const graft_args *args) {
+  ocl_call call;
+  graft_status status = ocl_call_of(exec, args, &call);
   if (status != GRAFT_OK) return status;
-  if (entry->op->slot) return entry->op->slot(exec, args);
-  return entry->op->engine(&(ocl_call){exec, args, entry->op, entry->signature, entry->at});
+  return call.op->slot ? call.op->slot(exec, args) : call.op->engine(&call);
 }
 
 /* ---- Rows ---- */

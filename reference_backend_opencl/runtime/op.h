@@ -85,6 +85,7 @@ struct ocl_op {
   ocl_engine engine;
   const char *const *reads; /* names of the arguments and results that the engine reads, NULL at the end; or NULL */
   const void *recipe;       /* the engine's own: what makes this op of it */
+  const void *fused;        /* an ocl_pointwise_recipe that says what the slot does, for groups of calls; or NULL */
   uint64_t inputs, outputs; /* dtypes of value tensors, OCL_FLOATS and so on */
   graft_cap_flags flags;
 };
@@ -122,6 +123,9 @@ const graft_tensor_desc *ocl_result(const ocl_call *call, int nth);
 static inline const void *ocl_field_in(const void *args, const ocl_field *field) {
   return (const char *)args + field->offset;
 }
+
+/* A call as an engine gets it, whatever serves it. UNIMPLEMENTED: nothing does, or not all of it is understood. */
+graft_status ocl_call_of(const graft_exec *exec, const graft_args *args, ocl_call *call);
 
 /* ---- The registry of an instance ---- */
 

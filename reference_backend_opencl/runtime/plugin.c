@@ -54,6 +54,7 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
       {GRAFT_OPENCL_PROGRAMS, GRAFT_OPENCL_PROGRAMS_VERSION, &programs},
       {GRAFT_EXTENSION_NATIVE_HANDLE, GRAFT_NATIVE_HANDLE_VERSION, &native},
       {GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, &ocl_profiler_api},
+      {GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, &ocl_graph_api},
   };
   (void)self;
   for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {

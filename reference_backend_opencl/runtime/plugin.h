@@ -43,4 +43,7 @@ struct ocl_plugin {
 /* Finds the devices once (select.c). Later calls repeat the first answer, its error text included. */
 graft_status ocl_probe(ocl_plugin *plugin);
 
+/* Extension "graft.graph": kernels/pointwise/groups.c. */
+extern const graft_graph_api ocl_graph_api;
+
 #endif

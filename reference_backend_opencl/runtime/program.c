@@ -177,34 +177,55 @@ static void add_files(ocl_text *source, const char *files) {
   }
 }
 
-graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
+/* What the device is, in front of everything. */
+static void add_device(ocl_text *source, const graft_device *device) {
+  ocl_text_add(source, "%s%s", device->has_f64 ? "#define HAS_F64\n" : "", device->is_cpu ? "#define IS_CPU\n" : "");
+}
+
+static graft_status get(graft_device *device, const ocl_text *source, size_t head_length, const char *file,
+                        ocl_program **out) {
   /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
   char options[128], name[800];
   snprintf(options, sizeof options, "-w -cl-std=CL1.2%s%s",
            device->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
            device->plugin->unoptimized ? " -cl-opt-disable" : "");
   device_text(device, name, sizeof name);
-  ocl_text source = {0};
-  ocl_text_add(&source, "%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "", device->is_cpu ? "#define IS_CPU\n" : "",
-               head);
-  size_t head_length = source.length;
-  ocl_text_add(&source, "%s", ocl_kernel_source("core/common"));
-  add_files(&source, file);
-  if (source.failed) return GRAFT_OUT_OF_MEMORY;
+  if (source->failed) return GRAFT_OUT_OF_MEMORY;
   bool mine;
-  ocl_program *program = claim(device, ocl_key_of(source.items, options, name), &mine);
+  ocl_program *program = claim(device, ocl_key_of(source->items, options, name), &mine);
   graft_status status = program ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   if (program && mine) {
     uint64_t begin = now_ns();
-    const recipe recipe = {.options = options, .source = source.items, .file = file, .head_length = head_length};
+    const recipe recipe = {.options = options, .source = source->items, .file = file, .head_length = head_length};
     if (!load(device, program, options)) status = compile(device, program, &recipe);
     atomic_fetch_add(&device->plugin->counters.build_nanoseconds, now_ns() - begin);
     finish(device, program, status == GRAFT_OK ? READY : FAILED);
   } else if (program && program->state == FAILED) {
     status = ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl did not compile when it was first needed", file);
   }
-  ocl_text_free(&source);
   if (status == GRAFT_OK) *out = program;
+  return status;
+}
+
+graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
+  ocl_text source = {0};
+  add_device(&source, device);
+  ocl_text_add(&source, "%s", head);
+  size_t head_length = source.length;
+  ocl_text_add(&source, "%s", ocl_kernel_source("core/common"));
+  add_files(&source, file);
+  graft_status status = get(device, &source, head_length, file, out);
+  ocl_text_free(&source);
+  return status;
+}
+
+graft_status ocl_program_get_whole(graft_device *device, const char *text, const char *name, ocl_program **out) {
+  ocl_text source = {0};
+  add_device(&source, device);
+  size_t head_length = source.length;
+  ocl_text_add(&source, "%s", text);
+  graft_status status = get(device, &source, head_length, name, out);
+  ocl_text_free(&source);
   return status;
 }
 

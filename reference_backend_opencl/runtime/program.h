@@ -10,6 +10,8 @@ const char *ocl_kernel_source(const char *name);
 /* The program for `head` (the #defines of the case at hand) followed by the named .cl file, or files with spaces
  * between. Shared, kept until the device is closed. Two threads that ask for the same one wait for one build. */
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);
+/* The same for a source that has all of it, common.cl too; `name` is for reports. */
+graft_status ocl_program_get_whole(graft_device *device, const char *source, const char *name, ocl_program **program);
 cl_program ocl_program_handle(const ocl_program *program);
 void ocl_program_close_all(graft_device *device);
 

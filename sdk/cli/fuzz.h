@@ -51,8 +51,13 @@ typedef struct fuzz_fault {
   void (*in_loaded)(graft_graph *graph);
 } fuzz_fault;
 
-/* Whether the graph of the program gives what its calls give, also when it was saved and loaded; else *why says what
- * differs. */
-bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, char *why, size_t room);
+/* What is said of one program. */
+typedef struct fuzz_report {
+  char why[512];                  /* what differs, where it does not agree */
+  uint32_t groups, grouped_nodes; /* as graft_graph_exec_query has them */
+} fuzz_report;
+
+/* Whether the graph of the program gives what its calls give, also when it was saved and loaded. */
+bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, fuzz_report *report);
 
 #endif

@@ -19,18 +19,18 @@ static void leave_out(const fuzz_program *program, uint32_t step, fuzz_program *
 }
 
 /* Leaves out steps and outputs for as long as it still fails. What is picked moves with it; that it fails counts. */
-static void shrink(fuzz_program *program, graft_rt_device *device, char *why, size_t room) {
+static void shrink(fuzz_program *program, graft_rt_device *device, fuzz_report *report) {
   for (uint32_t i = program->nsteps; i-- > 0;) {
     fuzz_program less;
     leave_out(program, i, &less);
-    if (!fuzz_agrees(&less, device, NULL, why, room)) *program = less;
+    if (!fuzz_agrees(&less, device, NULL, report)) *program = less;
   }
   for (uint32_t i = 0; i < FUZZ_VALUES; i++) {
     fuzz_program less = *program;
     less.outputs &= ~(UINT64_C(1) << i);
-    if (less.outputs != program->outputs && !fuzz_agrees(&less, device, NULL, why, room)) *program = less;
+    if (less.outputs != program->outputs && !fuzz_agrees(&less, device, NULL, report)) *program = less;
   }
-  fuzz_agrees(program, device, NULL, why, room); /* its own text */
+  fuzz_agrees(program, device, NULL, report); /* its own text */
 }
 
 static void print(const fuzz_program *program, graft_rt_device *device, const char *why) {
@@ -48,18 +48,26 @@ static void print(const fuzz_program *program, graft_rt_device *device, const ch
 static int run(const options *o) {
   graft_rt_device *device;
   uint64_t bad = 0;
-  char why[512];
+  uint64_t groups = 0, grouped_nodes = 0;
+  fuzz_report report = {0};
   if (!cli_open(o->backend, o->device, &device)) return CLI_USAGE;
   for (uint64_t i = 0; i < o->graphs; i++) {
     fuzz_program program;
     fuzz_make(o->seed + i, &program);
-    if (fuzz_agrees(&program, device, NULL, why, sizeof why)) continue;
+    bool agrees = fuzz_agrees(&program, device, NULL, &report);
+    groups += report.groups;
+    grouped_nodes += report.grouped_nodes;
+    if (agrees) continue;
     bad++;
-    shrink(&program, device, why, sizeof why);
-    print(&program, device, why);
+    shrink(&program, device, &report);
+    print(&program, device, report.why);
   }
   printf("%llu graphs on %s, %llu differ from their calls\n", (unsigned long long)o->graphs, graft_device_text(device),
          (unsigned long long)bad);
+  if (groups) {
+    printf("%llu calls ran in %llu groups that the plugin compiled\n", (unsigned long long)grouped_nodes,
+           (unsigned long long)groups);
+  }
   return bad ? CLI_FAILED : CLI_OK;
 }
 

@@ -23,14 +23,13 @@ typedef struct comparison {
   char *path;                              /* of a file that the graph goes through */
   uint32_t outputs[FUZZ_VALUES], noutputs; /* which values come out */
   graft_status recorded[FUZZ_STEPS];
-  char *why;
-  size_t room;
+  fuzz_report *report;
 } comparison;
 
 __attribute__((format(printf, 2, 3))) static bool differ(comparison *c, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(c->why, c->room, format, args);
+  vsnprintf(c->report->why, sizeof c->report->why, format, args);
   va_end(args);
   return false;
 }
@@ -90,6 +89,10 @@ static bool record(comparison *c, const fuzz_world *like) {
   if (good && c->fault && c->fault->in_graph) c->fault->in_graph(c->graph);
   if (good && graft_graph_compile(c->graph, c->device, passes[c->program->passes % NPASSES], &c->exec))
     good = failed(c, "compiling");
+  graft_graph_exec_info info = {0};
+  if (good && graft_graph_exec_query(c->exec, &info, sizeof info)) good = failed(c, "what was compiled");
+  c->report->groups = info.groups;
+  c->report->grouped_nodes = info.grouped_nodes;
   if (good && c->fault && c->fault->in_exec) c->fault->in_exec(c->exec);
   return good;
 }
@@ -200,8 +203,8 @@ static bool compare_loaded(comparison *c, const fuzz_world *calls, uint64_t offs
   if (good && graft_graph_compile(loaded, c->device, passes[c->program->passes % NPASSES], &c->exec))
     good = failed(c, "compiling what was loaded");
   if (good && !compare_run(c, calls, offset)) {
-    char why[256];
-    snprintf(why, sizeof why, "%s", c->why);
+    char why[sizeof c->report->why];
+    snprintf(why, sizeof why, "%s", c->report->why);
     good = differ(c, "loaded from a file: %s", why);
   }
   graft_graph_destroy(loaded);
@@ -234,9 +237,8 @@ static bool compare(comparison *c, fuzz_world *calls) {
   return good && compare_file(c, calls, offset);
 }
 
-bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, char *why,
-                 size_t room) {
-  comparison c = {.program = program, .device = device, .fault = fault, .why = why, .room = room};
+bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, fuzz_report *report) {
+  comparison c = {.program = program, .device = device, .fault = fault, .report = report};
   fuzz_world calls = {0};
   const int64_t sizes[] = {3, 3};
   const float values[] = {1, -2, 3, 0.5f, 0, -1, 2, 4, -0.25f};

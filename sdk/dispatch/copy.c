@@ -3,15 +3,20 @@
 #include "tensor/copy.h"
 #include "dispatch/state.h"
 
-graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
+graft_status dsp_find_conversion(graft_tensor *to, graft_tensor *from, dsp_plan **plan, graft_value *full) {
   const op_schema *schema = op_schema_of(GRAFT_OP_TO_COPY);
   graft_value args[2] = {fx_tensor(from), {GRAFT_VALUE_DTYPE, 0, {.dtype = to->dtype}}};
+  graft_status status = dsp_find_plan(schema, op_def_of(schema->id), args, 2, &to, 1, plan);
+  if (!status) dsp_full_args(*plan, args, 2, full);
+  return status;
+}
+
+graft_status dsp_copy_kernel(graft_tensor *to, graft_tensor *from) {
   graft_tensor *outs[1] = {to};
   dsp_plan *plan;
-  graft_status status = dsp_find_plan(schema, op_def_of(schema->id), args, 2, outs, 1, &plan);
-  if (status) return status;
   graft_value full[OP_MAX_ARGS];
-  dsp_full_args(plan, args, 2, full);
+  graft_status status = dsp_find_conversion(to, from, &plan, full);
+  if (status) return status;
   int route = atomic_load(&plan->route);
   status = GRAFT_UNIMPLEMENTED;
   if (route == DSP_ROUTE_HOST) status = GRAFT_OK; /* nothing to copy */

@@ -117,6 +117,9 @@ graft_status dsp_run_reference(dsp_plan *plan, const graft_value *args, graft_te
 graft_status dsp_run_copy(const op_call *call, graft_tensor **outs);
 /* The same while calls are recorded. */
 graft_status dsp_record_copy(const op_call *call, graft_tensor **outs);
+/* A copy as the slot of conversions would make it: the plan, retained, and what goes into its args, OP_MAX_ARGS long.
+ */
+graft_status dsp_find_conversion(graft_tensor *to, graft_tensor *from, dsp_plan **plan, graft_value *full);
 /* How such an op is run: what is more than bytes to be moved goes through the slot of *equal, else host memory. */
 dsp_route dsp_copy_route(graft_rt_device *device, uint32_t *equal);
 /* The device that a call runs on, found from its arguments. */

@@ -105,8 +105,14 @@ static graft_tensor *cell_of(const gr_describer *d, uint32_t cell) {
   return cell == GR_NONE ? NULL : &d->frame->cells[cell];
 }
 
-/* Finds how the conversion slot would make a copy. */
-static graft_status find_conversion(gr_describer *d, uint32_t n) {
+/* A plan by which a plugin could run a node on what it is shown of it, and what goes into its args; NULL: none. */
+typedef struct shown_call {
+  dsp_plan *plan;
+  const graft_value *args;
+} shown_call;
+
+/* How the conversion slot would make a copy. */
+static graft_status show_copy(gr_describer *d, uint32_t n, shown_call *shown) {
   gr_step *step = &d->exec->steps[n];
   const gr_view *source = source_of_copy(step->node);
   if (!source || step->results[0] == GR_NONE || source->buffer == step->node->results[0].view.buffer) return GRAFT_OK;
@@ -114,37 +120,27 @@ static graft_status find_conversion(gr_describer *d, uint32_t n) {
   while (step->operands[at - 1] == GR_NONE) at--;
   graft_tensor *to = cell_of(d, step->results[0]), *from = cell_of(d, step->operands[at - 1]), *wide = NULL;
   if (from->device != to->device) return GRAFT_OK;
-  const op_schema *schema = op_schema_of(GRAFT_OP_TO_COPY);
+  graft_value *args = arena_take(&d->exec->memory, OP_MAX_ARGS * sizeof *args);
+  if (!args) return no_memory();
   graft_status status = tns_same_sizes(to, from) ? GRAFT_OK : tns_expand(from, to->ndim, to->sizes, &wide);
-  const graft_value args[] = {fx_tensor(wide ? wide : from), {GRAFT_VALUE_DTYPE, 0, {.dtype = to->dtype}}};
-  if (!status)
-    status = dsp_find_plan(schema, op_def_of(schema->id), args, sizeof args / sizeof *args, &to, 1, &step->conversion);
+  if (!status) status = dsp_find_conversion(to, wide ? wide : from, &step->conversion, args);
   graft_tensor_release(wide);
-  return gr_node_error(status, n);
-}
-
-/* The plan by which a plugin could run a node on what it is shown of it; NULL: none. */
-static graft_status plan_to_show(gr_describer *d, uint32_t n, dsp_plan **plan) {
-  gr_step *step = &d->exec->steps[n];
-  *plan = NULL;
-  if (gr_is_random(step->node) || has_bits(step->node)) return GRAFT_OK;
-  graft_status status = is_copy(step->node) ? find_conversion(d, n) : GRAFT_OK;
-  dsp_plan *found = is_copy(step->node) ? step->conversion : step->plan;
-  if (!status && found && gr_is_slot(found) && found->simple && !found->empty) *plan = found;
+  *shown = (shown_call){step->conversion, args};
   return status;
 }
 
-/* What stands in the args of the plan's slot. */
-static graft_status full_args(graft_graph_exec *e, uint32_t n, const dsp_plan *plan, const graft_value **args) {
-  const gr_step *step = &e->steps[n];
-  *args = step->args;
-  if (plan != step->conversion) return GRAFT_OK;
-  graft_value *full = arena_take(&e->memory, OP_MAX_ARGS * sizeof *full);
-  if (!full) return no_memory();
-  const graft_value given[] = {{0}, {GRAFT_VALUE_DTYPE, 0, {.dtype = step->node->results[0].view.dtype}}};
-  dsp_full_args(plan, given, sizeof given / sizeof *given, full);
-  *args = full;
-  return GRAFT_OK;
+static graft_status find_shown(gr_describer *d, uint32_t n, shown_call *shown) {
+  gr_step *step = &d->exec->steps[n];
+  *shown = (shown_call){NULL, NULL};
+  if (gr_is_random(step->node) || has_bits(step->node)) return GRAFT_OK;
+  graft_status status = GRAFT_OK;
+  if (is_copy(step->node))
+    status = show_copy(d, n, shown);
+  else
+    *shown = (shown_call){step->plan, step->args};
+  const dsp_plan *plan = shown->plan;
+  if (status || !plan || !gr_is_slot(plan) || !plan->simple || plan->empty) shown->plan = NULL;
+  return gr_node_error(status, n);
 }
 
 static bool list_views(describing *k) {
@@ -176,16 +172,13 @@ graft_status gr_describe_node(gr_describer *d, uint32_t n, const graft_graph_nod
                   .reads = arena_take(&e->memory, most * sizeof *k.reads),
                   .writes = arena_take(&e->memory, most * sizeof *k.writes)};
   if (!shown || !k.reads || !k.writes) return no_memory();
-  dsp_plan *plan;
+  shown_call call;
   const graft_args *packed = NULL;
-  const graft_value *args;
-  graft_status status = plan_to_show(d, n, &plan);
-  if (!status && plan) {
-    status = full_args(e, n, plan, &args);
-    if (!status) status = dsp_pack_call(plan, args, describe_operand, &k, &e->memory, &packed);
-  } else if (!status && !list_views(&k)) {
+  graft_status status = find_shown(d, n, &call);
+  if (!status && call.plan)
+    status = dsp_pack_call(call.plan, call.args, describe_operand, &k, &e->memory, &packed);
+  else if (!status && !list_views(&k))
     status = no_memory();
-  }
   *shown = (graft_graph_node){.struct_size = sizeof *shown,
                               .args = packed,
                               .reads = k.reads,

@@ -8,7 +8,7 @@
 
 #include "runtime/ocl.h"
 
-enum { OCL_INDICES_MAX = OCL_OPERANDS_MAX - 2, OCL_PLAIN = 0, OCL_PICKED = 1, OCL_INDEX = 2 };
+enum { OCL_INDICES_MAX = 6, OCL_PLAIN = 0, OCL_PICKED = 1, OCL_INDEX = 2 };
 
 typedef struct ocl_indexed {
   uint32_t op_id;

@@ -25,7 +25,9 @@
 /* Where complex numbers need another expression; and where it is that of complex_<op>. */
 #define POINTWISE_COMPLEX(op, set, flag, expression_, complex_) \
   POINTWISE_ROW(op, (set) | OCL_COMPLEX, flag, .expression = expression_, .complex = complex_)
-#define ELEMENTARY(op, expression) POINTWISE_COMPLEX(op, FLOAT_SET, OCL_FLOAT_RESULT, expression, "complex_" #op "(a)")
+#define ELEMENTARY_OF(op, flag, expression) \
+  POINTWISE_COMPLEX(op, FLOAT_SET, OCL_FLOAT_RESULT | (flag), expression, "complex_" #op "(a)")
+#define ELEMENTARY(op, expression) ELEMENTARY_OF(op, 0, expression)
 #define POINTWISE2(op, set, flag, expression_, other) \
   POINTWISE_ROW(op, set, flag, .expression = expression_, .second = other)
 /* Of ops that share a program: what its y and z are. */
@@ -65,9 +67,9 @@ static const ocl_op ops[] = {
     POINTWISE(prims_conj_physical, OCL_COMPLEX, 0, "(VT)(a.x, -a.y)"),
     POINTWISE(nextafter, FLOAT_SET, OCL_SPECIAL, "next_after(a, NARROWED(b))"),
     POINTWISE2(frexp_Tensor, FLOAT_SET, OCL_TWO_RESULTS | OCL_SPECIAL, "mantissa_of(a)", "exponent_of(a)"),
-    ELEMENTARY(sin, "apart_sin(a)"),
-    ELEMENTARY(cos, "apart_cos(a)"),
-    ELEMENTARY(tan, "apart_tan(a)"),
+    ELEMENTARY_OF(sin, OCL_LANES, "apart_sin(a)"),
+    ELEMENTARY_OF(cos, OCL_LANES, "apart_cos(a)"),
+    ELEMENTARY_OF(tan, OCL_LANES, "apart_tan(a)"),
     ELEMENTARY(asin, "asin(a)"),
     ELEMENTARY(acos, "acos(a)"),
     ELEMENTARY(atan, "atan(a)"),
@@ -232,7 +234,7 @@ static const ocl_op ops[] = {
     BESSEL(special_bessel_y0, 0, 0, "bessel_y(a, number_y)"),
     BESSEL(special_bessel_y1, 1, 0, "bessel_y(a, number_y)"),
     POINTWISE(special_airy_ai, FLOAT_SET, OCL_FLOAT_RESULT | OCL_BESSEL, "airy_ai(a)"),
-    POINTWISE(special_spherical_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT,
+    POINTWISE(special_spherical_bessel_j0, FLOAT_SET, OCL_FLOAT_RESULT | OCL_LANES,
               "a == (VT)0 ? (VT)1 : fabs(a) == (VT)INFINITY ? (VT)0 : apart_sin(a) / a"),
 
     POLYNOMIAL(chebyshev_polynomial_t, 0, 0),

@@ -10,7 +10,7 @@ typedef ocl_operands operands;
 /* ---- The arguments of a call ---- */
 
 /* Reads them in the order of the schema; `made` holds what a call gives as floats. */
-static void read_operands(const ocl_call *call, operands *o, graft_scalar made[OCL_SCALARS_MAX]) {
+void ocl_pointwise_read(const ocl_call *call, operands *o, graft_scalar made[OCL_SCALARS_MAX]) {
   const ocl_field *fields = call->signature->fields;
   *o = (operands){.op_id = call->op->id};
   for (uint16_t i = 0; i < call->signature->count; i++) {
@@ -40,16 +40,6 @@ static void read_operands(const ocl_call *call, operands *o, graft_scalar made[O
       default: break;
     }
   }
-}
-
-/* An operand that is a number, or absent: no memory stands behind it. */
-static bool is_value(const graft_tensor_desc *desc) {
-  return !desc || desc->flags & GRAFT_TENSOR_HOST_VALUE;
-}
-
-/* Which operand is a mask; -1: none. */
-static int mask_of(const recipe *recipe) {
-  return recipe->flags & OCL_MASK_A ? 0 : recipe->flags & OCL_MASK_B ? 1 : -1;
 }
 
 /* ---- Which dtypes go together ---- */
@@ -101,7 +91,7 @@ static bool mixed_is_served(const graft_device *device, const operands *call, co
     const graft_tensor_desc *desc = call->input[k];
     const ocl_dtype *from = desc ? ocl_dtype_of(device, desc->dl.dtype) : to;
     if (!from) return false;
-    if (is_value(desc)) {
+    if (ocl_is_value(desc)) {
       fraction = fraction || (desc && from->class == OCL_CLASS_FLOAT);
       continue;
     }
@@ -113,7 +103,7 @@ static bool mixed_is_served(const graft_device *device, const operands *call, co
   if (anchored) return true;
   for (int k = 0; k < call->inputs; k++) {
     const graft_tensor_desc *desc = call->input[k];
-    if (!is_value(desc) && ocl_dtype_of(device, desc->dl.dtype)->class == OCL_CLASS_FLOAT) return false;
+    if (!ocl_is_value(desc) && ocl_dtype_of(device, desc->dl.dtype)->class == OCL_CLASS_FLOAT) return false;
   }
   return complex ? to->code == GRAFT_C64 : fraction && to->code == GRAFT_F32;
 }
@@ -137,16 +127,15 @@ static const ocl_dtype *logical_dtype(const graft_device *device, const operands
   return has_f64 && most->code == GRAFT_C64 ? NULL : most; /* neither has all values of the other */
 }
 
-/* The dtype that is computed in, or NULL where the call is not served. */
-static const ocl_dtype *compute_dtype(const graft_device *device, const operands *call, const recipe *recipe) {
-  int mask = mask_of(recipe);
+const ocl_dtype *ocl_pointwise_dtype(const graft_device *device, const operands *call, const recipe *recipe) {
+  int mask = ocl_mask_of(recipe);
   const ocl_dtype *out = ocl_dtype_of(device, call->out->dl.dtype), *in = NULL;
   bool same = true;
   if (!out) return NULL;
   if (recipe->flags & OCL_LOGICAL) return out->code == GRAFT_BOOL ? logical_dtype(device, call, recipe) : NULL;
   if (mask >= 0 && call->input[mask]->dl.dtype != GRAFT_BOOL) return NULL;
   for (int k = 0; k < call->inputs; k++) {
-    if (k == mask || is_value(call->input[k])) continue;
+    if (k == mask || ocl_is_value(call->input[k])) continue;
     const ocl_dtype *dtype = ocl_dtype_of(device, call->input[k]->dl.dtype);
     if (!dtype) return NULL;
     if (!in) in = dtype;
@@ -173,7 +162,7 @@ typedef struct memo {
 static int divisor_of(const operands *call, const recipe *recipe, const ocl_dtype *compute) {
   int last = call->inputs - 1;
   bool divides = recipe->flags & OCL_DIVIDES && compute->class == OCL_CLASS_INT;
-  return divides && call->scalars == 0 && !is_value(call->input[last]) ? last : -1;
+  return divides && call->scalars == 0 && !ocl_is_value(call->input[last]) ? last : -1;
 }
 
 static bool make_geometry(const operands *call, ocl_geometry *geometry) {
@@ -183,7 +172,7 @@ static bool make_geometry(const operands *call, ocl_geometry *geometry) {
   for (int d = out->ndim - 1; d >= 0; d--) {
     int64_t strides[OCL_OPERANDS_MAX] = {out->strides[d]};
     for (int k = 0; k < call->inputs; k++) {
-      if (is_value(call->input[k])) continue;
+      if (ocl_is_value(call->input[k])) continue;
       const graft_dl_tensor *in = &call->input[k]->dl;
       if (in->ndim != out->ndim || in->shape[d] != out->shape[d]) return false;
       strides[k + 1] = in->strides[d];
@@ -209,37 +198,42 @@ static const char *expression_of(const recipe *recipe, const ocl_dtype *compute)
   return has_complex_form(recipe, compute) ? recipe->complex : recipe->expression;
 }
 
+void ocl_pointwise_head(ocl_text *head, const graft_device *device, const operands *call, const recipe *recipe,
+                        const ocl_dtype *compute) {
+  ocl_text_add(head, "#define EXPRESSION %s\n#define MODE %u\n", expression_of(recipe, compute), call->mode);
+  if (recipe->second) ocl_text_add(head, "#define SECOND %s\n", recipe->second);
+  ocl_text_add(head, "#define D_OUT %s\n", ocl_dtype_of(device, call->out->dl.dtype)->name);
+  if (call->second) ocl_text_add(head, "#define D_SECOND %s\n", ocl_dtype_of(device, call->second->dl.dtype)->name);
+  if (recipe->flags & OCL_BOOL_RESULT) ocl_text_add(head, "#define BOOL_RESULT\n");
+  if (ocl_mask_of(recipe) >= 0) ocl_text_add(head, "#define MASK %d\n", ocl_mask_of(recipe));
+  for (int k = 0; k < call->inputs; k++) {
+    if (call->input[k]) ocl_text_add(head, "#define HAS_%c\n", 'A' + k);
+    if (ocl_is_value(call->input[k]))
+      ocl_text_add(head, "#define VALUE_%d\n", k);
+    else
+      ocl_text_add(head, "#define D_%d %s\n", k, ocl_dtype_of(device, call->input[k]->dl.dtype)->name);
+  }
+  for (int k = 0; k < call->scalars; k++) {
+    if (call->scalar[k]) ocl_text_add(head, "#define HAS_%c\n", 'X' + k);
+  }
+}
+
 static void write_head(ocl_text *head, const graft_device *device, const operands *call, const recipe *recipe,
                        const ocl_dtype *compute, const ocl_geometry *geometry, size_t local) {
   bool complex =
       compute->class == OCL_CLASS_COMPLEX || ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
   ocl_head_types(head, compute, complex ? 1 : device->vector_width, local);
+  ocl_pointwise_head(head, device, call, recipe, compute);
   ocl_text_add(head, "#define RANK %d\n#define INPUTS %d\n", geometry->rank, call->inputs);
-  ocl_text_add(head, "#define EXPRESSION %s\n#define MODE %u\n", expression_of(recipe, compute), call->mode);
-  if (recipe->second) ocl_text_add(head, "#define SECOND %s\n", recipe->second);
-  ocl_text_add(head, "#define D_OUT %s\n#define INNER_OUT %d\n", ocl_dtype_of(device, call->out->dl.dtype)->name,
-               inner_kind(geometry->stride[0][0]));
-  if (call->second) {
-    ocl_text_add(head, "#define D_SECOND %s\n#define INNER_SECOND %d\n",
-                 ocl_dtype_of(device, call->second->dl.dtype)->name, inner_kind(geometry->stride[call->inputs + 1][0]));
-  }
-  if (recipe->flags & OCL_BOOL_RESULT) ocl_text_add(head, "#define BOOL_RESULT\n");
-  if (mask_of(recipe) >= 0) ocl_text_add(head, "#define MASK %d\n", mask_of(recipe));
+  ocl_text_add(head, "#define INNER_OUT %d\n", inner_kind(geometry->stride[0][0]));
+  if (call->second) ocl_text_add(head, "#define INNER_SECOND %d\n", inner_kind(geometry->stride[call->inputs + 1][0]));
   int divisor = divisor_of(call, recipe, compute);
   if (divisor >= 0) ocl_text_add(head, "#define DIVISOR %c\n#define OP_ID %u\n", 'a' + divisor, call->op_id);
   for (int k = 0; k < call->inputs; k++) {
-    if (call->input[k]) ocl_text_add(head, "#define HAS_%c\n", 'A' + k);
-    if (is_value(call->input[k])) {
-      ocl_text_add(head, "#define VALUE_%d\n", k);
-    } else {
-      ocl_text_add(head, "#define D_%d %s\n#define INNER_%d %d\n", k,
-                   ocl_dtype_of(device, call->input[k]->dl.dtype)->name, k, inner_kind(geometry->stride[k + 1][0]));
-    }
+    if (!ocl_is_value(call->input[k]))
+      ocl_text_add(head, "#define INNER_%d %d\n", k, inner_kind(geometry->stride[k + 1][0]));
   }
   if (recipe->flags & (OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL | OCL_POLYNOMIALS)) ocl_text_add(head, "#define LONG\n");
-  for (int k = 0; k < call->scalars; k++) {
-    if (call->scalar[k]) ocl_text_add(head, "#define HAS_%c\n", 'X' + k);
-  }
 }
 
 static graft_status set_space(memo *memo, const ocl_geometry *geometry, size_t local) {
@@ -258,19 +252,21 @@ typedef struct source {
 } source;
 
 static const char *files_of(const recipe *recipe, const ocl_dtype *compute) {
-  if (has_complex_form(recipe, compute)) return "pointwise/complex pointwise/pointwise";
-  if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma pointwise/pointwise";
-  if (recipe->flags & OCL_SPECIAL) return "pointwise/special pointwise/pointwise";
-  if (recipe->flags & OCL_POLYNOMIALS) return "pointwise/polynomials pointwise/pointwise";
-  if (recipe->flags & OCL_POWERS) return "pointwise/power pointwise/pointwise";
-  return recipe->flags & OCL_BESSEL ? "pointwise/bessel pointwise/pointwise" : "pointwise/pointwise";
+#define KERNEL "pointwise/functions pointwise/step pointwise/pointwise"
+  if (has_complex_form(recipe, compute)) return "pointwise/complex " KERNEL;
+  if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma " KERNEL;
+  if (recipe->flags & OCL_SPECIAL) return "pointwise/special " KERNEL;
+  if (recipe->flags & OCL_POLYNOMIALS) return "pointwise/polynomials " KERNEL;
+  if (recipe->flags & OCL_POWERS) return "pointwise/power " KERNEL;
+  return recipe->flags & OCL_BESSEL ? "pointwise/bessel " KERNEL : KERNEL;
+#undef KERNEL
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
   memo *memo = pointer;
   const operands *call = ((const source *)from)->call;
   const recipe *recipe = ((const source *)from)->recipe;
-  const ocl_dtype *compute = compute_dtype(device, call, recipe);
+  const ocl_dtype *compute = ocl_pointwise_dtype(device, call, recipe);
   ocl_geometry geometry;
   if (!compute || !make_geometry(call, &geometry)) return GRAFT_UNIMPLEMENTED;
   memo->compute = compute;
@@ -286,28 +282,34 @@ static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .pr
 
 /* ---- A call ---- */
 
-/* A number as the kernel takes it; in value->bytes how large that is. */
-typedef struct number_argument {
-  size_t bytes;
-  ocl_value value;
-} number_argument;
-
-/* The number that stands for operand `desc` or that is `scalar`; where both are absent, `absent`. */
-static graft_status convert(const graft_exec *exec, const memo *memo, const recipe *recipe, const operands *call,
-                            const graft_tensor_desc *desc, const graft_scalar *scalar, double absent, bool is_divisor,
-                            number_argument *out) {
-  ocl_number number = {.is_int = true, .i = (int64_t)absent, .re = absent};
-  if (desc && !ocl_number_of_tensor(desc, &number)) return GRAFT_UNIMPLEMENTED;
-  if (scalar) ocl_number_of_scalar(scalar, &number);
-  if (is_divisor && recipe->flags & OCL_DIVIDES && memo->compute->class == OCL_CLASS_INT && number.i == 0) {
-    return ocl_fail(exec->device->plugin, GRAFT_INVALID_ARGUMENT, "%s: integer division by zero",
-                    ocl_op_name(call->op_id));
+graft_status ocl_pointwise_number(const ocl_plugin *plugin, const ocl_dtype *compute, const recipe *recipe,
+                                  const ocl_given_number *given, ocl_number_argument *out) {
+  ocl_number number = {.is_int = true, .i = (int64_t)given->absent, .re = given->absent};
+  if (given->desc && !ocl_number_of_tensor(given->desc, &number)) return GRAFT_UNIMPLEMENTED;
+  if (given->scalar) ocl_number_of_scalar(given->scalar, &number);
+  if (given->is_divisor && recipe->flags & OCL_DIVIDES && compute->class == OCL_CLASS_INT && number.i == 0) {
+    return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT, "%s: integer division by zero", ocl_op_name(given->op_id));
   }
-  if (recipe->flags & OCL_BOOL_RESULT && memo->compute->bytes == 2 && memo->compute->class == OCL_CLASS_FLOAT) {
-    number = (ocl_number){.re = ocl_round_to(memo->compute->code, (float)number.re)};
+  if (recipe->flags & OCL_BOOL_RESULT && compute->bytes == 2 && compute->class == OCL_CLASS_FLOAT) {
+    number = (ocl_number){.re = ocl_round_to(compute->code, (float)number.re)};
   }
-  out->bytes = ocl_number_as(&number, memo->compute, &out->value);
+  out->bytes = ocl_number_as(&number, compute, &out->value);
   return GRAFT_OK;
+}
+
+/* What stands for an operand that is a number, or absent. */
+static ocl_given_number operand_number(const operands *call, int k) {
+  const graft_tensor_desc *desc = call->input[k];
+  bool is_divisor = desc && call->scalars == 0 && k == call->inputs - 1;
+  return (ocl_given_number){.op_id = call->op_id, .desc = desc, .absent = 1, .is_divisor = is_divisor};
+}
+
+ocl_given_number ocl_pointwise_scalar(const operands *call, const recipe *recipe, int k) {
+  const graft_scalar *scalar = k < call->scalars ? call->scalar[k] : NULL;
+  return (ocl_given_number){.op_id = call->op_id,
+                            .scalar = scalar,
+                            .absent = recipe->numbers ? recipe->numbers[k] : 1,
+                            .is_divisor = scalar != NULL};
 }
 
 static cl_uint add_tensor(ocl_argument *arguments, cl_uint n, const graft_tensor_desc *desc) {
@@ -320,27 +322,27 @@ graft_status ocl_pointwise(const graft_exec *exec, const recipe *recipe, const o
   static const uint64_t unused = 0;
   memo *memo;
   graft_status status = ocl_memo_get(exec, &memo_type, &(source){call, recipe}, &memo);
-  number_argument numbers[OCL_INPUTS_MAX + OCL_SCALARS_MAX];
+  ocl_number_argument numbers[OCL_INPUTS_MAX + OCL_SCALARS_MAX];
   ocl_argument arguments[OCL_ARGUMENTS_MAX];
+  const ocl_plugin *plugin = exec->device->plugin;
   if (status != GRAFT_OK) return status;
   cl_uint n = add_tensor(arguments, 0, call->out);
   if (call->second) n = add_tensor(arguments, n, call->second);
   for (int k = 0; k < call->inputs && status == GRAFT_OK; k++) {
-    number_argument *number = &numbers[k];
-    bool is_divisor = call->scalars == 0 && k == call->inputs - 1;
-    if (!is_value(call->input[k])) {
+    ocl_number_argument *number = &numbers[k];
+    if (!ocl_is_value(call->input[k])) {
       n = add_tensor(arguments, n, call->input[k]);
       continue;
     }
-    status = convert(exec, memo, recipe, call, call->input[k], NULL, 1, call->input[k] && is_divisor, number);
+    const ocl_given_number given = operand_number(call, k);
+    status = ocl_pointwise_number(plugin, memo->compute, recipe, &given, number);
     arguments[n++] = (ocl_argument){number->bytes, &number->value};
     arguments[n++] = (ocl_argument)OCL_VALUE(unused);
   }
   for (int k = 0; k < OCL_SCALARS_MAX && status == GRAFT_OK; k++) {
-    number_argument *number = &numbers[OCL_INPUTS_MAX + k];
-    const graft_scalar *scalar = k < call->scalars ? call->scalar[k] : NULL;
-    double absent = recipe->numbers ? recipe->numbers[k] : 1;
-    status = convert(exec, memo, recipe, call, NULL, scalar, absent, scalar != NULL, number);
+    ocl_number_argument *number = &numbers[OCL_INPUTS_MAX + k];
+    const ocl_given_number given = ocl_pointwise_scalar(call, recipe, k);
+    status = ocl_pointwise_number(plugin, memo->compute, recipe, &given, number);
     arguments[n++] = (ocl_argument){number->bytes, &number->value};
   }
   cl_mem faults;
@@ -354,6 +356,6 @@ graft_status ocl_pointwise(const graft_exec *exec, const recipe *recipe, const o
 graft_status ocl_pointwise_engine(const ocl_call *call) {
   operands operands;
   graft_scalar made[OCL_SCALARS_MAX];
-  read_operands(call, &operands, made);
+  ocl_pointwise_read(call, &operands, made);
   return ocl_pointwise(call->exec, call->op->recipe, &operands);
 }

@@ -19,6 +19,7 @@ enum {
   OCL_BESSEL = 0x400,      /* with the functions of bessel.cl */
   OCL_POLYNOMIALS = 0x800, /* with those of polynomials.cl */
   OCL_POWERS = 0x1000,     /* with those of power.cl */
+  OCL_LANES = 0x2000,      /* the driver may give a lane what its neighbours' values have it give: never fused */
   OCL_LOGICAL = 0x40,      /* operands of any dtypes: only whether they are 0 counts */
   OCL_DIVIDES = 0x80,      /* by its last operand or number, which must not be 0 for integers */
   OCL_TWO_RESULTS = 0x100  /* it has a second output */
@@ -46,6 +47,47 @@ typedef struct ocl_operands {
 } ocl_operands;
 
 graft_status ocl_pointwise(const graft_exec *exec, const ocl_pointwise_recipe *recipe, const ocl_operands *operands);
+
+/* ---- What eager and fused calls have in common ---- */
+
+/* An operand that is a number, or absent: no memory stands behind it. */
+static inline bool ocl_is_value(const graft_tensor_desc *desc) {
+  return !desc || desc->flags & GRAFT_TENSOR_HOST_VALUE;
+}
+/* Which operand is a mask; -1: none. */
+static inline int ocl_mask_of(const ocl_pointwise_recipe *recipe) {
+  return recipe->flags & OCL_MASK_A ? 0 : recipe->flags & OCL_MASK_B ? 1 : -1;
+}
+/* Reads the arguments of a call in the order of the schema; `made` holds what a call gives as floats. */
+void ocl_pointwise_read(const ocl_call *call, ocl_operands *operands, graft_scalar made[OCL_SCALARS_MAX]);
+/* The dtype that is computed in, or NULL where the call is not served. */
+const ocl_dtype *ocl_pointwise_dtype(const graft_device *device, const ocl_operands *call,
+                                     const ocl_pointwise_recipe *recipe);
+/* What step.cl asks of the head. */
+void ocl_pointwise_head(ocl_text *head, const graft_device *device, const ocl_operands *call,
+                        const ocl_pointwise_recipe *recipe, const ocl_dtype *compute);
+
+/* A number of a call: an operand that is one, or a scalar; where both are absent, `absent`. */
+typedef struct ocl_given_number {
+  uint32_t op_id;
+  const graft_tensor_desc *desc;
+  const graft_scalar *scalar;
+  double absent;
+  bool is_divisor;
+} ocl_given_number;
+/* As the kernel takes it. */
+typedef struct ocl_number_argument {
+  size_t bytes;
+  ocl_value value;
+} ocl_number_argument;
+graft_status ocl_pointwise_number(const ocl_plugin *plugin, const ocl_dtype *compute,
+                                  const ocl_pointwise_recipe *recipe, const ocl_given_number *given,
+                                  ocl_number_argument *out);
+/* That of x, y or z: number 0, 1 or 2. */
+ocl_given_number ocl_pointwise_scalar(const ocl_operands *call, const ocl_pointwise_recipe *recipe, int k);
+
+/* A conversion between two dtypes (kernels/shape/copy.c). */
+extern const ocl_pointwise_recipe ocl_cast_recipe;
 
 /* The engine of rows whose recipe is an ocl_pointwise_recipe. */
 graft_status ocl_pointwise_engine(const ocl_call *call);

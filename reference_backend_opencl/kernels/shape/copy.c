@@ -3,7 +3,7 @@
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/shape/shape.h"
 
-static const ocl_pointwise_recipe cast = {
+const ocl_pointwise_recipe ocl_cast_recipe = {
     .dtypes = OCL_FLOATS | OCL_FLOAT8 | OCL_INTS | OCL_BOOLS | OCL_COMPLEX, .flags = OCL_CAST, .expression = "a"};
 
 static graft_status copy(const graft_exec *exec, uint32_t op_id, const graft_tensor_desc *from,
@@ -16,7 +16,8 @@ static graft_status copy(const graft_exec *exec, uint32_t op_id, const graft_ten
    */
   if (whole && source->data == target->data && source->byte_offset == target->byte_offset) return GRAFT_OK;
   if (!same_dtype) {
-    return ocl_pointwise(exec, &cast, &(ocl_operands){.op_id = op_id, .out = to, .input = {from}, .inputs = 1});
+    return ocl_pointwise(exec, &ocl_cast_recipe,
+                         &(ocl_operands){.op_id = op_id, .out = to, .input = {from}, .inputs = 1});
   }
   if (!whole) return ocl_move_whole(exec, from, to);
   return ocl_memory_api.copy(exec->stream, target->data, target->byte_offset, source->data, source->byte_offset,

@@ -1,5 +1,5 @@
 /* The shape ops: one row an op. */
-#include "runtime/ocl.h"
+#include "kernels/pointwise/pointwise.h"
 
 #define ALL        (OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX)
 #define COPIES     .inputs = ALL, .outputs = ALL
@@ -7,7 +7,8 @@
 #define ANY_LAYOUT (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
 
 static const ocl_op ops[] = {
-    {OCL_OP(to_copy), CASTS, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
+    {OCL_OP(to_copy), CASTS, .fused = &ocl_cast_recipe,
+     .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
     {OCL_OP(clone), CASTS, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
     {OCL_OP(copy), CASTS, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
     {OCL_OP(cat), COPIES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},

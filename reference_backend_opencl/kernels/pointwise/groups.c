@@ -1,0 +1,225 @@
+/* Which calls of a graph go together into one kernel. Calls are placed in an order in which they can run: first what
+ * can't be fused and waits for nothing, then a group, which takes whatever waits for nothing but it, and so on. So a
+ * group can always run at once. Calls of a group have one shape, and of what one writes no other sees another view. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/pointwise/fused.h"
+
+/* What is known of a node while groups are made. */
+typedef struct candidate {
+  const graft_graph_node *node;
+  bool fits;
+  int numbers; /* that its call takes */
+  const graft_dl_tensor *shape;
+  bool placed;
+  uint32_t waits; /* for how many others */
+  size_t follows; /* the first edge to a node that runs behind it */
+} candidate;
+
+#define NO_EDGE SIZE_MAX
+typedef struct edge {
+  uint32_t late;
+  size_t next; /* from the same node */
+} edge;
+
+typedef struct grouping {
+  const graft_graph_nodes *graph;
+  uint32_t *groups;
+  candidate *nodes;
+  edge *edges;
+  size_t nedges, room;
+  uint32_t members[OCL_FUSED_OPS]; /* of the group at hand */
+  int nmembers, nnumbers;
+} grouping;
+
+/* ---- what needs what ---- */
+
+static bool share(const graft_tensor_desc *const *a, uint32_t na, const graft_tensor_desc *const *b, uint32_t nb) {
+  for (uint32_t i = 0; i < na; i++) {
+    for (uint32_t j = 0; j < nb; j++) {
+      if (a[i]->storage_id == b[j]->storage_id) return true;
+    }
+  }
+  return false;
+}
+
+static bool must_follow(const graft_graph_node *late, const graft_graph_node *early) {
+  return share(early->writes, early->write_count, late->reads, late->read_count) ||
+         share(early->writes, early->write_count, late->writes, late->write_count) ||
+         share(early->reads, early->read_count, late->writes, late->write_count);
+}
+
+static graft_status add_edge(grouping *g, uint32_t early, uint32_t late) {
+  if (g->nedges == g->room) {
+    const size_t room = g->room ? 2 * g->room : 256;
+    edge *edges = realloc(g->edges, room * sizeof *edges);
+    if (!edges) return GRAFT_OUT_OF_MEMORY;
+    g->edges = edges;
+    g->room = room;
+  }
+  g->edges[g->nedges] = (edge){late, g->nodes[early].follows};
+  g->nodes[early].follows = g->nedges++;
+  g->nodes[late].waits++;
+  return GRAFT_OK;
+}
+
+static graft_status find_edges(grouping *g) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t late = 1; late < g->graph->node_count; late++) {
+    for (uint32_t early = 0; early < late && status == GRAFT_OK; early++) {
+      if (must_follow(g->graph->nodes[late], g->graph->nodes[early])) status = add_edge(g, early, late);
+    }
+  }
+  return status;
+}
+
+static void find_candidates(grouping *g, const graft_exec *exec) {
+  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+    ocl_fused_op op;
+    candidate *c = &g->nodes[n];
+    c->node = g->graph->nodes[n];
+    c->follows = NO_EDGE;
+    c->fits = ocl_fused_read(exec, c->node, &op);
+    if (!c->fits) continue;
+    c->shape = &op.operands.out->dl;
+    for (int k = 0; k < OCL_SCALARS_MAX; k++) c->numbers += ocl_fused_asks(&op, k);
+    for (int k = 0; k < op.operands.inputs; k++) c->numbers += ocl_is_value(op.operands.input[k]);
+  }
+}
+
+/* ---- a group ---- */
+
+static bool is_member(const grouping *g, uint32_t n) {
+  for (int i = 0; i < g->nmembers; i++) {
+    if (g->members[i] == n) return true;
+  }
+  return false;
+}
+
+/* Whether the two, in one kernel, would see what one of them writes in two ways. */
+static bool clashes(const graft_graph_node *a, const graft_graph_node *b) {
+  for (uint32_t i = 0; i < a->write_count; i++) {
+    const graft_tensor_desc *written = a->writes[i];
+    for (uint32_t j = 0; j < b->read_count; j++) {
+      if (b->reads[j]->storage_id == written->storage_id && b->reads[j] != written) return true;
+    }
+    for (uint32_t j = 0; j < b->write_count; j++) {
+      if (b->writes[j]->storage_id == written->storage_id && b->writes[j] != written) return true;
+    }
+  }
+  return false;
+}
+
+static bool is_seen(const grouping *g, const graft_tensor_desc *desc) {
+  return share(&desc, 1, g->graph->seen, g->graph->seen_count);
+}
+
+static bool is_read_outside(const grouping *g, uint32_t writer, const graft_tensor_desc *desc) {
+  for (size_t i = g->nodes[writer].follows; i != NO_EDGE; i = g->edges[i].next) {
+    const graft_graph_node *reader = g->nodes[g->edges[i].late].node;
+    if (!is_member(g, g->edges[i].late) && share(&desc, 1, reader->reads, reader->read_count)) return true;
+  }
+  return false;
+}
+
+static bool is_listed(const graft_tensor_desc *const *list, int count, const graft_tensor_desc *desc) {
+  for (int i = 0; i < count; i++) {
+    if (list[i] == desc) return true;
+  }
+  return false;
+}
+
+/* How many tensors in memory the group would have. */
+static int count_tensors(const grouping *g) {
+  const graft_tensor_desc *inputs[OCL_FUSED_OPS * OCL_INPUTS_MAX], *written[2 * OCL_FUSED_OPS];
+  int ninputs = 0, nwritten = 0, noutputs = 0;
+  for (int m = 0; m < g->nmembers; m++) {
+    const graft_graph_node *node = g->nodes[g->members[m]].node;
+    for (uint32_t i = 0; i < node->read_count; i++) {
+      const graft_tensor_desc *desc = node->reads[i];
+      if (desc->flags & GRAFT_TENSOR_HOST_VALUE || is_listed(written, nwritten, desc)) continue;
+      if (!is_listed(inputs, ninputs, desc)) inputs[ninputs++] = desc;
+    }
+    for (uint32_t i = 0; i < node->write_count; i++) {
+      const graft_tensor_desc *desc = node->writes[i];
+      if (is_listed(written, nwritten, desc)) continue;
+      written[nwritten++] = desc;
+      noutputs += is_seen(g, desc) || is_listed(inputs, ninputs, desc) || is_read_outside(g, g->members[m], desc);
+    }
+  }
+  return ninputs + noutputs;
+}
+
+static bool same_shape(const graft_dl_tensor *a, const graft_dl_tensor *b) {
+  return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
+}
+
+/* Whether the node may join the group at hand; it then has. */
+static bool join(grouping *g, uint32_t n) {
+  const candidate *c = &g->nodes[n];
+  if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS || clashes(c->node, c->node))
+    return false;
+  for (int i = 0; i < g->nmembers; i++) {
+    const candidate *other = &g->nodes[g->members[i]];
+    if (!same_shape(c->shape, other->shape) || clashes(c->node, other->node) || clashes(other->node, c->node))
+      return false;
+  }
+  g->members[g->nmembers++] = n;
+  if (count_tensors(g) > OCL_FUSED_TENSORS) {
+    g->nmembers--;
+    return false;
+  }
+  g->nnumbers += c->numbers;
+  return true;
+}
+
+/* ---- the order ---- */
+
+static void place(grouping *g, uint32_t n) {
+  g->nodes[n].placed = true;
+  for (size_t i = g->nodes[n].follows; i != NO_EDGE; i = g->edges[i].next) g->nodes[g->edges[i].late].waits--;
+}
+
+static bool place_alone(grouping *g) {
+  bool any = false;
+  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+    const candidate *c = &g->nodes[n];
+    if (c->placed || c->waits || c->fits) continue;
+    place(g, n);
+    any = true;
+  }
+  return any;
+}
+
+static bool place_group(grouping *g, uint32_t number) {
+  g->nmembers = g->nnumbers = 0;
+  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+    const candidate *c = &g->nodes[n];
+    if (c->placed || c->waits || !c->fits) continue;
+    if (!join(g, n) && g->nmembers) continue;
+    place(g, n);
+    if (!g->nmembers) return true; /* too much even by itself */
+  }
+  for (int i = 0; g->nmembers > 1 && i < g->nmembers; i++) g->groups[g->members[i]] = number;
+  return g->nmembers > 0;
+}
+
+static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph, uint32_t *groups) {
+  grouping g = {.graph = graph, .groups = groups, .nodes = calloc(graph->node_count + 1u, sizeof *g.nodes)};
+  graft_status status = g.nodes ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
+  if (status == GRAFT_OK) {
+    find_candidates(&g, exec);
+    status = find_edges(&g);
+  }
+  for (uint32_t number = 1; status == GRAFT_OK;) {
+    while (place_alone(&g)) continue;
+    if (!place_group(&g, number++)) break;
+  }
+  free(g.nodes);
+  free(g.edges);
+  return status;
+}
+
+const graft_graph_api ocl_graph_api = {sizeof ocl_graph_api, query, ocl_fused_compile, ocl_fused_run,
+                                       ocl_fused_destroy};

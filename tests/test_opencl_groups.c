@@ -1,0 +1,330 @@
+/* Pointwise calls that the OpenCL backend fuses give, to the bit, what they give one by one: ops by their names,
+ * dtypes, conversions in between, layouts, numbers that each run brings; and what is too large is cut. */
+#include <math.h>
+
+#include "graph_programs.h"
+#include "reference_backend_opencl/include/graft_opencl.h"
+#include "suite.h"
+
+enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
+
+static graft_rt_device *device;
+
+static void open_device(void) {
+  device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
+}
+
+static uint64_t programs(void) {
+  const void *table = NULL;
+  void *self;
+  OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
+  graft_opencl_statistics now = {.struct_size = sizeof now};
+  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
+  return now.programs_built + now.programs_loaded;
+}
+
+/* --- values --- */
+
+/* Small and large ones, whole ones, zeros of both signs, denormals, infinities and NaN. */
+static double value_at(int64_t i, uint32_t seed) {
+  static const double special[] = {0.0,    -0.0, 1,     -1,       2,         0.5, 1e-40,
+                                   -3e-39, 1e30, -1e30, INFINITY, -INFINITY, NAN, 88.7};
+  const uint32_t h = ((uint32_t)i + seed * 977u) * 2654435761u;
+  if (h >> 28 == 3) return special[(h >> 8) % (sizeof special / sizeof *special)];
+  const double small = (double)(int32_t)h / 2147483648.0;
+  return h >> 28 < 8 ? small * 6 : h >> 28 < 12 ? (double)(int32_t)(h >> 16) - 20 : small;
+}
+
+static graft_tensor *filled(graft_dtype dtype, int64_t count, uint32_t seed) {
+  unsigned char *bytes = calloc((size_t)count + 1, dt_bytes(dtype));
+  graft_tensor *t;
+  for (int64_t i = 0; i < count; i++) {
+    double x = value_at(i, seed);
+    if (dt_is_integral(dtype, true)) x = (double)((i * 37 + seed) % 23) - 9;
+    dt_store(dtype, bytes + i * (int64_t)dt_bytes(dtype), (dt_value){x, 0});
+  }
+  OK(graft_tensor_from_host(device, dtype, 1, &count, bytes, &t));
+  free(bytes);
+  return t;
+}
+
+/* A matrix of that dtype: dense; its transpose's; every other column; one row again and again; from the second element
+ * on. */
+enum { LAYOUTS = 5 };
+static graft_tensor *matrix(graft_dtype dtype, int layout, uint32_t seed) {
+  const int64_t sizes[] = {ROWS_OF_X, COLUMNS};
+  int64_t strides[] = {COLUMNS, 1};
+  if (layout == 1) strides[0] = 1, strides[1] = ROWS_OF_X;
+  if (layout == 2) strides[0] = 2 * COLUMNS, strides[1] = 2;
+  if (layout == 3) strides[0] = 0;
+  graft_tensor *all = filled(dtype, 2 * ELEMENTS + 2, seed), *t;
+  OK(tns_new(all->storage, device, dtype, 2, sizes, strides, layout == 4, &t));
+  graft_tensor_release(all);
+  return t;
+}
+
+/* --- the two ways --- */
+
+typedef void (*calls_fn)(graft_tensor **in, graft_tensor **out, const void *what);
+
+typedef struct way {
+  calls_fn calls;
+  const void *what;
+  uint32_t ninputs, noutputs, grouped_nodes, groups;
+} way;
+
+static graft_graph_exec *compiled(const way *w, graft_tensor **in) {
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_tensor *value[RESULTS], *out[RESULTS] = {NULL};
+  char name[2] = "a";
+  OK(graft_graph_create(device, &graph));
+  for (uint32_t i = 0; i < w->ninputs; i++, name[0]++) OK(graft_graph_input_like(graph, name, in[i], &value[i]));
+  OK(graft_graph_record_begin(graph));
+  w->calls(value, out, w->what);
+  OK(graft_graph_record_end(graph));
+  sweep();
+  for (uint32_t i = 0; i < w->noutputs; i++, name[0]++) OK(graft_graph_output(graph, name, out[i]));
+  OK(graft_graph_compile(graph, device, "-cse", &exec));
+  graft_graph_destroy(graph);
+  release_all(out, w->noutputs);
+  release_all(value, w->ninputs);
+  return exec;
+}
+
+static void compare(const char *name, const way *w, graft_tensor **in, graft_tensor **same) {
+  graft_tensor *expected[RESULTS] = {NULL}, *out[RESULTS] = {NULL};
+  graft_graph_exec *exec = compiled(w, in);
+  graft_graph_exec_info info;
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_msg(info.groups == w->groups && info.grouped_nodes == w->grouped_nodes,
+                "%s: %u groups of %u nodes, expected %u of %u", name, info.groups, info.grouped_nodes, w->groups,
+                w->grouped_nodes);
+  w->calls(in, expected, w->what);
+  sweep();
+  OK(graft_graph_run(exec, same, w->ninputs, out, w->noutputs));
+  const program p = {.name = name};
+  for (uint32_t i = 0; i < w->noutputs; i++) expect_same(&p, "output", i, out[i], expected[i]);
+  for (uint32_t i = 0; i < w->ninputs; i++) expect_same(&p, "input", i, same[i], in[i]);
+  graft_graph_exec_destroy(exec);
+  release_all(out, w->noutputs);
+  release_all(expected, w->noutputs);
+}
+
+/* --- ops by name --- */
+
+static const char *const float_ops[] = {
+    "abs",   "neg",     "sign",    "relu", "floor",    "ceil",     "trunc",      "round",       "exp",
+    "expm1", "log",     "log1p",   "log2", "log10",    "sqrt",     "rsqrt",      "reciprocal",  "asin",
+    "acos",  "atan",    "sinh",    "cosh", "tanh",     "asinh",    "acosh",      "atanh",       "erf",
+    "gelu",  "sigmoid", "silu",    "exp2", "erfc",     "frac",     "isnan",      "hardswish",   "hardsigmoid",
+    "elu",   "isinf",   "signbit", "celu", "softplus", "hardtanh", "leaky_relu", "logical_not", "hardshrink",
+};
+static const char *const float_pairs[] = {
+    "add.Tensor",   "sub.Tensor",  "mul.Tensor",   "div.Tensor",        "maximum",          "minimum",
+    "fmax",         "fmin",        "atan2",        "pow.Tensor_Tensor", "eq.Tensor",        "ne.Tensor",
+    "lt.Tensor",    "ge.Tensor",   "hypot",        "copysign.Tensor",   "fmod.Tensor",      "remainder.Tensor",
+    "xlogy.Tensor", "logical_and", "floor_divide", "heaviside",         "sigmoid_backward", "tanh_backward",
+};
+static const char *const whole_pairs[] = {
+    "add.Tensor",        "sub.Tensor",
+    "mul.Tensor",        "maximum",
+    "minimum",           "bitwise_and.Tensor",
+    "bitwise_or.Tensor", "bitwise_xor.Tensor",
+    "eq.Tensor",         "lt.Tensor",
+    "gt.Tensor",         "bitwise_left_shift.Tensor",
+    "logical_xor",       "gcd",
+    "pow.Tensor_Tensor", "heaviside",
+};
+
+/* RESULTS ops of a list, each of a value that only the group has. */
+typedef struct list {
+  const char *const *names;
+  int count;
+  bool pairs;
+} list;
+
+static void call_list(graft_tensor **in, graft_tensor **out, const void *what) {
+  const list *l = what;
+  graft_tensor *t = CALL(MAXIMUM, T(in[0]), T(in[1])), *u = CALL(MINIMUM, T(in[1]), T(in[0]));
+  for (int i = 0; i < l->count; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "aten::%s", l->names[i]);
+    const op_schema *schema = op_schema_find(name);
+    ck_assert_msg(schema, "%s", name);
+    const graft_value args[] = {T(t), T(u)};
+    OK(graft_call(schema->id, args, l->pairs ? 2 : 1, &out[i], 1));
+  }
+}
+
+static void compare_list(const char *const *names, int count, bool pairs, graft_dtype dtype, int layout) {
+  for (int at = 0; at < count; at += RESULTS) {
+    const list l = {names + at, count - at < RESULTS ? count - at : RESULTS, pairs};
+    const uint32_t nodes = (uint32_t)l.count + 1 + pairs; /* without pairs the minimum is dead */
+    const way w = {call_list, &l, 2, (uint32_t)l.count, nodes, 1};
+    graft_tensor *in[] = {matrix(dtype, layout, 1), matrix(dtype, (layout + 3) % LAYOUTS, 2)};
+    compare(names[at], &w, in, in);
+    release_all(in, 2);
+  }
+}
+
+static const graft_dtype float_dtypes[] = {GRAFT_F32, GRAFT_BF16, GRAFT_F16, GRAFT_F64};
+static const graft_dtype whole_dtypes[] = {GRAFT_I64, GRAFT_I32, GRAFT_U8, GRAFT_I16};
+
+/* Each program takes its time to compile: all ops of f32, and some of each other dtype. */
+START_TEST(ops_of_floats) {
+  if (!device) return;
+  compare_list(float_ops, _i ? 2 * RESULTS : ROWS(float_ops), false, float_dtypes[_i], _i);
+}
+END_TEST
+
+START_TEST(pairs_of_floats) {
+  if (!device) return;
+  compare_list(float_pairs, _i ? RESULTS : ROWS(float_pairs), true, float_dtypes[_i], (_i + 2) % LAYOUTS);
+}
+END_TEST
+
+START_TEST(pairs_of_whole_numbers) {
+  if (!device) return;
+  compare_list(whole_pairs, _i ? RESULTS : ROWS(whole_pairs), true, whole_dtypes[_i], (_i + 4) % LAYOUTS);
+}
+END_TEST
+
+/* --- what stands between ops --- */
+
+static graft_tensor *cast(graft_tensor *t, graft_dtype dtype) {
+  graft_tensor *out;
+  OK(graft_tensor_to(t, NULL, dtype, &out));
+  return later(out);
+}
+
+/* Each rounding counts, and what is compared chooses. */
+static void convert(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *half = CALL(MUL_TENSOR, T(cast(in[0], GRAFT_F16)), T(cast(in[1], GRAFT_F16)));
+  graft_tensor *brain = CALL(TANH, T(cast(half, GRAFT_BF16)));
+  graft_tensor *whole = CALL(ADD_TENSOR, T(cast(CALL(MUL_TENSOR, T(brain), NUMBER(10)), GRAFT_I32)), T(in[2]));
+  graft_tensor *mask = CALL(GT_TENSOR, T(cast(whole, GRAFT_F32)), T(in[0]));
+  out[0] = retained(CALL(WHERE_SELF, T(mask), T(cast(half, GRAFT_F32)), T(cast(brain, GRAFT_F32))));
+  out[1] = retained(cast(mask, GRAFT_F64));
+  out[2] = retained(CALL(BITWISE_NOT, T(CALL(LOGICAL_NOT, T(whole)))));
+}
+
+START_TEST(conversions_between_ops) {
+  if (!device) return;
+  const way w = {convert, NULL, 3, 3, 16, 1};
+  graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 1, 2), matrix(GRAFT_I32, 0, 3)};
+  compare("conversions", &w, in, in);
+  release_all(in, 3);
+}
+END_TEST
+
+/* Rows and columns that are broadcast, a view that is written, and a value that is read before and after. */
+static void write_and_spread(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *before = CALL(MUL_TENSOR, T(in[0]), T(in[1]));
+  WRITE(in[0], ADD_TENSOR, T(in[0]), T(in[2]));
+  WRITE(in[0], TANH, T(in[0]));
+  out[0] = retained(CALL(SUB_TENSOR, T(before), T(in[0])));
+}
+
+START_TEST(writes_to_inputs_and_broadcasts) {
+  if (!device) return;
+  const int64_t row[] = {1, COLUMNS}, column[] = {ROWS_OF_X, 1}, strides[] = {1, 1};
+  for (int layout = 0; layout < LAYOUTS; layout++) {
+    if (layout == 3) continue; /* elements that share memory are not written */
+    graft_tensor *in[3] = {matrix(GRAFT_F32, layout, 1)}, *same[3] = {matrix(GRAFT_F32, layout, 1)};
+    graft_tensor *a = filled(GRAFT_F32, COLUMNS, 5), *b = filled(GRAFT_F32, ROWS_OF_X, 6);
+    OK(tns_new(a->storage, device, GRAFT_F32, 2, row, strides, 0, &in[1]));
+    OK(tns_new(b->storage, device, GRAFT_F32, 2, column, strides, 0, &in[2]));
+    same[1] = in[1], same[2] = in[2];
+    const way w = {write_and_spread, NULL, 3, 1, 4, 1};
+    compare("writes", &w, in, same);
+    release_all((graft_tensor *[]){in[0], in[1], in[2], same[0], a, b}, 6);
+  }
+}
+END_TEST
+
+/* A number in host memory is another one in each run; scalars are the calls' own. */
+static void with_numbers(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *t = CALL(MUL_TENSOR, T(in[0]), T(in[1]));
+  t = CALL(ADD_TENSOR, T(t), T(in[1]), NUMBER(0.3));
+  t = CALL(CLAMP, T(t), NUMBER(-1.7));
+  out[0] = retained(CALL(POW_TENSOR_SCALAR, T(t), NUMBER(1.5)));
+}
+
+START_TEST(numbers_of_each_run) {
+  if (!device) return;
+  const way w = {with_numbers, NULL, 2, 1, 4, 1};
+  graft_tensor *x = matrix(GRAFT_F32, 0, 1), *like = NULL;
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 0, NULL, (float[]){1}, &like));
+  graft_graph_exec *exec = compiled(&w, (graft_tensor *[]){x, like});
+  for (int i = 0; i < 3; i++) {
+    graft_tensor *number, *expected = NULL, *out = NULL;
+    OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 0, NULL, (float[]){0.7f * (float)(i + 1)}, &number));
+    graft_tensor *in[] = {x, number};
+    with_numbers(in, &expected, NULL);
+    sweep();
+    OK(graft_graph_run(exec, in, 2, &out, 1));
+    expect_same(&(const program){.name = "numbers"}, "output", 0, out, expected);
+    release_all((graft_tensor *[]){number, expected, out}, 3);
+  }
+  graft_graph_exec_destroy(exec);
+  release_all((graft_tensor *[]){x, like}, 2);
+}
+END_TEST
+
+/* --- sizes of groups --- */
+
+enum { LONG_CHAIN = 70 };
+
+static void long_chain(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *t = in[0];
+  for (int i = 0; i < LONG_CHAIN; i++) t = CALL(SUB_TENSOR, T(t), T(in[i % 2]));
+  out[0] = retained(t);
+}
+
+/* As many as there may be in one, and the rest. */
+START_TEST(what_is_too_large_is_cut) {
+  if (!device) return;
+  const way w = {long_chain, NULL, 2, 1, LONG_CHAIN, 3};
+  graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 0, 2)};
+  compare("a long chain", &w, in, in);
+  const uint64_t before = programs();
+  compare("again", &w, in, in);
+  ck_assert_uint_eq(programs(), before); /* nothing was built or loaded */
+  release_all(in, 2);
+}
+END_TEST
+
+static void apart(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *t = CALL(EXP, T(in[0])), *turned = CALL(PERMUTE, T(t), INTS(1, 0));
+  out[0] = retained(CALL(NEG, T(turned))); /* another view of what the group writes */
+  graft_tensor *sum = CALL(SUM_DIM_INTLIST, T(t), INTS(1), (graft_value){GRAFT_VALUE_BOOL, 0, {.i = 1}});
+  out[1] = retained(CALL(TANH, T(CALL(MUL_TENSOR, T(t), T(sum))))); /* which needs a sum over it */
+}
+
+START_TEST(what_does_not_fit_runs_alone) {
+  if (!device) return;
+  const way w = {apart, NULL, 1, 2, 2, 1};
+  graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1)};
+  compare("apart", &w, in, in);
+  release_all(in, 1);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(ops_of_floats, ROWS(float_dtypes)),
+                              EACH(pairs_of_floats, ROWS(float_dtypes)),
+                              EACH(pairs_of_whole_numbers, ROWS(whole_dtypes)),
+                              ONCE(conversions_between_ops),
+                              ONCE(writes_to_inputs_and_broadcasts),
+                              ONCE(numbers_of_each_run),
+                              ONCE(what_is_too_large_is_cut),
+                              ONCE(what_does_not_fit_runs_alone),
+                              {0}};
+  return run_suite("opencl_groups", tests, (suite_options){.timeout_s = 300, .setup = open_device});
+}
