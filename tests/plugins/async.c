@@ -1,8 +1,10 @@
 /* A plugin whose streams are threads: work is done later, in order, beside the caller. It is what the contracts of
  * streams and events can be seen on, as a device would keep them; memory is the host's. It has copies, fills, times,
- * records of them and the one op neg in f32 (with op_query). liar.c includes it and changes what it does. */
+ * records of them, the one op neg in f32 (with op_query), and chains of it as groups. liar.c includes it and changes
+ * what it does. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -428,6 +430,8 @@ static graft_status neg(const graft_exec *exec, const graft_args_neg *args) {
   return GRAFT_OK;
 }
 
+#include "async_groups.c"
+
 static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   (void)device;
   if (op_id != GRAFT_OP_NEG) return GRAFT_UNIMPLEMENTED;
@@ -501,8 +505,10 @@ static graft_status pl_close(void *self) {
 
 static graft_status extension(void *self, const char *name, uint32_t minimum, const void **table) {
   (void)self;
-  if (strcmp(name, GRAFT_EXTENSION_PROFILER) != 0 || minimum > GRAFT_PROFILER_VERSION) return GRAFT_UNIMPLEMENTED;
-  *table = &profiler_api;
+  bool profiler = strcmp(name, GRAFT_EXTENSION_PROFILER) == 0 && minimum <= GRAFT_PROFILER_VERSION;
+  bool graph = strcmp(name, GRAFT_EXTENSION_GRAPH) == 0 && minimum <= GRAFT_GRAPH_VERSION;
+  if (!profiler && !graph) return GRAFT_UNIMPLEMENTED;
+  *table = profiler ? (const void *)&profiler_api : &graph_api;
   return GRAFT_OK;
 }
 

@@ -474,6 +474,7 @@ static void profiler_lie(async_instance *self) {
 }
 
 #include "liar_custom.c"
+#include "liar_groups.c"
 #include "liar_ops.c"
 
 /* --- which lie changes what --- */
@@ -496,6 +497,9 @@ static const struct {
     {" custom_no_slot custom_no_schema custom_no_row custom_taken custom_long_name custom_dtype custom_dims "
      "custom_size custom_huge custom_status custom_gradient_shape custom_many ",
      custom_lie},
+    {" groups_beyond groups_overrun groups_drift groups_stolen groups_circle groups_part groups_no_run groups_empty "
+     "groups_kept groups_destroyed groups_wrong groups_silent groups_wide groups_refuses ",
+     groups_lie},
     {" extension_any ", extension_any},
     {" extension_drifts ", extension_drifts},
     {" extension_driver ", extension_driver},
