@@ -39,6 +39,13 @@ static void device_name(graft_rt_device *device, char *name, size_t room) {
   if (graft_device_query(device, GRAFT_DEVICE_NAME, name, room, &size)) snprintf(name, room, "?");
 }
 
+/* Whether its plugin compiles calls of a graph to one program. */
+static bool has_groups(graft_rt_device *device) {
+  const void *table;
+  void *self;
+  return !graft_device_extension(device, GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, &table, &self);
+}
+
 static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) {
   for (int32_t i = 0; i < count; i++) {
     graft_rt_device *device;
@@ -51,7 +58,8 @@ static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) 
     int served, all;
     coverage(device, &served, &all);
     if (!list) {
-      printf("    %s  %s  core ops with a slot: %d of %d\n", graft_device_text(device), name, served, all);
+      printf("    %s  %s  core ops with a slot: %d of %d%s\n", graft_device_text(device), name, served, all,
+             has_groups(device) ? "; compiles groups of calls" : "");
       continue;
     }
     cJSON *item = cJSON_CreateObject();
@@ -59,6 +67,7 @@ static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) 
     cJSON_AddStringToObject(item, "name", name);
     cJSON_AddNumberToObject(item, "core_slots", served);
     cJSON_AddNumberToObject(item, "core_ops", all);
+    cJSON_AddBoolToObject(item, "groups", has_groups(device));
     cJSON_AddItemToArray(list, item);
   }
 }
