@@ -3,6 +3,7 @@
 
 #include "graph/exec.h"
 #include "graph_programs.h"
+#include "heap.h"
 #include "plugins/groups.h"
 #include "suite.h"
 
@@ -218,6 +219,60 @@ START_TEST(groups_go_around_what_is_left_out) {
 }
 END_TEST
 
+/* --- memory that can't be had --- */
+
+/* A graph with two groups, which is compiled and run. */
+static graft_status make_and_run(graft_rt_device *device) {
+  const int64_t n = 3;
+  graft_graph *graph = NULL;
+  graft_graph_exec *exec = NULL;
+  graft_tensor *a = NULL, *v[5] = {NULL}, *given = NULL, *out = NULL;
+  graft_status status = graft_graph_create(device, &graph);
+  if (!status) status = graft_graph_input(graph, "a", GRAFT_F32, 1, &n, NULL, &a);
+  if (!status) status = graft_graph_record_begin(graph);
+  const bool began = !status;
+  if (!status) status = graft_op_neg(a, &v[0]);
+  if (!status) status = graft_op_exp(a, &v[1]);
+  if (!status) status = graft_op_add_Tensor(v[0], v[1], graft_scalar_none(), &v[2]);
+  if (!status) status = graft_tensor_to(v[2], NULL, GRAFT_F64, &v[3]);
+  if (!status) status = graft_op_cos(v[3], &v[4]);
+  if (began) graft_graph_record_end(graph);
+  if (!status) status = graft_graph_output(graph, "out", v[4]);
+  if (!status) status = graft_graph_compile(graph, device, NULL, &exec);
+  if (!status) status = graft_tensor_from_host(device, GRAFT_F32, 1, &n, (float[]){1, 2, 3}, &given);
+  if (!status) status = graft_graph_run(exec, &given, 1, &out, 1);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all(v, 5);
+  release_all((graft_tensor *[]){a, given, out}, 3);
+  return status;
+}
+
+/* Each request of the host fails once: an error, and nothing is left behind. */
+START_TEST(memory_runs_out_anywhere) {
+  graft_rt_device *device = grouping("groups=spread");
+  const groups_seen *seen = seen_by(device);
+  OK(make_and_run(device));
+  ck_assert_uint_gt(seen->runs, 0);
+  const int64_t before = atomic_load(&device->storages);
+  uint64_t failed = 0;
+  for (uint64_t at = 1;; at++) {
+    heap_failing = heap_calls + at;
+    graft_status status = make_and_run(device);
+    bool reached = heap_calls >= heap_failing;
+    heap_failing = 0;
+    ck_assert_int_eq(atomic_load(&device->storages), before);
+    ck_assert_uint_eq(seen->compiled, seen->destroyed);
+    if (!reached) break;
+    failed += status != GRAFT_OK;
+    ck_assert_msg(!status || status == GRAFT_OUT_OF_MEMORY, "request %llu: %s", (unsigned long long)at,
+                  graft_last_error());
+    OK(make_and_run(device));
+  }
+  ck_assert_uint_gt(failed, 50);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(values_inside_need_no_memory),
                               ONCE(inputs_may_begin_anywhere),
@@ -225,6 +280,7 @@ int main(void) {
                               EACH(a_wrong_answer_is_an_error_that_names_the_plugin, ROWS(lies)),
                               ONCE(a_group_that_does_not_run_is_an_error),
                               ONCE(groups_go_around_what_is_left_out),
+                              ONCE(memory_runs_out_anywhere),
                               {0}};
   return run_suite("groups", tests, (suite_options){.timeout_s = 60});
 }

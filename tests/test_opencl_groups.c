@@ -1,6 +1,7 @@
 /* Pointwise calls that the OpenCL backend fuses give, to the bit, what they give one by one: ops by their names,
  * dtypes, conversions in between, layouts, numbers that each run brings; and what is too large is cut. */
 #include <math.h>
+#include <pthread.h>
 
 #include "graph_programs.h"
 #include "reference_backend_opencl/include/graft_opencl.h"
@@ -316,6 +317,44 @@ START_TEST(what_does_not_fit_runs_alone) {
 }
 END_TEST
 
+/* --- several threads --- */
+
+typedef struct shared {
+  graft_graph_exec *exec;
+  graft_tensor *in[2], *expected;
+} shared;
+
+static void *run_often(void *context) {
+  const shared *s = context;
+  graft_rt_stream *stream;
+  OK(graft_stream_create(device, 0, 0, &stream));
+  graft_stream_set_current(stream);
+  for (int i = 0; i < 50; i++) {
+    graft_tensor *out = NULL;
+    OK(graft_graph_run(s->exec, (graft_tensor **)s->in, 2, &out, 1));
+    expect_same(&(const program){.name = "threads"}, "output", 0, out, s->expected);
+    graft_tensor_release(out);
+  }
+  graft_stream_destroy(stream);
+  return NULL;
+}
+
+START_TEST(threads_run_one_on_streams_of_theirs) {
+  if (!device) return;
+  const way w = {long_chain, NULL, 2, 1, LONG_CHAIN, 3};
+  shared s = {.in = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 0, 2)}};
+  s.exec = compiled(&w, s.in);
+  long_chain(s.in, &s.expected, NULL);
+  sweep();
+  OK(graft_device_synchronize(device));
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, run_often, &s), 0);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  graft_graph_exec_destroy(s.exec);
+  release_all((graft_tensor *[]){s.in[0], s.in[1], s.expected}, 3);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(ops_of_floats, ROWS(float_dtypes)),
                               EACH(pairs_of_floats, ROWS(float_dtypes)),
@@ -325,6 +364,7 @@ int main(void) {
                               ONCE(numbers_of_each_run),
                               ONCE(what_is_too_large_is_cut),
                               ONCE(what_does_not_fit_runs_alone),
+                              ONCE(threads_run_one_on_streams_of_theirs),
                               {0}};
   return run_suite("opencl_groups", tests, (suite_options){.timeout_s = 300, .setup = open_device});
 }
