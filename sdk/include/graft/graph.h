@@ -94,10 +94,12 @@ GRAFT_EXPORT graft_status graft_graph_load(GRAFT_NULLABLE graft_rt_device *devic
 
 /* --- running --- */
 
-/* Makes a graph ready for a device, its own or another: runs the passes, finds the way of each call, plans memory.
- * `passes` takes some out by name ("-cse,-fold") or all ("none"), as GRAFT_GRAPH_PASSES does; NULL: all run. It holds a
- * copy of the graph, and keeps the device open as a tensor does. What this thread asks of its ops now, determinism for
- * one, holds for all runs. Waits for the device. GRAFT_GRAPH_DUMP=FOLDER has it save each graph there. */
+/* Makes a graph ready for a device, its own or another: runs the passes, finds the way of each call, has the plugin
+ * compile calls that it takes together (graft/abi/graph.h), plans memory. `passes` takes some out by name
+ * ("-cse,-fold") or all ("none"), as GRAFT_GRAPH_PASSES does; NULL: all run. It holds a copy of the graph, and keeps
+ * the device open as a tensor does. What this thread asks of its ops now, determinism for one, holds for all runs.
+ * Waits for the device. INTERNAL, naming the plugin, where its answer on groups can't be right; a group that it fails
+ * to compile is logged and runs call by call. GRAFT_GRAPH_DUMP=FOLDER has it save each graph there. */
 GRAFT_EXPORT graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *device,
                                               GRAFT_NULLABLE const char *passes, graft_graph_exec **exec);
 /* No run of it may be under way in another thread. Waits for the device. */
