@@ -43,6 +43,7 @@ static const honest honest_cases[] = {
     {"async", "", false},
     {"liar", "", false},
     {"custom", "", false},
+    {"groups", "", false},
     {"ordered", "", false},
     {"short_structs", "", true},
     {"long_structs", "", true},

@@ -6,6 +6,7 @@
  * lie each: groups=beyond, groups=circle, groups=stolen, groups=both (two groups need each other), groups=unrun,
  * groups=empty (OK without executable), groups=failing, groups=short (a table that ends early). */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,7 +281,12 @@ GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const cha
   const graft_plugin *inner;
   graft_status status = ref_plugin_open(host, NULL, &inner);
   for (; options && *options; options++) {
-    if (strncmp(*options, "groups=", 7) != 0 || strlen(*options + 7) >= sizeof chosen) return GRAFT_INVALID_ARGUMENT;
+    if (strncmp(*options, "groups=", 7) != 0 || strlen(*options + 7) >= sizeof chosen) {
+      char text[256];
+      snprintf(text, sizeof text, "groups: the option \"%.128s\" is not known", *options);
+      host->set_error(host->context, text);
+      return GRAFT_INVALID_ARGUMENT;
+    }
     strcpy(chosen, *options + 7);
     mode = chosen;
   }
