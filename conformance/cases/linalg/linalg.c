@@ -72,7 +72,7 @@ static const cf_op cf_linalg_ops[] = {
      CF_LAPACK, CF_R_BACKWARD(CF_TRIANGLE), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(3 * CF_TRIANGLE)},
     {"aten::linalg_lu_factor_ex",
      CF_TEXTS("s T[3,13,13]~general", "m T[33,17]~general", "m T[17,33]~general", "m T[1,1]~general",
-              "m T[3,0,5]~general", "m T[2,2,5,5]~dominant pivot=false", "f T[129,129]~general"),
+              "m T[3,0,5]~general", "m T[2,2,5,5]~dominant pivot=false", "m T[69,67]~general", "f T[129,129]~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_lu_property, 3, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
     {"aten::lu_unpack",
      CF_TEXTS("s T[3,13,5] i32[3,5]~pivots", "m T[5,13] i32[5]~pivots", "m T[2,2,7,7] i32[2,2,7]~pivots",
