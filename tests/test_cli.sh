@@ -37,6 +37,8 @@ says 2 "graft conformance --help" conformance --nonsense
 says 2 'how many' fuzz
 says 2 "'x' is no number" fuzz --graphs x
 says 0 '^50 graphs on reference:0, 0 differ from their calls$' fuzz --graphs 50 --seed 7
+says 0 '^50 graphs on groups:0, 0 differ from their calls$' fuzz -b "$build/tests/plugins/groups.so" --graphs 50 --seed 7
+grep -Eq '^[1-9][0-9]* calls ran in [1-9][0-9]* groups that the plugin compiled$' "$work/log" || fail "no groups in graft fuzz"
 
 # What is lost on its way to a full disk is no success.
 for command in ops "conformance --list --op aten.mm"; do
@@ -135,6 +137,13 @@ mkdir plugins
 echo '{"name": ' >plugins/broken.graft.json
 GRAFT_PLUGIN_PATH=$work/plugins says 0 '^broken\.graft\.json$' backends
 GRAFT_PLUGIN_PATH=$work/plugins says 0 'not usable: it is not valid JSON' backends
+
+# What compiles groups of calls is said to.
+mkdir grouping
+cp "$build/tests/plugins/groups.so" grouping/
+echo '{"name": "groups", "vendor": "Graft", "version": "1.0.0", "abi_major": 1, "abi_minor": 2, "library": "groups.so"}' \
+  >grouping/groups.graft.json
+GRAFT_PLUGIN_PATH=$work/grouping says 0 '^    groups:0 .*; compiles groups of calls$' backends
 
 # A folder of GRAFT_PLUGIN_PATH that is not there.
 GRAFT_PLUGIN_PATH=$work/plugins:$work/plugin says 0 "GRAFT_PLUGIN_PATH: no folder $work/plugin: No such file" backends
