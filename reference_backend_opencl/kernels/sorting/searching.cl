@@ -58,7 +58,7 @@ KERNEL contains_in_order(PLACE(out), CONST_PLACE(in), CONST_PLACE(sequence), CON
   long first = (long)get_global_id(0) * space.chunk, end = min(first + space.chunk, space.values);
   for (long i = first; i < end; i += LANES) {
     CT value[LANES];
-    int less[LANES]; /* so many of the list are for sure */
+    int less[LANES]; /* so many of the list are for sure, but for its last */
 #pragma unroll
     for (int j = 0; j < LANES; j++) {
       value[j] = LOAD(D, __global, from + min(i + j, end - 1));
@@ -72,7 +72,7 @@ KERNEL contains_in_order(PLACE(out), CONST_PLACE(in), CONST_PLACE(sequence), CON
     }
 #pragma unroll
     for (int j = 0; j < LANES; j++) {
-      int at = less[j] + (list[less[j]] < value[j] ? 1 : 0), found = at < space.size && list[min(at, (int)space.size - 1)] == value[j];
+      int found = list[less[j]] == value[j];
       if (i + j < end) out[offset_out + i + j] = found != (int)space.flag;
     }
   }
