@@ -8,7 +8,88 @@ import pytest
 import torch
 import torch_graft
 from compiled import assert_as_eager, assert_same, beside_graphs, graphs_of, parts
-from torch_graft import _program
+from torch_graft import _device, _program
+
+# --- one graph, by hand ---
+
+
+def graph_of(function, *inputs):
+    """Of what the function calls."""
+    library = _device.library()
+    recording = library.GraphRecording(inputs[0].device.index)
+    values = [recording.input(f"input {i}", tensor) for i, tensor in enumerate(inputs)]
+    recording.begin()
+    try:
+        results = function(*values)
+        recording.end()
+    finally:
+        recording.stop()
+    for i, result in enumerate(results if isinstance(results, tuple) else [results]):
+        recording.output(f"result {i}", result)
+    return recording.compile()
+
+
+def cache_of(function, *inputs):
+    cache = _device.library().GraphCache()
+    cache.add(graph_of(function, *inputs), 1)
+    return cache
+
+
+def test_what_a_graph_fits(device):
+    x = torch.randn(2, 3, dtype=torch.complex64, device=device)
+    cache = cache_of(lambda value: value * 2, x)
+    (result,) = cache.run([x])[1]
+    assert_same(result, x * 2)
+    others = [x.cpu(), x.to(torch.complex128), x[:1], x[0], x.conj(), x.imag, torch._neg_view(x)]
+    others += [torch.randn(3, 2, dtype=torch.complex64, device=device).t(), x.to_sparse()]
+    assert cache.fits([x]) and not any(cache.fits([other]) for other in others)
+    assert all(cache.run([other]) is None for other in others) and cache.run([x, x]) is None
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert not cache.fits([x])
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_what_a_graph_writes(device):
+    cache = cache_of(lambda a, b: a.add_(b), *torch.zeros(2, 4, device=device))
+    memory = torch.arange(8.0, device=device)
+    first, second, between = memory[:4], memory[4:], memory[2:6]
+    before = memory._version
+    (result,) = cache.run([first, second])[1]
+    assert memory._version > before and first.tolist() == [4, 6, 8, 10] and result.data_ptr() == first.data_ptr()
+    assert cache.run([first, between]) is None and first.tolist() == [4, 6, 8, 10]
+
+
+def test_what_results_share(device):
+    """Their storage in PyTorch, too: with each other, and with an input."""
+    x = torch.randn(2, 3, device=device)
+    cache = cache_of(lambda value: ((doubled := value * 2), doubled.t(), value[1:]), x)
+    whole, turned, row = cache.run([x])[1]
+    assert_same((whole, turned, row), (x * 2, (x * 2).t(), x[1:]))
+    assert turned.untyped_storage()._cdata == whole.untyped_storage()._cdata
+    assert row.untyped_storage()._cdata == x.untyped_storage()._cdata
+
+
+def test_which_graph_goes(device):
+    """The one that was not used for longest."""
+    sizes = [torch.ones(size, device=device) for size in (2, 3, 4)]
+    graphs = [graph_of(lambda value: value + 1, x) for x in sizes]
+    cache = _device.library().GraphCache()
+    assert [cache.add(graphs[0], 2), cache.add(graphs[1], 2)] == [0, 0]
+    assert cache.run([sizes[0]])[0] == graphs[0].serial
+    assert cache.add(graphs[2], 2) == graphs[1].serial and len(cache) == 2
+    assert [cache.fits([x]) for x in sizes] == [True, False, True]
+
+
+@pytest.mark.parametrize("read", [lambda x: x.sum().item(), lambda x: x.cpu(), torch.poisson, lambda x: x.nonzero()])
+def test_what_is_not_recorded(device, read):
+    x = torch.ones(3, device=device)
+    state = torch.graft.get_rng_state()
+    with pytest.raises(RuntimeError, match="graph|another tensor is on"):
+        cache_of(lambda value: read(value * 2), x)
+    assert read(x) is not None and (read is torch.poisson or torch.equal(torch.graft.get_rng_state(), state))
+
 
 # --- aliases and writes ---
 
@@ -62,6 +143,17 @@ def test_inputs_that_share_memory(device, name):
     theirs = ours.clone()
     for _ in range(2):
         assert_same((compiled(ours[first], ours[second]), ours), (function(theirs[first], theirs[second]), theirs))
+
+
+def test_a_view_goes_into_a_graph_that_writes_what_it_views(device, programs):
+    def function(x):
+        turned, drawn = x.t(), torch.poisson(x)
+        result = turned + drawn
+        x.add_(drawn)
+        return result
+
+    assert_as_eager(function, torch.rand(3, 3, device=device))
+    assert "poisson.default" in beside_graphs(programs)
 
 
 def test_one_tensor_given_twice(device):

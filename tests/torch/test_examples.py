@@ -49,7 +49,7 @@ def test_char_gpt_loss_is_that_of_the_cpu():
 def test_compiled_gpt_is_eager_to_the_bit():
     out = run(EXAMPLES / "compile.py", "--steps", "6", "--layers", "2", "--width", "32", "--context", "16", "--rows", "3")
     assert "losses of all steps: equal to the bit" in out
-    assert number(r"a step: .*, ([\d.]+) ms compiled", out) > 0
+    assert number(r"a step, least of .*, ([\d.]+) ms compiled", out) > 0
 
 
 def test_mixed_precision():
