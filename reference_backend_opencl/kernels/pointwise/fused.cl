@@ -26,7 +26,7 @@ typedef struct {
 #endif
 
 /* n elements of a row from place i on, as they lie in memory; lanes beyond repeat the first. */
-#define FETCH(value, dtype, row, inner, operand)                                                \
+#define FETCH(value, dtype, row, inner, operand, i)                                                \
   if (inner == 1 && n == VEC) {                                                                 \
     value = LANES_AT(row + i);                                                                  \
   } else {                                                                                      \
@@ -35,7 +35,7 @@ typedef struct {
     for (int j = 0; j < VEC; j++) lanes[j] = row[(j < n ? i + j : i) * step];                   \
     value = LANES_AT(lanes);                                                                    \
   }
-#define PUT(value, dtype, row, inner, operand)                                                  \
+#define PUT(value, dtype, row, inner, operand, i)                                                  \
   if (inner == 1 && n == VEC) {                                                                 \
     LANES_TO(value, row + i);                                                                   \
   } else {                                                                                      \

@@ -157,33 +157,44 @@ static void add_number(ocl_text *text, const ocl_fused_op *op, int number) {
     ocl_text_add(text, ", NUMBER_%s(given.at[%d])", op->compute->compute, number);
 }
 
-static void write_call(ocl_text *text, const ocl_fused_op *op, int number) {
-  ocl_text_add(text, "      op_%d(&v%d", number, op->value);
-  if (op->recipe->second) ocl_text_add(text, ", &v%d", op->second_value);
+static void write_call(ocl_text *text, const ocl_fused_op *op, int number, int vector) {
+  ocl_text_add(text, "      op_%d(&v%d_%d", number, vector, op->value);
+  if (op->recipe->second) ocl_text_add(text, ", &v%d_%d", vector, op->second_value);
   for (int i = 0; i < op->operands.inputs; i++) {
     if (ocl_is_value(op->operands.input[i]))
       add_number(text, op, op->input_number[i]);
     else
-      ocl_text_add(text, ", &v%d", op->input_value[i]);
+      ocl_text_add(text, ", &v%d_%d", vector, op->input_value[i]);
   }
   for (int i = 0; i < OCL_SCALARS_MAX; i++) add_number(text, op, op->scalar_number[i]);
   ocl_text_add(text, ");\n");
 }
 
-static void write_step(ocl_text *text, const ocl_fused_kernel *k) {
-  for (int i = 0; i < k->nvalues; i++) ocl_text_add(text, "      VEC_OF(RAW(%s)) v%d;\n", k->value_dtypes[i]->name, i);
+static void write_fetches(ocl_text *text, const ocl_fused_kernel *k, int vector) {
+  for (int i = 0; i < k->nvalues; i++)
+    ocl_text_add(text, "      VEC_OF(RAW(%s)) v%d_%d;\n", k->value_dtypes[i]->name, vector, i);
   for (int i = 0; i < k->ninputs; i++) {
-    ocl_text_add(text, "      FETCH(v%d, %s, row_in_%d, %d, %d)\n", k->inputs[i].value,
-                 k->value_dtypes[k->inputs[i].value]->name, i, inner_kind(k->geometry.stride[k->noutputs + i][0]),
-                 k->noutputs + i);
+    const int operand = k->noutputs + i, value = k->inputs[i].value;
+    ocl_text_add(text, "      FETCH(v%d_%d, %s, row_in_%d, %d, %d, (i + %d * VEC))\n", vector, value,
+                 k->value_dtypes[value]->name, i, inner_kind(k->geometry.stride[operand][0]), operand, vector);
   }
-  for (int i = 0; i < k->nops; i++) {
-    if (!k->ops[i].moves) write_call(text, &k->ops[i], i);
-  }
+}
+
+static void write_puts(ocl_text *text, const ocl_fused_kernel *k, int vector) {
   for (int i = 0; i < k->noutputs; i++) {
-    ocl_text_add(text, "      PUT(v%d, %s, row_out_%d, %d, %d)\n", k->outputs[i].value,
-                 k->value_dtypes[k->outputs[i].value]->name, i, inner_kind(k->geometry.stride[i][0]), i);
+    const int value = k->outputs[i].value;
+    ocl_text_add(text, "      PUT(v%d_%d, %s, row_out_%d, %d, %d, (i + %d * VEC))\n", vector, value,
+                 k->value_dtypes[value]->name, i, inner_kind(k->geometry.stride[i][0]), i, vector);
   }
+}
+
+/* Of so many vectors, which take turns: an op of one need not wait for the op before it. */
+static void write_step(ocl_text *text, const ocl_fused_kernel *k, int vectors) {
+  for (int v = 0; v < vectors; v++) write_fetches(text, k, v);
+  for (int i = 0; i < k->nops; i++) {
+    for (int v = 0; v < vectors && !k->ops[i].moves; v++) write_call(text, &k->ops[i], i, v);
+  }
+  for (int v = 0; v < vectors; v++) write_puts(text, k, v);
 }
 
 static void write_kernel(ocl_text *text, const ocl_fused_kernel *k) {
@@ -195,8 +206,13 @@ static void write_kernel(ocl_text *text, const ocl_fused_kernel *k) {
                "  long last = min(first + shape.per_item, shape.chunks);\n"
                "  for (long at = first; at < last; at++) {\n    BEGIN_CHUNK(at)\n");
   write_rows(text, k);
+  if (k->device->is_cpu) {
+    ocl_text_add(text, "    for (; i + 2 * VEC <= end; i += 2 * VEC) {\n      const int n = VEC;\n");
+    write_step(text, k, 2);
+    ocl_text_add(text, "    }\n");
+  }
   ocl_text_add(text, "    for (; i < end; i += VEC) {\n      int n = (int)min((long)VEC, end - i);\n");
-  write_step(text, k);
+  write_step(text, k, 1);
   ocl_text_add(text, "    }\n  }\n}\n");
 }
 
