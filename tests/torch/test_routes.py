@@ -10,7 +10,8 @@ import pytest
 import torch
 import torch_graft
 
-CODEGEN = Path(__file__).resolve().parents[2] / "sdk/torch/codegen"
+ROOT = Path(__file__).resolve().parents[2]
+CODEGEN = ROOT / "sdk/torch/codegen"
 
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13."), reason="the tables are made with PyTorch 2.13, and hold for it"
@@ -19,13 +20,15 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def codegen():
-    sys.path.insert(0, str(CODEGEN))
+    places = [str(CODEGEN), str(ROOT / "plugin_api/gen")]  # before folders of other tests, which have modules of these names
+    sys.path[:0] = places
     import aten
     import routes
     import rows
 
     yield aten, rows, routes
-    sys.path.remove(str(CODEGEN))
+    for place in places:
+        sys.path.remove(place)
 
 
 @pytest.fixture(scope="module")
