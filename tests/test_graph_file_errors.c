@@ -230,6 +230,33 @@ START_TEST(killed_saves_leave_the_old_file) {
 }
 END_TEST
 
+/* What a killed save of a process with this number left, as in a container where it is always the same. */
+START_TEST(parts_of_others_are_passed_by) {
+  graft_graph *graph = new_graph();
+  enum { LEFT = 50 };
+  for (int i = 0; i < LEFT; i++) {
+    char part[200];
+    snprintf(part, sizeof part, "%s.%ld-%d.part", file_path, (long)getpid(), i);
+    write_all(part, (bytes){(unsigned char *)"old", 3});
+  }
+  OK(graft_graph_save(graph, file_path));
+  ck_assert_int_eq(files_count(false), LEFT + 1);
+  graft_graph_destroy(loaded(NULL, file_path));
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(who_may_read_it_stays) {
+  graft_graph *graph = new_graph();
+  struct stat info;
+  OK(graft_graph_save(graph, file_path));
+  ck_assert_int_eq(chmod(file_path, 0600), 0);
+  OK(graft_graph_save(graph, file_path));
+  ck_assert(stat(file_path, &info) == 0 && (info.st_mode & 0777) == 0600);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
 /* A link stays one, and leads to the new file. */
 START_TEST(links_are_followed) {
   graft_graph *graph = new_graph();
@@ -311,6 +338,8 @@ int main(void) {
                               ONCE(ops_of_plugins_need_them),
                               ONCE(full_disks_leave_the_old_file),
                               ONCE(killed_saves_leave_the_old_file),
+                              ONCE(parts_of_others_are_passed_by),
+                              ONCE(who_may_read_it_stays),
                               ONCE(links_are_followed),
                               ONCE(saving_is_refused),
                               ONCE(memory_runs_out_anywhere),

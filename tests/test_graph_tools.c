@@ -1,5 +1,7 @@
 /* graft graph and graft run: what they show, what they read and write, what they refuse, and whether bisecting finds a
  * node that is wrong and a pass that is. */
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "cli/graph_tools.h"
@@ -169,6 +171,32 @@ START_TEST(arrays_keep_their_bits) {
 }
 END_TEST
 
+/* What was there stays where the disk is full, and what is no file is not taken for one. */
+START_TEST(arrays_are_whole_or_not_written) {
+  char path[160];
+  snprintf(path, sizeof path, "%s/a.npy", file_folder);
+  const int64_t sizes[] = {100};
+  const float data[100] = {1};
+  graft_tensor *t;
+  struct rlimit old;
+  OK(graft_tensor_from_host(reference(), GRAFT_F32, 1, sizes, data, &t));
+  OK(cli_npy_write(path, t));
+  bytes before = read_all(path);
+  signal(SIGXFSZ, SIG_IGN);
+  getrlimit(RLIMIT_FSIZE, &old);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){200, old.rlim_max}), 0);
+  assert_says(cli_npy_write(path, t), GRAFT_INVALID_ARGUMENT, "a.npy can't be written: File too large");
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+  bytes after = read_all(path);
+  ck_assert(same_bytes(before, after));
+  assert_says(cli_npy_write("/dev/full", t), GRAFT_INVALID_ARGUMENT, "it is there and no regular file");
+  ck_assert_int_eq(access("/dev/full", F_OK), 0);
+  free(before.at);
+  free(after.at);
+  graft_tensor_release(t);
+}
+END_TEST
+
 /* --- refusals --- */
 
 static const struct {
@@ -229,7 +257,7 @@ static const struct {
     {"run g -i x=random:1 -i w=random:1 -o z=z.npy", 1,
      "the graph has no output z, nor an input of that name that it writes"},
     {"run g -i x=random:1 -i w=random:1 -o x=x.npy", 1, "the graph has no output x"},
-    {"run g -i x=random:1 -i w=random:1 -o y=no/where.npy", 1, "no/where.npy: it can't be written: No such file"},
+    {"run g -i x=random:1 -i w=random:1 -o y=no/where.npy", 1, "no/where.npy can't be written: No such file"},
     {"run g -i x=none.npy -i w=random:1", 1, "none.npy: it can't be read: No such file"},
     {"run g -b nowhere", 2, "graft run: "},
     {"run g --repeat 0", 2, "--repeat: expected 1 to"},
@@ -353,6 +381,7 @@ int main(void) {
                               ONCE(graphs_run),
                               ONCE(columns_are_an_order),
                               ONCE(arrays_keep_their_bits),
+                              ONCE(arrays_are_whole_or_not_written),
                               EACH(arrays_are_refused, ROWS(arrays)),
                               EACH(mistakes_are_named, ROWS(refusals)),
                               ONCE(nothing_is_found_where_nothing_is),

@@ -50,7 +50,8 @@ static int run(const options *o) {
   uint64_t bad = 0;
   uint64_t groups = 0, grouped_nodes = 0;
   fuzz_report report = {0};
-  if (!cli_open(o->backend, o->device, &device)) return CLI_USAGE;
+  unsetenv("GRAFT_GRAPH_PASSES"); /* each program says which of them run */
+  if (!cli_open(o->backend, o->device, &device)) return cli_error("fuzz", CLI_USAGE);
   for (uint64_t i = 0; i < o->graphs; i++) {
     fuzz_program program;
     fuzz_make(o->seed + i, &program);

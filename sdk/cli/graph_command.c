@@ -55,6 +55,7 @@ static int run(const options *o) {
   graft_rt_device *device;
   graft_graph *graph;
   bool found = false;
+  if (o->what == KEY_PASSES || o->what == KEY_BISECT) unsetenv("GRAFT_GRAPH_PASSES"); /* here passes are compared */
   graft_status status = graft_backend_open(o->backend, o->plugin_options, &backend);
   if (!status) status = graft_backend_device(backend, o->device, &device);
   if (status) return cli_error("graph", CLI_USAGE);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/file.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -147,7 +148,7 @@ static void format_code(graft_dtype dtype, char code[8]) {
   }
 }
 
-static void write_header(FILE *f, const graft_tensor *t) {
+static void write_header(gr_temporary *to, const graft_tensor *t) {
   char code[8], shape[24 * GRAFT_MAX_DIMS] = "", header[1024];
   size_t used = 0;
   format_code(t->dtype, code);
@@ -158,25 +159,22 @@ static void write_header(FILE *f, const graft_tensor *t) {
   while ((n + 11) % 64 != 0) header[n++] = ' '; /* elements begin at a multiple of 64 */
   header[n++] = '\n';
   const unsigned char magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)n, (unsigned char)(n >> 8)};
-  fwrite(magic, 1, sizeof magic, f);
-  fwrite(header, 1, (size_t)n, f);
+  gr_temporary_write(to, magic, sizeof magic);
+  gr_temporary_write(to, header, (size_t)n);
 }
 
 graft_status cli_npy_write(const char *path, graft_tensor *t) {
   const size_t bytes = (size_t)t->numel * dt_bytes(t->dtype);
   void *data = malloc(bytes + 1);
   if (!data) return err_about(GRAFT_OUT_OF_MEMORY, path, "no host memory for %zu bytes", bytes);
+  gr_temporary to;
   graft_status status = graft_tensor_to_host(t, data);
-  FILE *f = status ? NULL : fopen(path, "wb");
-  if (f) {
-    write_header(f, t);
-    fwrite(data, 1, bytes, f);
+  if (!status) status = gr_temporary_open(path, &to);
+  if (!status) {
+    write_header(&to, t);
+    gr_temporary_write(&to, data, bytes);
+    status = gr_temporary_close(&to, GRAFT_OK);
   }
-  errno = f ? 0 : errno;
-  bool written = f && fflush(f) == 0 && !ferror(f);
-  if (f && fclose(f) != 0) written = false;
-  if (!status && !written) status = bad(path, "it can't be written: %s", strerror(errno ? errno : EIO));
-  if (status && f) remove(path);
   free(data);
   return status;
 }

@@ -17,7 +17,7 @@ typedef struct cli_npy {
 /* Errors name the file and what it has that can't be read. */
 graft_status cli_npy_read(const char *path, cli_npy *npy);
 void cli_npy_free(cli_npy *npy);
-/* Waits for the tensor's device. */
+/* Waits for the tensor's device. A file that was there stays where this fails. */
 graft_status cli_npy_write(const char *path, graft_tensor *tensor);
 
 #endif

@@ -27,23 +27,34 @@ static void give_back(gr_temporary *t) {
   free(t->part);
 }
 
-/* Two threads may write one file. */
+/* Two threads may write one file, and a process that was killed may have had this one's number. */
 static char *name_beside(const char *target) {
   static _Atomic(uint32_t) last;
   return str_new("%s.%ld-%" PRIu32 ".part", target, (long)getpid(), atomic_fetch_add(&last, 1));
 }
 
+static void open_part(gr_temporary *t) {
+  do {
+    free(t->part);
+    t->part = name_beside(t->target);
+    t->file = t->part ? fopen(t->part, "wxe") : NULL;
+  } while (t->part && !t->file && errno == EEXIST);
+}
+
 graft_status gr_temporary_open(const char *path, gr_temporary *t) {
   struct stat info;
   *t = (gr_temporary){.path = path};
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+  const bool is_there = stat(path, &info) == 0;
+  if (is_there && !S_ISREG(info.st_mode)) {
     return err_set(GRAFT_INVALID_ARGUMENT, "%s can't be written: it is there and no regular file", path);
   }
   t->target = target_of(path);
   if (!t->target) return cant(path, errno);
-  t->part = name_beside(t->target);
-  t->file = t->part ? fopen(t->part, "wxe") : NULL;
-  if (t->file) return GRAFT_OK;
+  open_part(t);
+  if (t->file) {
+    if (is_there) (void)!fchmod(fileno(t->file), info.st_mode & 0777); /* who may read it stays as it was */
+    return GRAFT_OK;
+  }
   graft_status status = cant(path, errno);
   give_back(t);
   return status;

@@ -28,7 +28,7 @@ static graft_status mismatch(const gr_port *port, const graft_tensor *t, graft_r
   const char *bits = port->view.flags & TNS_CONJ ? ", conjugate" : port->view.flags ? ", negative" : "";
   const char *own = t->flags & TNS_CONJ ? ", conjugate" : t->flags & TNS_NEG ? ", negative" : "";
   return err_set(GRAFT_INVALID_ARGUMENT,
-                 "input %s is %s%s on %s; the graph was recorded for %s%s with strides %s%s on %s", port->name,
+                 "input %s is %s%s on %s; the graph was compiled for %s%s with strides %s%s on %s", port->name,
                  tns_describe(t, is, sizeof is), own, graft_device_text(t->device), graft_dtype_name(port->view.dtype),
                  expected, strides, bits, graft_device_text(device));
 }

@@ -444,7 +444,15 @@ def options_of(arguments):
     parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="how many mutants at a time (default 1)")
     parser.add_argument("--through", default="", metavar="COMMAND", help="what each command is run by: 'nice -n 19'")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.n < 1 or options.jobs < 1:
+        parser.error("--n and --jobs are 1 at least")
+    for kind in filter(None, options.kinds.split(",")):
+        if kind not in plan.KINDS:
+            parser.error(f"--kinds: there is no kind {kind!r}, but {', '.join(plan.KINDS)}")
+    if options.these and not os.path.exists(options.these):
+        parser.error(f"--these: there is no file {options.these}")
+    return options
 
 
 def drawn(root, options):

@@ -3,6 +3,7 @@ sizes are eager's."""
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -546,7 +547,7 @@ def test_a_device_of_another_name(python):
     ).ok()
 
 
-def test_what_is_asked_wrongly(device):
+def test_what_is_asked_wrongly(device, monkeypatch):
     x = torch.ones(2, device=device)
     for options, text in [
         ({"mode": "fastest"}, r"has no mode 'fastest'; expected one of"),
@@ -560,3 +561,23 @@ def test_what_is_asked_wrongly(device):
         torch.compile(lambda value: value + 1, backend="graft", options={"passes": "-nonsense"})(x)
     torch._dynamo.reset()
     assert torch.compile(lambda value: value + 1, backend="graft", options={"passes": "none"})(x).tolist() == [2, 2]
+    torch._dynamo.reset()
+    assert torch.compile(lambda value: value + 1, backend="graft", mode="lite")(x).tolist() == [2, 2]
+    torch._dynamo.reset()
+    monkeypatch.setenv("GRAFT_GRAPH_PASSES", "-nonsense")
+    with pytest.raises(Exception, match="GRAFT_GRAPH_PASSES"):
+        torch.compile(lambda value: value + 1, backend="graft")(x)
+
+
+def test_a_refused_graph_is_warned_of(device, monkeypatch):
+    library = _device.library()
+
+    class Refusing(library.GraphRecording):
+        def compile(self, passes):
+            raise RuntimeError("the plugin's answer is wrong")
+
+    parts = {"is_recordable": library.is_recordable, "GraphCache": library.GraphCache}
+    monkeypatch.setattr(_device, "library", lambda: SimpleNamespace(GraphRecording=Refusing, **parts))
+    x = torch.ones(2, device=device)
+    with pytest.warns(UserWarning, match="nodes run eagerly, since their graph was refused: the plugin's answer is wrong"):
+        assert torch.compile(lambda value: value + 1, backend="graft")(x).tolist() == [2, 2]

@@ -7,7 +7,7 @@ from torch_graft._device import device_name
 
 _TYPED = "a type for each dtype is what PyTorch had before devices: torch.empty(..., dtype=..., device={device!r})"
 _CUDA = "it is CUDA's own, and means nothing to another vendor's device"
-_GRAPHS = "work is not captured for replay yet; small ops cost least through _foreach and fused optimizers"
+_GRAPHS = "work is not captured for replay yet; torch.compile records graphs that run without Python"
 _TELEMETRY = "libgraft asks drivers for no such figure; the vendor's tool has it"
 _ALLOCATOR = "libgraft's caching allocator serves every plugin; a plugin brings memory of its own by its allocate function"
 _RANGES = "torch.profiler.record_function marks ranges for torch.profiler"

@@ -5,7 +5,7 @@ import torch
 from torch_graft import _program
 from torch_graft._device import device_name, is_ours, library
 
-MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MODES = (None, "default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 def graft(model, inputs, mode=None, options=None):
@@ -35,13 +35,24 @@ def _compiler(options):
             'expected "passes", which passes over graphs to leave out, for example "-cse"'
         )
     passes = options.get("passes")
-    if passes is not None:
-        library().GraphRecording(library().current_device()).compile(passes)  # raises for names that there are not
+    # Raises for names that there are not, here or in GRAFT_GRAPH_PASSES.
+    library().GraphRecording(library().current_device()).compile(passes)
 
     def compiler(module, _inputs):
         return _program.compile_graph(module, passes)
 
     return compiler
+
+
+def refuse_ahead_of_time():
+    """AOTInductor wants code that runs without PyTorch."""
+    from torch._inductor.virtualized import V
+
+    if V.aot_compilation:
+        raise RuntimeError(
+            f"AOTInductor has no code generator for {device_name()}; "
+            "load the exported program and torch.compile its module()"
+        )
 
 
 def uses_device(model, inputs):

@@ -78,6 +78,7 @@ def _route(inductor):
         from torch_graft import _backend
 
         if _backend.uses_device(model, inputs):
+            _backend.refuse_ahead_of_time()
             return _backend.graft(model, inputs)
         return original(model, inputs, *args, **kwargs)
 

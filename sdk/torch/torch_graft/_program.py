@@ -11,6 +11,7 @@ TORCH_LOGS="torch_graft" says what became of each graph, and why.
 import logging
 import operator
 import threading
+import warnings
 
 import torch
 from torch._dynamo.utils import counters
@@ -469,9 +470,14 @@ def _finish(piece, recording, values):
     try:
         for node in piece.outputs:
             recording.output(node.name, values[node])
-        return recording.compile(piece.plan.passes)
     except Exception as error:
         raise _Refused(None, _first_line(error)) from None
+    try:
+        return recording.compile(piece.plan.passes)
+    except Exception as error:  # what was recorded can be compiled, unless a plugin's answer is wrong
+        text = _first_line(error)
+        warnings.warn(f"torch.compile: {len(piece.nodes)} nodes run eagerly, since their graph was refused: {text}")
+        raise _Refused(None, text) from None
 
 
 def _first_line(error):
