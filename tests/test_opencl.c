@@ -411,6 +411,8 @@ static const struct {
     {"aten::multinomial f32[2,3] 1 true", 0, 0, "aten::multinomial: the weights of row 0 are no distribution"},
     {"aten::multinomial f32[2,3] 1 true", 0, -1, "aten::multinomial: the weights of row 0 are no distribution"},
     {"aten::multinomial f32[2,3] 1 true", 0, INFINITY, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::histc f32[4] 4", 0, INFINITY, "aten::histc: the range of the data is not finite"},
+    {"aten::histc f32[4] 4", 0, NAN, "aten::histc: the range of the data is not finite"},
     {"aten::segment_reduce f32[4] 'sum' lengths=i64[2]", 1, 0,
      "aten::segment_reduce: the lengths or offsets of row 0 do not cut the dim"},
     {"aten::segment_reduce f32[4] 'sum' lengths=i64[2]", -2, 0,

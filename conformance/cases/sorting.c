@@ -101,6 +101,8 @@ static const cf_op cf_sorting_ops[] = {
               "m T[33,17]<40 T[129]<40", "m T[5001] T[1024] invert=true", "m T[13] T[0]", "m T[129] T[3000]",
               "m T[33] f32[5]"),
      CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    {"aten::isin.Tensor_Tensor", CF_TEXTS("m T[33,17] T[1031]"), CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL,
+     CF_G_NONE},
     {"aten::isin.Tensor_Tensor", CF_TEXTS("m T[33,17] T[129]"), CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::bucketize.Tensor",
      CF_TEXTS("m T[33,17] T[1]", "m T[1025] T[33]=1", "m T[33] T[13]=0 right=true", "m T[] T[3]=0", "m T[3,13] T[0]",

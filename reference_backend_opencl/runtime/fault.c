@@ -28,6 +28,9 @@ void ocl_fault_text(const ocl_faults *faults, char *text, size_t capacity) {
     case OCL_FAULT_PIVOT:
       snprintf(text, capacity, "%s: pivot %lld names no row: expected 1 up to the number of rows", name, index);
       return;
+    case OCL_FAULT_RANGE:
+      snprintf(text, capacity, "%s: the range of the data is not finite; give its bounds", name);
+      return;
     default: snprintf(text, capacity, "%s: index %lld is out of range for a size of %lld", name, index, size); return;
   }
 }

@@ -12,7 +12,8 @@ enum {
   OCL_FAULT_PROBABILITY = -2, /* a number does not lie between 0 and 1 */
   OCL_FAULT_DIVISION = -3,    /* of an integer by zero */
   OCL_FAULT_SEGMENTS = -4,    /* the parts of row `index` do not lie in the dim that they divide */
-  OCL_FAULT_PIVOT = -5        /* pivot `index` names no row */
+  OCL_FAULT_PIVOT = -5,       /* pivot `index` names no row */
+  OCL_FAULT_RANGE = -6        /* the least or the most of the data is not finite */
 };
 
 /* What the kernels of one stream found wrong first. Shared by the stream and the events recorded on it. */

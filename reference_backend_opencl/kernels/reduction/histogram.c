@@ -20,12 +20,12 @@ enum {
   PER_ITEM = 16
 };
 
-static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype) {
+static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype, uint32_t op_id) {
   const space *s = &memo->space;
   size_t local = device->is_cpu ? 1 : 256;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, device->is_cpu ? device->vector_width : 1, local);
-  ocl_text_add(&head, "#define D %s\n", dtype->name);
+  ocl_text_add(&head, "#define D %s\n#define OP_ID %u\n", dtype->name, op_id);
   if (!device->is_cpu && s->bins <= LOCAL_BINS) ocl_text_add(&head, "#define LOCAL_BINS %d\n", LOCAL_BINS);
   graft_status status = ocl_kernel_init(&memo->extremes, device, &head, "reduction/histogram", "extremes");
   if (status == GRAFT_OK) status = ocl_kernel_init(&memo->count, device, &head, "reduction/histogram", "count_parts");
@@ -64,7 +64,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo->space = (space){.n = ocl_elements(args->self), .bins = args->bins};
   if (!memo->wide || memo->space.n > UINT32_MAX) return GRAFT_UNIMPLEMENTED;
   plan(memo, device);
-  return make_kernels(memo, device, dtype);
+  return make_kernels(memo, device, dtype, args->head.op_id);
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 3, .prepare = prepare};
@@ -77,12 +77,15 @@ static bool are_equal(const ocl_number *a, const ocl_number *b) {
 graft_status ocl_op_histc(const graft_exec *exec, const graft_args_histc *args) {
   memo *memo;
   ocl_place counts;
+  cl_mem faults;
   ocl_number numbers[2];
   ocl_value low, high;
   const uint32_t zero = 0;
   graft_status status = ocl_memo_get(exec, &memo_type, args, &memo);
   if (status != GRAFT_OK) return status;
   status = ocl_workspace(exec, memo->counts_bytes + 2 * (uint64_t)memo->groups * memo->wide->bytes, &counts);
+  if (status != GRAFT_OK) return status;
+  status = ocl_stream_faults(exec->stream, &faults);
   if (status != GRAFT_OK) return status;
   ocl_number_of_scalar(args->min, &numbers[0]);
   ocl_number_of_scalar(args->max, &numbers[1]);
@@ -101,6 +104,7 @@ graft_status ocl_op_histc(const graft_exec *exec, const graft_args_histc *args) 
   const ocl_argument count[] = {OCL_PLACE(counts),
                                 OCL_TENSOR(in),
                                 OCL_PLACE(bounds),
+                                OCL_VALUE(faults),
                                 OCL_VALUE(pairs),
                                 {ocl_number_as(&numbers[0], memo->wide, &low), &low},
                                 {ocl_number_as(&numbers[1], memo->wide, &high), &high}};

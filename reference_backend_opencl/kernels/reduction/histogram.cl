@@ -7,6 +7,7 @@
 #else
 #define WIDE float
 #endif
+#define FAULT_RANGE -6 /* as fault.h has it */
 DEFINE_ACCESS(in, D)
 DEFINE_ACCESS(out, D)
 
@@ -73,8 +74,8 @@ static VEC_OF(int) part_of(VEC_OF(WIDE) x, WIDE low, WIDE high, long bins) {
 }
 
 /* `pairs` of bounds, where there are some, say where the data begin and end, else `low` and `high`. */
-KERNEL count_parts(PLACE(counts), CONST_PLACE(in), CONST_PLACE(bounds), long pairs, WIDE low, WIDE high,
-                   histogram_space space) {
+KERNEL count_parts(PLACE(counts), CONST_PLACE(in), CONST_PLACE(bounds), __global long *faults, long pairs, WIDE low,
+                   WIDE high, histogram_space space) {
   __global const RAW(D) *from = CONST_POINTER(D, in);
   __global const WIDE *ends = (__global const WIDE *)(bounds + offset_bounds);
   long begin = (long)get_group_id(0) * space.chunk, end = min(begin + space.chunk, space.n);
@@ -92,6 +93,7 @@ KERNEL count_parts(PLACE(counts), CONST_PLACE(in), CONST_PLACE(bounds), long pai
 #if LOCAL > 1
     bring_together(&low, &high, shared);
 #endif
+    if (!(isfinite(low) && isfinite(high)) && id == 0) REPORT(faults, OP_ID, 0, FAULT_RANGE);
   }
   if (low == high) {
     low -= 1;

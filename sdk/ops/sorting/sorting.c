@@ -1,4 +1,6 @@
 /* Sorting: NaN counts as larger than every number, in both directions. */
+#include <math.h>
+
 #include "ops/sorting/sorting.h"
 
 #include "ops/core/table.h"
@@ -290,8 +292,12 @@ static void decompose_isin(fx *s, const op_call *c, graft_tensor **outs) {
     return;
   }
   fx_sort(s, fx_reshape(s, tests, 1, &tests->numel), 0, false, &sorted, &order);
-  graft_tensor *flat = fx_reshape(s, elements, 1, &elements->numel);
-  graft_tensor *at = fx_searchsorted_Tensor(s, sorted, flat, false, false, NULL, NULL);
+  graft_tensor *flat = fx_reshape(s, elements, 1, &elements->numel), *numbers = sorted;
+  if (dt_is_float(sorted->dtype)) { /* NaNs come last, and no value is told to lie before one */
+    graft_value most = fx_tensor(fx_filled(s, sorted, 0, NULL, (double)INFINITY, sorted->dtype));
+    numbers = fx_where(s, fx_ne_Tensor(s, sorted, sorted), most, fx_tensor(sorted));
+  }
+  graft_tensor *at = fx_searchsorted_Tensor(s, numbers, flat, false, false, NULL, NULL);
   graft_tensor *last = fx_full(s, (int64_t[]){0}, 0, graft_scalar_int(tests->numel - 1), GRAFT_I64, c->device);
   graft_tensor *there = fx_index_select(s, sorted, 0, fx_minimum(s, at, last));
   graft_tensor *found = (in.invert ? fx_ne_Tensor : fx_eq_Tensor)(s, there, flat);
