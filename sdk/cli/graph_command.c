@@ -68,12 +68,6 @@ static int run(const options *o) {
   return found ? CLI_FAILED : CLI_OK;
 }
 
-static void take_input(options *o, const char *text, struct argp_state *state) {
-  char *problem = cli_pairs_add(&o->inputs, text);
-  if (problem) argp_error(state, "--input: %s", problem);
-  free(problem);
-}
-
 static double tolerance(const char *text, struct argp_state *state) {
   char *end;
   double value = strtod(text, &end);
@@ -93,7 +87,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 'b': o->backend = argument; return 0;
     case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
     case 'o': take_option(o, argument, state); return 0;
-    case 'i': take_input(o, argument, state); return 0;
+    case 'i': cli_take_pair(&o->inputs, argument, "--input", state); return 0;
     case KEY_AGAINST: o->against = argument; return 0;
     case KEY_TOLERANCE: o->tolerance = tolerance(argument, state); return 0;
     case KEY_PASSES:
@@ -103,14 +97,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
       if (o->what) argp_error(state, "one of --passes, --dot, --json and --bisect");
       o->what = key;
       return 0;
-    case ARGP_KEY_ARG:
-      if (o->file) argp_usage(state);
-      o->file = argument;
-      return 0;
-    case ARGP_KEY_END:
-      if (!o->file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return cli_take_graph_file(key, argument, state, &o->file);
   }
 }
 

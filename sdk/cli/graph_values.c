@@ -1,6 +1,7 @@
 /* Inputs from files or from a seed, laid out as the graph takes them. */
 #include "graph_values.h"
 
+#include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +16,8 @@
 
 /* --- options --- */
 
-char *cli_pairs_add(cli_pairs *pairs, const char *text) {
+/* NULL, or what is wrong with it: the caller's text. */
+static char *add_pair(cli_pairs *pairs, const char *text) {
   const char *equals = strchr(text, '=');
   cli_pair *pair = &pairs->items[pairs->count];
   if (!equals || equals == text || !equals[1]) return str_new("'%s' is no NAME=WHAT", text);
@@ -26,6 +28,25 @@ char *cli_pairs_add(cli_pairs *pairs, const char *text) {
   pair->what = equals + 1;
   pairs->count++;
   return NULL;
+}
+
+void cli_take_pair(cli_pairs *pairs, const char *text, const char *option, struct argp_state *state) {
+  char *problem = add_pair(pairs, text);
+  if (problem) argp_error(state, "%s: %s", option, problem);
+  free(problem);
+}
+
+int cli_take_graph_file(int key, const char *argument, struct argp_state *state, const char **file) {
+  switch (key) {
+    case ARGP_KEY_ARG:
+      if (*file) argp_usage(state);
+      *file = argument;
+      return 0;
+    case ARGP_KEY_END:
+      if (!*file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
 }
 
 const char *cli_pairs_find(const cli_pairs *pairs, const char *name) {

@@ -14,10 +14,14 @@ typedef struct cli_pairs {
   cli_pair items[CLI_MOST_PAIRS];
   uint32_t count;
 } cli_pairs;
-/* NULL, or what is wrong with it: the caller's text. */
-char *cli_pairs_add(cli_pairs *pairs, const char *text);
+struct argp_state;
+/* Adds it; what is wrong with it ends the program with a text that names the option. */
+void cli_take_pair(cli_pairs *pairs, const char *text, const char *option, struct argp_state *state);
 /* NULL: there is none of the name. */
 const char *cli_pairs_find(const cli_pairs *pairs, const char *name);
+
+/* The argument FILE of commands on one saved graph, for the keys of argp that a command has no case of. */
+int cli_take_graph_file(int key, const char *argument, struct argp_state *state, const char **file);
 
 /* The tensors of all inputs, on a device: what `given` says of them, and where it says nothing, `otherwise` (NULL: an
  * error that says what is missing). One is a .npy file, or "random:SEED": floats between -1 and 1, integers and bools

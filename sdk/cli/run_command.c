@@ -154,31 +154,18 @@ static int run(const options *o) {
   return status ? cli_error("run", CLI_FAILED) : CLI_OK;
 }
 
-static void add_pair(cli_pairs *pairs, const char *text, const char *option, struct argp_state *state) {
-  char *problem = cli_pairs_add(pairs, text);
-  if (problem) argp_error(state, "%s: %s", option, problem);
-  free(problem);
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 'b': o->backend = argument; return 0;
     case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
-    case 'i': add_pair(&o->inputs, argument, "--input", state); return 0;
-    case 'o': add_pair(&o->outputs, argument, "--output", state); return 0;
+    case 'i': cli_take_pair(&o->inputs, argument, "--input", state); return 0;
+    case 'o': cli_take_pair(&o->outputs, argument, "--output", state); return 0;
     case 'r':
       o->repeat = cli_number(argument, "--repeat", state);
       if (!o->repeat || o->repeat > 1000000) argp_error(state, "--repeat: expected 1 to 1000000");
       return 0;
-    case ARGP_KEY_ARG:
-      if (o->file) argp_usage(state);
-      o->file = argument;
-      return 0;
-    case ARGP_KEY_END:
-      if (!o->file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return cli_take_graph_file(key, argument, state, &o->file);
   }
 }
 
