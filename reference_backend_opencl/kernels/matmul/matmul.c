@@ -72,7 +72,7 @@ typedef struct tile {
 } tile;
 
 /* As in tiles.cl. */
-enum { SIDE = 16 };
+enum { SIDE = 16, STRIP = 16 };
 
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
 static tile cpu_tile(const graft_device *device, bool complex, bool wide) {
@@ -112,7 +112,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
                (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "");
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
-  if (status == GRAFT_OK && !device->is_cpu) status = ocl_kernel_init(&memo->combine, device, &head, files, "combine");
+  if (status == GRAFT_OK && memo->splits) status = ocl_kernel_init(&memo->combine, device, &head, files, "combine");
   bool packs = device->is_cpu && !memo->thin && !memo->at_once;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
@@ -212,9 +212,10 @@ static void plan_strips(memo *memo, product *p, const graft_device *device, int6
 }
 
 /* Of too few tiles for the device K is cut, too: into as many parts as fill it, and more where those are long. */
-static int64_t splits_of(const graft_device *device, int64_t tiles, int64_t k) {
+static int64_t splits_of(const graft_device *device, const matrix *out, int64_t k, const tile *t) {
+  int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
   int64_t units = device->compute_units, most = k / SPLIT_LEAST;
-  if (tiles == 0 || tiles >= units) return 1;
+  if (device->is_cpu || tiles == 0 || tiles >= units) return 1;
   int64_t fill = ocl_ceil_divide(TILES_WANTED * units, tiles), exact = ocl_ceil_divide(k, SPLIT_MOST);
   if (exact > BLOCKS_MAX) exact = BLOCKS_MAX;
   int64_t wanted = fill > exact ? fill : exact;
@@ -222,10 +223,8 @@ static int64_t splits_of(const graft_device *device, int64_t tiles, int64_t k) {
   return wanted > 1 ? wanted : 1;
 }
 
-static void plan_groups(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t) {
-  p->splits = splits_of(device, p->panels_m * p->panels_n * batches, p->k);
-  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), SIDE);
-  memo->splits = p->splits > 1;
+static void plan_groups(memo *memo, product *p, int64_t batches, const tile *t) {
+  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), STRIP);
   memo->block = memo->splits ? p->k : block_of(p->k, GPU_DEPTH_MAX);
   set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
   memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
@@ -260,6 +259,8 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
                   out.rows * out.columns * out.batches <= AT_ONCE_MOST / (a.columns > 0 ? a.columns : 1);
+  const int64_t splits = splits_of(device, &out, a.columns, &t);
+  memo->splits = splits > 1;
   graft_status status = make_kernels(memo, device, call, &t);
   if (status != GRAFT_OK) return status;
 
@@ -272,7 +273,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
     b = matrix_of(call->a, true);
     out = matrix_of(call->out, true);
   }
-  product p = {.m = out.rows, .n = out.columns, .k = a.columns, .splits = 1};
+  product p = {.m = out.rows, .n = out.columns, .k = a.columns, .splits = splits};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
   p.out_batch = out.batch_stride;
@@ -293,12 +294,12 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   } else if (device->is_cpu) {
     plan_items(memo, &p, device, out.batches, &t, element);
   } else {
-    plan_groups(memo, &p, device, out.batches, &t);
+    plan_groups(memo, &p, out.batches, &t);
   }
   status = plan_packing(memo, &p, device, &a, &b, &t);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
-  if (!device->is_cpu) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
+  if (memo->splits) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
   return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
 }
 
