@@ -275,6 +275,7 @@ static VT complex_mul(VT a, VT b) { return (VT)(a.x * b.x - a.y * b.y, a.x * b.y
 #define FAULT_DIVISION -3
 #define FAULT_SEGMENTS -4
 #define FAULT_PIVOT -5
+#define FAULT_RANGE -6
 #define REPORT(words, op_id, index, size) report_fault(words, op_id, index, size)
 static void report_fault(__global long *words, int op_id, long index, long size) {
   if (atomic_cmpxchg((volatile __global int *)words, 0, op_id) != 0) return;

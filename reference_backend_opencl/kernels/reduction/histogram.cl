@@ -7,7 +7,6 @@
 #else
 #define WIDE float
 #endif
-#define FAULT_RANGE -6 /* as fault.h has it */
 DEFINE_ACCESS(in, D)
 DEFINE_ACCESS(out, D)
 
