@@ -214,6 +214,21 @@ static const cf_op cf_attention_ops[] = {
      CF_TEXTS("m T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ 0.25",
               "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[17,17] 0.5 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_attention)},
+    /* Enough for tiles of tensor cores, and their ends. */
+    {CF_FORWARD,
+     CF_TEXTS("m T[1,2,136,64] T[1,2,136,64] T[1,2,136,64] _ 0.0 true",
+              "m T[2,1,130,72] T[2,1,150,72] T[2,1,150,40] T[130,150]",
+              "m T[1,1,200,128] T[1,1,96,128] T[1,1,96,128] _ 0.25", "f T[1,1,130,256] T[1,1,70,256] T[1,1,70,256]"),
+     CF_BIT(F16) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {CF_FORWARD "_backward",
+     CF_TEXTS(
+         "m T[1,2,136,64] T[1,2,136,64] T[1,2,136,64] T[1,2,136,64] _ [1,1,1,1] T[1,2,136,64] f32[1,2,136]+ _ _ "
+         "136 136 0.0 true i64[]=0 i64[]=0",
+         "m T[2,1,130,40] T[2,1,130,72] T[2,1,150,72] T[2,1,150,40] T[130,150] [1,1,1,0] T[2,1,130,40] f32[2,1,130]+ "
+         "_ _ 130 150 0.25 false i64[]=77 i64[]=8",
+         "m T[1,1,200,128] T[1,1,200,128] T[1,1,96,128] T[1,1,96,128] _ [0,1,0,0] T[1,1,200,128] f32[1,1,200]+ _ _ "
+         "200 96 0.0 false i64[]=0 i64[]=0"),
+     CF_BIT(F16) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
     {CF_FORWARD "_backward",
      CF_TEXTS(
          "s T[2,3,5,16] T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ [1,1,1,1] T[2,3,5,16] f32[2,3,5]+ _ _ 5 13 0.0 false "

@@ -177,6 +177,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->long_header = pocl; /* clang's opencl-c.h, which takes longer to read than most kernels to compile */
   device->keeps_programs = pocl && !(pocl_cache && strcmp(pocl_cache, "0") == 0);
   pthread_mutex_init(&device->shared_lock, NULL);
+  pthread_mutex_init(&device->tensor_lock, NULL);
   pthread_mutex_init(&device->program_lock, NULL);
   pthread_cond_init(&device->program_ready, NULL);
   *out = device;
@@ -192,6 +193,7 @@ graft_status ocl_device_close(graft_device *device) {
   clReleaseContext(device->context);
   pthread_cond_destroy(&device->program_ready);
   pthread_mutex_destroy(&device->program_lock);
+  pthread_mutex_destroy(&device->tensor_lock);
   pthread_mutex_destroy(&device->shared_lock);
   free(device);
   return GRAFT_OK;

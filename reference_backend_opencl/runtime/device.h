@@ -29,6 +29,9 @@ struct graft_device {
   atomic_bool keeps_header;  /* and can't be told not to */
   bool keeps_programs;       /* the driver keeps what it compiles, and compiles it once more for a binary */
 
+  pthread_mutex_t tensor_lock; /* guards what nvidia.c found out */
+  bool tensor_known, tensor_cores;
+
   pthread_mutex_t shared_lock; /* guards `shared_kernels` */
   ocl_shared_kernel *shared_kernels;
   ocl_tables *tables;

@@ -112,9 +112,11 @@ static graft_status read_options(ocl_plugin *plugin, const char *const *options)
   if (selection && !(plugin->selection = strdup(selection))) return GRAFT_OUT_OF_MEMORY;
   plugin->cpu_kernels = kernels && strcmp(kernels, "cpu") == 0;
   plugin->gpu_kernels = kernels && strcmp(kernels, "gpu") == 0;
-  if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels)
+  plugin->portable = kernels && strcmp(kernels, "portable") == 0;
+  if (kernels && !plugin->cpu_kernels && !plugin->gpu_kernels && !plugin->portable)
     return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
-                    "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu or gpu", kernels);
+                    "kernels for \"%s\": GRAFT_OPENCL_KERNELS and option \"kernels\" are cpu, gpu or portable",
+                    kernels);
   const char *optimize = chosen(options, "optimize", "GRAFT_OPENCL_OPTIMIZE");
   plugin->unoptimized = optimize && strcmp(optimize, "no") == 0;
   if (!optimize || plugin->unoptimized || strcmp(optimize, "yes") == 0) return GRAFT_OK;

@@ -29,6 +29,7 @@ struct ocl_plugin {
   atomic_uint_fast64_t compile_nanoseconds; /* of build_nanoseconds, those without what came from disk */
   char *selection;                          /* the user's choice of device, or NULL */
   bool cpu_kernels, gpu_kernels;            /* the user's choice of kernels, whatever the device is */
+  bool portable;                            /* none that only one vendor's devices have */
   atomic_bool keeps_all;                    /* what a driver keeps is kept here, too */
   bool unoptimized;                         /* kernels are compiled quickly, and run slowly */
 

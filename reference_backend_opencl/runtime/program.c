@@ -34,17 +34,25 @@ static graft_status report_build(graft_device *device, cl_program handle, cl_int
   return ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl does not compile: %s\n%s", file, ocl_error_name(error), log);
 }
 
+/* The binary of a built program, to be freed; NULL: there is none. NVIDIA's is PTX, which ends with a zero. */
+static unsigned char *binary_of(cl_program handle, size_t *bytes) {
+  unsigned char *binary = NULL;
+  *bytes = 0;
+  if (clGetProgramInfo(handle, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) != CL_SUCCESS || *bytes == 0 ||
+      !(binary = calloc(1, *bytes + 1)))
+    return NULL;
+  if (clGetProgramInfo(handle, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) return binary;
+  free(binary);
+  return NULL;
+}
+
 /* Every kernel here has its work-group size fixed, so PoCL finishes all of them for the binary. Taken before any
  * launch: PoCL 3.1 fails an assertion when one kernel is finished for a binary and for a launch at the same time. */
 static void save(graft_device *device, const ocl_program *program) {
-  size_t bytes = 0;
-  unsigned char *binary = NULL;
+  size_t bytes;
   if (atomic_load(&device->disk_unusable)) return;
-  if (clGetProgramInfo(program->handle, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) == CL_SUCCESS &&
-      bytes > 0 && (binary = malloc(bytes)) &&
-      clGetProgramInfo(program->handle, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) {
-    ocl_disk_save(device, program->key, binary, bytes);
-  }
+  unsigned char *binary = binary_of(program->handle, &bytes);
+  if (binary) ocl_disk_save(device, program->key, binary, bytes);
   free(binary);
 }
 
@@ -94,6 +102,30 @@ static void tell(graft_device *device, const recipe *recipe, uint64_t nanosecond
   }
 }
 
+static cl_int build_binary(graft_device *device, ocl_program *program, const void *binary, size_t bytes,
+                           const char *options) {
+  const unsigned char *bits = binary;
+  cl_int status = CL_SUCCESS, error;
+  program->handle = clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &bits, &status, &error);
+  if (error == CL_SUCCESS) error = status;
+  return error == CL_SUCCESS ? clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL) : error;
+}
+
+/* A program with marked lines of PTX becomes the one that has them. */
+static cl_int uncover(graft_device *device, ocl_program *program, const char *options) {
+  size_t bytes;
+  unsigned char *ptx = binary_of(program->handle, &bytes);
+  char *whole = ptx ? ocl_ptx_uncover((const char *)ptx) : NULL;
+  cl_int error = CL_OUT_OF_HOST_MEMORY;
+  if (whole) {
+    clReleaseProgram(program->handle);
+    error = build_binary(device, program, whole, strlen(whole), options);
+  }
+  free(ptx);
+  free(whole);
+  return error;
+}
+
 static graft_status compile(graft_device *device, ocl_program *program, const recipe *recipe) {
   uint64_t begin = now_ns();
   ocl_counters *counters = &device->plugin->counters;
@@ -103,6 +135,10 @@ static graft_status compile(graft_device *device, ocl_program *program, const re
     /* The first program shows whether the driver can do without; later ones may just call what is not declared. */
     if (atomic_load(&counters->programs_built) == 0) atomic_store(&device->keeps_header, true);
     if (device->long_header) atomic_fetch_add(&counters->programs_with_header, 1);
+  }
+  if (strstr(recipe->source, OCL_PTX_MARK)) {
+    cl_int error = uncover(device, program, recipe->options);
+    if (error != CL_SUCCESS) return report_build(device, program->handle, error, recipe->file);
   }
   atomic_fetch_add(&counters->programs_built, 1);
   tell(device, recipe, now_ns() - begin);
@@ -115,14 +151,9 @@ static bool load(graft_device *device, ocl_program *program, const char *options
   size_t bytes;
   void *binary = ocl_disk_load(device, program->key, &bytes);
   if (!binary) return false;
-  cl_int status = CL_SUCCESS, error;
-  const unsigned char *bits = binary;
-  program->handle = clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &bits, &status, &error);
-  if (error == CL_SUCCESS && status == CL_SUCCESS) {
-    error = clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL);
-  }
+  cl_int error = build_binary(device, program, binary, bytes, options);
   free(binary);
-  if (error == CL_SUCCESS && status == CL_SUCCESS) {
+  if (error == CL_SUCCESS) {
     atomic_fetch_add(&device->plugin->counters.programs_loaded, 1);
     return true;
   }

@@ -135,7 +135,9 @@ class Graft:
         return {name: str(folder) for name, folder in own.items()}
 
     def meets(self, mutant, text):
-        """Whether the device can meet a mutant at all."""
+        """Whether the device can meet a mutant at all. Where none is named it is a processor, and no NVIDIA one."""
+        if not self.device and Path(mutant["path"]).stem.startswith("nvidia"):
+            return False
         return not mutant["path"].endswith(".cl") or has_line(self.device, text, mutant["line"])
 
     def conformance(self, name, backend, *options, build=None, **more):

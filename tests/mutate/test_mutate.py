@@ -373,6 +373,12 @@ class Checks(unittest.TestCase):
         self.assertEqual("".join(text.split("\n")[line - 1] for line in met), "adef")
         self.assertTrue(plan.has_line(None, text, 3))
 
+    def test_files_for_nvidia_are_met_there_alone(self):
+        mutant = {"path": "reference_backend_opencl/kernels/matmul/nvidia.cl", "line": 1}
+        self.assertFalse(plan.Graft("tree", "build").meets(mutant, "a"))
+        self.assertTrue(plan.Graft("tree", "build", device="gpu").meets(mutant, "a"))
+        self.assertTrue(plan.Graft("tree", "build").meets({**mutant, "path": "kernels/matmul/tiles.cl"}, "a"))
+
     def test_a_device_runs_its_own_kernels(self):
         with tempfile.TemporaryDirectory() as tree:
             path = "reference_backend_opencl/kernels/scan/scan.cl"

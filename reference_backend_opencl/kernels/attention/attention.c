@@ -6,13 +6,16 @@
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
 enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
+enum { MINE = 128, TENSOR_LANES = 256 }; /* as in nvidia.cl */
+enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128, TENSOR_LEAST = 1 << 21 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
 typedef struct attention {
   const graft_tensor_desc *tensors[TENSORS];
+  const ocl_dtype *dtype;
   const double *scale;
   double dropout;
-  bool causal, is_cpu;
+  bool causal, is_cpu, tensor; /* by tensor cores: nvidia.cl */
   int64_t numbers[NUMBERS];
 } attention;
 
@@ -34,6 +37,27 @@ static bool all_dense(const attention *a) {
   return dense;
 }
 
+/* Whether rows can be copied 16 bytes at a time. */
+static bool is_copied(const attention *a, int which) {
+  const graft_tensor_desc *t = a->tensors[which];
+  const int64_t *strides = &a->numbers[STRIDES + 4 * which];
+  return !t || (strides[0] % 8 == 0 && strides[1] % 8 == 0 && strides[2] % 8 == 0 && t->dl.byte_offset % 16 == 0 &&
+                t->dl.shape[3] % 8 == 0);
+}
+
+/* Whether Hopper's tensor cores serve: halves, in enough rows and columns to be worth a program. */
+static bool has_tensor_tiles(const attention *a, graft_device *device) {
+  const graft_tensor_desc *query = a->tensors[QUERY], *value = a->tensors[VALUE];
+  int64_t widest = a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST, width = query->dl.shape[3];
+  double work = (double)a->numbers[BATCH] * (double)a->numbers[HEADS] * (double)a->numbers[ROWS] *
+                (double)a->numbers[COLUMNS] * (double)width;
+  bool copied = true;
+  for (int i = 0; i < LSE; i++) copied = copied && (i == BIAS || i == TO_BIAS || is_copied(a, i));
+  return !a->is_cpu && (query->dl.dtype == GRAFT_BF16 || query->dl.dtype == GRAFT_F16) && work >= TENSOR_LEAST &&
+         width > 0 && width <= widest && value->dl.shape[3] > 0 && value->dl.shape[3] <= widest && copied &&
+         all_dense(a) && ocl_has_tensor_cores(device);
+}
+
 static bool prepare(attention *a, const graft_exec *exec) {
   const int64_t *q = a->tensors[QUERY]->dl.shape;
   a->is_cpu = exec->device->is_cpu;
@@ -48,10 +72,12 @@ static bool prepare(attention *a, const graft_exec *exec) {
     a->numbers[STRIDES + 4 * BIAS_SIZES + d] = own < 0 ? 1 : bias->dl.shape[own];
   }
   graft_dtype dtype = a->tensors[QUERY]->dl.dtype;
+  a->dtype = ocl_dtype_of(exec->device, dtype);
   double keep = 1 - a->dropout;
   a->numbers[SCALE] = ocl_direct_number(dtype, a->scale ? *a->scale : 1 / sqrt((double)q[3]));
   a->numbers[KEEP] = ocl_direct_number(dtype, keep > 0 ? 1 / keep : 0);
   a->numbers[THRESHOLD] = (int64_t)ceil(keep * 0x1p24);
+  a->tensor = has_tensor_tiles(a, exec->device);
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
@@ -59,6 +85,20 @@ static bool prepare(attention *a, const graft_exec *exec) {
 static int block_of(const attention *a) {
   bool vectors = a->is_cpu && a->numbers[ROWS] > 8 && a->numbers[COLUMNS] > 8;
   return vectors ? 32 : a->is_cpu ? 8 : 1;
+}
+
+/* What nvidia.cl asks for. */
+static void write_tensor_head(ocl_text *head, const attention *a) {
+  const ocl_dtype *dtype = a->dtype;
+  int64_t width = a->tensors[QUERY]->dl.shape[3], value_width = a->tensors[VALUE]->dl.shape[3];
+  int theirs = !a->tensors[GRAD] && width <= 128 && value_width <= 128 ? 128 : 64;
+  ocl_text_add(head, "#define TENSOR\n#define THEIRS %d\n%s", theirs,
+               dtype->code == GRAFT_F16 ? "#define NARROW\n" : "");
+  ocl_head_multiply(head, "multiply_scores", dtype, theirs, OCL_FACTOR_ALONG, OCL_FACTOR_ALONG);
+  ocl_head_multiply(head, "multiply_values", dtype, (int)ocl_round_up(value_width, 64), OCL_FACTOR_REGISTERS,
+                    OCL_FACTOR_ACROSS);
+  ocl_head_multiply(head, "multiply_keys", dtype, (int)ocl_round_up(width, 64), OCL_FACTOR_REGISTERS,
+                    OCL_FACTOR_ACROSS);
 }
 
 static void write_head(ocl_text *head, const void *of) {
@@ -77,10 +117,12 @@ static void write_head(ocl_text *head, const void *of) {
                : lse == GRAFT_F16 ? "f16"
                                   : "bf16");
   if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
+  if (a->tensor) write_tensor_head(head, a);
 }
 
 static ocl_direct call_of(const attention *a, int places) {
-  return (ocl_direct){.file = "random/random core/direct attention/attention",
+  return (ocl_direct){.file = a->tensor ? "random/random core/direct attention/attention core/nvidia attention/nvidia"
+                                        : "random/random core/direct attention/attention",
                       .dtype = a->tensors[QUERY]->dl.dtype,
                       .head = write_head,
                       .of = a,
@@ -89,8 +131,11 @@ static ocl_direct call_of(const attention *a, int places) {
                       .places = places};
 }
 
-static int64_t blocks(const attention *a, int length) {
-  return a->numbers[BATCH] * a->numbers[HEADS] * ocl_ceil_divide(a->numbers[length], block_of(a));
+static ocl_stage stage_of(const attention *a, const char *entry, int length) {
+  int64_t heads = a->numbers[BATCH] * a->numbers[HEADS];
+  return (ocl_stage){.entry = entry,
+                     .units = heads * ocl_ceil_divide(a->numbers[length], a->tensor ? MINE : block_of(a)),
+                     .together = a->tensor ? TENSOR_LANES : 0};
 }
 
 static graft_status put_number(const graft_exec *exec, const graft_tensor_desc *to, uint64_t value) {
@@ -113,7 +158,7 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable(
                                        args->query,  args->key,       args->value,       args->attn_bias};
   enum { PLACES = sizeof places / sizeof *places };
   ocl_direct call = call_of(&a, PLACES);
-  call.stages[0] = (ocl_stage){.entry = "attention", .units = blocks(&a, ROWS)};
+  call.stages[0] = stage_of(&a, "attention", ROWS);
   for (int i = 0; i < PLACES; i++) call.stages[0].places[i] = ocl_place_of(places[i]);
   graft_status status = GRAFT_OK;
   if (a.dropout || !call.stages[0].units) { /* else the kernel writes zeros */
@@ -150,12 +195,15 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
       args->out,        args->logsumexp, args->philox_seed, args->philox_offset};
   enum { PLACES = sizeof places / sizeof *places, DELTA = 4 };
   ocl_direct call = call_of(&a, PLACES);
-  bool columns = args->grad_key || args->grad_value;
-  call.stages[0] = (ocl_stage){.entry = "attention_rows", .units = blocks(&a, ROWS)};
-  call.stages[1] = (ocl_stage){.entry = "attention_columns", .units = columns ? blocks(&a, COLUMNS) : 0};
-  call.stages[2] =
-      (ocl_stage){.entry = "attention_bias", .units = args->grad_attn_bias ? ocl_elements(args->grad_attn_bias) : 0};
-  for (int s = 0; s < 3; s++) {
+  int stage = 0;
+  if (a.tensor)
+    call.stages[stage++] =
+        (ocl_stage){.entry = "attention_deltas", .units = a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS]};
+  if (!a.tensor || args->grad_query) call.stages[stage++] = stage_of(&a, "attention_rows", ROWS);
+  if (args->grad_key || args->grad_value) call.stages[stage++] = stage_of(&a, "attention_columns", COLUMNS);
+  if (args->grad_attn_bias)
+    call.stages[stage++] = (ocl_stage){.entry = "attention_bias", .units = ocl_elements(args->grad_attn_bias)};
+  for (int s = 0; s < stage; s++) {
     for (int i = 0; i < PLACES; i++) call.stages[s].places[i] = i == DELTA ? delta : ocl_place_of(places[i]);
   }
   return ocl_direct_run(exec, &call);

@@ -214,7 +214,9 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   const long head = piece / blocks, first = piece % blocks * BLOCK; \
   const int count = (int)min((long)BLOCK, (length)-first)
 
-#if defined(FORWARD) && BLOCK % 16 == 0
+#if defined(FORWARD) && defined(TENSOR)
+/* In nvidia.cl. */
+#elif defined(FORWARD) && BLOCK % 16 == 0
 KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
                  PLACE(bias), numbers n) {
 #ifndef DROPOUT
@@ -346,7 +348,9 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
 
 static CT weight_of(CT score, CT lse) { return score == -INFINITY || lse == -INFINITY ? (CT)0 : exp(score - lse); }
 
-#if BLOCK % 16 == 0
+#ifdef TENSOR
+/* In nvidia.cl. */
+#elif BLOCK % 16 == 0
 /* What lanes of scores become: weights, and how much the sum would change with each. The scores are given as products
  * without SCALE; dots are those of gradients and values, `deltas` the sums of grad * out. */
 static INLINED void weights_of(VECTOR *weight, VECTOR *slope, VECTOR lse, VECTOR delta, VECTOR mask) {

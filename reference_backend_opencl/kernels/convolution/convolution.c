@@ -1,28 +1,12 @@
 /* Convolutions of one to three spatial dimensions, forward and transposed, and their gradients. The gradient of the
  * input of one kind is a convolution of the other; see convolution.cl. */
-#include "runtime/ocl.h"
+#include "kernels/convolution/convolution.h"
 
 /* A window that is unrolled whole, and so many sums that storing single elements is little beside them. */
 enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
 
 /* A loop over so many taps is unrolled. Longer ones would take a compiler seconds, and a program for each size. */
 enum { UNROLLED_TAPS = 12 };
-
-/* As in convolution.cl. */
-typedef struct plane {
-  int64_t pitch, width, height, in_width, in_height;
-  int64_t rows, top, left, start, down, across;
-} plane;
-
-typedef struct space {
-  int64_t batch, groups, out_channels, in_channels;
-  int64_t out_size[3], in_size[3], taps[3];
-  int64_t mul[3], off[3], tap[3], div[3];
-  int64_t weight_group, weight_out, weight_in;
-  int64_t phase, row, first;
-  int64_t segments, blocks, units, per_item, images, splits;
-  plane plane;
-} space;
 
 /* ---- A convolution as the kernels see it ---- */
 
@@ -34,7 +18,7 @@ typedef struct window {
   bool transposed;
 } window;
 
-static void set_sizes(space *s, const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out) {
+static void set_sizes(ocl_space *s, const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out) {
   int dims = in->ndim - 2;
   for (int d = 0; d < 3; d++) {
     s->out_size[d] = s->in_size[d] = s->taps[d] = s->mul[d] = s->tap[d] = s->div[d] = 1;
@@ -52,7 +36,7 @@ static void set_sizes(space *s, const window *w, const graft_dl_tensor *in, cons
 }
 
 /* A window of one element, taken at each: all spatial dimensions are one. */
-static void flatten(space *s) {
+static void flatten(ocl_space *s) {
   for (int d = 0; d < 3; d++) {
     if (s->taps[d] != 1 || s->mul[d] != 1 || s->div[d] != 1 || s->off[d] != 0) return;
   }
@@ -62,8 +46,8 @@ static void flatten(space *s) {
 
 /* The convolution that takes `in` to `out`; w->transposed says of which kind that one is, `swapped` that the weight's
  * first two dimensions are the input's and the output's channels. */
-static space space_of(const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out, bool swapped) {
-  space s = {.batch = in->shape[0], .groups = w->groups};
+static ocl_space space_of(const window *w, const graft_dl_tensor *in, const graft_dl_tensor *out, bool swapped) {
+  ocl_space s = {.batch = in->shape[0], .groups = w->groups};
   s.in_channels = in->shape[1] / w->groups;
   s.out_channels = out->shape[1] / w->groups;
   set_sizes(&s, w, in, out);
@@ -82,29 +66,29 @@ static int64_t vector_for(const graft_device *device, int64_t row) {
 }
 
 /* How many places the window covers beside its own, and the first of them for output 0. */
-static int64_t reach_of(const space *s, int d) {
+static int64_t reach_of(const ocl_space *s, int d) {
   int64_t reach = (s->taps[d] - 1) * s->tap[d];
   return reach < 0 ? -reach : reach;
 }
 
-static int64_t first_of(const space *s, int d) {
+static int64_t first_of(const ocl_space *s, int d) {
   return s->off[d] - (s->tap[d] < 0 ? reach_of(s, d) : 0);
 }
 
 /* Makes one row of a plane, in which rows begin `pitch` elements apart; work-items take `wide` vectors of it. */
-static void lay_plane(space *s, int64_t pitch, int64_t vec, int64_t wide) {
-  plane *p = &s->plane;
+static void lay_plane(ocl_space *s, int64_t pitch, int64_t vec, int64_t wide) {
+  ocl_plane *p = &s->plane;
   int64_t shift = reach_of(s, 1) * pitch + reach_of(s, 2);
-  *p = (plane){.pitch = pitch,
-               .width = s->out_size[2],
-               .height = s->out_size[1],
-               .in_width = s->in_size[2],
-               .in_height = s->in_size[1],
-               .rows = s->out_size[1] + reach_of(s, 1),
-               .top = first_of(s, 1),
-               .left = first_of(s, 2),
-               .down = s->tap[1] * pitch,
-               .across = s->taps[2]};
+  *p = (ocl_plane){.pitch = pitch,
+                   .width = s->out_size[2],
+                   .height = s->out_size[1],
+                   .in_width = s->in_size[2],
+                   .in_height = s->in_size[1],
+                   .rows = s->out_size[1] + reach_of(s, 1),
+                   .top = first_of(s, 1),
+                   .left = first_of(s, 2),
+                   .down = s->tap[1] * pitch,
+                   .across = s->taps[2]};
   p->start = (s->off[1] - p->top) * pitch + s->off[2] - p->left;
   s->in_size[1] = s->out_size[1] = 1;
   s->in_size[2] = s->out_size[2] = (p->height - 1) * pitch + p->width;
@@ -117,7 +101,7 @@ static void lay_plane(space *s, int64_t pitch, int64_t vec, int64_t wide) {
 /* Short rows leave much of a vector unused. Where the window moves by single elements, a plane serves as one row: a tap
  * is then a shift of the whole, and what is computed past the rows' ends is left out. Returns the pitch that rows need
  * for the window to stay inside, 0 where rows are long enough. */
-static int64_t plane_pitch(const graft_device *device, const space *s) {
+static int64_t plane_pitch(const graft_device *device, const ocl_space *s) {
   int64_t vec = device->vector_width, height = s->out_size[1], width = s->out_size[2];
   int64_t pitch = width + reach_of(s, 2);
   bool single = s->mul[1] == 1 && s->mul[2] == 1 && s->div[1] == 1 && s->div[2] == 1;
@@ -127,7 +111,7 @@ static int64_t plane_pitch(const graft_device *device, const space *s) {
   return 5 * as_plane <= 4 * as_rows ? pitch : 0;
 }
 
-static void set_rows(space *s, int64_t vec, int64_t wide, int64_t tile) {
+static void set_rows(ocl_space *s, int64_t vec, int64_t wide, int64_t tile) {
   if (!s->plane.pitch) {
     s->first = first_of(s, 2);
     s->phase = ocl_round_up(ocl_round_up(s->out_size[2], wide * vec) + reach_of(s, 2) / s->mul[2], vec);
@@ -138,7 +122,7 @@ static void set_rows(space *s, int64_t vec, int64_t wide, int64_t tile) {
   s->units = s->batch * s->groups * s->blocks * s->out_size[0] * s->out_size[1] * s->segments;
 }
 
-static int64_t packed_rows(const space *s) {
+static int64_t packed_rows(const ocl_space *s) {
   return s->batch * s->groups * s->in_channels * s->in_size[0] * s->in_size[1];
 }
 
@@ -152,12 +136,12 @@ static uint64_t padded(uint64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-static bool has_many_taps(const space *s) {
+static bool has_many_taps(const ocl_space *s) {
   return !s->plane.pitch && s->taps[2] > UNROLLED_TAPS;
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
-                                int64_t vec, int64_t wide, int64_t tile, const space *s, bool forward) {
+                                int64_t vec, int64_t wide, int64_t tile, const ocl_space *s, bool forward) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)vec, local);
@@ -172,7 +156,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
 }
 
 /* So many work-items, and the struct as the kernel's last argument. */
-static graft_status set_space(ocl_kernel *kernel, graft_device *device, const space *s, int64_t items) {
+static graft_status set_space(ocl_kernel *kernel, graft_device *device, const ocl_space *s, int64_t items) {
   ocl_kernel_size(kernel, items, device->is_cpu ? 1 : 64);
   return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(*s));
 }
@@ -182,19 +166,13 @@ static int64_t share(const graft_device *device, int64_t units, int64_t each_cor
   return device->is_cpu && units > items ? ocl_ceil_divide(units, items) : 1;
 }
 
-static graft_status prepare_rows(ocl_kernel *kernel, graft_device *device, space s) {
+static graft_status prepare_rows(ocl_kernel *kernel, graft_device *device, ocl_space s) {
   int64_t rows = packed_rows(&s);
   s.per_item = share(device, rows, 4);
   return set_space(kernel, device, &s, ocl_ceil_divide(rows, s.per_item));
 }
 
-/* A convolution of either kind. */
-typedef struct forward {
-  ocl_kernel rows, weights, convolve;
-  uint64_t skip_weights, bytes; /* the packed weights begin skip_weights bytes after the rows */
-} forward;
-
-static void destroy_forward(forward *f) {
+static void destroy_forward(ocl_forward *f) {
   ocl_kernel_destroy(&f->rows);
   ocl_kernel_destroy(&f->weights);
   ocl_kernel_destroy(&f->convolve);
@@ -207,7 +185,9 @@ static int64_t width_of(const graft_device *device, const ocl_dtype *dtype, int6
   return registers && (vectors % 2 == 0 || vectors > 4) ? 2 : 1;
 }
 
-static graft_status prepare_forward(forward *f, graft_device *device, const ocl_dtype *dtype, space s) {
+static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
+  graft_status tensor = ocl_tensor_forward(f, device, dtype, &s);
+  if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
   int64_t tile = 1, pitch = plane_pitch(device, &s);
   while (tile < 8 && tile < s.out_channels) tile *= 2;
   if (s.in_channels < PLANE_CHANNELS) pitch = 0;
@@ -229,7 +209,7 @@ static graft_status prepare_forward(forward *f, graft_device *device, const ocl_
   return status;
 }
 
-static graft_status run_forward(const graft_exec *exec, forward *f, const graft_tensor_desc *in,
+static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const graft_tensor_desc *in,
                                 const graft_tensor_desc *weight, const graft_tensor_desc *bias,
                                 const graft_tensor_desc *out) {
   ocl_place work;
@@ -247,13 +227,6 @@ static graft_status run_forward(const graft_exec *exec, forward *f, const graft_
   return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve)) : status;
 }
 
-/* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
-typedef struct weight_gradient {
-  ocl_kernel rows, outs, gradient, sum;
-  uint64_t skip_outs, skip_parts, bytes;
-  int64_t out_row, splits;
-} weight_gradient;
-
 /* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
 static int64_t splits_for(const graft_device *device, int64_t batch, int64_t tiles) {
   int64_t wanted = device->is_cpu ? 1 : ocl_ceil_divide(512 * (int64_t)device->compute_units, tiles);
@@ -261,8 +234,8 @@ static int64_t splits_for(const graft_device *device, int64_t batch, int64_t til
 }
 
 /* The result's rows, packed as they are. */
-static space outs_of(const space *s) {
-  space outs = {.batch = s->batch, .groups = s->groups, .in_channels = s->out_channels};
+static ocl_space outs_of(const ocl_space *s) {
+  ocl_space outs = {.batch = s->batch, .groups = s->groups, .in_channels = s->out_channels};
   for (int d = 0; d < 3; d++) {
     outs.in_size[d] = outs.out_size[d] = s->out_size[d];
     outs.taps[d] = outs.mul[d] = outs.tap[d] = outs.div[d] = 1;
@@ -270,9 +243,11 @@ static space outs_of(const space *s) {
   return outs;
 }
 
-static graft_status prepare_weight(weight_gradient *g, graft_device *device, const ocl_dtype *dtype, space s) {
+static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
+  graft_status tensor = ocl_tensor_weight(g, device, dtype, &s);
+  if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
   const int64_t tile = 4, enough = 32; /* vectors summed before they are added to the others */
-  space outs = outs_of(&s);
+  ocl_space outs = outs_of(&s);
   int64_t pitch = plane_pitch(device, &s), vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
   if (pitch) {
     lay_plane(&s, pitch, vec, 1);
@@ -287,7 +262,8 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
   bool row_each = device->is_cpu && !has_many_taps(&s); /* a work-item has a row of taps, else one */
   int64_t tiles = s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (row_each ? taps / s.taps[2] : taps);
-  g->splits = s.splits = splits_for(device, s.batch, tiles);
+  s.splits = splits_for(device, s.batch, tiles);
+  g->sums = s.splits > 1;
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
   graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, 1, tile, &s, false);
   if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, 1, tile, &s, false);
@@ -300,7 +276,7 @@ static graft_status prepare_weight(weight_gradient *g, graft_device *device, con
   return status == GRAFT_OK ? set_space(&g->gradient, device, &s, tiles * s.splits) : status;
 }
 
-static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const graft_tensor_desc *in,
+static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, const graft_tensor_desc *in,
                                const graft_tensor_desc *out, const graft_tensor_desc *weight) {
   ocl_place work;
   graft_status status = ocl_workspace(exec, g->bytes, &work);
@@ -314,14 +290,14 @@ static graft_status run_weight(const graft_exec *exec, weight_gradient *g, const
   status = ocl_launch(&g->rows, exec->stream, OCL_ALL(rows));
   if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, OCL_ALL(outs));
   if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
-  return status == GRAFT_OK && g->splits > 1 ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
+  return status == GRAFT_OK && g->sums ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
 }
 
 /* ---- Memos ---- */
 
 typedef struct memo {
-  forward forward;
-  weight_gradient weight;
+  ocl_forward forward;
+  ocl_weight_gradient weight;
   ocl_kernel bias;
 } memo;
 
@@ -352,7 +328,7 @@ static graft_status prepare_convolution(void *pointer, graft_device *device, con
                     .dilation = args->dilation.items,
                     .groups = args->groups,
                     .transposed = args->transposed};
-  space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
+  ocl_space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
   return prepare_forward(&((memo *)pointer)->forward, device, dtype, s);
 }
 
@@ -369,7 +345,7 @@ graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolu
 static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype,
                                  const graft_dl_tensor *grad) {
   int64_t images = grad->shape[0], channels = grad->shape[1], spatial = 1;
-  const space s = {.taps = {1, 1, 1}};
+  const ocl_space s = {.taps = {1, 1, 1}};
   for (int d = 2; d < grad->ndim; d++) spatial *= grad->shape[d];
   graft_status status =
       make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 1, 4, &s, false);
@@ -401,7 +377,7 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
   if (status == GRAFT_OK && args->out1) {
     window from = w;
     from.transposed = false;
-    space s = w.transposed ? space_of(&from, grad, in, false) : space_of(&from, in, grad, false);
+    ocl_space s = w.transposed ? space_of(&from, grad, in, false) : space_of(&from, in, grad, false);
     status = prepare_weight(&memo->weight, device, dtype, s);
   }
   if (status == GRAFT_OK && args->out2) status = prepare_bias(&memo->bias, device, dtype, grad);

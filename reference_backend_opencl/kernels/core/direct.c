@@ -28,7 +28,10 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_
   for (int i = 0; i < call->count; i++) n.of[i] = given[i];
   graft_status status = ocl_kernel_init(kernel, device, head, call->file, stage->entry);
   if (status != GRAFT_OK) return status;
-  ocl_kernel_size(kernel, ocl_ceil_divide(stage->units, n.per_item), local);
+  if (stage->together)
+    ocl_kernel_size(kernel, stage->units * (int64_t)stage->together, stage->together);
+  else
+    ocl_kernel_size(kernel, ocl_ceil_divide(stage->units, n.per_item), local);
   return ocl_kernel_set(kernel, 1, &(ocl_argument)OCL_VALUE(n));
 }
 

@@ -11,7 +11,8 @@ enum { OCL_DIRECT_STAGES = 4, OCL_DIRECT_PLACES = 14, OCL_DIRECT_NUMBERS = 62 };
  */
 typedef struct ocl_stage {
   const char *entry;
-  int64_t units; /* 0: the stage is left out */
+  int64_t units;   /* 0: the stage is left out */
+  size_t together; /* work-items of a group that makes one unit; 0: each makes units of its own */
   ocl_place places[OCL_DIRECT_PLACES];
   const int64_t *numbers; /* as many as the call's, for this stage alone; NULL: the call's */
 } ocl_stage;

@@ -1,5 +1,5 @@
 /* Matrix products: mm, bmm, and with a matrix to add. All are one batched product with any strides. */
-#include "runtime/ocl.h"
+#include "kernels/matmul/matmul.h"
 
 /* out = alpha * a b + beta * addend; without an addend, out = a b. The last two dimensions count. */
 typedef struct operands {
@@ -28,8 +28,8 @@ enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
 /* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
 enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 
-/* COMBINED as tiles.cl has it; how short and how long a split of K should be, how many tiles a compute unit should get,
- * and how much of K is summed in one go where it isn't split. */
+/* COMBINED as splits.cl has it; how short and how long a split of K should be, how many tiles a compute unit should
+ * get, and how much of K is summed in one go where it isn't split. */
 enum { COMBINED = 32, SPLIT_LEAST = 256, SPLIT_MOST = 512, TILES_WANTED = 4, GPU_DEPTH_MAX = 1024 };
 
 /* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
@@ -41,6 +41,7 @@ typedef struct memo {
   const ocl_dtype *compute;
   bool swapped;                                   /* a takes B's place: the transposed product, of transposed factors */
   bool thin;                                      /* few rows: thin.cl */
+  bool tensor;                                    /* by tensor cores: nvidia.cl */
   bool at_once;                                   /* of a short K, without packed panels */
   bool packs_a, packs_b;                          /* else the product reads the tensor */
   bool splits;                                    /* parts of K side by side, which `combine` adds up */
@@ -48,35 +49,28 @@ typedef struct memo {
   uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
 } memo;
 
-/* The last two dimensions of a tensor, perhaps turned, and the one before them. */
-typedef struct matrix {
-  int64_t batches, rows, columns, batch_stride, row_stride, column_stride;
-} matrix;
-
-static matrix matrix_of(const graft_tensor_desc *t, bool turned) {
+static ocl_matrix matrix_of(const graft_tensor_desc *t, bool turned) {
   const graft_dl_tensor *dl = &t->dl;
   int row = dl->ndim - 2 + turned, column = dl->ndim - 1 - turned;
   bool batched = dl->ndim > 2;
-  return (matrix){.batches = batched ? dl->shape[0] : 1,
-                  .rows = dl->shape[row],
-                  .columns = dl->shape[column],
-                  .batch_stride = batched ? dl->strides[0] : 0,
-                  .row_stride = dl->strides[row],
-                  .column_stride = dl->strides[column]};
+  return (ocl_matrix){.batches = batched ? dl->shape[0] : 1,
+                      .rows = dl->shape[row],
+                      .columns = dl->shape[column],
+                      .batch_stride = batched ? dl->strides[0] : 0,
+                      .row_stride = dl->strides[row],
+                      .column_stride = dl->strides[column]};
 }
 
 /* ---- The tile ---- */
 
-typedef struct tile {
-  int64_t vec, m, v, n; /* lanes of a vector, rows, vectors in a row of a CPU's tile, columns */
-} tile;
-
 /* As in tiles.cl. */
 enum { SIDE = 16, STRIP = 16 };
+/* As in core/nvidia.cl. */
+enum { TENSOR_STRIP = 64 };
 
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
-static tile cpu_tile(const graft_device *device, bool complex, bool wide) {
-  tile t;
+static ocl_tile cpu_tile(const graft_device *device, bool complex, bool wide) {
+  ocl_tile t;
   t.vec = complex ? 1 : wide && device->vector_width > 4 ? device->vector_width / 2 : device->vector_width;
   t.m = device->vector_width == 16 ? 8 : device->vector_width == 8 ? 6 : 4;
   t.v = complex ? 4 : 2;
@@ -85,8 +79,8 @@ static tile cpu_tile(const graft_device *device, bool complex, bool wide) {
 }
 
 /* 64 x 64, or 128 x 128 of 4-byte numbers where there are enough such tiles for all of the machine. */
-static tile gpu_tile(const graft_device *device, bool complex, bool wide, const matrix *out) {
-  tile t;
+static ocl_tile gpu_tile(const graft_device *device, bool complex, bool wide, const ocl_matrix *out) {
+  ocl_tile t;
   t.vec = complex ? 1 : wide ? 2 : 4;
   t.v = 4 / t.vec;
   t.m = t.n = SIDE * t.vec * t.v;
@@ -96,20 +90,26 @@ static tile gpu_tile(const graft_device *device, bool complex, bool wide, const 
   return t;
 }
 
-static tile choose_tile(const graft_device *device, const ocl_dtype *compute, const matrix *out) {
+static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute, const ocl_matrix *out) {
   bool complex = compute->class == OCL_CLASS_COMPLEX;
   bool wide = compute->compute[0] == 'd' || compute->compute[0] == 'l' || compute->code == GRAFT_U64;
   return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
 }
 
-static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const tile *t) {
-  const char *files = !device->is_cpu ? "matmul/matmul matmul/tiles"
-                      : memo->thin    ? "matmul/matmul matmul/thin"
-                                      : "matmul/matmul matmul/panels";
+static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tile *t) {
+  const char *files = memo->tensor      ? "matmul/matmul matmul/splits core/nvidia matmul/nvidia"
+                      : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
+                      : memo->thin      ? "matmul/matmul matmul/thin"
+                                        : "matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s", memo->compute->name, (int)t->m,
                (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "");
+  if (!device->is_cpu) ocl_text_add(&head, "#define TILE_N %d\n", (int)t->n);
+  if (memo->tensor) {
+    const ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false);
+    ocl_tensor_head(&head, memo->compute, &a, &b, t);
+  }
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
   if (status == GRAFT_OK && memo->splits) status = ocl_kernel_init(&memo->combine, device, &head, files, "combine");
@@ -123,8 +123,8 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
 /* ---- The plan ---- */
 
 /* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
-static graft_status plan_packing(memo *memo, product *p, const graft_device *device, const matrix *a, const matrix *b,
-                                 const tile *t) {
+static graft_status plan_packing(memo *memo, product *p, const graft_device *device, const ocl_matrix *a,
+                                 const ocl_matrix *b, const ocl_tile *t) {
   p->a_batch = a->batch_stride;
   p->a_panel = t->n * a->row_stride;
   p->a_row = a->row_stride;
@@ -179,7 +179,7 @@ static int64_t block_of(int64_t k, int64_t most) {
 
 /* Work-items of neighbouring columns follow each other on one core and find their rows of A in its cache; there must be
  * enough items for all cores to end together. */
-static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
+static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
                        int64_t element) {
   memo->block = block_of(p->k, DEPTH_MAX);
   int64_t enough = ocl_ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
@@ -192,7 +192,7 @@ static void plan_items(memo *memo, product *p, const graft_device *device, int64
 }
 
 /* Each work-item makes a panel of its own, which should serve for some tiles; neighbours share their rows of A. */
-static void plan_at_once(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t,
+static void plan_at_once(memo *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
                          int64_t element) {
   int64_t enough = ocl_ceil_divide(4 * (int64_t)device->compute_units, p->panels_n * batches);
   int64_t most = ocl_ceil_divide(p->panels_m, 4), parts = enough < most ? enough : most;
@@ -203,7 +203,7 @@ static void plan_at_once(memo *memo, product *p, const graft_device *device, int
 }
 
 /* Strips of columns, of which each core gets some. */
-static void plan_strips(memo *memo, product *p, const graft_device *device, int64_t batches, const tile *t) {
+static void plan_strips(memo *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t) {
   int64_t vectors = ocl_ceil_divide(p->n, t->vec);
   int64_t width = ocl_ceil_divide(vectors * batches, 4 * (int64_t)device->compute_units);
   memo->block = p->k;
@@ -211,8 +211,17 @@ static void plan_strips(memo *memo, product *p, const graft_device *device, int6
   set_global(&memo->multiply, ocl_ceil_divide(vectors, p->panels_per_item), 1, batches);
 }
 
+/* Few tiles leave units idle: K is cut so that each gets one, or as many small ones as run on it at once. */
+static int64_t tensor_splits(const graft_device *device, const ocl_matrix *out, int64_t k, const ocl_tile *t) {
+  int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
+  int64_t units = device->compute_units * (t->m == 64 ? 2 : 1), most = k / SPLIT_LEAST;
+  int64_t wanted = tiles > 0 ? units / tiles : 1;
+  if (wanted > most) wanted = most;
+  return wanted > 1 ? wanted : 1;
+}
+
 /* Of too few tiles for the device K is cut, too: into as many parts as fill it, and more where those are long. */
-static int64_t splits_of(const graft_device *device, const matrix *out, int64_t k, const tile *t) {
+static int64_t splits_of(const graft_device *device, const ocl_matrix *out, int64_t k, const ocl_tile *t) {
   int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
   int64_t units = device->compute_units, most = k / SPLIT_LEAST;
   if (device->is_cpu || tiles == 0 || tiles >= units) return 1;
@@ -223,16 +232,23 @@ static int64_t splits_of(const graft_device *device, const matrix *out, int64_t 
   return wanted > 1 ? wanted : 1;
 }
 
-static void plan_groups(memo *memo, product *p, int64_t batches, const tile *t) {
-  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), STRIP);
-  memo->block = memo->splits ? p->k : block_of(p->k, GPU_DEPTH_MAX);
-  set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
-  memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
+static void plan_groups(memo *memo, product *p, int64_t batches, const ocl_tile *t) {
+  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), memo->tensor ? TENSOR_STRIP : STRIP);
+  if (memo->tensor) {
+    const int64_t lanes = OCL_TENSOR_LANES(t->m);
+    memo->block = p->k;
+    set_global(&memo->multiply, p->panels_n * p->panels_m * lanes, 1, batches * p->splits);
+    memo->multiply.local[0] = (size_t)lanes;
+  } else {
+    memo->block = memo->splits ? p->k : block_of(p->k, GPU_DEPTH_MAX);
+    set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
+    memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
+  }
   set_global(&memo->combine, ocl_round_up(ocl_ceil_divide(p->n, t->vec), COMBINED), p->m, batches);
   memo->combine.local[0] = COMBINED;
 }
 
-static void plan_workspace(memo *memo, const product *p, int64_t batches, const tile *t, int64_t element) {
+static void plan_workspace(memo *memo, const product *p, int64_t batches, const ocl_tile *t, int64_t element) {
   int64_t bytes_a = memo->packs_a ? ocl_round_up(batches * p->a_batch * element, 256) : 0;
   int64_t bytes_b = memo->packs_b ? ocl_round_up(batches * p->b_batch * element, 256) : 0;
   int64_t padded = batches * p->panels_m * t->m * p->panels_n * t->n;
@@ -245,7 +261,7 @@ static void plan_workspace(memo *memo, const product *p, int64_t batches, const 
 /* Whether a factor of few rows (turned: B, of few columns) meets a large matrix that lies row by row or column by
  * column. Of f32 that lies row by row the tiles of panels.cl are better from a third row on. */
 static bool is_thin(const graft_device *device, const ocl_dtype *compute, const operands *call, bool turned) {
-  const matrix large = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
+  const ocl_matrix large = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
   bool by_rows = large.column_stride == 1, by_columns = large.row_stride == 1;
   int64_t most = compute->bytes == 2 || !by_rows ? THIN_ROWS : 2;
   return device->is_cpu && compute->class == OCL_CLASS_FLOAT && compute->bytes <= 4 && (by_rows || by_columns) &&
@@ -253,13 +269,16 @@ static bool is_thin(const graft_device *device, const ocl_dtype *compute, const 
 }
 
 static graft_status plan(memo *memo, graft_device *device, const operands *call) {
-  matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
-  tile t = choose_tile(device, memo->compute, &out);
+  ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
+  ocl_tile t = choose_tile(device, memo->compute, &out);
+  memo->tensor =
+      ocl_tensor_tile(device, memo->compute, &a, call->a->dl.byte_offset, &b, call->b->dl.byte_offset, &out, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
                   out.rows * out.columns * out.batches <= AT_ONCE_MOST / (a.columns > 0 ? a.columns : 1);
-  const int64_t splits = splits_of(device, &out, a.columns, &t);
+  const int64_t splits =
+      memo->tensor ? tensor_splits(device, &out, a.columns, &t) : splits_of(device, &out, a.columns, &t);
   memo->splits = splits > 1;
   graft_status status = make_kernels(memo, device, call, &t);
   if (status != GRAFT_OK) return status;
@@ -280,7 +299,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   p.out_row = out.row_stride;
   p.out_column = out.column_stride;
   if (call->addend) {
-    matrix addend = matrix_of(call->addend, memo->swapped);
+    ocl_matrix addend = matrix_of(call->addend, memo->swapped);
     p.addend_batch = addend.batch_stride;
     p.addend_row = addend.row_stride;
     p.addend_column = addend.column_stride;

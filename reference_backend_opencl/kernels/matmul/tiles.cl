@@ -5,12 +5,11 @@
  * A work-item's rows and columns are TILE_V vectors each, SPAN apart, so that neighbours read neighbouring vectors.
  *
  * A long K is summed in blocks, so that rounding errors do not grow with it: where there are too few tiles for the
- * device side by side (p.splits of them, whose sums `combine` adds up), else launch after launch. */
+ * device side by side (splits.cl), else launch after launch. */
 #define SIDE 16
 #define SPAN (SIDE * VEC)
 #define TILE (SPAN * TILE_V)
 #define STRIP 16 /* steps of K */
-#define COMBINED 32 /* work-items that add up splits in a group */
 #define PITCH (TILE + VEC) /* of a step in local memory: not a multiple of the banks */
 #define SHARE (TILE * STRIP / (SIDE * SIDE)) /* what a work-item brings of a strip */
 
@@ -32,11 +31,6 @@ static void fetch(CT share[SHARE], __global const RAW(D) * from, long row_stride
 static INLINED void place(__local CT *strip, const CT share[SHARE], bool along, int lane) {
 #pragma unroll
   for (int s = 0; s < SHARE; s++) strip[STEP_OF(s, along) * PITCH + ROW_OF(s, along)] = share[s];
-}
-
-/* Where in the workspace the sums of row i from column j on stand, of the tiles of a batch and a split. */
-static INLINED long kept_at(long tiles, long i, long j, product p) {
-  return (tiles * p.panels_m * TILE + i) * p.panels_n * TILE + j;
 }
 
 KERNEL_OF(SIDE, SIDE) multiply(
@@ -101,14 +95,4 @@ KERNEL_OF(SIDE, SIDE) multiply(
         finish(sum[r][v], i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
     }
   }
-}
-
-/* A work-item for each vector of the result. */
-KERNEL_OF(COMBINED, 1) combine(PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta, product p) {
-  long j = (long)get_global_id(0) * VEC, i = get_global_id(1), batch = get_global_id(2);
-  if (j >= p.n) return;
-  __global const CT *sums = (__global const CT *)(partial + offset_partial);
-  VT sum = (VT)0;
-  for (long split = 0; split < p.splits; split++) sum += VLOAD(sums + kept_at(batch * p.splits + split, i, j, p));
-  finish(sum, i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
 }

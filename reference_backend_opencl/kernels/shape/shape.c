@@ -308,8 +308,8 @@ static graft_status prepare_triangle(void *memo, graft_device *device, const voi
   ocl_kernel *kernel = &((triangle_memo *)memo)->kernel;
   size_t local = device->is_cpu ? 1 : 64;
   int64_t columns = desc->dl.shape[desc->dl.ndim - 1], rows = ocl_elements(desc) / (columns ? columns : 1);
-  int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : 1;
-  ocl_kernel_size(kernel, ocl_ceil_divide(rows, per_item), local);
+  int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : ocl_ceil_divide(columns, (int64_t)local);
+  ocl_kernel_size(kernel, device->is_cpu ? ocl_ceil_divide(rows, per_item) : rows * per_item * (int64_t)local, local);
   ocl_text head = {0};
   ocl_head_types(&head, bits, 1, local);
   ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);

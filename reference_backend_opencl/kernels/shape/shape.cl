@@ -81,6 +81,7 @@ typedef struct {
   long rows, rows_per_matrix, columns, per_item;
 } triangle_space;
 
+#ifdef IS_CPU
 KERNEL triangle(PLACE(out), CONST_PLACE(in), long first, long lower, triangle_space shape) {
   long row = (long)get_global_id(0) * shape.per_item, last = min(row + shape.per_item, shape.rows);
   for (; row < last; row++) {
@@ -93,4 +94,15 @@ KERNEL triangle(PLACE(out), CONST_PLACE(in), long first, long lower, triangle_sp
     for (long i = end; i < shape.columns; i++) to[i] = (RAW(D))0;
   }
 }
+#else
+/* An element a work-item: per_item work-groups share a row. */
+KERNEL triangle(PLACE(out), CONST_PLACE(in), long first, long lower, triangle_space shape) {
+  long row = (long)get_group_id(0) / shape.per_item;
+  long i = (long)get_group_id(0) % shape.per_item * LOCAL + (long)get_local_id(0);
+  if (i >= shape.columns) return;
+  bool before = i < first + row % shape.rows_per_matrix;
+  RAW(D) value = CONST_POINTER(D, in)[row * shape.columns + i];
+  POINTER(D, out)[row * shape.columns + i] = before == (lower != 0) ? value : (RAW(D))0;
+}
+#endif
 #endif

@@ -19,10 +19,14 @@ typedef struct memo {
   ocl_kernel kernel;
 } memo;
 
+/* A GPU's work-item takes so short a line by itself: most of a group would be idle. */
+enum { SHORT_LINE = 32 };
+
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_dtype *out,
                                 const ocl_dtype *in) {
   const ocl_dtype *compute = ocl_dtype_of(device, out->bytes == 8 ? GRAFT_F64 : GRAFT_F32);
   ocl_lines lines = ocl_lines_of(device, &call->a->dl, call->dim);
+  if (!device->is_cpu && lines.size <= SHORT_LINE) ocl_lines_plan_columns(device, &lines);
   ocl_text head = {0};
   ocl_lines_head(&head, &lines, compute);
   ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s%s", call->op, out->name, in->name,

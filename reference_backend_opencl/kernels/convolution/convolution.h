@@ -1,0 +1,43 @@
+/* What the ways of a convolution share: convolution.c plans that of portable OpenCL, nvidia.c that of tensor cores. */
+#ifndef OCL_CONVOLUTION_H
+#define OCL_CONVOLUTION_H
+
+#include "runtime/ocl.h"
+
+/* As in convolution.cl. */
+typedef struct ocl_plane {
+  int64_t pitch, width, height, in_width, in_height;
+  int64_t rows, top, left, start, down, across;
+} ocl_plane;
+
+typedef struct ocl_space {
+  int64_t batch, groups, out_channels, in_channels;
+  int64_t out_size[3], in_size[3], taps[3];
+  int64_t mul[3], off[3], tap[3], div[3];
+  int64_t weight_group, weight_out, weight_in;
+  int64_t phase, row, first;
+  int64_t segments, blocks, units, per_item, images, splits;
+  ocl_plane plane;
+} ocl_space;
+
+/* A convolution of either kind. */
+typedef struct ocl_forward {
+  ocl_kernel rows, weights, convolve;
+  uint64_t skip_weights, bytes; /* the packed weights begin skip_weights bytes after the rows */
+} ocl_forward;
+
+/* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
+typedef struct ocl_weight_gradient {
+  ocl_kernel rows, outs, gradient, sum;
+  uint64_t skip_outs, skip_parts, bytes;
+  int64_t out_row;
+  bool sums; /* parts, by `sum` */
+} ocl_weight_gradient;
+
+/* Whether tensor cores serve a convolution of `dtype`: then its packing, its product and its sum are planned. Else
+ * GRAFT_UNIMPLEMENTED, and nothing is. */
+graft_status ocl_tensor_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
+graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
+                               const ocl_space *s);
+
+#endif

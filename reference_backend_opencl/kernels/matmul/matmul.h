@@ -1,0 +1,25 @@
+/* What the ways of a matrix product share: matmul.c plans those of portable OpenCL, nvidia.c that of tensor cores. */
+#ifndef OCL_MATMUL_H
+#define OCL_MATMUL_H
+
+#include "runtime/ocl.h"
+
+/* The last two dimensions of a tensor, perhaps turned, and the one before them. */
+typedef struct ocl_matrix {
+  int64_t batches, rows, columns, batch_stride, row_stride, column_stride;
+} ocl_matrix;
+
+/* How a product is cut. */
+typedef struct ocl_tile {
+  int64_t vec, m, v, n; /* lanes of a vector, rows, vectors in a row of a CPU's tile, columns */
+} ocl_tile;
+
+/* Whether tensor cores serve out = a b, all of one dtype whose first elements lie at these byte offsets; then *tile is
+ * how. */
+bool ocl_tensor_tile(graft_device *device, const ocl_dtype *dtype, const ocl_matrix *a, uint64_t a_offset,
+                     const ocl_matrix *b, uint64_t b_offset, const ocl_matrix *out, ocl_tile *tile);
+/* Adds to the head what nvidia.cl asks for beside TILE_M and TILE_N. */
+void ocl_tensor_head(ocl_text *head, const ocl_dtype *dtype, const ocl_matrix *a, const ocl_matrix *b,
+                     const ocl_tile *tile);
+
+#endif

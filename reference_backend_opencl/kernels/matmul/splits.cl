@@ -1,0 +1,17 @@
+/* Where K is cut into p.splits parts side by side, and the sums of each are kept. A tile is TILE_M x TILE_N. */
+#define COMBINED 32 /* work-items that add up splits in a group */
+
+/* Where in the workspace the sums of row i from column j on stand, of the tiles of a batch and a split. */
+static INLINED long kept_at(long tiles, long i, long j, product p) {
+  return (tiles * p.panels_m * TILE_M + i) * p.panels_n * TILE_N + j;
+}
+
+/* A work-item for each vector of the result. */
+KERNEL_OF(COMBINED, 1) combine(PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta, product p) {
+  long j = (long)get_global_id(0) * VEC, i = get_global_id(1), batch = get_global_id(2);
+  if (j >= p.n) return;
+  __global const CT *sums = (__global const CT *)(partial + offset_partial);
+  VT sum = (VT)0;
+  for (long split = 0; split < p.splits; split++) sum += VLOAD(sums + kept_at(batch * p.splits + split, i, j, p));
+  finish(sum, i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+}

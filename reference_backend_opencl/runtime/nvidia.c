@@ -1,0 +1,123 @@
+/* NVIDIA's tensor cores: the text of their products, the tiles that suit them, and whether they are there. */
+#include "runtime/nvidia.h"
+
+#include "runtime/ocl.h"
+
+/* As cl_nv_device_attribute_query names it. */
+#define CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+
+/* ---- Products ---- */
+
+static void add_operands(ocl_text *head, int count, int first) {
+  for (int i = 0; i < count; i++) ocl_text_add(head, "%s%%%d", i ? "," : "", first + i);
+}
+
+void ocl_head_multiply(ocl_text *head, const char *name, const ocl_dtype *dtype, int columns, ocl_factor a,
+                       ocl_factor b) {
+  const int sums = columns / 2;
+  const bool registers = a == OCL_FACTOR_REGISTERS;
+  ocl_text_add(head,
+               "static __attribute__((always_inline)) void %s(float *sums, %s a, ulong b) {\n"
+               "__asm volatile(\"%s { .reg .pred adds; setp.eq.u32 adds, 0, 0;\\n"
+               "%s wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {",
+               name, registers ? "const uint *" : "ulong", OCL_PTX_MARK, OCL_PTX_MARK, columns, dtype->name,
+               dtype->name);
+  add_operands(head, sums, 0);
+  ocl_text_add(head, "}, %s", registers ? "{" : "");
+  add_operands(head, registers ? 4 : 1, sums);
+  ocl_text_add(head, "%s, %%%d, adds, 1, 1", registers ? "}" : "", sums + (registers ? 4 : 1));
+  if (!registers) ocl_text_add(head, ", %d", a == OCL_FACTOR_ACROSS);
+  ocl_text_add(head, ", %d; }\" : ", b == OCL_FACTOR_ACROSS);
+  for (int i = 0; i < sums; i++) ocl_text_add(head, "%s\"+f\"(sums[%d])", i ? ", " : "", i);
+  ocl_text_add(head, " : ");
+  for (int i = 0; registers && i < 4; i++) ocl_text_add(head, "\"r\"(a[%d]), ", i);
+  ocl_text_add(head, "%s\"l\"(b) : \"memory\");\n}\n", registers ? "" : "\"l\"(a), ");
+}
+
+/* ---- Tiles ---- */
+
+/* How many multiplications a unit makes at a time in tiles of each size, measured on an H100 at K = 8192: relative to
+ * each other. Of the smallest, two groups run on a unit. */
+static const struct {
+  ocl_tensor_size size;
+  double speed;
+} sizes[] = {{{128, 256}, 100}, {{128, 128}, 68}, {{64, 128}, 60}};
+
+/* What is left of a size's speed: the rest is spent beyond the result's edges, or waiting for the last tiles. */
+static double speed_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches, int which) {
+  const ocl_tensor_size size = sizes[which].size;
+  int64_t tiles = ocl_ceil_divide(rows, size.m) * ocl_ceil_divide(columns, size.n) * batches;
+  int64_t rounds = ocl_ceil_divide(tiles, (int64_t)device->compute_units);
+  return sizes[which].speed / (double)(rounds * size.m * size.n);
+}
+
+ocl_tensor_size ocl_tensor_size_for(const graft_device *device, int64_t rows, int64_t columns, int64_t batches) {
+  int best = 0;
+  for (int i = 1; i < (int)(sizeof sizes / sizeof *sizes); i++) {
+    if (speed_of(device, rows, columns, batches, i) > speed_of(device, rows, columns, batches, best)) best = i;
+  }
+  return sizes[best].size;
+}
+
+void ocl_head_tensor_tile(ocl_text *head, const ocl_dtype *dtype, ocl_tensor_size size, ocl_factor a, ocl_factor b) {
+  ocl_text_add(head, "#define WARPGROUPS %d\n#define A_ALONG %d\n#define B_ALONG %d\n", (int)(size.m / 64),
+               a == OCL_FACTOR_ALONG, b == OCL_FACTOR_ALONG);
+  ocl_head_multiply(head, "multiply_tensor", dtype, (int)size.n, a, b);
+}
+
+/* ---- The probe ---- */
+
+enum { PROBE_COLUMNS = 8, PROBE_STEPS = 16, PROBE_ROWS = 64 };
+
+static bool is_hopper(cl_device_id id) {
+  cl_uint major = 0;
+  return clGetDeviceInfo(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL) == CL_SUCCESS &&
+         major == 9;
+}
+
+/* Whether a product of small whole numbers, which the kernel makes up, comes out as it must. */
+static bool multiplies(graft_device *device) {
+  const ocl_dtype *bf16 = ocl_dtype_of(device, GRAFT_BF16);
+  ocl_text head = {0};
+  ocl_head_types(&head, bf16, 1, 128);
+  ocl_head_multiply(&head, "multiply_tensor", bf16, PROBE_COLUMNS, OCL_FACTOR_ALONG, OCL_FACTOR_ALONG);
+  ocl_kernel kernel = {0};
+  graft_status status = ocl_kernel_make(&kernel, device, &head, "core/nvidia core/nvidia_probe", "probe");
+  if (status != GRAFT_OK) return false;
+  float got[PROBE_ROWS * PROBE_COLUMNS];
+  cl_int error;
+  cl_mem buffer = clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof got, NULL, &error);
+  size_t size = 128;
+  cl_command_queue queue = NULL;
+  if (error == CL_SUCCESS) queue = clCreateCommandQueue(device->context, device->id, 0, &error);
+  if (error == CL_SUCCESS) error = clSetKernelArg(kernel.handle, 0, sizeof buffer, &buffer);
+  if (error == CL_SUCCESS) error = clEnqueueNDRangeKernel(queue, kernel.handle, 1, NULL, &size, &size, 0, NULL, NULL);
+  if (error == CL_SUCCESS) error = clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL);
+  if (queue) clReleaseCommandQueue(queue);
+  if (buffer) clReleaseMemObject(buffer);
+  ocl_kernel_destroy(&kernel);
+  bool right = error == CL_SUCCESS;
+  for (int i = 0; right && i < PROBE_ROWS; i++) {
+    for (int j = 0; j < PROBE_COLUMNS; j++) {
+      int sum = 0;
+      for (int k = 0; k < PROBE_STEPS; k++) sum += ((i + 3 * k) % 17 - 8) * ((5 * j + k) % 13 - 6);
+      right = right && got[i * PROBE_COLUMNS + j] == (float)sum;
+    }
+  }
+  return right;
+}
+
+bool ocl_has_tensor_cores(graft_device *device) {
+  pthread_mutex_lock(&device->tensor_lock);
+  if (!device->tensor_known) {
+    ocl_plugin *plugin = device->plugin;
+    device->tensor_cores = !plugin->portable && is_hopper(device->id) && multiplies(device);
+    device->tensor_known = true;
+    if (!plugin->portable && is_hopper(device->id) && !device->tensor_cores)
+      ocl_log(plugin, GRAFT_LOG_WARNING,
+              "tensor cores: the probe's product is not right with this driver; portable kernels serve");
+  }
+  bool has = device->tensor_cores;
+  pthread_mutex_unlock(&device->tensor_lock);
+  return has;
+}

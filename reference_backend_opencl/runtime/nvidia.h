@@ -1,0 +1,36 @@
+/* What NVIDIA's driver lets a kernel have beyond OpenCL: the tensor cores of Hopper, by inline PTX
+ * (kernels/core/nvidia.cl). */
+#ifndef OCL_NVIDIA_H
+#define OCL_NVIDIA_H
+
+#include "runtime/device.h"
+#include "runtime/dtype.h"
+
+/* Whether the device has these tensor cores, and they were seen to work: the first call compiles and runs a small
+ * product. Thread-safe; later calls cost nothing. */
+bool ocl_has_tensor_cores(graft_device *device);
+
+/* Where a factor of a product lies: in local memory, contiguous along K or across, or in registers. */
+typedef enum ocl_factor { OCL_FACTOR_ALONG, OCL_FACTOR_ACROSS, OCL_FACTOR_REGISTERS } ocl_factor;
+
+/* Adds to a head the function name(float *sums, ulong a, ulong b): the work-items of a warpgroup add to their sums,
+ * `columns` / 2 each, the product of 64 rows and `columns` columns over 16 steps of K, of the factors that the
+ * descriptors a and b show. With a in registers it is const uint *a: four of them, of two elements each. b never is. */
+void ocl_head_multiply(ocl_text *head, const char *name, const ocl_dtype *dtype, int columns, ocl_factor a,
+                       ocl_factor b);
+
+/* ---- A tile of a product: core/nvidia.cl ---- */
+
+typedef struct ocl_tensor_size {
+  int64_t m, n;
+} ocl_tensor_size;
+
+#define OCL_TENSOR_LANES(m) (2 * (m)) /* work-items of a group that makes m rows */
+enum { OCL_TENSOR_VECTOR = 4 };       /* VEC of such kernels */
+
+/* The tile in which `batches` results of so many rows and columns are made fastest. */
+ocl_tensor_size ocl_tensor_size_for(const graft_device *device, int64_t rows, int64_t columns, int64_t batches);
+/* Adds to a head what that part asks for beside TILE_M and TILE_N. */
+void ocl_head_tensor_tile(ocl_text *head, const ocl_dtype *dtype, ocl_tensor_size size, ocl_factor a, ocl_factor b);
+
+#endif
