@@ -209,6 +209,17 @@ static const cf_op cf_attention_ops[] = {
               "m T[2,1,45,9] T[2,1,45,9] T[2,1,45,9] _ 0.0 true", "m T[1,1,12,5] T[1,1,9,5] T[1,1,9,3] T[12,9]",
               "f T[2,4,65,64] T[2,4,65,64] T[2,4,65,64] _ 0.0 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_attention)},
+    /* Enough for a GPU's tiles, and few rows of many columns. */
+    {CF_FORWARD,
+     CF_TEXTS("m T[1,1,70,20] T[1,1,90,20] T[1,1,90,13] T[70,90] 0.0 true", "m T[2,2,3,33] T[2,2,257,33] T[2,2,257,9]",
+              "m T[1,2,5,40] T[1,2,200,40] T[1,2,200,40] _ 0.25 true"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_NONE},
+    {CF_FORWARD "_backward",
+     CF_TEXTS("m T[1,1,70,13] T[1,1,70,20] T[1,1,90,20] T[1,1,90,13] T[70,90] [1,1,1,1] T[1,1,70,13] f32[1,1,70]+ _ _ "
+              "70 90 0.25 true i64[]=77 i64[]=8",
+              "m T[1,1,90,16] T[1,1,90,16] T[1,1,70,16] T[1,1,70,16] _ [0,1,1,0] T[1,1,90,16] f32[1,1,90]+ _ _ 90 70 "
+              "0.0 false i64[]=0 i64[]=0"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
     /* Each call draws another mask, so that no two make a difference quotient. */
     {CF_FORWARD,
      CF_TEXTS("m T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ 0.25",

@@ -6,7 +6,9 @@
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
 enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
-enum { MINE = 128, TENSOR_LANES = 256 }; /* as in nvidia.cl */
+enum { TILE_LANES = 64, TILE_WIDEST = 128, TILE_LEAST = 1 << 16 }; /* as in tiles.cl; of multiplications, so many */
+enum { FEW_ROWS = 8, FEW_COLUMNS = 128 };                          /* where a row is shared by a group */
+enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 };                    /* as in nvidia.cl */
 enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128, TENSOR_LEAST = 1 << 21 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
@@ -15,7 +17,8 @@ typedef struct attention {
   const ocl_dtype *dtype;
   const double *scale;
   double dropout;
-  bool causal, is_cpu, tensor; /* by tensor cores: nvidia.cl */
+  bool causal, is_cpu;
+  bool tensor, tiles, few; /* by tensor cores: nvidia.cl; by local memory: tiles.cl; and that of few rows */
   int64_t numbers[NUMBERS];
 } attention;
 
@@ -45,17 +48,26 @@ static bool is_copied(const attention *a, int which) {
                 t->dl.shape[3] % 8 == 0);
 }
 
+/* Multiplications of a product of queries and keys. */
+static double work_of(const attention *a) {
+  const int64_t *n = a->numbers;
+  return (double)n[BATCH] * (double)n[HEADS] * (double)n[ROWS] * (double)n[COLUMNS] *
+         (double)a->tensors[QUERY]->dl.shape[3];
+}
+
+static bool is_within(const attention *a, int64_t widest) {
+  int64_t width = a->tensors[QUERY]->dl.shape[3], value_width = a->tensors[VALUE]->dl.shape[3];
+  return width > 0 && width <= widest && value_width > 0 && value_width <= widest;
+}
+
 /* Whether Hopper's tensor cores serve: halves, in enough rows and columns to be worth a program. */
 static bool has_tensor_tiles(const attention *a, graft_device *device) {
-  const graft_tensor_desc *query = a->tensors[QUERY], *value = a->tensors[VALUE];
-  int64_t widest = a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST, width = query->dl.shape[3];
-  double work = (double)a->numbers[BATCH] * (double)a->numbers[HEADS] * (double)a->numbers[ROWS] *
-                (double)a->numbers[COLUMNS] * (double)width;
+  graft_dtype dtype = a->tensors[QUERY]->dl.dtype;
   bool copied = true;
   for (int i = 0; i < LSE; i++) copied = copied && (i == BIAS || i == TO_BIAS || is_copied(a, i));
-  return !a->is_cpu && (query->dl.dtype == GRAFT_BF16 || query->dl.dtype == GRAFT_F16) && work >= TENSOR_LEAST &&
-         width > 0 && width <= widest && value->dl.shape[3] > 0 && value->dl.shape[3] <= widest && copied &&
-         all_dense(a) && ocl_has_tensor_cores(device);
+  return !a->is_cpu && (dtype == GRAFT_BF16 || dtype == GRAFT_F16) && work_of(a) >= TENSOR_LEAST &&
+         is_within(a, a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST) && copied && all_dense(a) &&
+         ocl_has_tensor_cores(device);
 }
 
 static bool prepare(attention *a, const graft_exec *exec) {
@@ -78,6 +90,9 @@ static bool prepare(attention *a, const graft_exec *exec) {
   a->numbers[KEEP] = ocl_direct_number(dtype, keep > 0 ? 1 / keep : 0);
   a->numbers[THRESHOLD] = (int64_t)ceil(keep * 0x1p24);
   a->tensor = has_tensor_tiles(a, exec->device);
+  /* Of halves PoCL takes minutes to compile them. */
+  a->tiles = !a->is_cpu && a->dtype->bytes >= 4 && work_of(a) >= TILE_LEAST && is_within(a, TILE_WIDEST);
+  a->few = a->tiles && !a->tensors[GRAD] && a->numbers[ROWS] <= FEW_ROWS && a->numbers[COLUMNS] >= FEW_COLUMNS;
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
@@ -92,8 +107,7 @@ static void write_tensor_head(ocl_text *head, const attention *a) {
   const ocl_dtype *dtype = a->dtype;
   int64_t width = a->tensors[QUERY]->dl.shape[3], value_width = a->tensors[VALUE]->dl.shape[3];
   int theirs = !a->tensors[GRAD] && width <= 128 && value_width <= 128 ? 128 : 64;
-  ocl_text_add(head, "#define TENSOR\n#define THEIRS %d\n%s", theirs,
-               dtype->code == GRAFT_F16 ? "#define NARROW\n" : "");
+  ocl_text_add(head, "#define THEIRS %d\n%s", theirs, dtype->code == GRAFT_F16 ? "#define NARROW\n" : "");
   ocl_head_multiply(head, "multiply_scores", dtype, theirs, OCL_FACTOR_ALONG, OCL_FACTOR_ALONG);
   ocl_head_multiply(head, "multiply_values", dtype, (int)ocl_round_up(value_width, 64), OCL_FACTOR_REGISTERS,
                     OCL_FACTOR_ACROSS);
@@ -117,12 +131,15 @@ static void write_head(ocl_text *head, const void *of) {
                : lse == GRAFT_F16 ? "f16"
                                   : "bf16");
   if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
+  if (a->tensor || a->tiles) ocl_text_add(head, "#define ELSEWHERE\n%s", a->few ? "#define FEW\n" : "");
   if (a->tensor) write_tensor_head(head, a);
 }
 
 static ocl_direct call_of(const attention *a, int places) {
-  return (ocl_direct){.file = a->tensor ? "random/random core/direct attention/attention core/nvidia attention/nvidia"
-                                        : "random/random core/direct attention/attention",
+  const char *file = a->tensor  ? "random/random core/direct attention/attention core/nvidia attention/nvidia"
+                     : a->tiles ? "random/random core/direct attention/attention attention/tiles"
+                                : "random/random core/direct attention/attention";
+  return (ocl_direct){.file = file,
                       .dtype = a->tensors[QUERY]->dl.dtype,
                       .head = write_head,
                       .of = a,
@@ -133,9 +150,12 @@ static ocl_direct call_of(const attention *a, int places) {
 
 static ocl_stage stage_of(const attention *a, const char *entry, int length) {
   int64_t heads = a->numbers[BATCH] * a->numbers[HEADS];
+  int64_t rows = a->few ? 1 : a->tensor ? TENSOR_ROWS : a->tiles ? TILE_LANES : block_of(a);
   return (ocl_stage){.entry = entry,
-                     .units = heads * ocl_ceil_divide(a->numbers[length], a->tensor ? MINE : block_of(a)),
-                     .together = a->tensor ? TENSOR_LANES : 0};
+                     .units = heads * ocl_ceil_divide(a->numbers[length], rows),
+                     .together = a->tensor  ? TENSOR_LANES
+                                 : a->tiles ? TILE_LANES
+                                            : 0};
 }
 
 static graft_status put_number(const graft_exec *exec, const graft_tensor_desc *to, uint64_t value) {
@@ -200,7 +220,10 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
     call.stages[stage++] =
         (ocl_stage){.entry = "attention_deltas", .units = a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS]};
   if (!a.tensor || args->grad_query) call.stages[stage++] = stage_of(&a, "attention_rows", ROWS);
-  if (args->grad_key || args->grad_value) call.stages[stage++] = stage_of(&a, "attention_columns", COLUMNS);
+  if (a.tiles && args->grad_key) call.stages[stage++] = stage_of(&a, "attention_keys", COLUMNS);
+  if (a.tiles && args->grad_value) call.stages[stage++] = stage_of(&a, "attention_values", COLUMNS);
+  if (!a.tiles && (args->grad_key || args->grad_value))
+    call.stages[stage++] = stage_of(&a, "attention_columns", COLUMNS);
   if (args->grad_attn_bias)
     call.stages[stage++] = (ocl_stage){.entry = "attention_bias", .units = ocl_elements(args->grad_attn_bias)};
   for (int s = 0; s < stage; s++) {

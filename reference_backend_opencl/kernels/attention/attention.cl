@@ -1,6 +1,6 @@
 /* Scaled dot product attention, after random.cl (for philox) and direct.cl. A piece is a block of up to BLOCK rows of
  * scores of one head, or of as many of their columns; keys and values are read once for the block. The head defines
- * WIDTH and VALUE_WIDTH, CAUSAL, HAS_BIAS, D_LSE, UNIT (last dims are dense) and DROPOUT; FORWARD, or WANTS_QUERY and so on
+ * WIDTH and VALUE_WIDTH, CAUSAL, HAS_BIAS, D_LSE, ELSEWHERE (its kernels are in another file), UNIT (last dims are dense) and DROPOUT; FORWARD, or WANTS_QUERY and so on
  * for a backward.
  *
  * Weights are made a few columns at a time with the largest score so far; when a larger one comes, what was summed is
@@ -214,8 +214,8 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
   const long head = piece / blocks, first = piece % blocks * BLOCK; \
   const int count = (int)min((long)BLOCK, (length)-first)
 
-#if defined(FORWARD) && defined(TENSOR)
-/* In nvidia.cl. */
+#if defined(FORWARD) && defined(ELSEWHERE)
+/* In tiles.cl, or nvidia.cl. */
 #elif defined(FORWARD) && BLOCK % 16 == 0
 KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
                  PLACE(bias), numbers n) {
@@ -348,8 +348,8 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
 
 static CT weight_of(CT score, CT lse) { return score == -INFINITY || lse == -INFINITY ? (CT)0 : exp(score - lse); }
 
-#ifdef TENSOR
-/* In nvidia.cl. */
+#ifdef ELSEWHERE
+/* In tiles.cl, or nvidia.cl. */
 #elif BLOCK % 16 == 0
 /* What lanes of scores become: weights, and how much the sum would change with each. The scores are given as products
  * without SCALE; dots are those of gradients and values, `deltas` the sums of grad * out. */
