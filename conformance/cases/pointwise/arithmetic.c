@@ -152,6 +152,10 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_R_CUSTOM(cf_l_complex_pow), CF_NONZERO, 0, CF_G_SELECT(240)},
     {"aten::pow.Scalar", CF_TEXTS("m 2.5 T[33,17]", "m 0.5 T[]", "m 2 T[0]", "m -1.5 T[13,3]"), CF_COMPLEX,
      CF_R_CUSTOM(cf_l_complex_pow_of_number), CF_VALUES, 0, CF_G_SELECT(160)},
+    /* 0 to the power of 0 is 1, which a logarithm of 0 doesn't give. */
+    {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[5]=0 T[5]=0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[5]=0 0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::pow.Scalar", CF_TEXTS("m 0 T[5]=0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::where.self",
      CF_TEXTS("m bool[33,17] T[33,17] T[33,17]", "m bool[33,1] T[17] 2", "m bool[33,17] f32[17] T[33,17]"), CF_COMPLEX,
      CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_SELECT(1)},
