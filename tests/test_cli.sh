@@ -37,6 +37,7 @@ says 2 "graft conformance --help" conformance --nonsense
 says 2 'how many' fuzz
 says 2 "'x' is no number" fuzz --graphs x
 says 2 'nonsense' fuzz --graphs 3 -b nonsense
+for command in "fuzz --graphs 3" bench warm; do says 2 "-d: '4294967296' is no device number" $command -d 4294967296; done
 says 0 '^50 graphs on reference:0, 0 differ from their calls$' fuzz --graphs 50 --seed 7
 says 0 '^50 graphs on groups:0, 0 differ from their calls$' fuzz -b "$build/tests/plugins/groups.so" --graphs 50 --seed 7
 grep -Eq '^[1-9][0-9]* calls ran in [1-9][0-9]* groups that the plugin compiled$' "$work/log" || fail "no groups in graft fuzz"

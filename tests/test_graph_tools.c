@@ -265,13 +265,30 @@ static const struct {
     {"graph nowhere", 1, "graft graph: nowhere: it can't be read"},
     {"graph g --dot --json", 2, "one of --passes, --dot, --json and --bisect"},
     {"graph g --bisect --tolerance -1", 2, "--tolerance: '-1' is no number from 0"},
-    {"graph g --bisect --against nowhere", 1, "nowhere"},
+    {"graph g --bisect --against nowhere", 2, "nowhere"},
+    {"graph g --against reference", 2, "--against is for --bisect"},
+    {"graph g --passes --tolerance 0.1", 2, "--tolerance is for --bisect"},
+    {"graph g --dot -i x=random:1", 2, "--input is for --bisect"},
+    {"graph g -d 4294967296", 2, "-d: '4294967296' is no device number"},
+    {"run g -d 4294967296", 2, "-d: '4294967296' is no device number"},
     {"graph g --bisect -i z=random:1", 1, "the graph has no input z"},
 };
 
 START_TEST(mistakes_are_named) {
   save_graph();
   expect_program(refusals[_i].arguments, refusals[_i].status, refusals[_i].says);
+}
+END_TEST
+
+/* GRAFT_GRAPH_DUMP is for programs that make graphs: here the graph is in a file already. */
+START_TEST(commands_on_a_file_dump_nothing) {
+  save_graph();
+  setenv("GRAFT_GRAPH_DUMP", file_folder, 1);
+  expect_program("graph g --passes", 0, "");
+  expect_program("graph g --bisect", 0, "");
+  expect_program("run g -i x=random:1 -i w=random:1", 0, "");
+  unsetenv("GRAFT_GRAPH_DUMP");
+  ck_assert_int_eq(files_count(false), 2); /* the graph, and a link to it */
 }
 END_TEST
 
@@ -383,6 +400,7 @@ int main(void) {
                               ONCE(arrays_keep_their_bits),
                               ONCE(arrays_are_whole_or_not_written),
                               EACH(arrays_are_refused, ROWS(arrays)),
+                              ONCE(commands_on_a_file_dump_nothing),
                               EACH(mistakes_are_named, ROWS(refusals)),
                               ONCE(nothing_is_found_where_nothing_is),
                               ONCE(wrong_nodes_are_found),

@@ -250,7 +250,11 @@ START_TEST(refusals_name_the_op) {
   assert_says(graft_tensor_to_host(t, values), GRAFT_INVALID_ARGUMENT, "value of a graph");
   assert_says(graft_tensor_copy(c, t), GRAFT_INVALID_ARGUMENT, "value of a graph");
   graft_tensor *none = NULL;
-  assert_says(graft_op_exp(t, &none), GRAFT_INVALID_ARGUMENT, "no memory");
+  assert_says(graft_op_exp(t, &none), GRAFT_INVALID_ARGUMENT, "aten::exp: self stands for a value of a graph");
+  assert_says(graft_op_exp(t, &none), GRAFT_INVALID_ARGUMENT, "graft_graph_record_begin");
+  const graft_value both[] = {T(c), T(t)};
+  assert_says(graft_call(GRAFT_OP_MUL_TENSOR, both, 2, &none, 1), GRAFT_INVALID_ARGUMENT,
+              "aten::mul.Tensor: other stands for a value of a graph");
   assert_says(graft_graph_output(other, "t", t), GRAFT_INVALID_ARGUMENT, "another one");
   assert_says(graft_graph_output(graph, "c", c), GRAFT_INVALID_ARGUMENT, "no value of this graph");
   assert_says(graft_graph_compile(graph, reference(), "-cse,fold", &exec), GRAFT_INVALID_ARGUMENT, "\"fold\"");

@@ -22,14 +22,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 'b': o->target.backend = argument; return 0;
-    case 'd': {
-      char *end;
-      long index = strtol(argument, &end, 10);
-      if (*end || end == argument || index < 0 || index > 9999)
-        argp_error(state, "-d: '%s' is no device number", argument);
-      o->target.device = (int)index;
-      return 0;
-    }
+    case 'd': o->target.device = cli_device_number(argument, state); return 0;
     case KEY_LIMIT: {
       char *end;
       o->target.limit_s = strtod(argument, &end);

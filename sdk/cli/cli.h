@@ -31,5 +31,7 @@ int cli_error(const char *command, int status);
 /* A number of an option; ends the program where the text is none. */
 struct argp_state;
 uint64_t cli_number(const char *text, const char *option, struct argp_state *state);
+/* The number of a device, of the option -d. */
+int cli_device_number(const char *text, struct argp_state *state);
 
 #endif

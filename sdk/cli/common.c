@@ -1,6 +1,7 @@
 /* What commands share. */
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,4 +24,13 @@ uint64_t cli_number(const char *text, const char *option, struct argp_state *sta
   unsigned long long value = strtoull(text, &end, 10);
   if (errno || *end || end == text || *text == '-') argp_error(state, "%s: '%s' is no number", option, text);
   return value;
+}
+
+int cli_device_number(const char *text, struct argp_state *state) {
+  char *end;
+  errno = 0;
+  long value = strtol(text, &end, 10);
+  if (errno || *end || end == text || value < 0 || value > INT_MAX)
+    argp_error(state, "-d: '%s' is no device number", text);
+  return (int)value;
 }

@@ -76,7 +76,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 'b': o->backend = argument; return 0;
-    case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
+    case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'g': o->graphs = cli_number(argument, "--graphs", state); return 0;
     case 's': o->seed = cli_number(argument, "--seed", state); return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;

@@ -16,7 +16,8 @@ typedef struct options {
   const char *plugin_options[MOST_OPTIONS + 1];
   uint32_t nplugin_options;
   int device;
-  int what; /* a key; 0: its text */
+  int what;               /* a key; 0: its text */
+  const char *for_bisect; /* an option that was given and says something to --bisect alone */
   double tolerance;
   cli_pairs inputs;
 } options;
@@ -32,36 +33,40 @@ static graft_status print_json(const char *path) {
   return text ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "%s: no host memory for its text", path);
 }
 
-static graft_status bisect(const options *o, const graft_graph *graph, graft_rt_device *device, bool *found) {
-  graft_rt_device *against;
-  if (!cli_open(o->against, 0, &against)) return GRAFT_INVALID_ARGUMENT;
-  const cli_bisect b = {
-      .graph = graph, .device = device, .against = against, .inputs = &o->inputs, .tolerance = o->tolerance};
-  return cli_graph_bisect(&b, found);
+/* Where it runs, and what --bisect holds that against. */
+typedef struct devices {
+  graft_rt_device *device, *against;
+} devices;
+
+static bool open_devices(const options *o, devices *d) {
+  graft_rt_backend *backend;
+  if (graft_backend_open(o->backend, o->plugin_options, &backend)) return false;
+  if (graft_backend_device(backend, o->device, &d->device)) return false;
+  return o->what != KEY_BISECT || cli_open(o->against, 0, &d->against);
 }
 
-static graft_status run_on(const options *o, const graft_graph *graph, graft_rt_device *device, bool *found) {
+static graft_status run_on(const options *o, const graft_graph *graph, const devices *d, bool *found) {
+  const cli_bisect b = {
+      .graph = graph, .device = d->device, .against = d->against, .inputs = &o->inputs, .tolerance = o->tolerance};
   switch (o->what) {
-    case KEY_PASSES: return cli_graph_show_passes(graph, device);
+    case KEY_PASSES: return cli_graph_show_passes(graph, d->device);
     case KEY_DOT: return cli_graph_dot(graph);
     case KEY_JSON: return print_json(o->file);
-    case KEY_BISECT: return bisect(o, graph, device, found);
-    default: return cli_graph_show(graph, device);
+    case KEY_BISECT: return cli_graph_bisect(&b, found);
+    default: return cli_graph_show(graph, d->device);
   }
 }
 
 static int run(const options *o) {
-  graft_rt_backend *backend;
-  graft_rt_device *device;
+  devices d = {0};
   graft_graph *graph;
   bool found = false;
   if (o->what == KEY_PASSES || o->what == KEY_BISECT) unsetenv("GRAFT_GRAPH_PASSES"); /* here passes are compared */
-  graft_status status = graft_backend_open(o->backend, o->plugin_options, &backend);
-  if (!status) status = graft_backend_device(backend, o->device, &device);
-  if (status) return cli_error("graph", CLI_USAGE);
-  status = graft_graph_load(NULL, o->file, &graph); /* what it is does not depend on where it runs */
+  unsetenv("GRAFT_GRAPH_DUMP"); /* the graph is in a file, and what is compiled here are parts of it */
+  if (!open_devices(o, &d)) return cli_error("graph", CLI_USAGE);
+  graft_status status = graft_graph_load(NULL, o->file, &graph); /* what it is does not depend on where it runs */
   if (!status) {
-    status = run_on(o, graph, device, &found);
+    status = run_on(o, graph, &d, &found);
     graft_graph_destroy(graph);
   }
   if (status) return cli_error("graph", CLI_FAILED);
@@ -85,11 +90,20 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 'b': o->backend = argument; return 0;
-    case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
+    case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'o': take_option(o, argument, state); return 0;
-    case 'i': cli_take_pair(&o->inputs, argument, "--input", state); return 0;
-    case KEY_AGAINST: o->against = argument; return 0;
-    case KEY_TOLERANCE: o->tolerance = tolerance(argument, state); return 0;
+    case 'i':
+      cli_take_pair(&o->inputs, argument, "--input", state);
+      o->for_bisect = "--input";
+      return 0;
+    case KEY_AGAINST:
+      o->against = argument;
+      o->for_bisect = "--against";
+      return 0;
+    case KEY_TOLERANCE:
+      o->tolerance = tolerance(argument, state);
+      o->for_bisect = "--tolerance";
+      return 0;
     case KEY_PASSES:
     case KEY_DOT:
     case KEY_JSON:
@@ -97,6 +111,9 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
       if (o->what) argp_error(state, "one of --passes, --dot, --json and --bisect");
       o->what = key;
       return 0;
+    case ARGP_KEY_END:
+      if (o->for_bisect && o->what != KEY_BISECT) argp_error(state, "%s is for --bisect", o->for_bisect);
+      return cli_take_graph_file(key, argument, state, &o->file);
     default: return cli_take_graph_file(key, argument, state, &o->file);
   }
 }

@@ -143,6 +143,7 @@ static graft_status load_and_run(running *r) {
 
 static int run(const options *o) {
   running r = {.o = o};
+  unsetenv("GRAFT_GRAPH_DUMP"); /* the graph is in a file */
   if (!cli_open(o->backend, o->device, &r.device)) return cli_error("run", CLI_USAGE);
   graft_status status = load_and_run(&r);
   for (uint32_t i = 0; r.in && i < r.nin; i++) graft_tensor_release(r.in[i]);
@@ -158,7 +159,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 'b': o->backend = argument; return 0;
-    case 'd': o->device = (int)cli_number(argument, "-d", state); return 0;
+    case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'i': cli_take_pair(&o->inputs, argument, "--input", state); return 0;
     case 'o': cli_take_pair(&o->outputs, argument, "--output", state); return 0;
     case 'r':

@@ -187,10 +187,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   switch (key) {
     case 'b': o->backend = argument; return 0;
     case 'o': o->op = argument; return 0;
-    case 'd':
-      o->device = (int)strtol(argument, &end, 10);
-      if (*end || end == argument || o->device < 0) argp_error(state, "-d: '%s' is no device number", argument);
-      return 0;
+    case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'j':
       o->jobs = (uint32_t)strtoul(argument, &end, 10);
       if (*end || end == argument || o->jobs < 1 || o->jobs > MAX_JOBS)

@@ -152,11 +152,13 @@ static graft_status copy_back(run *r, uint32_t i) {
 
 /* --- descriptors --- */
 
-/* A gradient formula that reads what its op did not save, or a tensor made for shape inference only. */
+/* A value of a graph outside of its recording, a gradient formula that reads what its op did not save, or a tensor made
+ * for shape inference only. */
 static graft_status no_memory_behind(const run *r, const dsp_operand *o) {
   const op_schema *schema = r->plan->call.schema;
-  return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "%s has a shape but no memory",
-                   o->is_output ? schema->rets[o->arg].name : schema->args[o->arg].name);
+  return err_about(GRAFT_INVALID_ARGUMENT, schema->name, "%s %s",
+                   o->is_output ? schema->rets[o->arg].name : schema->args[o->arg].name,
+                   tns_no_memory_text(source(r, o)));
 }
 
 static graft_status prepare_operand(run *r, uint32_t i) {

@@ -24,5 +24,7 @@ graft_status tns_storage_symbolic(graft_rt_device *device, uint64_t bytes, uint6
 
 /* Before the memory of a tensor is used: the error where there is none. `what` is done with it. */
 graft_status tns_check_memory(const graft_tensor *tensor, const char *what);
+/* Why a tensor that lacks memory does, and what to do: what follows its name in an error. */
+const char *tns_no_memory_text(const graft_tensor *tensor);
 
 #endif

@@ -37,14 +37,16 @@ static graft_status record_storage(graft_rt_device *device, uint64_t bytes, graf
   return status ? status : tns_storage_symbolic(device, bytes, symbol, storage);
 }
 
+const char *tns_no_memory_text(const graft_tensor *t) {
+  if (!t->storage) return "has a shape but no memory";
+  return "stands for a value of a graph, which is there only while the graph runs: make this call while the graph is "
+         "recorded (graft_graph_record_begin), or name it as an output (graft_graph_output) and take what a run gives";
+}
+
 graft_status tns_check_memory(const graft_tensor *t, const char *what) {
   if (!tns_lacks_memory(t)) return GRAFT_OK;
-  if (!t->storage) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s has a shape but no memory", what, TNS_SHAPE(t));
-  if (tns_recording) return tns_recording->refuse(tns_recording, what);
-  return err_set(GRAFT_INVALID_ARGUMENT,
-                 "%s: %s stands for a value of a graph, which is there only while the graph runs; name it as an output "
-                 "(graft_graph_output)",
-                 what, TNS_SHAPE(t));
+  if (t->storage && tns_recording) return tns_recording->refuse(tns_recording, what);
+  return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s %s", what, TNS_SHAPE(t), tns_no_memory_text(t));
 }
 
 graft_status tns_storage_new(graft_rt_device *device, uint64_t bytes, graft_storage **storage) {

@@ -44,9 +44,10 @@ GRAFT_EXPORT graft_status graft_graph_input_like(graft_graph *graph, const char 
  * memory become constants: their values now, so that they may be changed or released after it. Refused, naming the op,
  * are writes to such tensors, tensors with memory that require grad, ops on other devices and generators other than the
  * device's default one. What depends on values (graft_tensor_item, _to_host, an op whose result's size depends on data)
- * or brings some (graft_tensor_from_host) is refused, and ends the recording: no more calls are taken, and the end
- * gives that error once more. Any other failing call leaves the graph as it was; a call under another default dtype
- * (graft_default_dtype_set) than the first one's is such. Errors of begin: this thread records already. */
+ * or brings some (graft_tensor_from_host) is refused, and ends the recording: no more calls are taken, and the end, as
+ * all that uses the graph then, is INVALID_ARGUMENT with that error's text. Any other failing call leaves the graph as
+ * it was; a call under another default dtype (graft_default_dtype_set) than the first one's is such. Errors of begin:
+ * this thread records already. */
 GRAFT_EXPORT graft_status graft_graph_record_begin(graft_graph *graph);
 GRAFT_EXPORT graft_status graft_graph_record_end(graft_graph *graph);
 
