@@ -71,6 +71,32 @@ START_TEST(honest_plugins_pass) {
 }
 END_TEST
 
+/* Groups are of an op that the plugin has. */
+START_TEST(groups_are_of_what_is_there) {
+  static const struct {
+    const char *slots; /* abs, relu, relu and neg of the core table */
+    const char *says;
+  } rows[] = {{"core 14\n", "4 ok, 0 failed, 0 skipped"},
+              {"core 137\n", "4 ok, 0 failed, 0 skipped"},
+              {"core 137\ncore 123\n", "4 ok, 0 failed, 0 skipped"},
+              {"train 0\n", "neg, abs or relu, and none of them has a slot"}};
+  char arguments[PATH_MAX + 32], file[] = "/tmp/graft_slots_XXXXXX";
+  int descriptor = mkstemp(file);
+  ck_assert_int_ge(descriptor, 0);
+  setenv("GRAFT_MASK_PLUGIN", test_plugin("groups"), 1);
+  setenv("GRAFT_MASK_SLOTS", file, 1);
+  snprintf(arguments, sizeof arguments, "'%s' --only 'group.*'", test_plugin("mask"));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    ck_assert(pwrite(descriptor, rows[i].slots, strlen(rows[i].slots), 0) > 0);
+    ck_assert_int_eq(ftruncate(descriptor, (off_t)strlen(rows[i].slots)), 0);
+    int status = run(arguments);
+    ck_assert_msg(status == 0 && prints(rows[i].says), "%s exits with %d:\n%s", arguments, status, output);
+  }
+  close(descriptor);
+  unlink(file);
+}
+END_TEST
+
 /* --- what is caught --- */
 
 #ifdef __SANITIZE_ADDRESS__ /* its handler speaks first */
@@ -402,6 +428,7 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {EACH(honest_plugins_pass, ROWS(honest_cases)),
+                              ONCE(groups_are_of_what_is_there),
                               EACH(lies_are_caught, ROWS(liar_cases)),
                               EACH(broken_plugins_are_caught, ROWS(broken_cases)),
                               ONCE(what_is_no_plugin),

@@ -86,6 +86,31 @@ static void explain_no_match(ocl_text *text, const char *choice, const found *li
   }
 }
 
+static const char install_text[] =
+    "install an OpenCL driver for the device, or pocl-opencl-icd for the CPU; `clinfo -l` lists what the ICD loader "
+    "sees";
+/* PoCL's CPU is always there, and what keeps it away is said nowhere else. */
+static const char pocl_name[] = "Portable Computing Language";
+static const char pocl_text[] =
+    "PoCL offers none where it can't make its folder of compiled programs ($POCL_CACHE_DIR, else "
+    "$XDG_CACHE_HOME/pocl, else ~/.cache/pocl): set POCL_CACHE_DIR to a folder that can be written";
+
+/* None of the platforms has a device. */
+static void explain_no_device(ocl_text *text, cl_int error) {
+  cl_platform_id platforms[64];
+  cl_uint count = 0;
+  bool has_pocl = false;
+  if (error == CL_SUCCESS) error = clGetPlatformIDs(64, platforms, &count);
+  ocl_text_add(text, "no OpenCL device found (%s", error == CL_SUCCESS ? "of" : ocl_error_name(error));
+  for (cl_uint p = 0; p < count && p < 64; p++) {
+    char name[256] = "";
+    clGetPlatformInfo(platforms[p], CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
+    ocl_text_add(text, "%s %s", p ? "," : "", name);
+    has_pocl |= strcmp(name, pocl_name) == 0;
+  }
+  ocl_text_add(text, "): %s", has_pocl ? pocl_text : install_text);
+}
+
 static graft_status probe(ocl_plugin *plugin) {
   found *list = NULL;
   size_t count = 0;
@@ -101,10 +126,7 @@ static graft_status probe(ocl_plugin *plugin) {
     ocl_text_add(&error_text, "no memory to list OpenCL devices");
   } else if (count == 0) {
     status = GRAFT_INVALID_ARGUMENT;
-    ocl_text_add(&error_text,
-                 "no OpenCL device found (%s): install an OpenCL driver for the device, or "
-                 "pocl-opencl-icd for the CPU; `clinfo -l` lists what the ICD loader sees",
-                 error == CL_SUCCESS ? "no platform offers one" : ocl_error_name(error));
+    explain_no_device(&error_text, error);
   } else {
     for (size_t i = 0; i < count; i++) {
       if (matches(&list[i], i, plugin->selection)) plugin->candidates[plugin->count++] = list[i].candidate;

@@ -1,19 +1,42 @@
 /* Extension "graft.graph": which calls a plugin takes together, and what a group gives. The graphs are chains of one
- * op, neg of f32. */
+ * op of f32. */
+#include <math.h>
 #include <string.h>
 
 #include "check.h"
 
 enum { LINKS = 4, ELEMENTS = 67, BYTES = ELEMENTS * sizeof(float), ZONE = 64 };
 
+static float negative(float x) {
+  return -x;
+}
+static float positive_part(float x) {
+  return x < 0 ? 0 : x;
+}
+
+/* Ops that give the same number everywhere; chains are of the first one that the plugin has. Of neg it shows how often
+ * it ran. */
+typedef struct link_op {
+  const char *name;
+  float (*of)(float x);
+} link_op;
+static const link_op link_ops[] = {{"aten::neg", negative}, {"aten::abs", fabsf}, {"aten::relu", positive_part}};
+
+typedef graft_args_neg link_args; /* of all of them */
+_Static_assert(sizeof(link_args) == sizeof(graft_args_abs) && sizeof(link_args) == sizeof(graft_args_relu) &&
+                   offsetof(link_args, out) == offsetof(graft_args_abs, out) &&
+                   offsetof(link_args, out) == offsetof(graft_args_relu, out),
+               "args of one tensor and one result");
+
 /* A chain of calls: value n goes into node n, value n + 1 comes out. */
 typedef struct chain {
   const op_schema *schema;
+  float (*of)(float x);
   uint32_t count;
   int64_t shape[1], strides[1];
   graft_tensor_desc values[LINKS + 1];
   const graft_tensor_desc *pointers[LINKS + 1];
-  graft_args_neg args[LINKS];
+  link_args args[LINKS];
   graft_graph_node nodes[LINKS];
   const graft_graph_node *items[LINKS];
 } chain;
@@ -48,9 +71,17 @@ static void check_table(ck_session *s) {
 
 /* --- chains --- */
 
+static const link_op *find_link(const ck_session *s) {
+  enum { COUNT = sizeof link_ops / sizeof *link_ops };
+  for (const link_op *op = link_ops; op < link_ops + COUNT; op++) {
+    if (ck_slot_of(s, op_schema_find(op->name))) return op;
+  }
+  ck_skip("the graphs of this check are of neg, abs or relu, and none of them has a slot");
+}
+
 static void make_chain(ck_session *s, chain *c, uint32_t count) {
-  *c = (chain){.schema = op_schema_find("aten::neg"), .count = count, .shape = {ELEMENTS}, .strides = {1}};
-  if (!ck_slot_of(s, c->schema)) ck_skip("the graphs of this check are of %s, which has no slot", c->schema->name);
+  const link_op *op = find_link(s);
+  *c = (chain){.schema = op_schema_find(op->name), .of = op->of, .count = count, .shape = {ELEMENTS}, .strides = {1}};
   for (uint32_t i = 0; i <= count; i++) {
     c->values[i] = (graft_tensor_desc){.struct_size = sizeof c->values[i],
                                        .dl = {NULL, 12, s->target->device, 1, GRAFT_F32, c->shape, c->strides, 0},
@@ -58,8 +89,8 @@ static void make_chain(ck_session *s, chain *c, uint32_t count) {
     c->pointers[i] = &c->values[i];
   }
   for (uint32_t n = 0; n < count; n++) {
-    c->args[n] = (graft_args_neg){
-        .head = {sizeof c->args[n], c->schema->id, 0}, .self = c->pointers[n], .out = c->pointers[n + 1]};
+    c->args[n] =
+        (link_args){.head = {sizeof c->args[n], c->schema->id, 0}, .self = c->pointers[n], .out = c->pointers[n + 1]};
     c->nodes[n] = (graft_graph_node){.struct_size = sizeof c->nodes[n],
                                      .args = &c->args[n].head,
                                      .reads = &c->pointers[n],
@@ -167,7 +198,9 @@ static void run(ck_session *s, const graft_graph_api *api, const compiled *made,
   memset(expected, 0x5a, bytes);
   ck_write(s, stream, to, 0, expected, bytes);
   for (uint32_t i = 0; i < ELEMENTS; i++) {
-    const float value = (float)i - 7.5f + (float)seed, result = made->c.count % 2 ? -value : value;
+    const float value = (float)i - 7.5f + (float)seed;
+    float result = value;
+    for (uint32_t n = 0; n < made->c.count; n++) result = made->c.of(result);
     memcpy(before + offset + i * sizeof value, &value, sizeof value);
     memcpy(expected + offset + i * sizeof value, &result, sizeof value);
   }
