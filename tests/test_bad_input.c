@@ -48,6 +48,7 @@ static const refusal refusals[] = {
     {"aten::sum.dim_IntList f32[2,3] [2]", {"aten::sum.dim_IntList", "2"}, GRAFT_OUT_OF_RANGE},
     {"aten::sum.dim_IntList f32[2,3] [0,0]", {"aten::sum.dim_IntList", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::amax f32[0,3] [0]", {"aten::amax", NULL}, GRAFT_OUT_OF_RANGE},
+    {"aten::renorm f32[3,0] inf 0 1", {"aten::renorm", "f32[3,0]"}, GRAFT_OUT_OF_RANGE},
     {"aten::_softmax f32[2,3] 5 false", {"aten::_softmax", "5"}, GRAFT_OUT_OF_RANGE},
     {"aten::native_layer_norm f32[2,3] [4] _ _ 1e-5", {"aten::native_layer_norm", NULL}, GRAFT_INVALID_ARGUMENT},
     {"aten::convolution f32[1,3,8,8] f32[4,2,3,3] _ [1,1] [0,0] [1,1] false [0,0] 1",
@@ -209,6 +210,37 @@ START_TEST(index_out_of_range) {
     ck_assert_msg(call_of(indexed[i], device, &(wrong){2, true}) == GRAFT_OK, "%s: %s", indexed[i], graft_last_error());
   }
   ck_assert_msg(!*report, "on %s, not refused:\n%s", graft_device_text(device), report);
+}
+END_TEST
+
+/* Offsets of bags that go back are refused like those beyond the indices; the bags before may be as they are. */
+START_TEST(bags_in_disorder) {
+  graft_rt_device *device = device_of(_i);
+  const int64_t sizes[] = {3, 2}, count = 8, bags = 4;
+  const float values[6] = {0};
+  const int64_t indices[8] = {0}, offsets[][4] = {{0, 5, 3, 8}, {0, 3, 3, 2}, {0, 3, 3, 8}};
+  if (!device) return;
+  still_works(device);
+  for (int i = 0; i < 9; i++) {
+    graft_rt_stream *usual = graft_stream_current(device), *stream;
+    graft_tensor *t[3], *out[4] = {NULL};
+    OK(graft_stream_create(device, 0, 0, &stream));
+    graft_stream_set_current(stream);
+    OK(graft_tensor_from_host(device, GRAFT_F32, 2, sizes, values, &t[0]));
+    OK(graft_tensor_from_host(device, GRAFT_I64, 1, &count, indices, &t[1]));
+    OK(graft_tensor_from_host(device, GRAFT_I64, 1, &bags, offsets[i % 3], &t[2]));
+    graft_status status = graft_op_embedding_bag(t[0], t[1], t[2], false, i / 3, false, NULL, false, -1, &out[0],
+                                                 &out[1], &out[2], &out[3]);
+    if (!status) status = graft_stream_synchronize(stream);
+    bool good = i % 3 == 2 ? status == GRAFT_OK : status == GRAFT_OUT_OF_RANGE || status == GRAFT_STREAM_FAILED;
+    if (!good) tell("offsets %d, mode %d: %s\n", i % 3, i / 3, graft_status_name(status));
+    for (int k = 0; k < 4; k++) graft_tensor_release(out[k]);
+    for (int k = 0; k < 3; k++) graft_tensor_release(t[k]);
+    graft_stream_set_current(usual);
+    graft_stream_destroy(stream);
+  }
+  still_works(device);
+  ck_assert_msg(!*report, "on %s:\n%s", graft_device_text(device), report);
 }
 END_TEST
 
@@ -386,10 +418,18 @@ START_TEST(an_ignored_index_passes) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {
-      EACH(refused_calls, DEVICES),    EACH(impossible_tensors, DEVICES), EACH(index_out_of_range, DEVICES),
-      ONCE(tensors_of_another_device), ONCE(devices_that_are_not_there),  EACH(out_of_memory, DEVICES),
-      ONCE(fallback_forbidden),        EACH(use_after_fork, DEVICES),     ONCE(no_op_has_no_name),
-      ONCE(unknown_texts_are_seen),    ONCE(an_ignored_index_passes),     {0}};
+  const suite_test tests[] = {EACH(refused_calls, DEVICES),
+                              EACH(impossible_tensors, DEVICES),
+                              EACH(index_out_of_range, DEVICES),
+                              EACH(bags_in_disorder, DEVICES),
+                              ONCE(tensors_of_another_device),
+                              ONCE(devices_that_are_not_there),
+                              EACH(out_of_memory, DEVICES),
+                              ONCE(fallback_forbidden),
+                              EACH(use_after_fork, DEVICES),
+                              ONCE(no_op_has_no_name),
+                              ONCE(unknown_texts_are_seen),
+                              ONCE(an_ignored_index_passes),
+                              {0}};
   return run_suite("bad input", tests, (suite_options){.timeout_s = 240});
 }

@@ -64,7 +64,7 @@ static const cf_op cf_embedding_ops[] = {
     {"aten::_embedding_bag",
      CF_TEXTS("m T[33,17] i64[13]<33 i64[5]<33! false 2", "m T[129,1] i64[65]<129 i64[3]=0 false 2",
               "m T[7,5] i32[33]<7 i32[9]<33! false 2 false _ true 2", "m T[3,17] i64[0]<3 i64[4]=0 false 2"),
-     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_SELECT(0)},
+     CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT | CF_SPECIAL, CF_G_SELECT(0)},
     /* A bag an index, but for the last case, where offset2bag and the sizes say otherwise than the offsets, which only
      * gradients of dense weights pass over. */
     {"aten::_embedding_bag_backward",

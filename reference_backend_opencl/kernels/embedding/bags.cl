@@ -63,6 +63,7 @@ KERNEL places(PLACE(bag_of), PLACE(sizes), PLACE(indices), PLACE(offsets), PLACE
     long bag = unit - COUNT;
     long offset = WHOLE(offsets)[bag];
     if (offset < 0 || offset > COUNT) REPORT(faults, OP_ID, offset, COUNT + 1);
+    if (bag > 0 && offset < WHOLE(offsets)[bag - 1]) REPORT(faults, OP_ID, 0, FAULT_SEGMENTS);
     long size = bag < BAGS ? size_of(WHOLE(indices), stretch_of(WHOLE(offsets), bag, BAGS, COUNT), PADDING) : 0;
     POINTER(D_WHOLE, sizes)[bag] = (RAW(D_WHOLE))size;
   }
@@ -76,7 +77,8 @@ static bool counts(long index, long table, long padding, __global long *faults) 
 }
 
 #if MODE == LARGEST_OF_ROWS
-/* The largest in each lane, a NaN before all others, and the first row that has it. */
+/* The largest in each lane, and the first row that has it. The first row is taken, and then each that is larger: a NaN
+ * stays where it comes first. */
 KERNEL bags(PLACE(out), PLACE(largest), PLACE(weight), PLACE(indices), PLACE(offsets), PLACE(scales),
             __global long *faults, numbers n) {
   const long chunks = (WIDTH + VEC - 1) / VEC;
@@ -90,7 +92,7 @@ KERNEL bags(PLACE(out), PLACE(largest), PLACE(weight), PLACE(indices), PLACE(off
     for (long k = 0; k < s.end - s.begin; k++) {
       if (!counts(index[k], TABLE, PADDING, faults)) continue;
       VT v = get_value(ELEMENTS(weight) + index[k] * WIDTH + c, lanes);
-      VM better = some ? (VM)((v > most) | ((v != v) & (most == most))) : (VM)(-1);
+      VM better = some ? (VM)(v > most) : (VM)(-1);
       most = better ? v : most;
       where = better ? (VM)(MT)k : where;
       some = 1;

@@ -42,6 +42,15 @@ KERNEL turn(PLACE(out), PLACE(in), PLACE(unused), numbers n) {
   }
 }
 
+/* What a coordinate adds to a distance. Of differences that are no numbers the count of those beside 0 is none, either, which
+ * a norm counts. */
+#if LENGTH == COUNTED
+static VT one_apart(VT d) { return d == d ? length_term(d, (CT)0) : d; }
+#define ADD_DISTANCE(total, i, n, size, value, p) SUM(total, i, n, size, one_apart(value))
+#else
+#define ADD_DISTANCE ADD_LENGTH
+#endif
+
 /* Where the pairs of point i with those behind it begin. */
 static long pairs_of(long i, long points) { return i * points - i * (i + 1) / 2; }
 
@@ -55,7 +64,7 @@ KERNEL distances(PLACE(out), PLACE(first), PLACE(turned), numbers n) {
     __global const RAW(D) *a = ELEMENTS(first) + (sets.x * POINTS + i) * WIDTH;
     __global const RAW(D) *b = ELEMENTS(turned) + (sets.y * panels + j / PANEL) * WIDTH * PANEL + j % PANEL;
     VT total = LENGTH_OF_NONE;
-    ADD_LENGTH(total, c, unused, WIDTH, one_value(a + c) - get_value(b + c * PANEL, VEC), P)
+    ADD_DISTANCE(total, c, unused, WIDTH, one_value(a + c) - get_value(b + c * PANEL, VEC), P)
     __global RAW(D) *to = ELEMENTS(out) + (WITHIN ? pairs_of(i, POINTS) - i - 1 : row * OTHERS) + j;
     put_value_behind(to, skip, lanes, length_of(total, P));
   }

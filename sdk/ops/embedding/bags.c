@@ -1,8 +1,8 @@
 /* Bags of embeddings: rows of a table picked by index, and for each bag their sum, mean or maximum.
  *
- * Offsets say where each bag begins in the list of indices; the first has to be 0, and indices before it count to the
- * first bag. With include_last_offset one more says where the last bag ends. The rows of the padding index are in no
- * bag. All of it is composed of gathers and scatters. */
+ * Offsets say where each bag begins in the list of indices, none of them before the one before it; the first has to be
+ * 0, and indices before it count to the first bag. With include_last_offset one more says where the last bag ends. The
+ * rows of the padding index are in no bag. All of it is composed of gathers and scatters. */
 #include <math.h>
 
 #include "ops/core/table.h"
@@ -171,28 +171,51 @@ static graft_tensor *total(fx *s, const in_embedding_bag *in, const bag_call *b,
   return fx_div(s, sum, column(s, divisor));
 }
 
-/* The largest of each bag, and the index of the first row that has it. */
+/* Of each element of a bag, the number of the first index in it that the mask holds for, or of the last index of all.
+ */
+static graft_tensor *first_of(fx *s, const op_call *c, const bag_call *b, graft_tensor *mask) {
+  const int64_t shape[] = {b->count, b->sizes[1]};
+  const double last = (double)(b->count - 1);
+  graft_tensor *order = fx_expand(s, column(s, fx_count_up(s, b->count, GRAFT_I64, c->device)), shape, 2, false);
+  if (mask) order = fx_where_self(s, mask, order, fx_filled(s, b->indices, 2, shape, last, GRAFT_I64));
+  graft_tensor *none = fx_filled(s, b->indices, 2, b->sizes, last, GRAFT_I64);
+  return fx_scatter_reduce_two(s, none, 0, b->places, order, "amin", true);
+}
+
+/* The largest of each bag, and the index of the first row that has it. As in PyTorch the first row is taken and then
+ * each that is larger, so that a NaN is the largest where it comes first and is passed over where it does not. */
 static void maximum(fx *s, const op_call *c, const bag_call *b, graft_tensor **outs) {
+  const int64_t shape[] = {b->count, b->sizes[1]};
   graft_tensor *lowest =
       fx_filled(s, b->indices, 2, b->sizes, -INFINITY, op_tensor(c, ARG_embedding_bag_weight)->dtype);
+  graft_tensor *kept = b->kept ? fx_expand(s, column(s, b->kept), shape, 2, false) : NULL;
   graft_tensor *rows = rows_kept(s, b->kept, b->rows, -INFINITY);
+  graft_tensor *order = column(s, fx_count_up(s, b->count, GRAFT_I64, c->device));
+  graft_tensor *leads = fx_eq_Tensor(s, fx_gather(s, first_of(s, c, b, kept), 0, b->places, false), order);
+  graft_tensor *stays = fx_logical_or(s, leads, fx_logical_not(s, fx_isnan(s, rows)));
+  if (s->status) return;
+  rows = fx_where_self(s, stays, rows, fx_filled(s, rows, 2, shape, -INFINITY, rows->dtype));
   graft_tensor *top = fx_scatter_reduce_two(s, lowest, 0, b->places, rows, "amax", true);
-  outs[OUT_embedding_bag_out0] = fx_where_self(s, b->empty, fx_zeros_like(s, top), top);
   graft_tensor *hit = fx_eq_Tensor(s, rows, fx_gather(s, top, 0, b->places, false));
-  if (b->kept) hit = fx_where_self(s, column(s, b->kept), hit, fx_zeros_like(s, hit));
-  const int64_t shape[] = {b->count, b->sizes[1]};
-  graft_tensor *last = fx_filled(s, b->indices, 2, shape, (double)(b->count - 1), GRAFT_I64);
-  graft_tensor *order = fx_expand(s, column(s, fx_count_up(s, b->count, GRAFT_I64, c->device)), shape, 2, false);
-  graft_tensor *none = fx_filled(s, b->indices, 2, b->sizes, (double)(b->count - 1), GRAFT_I64);
-  graft_tensor *first = fx_scatter_reduce_two(s, none, 0, b->places, fx_where_self(s, hit, order, last), "amin", true);
+  hit = fx_logical_or(s, hit, fx_isnan(s, rows));
+  if (kept) hit = fx_logical_and(s, hit, kept);
+  graft_tensor *first = first_of(s, c, b, hit);
+  top = fx_gather(s, rows, 0, first, false); /* of zeros the one that comes first */
+  outs[OUT_embedding_bag_out0] = fx_where_self(s, b->empty, fx_zeros_like(s, top), top);
   graft_tensor *flat = fx_reshape(s, first, 1, (int64_t[]){b->sizes[0] * b->sizes[1]});
   graft_tensor *words = fx_reshape(s, fx_index_select(s, b->indices, 0, flat), 2, b->sizes);
   outs[OUT_embedding_bag_out3] = fx_where_self(s, b->empty, fx_zeros_like(s, words), words);
 }
 
-/* Bags begin between the indices: an offset elsewhere is out of range, as index_select says. */
+/* Bags begin between the indices, none before the one before it: an offset elsewhere, or a step back, is out of range,
+ * as index_select says. */
 static void check_offsets(fx *s, const op_call *c, graft_tensor *offsets, int64_t count) {
-  fx_index_select(s, fx_count_up(s, count + 1, GRAFT_I64, c->device), 0, offsets);
+  const int64_t second = 1, last = offsets->numel - 1;
+  graft_tensor *places = fx_count_up(s, count + 1, GRAFT_I64, c->device);
+  fx_index_select(s, places, 0, offsets);
+  if (last < 1) return;
+  graft_tensor *later = fx_slice_Tensor(s, offsets, 0, &second, NULL, 1);
+  fx_index_select(s, places, 0, fx_sub(s, later, fx_slice_Tensor(s, offsets, 0, NULL, &last, 1)));
 }
 
 static void decompose_bag(fx *s, const op_call *c, graft_tensor **outs) {

@@ -113,12 +113,15 @@ static graft_tensor *differences(fx *s, graft_tensor *x1, graft_tensor *x2) {
   return fx_sub(s, fx_unsqueeze(s, x1, x1->ndim - 1), fx_unsqueeze(s, x2, x2->ndim - 2));
 }
 
-/* |d|_p along the last dim. Points without coordinates are 0 apart. */
+/* |d|_p along the last dim. Points without coordinates are 0 apart. For p = 0 a difference that is no number makes the
+ * count none, which a norm would count. */
 static graft_tensor *lengths(fx *s, graft_tensor *d, double p) {
   if (s->status || !d) return NULL;
   int64_t last = d->ndim - 1;
   if (!d->sizes[last]) return fx_filled(s, d, d->ndim - 1, d->sizes, 0, d->dtype);
-  return fx_linalg_vector_norm(s, d, graft_scalar_float(p), &last, 1, false, GRAFT_DTYPE_NONE);
+  if (p != 0) return fx_linalg_vector_norm(s, d, graft_scalar_float(p), &last, 1, false, GRAFT_DTYPE_NONE);
+  graft_tensor *apart = fx_cast(s, fx_ne_Scalar(s, d, graft_scalar_int(0)), d->dtype);
+  return fx_sum(s, fx_where_self(s, fx_isnan(s, d), d, apart), 1u << last, false);
 }
 
 /* What each coordinate of d adds to the gradient. */

@@ -119,6 +119,17 @@ static void vjp_weight_norm(op_vjp *v) {
 
 #define LEAST_NORM 1e-7 /* added to what is divided by */
 
+/* As of all norms: nothing has no largest element. */
+static graft_status check_slices(const op_call *c, const graft_tensor *self, int64_t dim) {
+  for (int32_t i = 0; i < self->ndim; i++) {
+    if (i != dim && !self->sizes[i])
+      return op_out_of_range(c,
+                             "self is %s: slices along dim %d have no element, and the largest of none is not defined",
+                             op_show(c, ARG_renorm_self), (int)dim);
+  }
+  return GRAFT_OK;
+}
+
 static graft_status infer_renorm(op_call *c) {
   const in_renorm in = in_renorm_of(c->args);
   graft_scalar p = in.p, bound = in.maxnorm;
@@ -130,6 +141,7 @@ static graft_status infer_renorm(op_call *c) {
   if (in.self->ndim < 2) return op_refuse(c, ARG_renorm_self, "at least two dims");
   graft_status status = op_wrap_dim(c, &dim, in.self->ndim);
   if (!status && !dt_is_complex(in.self->dtype)) status = op_check_floating(c, ARG_renorm_self);
+  if (!status && isinf((double)dt_scalar_value(&p).re)) status = check_slices(c, in.self, dim);
   if (status) return status;
   op_set_int(c, ARG_renorm_dim, dim);
   c->compute = in.self->dtype;
