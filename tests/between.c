@@ -178,6 +178,12 @@ SEEN void *calloc(size_t count, size_t bytes) {
   return pointer;
 }
 
+SEEN char *strdup(const char *text) {
+  char *copy = __libc_malloc(strlen(text) + 1);
+  note(copy, CALLER);
+  return copy ? strcpy(copy, text) : NULL;
+}
+
 SEEN void *realloc(void *old, size_t bytes) {
   if (fails("realloc", CALLER)) return NULL;
   forget(old);

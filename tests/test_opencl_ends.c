@@ -78,27 +78,25 @@ static void use(graft_rt_device *device) {
   OK(graft_device_synchronize(device));
 }
 
-static void live_once(const char *const *options, long left[BETWEEN_COUNTS]) {
+static void live_once(const char *const *options, void (*use_it)(graft_rt_device *device), long left[BETWEEN_COUNTS]) {
   graft_rt_backend *backend;
   graft_rt_device *device;
   OK(graft_backend_open(OPENCL, options, &backend));
   between_begin();
   OK(graft_backend_device(backend, 0, &device));
-  use(device);
+  use_it(device);
   OK(graft_backend_close(backend));
   between_count(left);
 }
 
-/* With the kernels for CPUs, and with those for GPUs. */
-START_TEST(a_closed_device_leaves_nothing) {
-  static const char *const kernels[][2] = {{"kernels=cpu"}, {"kernels=gpu"}};
+static void expect_nothing_left(const char *const *options, void (*use_it)(graft_rt_device *device)) {
   char cache[] = "/tmp/graft_test_XXXXXX", command[64];
   long first[BETWEEN_COUNTS], second[BETWEEN_COUNTS];
   ck_assert_ptr_nonnull(mkdtemp(cache));
   setenv("GRAFT_CACHE_DIR", cache, 1);
-  live_once(kernels[_i], first); /* which keeps its programs on disk, and what a process has but once */
-  live_once(kernels[_i], first);
-  live_once(kernels[_i], second);
+  live_once(options, use_it, first); /* which keeps its programs on disk, and what a process has but once */
+  live_once(options, use_it, first);
+  live_once(options, use_it, second);
   for (int tenths = 0; tenths < 50 && memcmp(first, second, sizeof first); tenths++) {
     usleep(100000); /* a thread of the driver may be on its way out */
     between_count(second);
@@ -108,6 +106,20 @@ START_TEST(a_closed_device_leaves_nothing) {
   for (int i = 0; i < BETWEEN_COUNTS; i++)
     ck_assert_msg(second[i] <= first[i], "%ld %s more are left each time", second[i] - first[i], between_kinds[i]);
   ck_assert_int_eq(second[BETWEEN_FILES], 0);
+}
+
+/* With the kernels for CPUs, and with those for GPUs. */
+START_TEST(a_closed_device_leaves_nothing) {
+  static const char *const kernels[][3] = {{"kernels=cpu", "device=0"}, {"kernels=gpu", "device=0"}};
+  expect_nothing_left(kernels[_i], use);
+}
+END_TEST
+
+/* Where the driver keeps no programs, the backend does, and reads them. */
+START_TEST(programs_from_the_disk_leave_nothing) {
+  static const char *const options[] = {"kernels=cpu", NULL};
+  setenv("POCL_KERNEL_CACHE", "0", 1);
+  expect_nothing_left(options, work_without_waiting);
 }
 END_TEST
 
@@ -141,6 +153,9 @@ START_TEST(tables_are_kept_and_do_not_pile_up) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {EACH(a_closed_device_leaves_nothing, 2), ONCE(tables_are_kept_and_do_not_pile_up), {0}};
+  const suite_test tests[] = {EACH(a_closed_device_leaves_nothing, 2),
+                              ONCE(programs_from_the_disk_leave_nothing),
+                              ONCE(tables_are_kept_and_do_not_pile_up),
+                              {0}};
   return run_suite("opencl_ends", tests, (suite_options){.timeout_s = 120});
 }
