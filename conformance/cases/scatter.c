@@ -58,7 +58,7 @@ static const cf_op cf_scatter_ops[] = {
      CF_REALS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::index_put",
      CF_TEXTS("s T[33,17] {i64[5]<33!} T[5,17]", "m T[13,17,3] {_;i64[5]<17!} T[13,5,3]", "m T[33] {i64[3]<33!} T[]",
-              "m T[33,17] {i64[0]<33} T[0,17]"),
+              "m T[33,17] {i64[0]<33} T[0,17]", "m T[3,5,17] {_;_;i64[7]<17!} T[3,5,7]"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::index_put",
      CF_TEXTS("m T[33,17] {bool[33,17]} T[]", "m T[13,17,3] {bool[13,17]} T[1,1]", "m T[33] {bool[33]} T[1]"),

@@ -18,7 +18,7 @@ KINDS = {  # how mutants are counted
 }
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
-SLOW_TESTS = ["test_opencl_failures", "test_bad_cache"]
+SLOW_TESTS = ["test_opencl_groups", "test_opencl_failures", "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
 CLAIMS = "test_opencl_claims"
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"

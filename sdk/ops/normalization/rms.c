@@ -25,12 +25,12 @@ static graft_status check_weight(const op_call *c, int arg, const graft_value *s
 }
 
 /* Tensors have the input's dtype, or some are f32 beside a half type: then all is computed in f32. */
-static graft_status check_dtypes(op_call *c, int input, const int8_t *others, int count) {
+static graft_status check_dtypes(op_call *c, int input, const int8_t *others, size_t count) {
   graft_dtype dtype = op_tensor(c, input)->dtype;
   graft_status status = op_check_floating(c, input);
   if (status) return status;
   c->compute = dtype;
-  for (int i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; i++) {
     const graft_tensor *t = op_tensor(c, others[i]);
     if (!t || t->dtype == dtype) continue;
     if (!dt_is_half(dtype) || t->dtype != GRAFT_F32) return op_refuse(c, others[i], "the input's dtype");
@@ -46,7 +46,7 @@ static graft_status infer_forward(op_call *c) {
   const int8_t others[] = {ARG_fused_rms_norm_weight};
   graft_status status = check_shape(c, ARG_fused_rms_norm_input, ARG_fused_rms_norm_normalized_shape);
   if (!status) status = check_weight(c, ARG_fused_rms_norm_weight, &c->args[ARG_fused_rms_norm_normalized_shape]);
-  if (!status) status = check_dtypes(c, ARG_fused_rms_norm_input, others, 1);
+  if (!status) status = check_dtypes(c, ARG_fused_rms_norm_input, others, sizeof others);
   if (status) return status;
   graft_dtype statistics = dt_is_half(x->dtype) ? GRAFT_F32 : x->dtype;
   if (op_absent(c, ARG_fused_rms_norm_eps)) {
@@ -68,7 +68,7 @@ static graft_status infer_backward(op_call *c) {
   int shape = ARG_fused_rms_norm_backward_normalized_shape;
   graft_status status = check_shape(c, ARG_fused_rms_norm_backward_input, shape);
   if (!status) status = check_weight(c, ARG_fused_rms_norm_backward_weight, &c->args[shape]);
-  if (!status) status = check_dtypes(c, ARG_fused_rms_norm_backward_input, others, 2);
+  if (!status) status = check_dtypes(c, ARG_fused_rms_norm_backward_input, others, sizeof others);
   if (status) return status;
   if (!tns_same_sizes(g, x)) return op_error(c, "grad_out and input differ in shape (%s)", op_show_tensors(c));
   int64_t each = tns_numel((int32_t)in.normalized_shape_count, in.normalized_shape),
