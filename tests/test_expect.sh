@@ -52,14 +52,17 @@ says 2 'bad:[0-9]+: expected .level smoke. or another before the ops' --expect b
 sed 's/contiguous:p/contiguous:q/' all >bad
 says 2 "bad:[0-9]+: 'contiguous:q.*': expected a kind of cases" --expect bad
 says 2 -- '--expect nowhere: No such file' --expect nowhere
-says 2 -- '--write-expect no/where: No such file' --write-expect no/where
+says 2 -- '--write-expect no/where can.t be written: No such file' --write-expect no/where
 # Links are followed; what is no file stays what it is; and a choice of cases does not take the place of all.
 echo old >linked
 ln -s linked link
 says 0 '^[0-9]+ ops served: [0-9]+ passed$' --write-expect link
 [ -L link ] && grep -q '^level smoke' linked || fail "the link was not followed"
+ln -s nowhere dangling
+says 2 'dangling can.t be written: it is a symbolic link to nowhere, which is not there' --write-expect dangling
+[ -L dangling ] || fail "a file took the place of a link"
 mkfifo pipe
-says 2 -- '--write-expect pipe: not a regular file' --write-expect pipe
+says 2 -- '--write-expect pipe can.t be written: it is there and no regular file' --write-expect pipe
 says 2 'name another one' --op aten.abs --expect all --write-expect all
 
 echo "test_expect: lost support is red"

@@ -272,6 +272,19 @@ START_TEST(links_are_followed) {
 }
 END_TEST
 
+/* One that leads nowhere is named with where it leads, and stays. */
+START_TEST(links_to_nothing_are_named) {
+  graft_graph *graph = new_graph();
+  struct stat info;
+  ck_assert_int_eq(symlink("/nowhere/at.all", file_path), 0);
+  assert_says(graft_graph_save(graph, file_path), GRAFT_INVALID_ARGUMENT,
+              "can't be written: it is a symbolic link to /nowhere/at.all, which is not there");
+  ck_assert(lstat(file_path, &info) == 0 && S_ISLNK(info.st_mode));
+  ck_assert_int_eq(files_count(false), 1);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
 START_TEST(saving_is_refused) {
   graft_graph *graph = new_graph(), *back;
   const int64_t n = 1;
@@ -341,6 +354,7 @@ int main(void) {
                               ONCE(parts_of_others_are_passed_by),
                               ONCE(who_may_read_it_stays),
                               ONCE(links_are_followed),
+                              ONCE(links_to_nothing_are_named),
                               ONCE(saving_is_refused),
                               ONCE(memory_runs_out_anywhere),
                               {0}};

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/file.h"
+#include "base/whole_file.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -148,7 +148,7 @@ static void format_code(graft_dtype dtype, char code[8]) {
   }
 }
 
-static void write_header(gr_temporary *to, const graft_tensor *t) {
+static void write_header(file_part *to, const graft_tensor *t) {
   char code[8], shape[24 * GRAFT_MAX_DIMS] = "", header[1024];
   size_t used = 0;
   format_code(t->dtype, code);
@@ -159,21 +159,21 @@ static void write_header(gr_temporary *to, const graft_tensor *t) {
   while ((n + 11) % 64 != 0) header[n++] = ' '; /* elements begin at a multiple of 64 */
   header[n++] = '\n';
   const unsigned char magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)n, (unsigned char)(n >> 8)};
-  gr_temporary_write(to, magic, sizeof magic);
-  gr_temporary_write(to, header, (size_t)n);
+  file_write(to, magic, sizeof magic);
+  file_write(to, header, (size_t)n);
 }
 
 graft_status cli_npy_write(const char *path, graft_tensor *t) {
   const size_t bytes = (size_t)t->numel * dt_bytes(t->dtype);
   void *data = malloc(bytes + 1);
   if (!data) return err_about(GRAFT_OUT_OF_MEMORY, path, "no host memory for %zu bytes", bytes);
-  gr_temporary to;
+  file_part to;
   graft_status status = graft_tensor_to_host(t, data);
-  if (!status) status = gr_temporary_open(path, &to);
+  if (!status) status = file_open(path, &to);
   if (!status) {
     write_header(&to, t);
-    gr_temporary_write(&to, data, bytes);
-    status = gr_temporary_close(&to, GRAFT_OK);
+    file_write(&to, data, bytes);
+    status = file_close(&to);
   }
   free(data);
   return status;

@@ -4,7 +4,7 @@
  * docs/graphs.md explains.
  *
  * - file_values.c: numbers, views and arguments as JSON, both ways
- * - file_write.c: a graph to a file; file_temporary.c: whole, or not at all; file_reach.c: what of a constant is seen
+ * - file_write.c: a graph to a file, whole or not at all; file_reach.c: what of a constant is seen
  * - file_read.c: the container, of which nothing is believed; file_load.c: a graph from it
  * - file_dump.c: GRAFT_GRAPH_DUMP
  *
@@ -62,19 +62,6 @@ graft_status gr_check_name(const char *kind, const char *name);
 /* --- file_reach.c --- */
 /* Zeros in a copy of a constant's bytes where no call and no output sees them: a file gives away nothing else. */
 graft_status gr_clear_unseen(const graft_graph *graph, uint32_t buffer, unsigned char *bytes);
-
-/* --- file_temporary.c --- */
-/* A file that takes the place of `path` when it is whole. */
-typedef struct gr_temporary {
-  const char *path;
-  char *target, *part; /* its place, and the name under which it is written */
-  FILE *file;
-  int error; /* the first one of writing */
-} gr_temporary;
-graft_status gr_temporary_open(const char *path, gr_temporary *t);
-void gr_temporary_write(gr_temporary *t, const void *data, size_t bytes);
-/* Puts it in its place where `status` is OK and all was written; removes it otherwise. */
-graft_status gr_temporary_close(gr_temporary *t, graft_status status);
 
 /* --- file_read.c --- */
 /* Where a constant lies in the data. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole_file.h"
 #include "graph/file.h"
 
 typedef struct writer {
@@ -262,38 +263,41 @@ static graft_status header_text(const writer *w, char **text) {
 
 /* --- the whole --- */
 
-static void write_header(gr_temporary *to, const char *text) {
+static void write_header(file_part *to, const char *text) {
   const size_t length = strlen(text), padded = (length + 7) / 8 * 8;
   unsigned char head[8]; /* little-endian, as all machines are that Graft runs on */
   for (int i = 0; i < 8; i++) head[i] = (unsigned char)((uint64_t)padded >> (8 * i));
-  gr_temporary_write(to, head, sizeof head);
-  gr_temporary_write(to, text, length);
-  gr_temporary_write(to, "       ", padded - length);
+  file_write(to, head, sizeof head);
+  file_write(to, text, length);
+  file_write(to, "       ", padded - length);
 }
 
-static graft_status write_constant(const writer *w, uint32_t number, gr_temporary *to) {
+static graft_status write_constant(const writer *w, uint32_t number, file_part *to) {
   const uint32_t buffer = w->constants[number];
   const gr_buffer *b = &w->graph->buffers[buffer];
   void *bytes = malloc(b->bytes + 1);
   if (!bytes) return no_memory();
   graft_status status = graft_tensor_to_host(b->constant, bytes);
   if (!status && !w->views[buffer]) status = gr_clear_unseen(w->graph, buffer, bytes);
-  if (!status) gr_temporary_write(to, bytes, b->bytes);
+  if (!status) file_write(to, bytes, b->bytes);
   free(bytes);
   return status;
 }
 
 static graft_status write_all(writer *w, const char *path) {
   char *text;
-  gr_temporary to;
+  file_part to;
   order_constants(w);
   graft_status status = header_text(w, &text);
   if (status) return status;
-  status = gr_temporary_open(path, &to);
+  status = file_open(path, &to);
   if (!status) {
     write_header(&to, text);
     for (uint32_t i = 0; i < w->nconstants && !status; i++) status = write_constant(w, w->order[i], &to);
-    status = gr_temporary_close(&to, status);
+    if (status)
+      file_discard(&to);
+    else
+      status = file_close(&to);
   }
   cJSON_free(text);
   return status;
