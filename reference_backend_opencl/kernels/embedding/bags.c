@@ -46,7 +46,7 @@ graft_status ocl_op_embedding_bag(const graft_exec *exec, const graft_args_embed
   const unsigned lanes = ocl_lanes_within(ocl_direct_lanes(exec->device), numbers[WIDTH]);
   const bags b = {
       .args = args, .whole = whole->name, .wide = wide_of(exec->device, args->mode, numbers[WIDTH] / lanes)};
-  ocl_direct call = {.file = "core/direct embedding/bags",
+  ocl_direct call = {.file = "core/direct core/places embedding/bags",
                      .dtype = weight->dtype,
                      .lanes = lanes,
                      .head = write_head,

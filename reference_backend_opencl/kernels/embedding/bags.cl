@@ -1,4 +1,4 @@
-/* Bags of embeddings. After direct.cl. Bag b has the indices from offset b to the next offset, the first bag
+/* Bags of embeddings. After direct.cl and places.cl. Bag b has the indices from offset b to the next offset, the first bag
  * those before, too, and the last one all that are left; but not those that are the padding index. The head defines MODE,
  * WEIGHTED (each row has a weight), WIDE, how many vectors of a row a work-item sums side by side, D_WHOLE, the dtype of
  * results that count or name, and OP_ID. */
@@ -36,26 +36,13 @@ static long size_of(__global const long *indices, stretch_of_bag s, long padding
   return size;
 }
 
-/* The bag of an index: how many of the bags after the first begin at or before it. */
-static long bag_of_index(__global const long *offsets, long bags, long k) {
-  long low = 1, high = bags;
-  while (low < high) {
-    long middle = (low + high) / 2;
-    if (offsets[middle] <= k)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low - 1;
-}
-
 /* Of each index its bag, looked for once by each work-item, and then of each offset the size of its bag. */
 KERNEL places(PLACE(bag_of), PLACE(sizes), PLACE(indices), PLACE(offsets), PLACE(unused), PLACE(unused2),
               __global long *faults, numbers n) {
   long last = -1;
   EACH_UNIT(unit) {
     if (unit < COUNT) {
-      if (last < 0) last = bag_of_index(WHOLE(offsets), BAGS, unit);
+      if (last < 0) last = last_place_before(WHOLE(offsets), 1, BAGS, unit);
       while (last + 1 < BAGS && WHOLE(offsets)[last + 1] <= unit) last++;
       POINTER(D_WHOLE, bag_of)[unit] = (RAW(D_WHOLE))last;
       continue;

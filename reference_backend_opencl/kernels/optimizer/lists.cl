@@ -1,6 +1,6 @@
-/* The table of a launch over lists of tensors, as lists.h says. The head defines OPERANDS, PARAMETERS (the table and the
- * buffers), CASES (a `case` for each buffer, which sets `base`) and OFFSET_BITS: a place is an offset and, above, the
- * number of a buffer. */
+/* The table of a launch over lists of tensors, as lists.h says. After places.cl. The head defines OPERANDS, PARAMETERS
+ * (the table and the buffers), CASES (a `case` for each buffer, which sets `base`) and OFFSET_BITS: a place is an offset
+ * and, above, the number of a buffer. */
 #define NUMBERS 16 /* as OCL_TABLE_NUMBERS */
 #define FIRST(table) ((table) + NUMBERS)
 #define RECORD(first, tensors, tensor) ((first) + (tensors) + 1 + (long)(tensor) * (2 + OPERANDS))
@@ -18,13 +18,5 @@
 
 /* The last tensor that begins at this place or before it. */
 static int tensor_at(__global const long *first, int tensors, long at) {
-  int low = 0, high = tensors;
-  while (high - low > 1) {
-    int middle = (low + high) / 2;
-    if (first[middle] <= at)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
+  return (int)last_place_before(first, 1, tensors, at);
 }

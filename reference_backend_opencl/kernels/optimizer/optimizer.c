@@ -54,8 +54,8 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
     ocl_text_add(&head, "#define D_LR f32\n");
   }
   ocl_batch_head(&head, size);
-  graft_status status =
-      ocl_kernel_shared(kernel, device, &head, "optimizer/lists optimizer/optimizer", "optimize", local_of(device));
+  graft_status status = ocl_kernel_shared(kernel, device, &head, "core/places optimizer/lists optimizer/optimizer",
+                                          "optimize", local_of(device));
   ocl_text_free(&head);
   return status;
 }

@@ -53,7 +53,7 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
                isinf(norm->p) ? 0 : norm->p, device->has_f64 ? "" : "f",
                isinf(norm->p) && norm->p < 0 ? "INFINITY" : "0");
   ocl_batch_head(&head, size);
-  graft_status status = ocl_kernel_shared(kernel, device, &head, "optimizer/lists optimizer/scalars",
+  graft_status status = ocl_kernel_shared(kernel, device, &head, "core/places optimizer/lists optimizer/scalars",
                                           whole ? "norm_whole" : "norm_parts", local_of(device));
   ocl_text_free(&head);
   return status;

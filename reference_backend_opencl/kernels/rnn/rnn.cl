@@ -1,6 +1,6 @@
-/* Recurrent cells, after direct.cl. A piece is VEC numbers of a row of the state; their gates lie WIDTH apart. The gradient of the
- * biases is summed by column from what the first kernel computes, not from what it rounded. The head defines OP, and
- * HAS_BIAS, HAS_GRAD_HY, HAS_GRAD_CY (0 or 1). */
+/* Recurrent cells, after direct.cl. A piece is VEC numbers of a row of the state; their gates lie WIDTH apart. The
+ * gradient of the biases is summed by column from what the first kernel computes, not from what it rounded. The head
+ * defines OP, and HAS_BIAS, HAS_GRAD_HY, HAS_GRAD_CY (0 or 1). */
 #define LSTM 0
 #define GRU 1
 #define ROWS n.of[0]

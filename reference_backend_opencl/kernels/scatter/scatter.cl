@@ -1,5 +1,5 @@
-/* Scatters: see indexed.h. Places can only meet in one element of the target if they differ along dimensions in which the
- * target itself does not run. Those are the scanned dimensions; along them a work-item goes in logical order, so that
+/* Scatters: see indexed.h. Places can only meet in one element of the target if they differ along dimensions in which
+ * the target itself does not run. Those are the scanned dimensions; along them a work-item goes in logical order, so that
  * the result is the same each time, without atomics. Where that leaves too few work-items, several share a scan: each
  * takes the indices of its own part of the target.
  *
@@ -55,9 +55,9 @@ DEFINE_ACCESS(source, D_SOURCE)
 #if INDICES == 1 && VEC == 1 && !defined(ROWS)
 #define RUN 8
 /* `count` elements whose indices go by one stride, where neither parts nor indices to pass over are to be looked at. */
-static void scatter_run(__global RAW(D_TARGET) * to, long to_stride, __global const RAW(D_SOURCE) * from, long from_stride,
-                        __global const long *index, long index_stride, long count, CT number, const space *shape,
-                        __global long *faults) {
+static void scatter_run(__global RAW(D_TARGET) * to, long to_stride, __global const RAW(D_SOURCE) * from,
+                        long from_stride, __global const long *index, long index_stride, long count, CT number,
+                        const space *shape, __global long *faults) {
   const int n = 1;
   const long size = shape->bound[0], step = shape->step[0];
   long i = 0;
@@ -97,8 +97,8 @@ KERNEL scatter(PLACE(target), CONST_PLACE(source), CT number, __global long *fau
   long part = (long)get_global_id(0) % shape.parts, first = (long)get_global_id(0) / shape.parts * shape.per_item;
   long last = min(first + shape.per_item, shape.units);
   for (long unit = first; unit < last; unit++) {
-    long outer = shape.units_per_row == 1 ? unit : unit / shape.units_per_row, begin = unit % shape.units_per_row * shape.width;
-    long end = min(begin + shape.width, shape.free_size[0]);
+    long outer = shape.units_per_row == 1 ? unit : unit / shape.units_per_row;
+    long begin = unit % shape.units_per_row * shape.width, end = min(begin + shape.width, shape.free_size[0]);
     long at[INDICES + 2], place[SCAN];
     for (int k = 0; k < INDICES + 2; k++) at[k] = 0;
     for (int d = 1; d < FREE; d++) {
@@ -111,7 +111,8 @@ KERNEL scatter(PLACE(target), CONST_PLACE(source), CT number, __global long *fau
     const bool plain = shape.parts == 1 && shape.skip == -1;
 #if SCAN == 1
     if (plain && end == begin + 1) { /* all that goes to one line of the target */
-      scatter_run(POINTER(D_TARGET, target) + at[1] + begin * shape.free_stride[1].along[0], shape.scan_stride[1].along[0],
+      scatter_run(POINTER(D_TARGET, target) + at[1] + begin * shape.free_stride[1].along[0],
+                  shape.scan_stride[1].along[0],
                   CONST_POINTER(D_SOURCE, source) + at[0] + begin * shape.free_stride[0].along[0],
                   shape.scan_stride[0].along[0], index[0] + at[2] + begin * shape.free_stride[2].along[0],
                   shape.scan_stride[2].along[0], shape.scans, number, &shape, faults);
@@ -132,8 +133,8 @@ KERNEL scatter(PLACE(target), CONST_PLACE(source), CT number, __global long *fau
       if (plain && begin < stop) {
         scatter_run(to + begin * shape.free_stride[1].along[0], shape.free_stride[1].along[0],
                     from + begin * shape.free_stride[0].along[0], shape.free_stride[0].along[0],
-                    index[0] + at[2] + begin * shape.free_stride[2].along[0], shape.free_stride[2].along[0], end - begin,
-                    number, &shape, faults);
+                    index[0] + at[2] + begin * shape.free_stride[2].along[0], shape.free_stride[2].along[0],
+                    end - begin, number, &shape, faults);
         stop = begin;
       }
 #endif

@@ -32,7 +32,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n", dtype->name);
-  graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "sparse/sparse", call->entry);
+  graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "core/places sparse/sparse", call->entry);
   ocl_text_free(&head);
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(&memo->kernel, items_of(call), local);

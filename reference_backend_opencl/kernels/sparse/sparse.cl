@@ -1,4 +1,4 @@
-/* Products with a matrix in CSR form. The head defines D, the dtype of values. Elements are added in their order, so that
+/* Products with a matrix in CSR form, after places.cl. The head defines D, the dtype of values. Elements are added in their order, so that
  * results are the same each time, and n of them as parts of about sqrt(n) each: n equal terms, one after the other, would
  * be rounded the same way n times. */
 typedef struct {
@@ -49,19 +49,6 @@ KERNEL multiply(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLA
   STORE(D, __global, POINTER(D, out) + i, sum);
 }
 
-/* The last row that begins at element j or before it; -1 where none does. */
-static long row_of(__global const long *starts, long j, long rows) {
-  long low = 0, high = rows + 1;
-  while (low < high) {
-    long middle = (low + high) / 2;
-    if (starts[middle] <= j)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low - 1;
-}
-
 /* A product of two dense rows for each element; 0 where it is in no row. */
 KERNEL sample(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLACE(left), CONST_PLACE(right),
               __global long *faults, csr_space space) {
@@ -70,7 +57,7 @@ KERNEL sample(PLACE(out), CONST_PLACE(starts), CONST_PLACE(columns), CONST_PLACE
   __global const long *columns_at = (__global const long *)(columns + offset_columns);
   check_place(start, columns_at, j, faults, space);
   if (j >= space.elements) return;
-  long column = columns_at[j], row = row_of(start, j, space.rows);
+  long column = columns_at[j], row = last_place_before(start, 0, space.rows + 1, j);
   CT sum = (CT)0;
   if (is_column(column, space) && row >= 0 && row < space.rows) {
     __global const RAW(D) *a = CONST_POINTER(D, left) + row * space.size;
