@@ -79,8 +79,9 @@ graft_status dsp_graph_api(graft_rt_device *device, const graft_graph_api **api)
   return GRAFT_OK;
 }
 
-/* What a plugin is called with; `frame` is what it may ask for meanwhile. */
-static graft_exec exec_of(dsp_frame *frame, graft_rt_device *device, graft_rt_stream *stream) {
+/* What a plugin is called with, whose text is then told from an older one; `frame` is what it may ask for meanwhile. */
+static graft_exec begin(dsp_frame *frame, graft_rt_device *device, graft_rt_stream *stream) {
+  err_clear();
   *frame = (dsp_frame){.device = device, .stream = stream};
   return (graft_exec){
       .struct_size = sizeof(graft_exec), .device = device->handle, .flags = dsp_exec_flags(), .host_context = frame};
@@ -89,8 +90,7 @@ static graft_exec exec_of(dsp_frame *frame, graft_rt_device *device, graft_rt_st
 graft_status dsp_query_groups(graft_rt_device *device, const graft_graph_api *api, const graft_graph_nodes *graph,
                               uint32_t *groups) {
   dsp_frame frame;
-  const graft_exec exec = exec_of(&frame, device, device->default_stream);
-  err_clear();
+  const graft_exec exec = begin(&frame, device, device->default_stream);
   graft_status status = api->query(&exec, graph, groups);
   dsp_frame_end(&frame);
   if (status == GRAFT_UNIMPLEMENTED) {
@@ -103,9 +103,8 @@ graft_status dsp_query_groups(graft_rt_device *device, const graft_graph_api *ap
 graft_status dsp_compile_group(graft_rt_device *device, const graft_graph_api *api, const graft_graph_group *group,
                                graft_graph_compiled *compiled) {
   dsp_frame frame;
-  const graft_exec exec = exec_of(&frame, device, device->default_stream);
+  const graft_exec exec = begin(&frame, device, device->default_stream);
   *compiled = (graft_graph_compiled){.struct_size = sizeof *compiled};
-  err_clear();
   graft_status status = api->compile(&exec, group, compiled);
   dsp_frame_end(&frame);
   if (status == GRAFT_UNIMPLEMENTED) return status;
@@ -119,8 +118,7 @@ graft_status dsp_run_group(graft_rt_device *device, const graft_graph_api *api, 
                            const graft_graph_run_args *args) {
   dsp_frame frame;
   graft_rt_stream *stream = graft_stream_current(device);
-  graft_exec exec = exec_of(&frame, device, stream);
-  err_clear();
+  graft_exec exec = begin(&frame, device, stream);
   pthread_mutex_lock(&stream->lock);
   dev_mark(stream, 0); /* no one op */
   exec.stream = stream->handle;

@@ -246,10 +246,9 @@ static void mark_written(const dsp_recorded *r, graft_tensor **outs) {
   }
 }
 
-/* Rules read the default dtype, and all nodes of a graph run under one. */
-static graft_status check_default_dtype(graft_graph *graph) {
+/* Rules read the default dtype, and all nodes of a graph run under one: the first one's. */
+static graft_status check_default_dtype(const graft_graph *graph) {
   graft_dtype now = dt_default();
-  if (!graph->nnodes) graph->default_dtype = now;
   if (now == graph->default_dtype) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT,
                  "the default dtype is %s, and the graph's first calls were recorded under %s; record all under one",
@@ -258,6 +257,7 @@ static graft_status check_default_dtype(graft_graph *graph) {
 
 static graft_status check_call(graft_graph *graph, const op_call *call) {
   if (graph->failed) return failed_before(graph);
+  if (!graph->nnodes) graph->default_dtype = dt_default();
   graft_status status = check_default_dtype(graph);
   if (status) return status;
   if (call->device != graph->device) {

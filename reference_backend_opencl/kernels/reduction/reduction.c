@@ -223,6 +223,11 @@ static graft_status append_pass(stage *stage, graft_device *device, const pass *
   return prepare_pass(&stage->kernel[n], device, pass, compute);
 }
 
+/* So many elements, so far apart: the partial results of an output, for one. */
+static ocl_geometry line_of(int64_t size, int64_t stride) {
+  return (ocl_geometry){.rank = 1, .operands = 1, .size = {size}, .stride = {{stride}}};
+}
+
 static graft_status prepare_stage(stage *stage, graft_device *device, pass *only, const ocl_dtype *compute) {
   int64_t outputs = elements(&only->kept), splits = choose_splits(device, only);
   stage->passes = 0;
@@ -250,13 +255,13 @@ static graft_status prepare_stage(stage *stage, graft_device *device, pass *only
     middle.formula.finish = "v";
     middle.splits = few;
     middle.split_stride = outputs;
-    middle.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {splits}, .stride = {{outputs}}};
+    middle.reduced = line_of(splits, outputs);
     ocl_geometry_collapse(&middle.kept);
     status = append_pass(stage, device, &middle, compute);
     splits = few;
   }
   if (status != GRAFT_OK) return status;
-  last.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {splits}, .stride = {{outputs}}};
+  last.reduced = line_of(splits, outputs);
   ocl_geometry_collapse(&last.kept);
   return append_pass(stage, device, &last, compute);
 }
@@ -277,7 +282,7 @@ static pass shift_of(const pass *shifted, const ocl_dtype *accumulator) {
   shift.out = accumulator;
   shift.x = (double)elements(&shifted->reduced);
   if (shift.formula.of_one && shift.x > 1) {
-    shift.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {1}, .stride = {{1}}};
+    shift.reduced = line_of(1, 1);
   }
   return shift;
 }
