@@ -21,6 +21,7 @@ int cli_fuzz(int argc, char **argv);
 int cli_warm(int argc, char **argv);
 int cli_graph(int argc, char **argv);
 int cli_run(int argc, char **argv);
+int cli_tiny(int argc, char **argv);
 
 /* Opens device `index` of a backend named or given by path; says on stderr what is wrong otherwise. */
 bool cli_open(const char *backend, int index, graft_rt_device **device);

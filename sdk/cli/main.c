@@ -25,6 +25,7 @@ static const struct command {
     {"graph", cli_graph, "FILE [--passes] [--dot] [--json] [--bisect -b NAME]",
      "what a saved graph holds, what passes make of it, where a backend goes wrong"},
     {"run", cli_run, "FILE [-b NAME] [--input NAME=X.npy]", "a saved graph, without Python"},
+    {"tiny", cli_tiny, "FILE -o OUT.c [--name NAME] [--input NAME=X.npy]", "a saved graph as one C source"},
     {"new", cli_new, "NAME [DIR]", "start a plugin: a project that builds, loads and passes `graft check`"},
 };
 

@@ -1,0 +1,58 @@
+/* What emit.c and calls.c share. */
+#ifndef GRAFT_SDK_TINY_EMITTER_H
+#define GRAFT_SDK_TINY_EMITTER_H
+
+#include "graph/graph.h"
+#include "tiny/tiny.h"
+
+typedef enum tiny_kernels {
+  TINY_ELEMENTS = 1,
+  TINY_PRODUCTS = 2,
+  TINY_SUMS = 4,
+  TINY_POOLING = 8,
+  TINY_LOSS = 16
+} tiny_kernels;
+
+typedef struct tiny_emitter {
+  const graft_graph *graph; /* after the passes */
+  const tiny_options *options;
+  FILE *to;
+  arena memory;        /* of texts */
+  graft_dtype *dtypes; /* by buffer: of all its views */
+  uint64_t *offsets;   /* by buffer: in the arena of the source; UINT64_MAX: not there */
+  uint64_t arena_bytes;
+  const gr_node *node; /* that is being written */
+  graft_status status; /* the first error: what follows it writes nothing that counts */
+} tiny_emitter;
+
+/* A row: what is known of an op. */
+typedef struct tiny_op {
+  uint32_t id;
+  /* Element by element: its result may take over the memory of an operand. */
+  bool elementwise;
+  uint32_t kernels; /* tiny_kernels */
+  void (*emit)(tiny_emitter *e);
+} tiny_op;
+
+/* --- calls.c --- */
+/* NULL: no kernel does it. */
+const tiny_op *tiny_op_of(const gr_node *node);
+/* "convolution, addmm, …": for an error. */
+void tiny_op_names(char *text, size_t room);
+
+/* --- names.c --- */
+/* The name of a dtype in C; NULL: sources have none such. */
+const char *tiny_type(graft_dtype dtype);
+/* The first values of an input that the source holds; NULL: it is an argument. */
+graft_tensor *tiny_held(const tiny_emitter *e, uint32_t input);
+/* Where the first element of a view lies, as C: "(x + 8)"; "NULL" where it is absent. */
+const char *tiny_pointer(tiny_emitter *e, const gr_view *view);
+
+/* --- kernels.c, generated: each file of kernels/ --- */
+typedef struct tiny_kernel_file {
+  const char *name, *text;
+} tiny_kernel_file;
+/* Ends with a row of NULLs. */
+extern const tiny_kernel_file tiny_kernel_files[];
+
+#endif
