@@ -2,6 +2,7 @@
 # What the program says to one who does not know it yet: test_cli.sh BUILD
 set -euo pipefail
 build=$(cd "$1" && pwd)
+examples=$(cd "$(dirname "$0")/../docs/examples/data" && pwd)
 graft=$build/bin/graft
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -27,7 +28,7 @@ says() { # status, extended regular expression, arguments
 one=aten.relu.default/f32/33x17/contiguous/uniform/0
 
 # A command is called what the user typed.
-for command in conformance case report bench check warm fuzz graph run new ops backends; do
+for command in conformance case report bench check warm fuzz graph run tiny new ops backends; do
   says 0 "^Usage: graft $command " "$command" --help
 done
 says 2 '^Usage: graft conformance ' conformance reference
@@ -146,6 +147,17 @@ cp "$build/tests/plugins/groups.so" grouping/
 echo '{"name": "groups", "vendor": "Graft", "version": "1.0.0", "abi_major": 1, "abi_minor": 2, "library": "groups.so"}' \
   >grouping/groups.graft.json
 GRAFT_PLUGIN_PATH=$work/grouping says 0 '^    groups:0 .*; compiles groups of calls$' backends
+
+# A graph as a C source: what can't be written leaves what was there, and nothing beside it.
+says 2 'into which file' tiny "$examples/scaled.safetensors"
+says 0 '^scaled.c: [0-9]+ bytes of memory for values, 0 of what is updated, 16 of what is only read$' \
+  tiny "$examples/scaled.safetensors" -o scaled.c
+cp scaled.c before.c
+says 1 'no input weight' tiny "$examples/scaled.safetensors" -i weight=random:1 -o scaled.c
+says 1 "'2d' can't be a name in C" tiny "$examples/scaled.safetensors" -n 2d -o scaled.c
+cmp -s scaled.c before.c || fail "a source that could not be written changed the one that was there"
+[ ! -e scaled.c.part ] || fail "a source that could not be written left a part"
+says 1 'nowhere/x.c: it can' tiny "$examples/scaled.safetensors" -o nowhere/x.c
 
 # A folder of GRAFT_PLUGIN_PATH that is not there.
 GRAFT_PLUGIN_PATH=$work/plugins:$work/plugin says 0 "GRAFT_PLUGIN_PATH: no folder $work/plugin: No such file" backends

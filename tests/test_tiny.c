@@ -487,6 +487,24 @@ static void odd_name(recorded *r) {
   give(r, "layer.0", y);
 }
 
+static void spread_windows(recorded *r) {
+  static const int64_t kernel[] = {2, 2}, two[] = {2, 2};
+  graft_tensor *x = F32(r, 1, 5, 5), *y = NULL, *places = NULL;
+  record(r);
+  OK(graft_op_max_pool2d_with_indices(x, kernel, 2, one, 2, zero, 2, two, 2, false, &y, &places));
+  graft_tensor_release(places);
+  give(r, "y", y);
+}
+
+static void taken_name(recorded *r) {
+  graft_tensor *x = NULL, *y = NULL;
+  OK(graft_graph_input(r->graph, "run", GRAFT_F32, 1, (int64_t[]){3}, NULL, &x));
+  r->in[r->nin++] = x;
+  record(r);
+  OK(graft_op_relu(x, &y));
+  give(r, "y", y);
+}
+
 static const struct refused {
   void (*record)(recorded *r);
   const char *says[2];
@@ -498,6 +516,8 @@ static const struct refused {
     {whole_numbers, {"aten::relu", "i32"}},
     {grouped, {"aten::convolution", "groups"}},
     {odd_name, {"'layer.0'", "letters"}},
+    {spread_windows, {"aten::max_pool2d_with_indices", "dilation"}},
+    {taken_name, {"'run'", "otherwise"}},
 };
 
 START_TEST(refuses) {

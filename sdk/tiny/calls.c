@@ -266,15 +266,16 @@ typedef struct pooling {
 static void write_pooling(tiny_emitter *e, const pooling *p) {
   need_apart(e);
   if (p->x->ndim < 3) refuse(e, "self has %d dims; expected 3 or 4", p->x->ndim);
+  if (item(e, p->dilation, 0) != 1 || item(e, p->dilation, 1) != 1) refuse(e, "dilation is not served");
   const int64_t *x = p->x->sizes + p->x->ndim - 2, *y = p->y->sizes + p->y->ndim - 2;
   const uint32_t stride = arg(e, p->stride)->count ? p->stride : p->kernel;
   fprintf(e->to,
           "&(const tiny_pool){.planes = %lld, .height = %lld, .width = %lld, .out_height = %lld, .out_width = %lld, "
           ".kernel_height = %lld, .kernel_width = %lld, .stride_y = %lld, .stride_x = %lld, .padding_y = %lld, "
-          ".padding_x = %lld, .dilation_y = %lld, .dilation_x = %lld}",
-          (long long)(numel(p->x) / (x[0] * x[1])), (long long)x[0], (long long)x[1], (long long)y[0], (long long)y[1],
-          item(e, p->kernel, 0), item(e, p->kernel, 1), item(e, stride, 0), item(e, stride, 1), item(e, p->padding, 0),
-          item(e, p->padding, 1), item(e, p->dilation, 0), item(e, p->dilation, 1));
+          ".padding_x = %lld}",
+          (long long)tns_numel(p->x->ndim - 2, p->x->sizes), (long long)x[0], (long long)x[1], (long long)y[0],
+          (long long)y[1], item(e, p->kernel, 0), item(e, p->kernel, 1), item(e, stride, 0), item(e, stride, 1),
+          item(e, p->padding, 0), item(e, p->padding, 1));
 }
 
 static void emit_max_pool2d(tiny_emitter *e) {

@@ -36,6 +36,9 @@ static graft_status take_view(tiny_emitter *e, const char *what, const gr_view *
   if (*dtype && *dtype != view->dtype)
     return err_about(GRAFT_UNIMPLEMENTED, what, "memory that holds %s is read as %s, which is not served",
                      graft_dtype_name(*dtype), graft_dtype_name(view->dtype));
+  if (e->graph->buffers[view->buffer].bytes > INT32_MAX)
+    return err_about(GRAFT_UNIMPLEMENTED, what, "it has memory of %" PRIu64 " bytes; places are of 31 bits in sources",
+                     e->graph->buffers[view->buffer].bytes);
   *dtype = view->dtype;
   return GRAFT_OK;
 }
@@ -76,11 +79,22 @@ static graft_status check_name(const char *name) {
                  name);
 }
 
+/* An input's name stands behind that of the source, as others do. */
+static graft_status check_input_name(const char *name) {
+  static const char *const taken[] = {"run", "ARENA_BYTES", "UPDATED_BYTES", "CONSTANT_BYTES"};
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+    if (!strcmp(name, taken[i]))
+      return err_set(GRAFT_INVALID_ARGUMENT, "an input is called '%s', which a source uses itself; name it otherwise",
+                     name);
+  }
+  return check_name(name);
+}
+
 static graft_status take_all(tiny_emitter *e) {
   const graft_graph *g = e->graph;
   graft_status status = check_name(e->options->name);
   for (uint32_t i = 0; i < g->ninputs && !status; i++) {
-    status = check_name(g->inputs[i].name);
+    status = check_input_name(g->inputs[i].name);
     if (!status) status = take_port(e, &g->inputs[i]);
   }
   for (uint32_t i = 0; i < g->nnodes && !status; i++) status = take_node(e, g->nodes[i]);

@@ -1,4 +1,5 @@
-/* The largest element of windows that slide over planes of height by width, and where in its plane it was. */
+/* The largest element of windows that slide over planes of height by width, and where in its plane it was. No
+ * window lies outside of its plane as a whole. */
 #ifndef TINY_POOLING_H
 #define TINY_POOLING_H
 
@@ -7,15 +8,15 @@
 
 typedef struct tiny_pool {
   int32_t planes, height, width, out_height, out_width, kernel_height, kernel_width;
-  int32_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x;
+  int32_t stride_y, stride_x, padding_y, padding_x;
 } tiny_pool;
 
 /* The place of the largest of a window, the first one where several are; a NaN is larger than all numbers. */
 static inline int32_t tiny_max_pool2d_place_f32(const tiny_pool *p, const float *x, int32_t y, int32_t column) {
   int32_t best = -1;
   for (int32_t tap = 0; tap < p->kernel_height * p->kernel_width; tap++) {
-    const int32_t row = y * p->stride_y - p->padding_y + tap / p->kernel_width * p->dilation_y;
-    const int32_t at = column * p->stride_x - p->padding_x + tap % p->kernel_width * p->dilation_x;
+    const int32_t row = y * p->stride_y - p->padding_y + tap / p->kernel_width;
+    const int32_t at = column * p->stride_x - p->padding_x + tap % p->kernel_width;
     if (row < 0 || row >= p->height || at < 0 || at >= p->width) continue;
     const int32_t place = row * p->width + at;
     if (best < 0 || x[place] > x[best] || x[place] != x[place]) best = place;
