@@ -52,6 +52,12 @@ static graft_graph_exec *good_exec(void) {
   return exec;
 }
 
+static graft_graph_pool *good_pool(void) {
+  graft_graph_pool *pool = NULL;
+  ck_assert_int_eq(graft_graph_pool_create(good_device(), &pool), GRAFT_OK);
+  return pool;
+}
+
 /* Zeros: room for outs, numbers and sized structs. */
 static void *good_memory(void) {
   static uint64_t room[1024];

@@ -8,6 +8,7 @@
 #include "plugin/backend.h"
 
 typedef struct mem_allocator mem_allocator;
+typedef struct mem_pool mem_pool;
 typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilities, plans, counters */
 
 /* What stands above device/ and is needed here; wiring.c fills it in. */
@@ -28,6 +29,16 @@ struct graft_generator {
   pthread_mutex_t lock;
   uint64_t seed, offset;
 };
+
+/* Work that streams are given is captured instead of run: what all rooms know of it. It is the first member of a
+ * tns_capture (tensor/capture.h). */
+typedef struct dev_capture {
+  graft_rt_device *device;
+  uint64_t id;    /* unique in the process */
+  mem_pool *pool; /* where memory of the captured streams comes from */
+  /* The error of something that can't be captured, which ends the capture; `what` was to be done. */
+  graft_status (*refuse)(struct dev_capture *self, const char *what);
+} dev_capture;
 
 /* One moment on two clocks. */
 typedef struct dev_moment {
@@ -58,6 +69,7 @@ struct graft_rt_device {
   _Atomic(int64_t) storages, events_out;        /* that somebody holds */
   /* Destroyed by their owners and kept for the next ones, oldest first: see event.c. Guarded by streams_lock. */
   graft_rt_event *events, *last_event;
+  dev_capture *capture;                             /* under way; guarded by streams_lock */
   uint32_t generation;                              /* as the backend's */
   uint32_t memory_flags, stream_flags, event_flags; /* must-understand flags that the plugin knows */
 };
@@ -74,8 +86,20 @@ struct graft_rt_stream {
   /* Unique in the process, from 1; 0 once destroyed. The struct is recycled with another id, never freed, so that an
    * old pointer can be told from a live one. */
   _Atomic(uint64_t) id;
+  _Atomic(dev_capture *) capture; /* that its work goes to; NULL: it runs */
   struct graft_rt_stream *next;
 };
+
+/* The capture that a stream's work goes to, or NULL. */
+static inline dev_capture *dev_capture_of(const graft_rt_stream *stream) {
+  return atomic_load_explicit(&stream->capture, memory_order_acquire);
+}
+/* Captures what the stream is given from now on. Error: another capture of the device is under way. */
+graft_status dev_capture_begin(dev_capture *capture, graft_rt_stream *stream);
+/* Its streams run their work again. */
+void dev_capture_end(dev_capture *capture);
+/* The stream's work belongs to the capture with this id, too, if that is still under way. */
+void dev_capture_join(graft_rt_stream *stream, uint64_t id);
 
 /* Whether a driver was used before this process was forked from its parent, or the process has begun to exit: nothing
  * may enter a plugin then. The check is one comparison of a counter that pthread_atfork and atexit handlers move. */

@@ -8,6 +8,7 @@ struct graft_rt_event {
   graft_rt_device *device;
   graft_event *handle;
   graft_event_flags flags;
+  _Atomic(uint64_t) captured; /* the id of the capture that it was recorded in; 0: in none */
   graft_rt_event *next;
 };
 
@@ -56,6 +57,7 @@ graft_status graft_event_create(graft_rt_device *device, graft_event_flags flags
   if (status) return status;
   graft_rt_event *made = flags ? NULL : take_kept(device);
   if (made) {
+    atomic_store(&made->captured, 0);
     device->events_out++;
     *event = made;
     return GRAFT_OK;
@@ -109,6 +111,8 @@ graft_status graft_event_record(graft_rt_event *event, graft_rt_stream *stream) 
     return err_set(GRAFT_INVALID_ARGUMENT, "an event of %s can't be recorded on a stream of %s", device->text,
                    stream->device->text);
   }
+  const dev_capture *capture = dev_capture_of(stream);
+  atomic_store(&event->captured, capture ? capture->id : 0);
   err_clear();
   graft_status status = dev_event_record(event->handle, stream);
   return status ? dev_stream_status(device, stream, status, "recording an event") : GRAFT_OK;
@@ -122,6 +126,8 @@ graft_status graft_stream_wait(graft_rt_stream *stream, graft_rt_event *event) {
   /* Another device's event means nothing to this one, unless the plugin says so: the host waits in its stead. */
   bool known = event->device == device || (event->device->backend == device->backend && device->waits_across);
   if (!known) return graft_event_synchronize(event);
+  const uint64_t captured = atomic_load(&event->captured);
+  if (captured) dev_capture_join(stream, captured);
   err_clear();
   pthread_mutex_lock(&stream->lock);
   graft_status status = device->backend->stream.stream_wait(stream->handle, event->handle);

@@ -91,6 +91,7 @@ static graft_status stream_new(graft_rt_device *device, int32_t priority, graft_
   made->device = device;
   made->priority = priority;
   made->flags = flags;
+  atomic_store(&made->capture, NULL);
   atomic_store(&made->id, atomic_fetch_add(&last_id, 1) + 1);
   pthread_mutex_lock(&device->streams_lock);
   made->next = device->streams;

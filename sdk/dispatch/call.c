@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/row.h"
+#include "dispatch/capture.h"
 #include "dispatch/custom.h"
 #include "dispatch/state.h"
 
@@ -180,6 +181,8 @@ static bool reads_device(const dsp_plan *plan, const graft_value *args) {
 }
 
 static graft_status run_reference(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  dsp_capture *capture = dsp_capture_of(plan->device);
+  if (capture) return dsp_capture_refuse(capture, plan->call.schema->name, "it runs in host memory on this device");
   graft_status status = GRAFT_OK;
   if (reads_device(plan, args) || (plan->call.schema->flags & OPF_RANDOM)) status = dsp_allow_fallback(plan, args);
   return status ? status : dsp_run_reference(plan, args, outs);

@@ -8,6 +8,7 @@
  * - run.c: runs a plan's slot: descriptors, temporaries; what it may ask meanwhile is in host_callbacks.c
  * - ways.c: the other ways: decomposition, the reference device; fallback.c counts what leaves the device
  * - groups.c: calls that a plugin compiles together, for graph/ (groups.h)
+ * - capture.c, launch.c: what a stream is given as a list of launches, for graph/ (capture.h)
  * - zones.c: red zones around workspaces, for the conformance suite
  * - copy.c: ops that are copies, and the kernel that tensor/copy.c asks for; tensor_ops.c the rest for tensor/
  * - routes.c: which way a device would go, for reports; cost.c: what that way costs

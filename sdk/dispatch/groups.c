@@ -114,10 +114,10 @@ graft_status dsp_compile_group(graft_rt_device *device, const graft_graph_api *a
   return dev_status(device, status, "compiling a group of calls");
 }
 
-graft_status dsp_run_group(graft_rt_device *device, const graft_graph_api *api, graft_executable *executable,
+graft_status dsp_run_group(graft_rt_stream *stream, const graft_graph_api *api, graft_executable *executable,
                            const graft_graph_run_args *args) {
   dsp_frame frame;
-  graft_rt_stream *stream = graft_stream_current(device);
+  graft_rt_device *device = stream->device;
   graft_exec exec = begin(&frame, device, stream);
   pthread_mutex_lock(&stream->lock);
   dev_mark(stream, 0); /* no one op */

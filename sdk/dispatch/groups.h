@@ -21,8 +21,8 @@ graft_status dsp_query_groups(graft_rt_device *device, const graft_graph_api *ap
                               uint32_t *groups);
 graft_status dsp_compile_group(graft_rt_device *device, const graft_graph_api *api, const graft_graph_group *group,
                                graft_graph_compiled *compiled);
-/* On the current stream. */
-graft_status dsp_run_group(graft_rt_device *device, const graft_graph_api *api, graft_executable *executable,
+/* On a stream, whether or not that captures. */
+graft_status dsp_run_group(graft_rt_stream *stream, const graft_graph_api *api, graft_executable *executable,
                            const graft_graph_run_args *args);
 
 #endif

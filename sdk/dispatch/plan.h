@@ -225,6 +225,11 @@ struct graft_output {
   graft_tensor_desc desc;
 };
 
+/* Calls a plan's slot on a stream, under its lock, and ends the frame, which need not be filled in. As the plugin says.
+ */
+graft_status dsp_enter_slot(dsp_plan *plan, const graft_args *args, graft_exec_flags flags, graft_rt_stream *stream,
+                            dsp_frame *frame);
+
 /* Gives back what a plugin asked for during its call. */
 void dsp_frame_end(dsp_frame *frame);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/capture.h"
 #include "dispatch/state.h"
 
 enum { STACK_LIMIT = 32 * 1024 };
@@ -10,6 +11,7 @@ enum { STACK_LIMIT = 32 * 1024 };
 /* One run. `values` hold numbers that a descriptor points to. */
 typedef struct run {
   dsp_plan *plan;
+  dsp_capture *capture; /* that the call becomes a launch of; NULL: it runs */
   const graft_value *args;
   graft_tensor **outs;
   graft_tensor_desc *descs;
@@ -258,27 +260,33 @@ void dsp_frame_end(dsp_frame *frame) {
   }
 }
 
-static graft_status call_slot(run *r, const graft_philox *philox) {
-  dsp_plan *plan = r->plan;
-  graft_rt_stream *stream = graft_stream_current(plan->device);
-  r->frame.plan = plan;
-  r->frame.device = plan->device;
-  r->frame.stream = stream;
-  r->frame.workspace_count = r->frame.loser_count = 0; /* its arrays are filled in as far as these say */
+graft_status dsp_enter_slot(dsp_plan *plan, const graft_args *args, graft_exec_flags flags, graft_rt_stream *stream,
+                            dsp_frame *frame) {
+  frame->plan = plan;
+  frame->device = plan->device;
+  frame->stream = stream;
+  frame->workspace_count = frame->loser_count = 0; /* its arrays are filled in as far as these say */
   const dsp_memo *memo = atomic_load_explicit(&plan->memo, memory_order_acquire);
   graft_exec exec = {.struct_size = sizeof exec,
                      .device = plan->device->handle,
-                     .flags = dsp_exec_flags(),
-                     .host_context = &r->frame,
+                     .flags = flags,
+                     .host_context = frame,
                      .memo = memo ? memo->value : NULL};
   err_clear();
   pthread_mutex_lock(&stream->lock);
   dev_mark(stream, plan->slot_schema->id);
   exec.stream = stream->handle;
-  graft_status status = plan->slot(&exec, r->packed);
+  graft_status status = plan->slot(&exec, args);
   pthread_mutex_unlock(&stream->lock);
-  if (!status && r->frame.workspace_count) status = dsp_zone_check(&r->frame);
-  dsp_frame_end(&r->frame);
+  if (!status && frame->workspace_count) status = dsp_zone_check(frame);
+  dsp_frame_end(frame);
+  return status;
+}
+
+static graft_status call_slot(run *r, const graft_philox *philox) {
+  dsp_plan *plan = r->plan;
+  graft_status status = dsp_enter_slot(plan, (const graft_args *)(const void *)r->packed, dsp_exec_flags(),
+                                       graft_stream_current(plan->device), &r->frame);
   if (status == GRAFT_UNIMPLEMENTED && philox->struct_size && !dsp_philox.active) {
     /* The next way draws the same numbers. */
     dsp_philox = (dsp_philox_override){true, philox->seed, philox->offset};
@@ -286,6 +294,63 @@ static graft_status call_slot(run *r, const graft_philox *philox) {
   }
   return status && status != GRAFT_UNIMPLEMENTED ? dev_status(plan->device, status, plan->call.schema->name) : status;
 }
+
+/* --- captured --- */
+
+static graft_status no_launch(const run *r) {
+  return err_about(GRAFT_OUT_OF_MEMORY, r->plan->call.schema->name, "no host memory to capture it");
+}
+
+/* Numbers of this call, where the launch finds them. */
+static graft_status keep_late(run *r) {
+  if (!r->plan->late) return GRAFT_OK;
+  const uint32_t nargs = r->plan->slot_schema->nargs;
+  graft_value *args = dsp_capture_copy(r->capture, r->args, nargs * sizeof *args);
+  if (!args) return no_launch(r);
+  for (uint64_t left = r->plan->late; left; left &= left - 1) {
+    graft_value *value = &args[__builtin_ctzll(left)];
+    if (value->kind != GRAFT_VALUE_SCALARS || !value->count) continue;
+    value->as.scalars = dsp_capture_copy(r->capture, value->as.scalars, value->count * sizeof *value->as.scalars);
+    if (!value->as.scalars) return no_launch(r);
+  }
+  dsp_fill_late(r->plan, args, r->packed);
+  return GRAFT_OK;
+}
+
+static graft_status keep_philox(run *r, dsp_launch *launch) {
+  const op_schema *schema = r->plan->slot_schema;
+  if (!(schema->flags & OPF_RANDOM)) return GRAFT_OK;
+  if (generator_of(r) != &r->plan->device->generator)
+    return dsp_capture_refuse(r->capture, schema->name,
+                              "it draws from another generator than its device's default one");
+  graft_philox *philox = dsp_capture_take(r->capture, sizeof *philox);
+  if (!philox) return no_launch(r);
+  philox->struct_size = sizeof *philox;
+  memcpy(r->packed + schema->philox_offset, &(const graft_philox *){philox}, sizeof(void *));
+  launch->as.slot.philox = philox;
+  return GRAFT_OK;
+}
+
+static graft_status see_operand(run *r, dsp_launch *launch, uint32_t i) {
+  const dsp_operand *o = &r->plan->operands[i];
+  if (o->action != DSP_DIRECT && o->action != DSP_TEMPORARY) return GRAFT_OK;
+  const graft_tensor *t = o->action == DSP_DIRECT ? source(r, o) : r->temporaries[i];
+  return dsp_capture_see(r->capture, launch, t->storage, &r->descs[i].storage_version, o->is_output || o->mutated);
+}
+
+/* What the slot would be called with lies in the capture's memory. */
+static graft_status capture_slot(run *r) {
+  dsp_launch launch = {.kind = DSP_LAUNCH_SLOT};
+  launch.as.slot.plan = r->plan;
+  launch.as.slot.args = (const graft_args *)(const void *)r->packed;
+  graft_status status = keep_late(r);
+  if (!status) status = keep_philox(r, &launch);
+  if (!status) status = dsp_capture_room(r->capture, &launch, r->plan->noperands);
+  for (uint32_t i = 0; i < r->plan->noperands && !status; i++) status = see_operand(r, &launch, i);
+  return status ? status : dsp_capture_add(r->capture, &launch);
+}
+
+/* --- around it --- */
 
 /* The outputs whose shape the slot said; those of a slot that failed are dropped. */
 static graft_status take_dynamic(run *r, graft_status status) {
@@ -312,6 +377,13 @@ static void mark_written(run *r) {
   }
 }
 
+static graft_status enter_slot(run *r) {
+  dsp_fill_late(r->plan, r->args, r->packed);
+  graft_philox philox = {0};
+  fill_philox(r, &philox);
+  return take_dynamic(r, call_slot(r, &philox));
+}
+
 static graft_status run_prepared(run *r) {
   dsp_plan *plan = r->plan;
   for (uint32_t i = 0; i < plan->noperands; i++) {
@@ -319,11 +391,7 @@ static graft_status run_prepared(run *r) {
     if (status) return status;
   }
   fill_args(r);
-  dsp_fill_late(r->plan, r->args, r->packed);
-  graft_philox philox = {0};
-  fill_philox(r, &philox);
-  graft_status status = call_slot(r, &philox);
-  status = take_dynamic(r, status);
+  graft_status status = r->capture ? capture_slot(r) : enter_slot(r);
   for (uint32_t i = 0; !plan->simple && !status && i < plan->noperands; i++) status = copy_back(r, i);
   if (!status) mark_written(r);
   return status;
@@ -350,14 +418,20 @@ static void drop_outputs(run *r) {
 }
 
 graft_status dsp_run_slot(dsp_plan *plan, const graft_value *args, graft_tensor **outs) {
+  dsp_capture *capture = dsp_capture_of(plan->device);
+  if (capture) {
+    graft_status refused = dsp_capture_admits(capture, plan);
+    if (refused) return refused;
+  }
   uint32_t n = plan->noperands + 1;
   size_t bytes = n * (sizeof(graft_tensor_desc) + sizeof(graft_tensor *) + sizeof(dt_value)) +
                  (plan->nlist_items + 1) * sizeof(void *) + plan->slot_schema->args_size + plan->nouts + 64;
-  bool on_heap = bytes > STACK_LIMIT;
-  unsigned char *memory = on_heap ? malloc(bytes) : alloca(bytes);
+  bool on_heap = !capture && bytes > STACK_LIMIT;
+  unsigned char *memory = capture ? dsp_capture_take(capture, bytes) : on_heap ? malloc(bytes) : alloca(bytes);
   if (!memory) return err_about(GRAFT_OUT_OF_MEMORY, plan->call.schema->name, "no host memory for descriptors");
   run r; /* frame and dynamic are filled in when they are used */
   r.plan = plan;
+  r.capture = capture;
   r.args = args;
   r.outs = outs;
   r.numbers = (dt_value *)(((uintptr_t)memory + 15) / 16 * 16);

@@ -319,6 +319,7 @@ graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *devi
   gr_dump(graph);
   graft_graph_exec *e = calloc(1, sizeof *e);
   if (!e) return no_memory();
+  atomic_init(&e->refs, 1);
   pthread_mutex_init(&e->lock, NULL);
   e->device = device;
   e->flags = dsp_exec_flags();
@@ -343,7 +344,7 @@ static bool holds_constants(const graft_graph *graph) {
 }
 
 void graft_graph_exec_destroy(graft_graph_exec *e) {
-  if (!e) return;
+  if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
   /* Work of any stream may still read constants, and run groups. */
   bool waits = e->graph && (holds_constants(e->graph) || e->ngroups);
   if (waits && !dev_forked(e->device)) dev_wait_for_work(e->device);

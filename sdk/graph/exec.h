@@ -79,6 +79,7 @@ typedef struct gr_frame {
 } gr_frame;
 
 struct graft_graph_exec {
+  atomic_uint refs;   /* its maker's, and one of each run that was captured */
   graft_graph *graph; /* its own */
   graft_rt_device *device;
   graft_exec_flags flags; /* of the compiling thread: plans hold for these */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/capture.h"
 #include "graph/exec.h"
 #include "tensor/copy.h"
 
@@ -293,6 +294,20 @@ static void fill_desc(const running *r, const gr_described *from, graft_tensor_d
   to->dl.byte_offset += storage->offset;
 }
 
+/* To a capture, or to the plugin. */
+static graft_status give_group(running *r, const gr_group *group, const graft_tensor_desc **items) {
+  const graft_graph_exec *e = r->e;
+  const graft_graph_run_args args = {sizeof args, items, items + group->ninputs};
+  dsp_capture *capture = dsp_capture_of(e->device);
+  if (!capture) return dsp_run_group(graft_stream_current(e->device), e->api, group->executable, &args);
+  const uint32_t count = group->ninputs + group->noutputs;
+  graft_storage **storages = dsp_capture_take(capture, count * sizeof(graft_storage *));
+  if (!storages) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to capture a group");
+  for (uint32_t i = 0; i < count; i++) storages[i] = r->frame->storages[gr_described_of(group->descs[i])->view.buffer];
+  const dsp_group_call call = {e->api, group->executable, group->ninputs, group->noutputs, items, storages};
+  return dsp_capture_group(capture, &call);
+}
+
 static graft_status run_group(running *r, const gr_group *group) {
   const graft_graph_exec *e = r->e;
   graft_tensor_desc *descs = r->frame->descs + group->first_desc;
@@ -303,8 +318,7 @@ static graft_status run_group(running *r, const gr_group *group) {
     status = open_buffer(r, &described->view);
     if (!status) fill_desc(r, described, &descs[i]);
   }
-  const graft_graph_run_args args = {sizeof args, items, items + group->ninputs};
-  if (!status) status = dsp_run_group(e->device, e->api, group->executable, &args);
+  if (!status) status = give_group(r, group, items);
   for (uint32_t i = 0; i < group->noutputs && !status; i++) {
     const gr_view *view = &gr_described_of(group->descs[group->ninputs + i])->view;
     tns_bump(&r->frame->cells[e->places[view->buffer].first_cell]);
@@ -357,6 +371,18 @@ static graft_status make_outputs(running *r, graft_tensor **outputs) {
 }
 
 /* --- the whole --- */
+
+static void let_go(void *exec) {
+  graft_graph_exec_destroy(exec);
+}
+
+/* A capture keeps what its launches run: plans and programs. */
+static graft_status keep_captured(graft_graph_exec *e) {
+  dsp_capture *capture = dsp_capture_of(e->device);
+  if (!capture) return GRAFT_OK;
+  atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+  return dsp_capture_keep(capture, e, let_go);
+}
 
 static graft_status run(running *r, graft_tensor **outputs) {
   graft_exec_flags flags = dsp_exec_flags();
@@ -411,6 +437,7 @@ graft_status graft_graph_run(graft_graph_exec *e, graft_tensor *const *inputs, u
   if (status) return status;
   running r = {.e = e, .inputs = inputs};
   status = check_inputs(&r);
+  if (!status) status = keep_captured(e);
   if (!status) status = take_frame(e, &r.frame);
   if (status) return status;
   status = run(&r, outputs);

@@ -107,7 +107,7 @@ static void hand_out(mem_allocator *allocator, mem_part *part, uint64_t bytes, u
 static mem_part *try_cached(mem_allocator *allocator, graft_rt_stream *stream, uint64_t bytes, uint64_t requested) {
   bool small = bytes <= MEM_SMALL_MAX;
   pthread_mutex_lock(&allocator->lock);
-  mem_pool *pool = mem_pool_of(allocator, stream);
+  mem_pool *pool = mem_pool_for(allocator, stream);
   mem_part *part = pool ? find_fit(allocator, pool, bytes, small) : NULL;
   if (part) {
     mem_part_remove(allocator, part);
@@ -121,7 +121,7 @@ static mem_part *try_cached(mem_allocator *allocator, graft_rt_stream *stream, u
 static graft_status adopt(mem_allocator *allocator, mem_segment *segment, graft_rt_stream *stream, uint64_t bytes,
                           uint64_t requested, mem_part **part) {
   pthread_mutex_lock(&allocator->lock);
-  segment->pool = mem_pool_of(allocator, stream);
+  segment->pool = mem_pool_for(allocator, stream);
   segment->small = bytes <= MEM_SMALL_MAX;
   segment->next = allocator->segments;
   if (segment->next) segment->next->prev = segment;
@@ -136,7 +136,7 @@ static graft_status adopt(mem_allocator *allocator, mem_segment *segment, graft_
 static graft_status grow(mem_allocator *allocator, uint64_t segment, graft_rt_stream *stream, uint64_t bytes,
                          uint64_t requested, mem_part **part) {
   pthread_mutex_lock(&allocator->lock);
-  bool has_pool = mem_pool_of(allocator, stream) != NULL;
+  bool has_pool = mem_pool_for(allocator, stream) != NULL;
   pthread_mutex_unlock(&allocator->lock);
   if (!has_pool) return err_about(GRAFT_OUT_OF_MEMORY, allocator->device->text, "no host memory for a pool");
   mem_segment *made;
@@ -216,7 +216,8 @@ graft_status mem_allocate(graft_rt_device *device, graft_rt_stream *stream, uint
 
   mem_poll(allocator, false);
   if (allocator->uncached && !allocator->ordered) mem_release_cached(allocator);
-  mem_part *part = allocator->ordered ? NULL : try_cached(allocator, stream, rounded, bytes);
+  bool cached = !allocator->ordered || dev_capture_of(stream);
+  mem_part *part = !cached ? NULL : try_cached(allocator, stream, rounded, bytes);
   if (!part) {
     pthread_mutex_lock(&allocator->lock);
     uint64_t segment = segment_bytes(allocator, rounded, rounded <= MEM_SMALL_MAX);
@@ -241,18 +242,28 @@ static void append_waiting(mem_allocator *allocator, mem_part *part) {
   allocator->waiting_end = &part->right;
 }
 
+/* Whether a part's segment is given back in the order of its stream. */
+static bool ends_in_order(mem_allocator *allocator, const mem_part *part) {
+  if (!allocator->ordered || !part->segment) return false;
+  pthread_mutex_lock(&allocator->lock);
+  bool captured = part->segment->pool->captured;
+  pthread_mutex_unlock(&allocator->lock);
+  return !captured;
+}
+
 void mem_free(mem_block *block) {
   if (!block || dev_forked(block->device)) return;
   mem_part *part = (mem_part *)block;
   mem_allocator *allocator = block->device->allocator;
   if (part->uses) mem_uses_fence(allocator, &part->uses);
-  if (allocator->ordered && part->segment) mem_segment_end(allocator, part->segment);
+  const bool in_order = ends_in_order(allocator, part);
+  if (in_order) mem_segment_end(allocator, part->segment);
   pthread_mutex_lock(&allocator->lock);
   if (!part->segment) {
     mem_part_return(allocator, part);
   } else {
     count_block(allocator, part, -1);
-    if (allocator->ordered) {
+    if (in_order) {
       count_active(allocator, part, -1);
       mem_segment_drop(allocator, part->segment);
     } else if (part->uses) {
@@ -274,7 +285,10 @@ graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream) {
   }
   graft_status status = GRAFT_OK;
   pthread_mutex_lock(&device->allocator->lock);
-  if (part->segment && part->segment->pool->stream != stream) {
+  const mem_pool *pool = part->segment ? part->segment->pool : NULL;
+  const dev_capture *capture = dev_capture_of(stream);
+  bool own = pool && (capture ? pool == capture->pool : pool->stream == stream && !pool->captured);
+  if (pool && !own) {
     status = mem_use_add(device->allocator, &part->uses, stream);
   }
   pthread_mutex_unlock(&device->allocator->lock);
@@ -322,19 +336,9 @@ void mem_stream_closing(graft_rt_stream *stream) {
   mem_allocator *allocator = stream->device->allocator;
   pthread_mutex_lock(&allocator->lock);
   mem_pool *from = allocator->pools;
-  while (from && from->stream != stream) from = from->next;
+  while (from && (from->stream != stream || from->captured)) from = from->next;
   mem_pool *to = from ? mem_pool_of(allocator, stream->device->default_stream) : NULL;
-  for (mem_segment *segment = to ? allocator->segments : NULL; segment; segment = segment->next) {
-    if (segment->pool != from) continue;
-    for (mem_part *part = segment->first; part; part = part->next) {
-      if (part->free) mem_tree_remove(&from->free[segment->small], part);
-    }
-    segment->pool = to;
-    for (mem_part *part = segment->first; part; part = part->next) {
-      if (part->free) mem_tree_insert(&to->free[segment->small], part, part->priority);
-    }
-  }
-  if (to) from->stream = NULL;
+  if (to) mem_pool_move(allocator, from, to);
   pthread_mutex_unlock(&allocator->lock);
 }
 

@@ -23,7 +23,6 @@
 
 typedef struct mem_part mem_part;
 typedef struct mem_segment mem_segment;
-typedef struct mem_pool mem_pool;
 typedef struct mem_use mem_use;
 typedef struct mem_pinned mem_pinned;
 
@@ -71,6 +70,7 @@ mem_part *mem_tree_at_least(const mem_tree *tree, uint64_t bytes); /* the smalle
 
 struct mem_pool {
   graft_rt_stream *stream; /* NULL: unused */
+  bool captured;           /* of captures: no stream's own */
   mem_tree free[2];        /* [segment->small] */
   mem_pool *next;
 };
@@ -108,7 +108,10 @@ void mem_segment_return(mem_allocator *allocator, mem_segment *segment);
 void *mem_slab_new(mem_allocator *allocator, size_t count, size_t bytes); /* freed with the allocator */
 
 /* Parts. [locked] */
-mem_pool *mem_pool_of(mem_allocator *allocator, graft_rt_stream *stream); /* made at first use; NULL: no host memory */
+mem_pool *mem_pool_of(mem_allocator *allocator, graft_rt_stream *stream);  /* made at first use; NULL: no host memory */
+mem_pool *mem_pool_new(mem_allocator *allocator, graft_rt_stream *stream); /* NULL: no host memory */
+mem_pool *mem_pool_for(mem_allocator *allocator, graft_rt_stream *stream); /* of its capture, else of it */
+void mem_pool_move(mem_allocator *allocator, mem_pool *from, mem_pool *to); /* all memory */
 void mem_part_remove(mem_allocator *allocator, mem_part *part);
 graft_status mem_part_split(mem_allocator *allocator, mem_part *part, uint64_t bytes); /* the rest becomes free */
 void mem_part_release(mem_allocator *allocator, mem_part *part); /* makes it free and merges it with its neighbours */

@@ -35,6 +35,13 @@ graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream);
 /* The stream is done and about to be destroyed: what was allocated on it belongs to the default stream from now on. */
 void mem_stream_closing(graft_rt_stream *stream);
 
+/* A pool for captures: while one names it (dev_capture.pool), memory of its streams comes from there, and what is freed
+ * goes back there and nowhere else, so that launches find it as they left it. Its release waits for the device; its
+ * memory is then the default stream's. */
+graft_status mem_pool_create(graft_rt_device *device, mem_pool **pool);
+void mem_pool_release(graft_rt_device *device, mem_pool *pool);
+bool mem_is_of_pool(const mem_block *block, const mem_pool *pool);
+
 /* A copy on `stream` reads or writes pinned memory at `pointer` (or inside): it is not reused before that is done.
  * Memory that is not pinned by us is ignored. */
 graft_status mem_pinned_record(graft_rt_device *device, const void *pointer, graft_rt_stream *stream);

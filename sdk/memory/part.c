@@ -48,22 +48,6 @@ void mem_segment_return(mem_allocator *allocator, mem_segment *segment) {
   allocator->spare_segments = segment;
 }
 
-mem_pool *mem_pool_of(mem_allocator *allocator, graft_rt_stream *stream) {
-  mem_pool *unused = NULL;
-  for (mem_pool *pool = allocator->pools; pool; pool = pool->next) {
-    if (pool->stream == stream) return pool;
-    if (!pool->stream) unused = pool;
-  }
-  if (!unused) {
-    unused = calloc(1, sizeof *unused);
-    if (!unused) return NULL;
-    unused->next = allocator->pools;
-    allocator->pools = unused;
-  }
-  unused->stream = stream;
-  return unused;
-}
-
 void mem_stat_add(graft_memory_stat *stat, int64_t amount) {
   stat->current += amount;
   if (amount > 0) stat->allocated += amount;

@@ -129,7 +129,7 @@ static mem_segment *take_unused(mem_allocator *allocator) {
   mem_segment *unused = NULL, *next;
   for (mem_segment *segment = allocator->segments; segment; segment = next) {
     next = segment->next;
-    if (!segment->first->free || segment->first->next) continue;
+    if (!segment->first->free || segment->first->next || segment->pool->captured) continue;
     mem_part_remove(allocator, segment->first);
     mem_part_return(allocator, segment->first);
     unlink_segment(allocator, segment);

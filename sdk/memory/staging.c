@@ -106,6 +106,7 @@ graft_status mem_from_host(graft_rt_stream *stream, graft_buffer *to, uint64_t o
                            uint64_t bytes) {
   if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   if (bytes == 0) return GRAFT_OK;
+  if (dev_capture_of(stream)) return dev_capture_of(stream)->refuse(dev_capture_of(stream), "copying from the host");
   if (!is_whole(stream->device, offset, bytes)) return from_host_by_words(stream, to, offset, host, bytes);
   return copy_from_aligned(stream, to, offset, host, bytes);
 }
@@ -113,6 +114,7 @@ graft_status mem_from_host(graft_rt_stream *stream, graft_buffer *to, uint64_t o
 graft_status mem_to_host(graft_rt_stream *stream, void *host, graft_buffer *from, uint64_t offset, uint64_t bytes) {
   if (dev_forked(stream->device)) return dev_forked_error(stream->device);
   if (bytes == 0) return GRAFT_OK;
+  if (dev_capture_of(stream)) return dev_capture_of(stream)->refuse(dev_capture_of(stream), "copying to the host");
   if (!is_whole(stream->device, offset, bytes)) return to_host_by_words(stream, host, from, offset, bytes);
   return copy_to(stream, host, from, offset, bytes);
 }

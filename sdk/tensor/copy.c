@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/capture.h"
 #include "tensor/copy_host.h"
 #include "tensor/recorder.h"
 #include "tensor/transfer.h"
@@ -48,6 +49,8 @@ static bool bits_any(bits b) {
 /* --- inside a device --- */
 
 static graft_status copy_in_host(graft_tensor *to, graft_tensor *from, bits b) {
+  tns_capture *capture = tns_capture_of(to->device);
+  if (capture) return capture->copy_elements(capture, to, from, b.conj, b.neg);
   graft_rt_stream *stream = graft_stream_current(to->device);
   pthread_mutex_lock(&stream->lock);
   tns_copy_elements(to, tns_host_data(to), from, tns_host_data(from), b.conj, b.neg);

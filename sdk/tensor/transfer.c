@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graft/memory.h"
+#include "tensor/capture.h"
 #include "tensor/copy_host.h"
 
 /* The bytes of a dense tensor in its buffer. */
@@ -30,6 +31,8 @@ graft_status tns_transfer_inside(graft_tensor *to, graft_tensor *from) {
   graft_rt_device *device = to->device;
   range t = range_of(to), f = range_of(from);
   if (!fits_granularity(device, t) || !fits_granularity(device, f)) return GRAFT_UNIMPLEMENTED;
+  tns_capture *capture = tns_capture_of(device);
+  if (capture) return capture->copy_bytes(capture, to, from);
   graft_rt_stream *stream = graft_stream_current(device);
   err_clear();
   pthread_mutex_lock(&stream->lock);
@@ -48,6 +51,8 @@ static graft_status device_read(graft_tensor *from, void *host) {
 
 static graft_status device_write(graft_tensor *to, const void *host) {
   range r = range_of(to);
+  tns_capture *capture = to->numel == 1 ? tns_capture_of(to->device) : NULL;
+  if (capture) return capture->put_number(capture, to, host);
   return mem_from_host(graft_stream_current(to->device), r.buffer, r.offset, host, r.bytes);
 }
 
@@ -117,6 +122,8 @@ static graft_status follow(graft_rt_stream *stream, graft_rt_stream *first) {
 
 static graft_status copy_peer(graft_tensor *to, graft_tensor *from) {
   graft_rt_stream *stream = graft_stream_current(to->device), *other = graft_stream_current(from->device);
+  dev_capture *capture = dev_capture_of(stream) ? dev_capture_of(stream) : dev_capture_of(other);
+  if (capture) return capture->refuse(capture, "copying between devices");
   range t = range_of(to), f = range_of(from);
   graft_status status = follow(stream, other);
   if (status) return status;
@@ -154,6 +161,7 @@ graft_status tns_copy_unwaited(graft_tensor *to, graft_tensor *from) {
   range r = range_of(there);
   if (!fits_granularity(device, r) || !mem_is_pinned(device, host, r.bytes)) return GRAFT_UNIMPLEMENTED;
   if (dev_forked(device)) return dev_forked_error(device);
+  if (tns_capture_of(device)) return GRAFT_UNIMPLEMENTED;
   graft_rt_stream *stream = graft_stream_current(device);
   graft_status status = mem_pinned_record(device, host, stream);
   if (status) return status;

@@ -1,6 +1,6 @@
 /* What the host adds to a slot: a call of add with a preallocated output on a plugin that does nothing, against the
- * bare slot; and a chain of such calls, one by one and as a graph. Prints nanoseconds and the host's mallocs on the
- * way; usage: host_call PATH-OF-NULL-PLUGIN. */
+ * bare slot; and a chain of such calls, one by one, as a graph, and as a capture. Prints nanoseconds and the host's
+ * mallocs on the way; usage: host_call PATH-OF-NULL-PLUGIN. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,6 +40,7 @@ typedef struct setup {
   graft_tensor *a, *b, *out;
   graft_add_Tensor_fn slot;
   graft_graph_exec *chain;
+  graft_graph_capture *captured;
 } setup;
 
 static double host_round(void *context) {
@@ -96,6 +97,21 @@ static double graph_round(void *context) {
   return now_ns() - start;
 }
 
+static double capture_round(void *context) {
+  setup *s = context;
+  double start = now_ns();
+  for (int i = 0; i < CALLS; i += CHAIN) must(graft_graph_capture_launch(s->captured));
+  return now_ns() - start;
+}
+
+static graft_graph_capture *capture_chain(const setup *s) {
+  graft_graph_capture *capture;
+  must(graft_graph_capture_begin(graft_tensor_device(s->a), NULL, &capture));
+  graft_tensor_release(add_chain(s->a, s->b));
+  must(graft_graph_capture_end(capture));
+  return capture;
+}
+
 static graft_graph_exec *record_chain(const setup *s) {
   graft_graph *graph;
   graft_graph_exec *exec;
@@ -134,8 +150,13 @@ int main(int argc, char **argv) {
       "the way     %7llu\n",
       host, slot, host - slot, (unsigned long long)(heap_calls - before));
   s.chain = record_chain(&s);
-  double calls = median(chain_round, &s), nodes = median(graph_round, &s);
-  printf("a chain, one by one    %7.1f ns an add\nthe same as a graph    %7.1f ns an add\n", calls, nodes);
+  s.captured = capture_chain(&s);
+  double calls = median(chain_round, &s), nodes = median(graph_round, &s), launches = median(capture_round, &s);
+  printf(
+      "a chain, one by one    %7.1f ns an add\nthe same as a graph    %7.1f ns an add\nthe same as a capture  %7.1f ns "
+      "an add\n",
+      calls, nodes, launches);
+  graft_graph_capture_destroy(s.captured);
   graft_graph_exec_destroy(s.chain);
   return 0;
 }

@@ -130,6 +130,52 @@ typedef struct graft_graph_exec_info {
 GRAFT_EXPORT graft_status graft_graph_exec_query(const graft_graph_exec *exec, graft_graph_exec_info *info,
                                                  size_t info_bytes);
 
+/* --- captures ---
+ * A capture holds what a stream was given between begin and end, as calls of the plugin that are ready to be made, and
+ * makes them again with each launch: no rule, no look-up, no dispatch, no allocation. It differs from a graph in that
+ * it has no inputs and outputs: it reads and writes the memory that was read and written when it was made. So one fills
+ * tensors that the captured calls read, launches, and reads tensors that they wrote. To the bit a launch gives what the
+ * calls would; random ops draw on from where the device's generator stands, and leave it where the calls would.
+ *
+ * Between begin and end calls run nothing, and what they write has no values before a launch; the device's generator
+ * stays as it is. Captured is what any thread gives to the stream, autograd's included, and to streams that wait for an
+ * event recorded there. Numbers in host memory have the values of then; one number may be copied to the device.
+ * What would wait or leave the device is refused and ends the capture: reading values, copying others from the host,
+ * ops whose result's size depends on data, ops that run in host memory, indices that the host checks, copies between
+ * devices, generators other than the device's default one. No more is taken then, and end gives that error once more.
+ * Any other failing call leaves the capture as it was. */
+typedef struct graft_graph_capture graft_graph_capture;
+
+/* Memory for captures: what is allocated while one is made comes from its pool, what is freed goes back there and is
+ * used for no other purpose, so that a launch finds its values in between where they were. Captures that share a pool
+ * share that memory: they are launched in the order in which they were made, and one overwrites what the other left
+ * behind. A pool lives as long as somebody holds it, its captures among them; tensors in it stay valid beyond. It keeps
+ * the device open as a tensor does. */
+typedef struct graft_graph_pool graft_graph_pool;
+GRAFT_EXPORT graft_status graft_graph_pool_create(graft_rt_device *device, graft_graph_pool **pool);
+/* Gives up the caller's hold. The last one waits for the device. */
+GRAFT_EXPORT void graft_graph_pool_release(GRAFT_NULLABLE graft_graph_pool *pool);
+
+/* Begins with the thread's current stream of the device. pool NULL: one of its own. Errors: a capture of the device is
+ * under way; the pool is another device's; this thread records a graph. */
+GRAFT_EXPORT graft_status graft_graph_capture_begin(graft_rt_device *device, GRAFT_NULLABLE graft_graph_pool *pool,
+                                                    graft_graph_capture **capture);
+/* Its streams run their work again, whatever is returned. Errors: what ended the capture before; it is not under way.
+ * The capture is then to be destroyed. */
+GRAFT_EXPORT graft_status graft_graph_capture_end(graft_graph_capture *capture);
+/* Gives all of it to the thread's current stream of the device, in the order in which it was captured; asynchronous.
+ * The tensors that it was captured with are kept as long as it lives, those made meanwhile are the caller's to keep.
+ * One launch at a time: others wait. Errors: the capture has not ended or has failed; that stream is captured; a call
+ * that fails, with its number and op, and those before it have run. */
+GRAFT_EXPORT graft_status graft_graph_capture_launch(graft_graph_capture *capture);
+/* Ends it where it is under way. Waits for the device. */
+GRAFT_EXPORT void graft_graph_capture_destroy(GRAFT_NULLABLE graft_graph_capture *capture);
+
+/* How many calls of the plugin a launch makes. */
+GRAFT_EXPORT uint32_t graft_graph_capture_count(const graft_graph_capture *capture) GRAFT_NULL_GIVES(0);
+/* Whether what a stream is given is captured. */
+GRAFT_EXPORT bool graft_stream_is_captured(const graft_rt_stream *stream) GRAFT_NULL_GIVES(false);
+
 #ifdef __cplusplus
 }
 #endif
