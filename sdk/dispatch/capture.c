@@ -21,12 +21,12 @@ static graft_status fail(dsp_capture *c, graft_status status) {
 }
 
 graft_status dsp_capture_refuse(dsp_capture *c, const char *op, const char *why) {
-  return fail(c, err_about(GRAFT_UNIMPLEMENTED, op, "%s, which can't be captured; the capture has ended", why));
+  return fail(c, err_about(GRAFT_INVALID_ARGUMENT, op, "%s, which can't be captured; the capture has ended", why));
 }
 
 static graft_status refuse(dev_capture *self, const char *what) {
   return fail((dsp_capture *)(void *)self,
-              err_set(GRAFT_UNIMPLEMENTED,
+              err_set(GRAFT_INVALID_ARGUMENT,
                       "%s can't be captured: a launch waits for nobody and reads no new values; do it before the "
                       "capture or after a launch, through tensors that the capture uses; the capture has ended",
                       what));

@@ -97,7 +97,8 @@ void dsp_capture_init(dsp_capture *capture);
 /* What it kept goes: nothing that a launch has submitted is under way. */
 void dsp_capture_free(dsp_capture *capture);
 
-/* UNIMPLEMENTED, naming the op and saying why it can't be captured; the capture has ended. */
+/* INVALID_ARGUMENT, naming the op and saying why it can't be captured; the capture has ended. It is not UNIMPLEMENTED,
+ * which would send the call's plan to another way for good. */
 graft_status dsp_capture_refuse(dsp_capture *capture, const char *op, const char *why);
 /* The error where a capture has ended, or can't hold the slot's call of a plan. */
 graft_status dsp_capture_admits(dsp_capture *capture, const dsp_plan *plan);
