@@ -16,6 +16,7 @@
 //   dims.cpp       tensors of more dimensions than libgraft has
 //   shared.cpp     writes to tensors whose elements share memory
 //   graph.cpp      graphs for torch.compile: recordings, and runs of what was compiled (graph.h)
+//   replay.cpp     captures, as torch.cuda.graphs has them (replay.h)
 //   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
 //   autocast.cpp   the autocast lists
 //   profiler.cpp   the device's time of each op for PyTorch's legacy profiler

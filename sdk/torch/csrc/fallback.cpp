@@ -11,6 +11,7 @@
 #include "bridge.h"
 #include "call.h"
 #include "graph.h"
+#include "replay.h"
 
 namespace torch_graft {
 
@@ -130,6 +131,9 @@ void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
                               ", and GRAFT_FALLBACK=error forbids running it on the CPU");
   TORCH_CHECK_NOT_IMPLEMENTED(!is_recording(), "graft: ", key.op, " (", key.dtypes,
                               ") has no kernel for the device and runs on the CPU, which a graph can't hold");
+  TORCH_CHECK_NOT_IMPLEMENTED(device.type() != c10::kPrivateUse1 || !is_captured(device.index()), "graft: ", key.op,
+                              " (", key.dtypes,
+                              ") has no kernel for the device and runs on the CPU, which can't be captured");
   count(key);
   replace_generators(op, stack, device);
   at::native::cpu_fallback(op, stack);

@@ -12,6 +12,7 @@
 #include "bridge.h"
 #include "custom.h"
 #include "graph.h"
+#include "replay.h"
 
 namespace py = pybind11;
 
@@ -251,6 +252,24 @@ void bind_graphs(py::module &m) {
         }));
 }
 
+// --- captures ---
+
+using PoolId = std::pair<uint64_t, uint64_t>;
+
+void bind_replay(py::module &m) {
+  py::class_<Replay>(m, "Replay")
+      .def(py::init<>())
+      .def("begin", torch::wrap_pybind_function([](Replay &self, PoolId pool) { self.begin(pool); }))
+      .def("end", torch::wrap_pybind_function(&Replay::end))
+      .def("replay", torch::wrap_pybind_function_no_gil(&Replay::replay))
+      .def("reset", &Replay::reset, py::call_guard<py::gil_scoped_release>())
+      .def("pool", torch::wrap_pybind_function([](const Replay &self) { return PoolId(self.pool()); }))
+      .def("count", torch::wrap_pybind_function(&Replay::count));
+  m.def("new_pool_id", [] { return PoolId(new_pool_id()); });
+  m.def("is_captured", torch::wrap_pybind_function([] { return is_captured(); }));
+  m.def("register_replay", [] { register_replay(); });
+}
+
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -297,6 +316,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   def("to_dlpack", to_dlpack);
   def("from_dlpack", from_dlpack);
   bind_graphs(m);
+  bind_replay(m);
 }
 
 }  // namespace torch_graft

@@ -7,7 +7,7 @@ from torch_graft._device import device_name
 
 _TYPED = "a type for each dtype is what PyTorch had before devices: torch.empty(..., dtype=..., device={device!r})"
 _CUDA = "it is CUDA's own, and means nothing to another vendor's device"
-_GRAPHS = "work is not captured for replay yet; torch.compile records graphs that run without Python"
+_GRAPH = "torch.{device}.Graph is the same; torch.accelerator.Graph works, too"
 _TELEMETRY = "libgraft asks drivers for no such figure; the vendor's tool has it"
 _ALLOCATOR = "libgraft's caching allocator serves every plugin; a plugin brings memory of its own by its allocate function"
 _RANGES = "torch.profiler.record_function marks ranges for torch.profiler"
@@ -22,7 +22,7 @@ _REASONS = {
         "CudaError DeferredCudaCallError GreenContext check_error cudaStatus cudart current_blas_handle "
         "current_solver_handle get_arch_list get_gencode_flags has_magma jiterator tunable"
     ),
-    _GRAPHS: "CUDAGraph graph graph_pool_handle graphs make_graphed_callables",
+    _GRAPH: "CUDAGraph",
     _TELEMETRY: "clock_rate list_gpu_processes memory_usage power_draw temperature utilization",
     _ALLOCATOR: "CUDAPluggableAllocator MemPool change_current_allocator use_mem_pool",
     _RANGES: "nvtx profiler",

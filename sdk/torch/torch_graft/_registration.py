@@ -53,6 +53,7 @@ def _register():
         return "another package has taken PyTorch's device key for out-of-tree devices (PrivateUse1)"
     other = torch._C._accelerator_getAccelerator()
     torch.utils.rename_privateuse1_backend(name)
+    library.register_replay()
     atexit.register(library.wait_for_engine)
     _device.provide(library)
     _publish(name)
@@ -122,7 +123,7 @@ def _publish(name):
     from torch_graft import _compile, _custom_ops, _distributed, _dlpack, _sharing, _storage, _transformer, device_module
 
     torch._register_device_module(name, device_module)
-    for part in ("amp", "memory", "random", "streams"):
+    for part in ("amp", "graphs", "memory", "random", "streams"):
         sys.modules[f"torch.{name}.{part}"] = getattr(device_module, part)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _dlpack.install()

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 import torch
 
-from torch_graft import _absent, amp, memory, random, streams
+from torch_graft import _absent, amp, graphs, memory, random, streams
 from torch_graft._device import device_index, device_name, is_ours, library
+from torch_graft.graphs import (
+    Graph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from torch_graft.memory import (
     caching_allocator_alloc,
     caching_allocator_delete,
@@ -57,6 +64,7 @@ from torch_graft.streams import (
 __all__ = [
     "DeviceProperties",
     "Event",
+    "Graph",
     "Stream",
     "StreamContext",
     "amp",
@@ -80,6 +88,9 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
     "has_half",
     "init",
     "initial_seed",
@@ -89,6 +100,7 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -258,11 +270,6 @@ def get_device_capability(device=None):
 def can_device_access_peer(device, peer_device):
     """Whether kernels of one device read memory of the other: of itself alone. Copies between devices always work."""
     return device_index(device) == device_index(peer_device)
-
-
-def is_current_stream_capturing():
-    """Whether work is recorded instead of run: never."""
-    return False
 
 
 # --- dtypes ---
