@@ -224,7 +224,7 @@ END_TEST
 START_TEST(a_pool_is_reused_and_ends) {
   graft_rt_device *device = device_at_turn(_i);
   if (!device) return;
-  const int64_t size = 1 << 20;
+  const int64_t size = 1 << 19;
   graft_tensor *x;
   OK(graft_tensor_empty(device, GRAFT_F32, 1, &size, &x));
   OK(graft_memory_empty_cache(device));
@@ -234,7 +234,7 @@ START_TEST(a_pool_is_reused_and_ends) {
   graft_graph_capture *captures[2];
   for (int c = 0; c < 2; c++) {
     captures[c] = begin(device, pool);
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 8; i++) {
       CALL(ADD_TENSOR, T(x), NUMBER(1));
       sweep();
     }
