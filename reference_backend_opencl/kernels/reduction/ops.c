@@ -3,21 +3,22 @@
 
 #include "kernels/reduction/reduction.h"
 
-static const ocl_reduction sum = {.init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "v", .in = OCL_AS_SUM};
+static const ocl_reduction any = {
+    .init = "0", .map = "TRUTH(v)", .combine = "EITHER(a, b)", .finish = "v", .in = OCL_AS_INPUT, .asks = true};
+static const ocl_reduction all = {
+    .init = "ONE", .map = "TRUTH(v)", .combine = "BOTH(a, b)", .finish = "v", .in = OCL_AS_INPUT, .asks = true};
+static const ocl_reduction sum = {
+    .init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "v", .in = OCL_AS_SUM, .of_truths = &any};
 static const ocl_reduction mean = {
     .init = "0", .map = "v", .combine = "ADD(a, b)", .finish = "QUOTIENT(v, x)", .in = OCL_AS_SUM};
 static const ocl_reduction product = {
-    .init = "ONE", .map = "v", .combine = "MUL(a, b)", .finish = "v", .in = OCL_AS_SUM};
+    .init = "ONE", .map = "v", .combine = "MUL(a, b)", .finish = "v", .in = OCL_AS_SUM, .of_truths = &all};
 static const ocl_reduction parity = {
     .init = "0", .map = "v", .combine = "((a) ^ (b))", .finish = "v", .in = OCL_AS_SUM};
 static const ocl_reduction most = {
     .init = "LEAST", .map = "v", .combine = "MAXIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
 static const ocl_reduction least = {
     .init = "MOST", .map = "v", .combine = "MINIMUM(a, b)", .finish = "v", .in = OCL_AS_INPUT};
-static const ocl_reduction any = {
-    .init = "0", .map = "TRUTH(v)", .combine = "EITHER(a, b)", .finish = "v", .in = OCL_AS_INPUT, .asks = true};
-static const ocl_reduction all = {
-    .init = "ONE", .map = "TRUTH(v)", .combine = "BOTH(a, b)", .finish = "v", .in = OCL_AS_INPUT, .asks = true};
 static const ocl_reduction count = {
     .init = "0", .map = "TRUTH(v)", .combine = "ADD(a, b)", .finish = "v", .in = OCL_COUNTS, .asks = true};
 static const ocl_reduction sum_of_numbers = {
@@ -77,7 +78,6 @@ const ocl_reduction *ocl_reduction_of_norm(double order) {
 
 #define ANYTHING (OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX)
 #define REALS    (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
-#define NUMBERS  (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)
 #define FLOATS   (OCL_FLOATS | OCL_COMPLEX)
 #define TRUTHS   (OCL_BOOLS | OCL_BIT(U8))
 
@@ -97,13 +97,13 @@ const ocl_reduction *ocl_reduction_of_norm(double order) {
   }
 
 static const ocl_op ops[] = {
-    REDUCTION(sum_dim_IntList, ANYTHING, NUMBERS, CONVERTS, .out = &sum),
+    REDUCTION(sum_dim_IntList, ANYTHING, ANYTHING, CONVERTS, .out = &sum),
     REDUCTION(nansum, REALS, OCL_FLOATS | OCL_INTS, CONVERTS, .out = &sum_of_numbers),
     REDUCTION(mean_dim, ANYTHING, OCL_FLOATS | OCL_COMPLEX, CONVERTS, .out = &mean),
     REDUCTION(mean, ANYTHING, OCL_FLOATS | OCL_COMPLEX, CONVERTS, .out = &mean),
-    REDUCTION(prod, ANYTHING, NUMBERS, CONVERTS, .out = &product),
-    REDUCTION(prod_dim_int, ANYTHING, NUMBERS, CONVERTS, .out = &product),
-    REDUCTION(prims_prod, ANYTHING, NUMBERS, CONVERTS, .out = &product, .empty_is_none = true),
+    REDUCTION(prod, ANYTHING, ANYTHING, CONVERTS, .out = &product),
+    REDUCTION(prod_dim_int, ANYTHING, ANYTHING, CONVERTS, .out = &product),
+    REDUCTION(prims_prod, ANYTHING, ANYTHING, CONVERTS, .out = &product, .empty_is_none = true),
     REDUCTION(prims_xor_sum, OCL_INTS, OCL_INTS, LAYOUTS, .out = &parity, .empty_is_none = true),
     REDUCTION(amax, REALS, REALS, LAYOUTS, .out = &most),
     REDUCTION(amin, REALS, REALS, LAYOUTS, .out = &least),

@@ -404,6 +404,8 @@ graft_status ocl_reduce(const ocl_call *call) {
                        .second = recipe->second,
                        .inputs = call->op->inputs,
                        .outputs = call->op->outputs};
+  const bool of_truths = operands.out && operands.out->dl.dtype == GRAFT_BOOL && operands.formula;
+  if (of_truths && operands.formula->of_truths) operands.formula = operands.formula->of_truths;
   operands.correction = ocl_real_of_scalar(ocl_read_scalar(call, CORRECTION), 1);
   operands.y = operands.formula && operands.formula->takes_y ? order : 0;
   operands.reduced = dims_to_bits(ocl_read_ints(call, is_prim ? DIMS : DIM), operands.in, recipe->empty_is_none);

@@ -14,6 +14,7 @@ typedef struct ocl_reduction {
   const char *init, *map, *combine, *finish;
   ocl_accumulation in;
   const struct ocl_reduction *first;
+  const struct ocl_reduction *of_truths; /* what it is where the result is bool; NULL: that is not served */
   bool of_one;  /* of the first element alone; as an s it is left out, and 0, where sums of equal elements are exact */
   bool asks;    /* whether an element is 0, whatever its dtype */
   bool takes_y; /* the order of a norm, as Y */
