@@ -26,7 +26,7 @@ static graft_status prepare(ocl_kernel *kernel, graft_device *device, const ocl_
   numbers n = {.per_item = ocl_ceil_divide(stage->units, items), .units = stage->units};
   const int64_t *given = stage->numbers ? stage->numbers : call->numbers;
   for (int i = 0; i < call->count; i++) n.of[i] = given[i];
-  graft_status status = ocl_kernel_init(kernel, device, head, call->file, stage->entry);
+  graft_status status = ocl_kernel_init(kernel, device, head, stage->file ? stage->file : call->file, stage->entry);
   if (status != GRAFT_OK) return status;
   if (stage->together)
     ocl_kernel_size(kernel, stage->units * (int64_t)stage->together, stage->together);

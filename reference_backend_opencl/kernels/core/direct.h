@@ -5,7 +5,7 @@
 
 #include "runtime/ocl.h"
 
-enum { OCL_DIRECT_STAGES = 4, OCL_DIRECT_PLACES = 14, OCL_DIRECT_NUMBERS = 62 };
+enum { OCL_DIRECT_STAGES = 7, OCL_DIRECT_PLACES = 14, OCL_DIRECT_NUMBERS = 62 };
 
 /* Of what is absent the place has no buffer; the kernel is then given another one, and the head tells it not to look.
  */
@@ -15,6 +15,7 @@ typedef struct ocl_stage {
   size_t together; /* work-items of a group that makes one unit; 0: each makes units of its own */
   ocl_place places[OCL_DIRECT_PLACES];
   const int64_t *numbers; /* as many as the call's, for this stage alone; NULL: the call's */
+  const char *file;       /* likewise */
 } ocl_stage;
 
 typedef struct ocl_direct {

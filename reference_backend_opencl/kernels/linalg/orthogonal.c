@@ -120,7 +120,7 @@ graft_status ocl_op_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr
   return ocl_direct_run(exec, &r.direct);
 }
 
-/* Least squares: for the driver of full rank and no fewer equations than unknowns; the others are composed. */
+/* Least squares of full rank: no fewer equations than unknowns. */
 
 /* Right sides of their own for each matrix. */
 static bool fits_sides(const graft_args_linalg_lstsq *args, int64_t matrices, int64_t sides) {
@@ -129,22 +129,20 @@ static bool fits_sides(const graft_args_linalg_lstsq *args, int64_t matrices, in
          ocl_elements(args->solution) == matrices * columns * sides;
 }
 
-/* A square system leaves nothing, and no number says so. */
-static graft_status say_residuals(const graft_exec *exec, const graft_args_linalg_lstsq *args, int64_t sides,
-                                  const graft_tensor_desc **residuals) {
+graft_status ocl_lstsq_residuals(const graft_exec *exec, const graft_args_linalg_lstsq *args, int64_t sides,
+                                 const graft_tensor_desc **residuals) {
   const graft_dl_tensor *a = &args->self->dl;
-  bool any = ocl_stack_size(args->self, 2) > ocl_stack_size(args->self, 1);
   int64_t shape[OCL_DIMS_MAX] = {0};
-  for (int32_t d = 0; any && d < a->ndim - 2; d++) shape[d] = a->shape[d];
-  if (any) shape[a->ndim - 2] = sides;
-  return exec->device->plugin->host->output_shape(exec, args->residuals, any ? a->ndim - 1 : 1, shape, residuals);
+  for (int32_t d = 0; sides && d < a->ndim - 2; d++) shape[d] = a->shape[d];
+  if (sides) shape[a->ndim - 2] = sides;
+  return exec->device->plugin->host->output_shape(exec, args->residuals, sides ? a->ndim - 1 : 1, shape, residuals);
 }
 
-graft_status ocl_op_linalg_lstsq(const graft_exec *exec, const graft_args_linalg_lstsq *args) {
+graft_status ocl_lstsq_by_reflectors(const graft_exec *exec, const graft_args_linalg_lstsq *args) {
   reflectors r;
   ocl_place a;
   const graft_tensor_desc *residuals;
-  if (args->driver != GRAFT_STR_LSTSQ_DRIVER_GELS || !args->solution || !args->residuals) return GRAFT_UNIMPLEMENTED;
+  if (!args->solution || !args->residuals) return GRAFT_UNIMPLEMENTED;
   if (!ocl_stack_serves(exec, args->self) || args->self->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
   const int64_t sides = args->b->dl.ndim < args->self->dl.ndim ? 1 : ocl_stack_size(args->b, 1);
   begin(&r, exec, args->self, ocl_stack_size(args->self, 1));
@@ -157,7 +155,8 @@ graft_status ocl_op_linalg_lstsq(const graft_exec *exec, const graft_args_linalg
   const int64_t elements = ocl_elements(args->self), factors = r.matrices * r.numbers[COUNT],
                 reflected_elements = ocl_elements(args->b), pieces = r.matrices * r.numbers[PARTS];
   graft_status status = ocl_stack_work(exec, args->self, elements + factors + reflected_elements + work_of(&r), &a);
-  if (status == GRAFT_OK) status = say_residuals(exec, args, sides, &residuals);
+  const bool leaves = r.numbers[ROWS] > r.numbers[COLUMNS]; /* a square system leaves nothing, and no number says so */
+  if (status == GRAFT_OK) status = ocl_lstsq_residuals(exec, args, leaves ? sides : 0, &residuals);
   if (status != GRAFT_OK) return status;
   const ocl_place tau = ocl_stack_behind(exec, args->self, a, elements),
                   reflected = ocl_stack_behind(exec, args->self, tau, factors),

@@ -1,8 +1,7 @@
 /* Singular values. */
-#include "kernels/linalg/linalg.h"
-#include "kernels/linalg/reflectors.h"
+#include "kernels/linalg/singular.h"
 
-enum { PLACES = 5, ROTATIONS = 6 }; /* d, e, cos and sin of both sides */
+enum { ROTATIONS = 6 }; /* d, e, cos and sin of both sides */
 
 /* Sizes of a stack of matrices, of which the longer side is that of the rows, and into how many parts their vectors are
  * cut: those that are made of reflectors, and those that are turned. */
@@ -44,48 +43,78 @@ static layout layout_of(const stack *s) {
                   .work = ocl_larger(steps, ocl_larger(left, right))};
 }
 
-graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_svd *args) {
-  ocl_place reflectors;
-  bool vectors = args->compute_uv && args->U && args->Vh;
-  if (!args->S || (args->compute_uv && !vectors) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
-  int64_t rows = ocl_stack_size(args->A, 2), columns = ocl_stack_size(args->A, 1);
-  int64_t u_columns = vectors ? ocl_stack_size(args->U, 1) : 0, vh_rows = vectors ? ocl_stack_size(args->Vh, 2) : 0;
-  const stack s = stack_of(exec, args->A, rows >= columns ? u_columns : vh_rows);
+static int64_t elements_of(const layout *sizes) {
+  return sizes->reflectors + sizes->right + sizes->factors + sizes->products + sizes->beside + sizes->work;
+}
+
+static stack stack_of_call(const graft_exec *exec, const ocl_singular *of) {
+  bool tall = ocl_stack_size(of->a, 2) >= ocl_stack_size(of->a, 1);
+  return stack_of(exec, of->a, tall ? of->u_columns : of->vh_rows);
+}
+
+int64_t ocl_singular_work(const graft_exec *exec, const ocl_singular *of) {
+  const stack s = stack_of_call(exec, of);
   const layout sizes = layout_of(&s);
-  graft_status status = ocl_stack_work(
-      exec, args->A, sizes.reflectors + sizes.right + sizes.factors + sizes.products + sizes.beside + sizes.work,
-      &reflectors);
-  if (status != GRAFT_OK) return status;
-  ocl_place right = ocl_stack_behind(exec, args->A, reflectors, sizes.reflectors);
-  ocl_place factors = ocl_stack_behind(exec, args->A, right, sizes.right);
-  ocl_place products = ocl_stack_behind(exec, args->A, factors, sizes.factors);
-  ocl_place beside = ocl_stack_behind(exec, args->A, products, sizes.products);
-  ocl_place work = ocl_stack_behind(exec, args->A, beside, sizes.beside);
-  ocl_place right_factors = ocl_stack_behind(exec, args->A, factors, s.matrices * s.count);
-  ocl_place right_product = ocl_stack_behind(exec, args->A, products, s.matrices * s.length * s.rights);
-  int64_t of_left[SINGULAR_NUMBERS] = {0}, of_right[SINGULAR_NUMBERS] = {0};
-  int64_t numbers[SINGULAR_NUMBERS] = {[ROWS] = rows,     [COLUMNS] = columns,     [RIGHTS] = s.rights,
-                                       [PARTS] = s.parts, [U_COLUMNS] = u_columns, [VH_ROWS] = vh_rows};
-  ocl_reflectors_product(of_left, s.length, s.count, s.count, s.rights, s.left_parts);
-  ocl_reflectors_product(of_right, s.below, s.below, s.below, s.below, s.right_parts);
-  ocl_direct call = ocl_stack_call(exec, args->A,
-                                   "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/singular", PLACES);
-  call.numbers = numbers;
-  call.count = SINGULAR_NUMBERS;
-  ocl_stack_stage(exec, &call, "bidiagonal", s.count ? s.matrices : 0,
-                  (const ocl_place[PLACES]){beside, reflectors, factors, right, ocl_place_of(args->A)});
+  return elements_of(&sizes);
+}
+
+static void add_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
+                      const int64_t *numbers, const ocl_place *places) {
+  ocl_stage *stage = ocl_stack_stage(exec, call, entry, matrices, places);
+  stage->file = "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/singular";
+  stage->numbers = numbers;
+}
+
+void ocl_singular_add(const graft_exec *exec, ocl_singular *of, ocl_place reflectors, ocl_direct *call) {
+  const graft_tensor_desc *a = of->a;
+  const stack s = stack_of_call(exec, of);
+  const layout sizes = layout_of(&s);
+  ocl_place right = ocl_stack_behind(exec, a, reflectors, sizes.reflectors);
+  ocl_place factors = ocl_stack_behind(exec, a, right, sizes.right);
+  ocl_place products = ocl_stack_behind(exec, a, factors, sizes.factors);
+  ocl_place beside = ocl_stack_behind(exec, a, products, sizes.products);
+  ocl_place work = ocl_stack_behind(exec, a, beside, sizes.beside);
+  ocl_place right_factors = ocl_stack_behind(exec, a, factors, s.matrices * s.count);
+  ocl_place right_product = ocl_stack_behind(exec, a, products, s.matrices * s.length * s.rights);
+  bool vectors = of->u.buffer && of->vh.buffer;
+  of->numbers[ROWS] = ocl_stack_size(a, 2);
+  of->numbers[COLUMNS] = ocl_stack_size(a, 1);
+  of->numbers[RIGHTS] = s.rights;
+  of->numbers[PARTS] = s.parts;
+  of->numbers[U_COLUMNS] = of->u_columns;
+  of->numbers[VH_ROWS] = of->vh_rows;
+  ocl_reflectors_product(of->of_left, s.length, s.count, s.count, s.rights, s.left_parts);
+  ocl_reflectors_product(of->of_right, s.below, s.below, s.below, s.below, s.right_parts);
+  add_stage(exec, call, "bidiagonal", s.count ? s.matrices : 0, of->numbers,
+            (const ocl_place[]){beside, reflectors, factors, right, ocl_place_of(a)});
   if (s.rights) {
-    ocl_stack_stage(exec, &call, "reflect", s.matrices * s.left_parts,
-                    (const ocl_place[PLACES]){products, reflectors, work, factors, products})
-        ->numbers = of_left;
+    add_stage(exec, call, "reflect", s.matrices * s.left_parts, of->of_left,
+              (const ocl_place[]){products, reflectors, work, factors, products});
   }
   if (s.rights && s.below) {
-    ocl_stack_stage(exec, &call, "reflect", s.matrices * s.right_parts,
-                    (const ocl_place[PLACES]){right_product, right, work, right_factors, right_product})
-        ->numbers = of_right;
+    add_stage(exec, call, "reflect", s.matrices * s.right_parts, of->of_right,
+              (const ocl_place[]){right_product, right, work, right_factors, right_product});
   }
-  ocl_stack_stage(exec, &call, "diagonal", s.matrices * s.parts,
-                  (const ocl_place[PLACES]){vectors ? ocl_place_of(args->U) : work, ocl_place_of(args->S),
-                                            vectors ? ocl_place_of(args->Vh) : work, work, products});
+  add_stage(exec, call, "diagonal", s.matrices * s.parts, of->numbers,
+            (const ocl_place[]){vectors ? of->u : work, of->s, vectors ? of->vh : work, work, products});
+}
+
+graft_status ocl_op_linalg_svd(const graft_exec *exec, const graft_args_linalg_svd *args) {
+  ocl_place work;
+  bool vectors = args->compute_uv && args->U && args->Vh;
+  if (!args->S || (args->compute_uv && !vectors) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  ocl_singular of = {.a = args->A, .s = ocl_place_of(args->S)};
+  if (vectors) {
+    of.u = ocl_place_of(args->U);
+    of.vh = ocl_place_of(args->Vh);
+    of.u_columns = ocl_stack_size(args->U, 1);
+    of.vh_rows = ocl_stack_size(args->Vh, 2);
+  }
+  graft_status status = ocl_stack_work(exec, args->A, ocl_singular_work(exec, &of), &work);
+  if (status != GRAFT_OK) return status;
+  ocl_direct call = ocl_stack_call(exec, args->A, NULL, OCL_SINGULAR_PLACES);
+  call.numbers = of.numbers;
+  call.count = SINGULAR_NUMBERS;
+  ocl_singular_add(exec, &of, work, &call);
   return ocl_direct_run(exec, &call);
 }
