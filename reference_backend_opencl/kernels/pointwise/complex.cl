@@ -21,6 +21,7 @@
 #define RAISED_ROOT 0x1p-25f
 #endif
 #define LN_2 K(0.69314718055994530942)
+#define HALF_PI K(1.57079632679489661923)
 
 static VT conjugate(VT a) { return (VT)(a.x, -a.y); }
 /* i a, and a / i: sine and tangent are hyperbolic functions of a number that was turned. */
@@ -166,7 +167,7 @@ static VT complex_tanh(VT a) {
     return (VT)(copysign((PART)1, a.x), strong_zero(4 * exp(-2 * fabs(a.x)), sin(a.y) * cos(a.y)));
   }
   PART t = tan(a.y), beta = 1 + t * t, s = sinh(a.x), rho = sqrt(1 + s * s), size = 1 + beta * s * s;
-  return (VT)(strong_zero(s, beta * rho / size), t / size);
+  return (VT)(strong_zero(s, beta * rho / size), t == 0 ? t : t / size);
 }
 /* sin(pi a) / (pi a): by the period of 2 what is left of a is exact. */
 static VT complex_sinc(VT a) {
@@ -179,15 +180,18 @@ static VT complex_cos(VT a) { return complex_cosh(turned(a)); }
 static VT complex_sin(VT a) { return turned_back(complex_sinh(turned(a))); }
 static VT complex_tan(VT a) { return turned_back(complex_tanh(turned(a))); }
 
+/* Where a part is exact whatever the other one is, it is so beside NaN, too, as C99 has it. */
 static VT complex_asin(VT a) {
   if (larger_part(a) > FAR) return (VT)(atan2(a.x, fabs(a.y)), copysign(log_modulus(a) + LN_2, a.y));
   VT left = complex_sqrt((VT)(1 - a.x, -a.y)), right = complex_sqrt((VT)(1 + a.x, a.y));
-  return (VT)(atan2(a.x, left.x * right.x - left.y * right.y), asinh(left.x * right.y - left.y * right.x));
+  PART angle = a.x == 0 ? a.x : atan2(a.x, left.x * right.x - left.y * right.y);
+  return (VT)(angle, asinh(left.x * right.y - left.y * right.x));
 }
 static VT complex_acos(VT a) {
   if (larger_part(a) > FAR) return (VT)(atan2(fabs(a.y), a.x), -copysign(log_modulus(a) + LN_2, a.y));
   VT left = complex_sqrt((VT)(1 - a.x, -a.y)), right = complex_sqrt((VT)(1 + a.x, a.y));
-  return (VT)(2 * atan2(left.x, right.x), asinh(right.x * left.y - right.y * left.x));
+  PART angle = a.x == 0 ? HALF_PI : 2 * atan2(left.x, right.x);
+  return (VT)(angle, asinh(right.x * left.y - right.y * left.x));
 }
 static VT complex_acosh(VT a) {
   VT turn = complex_acos(a);
@@ -197,11 +201,11 @@ static VT complex_atanh(VT a) {
   PART x = fabs(a.x), y = a.y, left = 1 - x, most = larger_part(a);
   if (most > FAR) {
     PART size = most < INFINITY ? complex_reciprocal(a).x : copysign((PART)0, a.x);
-    return (VT)(size, copysign(K(1.57079632679489661923), y));
+    return (VT)(size, y == y ? copysign(HALF_PI, y) : y);
   }
   bool is_edge = (x == 1) & (fabs(y) < K(1e-10));
   PART size = is_edge ? (LN_2 - log(fabs(y))) * K(0.5) : log1p(4 * x / (left * left + y * y)) * K(0.25);
-  return (VT)(copysign(size, a.x), atan2(2 * y, left * (1 + x) - y * y) * K(0.5));
+  return (VT)(x == 0 ? a.x : copysign(size, a.x), atan2(2 * y, left * (1 + x) - y * y) * K(0.5));
 }
 static VT complex_asinh(VT a) { return turned_back(complex_asin(turned(a))); }
 static VT complex_atan(VT a) { return turned_back(complex_atanh(turned(a))); }
