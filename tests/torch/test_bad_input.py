@@ -85,6 +85,11 @@ def test_shapes_dtypes_and_indices(device):
         torch.empty(2, dtype=torch.quint4x2, device=device)
     with pytest.raises(IndexError):
         x[5]
+    empty = torch.empty(0, 3, device=device)
+    with pytest.raises(IndexError, match="dim 0 has size 0"):
+        empty.amax(0)
+    with pytest.raises(RuntimeError, match="dim 0 has size 0"):
+        torch.linalg.vector_norm(empty, float("inf"), 0)
     with pytest.raises(RuntimeError, match="a Tensor with 6 elements"):
         x.item()
     assert (x + 1).sum().item() == 12, "work goes on"

@@ -42,12 +42,13 @@ static graft_status wrap_dims(op_call *c, const red_row *rule, uint32_t *mask) {
   return GRAFT_OK;
 }
 
-static graft_status check_nonempty(const op_call *c, uint32_t mask) {
+/* `refusal`: as PyTorch has it, an index is out of range for some ops, and for others an argument is invalid. */
+static graft_status check_nonempty(const op_call *c, uint32_t mask, graft_status refusal) {
   const graft_tensor *self = op_tensor(c, ARG_any_self);
   for (int32_t i = 0; i < self->ndim; i++) {
     if ((mask >> i & 1) && !self->sizes[i]) {
-      return op_out_of_range(c, "self is %s: dim %d has size 0, and the result of nothing is not defined",
-                             op_show(c, ARG_any_self), i);
+      return op_fail(c, refusal, "self is %s: dim %d has size 0, and the result of nothing is not defined",
+                     op_show(c, ARG_any_self), i);
     }
   }
   return GRAFT_OK;
@@ -116,7 +117,7 @@ static graft_status infer_reduction(op_call *c) {
   graft_dtype dtype;
   graft_status status = choose_dtype(c, rule, &dtype);
   if (!status) status = wrap_dims(c, rule, &mask);
-  if (!status && (rule->flags & RED_NONEMPTY)) status = check_nonempty(c, mask);
+  if (!status && (rule->flags & RED_NONEMPTY)) status = check_nonempty(c, mask, GRAFT_OUT_OF_RANGE);
   if (status) return status;
   out_reduced(c, OUT, dtype, mask, red_keepdim(c->schema->id, c->args));
   return GRAFT_OK;
@@ -166,7 +167,8 @@ static graft_status infer_norm(op_call *c) {
   graft_status status = infer_reduction(c);
   long double p = dt_scalar_value(&order).re;
   if (status || (p >= 0 && !isinf((double)p))) return status;
-  return check_nonempty(c, red_mask(c->schema->id, c->args, op_tensor(c, ARG_linalg_vector_norm_self)->ndim));
+  const uint32_t mask = red_mask(c->schema->id, c->args, op_tensor(c, ARG_linalg_vector_norm_self)->ndim);
+  return check_nonempty(c, mask, GRAFT_INVALID_ARGUMENT);
 }
 
 /* --- decompositions --- */
