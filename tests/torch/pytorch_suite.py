@@ -1,9 +1,10 @@
 """PyTorch's own device-type tests on a Graft device, out of a checkout of PyTorch: pytorch_suite.py --pytorch FOLDER
-[--file NAME ...] [--limit SECONDS] [--report FILE] [PYTEST OPTIONS]
+[--file NAME ...] [--share N] [--limit SECONDS] [--report FILE] [PYTEST OPTIONS]
 
 Each file runs in a process of its own, only its classes for the device. What fails and is explained below counts as
 known; anything else is new. Take the checkout of the version that is installed: other versions test other behaviour.
-With pytest-xdist and pytest-timeout, `-n 8 --timeout 60` runs eight tests at once, each a minute at most.
+With pytest-xdist and pytest-timeout, `-n 8 --timeout 60` runs eight tests at once, each a minute at most. --share N runs
+one test of N, always the same ones: those for which the CRC of the name, without its device, is divisible by N.
 Exit status: 0 nothing new failed, 1 something did, 2 no such checkout.
 """
 
@@ -17,15 +18,19 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as xml
+import zlib
 
 FILES = """test_view_ops test_indexing test_shape_ops test_sort_and_select test_type_promotion test_tensor_creation_ops
     test_scatter_gather_ops test_reductions test_unary_ufuncs test_binary_ufuncs test_torch test_modules test_optim
     test_nn test_autograd test_linalg test_spectral_ops test_sparse""".split()
 
+SHARE = "GRAFT_SUITE_SHARE"  # what the processes of the files are told
+
 # Pattern of a test, and why it fails. A name ends in the device and the dtypes.
 KNOWN = {
     "*complex32*": "complex halves are refused",
     "*complex_half*": "complex halves are refused",
+    "*chalf*": "complex halves are refused",
     "*sparse*": "most ops on sparse tensors are refused",
     "*quantized*": "quantized tensors are refused",
     "TestIndexing*.test_empty_ndim_index_*": "an error in other words",
@@ -51,7 +56,18 @@ def device_name():
     return os.environ.get("GRAFT_TORCH_DEVICE_NAME", "graft")
 
 
-def run(folder, name, limit, options):
+def pytest_collection_modifyitems(config, items):
+    """As a plugin of pytest in the processes of the files: leaves the tests that are in the share."""
+    share = int(os.environ[SHARE])
+    kept, left_out = [], []
+    for item in items:
+        in_share = zlib.crc32(item.name.replace(device_name(), "").encode()) % share == 0
+        (kept if in_share else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def run(folder, name, limit, share, options):
     """Outcome of each test of a file by name, or "died" or "out of time" for the file where it did not come to its end;
     the message of what failed, by name; what a file that died had said."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -62,10 +78,12 @@ def run(folder, name, limit, options):
             "PYTORCH_TESTING_DEVICE_FOR_CUSTOM": "privateuse1",
             "PYTORCH_TESTING_DEVICE_ONLY_FOR": "privateuse1",
             "PYTHONFAULTHANDLER": "1",
+            "PYTHONPATH": os.pathsep.join([str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
+            SHARE: str(share),
         }
         chosen = f"PRIVATEUSE1 or {device_name().upper()}"
         command = [sys.executable, "-m", "pytest", f"{name}.py", "-q", "-k", chosen, "-p", "no:cacheprovider",
-                   "-p", "no:warnings", "--tb=line", f"--junitxml={report}", *options]  # fmt: skip
+                   "-p", "no:warnings", "-p", "pytorch_suite", "--tb=line", f"--junitxml={report}", *options]  # fmt: skip
         try:
             done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
@@ -87,6 +105,7 @@ def main():
     parser.add_argument("--pytorch", required=True, type=pathlib.Path)
     parser.add_argument("--file", action="append", help="without .py; all of the list above if none is given")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for a file")
+    parser.add_argument("--share", type=int, default=1, metavar="N", help="one test of N")
     parser.add_argument("--report", type=pathlib.Path, help="outcomes, and messages of what failed, as JSON")
     arguments, options = parser.parse_known_args()
     folder = arguments.pytorch / "test"
@@ -97,7 +116,7 @@ def main():
     print("| file | passed | known | new | skipped | seconds |\n| --- | --- | --- | --- | --- | --- |")
     for name in arguments.file or FILES:
         start = time.monotonic()
-        outcomes, causes, text = run(folder, name, arguments.limit, options)
+        outcomes, causes, text = run(folder, name, arguments.limit, arguments.share, options)
         bad = [test for test, outcome in outcomes.items() if outcome not in ("passed", "skipped")]
         fresh = [test for test in bad if not reason(test)]
         counts = [sum(o == kind for o in outcomes.values()) for kind in ("passed", "skipped")]
