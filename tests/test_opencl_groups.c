@@ -1,116 +1,8 @@
 /* Pointwise calls that the OpenCL backend fuses give, to the bit, what they give one by one: ops by their names,
  * dtypes, conversions in between, layouts, numbers that each run brings; and what is too large is cut. */
-#include <math.h>
 #include <pthread.h>
 
-#include "graph_programs.h"
-#include "reference_backend_opencl/include/graft_opencl.h"
-#include "suite.h"
-
-enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
-
-static graft_rt_device *device;
-
-static void open_device(void) {
-  device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
-}
-
-static uint64_t programs(void) {
-  const void *table = NULL;
-  void *self;
-  OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
-  graft_opencl_statistics now = {.struct_size = sizeof now};
-  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
-  return now.programs_built + now.programs_loaded;
-}
-
-/* --- values --- */
-
-/* Small and large ones, whole ones, zeros of both signs, denormals, infinities and NaN. */
-static double value_at(int64_t i, uint32_t seed) {
-  static const double special[] = {0.0,    -0.0, 1,     -1,       2,         0.5, 1e-40,
-                                   -3e-39, 1e30, -1e30, INFINITY, -INFINITY, NAN, 88.7};
-  const uint32_t h = ((uint32_t)i + seed * 977u) * 2654435761u;
-  if (h >> 28 == 3) return special[(h >> 8) % (sizeof special / sizeof *special)];
-  const double small = (double)(int32_t)h / 2147483648.0;
-  return h >> 28 < 8 ? small * 6 : h >> 28 < 12 ? (double)(int32_t)(h >> 16) - 20 : small;
-}
-
-static graft_tensor *filled(graft_dtype dtype, int64_t count, uint32_t seed) {
-  unsigned char *bytes = calloc((size_t)count + 1, dt_bytes(dtype));
-  graft_tensor *t;
-  for (int64_t i = 0; i < count; i++) {
-    double x = value_at(i, seed);
-    if (dt_is_integral(dtype, true)) x = (double)((i * 37 + seed) % 23) - 9;
-    dt_store(dtype, bytes + i * (int64_t)dt_bytes(dtype), (dt_value){x, 0});
-  }
-  OK(graft_tensor_from_host(device, dtype, 1, &count, bytes, &t));
-  free(bytes);
-  return t;
-}
-
-/* A matrix of that dtype: dense; its transpose's; every other column; one row again and again; from the second element
- * on. */
-enum { LAYOUTS = 5 };
-static graft_tensor *matrix(graft_dtype dtype, int layout, uint32_t seed) {
-  const int64_t sizes[] = {ROWS_OF_X, COLUMNS};
-  int64_t strides[] = {COLUMNS, 1};
-  if (layout == 1) strides[0] = 1, strides[1] = ROWS_OF_X;
-  if (layout == 2) strides[0] = 2 * COLUMNS, strides[1] = 2;
-  if (layout == 3) strides[0] = 0;
-  graft_tensor *all = filled(dtype, 2 * ELEMENTS + 2, seed), *t;
-  OK(tns_new(all->storage, device, dtype, 2, sizes, strides, layout == 4, &t));
-  graft_tensor_release(all);
-  return t;
-}
-
-/* --- the two ways --- */
-
-typedef void (*calls_fn)(graft_tensor **in, graft_tensor **out, const void *what);
-
-typedef struct way {
-  calls_fn calls;
-  const void *what;
-  uint32_t ninputs, noutputs, grouped_nodes, groups;
-} way;
-
-static graft_graph_exec *compiled(const way *w, graft_tensor **in) {
-  graft_graph *graph;
-  graft_graph_exec *exec;
-  graft_tensor *value[RESULTS], *out[RESULTS] = {NULL};
-  char name[2] = "a";
-  OK(graft_graph_create(device, &graph));
-  for (uint32_t i = 0; i < w->ninputs; i++, name[0]++) OK(graft_graph_input_like(graph, name, in[i], &value[i]));
-  OK(graft_graph_record_begin(graph));
-  w->calls(value, out, w->what);
-  OK(graft_graph_record_end(graph));
-  sweep();
-  for (uint32_t i = 0; i < w->noutputs; i++, name[0]++) OK(graft_graph_output(graph, name, out[i]));
-  OK(graft_graph_compile(graph, device, "-cse", &exec));
-  graft_graph_destroy(graph);
-  release_all(out, w->noutputs);
-  release_all(value, w->ninputs);
-  return exec;
-}
-
-static void compare(const char *name, const way *w, graft_tensor **in, graft_tensor **same) {
-  graft_tensor *expected[RESULTS] = {NULL}, *out[RESULTS] = {NULL};
-  graft_graph_exec *exec = compiled(w, in);
-  graft_graph_exec_info info;
-  OK(graft_graph_exec_query(exec, &info, sizeof info));
-  ck_assert_msg(info.groups == w->groups && info.grouped_nodes == w->grouped_nodes,
-                "%s: %u groups of %u nodes, expected %u of %u", name, info.groups, info.grouped_nodes, w->groups,
-                w->grouped_nodes);
-  w->calls(in, expected, w->what);
-  sweep();
-  OK(graft_graph_run(exec, same, w->ninputs, out, w->noutputs));
-  const program p = {.name = name};
-  for (uint32_t i = 0; i < w->noutputs; i++) expect_same(&p, "output", i, out[i], expected[i]);
-  for (uint32_t i = 0; i < w->ninputs; i++) expect_same(&p, "input", i, same[i], in[i]);
-  graft_graph_exec_destroy(exec);
-  release_all(out, w->noutputs);
-  release_all(expected, w->noutputs);
-}
+#include "opencl_groups.h"
 
 /* --- ops by name --- */
 
@@ -304,8 +196,8 @@ static void apart(graft_tensor **in, graft_tensor **out, const void *what) {
   (void)what;
   graft_tensor *t = CALL(EXP, T(in[0])), *turned = CALL(PERMUTE, T(t), INTS(1, 0));
   out[0] = retained(CALL(NEG, T(turned))); /* another view of what the group writes */
-  graft_tensor *sum = CALL(SUM_DIM_INTLIST, T(t), INTS(1), (graft_value){GRAFT_VALUE_BOOL, 0, {.i = 1}});
-  out[1] = retained(CALL(TANH, T(CALL(MUL_TENSOR, T(t), T(sum))))); /* which needs a sum over it */
+  graft_tensor *sum = CALL(CUMSUM, T(t), INT(1));
+  out[1] = retained(CALL(TANH, T(CALL(MUL_TENSOR, T(t), T(sum))))); /* which needs sums along it */
 }
 
 START_TEST(what_does_not_fit_runs_alone) {

@@ -1,89 +1,8 @@
-/* Fused pointwise calls: from a group of the host's to a kernel, and its runs. */
+/* Fused calls: from a group of the host's to a kernel, and its runs. */
 #include "kernels/pointwise/fused.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- which calls can be fused ---- */
-
-static bool is_understood(const graft_exec *exec, const graft_graph_node *node, ocl_call *call) {
-  return node->args && ocl_call_of(exec, node->args, call) == GRAFT_OK;
-}
-
-static const ocl_pointwise_recipe *recipe_of(const ocl_op *op) {
-  return op->engine == ocl_pointwise_engine ? op->recipe : op->fused;
-}
-
-/* Of one shape, with elements, and not complex. */
-static bool fits(const graft_device *device, const graft_tensor_desc *desc, const graft_dl_tensor *like) {
-  const ocl_dtype *dtype = ocl_dtype_of(device, desc->dl.dtype);
-  if (!dtype || dtype->class == OCL_CLASS_COMPLEX || desc->dl.ndim != like->ndim) return false;
-  for (int d = 0; d < like->ndim; d++) {
-    if (desc->dl.shape[d] != like->shape[d] || like->shape[d] == 0) return false;
-  }
-  return true;
-}
-
-/* Whether promotion has nothing to do: values come in one dtype, which is the result's where it is computed in that. */
-static bool is_plain(const ocl_fused_op *op) {
-  const ocl_operands *o = &op->operands;
-  const int mask = ocl_mask_of(op->recipe);
-  graft_dtype dtype = op->recipe->flags & (OCL_BOOL_RESULT | OCL_CAST) ? GRAFT_DTYPE_NONE : o->out->dl.dtype;
-  for (int k = 0; k < o->inputs; k++) {
-    if (ocl_is_value(o->input[k])) {
-      if (k == mask) return false;
-      continue;
-    }
-    if (k == mask) continue;
-    if (!dtype) dtype = o->input[k]->dl.dtype;
-    if (o->input[k]->dl.dtype != dtype) return false;
-  }
-  return dtype != GRAFT_DTYPE_NONE;
-}
-
-bool ocl_fused_read(const graft_exec *exec, const graft_graph_node *node, ocl_fused_op *op) {
-  /* The programs of all but the last take long to compile. */
-  const uint32_t alone = OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL | OCL_POLYNOMIALS | OCL_LANES;
-  ocl_call call;
-  *op = (ocl_fused_op){0};
-  if (!is_understood(exec, node, &call)) return false;
-  op->recipe = recipe_of(call.op);
-  if (!op->recipe || op->recipe->flags & alone) return false;
-  ocl_operands *o = &op->operands;
-  ocl_pointwise_read(&call, o, op->made);
-  if (!o->out || !o->second != !op->recipe->second || o->out->dl.ndim > OCL_DIMS_MAX) return false;
-  if (!fits(exec->device, o->out, &o->out->dl) || (o->second && !fits(exec->device, o->second, &o->out->dl)))
-    return false;
-  for (int k = 0; k < o->inputs; k++) {
-    if (!ocl_is_value(o->input[k]) && !fits(exec->device, o->input[k], &o->out->dl)) return false;
-  }
-  if (!is_plain(op)) return false;
-  op->compute = ocl_pointwise_dtype(exec->device, o, op->recipe);
-  if (!op->compute || op->compute->class == OCL_CLASS_COMPLEX) return false;
-  op->moves = op->recipe == call.op->fused && o->input[0]->dl.dtype == o->out->dl.dtype;
-  /* A divisor of 0 is an error of one op, and at one element. */
-  return !(op->recipe->flags & OCL_DIVIDES) || op->compute->class == OCL_CLASS_FLOAT;
-}
-
-static bool has_word(const char *text, const char *word) {
-  const size_t length = strlen(word);
-  for (const char *at = text; at && (at = strstr(at, word)); at++) {
-    const unsigned char before = at == text ? ' ' : (unsigned char)at[-1], after = (unsigned char)at[length];
-    if (!isalnum(before) && before != '_' && !isalnum(after) && after != '_') return true;
-  }
-  return false;
-}
-
-bool ocl_fused_asks(const ocl_fused_op *op, int number) {
-  static const char *const words[OCL_SCALARS_MAX][2] = {{"x", "number_x"}, {"y", "number_y"}, {"z", "number_z"}};
-  if (number < op->operands.scalars && op->operands.scalar[number]) return true;
-  bool asks = false;
-  for (int i = 0; i < 2; i++) {
-    asks = asks || has_word(op->recipe->expression, words[number][i]) || has_word(op->recipe->second, words[number][i]);
-  }
-  return asks;
-}
 
 /* ---- an executable ---- */
 
@@ -99,7 +18,8 @@ struct graft_executable {
   ocl_fused_op *ops;
   fused_number numbers[OCL_FUSED_NUMBERS];
   int nnumbers, noutputs, ninputs;
-  int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors */
+  int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors that it reads */
+  uint64_t scratch_bytes;        /* for values that are kept from one phase to another */
 };
 
 /* One that is compiled. */
@@ -108,18 +28,27 @@ typedef struct compiling {
   const graft_graph_group *group;
   graft_executable *made;
   ocl_fused_kernel kernel;
-  ocl_fused_tensor current[OCL_FUSED_TENSORS + 2 * OCL_FUSED_OPS]; /* the value that each descriptor has by now */
+  ocl_fused_tensor current[OCL_FUSED_VALUES]; /* the value that each tensor has by now */
   int ncurrent;
 } compiling;
 
-static int new_value(compiling *c, const ocl_dtype *dtype) {
-  c->kernel.value_dtypes[c->kernel.nvalues] = dtype;
+static bool is_kept(const compiling *c, const graft_tensor_desc *desc) {
+  ocl_fused_view view;
+  return ocl_fused_see(&c->kernel.space, desc, &view) && !view.whole;
+}
+
+static int new_value(compiling *c, const graft_tensor_desc *desc) {
+  c->kernel.values[c->kernel.nvalues] = (ocl_fused_value){.dtype = ocl_dtype_of(c->exec->device, desc->dl.dtype),
+                                                          .kept = is_kept(c, desc),
+                                                          .op = -1,
+                                                          .input = -1,
+                                                          .slot = -1};
   return c->kernel.nvalues++;
 }
 
 static ocl_fused_tensor *current_of(compiling *c, const graft_tensor_desc *desc) {
   for (int i = 0; i < c->ncurrent; i++) {
-    if (c->current[i].desc == desc) return &c->current[i];
+    if (ocl_fused_same(&c->kernel.space, c->current[i].desc, desc)) return &c->current[i];
   }
   return NULL;
 }
@@ -127,27 +56,35 @@ static ocl_fused_tensor *current_of(compiling *c, const graft_tensor_desc *desc)
 static void set_current(compiling *c, const graft_tensor_desc *desc, int value) {
   ocl_fused_tensor *known = current_of(c, desc);
   if (!known) known = &c->current[c->ncurrent++];
-  *known = (ocl_fused_tensor){desc, value};
-}
-
-static graft_status take_inputs(compiling *c) {
-  const graft_graph_group *group = c->group;
-  for (uint32_t i = 0; i < group->input_count; i++) {
-    const graft_tensor_desc *desc = group->inputs[i];
-    if (desc->flags & GRAFT_TENSOR_HOST_VALUE) continue;
-    if (c->kernel.ninputs == OCL_FUSED_TENSORS) return GRAFT_UNIMPLEMENTED;
-    int value = new_value(c, ocl_dtype_of(c->exec->device, desc->dl.dtype));
-    c->made->inputs[c->kernel.ninputs] = (int)i;
-    c->kernel.inputs[c->kernel.ninputs++] = (ocl_fused_tensor){desc, value};
-    set_current(c, desc, value);
-  }
-  return GRAFT_OK;
+  *known = (ocl_fused_tensor){.desc = desc, .value = value};
 }
 
 static int input_of(const graft_graph_group *group, const graft_tensor_desc *desc) {
   uint32_t i = 0;
   while (i < group->input_count && group->inputs[i] != desc) i++;
   return i < group->input_count ? (int)i : -1;
+}
+
+/* The value that a call reads: one of the group's own, or what an input brings. */
+static graft_status read_value(compiling *c, const graft_tensor_desc *desc, int *value) {
+  ocl_fused_kernel *k = &c->kernel;
+  const ocl_fused_tensor *known = current_of(c, desc);
+  if (known) {
+    *value = known->value;
+    return GRAFT_OK;
+  }
+  const int input = input_of(c->group, desc);
+  ocl_fused_tensor read = {.desc = desc};
+  if (input < 0 || k->ninputs == OCL_FUSED_TENSORS || c->ncurrent == OCL_FUSED_VALUES) return GRAFT_UNIMPLEMENTED;
+  if (!ocl_fused_see(&k->space, desc, &read.view)) return GRAFT_UNIMPLEMENTED;
+  *value = read.value = new_value(c, desc);
+  ocl_fused_value *made = &k->values[*value];
+  made->input = k->ninputs;
+  if (k->space.reduced) made->kept = (k->space.rows ? ocl_fused_inner : ocl_fused_outer)(&k->space, &read.view) == 0;
+  c->made->inputs[k->ninputs] = input;
+  k->inputs[k->ninputs++] = read;
+  set_current(c, desc, *value);
+  return GRAFT_OK;
 }
 
 static graft_status add_number(compiling *c, const ocl_fused_op *op, const ocl_given_number *given, int *number) {
@@ -177,70 +114,179 @@ static graft_status take_numbers(compiling *c, ocl_fused_op *op) {
   return status;
 }
 
-static graft_status take_op(compiling *c, ocl_fused_op *op) {
+static graft_status take_pointwise(compiling *c, ocl_fused_op *op) {
   ocl_operands *o = &op->operands;
-  for (int k = 0; k < o->inputs; k++) {
-    if (ocl_is_value(o->input[k])) continue;
-    const ocl_fused_tensor *from = current_of(c, o->input[k]);
-    if (!from) return GRAFT_UNIMPLEMENTED; /* another view of what the group writes */
-    op->input_value[k] = from->value;
+  graft_status status = GRAFT_OK;
+  for (int k = 0; k < o->inputs && status == GRAFT_OK; k++) {
+    if (!ocl_is_value(o->input[k])) status = read_value(c, o->input[k], &op->input_value[k]);
   }
+  if (status != GRAFT_OK) return status;
   if (op->moves) {
     set_current(c, o->out, op->input_value[0]);
     return GRAFT_OK;
   }
-  op->value = new_value(c, ocl_dtype_of(c->exec->device, o->out->dl.dtype));
-  if (o->second) op->second_value = new_value(c, ocl_dtype_of(c->exec->device, o->second->dl.dtype));
+  op->value = new_value(c, o->out);
+  c->kernel.values[op->value].op = (int)(op - c->made->ops);
   set_current(c, o->out, op->value);
-  if (o->second) set_current(c, o->second, op->second_value);
+  if (o->second) {
+    op->second_value = new_value(c, o->second);
+    c->kernel.values[op->second_value].op = (int)(op - c->made->ops);
+    set_current(c, o->second, op->second_value);
+  }
   return take_numbers(c, op);
 }
 
-static graft_status take_ops(compiling *c) {
-  graft_status status = GRAFT_OK;
-  for (uint32_t n = 0; n < c->group->node_count && status == GRAFT_OK; n++) {
-    ocl_fused_op *op = &c->made->ops[n];
-    status = ocl_fused_read(c->exec, c->group->nodes[n], op) ? take_op(c, op) : GRAFT_UNIMPLEMENTED;
-    if (!op->moves && status == GRAFT_OK) c->kernel.nops = (int)n + 1;
+/* The stage of a pass, after those that find s for it. */
+static graft_status take_stage(compiling *c, const ocl_reduction_pass *pass, int source, int *stage) {
+  ocl_fused_kernel *k = &c->kernel;
+  int shift = -1;
+  if (pass->shifted) {
+    const ocl_reduction_pass first = ocl_reduction_shift(c->exec->device, pass);
+    graft_status status = take_stage(c, &first, source, &shift);
+    if (status != GRAFT_OK) return status;
   }
-  if (c->kernel.nops == 0) return GRAFT_UNIMPLEMENTED; /* nothing but moves */
-  for (uint32_t i = 0; i < c->group->output_count && status == GRAFT_OK; i++) {
-    const ocl_fused_tensor *from = current_of(c, c->group->outputs[i]);
-    if (!from || c->kernel.noutputs + c->kernel.ninputs == OCL_FUSED_TENSORS) return GRAFT_UNIMPLEMENTED;
-    c->kernel.outputs[c->kernel.noutputs++] = *from;
+  if (k->nstages == OCL_FUSED_STAGES || c->made->nnumbers == OCL_FUSED_NUMBERS) return GRAFT_UNIMPLEMENTED;
+  const int number = c->made->nnumbers++;
+  const ocl_number x = ocl_reduction_number(pass);
+  ocl_value bits;
+  const size_t bytes = ocl_number_as(&x, pass->accumulator, &bits);
+  c->made->numbers[number] = (fused_number){.input = -1};
+  memcpy(&c->made->numbers[number].bits, &bits, bytes);
+  *stage = k->nstages;
+  k->stages[k->nstages++] =
+      (ocl_fused_stage){.pass = *pass, .source = source, .value = -1, .shift = shift, .number = number};
+  return GRAFT_OK;
+}
+
+static graft_status take_reduction(compiling *c, ocl_fused_op *op) {
+  int source, stage;
+  graft_status status = read_value(c, op->reduced, &source);
+  for (int i = 0; i < op->results && status == GRAFT_OK; i++) {
+    status = take_stage(c, &op->pass[i], source, &stage);
+    if (status != GRAFT_OK) break;
+    const int value = new_value(c, op->result[i]);
+    c->kernel.stages[stage].value = value;
+    c->kernel.values[value].kept = true;
+    set_current(c, op->result[i], value);
   }
   return status;
 }
 
-static void make_geometry(compiling *c) {
-  ocl_fused_kernel *k = &c->kernel;
-  const graft_dl_tensor *like = &c->made->ops[0].operands.out->dl;
-  k->geometry.operands = k->noutputs + k->ninputs;
-  for (int d = like->ndim - 1; d >= 0; d--) {
-    int64_t strides[OCL_OPERANDS_MAX];
-    for (int i = 0; i < k->noutputs; i++) strides[i] = k->outputs[i].desc->dl.strides[d];
-    for (int i = 0; i < k->ninputs; i++) strides[k->noutputs + i] = k->inputs[i].desc->dl.strides[d];
-    ocl_geometry_push_outer(&k->geometry, like->shape[d], strides);
+static graft_status read_ops(compiling *c) {
+  ocl_fused_space space;
+  for (uint32_t n = 0; n < c->group->node_count; n++) {
+    ocl_fused_op *op = &c->made->ops[n];
+    if (!ocl_fused_read(c->exec, c->group->nodes[n], op)) return GRAFT_UNIMPLEMENTED;
+    if (n > 0 && !ocl_fused_merge(&c->kernel.space, &op->space, &space)) return GRAFT_UNIMPLEMENTED;
+    c->kernel.space = n > 0 ? space : op->space;
   }
-  ocl_geometry_sort(&k->geometry);
+  return GRAFT_OK;
+}
+
+static graft_status take_outputs(compiling *c) {
+  ocl_fused_kernel *k = &c->kernel;
+  for (uint32_t i = 0; i < c->group->output_count; i++) {
+    const ocl_fused_tensor *from = current_of(c, c->group->outputs[i]);
+    if (!from || k->noutputs + k->ninputs == OCL_FUSED_TENSORS) return GRAFT_UNIMPLEMENTED;
+    ocl_fused_tensor *output = &k->outputs[k->noutputs++];
+    *output = (ocl_fused_tensor){.desc = c->group->outputs[i], .value = from->value};
+    if (!ocl_fused_see(&k->space, output->desc, &output->view)) return GRAFT_UNIMPLEMENTED;
+  }
+  return GRAFT_OK;
+}
+
+static graft_status take_ops(compiling *c) {
+  bool computes = false;
+  graft_status status = read_ops(c);
+  for (uint32_t n = 0; n < c->group->node_count && status == GRAFT_OK; n++) {
+    ocl_fused_op *op = &c->made->ops[n];
+    status = op->reduces ? take_reduction(c, op) : take_pointwise(c, op);
+    if (ocl_fused_computes(op)) c->kernel.nops = (int)n + 1;
+    computes = computes || !op->moves;
+  }
+  if (!computes && status == GRAFT_OK) return GRAFT_UNIMPLEMENTED; /* nothing but moves */
+  return status == GRAFT_OK ? take_outputs(c) : status;
+}
+
+static const ocl_fused_tensor *operand_of(const ocl_fused_kernel *k, int operand) {
+  return operand < k->noutputs ? &k->outputs[operand] : &k->inputs[operand - k->noutputs];
+}
+
+/* Of the whole space; or of the rows, and of what is reduced on the way from one to the next where columns stand side
+ * by side. */
+static void make_geometry(ocl_fused_kernel *k) {
+  const ocl_fused_space *space = &k->space;
+  const bool columns = space->reduced && !space->rows;
+  k->geometry.operands = k->noutputs + k->ninputs;
+  for (int d = space->ndim - 1; d >= 0; d--) {
+    const bool inner = space->reduced && (space->reduced >> d & 1) == space->rows;
+    int64_t strides[OCL_OPERANDS_MAX];
+    for (int i = 0; i < k->geometry.operands; i++) strides[i] = operand_of(k, i)->view.strides[d];
+    if (!inner) ocl_geometry_push_outer(&k->geometry, space->shape[d], strides);
+  }
+  for (int i = 0; i < k->geometry.operands && space->reduced; i++)
+    k->inner[i] = ocl_fused_inner(space, &operand_of(k, i)->view);
+  if (!columns) ocl_geometry_sort(&k->geometry);
   ocl_geometry_collapse(&k->geometry);
 }
 
+enum { SPACE_NUMBERS = OCL_GEOMETRY_NUMBERS + OCL_OPERANDS_MAX + 4 + OCL_FUSED_SLOTS };
+
+/* What fused_chunks.cl takes; returns how many work-items that are. */
+static int64_t lay_chunks(const ocl_fused_kernel *k, int64_t *numbers, int *count) {
+  ocl_cut cut;
+  const int64_t items = ocl_geometry_cut(k->device, &k->geometry, &cut);
+  const int n = ocl_geometry_numbers(&k->geometry, numbers);
+  memcpy(numbers + n, &cut, sizeof cut);
+  *count = n + (int)(sizeof cut / sizeof *numbers);
+  return items;
+}
+
+static int64_t count_elements(const ocl_fused_space *space, bool reduced) {
+  int64_t count = 1;
+  for (int d = 0; d < space->ndim; d++) count *= (space->reduced >> d & 1) == reduced ? space->shape[d] : 1;
+  return count;
+}
+
+/* What fused_rows.cl takes. A column is as long as there are rows; a work-item takes some that stand side by side. */
+static int64_t lay_rows(const ocl_fused_kernel *k, int64_t *numbers, int *count, uint64_t *scratch_bytes) {
+  enum { LINE = 64 };
+  const int64_t length = count_elements(&k->space, true), lines = count_elements(&k->space, false);
+  const int64_t step = k->space.rows ? 1 : k->device->vector_width, most = 8 * (int64_t)k->device->compute_units;
+  const int64_t per_item = ocl_round_up(ocl_ceil_divide(lines, most), step), items = ocl_ceil_divide(lines, per_item);
+  int n = ocl_geometry_numbers(&k->geometry, numbers);
+  for (int i = 0; i < k->geometry.operands; i++) numbers[n++] = k->inner[i];
+  numbers[n++] = length;
+  numbers[n++] = lines;
+  numbers[n++] = per_item;
+  int64_t *scratch = &numbers[n++];
+  *scratch = 0;
+  for (int i = 0; i < k->nslots; i++) {
+    numbers[n++] = *scratch;
+    *scratch += ocl_round_up(length * k->values[k->slots[i]].dtype->bytes, LINE);
+  }
+  if (k->nslots == 0) numbers[n++] = 0; /* an array has one element at least */
+  *scratch_bytes = (uint64_t)(*scratch * items);
+  *count = n;
+  return items;
+}
+
 static graft_status make_kernel(compiling *c) {
-  int64_t space[OCL_GEOMETRY_NUMBERS + sizeof(ocl_cut) / sizeof(int64_t)];
+  int64_t space[SPACE_NUMBERS];
+  int count;
   graft_device *device = c->exec->device;
   ocl_fused_kernel *k = &c->kernel;
-  make_geometry(c);
   k->device = device;
   k->ops = c->made->ops;
   k->nnumbers = c->made->nnumbers;
   k->local = device->is_cpu ? 1 : 128;
-  ocl_cut cut;
-  const int64_t items = ocl_geometry_cut(device, &k->geometry, &cut);
-  const int n = ocl_geometry_numbers(&k->geometry, space);
-  const size_t bytes = sizeof *space * (size_t)n + sizeof cut, tensor = sizeof(cl_mem) + sizeof(uint64_t);
-  memcpy(space + n, &cut, sizeof cut);
-  if (bytes + tensor * (size_t)k->geometry.operands + sizeof(int64_t) * (size_t)k->nnumbers > device->parameter_bytes)
+  if (!ocl_fused_plan(k)) return GRAFT_UNIMPLEMENTED;
+  make_geometry(k);
+  const int64_t items =
+      k->space.reduced ? lay_rows(k, space, &count, &c->made->scratch_bytes) : lay_chunks(k, space, &count);
+  const size_t bytes = sizeof *space * (size_t)count, tensor = sizeof(cl_mem) + sizeof(uint64_t);
+  const size_t tensors = (size_t)k->geometry.operands + (c->made->scratch_bytes > 0);
+  if (bytes + tensor * tensors + sizeof(int64_t) * (size_t)k->nnumbers > device->parameter_bytes)
     return GRAFT_UNIMPLEMENTED;
   ocl_text text = {0};
   ocl_fused_write(&text, k);
@@ -265,8 +311,7 @@ graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *
   graft_status status = made && made->ops && c ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   if (status == GRAFT_OK) {
     *c = (compiling){.exec = exec, .group = group, .made = made};
-    status = take_inputs(c);
-    if (status == GRAFT_OK) status = take_ops(c);
+    status = take_ops(c);
     made->noutputs = c->kernel.noutputs;
     made->ninputs = c->kernel.ninputs;
     if (status == GRAFT_OK) status = make_kernel(c);
@@ -305,13 +350,20 @@ static graft_status fill_numbers(const graft_exec *exec, const graft_executable 
 }
 
 graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const graft_graph_run_args *args) {
-  ocl_argument arguments[2 * OCL_FUSED_TENSORS + 1];
+  ocl_argument arguments[2 * OCL_FUSED_TENSORS + 3];
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
   cl_uint n = 0;
   for (int i = 0; i < e->noutputs; i++) n = add_tensor(arguments, n, args->outputs[i]);
   for (int i = 0; i < e->ninputs; i++) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
+  ocl_place scratch;
+  if (e->scratch_bytes > 0) {
+    status = ocl_workspace(exec, e->scratch_bytes, &scratch);
+    if (status != GRAFT_OK) return status;
+    arguments[n++] = (ocl_argument){sizeof(cl_mem), &scratch.buffer->handle};
+    arguments[n++] = (ocl_argument){sizeof(uint64_t), &scratch.offset};
+  }
   arguments[n++] = (ocl_argument){sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
   return ocl_launch(&e->kernel, exec->stream, n, arguments);
 }

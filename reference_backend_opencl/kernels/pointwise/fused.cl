@@ -1,11 +1,4 @@
-/* A fused kernel: what fused.c generates calls these. The index space and its cut are those of pointwise.cl. The head
- * defines RANK, OPERANDS and NUMBERS. */
-typedef struct {
-  long size[RANK];
-  STRIDES(RANK) stride[OPERANDS];
-  long chunk, chunks_per_row, chunks, per_item;
-} space;
-
+/* Numbers, and elements that are read and written: what fused_kernel.c writes calls these. The head defines NUMBERS. */
 typedef struct {
   long at[NUMBERS];
 } numbers;
@@ -26,34 +19,19 @@ typedef struct {
 #endif
 
 /* n elements of a row from place i on, as they lie in memory; lanes beyond repeat the first. */
-#define FETCH(value, dtype, row, inner, operand, i)                                                \
+#define FETCH(value, dtype, row, inner, step, i)                                                   \
   if (inner == 1 && n == VEC) {                                                                 \
     value = LANES_AT(row + i);                                                                  \
   } else {                                                                                      \
     RAW(dtype) lanes[VEC];                                                                      \
-    long step = shape.stride[operand].along[0];                                                 \
-    for (int j = 0; j < VEC; j++) lanes[j] = row[(j < n ? i + j : i) * step];                   \
+    for (int lane = 0; lane < VEC; lane++) lanes[lane] = row[(lane < n ? i + lane : i) * (step)]; \
     value = LANES_AT(lanes);                                                                    \
   }
-#define PUT(value, dtype, row, inner, operand, i)                                                  \
+#define PUT(value, dtype, row, inner, step, i)                                                     \
   if (inner == 1 && n == VEC) {                                                                 \
     LANES_TO(value, row + i);                                                                   \
   } else {                                                                                      \
     RAW(dtype) lanes[VEC];                                                                      \
-    long step = shape.stride[operand].along[0];                                                 \
     LANES_TO(value, lanes);                                                                     \
-    for (int j = 0; j < n; j++) row[(i + j) * step] = lanes[j];                                 \
-  }
-
-/* Where the rows of chunk `at` begin. */
-#define BEGIN_CHUNK(at)                                                                         \
-  long outer = at / shape.chunks_per_row;                                                       \
-  long i = (at - outer * shape.chunks_per_row) * shape.chunk;                                   \
-  long end = min(i + shape.chunk, shape.size[0]);                                               \
-  long start[OPERANDS];                                                                         \
-  for (int k = 0; k < OPERANDS; k++) start[k] = 0;                                              \
-  for (int d = 1; d < RANK; d++) {                                                              \
-    long place = outer % shape.size[d];                                                         \
-    outer /= shape.size[d];                                                                     \
-    for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];            \
+    for (int lane = 0; lane < n; lane++) row[(i + lane) * (step)] = lanes[lane];                \
   }

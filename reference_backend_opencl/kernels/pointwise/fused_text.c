@@ -1,7 +1,7 @@
-/* The text of a fused kernel. Macros of common.cl and functions.cl are for one compute type, those of step.cl for one
- * op. So there is a section for each compute type among the ops, with these files in it, and in it a function for each
- * op; behind each the macros are undefined, and from the second section on functions get names of their own. The kernel
- * stands in the last section. */
+/* The text around a fused kernel. Macros of common.cl and functions.cl are for one compute type, those of step.cl for
+ * one op, those of formula.cl for one reduction. So there is a section for each reduction and one for each compute type
+ * among the ops, with these files in it, and in it functions for each; behind each the macros are undefined, and from
+ * the second section on functions get names of their own. The kernel stands in the last section. */
 #include "kernels/pointwise/fused.h"
 
 #include <ctype.h>
@@ -73,7 +73,27 @@ static void write_op(ocl_text *text, const ocl_fused_kernel *k, int number) {
   ocl_text_free(&head);
 }
 
-/* ---- a section ---- */
+/* ---- sections ---- */
+
+/* Files in front of what a section has of its own. */
+enum { PARTS_MAX = 4 };
+typedef struct section {
+  int number;
+  const char *parts[PARTS_MAX];
+  int nparts;
+} section;
+
+static void open_section(ocl_text *text, const section *s) {
+  for (int i = 0; s->number > 0 && i < s->nparts; i++) for_each_function(text, s->parts[i], rename_function, s->number);
+  for (int i = 0; i < s->nparts; i++) ocl_text_add(text, "%s", s->parts[i]);
+}
+
+static void close_section(ocl_text *text, const section *s) {
+  for (int i = 0; i < s->nparts; i++) {
+    for_each_macro(text, s->parts[i], undefine, s->number);
+    if (s->number > 0) for_each_function(text, s->parts[i], undefine, s->number);
+  }
+}
 
 static bool same_section(const ocl_dtype *a, const ocl_dtype *b) {
   return strcmp(a->compute, b->compute) == 0 && a->class == b->class;
@@ -83,9 +103,11 @@ static bool same_section(const ocl_dtype *a, const ocl_dtype *b) {
 static int next_section(const ocl_fused_kernel *k, int at) {
   for (; at < k->nops; at++) {
     int earlier = 0;
-    while (earlier < at && (k->ops[earlier].moves || !same_section(k->ops[earlier].compute, k->ops[at].compute)))
+    if (!ocl_fused_computes(&k->ops[at])) continue;
+    while (earlier < at &&
+           (!ocl_fused_computes(&k->ops[earlier]) || !same_section(k->ops[earlier].compute, k->ops[at].compute)))
       earlier++;
-    if (!k->ops[at].moves && earlier == at) return at;
+    if (earlier == at) return at;
   }
   return at;
 }
@@ -94,132 +116,60 @@ static bool needs_powers(const ocl_fused_kernel *k, const ocl_dtype *compute) {
   bool needed = false;
   for (int i = 0; i < k->nops; i++) {
     const ocl_fused_op *op = &k->ops[i];
-    needed = needed || (!op->moves && same_section(op->compute, compute) && op->recipe->flags & OCL_POWERS);
+    needed = needed || (ocl_fused_computes(op) && same_section(op->compute, compute) && op->recipe->flags & OCL_POWERS);
   }
   return needed;
 }
 
-static void write_kernel(ocl_text *text, const ocl_fused_kernel *k);
-
-static void write_section(ocl_text *text, const ocl_fused_kernel *k, const ocl_dtype *compute, int section, bool last) {
+static void write_ops(ocl_text *text, const ocl_fused_kernel *k, const ocl_dtype *compute, int number, bool last) {
   ocl_text head = {0};
   ocl_head_types(&head, compute, k->device->vector_width, k->local);
   if (head.failed) {
     text->failed = true;
     return;
   }
-  const char *const parts[] = {head.items, ocl_kernel_source("core/common"),
+  const section s = {.number = number,
+                     .parts = {head.items, ocl_kernel_source("core/common"),
                                needs_powers(k, compute) ? ocl_kernel_source("pointwise/power") : "",
-                               ocl_kernel_source("pointwise/functions")};
-  enum { PARTS = sizeof parts / sizeof *parts };
-  for (int i = 0; section > 0 && i < PARTS; i++) for_each_function(text, parts[i], rename_function, section);
-  for (int i = 0; i < PARTS; i++) ocl_text_add(text, "%s", parts[i]);
+                               ocl_kernel_source("pointwise/functions")},
+                     .nparts = 4};
+  open_section(text, &s);
   for (int i = 0; i < k->nops; i++) {
-    if (!k->ops[i].moves && same_section(k->ops[i].compute, compute)) write_op(text, k, i);
+    if (ocl_fused_computes(&k->ops[i]) && same_section(k->ops[i].compute, compute)) write_op(text, k, i);
   }
-  if (last) write_kernel(text, k);
-  for (int i = 0; !last && i < PARTS; i++) {
-    for_each_macro(text, parts[i], undefine, section);
-    if (section > 0) for_each_function(text, parts[i], undefine, section);
+  if (last) ocl_fused_write_kernel(text, k);
+  if (!last) close_section(text, &s);
+  ocl_text_free(&head);
+}
+
+/* A reduction: its formula is made of macros, so that it has a section of its own. */
+static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, bool last) {
+  ocl_text head = {0};
+  ocl_reduction_head(&head, &k->stages[number].pass, k->device->vector_width, k->local);
+  ocl_text_add(&head, "#define STAGE %d\n", number);
+  if (head.failed) {
+    text->failed = true;
+    return;
+  }
+  const section s = {.number = number,
+                     .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("reduction/formula")},
+                     .nparts = 3};
+  const char *functions = ocl_kernel_source("pointwise/fused_stage");
+  open_section(text, &s);
+  ocl_text_add(text, "%s", functions);
+  if (last) ocl_fused_write_kernel(text, k);
+  if (!last) {
+    for_each_macro(text, functions, undefine, number);
+    close_section(text, &s);
   }
   ocl_text_free(&head);
 }
 
-/* ---- the kernel ---- */
-
-static int inner_kind(int64_t stride) {
-  return stride == 0 || stride == 1 ? (int)stride : 2;
-}
-
-static void write_parameters(ocl_text *text, const ocl_fused_kernel *k) {
-  ocl_text_add(text, "KERNEL fused(");
-  for (int i = 0; i < k->noutputs; i++) ocl_text_add(text, "PLACE(out_%d), ", i);
-  for (int i = 0; i < k->ninputs; i++) ocl_text_add(text, "CONST_PLACE(in_%d), ", i);
-  ocl_text_add(text, "numbers given, space shape) {\n");
-}
-
-static void write_rows(ocl_text *text, const ocl_fused_kernel *k) {
-  for (int i = 0; i < k->noutputs; i++) {
-    const char *name = k->value_dtypes[k->outputs[i].value]->name;
-    ocl_text_add(text, "    __global RAW(%s) *row_out_%d = POINTER(%s, out_%d) + start[%d];\n", name, i, name, i, i);
-  }
-  for (int i = 0; i < k->ninputs; i++) {
-    const char *name = k->value_dtypes[k->inputs[i].value]->name;
-    ocl_text_add(text, "    __global const RAW(%s) *row_in_%d = CONST_POINTER(%s, in_%d) + start[%d];\n", name, i, name,
-                 i, k->noutputs + i);
-  }
-}
-
-static void add_number(ocl_text *text, const ocl_fused_op *op, int number) {
-  if (number < 0)
-    ocl_text_add(text, ", 0");
-  else
-    ocl_text_add(text, ", NUMBER_%s(given.at[%d])", op->compute->compute, number);
-}
-
-static void write_call(ocl_text *text, const ocl_fused_op *op, int number, int vector) {
-  ocl_text_add(text, "      op_%d(&v%d_%d", number, vector, op->value);
-  if (op->recipe->second) ocl_text_add(text, ", &v%d_%d", vector, op->second_value);
-  for (int i = 0; i < op->operands.inputs; i++) {
-    if (ocl_is_value(op->operands.input[i]))
-      add_number(text, op, op->input_number[i]);
-    else
-      ocl_text_add(text, ", &v%d_%d", vector, op->input_value[i]);
-  }
-  for (int i = 0; i < OCL_SCALARS_MAX; i++) add_number(text, op, op->scalar_number[i]);
-  ocl_text_add(text, ");\n");
-}
-
-static void write_fetches(ocl_text *text, const ocl_fused_kernel *k, int vector) {
-  for (int i = 0; i < k->nvalues; i++)
-    ocl_text_add(text, "      VEC_OF(RAW(%s)) v%d_%d;\n", k->value_dtypes[i]->name, vector, i);
-  for (int i = 0; i < k->ninputs; i++) {
-    const int operand = k->noutputs + i, value = k->inputs[i].value;
-    ocl_text_add(text, "      FETCH(v%d_%d, %s, row_in_%d, %d, %d, (i + %d * VEC))\n", vector, value,
-                 k->value_dtypes[value]->name, i, inner_kind(k->geometry.stride[operand][0]), operand, vector);
-  }
-}
-
-static void write_puts(ocl_text *text, const ocl_fused_kernel *k, int vector) {
-  for (int i = 0; i < k->noutputs; i++) {
-    const int value = k->outputs[i].value;
-    ocl_text_add(text, "      PUT(v%d_%d, %s, row_out_%d, %d, %d, (i + %d * VEC))\n", vector, value,
-                 k->value_dtypes[value]->name, i, inner_kind(k->geometry.stride[i][0]), i, vector);
-  }
-}
-
-/* Of so many vectors, which take turns: an op of one need not wait for the op before it. */
-static void write_step(ocl_text *text, const ocl_fused_kernel *k, int vectors) {
-  for (int v = 0; v < vectors; v++) write_fetches(text, k, v);
-  for (int i = 0; i < k->nops; i++) {
-    for (int v = 0; v < vectors && !k->ops[i].moves; v++) write_call(text, &k->ops[i], i, v);
-  }
-  for (int v = 0; v < vectors; v++) write_puts(text, k, v);
-}
-
-static void write_kernel(ocl_text *text, const ocl_fused_kernel *k) {
-  ocl_text_add(text, "#define RANK %d\n#define OPERANDS %d\n#define NUMBERS %d\n%s", k->geometry.rank,
-               k->geometry.operands, k->nnumbers > 0 ? k->nnumbers : 1, ocl_kernel_source("pointwise/fused"));
-  write_parameters(text, k);
-  ocl_text_add(text,
-               "  long first = (long)get_global_id(0) * shape.per_item;\n"
-               "  long last = min(first + shape.per_item, shape.chunks);\n"
-               "  for (long at = first; at < last; at++) {\n    BEGIN_CHUNK(at)\n");
-  write_rows(text, k);
-  if (k->device->is_cpu) {
-    ocl_text_add(text, "    for (; i + 2 * VEC <= end; i += 2 * VEC) {\n      const int n = VEC;\n");
-    write_step(text, k, 2);
-    ocl_text_add(text, "    }\n");
-  }
-  ocl_text_add(text, "    for (; i < end; i += VEC) {\n      int n = (int)min((long)VEC, end - i);\n");
-  write_step(text, k, 1);
-  ocl_text_add(text, "    }\n  }\n}\n");
-}
-
 void ocl_fused_write(ocl_text *text, const ocl_fused_kernel *k) {
-  int section = 0;
-  for (int at = next_section(k, 0), next; at < k->nops; at = next, section++) {
+  int number = 0, at = next_section(k, 0);
+  for (; number < k->nstages; number++) write_stage(text, k, number, number + 1 == k->nstages && at == k->nops);
+  for (int next; at < k->nops; at = next, number++) {
     next = next_section(k, at + 1);
-    write_section(text, k, k->ops[at].compute, section, next == k->nops);
+    write_ops(text, k, k->ops[at].compute, number, next == k->nops);
   }
 }

@@ -1,6 +1,7 @@
 /* Which calls of a graph go together into one kernel. Calls are placed in an order in which they can run: first what
  * can't be fused and waits for nothing, then a group, which takes whatever waits for nothing but it, and so on. So a
- * group can always run at once. Calls of a group have one shape, and of what one writes no other sees another view. */
+ * group can always run at once. Calls of a group run over one space: one shape, or with reductions that and what these
+ * leave of it. Of what one writes no other sees other elements. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 typedef struct candidate {
   const graft_graph_node *node;
   bool fits;
-  int numbers; /* that its call takes */
-  const graft_dl_tensor *shape;
+  int numbers, stages; /* that its call takes */
+  ocl_fused_space space;
   bool placed;
   uint32_t waits; /* for how many others */
   size_t follows; /* the first edge to a node that runs behind it */
@@ -30,7 +31,8 @@ typedef struct grouping {
   edge *edges;
   size_t nedges, room;
   uint32_t members[OCL_FUSED_OPS]; /* of the group at hand */
-  int nmembers, nnumbers;
+  int nmembers, nnumbers, nstages;
+  ocl_fused_space space; /* that it runs over */
 } grouping;
 
 /* ---- what needs what ---- */
@@ -82,9 +84,9 @@ static void find_candidates(grouping *g, const graft_exec *exec) {
     c->follows = NO_EDGE;
     c->fits = ocl_fused_read(exec, c->node, &op);
     if (!c->fits) continue;
-    c->shape = &op.operands.out->dl;
-    for (int k = 0; k < OCL_SCALARS_MAX; k++) c->numbers += ocl_fused_asks(&op, k);
-    for (int k = 0; k < op.operands.inputs; k++) c->numbers += ocl_is_value(op.operands.input[k]);
+    c->space = op.space;
+    c->numbers = op.numbers;
+    c->stages = op.reduces ? op.numbers : 0;
   }
 }
 
@@ -98,17 +100,29 @@ static bool is_member(const grouping *g, uint32_t n) {
 }
 
 /* Whether the two, in one kernel, would see what one of them writes in two ways. */
-static bool clashes(const graft_graph_node *a, const graft_graph_node *b) {
+static bool clashes(const ocl_fused_space *space, const graft_graph_node *a, const graft_graph_node *b) {
   for (uint32_t i = 0; i < a->write_count; i++) {
     const graft_tensor_desc *written = a->writes[i];
     for (uint32_t j = 0; j < b->read_count; j++) {
-      if (b->reads[j]->storage_id == written->storage_id && b->reads[j] != written) return true;
+      if (b->reads[j]->storage_id == written->storage_id && !ocl_fused_same(space, b->reads[j], written)) return true;
     }
     for (uint32_t j = 0; j < b->write_count; j++) {
-      if (b->writes[j]->storage_id == written->storage_id && b->writes[j] != written) return true;
+      if (b->writes[j]->storage_id == written->storage_id && !ocl_fused_same(space, b->writes[j], written)) return true;
     }
   }
   return false;
+}
+
+static bool can_see(const ocl_fused_space *space, const graft_tensor_desc *const *descs, uint32_t count) {
+  ocl_fused_view view;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!(descs[i]->flags & GRAFT_TENSOR_HOST_VALUE) && !ocl_fused_see(space, descs[i], &view)) return false;
+  }
+  return true;
+}
+
+static bool can_see_all(const ocl_fused_space *space, const graft_graph_node *node) {
+  return can_see(space, node->reads, node->read_count) && can_see(space, node->writes, node->write_count);
 }
 
 static bool is_seen(const grouping *g, const graft_tensor_desc *desc) {
@@ -130,6 +144,11 @@ static bool is_listed(const graft_tensor_desc *const *list, int count, const gra
   return false;
 }
 
+/* One that a group has written goes by its storage, of which the group sees nothing else. */
+static bool is_written(const graft_tensor_desc *const *list, int count, const graft_tensor_desc *desc) {
+  return share(list, (uint32_t)count, &desc, 1);
+}
+
 /* How many tensors in memory the group would have. */
 static int count_tensors(const grouping *g) {
   const graft_tensor_desc *inputs[OCL_FUSED_OPS * OCL_INPUTS_MAX], *written[2 * OCL_FUSED_OPS];
@@ -138,32 +157,41 @@ static int count_tensors(const grouping *g) {
     const graft_graph_node *node = g->nodes[g->members[m]].node;
     for (uint32_t i = 0; i < node->read_count; i++) {
       const graft_tensor_desc *desc = node->reads[i];
-      if (desc->flags & GRAFT_TENSOR_HOST_VALUE || is_listed(written, nwritten, desc)) continue;
+      if (desc->flags & GRAFT_TENSOR_HOST_VALUE || is_written(written, nwritten, desc)) continue;
       if (!is_listed(inputs, ninputs, desc)) inputs[ninputs++] = desc;
     }
     for (uint32_t i = 0; i < node->write_count; i++) {
       const graft_tensor_desc *desc = node->writes[i];
-      if (is_listed(written, nwritten, desc)) continue;
+      if (is_written(written, nwritten, desc)) continue;
       written[nwritten++] = desc;
-      noutputs += is_seen(g, desc) || is_listed(inputs, ninputs, desc) || is_read_outside(g, g->members[m], desc);
+      noutputs += is_seen(g, desc) || is_written(inputs, ninputs, desc) || is_read_outside(g, g->members[m], desc);
     }
   }
   return ninputs + noutputs;
 }
 
-static bool same_shape(const graft_dl_tensor *a, const graft_dl_tensor *b) {
-  return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
+/* The space that the group has when the node joins it. */
+static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *space) {
+  *space = c->space;
+  if (g->nmembers > 0 && !ocl_fused_merge(&g->space, &c->space, space)) return false;
+  bool changes = space->reduced != g->space.reduced; /* which asks more of those that are in it */
+  for (int i = 0; i < g->nmembers && changes; i++) {
+    if (!can_see_all(space, g->nodes[g->members[i]].node)) return false;
+  }
+  return can_see_all(space, c->node);
 }
 
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
-  if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS || clashes(c->node, c->node))
+  ocl_fused_space space;
+  if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
+      g->nstages + c->stages > OCL_FUSED_STAGES || !find_space(g, c, &space) || clashes(&space, c->node, c->node)) {
     return false;
+  }
   for (int i = 0; i < g->nmembers; i++) {
     const candidate *other = &g->nodes[g->members[i]];
-    if (!same_shape(c->shape, other->shape) || clashes(c->node, other->node) || clashes(other->node, c->node))
-      return false;
+    if (clashes(&space, c->node, other->node) || clashes(&space, other->node, c->node)) return false;
   }
   g->members[g->nmembers++] = n;
   if (count_tensors(g) > OCL_FUSED_TENSORS) {
@@ -171,6 +199,8 @@ static bool join(grouping *g, uint32_t n) {
     return false;
   }
   g->nnumbers += c->numbers;
+  g->nstages += c->stages;
+  g->space = space;
   return true;
 }
 
@@ -193,7 +223,7 @@ static bool place_alone(grouping *g) {
 }
 
 static bool place_group(grouping *g, uint32_t number) {
-  g->nmembers = g->nnumbers = 0;
+  g->nmembers = g->nnumbers = g->nstages = 0;
   for (uint32_t n = 0; n < g->graph->node_count; n++) {
     const candidate *c = &g->nodes[n];
     if (c->placed || c->waits || !c->fits) continue;

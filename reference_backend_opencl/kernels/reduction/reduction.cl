@@ -7,40 +7,7 @@
  *
  * The head defines D_OUT, D_IN, KEPT and REDUCED (ranks), INNER_IN (0, 1, or 2 for any other stride along the vector),
  * INNER_OUT, and the op: INIT, MAP(v), COMBINE(a, b), FINISH(v). These see x, a number, Y, a constant of the head, and
- * with SHIFTED s, a number for each output. */
-#define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
-#define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
-#if defined(CLASS_COMPLEX)
-#define TRUTH(v) (VT)(NONZERO(v) ? 1 : 0, 0)
-#define EITHER(a, b) ((a) + (b) - (a) * (b)) /* of truths, each of which is 0 or 1 */
-#define BOTH(a, b) ((a) * (b))
-#define NUMBER(v) (v)
-#define QUOTIENT(v, x) ((v) / (x).x)
-#define WHOLE(v) (VT)((v).x + (v).y, 0)
-#define MODULUS(v) (VT)(hypot((v).x, (v).y), 0)
-#define POWER(v, y) (VT)(pow((v).x, (PART)(y)), 0)
-#else
-#define TRUTH(v) (NONZERO(v) ? (VT)1 : (VT)0)
-#define EITHER(a, b) MAXIMUM(a, b)
-#define BOTH(a, b) MINIMUM(a, b)
-#define NUMBER(v) ((v) == (v) ? (v) : (VT)0)
-#define FINITE(v) (fabs(v) == (VT)INFINITY ? (VT)0 : (v))
-#define QUOTIENT(v, x) ((v) / (x))
-#define WHOLE(v) (v)
-#define MODULUS(v) fabs(v)
-#define POWER(v, y) POW(v, (VT)(y))
-#endif
-#if !defined(CLASS_INT)
-#define LEAST (-INFINITY)
-#define MOST INFINITY
-#elif defined(IS_UNSIGNED)
-#define LEAST 0
-#define MOST (~(CT)0)
-#else
-#define LEAST ((CT)1 << (8 * sizeof(CT) - 1))
-#define MOST (~LEAST)
-#endif
-
+ * with SHIFTED s, a number for each output. After formula.cl. */
 typedef struct {
   long kept_size[KEPT], kept_out[KEPT], kept_in[KEPT];
   long reduced_size[REDUCED], reduced_in[REDUCED];
@@ -53,29 +20,7 @@ static VT fetch(__global const RAW(D_IN) * at, long stride, int n, VT s) {
   if (INNER_IN == 1 && n == VEC) return MAP(LOAD(D_IN, __global, at));
   RAW(D_IN) lanes[VEC];
   for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
-  VT v = MAP(LOAD(D_IN, __private, lanes));
-#if defined(ROWS) && VEC > 1
-  if (n < VEC) {
-    CT values[VEC];
-    VSTORE(v, values);
-    for (int j = n; j < VEC; j++) values[j] = INIT;
-    v = VLOAD(values);
-  }
-#endif
-  return v;
-}
-
-/* All lanes into each. */
-static VT across(VT v) {
-#if VEC > 1
-  for (int step = VEC / 2; step > 0; step /= 2) {
-    CT lanes[VEC + VEC];
-    VSTORE(v, lanes);
-    VSTORE(v, lanes + VEC);
-    v = COMBINE(v, VLOAD(lanes + step));
-  }
-#endif
-  return v;
+  return first_lanes(MAP(LOAD(D_IN, __private, lanes)), n);
 }
 
 /* Lanes from `skip` on, before n. */

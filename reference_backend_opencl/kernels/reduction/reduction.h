@@ -30,6 +30,45 @@ typedef struct ocl_reduction_recipe {
 /* The formula of a norm of this order. */
 const ocl_reduction *ocl_reduction_of_norm(double order);
 
+/* ---- A call, and what eager and fused kernels make of it ---- */
+
+typedef struct ocl_reduction_call {
+  const graft_tensor_desc *in, *out;
+  uint32_t reduced; /* bit d: dimension d of `in` */
+  bool keepdim;
+  const ocl_reduction *formula;
+  double y;                       /* of the formula: the order of a norm that has no formula of its own, else 0 */
+  double correction;              /* of a variance: how many elements do not count */
+  const graft_tensor_desc *other; /* a second output, or NULL: by the formula `second` */
+  const ocl_reduction *second;
+  uint64_t inputs, outputs; /* dtypes that are served */
+} ocl_reduction_call;
+
+/* One pass over the elements. */
+typedef struct ocl_reduction_pass {
+  ocl_geometry kept;    /* operands: out, in */
+  ocl_geometry reduced; /* operand: in */
+  const ocl_dtype *out, *in, *accumulator;
+  ocl_reduction formula;
+  double x, y; /* as the formula has them */
+  bool rows, shifted;
+  int64_t splits, split_stride;
+} ocl_reduction_pass;
+
+/* False: it lacks a result, or a formula. */
+bool ocl_reduction_read(const ocl_call *call, ocl_reduction_call *out);
+/* The pass that makes an output of the call: `to` by `formula`; its splits are left open. UNIMPLEMENTED: none does. */
+graft_status ocl_reduction_plan(const graft_device *device, const ocl_reduction_call *call, const graft_tensor_desc *to,
+                                const ocl_reduction *formula, ocl_reduction_pass *pass);
+/* The one before it that finds s for each of its outputs, in the order of its kept dimensions; where it is `shifted`.
+ */
+ocl_reduction_pass ocl_reduction_shift(const graft_device *device, const ocl_reduction_pass *shifted);
+/* How many work-items should share an output: as many as keep the device busy, if each has enough to do. */
+int64_t ocl_reduction_splits(const graft_device *device, const ocl_reduction_pass *pass);
+/* What reduction/formula.cl asks of the head, for an input of so many lanes. */
+void ocl_reduction_head(ocl_text *head, const ocl_reduction_pass *pass, unsigned vec, size_t local);
+ocl_number ocl_reduction_number(const ocl_reduction_pass *pass); /* x */
+
 /* Engines. Recipes are an ocl_reduction_recipe, and a bool: whether the largest is looked for. */
 extern const char *const ocl_reduction_reads[], *const ocl_extremum_reads[];
 graft_status ocl_reduce(const ocl_call *call);

@@ -1,0 +1,39 @@
+/* The index space of a fused kernel with reductions: lines of `length` elements, one for each place of `size`. Lines are
+ * rows, each of elements side by side, or columns, of which a work-item takes some that lie side by side. Sums are made
+ * as reduction.cl makes them: in segments, whose subtotals are added in a tree of 16 each. The head defines RANK,
+ * OPERANDS and SLOTS. */
+typedef struct {
+  long size[RANK];
+  STRIDES(RANK) stride[OPERANDS];
+  long inner[OPERANDS]; /* from element to element of a row, or from column to column */
+  long length, lines, per_item;
+  long scratch;     /* bytes of a work-item's own memory, */
+  long slot[SLOTS]; /* and where in it each value lies */
+} space;
+
+/* Where row `at` begins in each operand. */
+#define BEGIN_ROW(at)                                                                           \
+  long outer = at, start[OPERANDS];                                                             \
+  for (int k = 0; k < OPERANDS; k++) start[k] = 0;                                              \
+  for (int d = 0; d < RANK; d++) {                                                              \
+    long place = outer % shape.size[d];                                                         \
+    outer /= shape.size[d];                                                                     \
+    for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];            \
+  }
+
+#define SLOT_AT(dtype, number) \
+  ((__global RAW(dtype) *)(scratch + offset_scratch + get_global_id(0) * shape.scratch + shape.slot[number]))
+
+/* 16 subtotals of one level make one of the next; the last takes as many as come. */
+#define LEVELS 5
+#define CLEAR(levels, nothing) for (int l = 0; l < LEVELS; l++) levels[l] = nothing();
+#define RAISE(levels, nothing, join, total, segment)                                            \
+  levels[0] = join(levels[0], total);                                                           \
+  for (int l = 1; l < LEVELS; l++) {                                                            \
+    if (((segment + 1) & ((1L << 4 * l) - 1)) == 0) {                                           \
+      levels[l] = join(levels[l], levels[l - 1]);                                               \
+      levels[l - 1] = nothing();                                                                \
+    }                                                                                           \
+  }
+#define BRING_TOGETHER(levels, join) \
+  for (int l = 1; l < LEVELS; l++) levels[0] = join(levels[l], levels[0]);

@@ -1,0 +1,172 @@
+/* Reductions that the OpenCL backend fuses with pointwise calls before and behind them give, to the bit, what the calls
+ * give one by one: softmax, norms, losses and gradients written out, over rows and columns of all lengths. */
+#include "opencl_groups.h"
+
+#define YES                \
+  (graft_value) {          \
+    GRAFT_VALUE_BOOL, 0, { \
+      .i = 1               \
+    }                      \
+  }
+#define NO                 \
+  (graft_value) {          \
+    GRAFT_VALUE_BOOL, 0, { \
+      .i = 0               \
+    }                      \
+  }
+#define ADDED(a, b)         CALL(ADD_TENSOR, T(a), b)
+#define MINUS(a, b)         CALL(SUB_TENSOR, T(a), T(b))
+#define TIMES(a, b)         CALL(MUL_TENSOR, T(a), b)
+#define OVER(a, b)          CALL(DIV_TENSOR, T(a), T(b))
+#define ALONG(op, x, dim)   CALL(op, T(x), INTS(dim), YES)
+#define WITHOUT(op, x, dim) CALL(op, T(x), INTS(dim), NO)
+
+/* --- programs --- */
+
+static void softmax(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *e = CALL(EXP, T(MINUS(in[0], ALONG(AMAX, in[0], -1))));
+  out[0] = retained(OVER(e, ALONG(SUM_DIM_INTLIST, e, -1)));
+}
+
+/* With what the gradient takes from it, and the most and the sum as results of their own. */
+static void log_softmax(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *most = ALONG(AMAX, in[0], -1), *moved = MINUS(in[0], most);
+  graft_tensor *sum = ALONG(SUM_DIM_INTLIST, CALL(EXP, T(moved)), -1);
+  graft_tensor *logs = MINUS(moved, CALL(LOG, T(sum)));
+  graft_tensor *total = ALONG(SUM_DIM_INTLIST, in[1], -1);
+  out[0] = retained(logs);
+  out[1] = retained(MINUS(in[1], TIMES(CALL(EXP, T(logs)), T(total))));
+  out[2] = retained(most);
+  out[3] = retained(sum);
+}
+
+/* in: x, weight, bias: the mean of squares, and the variance by its op. */
+static void layer_norm(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *mean = ALONG(MEAN_DIM, in[0], -1), *centred = MINUS(in[0], mean);
+  graft_tensor *variance = ALONG(MEAN_DIM, TIMES(centred, T(centred)), -1);
+  graft_tensor *root = CALL(RSQRT, T(ADDED(variance, NUMBER(1e-5))));
+  out[0] = retained(ADDED(TIMES(TIMES(centred, T(root)), T(in[1])), T(in[2])));
+  graft_tensor *other = CALL(VAR_CORRECTION, T(in[0]), INTS(-1), NUMBER(1), YES);
+  out[1] = retained(OVER(centred, CALL(SQRT, T(ADDED(other, NUMBER(1e-5))))));
+  out[2] = retained(root);
+}
+
+static void rms_norm(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *squares = CALL(POW_TENSOR_SCALAR, T(in[0]), NUMBER(2));
+  graft_tensor *root = CALL(RSQRT, T(ADDED(ALONG(MEAN_DIM, squares, -1), NUMBER(1e-6))));
+  out[0] = retained(TIMES(TIMES(in[0], T(root)), T(in[1])));
+}
+
+/* The gradient of layer_norm for x, from gradient, x, weight. */
+static void norm_backward(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *mean = ALONG(MEAN_DIM, in[0], -1), *centred = MINUS(in[0], mean);
+  graft_tensor *root = CALL(RSQRT, T(ADDED(ALONG(MEAN_DIM, TIMES(centred, T(centred)), -1), NUMBER(1e-5))));
+  graft_tensor *hat = TIMES(centred, T(root)), *g = TIMES(in[2], T(in[1]));
+  graft_tensor *along = ALONG(MEAN_DIM, TIMES(g, T(hat)), -1);
+  graft_tensor *rest = MINUS(MINUS(g, ALONG(MEAN_DIM, g, -1)), TIMES(hat, T(along)));
+  out[0] = retained(TIMES(rest, T(root)));
+}
+
+/* Sums without what is spread again, and what is made of them for each row; in halves, with conversions. */
+static void sums(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *product = TIMES(in[0], T(in[1]));
+  out[0] = retained(CALL(SQRT, T(CALL(ABS, T(WITHOUT(SUM_DIM_INTLIST, product, -1))))));
+  out[1] = retained(WITHOUT(AMIN, product, -1));
+  out[2] = retained(CALL(LINALG_VECTOR_NORM, T(product), NUMBER(2), INTS(-1)));
+  out[3] = retained(CALL(ANY_DIM, T(CALL(GT_TENSOR, T(in[0]), T(in[1]))), INT(-1)));
+}
+
+/* The gradient of a bias, its values kept for a product: over the first dimension. */
+static void bias_gradient(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *mask = CALL(GT_TENSOR, T(in[0]), T(in[1]));
+  graft_tensor *g = CALL(WHERE_SELF, T(mask), T(TIMES(in[0], T(in[2]))), T(in[1]));
+  out[0] = retained(g);
+  out[1] = retained(CALL(NEG, T(WITHOUT(SUM_DIM_INTLIST, g, 0))));
+  out[2] = retained(ALONG(AMAX, g, 0));
+}
+
+/* Columns brought to a mean of 0 and a deviation of 1, with an exponential that is made again. */
+static void batch_norm(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *x = CALL(TANH, T(in[0])), *centred = MINUS(x, ALONG(MEAN_DIM, x, 0));
+  graft_tensor *root = CALL(RSQRT, T(ADDED(ALONG(MEAN_DIM, TIMES(centred, T(centred)), 0), NUMBER(1e-5))));
+  out[0] = retained(ADDED(TIMES(TIMES(centred, T(root)), T(in[1])), T(in[2])));
+}
+
+/* --- their inputs --- */
+
+static graft_tensor *sized(graft_dtype dtype, int64_t rows, int64_t columns, uint32_t seed) {
+  graft_tensor *all = filled_with(plain_value_at, dtype, rows * columns, seed), *t;
+  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1};
+  OK(tns_new(all->storage, device, dtype, 2, sizes, strides, 0, &t));
+  graft_tensor_release(all);
+  return t;
+}
+
+typedef struct fused_program {
+  const char *name;
+  calls_fn calls;
+  uint32_t whole, rows, outputs; /* inputs: matrices, then rows that are broadcast */
+  uint32_t nodes;                /* of one group */
+  bool columns;
+} fused_program;
+
+static const fused_program programs_of[] = {
+    {"softmax", softmax, 1, 0, 1, 5, false},
+    {"log_softmax", log_softmax, 2, 0, 4, 10, false},
+    {"layer_norm", layer_norm, 1, 2, 3, 13, false},
+    {"rms_norm", rms_norm, 1, 1, 1, 6, false},
+    {"norm_backward", norm_backward, 2, 1, 1, 15, false},
+    {"sums", sums, 2, 0, 4, 8, false},
+    {"bias_gradient", bias_gradient, 2, 1, 3, 6, true},
+    {"batch_norm", batch_norm, 1, 2, 1, 10, true},
+};
+
+/* Rows shorter than a vector, of some vectors and a rest, of some segments, and so long that subtotals come together;
+ * and columns that are so. */
+static const int64_t of_rows[][2] = {{5, 3}, {7, 16}, {4, 205}, {6, 4205}, {3, 17000}, {517, 33}, {1, 70}};
+static const int64_t of_columns[][2] = {{3, 5}, {16, 7}, {205, 40}, {4205, 6}, {1100, 205}, {33, 517}, {70, 64}};
+
+static void compare_program(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns) {
+  graft_tensor *in[4];
+  const uint32_t count = p->whole + p->rows;
+  char name[96];
+  snprintf(name, sizeof name, "%s, %s, %d x %d", p->name,
+           dt_bytes(dtype) == 2   ? "bf16"
+           : dt_bytes(dtype) == 4 ? "f32"
+                                  : "f64",
+           (int)rows, (int)columns);
+  for (uint32_t i = 0; i < count; i++) in[i] = sized(dtype, i < p->whole ? rows : 1, columns, i + 1);
+  const way w = {p->calls, NULL, count, p->outputs, p->nodes, 1};
+  compare(name, &w, in, in);
+  release_all(in, count);
+}
+
+START_TEST(rows_and_columns) {
+  if (!device) return;
+  const fused_program *p = &programs_of[_i];
+  for (size_t s = 0; s < ROWS(of_rows); s++) {
+    const int64_t *sizes = p->columns ? of_columns[s] : of_rows[s];
+    compare_program(p, GRAFT_F32, sizes[0], sizes[1]);
+  }
+}
+END_TEST
+
+START_TEST(other_dtypes) {
+  if (!device) return;
+  compare_program(&programs_of[_i], GRAFT_BF16, 5, 205);
+  if (programs_of[_i].calls != layer_norm) compare_program(&programs_of[_i], GRAFT_F64, 4, 70); /* its variance */
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(rows_and_columns, ROWS(programs_of)), EACH(other_dtypes, ROWS(programs_of)), {0}};
+  return run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_device});
+}
