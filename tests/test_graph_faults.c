@@ -131,6 +131,49 @@ static void lose_dtypes(graft_graph_exec *exec) {
   each_input(exec, lose_dtype);
 }
 
+static bool is_reduction(const gr_node *node) {
+  static const uint32_t ids[] = {GRAFT_OP_SUM_DIM_INTLIST, GRAFT_OP_MEAN_DIM, GRAFT_OP_AMAX, GRAFT_OP_AMIN,
+                                 GRAFT_OP_VAR_CORRECTION};
+  for (size_t i = 0; i < ROWS(ids); i++) {
+    if (node->schema->id == ids[i]) return true;
+  }
+  return false;
+}
+
+/* What is reduced over its rows is read as if these were its columns. */
+static void turn_rows(graft_graph_exec *exec, const gr_group *group, gr_described *input) {
+  gr_view *view = &input->view;
+  for (uint32_t n = group->first; n < group->end; n++) {
+    const gr_node *node = exec->graph->nodes[n];
+    if (!is_reduction(node) || view->ndim != 2 || view->sizes[0] != view->sizes[1]) continue;
+    if (!gr_same_view(&node->operands[0].view, view)) continue;
+    const int64_t stride = view->strides[0];
+    view->strides[0] = view->strides[1];
+    view->strides[1] = stride;
+    return;
+  }
+}
+static void reduce_wrong_rows(graft_graph_exec *exec) {
+  for (uint32_t g = 0; g < exec->ngroups; g++) {
+    const gr_group *group = &exec->groups[g];
+    for (uint32_t i = 0; i < group->ninputs; i++)
+      turn_rows(exec, group, (gr_described *)(void *)gr_described_of(group->descs[i]));
+  }
+}
+
+/* Where a group converts to whole numbers, nothing is cut off. */
+static void keep_fraction(gr_described *output) {
+  if (output->desc.dl.dtype == GRAFT_I64) output->desc.dl.dtype = GRAFT_F64;
+  if (output->desc.dl.dtype == GRAFT_I32) output->desc.dl.dtype = GRAFT_F32;
+}
+static void drop_group_casts(graft_graph_exec *exec) {
+  for (uint32_t g = 0; g < exec->ngroups; g++) {
+    const gr_group *group = &exec->groups[g];
+    for (uint32_t i = 0; i < group->noutputs; i++)
+      keep_fraction((gr_described *)(void *)gr_described_of(group->descs[group->ninputs + i]));
+  }
+}
+
 /* Two descriptors of a group name each other's memory. */
 static void swap_memory(graft_graph_exec *exec, const gr_group *group, uint32_t first, uint32_t second) {
   gr_view *a = &((gr_described *)(void *)gr_described_of(group->descs[first]))->view;
@@ -171,6 +214,8 @@ static const struct {
     {"a group that takes an input for another dtype", {.in_exec = lose_dtypes}},
     {"a group that takes one input for another", {.in_exec = swap_inputs}},
     {"a group that writes where it reads", {.in_exec = swap_output}},
+    {"a group that reduces over the wrong rows", {.in_exec = reduce_wrong_rows}},
+    {"a group that drops a cast", {.in_exec = drop_group_casts}},
 };
 
 /* On a plugin that takes groups; "groups=none": one that takes none. */

@@ -24,6 +24,7 @@ typedef struct fuzz_program {
   uint32_t inputs[FUZZ_INPUTS]; /* what each is made of */
   uint64_t outputs;             /* bit n: value n comes out */
   uint32_t passes;              /* which choice of passes */
+  int64_t columns;              /* how long the inputs' last dimension is, where it is not 0 to 2 */
 } fuzz_program;
 
 /* The values of one run. Constants are shared by all runs of a program, and not written. */

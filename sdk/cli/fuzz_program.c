@@ -55,6 +55,52 @@ static graft_status do_reduce(doing *d, uint32_t op, graft_tensor **out) {
                               graft_value_bool(choose(d, 1, 2))};
   return graft_call(op, args, 3, out, 1);
 }
+static graft_status do_variance(doing *d, uint32_t op, graft_tensor **out) {
+  const int64_t dim = choose(d, 0, d->operands[0]->ndim);
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_ints(&dim, 1),
+                              graft_value_scalar(graft_scalar_int(choose(d, 2, 2))), graft_value_bool(choose(d, 1, 2))};
+  return graft_call(op, args, 4, out, 1);
+}
+
+/* What a reduction leaves of a tensor along a dimension, which stays, with one element. */
+static graft_status reduce_along(doing *d, uint32_t op, graft_tensor *t, graft_tensor **out) {
+  const int64_t dim = t->ndim - 1 - choose(d, 0, t->ndim);
+  const graft_value args[] = {graft_value_tensor(t), graft_value_ints(&dim, 1), graft_value_bool(true)};
+  return graft_call(op, args, 3, out, 1);
+}
+
+/* op(self, a reduction of the other one), spread again. */
+static graft_status do_spread(doing *d, uint32_t op, graft_tensor **out) {
+  static const uint32_t reductions[] = {GRAFT_OP_SUM_DIM_INTLIST, GRAFT_OP_AMAX, GRAFT_OP_MEAN_DIM, GRAFT_OP_AMIN};
+  graft_tensor *left = NULL;
+  graft_status status = reduce_along(d, reductions[choose(d, 1, 4)], d->operands[1], &left);
+  if (!status)
+    status = graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), graft_value_tensor(left)}, 2, out, 1);
+  graft_tensor_release(left);
+  return status;
+}
+
+/* A reduction of a product. */
+static graft_status do_product(doing *d, uint32_t op, graft_tensor **out) {
+  graft_tensor *product = NULL;
+  graft_status status = graft_op_mul_Tensor(d->operands[0], d->operands[1], &product);
+  if (!status) status = reduce_along(d, op, product, out);
+  graft_tensor_release(product);
+  return status;
+}
+
+/* Softmax, written out. */
+static graft_status do_softmax(doing *d, uint32_t op, graft_tensor **out) {
+  graft_tensor *most = NULL, *moved = NULL, *e = NULL, *sum = NULL;
+  graft_status status = reduce_along(d, GRAFT_OP_AMAX, d->operands[0], &most);
+  if (!status) status = graft_op_sub_Tensor(d->operands[0], most, graft_scalar_none(), &moved);
+  if (!status) status = graft_call(op, (graft_value[]){graft_value_tensor(moved)}, 1, &e, 1);
+  if (!status) status = reduce_along(d, GRAFT_OP_SUM_DIM_INTLIST, e, &sum);
+  if (!status) status = graft_op_div_Tensor(e, sum, out);
+  graft_tensor *made[] = {most, moved, e, sum};
+  for (int i = 0; i < 4; i++) graft_tensor_release(made[i]);
+  return status;
+}
 static graft_status do_cast(doing *d, uint32_t op, graft_tensor **out) {
   static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_F64, GRAFT_F16, GRAFT_BF16, GRAFT_I64, GRAFT_I32, GRAFT_BOOL};
   (void)op;
@@ -183,6 +229,14 @@ static const struct row {
     {"where", do_where, GRAFT_OP_WHERE_SELF, 3, 0},
     {"sum", do_reduce, GRAFT_OP_SUM_DIM_INTLIST, 1, 0},
     {"amax", do_reduce, GRAFT_OP_AMAX, 1, 0},
+    {"amin", do_reduce, GRAFT_OP_AMIN, 1, 0},
+    {"mean", do_reduce, GRAFT_OP_MEAN_DIM, 1, 0},
+    {"variance", do_variance, GRAFT_OP_VAR_CORRECTION, 1, 0},
+    {"sub of a reduction", do_spread, GRAFT_OP_SUB_TENSOR, 2, 0},
+    {"mul by a reduction", do_spread, GRAFT_OP_MUL_TENSOR, 2, 0},
+    {"sum of a product", do_product, GRAFT_OP_SUM_DIM_INTLIST, 2, 0},
+    {"mean of a product", do_product, GRAFT_OP_MEAN_DIM, 2, 0},
+    {"softmax, written out", do_softmax, GRAFT_OP_EXP, 1, 0},
     {"to", do_cast, 0, 1, 0},
     {"cat", do_cat, GRAFT_OP_CAT, 2, 0},
     {"rand", do_random, GRAFT_OP_RAND, 1, 0},
@@ -253,6 +307,8 @@ void fuzz_empty(fuzz_world *world) {
 /* --- programs and their inputs --- */
 
 void fuzz_make(uint64_t seed, fuzz_program *program) {
+  static const int64_t longs[] = {3, 3, 3,  3,
+                                  3, 3, 37, 1100}; /* kernels take elements in vectors, and these in blocks */
   uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
   *program = (fuzz_program){.seed = seed, .nsteps = 4 + draw(&state) % (FUZZ_STEPS - 3)};
   for (uint32_t i = 0; i < FUZZ_INPUTS; i++) program->inputs[i] = draw(&state);
@@ -264,10 +320,11 @@ void fuzz_make(uint64_t seed, fuzz_program *program) {
   }
   program->outputs = (uint64_t)draw(&state) << 32 | draw(&state);
   program->passes = draw(&state);
+  program->columns = longs[draw(&state) % (sizeof longs / sizeof *longs)];
 }
 
 /* A view of a storage of its own: dense, turned, with gaps, or one row again and again. */
-static graft_status make_input(graft_rt_device *device, uint32_t what, graft_tensor **input) {
+static graft_status make_input(graft_rt_device *device, uint32_t what, int64_t columns, graft_tensor **input) {
   static const graft_dtype dtypes[] = {GRAFT_F32,  GRAFT_F32, GRAFT_F32,  GRAFT_F64,
                                        GRAFT_BF16, GRAFT_I64, GRAFT_BOOL, GRAFT_C64};
   uint64_t state = what;
@@ -275,7 +332,7 @@ static graft_status make_input(graft_rt_device *device, uint32_t what, graft_ten
   const int32_t ndim = (int32_t)(draw(&state) % 8 ? 2 : draw(&state) % 4);
   const uint32_t layout = draw(&state) % 5;
   int64_t sizes[4] = {1, 1, 1, 1}, strides[4], count = 2, first = 0;
-  for (int32_t i = 0; i < ndim; i++) sizes[i] = draw(&state) % 10 ? 3 : draw(&state) % 3;
+  for (int32_t i = 0; i < ndim; i++) sizes[i] = draw(&state) % 10 ? i + 1 < ndim ? 3 : columns : draw(&state) % 3;
   tns_contiguous_strides(ndim, sizes, strides);
   for (int32_t i = 0; i < ndim; i++) count += 4 * sizes[i] * (strides[i] + 1);
   if (layout == 1 && ndim == 2) strides[0] = 1, strides[1] = sizes[0];
@@ -299,7 +356,7 @@ static graft_status make_input(graft_rt_device *device, uint32_t what, graft_ten
 
 graft_status fuzz_fill(const fuzz_program *program, fuzz_world *world) {
   for (uint32_t i = 0; i < FUZZ_INPUTS; i++) {
-    graft_status status = make_input(world->device, program->inputs[i], &world->values[i]);
+    graft_status status = make_input(world->device, program->inputs[i], program->columns, &world->values[i]);
     if (status) return status;
     world->constant[i] = false;
     world->count++;

@@ -180,8 +180,9 @@ static bool has_stages(const ocl_fused_kernel *k, int phase) {
 static void open_stages(ocl_text *text, const ocl_fused_kernel *k, int phase, int vectors) {
   for (int s = 0; s < k->nstages; s++) {
     for (int v = 0; v < vectors && k->stages[s].phase == phase; v++) {
-      ocl_text_add(text, "VEC_OF(%s) levels%d_%d[LEVELS];\nCLEAR(levels%d_%d, nothing_%d)\n",
-                   k->stages[s].pass.accumulator->compute, v, s, v, s, s);
+      const char *type = k->stages[s].pass.accumulator->compute;
+      ocl_text_add(text, "VEC_OF(%s) all%d_%d = nothing_%d(), levels%d_%d[LEVELS];\n", type, v, s, s, v, s);
+      ocl_text_add(text, "CLEAR(levels%d_%d, nothing_%d)\n", v, s, s);
     }
   }
 }
@@ -197,7 +198,8 @@ static void open_totals(ocl_text *text, const ocl_fused_kernel *k, int phase, in
 static void raise_totals(ocl_text *text, const ocl_fused_kernel *k, int phase, int vectors) {
   for (int s = 0; s < k->nstages; s++) {
     for (int v = 0; v < vectors && k->stages[s].phase == phase; v++) {
-      ocl_text_add(text, "RAISE(levels%d_%d, nothing_%d, join_%d, t%d_%d, segment)\n", v, s, s, s, v, s);
+      ocl_text_add(text, "all%d_%d = join_%d(all%d_%d, t%d_%d);\n", v, s, s, v, s, v, s);
+      ocl_text_add(text, "RAISE(levels%d_%d, all%d_%d, nothing_%d, join_%d, segment)\n", v, s, v, s, s, s);
     }
   }
 }
@@ -206,8 +208,8 @@ static void close_stages(ocl_text *text, const ocl_fused_kernel *k, int phase, i
   for (int s = 0; s < k->nstages; s++) {
     const ocl_fused_stage *stage = &k->stages[s];
     for (int v = 0; v < vectors && stage->phase == phase; v++) {
-      ocl_text_add(text, "BRING_TOGETHER(levels%d_%d, join_%d)\ns%d_%d = total_%d(levels%d_%d[0], ", v, s, s, v, s, s,
-                   v, s);
+      ocl_text_add(text, "BRING_TOGETHER(levels%d_%d, all%d_%d, join_%d, segments)\n", v, s, v, s, s);
+      ocl_text_add(text, "s%d_%d = total_%d(all%d_%d, ", v, s, s, v, s);
       if (stage->shift >= 0)
         ocl_text_add(text, "s%d_%d, ", v, stage->shift);
       else
@@ -265,7 +267,8 @@ static void write_row_segments(ocl_text *text, const ocl_fused_kernel *k, int ph
   enum { TOTALS = 4 };
   open_stages(text, k, phase, 1);
   ocl_text_add(text,
-               "for (long segment = 0; segment * 64 * VEC < shape.length; segment++) {\n"
+               "const long segments = (shape.length + 64 * VEC - 1) / (64 * VEC);\n"
+               "for (long segment = 0; segment < segments; segment++) {\n"
                "long i = segment * 64 * VEC, end = min(i + 64 * VEC, shape.length);\n");
   open_totals(text, k, phase, TOTALS);
   ocl_text_add(text, "for (; i + %d * VEC <= end; i += %d * VEC) {\nconst int n = VEC;\n", TOTALS, TOTALS);
@@ -325,7 +328,8 @@ static void write_columns_at(ocl_text *text, const ocl_fused_kernel *k, int vect
     ocl_text_add(text, "{\n");
     open_stages(text, k, phase, vectors);
     ocl_text_add(text,
-                 "for (long segment = 0; segment * 64 < shape.length; segment++) {\n"
+                 "const long segments = (shape.length + 63) / 64;\n"
+                 "for (long segment = 0; segment < segments; segment++) {\n"
                  "long i = segment * 64, end = min(i + 64, shape.length);\n");
     open_totals(text, k, phase, vectors);
     ocl_text_add(text, "for (; i < end; i++) {\n");

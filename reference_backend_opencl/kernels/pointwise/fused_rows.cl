@@ -16,24 +16,33 @@ typedef struct {
   long outer = at, start[OPERANDS];                                                             \
   for (int k = 0; k < OPERANDS; k++) start[k] = 0;                                              \
   for (int d = 0; d < RANK; d++) {                                                              \
-    long place = outer % shape.size[d];                                                         \
-    outer /= shape.size[d];                                                                     \
+    long place = outer;                                                                         \
+    if (d + 1 < RANK) {                                                                         \
+      place = outer % shape.size[d];                                                            \
+      outer /= shape.size[d];                                                                   \
+    }                                                                                           \
     for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];            \
   }
 
 #define SLOT_AT(dtype, number) \
   ((__global RAW(dtype) *)(scratch + offset_scratch + get_global_id(0) * shape.scratch + shape.slot[number]))
 
-/* 16 subtotals of one level make one of the next; the last takes as many as come. */
-#define LEVELS 5
+/* 16 subtotals of one level make one of the next; the last takes as many as come. `total` is the lowest one. To join
+ * nothing and a subtotal changes nothing, so that levels above are not looked at before there are 16. */
+#define LEVELS 4
 #define CLEAR(levels, nothing) for (int l = 0; l < LEVELS; l++) levels[l] = nothing();
-#define RAISE(levels, nothing, join, total, segment)                                            \
-  levels[0] = join(levels[0], total);                                                           \
-  for (int l = 1; l < LEVELS; l++) {                                                            \
-    if (((segment + 1) & ((1L << 4 * l) - 1)) == 0) {                                           \
-      levels[l] = join(levels[l], levels[l - 1]);                                               \
-      levels[l - 1] = nothing();                                                                \
+#define RAISE(levels, total, nothing, join, segment)                                            \
+  if (((segment + 1) & 15) == 0) {                                                              \
+    levels[0] = join(levels[0], total);                                                         \
+    total = nothing();                                                                          \
+    for (int l = 1; l < LEVELS; l++) {                                                          \
+      if (((segment + 1) & ((1L << 4 * (l + 1)) - 1)) == 0) {                                   \
+        levels[l] = join(levels[l], levels[l - 1]);                                             \
+        levels[l - 1] = nothing();                                                              \
+      }                                                                                         \
     }                                                                                           \
   }
-#define BRING_TOGETHER(levels, join) \
-  for (int l = 1; l < LEVELS; l++) levels[0] = join(levels[l], levels[0]);
+#define BRING_TOGETHER(levels, total, join, segments)                                           \
+  if (segments > 15) {                                                                          \
+    for (int l = 0; l < LEVELS; l++) total = join(levels[l], total);                            \
+  }

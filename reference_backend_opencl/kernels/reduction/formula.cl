@@ -46,15 +46,20 @@ static VT first_lanes(VT v, int n) {
   return v;
 }
 
-/* All lanes into each. */
+/* All lanes into the first: each with the one half of the vector behind it, then a quarter, and so on. */
 static VT across(VT v) {
-#if VEC > 1
-  for (int step = VEC / 2; step > 0; step /= 2) {
-    CT lanes[VEC + VEC];
-    VSTORE(v, lanes);
-    VSTORE(v, lanes + VEC);
-    v = COMBINE(v, VLOAD(lanes + step));
-  }
+#if VEC == 16
+  v = COMBINE(v, v.s89abcdef89abcdef);
+  v = COMBINE(v, v.s4567456745674567);
+  v = COMBINE(v, v.s2323232323232323);
+  v = COMBINE(v, v.s1111111111111111);
+#elif VEC == 8
+  v = COMBINE(v, v.s45674567);
+  v = COMBINE(v, v.s23232323);
+  v = COMBINE(v, v.s11111111);
+#elif VEC == 4
+  v = COMBINE(v, v.s2323);
+  v = COMBINE(v, v.s1111);
 #endif
   return v;
 }
