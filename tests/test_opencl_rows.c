@@ -100,6 +100,32 @@ static void batch_norm(graft_tensor **in, graft_tensor **out, const void *what) 
   out[0] = retained(ADDED(TIMES(TIMES(centred, T(root)), T(in[1])), T(in[2])));
 }
 
+static graft_tensor *cast(graft_tensor *t, graft_dtype dtype) {
+  graft_tensor *out;
+  OK(graft_tensor_to(t, NULL, dtype, &out));
+  return later(out);
+}
+
+/* A norm in f32 whatever comes in, as mixed precision has it, and sums of what was rounded to f16. */
+static void with_casts(graft_tensor **in, graft_tensor **out, const void *what) {
+  const graft_dtype dtype = *(const graft_dtype *)what;
+  graft_tensor *wide = cast(in[0], GRAFT_F32), *narrow = cast(TIMES(wide, NUMBER(0.7)), GRAFT_F16);
+  graft_tensor *root = CALL(RSQRT, T(ADDED(ALONG(MEAN_DIM, TIMES(wide, T(wide)), -1), NUMBER(1e-5))));
+  out[0] = retained(TIMES(cast(TIMES(wide, T(root)), dtype), T(in[1])));
+  out[1] = retained(cast(WITHOUT(SUM_DIM_INTLIST, narrow, -1), GRAFT_F64));
+}
+
+/* An input is written, once before any reduction and once behind all, and is read both as it was and as it is then. */
+static void with_writes(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *most = ALONG(AMAX, in[0], -1), *moved = MINUS(in[0], most);
+  WRITE(in[0], MUL_TENSOR, T(in[0]), NUMBER(-2));
+  graft_tensor *sum = ALONG(SUM_DIM_INTLIST, CALL(EXP, T(moved)), -1);
+  out[0] = retained(MINUS(moved, CALL(LOG, T(sum))));
+  out[1] = retained(OVER(in[0], sum));
+  WRITE(in[1], ADD_TENSOR, T(in[1]), T(sum));
+}
+
 /* --- their inputs --- */
 
 static graft_tensor *sized(graft_dtype dtype, int64_t rows, int64_t columns, uint32_t seed) {
@@ -166,7 +192,37 @@ START_TEST(other_dtypes) {
 }
 END_TEST
 
+START_TEST(conversions_around_reductions) {
+  if (!device) return;
+  const graft_dtype dtypes[] = {GRAFT_BF16, GRAFT_F32};
+  const way w = {with_casts, &dtypes[_i], 2, 2, _i ? 10 : 12, 1};
+  graft_tensor *in[] = {sized(dtypes[_i], 4, 205, 1), sized(dtypes[_i], 1, 205, 2)};
+  compare("conversions", &w, in, in);
+  release_all(in, 2);
+}
+END_TEST
+
+START_TEST(writes_to_what_is_reduced) {
+  if (!device) return;
+  const way w = {with_writes, NULL, 2, 2, 9, 1};
+  graft_tensor *in[] = {sized(GRAFT_F32, 5, 1205, 1), sized(GRAFT_F32, 5, 1, 2)};
+  graft_tensor *same[] = {sized(GRAFT_F32, 5, 1205, 1), sized(GRAFT_F32, 5, 1, 2)};
+  compare("writes", &w, in, same);
+  release_all(in, 2);
+  release_all(same, 2);
+}
+END_TEST
+
+/* With the kernels that take reductions, whatever the device is. */
+static void open_for_cpus(void) {
+  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
+}
+
 int main(void) {
-  const suite_test tests[] = {EACH(rows_and_columns, ROWS(programs_of)), EACH(other_dtypes, ROWS(programs_of)), {0}};
-  return run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_device});
+  const suite_test tests[] = {ONCE(writes_to_what_is_reduced),
+                              EACH(conversions_around_reductions, 2),
+                              EACH(rows_and_columns, ROWS(programs_of)),
+                              EACH(other_dtypes, ROWS(programs_of)),
+                              {0}};
+  return run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
 }
