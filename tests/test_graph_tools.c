@@ -39,7 +39,7 @@ static char said[1 << 16];
 
 /* Runs the program in the folder, where the graph is "g"; its exit status. What it prints is in `said`. */
 static int program_says(const char *arguments) {
-  char command[1024];
+  static char command[1 << 16];
   snprintf(command, sizeof command, "cd %s && ln -sf graph.safetensors g && %s %s 2>&1", file_folder, PROGRAM,
            arguments);
   FILE *pipe = popen(command, "r");
@@ -110,6 +110,52 @@ START_TEST(graphs_run) {
   cli_npy_free(&npy[0]);
   cli_npy_free(&npy[1]);
   expect_program("run g -i x=random:1 -i w=random:2 --repeat 7", 0, "7 runs: the first ");
+}
+END_TEST
+
+/* What is not given is drawn, as if it had been asked for by name. */
+START_TEST(missing_inputs_are_drawn) {
+  save_graph();
+  expect_program("run g -i x=random:7 -i w=random:7", 0, "output  y ");
+  char *all = strdup(said);
+  expect_program("run g --random 7", 0, all);
+  expect_program("run g --random 7 -i x=random:8", 0, "output  y ");
+  ck_assert_msg(strcmp(all, said) != 0, "x is not drawn from its own seed:\n%s", said);
+  free(all);
+}
+END_TEST
+
+/* A step with a parameter for each input: all are given, and looked up. */
+START_TEST(inputs_are_as_many_as_wanted) {
+  enum { INPUTS = 700 };
+  const int64_t n = 2;
+  graft_graph *graph;
+  graft_tensor *in, *sum = NULL, *next = NULL;
+  OK(graft_graph_create(reference(), &graph));
+  char *arguments = calloc(INPUTS, 32);
+  size_t used = (size_t)sprintf(arguments, "run g");
+  for (int i = 0; i < INPUTS; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "in%d", i);
+    OK(graft_graph_input(graph, name, GRAFT_F32, 1, &n, NULL, &in));
+    if (i) {
+      OK(graft_graph_call(graph, GRAFT_OP_ADD_TENSOR, (graft_value[]){T(sum), T(in)}, 2, &next, 1));
+      graft_tensor_release(in);
+      graft_tensor_release(sum);
+      in = next;
+      next = NULL;
+    }
+    sum = in;
+    used += (size_t)sprintf(arguments + used, " -i %s=random:%d", name, i % 9);
+  }
+  OK(graft_graph_output(graph, "sum", sum));
+  OK(graft_graph_save(graph, file_path));
+  graft_tensor_release(sum);
+  graft_graph_destroy(graph);
+  expect_program(arguments, 0, "output  sum ");
+  strcpy(arguments + used, " -i in699=random:1");
+  expect_program(arguments, 2, "--input: in699 is given twice");
+  free(arguments);
 }
 END_TEST
 
@@ -261,6 +307,8 @@ static const struct {
     {"run g -i x=none.npy -i w=random:1", 1, "none.npy: it can't be read: No such file"},
     {"run g -b nowhere", 2, "graft run: "},
     {"run g --repeat 0", 2, "--repeat: expected 1 to"},
+    {"run g -i x=random:1", 1, "input w is missing: f32[4,2] with strides [1,4]; give --input w=FILE.npy or"},
+    {"run g --random x", 2, "--random"},
     {"graph", 2, "which file?"},
     {"graph nowhere", 1, "graft graph: nowhere: it can't be read"},
     {"graph g --dot --json", 2, "one of --passes, --dot, --json and --bisect"},
@@ -334,6 +382,8 @@ START_TEST(nodes_that_fail_are_named) {
   graft_graph_destroy(graph);
   release_all((graft_tensor *[]){x, y, z}, 3);
   expect_program("graph g", 1, "it calls acme::cube, an op that a plugin brings, and none that is open does");
+  also_says("(graft graph and graft run: -b NAME)");
+  expect_program("graph g --json", 0, "\"op\":\t\"acme::cube\"");
   snprintf(command, sizeof command, "graph g --bisect -b %s", test_plugin("custom"));
   expect_program(command, 1, "graft graph: node 1, run alone: graph node 0: acme::opaque: nothing serves x f32[3]");
   snprintf(command, sizeof command, "run g -i x=random:1 -b %s", test_plugin("custom"));
@@ -396,6 +446,8 @@ END_TEST
 int main(void) {
   const suite_test tests[] = {ONCE(graphs_are_shown),
                               ONCE(graphs_run),
+                              ONCE(missing_inputs_are_drawn),
+                              ONCE(inputs_are_as_many_as_wanted),
                               ONCE(columns_are_an_order),
                               ONCE(arrays_keep_their_bits),
                               ONCE(arrays_are_whole_or_not_written),

@@ -51,7 +51,6 @@ static graft_status run_on(const options *o, const graft_graph *graph, const dev
   switch (o->what) {
     case KEY_PASSES: return cli_graph_show_passes(graph, d->device);
     case KEY_DOT: return cli_graph_dot(graph);
-    case KEY_JSON: return print_json(o->file);
     case KEY_BISECT: return cli_graph_bisect(&b, found);
     default: return cli_graph_show(graph, d->device);
   }
@@ -61,6 +60,7 @@ static int run(const options *o) {
   devices d = {0};
   graft_graph *graph;
   bool found = false;
+  if (o->what == KEY_JSON) return print_json(o->file) ? cli_error("graph", CLI_FAILED) : CLI_OK;
   if (o->what == KEY_PASSES || o->what == KEY_BISECT) unsetenv("GRAFT_GRAPH_PASSES"); /* here passes are compared */
   unsetenv("GRAFT_GRAPH_DUMP"); /* the graph is in a file, and what is compiled here are parts of it */
   if (!open_devices(o, &d)) return cli_error("graph", CLI_USAGE);
@@ -122,7 +122,7 @@ int cli_graph(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"passes", KEY_PASSES, NULL, 0, "instead: what each pass takes out, and what it saves", 0},
       {"dot", KEY_DOT, NULL, 0, "instead: a picture, for graphviz (graft graph FILE --dot | dot -Tsvg)", 0},
-      {"json", KEY_JSON, NULL, 0, "instead: the graph as the file has it", 0},
+      {"json", KEY_JSON, NULL, 0, "instead: the graph as the file has it, whatever ops are in it", 0},
       {"bisect", KEY_BISECT, NULL, 0, "instead: find the first node, or the pass, with which the backend goes wrong",
        0},
       {"backend", 'b', "NAME|PATH", 0, "for which backend (default: reference)", 1},
@@ -149,7 +149,8 @@ int cli_graph(int argc, char **argv) {
           "Exit status: 0 it was shown, or all agrees; 1 the file is wrong, or --bisect found something; 2 usage, or "
           "no "
           "such plugin."};
-  static options o = {.backend = "reference", .against = "reference", .tolerance = -1}; /* large */
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
-  return run(&o);
+  options o = {.backend = "reference", .against = "reference", .tolerance = -1};
+  const int status = argp_parse(&argp, argc, argv, 0, NULL, &o) ? CLI_USAGE : run(&o);
+  cli_pairs_free(&o.inputs);
+  return status;
 }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "graph/graph.h"
 #include "npy.h"
 #include "tensor/tensor.h"
 
@@ -19,15 +20,23 @@
 /* NULL, or what is wrong with it: the caller's text. */
 static char *add_pair(cli_pairs *pairs, const char *text) {
   const char *equals = strchr(text, '=');
-  cli_pair *pair = &pairs->items[pairs->count];
+  void *items = pairs->items;
   if (!equals || equals == text || !equals[1]) return str_new("'%s' is no NAME=WHAT", text);
-  if ((size_t)(equals - text) >= sizeof pair->name) return str_new("the name in '%.40s…' is too long", text);
-  if (pairs->count == CLI_MOST_PAIRS) return str_new("at most %d are taken", CLI_MOST_PAIRS);
-  snprintf(pair->name, sizeof pair->name, "%.*s", (int)(equals - text), text);
-  if (cli_pairs_find(pairs, pair->name)) return str_new("%s is given twice", pair->name);
-  pair->what = equals + 1;
-  pairs->count++;
+  char *name = gr_grow(&items, pairs->count, sizeof *pairs->items) ? NULL : strndup(text, (size_t)(equals - text));
+  pairs->items = items;
+  if (!name) return str_new("no host memory for '%s'", text);
+  if (cli_pairs_find(pairs, name)) {
+    free(name);
+    return str_new("%.*s is given twice", (int)(equals - text), text);
+  }
+  pairs->items[pairs->count++] = (cli_pair){name, equals + 1};
   return NULL;
+}
+
+void cli_pairs_free(cli_pairs *pairs) {
+  for (uint32_t i = 0; i < pairs->count; i++) free(pairs->items[i].name);
+  free(pairs->items);
+  *pairs = (cli_pairs){0};
 }
 
 void cli_take_pair(cli_pairs *pairs, const char *text, const char *option, struct argp_state *state) {
@@ -150,7 +159,9 @@ static graft_status make_tensor(const graft_graph_port *port, const cli_npy *npy
 
 static graft_status missing(const graft_graph_port *port) {
   char expected[160];
-  return err_set(GRAFT_INVALID_ARGUMENT, "input %s is missing: %s; give --input %s=FILE.npy or --input %s=random:1",
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "input %s is missing: %s; give --input %s=FILE.npy or --input %s=random:1, or "
+                 "--random 1 for all that are missing",
                  port->name, cli_graph_port_text(port, expected, sizeof expected), port->name, port->name);
 }
 

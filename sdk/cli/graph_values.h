@@ -6,17 +6,18 @@
 
 /* "NAME=WHAT" of an option. */
 typedef struct cli_pair {
-  char name[128];
+  char *name; /* owned */
   const char *what;
 } cli_pair;
-enum { CLI_MOST_PAIRS = 256 };
+/* As many as are given: a training step has an input for each parameter. */
 typedef struct cli_pairs {
-  cli_pair items[CLI_MOST_PAIRS];
+  cli_pair *items; /* owned */
   uint32_t count;
 } cli_pairs;
 struct argp_state;
 /* Adds it; what is wrong with it ends the program with a text that names the option. */
 void cli_take_pair(cli_pairs *pairs, const char *text, const char *option, struct argp_state *state);
+void cli_pairs_free(cli_pairs *pairs);
 /* NULL: there is none of the name. */
 const char *cli_pairs_find(const cli_pairs *pairs, const char *name);
 

@@ -13,8 +13,11 @@ typedef struct options {
   const char *file, *backend;
   int device;
   uint64_t repeat;
+  char otherwise[sizeof "random:" + 20]; /* what an input gets that is not given; empty: an error */
   cli_pairs inputs, outputs;
 } options;
+
+enum { KEY_RANDOM = 256 };
 
 /* A run, and what it is made of. */
 typedef struct running {
@@ -130,7 +133,8 @@ static graft_status load_and_run(running *r) {
   r->out = calloc(r->nout + 1u, sizeof *r->out);
   if (!r->in || !r->out) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a run");
   status = check_outputs(r);
-  if (!status) status = cli_graph_inputs(r->graph, r->device, &r->o->inputs, NULL, r->in);
+  if (!status)
+    status = cli_graph_inputs(r->graph, r->device, &r->o->inputs, r->o->otherwise[0] ? r->o->otherwise : NULL, r->in);
   if (status) {
     r->nin = 0; /* none is there */
     return status;
@@ -166,6 +170,10 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
       o->repeat = cli_number(argument, "--repeat", state);
       if (!o->repeat || o->repeat > 1000000) argp_error(state, "--repeat: expected 1 to 1000000");
       return 0;
+    case KEY_RANDOM:
+      snprintf(o->otherwise, sizeof o->otherwise, "random:%llu",
+               (unsigned long long)cli_number(argument, "--random", state));
+      return 0;
     default: return cli_take_graph_file(key, argument, state, &o->file);
   }
 }
@@ -175,6 +183,7 @@ int cli_run(int argc, char **argv) {
       {"backend", 'b', "NAME|PATH", 0, "where it runs (default: reference)", 0},
       {"device", 'd', "N", 0, "its device (default: 0)", 0},
       {"input", 'i', "NAME=X.npy", 0, "the values of an input; NAME=random:SEED draws some", 0},
+      {"random", KEY_RANDOM, "SEED", 0, "draw each input that is not given, as NAME=random:SEED does", 0},
       {"output", 'o', "NAME=Y.npy", 0, "write an output, or an input that the graph writes, to a file", 0},
       {"repeat", 'r', "N", 0, "run it N times, on what the run before left, and say how long it took", 0},
       {0}};
@@ -188,7 +197,9 @@ int cli_run(int argc, char **argv) {
           "and 1, integers and bools 0 or 1. For each output, and each input that is written, it prints shape, least, "
           "largest and mean value. bf16 and 8-bit floats are raw bytes in .npy files (V2, V1).\v"
           "Exit status: 0 it ran; 1 file, inputs or run are wrong; 2 usage, or no such plugin."};
-  static options o = {.backend = "reference", .repeat = 1}; /* large */
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
-  return run(&o);
+  options o = {.backend = "reference", .repeat = 1};
+  const int status = argp_parse(&argp, argc, argv, 0, NULL, &o) ? CLI_USAGE : run(&o);
+  cli_pairs_free(&o.inputs);
+  cli_pairs_free(&o.outputs);
+  return status;
 }

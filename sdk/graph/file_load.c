@@ -218,7 +218,7 @@ static graft_status unknown_op(const loading *l, const char *name) {
                      graft_version());
   return err_about(GRAFT_INCOMPATIBLE, l->file.path,
                    "it calls %.80s, an op that a plugin brings, and none that is open does; open the backend that "
-                   "brings \"%s\" first",
+                   "brings \"%s\" first (graft graph and graft run: -b NAME)",
                    name, space);
 }
 
