@@ -306,6 +306,121 @@ START_TEST(ports_are_described) {
 }
 END_TEST
 
+/* --- what inputs begin with --- */
+
+static void expect_value(const graft_graph *graph, uint32_t input, graft_rt_device *device, const float values[3]) {
+  graft_tensor *value;
+  OK(graft_graph_input_value(graph, input, device, &value));
+  ck_assert_ptr_eq(graft_tensor_device(value), device);
+  expect_values(value, 3, values);
+  graft_tensor_release(value);
+}
+
+START_TEST(inputs_begin_with_values) {
+  graft_graph *graph = new_graph();
+  graft_tensor *y = host(GRAFT_F32, 3, (float[]){7, 8, 9}), *out = NULL, *x = host(GRAFT_F32, 3, (float[]){1, 1, 1});
+  graft_graph_port port;
+  OK(graft_graph_input_set_value(graph, 1, x)); /* and is replaced */
+  OK(graft_graph_input_set_value(graph, 1, y));
+  OK(graft_call(GRAFT_OP_MUL_TENSOR, (graft_value[]){T(y), T(y)}, 2, &y, 1)); /* the graph has what it was */
+  graft_graph *back = through_file(graph, NULL, "a graph with a value");
+  OK(graft_graph_input_query(back, 1, &port, sizeof port));
+  ck_assert(port.has_value);
+  OK(graft_graph_input_query(back, 0, &port, sizeof port));
+  ck_assert(!port.has_value);
+  for (int turn = 0; turn < DEVICES; turn++) {
+    if (turn && !device_of(turn)) continue;
+    expect_value(back, 1, turn ? device_of(turn) : reference(), (float[]){7, 8, 9});
+  }
+  /* A run goes on from a value of its own. */
+  graft_graph_exec *exec;
+  graft_tensor *in[2] = {x};
+  OK(graft_graph_input_value(back, 1, reference(), &in[1]));
+  OK(graft_graph_compile(back, reference(), NULL, &exec));
+  OK(graft_graph_run(exec, in, 2, &out, 1));
+  expect_values(in[1], 3, (float[]){9, 11, 13});
+  expect_value(back, 1, reference(), (float[]){7, 8, 9});
+  bytes b = read_all(file_path);
+  opened o = open_json(b);
+  ck_assert_str_eq(cJSON_GetStringValue(json_at(o, "$/input.y/dtype")), "F32");
+  ck_assert_int_eq(json_at(o, "$/input.y/shape/0")->valueint, 3);
+  cJSON_Delete(o.header);
+  cJSON_Delete(o.graph);
+  free(b.at);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(back);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){y, out, in[0], in[1]}, 4);
+}
+END_TEST
+
+/* A value lies as its input does, in the file as plain bytes with zeros in the gaps. */
+START_TEST(values_lie_as_their_inputs) {
+  const int64_t sizes[] = {2, 2}, strides[] = {3, 1};
+  float all[5];
+  graft_graph *graph;
+  graft_tensor *x, *value;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 2, sizes, strides, &x));
+  OK(graft_graph_output(graph, "same", x));
+  OK(graft_tensor_from_host(reference(), GRAFT_F32, 2, sizes, (float[]){1, 2, 3, 4}, &value));
+  OK(graft_graph_input_set_value(graph, 0, value));
+  graft_tensor_release(value);
+  graft_graph *back = through_file(graph, NULL, "a value with gaps");
+  OK(graft_graph_input_value(back, 0, reference(), &value));
+  ck_assert(value->strides[0] == 3 && value->strides[1] == 1);
+  expect_values(value, 4, (float[]){1, 2, 3, 4});
+  bytes b = read_all(file_path);
+  ck_assert_uint_eq(b.count, 8 + header_bytes(b) + sizeof all);
+  memcpy(all, b.at + b.count - sizeof all, sizeof all);
+  for (int i = 0; i < 5; i++) ck_assert(all[i] == ((float[]){1, 2, 0, 3, 4})[i]);
+  free(b.at);
+  graft_graph_destroy(back);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){x, value}, 2);
+}
+END_TEST
+
+START_TEST(values_that_do_not_fit) {
+  graft_graph *graph = new_graph(), *back;
+  graft_tensor *two = host(GRAFT_F32, 2, (float[]){1, 2}), *value = NULL,
+               *three = host(GRAFT_F32, 3, (float[]){1, 2, 3});
+  assert_says(graft_graph_input_set_value(graph, 1, two), GRAFT_INVALID_ARGUMENT,
+              "graft_graph_input_set_value: input y is f32[3], its value f32[2]");
+  assert_says(graft_graph_input_set_value(graph, 2, two), GRAFT_INVALID_ARGUMENT, "input 2; the graph has 2");
+  assert_says(graft_graph_input_value(graph, 1, reference(), &value), GRAFT_INVALID_ARGUMENT,
+              "graft_graph_input_value: input y has no value of its own");
+  ck_assert_ptr_null(value);
+  OK(graft_graph_record_begin(graph));
+  assert_says(graft_graph_input_set_value(graph, 1, three), GRAFT_INVALID_ARGUMENT, "end that recording first");
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_input_set_value(graph, 1, three));
+  OK(graft_graph_save(graph, file_path));
+  /* A file that says another size of it. */
+  bytes b = read_all(file_path);
+  opened o = open_json(b);
+  cJSON *item = json_at(o, "$/input.y");
+  cJSON_ReplaceItemInObject(item, "dtype", cJSON_CreateString("U8"));
+  cJSON_ReplaceItemInObject(item, "shape", cJSON_Parse("[12]"));
+  bytes same = close_json(o, b);
+  write_all(file_path, same);
+  graft_graph_destroy(loaded(NULL, file_path));
+  o = open_json(b);
+  item = json_at(o, "$/input.y");
+  cJSON_SetValuestring(cJSON_GetObjectItem(item, "dtype"), "F16");
+  cJSON_ReplaceItemInObject(item, "shape", cJSON_Parse("[3]"));
+  bytes wrong = close_json(o, b);
+  write_all(file_path, wrong);
+  assert_says(graft_graph_load(NULL, file_path, &back), GRAFT_INVALID_ARGUMENT,
+              "tensor \"input.y\" has other offsets than its 6 bytes need");
+  free(b.at);
+  free(same.at);
+  free(wrong.at);
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){two, three}, 2);
+}
+END_TEST
+
 /* --- GRAFT_GRAPH_DUMP --- */
 
 START_TEST(compiled_graphs_are_written) {
@@ -361,6 +476,9 @@ int main(void) {
                               ONCE(numbers_keep_their_bits),
                               ONCE(every_op_comes_back),
                               ONCE(ports_are_described),
+                              ONCE(inputs_begin_with_values),
+                              ONCE(values_lie_as_their_inputs),
+                              ONCE(values_that_do_not_fit),
                               ONCE(compiled_graphs_are_written),
                               ONCE(dumps_may_fail),
                               {0}};

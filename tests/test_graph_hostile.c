@@ -21,6 +21,17 @@ static bytes files[MOST_FILES];
 static uint32_t nfiles;
 
 /* The graphs of random programs, as they are compiled. */
+/* One whose input begins with a value. */
+static void add_file_with_value(void) {
+  graft_graph *graph = new_graph();
+  graft_tensor *value = host(GRAFT_F32, 3, (float[]){1, 2, 3});
+  OK(graft_graph_input_set_value(graph, 1, value));
+  OK(graft_graph_save(graph, file_path));
+  files[nfiles++] = read_all(file_path);
+  graft_tensor_release(value);
+  graft_graph_destroy(graph);
+}
+
 static void make_files(void) {
   fuzz_report report;
   setenv("GRAFT_GRAPH_DUMP", file_folder, 1);
@@ -36,6 +47,8 @@ static void make_files(void) {
     if (access(path, R_OK) == 0) files[nfiles++] = read_all(path);
   }
   ck_assert_uint_ge(nfiles, PROGRAMS);
+  if (nfiles == MOST_FILES) free(files[--nfiles].at);
+  add_file_with_value();
 }
 
 /* --- damage to bytes --- */

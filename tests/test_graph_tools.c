@@ -159,6 +159,27 @@ START_TEST(inputs_are_as_many_as_wanted) {
 }
 END_TEST
 
+/* What a step begins with stands in the file; what is given goes before it. */
+START_TEST(values_are_in_the_file) {
+  const int64_t n = 2;
+  graft_graph *graph;
+  graft_tensor *w, *x, *value = host(GRAFT_F32, 2, (float[]){64, 32});
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "w", GRAFT_F32, 1, &n, NULL, &w));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x));
+  OK(graft_graph_call(graph, GRAFT_OP_MUL_TENSOR, (graft_value[]){T(w), NUMBER(0.5)}, 2, &w, 1));
+  OK(graft_graph_output(graph, "x", x));
+  OK(graft_graph_input_set_value(graph, 0, value));
+  OK(graft_graph_save(graph, file_path));
+  graft_graph_destroy(graph);
+  release_all((graft_tensor *[]){w, x, value}, 3);
+  expect_program("graph g", 0, "  w            w f32[2], with a value\n  x            x f32[2]\n");
+  expect_program("run g -i x=random:1 --repeat 3 -o w=w.npy", 0, "written w            f32[2]  min 4  max 8  mean 6");
+  expect_program("run g --random 1 -i w=w.npy", 0, "written w            f32[2]  min 2  max 4  mean 3");
+  expect_program("run g", 1, "input x is missing");
+}
+END_TEST
+
 /* A file in the order of columns is the same array. */
 START_TEST(columns_are_an_order) {
   save_graph();
@@ -448,6 +469,7 @@ int main(void) {
                               ONCE(graphs_run),
                               ONCE(missing_inputs_are_drawn),
                               ONCE(inputs_are_as_many_as_wanted),
+                              ONCE(values_are_in_the_file),
                               ONCE(columns_are_an_order),
                               ONCE(arrays_keep_their_bits),
                               ONCE(arrays_are_whole_or_not_written),

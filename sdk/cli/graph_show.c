@@ -109,8 +109,8 @@ static void print_ports(const cli_names *n, const char *what, const gr_port *por
   for (uint32_t i = 0; i < count; i++) {
     const gr_view *view = &ports[i].view;
     const bool on_host = n->graph->buffers[view->buffer].on_host;
-    printf("  %-12s %s%s\n", ports[i].name, cli_view_text(n, view, true, text, sizeof text),
-           on_host ? " in host memory" : "");
+    printf("  %-12s %s%s%s\n", ports[i].name, cli_view_text(n, view, true, text, sizeof text),
+           on_host ? " in host memory" : "", ports[i].value ? ", with a value" : "");
   }
 }
 

@@ -202,7 +202,10 @@ graft_status cli_graph_inputs(const graft_graph *graph, graft_rt_device *device,
     inputs[i] = NULL;
     status = graft_graph_input_query(graph, i, &port, sizeof port);
     const char *what = status ? NULL : cli_pairs_find(given, port.name);
-    if (!status) status = make_input(&port, what ? what : otherwise, device, &inputs[i]);
+    if (!status && !what && port.has_value)
+      status = graft_graph_input_value(graph, i, device, &inputs[i]);
+    else if (!status)
+      status = make_input(&port, what ? what : otherwise, device, &inputs[i]);
     for (uint32_t k = 0; status && k < i; k++) graft_tensor_release(inputs[k]);
   }
   return status;

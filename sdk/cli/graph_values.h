@@ -24,9 +24,10 @@ const char *cli_pairs_find(const cli_pairs *pairs, const char *name);
 /* The argument FILE of commands on one saved graph, for the keys of argp that a command has no case of. */
 int cli_take_graph_file(int key, const char *argument, struct argp_state *state, const char **file);
 
-/* The tensors of all inputs, on a device: what `given` says of them, and where it says nothing, `otherwise` (NULL: an
- * error that says what is missing). One is a .npy file, or "random:SEED": floats between -1 and 1, integers and bools
- * 0 or 1. The caller gives each back; none is there on failure. */
+/* The tensors of all inputs, on a device: what `given` says of them, and where it says nothing, the value that the
+ * graph has for them, else `otherwise` (NULL: an error that says what is missing). One is a .npy file, or
+ * "random:SEED": floats between -1 and 1, integers and bools 0 or 1. The caller gives each back; none is there on
+ * failure. */
 graft_status cli_graph_inputs(const graft_graph *graph, graft_rt_device *device, const cli_pairs *given,
                               const char *otherwise, graft_tensor **inputs);
 /* "f32[2,3]", with strides where it is not contiguous. */

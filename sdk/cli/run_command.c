@@ -192,9 +192,10 @@ int cli_run(int argc, char **argv) {
       .parser = parse,
       .args_doc = "FILE",
       .doc =
-          "Runs a saved graph. Each input comes from a .npy file of its dtype and shape, or is drawn: floats between "
+          "Runs a saved graph. Each input comes from a .npy file of its dtype and shape, or is drawn (floats between "
           "-1 "
-          "and 1, integers and bools 0 or 1. For each output, and each input that is written, it prints shape, least, "
+          "and 1, integers and bools 0 or 1), or has a value in the file. For each output, and each input that is "
+          "written, it prints shape, least, "
           "largest and mean value. bf16 and 8-bit floats are raw bytes in .npy files (V2, V1).\v"
           "Exit status: 0 it ran; 1 file, inputs or run are wrong; 2 usage, or no such plugin."};
   options o = {.backend = "reference", .repeat = 1};

@@ -24,6 +24,7 @@
 #define GR_FILE_VERSION  "graft.format"
 #define GR_FILE_GRAPH    "graft.graph"
 #define GR_FILE_CONSTANT "constant.%u" /* the tensor of the constant with this number */
+#define GR_FILE_INPUT    "input."      /* and its name: the tensor of the value that an input begins with */
 enum {
   GR_FILE_HEADER_MAX = 64 << 20, /* bytes: a hostile one costs some thirty times as much host memory */
   GR_FILE_DEPTH_MAX = 12,        /* brackets in the graph's JSON */
@@ -82,6 +83,9 @@ graft_status gr_file_open(const char *path, gr_file *file);
 void gr_file_close(gr_file *file);
 /* The bytes of constant `number`, of which there are to be so many; the caller's. */
 graft_status gr_file_read_constant(const gr_file *file, uint32_t number, uint64_t bytes, void **to);
+
+/* The bytes of the value that an input begins with, of which there are to be so many; *to is NULL where it has none. */
+graft_status gr_file_read_input(const gr_file *file, const char *name, uint64_t bytes, void **to);
 
 /* --- file_dump.c --- */
 /* Writes the graph where GRAFT_GRAPH_DUMP says, if it says so. What fails is a warning. */

@@ -153,6 +153,16 @@ static graft_status make_like(const loading *l, const gr_view *view, graft_tenso
   return status;
 }
 
+/* What it begins with, where the file has that. */
+static graft_status add_value(const loading *l, const file_buffer *b, gr_port *input) {
+  void *bytes;
+  graft_status status = gr_file_read_input(&l->file, input->name, (uint64_t)b->bytes, &bytes);
+  if (status || !bytes) return status;
+  status = graft_tensor_from_host(device_of(l, b), GRAFT_U8, 1, &b->bytes, bytes, &input->value);
+  free(bytes);
+  return status;
+}
+
 static graft_status add_input(loading *l, const cJSON *item) {
   const char *name;
   gr_view view;
@@ -170,7 +180,7 @@ static graft_status add_input(loading *l, const cJSON *item) {
   b->storage = tns_release_to_storage(input);
   gr_buffer *made = &l->graph->buffers[l->graph->nbuffers - 1];
   made->on_host = b->on_host; /* also where the graph's device is the host's */
-  if (made->bytes == (uint64_t)b->bytes) return GRAFT_OK;
+  if (made->bytes == (uint64_t)b->bytes) return add_value(l, b, &l->graph->inputs[l->graph->ninputs - 1]);
   return bad(l, "input %s: its buffer has %lld bytes, its view takes %llu", name, (long long)b->bytes,
              (unsigned long long)made->bytes);
 }

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 static graft_status no_memory(const gr_file *f) {
   return err_about(GRAFT_OUT_OF_MEMORY, f->path, "no host memory to read it");
 }
@@ -211,6 +213,17 @@ void gr_file_close(gr_file *f) {
   free(f->constants);
 }
 
+static graft_status read_bytes(const gr_file *f, const gr_file_span *span, void **to) {
+  void *made = malloc(span->bytes + 1); /* no more than the file has */
+  if (!made) return no_memory(f);
+  graft_status status = read_at(f, f->first + span->first, made, span->bytes);
+  if (status)
+    free(made);
+  else
+    *to = made;
+  return status;
+}
+
 graft_status gr_file_read_constant(const gr_file *f, uint32_t number, uint64_t bytes, void **to) {
   const gr_file_span *span = number < f->nconstants ? &f->constants[number] : NULL;
   if (!span || !span->there)
@@ -218,12 +231,18 @@ graft_status gr_file_read_constant(const gr_file *f, uint32_t number, uint64_t b
   if (span->bytes != bytes)
     return bad(f, "\"" GR_FILE_CONSTANT "\" has %" PRIu64 " bytes, its graph asks for %" PRIu64, number, span->bytes,
                bytes);
-  void *made = malloc(bytes + 1); /* no more than the file has */
-  if (!made) return no_memory(f);
-  graft_status status = read_at(f, f->first + span->first, made, bytes);
-  if (status)
-    free(made);
-  else
-    *to = made;
-  return status;
+  return read_bytes(f, span, to);
+}
+
+graft_status gr_file_read_input(const gr_file *f, const char *name, uint64_t bytes, void **to) {
+  char *tensor = str_new(GR_FILE_INPUT "%s", name);
+  *to = NULL;
+  if (!tensor) return no_memory(f);
+  int64_t offsets[2];
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->header, tensor);
+  free(tensor);
+  if (!item || !offsets_of(item, offsets)) return GRAFT_OK; /* check_tensors has looked at those that are there */
+  const gr_file_span span = {true, (uint64_t)offsets[0], (uint64_t)(offsets[1] - offsets[0])};
+  if (span.bytes == bytes) return read_bytes(f, &span, to);
+  return bad(f, "\"" GR_FILE_INPUT "%.40s\" has %" PRIu64 " bytes, its input takes %" PRIu64, name, span.bytes, bytes);
 }

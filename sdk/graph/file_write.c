@@ -6,14 +6,23 @@
 #include "base/whole_file.h"
 #include "graph/file.h"
 
+/* A tensor of the file. */
+typedef struct saved {
+  const char *name;
+  uint32_t buffer;
+  graft_tensor *bytes;
+  const gr_view *view; /* all of it, for the eyes of others; NULL: plain bytes */
+} saved;
+
 typedef struct writer {
   const graft_graph *graph;
   uint32_t *numbers;     /* by buffer: its number in the file; GR_NONE: none */
   const gr_view **views; /* by buffer: of a constant, a view that is all of it, for the eyes of others; or NULL */
   uint32_t *buffers;     /* by number */
   uint32_t *constants;   /* buffers, by the number of their tensor */
-  uint32_t *order;       /* numbers of constants, as their bytes lie in the file */
-  uint32_t nbuffers, nconstants;
+  saved *tensors;        /* constants by number, then values of inputs */
+  uint32_t *order;       /* which of them, as their bytes lie in the file */
+  uint32_t nbuffers, nconstants, ntensors;
   arena memory;
 } writer;
 
@@ -71,8 +80,7 @@ static graft_status take_numbers(writer *w) {
   w->views = arena_take(&w->memory, w->graph->nbuffers * sizeof *w->views);
   w->buffers = arena_take(&w->memory, bytes);
   w->constants = arena_take(&w->memory, bytes);
-  w->order = arena_take(&w->memory, bytes);
-  if (!w->numbers || !w->views || !w->buffers || !w->constants || !w->order) return no_memory();
+  if (!w->numbers || !w->views || !w->buffers || !w->constants) return no_memory();
   for (uint32_t i = 0; i < w->graph->nbuffers; i++) w->numbers[i] = GR_NONE;
   number_all(w);
   return GRAFT_OK;
@@ -208,33 +216,65 @@ static char *graph_text(const writer *w) {
   return text;
 }
 
+/* --- the tensors --- */
+
+static graft_status add_constant(writer *w, uint32_t number) {
+  const uint32_t buffer = w->constants[number];
+  char name[GR_FILE_NAME_MAX];
+  const int length = snprintf(name, sizeof name, GR_FILE_CONSTANT, number);
+  const char *copy = arena_copy(&w->memory, name, (size_t)length + 1);
+  w->tensors[w->ntensors++] = (saved){copy, buffer, w->graph->buffers[buffer].constant, w->views[buffer]};
+  return copy ? GRAFT_OK : no_memory();
+}
+
+static graft_status add_value(writer *w, const gr_port *port) {
+  static const char prefix[] = GR_FILE_INPUT;
+  const size_t room = sizeof prefix + strlen(port->name);
+  const gr_view *view = is_whole(&w->graph->buffers[port->view.buffer], &port->view) ? &port->view : NULL;
+  char *name = arena_take(&w->memory, room);
+  if (!name) return no_memory();
+  snprintf(name, room, "%s%s", prefix, port->name);
+  w->tensors[w->ntensors++] = (saved){name, port->view.buffer, port->value, view};
+  return GRAFT_OK;
+}
+
+static graft_status list_tensors(writer *w) {
+  const graft_graph *graph = w->graph;
+  const size_t most = (size_t)w->nconstants + graph->ninputs;
+  w->tensors = arena_take(&w->memory, most * sizeof *w->tensors);
+  w->order = arena_take(&w->memory, most * sizeof *w->order);
+  if (!w->tensors || !w->order) return no_memory();
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < w->nconstants && !status; i++) status = add_constant(w, i);
+  for (uint32_t i = 0; i < graph->ninputs && !status; i++) {
+    if (graph->inputs[i].value) status = add_value(w, &graph->inputs[i]);
+  }
+  return status;
+}
+
 /* --- the header --- */
 
-static bool put_constant(const writer *w, cJSON *header, uint32_t number, int64_t *end) {
-  const uint32_t buffer = w->constants[number];
-  const int64_t bytes = (int64_t)w->graph->buffers[buffer].bytes, offsets[] = {*end, *end + bytes};
-  const gr_view *view = w->views[buffer];
+static bool put_tensor(const saved *t, cJSON *header, int64_t *end) {
+  const int64_t bytes = t->bytes->numel, offsets[] = {*end, *end + bytes};
+  const gr_view *view = t->view;
   cJSON *object = cJSON_CreateObject();
-  char name[GR_FILE_NAME_MAX];
-  snprintf(name, sizeof name, GR_FILE_CONSTANT, number);
   bool good = gr_json_put(object, "dtype", cJSON_CreateString(view ? container_dtype(view->dtype) : "U8")) &&
               gr_json_put(object, "shape", view ? gr_json_ints(view->sizes, view->ndim) : gr_json_ints(&bytes, 1)) &&
               gr_json_put(object, "data_offsets", gr_json_ints(offsets, 2));
   *end += bytes;
-  return gr_json_put(header, name, object) && good;
+  return gr_json_put(header, t->name, object) && good;
 }
 
-static uint64_t unit_of(const writer *w, uint32_t number) {
-  const gr_view *view = w->views[w->constants[number]];
-  return view ? dt_bytes(view->dtype) : 1;
+static uint64_t unit_of(const saved *t) {
+  return t->view ? dt_bytes(t->view->dtype) : 1;
 }
 
 /* Those of the largest elements come first, so that each begins at a multiple of its own. */
-static void order_constants(writer *w) {
+static void order_tensors(writer *w) {
   uint32_t count = 0;
   for (uint64_t unit = 8; unit; unit /= 2) {
-    for (uint32_t i = 0; i < w->nconstants; i++) {
-      if (unit_of(w, i) == unit) w->order[count++] = i;
+    for (uint32_t i = 0; i < w->ntensors; i++) {
+      if (unit_of(&w->tensors[i]) == unit) w->order[count++] = i;
     }
   }
 }
@@ -245,7 +285,7 @@ static cJSON *json_header(const writer *w, const char *graph) {
               gr_json_put(metadata, GR_FILE_GRAPH, cJSON_CreateString(graph));
   good = gr_json_put(header, GR_FILE_METADATA, metadata) && good;
   int64_t end = 0;
-  for (uint32_t i = 0; i < w->nconstants && good; i++) good = put_constant(w, header, w->order[i], &end);
+  for (uint32_t i = 0; i < w->ntensors && good; i++) good = put_tensor(&w->tensors[w->order[i]], header, &end);
   return gr_json_whole(header, good);
 }
 
@@ -272,14 +312,13 @@ static void write_header(file_part *to, const char *text) {
   file_write(to, "       ", padded - length);
 }
 
-static graft_status write_constant(const writer *w, uint32_t number, file_part *to) {
-  const uint32_t buffer = w->constants[number];
-  const gr_buffer *b = &w->graph->buffers[buffer];
-  void *bytes = malloc(b->bytes + 1);
+static graft_status write_tensor(const writer *w, const saved *t, file_part *to) {
+  const bool constant = w->graph->buffers[t->buffer].constant == t->bytes;
+  void *bytes = malloc((size_t)t->bytes->numel + 1);
   if (!bytes) return no_memory();
-  graft_status status = graft_tensor_to_host(b->constant, bytes);
-  if (!status && !w->views[buffer]) status = gr_clear_unseen(w->graph, buffer, bytes);
-  if (!status) file_write(to, bytes, b->bytes);
+  graft_status status = graft_tensor_to_host(t->bytes, bytes);
+  if (!status && constant && !t->view) status = gr_clear_unseen(w->graph, t->buffer, bytes);
+  if (!status) file_write(to, bytes, (size_t)t->bytes->numel);
   free(bytes);
   return status;
 }
@@ -287,13 +326,13 @@ static graft_status write_constant(const writer *w, uint32_t number, file_part *
 static graft_status write_all(writer *w, const char *path) {
   char *text;
   file_part to;
-  order_constants(w);
+  order_tensors(w);
   graft_status status = header_text(w, &text);
   if (status) return status;
   status = file_open(path, &to);
   if (!status) {
     write_header(&to, text);
-    for (uint32_t i = 0; i < w->nconstants && !status; i++) status = write_constant(w, w->order[i], &to);
+    for (uint32_t i = 0; i < w->ntensors && !status; i++) status = write_tensor(w, &w->tensors[w->order[i]], &to);
     if (status)
       file_discard(&to);
     else
@@ -323,6 +362,7 @@ graft_status graft_graph_save(const graft_graph *graph, const char *path) {
   writer w = {.graph = graph};
   graft_status status = check_graph(graph);
   if (!status) status = take_numbers(&w);
+  if (!status) status = list_tensors(&w);
   if (!status) status = write_all(&w, path);
   arena_free(&w.memory);
   return status;

@@ -32,6 +32,7 @@ void graft_graph_destroy(graft_graph *graph) {
   if (!graph) return;
   if (tns_recording == &graph->recorder.base.base) tns_recording = NULL;
   for (uint32_t i = 0; i < graph->nbuffers; i++) graft_tensor_release(graph->buffers[i].constant);
+  for (uint32_t i = 0; i < graph->ninputs; i++) graft_tensor_release(graph->inputs[i].value);
   free(graph->buffers);
   free(graph->nodes);
   free(graph->inputs);
@@ -58,7 +59,7 @@ graft_status gr_add_port(graft_graph *graph, gr_port **ports, uint32_t *count, c
   graft_status status = gr_grow((void **)ports, *count, sizeof **ports);
   char *copy = status ? NULL : arena_copy(&graph->memory, name, strlen(name) + 1);
   if (!status && !copy) status = no_memory();
-  if (!status) (*ports)[(*count)++] = (gr_port){copy, *view};
+  if (!status) (*ports)[(*count)++] = (gr_port){copy, *view, NULL};
   return status;
 }
 

@@ -1,6 +1,7 @@
 /* graph/: calls that were recorded, as data: passes over them, a memory plan, and runs.
  *
- * - record.c: calls and constants come in; ports.c: inputs and outputs; graph.c: what holds them
+ * - record.c: calls and constants come in; ports.c: inputs and outputs; input_values.c: what inputs begin with;
+ * graph.c: what holds them
  * - passes.c: which passes run; pass_*.c: one each; uses.c: what they ask of a graph
  * - compile.c: a graph for one device, its plans and places; spans.c: when buffers are used; plan_memory.c: where
  * values lie, a pure function
@@ -72,6 +73,7 @@ typedef struct gr_node {
 typedef struct gr_port {
   char *name;
   gr_view view;
+  graft_tensor *value; /* of an input where no other is given: u8[bytes of its buffer], owned; NULL: none */
 } gr_port;
 
 typedef struct gr_recorder {

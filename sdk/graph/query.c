@@ -20,6 +20,7 @@ static void describe(const graft_graph *graph, const gr_port *from, graft_graph_
                              .dtype = view->dtype,
                              .ndim = view->ndim,
                              .on_host = graph->buffers[view->buffer].on_host,
+                             .has_value = from->value != NULL,
                              .conjugate = (view->flags & TNS_CONJ) != 0,
                              .negative = (view->flags & TNS_NEG) != 0};
   memcpy(port->sizes, view->sizes, (size_t)view->ndim * sizeof *view->sizes);

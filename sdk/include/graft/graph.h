@@ -58,6 +58,16 @@ GRAFT_EXPORT graft_status graft_graph_call(graft_graph *graph, uint32_t op_id, c
 /* Names an output: any value of the graph, an input or a view of one too, as often as wanted. */
 GRAFT_EXPORT graft_status graft_graph_output(graft_graph *graph, const char *name, graft_tensor *value);
 
+/* The value that an input has where a run is given no other: the weights that a training step begins with, what its
+ * optimizer keeps. The graph holds a copy of `value` as it is now, which has the input's dtype and shape and may lie
+ * otherwise or on another device; graft_graph_save writes it, `graft run` begins with it. Runs do not change it, and
+ * graft_graph_run wants all inputs all the same. Replaces one that was there. Errors: this thread records. */
+GRAFT_EXPORT graft_status graft_graph_input_set_value(graft_graph *graph, uint32_t index, graft_tensor *value);
+/* A new tensor on `device` with that value, which graft_graph_run takes for the input. Error: it has none, as has_value
+ * of its port says. */
+GRAFT_EXPORT graft_status graft_graph_input_value(const graft_graph *graph, uint32_t index, graft_rt_device *device,
+                                                  graft_tensor **value);
+
 /* What an input or an output is. A later libgraft may append fields. */
 typedef struct graft_graph_port {
   const char *name; /* of the graph, as long as it lives */
@@ -67,7 +77,8 @@ typedef struct graft_graph_port {
   uint8_t on_host;                                        /* a number in host memory, whatever the device */
   uint8_t is_written;                                     /* an input: calls write to it */
   uint8_t conjugate, negative;                            /* its bits */
-  uint32_t reserved;
+  uint8_t has_value;                                      /* an input: graft_graph_input_set_value gave it one */
+  uint8_t reserved[3];
 } graft_graph_port;
 /* Fills `port`, of port_bytes bytes: sizeof(graft_graph_port) as the caller knows it. Error: there is no such one. */
 GRAFT_EXPORT graft_status graft_graph_input_query(const graft_graph *graph, uint32_t index, graft_graph_port *port,
