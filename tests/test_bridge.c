@@ -147,6 +147,10 @@ START_TEST(questions_about_ops) {
   ck_assert(graft_op_known(GRAFT_OP_ADD_TENSOR));
   ck_assert(!graft_op_known(0));
   ck_assert_str_eq(graft_op_name(GRAFT_OP_ADD_TENSOR), "aten::add.Tensor");
+  ck_assert_str_eq(graft_op_route(graft_device_reference(), GRAFT_OP_ADD_TENSOR), "plugin");
+  ck_assert_str_eq(graft_op_route(graft_device_reference(), graft_op_find("prims::add")), "equal");
+  ck_assert_str_eq(graft_op_route(graft_device_reference(), GRAFT_OP_SLICE_TENSOR), "host");
+  ck_assert_str_eq(graft_op_route(graft_device_reference(), 0), "unsupported");
   ck_assert_ptr_null(graft_op_name(0));
   ck_assert_uint_eq(graft_exec_flags_set(GRAFT_EXEC_DETERMINISTIC), 0);
   ck_assert_uint_eq(graft_exec_flags_set(0), GRAFT_EXEC_DETERMINISTIC);

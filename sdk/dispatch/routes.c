@@ -1,5 +1,6 @@
 /* Which way a device would go for an op, and what the ways are called. */
 #include "dispatch/state.h"
+#include "graft/bridge.h"
 
 const char *dsp_route_name(dsp_route route) {
   static const char *const names[] = {"unsupported", "plugin", "equal", "decomposition", "reference", "host"};
@@ -29,4 +30,12 @@ dsp_route dsp_static_route(graft_rt_device *device, const op_schema *schema, uin
   if (def->flags & OP_COPY) return dsp_copy_route(device, equal);
   if (def->decompose) return DSP_ROUTE_DECOMPOSITION;
   return def->reference ? DSP_ROUTE_REFERENCE : DSP_ROUTE_NONE;
+}
+
+const char *graft_op_route(graft_rt_device *device, uint32_t op_id) {
+  if (err_is_null(device, __func__, "device")) return NULL;
+  const op_schema *schema = op_schema_of(op_id);
+  uint32_t equal;
+  if (!schema) return dsp_route_name(DSP_ROUTE_NONE);
+  return schema->route == OPROUTE_COMPOSITE ? "composite" : dsp_route_name(dsp_static_route(device, schema, &equal));
 }

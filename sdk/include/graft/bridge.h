@@ -98,6 +98,12 @@ GRAFT_EXPORT bool graft_op_is_dynamic(uint32_t op_id);
 /* The name of an op's overload, "aten::add.Tensor"; NULL when unknown. */
 GRAFT_EXPORT const char *graft_op_name(uint32_t op_id);
 
+/* Who would run an op on a device, judged by the tables of its plugin, as `graft ops` lists it: "plugin", a slot of its
+ * own; "equal", the slot of an op that is the same thing; "decomposition", other ops of the device; "reference", host
+ * memory; "host", a view or metadata, which needs no kernel; "composite", what frameworks make of other ops;
+ * "unsupported", also where the id is unknown. A call of a dtype or shape that a slot leaves out may go another way. */
+GRAFT_EXPORT const char *graft_op_route(graft_rt_device *device, uint32_t op_id) GRAFT_NULL_GIVES(NULL);
+
 /* What GRAFT_FALLBACK says of work that leaves the device. */
 typedef uint32_t graft_fallback_policy;
 enum {
