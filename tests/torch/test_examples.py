@@ -63,6 +63,17 @@ def test_two_plugins():
     assert "copies between the plugins: right" in out and "bit for bit" in out
 
 
+def test_export_and_run():
+    out = run(EXAMPLES / "export_and_run.py")
+    assert "from graft run and from C: equal to the bit" in out and "weights equal to the bit" in out
+
+
+def test_partition():
+    out = run(EXAMPLES / "partition.py")
+    assert number(r"opencl:0: (\d+) ops", out) > 5 and number(r"reference:0: (\d+) ops", out) > 0
+    assert "cpu: ranks" in out and "equal to the bit" in out
+
+
 @pytest.mark.parametrize("half", [0, 1])
 def test_a_slice_of_the_op_database(half):
     """Forward, backward, in place and out variants of PyTorch's own samples; see op_db.py for the whole."""

@@ -181,6 +181,21 @@ def test_refusals_are_one_line_that_names_the_layout(device, call, message):
     assert not rest
 
 
+# --- who runs an op ---
+
+
+def test_routes_are_those_of_graft_ops(device, other):
+    aten = torch.ops.aten
+    assert torch_graft.route(aten.mm.default, device) == torch_graft.route("aten::mm", "graft:0") == "plugin"
+    assert torch_graft.route(aten.linalg_eig.default) == "reference"
+    assert torch_graft.route(aten.linalg_eig.default, other) == "plugin"
+    assert torch_graft.route(aten.permute.default) == "host"
+    assert torch_graft.route(torch.ops.prims.add.default, other) == "equal"
+    assert torch_graft.route("nobody::knows") == "unsupported"
+    with pytest.raises(ValueError, match="expected a graft device"):
+        torch_graft.route("aten::mm", "cpu")
+
+
 # --- autocast ---
 
 

@@ -34,6 +34,14 @@ GraphInput::GraphInput(const at::Tensor &like)
       neg(like.is_neg()),
       written(false) {}
 
+GraphInput::GraphInput(const graft_graph_port &port)
+    : dtype(scalar_type_of(port.dtype)),
+      sizes(port.sizes, port.sizes + port.ndim),
+      strides(port.strides, port.strides + port.ndim),
+      conj(port.conjugate),
+      neg(port.negative),
+      written(port.is_written) {}
+
 bool GraphInput::fits(const at::Tensor &tensor) const {
   if (tensor.scalar_type() != dtype || tensor.sizes() != sizes || tensor.is_conj() != conj || tensor.is_neg() != neg)
     return false;
@@ -201,6 +209,25 @@ void GraphRecording::output(const std::string &name, const at::Tensor &value) {
   check(graft_graph_output(graph_, name.c_str(), borrow(&space, value)));
 }
 
+std::vector<bool> GraphRecording::written() const {
+  std::vector<bool> written;
+  for (uint32_t i = 0; i < graft_graph_input_count(graph_); i++) {
+    graft_graph_port port;
+    check(graft_graph_input_query(graph_, i, &port, sizeof port));
+    written.push_back(port.is_written);
+  }
+  return written;
+}
+
+void GraphRecording::set_value(uint32_t input, const at::Tensor &value) {
+  graft_tensor_space space;
+  check(graft_graph_input_set_value(graph_, input, borrow(&space, value)));
+}
+
+void GraphRecording::save(const std::string &path) const {
+  check(graft_graph_save(graph_, path.c_str()));
+}
+
 uint32_t GraphRecording::node_count() const {
   return graft_graph_node_count(graph_);
 }
@@ -213,6 +240,47 @@ std::shared_ptr<CompiledGraph> GraphRecording::compile(const std::optional<std::
   graft_graph_exec *exec = nullptr;
   check(graft_graph_compile(graph_, device_of(index_), passes ? passes->c_str() : nullptr, &exec));
   return std::make_shared<CompiledGraph>(exec, index_, std::move(inputs), graft_graph_output_count(graph_));
+}
+
+// --- files ---
+
+namespace {
+
+GraphFile describe_graph(graft_graph *graph, graft_rt_device *device, std::vector<GraphInput> &inputs) {
+  GraphFile file;
+  graft_graph_port port;
+  for (uint32_t i = 0; i < graft_graph_input_count(graph); i++) {
+    check(graft_graph_input_query(graph, i, &port, sizeof port));
+    TORCH_CHECK(!port.on_host, "graft: input ", port.name, " is a number in host memory, which PyTorch has no tensor ",
+                "for: run the file with graft run or from C");
+    inputs.emplace_back(port);
+    file.inputs.emplace_back(port.name);
+    graft_tensor *value = nullptr;
+    if (port.has_value) check(graft_graph_input_value(graph, i, device, &value));
+    file.values.push_back(value ? std::optional<at::Tensor>(wrap(value)) : std::nullopt);
+  }
+  for (uint32_t i = 0; i < graft_graph_output_count(graph); i++) {
+    check(graft_graph_output_query(graph, i, &port, sizeof port));
+    file.outputs.emplace_back(port.name);
+  }
+  return file;
+}
+
+}  // namespace
+
+GraphFile load_graph(const std::string &path, c10::DeviceIndex index) {
+  graft_rt_device *device = device_of(index);
+  graft_graph *loaded = nullptr;
+  check(graft_graph_load(device, path.c_str(), &loaded));
+  const std::unique_ptr<graft_graph, decltype(&graft_graph_destroy)> graph(loaded, graft_graph_destroy);
+  std::vector<GraphInput> inputs;
+  GraphFile file = describe_graph(loaded, device, inputs);
+  Modes modes;
+  graft_graph_exec *exec = nullptr;
+  check(graft_graph_compile(loaded, device, nullptr, &exec));
+  const auto outputs = static_cast<uint32_t>(file.outputs.size());
+  file.graph = std::make_shared<CompiledGraph>(exec, index, std::move(inputs), outputs);
+  return file;
 }
 
 }  // namespace torch_graft

@@ -23,6 +23,7 @@ struct GraphInput {
   bool written;  // by the graph
 
   explicit GraphInput(const at::Tensor &like);
+  explicit GraphInput(const graft_graph_port &port);
   bool fits(const at::Tensor &tensor) const;
 };
 struct GraphModes {
@@ -96,6 +97,11 @@ class TORCH_GRAFT_API GraphRecording {
   // Ends it where it has not been, whatever became of it.
   void stop() noexcept;
   void output(const std::string &name, const at::Tensor &value);
+  // Which inputs have been written so far.
+  std::vector<bool> written() const;
+  // What an input begins with where a run is given no other.
+  void set_value(uint32_t input, const at::Tensor &value);
+  void save(const std::string &path) const;
   uint32_t node_count() const;
   std::shared_ptr<CompiledGraph> compile(const std::optional<std::string> &passes) const;
 
@@ -106,5 +112,13 @@ class TORCH_GRAFT_API GraphRecording {
   std::vector<GraphInput> inputs_;
   std::unique_ptr<class Modes> modes_;  // of the thread, while it records
 };
+
+// A graph of a file, compiled for a device.
+struct GraphFile {
+  std::shared_ptr<CompiledGraph> graph;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::optional<at::Tensor>> values;  // what inputs begin with
+};
+TORCH_GRAFT_API GraphFile load_graph(const std::string &path, c10::DeviceIndex index);
 
 }  // namespace torch_graft

@@ -102,6 +102,10 @@ std::optional<std::pair<uintptr_t, uintptr_t>> extension(int64_t index, const st
   return std::pair(reinterpret_cast<uintptr_t>(table), reinterpret_cast<uintptr_t>(self));
 }
 
+std::string op_route(const std::string &op, int64_t index) {
+  return graft_op_route(device_of(narrow(index)), graft_op_find(op.c_str()));
+}
+
 std::pair<size_t, size_t> memory_info(int64_t index) {
   return static_cast<c10::DeviceAllocator *>(device_allocator())->getMemoryInfo(narrow(index));
 }
@@ -225,9 +229,25 @@ py::dict graph_info(const CompiledGraph &graph) {
   return row;
 }
 
+// With whatever it is given: libgraft says what does not fit.
+std::vector<at::Tensor> run_loaded(const CompiledGraph &graph, const std::vector<at::Tensor> &inputs) {
+  py::gil_scoped_release no_gil;
+  return graph.run(inputs);
+}
+
+py::tuple load_file(const std::string &path, int64_t index) {
+  GraphFile file;
+  {
+    py::gil_scoped_release no_gil;
+    file = load_graph(path, narrow(index));
+  }
+  return py::make_tuple(file.graph, file.inputs, file.values, file.outputs);
+}
+
 void bind_graphs(py::module &m) {
   py::class_<CompiledGraph, std::shared_ptr<CompiledGraph>>(m, "CompiledGraph")
       .def_property_readonly("serial", &CompiledGraph::serial)
+      .def("run", torch::wrap_pybind_function(run_loaded))
       .def("info", torch::wrap_pybind_function(graph_info));
   py::class_<GraphCache>(m, "GraphCache")
       .def(py::init<>())
@@ -245,8 +265,12 @@ void bind_graphs(py::module &m) {
       .def("end", torch::wrap_pybind_function(&GraphRecording::end))
       .def("stop", &GraphRecording::stop)
       .def("output", torch::wrap_pybind_function(&GraphRecording::output))
+      .def_property_readonly("written", &GraphRecording::written)
+      .def("set_value", torch::wrap_pybind_function(&GraphRecording::set_value))
+      .def("save", torch::wrap_pybind_function_no_gil(&GraphRecording::save))
       .def_property_readonly("node_count", &GraphRecording::node_count)
       .def("compile", torch::wrap_pybind_function(&GraphRecording::compile), py::arg("passes") = py::none());
+  m.def("load_graph", torch::wrap_pybind_function(load_file));
   m.def("is_recordable", torch::wrap_pybind_function([](const at::Tensor &tensor, int64_t index) {
           return is_recordable(tensor, narrow(index));
         }));
@@ -297,6 +321,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       "wait_for_engine", +[] { wait_for_engine(); });
   def("device_properties", device_properties);
   def("extension", extension);
+  def("op_route", op_route);
   def(
       "current_device", +[] { return static_cast<int64_t>(current_device()); });
   def(

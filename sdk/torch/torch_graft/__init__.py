@@ -21,7 +21,10 @@ __all__ = [
     "devices",
     "fallbacks",
     "load",
+    "load_graph",
     "reset_fallbacks",
+    "route",
+    "save",
     "statistics",
 ]
 
@@ -53,6 +56,39 @@ def devices():
 def load(path):
     """Adds a plugin, by name or by the path of its library or manifest; returns the index of its first device."""
     return _device.library().load(str(path))
+
+
+def save(program, path, args=None, kwargs=None, state=None):
+    """Writes a program as a graph file, whole or not at all; `graft run`, C and load_graph run it.
+
+    program: what torch.export.export gave; or a module, which is exported with args and kwargs; or a function of tensors,
+    a training step for one, which is traced with them: it is called once, and what it wrote to tensors is put back.
+    state: names for what a function holds: {"model": model, "optimizer": optimizer, "average": tensor}.
+
+    Inputs are named as the arguments are, outputs as the keys of what is returned ("output" where that is a tensor). What
+    the program writes to, of its own tensors, becomes an input that begins with the value of now. RuntimeError, with the
+    line of the model: what a file can't hold.
+    """
+    from torch_graft import _files  # with torch._dynamo, which takes a while
+
+    _files.save(program, path, args, kwargs, state)
+
+
+def load_graph(path, device=None):
+    """A graph file, compiled for a device (the current one where none is named): called with its inputs, in order or by
+    name, it gives its output, or a tuple of them. inputs, outputs: their names. state: the inputs that the file has values
+    for; calls go on from them."""
+    from torch_graft import _files
+
+    return _files.load(path, device)
+
+
+def route(op, device=None):
+    """Who would run an op (torch.ops.aten.mm.default, or "aten::mm") on a device, judged by the tables of its plugin as
+    `graft ops` lists it: "plugin", "equal" (the slot of an op that is the same thing), "decomposition", "reference" (in
+    host memory), "host" (a view: no kernel), "composite" or "unsupported"."""
+    name = op if isinstance(op, str) else op.name()
+    return _device.library().op_route(name, _device.device_index(device))
 
 
 def fallbacks():

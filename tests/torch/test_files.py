@@ -1,0 +1,267 @@
+"""torch_graft.save and load_graph: what is in a file gives eager mode's bits, and what a file can't hold is refused by the
+line of the model."""
+
+import pytest
+import torch
+import torch_graft
+from torch.nn import functional as F
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 4, 3)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.head = torch.nn.Linear(4, 2)
+        self.scale = torch.tensor(2.0)
+
+    def forward(self, x, pair):
+        x = F.relu(self.norm(self.convolution(x))).mean((2, 3))
+        with torch.no_grad():
+            weights = pair["a"].softmax(-1)
+        return {"logits": self.head(x) * self.scale, "rest": (weights.t(), pair["b"] + torch.tensor(3.0))}
+
+
+def arguments(device):
+    return torch.randn(2, 3, 8, 8, device=device), {name: torch.randn(2, 3, device=device) for name in "ab"}
+
+
+def assert_gives(results, expected):
+    leaves = torch.utils._pytree.tree_leaves(expected)
+    results = results if isinstance(results, tuple) else (results,)
+    assert len(results) == len(leaves)
+    for result, value in zip(results, leaves):
+        assert (result.shape, result.dtype) == (value.shape, value.dtype) and torch.equal(result, value)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.graft"
+
+
+def refused(*args, **options):
+    with pytest.raises(RuntimeError, match="torch_graft.save: ") as error:
+        torch_graft.save(*args, **options)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("how", ["module", "exported", "decomposed", "exported on the CPU"])
+def test_models(device, path, how):
+    x, pair = arguments(device)
+    model = Model().to(device).eval()
+    if how == "module":
+        torch_graft.save(model, path, (x, pair))
+    else:
+        place = "cpu" if how == "exported on the CPU" else device
+        there = torch.utils._pytree.tree_map(lambda tensor: tensor.to(place), (x, pair))
+        program = torch.export.export(model.to(place), there)
+        torch_graft.save(program.run_decompositions({}) if how == "decomposed" else program, path)
+        model.to(device)
+    graph = torch_graft.load_graph(path)
+    assert (graph.inputs, graph.outputs) == (["x", "pair_a", "pair_b"], ["logits", "rest.0", "rest.1"])
+    assert not graph.state
+    with torch.no_grad():
+        expected = model(x, pair)
+        assert_gives(graph(x, pair["a"], pair["b"]), expected)
+        assert_gives(graph(pair_b=pair["b"], x=x, pair_a=pair["a"]), expected)
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_buffers_that_are_written_are_state(device, path, decomposed):
+    x, pair = arguments(device)
+    model = Model().to(device)
+    program = torch.export.export(model, (x, pair))
+    torch_graft.save(program.run_decompositions({}) if decomposed else program, path)
+    graph = torch_graft.load_graph(path)
+    assert sorted(graph.state) == ["norm.num_batches_tracked", "norm.running_mean", "norm.running_var"]
+    for _ in range(2):
+        results = graph(x, pair["a"], pair["b"])
+        with torch.no_grad():
+            assert_gives(results, model(x, pair))
+    for name, value in graph.state.items():
+        assert torch.equal(value, model.get_buffer(name)), name
+
+
+OPTIMIZERS = {
+    "SGD": lambda model: torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+    "fused Adam": lambda model: torch.optim.Adam(model.parameters(), lr=0.1, fused=True),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_steps(device, path, name):
+    """Forward, backward and optimizer in one; tracing leaves model, optimizer and generator as they were."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2)).to(device)
+    optimizer = OPTIMIZERS[name](model)
+    x, y = torch.randn(6, 4, device=device), torch.randint(0, 2, (6,), device=device)
+
+    def step(batch, labels):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(batch), labels)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    step(x, y)
+    before = [value.clone() for value in model.state_dict().values()]
+    generator = torch.graft.get_rng_state()
+    torch_graft.save(step, path, (x, y), state={"model": model, "optimizer": optimizer})
+    assert all(map(torch.equal, before, model.state_dict().values()))
+    assert torch.equal(generator, torch.graft.get_rng_state())
+    graph = torch_graft.load_graph(path)
+    assert graph.inputs == ["batch", "labels"] and graph.outputs == ["output"]
+    assert {"model.0.weight", "model.2.bias"} < set(graph.state)
+    results = [graph(x, y) for _ in range(3)]
+    torch.graft.set_rng_state(generator)
+    for result in results:
+        assert torch.equal(result, step(x, y))
+    for parameter, value in model.named_parameters():
+        assert torch.equal(graph.state[f"model.{parameter}"], value), parameter
+
+
+def test_weights_that_are_tied_are_one(device, path):
+    a, b = torch.nn.Linear(3, 3, device=device), torch.nn.Linear(3, 3, device=device)
+    b.weight = a.weight
+
+    def step(x):
+        with torch.no_grad():
+            a.weight.mul_(2)
+            return b(x)
+
+    x = torch.randn(2, 3, device=device)
+    torch_graft.save(step, path, (x,), state={"a": a})
+    graph = torch_graft.load_graph(path)
+    assert list(graph.state) == ["a.weight"]
+    for _ in range(2):
+        assert torch.equal(graph(x), step(x))
+
+
+# --- what is refused ---
+
+
+class Sizes(torch.nn.Module):
+    def forward(self, x):
+        return (x + 1).nonzero()
+
+
+class Reads(torch.nn.Module):
+    def forward(self, x):
+        return x.cpu() * 2
+
+
+class Draws(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.rand(3).to(x.device)
+
+
+LINES = {
+    Sizes: ("nonzero.default is not known beforehand", "return (x + 1).nonzero()"),
+    Reads: ("reads values of the device", "return x.cpu() * 2"),
+    Draws: ("draws on the CPU", "return x + torch.rand(3)"),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_refusals_name_the_line(device, path, case):
+    reason, line = LINES[case]
+    path.write_text("what was there")
+    text = refused(case(), path, (torch.ones(2, 3, device=device),))
+    assert reason in text and f"{__file__}:" in text and line in text, text
+    assert path.read_text() == "what was there" and len(list(path.parent.iterdir())) == 1
+
+
+def test_open_sizes_are_refused(device, path):
+    rows = ({0: torch.export.Dim("rows")},)
+    program = torch.export.export(torch.nn.Tanh(), (torch.ones(4, 3, device=device),), dynamic_shapes=rows)
+    text = refused(program, path)
+    assert "input input, [" in text and "sizes that are open until a run" in text and "without dynamic_shapes" in text
+
+
+def test_state_on_the_cpu_is_refused(device, path):
+    """Adam counts its steps there, where it is not fused."""
+    model = torch.nn.Linear(3, 1).to(device)
+    count = torch.zeros(())
+    state = {"count": count}
+
+    def step(x):
+        count.add_(1)
+        return model(x).detach()
+
+    text = refused(step, path, (torch.ones(2, 3, device=device),), state=state)
+    assert "it writes to count, a tensor on the CPU" in text and "fused=True" in text
+    assert count == 0 and not path.exists()
+
+
+def test_functions_that_read_values_are_refused(device, path):
+    weight = torch.ones(3, device=device)
+
+    def step(x):
+        weight.mul_(2)
+        return x * weight.sum().item()  # the line
+
+    text = refused(step, path, (torch.ones(3, device=device),))
+    assert "values of a tensor are read" in text and "return x * weight.sum().item()  # the line" in text, text
+    assert weight.tolist() == [1, 1, 1] and not path.exists()
+
+
+def test_control_flow_that_depends_on_values_is_refused(device, path):
+    class Branches(torch.nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    assert "cond can't be in a file" in refused(Branches(), path, (torch.ones(3, device=device),))
+
+
+def test_autocast_is_in_the_file(device, path):
+    class Half(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            with torch.autocast("graft", dtype=torch.float16):
+                return self.layer(x)
+
+    model, x = Half().to(device), torch.randn(2, 4, device=device)
+    torch_graft.save(model, path, (x,))
+    result = torch_graft.load_graph(path)(x)
+    assert result.dtype == torch.float16 and torch.equal(result, model(x))
+
+
+def test_shared_state_is_refused(device, path):
+    memory = torch.ones(6, device=device)
+    first, rest = memory[:4], memory[2:]
+
+    def step(x):
+        first.add_(x)
+        return rest * 2
+
+    text = refused(step, path, (torch.ones(4, device=device),), state={"first": first, "rest": rest})
+    assert "first, which is written, shares memory with rest" in text
+
+
+def test_arguments_are_checked(device, path):
+    x = torch.ones(2, device=device)
+    assert "input x is on cpu" in refused(lambda x: x * 2, path, (x.cpu(),))
+    assert "output.1 is 3" in refused(lambda x: (x * 2, 3), path, (x,))
+    with pytest.raises(TypeError, match="expected an exported program, a module or a function"):
+        torch_graft.save(3, path)
+    torch_graft.save(lambda x, y: x * y, path, (x, x))
+    graph = torch_graft.load_graph(path)
+    for args, names in [((x,), {}), ((x, x, x), {}), ((x,), {"x": x}), ((x,), {"z": x})]:
+        with pytest.raises(TypeError, match="expected the inputs x, y"):
+            graph(*args, **names)
+    with pytest.raises(TypeError, match="input y: expected a tensor on graft"):
+        graph(x, x.cpu())
+    with pytest.raises(RuntimeError, match=r"y is .*f32\[3\]|expected f32\[2\]"):
+        graph(x, torch.ones(3, device=device))
+    with pytest.raises(RuntimeError, match="input x requires grad"):
+        graph(x.clone().requires_grad_(), x)
+
+
+def test_another_device_takes_it(device, other, path):
+    x = torch.randn(5, device=device)
+    torch_graft.save(lambda x: (x * 2 + 1, x.sum()), path, (x,))
+    graph = torch_graft.load_graph(path, other)
+    results = graph(x.to(other))
+    assert results[0].device == other and torch.equal(results[0].cpu(), (x * 2 + 1).cpu())
