@@ -76,6 +76,25 @@ void ocl_geometry_collapse(ocl_geometry *geometry) {
   geometry->rank = last + 1;
 }
 
+int64_t ocl_geometry_elements(const ocl_geometry *geometry) {
+  int64_t count = 1;
+  for (int d = 0; d < geometry->rank; d++) count *= geometry->size[d];
+  return count;
+}
+
+bool ocl_geometry_is_small(const ocl_geometry *geometry) {
+  return ocl_geometry_elements(geometry) <= OCL_SMALL;
+}
+
+void ocl_geometry_widen(ocl_geometry *geometry) {
+  const int step = 4;
+  while (geometry->rank % step != 0) {
+    int d = geometry->rank++;
+    geometry->size[d] = 1;
+    for (int k = 0; k < geometry->operands; k++) geometry->stride[k][d] = 0;
+  }
+}
+
 int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, ocl_cut *cut) {
   int64_t rows = 1, items = device->is_cpu ? 4 * (int64_t)device->compute_units : INT64_MAX;
   for (int d = 1; d < geometry->rank; d++) rows *= geometry->size[d];

@@ -6,6 +6,9 @@
 
 #define OCL_DIMS_MAX     12
 #define OCL_OPERANDS_MAX 12
+/* Elements of what is small: some ten microseconds of a core, where a program takes a quarter of a second to compile.
+ */
+#define OCL_SMALL 32768
 
 /* How many parts of b cover a; and what these make together. */
 static inline int64_t ocl_ceil_divide(int64_t a, int64_t b) {
@@ -44,6 +47,19 @@ void ocl_geometry_push_outer(ocl_geometry *geometry, int64_t size, const int64_t
 void ocl_geometry_sort(ocl_geometry *geometry);
 /* Joins neighbours that are one run of memory in every operand. Leaves at least one dimension. */
 void ocl_geometry_collapse(ocl_geometry *geometry);
+
+/* Whether elements that follow each other along a dimension lie side by side. */
+static inline int ocl_is_unit(int64_t stride) {
+  return stride == 1;
+}
+
+/* The number of places. */
+int64_t ocl_geometry_elements(const ocl_geometry *geometry);
+/* Whether compiling a program for just this rank and these strides would take far longer than it could ever save: a
+ * small index space takes a program that many share. */
+bool ocl_geometry_is_small(const ocl_geometry *geometry);
+/* Gives it outer dimensions of size 1 up to the next of few ranks, so that it can take a program that many share. */
+void ocl_geometry_widen(ocl_geometry *geometry);
 
 /* How an index space is cut: on a CPU into a few long pieces for each core, on a GPU into one vector a work-item. The
  * innermost dimension is cut into chunks; a work-item takes per_item chunks. Laid out as the kernels' structs end. */

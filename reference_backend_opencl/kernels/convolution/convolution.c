@@ -8,6 +8,9 @@ enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
 /* A loop over so many taps is unrolled. Longer ones would take a compiler seconds, and a program for each size. */
 enum { UNROLLED_TAPS = 12 };
 
+/* So many products take some ten microseconds of a core even where much of a vector is empty. */
+enum { SMALL_PRODUCTS = 1 << 21 };
+
 /* ---- A convolution as the kernels see it ---- */
 
 /* What the arguments of both ops say alike. */
@@ -65,6 +68,22 @@ static int64_t vector_for(const graft_device *device, int64_t row) {
   return vec;
 }
 
+/* What a program is compiled for. */
+typedef struct form {
+  bool forward;
+  int64_t pitch;           /* of a plane; 0: rows */
+  int64_t vec, wide, tile; /* lanes, vectors side by side, channels */
+  bool any_taps;           /* a loop, for windows of any size */
+} form;
+
+/* Whether a program for this size alone would not pay: how many products there are, those of lanes and channels that
+ * stand empty included, where vectors and tiles are as long as they can be. */
+static bool is_small(const graft_device *device, const ocl_space *s, int64_t tile) {
+  int64_t lanes = ocl_round_up(s->out_size[2], device->vector_width), channels = ocl_round_up(s->out_channels, tile);
+  int64_t sums = s->batch * s->groups * channels * s->out_size[0] * s->out_size[1] * lanes;
+  return sums * s->in_channels * s->taps[0] * s->taps[1] * s->taps[2] <= SMALL_PRODUCTS;
+}
+
 /* How many places the window covers beside its own, and the first of them for output 0. */
 static int64_t reach_of(const ocl_space *s, int d) {
   int64_t reach = (s->taps[d] - 1) * s->tap[d];
@@ -76,7 +95,8 @@ static int64_t first_of(const ocl_space *s, int d) {
 }
 
 /* Makes one row of a plane, in which rows begin `pitch` elements apart; work-items take `wide` vectors of it. */
-static void lay_plane(ocl_space *s, int64_t pitch, int64_t vec, int64_t wide) {
+static void lay_plane(ocl_space *s, const form *form) {
+  const int64_t pitch = form->pitch, vec = form->vec, wide = form->wide;
   ocl_plane *p = &s->plane;
   int64_t shift = reach_of(s, 1) * pitch + reach_of(s, 2);
   *p = (ocl_plane){.pitch = pitch,
@@ -111,14 +131,15 @@ static int64_t plane_pitch(const graft_device *device, const ocl_space *s) {
   return 5 * as_plane <= 4 * as_rows ? pitch : 0;
 }
 
-static void set_rows(ocl_space *s, int64_t vec, int64_t wide, int64_t tile) {
+static void set_rows(ocl_space *s, const form *form) {
+  const int64_t vec = form->vec, wide = form->wide;
   if (!s->plane.pitch) {
     s->first = first_of(s, 2);
     s->phase = ocl_round_up(ocl_round_up(s->out_size[2], wide * vec) + reach_of(s, 2) / s->mul[2], vec);
     s->row = s->phase * s->mul[2];
   }
   s->segments = ocl_ceil_divide(s->out_size[2], wide * vec);
-  s->blocks = ocl_ceil_divide(s->out_channels, tile);
+  s->blocks = ocl_ceil_divide(s->out_channels, form->tile);
   s->units = s->batch * s->groups * s->blocks * s->out_size[0] * s->out_size[1] * s->segments;
 }
 
@@ -136,21 +157,17 @@ static uint64_t padded(uint64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-static bool has_many_taps(const ocl_space *s) {
-  return !s->plane.pitch && s->taps[2] > UNROLLED_TAPS;
-}
-
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
-                                int64_t vec, int64_t wide, int64_t tile, const ocl_space *s, bool forward) {
+                                const form *form, int64_t taps) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
-  ocl_head_types(&head, dtype, (unsigned)vec, local);
-  ocl_text_add(&head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)tile, (int)wide,
-               forward ? "#define FORWARD\n" : "", s->plane.pitch ? "#define PLANE\n" : "");
-  if (has_many_taps(s))
+  ocl_head_types(&head, dtype, (unsigned)form->vec, local);
+  ocl_text_add(&head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)form->tile,
+               (int)form->wide, form->forward ? "#define FORWARD\n" : "", form->pitch ? "#define PLANE\n" : "");
+  if (form->any_taps)
     ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
   else
-    ocl_text_add(&head, "#define TAPS %d\n", (int)s->taps[2]);
+    ocl_text_add(&head, "#define TAPS %d\n", (int)taps);
   graft_status status = ocl_kernel_make(kernel, device, &head, "convolution/convolution", name);
   return status;
 }
@@ -185,23 +202,33 @@ static int64_t width_of(const graft_device *device, const ocl_dtype *dtype, int6
   return registers && (vectors % 2 == 0 || vectors > 4) ? 2 : 1;
 }
 
+static form forward_form(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
+  const int64_t most = 8, whole = s->out_channels == 1 ? 1 : most;
+  if (is_small(device, s, whole))
+    return (form){.forward = true, .vec = device->vector_width, .wide = 1, .tile = whole, .any_taps = true};
+  form form = {.forward = true, .tile = 1};
+  while (form.tile < most && form.tile < s->out_channels) form.tile *= 2;
+  form.pitch = s->in_channels < PLANE_CHANNELS ? 0 : plane_pitch(device, s);
+  form.vec = form.pitch ? device->vector_width : vector_for(device, s->out_size[2]);
+  int64_t row = form.pitch ? (s->out_size[1] - 1) * form.pitch + s->out_size[2] : s->out_size[2];
+  form.wide = width_of(device, dtype, ocl_ceil_divide(row, form.vec), form.tile);
+  form.any_taps = !form.pitch && s->taps[2] > UNROLLED_TAPS;
+  return form;
+}
+
 static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
   graft_status tensor = ocl_tensor_forward(f, device, dtype, &s);
   if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
-  int64_t tile = 1, pitch = plane_pitch(device, &s);
-  while (tile < 8 && tile < s.out_channels) tile *= 2;
-  if (s.in_channels < PLANE_CHANNELS) pitch = 0;
-  int64_t vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
-  int64_t row = pitch ? (s.out_size[1] - 1) * pitch + s.out_size[2] : s.out_size[2];
-  int64_t wide = width_of(device, dtype, ocl_ceil_divide(row, vec), tile);
-  if (pitch) lay_plane(&s, pitch, vec, wide);
-  set_rows(&s, vec, wide, tile);
+  const form form = forward_form(device, dtype, &s);
+  const int64_t tile = form.tile;
+  if (form.pitch) lay_plane(&s, &form);
+  set_rows(&s, &form);
   f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
-  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", vec, wide, tile, &s, true);
-  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", vec, wide, tile, &s, true);
-  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", vec, wide, tile, &s, true);
+  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, s.taps[2]);
+  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, s.taps[2]);
+  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", &form, s.taps[2]);
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
@@ -243,33 +270,42 @@ static ocl_space outs_of(const ocl_space *s) {
   return outs;
 }
 
+static form gradient_form(const graft_device *device, const ocl_space *s) {
+  form form = {.wide = 1, .tile = 4};
+  bool small = is_small(device, s, form.tile);
+  form.pitch = small ? 0 : plane_pitch(device, s);
+  form.vec = small || form.pitch ? device->vector_width : vector_for(device, s->out_size[2]);
+  form.any_taps = small || (!form.pitch && s->taps[2] > UNROLLED_TAPS);
+  return form;
+}
+
 static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
   graft_status tensor = ocl_tensor_weight(g, device, dtype, &s);
   if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
-  const int64_t tile = 4, enough = 32; /* vectors summed before they are added to the others */
+  const int64_t enough = 32; /* vectors summed before they are added to the others */
+  const form form = gradient_form(device, &s);
+  const int64_t tile = form.tile;
   ocl_space outs = outs_of(&s);
-  int64_t pitch = plane_pitch(device, &s), vec = pitch ? device->vector_width : vector_for(device, s.out_size[2]);
-  if (pitch) {
-    lay_plane(&s, pitch, vec, 1);
-    lay_plane(&outs, pitch, vec, 1);
+  if (form.pitch) {
+    lay_plane(&s, &form);
+    lay_plane(&outs, &form);
   }
-  set_rows(&s, vec, 1, tile);
-  set_rows(&outs, vec, 1, tile);
+  set_rows(&s, &form);
+  set_rows(&outs, &form);
   s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
   g->out_row = outs.row;
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
-  bool row_each = device->is_cpu && !has_many_taps(&s); /* a work-item has a row of taps, else one */
+  bool row_each = device->is_cpu && !form.any_taps; /* a work-item has a row of taps, else one */
   int64_t tiles = s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (row_each ? taps / s.taps[2] : taps);
   s.splits = splits_for(device, s.batch, tiles);
   g->sums = s.splits > 1;
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
-  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", vec, 1, tile, &s, false);
-  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", vec, 1, tile, &s, false);
-  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", vec, 1, tile, &s, false);
-  if (status == GRAFT_OK && s.splits > 1)
-    status = make_kernel(&g->sum, device, dtype, "sum_splits", vec, 1, tile, &s, false);
+  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", &form, s.taps[2]);
+  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", &form, s.taps[2]);
+  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", &form, s.taps[2]);
+  if (status == GRAFT_OK && s.splits > 1) status = make_kernel(&g->sum, device, dtype, "sum_splits", &form, s.taps[2]);
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
   if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, &s, weights);
@@ -345,10 +381,12 @@ graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolu
 static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype,
                                  const graft_dl_tensor *grad) {
   int64_t images = grad->shape[0], channels = grad->shape[1], spatial = 1;
-  const ocl_space s = {.taps = {1, 1, 1}};
   for (int d = 2; d < grad->ndim; d++) spatial *= grad->shape[d];
-  graft_status status =
-      make_kernel(kernel, device, dtype, "bias_gradient", vector_for(device, spatial), 1, 4, &s, false);
+  /* One of the programs that there are for gradients of weights. */
+  bool small = images * channels * spatial <= OCL_SMALL;
+  int64_t vec = small ? device->vector_width : vector_for(device, spatial);
+  const form form = {.vec = vec, .wide = 1, .tile = 4, .any_taps = small};
+  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", &form, 1);
   const ocl_argument sizes[] = {OCL_VALUE(images), OCL_VALUE(channels), OCL_VALUE(spatial)};
   if (status == GRAFT_OK) status = ocl_kernel_set(kernel, OCL_ALL(sizes));
   size_t local = device->is_cpu ? 1 : 64;

@@ -28,6 +28,14 @@
 #define CONVERT(type, v) CAT(convert_, VEC_OF(type))(v)
 #define AS(type, v) CAT(as_, VEC_OF(type))(v)
 
+/* In front of a loop over lanes. Where the head says SMALL, the call is small, and so should be the code of its kernel: most
+ * of what a compiler takes goes into loops that it unrolls or makes vectors of. */
+#ifdef SMALL
+#define OVER_LANES _Pragma("clang loop unroll(disable) vectorize(disable)")
+#else
+#define OVER_LANES
+#endif
+
 /* Of a function that is given local memory. PoCL 3.1 makes a kernel's local variables each work-group's own only where the
  * kernel itself names them; but a function that is not inlined at once and always gets the same one comes to name it,
  * and work-groups on several threads then share it. */

@@ -14,6 +14,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   bool rows = true;
   for (int k = 0; k < call->indices; k++) rows = rows && geometry.stride[OCL_INDEX + k][0] == 0;
   bool contiguous = geometry.stride[OCL_PLAIN][0] == 1 && geometry.stride[OCL_PICKED][0] == 1;
+  if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX ? 1 : device->vector_width, local);

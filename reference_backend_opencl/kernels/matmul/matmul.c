@@ -25,6 +25,9 @@ typedef struct product {
 /* As panels.cl has it, and up to how many multiplications. */
 enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
 
+/* So many multiplications take some ten microseconds. What a compiler takes for a tile grows with its sums. */
+enum { SMALL_PRODUCTS = 1 << 20 };
+
 /* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
 enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 
@@ -87,6 +90,14 @@ static ocl_tile gpu_tile(const graft_device *device, bool complex, bool wide, co
   int64_t large = 2 * t.m,
           count = ocl_ceil_divide(out->rows, large) * ocl_ceil_divide(out->columns, large) * out->batches;
   if (t.vec == 4 && count >= (int64_t)device->compute_units) t.v *= 2, t.m = t.n = large;
+  return t;
+}
+
+/* Half as many rows and vectors. The sums are the same, in the same order. */
+static ocl_tile small_tile(ocl_tile t) {
+  t.m /= 2;
+  t.v /= 2;
+  t.n = t.v * t.vec;
   return t;
 }
 
@@ -275,8 +286,9 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
       ocl_tensor_tile(device, memo->compute, &a, call->a->dl.byte_offset, &b, call->b->dl.byte_offset, &out, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
-  memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE &&
-                  out.rows * out.columns * out.batches <= AT_ONCE_MOST / (a.columns > 0 ? a.columns : 1);
+  const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
+  memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE && sums <= AT_ONCE_MOST / depth;
+  if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
   const int64_t splits =
       memo->tensor ? tensor_splits(device, &out, a.columns, &t) : splits_of(device, &out, a.columns, &t);
   memo->splits = splits > 1;

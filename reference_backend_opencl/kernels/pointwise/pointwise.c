@@ -185,10 +185,6 @@ static bool make_geometry(const operands *call, ocl_geometry *geometry) {
   return true;
 }
 
-static int inner_kind(int64_t stride) {
-  return stride == 0 ? 0 : stride == 1 ? 1 : 2;
-}
-
 /* Whether the functions of complex numbers are needed. */
 static bool has_complex_form(const recipe *recipe, const ocl_dtype *compute) {
   return compute->class == OCL_CLASS_COMPLEX && recipe->complex;
@@ -218,22 +214,31 @@ void ocl_pointwise_head(ocl_text *head, const graft_device *device, const operan
   }
 }
 
+/* Of a small call the kernel asks for strides when it runs: one program serves all of them. */
+static void add_inner(ocl_text *head, const char *name, const ocl_geometry *geometry, int operand) {
+  if (ocl_geometry_is_small(geometry))
+    ocl_text_add(head, "#define INNER_%s (stride == 1)\n", name);
+  else
+    ocl_text_add(head, "#define INNER_%s %d\n", name, ocl_is_unit(geometry->stride[operand][0]));
+}
+
 static void write_head(ocl_text *head, const graft_device *device, const operands *call, const recipe *recipe,
                        const ocl_dtype *compute, const ocl_geometry *geometry, size_t local) {
+  const char *const names[OCL_INPUTS_MAX] = {"0", "1", "2"};
   bool complex =
       compute->class == OCL_CLASS_COMPLEX || ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
   ocl_head_types(head, compute, complex ? 1 : device->vector_width, local);
   ocl_pointwise_head(head, device, call, recipe, compute);
   ocl_text_add(head, "#define RANK %d\n#define INPUTS %d\n", geometry->rank, call->inputs);
-  ocl_text_add(head, "#define INNER_OUT %d\n", inner_kind(geometry->stride[0][0]));
-  if (call->second) ocl_text_add(head, "#define INNER_SECOND %d\n", inner_kind(geometry->stride[call->inputs + 1][0]));
+  add_inner(head, "OUT", geometry, 0);
+  if (call->second) add_inner(head, "SECOND", geometry, call->inputs + 1);
   int divisor = divisor_of(call, recipe, compute);
   if (divisor >= 0) ocl_text_add(head, "#define DIVISOR %c\n#define OP_ID %u\n", 'a' + divisor, call->op_id);
   for (int k = 0; k < call->inputs; k++) {
-    if (!ocl_is_value(call->input[k]))
-      ocl_text_add(head, "#define INNER_%d %d\n", k, inner_kind(geometry->stride[k + 1][0]));
+    if (!ocl_is_value(call->input[k])) add_inner(head, names[k], geometry, k + 1);
   }
   if (recipe->flags & (OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL | OCL_POLYNOMIALS)) ocl_text_add(head, "#define LONG\n");
+  if (ocl_geometry_is_small(geometry)) ocl_text_add(head, "#define SMALL\n");
 }
 
 static graft_status set_space(memo *memo, const ocl_geometry *geometry, size_t local) {
@@ -269,6 +274,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   const ocl_dtype *compute = ocl_pointwise_dtype(device, call, recipe);
   ocl_geometry geometry;
   if (!compute || !make_geometry(call, &geometry)) return GRAFT_UNIMPLEMENTED;
+  if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
   memo->compute = compute;
   memo->reports = divisor_of(call, recipe, compute) >= 0;
   size_t local = device->is_cpu ? 1 : 128;

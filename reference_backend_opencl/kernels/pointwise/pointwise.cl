@@ -1,30 +1,33 @@
 /* One kernel for every op whose output element depends on the input elements at its place. The head defines
  *   INPUTS, SCALARS   how many (0 to 3 each); operands are a, b, c, numbers x, y, z
- *   D_OUT, D_0 ...    dtypes                  INNER_OUT, INNER_0 ...  innermost stride: 0, 1, or 2 for any other
+ *   D_OUT, D_0 ...    dtypes                  INNER_OUT, INNER_0 ...  whether the innermost `stride` is 1: 0, 1, or asked for
  *   VALUE_0 ...       operand is a number     MASK                    which operand is a mask: 0 or 1
  *   RANK              after joining dimensions
  *   EXPRESSION        the op; MODE, HAS_X, HAS_Y: arguments it asks about
  *   LONG              the expression is compiled once, since that takes longer than the tests of a loop for steps and rests
+ *   SMALL             so is a small call's, whose program serves all ranks up to RANK and all strides
  *   SECOND            what a second output gets, of D_SECOND and the same shape; its innermost stride is INNER_SECOND
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
 /* n elements of a row from place i on; lanes beyond them repeat the first, which is as safe as the real ones. */
 #define DEFINE_FETCH(k)                                                                       \
   static TYPE_##k fetch_##k(__global const RAW(D_##k) * row, long stride, long i, int n) {    \
-    if (INNER_##k == 1 && n == VEC) return TAKE_##k(__global, row + i);                       \
+    if (INNER_##k && n == VEC) return TAKE_##k(__global, row + i);                       \
     RAW(D_##k) lanes[VEC];                                                                    \
+    OVER_LANES                                                                                \
     for (int j = 0; j < VEC; j++) lanes[j] = row[(j < n ? i + j : i) * stride];               \
     return TAKE_##k(__private, lanes);                                                        \
   }
 
 #define DEFINE_PUT(name, dtype, inner, result, store)                                        \
   static void name(__global RAW(dtype) * row, long stride, long i, int n, result v) {        \
-    if (inner == 1 && n == VEC) {                                                            \
+    if (inner && n == VEC) {                                                                 \
       store(__global, row + i, v);                                                           \
       return;                                                                                \
     }                                                                                        \
     RAW(dtype) lanes[VEC];                                                                   \
     store(__private, lanes, v);                                                              \
+    OVER_LANES                                                                               \
     for (int j = 0; j < n; j++) row[(i + j) * stride] = lanes[j];                            \
   }
 DEFINE_PUT(put, D_OUT, INNER_OUT, RESULT, STORE_RESULT)
@@ -138,7 +141,7 @@ KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2
     }
     __global RAW(D_OUT) *row_out = POINTER(D_OUT, out) + start[0];
     ROW_SECOND ROW_0 ROW_1 ROW_2
-#ifdef LONG
+#if defined(LONG) || defined(SMALL)
     for (; i < end; i += VEC) STEP(i, (int)min((long)VEC, end - i))
 #else
     for (; i + VEC <= end; i += VEC) STEP(i, VEC)

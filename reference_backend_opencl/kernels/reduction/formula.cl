@@ -39,6 +39,7 @@ static VT first_lanes(VT v, int n) {
   if (n < VEC) {
     CT values[VEC];
     VSTORE(v, values);
+    OVER_LANES
     for (int j = n; j < VEC; j++) values[j] = INIT;
     v = VLOAD(values);
   }

@@ -86,12 +86,6 @@ static void order(pass *pass, bool empty) {
   pass->rows = pass->reduced.stride[0][0] == 1 || !wide_columns;
 }
 
-static int64_t elements(const ocl_geometry *geometry) {
-  int64_t count = 1;
-  for (int d = 0; d < geometry->rank; d++) count *= geometry->size[d];
-  return count;
-}
-
 static const ocl_dtype *accumulator(const graft_device *device, const pass *pass) {
   bool counts = pass->formula.in == OCL_COUNTS, of_input = pass->formula.in == OCL_AS_INPUT || counts;
   bool of_complex = pass->in->class == OCL_CLASS_COMPLEX && !pass->formula.asks,
@@ -143,8 +137,8 @@ graft_status ocl_reduction_plan(const graft_device *device, const operands *call
   only.accumulator = accumulator(device, &only);
   bool float_count =
       formula->in == OCL_COUNTS && (only.in->class == OCL_CLASS_FLOAT || only.in->class == OCL_CLASS_COMPLEX);
-  if (float_count && !device->has_f64 && elements(&only.reduced) > 1 << 24) return GRAFT_UNIMPLEMENTED;
-  only.x = fmax(0, (double)elements(&only.reduced) - (formula->first ? call->correction : 0));
+  if (float_count && !device->has_f64 && ocl_geometry_elements(&only.reduced) > 1 << 24) return GRAFT_UNIMPLEMENTED;
+  only.x = fmax(0, (double)ocl_geometry_elements(&only.reduced) - (formula->first ? call->correction : 0));
   only.shifted = is_shifted(device, &only);
   *out = only;
   return GRAFT_OK;
@@ -159,7 +153,7 @@ pass ocl_reduction_shift(const graft_device *device, const pass *shifted) {
   }
   shift.formula = *shifted->formula.first;
   shift.out = shifted->accumulator;
-  shift.x = (double)elements(&shifted->reduced);
+  shift.x = (double)ocl_geometry_elements(&shifted->reduced);
   if (shift.formula.of_one && shift.x > 1) {
     shift.reduced = (ocl_geometry){.rank = 1, .operands = 1, .size = {1}, .stride = {{1}}};
   }
@@ -170,7 +164,7 @@ pass ocl_reduction_shift(const graft_device *device, const pass *shifted) {
 int64_t ocl_reduction_splits(const graft_device *device, const pass *pass) {
   int64_t wanted = device->is_cpu ? 2 * (int64_t)device->compute_units : 512 * (int64_t)device->compute_units;
   int64_t least = device->is_cpu ? 16384 : 512; /* elements for each */
-  int64_t outputs = elements(&pass->kept), reduced = elements(&pass->reduced);
+  int64_t outputs = ocl_geometry_elements(&pass->kept), reduced = ocl_geometry_elements(&pass->reduced);
   int64_t splits = wanted / outputs, most = reduced / least;
   if (splits > most) splits = most;
   return splits > 1 ? splits : 1;

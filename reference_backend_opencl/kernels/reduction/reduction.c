@@ -9,12 +9,6 @@
 typedef ocl_reduction_call operands;
 typedef ocl_reduction_pass pass;
 
-static int64_t elements(const ocl_geometry *geometry) {
-  int64_t count = 1;
-  for (int d = 0; d < geometry->rank; d++) count *= geometry->size[d];
-  return count;
-}
-
 /* ---- The memo ---- */
 
 /* One reduction is up to three kernels; a variance is up to three reductions. */
@@ -48,10 +42,6 @@ static void release(void *pointer) {
   }
 }
 
-static int inner_kind(int64_t stride) {
-  return stride == 0 ? 0 : stride == 1 ? 1 : 2;
-}
-
 /* How many vectors side by side a work-item of a CPU takes: more than one where all cores have enough to do. */
 static int64_t width_of(const graft_device *device, const pass *pass, int64_t vec) {
   enum { WIDE = 8 };
@@ -59,7 +49,18 @@ static int64_t width_of(const graft_device *device, const pass *pass, int64_t ve
   return device->is_cpu && !pass->rows && pass->kept.stride[1][0] == 1 && is_long ? WIDE : 1;
 }
 
-static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const pass *pass) {
+/* Of a small pass the ranks do not count: one program serves all of them. */
+static bool widen_if_small(pass *pass) {
+  if (ocl_geometry_elements(&pass->kept) * ocl_geometry_elements(&pass->reduced) > OCL_SMALL) return false;
+  ocl_geometry_widen(&pass->kept);
+  ocl_geometry_widen(&pass->reduced);
+  return true;
+}
+
+static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const pass *exact) {
+  pass shared = *exact;
+  const pass *pass = &shared;
+  bool is_small = widen_if_small(&shared);
   const ocl_dtype *compute = pass->accumulator;
   size_t local = device->is_cpu ? 1 : 64;
   int64_t vec = compute->class == OCL_CLASS_COMPLEX ? 1 : device->vector_width;
@@ -68,9 +69,12 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   ocl_reduction_head(&head, pass, (unsigned)vec, local);
   ocl_text_add(&head, "#define WIDTH %d\n#define KEPT %d\n#define REDUCED %d\n", (int)width, pass->kept.rank,
                pass->reduced.rank);
-  ocl_text_add(&head, "#define INNER_IN %d\n#define INNER_OUT %d\n",
-               inner_kind(pass->rows ? pass->reduced.stride[0][0] : pass->kept.stride[1][0]),
-               inner_kind(pass->kept.stride[0][0]));
+  ocl_text_add(&head, "#define INNER_IN %d\n#define INNER_OUT %s\n%s",
+               ocl_is_unit(pass->rows ? pass->reduced.stride[0][0] : pass->kept.stride[1][0]),
+               is_small                               ? "(stride == 1)"
+               : ocl_is_unit(pass->kept.stride[0][0]) ? "1"
+                                                      : "0",
+               is_small ? "#define SMALL\n" : "");
   graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/formula reduction/reduction", "reduce");
   if (status != GRAFT_OK) return status;
 
@@ -78,10 +82,10 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   int n = ocl_geometry_numbers(&pass->kept, space);
   n += ocl_geometry_numbers(&pass->reduced, space + n);
   int64_t segment = pass->rows ? 64 * vec : 64, per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
-  int64_t segments = per_row > 0 ? per_row * (elements(&pass->reduced) / pass->reduced.size[0]) : 0;
+  int64_t segments = per_row > 0 ? per_row * (ocl_geometry_elements(&pass->reduced) / pass->reduced.size[0]) : 0;
   int64_t outputs_per_unit = pass->rows ? 1 : width * vec;
   int64_t units_per_row = ocl_ceil_divide(pass->kept.size[0], outputs_per_unit);
-  int64_t units_per_split = units_per_row * (elements(&pass->kept) / pass->kept.size[0]);
+  int64_t units_per_split = units_per_row * (ocl_geometry_elements(&pass->kept) / pass->kept.size[0]);
   int64_t units = units_per_split * pass->splits;
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT64_MAX;
   int64_t per_item = units > items ? ocl_ceil_divide(units, items) : 1;
@@ -110,7 +114,7 @@ static int64_t choose_middle(const graft_device *device, int64_t splits) {
 static graft_status append_pass(stage *stage, graft_device *device, const pass *pass) {
   int n = stage->passes++;
   if (n < PASSES_MAX - 1)
-    stage->partial_bytes[n] = (uint64_t)(elements(&pass->kept) * pass->splits) * pass->accumulator->bytes;
+    stage->partial_bytes[n] = (uint64_t)(ocl_geometry_elements(&pass->kept) * pass->splits) * pass->accumulator->bytes;
   return prepare_pass(&stage->kernel[n], device, pass);
 }
 
@@ -120,7 +124,7 @@ static ocl_geometry line_of(int64_t size, int64_t stride) {
 }
 
 static graft_status prepare_stage(stage *stage, graft_device *device, pass *only) {
-  int64_t outputs = elements(&only->kept), splits = ocl_reduction_splits(device, only);
+  int64_t outputs = ocl_geometry_elements(&only->kept), splits = ocl_reduction_splits(device, only);
   stage->passes = 0;
   only->splits = splits;
   if (splits == 1) return append_pass(stage, device, only);
@@ -161,7 +165,7 @@ static graft_status prepare_stage(stage *stage, graft_device *device, pass *only
 static graft_status append_stages(result *result, graft_device *device, pass *pass) {
   if (pass->shifted) {
     ocl_reduction_pass shift = ocl_reduction_shift(device, pass);
-    result->shift_bytes = (uint64_t)elements(&shift.kept) * shift.accumulator->bytes;
+    result->shift_bytes = (uint64_t)ocl_geometry_elements(&shift.kept) * shift.accumulator->bytes;
     graft_status status = append_stages(result, device, &shift);
     if (status != GRAFT_OK) return status;
   }

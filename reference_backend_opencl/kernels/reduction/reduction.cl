@@ -5,9 +5,10 @@
  * Sums are made in segments, whose subtotals are added in a tree of 16 each: the rounding error grows with the logarithm
  * of the length. Several work-items may share an output: each is a split, with its own row of partial results.
  *
- * The head defines D_OUT, D_IN, KEPT and REDUCED (ranks), INNER_IN (0, 1, or 2 for any other stride along the vector),
- * INNER_OUT, and the op: INIT, MAP(v), COMBINE(a, b), FINISH(v). These see x, a number, Y, a constant of the head, and
- * with SHIFTED s, a number for each output. After formula.cl. */
+ * The head defines D_OUT, D_IN, KEPT and REDUCED (ranks), INNER_IN (whether the stride along the vector is 1), INNER_OUT
+ * (the same of the output, asked of `stride` where the pass is small), and the op: INIT, MAP(v), COMBINE(a, b),
+ * FINISH(v). These see x, a number, Y, a constant of the head, and with SHIFTED s, a number for each output. After
+ * formula.cl. */
 typedef struct {
   long kept_size[KEPT], kept_out[KEPT], kept_in[KEPT];
   long reduced_size[REDUCED], reduced_in[REDUCED];
@@ -17,20 +18,22 @@ typedef struct {
 
 /* n elements from `at` on; ROWS fills the lanes beyond with what changes nothing. */
 static VT fetch(__global const RAW(D_IN) * at, long stride, int n, VT s) {
-  if (INNER_IN == 1 && n == VEC) return MAP(LOAD(D_IN, __global, at));
+  if (INNER_IN && n == VEC) return MAP(LOAD(D_IN, __global, at));
   RAW(D_IN) lanes[VEC];
+  OVER_LANES
   for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
   return first_lanes(MAP(LOAD(D_IN, __private, lanes)), n);
 }
 
 /* Lanes from `skip` on, before n. */
 static void put(__global RAW(D_OUT) * at, long stride, int n, int skip, VT v) {
-  if (INNER_OUT == 1 && n == VEC && skip == 0) {
+  if (INNER_OUT && n == VEC && skip == 0) {
     STORE(D_OUT, __global, at, v);
     return;
   }
   RAW(D_OUT) lanes[VEC];
   STORE(D_OUT, __private, lanes, v);
+  OVER_LANES
   for (int j = skip; j < n; j++) at[j * stride] = lanes[j];
 }
 
@@ -42,7 +45,7 @@ static void segment_totals(__global const RAW(D_IN) * row, space shape, long i, 
   for (int w = 0; w < WIDTH; w++) total[w] = (VT)(INIT);
 #ifdef ROWS
   long stride = shape.reduced_in[0];
-#if INNER_IN == 1
+#if INNER_IN
   /* Four totals side by side: with one, each combination waits for the one before. */
   VT totals[3] = {*total, *total, *total};
   for (; i + 4 * VEC <= end; i += 4 * VEC) {

@@ -41,6 +41,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
   ocl_geometry geometry;
   geometry_of(region, &geometry);
   bool contiguous = geometry.stride[0][0] == 1 && geometry.stride[1][0] == 1, tiled = arrange_tiles(&geometry);
+  if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
   size_t local = device->is_cpu ? 1 : 64;
   int64_t tile = device->is_cpu ? 16 : 4;
   ocl_text head = {0};

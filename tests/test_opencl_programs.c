@@ -1,0 +1,155 @@
+/* How many programs the OpenCL backend makes of small calls, whose shapes and layouts are no reason for one, and that a
+ * small call's program gives what a large call's gives, to the bit. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bad_input.h"
+#include "reference_backend_opencl/include/graft_opencl.h"
+#include "suite.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor.h"
+
+static graft_rt_device *device;
+
+static void open_device(void) {
+  device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
+}
+
+static uint64_t programs(void) {
+  const void *table = NULL;
+  void *self;
+  OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
+  graft_opencl_statistics now = {.struct_size = sizeof now};
+  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
+  return now.programs_built + now.programs_loaded;
+}
+
+/* --- how many --- */
+
+enum { CALLS_MAX = 6 };
+static const char *const sharing[][CALLS_MAX] = {
+    {"aten::add.Tensor f32[5] f32[5]", "aten::add.Tensor f32[3,4] f32[4]", "aten::add.Tensor f32[3,4] f32[3,1]",
+     "aten::add.Tensor f32[2,3,4] f32[2,1,4]", "aten::add.Tensor f32[3,4]:1,3 f32[3,4]",
+     "aten::add.Tensor f32[2,3,4,5]:60,5,15,1 f32[4,1]"},
+    {"aten::sum.dim_IntList f32[3,5] [1]", "aten::sum.dim_IntList f32[7,2,5] [2]",
+     "aten::sum.dim_IntList f32[2,3,4,5] [0,3]", "aten::sum.dim_IntList f32[40] [0]"},
+    {"aten::cat {f32[2,3];f32[2,4]} 1", "aten::cat {f32[2,3,2];f32[2,4,2]} 1",
+     "aten::cat {f32[2,3,2]:12,4,1;f32[2,4,2]} 1"},
+    {"aten::index_select f32[3,4] 0 i64[5]", "aten::index_select f32[2,3,4] 1 i64[5]"},
+    {"aten::convolution f32[1,4,9] f32[8,4,3] _ [1] [0] [1] false [0] 1",
+     "aten::convolution f32[2,3,8,8] f32[6,3,3,3] f32[6] [1,1] [1,1] [1,1] false [0,0] 1",
+     "aten::convolution f32[1,3,16,16] f32[8,3,5,5] _ [2,2] [2,2] [1,1] false [0,0] 1",
+     "aten::convolution f32[1,4,6,6] f32[4,2,1,1] _ [1,1] [0,0] [1,1] false [0,0] 2",
+     "aten::convolution f32[1,3,20] f32[3,2,15] _ [3] [7] [1] true [0] 1"},
+    {"aten::mm f32[3,4] f32[4,5]", "aten::mm f32[17,40]:1,17 f32[40,9]", "aten::bmm f32[2,3,4] f32[2,4,33]"},
+};
+
+/* How many the call takes; those that make its operands do not count. */
+static uint64_t programs_of(const char *line) {
+  txt_call call;
+  graft_tensor *out = NULL;
+  OK(txt_parse_call(line, NULL, &call));
+  OK(txt_make(&call, device, fill, NULL));
+  const uint64_t before = programs();
+  OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+  graft_tensor_release(out);
+  txt_free(&call);
+  return programs() - before;
+}
+
+START_TEST(small_calls_share_a_program) {
+  if (!device) return;
+  uint64_t taken = 0;
+  for (int i = 0; i < CALLS_MAX && sharing[_i][i]; i++) {
+    taken += programs_of(sharing[_i][i]);
+    ck_assert_msg(taken == 1, "%s: the calls up to it take %d programs, expected 1", sharing[_i][i], (int)taken);
+  }
+}
+END_TEST
+
+/* --- the same bits --- */
+
+/* A call, and one of the first rows of its operands alone. */
+static const struct {
+  const char *large, *small;
+  bool maybe_one; /* where the device is no CPU, both take one program */
+} pairs[] = {
+    {.large = "aten::add.Tensor f32[400,200] f32[400,1]", .small = "aten::add.Tensor f32[20,200] f32[20,1]"},
+    {.large = "aten::mul.Tensor f16[400,200]:1,400 f16[200]", .small = "aten::mul.Tensor f16[20,200]:1,20 f16[200]"},
+    {.large = "aten::exp f32[400,203]:1,400", .small = "aten::exp f32[19,203]:1,19"},
+    {.large = "aten::tanh f32[81200]", .small = "aten::tanh f32[11,203]"},
+    {.large = "aten::gelu f32[400,203]", .small = "aten::gelu f32[19,203]:1,19"},
+    {.large = "aten::silu f32[400,203]", .small = "aten::silu f32[19,203]:1,19"},
+    {.large = "aten::gt.Tensor f32[400,203] f32[203]", .small = "aten::gt.Tensor f32[19,203] f32[203]"},
+    {.large = "aten::sum.dim_IntList f32[4000,37] [1]", .small = "aten::sum.dim_IntList f32[50,37] [1]"},
+    {.large = "aten::sum.dim_IntList f32[400,9,100] [1]", .small = "aten::sum.dim_IntList f32[4,9,100] [1]"},
+    {.large = "aten::cat {f32[300,100,2];f32[300,150,2]} 1", .small = "aten::cat {f32[3,100,2];f32[3,150,2]} 1"},
+    {.large = "aten::gather f32[400,203] 1 i64[400,203]", .small = "aten::gather f32[19,203] 1 i64[19,203]"},
+    {.large = "aten::mm f32[600,64] f32[64,64]", .small = "aten::mm f32[40,64] f32[64,64]", .maybe_one = true},
+    {.large = "aten::mm f32[600,300] f32[300,70]", .small = "aten::mm f32[30,300] f32[300,70]", .maybe_one = true},
+    {.large = "aten::addmm f32[64] f32[600,64] f32[64,64]",
+     .small = "aten::addmm f32[64] f32[40,64] f32[64,64]",
+     .maybe_one = true},
+    {.large = "aten::convolution f32[64,8,12,12] f32[6,8,3,3] f32[6] [1,1] [1,1] [1,1] false [0,0] 1",
+     .small = "aten::convolution f32[1,8,12,12] f32[6,8,3,3] f32[6] [1,1] [1,1] [1,1] false [0,0] 1"},
+    {.large = "aten::convolution f32[64,3,30,30] f32[5,3,7,7] _ [2,2] [3,3] [1,1] false [0,0] 1",
+     .small = "aten::convolution f32[1,3,30,30] f32[5,3,7,7] _ [2,2] [3,3] [1,1] false [0,0] 1"},
+};
+
+/* By an element's number alone, so that the small tensor's are the large one's first; indices are in range. */
+static graft_status fill_by_number(void *context, uint32_t index, graft_tensor *t) {
+  (void)context;
+  const int64_t n = graft_tensor_numel(t);
+  const size_t bytes = dt_bytes(t->dtype);
+  unsigned char *data = calloc((size_t)n + 1, bytes);
+  graft_tensor *host = NULL;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t number = (i * 37 + 11 * index) % 101;
+    dt_store(t->dtype, data + (size_t)i * bytes,
+             (dt_value){t->dtype == GRAFT_I64 ? (double)number : (double)(number - 50) / 16.0 + 0.001, 0});
+  }
+  graft_status status = graft_tensor_from_host(device, t->dtype, t->ndim, t->sizes, data, &host);
+  if (!status) status = graft_tensor_copy(t, host);
+  graft_tensor_release(host);
+  free(data);
+  return status;
+}
+
+static unsigned char *result_of(const char *line, size_t *bytes) {
+  txt_call call;
+  graft_tensor *out = NULL;
+  OK(txt_parse_call(line, NULL, &call));
+  OK(txt_make(&call, device, fill_by_number, NULL));
+  OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+  *bytes = (size_t)out->numel * dt_bytes(out->dtype);
+  unsigned char *result = malloc(*bytes + 1);
+  OK(graft_tensor_to_host(out, result));
+  graft_tensor_release(out);
+  txt_free(&call);
+  return result;
+}
+
+START_TEST(programs_of_large_and_small_calls_agree) {
+  if (!device) return;
+  size_t all, some;
+  unsigned char *large = result_of(pairs[_i].large, &all);
+  const uint64_t before = programs();
+  unsigned char *small = result_of(pairs[_i].small, &some);
+  ck_assert_msg(programs() > before || pairs[_i].maybe_one, "%s: its program is that of %s", pairs[_i].small,
+                pairs[_i].large);
+  ck_assert_uint_lt(some, all);
+  for (size_t i = 0; i < some; i++) {
+    ck_assert_msg(small[i] == large[i], "%s differs from %s in byte %zu", pairs[_i].small, pairs[_i].large, i);
+  }
+  free(large);
+  free(small);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(small_calls_share_a_program, ROWS(sharing)),
+                              EACH(programs_of_large_and_small_calls_agree, ROWS(pairs)),
+                              {0}};
+  return run_suite("opencl_programs", tests, (suite_options){.timeout_s = 300, .setup = open_device});
+}
