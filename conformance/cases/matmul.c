@@ -39,12 +39,12 @@ static const cf_op cf_matmul_ops[] = {
     /* Enough for tiles of tensor cores: their ends, steps of K beyond whole strips, K cut in two, and each size of a
        tile. */
     {"aten::mm",
-     CF_TEXTS("m T[136,200] T[200,88]", "m T[72,520] T[520,64]", "f T[1304,24] T[24,1096]", "f T[1400,16] T[16,3070]"),
+     CF_TEXTS("m T[72,136] T[136,88]", "m T[72,520] T[520,24]", "f T[1304,24] T[24,1096]", "f T[1400,16] T[16,3070]"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
-    {"aten::bmm", CF_TEXTS("m T[3,72,136] T[3,136,96]"), CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
+    {"aten::bmm", CF_TEXTS("m T[3,40,72] T[3,72,72]"), CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
      CF_ORDERED, CF_G_NONE},
     {"aten::addmm",
-     CF_TEXTS("m T[88] T[136,200] T[200,88] beta=0.5 alpha=2", "m T[72,64] T[72,520] T[520,64] beta=0.5 alpha=2"),
+     CF_TEXTS("m T[88] T[72,136] T[136,88] beta=0.5 alpha=2", "m T[72,24] T[72,520] T[520,24] beta=0.5 alpha=2"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::dot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},

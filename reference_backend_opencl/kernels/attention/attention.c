@@ -9,7 +9,7 @@ enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES +
 enum { TILE_LANES = 64, TILE_WIDEST = 128, TILE_LEAST = 1 << 16 }; /* as in tiles.cl; of multiplications, so many */
 enum { FEW_ROWS = 8, FEW_COLUMNS = 128 };                          /* where a row is shared by a group */
 enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 };                    /* as in nvidia.cl */
-enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128, TENSOR_LEAST = 1 << 21 };
+enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128, TENSOR_LEAST = 1 << 19 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
 typedef struct attention {

@@ -2,7 +2,7 @@
 #include "kernels/convolution/convolution.h"
 
 /* Fewer multiplications are not worth programs of their own; of fewer rows or terms, tiles would stay empty. */
-enum { WORK_LEAST = 1 << 21, SIDE_LEAST = 16 };
+enum { WORK_LEAST = 1 << 19, SIDE_LEAST = 16 };
 /* As in nvidia.cl; the most parts of a gradient's K, and the fewest places that one is worth. */
 enum { EIGHT = 8, STRIP = 64, LOCAL = 64, SPLITS_MOST = 64, SPLIT_LEAST = 512 };
 

@@ -2,7 +2,7 @@
 #include "kernels/matmul/matmul.h"
 
 /* Products of fewer multiplications are not worth a program of their own, nor the second that it takes to compile. */
-enum { TENSOR_LEAST = 1 << 21 };
+enum { TENSOR_LEAST = 1 << 19 };
 
 /* 16 bytes are copied at a time: so a factor must be contiguous in one dimension, and begin its lines at such places.
  */
