@@ -214,6 +214,9 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::lerp.Tensor",
      CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "s T[129] T[129] T[129]", "m T[] T[] T[]", "m T[0] T[0] T[0]"),
      CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_CUSTOM(cf_t_lerp, 6)},
+    /* From -1/2 down it is said by the other end, which infinities tell. */
+    {"aten::lerp.Scalar", CF_TEXTS("m T[1025] T[1025] -0.75"), CF_FLOATS, CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_SPECIAL,
+     CF_G_NONE},
     {"aten::lerp.Tensor", CF_TEXTS("m T[33,17] T[17] T[17]", "m T[33,17] T[17] T[]"), CF_FLOATS, CF_R_CUSTOM(cf_l_lerp),
      CF_VALUES, 0, CF_G_NONE},
 };

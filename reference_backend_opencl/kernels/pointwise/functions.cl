@@ -120,7 +120,7 @@ static VT floor_divide(VT a, VT b) {
   return b == (VT)0 ? a / b : whole;
 }
 
-#define LERP(a, b, w) ((w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
+#define LERP(a, b, w) (fabs(w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
 
 static VT silu_grad(VT grad, VT a) {
   VT s = sigmoid(a);
