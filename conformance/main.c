@@ -252,7 +252,7 @@ static int cf_usage(const char *text) {
 static void cf_say_nothing_matches(const cf_selection *s) {
   char near[256];
   if (!s->ops || cf_any_op_selected(s))
-    printf("no case matches --op, --dtype, --grad and --shard\n");
+    printf("no case matches --op, --family, --dtype, --grad, --ways and --shard\n");
   else if (cf_near_ops(s->ops, near, sizeof near))
     printf("no case matches --op '%s'; did you mean %s?\n", s->ops, near);
   else

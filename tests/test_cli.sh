@@ -67,7 +67,8 @@ says 3 'did you mean aten\.relu' conformance -b reference --op 'aten.relo'
 says 3 'did you mean .*aten\._softmax' conformance -b reference --op 'aten::softmax.default'
 says 3 'did you mean .*aten\.cumsum' conformance -b reference --op 'cumsun*'
 says 3 '`graft ops` lists' conformance -b reference --op 'zzzzzzzzzz'
-says 3 'no case matches --op, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
+says 3 'no case matches --op, --family, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
+says 3 'no case matches .*, --ways and' conformance -b reference --op 'aten.relu' --ways decomposition
 
 # Of no case nothing was refused by a plugin.
 if grep 'op tables serve none' "$work/log"; then fail "the op tables are blamed for a selection of nothing"; fi
