@@ -157,8 +157,31 @@ cp scaled.c before.c
 says 1 'no input weight' tiny "$examples/scaled.safetensors" -i weight=random:1 -o scaled.c
 says 1 "'2d' can't be a name in C" tiny "$examples/scaled.safetensors" -n 2d -o scaled.c
 cmp -s scaled.c before.c || fail "a source that could not be written changed the one that was there"
-[ ! -e scaled.c.part ] || fail "a source that could not be written left a part"
-says 1 'nowhere/x.c: it can' tiny "$examples/scaled.safetensors" -o nowhere/x.c
+! compgen -G 'scaled.c.*' >/dev/null || fail "a source that could not be written left a part"
+says 1 "nowhere/x.c can't be written: No such file" tiny "$examples/scaled.safetensors" -o nowhere/x.c
+# It is written as other files are: through a link, with the mode that was there, to no device, over nothing of the user's.
+echo mine >scaled.c.part
+chmod 640 scaled.c
+ln -s scaled.c linked.c
+echo old >scaled.c
+says 0 '^linked.c: ' tiny "$examples/scaled.safetensors" -o linked.c
+cmp -s scaled.c before.c && [ -L linked.c ] || fail "a source was not written where a link leads to"
+[ "$(stat -c %a scaled.c)" = 640 ] || fail "a source has another mode than the one that was there"
+[ "$(cat scaled.c.part)" = mine ] || fail "graft tiny wrote over scaled.c.part"
+mkfifo pipe.c
+says 1 "pipe.c can't be written: it is there and no regular file" tiny "$examples/scaled.safetensors" -o pipe.c
+[ -p pipe.c ] || fail "graft tiny replaced a FIFO"
+if (ulimit -f 1 && trap '' XFSZ && exec "$graft" tiny "$examples/scaled.safetensors" -o scaled.c) >"$work/log" 2>&1; then
+  fail "half a source passes for one"
+fi
+grep -q "^graft tiny: .*scaled.c can't be written: File too large" "$work/log" || fail "no word on the source that was cut"
+cmp -s scaled.c before.c || fail "a source that was cut changed the one that was there"
+for words in "" "$work" "$build tset" "$build test more"; do
+  status=0
+  "$examples/../tiny_training/run.sh" $words >"$work/log" 2>&1 || status=$?
+  [ "$status" = 2 ] && [ "$(wc -l <"$work/log")" = 1 ] && grep -q '^usage: run.sh BUILD' "$work/log" ||
+    fail "tiny_training/run.sh $words: status $status"
+done
 
 # A folder of GRAFT_PLUGIN_PATH that is not there.
 GRAFT_PLUGIN_PATH=$work/plugins:$work/plugin says 0 "GRAFT_PLUGIN_PATH: no folder $work/plugin: No such file" backends

@@ -1,12 +1,11 @@
 /* graft tiny FILE: a saved graph as one C source. */
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/str.h"
+#include "base/whole_file.h"
 #include "cli.h"
 #include "graph_values.h"
 #include "tiny/tiny.h"
@@ -42,20 +41,17 @@ static graft_status read_values(const options *o, const graft_graph *graph, graf
   return GRAFT_OK;
 }
 
-/* To a file beside it, renamed once all of it is there. */
 static graft_status write_source(const options *o, const graft_graph *graph, graft_tensor *const *values) {
   const tiny_options tiny = {.name = o->name, .values = values};
   tiny_info info;
-  char *part = str_new("%s.part", o->output);
-  FILE *to = part ? fopen(part, "w") : NULL;
-  graft_status status = to ? tiny_emit(graph, &tiny, to, &info)
-                           : err_set(GRAFT_INVALID_ARGUMENT, "%s: it can't be written: %s", o->output, strerror(errno));
-  bool written = to && !ferror(to);
-  if (to) written = !fclose(to) && written;
-  if (!status && (!written || rename(part, o->output)))
-    status = err_set(GRAFT_INVALID_ARGUMENT, "%s: it can't be written: %s", o->output, strerror(errno));
-  if (status && to) remove(part);
-  free(part);
+  file_part to;
+  graft_status status = file_open(o->output, &to);
+  if (status) return status;
+  status = tiny_emit(graph, &tiny, to.file, &info);
+  if (status)
+    file_discard(&to);
+  else
+    status = file_close(&to);
   if (!status)
     printf("%s: %" PRIu64 " bytes of memory for values, %" PRIu64 " of what is updated, %" PRIu64
            " of what is only read\n",

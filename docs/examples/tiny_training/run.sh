@@ -5,6 +5,12 @@
 # compiles these, and the program learns for 20 epochs. With `test`: a few epochs of all of it, of the graphs by libgraft
 # too, and a failure where they don't learn.
 set -euo pipefail
+usage() {
+  echo "usage: run.sh BUILD [test], where BUILD is a folder in which Graft and its examples are built" >&2
+  exit 2
+}
+[ $# = 1 ] || { [ $# = 2 ] && [ "$2" = test ]; } || usage
+[ -x "$1/bin/graft" ] || usage
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd)
 digits=$here/../data/digits.bin
@@ -12,6 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 find_program() { find "$build" -name "$1" -type f -perm -u+x -print -quit; }
 record=$(find_program tiny_record)
+[ -n "$record" ] || usage
 flags=(-std=c11 -Os -Wall -Wextra -Werror)
 
 make_program() { # what is updated
@@ -25,7 +32,7 @@ make_program() { # what is updated
   gcc "${flags[@]}" -I"$here" -I"$folder" "$here/train_tiny.c" "$folder/step.o" "$folder/predict.o" -lm -o "$folder/train"
 }
 
-if [ "${2:-}" = test ]; then
+if [ $# = 2 ]; then
   make_program all
   "$work/all/train" "$digits" 8 90
   "$(find_program tiny_train_graph)" "$work/all" "$digits" 1 80
