@@ -343,6 +343,30 @@ static void exact_step(recorded *r) {
   give(r, "loss", loss);
 }
 
+/* A batch of none: there is no value that takes memory, but calls that name where one would lie. */
+static void empty_batch(recorded *r) {
+  graft_tensor *x = F32(r, 0, 4), *weight = F32(r, 4, 3), *image = F32(r, 0, 2, 5, 5), *filter = F32(r, 2, 2, 3, 3);
+  graft_tensor *active = NULL, *scores = NULL, *logs = NULL, *filtered = NULL;
+  record(r);
+  OK(graft_op_relu(x, &active));
+  OK(graft_op_mm(active, weight, &scores));
+  OK(graft_op_log_softmax(scores, 1, false, &logs));
+  OK(graft_op_convolution(image, filter, NULL, one, 2, one, 2, one, 2, false, zero, 2, 1, &filtered));
+  graft_tensor_release(active);
+  graft_tensor_release(scores);
+  give(r, "logs", logs);
+  give(r, "filtered", filtered);
+}
+
+/* An argument is written from values without elements: only what is read lies where values do. */
+static void empty_sum(recorded *r) {
+  graft_tensor *x = F32(r, 3, 0), *weight = F32(r, 0, 2), *sum = F32(r, 3, 2), *active = NULL;
+  record(r);
+  OK(graft_op_relu(x, &active));
+  OK(graft_call(GRAFT_OP_MM, (graft_value[]){graft_value_tensor(active), graft_value_tensor(weight)}, 2, &sum, 1));
+  graft_tensor_release(active);
+}
+
 /* terms: of the longest sum; its bound is (terms + 3) 2^-24 times the sum of absolute values, which is what the graph
  * gives for the absolute values of the inputs in the mask `absolute`. flat: a bound of its own, in 2^-24, for what is
  * no such sum. Both 0: to the bit. */
@@ -368,6 +392,8 @@ static const struct row {
      * loss by six of the first and as many sums of numbers up to 5. */
     {"losses", losses, 0, 0, 30 * 10 + 9 * 10 + 2 * 10 + 11, 0},
     {"exact_step", exact_step, 0, 0, 0, 1},
+    {"empty_batch", empty_batch, 0, 0, 0, 0},
+    {"empty_sum", empty_sum, 0, 0, 0, 0},
 };
 
 static void compare(const struct row *row, const ports *got, const ports *wanted, const ports *sums_,
@@ -434,6 +460,59 @@ START_TEST(holds_first_values) {
 }
 END_TEST
 
+static graft_tensor *take_named(recorded *r, const char *name) {
+  OK(graft_graph_input(r->graph, name, GRAFT_F32, 1, (int64_t[]){2}, NULL, &r->in[r->nin]));
+  return r->in[r->nin++];
+}
+
+/* weight -= grad, as modules of PyTorch name such inputs, and the weight again under a name with a point. */
+static void dotted_step(recorded *r) {
+  begin(r);
+  graft_tensor *weight = take_named(r, "model.0.weight"), *grad = take_named(r, "0.grad");
+  record(r);
+  const graft_value call[] = {graft_value_tensor(weight), graft_value_tensor(grad),
+                              graft_value_scalar(graft_scalar_int(1))};
+  OK(graft_call(GRAFT_OP_SUB_TENSOR, call, 3, &weight, 1));
+  OK(graft_graph_output(r->graph, "stepped.0", weight));
+  end(r);
+}
+
+static void expect_step(void *library, float first, float second) {
+  float stepped[2] = {0};
+  const float *held = dlsym(library, "graph_model_0_weight");
+  ck_assert_ptr_nonnull(held);
+  ((caller)dlsym(library, "call"))((void *[]){(float[]){0.5f, 4}, stepped});
+  ck_assert(held[0] == first && held[1] == second);
+  ck_assert(stepped[0] == first && stepped[1] == second);
+}
+
+/* By the program, with these options, from the graph in the folder. */
+static void emit_by_program(const char *options) {
+  shell("cd %s && " GRAFT_BINARY_DIR "/bin/graft tiny graph.safetensors %s -o source.c >said 2>&1 || ! cat said",
+        options);
+}
+
+/* A point is _ in C, and an input that has a value in the file begins with it where no other is given. */
+START_TEST(holds_values_of_the_file) {
+  recorded r;
+  char path[64];
+  graft_tensor *value;
+  dotted_step(&r);
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 1, (int64_t[]){2}, (float[]){2, 8}, &value));
+  OK(graft_graph_input_set_value(r.graph, 0, value));
+  snprintf(path, sizeof path, "%s/graph.safetensors", folder);
+  OK(graft_graph_save(r.graph, path));
+  emit_by_program("");
+  void *library = compiled(2);
+  expect_step(library, 1.5f, 4);
+  expect_step(library, 1, 0);
+  emit_by_program("-i model.0.weight=random:1");
+  shell("cd %s && ! grep -q '0x1p+1f, 0x1p+3f' source.c && grep -q 'float graph_model_0_weight.2. = {' source.c%s", "");
+  graft_tensor_release(value);
+  graft_graph_destroy(r.graph);
+}
+END_TEST
+
 /* --- what is refused --- */
 
 static void unknown_op(recorded *r) {
@@ -484,7 +563,23 @@ static void odd_name(recorded *r) {
   graft_tensor *x = F32(r, 3), *y = NULL;
   record(r);
   OK(graft_op_relu(x, &y));
-  give(r, "layer.0", y);
+  give(r, "layer 0", y);
+}
+
+static void one_name(recorded *r) {
+  graft_tensor *x = take_named(r, "a.b_c"), *other = take_named(r, "a_b.c"), *y = NULL;
+  record(r);
+  OK(graft_op_mul_Tensor(x, other, &y));
+  give(r, "y", y);
+}
+
+static void one_output_name(recorded *r) {
+  graft_tensor *x = F32(r, 3), *y = NULL, *z = NULL;
+  record(r);
+  OK(graft_op_relu(x, &y));
+  OK(graft_op_mul_Tensor(x, y, &z));
+  give(r, "y.0", y);
+  give(r, "y_0", z);
 }
 
 static void spread_windows(recorded *r) {
@@ -497,9 +592,7 @@ static void spread_windows(recorded *r) {
 }
 
 static void taken_name(recorded *r) {
-  graft_tensor *x = NULL, *y = NULL;
-  OK(graft_graph_input(r->graph, "run", GRAFT_F32, 1, (int64_t[]){3}, NULL, &x));
-  r->in[r->nin++] = x;
+  graft_tensor *x = take_named(r, "ARENA.BYTES"), *y = NULL;
   record(r);
   OK(graft_op_relu(x, &y));
   give(r, "y", y);
@@ -515,9 +608,11 @@ static const struct refused {
     {doubles, {"x0", "f64"}},
     {whole_numbers, {"aten::relu", "i32"}},
     {grouped, {"aten::convolution", "groups"}},
-    {odd_name, {"'layer.0'", "letters"}},
+    {odd_name, {"'layer 0'", "letters"}},
+    {one_name, {"inputs 'a.b_c' and 'a_b.c'", "a_b_c"}},
+    {one_output_name, {"outputs 'y.0' and 'y_0'", "otherwise"}},
     {spread_windows, {"aten::max_pool2d_with_indices", "dilation"}},
-    {taken_name, {"'run'", "otherwise"}},
+    {taken_name, {"'ARENA_BYTES'", "otherwise"}},
 };
 
 START_TEST(refuses) {
@@ -536,7 +631,10 @@ START_TEST(refuses) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {
-      EACH(gives_what_the_graph_gives, ROWS(rows)), ONCE(holds_first_values), EACH(refuses, ROWS(refusals)), {0}};
+  const suite_test tests[] = {EACH(gives_what_the_graph_gives, ROWS(rows)),
+                              ONCE(holds_first_values),
+                              ONCE(holds_values_of_the_file),
+                              EACH(refuses, ROWS(refusals)),
+                              {0}};
   return run_suite("tiny", tests, (suite_options){.timeout_s = 120, .setup = make_folder, .teardown = remove_folder});
 }

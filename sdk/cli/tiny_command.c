@@ -28,13 +28,15 @@ static graft_status check_inputs(const options *o, const graft_graph *graph) {
   return GRAFT_OK;
 }
 
-/* The first values of the inputs that have some: NULL at the others. */
+/* The first values of the inputs that have some, given or in the file: NULL at the others. */
 static graft_status read_values(const options *o, const graft_graph *graph, graft_tensor **values) {
   graft_graph_port port;
   graft_status status = cli_graph_inputs(graph, graft_device_reference(), &o->inputs, "random:1", values);
   if (status) return status;
   for (uint32_t i = 0; i < graft_graph_input_count(graph); i++) {
-    if (!graft_graph_input_query(graph, i, &port, sizeof port) && cli_pairs_find(&o->inputs, port.name)) continue;
+    if (!graft_graph_input_query(graph, i, &port, sizeof port) &&
+        (port.has_value || cli_pairs_find(&o->inputs, port.name)))
+      continue;
     graft_tensor_release(values[i]);
     values[i] = NULL;
   }
@@ -94,7 +96,9 @@ int cli_tiny(int argc, char **argv) {
       {"output", 'o', "OUT.c", 0, "the source", 0},
       {"name", 'n', "NAME", 0, "what its names begin with (default: graph)", 0},
       {"input", 'i', "NAME=X.npy", 0,
-       "the source holds this input, with these first values; without it, it is an argument of the call", 0},
+       "the source holds this input, with these first values, as it does one that has a value in FILE; others are "
+       "arguments of the call",
+       0},
       {0}};
   static const struct argp argp = {
       .options = rows,

@@ -65,43 +65,12 @@ static graft_status take_port(tiny_emitter *e, const gr_port *port) {
   return status;
 }
 
-static bool is_identifier(const char *text) {
-  for (const char *c = text; *c; c++) {
-    const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
-    if (!letter && !(*c >= '0' && *c <= '9' && c != text)) return false;
-  }
-  return *text;
-}
-
-static graft_status check_name(const char *name) {
-  if (is_identifier(name)) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "'%s' can't be a name in C: it takes letters, digits and _, no digit first",
-                 name);
-}
-
-/* An input's name stands behind that of the source, as others do. */
-static graft_status check_input_name(const char *name) {
-  static const char *const taken[] = {"run", "ARENA_BYTES", "UPDATED_BYTES", "CONSTANT_BYTES"};
-  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-    if (!strcmp(name, taken[i]))
-      return err_set(GRAFT_INVALID_ARGUMENT, "an input is called '%s', which a source uses itself; name it otherwise",
-                     name);
-  }
-  return check_name(name);
-}
-
 static graft_status take_all(tiny_emitter *e) {
   const graft_graph *g = e->graph;
-  graft_status status = check_name(e->options->name);
-  for (uint32_t i = 0; i < g->ninputs && !status; i++) {
-    status = check_input_name(g->inputs[i].name);
-    if (!status) status = take_port(e, &g->inputs[i]);
-  }
+  graft_status status = tiny_take_names(e);
+  for (uint32_t i = 0; i < g->ninputs && !status; i++) status = take_port(e, &g->inputs[i]);
   for (uint32_t i = 0; i < g->nnodes && !status; i++) status = take_node(e, g->nodes[i]);
-  for (uint32_t i = 0; i < g->noutputs && !status; i++) {
-    status = check_name(g->outputs[i].name);
-    if (!status) status = take_port(e, &g->outputs[i]);
-  }
+  for (uint32_t i = 0; i < g->noutputs && !status; i++) status = take_port(e, &g->outputs[i]);
   return status;
 }
 
@@ -199,7 +168,7 @@ static void write_held(tiny_emitter *e, uint32_t input) {
   const gr_port *port = &e->graph->inputs[input];
   const uint64_t count = count_of(&port->view);
   fprintf(e->to, "%s%s %s_%s[%" PRIu64 "]", is_written(e->graph, port->view.buffer) ? "" : "const ",
-          tiny_type(port->view.dtype), e->options->name, port->name, count ? count : 1);
+          tiny_type(port->view.dtype), e->options->name, e->inputs[input], count ? count : 1);
 }
 
 static void write_prototype(tiny_emitter *e) {
@@ -210,11 +179,11 @@ static void write_prototype(tiny_emitter *e) {
     if (tiny_held(e, i)) continue;
     const gr_view *view = &g->inputs[i].view;
     fprintf(e->to, "%s%s%s *in_%s", between, is_written(g, view->buffer) ? "" : "const ", tiny_type(view->dtype),
-            g->inputs[i].name);
+            e->inputs[i]);
     between = ", ";
   }
   for (uint32_t i = 0; i < g->noutputs; i++, between = ", ")
-    fprintf(e->to, "%s%s *out_%s", between, tiny_type(g->outputs[i].view.dtype), g->outputs[i].name);
+    fprintf(e->to, "%s%s *out_%s", between, tiny_type(g->outputs[i].view.dtype), e->outputs[i]);
   fputs(*between ? ")" : "void)", e->to);
 }
 
@@ -274,10 +243,19 @@ static void write_tensor(tiny_emitter *e, graft_dtype dtype, graft_tensor *t, ui
   free(data);
 }
 
+/* Whether the source names the arena: a value without elements lies there, too, and takes nothing. */
+static bool names_arena(const tiny_emitter *e) {
+  for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
+    if (e->graph->buffers[i].kind == GR_VALUE && e->dtypes[i]) return true;
+  }
+  return false;
+}
+
 static void write_memory(tiny_emitter *e) {
   const graft_graph *g = e->graph;
   fputc('\n', e->to);
-  if (e->arena_bytes) fprintf(e->to, "static _Alignas(8) unsigned char arena[%" PRIu64 "];\n", e->arena_bytes);
+  if (names_arena(e))
+    fprintf(e->to, "static _Alignas(8) unsigned char arena[%" PRIu64 "];\n", e->arena_bytes ? e->arena_bytes : 1);
   for (uint32_t i = 0; i < g->ninputs; i++) {
     const gr_view *view = &g->inputs[i].view;
     if (!tiny_held(e, i)) continue;
@@ -318,8 +296,9 @@ static void write_run(tiny_emitter *e) {
   fputc('\n', e->to);
   write_prototype(e);
   fputs(" {\n", e->to);
+  if (names_arena(e)) fputs("  (void)arena;\n", e->to);
   for (uint32_t i = 0; i < g->ninputs; i++) {
-    if (!tiny_held(e, i)) fprintf(e->to, "  (void)in_%s;\n", g->inputs[i].name);
+    if (!tiny_held(e, i)) fprintf(e->to, "  (void)in_%s;\n", e->inputs[i]);
   }
   for (uint32_t n = 0; n < g->nnodes && !e->status; n++) {
     e->node = g->nodes[n];
@@ -327,7 +306,7 @@ static void write_run(tiny_emitter *e) {
   }
   for (uint32_t i = 0; i < g->noutputs; i++) {
     const gr_view *view = &g->outputs[i].view;
-    fprintf(e->to, "  memcpy(out_%s, %s, %" PRIu64 ");\n", g->outputs[i].name, tiny_pointer(e, view),
+    fprintf(e->to, "  memcpy(out_%s, %s, %" PRIu64 ");\n", e->outputs[i], tiny_pointer(e, view),
             count_of(view) * dt_bytes(view->dtype));
   }
   fputs("}\n#endif\n", e->to);

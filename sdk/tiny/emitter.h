@@ -17,7 +17,9 @@ typedef struct tiny_emitter {
   const graft_graph *graph; /* after the passes */
   const tiny_options *options;
   FILE *to;
-  arena memory;        /* of texts */
+  arena memory; /* of texts */
+  /* By input, by output: its name in C, behind "in_", "out_" or that of the source. */
+  const char **inputs, **outputs;
   graft_dtype *dtypes; /* by buffer: of all its views */
   uint64_t *offsets;   /* by buffer: in the arena of the source; UINT64_MAX: not there */
   uint64_t arena_bytes;
@@ -41,6 +43,8 @@ const tiny_op *tiny_op_of(const gr_node *node);
 void tiny_op_names(char *text, size_t room);
 
 /* --- names.c --- */
+/* What inputs and outputs are called. Errors: a name that C does not allow, or two that would be one. */
+graft_status tiny_take_names(tiny_emitter *e);
 /* The name of a dtype in C; NULL: sources have none such. */
 const char *tiny_type(graft_dtype dtype);
 /* The first values of an input that the source holds; NULL: it is an argument. */
