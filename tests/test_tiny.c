@@ -538,6 +538,13 @@ static void broadcast(recorded *r) {
   give(r, "y", y);
 }
 
+static void number(recorded *r) {
+  graft_tensor *x = F32(r, 1), *y = NULL;
+  record(r);
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(x), graft_value_float(2)}, 2, &y, 1));
+  give(r, "y", y);
+}
+
 static void doubles(recorded *r) {
   graft_tensor *x = take(r, GRAFT_F64, 1, (int64_t[]){3}), *y = NULL;
   record(r);
@@ -605,6 +612,7 @@ static const struct refused {
     {unknown_op, {"aten::gelu", "aten::convolution"}},
     {turned_operand, {"aten::_log_softmax", "follow each other"}},
     {broadcast, {"aten::add.Tensor", "broadcast"}},
+    {number, {"aten::add.Tensor", "other is a number"}},
     {doubles, {"x0", "f64"}},
     {whole_numbers, {"aten::relu", "i32"}},
     {grouped, {"aten::convolution", "groups"}},

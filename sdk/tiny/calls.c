@@ -95,6 +95,7 @@ static void need_apart(tiny_emitter *e) {
 /* Same elements in the same order, or other memory. */
 static void need_same(tiny_emitter *e, const gr_view *a, const char *what) {
   const gr_view *to = result(e, 0);
+  if (!is_there(a)) refuse(e, "%s is a number; the kernel takes tensors", what);
   if (numel(a) != numel(to)) refuse(e, "%s is broadcast; the kernel takes operands of one shape", what);
   if (a->buffer == to->buffer && a->offset != to->offset) refuse(e, "%s overlaps the result", what);
 }
