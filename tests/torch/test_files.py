@@ -119,6 +119,81 @@ def test_training_steps(device, path, name):
         assert torch.equal(graph.state[f"model.{parameter}"], value), parameter
 
 
+def training(device, optimizer):
+    """A model, its optimizer and a step of both."""
+    torch.manual_seed(3)
+    model = torch.nn.Linear(4, 2).to(device)
+    optimizer = optimizer(model)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return model, optimizer, step
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_saving_leaves_gradients_as_they_were(device, path, steps):
+    model, optimizer, step = training(device, lambda model: torch.optim.SGD(model.parameters(), lr=0.1))
+    x = torch.randn(6, 4, device=device)
+    for _ in range(steps):
+        step(x)
+    before = [(parameter.grad, parameter.grad is not None and parameter.grad.clone()) for parameter in model.parameters()]
+    torch_graft.save(step, path, (x,), state={"model": model, "optimizer": optimizer})
+    torch_graft.save(step, path, (x,))
+    for parameter, (gradient, value) in zip(model.parameters(), before):
+        assert parameter.grad is gradient
+        assert gradient is None or torch.equal(gradient, value)
+    assert not any(optimizer.state.values())
+
+
+def test_gradients_that_add_up_do_not_see_the_call(device, path):
+    model, x = torch.nn.Linear(4, 2).to(device), torch.randn(6, 4, device=device)
+
+    def step(x):
+        loss = model(x).square().mean()
+        loss.backward()
+        return loss.detach()
+
+    torch_graft.save(step, path, (x,), state={"model": model})
+    step(x)
+    gradient = model.weight.grad.clone()
+    torch_graft.save(step, path, (x,), state={"model": model})
+    assert torch.equal(model.weight.grad, gradient)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_before_their_first_step_are_refused(device, path, name, named):
+    """Their state would be made anew at each run; that of training that goes on is not touched."""
+    model, optimizer, step = training(device, OPTIMIZERS[name])
+    x = torch.randn(6, 4, device=device)
+    before = [value.clone() for value in model.state_dict().values()]
+    text = refused(step, path, (x,), state={"model": model, **({"optimizer": optimizer} if named else {})})
+    assert f"the optimizer {'optimizer, ' * named}{type(optimizer).__name__}, made " in text
+    assert "call the function once before saving" in text and not path.exists()
+    assert all(map(torch.equal, before, model.state_dict().values()))
+    assert not any(optimizer.state.values()) and all(parameter.grad is None for parameter in model.parameters())
+    _, _, untouched = training(device, OPTIMIZERS[name])
+    for _ in range(3):
+        assert torch.equal(step(x), untouched(x))
+
+
+def test_an_error_in_the_step_leaves_all_as_it_was(device, path):
+    model, optimizer, step = training(device, OPTIMIZERS["SGD"])
+
+    def failing(x):
+        step(x)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        torch_graft.save(failing, path, (torch.randn(6, 4, device=device),), state={"model": model})
+    assert not any(optimizer.state.values()) and model.weight.grad is None
+
+
 def test_weights_that_are_tied_are_one(device, path):
     a, b = torch.nn.Linear(3, 3, device=device), torch.nn.Linear(3, 3, device=device)
     b.weight = a.weight

@@ -62,7 +62,8 @@ def save(program, path, args=None, kwargs=None, state=None):
     """Writes a program as a graph file, whole or not at all; `graft run`, C and load_graph run it.
 
     program: what torch.export.export gave; or a module, which is exported with args and kwargs; or a function of tensors,
-    a training step for one, which is traced with them: it is called once, and what it wrote to tensors is put back.
+    a training step for one, which is traced with them: it is called once, and what it wrote to tensors is put back, with
+    gradients and the state of optimizers. Call a step once before, since an optimizer makes its state at its first step.
     state: names for what a function holds: {"model": model, "optimizer": optimizer, "average": tensor}.
 
     Inputs are named as the arguments are, outputs as the keys of what is returned ("output" where that is a tensor). What

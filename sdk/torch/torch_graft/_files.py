@@ -5,14 +5,17 @@ Tensors that the program holds become constants, or, where it writes to them, in
 a first recording tells, for which all of them are inputs.
 """
 
+import gc
 import inspect
 import os
 import re
+import threading
 import traceback
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.fx.experimental.symbolic_shapes import free_symbols
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -192,7 +195,7 @@ def _function(function, args, kwargs, state):
         return [value for _, value in results]
 
     try:
-        with _PutBack():
+        with _PutBack() as put_back:
             module = make_fx(flat, record_stack_traces=True)(*[leaves[i][1] for i in tensors])
     except RuntimeError as error:
         if "trying to get value out of a tracing tensor" not in str(error):
@@ -201,6 +204,7 @@ def _function(function, args, kwargs, state):
         line = next(frame for frame in reversed(frames) if frame.filename != __file__)
         _refuse(f"values of a tensor are read ({line.filename}:{line.lineno}: {line.line})",
                 "compute with tensors, or return what is read and go on outside")  # fmt: skip
+    _refuse_made(put_back.made, state)
     traced = _Traced(module)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, i in zip(placeholders, tensors):
@@ -231,15 +235,26 @@ def _named_tensors(state):
 
 
 class _PutBack(TorchDispatchMode):
-    """Gives tensors that are written back what they held before, and the generators their state."""
+    """Gives tensors that are written back what they held before, the generators their state, and parameters and
+    optimizers what hung on them: training that goes on is as if nothing had been called."""
 
     def __enter__(self):
-        self.before = {}
+        self.before, self.seen, self.optimizers = {}, set(), {}
+        self.gradients = [(tensor, tensor.grad) for tensor in _leaves()]
         self.states = torch.get_rng_state(), torch.graft.get_rng_state_all()
+        self.thread = threading.get_ident()
+        self.hook = register_optimizer_step_pre_hook(self._keep_optimizer)
         return super().__enter__()
 
     def __exit__(self, *error):
         super().__exit__(*error)
+        self.hook.remove()
+        self.made = [made for optimizer, state in self.optimizers.items() for made in _made(optimizer, state)]
+        for optimizer, state in self.optimizers.items():
+            _put_back_state(optimizer, state)
+        for tensor, gradient in self.gradients:
+            if id(tensor) in self.seen and tensor.grad is not gradient:
+                tensor.grad = gradient
         with torch.no_grad():
             for tensor, value in self.before.values():
                 tensor.copy_(value)
@@ -248,6 +263,7 @@ class _PutBack(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        self.seen.update(id(value) for value in pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor))
         for i, argument in enumerate(function._schema.arguments):
             if argument.alias_info and argument.alias_info.is_write:
                 self._keep(args[i] if i < len(args) else kwargs.get(argument.name))
@@ -260,6 +276,46 @@ class _PutBack(TorchDispatchMode):
                 key = tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
                 if key not in self.before:
                     self.before[key] = tensor, tensor.clone()
+
+    def _keep_optimizer(self, optimizer, args, kwargs):
+        if threading.get_ident() == self.thread and optimizer not in self.optimizers:
+            state = {parameter: (values, dict(values)) for parameter, values in optimizer.state.items()}
+            self.optimizers[optimizer] = state
+
+
+def _leaves():
+    """All tensors that may have a gradient; the call's use tells which of them it reaches."""
+    tensors = [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
+    with torch._C.DisableTorchFunctionSubclass():
+        return [tensor for tensor in tensors if tensor.requires_grad and tensor.is_leaf]
+
+
+def _made(optimizer, before):
+    """The optimizer and the name, for what it holds for a parameter and did not before."""
+    for parameter, values in optimizer.state.items():
+        _, old = before.get(parameter, (None, {}))
+        for name, value in values.items():
+            if _has_tensors(value) and not _has_tensors(old.get(name)):
+                yield optimizer, name
+
+
+def _has_tensors(value):
+    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(value))
+
+
+def _put_back_state(optimizer, before):
+    optimizer.state.clear()
+    for parameter, (values, old) in before.items():
+        values.clear()
+        values.update(old)
+        optimizer.state[parameter] = values
+
+
+def _refuse_made(made, state):
+    for optimizer, name in made:
+        known = next((f"{key}, " for key, value in state.items() if value is optimizer), "")
+        _refuse(f"the optimizer {known}{type(optimizer).__name__}, made {name} during the call, which the file would forget "
+                "at each run", "an optimizer makes its state at its first step: call the function once before saving")  # fmt: skip
 
 
 # --- recording ---
