@@ -158,6 +158,38 @@ def test_a_whole_step_is_captured(device, optimizer):
     assert not torch_graft.fallbacks()
 
 
+PLAIN = "Adadelta Adam AdamW Adamax ASGD NAdam RAdam RMSprop Rprop".split()
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_steps_counted_on_the_cpu_are_refused(device, name):
+    """A replay would repeat the step's number: Adam's bias correction, for one."""
+    model, x = torch.nn.Linear(4, 2).to(device), torch.randn(6, 4, device=device)
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
+    model(x).sum().backward()
+    optimizer.step()
+    before = model.weight.detach().cpu()
+    with pytest.raises(RuntimeError, match=f"^{name}: step.. is captured on graft:0, but capturable is False"):
+        captured(optimizer.step)
+    assert equal(model.weight, before)
+    optimizer.step()
+    assert not equal(model.weight, before)
+
+
+def test_steps_elsewhere_go_on_during_a_capture(device):
+    host = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.Adam(host.parameters())
+    host(torch.randn(6, 4)).sum().backward()
+    before, x = host.weight.detach().clone(), torch.ones(3, device=device)
+
+    def both():
+        optimizer.step()
+        return x * 2
+
+    captured(both)
+    assert not equal(host.weight, before)
+
+
 @pytest.mark.filterwarnings("error:The AccumulateGrad node")
 def test_graphed_callables(device):
     first, second = network(device), torch.nn.Linear(4, 2).to(device)
@@ -197,6 +229,26 @@ def test_a_graphed_function_with_outputs_of_both_kinds(device):
     assert not result["largest"].requires_grad
     with pytest.raises(TypeError, match="tensors only"):
         torch.graft.make_graphed_callables(function, (a, 2))
+
+
+def test_what_is_graphed_is_on_the_device(device):
+    x, host = torch.randn(6, 8, device=device), torch.randn(6, 8)
+    with pytest.raises(ValueError, match=r"sample_args a tensor \(torch.float32, \[6, 8\]\) is on cpu; expected graft"):
+        torch.graft.make_graphed_callables(network(device), (host,))
+    with pytest.raises(ValueError, match=r"0.weight .* is on cpu; expected graft"):
+        torch.graft.make_graphed_callables(network("cpu"), (x,))
+    norm = torch.nn.BatchNorm1d(8).to(device)
+    norm.running_var = norm.running_var.cpu()
+    with pytest.raises(ValueError, match=r"running_var .* is on cpu; expected graft"):
+        torch.graft.make_graphed_callables(norm, (x,))
+
+
+def test_an_empty_graph_warns(device):
+    host = torch.ones(3)
+    with pytest.warns(UserWarning, match="The graph is empty"):
+        graph, _ = captured(lambda: host + 1)
+    assert graph.count() == 0
+    graph.replay()
 
 
 # --- memory ---

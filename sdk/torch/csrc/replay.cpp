@@ -86,7 +86,11 @@ void Replay::end() {
   TORCH_CHECK(under_way_, "no capture of this graph is under way");
   under_way_ = false;
   graft_status status = graft_graph_capture_end(capture_);
-  if (status == GRAFT_OK) return;
+  if (status == GRAFT_OK) {
+    if (graft_graph_capture_count(capture_) == 0)
+      TORCH_WARN("The graph is empty: nothing was given to the captured stream, perhaps to another device or stream");
+    return;
+  }
   const std::string text = graft_last_error();
   reset();
   TORCH_CHECK(false, text);

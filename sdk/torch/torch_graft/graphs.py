@@ -6,7 +6,7 @@ import gc
 import torch
 from torch.utils import _pytree as pytree
 
-from torch_graft._device import library
+from torch_graft._device import device_name, is_ours, library
 from torch_graft.streams import Stream, StreamContext
 
 _NO_POOL = (0, 0)
@@ -37,7 +37,8 @@ class Graph:
         self._replay.begin(_NO_POOL if pool is None else tuple(pool))
 
     def capture_end(self):
-        """The stream runs its work again. Raises what could not be captured; the graph is then empty."""
+        """The stream runs its work again. Raises what could not be captured; the graph is then empty. Warns where there
+        was nothing to capture."""
         self._replay.end()
 
     def instantiate(self):
@@ -137,6 +138,7 @@ class _Piece:
         given = pytree.tree_leaves(args)
         if not all(isinstance(value, torch.Tensor) for value in given):
             raise TypeError("make_graphed_callables: sample_args holds tensors only")
+        _check_device("of sample_args a tensor", given)
         self.parameters = ()
         if isinstance(function, torch.nn.Module):
             self.parameters = tuple(function.parameters())
@@ -187,7 +189,18 @@ class _Piece:
         return module
 
 
+def _check_device(what, tensors):
+    for tensor in tensors:
+        if not is_ours(tensor):
+            raise ValueError(
+                f"make_graphed_callables: {what} ({tensor.dtype}, {list(tensor.shape)}) is on {tensor.device}; "
+                f"expected {device_name()}"
+            )
+
+
 def _check_module(module):
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        _check_device(name, [tensor])
     if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
         raise RuntimeError("make_graphed_callables: hooks of a module are registered after it is captured")
     if any(buffer.requires_grad for buffer in module.buffers()):
