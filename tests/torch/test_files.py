@@ -321,6 +321,11 @@ def test_arguments_are_checked(device, path):
     assert "output.1 is 3" in refused(lambda x: (x * 2, 3), path, (x,))
     with pytest.raises(TypeError, match="expected an exported program, a module or a function"):
         torch_graft.save(3, path)
+    for model in (torch.nn.Tanh(), torch.tanh):
+        with pytest.raises(TypeError, match="args is a tuple .* not Tensor"):
+            torch_graft.save(model, path, x)
+    with pytest.raises(TypeError, match="state is a dict of .* not list"):
+        torch_graft.save(lambda x: x * 2, path, (x,), state=[torch.nn.Tanh()])
     torch_graft.save(lambda x, y: x * y, path, (x, x))
     graph = torch_graft.load_graph(path)
     for args, names in [((x,), {}), ((x, x, x), {}), ((x,), {"x": x}), ((x,), {"z": x})]:
@@ -332,6 +337,14 @@ def test_arguments_are_checked(device, path):
         graph(x, torch.ones(3, device=device))
     with pytest.raises(RuntimeError, match="input x requires grad"):
         graph(x.clone().requires_grad_(), x)
+
+
+def test_generators_of_ones_own_are_refused(device, path):
+    own, x = torch.Generator(device), torch.ones(3, device=device)
+    for draw in (lambda x: x + torch.rand(3, device=device, generator=own), lambda x: x.clone().uniform_(generator=own)):
+        text = refused(draw, path, (x,))
+        assert "draws from a generator other than the device's default" in text, text
+    torch_graft.save(lambda x: x.clone().uniform_(generator=torch.graft.default_generators[0]), path, (x,))
 
 
 def test_another_device_takes_it(device, other, path):

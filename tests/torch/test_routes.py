@@ -194,6 +194,11 @@ def test_routes_are_those_of_graft_ops(device, other):
     assert torch_graft.route("nobody::knows") == "unsupported"
     with pytest.raises(ValueError, match="expected a graft device"):
         torch_graft.route("aten::mm", "cpu")
+    with pytest.raises(TypeError, match=r"name an overload: torch.ops.aten.mm.default"):
+        torch_graft.route(aten.mm)
+    for other_thing in (torch.mm, 3):
+        with pytest.raises(TypeError, match="expected an op as torch.ops.aten.mm.default"):
+            torch_graft.route(other_thing)
 
 
 # --- autocast ---

@@ -88,6 +88,10 @@ def route(op, device=None):
     """Who would run an op (torch.ops.aten.mm.default, or "aten::mm") on a device, judged by the tables of its plugin as
     `graft ops` lists it: "plugin", "equal" (the slot of an op that is the same thing), "decomposition", "reference" (in
     host memory), "host" (a view: no kernel), "composite" or "unsupported"."""
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        raise TypeError(f"torch_graft.route: {op} is a family of ops; name an overload: torch.ops.{op}.{op.overloads()[0]}")
+    if not isinstance(op, (str, torch._ops.OpOverload)):
+        raise TypeError(f"torch_graft.route: expected an op as torch.ops.aten.mm.default, or its name, not {op!r}")
     name = op if isinstance(op, str) else op.name()
     return _device.library().op_route(name, _device.device_index(device))
 

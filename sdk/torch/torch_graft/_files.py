@@ -25,6 +25,11 @@ from torch_graft._device import is_ours
 
 def save(program, path, args=None, kwargs=None, state=None):
     """torch_graft.save."""
+    if not isinstance(args, (tuple, list, type(None))):
+        raise TypeError(f"torch_graft.save: args is a tuple of arguments, (x,) for one; not {type(args).__name__}")
+    if not isinstance(state, (dict, type(None))):
+        raise TypeError('torch_graft.save: state is a dict of names and what they are for, {"model": model}; '
+                        f"not {type(state).__name__}")  # fmt: skip
     if isinstance(program, torch.nn.Module):
         program = torch.export.export(program, tuple(args or ()), kwargs or {}, strict=False)
     elif args is not None and isinstance(program, torch.export.ExportedProgram):
@@ -394,7 +399,7 @@ def _record_nodes(module, values, outputs):
         elif getattr(node.target, "__name__", "") == "wrap_with_set_grad_enabled":  # no gradients are recorded here
             values[node] = _record_part(node, values)
         else:
-            _check_node(node)
+            _check_node(node, values)
             values[node] = _record_node(node, values, memories, outputs)
 
 
@@ -413,7 +418,11 @@ def _record_node(node, values, memories, outputs):
                 "take it out of what is saved, or run it beside the graph", node)  # fmt: skip
 
 
-def _check_node(node):
+def _check_node(node, values):
+    given = torch.fx.node.map_arg((node.args, node.kwargs), values.get)
+    if any(isinstance(leaf, torch.Generator) and _is_own(leaf) for leaf in pytree.tree_leaves(given)):
+        _refuse(f"{node.target} draws from a generator other than the device's default", "give it none; "
+                "torch.manual_seed seeds the default one", node)  # fmt: skip
     value = node.meta.get("val")
     leaves = pytree.tree_leaves(value)
     if any(free_symbols(leaf) for leaf in leaves if isinstance(leaf, (torch.Tensor, *torch.types.py_sym_types))):
@@ -426,6 +435,11 @@ def _check_node(node):
         _refuse(f"{node.target} reads values of the device", "leave them there, or return them and go on outside", node)
     if on_cpu and torch.Tag.nondeterministic_seeded in tags:
         _refuse(f"{node.target} draws on the CPU, once for all runs", "draw on the device", node)
+
+
+def _is_own(generator):
+    """Whether it is a generator of the device, and not the default one."""
+    return is_ours(generator) and generator != torch.graft.default_generators[generator.device.index or 0]
 
 
 # --- running ---
