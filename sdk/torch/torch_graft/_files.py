@@ -319,8 +319,9 @@ def _put_back_state(optimizer, before):
 def _refuse_made(made, state):
     for optimizer, name in made:
         known = next((f"{key}, " for key, value in state.items() if value is optimizer), "")
-        _refuse(f"the optimizer {known}{type(optimizer).__name__}, made {name} during the call, which the file would forget "
-                "at each run", "an optimizer makes its state at its first step: call the function once before saving")  # fmt: skip
+        _refuse(f"the optimizer {known}{type(optimizer).__name__}, made {name} during the call, which the file would "
+                "forget at each run",
+                "an optimizer makes its state at its first step: call the function once before saving")  # fmt: skip
 
 
 # --- recording ---

@@ -39,6 +39,6 @@ def _check_captured(optimizer):
         counts_on_the_cpu = not group.get("capturable", True) and not group.get("fused")
         if counts_on_the_cpu and any(parameter.device == captured for parameter in group["params"]):
             raise RuntimeError(
-                f"{type(optimizer).__name__}: step() is captured on {captured}, but capturable is False, so that each replay "
-                "would repeat the numbers of this step; make the optimizer with capturable=True (or fused=True)"
+                f"{type(optimizer).__name__}: step() is captured on {captured}, but capturable is False, so that each "
+                "replay would repeat the numbers of this step; make the optimizer with capturable=True (or fused=True)"
             )
