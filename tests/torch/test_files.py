@@ -194,6 +194,51 @@ def test_an_error_in_the_step_leaves_all_as_it_was(device, path):
     assert not any(optimizer.state.values()) and model.weight.grad is None
 
 
+def test_views_that_overlap_are_put_back(device, path):
+    buffer, x = torch.zeros(4, device=device), torch.ones(4, device=device)
+
+    def function(x):
+        buffer[0].add_(1)
+        buffer.mul_(2)
+        return buffer + x
+
+    torch_graft.save(function, path, (x,), state={"buffer": buffer})
+    assert torch.equal(buffer, torch.zeros(4, device=device))
+    graph = torch_graft.load_graph(path)
+    assert torch.equal(graph.state["buffer"], buffer)
+    assert torch.equal(graph(x), function(x))
+
+
+def test_running_statistics_are_put_back(device, path):
+    norm = torch.nn.BatchNorm1d(3).to(device)
+    x = torch.randn(5, 3, device=device) + 2
+    torch_graft.save(lambda x: norm(x), path, (x,), state={"norm": norm})
+    assert torch.equal(norm.running_mean, torch.zeros(3, device=device))
+    assert torch.equal(torch_graft.load_graph(path).state["norm.running_var"], torch.ones(3, device=device))
+
+
+def test_a_conjugate_is_another_tensor(device, path):
+    weight, x = (torch.randn(3, dtype=torch.complex64, device=device) for _ in range(2))
+    conjugate = weight.conj()
+
+    def function(x):
+        return x * weight + x * conjugate * 2
+
+    torch_graft.save(function, path, (x,))
+    assert torch.equal(torch_graft.load_graph(path)(x), function(x))
+
+
+def test_arguments_that_share_written_state_are_refused(device, path):
+    state = torch.arange(4.0, device=device)
+
+    def function(x):
+        state.add_(1)
+        return x * 2
+
+    assert "state, which is written, shares memory with input x" in refused(function, path, (state[1:],), state={"state": state})
+    assert torch.equal(state, torch.arange(4.0, device=device))
+
+
 def test_weights_that_are_tied_are_one(device, path):
     a, b = torch.nn.Linear(3, 3, device=device), torch.nn.Linear(3, 3, device=device)
     b.weight = a.weight

@@ -101,7 +101,8 @@ class _Traced:
 def _same_memory(a, b):
     def place(tensor):
         strides = [stride for size, stride in zip(tensor.shape, tensor.stride()) if size > 1]
-        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, strides, tensor.dtype
+        bits = tensor.is_conj(), tensor.is_neg()
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, strides, tensor.dtype, bits
 
     return place(a) == place(b)
 
@@ -239,6 +240,9 @@ def _named_tensors(state):
             yield prefix, value
 
 
+_WRITES_UNSAID = "running_mean", "running_var"  # native_batch_norm does, and its schema does not say so
+
+
 class _PutBack(TorchDispatchMode):
     """Gives tensors that are written back what they held before, the generators their state, and parameters and
     optimizers what hung on them: training that goes on is as if nothing had been called."""
@@ -261,7 +265,7 @@ class _PutBack(TorchDispatchMode):
             if id(tensor) in self.seen and tensor.grad is not gradient:
                 tensor.grad = gradient
         with torch.no_grad():
-            for tensor, value in self.before.values():
+            for tensor, value in reversed(self.before.values()):  # what overlaps was kept after the first write
                 tensor.copy_(value)
         torch.set_rng_state(self.states[0])
         torch.graft.set_rng_state_all(self.states[1])
@@ -270,7 +274,7 @@ class _PutBack(TorchDispatchMode):
         kwargs = kwargs or {}
         self.seen.update(id(value) for value in pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor))
         for i, argument in enumerate(function._schema.arguments):
-            if argument.alias_info and argument.alias_info.is_write:
+            if argument.name in _WRITES_UNSAID or (argument.alias_info and argument.alias_info.is_write):
                 self._keep(args[i] if i < len(args) else kwargs.get(argument.name))
         return function(*args, **kwargs)
 
@@ -339,8 +343,9 @@ def _index_of(traced):
 
 
 def _check_shared(traced, kept):
+    inputs = [_Held(f"input {name}", tensor) for name, tensor in traced.inputs.values()]
     for held in kept:
-        for other in [*traced.held]:
+        for other in [*traced.held, *inputs]:
             if other is not held and other.tensor.untyped_storage()._cdata == held.tensor.untyped_storage()._cdata:
                 _refuse(f"{held.name}, which is written, shares memory with {other.name}", "give each memory of its own")
 
