@@ -28,6 +28,11 @@ static INLINED void bring_rows(uint to, __global const ushort *from, long stride
 #define BRING(to, name, tensor, head, first, rows, tile, width) \
   bring_rows(to, ELEMENTS(name) + START(tensor, head, first), STRIDE(tensor, 2), (rows) - (first), tile, width, lane)
 
+/* Keys and values of THEIRS columns. */
+#define BRING_COLUMNS(to, column)                                \
+  BRING(to, key, KEY, head, column, COLUMNS, THEIRS, WIDTH);     \
+  BRING((to) + THEIRS_BYTES(BLOCKS), value, VALUE, head, column, COLUMNS, THEIRS, VALUE_WIDTH)
+
 /* sums = the products of this warpgroup's 64 rows of `mine` and all of `theirs`. */
 static INLINED void score(float *sums, uint mine, uint theirs, int blocks) {
 #pragma unroll
@@ -180,14 +185,11 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
     const long next = column + THEIRS;
     if (next < end) {
       const uint to = keys + next / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
-      BRING(to, key, KEY, head, next, COLUMNS, THEIRS, WIDTH);
-      BRING(to + THEIRS_BYTES(BLOCKS), value, VALUE, head, next, COLUMNS, THEIRS, VALUE_WIDTH);
+      BRING_COLUMNS(to, next);
     }
     copy_commit();
     if (column < 0) continue;
-    COPY_WAIT(1);
-    tensor_fence();
-    barrier(CLK_LOCAL_MEM_FENCE);
+    COPIES_ARRIVE(1);
     const uint theirs = keys + column / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
     const bool inside = column + THEIRS <= COLUMNS && first + MINE <= ROWS && (!CAUSAL || column + THEIRS - 1 <= first);
     float weights[SCORES], now[2] = {most[0], most[1]};
@@ -310,14 +312,11 @@ KERNEL_OF(LANES, 1) attention_rows(BACKWARD_PLACES, numbers n) {
     const long next = column + THEIRS;
     if (next < end) {
       const uint to = keys + next / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
-      BRING(to, key, KEY, head, next, COLUMNS, THEIRS, WIDTH);
-      BRING(to + THEIRS_BYTES(BLOCKS), value, VALUE, head, next, COLUMNS, THEIRS, VALUE_WIDTH);
+      BRING_COLUMNS(to, next);
     }
     copy_commit();
     if (column < 0) continue;
-    COPY_WAIT(1);
-    tensor_fence();
-    barrier(CLK_LOCAL_MEM_FENCE);
+    COPIES_ARRIVE(1);
     const uint theirs = keys + column / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
     const bool inside = column + THEIRS <= COLUMNS && first + MINE <= ROWS && (!CAUSAL || column + THEIRS - 1 <= first);
     float weights[SCORES], slopes[SCORES];
@@ -375,9 +374,7 @@ KERNEL_OF(LANES, 1) attention_columns(BACKWARD_PLACES, numbers n) {
     }
     copy_commit();
     if (row < begin) continue;
-    COPY_WAIT(1);
-    tensor_fence();
-    barrier(CLK_LOCAL_MEM_FENCE);
+    COPIES_ARRIVE(1);
     const uint theirs = queries + row / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
     const bool inside = first + MINE <= COLUMNS && row + THEIRS <= ROWS && (!CAUSAL || first + MINE - 1 <= row);
     float weights[SCORES], slopes[SCORES];

@@ -34,6 +34,11 @@ static INLINED void bring_rows(__local FOUR *to, __global const RAW(D) *from, lo
   bring_rows(to, ELEMENTS(name) + START(tensor, head, first), STRIDE(tensor, 2), STRIDE(tensor, 3), THEIRS, \
              (rows) - (first), width, lane)
 
+/* Keys and values of THEIRS columns. */
+#define BRING_COLUMNS(column)                          \
+  BRING(keys, key, KEY, head, column, COLUMNS, WIDTH); \
+  BRING(values, value, VALUE, head, column, COLUMNS, VALUE_WIDTH)
+
 static INLINED CT dot(const FOUR *a, __local const FOUR *b, int count) {
   FOUR sum = (FOUR)0;
 #pragma unroll
@@ -131,8 +136,7 @@ KERNEL_OF(MINE, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset),
   const long end = CAUSAL ? min(first + MINE, COLUMNS) : COLUMNS;
   for (long column = 0; column < end; column += THEIRS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    BRING(keys, key, KEY, head, column, COLUMNS, WIDTH);
-    BRING(values, value, VALUE, head, column, COLUMNS, VALUE_WIDTH);
+    BRING_COLUMNS(column);
     barrier(CLK_LOCAL_MEM_FENCE);
     CT weights[THEIRS], now = most;
 #pragma unroll
@@ -182,8 +186,7 @@ KERNEL_OF(MINE, 1) attention_rows(BACKWARD_PLACES, numbers n) {
   const long end = CAUSAL ? min(first + MINE, COLUMNS) : COLUMNS;
   for (long column = 0; column < end; column += THEIRS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    BRING(keys, key, KEY, head, column, COLUMNS, WIDTH);
-    BRING(values, value, VALUE, head, column, COLUMNS, VALUE_WIDTH);
+    BRING_COLUMNS(column);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int j = 0; j < THEIRS; j++) {
       const CT w = weight_of(SCORED(dot(q, keys + j * W, W), head, own, column + j), lse_of_row);

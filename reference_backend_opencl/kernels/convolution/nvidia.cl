@@ -128,7 +128,7 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), __global const uchar *work, ulong offse
   f.a = share_along(weights + (group * s.out_channels + row) * line, line, s.out_channels - row, lane, LANES);
   f.weights = f.a.from;
   f.chunk = lane % 8 * 8;
-  f.to = lane / 8 * ROW_BYTES + ((lane % 8 ^ lane / 8 % 8) << 4);
+  f.to = swizzled(lane / 8, lane % 8);
   f.present = 0;
   f.run = f.within = 0;
 #pragma unroll

@@ -24,6 +24,15 @@ static INLINED void tensor_begin(void) { __asm volatile("//@ wgmma.fence.sync.al
 static INLINED void tensor_commit(void) { __asm volatile("//@ wgmma.commit_group.sync.aligned;" : : : "memory"); }
 #define TENSOR_WAIT(pending) __asm volatile("//@ wgmma.wait_group.sync.aligned " #pending ";" : : : "memory")
 
+/* What all but the newest `pending` commits brought is there, for all of the group and for the tensor cores. */
+#define COPIES_ARRIVE(pending) \
+  COPY_WAIT(pending);          \
+  tensor_fence();              \
+  barrier(CLK_LOCAL_MEM_FENCE)
+
+/* Where in a strip the 16 bytes `chunk` of a row lie. */
+static INLINED uint swizzled(int row, int chunk) { return row * ROW_BYTES + ((chunk ^ row % 8) << 4); }
+
 /* How the tensor cores find a strip's rows: PTX ISA, "matrix descriptor", with the 128-byte swizzle. Along K, eight
  * rows follow eight; across, blocks of 64 rows lie `block` bytes apart. */
 static INLINED ulong descriptor(uint address, uint block) {
@@ -48,7 +57,7 @@ static INLINED share share_along(__global const ushort *from, long row_stride, l
   s.from = from + row * row_stride + chunk * 8;
   s.strip = STRIP;
   s.pass = lanes / 8 * row_stride;
-  s.to = row * ROW_BYTES + ((chunk ^ row % 8) << 4);
+  s.to = swizzled(row, chunk);
   s.rows = (int)min(rows - row, (long)1 << 30);
   s.bytes = chunk * 8;
   return s;
@@ -61,7 +70,7 @@ static INLINED share share_across(__global const ushort *from, long depth_stride
   s.from = from + step * depth_stride + chunk * 8;
   s.strip = STRIP * depth_stride;
   s.pass = lanes / chunks * depth_stride;
-  s.to = chunk / 8 * (STRIP * ROW_BYTES) + step * ROW_BYTES + ((chunk % 8 ^ step % 8) << 4);
+  s.to = chunk / 8 * (STRIP * ROW_BYTES) + swizzled(step, chunk % 8);
   s.rows = step;
   s.bytes = (int)clamp((rows - chunk * 8) * 2, (long)0, (long)16);
   return s;
@@ -123,9 +132,7 @@ static INLINED void multiply_strips(float *sum, struct factors *from, uint strip
     copy_commit();
   }
   for (long i = 0; i < count; i++) {
-    COPY_WAIT(1); /* AHEAD - 1: this strip is there */
-    tensor_fence();
-    barrier(CLK_LOCAL_MEM_FENCE);
+    COPIES_ARRIVE(1); /* AHEAD - 1: this strip is there */
     uint a = strips + now * STAGE_BYTES + lane / 128 * (64 * ROW_BYTES), b = strips + now * STAGE_BYTES + A_BYTES;
     tensor_begin();
 #pragma unroll

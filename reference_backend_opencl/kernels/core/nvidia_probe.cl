@@ -11,7 +11,7 @@ KERNEL_OF(128, 1) probe(__global float *out) {
   int lane = get_local_id(0);
   for (int at = lane; at < (64 + 8) * 16; at += 128) {
     int row = at / 16, k = at % 16;
-    uint place = row * ROW_BYTES + ((k / 8 ^ row % 8) << 4) + k % 8 * 2;
+    uint place = swizzled(row, k / 8) + k % 8 * 2;
     put_local(a + place, whole_number(row < 64 ? (row + 3 * k) % 17 - 8 : (5 * (row - 64) + k) % 13 - 6));
   }
   tensor_fence();
