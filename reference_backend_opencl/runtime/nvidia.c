@@ -107,17 +107,24 @@ static bool multiplies(graft_device *device) {
   return right;
 }
 
-bool ocl_has_tensor_cores(graft_device *device) {
+static bool has_tensor_cores(graft_device *device) {
   pthread_mutex_lock(&device->tensor_lock);
   if (!device->tensor_known) {
-    ocl_plugin *plugin = device->plugin;
-    device->tensor_cores = !plugin->portable && is_hopper(device->id) && multiplies(device);
+    const bool asked = !device->plugin->portable && is_hopper(device->id);
+    device->tensor_cores = asked && multiplies(device);
     device->tensor_known = true;
-    if (!plugin->portable && is_hopper(device->id) && !device->tensor_cores)
-      ocl_log(plugin, GRAFT_LOG_WARNING,
+    if (asked && !device->tensor_cores)
+      ocl_log(device->plugin, GRAFT_LOG_WARNING,
               "tensor cores: the probe's product is not right with this driver; portable kernels serve");
   }
   bool has = device->tensor_cores;
   pthread_mutex_unlock(&device->tensor_lock);
   return has;
+}
+
+bool ocl_tensor_cores_serve(graft_device *device, graft_dtype dtype, double multiplications) {
+  /* Fewer are not worth a program of their own, nor the second that it takes to compile. */
+  const double least = 1 << 19;
+  return !device->is_cpu && (dtype == GRAFT_BF16 || dtype == GRAFT_F16) && multiplications >= least &&
+         has_tensor_cores(device);
 }

@@ -6,9 +6,10 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 
-/* Whether the device has these tensor cores, and they were seen to work: the first call compiles and runs a small
- * product. Thread-safe; later calls cost nothing. */
-bool ocl_has_tensor_cores(graft_device *device);
+/* Whether tensor cores are worth asking for so many multiplications of this dtype, of 16 bits, and the device has ones
+ * that were seen to work. The first call that comes so far compiles and runs a small product: ask it last. Thread-safe.
+ */
+bool ocl_tensor_cores_serve(graft_device *device, graft_dtype dtype, double multiplications);
 
 /* Where a factor of a product lies: in local memory, contiguous along K or across, or in registers. */
 typedef enum ocl_factor { OCL_FACTOR_ALONG, OCL_FACTOR_ACROSS, OCL_FACTOR_REGISTERS } ocl_factor;
@@ -26,6 +27,7 @@ typedef struct ocl_tensor_size {
 } ocl_tensor_size;
 
 #define OCL_TENSOR_LANES(m) (2 * (m)) /* work-items of a group that makes m rows */
+enum { OCL_TENSOR_STRIP = 64 };       /* steps of K that come to local memory together */
 enum { OCL_TENSOR_VECTOR = 4 };       /* VEC of such kernels */
 
 /* The tile in which `batches` results of so many rows and columns are made fastest. */

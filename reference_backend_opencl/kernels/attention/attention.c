@@ -9,7 +9,7 @@ enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES +
 enum { TILE_LANES = 64, TILE_WIDEST = 128, TILE_LEAST = 1 << 16 }; /* as in tiles.cl; of multiplications, so many */
 enum { FEW_ROWS = 8, FEW_COLUMNS = 128 };                          /* where a row is shared by a group */
 enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 };                    /* as in nvidia.cl */
-enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128, TENSOR_LEAST = 1 << 19 };
+enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
 typedef struct attention {
@@ -62,12 +62,10 @@ static bool is_within(const attention *a, int64_t widest) {
 
 /* Whether Hopper's tensor cores serve: halves, in enough rows and columns to be worth a program. */
 static bool has_tensor_tiles(const attention *a, graft_device *device) {
-  graft_dtype dtype = a->tensors[QUERY]->dl.dtype;
   bool copied = true;
   for (int i = 0; i < LSE; i++) copied = copied && (i == BIAS || i == TO_BIAS || is_copied(a, i));
-  return !a->is_cpu && (dtype == GRAFT_BF16 || dtype == GRAFT_F16) && work_of(a) >= TENSOR_LEAST &&
-         is_within(a, a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST) && copied && all_dense(a) &&
-         ocl_has_tensor_cores(device);
+  return is_within(a, a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST) && copied && all_dense(a) &&
+         ocl_tensor_cores_serve(device, a->dtype->code, work_of(a));
 }
 
 static bool prepare(attention *a, const graft_exec *exec) {

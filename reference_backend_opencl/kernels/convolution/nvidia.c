@@ -1,10 +1,10 @@
 /* Which convolutions Hopper's tensor cores take, and how they are laid out for nvidia.cl. */
 #include "kernels/convolution/convolution.h"
 
-/* Fewer multiplications are not worth programs of their own; of fewer rows or terms, tiles would stay empty. */
-enum { WORK_LEAST = 1 << 19, SIDE_LEAST = 16 };
+/* Of fewer rows or terms, tiles would stay empty. */
+enum { SIDE_LEAST = 16 };
 /* As in nvidia.cl; the most parts of a gradient's K, and the fewest places that one is worth. */
-enum { EIGHT = 8, STRIP = 64, LOCAL = 64, SPLITS_MOST = 64, SPLIT_LEAST = 512 };
+enum { EIGHT = 8, LOCAL = 64, SPLITS_MOST = 64, SPLIT_LEAST = 512 };
 
 typedef struct lattice {
   int64_t batch, groups, out_channels, in_channels, channels;
@@ -45,7 +45,7 @@ static lattice lattice_of(const ocl_space *s) {
   int64_t slack = ((l.taps[0] - 1) * l.step[0] * l.places[1] + (l.taps[1] - 1) * l.step[1]) * l.places[2] +
                   (l.taps[2] - 1) * l.step[2];
   l.group_places = l.batch * l.all_places + slack;
-  l.depth = ocl_round_up(l.batch * l.all_places, STRIP);
+  l.depth = ocl_round_up(l.batch * l.all_places, OCL_TENSOR_STRIP);
   return l;
 }
 
@@ -53,8 +53,8 @@ static bool is_served(graft_device *device, const ocl_dtype *dtype, const ocl_sp
   double taps = (double)(s->taps[0] * s->taps[1] * s->taps[2]), outs = (double)s->batch;
   for (int d = 0; d < 3; d++) outs *= (double)s->out_size[d];
   double terms = (double)s->in_channels * taps, rows = (double)s->out_channels;
-  return !device->is_cpu && (dtype->code == GRAFT_BF16 || dtype->code == GRAFT_F16) && rows >= SIDE_LEAST &&
-         terms >= SIDE_LEAST && outs * terms * rows * (double)s->groups >= WORK_LEAST && ocl_has_tensor_cores(device);
+  return rows >= SIDE_LEAST && terms >= SIDE_LEAST &&
+         ocl_tensor_cores_serve(device, dtype->code, outs * terms * rows * (double)s->groups);
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, ocl_tensor_size size,
@@ -105,7 +105,7 @@ static void plan_splits(lattice *l, const graft_device *device) {
   int64_t wanted = 2 * (int64_t)device->compute_units / tiles, most = places / SPLIT_LEAST;
   if (wanted > most) wanted = most;
   if (wanted > SPLITS_MOST) wanted = SPLITS_MOST;
-  l->split_depth = ocl_round_up(ocl_ceil_divide(places, wanted > 1 ? wanted : 1), STRIP);
+  l->split_depth = ocl_round_up(ocl_ceil_divide(places, wanted > 1 ? wanted : 1), OCL_TENSOR_STRIP);
   l->splits = ocl_ceil_divide(places, l->split_depth);
 }
 

@@ -68,8 +68,6 @@ static ocl_matrix matrix_of(const graft_tensor_desc *t, bool turned) {
 
 /* As in tiles.cl. */
 enum { SIDE = 16, STRIP = 16 };
-/* As in core/nvidia.cl. */
-enum { TENSOR_STRIP = 64 };
 
 /* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
 static ocl_tile cpu_tile(const graft_device *device, bool complex, bool wide) {
@@ -244,7 +242,7 @@ static int64_t splits_of(const graft_device *device, const ocl_matrix *out, int6
 }
 
 static void plan_groups(memo *memo, product *p, int64_t batches, const ocl_tile *t) {
-  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), memo->tensor ? TENSOR_STRIP : STRIP);
+  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), memo->tensor ? OCL_TENSOR_STRIP : STRIP);
   if (memo->tensor) {
     const int64_t lanes = OCL_TENSOR_LANES(t->m);
     memo->block = p->k;

@@ -1,9 +1,6 @@
 /* Which products Hopper's tensor cores take, and in which tiles. */
 #include "kernels/matmul/matmul.h"
 
-/* Products of fewer multiplications are not worth a program of their own, nor the second that it takes to compile. */
-enum { TENSOR_LEAST = 1 << 19 };
-
 /* 16 bytes are copied at a time: so a factor must be contiguous in one dimension, and begin its lines at such places.
  */
 static bool is_copied(const ocl_matrix *f, uint64_t offset) {
@@ -17,8 +14,8 @@ bool ocl_tensor_tile(graft_device *device, const ocl_dtype *dtype, const ocl_mat
   double multiplications = (double)out->rows * (double)out->columns * (double)out->batches * (double)a->columns;
   const ocl_matrix turned = {
       .row_stride = b->column_stride, .column_stride = b->row_stride, .batch_stride = b->batch_stride};
-  if (device->is_cpu || (dtype->code != GRAFT_BF16 && dtype->code != GRAFT_F16) || multiplications < TENSOR_LEAST ||
-      !is_copied(a, a_offset) || !is_copied(&turned, b_offset) || !ocl_has_tensor_cores(device))
+  if (!is_copied(a, a_offset) || !is_copied(&turned, b_offset) ||
+      !ocl_tensor_cores_serve(device, dtype->code, multiplications))
     return false;
   const ocl_tensor_size size = ocl_tensor_size_for(device, out->rows, out->columns, out->batches);
   *tile = (ocl_tile){.vec = OCL_TENSOR_VECTOR, .m = size.m, .n = size.n, .v = 1};
