@@ -5,25 +5,10 @@
 #include <math.h>
 
 #include "graph_programs.h"
-#include "reference_backend_opencl/include/graft_opencl.h"
+#include "opencl_device.h"
 #include "suite.h"
 
 enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
-
-static graft_rt_device *device;
-
-static inline void open_device(void) {
-  device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
-}
-
-static inline uint64_t programs(void) {
-  const void *table = NULL;
-  void *self;
-  OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
-  graft_opencl_statistics now = {.struct_size = sizeof now};
-  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
-  return now.programs_built + now.programs_loaded;
-}
 
 /* --- values --- */
 

@@ -4,26 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bad_input.h"
-#include "reference_backend_opencl/include/graft_opencl.h"
+#include "opencl_device.h"
 #include "suite.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
-
-static graft_rt_device *device;
-
-static void open_device(void) {
-  device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
-}
-
-static uint64_t programs(void) {
-  const void *table = NULL;
-  void *self;
-  OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
-  graft_opencl_statistics now = {.struct_size = sizeof now};
-  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
-  return now.programs_built + now.programs_loaded;
-}
 
 /* --- how many --- */
 

@@ -1,0 +1,24 @@
+/* An OpenCL device of a test's own, and how many programs it has made. */
+#ifndef GRAFT_TESTS_OPENCL_DEVICE_H
+#define GRAFT_TESTS_OPENCL_DEVICE_H
+
+#include "bad_input.h"
+#include "reference_backend_opencl/include/graft_opencl.h"
+#include "suite.h"
+
+static graft_rt_device *device;
+
+static inline void open_device(void) {
+  device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
+}
+
+static inline uint64_t programs(void) {
+  const void *table = NULL;
+  void *self;
+  OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
+  graft_opencl_statistics now = {.struct_size = sizeof now};
+  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
+  return now.programs_built + now.programs_loaded;
+}
+
+#endif
